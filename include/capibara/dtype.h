@@ -76,7 +76,7 @@ struct DTypeRow {
 
 // clang-format off
 inline constexpr std::array<DTypeRow, 37> dtype_table{{
-    {DType::bool_, "bool", "bool", "i1", Kind::boolean, 1, 1, 0, 0},
+    {DType::bool_, "bool", "bool", "i1", Kind::boolean, 8, 1, 0, 0},
     {DType::int1, "int1", "i1", "i1", Kind::signed_integer, 1, 1, 0, 0},
     {DType::int2, "int2", "i2", "i2", Kind::signed_integer, 2, 1, 0, 0},
     {DType::int4, "int4", "i4", "i4", Kind::signed_integer, 4, 1, 0, 0},
