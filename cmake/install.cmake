@@ -1,0 +1,28 @@
+# Install rules and the package that find_package(capibara) reads.
+
+include(CMakePackageConfigHelpers)
+set(CAPIBARA_PACKAGE_FOLDER ${CMAKE_INSTALL_LIBDIR}/cmake/capibara)
+
+install(TARGETS capibara EXPORT capibara_targets
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/capibara DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT capibara_targets NAMESPACE capibara:: DESTINATION ${CAPIBARA_PACKAGE_FOLDER})
+
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/capibara-config.cmake.in
+  ${CMAKE_BINARY_DIR}/generated/capibara-config.cmake INSTALL_DESTINATION ${CAPIBARA_PACKAGE_FOLDER})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/generated/capibara-config-version.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/generated/capibara-config.cmake
+              ${CMAKE_BINARY_DIR}/generated/capibara-config-version.cmake
+        DESTINATION ${CAPIBARA_PACKAGE_FOLDER})
+
+if(TARGET capibara_lapack)
+  install(TARGETS capibara_lapack LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+if(TARGET capibara_command)
+  install(TARGETS capibara_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+if(TARGET capibara_python AND SKBUILD)
+  install(TARGETS capibara_python LIBRARY DESTINATION capibara)
+endif()

@@ -1,0 +1,33 @@
+# The Python extension capibara._core, built with the nanobind of the Python found.
+
+if(CAPIBARA_PYTHON AND CAPIBARA_PYTHON_SOURCES)
+  if(NOT Python_EXECUTABLE AND NOT SKBUILD AND EXISTS ${PROJECT_SOURCE_DIR}/build/venv/bin/python)
+    set(Python_EXECUTABLE ${PROJECT_SOURCE_DIR}/build/venv/bin/python)
+  endif()
+  find_package(Python 3.10 QUIET COMPONENTS Interpreter Development.Module)
+  if(Python_FOUND)
+    execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir
+                    OUTPUT_VARIABLE CAPIBARA_NANOBIND_FOLDER OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  endif()
+  if(CAPIBARA_NANOBIND_FOLDER)
+    find_package(nanobind CONFIG QUIET PATHS ${CAPIBARA_NANOBIND_FOLDER} NO_DEFAULT_PATH)
+  endif()
+  if(nanobind_FOUND)
+    nanobind_add_module(capibara_python NB_STATIC ${CAPIBARA_PYTHON_SOURCES})
+    target_include_directories(capibara_python PRIVATE ${PROJECT_SOURCE_DIR}/src)
+    target_link_libraries(capibara_python PRIVATE capibara)
+    target_compile_options(capibara_python PRIVATE -Wno-missing-field-initializers -ffp-contract=off)
+    set_target_properties(capibara_python PROPERTIES
+      OUTPUT_NAME _core
+      LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/python/capibara)
+    # The modules stand beside the extension as links: PYTHONPATH=<build>/python imports the tree as it is.
+    foreach(module ${CAPIBARA_PYTHON_MODULES})
+      get_filename_component(folder ${CMAKE_BINARY_DIR}/python/${module} DIRECTORY)
+      file(MAKE_DIRECTORY ${folder})
+      file(CREATE_LINK ${PROJECT_SOURCE_DIR}/python/${module} ${CMAKE_BINARY_DIR}/python/${module} SYMBOLIC)
+    endforeach()
+    message(STATUS "capibara: Python extension for ${Python_EXECUTABLE} (${Python_VERSION})")
+  else()
+    message(STATUS "capibara: no Python extension (needs Python headers and nanobind)")
+  endif()
+endif()

@@ -1,0 +1,11 @@
+# Collects the source files by room, so that a new file needs no edit here.
+
+file(GLOB_RECURSE CAPIBARA_CORE_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cpp)
+# These backends are modules of their own: they need libraries that the core must not link.
+list(FILTER CAPIBARA_CORE_SOURCES EXCLUDE REGEX "/src/backends/(lapack|cpu|cuda)/")
+
+file(GLOB CAPIBARA_LAPACK_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/lapack/*.cpp)
+file(GLOB CAPIBARA_COMMAND_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/capibara/*.cpp)
+file(GLOB CAPIBARA_PYTHON_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/src/*.cpp)
+file(GLOB_RECURSE CAPIBARA_PYTHON_MODULES CONFIGURE_DEPENDS
+     RELATIVE ${PROJECT_SOURCE_DIR}/python ${PROJECT_SOURCE_DIR}/python/capibara/*.py ${PROJECT_SOURCE_DIR}/python/capibara/*.pyi)

@@ -1,0 +1,9 @@
+// The version of the library that a program is linked to.
+#pragma once
+
+namespace capibara {
+
+// "major.minor.patch", as in CHANGELOG.md.
+const char* version();
+
+}  // namespace capibara
