@@ -1,0 +1,406 @@
+"""Runs the test suites of a built tree and ends with one line, `N passed, M failed, K skipped`, summed over all."""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as xml
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "build" / "results"
+SUITE_SECONDS = 1500  # a suite that takes longer hangs
+SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$")
+
+
+@dataclass
+class Counts:
+    """What one suite found; `failures` names each failed test and why."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    failures: list = field(default_factory=list)
+    note: str = ""
+
+    def fail(self, name, why):
+        self.failed += 1
+        self.failures.append((name, why.strip()))
+
+
+@dataclass
+class Suite:
+    """A named group of tests: `target` is what must be built for it, `preset` a further build it needs."""
+
+    name: str
+    kind: str
+    run: object
+    target: str = "all"
+    preset: str = ""
+    quick: bool = True
+
+    @property
+    def label(self):
+        return f"{self.kind} {self.name}" if self.kind else self.name
+
+
+class Runner:
+    """Starts the programs of the suites with one environment, each logging to a file of its own."""
+
+    def __init__(self, options):
+        self.build = (ROOT / options.build).resolve()
+        self.quick = options.quick
+        self.pattern = ""
+        self.jobs = options.jobs
+        self.children = set()
+        self.environment = dict(
+            os.environ,
+            CAPIBARA_BUILD=str(self.build),
+            CAPIBARA_COMMAND=str(self.build / "capibara"),
+            JAX_PLATFORMS="cpu",
+            PYTHONPATH=os.pathsep.join(filter(None, [str(self.build / "python"), os.environ.get("PYTHONPATH")])),
+        )
+        if self.quick:
+            self.environment["CAPIBARA_QUICK"] = "1"
+        golden = golden_folder()
+        if golden:
+            self.environment["CAPIBARA_GOLDEN"] = str(golden)
+        if options.sanitizer == "tsan":
+            self.environment.setdefault("TSAN_OPTIONS", "ignore_noninstrumented_modules=1 halt_on_error=0")
+            self.environment["OPENBLAS_NUM_THREADS"] = "1"
+        if options.sanitizer == "asan-ubsan":
+            self.environment.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
+        # Some kernels place memory where the thread sanitizer of g++ 12 does not expect it.
+        self.prefix = ["setarch", "-R"] if options.sanitizer and shutil.which("setarch") else []
+
+    def start(self, label, command, folder=ROOT):
+        """Runs a command to its end; returns its status (None: took too long) and its log file."""
+        log = RESULTS / (re.sub(r"[^A-Za-z0-9_.]+", "-", label) + ".log")
+        with open(log, "wb") as output:
+            child = subprocess.Popen(
+                self.prefix + [str(part) for part in command], cwd=folder, env=self.environment,
+                stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+            self.children.add(child)
+            try:
+                return child.wait(timeout=SUITE_SECONDS), log
+            except subprocess.TimeoutExpired:
+                stop(child)
+                return None, log
+            finally:
+                self.children.discard(child)
+
+    def stop_all(self):
+        for child in list(self.children):
+            stop(child)
+
+
+def stop(child):
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def tail(log, lines=12):
+    return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
+
+
+def ending(status):
+    if status is None:
+        return f"took longer than {SUITE_SECONDS} s"
+    return f"ended with signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+
+
+def golden_folder():
+    folder = Path(os.environ.get("CAPIBARA_GOLDEN") or ROOT.parent / "shared" / "golden" / "stablehlo")
+    return folder if folder.is_dir() else None
+
+
+# --- one function per kind of suite ----------------------------------------------------------------------------------
+
+
+def run_googletest(runner, room):
+    counts = Counts()
+    program = runner.build / "tests" / f"{room}_tests"
+    if not program.exists():
+        counts.fail(room, "its test program was not built")
+        return counts
+    report = RESULTS / f"cpp-{room}.json"
+    report.unlink(missing_ok=True)
+    chosen = f"*{runner.pattern}*" if runner.pattern else "*"
+    if runner.quick:
+        chosen += "-*Slow*"
+    status, log = runner.start(f"cpp-{room}", [program, f"--gtest_output=json:{report}", f"--gtest_filter={chosen}"])
+    if not report.exists():  # it crashed: count what the log still tells
+        text = log.read_text(errors="replace")
+        counts.passed = text.count("[       OK ]")
+        counts.skipped = text.count("[  SKIPPED ]")
+        started = re.findall(r"\[ RUN      \] (\S+)", text)
+        counts.fail(started[-1] if started else room, f"{ending(status)}\n{tail(log)}")
+        return counts
+    for group in json.loads(report.read_text())["testsuites"]:
+        for test in group["testsuite"]:
+            name = f"{group['name']}.{test['name']}"
+            if test.get("failures"):
+                counts.fail(name, test["failures"][0]["failure"])
+            elif test.get("result") == "SKIPPED":
+                counts.skipped += 1
+            elif test.get("status") == "RUN":
+                counts.passed += 1
+    if status != 0 and not counts.failed:
+        counts.fail(room, f"{ending(status)} after all tests passed\n{tail(log)}")
+    return counts
+
+
+def read_junit(report, counts):
+    for case in xml.parse(report).getroot().iter("testcase"):
+        name = "::".join(filter(None, [case.get("classname"), case.get("name")]))
+        problem = next((case.find(kind) for kind in ("failure", "error") if case.find(kind) is not None), None)
+        if problem is not None:
+            counts.fail(name, problem.get("message") or problem.text or "")
+        elif case.find("skipped") is not None:
+            counts.skipped += 1
+        else:
+            counts.passed += 1
+
+
+def run_pytest(runner, folder):
+    counts = Counts()
+    label = "python-" + "-".join(folder.relative_to(ROOT).parts)
+    report = RESULTS / f"{label}.xml"
+    report.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pytest", "-q", "-ra", f"--junitxml={report}", folder]
+    if runner.quick:
+        command += ["-m", "not slow"]
+    if runner.pattern:
+        command += ["-k", runner.pattern]
+    status, log = runner.start(label, command)
+    if report.exists():
+        read_junit(report, counts)
+    if status not in (0, 1, 5) or (status == 1 and not counts.failed):
+        counts.fail(folder.name, f"pytest: {ending(status)}\n{tail(log)}")
+    return counts
+
+
+def run_examples(runner):
+    counts = Counts()
+    for source in sorted((ROOT / "examples").glob("*.cpp")):
+        if runner.pattern and runner.pattern not in source.stem:
+            continue
+        program = runner.build / "examples" / source.stem
+        if not program.exists():
+            counts.fail(source.stem, "was not built")
+            continue
+        status, log = runner.start(f"example-{source.stem}", [program])
+        if status == 0:
+            counts.passed += 1
+        else:
+            counts.fail(source.stem, f"{ending(status)}\n{tail(log)}")
+    return counts
+
+
+def run_check(runner):
+    counts = Counts()
+    folder = golden_folder()
+    if folder is None:
+        counts.skipped, counts.note = 1, "no folder of StableHLO files: set CAPIBARA_GOLDEN"
+        return counts
+    program = runner.build / "capibara"
+    if not program.exists():
+        counts.fail("check", "the command line was not built")
+        return counts
+    status, log = runner.start("check", [program, "check", folder, "--jobs", runner.jobs])
+    lines = log.read_text(errors="replace").splitlines()
+    summary = SUMMARY.match(lines[-1]) if lines else None
+    if not summary:
+        counts.fail("check", f"{ending(status)}, without its closing line\n{tail(log)}")
+        return counts
+    counts.passed, counts.failed, counts.skipped = map(int, summary.groups())
+    if counts.failed:
+        counts.failures.append(("check", f"{counts.failed} files, see {os.path.relpath(log, ROOT)}"))
+    return counts
+
+
+def run_cmake_project(runner):
+    """A stranger's project against an installed copy, static (from the release build) and shared."""
+    counts = Counts()
+    for flavour, build in (("static", runner.build), ("shared", ROOT / "build" / "shared")):
+        prefix = ROOT / "build" / "installed" / flavour
+        project = ROOT / "build" / "installed" / f"project-{flavour}"
+        for folder in (prefix, project):
+            shutil.rmtree(folder, ignore_errors=True)
+        steps = [
+            ["cmake", "--install", build, "--prefix", prefix],
+            ["cmake", "-S", ROOT / "examples" / "cmake_project", "-B", project, f"-DCMAKE_PREFIX_PATH={prefix}",
+             "-DCMAKE_BUILD_TYPE=Release"],
+            ["cmake", "--build", project],
+            [project / "fit_line"],
+        ]
+        for number, step in enumerate(steps):
+            status, log = runner.start(f"cmake_project-{flavour}-{number}", step)
+            if status != 0:
+                counts.fail(f"{flavour} copy", f"{' '.join(map(str, step[:3]))}: {ending(status)}\n{tail(log)}")
+                break
+        else:
+            counts.passed += 1
+    return counts
+
+
+def run_minimal(runner):
+    counts = Counts()
+    build = ROOT / "build" / "minimal"
+    report = RESULTS / "minimal.xml"
+    report.unlink(missing_ok=True)
+    status, log = runner.start("minimal", ["ctest", "--output-junit", report, "--output-on-failure"], build)
+    if report.exists():
+        read_junit(report, counts)
+    elif status != 0:
+        counts.fail("minimal", f"{ending(status)}\n{tail(log)}")
+    return counts
+
+
+# --- the list of suites ----------------------------------------------------------------------------------------------
+
+
+def all_suites():
+    tests = ROOT / "tests"
+    suites = []
+    for room in sorted({path.parent.name for path in tests.glob("*/*_test.cpp")}):
+        suites.append(Suite(room, "c++", lambda runner, room=room: run_googletest(runner, room), f"{room}_tests"))
+    folders = {path.parent for path in tests.glob("*/test_*.py")}
+    folders |= {path.parent for path in (ROOT / "python" / "tests").glob("test_*.py")}
+    for folder in sorted(folders):
+        name = "python" if folder.parent.name == "python" else folder.name
+        suites.append(Suite(name, "python", lambda runner, folder=folder: run_pytest(runner, folder)))
+    examples = sorted((ROOT / "examples").glob("*.cpp"))
+    suites.append(Suite("examples", "", run_examples, " ".join(f"example_{source.stem}" for source in examples) or "all"))
+    suites.append(Suite("check", "", run_check, "capibara_command"))
+    suites.append(Suite("cmake_project", "", run_cmake_project, "all", "shared", quick=False))
+    suites.append(Suite("minimal", "", run_minimal, "", "minimal", quick=False))
+    return suites
+
+
+def choose(names):
+    """The suites that the names mean; a name that is no suite is a part of test names, and returned as the pattern."""
+    suites = all_suites()
+    if not names:
+        return suites, ""
+    chosen = [suite for suite in suites if suite.name in names]
+    unknown = [name for name in names if name not in {suite.name for suite in suites}]
+    if len(unknown) > 1 or (unknown and chosen):
+        sys.exit(f"run: no suite '{unknown[0]}'; suites are: {' '.join(dict.fromkeys(s.name for s in suites))}")
+    if unknown:
+        return [suite for suite in suites if suite.kind or suite.name == "examples"], unknown[0]
+    return chosen, ""
+
+
+def report(suite, counts, seconds):
+    parts = [f"{counts.passed} passed"]
+    if counts.failed:
+        parts.append(f"{counts.failed} failed")
+    if counts.skipped:
+        parts.append(f"{counts.skipped} skipped")
+    print(f"   {suite.label:<24}{', '.join(parts):<34}{seconds:7.1f} s  {counts.note}".rstrip(), flush=True)
+    for name, why in counts.failures[:20]:
+        print(f"      FAILED {name}")
+        for line in why.splitlines()[:14]:
+            print(f"         {line}")
+    if len(counts.failures) > 20:
+        print(f"      and {len(counts.failures) - 20} more, see build/results", flush=True)
+
+
+def run_suites(suites, runner, names):
+    total = Counts()
+
+    def run_one(suite):
+        started = time.monotonic()
+        try:
+            counts = suite.run(runner)
+        except Exception as error:  # a broken report is a failure of its suite, not of the others
+            counts = Counts()
+            counts.fail(suite.label, f"{type(error).__name__}: {error}")
+        # Filters may leave a suite empty; otherwise a suite without tests hides a mistake.
+        if not (counts.passed or counts.failed or counts.skipped) and not runner.pattern and not runner.quick:
+            counts.fail(suite.label, "ran no test")
+        return suite, counts, time.monotonic() - started
+
+    with concurrent.futures.ThreadPoolExecutor(max_workers=runner.jobs) as pool:
+        futures = [pool.submit(run_one, suite) for suite in suites]
+        try:
+            for future in concurrent.futures.as_completed(futures):
+                suite, counts, seconds = future.result()
+                if runner.pattern and not (counts.passed or counts.failed or counts.skipped):
+                    continue
+                report(suite, counts, seconds)
+                total.passed += counts.passed
+                total.failed += counts.failed
+                total.skipped += counts.skipped
+        except KeyboardInterrupt:
+            for future in futures:
+                future.cancel()
+            runner.stop_all()
+            raise
+    return total
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", default="build/release")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--sanitizer", default="")
+    parser.add_argument("--failed-build", action="append", default=[])
+    parser.add_argument("--started-ago", type=int, default=0)
+    parser.add_argument("--list", action="store_true", help="print the names of the suites")
+    parser.add_argument("--targets", action="store_true", help="print what must be built for the names")
+    parser.add_argument("--presets", action="store_true", help="print the further presets that the names need")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    suites, pattern = choose(options.names)
+    if options.list:
+        print("\n".join(dict.fromkeys(suite.name for suite in suites)))
+        return 0
+    if options.targets:
+        targets = {target for suite in suites for target in suite.target.split()}
+        print("\n".join(["all"] if "all" in targets else sorted(targets)))
+        return 0
+    if options.presets:
+        print("\n".join(dict.fromkeys(suite.preset for suite in suites if suite.preset)))
+        return 0
+
+    if options.quick:
+        suites = [suite for suite in suites if suite.quick]
+    if options.sanitizer:
+        suites = [suite for suite in suites if suite.kind == "c++" or suite.name == "examples"]
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    runner = Runner(options)
+    runner.pattern = pattern
+    started = time.monotonic() - options.started_ago
+    print(f"== running {len(suites)} suites, logs in build/results", flush=True)
+    total = run_suites(suites, runner, options.names)
+    for preset in options.failed_build:
+        total.failed += 1
+        print(f"   FAILED build of {preset}, see build/logs/build-{preset}.log")
+    if not (total.passed or total.failed or total.skipped):
+        print(f"   no test has '{pattern}' in its name")
+        total.failed = 1
+    minutes, seconds = divmod(int(time.monotonic() - started), 60)
+    print(f"== {minutes}m{seconds:02d}s")
+    print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
+    return 1 if total.failed else 0
+
+
+if __name__ == "__main__":
+    try:
+        status = main()
+    except KeyboardInterrupt:
+        print("\nrun: stopped", file=sys.stderr)
+        status = 130
+    sys.exit(status)

@@ -1,0 +1,145 @@
+# Finds what a verb needs on this system, lists what is missing, and installs it after asking.
+# shellcheck shell=bash
+
+VENV_PYTHON=build/venv/bin/python
+
+version_at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
+
+# The newest g++ of version 12 or later, by name; empty where there is none.
+find_compiler() {
+  local name
+  for name in "${CXX:-}" g++ g++-14 g++-13 g++-12; do
+    [ -n "$name" ] && command -v "$name" >/dev/null || continue
+    case $name in *clang*) echo "$name"; return ;; esac
+    if version_at_least "$("$name" -dumpfullversion 2>/dev/null || echo 0)" 12; then echo "$name"; return; fi
+  done
+}
+
+exists() { local file; for file in "$@"; do [ -e "$file" ] && return 0; done; return 1; }
+
+system_name() {
+  local name=unknown
+  [ -r /etc/os-release ] && name=$(. /etc/os-release && echo "${ID:-unknown} ${VERSION_ID:-}")
+  echo "$name"
+}
+
+# Adds the Debian package of each missing thing in a group to MISSING, and missing Python packages to MISSING_PYTHON.
+look_for() {
+  case $1 in
+    compiler_minimal)
+      [ -n "$(find_compiler)" ] || MISSING+=(g++)
+      { command -v cmake >/dev/null && version_at_least "$(cmake --version | sed -n '1s/[^0-9.]//gp')" 3.22; } || MISSING+=(cmake)
+      command -v make >/dev/null || MISSING+=(make)
+      ;;
+    compiler)
+      look_for compiler_minimal
+      command -v ninja >/dev/null || MISSING+=(ninja-build)
+      command -v ccache >/dev/null || MISSING+=(ccache)
+      ;;
+    libraries)
+      exists /usr/lib/*/libopenblas.so /usr/lib/libopenblas.so /usr/lib64/libopenblas.so /usr/local/lib/libopenblas.so || MISSING+=(libopenblas-dev)
+      exists /usr/include/gtest/gtest.h /usr/local/include/gtest/gtest.h || MISSING+=(libgtest-dev)
+      ;;
+    clang)
+      command -v clang++ >/dev/null || MISSING+=(clang)
+      ;;
+    python)
+      command -v python3 >/dev/null || MISSING+=(python3)
+      ;;
+    packages)
+      if [ -x $VENV_PYTHON ]; then
+        [ -n "$(missing_packages)" ] && MISSING_PYTHON=1
+      else
+        MISSING_PYTHON=1
+        python3 -c 'import venv, ensurepip' 2>/dev/null || MISSING+=(python3-venv)
+      fi
+      python3 -c 'import sysconfig, os, sys; sys.exit(not os.path.exists(sysconfig.get_paths()["include"] + "/Python.h"))' 2>/dev/null || MISSING+=(python3-dev)
+      ;;
+  esac
+}
+
+# The lines of requirements.txt that the environment of the tests does not satisfy.
+missing_packages() {
+  $VENV_PYTHON - <<'PYTHON'
+import importlib.metadata as metadata
+for line in open("tools/run/requirements.txt"):
+    requirement = line.split("#")[0].strip()
+    if not requirement:
+        continue
+    name, _, version = requirement.partition("==")
+    try:
+        found = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        found = None
+    if found is None or (version and found != version):
+        print(requirement)
+PYTHON
+}
+
+confirm() {
+  [ "$YES" = 1 ] && return 0
+  if [ ! -t 0 ]; then
+    echo "run: not asked, because this is no terminal; add --yes to install" >&2
+    return 1
+  fi
+  local answer
+  read -r -p "Install now? [y/N] " answer
+  [[ $answer =~ ^[Yy] ]]
+}
+
+# need GROUP...: returns when everything in the groups is there, or leaves with status 2.
+need() {
+  [ "$(uname -s)" = Linux ] || { echo "run: $(uname -s) is not supported; Linux is (tested on Debian 12)" >&2; exit 2; }
+  local group command
+  MISSING=() MISSING_PYTHON=0
+  for group in "$@"; do look_for "$group"; done
+  if [ ${#MISSING[@]} -eq 0 ] && [ $MISSING_PYTHON = 0 ]; then
+    use_compiler
+    return
+  fi
+
+  say "missing on this system ($(system_name)):"
+  command="apt-get install -y --no-install-recommends ${MISSING[*]}"
+  [ ${#MISSING[@]} -eq 0 ] || printf '   system packages: %s\n' "${MISSING[*]}"
+  [ $MISSING_PYTHON = 0 ] || printf '   Python packages, into build/venv: %s\n' "$(sed 's/#.*//' tools/run/requirements.txt | xargs)"
+
+  if [ ${#MISSING[@]} -gt 0 ]; then
+    command -v apt-get >/dev/null || { echo "run: no apt-get here; install the counterparts of these Debian packages and start again" >&2; exit 2; }
+    case $(system_name) in
+      'debian 12') ;;
+      debian* | ubuntu*) say "$(system_name) is not tested; trying the packages of Debian 12" ;;
+      *) echo "run: $(system_name) is not supported for installing; these are Debian package names" >&2; exit 2 ;;
+    esac
+    if [ "$(id -u)" != 0 ]; then
+      echo "run: installing needs root; run this, then start again:" >&2
+      echo "  sudo $command" >&2
+      exit 2
+    fi
+  fi
+  confirm || { [ ${#MISSING[@]} -eq 0 ] || echo "  $command" >&2; exit 2; }
+
+  mkdir -p build/logs
+  if [ ${#MISSING[@]} -gt 0 ]; then
+    say "$command"
+    { apt-get update && DEBIAN_FRONTEND=noninteractive $command; } >build/logs/install.log 2>&1 ||
+      { tail -n 15 build/logs/install.log; fail "installing failed, see build/logs/install.log"; }
+  fi
+  [ $MISSING_PYTHON = 0 ] || install_packages
+  MISSING=()
+  for group in "$@"; do look_for "$group"; done
+  [ ${#MISSING[@]} -eq 0 ] || { echo "run: still missing after installing: ${MISSING[*]} (too old a system?)" >&2; exit 2; }
+  use_compiler
+}
+
+install_packages() {
+  say "Python packages into build/venv"
+  { [ -x $VENV_PYTHON ] || python3 -m venv build/venv; } >build/logs/packages.log 2>&1 &&
+    $VENV_PYTHON -m pip install --disable-pip-version-check -r tools/run/requirements.txt >>build/logs/packages.log 2>&1 ||
+    { tail -n 15 build/logs/packages.log; fail "installing Python packages failed, see build/logs/packages.log"; }
+}
+
+use_compiler() {
+  local compiler
+  compiler=$(find_compiler)
+  [ -z "$compiler" ] || export CXX=$compiler
+}
