@@ -164,7 +164,8 @@ def read_junit(report, counts):
         name = "::".join(filter(None, [case.get("classname"), case.get("name")]))
         problem = next((case.find(kind) for kind in ("failure", "error") if case.find(kind) is not None), None)
         if problem is not None:
-            counts.fail(name, problem.get("message") or problem.text or "")
+            said = "\n".join((case.findtext("system-out") or "").splitlines()[-12:])
+            counts.fail(name, problem.get("message") or problem.text or said)
         elif case.find("skipped") is not None:
             counts.skipped += 1
         else:
