@@ -26,13 +26,14 @@ system_name() {
 # Adds the Debian package of each missing thing in a group to MISSING, and missing Python packages to MISSING_PYTHON.
 look_for() {
   case $1 in
-    compiler_minimal)
+    compiler)
       [ -n "$(find_compiler)" ] || MISSING+=(g++)
       { command -v cmake >/dev/null && version_at_least "$(cmake --version | sed -n '1s/[^0-9.]//gp')" 3.22; } || MISSING+=(cmake)
+      ;;
+    make)
       command -v make >/dev/null || MISSING+=(make)
       ;;
-    compiler)
-      look_for compiler_minimal
+    ninja)
       command -v ninja >/dev/null || MISSING+=(ninja-build)
       command -v ccache >/dev/null || MISSING+=(ccache)
       ;;
