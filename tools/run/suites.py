@@ -77,6 +77,9 @@ class Runner:
             self.environment["OPENBLAS_NUM_THREADS"] = "1"
         if options.sanitizer == "asan-ubsan":
             self.environment.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
+        if options.sanitizer:
+            # The sanitizers open modules in our name, so the folder written in the program is not looked at.
+            self.environment["LD_LIBRARY_PATH"] = str(self.build / "lib")
         # Some kernels place memory where the thread sanitizer of g++ 12 does not expect it.
         self.prefix = ["setarch", "-R"] if options.sanitizer and shutil.which("setarch") else []
 
@@ -402,6 +405,5 @@ if __name__ == "__main__":
     try:
         status = main()
     except KeyboardInterrupt:
-        print("\nrun: stopped", file=sys.stderr)
-        status = 130
+        status = 130  # ./run says that it was stopped
     sys.exit(status)
