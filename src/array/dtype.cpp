@@ -94,7 +94,7 @@ FloatInfo finfo(DType dtype) {
   info.smallest_subnormal = std::ldexp(info.eps, 1 - bias);
   if (row.dtype == DType::float4_e2m1fn) info.epsneg = 0.5;  // below 1 only the subnormal 0.5
   if (row.dtype == DType::float6_e2m3fn) info.epsneg = 0.125;
-  if (row.dtype == DType::float8_e4m3fn) info.precision = 1;
+  if (row.bits == 8) info.precision = 1;  // as ml_dtypes states it
   return info;
 }
 

@@ -117,7 +117,9 @@ class RealFormat {
       return padded_left(text, left_ + right_ + 1);
     }
     if (exponential_) {
-      const Decimal decimal = scientific(value);
+      // Elements with few digits are filled up with further exact ones, not with zeros.
+      Decimal decimal = scientific(value);
+      if (decimal.digits.size() - 1 < fraction_width_) decimal = to_decimal(value, static_cast<int>(fraction_width_));
       std::string fraction = decimal.digits.substr(1);
       fraction.resize(fraction_width_, '0');
       return padded_left(sign(decimal.negative) + decimal.digits.substr(0, 1), left_) + "." + fraction + "e" +
@@ -145,7 +147,13 @@ class RealFormat {
     }
     if (greatest == 0) return;
     const double cutoff = std::pow(10.0, std::min(8, finfo(dtype_).precision));
-    exponential_ = greatest >= cutoff || least < 0.0001 || greatest / least > 1000;
+    // Both limits are compared in the array's own precision: float32's 0.0001 is not below 0.0001.
+    exponential_ = greatest >= cutoff || least < nearest(0.0001) || nearest(greatest / least) > 1000;
+  }
+
+  double nearest(double value) const {
+    if (dtype_ == DType::float16) return static_cast<double>(Half(value));
+    return dtype_ == DType::float32 ? static_cast<double>(static_cast<float>(value)) : value;
   }
 
   Decimal scientific(double value) const {
@@ -342,9 +350,15 @@ bool is_empty(std::span<const std::int64_t> shape) {
   return std::find(shape.begin(), shape.end(), 0) != shape.end();
 }
 
-// Python's float text of the digits; `point_zero` keeps ".0" on whole numbers.
-std::string python_text(const Decimal& decimal, bool point_zero) {
-  if (decimal.exponent >= -4 && decimal.exponent < 16) {
+// A float as Python and NumPy spell scalars: the shortest digits of the dtype `digits_of`, exponents
+// for magnitudes beyond its precision. `point_zero` keeps ".0" on whole numbers.
+std::string python_real(DType digits_of, double value, bool point_zero) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  const double limit = digits_of == DType::float64 ? 1e16 : digits_of == DType::float32 ? 1e6 : 1e3;
+  const double magnitude = std::abs(value);
+  const Decimal decimal = shortest(digits_of, value);
+  if (magnitude == 0 || (magnitude >= 1e-4 && magnitude < limit)) {
     std::string text = positional_text(decimal);
     if (text.back() == '.') {
       if (point_zero) text += '0';
@@ -356,13 +370,6 @@ std::string python_text(const Decimal& decimal, bool point_zero) {
   text += decimal.digits[0];
   if (decimal.digits.size() > 1) text += "." + decimal.digits.substr(1);
   return text + "e" + exponent_text(decimal.exponent, 2);
-}
-
-// `digits_of` is the dtype whose shortest digits are shown.
-std::string python_real(DType digits_of, double value, bool point_zero) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
-  return python_text(shortest(digits_of, value), point_zero);
 }
 
 std::string python_complex(DType digits_of, std::complex<double> value) {

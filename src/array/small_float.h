@@ -75,7 +75,8 @@ constexpr std::uint32_t encode_small_float(const SmallFormat& format, double val
     if (field > (1 << format.exponent_bits)) return format.overflow(sign);
     code = static_cast<std::uint32_t>(field) << format.mantissa_bits;
   } else {
-    if (powers) return 0;  // every positive value has a power of two; the least one is code 0
+    // Below its least value this format still has no zero to give; what float32 cannot hold is NaN.
+    if (powers) return field >= format.bias - 149 ? 0 : format.nan(0);
     shift += 1 - field;
     kept = significand;
   }
@@ -83,7 +84,8 @@ constexpr std::uint32_t encode_small_float(const SmallFormat& format, double val
     code += static_cast<std::uint32_t>(kept >> shift);
     const std::uint64_t rest = kept & ((std::uint64_t{1} << shift) - 1);
     const std::uint64_t half = std::uint64_t{1} << (shift - 1);
-    if (rest > half || (rest == half && (code & 1))) ++code;
+    // Powers of two round halfway values up: their significand, an implied 1, is odd.
+    if (rest > half || (rest == half && (powers || (code & 1)))) ++code;
   }
   if (code > format.max_code()) return format.overflow(sign);
   if (code == 0 && format.specials == Specials::unsigned_zero) return 0;
