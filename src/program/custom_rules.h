@@ -1,0 +1,79 @@
+// What the equations of checkpoint, custom_jvp, custom_vjp and custom_vmap carry besides programs: the user's rules.
+#pragma once
+
+#include <capibara/primitive.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+
+namespace capibara {
+
+// Attribute `jvp_jaxpr_fun` of custom_jvp_call. The equation's inputs are `num_consts` captured values, then the
+// arguments; the rule sees the arguments only. A tangent may be empty (zero): the rule instantiates what it needs.
+// Result tangents are always instantiated, as the outputs of `call_jaxpr` in number and type.
+class CustomJvpRule final : public Opaque {
+ public:
+  using Rule = std::function<JvpResult(std::span<const Array> primals, std::span<const Array> tangents)>;
+
+  std::string name;  // of the user's rule, shown as jvp=
+  Rule rule;
+
+  CustomJvpRule(std::string n, Rule r) : name(std::move(n)), rule(std::move(r)) {}
+  std::string print() const override { return name; }
+};
+
+// Attributes `fwd_jaxpr_thunk` and `bwd` of custom_vjp_call (both hold the same object; bwd= prints backward_name).
+// Forward maps the arguments without the captured ones to (outputs, residuals), each checked against `call_jaxpr` and
+// flat; backward maps (residuals, cotangents of the outputs, empty: zero) to one cotangent per argument leaf, empty
+// where zero. A forward must have run under this object, or under one made from it, before its backward.
+class CustomVjpRule final : public Opaque {
+ public:
+  using Forward = std::function<std::pair<Arrays, Arrays>(std::span<const Array> arguments)>;
+  using Backward = std::function<Arrays(std::span<const Array> residuals, std::span<const Array> cotangents)>;
+
+  std::string forward_name, backward_name;
+  Forward forward;
+  Backward backward;
+
+  CustomVjpRule(std::string fwd_name, std::string bwd_name, Forward fwd, Backward bwd)
+      : forward_name(std::move(fwd_name)), backward_name(std::move(bwd_name)), forward(std::move(fwd)),
+        backward(std::move(bwd)) {}
+  std::string print() const override { return forward_name; }
+};
+
+// Attribute `policy` of remat2 (none: nothing is saved).
+class Policy final : public Opaque {
+ public:
+  SavePolicy save;
+  std::string name;    // as jax prints it
+  bool named = false;  // one of checkpoint_policies: equal names mean equal policies
+
+  Policy(SavePolicy s, std::string n, bool is_named) : save(std::move(s)), name(std::move(n)), named(is_named) {}
+  std::string print() const override { return name; }
+  bool equals(const Opaque& other) const override {
+    if (this == &other) return true;
+    const auto* policy = dynamic_cast<const Policy*>(&other);
+    return policy && named && policy->named && name == policy->name;
+  }
+  std::size_t hash() const override { return named ? std::hash<std::string>{}(name) : Opaque::hash(); }
+};
+
+// Attribute `rule` of custom_vmap_call: what a batched call does. Inputs marked in `batched` carry the axis at 0, and so
+// do the outputs marked in the result.
+class CustomVmapRule final : public Opaque {
+ public:
+  struct Result {
+    Arrays outputs;
+    std::vector<bool> batched;
+  };
+  using Rule = std::function<Result(int64_t axis_size, const std::vector<bool>& batched, std::span<const Array> inputs)>;
+
+  std::string name;
+  Rule rule;
+
+  CustomVmapRule(std::string n, Rule r) : name(std::move(n)), rule(std::move(r)) {}
+  std::string print() const override { return name; }
+};
+
+}  // namespace capibara
