@@ -33,17 +33,6 @@ Array add_tangents(const Array& x, const Array& y) {
 
 namespace {
 
-// Not Array::from_host: a constant of a 64-bit program stays 64-bit whatever the configuration.
-Array constant(DType dtype, double value, bool weak) {
-  Buffer buffer = Buffer::allocate(static_cast<std::size_t>(storage_size(dtype)));
-  store_as<double>(dtype, buffer.mutable_data(), 0, value);
-  buffer.set_ready();
-  ArrayType type;
-  type.dtype = dtype;
-  type.weak_type = weak;
-  return Array::from_buffer(std::move(type), std::move(buffer));
-}
-
 std::string shape_text(const Shape& shape) {
   std::string text = "(";
   for (std::size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
@@ -63,10 +52,19 @@ std::string shapes_text(std::span<const ArrayType> types) {
 }  // namespace
 
 Array scalar_like(const Array& like, double value) {
-  return constant(like.dtype(), value, like.weak_type() && like.ndim() == 0);
+  return scalar_of(like.dtype(), value, like.weak_type() && like.ndim() == 0);
 }
 
-Array scalar_of(DType dtype, double value) { return constant(dtype, value, false); }
+// Not Array::from_host: a constant of a 64-bit program stays 64-bit whatever the configuration.
+Array scalar_of(DType dtype, double value, bool weak_type) {
+  Buffer buffer = Buffer::allocate(static_cast<std::size_t>(storage_size(dtype)));
+  store_as<double>(dtype, buffer.mutable_data(), 0, value);
+  buffer.set_ready();
+  ArrayType type;
+  type.dtype = dtype;
+  type.weak_type = weak_type;
+  return Array::from_buffer(std::move(type), std::move(buffer));
+}
 
 // ---- batching ---------------------------------------------------------------------------------------------------
 

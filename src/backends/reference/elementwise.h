@@ -1,0 +1,195 @@
+// The loops of elementwise kernels: operands broadcast to the output's shape, a function applied to each element.
+#pragma once
+
+#include <capibara/error.h>
+
+#include <array>
+#include <complex>
+#include <concepts>
+#include <memory>
+#include <optional>
+#include <type_traits>
+
+#include "array/element.h"
+#include "backends/reference/kernels.h"
+#include "primitives/math/complex.h"
+#include "primitives/math/denormals.h"
+
+namespace capibara::reference {
+
+// An operand at the output's shape: its own bytes, one repeated element (step 0), or an expanded copy.
+class BroadcastOperand {
+ public:
+  BroadcastOperand(const Array& x, const Shape& shape);
+
+  DType dtype() const { return dtype_; }
+  const std::byte* data() const { return data_; }
+  std::int64_t count() const { return count_; }
+  std::int64_t step() const { return step_; }
+
+ private:
+  DType dtype_;
+  const std::byte* data_;
+  std::int64_t count_;
+  std::int64_t step_;
+  std::unique_ptr<std::byte[]> expanded_;
+};
+
+// Denormals count as zero in arithmetic; operations that only move bits keep them.
+enum class Denormals { flush, keep };
+
+class DenormalScope {
+ public:
+  explicit DenormalScope(Denormals denormals) {
+    if (denormals == Denormals::flush) flush_.emplace();
+  }
+
+ private:
+  std::optional<math::FlushDenormals> flush_;
+};
+
+// Output elements of the compute type R, written in place where the buffer holds R as it is.
+template <class R>
+class OutputElements {
+ public:
+  explicit OutputElements(const ArrayType& type) : output_(allocate(type)), type_(type) {
+    if (stored_as<R>(type.dtype)) {
+      values_ = reinterpret_cast<R*>(output_.data);
+    } else {
+      owned_ = Elements<R>(type.size());
+      values_ = owned_.data();
+    }
+  }
+  R* values() { return values_; }
+  Array finish() {
+    if (owned_.size() > 0) store_range<R>(type_.dtype, output_.data, type_.size(), values_);
+    return output_.array;
+  }
+
+ private:
+  Output output_;
+  ArrayType type_;
+  Elements<R> owned_;
+  R* values_;
+};
+
+[[noreturn]] inline void unsupported_dtype(DType dtype) {
+  throw InternalError(concat("reference: no kernel of this operation for dtype ", dtype_name(dtype)));
+}
+
+// One output from one, two or three operands. The function is called with the compute type of the first operand's
+// dtype, to which the other operands are converted; a dtype it does not take is an internal error, since type rules
+// have already refused it.
+template <class F>
+Arrays apply_unary(const KernelArgs& args, F function, Denormals denormals = Denormals::flush) {
+  const Array& x = args.inputs[0];
+  return visit_compute(x.dtype(), [&]<class C>(Type<C>) -> Arrays {
+    if constexpr (std::is_invocable_v<F, C>) {
+      using R = std::invoke_result_t<F, C>;
+      const DenormalScope scope(denormals);
+      const std::int64_t count = x.size();
+      const ReadElements<C> in(x.dtype(), x.raw_data(), count);
+      OutputElements<R> out(args.output_types[0]);
+      R* values = out.values();
+      const C* source = in.data();
+      for (std::int64_t i = 0; i < count; ++i) values[i] = function(source[i]);
+      return {out.finish()};
+    } else {
+      unsupported_dtype(x.dtype());
+    }
+  });
+}
+
+template <class F>
+Arrays apply_binary(const KernelArgs& args, F function, Denormals denormals = Denormals::flush) {
+  const DType dtype = args.inputs[0].dtype();
+  return visit_compute(dtype, [&]<class C>(Type<C>) -> Arrays {
+    if constexpr (std::is_invocable_v<F, C, C>) {
+      using R = std::invoke_result_t<F, C, C>;
+      const DenormalScope scope(denormals);
+      const ArrayType& type = args.output_types[0];
+      const BroadcastOperand a(args.inputs[0], type.shape), b(args.inputs[1], type.shape);
+      const ReadElements<C> x(a.dtype(), a.data(), a.count()), y(b.dtype(), b.data(), b.count());
+      OutputElements<R> out(type);
+      R* values = out.values();
+      const C *left = x.data(), *right = y.data();
+      const std::int64_t count = type.size(), left_step = a.step(), right_step = b.step();
+      for (std::int64_t i = 0; i < count; ++i) values[i] = function(left[i * left_step], right[i * right_step]);
+      return {out.finish()};
+    } else {
+      unsupported_dtype(dtype);
+    }
+  });
+}
+
+template <class F>
+Arrays apply_ternary(const KernelArgs& args, F function, Denormals denormals = Denormals::flush) {
+  const DType dtype = args.inputs[0].dtype();
+  return visit_compute(dtype, [&]<class C>(Type<C>) -> Arrays {
+    if constexpr (std::is_invocable_v<F, C, C, C>) {
+      const DenormalScope scope(denormals);
+      const ArrayType& type = args.output_types[0];
+      const BroadcastOperand a(args.inputs[0], type.shape), b(args.inputs[1], type.shape), c(args.inputs[2], type.shape);
+      const ReadElements<C> x(a.dtype(), a.data(), a.count()), y(b.dtype(), b.data(), b.count()),
+          z(c.dtype(), c.data(), c.count());
+      OutputElements<C> out(type);
+      C* values = out.values();
+      const std::int64_t count = type.size();
+      for (std::int64_t i = 0; i < count; ++i) values[i] = function(x[i * a.step()], y[i * b.step()], z[i * c.step()]);
+      return {out.finish()};
+    } else {
+      unsupported_dtype(dtype);
+    }
+  });
+}
+
+// A kernel from a stateless function object.
+template <class F>
+Arrays unary(const KernelArgs& args) {
+  return apply_unary(args, F{});
+}
+template <class F>
+Arrays binary(const KernelArgs& args) {
+  return apply_binary(args, F{});
+}
+template <class F>
+Arrays unary_exact(const KernelArgs& args) {
+  return apply_unary(args, F{}, Denormals::keep);
+}
+template <class F>
+Arrays binary_exact(const KernelArgs& args) {
+  return apply_binary(args, F{}, Denormals::keep);
+}
+
+template <class T>
+math::Complex<T> lift(std::complex<T> x) {
+  return {x.real(), x.imag()};
+}
+template <class T>
+std::complex<T> drop(math::Complex<T> x) {
+  return {x.real, x.imag};
+}
+
+// bool is no integer here: its operations are logical ones.
+template <class T>
+concept Integer = std::integral<T> && !std::same_as<T, bool>;
+template <class T>
+using Unsigned = std::make_unsigned_t<T>;
+
+// The bits of a stored element, and back.
+inline std::uint64_t load_bits(DType dtype, const void* data, std::int64_t index) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, element_address(dtype, data, index), static_cast<std::size_t>(storage_size(dtype)));
+  return word;
+}
+inline void store_bits(DType dtype, void* data, std::int64_t index, std::uint64_t word) {
+  std::memcpy(element_address(dtype, data, index), &word, static_cast<std::size_t>(storage_size(dtype)));
+}
+
+KernelList arithmetic_kernels();
+KernelList transcendental_kernels();
+KernelList comparison_kernels();
+KernelList bit_kernels();
+KernelList conversion_kernels();
+
+}  // namespace capibara::reference
