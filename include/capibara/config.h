@@ -1,0 +1,63 @@
+// Configuration: a stack of settings on each thread over the process's defaults; a snapshot is part of every jit key.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <variant>
+
+namespace capibara {
+
+
+struct Config {
+  bool enable_x64 = false;
+  std::string numpy_dtype_promotion = "standard";  // or "strict"
+  std::string numpy_rank_promotion = "allow";      // or "warn", "raise"
+  std::string default_matmul_precision;            // empty: the backend's default
+  bool threefry_partitionable = true;
+  std::string default_prng_impl = "threefry2x32";
+  bool disable_jit = false;
+  bool debug_nans = false;
+  bool debug_infs = false;
+  bool log_compiles = false;
+  bool check_tracer_leaks = false;
+  int num_cpu_devices = 1;
+  std::string platform = "reference";
+
+  std::size_t key() const;  // equal configurations have equal keys; part of the jit cache key
+  friend bool operator==(const Config&, const Config&) = default;
+};
+
+const Config& config();             // as seen by this thread
+void update_config(const Config&);  // the process's defaults
+
+// Overrides the configuration of this thread until the end of the scope.
+class ConfigScope {
+ public:
+  explicit ConfigScope(Config config);
+  ~ConfigScope();
+  ConfigScope(const ConfigScope&) = delete;
+  ConfigScope& operator=(const ConfigScope&) = delete;
+
+ private:
+  Config previous_;
+  bool had_previous_;
+};
+
+namespace jax {
+// JAX's names: config::update("jax_enable_x64", true).
+namespace config {
+void update(const std::string& name, const std::variant<bool, int, std::string>& value);
+}
+// Scopes of single settings.
+ConfigScope enable_x64(bool on = true);
+ConfigScope disable_jit(bool on = true);
+ConfigScope debug_nans(bool on = true);
+ConfigScope debug_infs(bool on = true);
+ConfigScope log_compiles(bool on = true);
+ConfigScope checking_leaks(bool on = true);
+ConfigScope numpy_dtype_promotion(const std::string& mode);
+ConfigScope numpy_rank_promotion(const std::string& mode);
+ConfigScope default_matmul_precision(const std::string& precision);
+}  // namespace jax
+
+}  // namespace capibara

@@ -1,0 +1,111 @@
+// Errors a user can catch, and the separate type for defects of the library itself.
+#pragma once
+
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+namespace capibara {
+
+// Joins any printable pieces into one string; the library's only formatter.
+template <class... Pieces>
+std::string concat(const Pieces&... pieces) {
+  std::ostringstream out;
+  (out << ... << pieces);
+  return out.str();
+}
+
+// The base of every error caused by the user's input or program.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// A wrong type, dtype, shape or structure.
+class TypeError : public Error {
+ public:
+  using Error::Error;
+};
+
+// A right type with an unacceptable value.
+class ValueError : public Error {
+ public:
+  using Error::Error;
+};
+
+class IndexError : public Error {
+ public:
+  using Error::Error;
+};
+
+// A dtype pair without a common type.
+class TypePromotionError : public ValueError {
+ public:
+  using ValueError::ValueError;
+};
+
+// A name that does not exist: an unbound axis, an unknown function or attribute.
+class NameError : public Error {
+ public:
+  using Error::Error;
+};
+
+// Something went wrong while a program ran: a deleted buffer, a failing callback, no memory.
+class RuntimeError : public Error {
+ public:
+  using Error::Error;
+};
+
+// A NaN or infinity found by the debug modes.
+class FloatingPointError : public Error {
+ public:
+  using Error::Error;
+};
+
+// A rule (jvp, transpose, batch...) that a primitive does not have.
+class NotImplementedError : public Error {
+ public:
+  using Error::Error;
+};
+
+// A value was needed where only a tracer is known.
+class ConcretizationTypeError : public TypeError {
+ public:
+  using TypeError::TypeError;
+};
+
+class TracerBoolConversionError : public ConcretizationTypeError {
+ public:
+  using ConcretizationTypeError::ConcretizationTypeError;
+};
+
+class NonConcreteBooleanIndexError : public IndexError {
+ public:
+  using IndexError::IndexError;
+};
+
+// A tracer was used after its trace had ended, or on another thread.
+class UnexpectedTracerError : public TypeError {
+ public:
+  using TypeError::TypeError;
+};
+
+// A program that breaks its own typing rules.
+class ProgramTypeError : public TypeError {
+ public:
+  using TypeError::TypeError;
+};
+
+// Text that is not a valid StableHLO program; says line and column.
+class ParseError : public ValueError {
+ public:
+  using ValueError::ValueError;
+};
+
+// A defect of capibara, not of the user's program.
+class InternalError : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+}  // namespace capibara

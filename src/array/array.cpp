@@ -1,0 +1,190 @@
+// Array: types, host values and what a handle can be asked.
+#include <capibara/array.h>
+#include <capibara/config.h>
+
+#include "array/element.h"
+#include "array/format.h"
+#include "trace/trace.h"
+
+#include <cstring>
+#include <limits>
+
+namespace capibara {
+
+int64_t element_count(std::span<const int64_t> shape) {
+  int64_t count = 1;
+  for (int64_t size : shape) {
+    if (__builtin_mul_overflow(count, size, &count)) return std::numeric_limits<int64_t>::max();
+  }
+  return count;
+}
+
+ArrayType ArrayType::strong() const {
+  ArrayType type = *this;
+  type.weak_type = false;
+  return type;
+}
+
+ArrayType ArrayType::with_shape(Shape s) const {
+  ArrayType type = *this;
+  type.shape = std::move(s);
+  return type;
+}
+
+ArrayType ArrayType::with_dtype(DType d) const {
+  ArrayType type = *this;
+  type.dtype = d;
+  return type;
+}
+
+namespace {
+
+std::string dims_text(const Shape& shape) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (i) text += ",";
+    text += std::to_string(shape[i]);
+  }
+  return text + "]";
+}
+
+const ConcreteBody& concrete(const Array& array, const char* what) {
+  if (!array.defined()) throw ValueError(concat(what, ": the array handle is empty"));
+  if (array.is_tracer()) {
+    throw ConcretizationTypeError(concat(
+        what, ": a concrete value is needed, but got a traced array of type ", to_string(array.type()), " inside ",
+        array.body()->trace()->kind(), ".\nHint: values of traced arrays are not known while a function is traced; use ",
+        "lax::cond, lax::while_loop or lax::select, or mark the argument static."));
+  }
+  const auto& body = static_cast<const ConcreteBody&>(*array.body());
+  if (body.buffer.deleted()) {
+    throw RuntimeError(concat("Array has been deleted with shape=", to_string(array.type()), "."));
+  }
+  return body;
+}
+
+}  // namespace
+
+std::string to_string(const ArrayType& type) {
+  std::string text = concat(dtype_name(type.dtype), dims_text(type.shape));
+  return type.ref ? concat("Ref{", text, "}") : text;
+}
+
+std::string short_string(const ArrayType& type) {
+  std::string text = concat(short_name(type.dtype), dims_text(type.shape));
+  return type.ref ? concat("Ref{", text, "}") : text;
+}
+
+Array Array::from_host(DType dtype, Shape shape, const void* elements, bool weak_type) {
+  for (int64_t size : shape) {
+    if (size < 0) throw ValueError(concat("array: dimensions must not be negative, got ", dims_text(shape)));
+  }
+  DType stored = canonicalize(dtype, config().enable_x64);
+  ArrayType type{std::move(shape), stored, weak_type, false, {}};
+  int64_t count = type.size();
+  if (count > (int64_t{1} << 48)) throw ValueError(concat("array: ", capibara::to_string(type), " has too many elements"));
+  Buffer buffer = Buffer::allocate(static_cast<std::size_t>(count * storage_size(stored)));
+  if (stored == dtype) {
+    std::memcpy(buffer.mutable_data(), elements, static_cast<std::size_t>(count * storage_size(stored)));
+  } else {
+    convert_elements(dtype, elements, stored, buffer.mutable_data(), count);
+  }
+  return from_buffer(std::move(type), std::move(buffer));
+}
+
+Array Array::from_buffer(ArrayType type, Buffer buffer, bool committed) {
+  return Array(std::make_shared<const ConcreteBody>(std::move(type), std::move(buffer), committed));
+}
+
+const ArrayType& Array::type() const {
+  if (!body_) throw ValueError("the array handle is empty");
+  return body_->type;
+}
+
+int64_t Array::shape(int64_t axis) const {
+  int64_t rank = ndim();
+  if (axis < -rank || axis >= rank) {
+    throw IndexError(concat("shape: axis ", axis, " is out of range for ", capibara::to_string(type())));
+  }
+  return type().shape[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)];
+}
+
+bool Array::is_tracer() const { return body_ && body_->trace() != nullptr; }
+
+const std::byte* Array::raw_data() const { return concrete(*this, "reading a value").buffer.data(); }
+
+Array::operator bool() const {
+  if (is_tracer()) {
+    throw TracerBoolConversionError(
+        concat("Attempted boolean conversion of a traced array of type ", capibara::to_string(type()), " inside ",
+               body_->trace()->kind(), ".\nHint: use lax::cond or lax::select instead of if on a traced value."));
+  }
+  if (size() != 1) {
+    throw ValueError(concat("bool: the truth value of an array with ", size(), " elements is ambiguous, got ",
+                            capibara::to_string(type())));
+  }
+  return item<bool>();
+}
+
+const Array& Array::block_until_ready() const {
+  if (!is_tracer()) concrete(*this, "block_until_ready").buffer.wait();
+  return *this;
+}
+
+const Buffer& Array::buffer() const { return concrete(*this, "buffer").buffer; }
+Device Array::device() const { return concrete(*this, "device").buffer.device(); }
+bool Array::committed() const { return !is_tracer() && static_cast<const ConcreteBody&>(*body_).committed; }
+
+bool Array::is_deleted() const {
+  return defined() && !is_tracer() && static_cast<const ConcreteBody&>(*body_).buffer.deleted();
+}
+
+void Array::delete_buffers() const {
+  Buffer buffer = concrete(*this, "delete").buffer;
+  buffer.mark_deleted();
+}
+
+std::string Array::to_string() const {
+  if (!defined()) return "<empty>";
+  if (is_tracer()) return concat("Traced<", short_string(type()), ">with<", body_->trace()->kind(), ">");
+  return format_array(dtype(), shape(), raw_data());
+}
+
+std::string Array::repr() const {
+  if (!defined() || is_tracer()) return to_string();
+  return array_repr(dtype(), shape(), raw_data(), weak_type());
+}
+
+std::ostream& operator<<(std::ostream& out, const Array& array) { return out << array.to_string(); }
+
+Array Array::weak_scalar(bool value) { return from_host(DType::bool_, {}, &value); }
+
+Array Array::weak_scalar(int64_t value) {
+  if (!config().enable_x64 && (value > std::numeric_limits<int32_t>::max() || value < std::numeric_limits<int32_t>::min())) {
+    throw ValueError(concat("number ", value, " does not fit int32; turn x64 on or make an array of a wider dtype"));
+  }
+  return from_host(DType::int64, {}, &value, true);
+}
+
+Array Array::weak_scalar(uint64_t value) {
+  if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+    throw ValueError(concat("number ", value, " does not fit int64; make a uint64 array instead"));
+  }
+  return weak_scalar(static_cast<int64_t>(value));
+}
+
+Array Array::weak_scalar(double value) { return from_host(DType::float64, {}, &value, true); }
+Array Array::weak_scalar(std::complex<double> value) { return from_host(DType::complex128, {}, &value, true); }
+
+namespace detail {
+
+void copy_elements(const Array& from, DType to, void* out) {
+  convert_elements(from.dtype(), from.raw_data(), to, out, from.size());
+}
+
+void throw_element_count(const Shape& shape, int64_t got) {
+  throw ValueError(concat("array: shape ", dims_text(shape), " needs ", element_count(shape), " elements, got ", got));
+}
+
+}  // namespace detail
+}  // namespace capibara

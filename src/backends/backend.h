@@ -1,0 +1,34 @@
+// The contract between the library and whatever runs programs.
+#pragma once
+
+#include <capibara/primitive.h>
+
+#include <memory>
+#include <string>
+
+namespace capibara {
+
+// A program made ready to run on one backend.
+class Executable {
+ public:
+  virtual ~Executable() = default;
+  // Runs on concrete arrays; donated inputs may be reused for outputs and are deleted afterwards.
+  virtual Arrays execute(std::span<const Array> inputs, const std::vector<bool>& donated) = 0;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string name() const = 0;
+  virtual int device_count() const = 0;
+  virtual bool supports(const Primitive& primitive) const = 0;
+  // One operation on concrete arrays, now.
+  virtual Arrays run(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) = 0;
+  virtual std::shared_ptr<Executable> compile(const Program& program) = 0;
+};
+
+Backend& backend(const std::string& name);  // raises ValueError listing the names there are
+Backend& default_backend();                 // the one named in the configuration
+std::vector<std::string> backend_names();
+
+}  // namespace capibara

@@ -1,0 +1,88 @@
+// Control flow on the reference backend: loops and branches that interpret their programs.
+#include "backends/reference/kernels.h"
+
+#include <cstring>
+
+namespace capibara::reference {
+
+namespace {
+
+std::size_t bytes_of(const ArrayType& type) { return static_cast<std::size_t>(type.size() * storage_size(type.dtype)); }
+
+Arrays run_jit(const KernelArgs& args) { return interpret(args.attrs.program("jaxpr"), args.inputs); }
+Arrays run_call(const KernelArgs& args) { return interpret(args.attrs.program("call_jaxpr"), args.inputs); }
+
+Arrays run_scan(const KernelArgs& args) {
+  const Program& body = args.attrs.program("jaxpr");
+  std::size_t consts = static_cast<std::size_t>(args.attrs.integer("num_consts"));
+  std::size_t carry = static_cast<std::size_t>(args.attrs.integer("num_carry"));
+  int64_t length = args.attrs.integer("length");
+  bool reverse = args.attrs.boolean("reverse");
+  Types slice_types = body.input_types();
+
+  Arrays operands(args.inputs.begin(), args.inputs.end());
+  std::vector<Output> stacked;
+  for (std::size_t i = carry; i < args.output_types.size(); ++i) stacked.push_back(allocate(args.output_types[i]));
+  for (int64_t step = 0; step < length; ++step) {
+    int64_t position = reverse ? length - 1 - step : step;
+    for (std::size_t i = consts + carry; i < operands.size(); ++i) {
+      ArrayType type = slice_types[i];
+      std::size_t bytes = bytes_of(type);
+      Output slice = allocate(type);
+      std::memcpy(slice.data, args.inputs[i].raw_data() + static_cast<std::size_t>(position) * bytes, bytes);
+      operands[i] = slice.array;
+    }
+    Arrays results = interpret(body, operands);
+    for (std::size_t i = 0; i < carry; ++i) operands[consts + i] = results[i];
+    for (std::size_t i = 0; i < stacked.size(); ++i) {
+      std::size_t bytes = bytes_of(results[carry + i].type());
+      std::memcpy(stacked[i].data + static_cast<std::size_t>(position) * bytes, results[carry + i].raw_data(), bytes);
+    }
+  }
+  Arrays outputs(operands.begin() + static_cast<std::ptrdiff_t>(consts),
+                 operands.begin() + static_cast<std::ptrdiff_t>(consts + carry));
+  for (const Output& output : stacked) outputs.push_back(output.array);
+  return outputs;
+}
+
+Arrays run_while(const KernelArgs& args) {
+  const Program& condition = args.attrs.program("cond_jaxpr");
+  const Program& body = args.attrs.program("body_jaxpr");
+  auto condition_consts = args.attrs.integer("cond_nconsts");
+  auto body_consts = args.attrs.integer("body_nconsts");
+  Arrays condition_operands(args.inputs.begin(), args.inputs.begin() + condition_consts);
+  Arrays body_operands(args.inputs.begin() + condition_consts, args.inputs.begin() + condition_consts + body_consts);
+  Arrays carry(args.inputs.begin() + condition_consts + body_consts, args.inputs.end());
+  auto call = [&carry](const Program& program, Arrays operands) {
+    operands.insert(operands.end(), carry.begin(), carry.end());
+    return interpret(program, operands);
+  };
+  while (call(condition, condition_operands)[0].item<bool>()) carry = call(body, body_operands);
+  return carry;
+}
+
+Arrays run_cond(const KernelArgs& args) {
+  std::vector<Program> branches = args.attrs.programs("branches");
+  int64_t index = args.inputs[0].item<int64_t>();
+  int64_t last = static_cast<int64_t>(branches.size()) - 1;
+  index = index < 0 ? 0 : index > last ? last : index;
+  return interpret(branches[static_cast<std::size_t>(index)], args.inputs.subspan(1));
+}
+
+Arrays run_name(const KernelArgs& args) { return {args.inputs[0]}; }
+
+}  // namespace
+
+KernelList control_kernels() {
+  return {{"jit", run_jit},
+          {"scan", run_scan},
+          {"while", run_while},
+          {"cond", run_cond},
+          {"remat2", run_jit},
+          {"name", run_name},
+          {"custom_jvp_call", run_call},
+          {"custom_vjp_call", run_call},
+          {"custom_vmap_call", run_call}};
+}
+
+}  // namespace capibara::reference

@@ -1,0 +1,122 @@
+// The reference backend: looks kernels up by primitive name and evaluates programs equation by equation.
+#include "backends/reference/backend.h"
+#include "backends/reference/kernels.h"
+
+#include <capibara/config.h>
+
+#include "trace/trace.h"
+
+#include <unordered_map>
+
+namespace capibara::reference {
+
+namespace {
+
+using Table = std::unordered_map<std::string_view, Kernel>;
+
+const Table& table() {
+  static const Table kernels = [] {
+    Table all;
+    for (const KernelList& list :
+         {elementwise_kernels(), special_kernels(), shape_kernels(), index_kernels(), reduce_kernels(),
+          window_kernels(), sort_kernels(), contract_kernels(), control_kernels(), random_kernels(), linalg_kernels(),
+          fft_kernels(), effect_kernels()}) {
+      for (const KernelEntry& entry : list) all.emplace(entry.primitive, entry.kernel);
+    }
+    return all;
+  }();
+  return kernels;
+}
+
+class ReferenceExecutable final : public Executable {
+ public:
+  explicit ReferenceExecutable(Program program) : program_(std::move(program)) {}
+
+  Arrays execute(std::span<const Array> inputs, const std::vector<bool>& donated) override {
+    Arrays outputs = interpret(program_, inputs);
+    for (std::size_t i = 0; i < donated.size(); ++i) {
+      if (donated[i]) release(inputs[i], outputs);
+    }
+    return outputs;
+  }
+
+ private:
+  // A donated buffer is deleted unless the program returned it unchanged.
+  static void release(const Array& input, const Arrays& outputs) {
+    for (const Array& output : outputs) {
+      if (output.buffer().defined() && input.same_as(output)) return;
+    }
+    input.delete_buffers();
+  }
+
+  Program program_;
+};
+
+class ReferenceBackend final : public Backend {
+ public:
+  std::string name() const override { return "reference"; }
+  int device_count() const override { return config().num_cpu_devices; }
+  bool supports(const Primitive& primitive) const override {
+    return find_kernel(primitive.name()) != nullptr || primitive->evaluate || primitive->lower;
+  }
+  Arrays run(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
+    Kernel kernel = find_kernel(primitive.name());
+    if (!kernel) {
+      TraceScope scope(evaluation_trace());
+      if (primitive->evaluate) return primitive->evaluate(inputs, attrs);
+      if (primitive->lower) return primitive->lower(inputs, attrs);
+      throw NotImplementedError(concat("primitive '", primitive.name(), "' has no evaluation rule on the reference backend"));
+    }
+    Types types;
+    for (const Array& input : inputs) types.push_back(input.type());
+    TypeResult result = primitive->type(types, attrs);
+    return kernel({inputs, result.types, attrs});
+  }
+  std::shared_ptr<Executable> compile(const Program& program) override {
+    return std::make_shared<ReferenceExecutable>(program);
+  }
+};
+
+}  // namespace
+
+Kernel find_kernel(std::string_view primitive) {
+  auto place = table().find(primitive);
+  return place == table().end() ? nullptr : place->second;
+}
+
+Backend& backend() {
+  static ReferenceBackend instance;
+  return instance;
+}
+
+Arrays interpret(const Program& program, std::span<const Array> inputs) {
+  TraceScope scope(evaluation_trace());
+  return evaluate_program(program, inputs);
+}
+
+Output allocate(const ArrayType& type) {
+  int64_t count = type.size();
+  int64_t bytes = 0;
+  if (__builtin_mul_overflow(count, storage_size(type.dtype), &bytes)) {
+    throw RuntimeError(concat("allocate: ", to_string(type), " is larger than memory"));
+  }
+  Buffer buffer = Buffer::allocate(static_cast<std::size_t>(bytes));
+  std::byte* data = buffer.mutable_data();
+  return {Array::from_buffer(type, std::move(buffer)), data};
+}
+
+Ints row_major_strides(std::span<const int64_t> shape) {
+  Ints strides(shape.size(), 1);
+  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
+bool next_index(std::span<int64_t> index, std::span<const int64_t> shape) {
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    if (++index[i] < shape[i]) return true;
+    index[i] = 0;
+  }
+  return false;
+}
+
+}  // namespace capibara::reference

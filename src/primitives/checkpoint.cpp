@@ -1,0 +1,128 @@
+// checkpoint: a program whose values are computed again in the backward pass instead of being saved.
+#include "primitives/control.h"
+#include "program/custom_rules.h"
+
+namespace capibara {
+
+namespace {
+
+Primitive remat() {
+  static const Primitive instance = primitive("remat2");
+  return instance;
+}
+
+Arrays bind_remat(const Program& program, std::span<const Array> inputs, const Attrs& attrs) {
+  return capibara::bind(remat(), inputs, attrs.with("jaxpr", program));
+}
+
+JvpResult jvp(const JvpArgs& args) {
+  const Program& program = args.attrs.program("jaxpr");
+  Mask nonzero = defined_mask(args.tangents);
+  JvpProgram derived = jvp_program(program, nonzero);
+  Arrays operands(args.primals.begin(), args.primals.end());
+  append(operands, where(args.tangents, nonzero));
+  Arrays outputs = bind_remat(derived.program, operands, args.attrs);
+  std::size_t count = program.outputs().size();
+  return {part(outputs, 0, count), spread(part(outputs, count, outputs.size()), derived.nonzero_outputs)};
+}
+
+// What the policy lets through is saved; the rest of the known half is part of the staged one again.
+PartialEvalSplit partial_eval(const PartialEvalArgs& args) {
+  SavePolicy nothing = [](const Primitive&, std::span<const ArrayType>, const Attrs&) { return false; };
+  SavePolicy policy = nothing;
+  if (!args.attrs["policy"].is_none()) policy = args.attrs.opaque<Policy>("policy")->save;
+  ProgramSplit halves = partial_eval_program(args.attrs.program("jaxpr"), args.unknown, {}, &policy);
+  PartialEvalSplit split;
+  split.unknown_outputs = halves.unknown_outputs;
+  std::size_t residuals = halves.residual_types.size();
+  std::size_t known_outputs = halves.known.outputs().size() - residuals;
+  std::vector<int> returned;
+  for (std::size_t i = 0; i < known_outputs; ++i) returned.push_back(static_cast<int>(i));
+  for (std::size_t r = 0; r < residuals; ++r) {
+    if (halves.residual_inputs[r] >= 0) {
+      split.operands.push_back({false, halves.residual_inputs[r]});
+    } else {
+      split.operands.push_back({true, split.residual_count++});
+      returned.push_back(static_cast<int>(known_outputs + r));
+    }
+  }
+  for (std::size_t i = 0; i < args.unknown.size(); ++i) {
+    if (args.unknown[i]) split.operands.push_back({false, static_cast<int>(i)});
+  }
+  Program known = reorder_outputs(halves.known, returned);
+  split.known = dce_program(known, Mask(returned.size(), true), Mask(known.invars().size(), true)).program;
+  split.staged = stage(
+      [&](std::span<const Array> inputs) {
+        return bind_remat(halves.staged, inputs, args.attrs.with("differentiated", true));
+      },
+      halves.staged.input_types(), "staged").program;
+  return split;
+}
+
+Arrays transpose(const TransposeArgs& args) {
+  Mask known = defined_mask(args.inputs);
+  Mask nonzero = defined_mask(args.cotangents);
+  TransposedProgram derived = transpose_program(args.attrs.program("jaxpr"), !known, nonzero, false);
+  Arrays operands = where(args.inputs, known);
+  append(operands, where(args.cotangents, nonzero));
+  return spread(spread(bind_remat(derived.program, operands, args.attrs), derived.nonzero_results), !known);
+}
+
+BatchResult batch(const BatchArgs& args) {
+  Mask mapped = mapped_mask(args);
+  BatchedProgram derived = batch_program(args.attrs.program("jaxpr"), args.axis, mapped);
+  Arrays operands;
+  for (std::size_t i = 0; i < args.inputs.size(); ++i) {
+    operands.push_back(mapped[i] ? batch_at(args.inputs[i], args.dims[i], args.axis.size) : args.inputs[i]);
+  }
+  BatchResult result{bind_remat(derived.program, operands, args.attrs), {}};
+  for (bool is_mapped : derived.mapped_outputs) result.dims.push_back(is_mapped ? 0 : not_mapped);
+  return result;
+}
+
+}  // namespace
+
+PrimitiveRecord checkpoint_record() {
+  PrimitiveRecord record;
+  record.name = "remat2";
+  record.doc = "Runs a program, and in the backward pass runs it again instead of keeping its values.";
+  record.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
+    const Program& program = attrs.program("jaxpr");
+    check_operands("checkpoint", program, types);
+    return TypeResult(program.output_types(), program.effects());
+  };
+  record.jvp = jvp;
+  record.transpose = transpose;
+  record.batch = batch;
+  record.partial_eval = partial_eval;
+  record.dce = [](const Attrs& attrs, const Mask& used) {
+    DceProgram pruned = dce_program(attrs.program("jaxpr"), used);
+    return DceResult{pruned.used_inputs, attrs.with("jaxpr", pruned.program), {}};
+  };
+  // The barrier keeps the compiler from merging the second computation with the first.
+  record.lower = [](std::span<const Array> inputs, const Attrs& attrs) {
+    Arrays operands(inputs.begin(), inputs.end());
+    if (attrs.boolean("differentiated") && attrs.boolean("prevent_cse") && !operands.empty()) {
+      operands = jax::lax::optimization_barrier(operands);
+    }
+    return call_program(attrs.program("jaxpr"), operands, "checkpoint");
+  };
+  return record;
+}
+
+PrimitiveRecord name_record() {
+  PrimitiveRecord record;
+  record.name = "name";
+  record.doc = "Gives a value a name that checkpoint policies can refer to.";
+  record.type = [](std::span<const ArrayType> types, const Attrs&) { return TypeResult(Types{types[0]}); };
+  record.jvp = [](const JvpArgs& args) {
+    return JvpResult{capibara::bind(args.primitive, args.primals, args.attrs), {args.tangents[0]}};
+  };
+  record.batch = [](const BatchArgs& args) {
+    return BatchResult{capibara::bind(args.primitive, args.inputs, args.attrs), {args.dims[0]}};
+  };
+  record.lower = [](std::span<const Array> inputs, const Attrs&) { return Arrays{inputs[0]}; };
+  return record;
+}
+
+}  // namespace capibara

@@ -1,0 +1,39 @@
+// What the primitives that hold programs share: lists of masks, and the pieces of the control family.
+#pragma once
+
+#include "primitives/families.h"
+#include "primitives/rules.h"
+#include "program/derive.h"
+
+namespace capibara {
+
+PrimitiveRecord jit_record();
+PrimitiveRecord scan_record();
+PrimitiveRecord while_record();
+PrimitiveRecord cond_record();
+PrimitiveRecord checkpoint_record();
+PrimitiveRecord name_record();  // checkpoint_name
+std::vector<PrimitiveRecord> custom_rule_records();  // custom_jvp_call, custom_vjp_call, custom_lin...
+PrimitiveRecord linear_solve_record();
+
+using Mask = std::vector<bool>;
+
+Mask defined_mask(std::span<const Array> arrays);
+Mask mapped_mask(const BatchArgs& args);
+Arrays where(std::span<const Array> arrays, const Mask& mask);  // those marked
+Mask join(std::initializer_list<Mask> masks);
+Mask part(const Mask& mask, std::size_t begin, std::size_t end);
+Arrays part(std::span<const Array> arrays, std::size_t begin, std::size_t end);
+void append(Arrays& to, std::span<const Array> from);
+bool any(const Mask& mask);
+Mask either(const Mask& a, const Mask& b);
+Mask operator!(const Mask& mask);
+
+// Puts computed values where the mask is set and empty handles elsewhere.
+Arrays spread(std::span<const Array> values, const Mask& mask);
+// Types of the arrays marked, as tangent or cotangent types.
+Types tangent_types(std::span<const ArrayType> types, const Mask& mask);
+// Checks operands against a nested program's inputs; raises TypeError naming the operation.
+void check_operands(const char* op, const Program& program, std::span<const ArrayType> types);
+
+}  // namespace capibara

@@ -1,0 +1,243 @@
+// Functions with the user's own derivative: custom_jvp_call, custom_vjp_call and the linear half of the latter.
+#include "primitives/control.h"
+#include "program/custom_rules.h"
+
+#include <numeric>
+
+namespace capibara {
+
+namespace {
+
+TypeResult call_type(std::span<const ArrayType> types, const Attrs& attrs) {
+  const Program& program = attrs.program("call_jaxpr");
+  check_operands("custom derivative call", program, types);
+  return TypeResult(program.output_types(), program.effects());
+}
+
+Arrays lower_call(std::span<const Array> inputs, const Attrs& attrs) {
+  const std::string& name = attrs.has("name") ? attrs.text("name") : std::string();
+  return call_program(attrs.program("call_jaxpr"), inputs, name.empty() ? "custom" : name);
+}
+
+std::size_t captured_count(const Attrs& attrs) { return static_cast<std::size_t>(attrs.integer("num_consts")); }
+
+void check_captured(const char* kind, const JvpArgs& args) {
+  for (std::size_t i = 0; i < captured_count(args.attrs); ++i) {
+    if (!args.tangents[i].defined()) continue;
+    throw UnexpectedTracerError(concat("Detected differentiation of a ", kind,
+                                       " function with respect to a closed-over value. That's not supported because the "
+                                       "custom rule only specifies how to differentiate with respect to its arguments.\n"
+                                       "Hint: pass the closed-over value as an argument."));
+  }
+}
+
+Arrays moved_to_front(const BatchArgs& args) {
+  Arrays operands;
+  for (std::size_t i = 0; i < args.inputs.size(); ++i) {
+    operands.push_back(args.mapped(i) ? batch_at(args.inputs[i], args.dims[i], args.axis.size) : args.inputs[i]);
+  }
+  return operands;
+}
+
+std::vector<int64_t> front_dims(const Mask& mapped) {
+  std::vector<int64_t> dims;
+  for (bool is_mapped : mapped) dims.push_back(is_mapped ? 0 : not_mapped);
+  return dims;
+}
+
+// ---- custom_jvp_call --------------------------------------------------------------------------------------------
+
+JvpResult custom_jvp(const JvpArgs& args) {
+  check_captured("custom_jvp", args);
+  std::size_t captured = captured_count(args.attrs);
+  Arrays tangents;
+  for (std::size_t i = captured; i < args.primals.size(); ++i) {
+    tangents.push_back(instantiate(args.tangents[i], args.primals[i].type()));
+  }
+  return args.attrs.opaque<CustomJvpRule>("jvp_jaxpr_fun")->rule(args.primals.subspan(captured), tangents);
+}
+
+BatchResult batch_custom_jvp(const BatchArgs& args) {
+  Mask mapped = mapped_mask(args);
+  std::size_t outputs = args.attrs.program("call_jaxpr").outputs().size();
+  BatchedProgram derived = batch_program(args.attrs.program("call_jaxpr"), args.axis, mapped, Mask(outputs, true));
+  std::size_t captured = captured_count(args.attrs);
+  auto rule = args.attrs.opaque<CustomJvpRule>("jvp_jaxpr_fun");
+  Mask argument_mask = part(mapped, captured, mapped.size());
+  auto batched = std::make_shared<CustomJvpRule>(
+      rule->name, [rule, axis = args.axis, argument_mask, outputs](std::span<const Array> primals, std::span<const Array> tangents) {
+        Arrays all(primals.begin(), primals.end());
+        append(all, tangents);
+        std::size_t count = primals.size();
+        std::vector<int64_t> dims = front_dims(join({argument_mask, argument_mask}));
+        Arrays results = vmap_flat(
+            [&](std::span<const Array> in) {
+              JvpResult jvp = rule->rule(in.first(count), in.subspan(count));
+              for (std::size_t i = 0; i < outputs; ++i) {
+                jvp.primals.push_back(instantiate(jvp.tangents[i], jvp.primals[i].type()));
+              }
+              return jvp.primals;
+            },
+            all, dims, {}, axis);
+        return JvpResult{part(results, 0, outputs), part(results, outputs, results.size())};
+      });
+  Attrs attrs = args.attrs.with("call_jaxpr", derived.program)
+                    .with("jvp_jaxpr_fun", std::shared_ptr<const Opaque>(std::move(batched)));
+  return {capibara::bind(args.primitive, moved_to_front(args), attrs), std::vector<int64_t>(outputs, 0)};
+}
+
+// ---- custom_vjp_call --------------------------------------------------------------------------------------------
+
+JvpResult custom_vjp(const JvpArgs& args) {
+  check_captured("custom_vjp", args);
+  std::size_t captured = captured_count(args.attrs);
+  auto rule = args.attrs.opaque<CustomVjpRule>("fwd_jaxpr_thunk");
+  auto [outputs, residuals] = rule->forward(args.primals.subspan(captured));
+  Arrays operands = residuals;
+  Mask is_argument_linear;
+  for (std::size_t i = captured; i < args.primals.size(); ++i) {
+    bool inexact = is_inexact(args.primals[i].dtype());
+    is_argument_linear.push_back(inexact);
+    if (inexact) operands.push_back(instantiate(args.tangents[i], args.primals[i].type()));
+  }
+  Attr::List types;
+  Mask with_tangent;
+  for (const Array& output : outputs) {
+    with_tangent.push_back(is_inexact(output.dtype()));
+    if (with_tangent.back()) types.emplace_back(tangent_type(output.type()));
+  }
+  static const Primitive custom_lin = primitive("custom_lin");
+  Arrays tangents = capibara::bind(custom_lin, operands,
+                                   {{"bwd", std::shared_ptr<const Opaque>(rule)},
+                                    {"num_res", static_cast<int64_t>(residuals.size())},
+                                    {"out_types", std::move(types)},
+                                    {"with_tangent", Attr::bools(with_tangent)},
+                                    {"linear_arguments", Attr::bools(is_argument_linear)}});
+  return {std::move(outputs), spread(tangents, with_tangent)};
+}
+
+Arrays transpose_custom_lin(const TransposeArgs& args) {
+  std::size_t residuals = static_cast<std::size_t>(args.attrs.integer("num_res"));
+  Mask with_tangent = args.attrs.booleans("with_tangent"), arguments = args.attrs.booleans("linear_arguments");
+  Arrays cotangents;
+  const Attr::List& types = args.attrs.list("out_types");
+  std::size_t next = 0;
+  for (bool has : with_tangent) {
+    if (!has) {
+      cotangents.push_back(Array());
+      continue;
+    }
+    cotangents.push_back(instantiate(args.cotangents[next], *types[next].get_if<ArrayType>()));
+    ++next;
+  }
+  Arrays results = args.attrs.opaque<CustomVjpRule>("bwd")->backward(args.inputs.first(residuals), cotangents);
+  Arrays all(residuals);
+  append(all, where(results, arguments));
+  return all;
+}
+
+BatchResult batch_custom_vjp(const BatchArgs& args) {
+  Mask mapped = mapped_mask(args);
+  std::size_t outputs = args.attrs.program("call_jaxpr").outputs().size();
+  BatchedProgram derived = batch_program(args.attrs.program("call_jaxpr"), args.axis, mapped, Mask(outputs, true));
+  auto rule = args.attrs.opaque<CustomVjpRule>("fwd_jaxpr_thunk");
+  Mask arguments = part(mapped, captured_count(args.attrs), mapped.size());
+  MappedAxis axis = args.axis;
+  auto forward = [rule, axis, arguments](std::span<const Array> inputs) {
+    std::size_t count = 0;
+    // Where the rule leaves residuals unmapped they are broadcast: the backward rule maps over all of them.
+    Arrays flat = vmap_flat(
+        [&](std::span<const Array> in) {
+          auto [outs, residuals] = rule->forward(in);
+          count = outs.size();
+          Arrays all = outs;
+          append(all, residuals);
+          return all;
+        },
+        inputs, front_dims(arguments), {}, axis);
+    return std::pair(part(flat, 0, count), part(flat, count, flat.size()));
+  };
+  auto backward = [rule, axis, arguments](std::span<const Array> residuals, std::span<const Array> cotangents) {
+    Arrays operands(residuals.begin(), residuals.end());
+    Mask given = defined_mask(cotangents);
+    append(operands, where(cotangents, given));
+    Mask results_given;
+    Arrays results = vmap_flat(
+        [&](std::span<const Array> in) {
+          Arrays all = rule->backward(in.first(residuals.size()), spread(in.subspan(residuals.size()), given));
+          results_given = defined_mask(all);
+          Arrays out = where(all, results_given);
+          return out;
+        },
+        operands, std::vector<int64_t>(operands.size(), 0), {}, axis);
+    Arrays all = spread(results, results_given);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i].defined() && !arguments[i]) all[i] = jax::lax::reduce_sum(all[i], {.axes = {0}});
+    }
+    return all;
+  };
+  auto batched = std::make_shared<CustomVjpRule>(rule->forward_name, rule->backward_name, forward, backward);
+  std::shared_ptr<const Opaque> opaque = batched;
+  Attrs attrs = args.attrs.with("call_jaxpr", derived.program).with("fwd_jaxpr_thunk", opaque).with("bwd", opaque);
+  return {capibara::bind(args.primitive, moved_to_front(args), attrs), std::vector<int64_t>(outputs, 0)};
+}
+
+// ---- custom_vmap_call -------------------------------------------------------------------------------------------
+
+BatchResult batch_custom_vmap(const BatchArgs& args) {
+  auto rule = args.attrs.opaque<CustomVmapRule>("rule");
+  CustomVmapRule::Result result = rule->rule(args.axis.size, mapped_mask(args), moved_to_front(args));
+  return {result.outputs, front_dims(result.batched)};
+}
+
+JvpResult jvp_custom_vmap(const JvpArgs& args) {
+  const Program& program = args.attrs.program("call_jaxpr");
+  Mask nonzero = defined_mask(args.tangents);
+  JvpProgram derived = jvp_program(program, nonzero);
+  Arrays operands(args.primals.begin(), args.primals.end());
+  append(operands, where(args.tangents, nonzero));
+  Arrays outputs = call_program(derived.program, operands, program.name());
+  std::size_t count = program.outputs().size();
+  return {part(outputs, 0, count), spread(part(outputs, count, outputs.size()), derived.nonzero_outputs)};
+}
+
+PrimitiveRecord call_record(std::string name, std::string doc) {
+  PrimitiveRecord record;
+  record.name = std::move(name);
+  record.doc = std::move(doc);
+  record.type = call_type;
+  record.lower = lower_call;
+  return record;
+}
+
+}  // namespace
+
+std::vector<PrimitiveRecord> custom_rule_records() {
+  PrimitiveRecord jvp = call_record("custom_jvp_call", "Calls a function whose forward derivative the user wrote.");
+  jvp.jvp = custom_jvp;
+  jvp.batch = batch_custom_jvp;
+
+  PrimitiveRecord vjp = call_record("custom_vjp_call", "Calls a function whose reverse derivative the user wrote.");
+  vjp.jvp = custom_vjp;
+  vjp.batch = batch_custom_vjp;
+
+  PrimitiveRecord linear;
+  linear.name = "custom_lin";
+  linear.doc = "The linear map that a custom_vjp function's backward rule transposes; it has no forward evaluation.";
+  linear.type = [](std::span<const ArrayType>, const Attrs& attrs) {
+    Types types;
+    for (const Attr& attr : attrs.list("out_types")) types.push_back(*attr.get_if<ArrayType>());
+    return TypeResult(std::move(types));
+  };
+  linear.transpose = transpose_custom_lin;
+  linear.evaluate = [](std::span<const Array>, const Attrs&) -> Arrays {
+    throw TypeError("can't apply forward-mode differentiation (jvp) to a custom_vjp function.");
+  };
+
+  PrimitiveRecord vmap = call_record("custom_vmap_call", "Calls a function whose batched form the user wrote.");
+  vmap.jvp = jvp_custom_vmap;
+  vmap.batch = batch_custom_vmap;
+  return {jvp, vjp, linear, vmap};
+}
+
+}  // namespace capibara

@@ -1,0 +1,279 @@
+// Building, inlining, pruning and running programs.
+#include "program/build.h"
+
+#include "program/source.h"
+
+namespace capibara {
+
+Var ProgramBuilder::new_var(ArrayType type) {
+  body_.var_types.push_back(std::move(type));
+  return Var{static_cast<int32_t>(body_.var_types.size()) - 1};
+}
+
+Var ProgramBuilder::add_input(ArrayType type) {
+  Var var = new_var(std::move(type));
+  body_.invars.push_back(var);
+  return var;
+}
+
+Var ProgramBuilder::add_constant(Array constant) {
+  auto [place, added] = constant_of_.try_emplace(constant.body().get());
+  if (added) {
+    place->second = new_var(constant.type());
+    body_.constvars.push_back(place->second);
+    body_.constants.push_back(std::move(constant));
+  }
+  return place->second;
+}
+
+Atom ProgramBuilder::add_literal(Array scalar) {
+  body_.literals.push_back(std::move(scalar));
+  return Atom::literal(static_cast<int32_t>(body_.literals.size()) - 1);
+}
+
+const ArrayType& ProgramBuilder::type(Atom atom) const {
+  return atom.is_literal() ? body_.literals[static_cast<std::size_t>(atom.literal_index())].type()
+                           : body_.var_types[static_cast<std::size_t>(atom.code)];
+}
+
+std::vector<Var> ProgramBuilder::add_equation(const Primitive& primitive, std::vector<Atom> inputs, const Attrs& attrs,
+                                              Source source) {
+  Types types;
+  types.reserve(inputs.size());
+  for (Atom input : inputs) types.push_back(type(input));
+  TypeResult result = primitive->type(types, attrs);
+  std::vector<Var> outputs;
+  outputs.reserve(result.types.size());
+  for (ArrayType& output : result.types) outputs.push_back(new_var(std::move(output)));
+  body_.effects.merge(result.effects);
+  body_.equations.push_back({primitive, std::move(inputs), outputs, attrs, std::move(result.effects), source});
+  return outputs;
+}
+
+void ProgramBuilder::add_equation(Equation equation) {
+  body_.effects.merge(equation.effects);
+  body_.equations.push_back(std::move(equation));
+}
+
+Program ProgramBuilder::finish(std::string name) {
+  body_.name = std::move(name);
+  return Program(std::move(body_));
+}
+
+namespace {
+
+// Copies atoms of one program into a builder under a growing map of variables.
+class Copier {
+ public:
+  Copier(ProgramBuilder& builder, const Program& program)
+      : builder_(builder), program_(program), map_(static_cast<std::size_t>(program.var_count())),
+        known_(static_cast<std::size_t>(program.var_count()), false) {}
+
+  void bind(Var var, Atom atom) {
+    map_[static_cast<std::size_t>(var.id)] = atom;
+    known_[static_cast<std::size_t>(var.id)] = true;
+  }
+  void bind_constants() {
+    for (std::size_t i = 0; i < program_.constvars().size(); ++i) {
+      bind(program_.constvars()[i], builder_.add_constant(program_.constants()[i]));
+    }
+  }
+  Atom operator()(Atom atom) {
+    if (atom.is_literal()) return builder_.add_literal(program_.literal(atom));
+    if (!known_[static_cast<std::size_t>(atom.code)]) throw InternalError("a program reads a variable before it is defined");
+    return map_[static_cast<std::size_t>(atom.code)];
+  }
+  Var define(Var var) {
+    if (var.dropped()) return var;
+    Var copy = builder_.new_var(program_.type(var));
+    bind(var, copy);
+    return copy;
+  }
+  void copy(const Equation& equation) {
+    Equation out = equation;
+    for (Atom& input : out.inputs) input = (*this)(input);
+    for (Var& output : out.outputs) output = define(output);
+    builder_.add_equation(std::move(out));
+  }
+
+ private:
+  ProgramBuilder& builder_;
+  const Program& program_;
+  std::vector<Atom> map_;
+  std::vector<bool> known_;
+};
+
+}  // namespace
+
+std::vector<Atom> inline_program(ProgramBuilder& builder, const Program& program, std::span<const Atom> inputs) {
+  Copier copier(builder, program);
+  copier.bind_constants();
+  for (std::size_t i = 0; i < inputs.size(); ++i) copier.bind(program.invars()[i], inputs[i]);
+  for (const Equation& equation : program.equations()) copier.copy(equation);
+  std::vector<Atom> outputs;
+  for (Atom atom : program.outputs()) outputs.push_back(copier(atom));
+  return outputs;
+}
+
+Program inline_jit_calls(const Program& program) {
+  bool any = false;
+  for (const Equation& equation : program.equations()) any |= equation.primitive.is("jit");
+  if (!any) return program;
+  ProgramBuilder builder;
+  Copier copier(builder, program);
+  copier.bind_constants();
+  for (Var var : program.invars()) copier.bind(var, builder.add_input(program.type(var)));
+  for (const Equation& equation : program.equations()) {
+    if (!equation.primitive.is("jit")) {
+      copier.copy(equation);
+      continue;
+    }
+    std::vector<Atom> inputs;
+    for (Atom input : equation.inputs) inputs.push_back(copier(input));
+    std::vector<Atom> outputs = inline_program(builder, inline_jit_calls(equation.attrs.program("jaxpr")), inputs);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (!equation.outputs[i].dropped()) copier.bind(equation.outputs[i], outputs[i]);
+    }
+  }
+  std::vector<Atom> outputs;
+  for (Atom atom : program.outputs()) outputs.push_back(copier(atom));
+  builder.set_outputs(std::move(outputs));
+  return builder.finish(program.name());
+}
+
+DceProgram dce_program(const Program& program, const std::vector<bool>& used_outputs,
+                       const std::vector<bool>& keep_inputs) {
+  std::vector<bool> live(static_cast<std::size_t>(program.var_count()), false);
+  auto use = [&](Atom atom) {
+    if (!atom.is_literal()) live[static_cast<std::size_t>(atom.code)] = true;
+  };
+  for (std::size_t i = 0; i < program.outputs().size(); ++i) {
+    if (used_outputs[i]) use(program.outputs()[i]);
+  }
+  std::vector<Equation> kept;
+  for (std::size_t e = program.equations().size(); e-- > 0;) {
+    const Equation& equation = program.equations()[e];
+    std::vector<bool> used;
+    bool any = equation.effects.keeps_equation();
+    for (Var output : equation.outputs) {
+      used.push_back(!output.dropped() && live[static_cast<std::size_t>(output.id)]);
+      any |= used.back();
+    }
+    if (!any) continue;
+    Equation out = equation;
+    if (equation.primitive->dce && !equation.effects.keeps_equation()) {
+      DceResult result = equation.primitive->dce(equation.attrs, used);
+      out.inputs.clear();
+      out.outputs.clear();
+      for (std::size_t i = 0; i < equation.inputs.size(); ++i) {
+        if (result.used_inputs[i]) out.inputs.push_back(equation.inputs[i]);
+      }
+      const std::vector<bool>& yielded = result.outputs.empty() ? used : result.outputs;
+      for (std::size_t i = 0; i < equation.outputs.size(); ++i) {
+        if (yielded[i]) out.outputs.push_back(used[i] ? equation.outputs[i] : Var{});
+      }
+      out.attrs = result.attrs;
+    } else {
+      for (std::size_t i = 0; i < used.size(); ++i) {
+        if (!used[i]) out.outputs[i] = Var{};
+      }
+    }
+    for (Atom input : out.inputs) use(input);
+    kept.push_back(std::move(out));
+  }
+
+  ProgramBuilder builder;
+  Copier copier(builder, program);
+  DceProgram result;
+  for (std::size_t i = 0; i < program.constvars().size(); ++i) {
+    Var var = program.constvars()[i];
+    if (live[static_cast<std::size_t>(var.id)]) copier.bind(var, builder.add_constant(program.constants()[i]));
+  }
+  for (std::size_t i = 0; i < program.invars().size(); ++i) {
+    Var var = program.invars()[i];
+    bool keep = live[static_cast<std::size_t>(var.id)] || (!keep_inputs.empty() && keep_inputs[i]);
+    result.used_inputs.push_back(keep);
+    if (keep) copier.bind(var, builder.add_input(program.type(var)));
+  }
+  for (std::size_t e = kept.size(); e-- > 0;) copier.copy(kept[e]);
+  std::vector<Atom> outputs;
+  for (std::size_t i = 0; i < program.outputs().size(); ++i) {
+    if (used_outputs[i]) outputs.push_back(copier(program.outputs()[i]));
+  }
+  builder.set_outputs(std::move(outputs));
+  result.program = builder.finish(program.name());
+  return result;
+}
+
+Program constants_to_inputs(const Program& program) {
+  if (program.constvars().empty()) return program;
+  Program::Body body = program.body();
+  body.invars.insert(body.invars.begin(), body.constvars.begin(), body.constvars.end());
+  body.constvars.clear();
+  body.constants.clear();
+  return Program(std::move(body));
+}
+
+Program reorder_inputs(const Program& program, std::span<const int> order) {
+  Program::Body body = program.body();
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    body.invars[i] = program.invars()[static_cast<std::size_t>(order[i])];
+  }
+  return Program(std::move(body));
+}
+
+Program reorder_outputs(const Program& program, std::span<const int> order) {
+  Program::Body body = program.body();
+  body.outputs.clear();
+  for (int i : order) body.outputs.push_back(program.outputs()[static_cast<std::size_t>(i)]);
+  return Program(std::move(body));
+}
+
+Arrays evaluate_program(const Program& program, std::span<const Array> inputs) {
+  if (inputs.size() != program.invars().size()) {
+    throw InternalError(concat("program '", program.name(), "' takes ", program.invars().size(), " inputs, got ",
+                               inputs.size()));
+  }
+  std::size_t count = static_cast<std::size_t>(program.var_count());
+  std::vector<Array> values(count);
+  // Values are dropped after their last use, so that a long program does not hold all of them.
+  std::vector<std::size_t> last_use(count, 0);
+  std::size_t end = program.equations().size();
+  for (std::size_t e = 0; e < end; ++e) {
+    for (Atom input : program.equations()[e].inputs) {
+      if (!input.is_literal()) last_use[static_cast<std::size_t>(input.code)] = e;
+    }
+  }
+  for (Atom output : program.outputs()) {
+    if (!output.is_literal()) last_use[static_cast<std::size_t>(output.code)] = end;
+  }
+  auto read = [&](Atom atom) -> const Array& {
+    return atom.is_literal() ? program.literal(atom) : values[static_cast<std::size_t>(atom.code)];
+  };
+  for (std::size_t i = 0; i < program.constvars().size(); ++i) {
+    values[static_cast<std::size_t>(program.constvars()[i].id)] = program.constants()[i];
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) values[static_cast<std::size_t>(program.invars()[i].id)] = inputs[i];
+
+  Arrays operands;
+  for (std::size_t e = 0; e < end; ++e) {
+    const Equation& equation = program.equations()[e];
+    operands.clear();
+    for (Atom input : equation.inputs) operands.push_back(read(input));
+    for (Atom input : equation.inputs) {
+      if (!input.is_literal() && last_use[static_cast<std::size_t>(input.code)] == e) {
+        values[static_cast<std::size_t>(input.code)] = Array();
+      }
+    }
+    SourceScope scope(equation.source);
+    Arrays results = capibara::bind(equation.primitive, operands, equation.attrs);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (!equation.outputs[i].dropped()) values[static_cast<std::size_t>(equation.outputs[i].id)] = std::move(results[i]);
+    }
+  }
+  Arrays outputs;
+  for (Atom output : program.outputs()) outputs.push_back(read(output));
+  return outputs;
+}
+
+}  // namespace capibara

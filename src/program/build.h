@@ -1,0 +1,67 @@
+// ProgramBuilder: grows the body of a program one equation at a time.
+#pragma once
+
+#include <capibara/primitive.h>
+
+#include <unordered_map>
+
+namespace capibara {
+
+class ProgramBuilder {
+ public:
+  Var new_var(ArrayType type);
+  Var add_input(ArrayType type);
+  Var add_constant(Array constant);         // a concrete array, one variable per distinct array
+  Atom add_literal(Array scalar);
+  // The type rule gives outputs and effects.
+  std::vector<Var> add_equation(const Primitive& primitive, std::vector<Atom> inputs, const Attrs& attrs,
+                                Source source = {});
+  void add_equation(Equation equation);     // outputs already typed
+  void set_outputs(std::vector<Atom> outputs) { body_.outputs = std::move(outputs); }
+
+  const ArrayType& type(Atom atom) const;
+  Program::Body& body() { return body_; }
+  Program finish(std::string name = "");
+
+ private:
+  Program::Body body_;
+  std::unordered_map<const void*, Var> constant_of_;
+};
+
+// A fresh copy of a program's equations into another builder, its inputs bound to the given atoms; returns its outputs.
+std::vector<Atom> inline_program(ProgramBuilder& builder, const Program& program, std::span<const Atom> inputs);
+
+// Removes equations whose outputs are not used; `used_outputs` selects the outputs kept. The second value tells which
+// inputs are still read; with keep_inputs they stay in the signature all the same.
+struct DceProgram {
+  Program program;
+  std::vector<bool> used_inputs;
+};
+DceProgram dce_program(const Program& program, const std::vector<bool>& used_outputs,
+                       const std::vector<bool>& keep_inputs = {});
+
+// Moves constants into leading inputs: the program becomes closed over nothing.
+Program constants_to_inputs(const Program& program);
+
+// Runs a program's equations under the current trace.
+Arrays evaluate_program(const Program& program, std::span<const Array> inputs);
+
+// The program with its inputs in another order: input i of the result is input order[i] of the original.
+Program reorder_inputs(const Program& program, std::span<const int> order);
+Program reorder_outputs(const Program& program, std::span<const int> order);  // may drop or repeat outputs
+
+// The program with every jit call replaced by its equations.
+Program inline_jit_calls(const Program& program);
+
+// A function on flat lists of arrays: what every transform works on below the typed interface.
+using FlatFunction = std::function<Arrays(std::span<const Array>)>;
+
+// The result of staging a function: a program, and the values it captured. Captured tracers of outer traces become the
+// leading inputs of the program; concrete constants stay inside.
+struct Staged {
+  Program program;
+  Arrays captured;
+};
+Staged stage(const FlatFunction& function, std::span<const ArrayType> types, const std::string& name);
+
+}  // namespace capibara

@@ -1,0 +1,63 @@
+// Programs derived from a program: its jvp, its split by what is known, its transpose, its batched form. Declared here
+// for the rules of primitives that hold programs; implemented in transforms/. All are memoised.
+#pragma once
+
+#include "program/build.h"
+
+namespace capibara {
+
+// Inputs are all primals, then the tangents of `nonzero` inputs; outputs are all primals, then the tangents of outputs
+// that are nonzero or named in `instantiate`.
+struct JvpProgram {
+  Program program;
+  std::vector<bool> nonzero_outputs;  // those that have a tangent among the outputs
+};
+JvpProgram jvp_program(const Program& program, const std::vector<bool>& nonzero,
+                       const std::vector<bool>& instantiate = {});
+
+// Splits a program by which inputs are unknown. known: known inputs -> known outputs, residuals; staged: residuals,
+// unknown inputs -> unknown outputs. Outputs named in `instantiate` are unknown in any case. With a policy, values that
+// may not be saved are computed again in the staged half.
+struct ProgramSplit {
+  Program known, staged;
+  std::vector<bool> unknown_outputs;
+  Types residual_types;
+  // Where a residual is just a known input, that input's index in the original program; -1 otherwise. The known half
+  // returns it all the same.
+  std::vector<int> residual_inputs;
+};
+ProgramSplit partial_eval_program(const Program& program, const std::vector<bool>& unknown,
+                                  const std::vector<bool>& instantiate = {}, const SavePolicy* policy = nullptr);
+
+// Pulls cotangents (one per output, empty: zero) back through a program linear in the inputs marked so; the other
+// inputs are given. Returns one cotangent per input, empty where zero or not linear.
+Arrays backward_pass(const Program& program, const std::vector<bool>& is_linear, std::span<const Array> inputs,
+                     std::span<const Array> cotangents);
+
+// The transpose as a program: (nonlinear inputs, cotangents of outputs marked in `nonzero`) -> cotangents of the linear
+// inputs; zeros are instantiated where `instantiate` says so (by default all), others are left out as told by
+// `nonzero_results`.
+struct TransposedProgram {
+  Program program;
+  std::vector<bool> nonzero_results;  // one per linear input
+};
+TransposedProgram transpose_program(const Program& program, const std::vector<bool>& is_linear,
+                                    const std::vector<bool>& nonzero_cotangents, bool instantiate = true);
+
+// Inputs marked in `mapped` carry the axis at 0; outputs marked in `instantiate` are mapped in any case.
+struct BatchedProgram {
+  Program program;
+  std::vector<bool> mapped_outputs;  // those that carry the axis, at 0
+};
+BatchedProgram batch_program(const Program& program, const MappedAxis& axis, const std::vector<bool>& mapped,
+                             const std::vector<bool>& instantiate = {});
+
+// Maps a function over one axis of its inputs; dims are positions or not_mapped; without
+// out_dims every output is mapped at 0.
+Arrays vmap_flat(const FlatFunction& function, std::span<const Array> inputs, std::span<const int64_t> in_dims,
+                 std::span<const int64_t> out_dims, const MappedAxis& axis);
+
+// Binds the jit primitive: runs the compiled program, or adds one equation while tracing.
+Arrays call_program(const Program& program, std::span<const Array> inputs, const std::string& name);
+
+}  // namespace capibara

@@ -1,0 +1,57 @@
+// The table of interned sources.
+#include "program/source.h"
+
+#include <deque>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+namespace capibara {
+
+namespace {
+
+struct Table {
+  std::mutex mutex;
+  std::deque<SourceInfo> infos{SourceInfo{}};  // 0: unknown
+  std::map<std::tuple<std::string, std::string, int, const void*>, uint32_t> ids;
+};
+
+Table& table() {
+  static Table instance;
+  return instance;
+}
+
+thread_local Source current;
+
+}  // namespace
+
+Source intern(const SourceInfo& info) {
+  Table& t = table();
+  std::lock_guard lock(t.mutex);
+  auto [place, added] = t.ids.try_emplace({info.name_scope, info.file, info.line, info.address}, 0);
+  if (added) {
+    place->second = static_cast<uint32_t>(t.infos.size());
+    t.infos.push_back(info);
+  }
+  return Source{place->second};
+}
+
+SourceInfo source_info(Source source) {
+  Table& t = table();
+  std::lock_guard lock(t.mutex);
+  return t.infos[source.id];
+}
+
+std::string to_string(Source source) {
+  SourceInfo info = source_info(source);
+  if (info.file.empty()) return info.name_scope;
+  std::string text = concat(info.file, ":", info.line);
+  return info.name_scope.empty() ? text : concat(text, " (", info.name_scope, ")");
+}
+
+Source current_source() { return current; }
+
+SourceScope::SourceScope(Source source) : previous_(current) { current = source; }
+SourceScope::~SourceScope() { current = previous_; }
+
+}  // namespace capibara

@@ -1,0 +1,36 @@
+// Sources: where an equation came from, as interned name scopes and call addresses.
+#pragma once
+
+#include <capibara/program.h>
+
+#include <string>
+
+namespace capibara {
+
+struct SourceInfo {
+  std::string name_scope;  // "layer1/attention"
+  std::string file;        // user's file where known
+  int line = 0;
+  const void* address = nullptr;  // C++ call site, resolved only when printed
+};
+
+Source intern(const SourceInfo& info);
+SourceInfo source_info(Source source);
+std::string to_string(Source source);  // "layer1/attention" or "file:line (scope)"
+
+// The source given to equations staged on this thread now.
+Source current_source();
+
+// Gives the equations staged in this scope the source of another equation.
+class SourceScope {
+ public:
+  explicit SourceScope(Source source);
+  ~SourceScope();
+  SourceScope(const SourceScope&) = delete;
+  SourceScope& operator=(const SourceScope&) = delete;
+
+ private:
+  Source previous_;
+};
+
+}  // namespace capibara

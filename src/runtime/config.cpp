@@ -1,0 +1,162 @@
+// Configuration: process defaults and the stack of each thread.
+#include <capibara/config.h>
+#include <capibara/error.h>
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace capibara {
+
+namespace {
+
+std::mutex defaults_mutex;
+
+Config& defaults() {
+  static Config config;
+  return config;
+}
+
+thread_local std::optional<Config> override_config;
+// A thread's copy of the defaults, refreshed when they change, so that reading needs no lock.
+thread_local Config seen_defaults;
+thread_local unsigned seen_version = 0;
+std::atomic<unsigned> version{1};
+
+}  // namespace
+
+const Config& config() {
+  if (override_config) return *override_config;
+  if (unsigned now = version.load(std::memory_order_acquire); seen_version != now) {
+    std::lock_guard lock(defaults_mutex);
+    seen_defaults = defaults();
+    seen_version = now;
+  }
+  return seen_defaults;
+}
+
+void update_config(const Config& config) {
+  std::lock_guard lock(defaults_mutex);
+  defaults() = config;
+  version.fetch_add(1, std::memory_order_release);
+}
+
+std::size_t Config::key() const {
+  std::size_t key = 0;
+  auto mix = [&key](std::size_t value) { key = key * 1099511628211ULL + value; };
+  for (bool flag : {enable_x64, threefry_partitionable, disable_jit, debug_nans, debug_infs}) mix(flag);
+  for (const std::string& text :
+       {numpy_dtype_promotion, numpy_rank_promotion, default_matmul_precision, default_prng_impl, platform}) {
+    mix(std::hash<std::string>{}(text));
+  }
+  return key;
+}
+
+ConfigScope::ConfigScope(Config config) : had_previous_(override_config.has_value()) {
+  if (had_previous_) previous_ = *override_config;
+  override_config = std::move(config);
+}
+
+ConfigScope::~ConfigScope() {
+  if (had_previous_) {
+    override_config = previous_;
+  } else {
+    override_config.reset();
+  }
+}
+
+namespace jax {
+
+namespace {
+
+using Setter = std::function<void(Config&, const std::variant<bool, int, std::string>&)>;
+
+template <class T>
+Setter assign(T Config::* member) {
+  return [member](Config& config, const std::variant<bool, int, std::string>& value) {
+    if (const T* typed = std::get_if<T>(&value)) {
+      config.*member = *typed;
+    } else {
+      throw TypeError("config.update: the value has the wrong type for this setting");
+    }
+  };
+}
+
+Setter choice(std::string Config::* member, std::vector<std::string> allowed) {
+  return [member, allowed](Config& config, const std::variant<bool, int, std::string>& value) {
+    const auto* text = std::get_if<std::string>(&value);
+    for (const std::string& option : allowed) {
+      if (text && *text == option) {
+        config.*member = option;
+        return;
+      }
+    }
+    std::string list;
+    for (const std::string& option : allowed) list += concat(list.empty() ? "" : ", ", "'", option, "'");
+    throw ValueError(concat("config.update: expected one of ", list, ", got ", text ? "'" + *text + "'" : "another type"));
+  };
+}
+
+struct Setting {
+  const char* name;
+  Setter set;
+};
+
+const std::vector<Setting>& settings() {
+  static const std::vector<Setting> table = {
+      {"jax_enable_x64", assign(&Config::enable_x64)},
+      {"jax_numpy_dtype_promotion", choice(&Config::numpy_dtype_promotion, {"standard", "strict"})},
+      {"jax_numpy_rank_promotion", choice(&Config::numpy_rank_promotion, {"allow", "warn", "raise"})},
+      {"jax_default_matmul_precision", assign(&Config::default_matmul_precision)},
+      {"jax_threefry_partitionable", assign(&Config::threefry_partitionable)},
+      {"jax_default_prng_impl", choice(&Config::default_prng_impl, {"threefry2x32", "rbg", "unsafe_rbg"})},
+      {"jax_disable_jit", assign(&Config::disable_jit)},
+      {"jax_debug_nans", assign(&Config::debug_nans)},
+      {"jax_debug_infs", assign(&Config::debug_infs)},
+      {"jax_log_compiles", assign(&Config::log_compiles)},
+      {"jax_check_tracer_leaks", assign(&Config::check_tracer_leaks)},
+      {"jax_num_cpu_devices", assign(&Config::num_cpu_devices)},
+      {"jax_platforms", assign(&Config::platform)},
+  };
+  return table;
+}
+
+Config changed(const std::string& name, const std::variant<bool, int, std::string>& value) {
+  Config config = capibara::config();
+  for (const Setting& setting : settings()) {
+    if (name == setting.name) {
+      setting.set(config, value);
+      return config;
+    }
+  }
+  throw NameError(concat("config.update: unrecognized config option '", name, "'"));
+}
+
+}  // namespace
+
+namespace config {
+void update(const std::string& name, const std::variant<bool, int, std::string>& value) {
+  update_config(changed(name, value));
+}
+}  // namespace config
+
+ConfigScope enable_x64(bool on) { return ConfigScope(changed("jax_enable_x64", on)); }
+ConfigScope disable_jit(bool on) { return ConfigScope(changed("jax_disable_jit", on)); }
+ConfigScope debug_nans(bool on) { return ConfigScope(changed("jax_debug_nans", on)); }
+ConfigScope debug_infs(bool on) { return ConfigScope(changed("jax_debug_infs", on)); }
+ConfigScope log_compiles(bool on) { return ConfigScope(changed("jax_log_compiles", on)); }
+ConfigScope checking_leaks(bool on) { return ConfigScope(changed("jax_check_tracer_leaks", on)); }
+ConfigScope numpy_dtype_promotion(const std::string& mode) {
+  return ConfigScope(changed("jax_numpy_dtype_promotion", mode));
+}
+ConfigScope numpy_rank_promotion(const std::string& mode) {
+  return ConfigScope(changed("jax_numpy_rank_promotion", mode));
+}
+ConfigScope default_matmul_precision(const std::string& precision) {
+  return ConfigScope(changed("jax_default_matmul_precision", precision));
+}
+
+}  // namespace jax
+}  // namespace capibara

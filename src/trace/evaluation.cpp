@@ -1,0 +1,65 @@
+// Evaluation: the trace at the bottom, which runs each operation at once on the default backend.
+#include "trace/trace.h"
+
+#include <capibara/config.h>
+
+#include "array/element.h"
+#include "backends/backend.h"
+#include "program/source.h"
+
+namespace capibara {
+
+namespace {
+
+enum class Bad { none, nan, inf };
+
+Bad find_bad(const Array& array, bool nans, bool infs) {
+  if (!is_inexact(array.dtype())) return Bad::none;
+  int64_t parts = is_complex(array.dtype()) ? 2 : 1;
+  DType part = real_dtype(array.dtype());
+  const std::byte* data = array.raw_data();
+  for (int64_t i = 0; i < array.size() * parts; ++i) {
+    double value = load_as<double>(part, data, i);
+    if (nans && value != value) return Bad::nan;
+    if (infs && value - value != 0 && value == value) return Bad::inf;
+  }
+  return Bad::none;
+}
+
+class EvaluationTrace final : public Trace {
+ public:
+  Arrays bind(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
+    for (const Array& input : inputs) {
+      if (input.is_tracer()) {
+        throw ConcretizationTypeError(concat(primitive.name(), ": needs concrete values, got a traced ",
+                                             to_string(input.type()), " from ", input.body()->trace()->kind()));
+      }
+    }
+    Arrays outputs = default_backend().run(primitive, inputs, attrs);
+    const Config& settings = config();
+    if (settings.debug_nans || settings.debug_infs) check(primitive, outputs, settings);
+    return outputs;
+  }
+  const char* kind() const override { return "evaluation"; }
+
+ private:
+  static void check(const Primitive& primitive, const Arrays& outputs, const Config& settings) {
+    for (const Array& output : outputs) {
+      Bad bad = find_bad(output, settings.debug_nans, settings.debug_infs);
+      if (bad == Bad::none) continue;
+      std::string where = to_string(current_source());
+      throw FloatingPointError(concat("invalid value (", bad == Bad::nan ? "nan" : "inf", ") encountered in ",
+                                      primitive.name(), where.empty() ? "" : " at ", where));
+    }
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<Trace> evaluation_trace() {
+  // One per thread, so that tracing threads share nothing.
+  thread_local std::shared_ptr<Trace> trace = std::make_shared<EvaluationTrace>();
+  return trace;
+}
+
+}  // namespace capibara

@@ -1,0 +1,69 @@
+// Staging: turning a function into a program by running it on tracers.
+#include "trace/staging.h"
+
+#include "program/source.h"
+
+namespace capibara {
+
+bool is_literal_value(const Array& array) {
+  return !array.is_tracer() && array.ndim() == 0 && (is_numeric(array.dtype()) || is_bool(array.dtype())) &&
+         !array.type().ref;
+}
+
+Array StagingTrace::tracer(Var var) {
+  return Array(std::make_shared<const StagedTracer>(builder_.type(var), shared_from_this(), var));
+}
+
+Array StagingTrace::new_input(const ArrayType& type) { return tracer(builder_.add_input(type)); }
+
+Atom StagingTrace::atom(const Array& array) {
+  const ArrayBody* body = array.body().get();
+  if (body->trace() == this) return static_cast<const StagedTracer*>(body)->var;
+  if (is_literal_value(array)) return builder_.add_literal(array);
+  if (!body->trace()) return builder_.add_constant(array);
+  auto [place, added] = captured_var_of_.try_emplace(body);
+  if (added) {
+    place->second = builder_.new_var(array.type());
+    captured_vars_.push_back(place->second);
+    captured_.push_back(array);
+  }
+  return place->second;
+}
+
+Arrays StagingTrace::bind(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
+  std::vector<Atom> atoms;
+  atoms.reserve(inputs.size());
+  for (const Array& input : inputs) atoms.push_back(atom(input));
+  std::vector<Var> vars = builder_.add_equation(primitive, std::move(atoms), attrs, current_source());
+  Arrays outputs;
+  outputs.reserve(vars.size());
+  for (Var var : vars) outputs.push_back(tracer(var));
+  return outputs;
+}
+
+Staged StagingTrace::finish(std::span<const Array> outputs, const std::string& name) {
+  std::vector<Atom> atoms;
+  for (const Array& output : outputs) {
+    if (!output.defined()) throw TypeError(concat(name, ": the function returned an empty array handle"));
+    if (const Trace* trace = output.body()->trace(); trace && trace->ended) {
+      throw UnexpectedTracerError(concat(name, ": the function returned a leaked tracer of type ", to_string(output.type())));
+    }
+    atoms.push_back(atom(output));
+  }
+  builder_.set_outputs(std::move(atoms));
+  auto& invars = builder_.body().invars;
+  invars.insert(invars.begin(), captured_vars_.begin(), captured_vars_.end());
+  return {builder_.finish(name), std::move(captured_)};
+}
+
+Staged stage(const FlatFunction& function, std::span<const ArrayType> types, const std::string& name) {
+  auto trace = std::make_shared<StagingTrace>(current_trace());
+  TraceEnd end(trace);
+  Arrays inputs;
+  for (const ArrayType& type : types) inputs.push_back(trace->new_input(type));
+  TraceScope scope(trace);
+  Arrays outputs = function(inputs);
+  return trace->finish(outputs, name);
+}
+
+}  // namespace capibara

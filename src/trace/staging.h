@@ -1,0 +1,41 @@
+// StagingTrace: records every operation of a function as an equation of a program.
+#pragma once
+
+#include "trace/trace.h"
+
+namespace capibara {
+
+class StagedTracer final : public ArrayBody {
+ public:
+  std::shared_ptr<Trace> owner;
+  Var var;
+
+  StagedTracer(ArrayType type, std::shared_ptr<Trace> trace, Var v)
+      : ArrayBody(std::move(type)), owner(std::move(trace)), var(v) {}
+  Trace* trace() const override { return owner.get(); }
+};
+
+class StagingTrace final : public Trace {
+ public:
+  explicit StagingTrace(std::shared_ptr<Trace> outer) { parent = std::move(outer); }
+
+  Arrays bind(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override;
+  const char* kind() const override { return "jit"; }
+
+  Array new_input(const ArrayType& type);
+  Staged finish(std::span<const Array> outputs, const std::string& name);
+
+ private:
+  Atom atom(const Array& array);
+  Array tracer(Var var);
+
+  ProgramBuilder builder_;
+  std::vector<Var> captured_vars_;
+  Arrays captured_;
+  std::unordered_map<const ArrayBody*, Var> captured_var_of_;
+};
+
+// A rank-0 number is written into equations as a literal; anything else becomes a constant.
+bool is_literal_value(const Array& array);
+
+}  // namespace capibara

@@ -1,0 +1,47 @@
+// The current trace of each thread, and the entry of every operation.
+#include "trace/trace.h"
+
+#include <thread>
+
+namespace capibara {
+
+namespace {
+
+thread_local std::shared_ptr<Trace> current;
+
+}  // namespace
+
+std::optional<int64_t> Trace::axis_size(const std::string& name) const {
+  return parent ? parent->axis_size(name) : std::nullopt;
+}
+
+std::shared_ptr<Trace> current_trace() { return current ? current : evaluation_trace(); }
+
+TraceScope::TraceScope(std::shared_ptr<Trace> trace) : previous_(std::move(current)) { current = std::move(trace); }
+TraceScope::~TraceScope() { current = std::move(previous_); }
+
+void check_leaks(const Primitive& primitive, std::span<const Array> inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].defined()) {
+      throw TypeError(concat(primitive.name(), ": argument ", i, " is an empty array handle"));
+    }
+    const Trace* trace = inputs[i].body()->trace();
+    if (!trace) continue;
+    if (!trace->ended && trace->thread == std::this_thread::get_id()) continue;
+    throw UnexpectedTracerError(concat(
+        primitive.name(), ": argument ", i, " is a leaked tracer of type ", to_string(inputs[i].type()), " from ",
+        trace->kind(), trace->ended ? ", whose function has already returned" : ", which runs on another thread",
+        ".\nHint: return traced values from the transformed function instead of storing them outside it."));
+  }
+}
+
+Arrays bind(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
+  check_leaks(primitive, inputs);
+  return current_trace()->bind(primitive, inputs, attrs);
+}
+
+Array bind1(const Primitive& primitive, std::initializer_list<Array> inputs, const Attrs& attrs) {
+  return bind(primitive, std::span<const Array>(inputs.begin(), inputs.size()), attrs)[0];
+}
+
+}  // namespace capibara

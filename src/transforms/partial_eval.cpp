@@ -1,0 +1,386 @@
+// Partial evaluation: splitting a computation into what is known now and what waits for its inputs.
+#include "transforms/partial_eval.h"
+
+#include "program/source.h"
+#include "trace/staging.h"
+
+#include <algorithm>
+
+namespace capibara {
+
+// ---- of a running function --------------------------------------------------------------------------------------
+
+Array PartialEvalTrace::new_unknown(const ArrayType& type) {
+  Var var = builder_.add_input(type);
+  return Array(std::make_shared<const UnknownTracer>(type, shared_from_this(), var));
+}
+
+Atom PartialEvalTrace::atom(const Array& array) {
+  const ArrayBody* body = array.body().get();
+  if (body->trace() == this) return static_cast<const UnknownTracer*>(body)->var;
+  if (is_literal_value(array)) return builder_.add_literal(array);
+  auto [place, added] = residual_var_of_.try_emplace(body);
+  if (added) {
+    place->second = builder_.new_var(array.type());
+    residual_vars_.push_back(place->second);
+    residuals_.push_back(array);
+  }
+  return place->second;
+}
+
+Array PartialEvalTrace::value(Atom atom) {
+  if (atom.is_literal()) return builder_.body().literals[static_cast<std::size_t>(atom.literal_index())];
+  return Array(std::make_shared<const UnknownTracer>(builder_.type(atom), shared_from_this(), atom.var()));
+}
+
+Arrays PartialEvalTrace::record(const Primitive& primitive, std::vector<Atom> inputs, const Attrs& attrs) {
+  Arrays outputs;
+  for (Var var : builder_.add_equation(primitive, std::move(inputs), attrs, current_source())) outputs.push_back(value(var));
+  return outputs;
+}
+
+Arrays PartialEvalTrace::bind(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
+  PartialEvalArgs args{primitive, {}, attrs, {}, nullptr};
+  Types types;
+  for (const Array& input : inputs) {
+    types.push_back(input.type());
+    args.unknown.push_back(unknown(input));
+  }
+  args.types = types;
+  TraceScope scope(parent);
+  if (std::find(args.unknown.begin(), args.unknown.end(), true) == args.unknown.end()) {
+    return parent->bind(primitive, inputs, attrs);
+  }
+  if (!primitive->partial_eval) {
+    std::vector<Atom> atoms;
+    for (const Array& input : inputs) atoms.push_back(atom(input));
+    return record(primitive, std::move(atoms), attrs);
+  }
+  PartialEvalSplit split = primitive->partial_eval(args);
+  Arrays operands;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!args.unknown[i]) operands.push_back(inputs[i]);
+  }
+  Arrays known = evaluate_program(split.known, operands);
+  std::size_t known_count = known.size() - static_cast<std::size_t>(split.residual_count);
+  std::vector<Atom> atoms;
+  for (const PartialEvalSplit::Operand& operand : split.operands) {
+    std::size_t index = static_cast<std::size_t>(operand.index);
+    atoms.push_back(atom(operand.residual ? known[known_count + index] : inputs[index]));
+  }
+  Arrays staged;
+  for (Atom output : inline_program(builder_, split.staged, atoms)) staged.push_back(value(output));
+  Arrays outputs;
+  std::size_t next_known = 0, next_staged = 0;
+  for (bool is_unknown : split.unknown_outputs) {
+    outputs.push_back(is_unknown ? staged[next_staged++] : known[next_known++]);
+  }
+  return outputs;
+}
+
+PartialEvalTrace::Recorded PartialEvalTrace::finish(std::span<const Array> outputs, const std::string& name) {
+  std::vector<Atom> atoms;
+  for (const Array& output : outputs) atoms.push_back(atom(output));
+  builder_.set_outputs(std::move(atoms));
+  auto& invars = builder_.body().invars;
+  std::size_t unknowns = invars.size();
+  invars.insert(invars.begin(), residual_vars_.begin(), residual_vars_.end());
+  Program program = builder_.finish(name);
+  // Equations that no output needs would be transposed for nothing, and would keep their residuals alive.
+  std::vector<bool> keep(residual_vars_.size(), false);
+  keep.insert(keep.end(), unknowns, true);
+  DceProgram pruned = dce_program(program, std::vector<bool>(outputs.size(), true), keep);
+  Recorded recorded{pruned.program, {}};
+  for (std::size_t i = 0; i < residuals_.size(); ++i) {
+    if (pruned.used_inputs[i]) recorded.residuals.push_back(residuals_[i]);
+  }
+  return recorded;
+}
+
+// ---- of a program -----------------------------------------------------------------------------------------------
+
+namespace {
+
+// Builds one half of a split program, translating variables of the original (and the split equations' residuals).
+class Half {
+ public:
+  explicit Half(const Program& original) : original_(original) {}
+
+  bool has(Var var) const { return map_.count(var.id) != 0; }
+  void bind(Var var, Atom atom) { map_[var.id] = atom; }
+  void add_input(Var var) { bind(var, builder.add_input(original_.type(var))); }
+  Atom operator()(Atom atom) {
+    if (atom.is_literal()) return builder.add_literal(original_.literal(atom));
+    auto place = map_.find(atom.code);
+    if (place == map_.end()) throw InternalError("partial_eval: a half reads a variable that it does not have");
+    return place->second;
+  }
+  void copy(const Equation& equation) {
+    Equation out = equation;
+    for (Atom& input : out.inputs) input = (*this)(input);
+    for (Var& output : out.outputs) {
+      if (output.dropped()) continue;
+      Var copy = builder.new_var(original_.type(output));
+      bind(output, copy);
+      output = copy;
+    }
+    builder.add_equation(std::move(out));
+  }
+
+  ProgramBuilder builder;
+
+ private:
+  const Program& original_;
+  std::unordered_map<int32_t, Atom> map_;
+};
+
+class Splitter {
+ public:
+  Splitter(const Program& program, const SavePolicy* policy) : program_(program), policy_(policy) {}
+
+  ProgramSplit split(const std::vector<bool>& unknown, const std::vector<bool>& instantiate) {
+    classify(unknown);
+    ProgramSplit result;
+    for (std::size_t i = 0; i < program_.outputs().size(); ++i) {
+      bool wanted = is_unknown(program_.outputs()[i]) || (!instantiate.empty() && instantiate[i]);
+      result.unknown_outputs.push_back(wanted);
+    }
+    choose_residuals(result.unknown_outputs);
+    build_known(unknown, result);
+    build_staged(unknown, result);
+    return result;
+  }
+
+ private:
+  struct Step {
+    enum Place { known, staged, divided } place = known;
+    PartialEvalSplit split;             // divided
+    std::vector<Var> residual_vars;     // divided: ids beyond the original's variables
+    bool recompute = false;             // known, and computed again in the staged half
+  };
+
+  bool is_unknown(Atom atom) const { return !atom.is_literal() && unknown_[static_cast<std::size_t>(atom.code)]; }
+  void mark_unknown(Var var) {
+    if (!var.dropped()) unknown_[static_cast<std::size_t>(var.id)] = true;
+  }
+
+  void classify(const std::vector<bool>& unknown) {
+    unknown_.assign(static_cast<std::size_t>(program_.var_count()), false);
+    next_residual_ = program_.var_count();
+    for (std::size_t i = 0; i < unknown.size(); ++i) {
+      if (unknown[i]) mark_unknown(program_.invars()[i]);
+    }
+    for (const Equation& equation : program_.equations()) {
+      Step step;
+      PartialEvalArgs args{equation.primitive, {}, equation.attrs, {}, policy_};
+      Types types;
+      bool any = false;
+      for (Atom input : equation.inputs) {
+        types.push_back(program_.type(input));
+        args.unknown.push_back(is_unknown(input));
+        any |= args.unknown.back();
+      }
+      args.types = types;
+      if (any && equation.primitive->partial_eval) {
+        step.place = Step::divided;
+        step.split = equation.primitive->partial_eval(args);
+        const auto& outputs = step.split.known.outputs();
+        for (std::size_t i = outputs.size() - static_cast<std::size_t>(step.split.residual_count); i < outputs.size(); ++i) {
+          step.residual_vars.push_back(Var{next_residual_++});
+          residual_type_[step.residual_vars.back().id] = step.split.known.type(outputs[i]);
+        }
+        for (std::size_t i = 0; i < equation.outputs.size(); ++i) {
+          if (step.split.unknown_outputs[i]) mark_unknown(equation.outputs[i]);
+        }
+      } else if (any) {
+        step.place = Step::staged;
+        for (Var output : equation.outputs) mark_unknown(output);
+      }
+      steps_.push_back(std::move(step));
+    }
+  }
+
+  bool may_save(const Equation& equation) const {
+    if (!policy_) return true;
+    Types types;
+    for (Atom input : equation.inputs) types.push_back(program_.type(input));
+    return (*policy_)(equation.primitive, types, equation.attrs);
+  }
+
+  // From the last equation to the first: what the staged half needs is saved, or its equation is computed again there.
+  void choose_residuals(const std::vector<bool>& unknown_outputs) {
+    needed_.assign(static_cast<std::size_t>(program_.var_count()), false);
+    auto need = [&](Atom atom) {
+      if (!atom.is_literal() && !is_unknown(atom)) needed_[static_cast<std::size_t>(atom.code)] = true;
+    };
+    for (std::size_t i = 0; i < program_.outputs().size(); ++i) {
+      if (unknown_outputs[i]) need(program_.outputs()[i]);
+    }
+    std::vector<Var> saved;
+    for (std::size_t e = steps_.size(); e-- > 0;) {
+      const Equation& equation = program_.equations()[e];
+      Step& step = steps_[e];
+      if (step.place == Step::staged) {
+        for (Atom input : equation.inputs) need(input);
+        continue;
+      }
+      if (step.place == Step::divided) {
+        for (const PartialEvalSplit::Operand& operand : step.split.operands) {
+          if (!operand.residual) need(equation.inputs[static_cast<std::size_t>(operand.index)]);
+        }
+        for (std::size_t i = equation.outputs.size(); i-- > 0;) {
+          Var var = equation.outputs[i];
+          if (!step.split.unknown_outputs[i] && !var.dropped() && needed_[static_cast<std::size_t>(var.id)]) saved.push_back(var);
+        }
+        for (std::size_t i = step.residual_vars.size(); i-- > 0;) saved.push_back(step.residual_vars[i]);
+        continue;
+      }
+      bool wanted = false;
+      for (Var output : equation.outputs) wanted |= !output.dropped() && needed_[static_cast<std::size_t>(output.id)];
+      if (!wanted) continue;
+      if (equation.effects.keeps_equation() || may_save(equation)) {
+        for (std::size_t i = equation.outputs.size(); i-- > 0;) {
+          Var var = equation.outputs[i];
+          if (!var.dropped() && needed_[static_cast<std::size_t>(var.id)]) saved.push_back(var);
+        }
+      } else {
+        step.recompute = true;
+        for (Atom input : equation.inputs) need(input);
+      }
+    }
+    for (Var var : program_.invars()) {
+      if (needed_[static_cast<std::size_t>(var.id)]) saved.push_back(var);
+    }
+    order_by_first_use(saved, unknown_outputs);
+  }
+
+  // Residuals come in the order in which the staged half first reads them.
+  void order_by_first_use(const std::vector<Var>& saved, const std::vector<bool>& unknown_outputs) {
+    std::unordered_map<int32_t, bool> waiting;
+    for (Var var : saved) waiting[var.id] = true;
+    auto visit = [&](Atom atom) {
+      if (atom.is_literal()) return;
+      auto place = waiting.find(atom.code);
+      if (place == waiting.end() || !place->second) return;
+      place->second = false;
+      residuals_.push_back(atom.var());
+    };
+    for (std::size_t e = 0; e < steps_.size(); ++e) {
+      const Equation& equation = program_.equations()[e];
+      const Step& step = steps_[e];
+      if (step.place == Step::staged || step.recompute) {
+        for (Atom input : equation.inputs) visit(input);
+      } else if (step.place == Step::divided) {
+        for (const PartialEvalSplit::Operand& operand : step.split.operands) {
+          std::size_t index = static_cast<std::size_t>(operand.index);
+          visit(operand.residual ? Atom(step.residual_vars[index]) : equation.inputs[index]);
+        }
+      }
+    }
+    for (std::size_t i = 0; i < program_.outputs().size(); ++i) {
+      if (unknown_outputs[i]) visit(program_.outputs()[i]);
+    }
+  }
+
+  const ArrayType& type(Var var) const {
+    return var.id < program_.var_count() ? program_.type(var) : residual_type_.at(var.id);
+  }
+
+  void build_known(const std::vector<bool>& unknown, ProgramSplit& result) {
+    Half half(program_);
+    for (std::size_t i = 0; i < program_.constvars().size(); ++i) {
+      half.bind(program_.constvars()[i], half.builder.add_constant(program_.constants()[i]));
+    }
+    for (std::size_t i = 0; i < unknown.size(); ++i) {
+      if (!unknown[i]) half.add_input(program_.invars()[i]);
+    }
+    for (std::size_t e = 0; e < steps_.size(); ++e) {
+      const Equation& equation = program_.equations()[e];
+      const Step& step = steps_[e];
+      if (step.place == Step::known) half.copy(equation);
+      if (step.place != Step::divided) continue;
+      std::vector<Atom> inputs;
+      for (Atom input : equation.inputs) {
+        if (!is_unknown(input)) inputs.push_back(half(input));
+      }
+      std::vector<Atom> outputs = inline_program(half.builder, step.split.known, inputs);
+      std::size_t next = 0;
+      for (std::size_t i = 0; i < equation.outputs.size(); ++i) {
+        if (step.split.unknown_outputs[i]) continue;
+        if (!equation.outputs[i].dropped()) half.bind(equation.outputs[i], outputs[next]);
+        ++next;
+      }
+      for (Var var : step.residual_vars) half.bind(var, outputs[next++]);
+    }
+    std::vector<Atom> outputs;
+    for (std::size_t i = 0; i < program_.outputs().size(); ++i) {
+      if (!result.unknown_outputs[i]) outputs.push_back(half(program_.outputs()[i]));
+    }
+    for (Var var : residuals_) {
+      outputs.push_back(half(Atom(var)));
+      result.residual_types.push_back(type(var));
+      auto place = std::find(program_.invars().begin(), program_.invars().end(), var);
+      result.residual_inputs.push_back(
+          place == program_.invars().end() ? -1 : static_cast<int>(place - program_.invars().begin()));
+    }
+    half.builder.set_outputs(std::move(outputs));
+    std::size_t count = half.builder.body().outputs.size();
+    std::size_t inputs = half.builder.body().invars.size();
+    Program known = half.builder.finish(program_.name());
+    result.known = dce_program(known, std::vector<bool>(count, true), std::vector<bool>(inputs, true)).program;
+  }
+
+  void build_staged(const std::vector<bool>& unknown, ProgramSplit& result) {
+    Half half(program_);
+    for (std::size_t i = 0; i < program_.constvars().size(); ++i) {
+      half.bind(program_.constvars()[i], half.builder.add_constant(program_.constants()[i]));
+    }
+    for (Var var : residuals_) half.bind(var, half.builder.add_input(type(var)));
+    for (std::size_t i = 0; i < unknown.size(); ++i) {
+      if (unknown[i]) half.add_input(program_.invars()[i]);
+    }
+    for (std::size_t e = 0; e < steps_.size(); ++e) {
+      const Equation& equation = program_.equations()[e];
+      const Step& step = steps_[e];
+      if (step.place == Step::staged || step.recompute) half.copy(equation);
+      if (step.place != Step::divided) continue;
+      std::vector<Atom> inputs;
+      for (const PartialEvalSplit::Operand& operand : step.split.operands) {
+        std::size_t index = static_cast<std::size_t>(operand.index);
+        inputs.push_back(operand.residual ? half(Atom(step.residual_vars[index])) : half(equation.inputs[index]));
+      }
+      std::vector<Atom> outputs = inline_program(half.builder, step.split.staged, inputs);
+      std::size_t next = 0;
+      for (std::size_t i = 0; i < equation.outputs.size(); ++i) {
+        if (!step.split.unknown_outputs[i]) continue;
+        if (!equation.outputs[i].dropped()) half.bind(equation.outputs[i], outputs[next]);
+        ++next;
+      }
+    }
+    std::vector<Atom> outputs;
+    for (std::size_t i = 0; i < program_.outputs().size(); ++i) {
+      if (result.unknown_outputs[i]) outputs.push_back(half(program_.outputs()[i]));
+    }
+    half.builder.set_outputs(std::move(outputs));
+    result.staged = half.builder.finish(program_.name());
+  }
+
+  const Program& program_;
+  const SavePolicy* policy_;
+  std::vector<bool> unknown_, needed_;
+  std::vector<Step> steps_;
+  std::vector<Var> residuals_;
+  std::unordered_map<int32_t, ArrayType> residual_type_;
+  int32_t next_residual_ = 0;
+};
+
+}  // namespace
+
+ProgramSplit partial_eval_program(const Program& program, const std::vector<bool>& unknown,
+                                  const std::vector<bool>& instantiate, const SavePolicy* policy) {
+  // A policy speaks of single operations, so calls are opened before it decides.
+  Program opened = policy ? inline_jit_calls(program) : program;
+  return Splitter(opened, policy).split(unknown, instantiate);
+}
+
+}  // namespace capibara

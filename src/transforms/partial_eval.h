@@ -1,0 +1,45 @@
+// PartialEvalTrace: operations on known values run now, those that touch an unknown value are recorded for later.
+#pragma once
+
+#include "transforms/flat.h"
+
+namespace capibara {
+
+class UnknownTracer final : public ArrayBody {
+ public:
+  std::shared_ptr<Trace> owner;
+  Var var;
+
+  UnknownTracer(ArrayType type, std::shared_ptr<Trace> trace, Var v)
+      : ArrayBody(std::move(type)), owner(std::move(trace)), var(v) {}
+  Trace* trace() const override { return owner.get(); }
+};
+
+class PartialEvalTrace final : public Trace {
+ public:
+  explicit PartialEvalTrace(std::shared_ptr<Trace> outer) { parent = std::move(outer); }
+  const char* kind() const override { return "linearize"; }
+
+  Array new_unknown(const ArrayType& type);
+  bool unknown(const Array& array) const { return array.body()->trace() == this; }
+  Arrays bind(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override;
+
+  // The recorded program from the unknowns to `outputs`; its leading inputs are the known values it needs.
+  struct Recorded {
+    Program program;
+    Arrays residuals;
+  };
+  Recorded finish(std::span<const Array> outputs, const std::string& name);
+
+ private:
+  Atom atom(const Array& array);
+  Array value(Atom atom);
+  Arrays record(const Primitive& primitive, std::vector<Atom> inputs, const Attrs& attrs);
+
+  ProgramBuilder builder_;
+  std::vector<Var> residual_vars_;
+  Arrays residuals_;
+  std::unordered_map<const ArrayBody*, Var> residual_var_of_;
+};
+
+}  // namespace capibara

@@ -1,0 +1,171 @@
+// Batching: one function applied along an axis of its inputs, each operation widened once.
+#include <capibara/config.h>
+#include <capibara/lax.h>
+
+#include "primitives/rules.h"
+#include "transforms/flat.h"
+#include "transforms/memo.h"
+
+#include <algorithm>
+
+namespace capibara {
+
+namespace {
+
+class BatchTracer final : public ArrayBody {
+ public:
+  std::shared_ptr<Trace> owner;
+  Array value;
+  int64_t dim;
+
+  BatchTracer(std::shared_ptr<Trace> trace, Array v, int64_t d)
+      : ArrayBody(unbatched(v.type(), d)), owner(std::move(trace)), value(std::move(v)), dim(d) {}
+  Trace* trace() const override { return owner.get(); }
+
+ private:
+  static ArrayType unbatched(ArrayType type, int64_t dim) {
+    type.shape.erase(type.shape.begin() + dim);
+    return type;
+  }
+};
+
+// The named axes a collective works over.
+bool uses_axis(const Attrs& attrs, const std::string& name) {
+  if (name.empty()) return false;
+  for (const char* key : {"axes", "axis_name"}) {
+    const Attr* attr = attrs.find(key);
+    if (!attr) continue;
+    if (const auto* text = attr->get_if<std::string>()) return *text == name;
+    if (const auto* list = attr->get_if<std::shared_ptr<const Attr::List>>()) {
+      return std::any_of((*list)->begin(), (*list)->end(), [&](const Attr& entry) {
+        const auto* text = entry.get_if<std::string>();
+        return text && *text == name;
+      });
+    }
+  }
+  return false;
+}
+
+class BatchTrace final : public Trace {
+ public:
+  BatchTrace(std::shared_ptr<Trace> outer, MappedAxis axis) : axis_(std::move(axis)) { parent = std::move(outer); }
+  const char* kind() const override { return "vmap"; }
+
+  std::optional<int64_t> axis_size(const std::string& name) const override {
+    if (!axis_.name.empty() && name == axis_.name) return axis_.size;
+    return Trace::axis_size(name);
+  }
+
+  std::pair<Array, int64_t> unpack(const Array& value) const {
+    if (value.body()->trace() != this) return {value, not_mapped};
+    const auto& tracer = static_cast<const BatchTracer&>(*value.body());
+    return {tracer.value, tracer.dim};
+  }
+
+  Array pack(Array value, int64_t dim) {
+    if (dim == not_mapped) return value;
+    return Array(std::make_shared<const BatchTracer>(shared_from_this(), std::move(value), dim));
+  }
+
+  Arrays bind(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
+    Arrays values;
+    std::vector<int64_t> dims;
+    bool any = uses_axis(attrs, axis_.name);
+    for (const Array& input : inputs) {
+      auto [value, dim] = unpack(input);
+      any |= dim != not_mapped;
+      values.push_back(std::move(value));
+      dims.push_back(dim);
+    }
+    TraceScope scope(parent);
+    if (!any) return parent->bind(primitive, values, attrs);
+    if (!primitive->batch) {
+      throw NotImplementedError(concat("Batching rule for '", primitive.name(), "' not implemented"));
+    }
+    BatchResult result = primitive->batch({primitive, axis_, values, dims, attrs});
+    Arrays outputs;
+    for (std::size_t i = 0; i < result.outputs.size(); ++i) {
+      outputs.push_back(pack(std::move(result.outputs[i]), result.dims[i]));
+    }
+    return outputs;
+  }
+
+ private:
+  MappedAxis axis_;
+};
+
+Memo<BatchedProgram>& memo() {
+  static Memo<BatchedProgram> instance;
+  return instance;
+}
+
+// Runs a function on mapped inputs; outputs come back wherever their rules left the axis.
+BatchResult run_batched(const FlatFunction& function, std::span<const Array> inputs, std::span<const int64_t> in_dims,
+                        const MappedAxis& axis) {
+  auto trace = std::make_shared<BatchTrace>(current_trace(), axis);
+  TraceEnd end(trace);
+  Arrays packed;
+  for (std::size_t i = 0; i < inputs.size(); ++i) packed.push_back(trace->pack(inputs[i], in_dims[i]));
+  Arrays outputs;
+  {
+    TraceScope scope(trace);
+    outputs = function(packed);
+  }
+  BatchResult result;
+  for (const Array& output : outputs) {
+    auto [value, dim] = trace->unpack(output);
+    result.outputs.push_back(std::move(value));
+    result.dims.push_back(dim);
+  }
+  return result;
+}
+
+}  // namespace
+
+Arrays vmap_flat(const FlatFunction& function, std::span<const Array> inputs, std::span<const int64_t> in_dims,
+                 std::span<const int64_t> out_dims, const MappedAxis& axis) {
+  BatchResult result = run_batched(function, inputs, in_dims, axis);
+  for (std::size_t i = 0; i < result.outputs.size(); ++i) {
+    int64_t wanted = out_dims.empty() ? 0 : out_dims[i];
+    if (wanted == not_mapped) {
+      if (result.dims[i] != not_mapped) {
+        throw ValueError(concat("vmap has mapped output but out_axes is None: output ", i, " of type ",
+                                to_string(result.outputs[i].type()), " is mapped over axis ", result.dims[i]));
+      }
+      continue;
+    }
+    result.outputs[i] = batch_at(result.outputs[i], result.dims[i], axis.size, wanted);
+  }
+  return result.outputs;
+}
+
+BatchedProgram batch_program(const Program& program, const MappedAxis& axis, const std::vector<bool>& mapped,
+                             const std::vector<bool>& instantiate_outputs) {
+  return memo().get({program, mapped, instantiate_outputs, axis.size, axis.name, config().key()}, [&] {
+    Types types;
+    std::vector<int64_t> in_dims;
+    for (std::size_t i = 0; i < mapped.size(); ++i) {
+      ArrayType type = program.type(program.invars()[i]);
+      if (mapped[i]) type.shape.insert(type.shape.begin(), axis.size);
+      types.push_back(std::move(type));
+      in_dims.push_back(mapped[i] ? 0 : not_mapped);
+    }
+    BatchedProgram batched;
+    Staged staged = stage(
+        [&](std::span<const Array> inputs) {
+          BatchResult result = run_batched([&](std::span<const Array> xs) { return evaluate_program(program, xs); },
+                                           inputs, in_dims, axis);
+          for (std::size_t i = 0; i < result.outputs.size(); ++i) {
+            bool wanted = result.dims[i] != not_mapped || (!instantiate_outputs.empty() && instantiate_outputs[i]);
+            batched.mapped_outputs.push_back(wanted);
+            if (wanted) result.outputs[i] = batch_at(result.outputs[i], result.dims[i], axis.size, 0);
+          }
+          return result.outputs;
+        },
+        types, program.name());
+    batched.program = staged.program;
+    return batched;
+  });
+}
+
+}  // namespace capibara
