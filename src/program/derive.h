@@ -53,9 +53,9 @@ BatchedProgram batch_program(const Program& program, const MappedAxis& axis, con
                              const std::vector<bool>& instantiate = {});
 
 // Maps a function over one axis of its inputs; dims are positions or not_mapped; without
-// out_dims every output is mapped at 0.
+// out_dims every output is mapped at 0. They are read after the function has run, which may fill them.
 Arrays vmap_flat(const FlatFunction& function, std::span<const Array> inputs, std::span<const int64_t> in_dims,
-                 std::span<const int64_t> out_dims, const MappedAxis& axis);
+                 const std::vector<int64_t>& out_dims, const MappedAxis& axis);
 
 // Binds the jit primitive: runs the compiled program, or adds one equation while tracing.
 Arrays call_program(const Program& program, std::span<const Array> inputs, const std::string& name);

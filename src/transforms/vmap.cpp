@@ -123,7 +123,7 @@ BatchResult run_batched(const FlatFunction& function, std::span<const Array> inp
 }  // namespace
 
 Arrays vmap_flat(const FlatFunction& function, std::span<const Array> inputs, std::span<const int64_t> in_dims,
-                 std::span<const int64_t> out_dims, const MappedAxis& axis) {
+                 const std::vector<int64_t>& out_dims, const MappedAxis& axis) {
   BatchResult result = run_batched(function, inputs, in_dims, axis);
   for (std::size_t i = 0; i < result.outputs.size(); ++i) {
     int64_t wanted = out_dims.empty() ? 0 : out_dims[i];
