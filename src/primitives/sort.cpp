@@ -267,14 +267,15 @@ PrimitiveRecord top_k_record() {
 int64_t approximate_output_size(int64_t size, int64_t rank, int64_t k, double recall_target, int64_t size_override) {
   int64_t tile = rank == 1 ? 1024 : 128;
   if (size <= tile) return size;
+  if (k == 1) return tile;
   double wanted = recall_target >= 1.0 ? static_cast<double>(size) : (1.0 - static_cast<double>(k)) / std::log(recall_target);
-  int64_t candidates = std::min(std::max(static_cast<int64_t>(wanted), tile), size);
+  int64_t candidates = std::max(static_cast<int64_t>(wanted), tile);
   int64_t logical = size_override >= 0 ? size_override : size;
   int64_t reduction = 0;
   for (int64_t ratio = logical / candidates; ratio > 1; ratio /= 2) ++reduction;
   if (reduction == 0) return size;
   int64_t tiles = (size + tile - 1) / tile, most = 0;
-  while ((int64_t{1} << most) < tiles) ++most;
+  while ((int64_t{1} << most) < size / tile) ++most;
   reduction = std::min(reduction, most);
   int64_t group = int64_t{1} << reduction;
   return (tiles + group - 1) / group * tile;
