@@ -1,6 +1,6 @@
 """The judge of our StableHLO text: the installed jaxlib parses, verifies, compiles and runs it on the CPU, and compares.
 
-    python judge.py PATH... [--jobs N] [--verify-only] [--write-outputs FILE]
+    python judge.py PATH... [--jobs N] [--verify-only] [--text KEY] [--write-outputs FILE]
 
 A PATH is a folder of NAME.mlir with NAME.arrays beside it, one such .mlir file, or a bundle: a file in the format of
 expected.py whose records hold the module as text 'mlir'. A record (NAME.arrays holds one) has arrays 'input' and 'output' and
@@ -43,8 +43,9 @@ class Runner:
     jax.config.update("jax_enable_x64", True)
     from jax._src import compiler
     from jax._src.interpreters import mlir
-    from jax._src.lib import _jax
+    from jax._src.lib import _jax, lapack
     from jax._src.lib.mlir import ir
+    lapack._lapack.initialize()  # else a module that calls @lapack_*_ffi crashes: the kernels look LAPACK up on first lowering
     self.jax, self.ir, self.context = jax, ir, mlir.make_ir_context()
     self.device = jax.devices("cpu")[0]
     self.devices = _jax.DeviceList((self.device,))
@@ -114,20 +115,20 @@ def difference(got, want, tolerance=None):
           f"{np.atleast_1d(got)[at]!r}, expected {np.atleast_1d(want)[at]!r}")
 
 
-def cases(paths):
+def cases(paths, key="mlir"):
   """Yields (name, module text, record)."""
   for path in paths:
     files = sorted(os.path.join(path, f) for f in os.listdir(path)) if os.path.isdir(path) else [path]
     for file in files:
       if file.endswith(".mlir"):
-        arrays = file[:-5] + ".arrays"
+        arrays = (file[:-13] if file.endswith(".generic.mlir") else file[:-5]) + ".arrays"
         record = next(iter(expected.read(arrays))) if os.path.exists(arrays) else expected.Record(file)
         with open(file, encoding="utf-8") as stream:
           yield os.path.basename(file)[:-5], stream.read(), record
       elif not file.endswith((".arrays", ".npy")):
         for record in expected.read(file):
-          if "mlir" in record.texts:
-            yield record.name, record.texts["mlir"], record
+          if key in record.texts:
+            yield record.name, record.texts[key], record
 
 
 def judge(runner, text, record, verify_only=False):
@@ -156,9 +157,9 @@ def judge(runner, text, record, verify_only=False):
 
 
 def work(arguments):
-  share, jobs, paths, verify_only = arguments
+  share, jobs, paths, verify_only, key = arguments
   runner, verdicts = Runner(), []
-  for index, (name, text, record) in enumerate(cases(paths)):
+  for index, (name, text, record) in enumerate(cases(paths, key)):
     if index % jobs == share:
       problem, outputs = judge(runner, text, record, verify_only)
       verdicts.append((index, name, problem, outputs))
@@ -170,10 +171,11 @@ def main():
   parser.add_argument("paths", nargs="+")
   parser.add_argument("--jobs", type=int, default=1)
   parser.add_argument("--verify-only", action="store_true")
+  parser.add_argument("--text", default="mlir", help="which text of a bundle's records is the module")
   parser.add_argument("--write-outputs", help="write what jaxlib computed, as records of arrays 'output'")
   options = parser.parse_args()
   start = time.time()
-  shares = [(i, options.jobs, options.paths, options.verify_only) for i in range(options.jobs)]
+  shares = [(i, options.jobs, options.paths, options.verify_only, options.text) for i in range(options.jobs)]
   if options.jobs == 1:
     verdicts = work(shares[0])
   else:
