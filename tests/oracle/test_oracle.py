@@ -1,0 +1,108 @@
+"""Tests of the oracle itself: the expected files come out of their scripts again, the judge judges, jax's texts are readable."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import expected  # noqa: E402
+import judge  # noqa: E402
+
+pytest.importorskip("jax")
+
+MODULE = """
+func.func public @main(%arg0: tensor<3xf32>) -> tensor<3xf32> {
+  %0 = stablehlo.add %arg0, %arg0 : tensor<3xf32>
+  return %0 : tensor<3xf32>
+}
+"""
+
+
+def start(script, *arguments):
+    return subprocess.run([sys.executable, HERE / script, *map(str, arguments)], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("name", ["rules", "residuals"])
+def test_the_script_writes_the_same_file_again(name, tmp_path):
+    output = tmp_path / "again"
+    done = start(f"make_{name}.py", output)
+    assert done.returncode == 0, done.stderr
+    assert output.read_text() == (HERE / f"{name}.expected").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["random", "transforms"])
+def test_the_script_writes_the_same_records_again(name, tmp_path):
+    # Byte for byte on one machine; between machines jaxlib's last bits may differ, all else may not.
+    output = tmp_path / "again"
+    done = start(f"make_{name}.py", output)
+    assert done.returncode == 0, done.stderr
+    again, kept = (list(expected.read(path)) for path in (output, HERE / f"{name}.expected"))
+    assert [r.name for r in again] == [r.name for r in kept]
+    for new, old in zip(again, kept):
+        assert new.fields == old.fields, new.name
+        assert new.texts == old.texts, new.name
+        assert [key for key, _ in new.arrays] == [key for key, _ in old.arrays], new.name
+        if "flips" not in new.fields:
+            for (_, got), (_, want) in zip(new.arrays, old.arrays):
+                assert judge.difference(got, want, "close 1e-3 1e-4") is None, new.name
+
+
+def write_case(folder, output):
+    folder.mkdir(exist_ok=True)
+    (folder / "twice.mlir").write_text(MODULE)
+    (folder / "twice.arrays").write_text(
+        f"record twice\narray input float32[3] strong 0000803f0000004000004040\n"
+        f"array output float32[3] strong {output}\nend\n")
+
+
+def test_the_judge_accepts_right_values_and_refuses_wrong_ones(tmp_path):
+    write_case(tmp_path / "right", "00000040000080400000c040")
+    write_case(tmp_path / "wrong", "000000400000804001e0c040")
+    assert start("judge.py", tmp_path / "right").returncode == 0
+    done = start("judge.py", tmp_path / "right", tmp_path / "wrong")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1] == "1 passed, 1 failed, 0 skipped"
+    assert "output 0: 1 of 3 elements differ, first at [2]" in done.stdout
+
+
+def test_the_judge_refuses_text_that_does_not_verify(tmp_path):
+    (tmp_path / "bad.mlir").write_text(MODULE.replace("%arg0, %arg0 : tensor<3xf32>", "%arg0, %arg0 : tensor<4xf32>"))
+    done = start("judge.py", tmp_path)
+    assert done.returncode == 1 and "expects different type" in done.stdout
+
+
+@pytest.fixture(scope="session")
+def stablehlo_folder():
+    """jax's own texts with inputs and values, written once into the build folder."""
+    folder = Path(os.environ.get("CAPIBARA_BUILD", HERE.parents[1] / "build")) / "oracle"
+    newest = max((HERE / f).stat().st_mtime for f in ("stablehlo_functions.py", "make_stablehlo.py", "expected.py", "judge.py"))
+    bundle = folder / "stablehlo.bundle"
+    if not bundle.exists() or bundle.stat().st_mtime < newest:
+        done = start("make_stablehlo.py", folder)
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", ["mlir", "generic", "located"])
+def test_every_text_of_jax_is_judged_right(stablehlo_folder, key):
+    done = start("judge.py", stablehlo_folder / "stablehlo.bundle", "--text", key)
+    assert done.returncode == 0, done.stdout
+    assert int(done.stdout.split()[-6]) >= 150
+
+
+@pytest.mark.slow
+def test_the_command_line_evaluates_every_text_of_jax(stablehlo_folder):
+    command = os.environ.get("CAPIBARA_COMMAND")
+    if not command or not os.path.exists(command):
+        pytest.skip("the command line was not built")
+    done = subprocess.run([command, "check", stablehlo_folder / "check"], capture_output=True, text=True)
+    closing = done.stdout.strip().splitlines()[-1]
+    assert re.fullmatch(r"\d+ passed, 0 failed, 0 skipped", closing), done.stdout[-3000:]
