@@ -3,6 +3,7 @@
 #include <capibara/primitive.h>
 
 #include "library/plain_number.h"
+#include "primitives/monoid.h"
 #include "primitives/shape.h"
 #include "transforms/flat.h"
 
@@ -36,12 +37,12 @@ Arrays normalized_starts(const char* op, const Array& x, const Arrays& starts, c
         throw ValueError(concat(op, ": index ", position, " is out of bounds for dimension ", i, " of size ", size,
                                 " if allow_negative_indices=False"));
       }
-      out.push_back(number_as(Array(position < 0 ? position + size : position), dtype, false));
+      out.push_back(exact_scalar(dtype, position < 0 ? position + size : position));
     } else if (!allow_negative[i] || is_unsigned(start.dtype()) || !is_integer(start.dtype())) {
       out.push_back(start);
     } else {
-      Array is_negative = lt(start, number_as(Array(0), start.dtype(), false));
-      Array from_end = add(start, number_as(Array(size), start.dtype(), false));
+      Array is_negative = lt(start, exact_scalar(start.dtype(), 0));
+      Array from_end = add(start, exact_scalar(start.dtype(), size));
       out.push_back(select(is_negative, from_end, start));
     }
   }
@@ -69,7 +70,7 @@ Array bind_dynamic_update_slice(const Array& x, const Array& update, const Array
 
 // Zeros everywhere but at `axis`, of the dtype of the one computed index.
 Arrays starts_at(const Array& x, const Array& start, int64_t axis) {
-  Array zero = is_plain_number(start) ? Array(0) : number_as(Array(0), start.dtype(), false);
+  Array zero = is_plain_number(start) ? Array(0) : exact_scalar(start.dtype(), 0);
   Arrays starts(static_cast<std::size_t>(x.ndim()), zero);
   starts[static_cast<std::size_t>(axis)] = start;
   return starts;

@@ -32,7 +32,7 @@ namespace capibara::jax::lax {
 
 namespace {
 
-DType requested(DType dtype) { return canonicalize(dtype, config().enable_x64); }
+DType requested(DType dtype) { return canonicalize(dtype, capibara::config().enable_x64); }
 
 // A scalar of any dtype with this value; keys and float0 know only zero, all of whose bits are zero.
 Array scalar_of_type(const ArrayType& type, double value) {

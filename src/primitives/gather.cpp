@@ -191,12 +191,14 @@ Array masked_gather(const Array& x, const Array& indices, const Attrs& attrs, co
   return lax::select(lax::broadcast_in_dim(inside, out_type.shape, batch_dims), windows, fill);
 }
 
+// In the subset a gather clamps, as StableHLO's does, and knows nothing of uniqueness.
 Arrays gather_lower(std::span<const Array> in, const Attrs& attrs) {
   static const Primitive self = primitive("gather");
   ArrayType types[] = {in[0].type(), in[1].type()};
   ArrayType out = gather_type(types, attrs).types[0];
   if (out.size() == 0) return {lax::zeros(out.strong())};
   if (mode_of(attrs) == lax::GatherScatterMode::fill_or_drop) return {masked_gather(in[0], in[1], attrs, out)};
+  if (mode_of(attrs) == lax::GatherScatterMode::clip && !attrs.boolean("unique_indices")) return {};
   return {bind1(self, {in[0], in[1]}, attrs.with("mode", "clip").with("unique_indices", false))};
 }
 

@@ -314,7 +314,7 @@ Arrays scatter_transpose(const TransposeArgs& args) {
 // ---- records -----------------------------------------------------------------------------------------------------
 
 // The form StableHLO has: a region always, indices out of bounds dropped.
-Arrays scatter_lower(std::span<const Array> in, const Attrs& attrs) {
+Arrays lower_to_scatter(std::span<const Array> in, const Attrs& attrs) {
   static const Primitive scatter = primitive("scatter");
   std::size_t count = in.size() / 2;
   Arrays inputs(in.begin(), in.end());
@@ -328,6 +328,14 @@ Arrays scatter_lower(std::span<const Array> in, const Attrs& attrs) {
   Attrs lowered = attrs.with("mode", "fill_or_drop");
   if (attrs["update_jaxpr"].is_none()) lowered = lowered.with("update_jaxpr", update_region("replace", in[0].dtype()));
   return capibara::bind(scatter, inputs, lowered);
+}
+
+Arrays lower_scatter(std::span<const Array> in, const Attrs& attrs) {
+  bool region = !attrs["update_jaxpr"].is_none();
+  if (region && mode_of(attrs) == lax::GatherScatterMode::fill_or_drop) return {};
+  // Keys have no scalar program of their own: they are lowered word by word first.
+  if (!region && is_key(in[0].dtype())) return {};
+  return lower_to_scatter(in, attrs);
 }
 
 SampleMaker scatter_samples(std::string op, bool unique) {
@@ -361,7 +369,7 @@ PrimitiveRecord scatter_record(const std::string& name, const std::string& op, c
   r.jvp = std::move(jvp);
   r.transpose = std::move(transpose);
   r.batch = scatter_batch;
-  r.lower = scatter_lower;
+  r.lower = op.empty() ? lower_scatter : lower_to_scatter;
   if (op.empty()) r.stablehlo = "stablehlo.scatter";
   r.samples = scatter_samples(op, op == "mul");
   r.print_attr = print_index_attribute;

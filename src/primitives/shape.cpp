@@ -176,10 +176,10 @@ PrimitiveRecord reshape_record() {
   r.stablehlo = "stablehlo.reshape";
   // StableHLO's reshape cannot permute first.
   r.lower = [](std::span<const Array> in, const Attrs& attrs) -> Arrays {
-    static const Primitive self = primitive("reshape");
     const Ints* dimensions = attrs["dimensions"].get_if<Ints>();
-    Array x = dimensions ? lax::transpose(in[0], *dimensions) : in[0];
-    return {bind1(self, {x}, attrs.with("dimensions", Attr()))};
+    if (!dimensions) return {};
+    static const Primitive self = primitive("reshape");
+    return {bind1(self, {lax::transpose(in[0], *dimensions)}, attrs.with("dimensions", Attr()))};
   };
   r.samples = [](DType d) {
     auto attrs = [](Ints sizes, Attr dimensions = Attr()) {

@@ -77,10 +77,10 @@ PrimitiveRecord slice_record() {
   r.stablehlo = "stablehlo.slice";
   // In the subset a slice without steps has no strides.
   r.lower = [](std::span<const Array> in, const Attrs& attrs) -> Arrays {
-    static const Primitive self = primitive("slice");
     const Ints* strides = strides_of(attrs);
-    bool plain = strides && std::all_of(strides->begin(), strides->end(), [](int64_t s) { return s == 1; });
-    return {bind1(self, {in[0]}, plain ? attrs.with("strides", Attr()) : attrs)};
+    if (!strides || std::any_of(strides->begin(), strides->end(), [](int64_t s) { return s != 1; })) return {};
+    static const Primitive self = primitive("slice");
+    return {bind1(self, {in[0]}, attrs.with("strides", Attr()))};
   };
   r.samples = [](DType d) {
     auto attrs = [](Ints start, Ints limit, Attr strides = Attr()) {
