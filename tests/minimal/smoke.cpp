@@ -1,0 +1,54 @@
+// The smallest whole way through the library, with public headers and nothing but the standard library to check it.
+#include <capibara/capibara.h>
+
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+using capibara::Array;
+namespace jax = capibara::jax;
+namespace lax = capibara::jax::lax;
+
+namespace {
+
+int failures = 0;
+
+void expect(bool holds, const char* claim) {
+  if (holds) return;
+  ++failures;
+  std::printf("not so: %s\n", claim);
+}
+
+Array energy(const Array& x) { return lax::reduce_sum(x * x * x, {.axes = {0}}); }
+
+bool equal(const Array& array, const std::vector<float>& expected) { return array.to_vector<float>() == expected; }
+
+}  // namespace
+
+int main() {
+  Array x = capibara::array<float>({1, 2, 3});
+  expect(equal(x + 1, {2, 3, 4}), "a number is added to every element");
+  expect(energy(x).item<float>() == 36, "eager evaluation gives 1 + 8 + 27");
+  expect(jax::jit(energy)(x).item<float>() == 36, "jit gives the eager value");
+  expect(equal(jax::grad(energy)(x), {3, 12, 27}), "the derivative of x^3 is 3 x^2");
+  expect(equal(jax::jit(jax::grad(energy))(x), {3, 12, 27}), "jit and grad nest");
+
+  Array rows = capibara::array<float>({1, 2, 3, 4, 5, 6}, capibara::Shape{2, 3});
+  expect(equal(jax::vmap(energy)(rows), {36, 405}), "vmap maps over the rows");
+  expect(jax::vmap(jax::grad(energy))(rows).shape() == capibara::Shape{2, 3}, "vmap of grad keeps the shape");
+
+  std::string text = jax::jit(energy).lower(x).as_text();
+  expect(text.find("stablehlo.multiply") != std::string::npos, "the lowered text holds a multiplication");
+
+  bool refused = false;
+  try {
+    lax::add(x, rows);
+  } catch (const capibara::Error& error) {
+    refused = std::string(error.what()).find("add") != std::string::npos;
+  }
+  expect(refused, "unequal shapes are refused in the name of the operation");
+
+  if (failures == 0) std::puts("all as expected");
+  return failures == 0 ? 0 : 1;
+}
