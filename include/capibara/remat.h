@@ -1,0 +1,104 @@
+// Gradient checkpointing: values of a function computed again in the backward pass instead of being kept.
+#pragma once
+
+#include <capibara/callable.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace capibara::jax {
+
+// Decides for each equation whether its outputs may be kept. Two policies of one name from checkpoint_policies are equal.
+struct CheckpointPolicy {
+  std::string name;
+  SavePolicy save;
+  bool named = false;
+
+  // A user's own policy.
+  static CheckpointPolicy from(SavePolicy save, std::string name = "policy") { return {std::move(name), std::move(save), false}; }
+};
+
+// jax.checkpoint_policies. On devices whose memory is the host's, to offload is to save.
+namespace checkpoint_policies {
+extern const CheckpointPolicy everything_saveable;
+extern const CheckpointPolicy nothing_saveable;
+extern const CheckpointPolicy dots_saveable;
+extern const CheckpointPolicy checkpoint_dots;
+extern const CheckpointPolicy dots_with_no_batch_dims_saveable;
+extern const CheckpointPolicy checkpoint_dots_with_no_batch_dims;
+CheckpointPolicy offload_dot_with_no_batch_dims(const std::string& offload_src, const std::string& offload_dst);
+CheckpointPolicy save_anything_except_these_names(const std::vector<std::string>& names);
+CheckpointPolicy save_any_names_but_these(const std::vector<std::string>& names);
+CheckpointPolicy save_only_these_names(const std::vector<std::string>& names);
+CheckpointPolicy save_from_both_policies(const CheckpointPolicy& first, const CheckpointPolicy& second);
+struct OffloadOptions {
+  std::vector<std::string> names_which_can_be_saved = {}, names_which_can_be_offloaded = {};
+  std::string offload_src = "device", offload_dst = "pinned_host";
+};
+CheckpointPolicy save_and_offload_only_these_names(const OffloadOptions& options);
+// The same as classes in jax: SaveOnlyTheseNames(names) is save_only_these_names(names).
+inline CheckpointPolicy SaveOnlyTheseNames(const std::vector<std::string>& names) { return save_only_these_names(names); }
+inline CheckpointPolicy SaveAnyNamesButThese(const std::vector<std::string>& names) { return save_any_names_but_these(names); }
+inline CheckpointPolicy SaveAndOffloadOnlyTheseNames(const OffloadOptions& options) {
+  return save_and_offload_only_these_names(options);
+}
+}  // namespace checkpoint_policies
+
+struct CheckpointOptions {
+  std::optional<CheckpointPolicy> policy = std::nullopt;  // absent: nothing is saved
+  bool prevent_cse = true;
+  std::string name = "checkpoint";
+};
+
+}  // namespace capibara::jax
+
+namespace capibara::detail {
+
+Arrays checkpoint_leaves(const FlatFunction& function, const TreeDef& in, std::span<const Array> leaves,
+                         const jax::CheckpointOptions& options);
+Array name_leaf(const Array& array, const std::string& name);
+
+}  // namespace capibara::detail
+
+namespace capibara::jax {
+
+template <class F>
+class Checkpointed {
+ public:
+  using parameter_types = capibara::detail::parameters_t<F>;
+
+  Checkpointed(F f, CheckpointOptions options) : f_(std::move(f)), options_(std::move(options)) {}
+
+  template <class... Args>
+  auto operator()(Args&&... args) const {
+    namespace detail = capibara::detail;
+    auto packed = detail::pack_arguments<F>(std::forward<Args>(args)...);
+    using Arguments = decltype(packed);
+    TreeDef in = detail::make_structure(packed), out;
+    Arrays outputs = detail::checkpoint_leaves(detail::flattened<Arguments>(f_, in, out), in, detail::leaves_of(packed), options_);
+    return detail::rebuild<detail::result_of<F, Arguments>>(out, outputs);
+  }
+
+ private:
+  F f_;
+  CheckpointOptions options_;
+};
+
+// checkpoint(f, {.policy = checkpoint_policies::dots_saveable}).
+template <class F>
+auto checkpoint(F&& f, CheckpointOptions options = {}) {
+  return Checkpointed<std::decay_t<F>>(std::forward<F>(f), std::move(options));
+}
+template <class F>
+auto remat(F&& f, CheckpointOptions options = {}) {
+  return checkpoint(std::forward<F>(f), std::move(options));
+}
+
+// Names every array of a tree, for the policies that go by name.
+template <class T>
+T checkpoint_name(const T& tree, const std::string& name) {
+  return tree::map([&](const Array& leaf) { return capibara::detail::name_leaf(leaf, name); }, tree);
+}
+
+}  // namespace capibara::jax

@@ -1,0 +1,151 @@
+// Binding functions with the user's own rules: their programs are staged, their rules travel with the equation.
+#include <capibara/custom_derivatives.h>
+
+#include "primitives/rules.h"
+#include "program/custom_rules.h"
+#include "program/derive.h"
+
+namespace capibara::detail {
+
+namespace {
+
+// The program of a function, closed over nothing, and the operands of its equation: captured values, then the leaves.
+struct ClosedCall {
+  Program program;
+  Arrays operands;
+  int64_t captured;
+};
+
+ClosedCall close(const char* operation, const FlatFunction& function, const TreeDef& in, std::span<const Array> leaves,
+                 const std::string& name) {
+  require_values(operation, in, leaves);
+  Types types;
+  for (const Array& leaf : leaves) types.push_back(leaf.type());
+  Staged staged = stage(function, types, name);
+  ClosedCall call{constants_to_inputs(staged.program), staged.program.constants(), 0};
+  call.operands.insert(call.operands.end(), staged.captured.begin(), staged.captured.end());
+  call.captured = static_cast<int64_t>(call.operands.size());
+  call.operands.insert(call.operands.end(), leaves.begin(), leaves.end());
+  return call;
+}
+
+}  // namespace
+
+Arrays custom_jvp_leaves(const FlatFunction& function, const TreeDef& in, std::span<const Array> leaves,
+                         const RuleNames& names, FlatJvpRule rule) {
+  static const Primitive custom_jvp_call = primitive("custom_jvp_call");
+  ClosedCall call = close("custom_jvp", function, in, leaves, names.function);
+  std::shared_ptr<const Opaque> opaque = std::make_shared<CustomJvpRule>(names.first, std::move(rule));
+  return capibara::bind(custom_jvp_call, call.operands,
+                        {{"name", names.function},
+                         {"call_jaxpr", call.program},
+                         {"jvp_jaxpr_fun", std::move(opaque)},
+                         {"num_consts", call.captured},
+                         {"symbolic_zeros", false}});
+}
+
+Arrays custom_vjp_leaves(const FlatFunction& function, const TreeDef& in, std::span<const Array> leaves,
+                         const RuleNames& names, FlatForward forward, FlatBackward backward) {
+  static const Primitive custom_vjp_call = primitive("custom_vjp_call");
+  ClosedCall call = close("custom_vjp", function, in, leaves, names.function);
+  std::shared_ptr<const Opaque> rule =
+      std::make_shared<CustomVjpRule>(names.first, names.second, std::move(forward), std::move(backward));
+  return capibara::bind(custom_vjp_call, call.operands,
+                        {{"name", names.function},
+                         {"call_jaxpr", call.program},
+                         {"fwd_jaxpr_thunk", rule},
+                         {"bwd", rule},
+                         {"num_consts", call.captured},
+                         {"symbolic_zeros", false}});
+}
+
+Arrays custom_vmap_leaves(const FlatFunction& function, const TreeDef& in, std::span<const Array> leaves,
+                          const RuleNames& names, FlatVmapRule rule) {
+  static const Primitive custom_vmap_call = primitive("custom_vmap_call");
+  ClosedCall call = close("custom_vmap", function, in, leaves, names.function);
+  std::size_t captured = static_cast<std::size_t>(call.captured);
+  Types out_types = call.program.output_types();
+  auto checked = [rule = std::move(rule), names, captured, out_types](
+                     int64_t size, const std::vector<bool>& batched, std::span<const Array> inputs) {
+    for (std::size_t i = 0; i < captured; ++i) {
+      if (batched[i]) {
+        throw UnexpectedTracerError(concat("custom_vmap: function ", names.function,
+                                           " closes over a value that is being mapped.\nHint: pass it as an argument."));
+      }
+    }
+    std::vector<bool> arguments(batched.begin() + static_cast<std::ptrdiff_t>(captured), batched.end());
+    auto [outputs, mask] = rule(size, arguments, inputs.subspan(captured));
+    if (outputs.size() != out_types.size() || mask.size() != outputs.size()) {
+      throw TypeError(concat("custom_vmap: rule ", names.first, " must return ", out_types.size(),
+                             " arrays and as many flags, got ", outputs.size(), " and ", mask.size()));
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      Shape shape = out_types[i].shape;
+      if (mask[i]) shape.insert(shape.begin(), size);
+      if (outputs[i].shape() == shape && outputs[i].dtype() == out_types[i].dtype) continue;
+      throw TypeError(concat("custom_vmap: rule ", names.first, " must return ", to_string(out_types[i].with_shape(shape)),
+                             " for output ", i, ", got ", to_string(outputs[i].type())));
+    }
+    return CustomVmapRule::Result{std::move(outputs), std::move(mask)};
+  };
+  std::shared_ptr<const Opaque> opaque = std::make_shared<CustomVmapRule>(names.first, std::move(checked));
+  return capibara::bind(custom_vmap_call, call.operands,
+                        {{"name", names.function}, {"call_jaxpr", call.program}, {"rule", std::move(opaque)}});
+}
+
+// ---- checks of what the rules return ------------------------------------------------------------------------------
+
+void throw_missing_rule(const char* kind, const char* definition, const std::string& function) {
+  throw NameError(concat("No rule defined for ", kind, " function ", function, " using ", definition, "."));
+}
+
+void check_rule_structure(const std::string& what, const TreeDef& expected, const TreeDef& got) {
+  if (expected == got) return;
+  throw TypeError(concat(what, ", but got ", expected.to_string(), " and ", got.to_string(), " respectively: ",
+                         tree_difference(expected, got)));
+}
+
+void check_jvp_types(const Arrays& primals, const Arrays& tangents) {
+  for (std::size_t i = 0; i < primals.size(); ++i) {
+    if (!primals[i].defined() || !tangents[i].defined()) throw TypeError("Custom JVP rule returned an empty array handle");
+    ArrayType wanted = tangent_type(primals[i].type());
+    if (wanted.shape == tangents[i].shape() && wanted.dtype == tangents[i].dtype()) continue;
+    throw TypeError(concat("Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes. Expected ",
+                           to_string(wanted), " (tangent type of ", to_string(primals[i].type()), ") but got ",
+                           to_string(tangents[i].type()), "."));
+  }
+}
+
+Arrays filled_tangents(std::span<const Array> tangents, const Types& primal_types) {
+  Arrays filled;
+  for (std::size_t i = 0; i < tangents.size(); ++i) filled.push_back(instantiate(tangents[i], primal_types[i]));
+  return filled;
+}
+
+void append_cotangents(Arrays& to, const RuleNames& names, std::size_t argument, const TreeDef& expected,
+                       const TreeDef* got, const Arrays& leaves, std::span<const ArrayType> types) {
+  if (!(expected == *got)) {
+    throw TypeError(concat("Custom VJP bwd rule ", names.second, " must produce an output with the same container (pytree) structure "
+                           "as the args tuple of the primal function, but at output[", argument, "] got ", got->to_string(),
+                           " for ", expected.to_string(), ": ", tree_difference(expected, *got)));
+  }
+  std::vector<KeyPath> paths = expected.paths();
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    ArrayType wanted = tangent_type(types[i]);
+    if (!leaves[i].defined() || wanted.dtype == DType::float0) {
+      to.push_back(Array());
+      continue;
+    }
+    const ArrayType& type = leaves[i].type();
+    if (type.shape != wanted.shape || type.dtype != wanted.dtype) {
+      throw ValueError(concat("Custom VJP bwd rule ", names.second, " must produce an output with the same type as the args tuple of "
+                              "the primal function, but at output[", argument, "]", keystr(paths[i]),
+                              " the bwd rule produced an output of type ", to_string(type),
+                              " corresponding to an input of type ", to_string(types[i]), ", so the ",
+                              type.shape != wanted.shape ? "shapes" : "dtypes", " do not match"));
+    }
+    to.push_back(leaves[i]);
+  }
+}
+
+}  // namespace capibara::detail

@@ -1,0 +1,464 @@
+// Derivatives of functions on leaves, with JAX's checks: jvp, linearize, vjp, grad, Jacobians and linear_transpose.
+#include <capibara/lax.h>
+#include <capibara/transforms.h>
+
+#include "array/element.h"
+#include "array/format.h"
+#include "primitives/rules.h"
+#include "transforms/flat.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <unordered_map>
+
+namespace capibara::detail {
+
+namespace lax = jax::lax;
+
+namespace {
+
+Array zero_tangent(const ArrayType& primal) { return instantiate(Array(), primal); }
+
+// A tangent or cotangent as the core takes it: zeros of type float0 are symbolic.
+Array or_symbolic_zero(const Array& tangent) { return tangent.dtype() == DType::float0 ? Array() : tangent; }
+
+bool same_shape_and_dtype(const ArrayType& a, const ArrayType& b) { return a.shape == b.shape && a.dtype == b.dtype; }
+
+// ---- which dtypes can be differentiated -----------------------------------------------------------------------------
+
+void check_reverse_input(const std::string& name, const ArrayType& type, const jax::GradOptions& options) {
+  if (options.holomorphic && !is_complex(type.dtype)) {
+    throw TypeError(concat(name, " with holomorphic=True requires inputs with complex dtype, but got ", dtype_name(type.dtype), "."));
+  }
+  if (is_inexact(type.dtype) || options.allow_int) return;
+  throw TypeError(concat(name, " requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got ",
+                         dtype_name(type.dtype),
+                         ". If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True."));
+}
+
+void check_reverse_output(const std::string& name, const ArrayType& type, const jax::GradOptions& options) {
+  if (options.holomorphic) {
+    if (is_complex(type.dtype)) return;
+    throw TypeError(concat(name, " with holomorphic=True requires outputs with complex dtype, but got ", dtype_name(type.dtype), "."));
+  }
+  if (is_inexact(type.dtype) && !is_complex(type.dtype)) return;
+  std::string start = concat(name, " requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got ",
+                             dtype_name(type.dtype), ". ");
+  if (is_complex(type.dtype)) {
+    throw TypeError(start + "For holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic "
+                            "functions involving complex outputs, use jax.vjp directly.");
+  }
+  throw TypeError(start + "For differentiation of functions with integer outputs, use jax.vjp directly.");
+}
+
+void check_forward_input(const ArrayType& type, const jax::GradOptions& options) {
+  if (options.holomorphic) {
+    if (is_complex(type.dtype)) return;
+    throw TypeError(concat("jacfwd with holomorphic=True requires inputs with complex dtype, but got ", dtype_name(type.dtype), "."));
+  }
+  if (is_inexact(type.dtype) && !is_complex(type.dtype)) return;
+  throw TypeError(concat("jacfwd requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got ",
+                         dtype_name(type.dtype), ". For holomorphic differentiation, pass holomorphic=True. For "
+                         "differentiation of non-holomorphic functions involving complex inputs or integer inputs, use "
+                         "jax.jvp directly."));
+}
+
+}  // namespace
+
+std::vector<bool> argument_leaves(const char* operation, const TreeDef& in, std::initializer_list<int> positions) {
+  int count = static_cast<int>(in.children().size());
+  for (int position : positions) {
+    if (position >= -count && position < count) continue;
+    throw ValueError(concat(operation, ": argument ", position, " is to be differentiated, but the call has ", count, " arguments"));
+  }
+  std::vector<bool> mask;
+  for (int i = 0; i < count; ++i) {
+    const TreeDef& argument = in.children()[static_cast<std::size_t>(i)];
+    bool named = names_position(i, count, positions);
+    if (named && argument.num_leaves() == 0) {
+      throw TypeError(concat(operation, ": argument ", i, " holds no array to differentiate with respect to, got ", argument.to_string()));
+    }
+    mask.insert(mask.end(), argument.num_leaves(), named);
+  }
+  return mask;
+}
+
+// ---- linear maps ------------------------------------------------------------------------------------------------
+
+class LinearMap {
+ public:
+  Linearized linearized;  // of the main outputs
+  Types in_types, out_types;
+  std::vector<bool> differentiated;  // inputs with a tangent in the linear program
+};
+
+LinearizedCall linearize_leaves(const FlatFunction& function, std::span<const Array> leaves,
+                                const std::vector<bool>& differentiated, const std::size_t& main) {
+  auto map = std::make_shared<LinearMap>();
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    map->in_types.push_back(leaves[i].type());
+    map->differentiated.push_back(differentiated[i] && is_inexact(leaves[i].dtype()));
+  }
+  map->linearized = linearize_flat(function, leaves, map->differentiated);
+  Linearized& linearized = map->linearized;
+  Arrays outputs = std::move(linearized.outputs);
+  linearized.outputs.clear();
+  if (main < outputs.size()) {
+    // The tangents of auxiliary outputs are not wanted, nor what only they need.
+    std::vector<bool> used;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (linearized.nonzero_outputs[i]) used.push_back(i < main);
+    }
+    std::vector<bool> keep(linearized.residuals.size(), false);
+    keep.resize(linearized.linear.invars().size(), true);
+    DceProgram pruned = dce_program(linearized.linear, used, keep);
+    Arrays residuals;
+    for (std::size_t i = 0; i < linearized.residuals.size(); ++i) {
+      if (pruned.used_inputs[i]) residuals.push_back(linearized.residuals[i]);
+    }
+    linearized.linear = pruned.program;
+    linearized.residuals = std::move(residuals);
+    linearized.nonzero_outputs.resize(main);
+  }
+  for (std::size_t i = 0; i < main; ++i) map->out_types.push_back(outputs[i].type());
+  return {std::move(outputs), std::move(map)};
+}
+
+Arrays push_forward(const LinearMap& map, const TreeDef& expected, const TreeDef& got, std::span<const Array> tangents) {
+  if (!(expected == got)) {
+    throw TypeError(concat("linearized function called with tangents of another structure: ", tree_difference(expected, got)));
+  }
+  require_values("linearized function", got, tangents);
+  Arrays inputs = map.linearized.residuals;
+  for (std::size_t i = 0; i < tangents.size(); ++i) {
+    ArrayType wanted = tangent_type(map.in_types[i]);
+    if (!same_shape_and_dtype(wanted, tangents[i].type())) {
+      throw ValueError(concat("linearized function called on tangent values inconsistent with the original primal values:\nGot "
+                              "tangent aval ", to_string(tangents[i].type()), " for primal aval ", to_string(map.in_types[i]),
+                              " but expected ", to_string(wanted), "."));
+    }
+    if (map.differentiated[i]) inputs.push_back(tangents[i]);
+  }
+  Arrays nonzero = evaluate_program(map.linearized.linear, inputs), results;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < map.out_types.size(); ++i) {
+    results.push_back(map.linearized.nonzero_outputs[i] ? nonzero[next++] : zero_tangent(map.out_types[i]));
+  }
+  return results;
+}
+
+namespace {
+
+// One cotangent per input leaf; empty where there is none.
+Arrays pull_back_raw(const LinearMap& map, std::span<const Array> cotangents) {
+  Arrays results = capibara::pull_back(map.linearized, cotangents), all;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < map.in_types.size(); ++i) all.push_back(map.differentiated[i] ? results[next++] : Array());
+  return all;
+}
+
+}  // namespace
+
+Arrays pull_back(const LinearMap& map, const TreeDef& expected, const TreeDef& got, std::span<const Array> cotangents) {
+  if (!(expected == got)) {
+    throw ValueError(concat("unexpected tree structure of the argument to a VJP function, which must match the output of the "
+                            "differentiated function: ", tree_difference(expected, got)));
+  }
+  require_values("VJP function", got, cotangents);
+  Arrays given;
+  for (std::size_t i = 0; i < cotangents.size(); ++i) {
+    ArrayType wanted = tangent_type(map.out_types[i]);
+    if (!same_shape_and_dtype(wanted, cotangents[i].type())) {
+      throw ValueError(concat("unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got ",
+                              to_string(cotangents[i].type()), ", but expected ", to_string(wanted),
+                              " because the corresponding output of the differentiated function had JAX type ",
+                              to_string(map.out_types[i])));
+    }
+    given.push_back(or_symbolic_zero(cotangents[i]));
+  }
+  Arrays results = pull_back_raw(map, given);
+  for (std::size_t i = 0; i < results.size(); ++i) results[i] = instantiate(results[i], map.in_types[i]);
+  return results;
+}
+
+// ---- grad ---------------------------------------------------------------------------------------------------------
+
+GradCall grad_leaves(const FlatFunction& function, std::span<const Array> leaves,
+                     const std::vector<bool>& differentiated, const jax::GradOptions& options) {
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (differentiated[i]) check_reverse_input("grad", leaves[i].type(), options);
+  }
+  const std::size_t main = 1;
+  LinearizedCall call = linearize_leaves(function, leaves, differentiated, main);
+  const Array& value = call.outputs.at(0);
+  if (value.ndim() != 0) {
+    throw TypeError(concat("Gradient only defined for scalar-output functions. Output had shape: ", shape_tuple(value.shape()), "."));
+  }
+  check_reverse_output("grad", value.type(), options);
+  Arrays results = pull_back_raw(*call.map, Arrays{scalar_like(value, 1.0)});
+  GradCall result{std::move(call.outputs), {}};
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (differentiated[i]) result.gradients.push_back(instantiate(results[i], leaves[i].type()));
+  }
+  return result;
+}
+
+// ---- jvp ----------------------------------------------------------------------------------------------------------
+
+JvpCall jvp_leaves(const FlatFunction& function, const TreeDef& in, const TreeDef& tangent_in,
+                   std::span<const Array> leaves, std::span<const Array> tangents, const std::size_t& main) {
+  if (!(in == tangent_in)) {
+    throw TypeError(concat("primal and tangent arguments to jax.jvp must have the same tree structure; primals have tree structure ",
+                           in.to_string(), " whereas tangents have tree structure ", tangent_in.to_string(), "."));
+  }
+  require_values("jvp", in, leaves);
+  require_values("jvp (tangents)", in, tangents);
+  Arrays given;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    ArrayType wanted = tangent_type(leaves[i].type());
+    if (wanted.dtype != tangents[i].dtype()) {
+      throw TypeError(concat("primal and tangent arguments to jax.jvp do not match; dtypes must be equal, or in case of int/bool "
+                             "primal dtype the tangent dtype must be float0. Got primal dtype ", dtype_name(leaves[i].dtype()),
+                             " and so expected tangent dtype ", dtype_name(wanted.dtype), ", but got tangent dtype ",
+                             dtype_name(tangents[i].dtype()), " instead."));
+    }
+    if (wanted.shape != tangents[i].shape()) {
+      throw ValueError(concat("jvp called with different primal and tangent shapes; Got primal shape ",
+                              shape_tuple(leaves[i].shape()), " and tangent shape as ", shape_tuple(tangents[i].shape())));
+    }
+    given.push_back(or_symbolic_zero(tangents[i]));
+  }
+  JvpResult result = jvp_flat(function, leaves, given);
+  JvpCall call{std::move(result.primals), {}};
+  for (std::size_t i = 0; i < main; ++i) call.tangents.push_back(instantiate(result.tangents[i], call.outputs[i].type()));
+  return call;
+}
+
+// ---- Jacobians ----------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Rows of the identity for a group of arrays: entry i has shape [total, *shape of array i].
+Arrays standard_basis(const Types& types) {
+  int64_t total = 0;
+  for (const ArrayType& type : types) total += type.size();
+  Arrays basis;
+  int64_t begin = 0;
+  for (const ArrayType& type : types) {
+    ArrayType wide = type.strong();
+    wide.shape.insert(wide.shape.begin(), total);
+    std::size_t bytes = static_cast<std::size_t>(wide.size() * storage_size(wide.dtype));
+    Buffer buffer = Buffer::allocate(bytes);
+    if (bytes) std::memset(buffer.mutable_data(), 0, bytes);
+    int64_t columns = type.size();
+    for (int64_t i = 0; i < columns; ++i) {
+      if (is_complex(wide.dtype)) store_as<std::complex<double>>(wide.dtype, buffer.mutable_data(), (begin + i) * columns + i, 1.0);
+      else store_as<double>(wide.dtype, buffer.mutable_data(), (begin + i) * columns + i, 1.0);
+    }
+    basis.push_back(Array::from_buffer(std::move(wide), std::move(buffer)));
+    begin += columns;
+  }
+  return basis;
+}
+
+Shape joined(const Shape& a, const Shape& b) {
+  Shape shape = a;
+  shape.insert(shape.end(), b.begin(), b.end());
+  return shape;
+}
+
+// A Jacobian has the dtype of its example; complex parts that a real example cannot have are dropped.
+Array cast_like(Array x, const ArrayType& example) {
+  if (is_complex(x.dtype()) && !is_complex(example.dtype)) x = lax::real(x);
+  if (x.dtype() == example.dtype && x.weak_type() == example.weak_type) return x;
+  return lax::convert_element_type(x, example.dtype, example.weak_type);
+}
+
+}  // namespace
+
+JacobianCall jacfwd_leaves(const FlatFunction& function, std::span<const Array> leaves,
+                           const std::vector<bool>& differentiated, const jax::JacobianOptions& options,
+                           const std::size_t& main) {
+  Types wrt;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (!differentiated[i]) continue;
+    check_forward_input(leaves[i].type(), options);
+    wrt.push_back(leaves[i].type());
+  }
+  Arrays basis = standard_basis(wrt);
+  int64_t total = basis.empty() ? 0 : basis[0].shape(0);
+  JacobianCall call;
+  std::vector<int64_t> out_dims;
+  Arrays all = vmap_flat(
+      [&](std::span<const Array> directions) {
+        Arrays tangents(leaves.size());
+        std::size_t next = 0;
+        for (std::size_t i = 0; i < leaves.size(); ++i) {
+          if (differentiated[i]) tangents[i] = directions[next++];
+        }
+        JvpResult jvp = jvp_flat(function, leaves, tangents);
+        Arrays results = jvp.primals;
+        out_dims.assign(results.size(), not_mapped);
+        for (std::size_t i = 0; i < main; ++i) {
+          results.push_back(instantiate(jvp.tangents[i], jvp.primals[i].type()));
+          out_dims.push_back(results.back().ndim());
+        }
+        return results;
+      },
+      basis, std::vector<int64_t>(basis.size(), 0), out_dims, MappedAxis{"", total});
+  std::size_t outputs = all.size() - main;
+  call.outputs.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(outputs));
+  for (std::size_t i = 0; i < main; ++i) {
+    const Array& jacobian = all[outputs + i];  // [*output shape, total]
+    const ArrayType& output = call.outputs[i].type();
+    if (options.holomorphic && !is_complex(output.dtype)) {
+      throw TypeError(concat("jacfwd with holomorphic=True requires outputs with complex dtype, but got ", dtype_name(output.dtype), "."));
+    }
+    int64_t begin = 0;
+    for (const ArrayType& type : wrt) {
+      Array part = lax::slice_in_dim(jacobian, begin, begin + type.size(), 1, output.rank());
+      call.entries.push_back(cast_like(lax::reshape(part, joined(output.shape, type.shape)), output));
+      begin += type.size();
+    }
+  }
+  return call;
+}
+
+JacobianCall jacrev_leaves(const FlatFunction& function, std::span<const Array> leaves,
+                           const std::vector<bool>& differentiated, const jax::JacobianOptions& options,
+                           const std::size_t& main) {
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (differentiated[i]) check_reverse_input("jacrev", leaves[i].type(), options);
+  }
+  LinearizedCall linearized = linearize_leaves(function, leaves, differentiated, main);
+  const LinearMap& map = *linearized.map;
+  for (const ArrayType& type : map.out_types) check_reverse_output("jacrev", type, options);
+  Arrays basis = standard_basis(map.out_types);
+  int64_t total = basis.empty() ? 0 : basis[0].shape(0);
+  Arrays rows = vmap_flat(
+      [&](std::span<const Array> cotangents) {
+        Arrays results = pull_back_raw(map, cotangents), wanted;
+        for (std::size_t i = 0; i < results.size(); ++i) {
+          if (differentiated[i]) wanted.push_back(instantiate(results[i], map.in_types[i]));
+        }
+        return wanted;
+      },
+      basis, std::vector<int64_t>(basis.size(), 0), {}, MappedAxis{"", total});
+  JacobianCall call{std::move(linearized.outputs), {}};
+  int64_t begin = 0;
+  for (const ArrayType& output : map.out_types) {
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      if (!differentiated[i]) continue;
+      const ArrayType& input = map.in_types[i];
+      Array part = lax::slice_in_dim(rows[next++], begin, begin + output.size(), 1, 0);
+      part = lax::reshape(part, joined(output.shape, input.shape));
+      call.entries.push_back(is_inexact(input.dtype) ? cast_like(part, input) : part);
+    }
+    begin += output.size();
+  }
+  return call;
+}
+
+// ---- linear_transpose ---------------------------------------------------------------------------------------------
+
+class TransposedFunction {
+ public:
+  Staged staged;
+  Types in_types;
+};
+
+std::shared_ptr<const TransposedFunction> transpose_leaves(const FlatFunction& function, const Types& types) {
+  for (const ArrayType& type : types) {
+    if (!is_inexact(type.dtype)) {
+      throw TypeError(concat("linear_transpose only supports [float or complex] -> [float or complex] functions, but got an "
+                             "argument of type ", to_string(type)));
+    }
+  }
+  auto transposed = std::make_shared<TransposedFunction>();
+  transposed->staged = stage(function, types, "linear_transpose");
+  transposed->in_types = types;
+  return transposed;
+}
+
+Arrays apply_transposed(const TransposedFunction& function, const TreeDef& expected, const TreeDef& got,
+                        std::span<const Array> cotangents) {
+  if (!(expected == got)) {
+    throw TypeError(concat("linear_transpose: the cotangent's structure does not match the function's output: ",
+                           tree_difference(expected, got)));
+  }
+  const Program& program = function.staged.program;
+  for (std::size_t i = 0; i < cotangents.size(); ++i) {
+    const ArrayType& output = program.type(program.outputs()[i]);
+    if (cotangents[i].defined() && same_shape_and_dtype(output, cotangents[i].type())) continue;
+    throw TypeError(concat("linear_transpose: cotangent type does not match function output, expected ", to_string(output),
+                           " but got ", cotangents[i].defined() ? to_string(cotangents[i].type()) : "an empty array handle"));
+  }
+  Arrays inputs = function.staged.captured;
+  std::size_t captured = inputs.size();
+  inputs.resize(program.invars().size());
+  std::vector<bool> is_linear(inputs.size(), true);
+  std::fill_n(is_linear.begin(), captured, false);
+  Arrays results = backward_pass(program, is_linear, inputs, cotangents), arguments;
+  for (std::size_t i = captured; i < results.size(); ++i) {
+    arguments.push_back(instantiate(results[i], function.in_types[i - captured]));
+  }
+  return arguments;
+}
+
+// ---- residuals ----------------------------------------------------------------------------------------------------
+
+Residuals saved_residuals(const FlatFunction& function, const Types& types) {
+  Staged staged = stage(
+      [&](std::span<const Array> inputs) {
+        std::vector<bool> differentiable;
+        for (const Array& input : inputs) differentiable.push_back(is_inexact(input.dtype()));
+        return linearize_flat(function, inputs, differentiable).residuals;
+      },
+      types, "saved_residuals");
+  const Program& program = staged.program;
+  std::vector<bool> wanted(static_cast<std::size_t>(program.var_count()), false);
+  std::unordered_map<int32_t, int32_t> rounded;  // reduce_precision is not a producer: look through it
+  for (const Equation& equation : program.equations()) {
+    if (equation.primitive.is("reduce_precision") && !equation.inputs[0].is_literal() && !equation.outputs[0].dropped()) {
+      rounded[equation.outputs[0].id] = equation.inputs[0].code;
+    }
+  }
+  Residuals result;
+  auto add = [&](const ArrayType& type, std::string origin) {
+    result.types.push_back(type);
+    result.origins.push_back(std::move(origin));
+  };
+  for (Atom output : program.outputs()) {
+    if (output.is_literal()) {
+      add(program.type(output), "literal");
+      continue;
+    }
+    auto place = rounded.find(output.code);
+    wanted[static_cast<std::size_t>(place == rounded.end() ? output.code : place->second)] = true;
+  }
+  auto take = [&](Var var) {
+    if (var.dropped() || !wanted[static_cast<std::size_t>(var.id)]) return false;
+    wanted[static_cast<std::size_t>(var.id)] = false;
+    return true;
+  };
+  for (Var var : program.constvars()) {
+    if (take(var)) add(program.type(var), "constant");
+  }
+  std::size_t captured = staged.captured.size();
+  for (std::size_t i = 0; i < program.invars().size(); ++i) {
+    Var var = program.invars()[i];
+    if (take(var)) add(program.type(var), i < captured ? "constant" : concat("argument ", i - captured));
+  }
+  for (const Equation& equation : program.equations()) {
+    for (Var var : equation.outputs) {
+      if (!take(var)) continue;
+      if (equation.primitive.is("name")) add(program.type(var), concat("named ", equation.attrs.text("name")));
+      else add(program.type(var), concat("output of ", equation.primitive.name()));
+    }
+  }
+  return result;
+}
+
+}  // namespace capibara::detail

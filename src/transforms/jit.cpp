@@ -1,0 +1,365 @@
+// jit: the cache of traced and compiled programs, and the way a call takes through it.
+#include <capibara/jit.h>
+
+#include "array/element.h"
+#include "backends/backend.h"
+#include "program/derive.h"
+#include "program/hash.h"
+#include "trace/trace.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace capibara::detail {
+
+namespace {
+
+constexpr int64_t large_constant_bytes = int64_t{1} << 20;
+
+void print_line(const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); }
+
+std::string seconds_since(std::chrono::steady_clock::time_point start) {
+  return concat(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+}
+
+std::string types_text(const Types& types) {
+  std::string text;
+  for (const ArrayType& type : types) text += concat(text.empty() ? "" : ", ", to_string(type));
+  return text;
+}
+
+// What a traced program depends on.
+struct Key {
+  TreeDef in;
+  Types types;
+  std::vector<bool> committed;
+  std::size_t config = 0;
+  std::size_t hash = 0;
+};
+
+std::size_t hash_call(const TreeDef& in, std::span<const Array> leaves, std::size_t config) {
+  Hasher hasher;
+  hasher.mix(in.hash());
+  hasher.mix(config);
+  for (const Array& leaf : leaves) {
+    hasher.type(leaf.type());
+    hasher.mix(leaf.committed());
+  }
+  return hasher.value();
+}
+
+bool matches(const Key& key, const TreeDef& in, std::span<const Array> leaves, std::size_t config) {
+  if (key.config != config || key.types.size() != leaves.size()) return false;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (key.committed[i] != leaves[i].committed() || !(key.types[i] == leaves[i].type())) return false;
+  }
+  return key.in == in;
+}
+
+// The leaves of the arguments at these positions.
+std::vector<bool> leaves_at(const char* option, const std::vector<int>& positions, const TreeDef& in) {
+  std::vector<bool> mask(in.num_leaves(), false);
+  int count = static_cast<int>(in.children().size());
+  for (int position : positions) {
+    int index = position < 0 ? position + count : position;
+    if (index < 0 || index >= count) {
+      throw ValueError(concat("jit: ", option, " names argument ", position, ", but the call has ", count, " arguments"));
+    }
+    std::size_t begin = 0;
+    for (int i = 0; i < index; ++i) begin += in.children()[static_cast<std::size_t>(i)].num_leaves();
+    std::size_t size = in.children()[static_cast<std::size_t>(index)].num_leaves();
+    std::fill_n(mask.begin() + static_cast<std::ptrdiff_t>(begin), size, true);
+  }
+  return mask;
+}
+
+bool has_bad_value(const Array& array, const Config& settings) {
+  if (!is_inexact(array.dtype())) return false;
+  int64_t parts = is_complex(array.dtype()) ? 2 : 1;
+  DType part = real_dtype(array.dtype());
+  for (int64_t i = 0; i < array.size() * parts; ++i) {
+    double value = load_as<double>(part, array.raw_data(), i);
+    if (settings.debug_nans && value != value) return true;
+    if (settings.debug_infs && value == value && value - value != 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+class JitEntry {
+ public:
+  Key key;
+  jax::JitOptions options;
+  TreeDef out;
+  Program program;
+  Arrays captured;            // tracers of an outer trace: the program's leading inputs
+  std::vector<bool> donated;  // one per leaf
+
+  struct Ready {
+    Program program;  // without unused inputs
+    std::vector<std::size_t> inputs;
+    std::vector<bool> donated;
+    std::shared_ptr<Executable> executable;
+  };
+
+  // The program that is compiled: dead code and, unless they are kept, unused inputs are gone.
+  std::pair<Program, std::vector<std::size_t>> pruned() const {
+    std::vector<bool> outputs(program.outputs().size(), true);
+    std::vector<bool> keep(program.invars().size(), options.keep_unused);
+    DceProgram result = dce_program(program, outputs, keep);
+    std::vector<std::size_t> inputs;
+    for (std::size_t i = 0; i < program.invars().size(); ++i) {
+      if (options.keep_unused || result.used_inputs[i]) inputs.push_back(i);
+    }
+    return {result.program, std::move(inputs)};
+  }
+
+  const Ready& ready() const {
+    std::call_once(once_, [this] { compile(); });
+    return ready_;
+  }
+
+ private:
+  void compile() const {
+    auto start = std::chrono::steady_clock::now();
+    std::tie(ready_.program, ready_.inputs) = pruned();
+    choose_donations();
+    bool log = config().log_compiles;
+    if (log) {
+      print_line(concat("Compiling jit(", options.name, ") with global shapes and types (",
+                        types_text(ready_.program.input_types()), ")."));
+    }
+    ready_.executable = default_backend().compile(ready_.program);
+    if (log) print_line(concat("Finished compilation of jit(", options.name, ") in ", seconds_since(start), " sec"));
+  }
+
+  // A donated input is usable where an output of the same shape and dtype can take its memory.
+  void choose_donations() const {
+    Types free = ready_.program.output_types();
+    Types unusable;
+    for (std::size_t input : ready_.inputs) {
+      bool use = false;
+      if (input >= captured.size() && donated[input - captured.size()]) {
+        const ArrayType& type = program.type(program.invars()[input]);
+        auto place = std::find_if(free.begin(), free.end(), [&](const ArrayType& output) {
+          return output.shape == type.shape && output.dtype == type.dtype;
+        });
+        use = place != free.end();
+        if (use) free.erase(place);
+        else unusable.push_back(type);
+      }
+      ready_.donated.push_back(use);
+    }
+    if (!unusable.empty()) print_line(concat("warning: Some donated buffers were not usable: ", types_text(unusable), "."));
+  }
+
+  mutable std::once_flag once_;
+  mutable Ready ready_;
+};
+
+// Readers walk lists that only grow at the head; clearing waits until no reader is inside.
+class JitCache {
+ public:
+  explicit JitCache(jax::JitOptions options) : options(std::move(options)) {}
+  ~JitCache() { clear(); }
+  JitCache(const JitCache&) = delete;
+
+  const jax::JitOptions options;
+
+  std::shared_ptr<const JitEntry> find(const TreeDef& in, std::span<const Array> leaves) const {
+    std::size_t settings = config().key();
+    std::size_t hash = hash_call(in, leaves, settings);
+    readers_.fetch_add(1);
+    std::shared_ptr<const JitEntry> found;
+    for (const Node* node = buckets_[hash % bucket_count].load(); node; node = node->next) {
+      if (node->entry->key.hash == hash && matches(node->entry->key, in, leaves, settings)) {
+        found = node->entry;
+        break;
+      }
+    }
+    readers_.fetch_sub(1);
+    return found;
+  }
+
+  void insert(std::shared_ptr<const JitEntry> entry) {
+    std::lock_guard lock(writing_);
+    auto& head = buckets_[entry->key.hash % bucket_count];
+    head.store(new Node{std::move(entry), head.load()});
+    size_.fetch_add(1);
+  }
+
+  void clear() {
+    std::lock_guard lock(writing_);
+    std::array<Node*, bucket_count> old;
+    for (std::size_t i = 0; i < bucket_count; ++i) old[i] = buckets_[i].exchange(nullptr);
+    size_.store(0);
+    while (readers_.load() != 0) std::this_thread::yield();
+    for (Node* node : old) {
+      while (node) delete std::exchange(node, node->next);
+    }
+  }
+
+  std::size_t size() const { return size_.load(); }
+
+ private:
+  struct Node {
+    std::shared_ptr<const JitEntry> entry;
+    Node* next;
+  };
+  static constexpr std::size_t bucket_count = 32;
+
+  std::array<std::atomic<Node*>, bucket_count> buckets_{};
+  mutable std::atomic<int> readers_{0};
+  std::atomic<std::size_t> size_{0};
+  std::mutex writing_;
+};
+
+std::shared_ptr<JitCache> make_jit_cache(const jax::JitOptions& options) { return std::make_shared<JitCache>(options); }
+
+std::shared_ptr<JitCache> shared_jit_cache(std::type_index function_type, const void* function,
+                                           const jax::JitOptions& options) {
+  using SharedKey = std::tuple<std::type_index, const void*, std::vector<int>, std::vector<int>, bool, bool, std::string>;
+  static std::mutex mutex;
+  static std::map<SharedKey, std::shared_ptr<JitCache>> caches;
+  std::lock_guard lock(mutex);
+  auto& cache = caches[{function_type, function, options.static_argnums, options.donate_argnums, options.keep_unused,
+                        options.inline_, options.name}];
+  if (!cache) cache = make_jit_cache(options);
+  return cache;
+}
+
+std::size_t jit_cache_size(const JitCache& cache) { return cache.size(); }
+void clear_jit_cache(JitCache& cache) { cache.clear(); }
+
+std::shared_ptr<const JitEntry> find_jit_entry(const JitCache& cache, const TreeDef& in, std::span<const Array> leaves) {
+  require_values("jit", in, leaves);
+  return cache.find(in, leaves);
+}
+
+std::shared_ptr<const JitEntry> trace_jit_entry(JitCache& cache, const TreeDef& in, std::span<const Array> leaves,
+                                                const FlatFunction& function, const TreeDef& out) {
+  auto start = std::chrono::steady_clock::now();
+  auto entry = std::make_shared<JitEntry>();
+  entry->options = cache.options;
+  entry->key = {in, leaf_types("jit", in, leaves), {}, config().key(), hash_call(in, leaves, config().key())};
+  for (const Array& leaf : leaves) entry->key.committed.push_back(leaf.committed());
+  entry->donated = leaves_at("donate_argnums", cache.options.donate_argnums, in);
+  std::vector<bool> fixed = leaves_at("static_argnums", cache.options.static_argnums, in);
+  if (std::find(fixed.begin(), fixed.end(), true) != fixed.end()) {
+    throw ValueError(concat("Non-hashable static arguments are not supported: static_argnums of jit(", cache.options.name,
+                            ") names an argument that holds arrays"));
+  }
+  Staged staged = stage(function, entry->key.types, cache.options.name);
+  entry->program = std::move(staged.program);
+  entry->captured = std::move(staged.captured);
+  entry->out = out;
+  if (config().log_compiles) print_line(concat("Finished tracing ", cache.options.name, " for jit in ", seconds_since(start), " sec"));
+  int64_t constant_bytes = 0;
+  for (const Array& constant : entry->program.constants()) constant_bytes += constant.size() * storage_size(constant.dtype());
+  if (constant_bytes > large_constant_bytes) {
+    print_line(concat("warning: jit(", cache.options.name, ") captured ", constant_bytes >> 20,
+                      " MiB of arrays as constants; pass them as arguments instead."));
+  }
+  // A program that reads an outer trace, or an axis bound outside, is only valid for this call.
+  if (entry->captured.empty() && entry->program.effects().axes.empty()) cache.insert(entry);
+  return entry;
+}
+
+namespace {
+
+// With debug_nans or debug_infs: on a hit the program runs again, one operation at a time, to find the first bad one.
+Arrays execute_checked(const JitEntry& entry, std::span<const Array> inputs) {
+  Config settings = config(), quiet = settings;
+  quiet.debug_nans = quiet.debug_infs = false;
+  const JitEntry::Ready& ready = entry.ready();
+  Arrays outputs;
+  {
+    ConfigScope scope(quiet);
+    outputs = ready.executable->execute(inputs, std::vector<bool>(inputs.size(), false));
+  }
+  for (const Array& output : outputs) {
+    if (!has_bad_value(output, settings)) continue;
+    print_line(concat("Invalid value encountered in the output of the jit function ", entry.options.name,
+                      ". Calling the de-optimized version."));
+    evaluate_program(inline_jit_calls(ready.program), inputs);
+    throw FloatingPointError(concat("invalid value encountered in an output of jit(", entry.options.name,
+                                    "), which running it operation by operation did not show again"));
+  }
+  return outputs;
+}
+
+void check_donated_once(const JitEntry& entry, std::span<const Array> inputs, const std::vector<bool>& donated) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!donated[i]) continue;
+    for (std::size_t j = 0; j < inputs.size(); ++j) {
+      if (i == j || inputs[i].buffer().data() != inputs[j].buffer().data() || inputs[i].size() == 0) continue;
+      throw RuntimeError(concat("jit(", entry.options.name, "): a donated ", to_string(inputs[i].type()),
+                                " is passed twice; pass a copy, or do not donate it"));
+    }
+  }
+}
+
+}  // namespace
+
+Arrays call_jit_entry(const JitEntry& entry, std::span<const Array> leaves) {
+  bool traced = current_trace()->parent != nullptr ||
+                std::any_of(leaves.begin(), leaves.end(), [](const Array& leaf) { return leaf.is_tracer(); });
+  if (traced || !entry.captured.empty()) {
+    Arrays inputs = entry.captured;
+    inputs.insert(inputs.end(), leaves.begin(), leaves.end());
+    if (entry.options.inline_) return evaluate_program(entry.program, inputs);
+    return call_program(entry.program, inputs, entry.options.name);
+  }
+  const JitEntry::Ready& ready = entry.ready();
+  Arrays inputs;
+  inputs.reserve(ready.inputs.size());
+  for (std::size_t input : ready.inputs) inputs.push_back(leaves[input]);
+  if (config().debug_nans || config().debug_infs) return execute_checked(entry, inputs);
+  check_donated_once(entry, inputs, ready.donated);
+  return ready.executable->execute(inputs, ready.donated);
+}
+
+void compile_jit_entry(const JitEntry& entry) {
+  if (!entry.captured.empty()) {
+    throw ConcretizationTypeError(concat("compile: jit(", entry.options.name, ") captures a value that is being traced"));
+  }
+  entry.ready();
+}
+
+void check_jit_entry(const JitEntry& entry, const TreeDef& in, std::span<const Array> leaves) {
+  require_values("compiled function", in, leaves);
+  if (!(entry.key.in == in)) {
+    throw TypeError(concat("Function compiled with input pytree does not match the input pytree it was called with: ",
+                           tree_difference(entry.key.in, in)));
+  }
+  std::string differences;
+  std::vector<KeyPath> paths;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    const ArrayType& expected = entry.key.types[i];
+    const ArrayType& got = leaves[i].type();
+    if (expected.shape == got.shape && expected.dtype == got.dtype) continue;  // a weak type does not change the code
+    if (paths.empty()) paths = in.paths();
+    differences += concat("\nArgument args", keystr(paths[i]), " compiled with ", to_string(expected),
+                          " and called with ", to_string(got));
+  }
+  if (differences.empty()) return;
+  throw TypeError(concat("Argument types differ from the types for which this computation was compiled. The mismatches are:",
+                         differences));
+}
+
+const Program& jit_entry_program(const JitEntry& entry) { return entry.program; }
+const TreeDef& jit_entry_structure(const JitEntry& entry) { return entry.out; }
+const TreeDef& jit_entry_input_structure(const JitEntry& entry) { return entry.key.in; }
+std::string jit_entry_text(const JitEntry& entry) {
+  return to_stablehlo(lower(entry.pruned().first), concat("jit_", entry.options.name));
+}
+bool jit_disabled() { return config().disable_jit; }
+
+}  // namespace capibara::detail

@@ -1,0 +1,76 @@
+// Programs of functions without running them, arrays that are only types, and the scopes around tracing.
+#include <capibara/jit.h>
+
+#include "program/source.h"
+#include "trace/trace.h"
+
+namespace capibara {
+
+namespace {
+
+// The owner of arrays that have a type and no value: no operation accepts them.
+class AbstractTrace final : public Trace {
+ public:
+  AbstractTrace() { ended = true; }
+  const char* kind() const override { return "eval_shape or ShapeDtypeStruct (an array without a value)"; }
+  Arrays bind(const Primitive& primitive, std::span<const Array>, const Attrs&) override {
+    throw InternalError(concat(primitive.name(), ": bound under a trace that only owns types"));
+  }
+};
+
+class AbstractBody final : public ArrayBody {
+ public:
+  using ArrayBody::ArrayBody;
+  Trace* trace() const override {
+    static const auto owner = std::make_shared<AbstractTrace>();
+    return owner.get();
+  }
+};
+
+}  // namespace
+
+namespace detail {
+
+void require_values(const char* operation, const TreeDef& structure, std::span<const Array> leaves) {
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (leaves[i].defined()) continue;
+    throw TypeError(concat(operation, ": argument args", keystr(structure.paths()[i]),
+                           " is an empty array handle, which is not a valid JAX type; use std::optional for what may be absent"));
+  }
+}
+
+Types leaf_types(const char* operation, const TreeDef& structure, std::span<const Array> leaves) {
+  require_values(operation, structure, leaves);
+  Types types;
+  for (const Array& leaf : leaves) types.push_back(leaf.type());
+  return types;
+}
+
+Program stage_program(const FlatFunction& function, const Types& types, const std::string& name) {
+  return stage(function, types, name).program;
+}
+
+Arrays abstract_arrays(const Types& types) {
+  Arrays arrays;
+  for (const ArrayType& type : types) arrays.push_back(Array(std::make_shared<const AbstractBody>(type)));
+  return arrays;
+}
+
+}  // namespace detail
+
+namespace jax {
+
+Array ShapeDtypeStruct(Shape shape, DType dtype, bool weak_type) {
+  return detail::abstract_arrays({ArrayType{std::move(shape), dtype, weak_type, false, {}}})[0];
+}
+
+Scope ensure_compile_time_eval() { return Scope(std::make_shared<TraceScope>(evaluation_trace())); }
+
+Scope named_scope(const std::string& name) {
+  SourceInfo info = source_info(current_source());
+  info.name_scope += info.name_scope.empty() ? name : concat("/", name);
+  return Scope(std::make_shared<SourceScope>(intern(info)));
+}
+
+}  // namespace jax
+}  // namespace capibara
