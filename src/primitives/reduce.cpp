@@ -1,4 +1,5 @@
 // Reductions: sums, products, extremes and bitwise folds over axes, positions of extremes, and the general reduction.
+#include "primitives/batch_norm.h"
 #include "primitives/families.h"
 #include "primitives/monoid.h"
 #include "primitives/reduction_rules.h"
@@ -401,8 +402,6 @@ JvpResult reduction_tree_jvp(const FlatFunction& combine, const Arrays& init_val
   };
   return jvp_flat(tree, xs, ts);
 }
-
-Family batch_norm_family();
 
 Family reduce_family() {
   Family family = {

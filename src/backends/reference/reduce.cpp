@@ -6,8 +6,6 @@
 
 namespace capibara::reference {
 
-KernelList batch_norm_kernels();
-
 namespace {
 
 // Visits the elements in memory order. `step(position, count, target, target_step)`: a run of elements whose results lie
@@ -181,15 +179,13 @@ Arrays general_reduction(const KernelArgs& args) {
 }  // namespace
 
 KernelList reduce_kernels() {
-  KernelList kernels = {
+  return {
       {"reduce_sum", named_reduction<Monoid::add>},      {"reduce_prod", named_reduction<Monoid::mul>},
       {"reduce_max", named_reduction<Monoid::max>},      {"reduce_min", named_reduction<Monoid::min>},
       {"reduce_and", named_reduction<Monoid::bit_and>},  {"reduce_or", named_reduction<Monoid::bit_or>},
       {"reduce_xor", named_reduction<Monoid::bit_xor>},  {"argmax", arg_reduction<true>},
       {"argmin", arg_reduction<false>},                  {"reduce", general_reduction},
   };
-  for (const KernelEntry& entry : batch_norm_kernels()) kernels.push_back(entry);
-  return kernels;
 }
 
 }  // namespace capibara::reference

@@ -1,0 +1,214 @@
+// jax.lax: convolutions and what is built from them.
+#include <capibara/config.h>
+#include <capibara/lax.h>
+#include <capibara/primitive.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "primitives/contract.h"
+#include "primitives/monoid.h"
+#include "primitives/window_shape.h"
+
+namespace capibara::jax::lax {
+
+namespace {
+
+Shape taken_sizes(const Shape& shape, const Ints& dims, std::size_t from) {
+  Shape sizes;
+  for (std::size_t i = from; i < dims.size(); ++i) {
+    if (dims[i] < 0 || dims[i] >= static_cast<int64_t>(shape.size())) {
+      throw TypeError(concat("conv_general_dilated: dimension ", dims[i], " is out of range for rank ", shape.size(),
+                             " (argument 'dimension_numbers')"));
+    }
+    sizes.push_back(shape[static_cast<std::size_t>(dims[i])]);
+  }
+  return sizes;
+}
+
+ConvDimensionNumbers numbers_or_default(const std::optional<ConvDimensionNumbers>& numbers, int64_t rank) {
+  if (numbers) return *numbers;
+  Ints order = counting(0, static_cast<std::size_t>(rank));
+  return {order, order, order};
+}
+
+Attr preferred_attr(const std::optional<DType>& dtype) {
+  return dtype ? Attr(canonicalize(*dtype, capibara::config().enable_x64)) : Attr();
+}
+
+// Positions [first, second, space...] of a spec; space in the order of the kernel's letters.
+Ints spec_positions(const std::string& spec, char first, char second, const std::string& kernel, const char* argument) {
+  for (std::size_t i = 0; i < spec.size(); ++i) {
+    if (spec.find(spec[i], i + 1) != std::string::npos) {
+      throw TypeError(concat("convolution dimension_numbers: ", argument, " cannot have duplicate characters, got ", spec, "."));
+    }
+  }
+  if (spec.find(first) == std::string::npos || spec.find(second) == std::string::npos) {
+    throw TypeError(concat("convolution dimension_numbers: ", argument, " must contain the characters '", first, "' and '",
+                           second, "' exactly once, got ", spec, "."));
+  }
+  Ints positions = {static_cast<int64_t>(spec.find(first)), static_cast<int64_t>(spec.find(second))};
+  for (char letter : kernel) {
+    if (letter == 'O' || letter == 'I') continue;
+    std::size_t place = spec.find(letter);
+    if (place == std::string::npos) {
+      throw TypeError(concat("convolution dimension_numbers elements must each have the same set of spatial characters, got ",
+                             spec, " and ", kernel, "."));
+    }
+    positions.push_back(static_cast<int64_t>(place));
+  }
+  if (positions.size() != spec.size()) {
+    throw TypeError(concat("convolution dimension_numbers elements must each have the same set of spatial characters, got ",
+                           spec, " and ", kernel, "."));
+  }
+  return positions;
+}
+
+Array move_axes(const Array& x, const Ints& from, const Ints& to) {
+  Ints rest = remaining_dims(x.ndim(), from), permutation(static_cast<std::size_t>(x.ndim()), -1);
+  for (std::size_t i = 0; i < from.size(); ++i) permutation[static_cast<std::size_t>(to[i])] = from[i];
+  std::size_t next = 0;
+  for (int64_t& d : permutation) {
+    if (d < 0) d = rest[next++];
+  }
+  return transpose(x, permutation);
+}
+
+}  // namespace
+
+ConvDimensionNumbers conv_dimension_numbers(const std::string& lhs, const std::string& rhs, const std::string& out) {
+  if (lhs.size() != rhs.size() || lhs.size() != out.size()) {
+    throw TypeError(concat("convolution dimension_numbers must have equal lengths, got ", lhs, ", ", rhs, " and ", out, "."));
+  }
+  return {spec_positions(lhs, 'N', 'C', rhs, "lhs"), spec_positions(rhs, 'O', 'I', rhs, "rhs"), spec_positions(out, 'N', 'C', rhs, "out")};
+}
+
+Array conv_general_dilated(const Array& lhs, const Array& rhs, const ConvOptions& options) {
+  static const Primitive p = primitive("conv_general_dilated");
+  if (lhs.ndim() != rhs.ndim() || lhs.ndim() < 2) {
+    throw TypeError(concat("conv_general_dilated: lhs and rhs must have the same number of dimensions, at least 2, got ",
+                           to_string(lhs.type()), " and ", to_string(rhs.type())));
+  }
+  auto space = static_cast<std::size_t>(lhs.ndim() - 2);
+  auto or_ones = [&](const Ints& values) { return values.empty() ? Ints(space, 1) : values; };
+  ConvDimensionNumbers numbers = numbers_or_default(options.dimension_numbers, lhs.ndim());
+  Ints strides = or_ones(options.window_strides), rhs_dilation = or_ones(options.rhs_dilation), lhs_dilation = or_ones(options.lhs_dilation);
+  Padding padding;
+  if (options.padding) {
+    padding = *options.padding;
+  } else {
+    if (std::any_of(lhs_dilation.begin(), lhs_dilation.end(), [](int64_t d) { return d != 1; })) {
+      throw ValueError("conv_general_dilated: string padding is not defined together with lhs_dilation; give the padding in "
+                       "numbers, or use conv_transpose");
+    }
+    Shape window = taken_sizes(rhs.shape(), numbers.rhs_spec, 2);
+    for (std::size_t d = 0; d < std::min(window.size(), rhs_dilation.size()); ++d) window[d] = dilated(window[d], rhs_dilation[d]);
+    padding = padtype_to_pads(taken_sizes(lhs.shape(), numbers.lhs_spec, 2), window, strides, options.padding_mode);
+  }
+  return capibara::bind(p, Arrays{lhs, rhs},
+                        {{"window_strides", strides},
+                         {"padding", padding_attr(padding)},
+                         {"lhs_dilation", lhs_dilation},
+                         {"rhs_dilation", rhs_dilation},
+                         {"dimension_numbers", numbers},
+                         {"feature_group_count", options.feature_group_count},
+                         {"batch_group_count", options.batch_group_count},
+                         {"precision", precision_attr("conv_general_dilated", options.precision)},
+                         {"preferred_element_type", preferred_attr(options.preferred_element_type)},
+                         {"out_sharding", Attr()}})[0];
+}
+
+Array conv(const Array& lhs, const Array& rhs, const Ints& window_strides, const std::string& padding) {
+  return conv_general_dilated(lhs, rhs, {.window_strides = window_strides, .padding_mode = padding});
+}
+
+Array conv_with_general_padding(const Array& lhs, const Array& rhs, const ConvOptions& options) {
+  return conv_general_dilated(lhs, rhs, options);
+}
+
+Array conv_transpose(const Array& lhs, Array const& rhs, const ConvTransposeOptions& options) {
+  int64_t rank = lhs.ndim();
+  if (rank != rhs.ndim() || rank < 2) {
+    throw TypeError(concat("conv_transpose: lhs and rhs must have the same number of dimensions, at least 2, got ",
+                           to_string(lhs.type()), " and ", to_string(rhs.type())));
+  }
+  ConvDimensionNumbers numbers;
+  if (options.dimension_numbers) {
+    numbers = *options.dimension_numbers;
+  } else {
+    static const char* const defaults[][2] = {{"NC", "IO"}, {"NHC", "HIO"}, {"NHWC", "HWIO"}, {"NHWDC", "HWDIO"}};
+    if (rank > 5) throw ValueError("conv_transpose: no default dimension_numbers for more than 3 space dimensions");
+    const auto& specs = defaults[rank - 2];
+    numbers = conv_dimension_numbers(specs[0], specs[1], specs[0]);
+  }
+  auto space = static_cast<std::size_t>(rank - 2);
+  Ints rhs_dilation = options.rhs_dilation.empty() ? Ints(space, 1) : options.rhs_dilation;
+  Ints strides = options.strides.empty() ? Ints(space, 1) : options.strides;
+  if (rhs_dilation.size() != space || strides.size() != space) {
+    throw ValueError(concat("conv_transpose: strides and rhs_dilation need one entry per space dimension, ", space, ", got ",
+                            strides.size(), " and ", rhs_dilation.size()));
+  }
+  Padding padding;
+  if (options.padding) {
+    padding = *options.padding;
+  } else {
+    Shape window = taken_sizes(rhs.shape(), numbers.rhs_spec, 2);
+    for (std::size_t d = 0; d < space; ++d) {
+      int64_t k = dilated(window[d], rhs_dilation[d]), s = strides[d], total, before;
+      if (options.padding_mode == "SAME") {
+        total = k + s - 2;
+        before = s > k - 1 ? k - 1 : (total + 1) / 2;
+      } else if (options.padding_mode == "VALID") {
+        total = k + s - 2 + std::max<int64_t>(k - s, 0);
+        before = k - 1;
+      } else {
+        throw ValueError(concat("conv_transpose: padding must be 'SAME', 'VALID' or pairs of numbers, got '", options.padding_mode, "'"));
+      }
+      padding.emplace_back(before, total - before);
+    }
+  }
+  Array kernel = rhs;
+  if (options.transpose_kernel) {
+    for (std::size_t d = 2; d < numbers.rhs_spec.size(); ++d) kernel = rev(kernel, {numbers.rhs_spec[d]});
+    Ints swapped = counting(0, static_cast<std::size_t>(rank));
+    std::swap(swapped[static_cast<std::size_t>(numbers.rhs_spec[0])], swapped[static_cast<std::size_t>(numbers.rhs_spec[1])]);
+    kernel = transpose(kernel, swapped);
+  }
+  return conv_general_dilated(lhs, kernel,
+                              {.window_strides = Ints(space, 1), .padding = padding, .lhs_dilation = strides,
+                               .rhs_dilation = rhs_dilation, .dimension_numbers = numbers, .precision = options.precision,
+                               .preferred_element_type = options.preferred_element_type});
+}
+
+Array conv_general_dilated_patches(const Array& lhs, const Ints& filter_shape, const ConvOptions& options) {
+  if (lhs.ndim() != static_cast<int64_t>(filter_shape.size()) + 2) {
+    throw TypeError(concat("conv_general_dilated_patches: filter_shape needs one entry per space dimension of ",
+                           to_string(lhs.type()), ", got ", filter_shape.size()));
+  }
+  ConvDimensionNumbers numbers = numbers_or_default(options.dimension_numbers, lhs.ndim());
+  int64_t window = element_count(filter_shape), channels = lhs.shape(numbers.lhs_spec[1]);
+  // A kernel that copies each element of the window into a feature of its own.
+  Array row = add(broadcasted_iota(DType::int32, {window, window}, 0), exact_scalar(DType::int32, 0));
+  Array eye = convert_element_type(eq(row, broadcasted_iota(DType::int32, {window, window}, 1)), lhs.dtype());
+  Array kernel = broadcast_in_dim(eye, {channels, window, window}, {1, 2});
+  Shape shape = {channels * window, 1};
+  shape.insert(shape.end(), filter_shape.begin(), filter_shape.end());
+  kernel = move_axes(reshape(kernel, shape), {0, 1}, {numbers.rhs_spec[0], numbers.rhs_spec[1]});
+  ConvOptions plain = options;
+  plain.dimension_numbers = numbers;
+  plain.feature_group_count = channels;
+  if (!options.precision.empty() && options.precision.find(',') == std::string::npos) plain.precision = options.precision + ",default";
+  return conv_general_dilated(lhs, kernel, plain);
+}
+
+Array conv_general_dilated_local(const Array& lhs, const Array& rhs, const Ints& filter_shape, const ConvOptions& options) {
+  Array patches = conv_general_dilated_patches(lhs, filter_shape, options);
+  ConvDimensionNumbers numbers = numbers_or_default(options.dimension_numbers, lhs.ndim());
+  Ints lhs_batch(numbers.out_spec.begin() + 2, numbers.out_spec.end()), rhs_batch(numbers.rhs_spec.begin() + 2, numbers.rhs_spec.end());
+  Ints order = argsort(lhs_batch);
+  DotDimensionNumbers dims{{numbers.out_spec[1]}, {numbers.rhs_spec[1]}, taken(lhs_batch, order), taken(rhs_batch, order)};
+  Array out = dot_general(patches, rhs, dims, {.precision = options.precision});
+  return move_axes(out, {out.ndim() - 2, out.ndim() - 1}, {numbers.out_spec[0], numbers.out_spec[1]});
+}
+
+}  // namespace capibara::jax::lax

@@ -1,0 +1,36 @@
+// What dot products, ragged dot products and convolutions share: precision, result dtypes and dimension arithmetic.
+#pragma once
+
+#include <capibara/primitive.h>
+
+namespace capibara {
+
+// Result shape of a dot product: batch, lhs free, rhs free; `rhs_ignored` dimensions of the rhs take no part. Raises
+// TypeError where the dimension numbers do not fit.
+Shape dot_shape(const std::string& op, const ArrayType& lhs, const ArrayType& rhs, const DotDimensionNumbers& numbers,
+                const Ints& rhs_ignored = {});
+// The dtype of a product of two dtypes, or preferred_element_type where it is given.
+DType dot_dtype(const std::string& op, DType lhs, DType rhs, const Attrs& attrs);
+
+// 0 .. rank-1 without the named dimensions.
+Ints remaining_dims(int64_t rank, const Ints& a, const Ints& b = {}, const Ints& c = {});
+// count numbers from start.
+Ints counting(int64_t start, std::size_t count);
+// The permutation that sorts.
+Ints argsort(const Ints& values);
+// values[order[0]], values[order[1]], ...
+Ints taken(const Ints& values, const Ints& order);
+
+// New dimension numbers, and where the mapped axis stands in the result.
+std::pair<DotDimensionNumbers, int64_t> batched_dot_numbers(int64_t lhs_rank, int64_t rhs_rank, int64_t lhs_dim,
+                                                            int64_t rhs_dim, const DotDimensionNumbers& numbers,
+                                                            const Ints& rhs_ignored = {});
+
+// A pair like (Precision.HIGHEST, Precision.HIGHEST), or an algorithm's name.
+std::optional<std::string> print_precision(const std::string& name, const Attr& attr);
+
+// precision None | "default" | "high" | "highest" (and their synonyms) | a pair "high,highest" | a DotAlgorithmPreset, as
+// the attribute; an empty text takes the configuration's default. Raises ValueError.
+Attr precision_attr(const std::string& op, const std::string& precision);
+
+}  // namespace capibara
