@@ -29,8 +29,6 @@ void Hasher::array(const Array& array) {
   bytes(array.raw_data(), static_cast<std::size_t>(array.size() * storage_size(array.dtype())));
 }
 
-const std::string& Primitive::name() const { return record_->name; }
-
 namespace {
 
 // Numbers variables by the order of their definition, so that programs built differently compare equal.
