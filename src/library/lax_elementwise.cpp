@@ -3,26 +3,13 @@
 #include <capibara/lax.h>
 #include <capibara/primitive.h>
 
-#include "array/element.h"
 #include "array/promotion.h"
+#include "library/plain_number.h"
 #include "primitives/elementwise.h"
 
 namespace capibara::jax::lax {
 
 namespace {
-
-bool is_plain_number(const Array& x) { return x.weak_type() && x.ndim() == 0 && !x.is_tracer(); }
-
-// A constant in another dtype, without an equation.
-Array converted_constant(const Array& x, DType dtype, bool weak_type) {
-  Buffer buffer = Buffer::allocate(static_cast<std::size_t>(storage_size(dtype)));
-  convert_elements(x.dtype(), x.raw_data(), dtype, buffer.mutable_data(), 1);
-  buffer.set_ready();
-  ArrayType type;
-  type.dtype = dtype;
-  type.weak_type = weak_type;
-  return Array::from_buffer(std::move(type), std::move(buffer));
-}
 
 // Plain C++ numbers take the dtype of the other operands where that loses no kind: 2 becomes 2.0, never 2.5 an integer.
 Arrays adopt_numbers(std::initializer_list<Array> operands) {
@@ -36,7 +23,7 @@ Arrays adopt_numbers(std::initializer_list<Array> operands) {
   for (Array& x : result) {
     if (!is_plain_number(x) || x.dtype() == dtype || !(is_numeric(dtype))) continue;
     const ScalarType both = promote_types({dtype, false}, {x.dtype(), true}, true);
-    if (both.dtype == dtype) x = converted_constant(x, dtype, true);
+    if (both.dtype == dtype) x = number_as(x, dtype, true);
   }
   return result;
 }
@@ -139,7 +126,7 @@ Array convert_element_type(const Array& x, DType dtype, bool weak_type) {
   static const Primitive p = primitive("convert_element_type");
   if (x.dtype() == dtype && x.weak_type() == weak_type) return x;
   const bool foldable = is_plain_number(x) && (is_numeric(dtype) || is_bool(dtype));
-  if (foldable) return converted_constant(x, dtype, weak_type);
+  if (foldable) return number_as(x, dtype, weak_type);
   return bind1(p, {x}, Attrs{{"new_dtype", dtype}, {"weak_type", weak_type}});
 }
 
