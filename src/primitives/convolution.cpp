@@ -318,6 +318,7 @@ Family convolution_family() {
     Attr precision = attrs["precision"];
     if (precision.get_if<std::string>() || precision == Attr(Attr::List{"default", "default"})) precision = Attr();
     Attrs plain = attrs.with("preferred_element_type", convolution_dtype(types, attrs)).with("precision", precision);
+    if (plain == attrs) return {};
     return capibara::bind(p, inputs, plain);
   };
   record.samples = convolution_samples;

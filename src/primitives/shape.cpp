@@ -104,12 +104,6 @@ PrimitiveRecord broadcast_in_dim_record() {
   r.transpose = broadcast_in_dim_transpose;
   r.batch = broadcast_in_dim_batch;
   r.stablehlo = "stablehlo.broadcast_in_dim";
-  // jaxpr text leaves out what the output's type already says.
-  r.print_attr = [](const std::string& name, const Attr& value) -> std::optional<std::string> {
-    if (name != "broadcast_dimensions") return "";
-    const Ints* dims = value.get_if<Ints>();
-    return dims && dims->empty() ? std::optional<std::string>("") : std::nullopt;
-  };
   r.samples = [](DType d) {
     auto attrs = [](Ints shape, Ints dims) {
       return Attrs{{"shape", shape}, {"broadcast_dimensions", dims}, {"sharding", Attr()}};

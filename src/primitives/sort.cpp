@@ -238,7 +238,7 @@ PrimitiveRecord top_k_record() {
   record.lower = [](std::span<const Array> inputs, const Attrs& attrs) -> Arrays {
     static const Primitive top_k = primitive("top_k");
     int64_t axis = attrs.integer("axis"), last = inputs[0].ndim() - 1;
-    if (axis == last) return capibara::bind(top_k, inputs, attrs);
+    if (axis == last) return {};
     Ints swapped(static_cast<std::size_t>(last + 1));
     std::iota(swapped.begin(), swapped.end(), int64_t{0});
     std::swap(swapped[static_cast<std::size_t>(axis)], swapped.back());

@@ -3,6 +3,7 @@
 
 #include <capibara/primitive.h>
 
+#include "array/body.h"
 #include "program/build.h"
 
 #include <memory>
@@ -10,24 +11,6 @@
 #include <thread>
 
 namespace capibara {
-
-// What an Array points to.
-class ArrayBody {
- public:
-  ArrayType type;
-
-  explicit ArrayBody(ArrayType t) : type(std::move(t)) {}
-  virtual ~ArrayBody() = default;
-  virtual Trace* trace() const { return nullptr; }  // null: a concrete value
-};
-
-class ConcreteBody final : public ArrayBody {
- public:
-  Buffer buffer;
-  bool committed;
-
-  ConcreteBody(ArrayType t, Buffer b, bool c) : ArrayBody(std::move(t)), buffer(std::move(b)), committed(c) {}
-};
 
 // An interpretation of operations. Tracers belong to one trace and keep it alive.
 class Trace : public std::enable_shared_from_this<Trace> {

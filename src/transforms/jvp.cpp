@@ -39,7 +39,8 @@ class JvpTrace final : public Trace {
 
   Arrays bind(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
     Arrays primals, tangents;
-    bool any = false;
+    // A ref needs a tangent from the start: what is written to it later may have one.
+    bool any = primitive.is("new_ref") && is_inexact(inputs[0].dtype());
     for (const Array& input : inputs) {
       auto [primal, tangent] = unpack(input);
       any |= tangent.defined();

@@ -80,7 +80,37 @@ class BackwardPass {
     sum = sum.defined() ? jax::lax::add_any(sum, cotangent) : cotangent;
   }
 
+  // Refs: the cotangent of a ref is what later reads of it still contribute.
+  bool transpose_ref(const Equation& equation) {
+    const Primitive& primitive = equation.primitive;
+    auto taken = [&](Var var) {
+      if (var.dropped()) return Array();
+      Array cotangent = std::move(at(cotangents_, var));
+      at(cotangents_, var) = Array();
+      return cotangent;
+    };
+    if (primitive.is("new_ref")) {
+      accumulate_atom(equation.inputs[0], taken(equation.outputs[0]));
+    } else if (primitive.is("get") || primitive.is("freeze")) {
+      accumulate_atom(equation.inputs[0], taken(equation.outputs[0]));
+    } else if (primitive.is("swap")) {
+      Array of_written = taken(equation.inputs[0].var());
+      accumulate_atom(equation.inputs[0], taken(equation.outputs[0]));
+      accumulate_atom(equation.inputs[1], of_written);
+    } else if (primitive.is("addupdate")) {
+      accumulate_atom(equation.inputs[1], at(cotangents_, equation.inputs[0].var()));
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  void accumulate_atom(Atom atom, const Array& cotangent) {
+    if (!atom.is_literal()) accumulate(atom.var(), cotangent);
+  }
+
   void transpose(const Equation& equation) {
+    if (transpose_ref(equation)) return;
     Arrays cotangents;
     bool any = false;
     for (Var output : equation.outputs) {

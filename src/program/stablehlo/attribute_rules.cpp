@@ -1,9 +1,8 @@
-// Attributes, the attributes of the StableHLO dialects, locations, and aliases.
+// Attributes, and those of the StableHLO dialects.
 #include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 
 #include <capibara/error.h>
 
@@ -32,7 +31,7 @@ Attribute make_integers(std::vector<std::int64_t> values) {
 }
 
 Attribute Parser::checked(Attribute attribute, std::size_t offset) const {
-  if (attribute.depth() > node_depth_limit || attribute.weight() > weight_limit) {
+  if (attribute.depth() > node_depth_limit || attribute.weight() > attribute_weight_limit) {
     fail(offset, "expected a smaller attribute");
   }
   return attribute;
@@ -50,11 +49,16 @@ Attribute Parser::parse_attribute(bool may_have_type) {
   const std::size_t offset = token().offset;
   switch (token().kind) {
     case TokenKind::integer:
-    case TokenKind::floating: return parse_number(may_have_type);
-    case TokenKind::string: return Attribute::of(String{expect_string()});
-    case TokenKind::symbol: return parse_symbol_reference();
-    case TokenKind::hash: return parse_dialect_attribute();
-    case TokenKind::bang: return Attribute::of(parse_type());
+    case TokenKind::floating:
+      return parse_number(may_have_type);
+    case TokenKind::string:
+      return Attribute::of(String{expect_string()});
+    case TokenKind::symbol:
+      return parse_symbol_reference();
+    case TokenKind::hash:
+      return parse_dialect_attribute();
+    case TokenKind::bang:
+      return Attribute::of(parse_type());
     case TokenKind::punctuation:
       if (token().is('-')) return parse_number(may_have_type);
       if (token().is('[')) return checked(parse_array(), offset);
@@ -65,8 +69,10 @@ Attribute Parser::parse_attribute(bool may_have_type) {
         return checked(Attribute::of(make_dictionary(std::move(entries), offset)), offset);
       }
       fail_expected("an attribute");
-    case TokenKind::identifier: break;
-    default: fail_expected("an attribute");
+    case TokenKind::identifier:
+      break;
+    default:
+      fail_expected("an attribute");
   }
   const std::string_view word = token().text;
   if (word == "true" || word == "false") {
@@ -117,14 +123,9 @@ bool is_float_name(std::string_view name) { return name.starts_with('f') || name
 double float_from_bits(std::uint64_t bits, std::string_view name) {
   if (name == "f64") return std::bit_cast<double>(bits);
   if (name == "f32") return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
-  if (name == "bf16") return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-  if (name != "f16") return std::nan("");
-  const int exponent = static_cast<int>(bits >> 10 & 31);
-  const int mantissa = static_cast<int>(bits & 1023);
-  double value = exponent == 31  ? (mantissa ? std::nan("") : HUGE_VAL)
-                 : exponent == 0 ? std::ldexp(mantissa, -24)
-                                 : std::ldexp(mantissa + 1024, exponent - 25);
-  return bits >> 15 & 1 ? -value : value;
+  const std::optional<DType> dtype = Type::scalar(std::string(name)).dtype();
+  const SmallFormat* format = dtype ? find_small_format(*dtype) : nullptr;
+  return format ? decode_small_float(*format, static_cast<std::uint32_t>(bits)) : std::nan("");
 }
 
 }  // namespace
@@ -267,8 +268,7 @@ Attribute Parser::parse_dialect_attribute() {
   if (token().is('<')) {
     const std::size_t begin = lexer_.cursor();
     const std::size_t inner_close = lexer_.find_closing_bracket(begin, '>');
-    const Attribute attribute =
-        parse_dialect_body(std::string(name.substr(1)), std::move(kind), begin, inner_close);
+    const Attribute attribute = parse_dialect_body(std::string(name.substr(1)), std::move(kind), begin, inner_close);
     expect('>');
     return checked(attribute, offset);
   }
@@ -375,8 +375,8 @@ Attribute Parser::parse_convolution_numbers() {
           continue;
         }
         const std::string_view letter = expect_identifier("a dimension's letter or number");
-        std::int64_t* at = letter.size() != 1 ? nullptr
-                           : letter[0] == first ? &first_at
+        std::int64_t* at = letter.size() != 1    ? nullptr
+                           : letter[0] == first  ? &first_at
                            : letter[0] == second ? &second_at
                                                  : nullptr;
         if (!at || *at >= 0) fail(offset, concat("expected '", first, "' and '", second, "' once each in the list"));
@@ -409,119 +409,6 @@ Attribute Parser::parse_convolution_numbers() {
   attribute.kind = "conv";
   attribute.fields = Dictionary(std::move(fields));
   return Attribute::of(std::move(attribute));
-}
-
-Attribute Parser::parse_optional_location() { return token().is_word("loc") ? parse_location() : Attribute(); }
-
-Attribute Parser::parse_location() {
-  expect_word("loc");
-  expect('(');
-  const Attribute location = parse_location_body();
-  expect(')');
-  return location;
-}
-
-Attribute Parser::parse_location_body() {
-  const NestingGuard guard(*this);
-  const std::size_t offset = token().offset;
-  Location location;
-  if (token().kind == TokenKind::hash) {
-    const Attribute attribute = parse_dialect_attribute();
-    if (!attribute.as<Location>()) fail(offset, "expected a location, got another attribute");
-    return attribute;
-  }
-  if (token().kind == TokenKind::string) {
-    location.name = expect_string();
-    location.kind = Location::Kind::name;
-    if (take('(')) {
-      location.children.push_back(parse_location_body());
-      expect(')');
-    } else if (take(':')) {
-      location.kind = Location::Kind::file;
-      location.line = expect_integer();
-      expect(':');
-      location.column = expect_integer();
-      if (take_word("to")) {
-        if (token().kind == TokenKind::integer) expect_integer();
-        expect(':');
-        expect_integer();
-      }
-    }
-  } else if (take_word("callsite")) {
-    location.kind = Location::Kind::call_site;
-    expect('(');
-    location.children.push_back(parse_location_body());
-    expect_word("at");
-    location.children.push_back(parse_location_body());
-    expect(')');
-  } else if (take_word("fused")) {
-    location.kind = Location::Kind::fused;
-    if (token().is('<')) take_bracketed_text('>');
-    expect('[');
-    if (!take(']')) {
-      do {
-        location.children.push_back(parse_location_body());
-      } while (take(','));
-      expect(']');
-    }
-  } else if (!take_word("unknown")) {
-    fail_expected("a location");
-  }
-  return checked(Attribute::of(std::move(location)), offset);
-}
-
-// Definitions are found before anything is parsed: those of locations stand after the module that uses them.
-void Parser::find_aliases(std::size_t begin, std::size_t end) {
-  const std::string_view text = lexer_.text();
-  std::size_t line = begin;
-  while (line < end) {
-    std::size_t at = text.find_first_not_of(" \t", line);
-    if (at != std::string_view::npos && at < end && (text[at] == '#' || text[at] == '!')) {
-      const std::size_t name_end = std::min(text.find_first_of(" \t=\n<(", at), end);
-      const std::size_t equals = text.find_first_not_of(" \t", name_end);
-      if (name_end > at + 1 && equals < end && text[equals] == '=') {
-        Alias alias;
-        alias.begin = equals + 1;
-        const std::string_view name = text.substr(at, name_end - at);
-        if (!aliases_.emplace(name, alias).second) fail(at, concat("expected one definition of '", name, "', got two"));
-      }
-    }
-    const void* newline = std::memchr(text.data() + line, '\n', end - line);
-    if (!newline) break;
-    line = static_cast<std::size_t>(static_cast<const char*>(newline) - text.data()) + 1;
-  }
-}
-
-Parser::Alias* Parser::find_alias(std::string_view name) {
-  const auto found = aliases_.find(name);
-  return found == aliases_.end() ? nullptr : &found->second;
-}
-
-// Leaves the current token as it was.
-const Parser::Alias& Parser::resolve_alias(Alias& alias) {
-  if (alias.is_resolved) return alias;
-  if (alias.is_being_resolved) fail(token().offset, "expected an alias that does not contain itself");
-  const NestingGuard guard(*this);
-  const std::size_t resume = token().offset;
-  const bool is_type = token().kind == TokenKind::bang;
-  alias.is_being_resolved = true;
-  lexer_.move_to(alias.begin);
-  if (is_type) {
-    alias.type = parse_type();
-  } else {
-    alias.attribute = parse_attribute();
-  }
-  alias.end = token().offset;
-  alias.is_being_resolved = false;
-  alias.is_resolved = true;
-  lexer_.move_to(resume);
-  return alias;
-}
-
-void Parser::parse_alias_definition() {
-  Alias* alias = find_alias(token().text);
-  if (!alias) fail(token().offset, "expected an alias definition at the start of a line");
-  lexer_.move_to(resolve_alias(*alias).end);
 }
 
 }  // namespace capibara::stablehlo

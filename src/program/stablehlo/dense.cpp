@@ -24,79 +24,41 @@ const DTypeRow* find_row(const std::string& element) {
   return nullptr;
 }
 
-// What the names of the small formats say beyond their widths.
-struct FloatTraits {
-  int bias;
-  bool has_infinity;
-  bool has_nan;
-  bool has_negative_zero;
-  bool is_power_of_two;  // f8E8M0FNU: neither sign nor zero
-};
-
-FloatTraits traits_of(const DTypeRow& row) {
-  const bool is_fnuz = row.stablehlo.ends_with("FNUZ");
-  const bool is_finite_only = is_fnuz || row.stablehlo.ends_with("FN");
-  FloatTraits traits{};
-  traits.bias = row.stablehlo == "f8E4M3B11FNUZ" ? 11 : (1 << (row.exponent_bits - 1)) - (is_fnuz ? 0 : 1);
-  traits.has_infinity = !is_finite_only;
-  traits.has_nan = row.bits >= 8;
-  traits.has_negative_zero = !is_fnuz;
-  traits.is_power_of_two = row.stablehlo == "f8E8M0FNU";
-  return traits;
-}
-
-std::uint32_t nan_bits(const DTypeRow& row, const FloatTraits& traits) {
-  if (traits.is_power_of_two) return 0xFF;
-  if (!traits.has_negative_zero) return 0x80;
-  const std::uint32_t magnitude = (1u << (row.bits - 1)) - 1;
-  if (!traits.has_infinity) return magnitude;
-  const std::uint32_t infinity = ((1u << row.exponent_bits) - 1) << row.mantissa_bits;
-  return infinity | (1u << (row.mantissa_bits - 1));
-}
-
-std::uint32_t largest_bits(const DTypeRow& row, const FloatTraits& traits) {
-  const std::uint32_t magnitude = (1u << (row.bits - 1)) - 1;
-  if (traits.has_infinity) return (((1u << row.exponent_bits) - 1) << row.mantissa_bits) - 1;
-  return traits.has_nan && traits.has_negative_zero ? magnitude - 1 : magnitude;
-}
-
 }  // namespace
 
-std::uint32_t round_to_float_bits(double value, const DTypeRow& row) {
-  const FloatTraits traits = traits_of(row);
-  if (std::isnan(value)) return nan_bits(row, traits);
-  if (traits.is_power_of_two) {
-    if (!(value > 0) || std::isinf(value)) return nan_bits(row, traits);
-    // Between two powers the nearer wins, and the larger at a tie, as in MLIR.
-    int exponent = std::ilogb(value);
-    const double fraction = std::scalbn(value, -exponent);
-    if (fraction >= 1.5) ++exponent;
-    if (exponent > 127) return nan_bits(row, traits);
-    return static_cast<std::uint32_t>(std::max(exponent + 127, 0));
+const SmallFormat* find_small_format(DType dtype) {
+  // A literal is rounded to bfloat16 once, from the double, as MLIR does.
+  static constexpr SmallFormat bfloat16{16, 8, 7, 127, Specials::ieee};
+  switch (dtype) {
+    case DType::float4_e2m1fn:
+      return &Float4E2M1FN::format;
+    case DType::float6_e2m3fn:
+      return &Float6E2M3FN::format;
+    case DType::float6_e3m2fn:
+      return &Float6E3M2FN::format;
+    case DType::float8_e3m4:
+      return &Float8E3M4::format;
+    case DType::float8_e4m3:
+      return &Float8E4M3::format;
+    case DType::float8_e4m3b11fnuz:
+      return &Float8E4M3B11FNUZ::format;
+    case DType::float8_e4m3fn:
+      return &Float8E4M3FN::format;
+    case DType::float8_e4m3fnuz:
+      return &Float8E4M3FNUZ::format;
+    case DType::float8_e5m2:
+      return &Float8E5M2::format;
+    case DType::float8_e5m2fnuz:
+      return &Float8E5M2FNUZ::format;
+    case DType::float8_e8m0fnu:
+      return &Float8E8M0FNU::format;
+    case DType::bfloat16:
+      return &bfloat16;
+    case DType::float16:
+      return &Half::format;
+    default:
+      return nullptr;
   }
-  const std::uint32_t sign = std::signbit(value) ? 1u << (row.bits - 1) : 0;
-  const double magnitude = std::fabs(value);
-  std::uint32_t bits = 0;
-  const std::uint32_t largest = largest_bits(row, traits);
-  if (std::isinf(magnitude)) {
-    bits = largest + 1;
-  } else if (magnitude > 0) {
-    const int smallest_exponent = 1 - traits.bias;
-    const int exponent = std::max(std::ilogb(magnitude), smallest_exponent);
-    if (exponent > traits.bias + 1) {
-      bits = largest + 1;
-    } else {
-      const double steps = std::nearbyint(std::ldexp(magnitude, row.mantissa_bits - exponent));
-      // A subnormal has fewer than 2^mantissa steps and the field 0; a carry runs on into the exponent by itself.
-      const auto field = static_cast<std::uint32_t>(exponent - smallest_exponent + 1);
-      bits = (field << row.mantissa_bits) + static_cast<std::uint32_t>(steps) - (1u << row.mantissa_bits);
-    }
-  }
-  if (bits > largest) {
-    if (traits.has_infinity) return sign | (largest + 1);
-    return traits.has_nan ? nan_bits(row, traits) | (traits.has_negative_zero ? sign : 0) : sign | largest;
-  }
-  return bits == 0 && !traits.has_negative_zero ? 0 : sign | bits;
 }
 
 namespace {
@@ -226,7 +188,8 @@ class DenseDecoder {
     const std::uint64_t sign_bit = std::uint64_t{1} << (row_.bits - 1);
     const std::uint64_t largest = sign_bit | (sign_bit - 1);
     // A type without sign in its name takes 255 for i8 as well as -1, as MLIR does.
-    const bool fits = negative ? (row_.kind == Kind::signed_integer ? value <= sign_bit : value == 0) : value <= largest;
+    const bool fits =
+        negative ? (row_.kind == Kind::signed_integer ? value <= sign_bit : value == 0) : value <= largest;
     if (!fits) {
       at_ = begin;
       fail(concat("expected a number that fits ", row_.stablehlo));
@@ -254,7 +217,7 @@ class DenseDecoder {
     const double value = read_double();
     if (bits == 64) return put(std::bit_cast<std::uint64_t>(value), width);
     if (bits == 32) return put(std::bit_cast<std::uint32_t>(static_cast<float>(value)), width);
-    put(round_to_float_bits(value, row_), width);
+    put(encode_small_float(*find_small_format(row_.dtype), value), width);
   }
 
   double read_double() {
@@ -262,7 +225,8 @@ class DenseDecoder {
     const char* begin = text_.data() + at_;
     const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
     const bool is_number = end > begin && (*begin == '-' ? end > begin + 1 && begin[1] <= '9' : *begin <= '9');
-    if (error == std::errc::invalid_argument || !is_number) fail(concat("expected an element of type ", row_.stablehlo));
+    if (error == std::errc::invalid_argument || !is_number)
+      fail(concat("expected an element of type ", row_.stablehlo));
     if (error == std::errc::result_out_of_range) {
       // Too small is zero; too large is an error, for infinity is written in hexadecimal.
       value = std::strtod(std::string(begin, end).c_str(), nullptr);
@@ -279,7 +243,8 @@ class DenseDecoder {
   void decode_hexadecimal(std::int64_t count) {
     const std::size_t begin = at_;
     const std::size_t close = text_.find('"', at_ + 1);
-    if (close == std::string_view::npos || text_.substr(at_ + 1, 2) != "0x") fail("expected a string of the form \"0x...\"");
+    if (close == std::string_view::npos || text_.substr(at_ + 1, 2) != "0x")
+      fail("expected a string of the form \"0x...\"");
     const std::string_view digits = text_.substr(at_ + 3, close - at_ - 3);
     if (digits.size() % 2) fail("expected an even number of hexadecimal digits");
     bytes_.resize(digits.size() / 2);

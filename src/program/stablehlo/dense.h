@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "array/small_float.h"
 #include "program/stablehlo/lexer.h"
 #include "program/stablehlo/syntax.h"
 
@@ -17,8 +18,7 @@ DenseElements decode_dense(const Lexer& lexer, std::size_t begin, std::size_t en
 // Elements of `width` bytes each, as a splat where they are all alike.
 DenseElements make_dense(const Type& type, std::vector<std::uint8_t> bytes, std::size_t width);
 
-// The bits of `value` in a floating format of at most 32 bits (f16, bf16, f8E4M3FN, ...), rounded to nearest even.
-// What is too large becomes infinity, or NaN where the format has none, or its largest value where it has neither.
-std::uint32_t round_to_float_bits(double value, const DTypeRow& format);
+// How a floating dtype of at most 16 bits spends its bits; null for other dtypes.
+const SmallFormat* find_small_format(DType dtype);
 
 }  // namespace capibara::stablehlo

@@ -135,7 +135,7 @@ void Lexer::advance() {
   if (is_digit(c)) return lex_number(at);
   const auto take_suffixed = [&](TokenKind kind) {
     const std::size_t end = at + 1 < text_.size() && is_digit(text_[at + 1]) ? skip_while(text_, at + 1, is_digit)
-                                                                            : skip_while(text_, at + 1, is_suffix);
+                                                                             : skip_while(text_, at + 1, is_suffix);
     take(kind, at, end);
   };
   switch (c) {
@@ -145,13 +145,17 @@ void Lexer::advance() {
       take_suffixed(c == '%' ? TokenKind::value : c == '^' ? TokenKind::block : TokenKind::bang);
       if (current_.text.size() == 1) fail(at, concat("expected a name after '", c, "', got none"));
       return;
-    case '#': return take_suffixed(TokenKind::hash);
-    case '@': return lex_symbol(at);
-    case '"': return take(TokenKind::string, at, skip_string(at));
+    case '#':
+      return take_suffixed(TokenKind::hash);
+    case '@':
+      return lex_symbol(at);
+    case '"':
+      return take(TokenKind::string, at, skip_string(at));
     case '-':
       if (at + 1 < text_.size() && text_[at + 1] == '>') return take(TokenKind::arrow, at, at + 2);
       return take(TokenKind::punctuation, at, at + 1);
-    default: break;
+    default:
+      break;
   }
   if (std::strchr("(){}[]<>,:=+*?/|;", c) && c != '\0') return take(TokenKind::punctuation, at, at + 1);
   fail(at, concat("expected a token, got the byte ", static_cast<int>(static_cast<unsigned char>(c))));
@@ -163,7 +167,9 @@ std::size_t Lexer::find_closing_bracket(std::size_t offset, char closing) const 
   while (at < text_.size()) {
     const char c = text_[at];
     switch (c) {
-      case '"': at = skip_string(at); continue;
+      case '"':
+        at = skip_string(at);
+        continue;
       case '/':
         if (const std::size_t next = skip_space(at); next != at) {
           at = next;
@@ -173,10 +179,18 @@ std::size_t Lexer::find_closing_bracket(std::size_t offset, char closing) const 
       case '-':
         if (at + 1 < text_.size() && text_[at + 1] == '>') ++at;
         break;
-      case '(': open += ')'; break;
-      case '[': open += ']'; break;
-      case '{': open += '}'; break;
-      case '<': open += '>'; break;
+      case '(':
+        open += ')';
+        break;
+      case '[':
+        open += ']';
+        break;
+      case '{':
+        open += '}';
+        break;
+      case '<':
+        open += '>';
+        break;
       case ')':
       case ']':
       case '}':
@@ -185,7 +199,8 @@ std::size_t Lexer::find_closing_bracket(std::size_t offset, char closing) const 
         open.pop_back();
         if (open.empty()) return at;
         break;
-      default: break;
+      default:
+        break;
     }
     ++at;
   }

@@ -15,11 +15,12 @@ namespace capibara::stablehlo {
 
 // Limits that keep hostile text from exhausting stack or memory. No real program comes near them.
 inline constexpr int nesting_limit = 200;
-inline constexpr int node_depth_limit = 500;               // through aliases
-inline constexpr std::size_t weight_limit = 1 << 24;       // of one attribute or type, aliases written out
-inline constexpr std::size_t rank_limit = 64;              // NumPy's own
-inline constexpr std::int64_t element_limit = 1LL << 56;   // of one tensor
-inline constexpr std::int64_t result_limit = 1LL << 20;    // of one operation
+inline constexpr int node_depth_limit = 500;                    // through aliases
+inline constexpr std::size_t type_weight_limit = 1 << 14;       // of one type, its aliases written out
+inline constexpr std::size_t attribute_weight_limit = 1 << 22;  // of one attribute
+inline constexpr std::size_t rank_limit = 64;                   // NumPy's own
+inline constexpr std::int64_t element_limit = 1LL << 56;        // of one tensor
+inline constexpr std::int64_t result_limit = 1LL << 20;         // of one operation
 
 class Parser {
  public:
@@ -61,8 +62,9 @@ class Parser {
   };
 
   struct Alias {
-    std::size_t begin = 0;
-    std::size_t end = 0;  // known once resolved
+    std::size_t name_offset = 0;
+    std::size_t begin = 0;  // of the definition
+    std::size_t end = 0;    // known once resolved
     bool is_resolved = false;
     bool is_being_resolved = false;
     Attribute attribute;
@@ -121,13 +123,13 @@ class Parser {
   Attribute parse_convolution_numbers();
   Attribute parse_field_value();
   Entries parse_fields();
-  Attribute parse_location();
-  Attribute parse_location_body();
-  Attribute parse_optional_location();
   Attribute checked(Attribute attribute, std::size_t offset) const;
   Dictionary make_dictionary(Entries entries, std::size_t offset) const;
 
-  // Aliases: #name = attribute and !name = type, which may stand before or after their uses.
+  // Locations and aliases, #name = attribute and !name = type, which may follow their uses (location_rules.cpp).
+  Attribute parse_location();
+  Attribute parse_location_body();
+  Attribute parse_optional_location();
   void find_aliases(std::size_t begin, std::size_t end);
   Alias* find_alias(std::string_view name);
   const Alias& resolve_alias(Alias& alias);
@@ -141,11 +143,7 @@ class Parser {
   Definition parse_value_name();
   std::vector<Use> parse_uses_until(char closing);
 
-  // Modules, functions, operations, regions (parser.cpp).
-  void parse_module_body(Module& module, char closing);
-  void parse_module_item(Module& module);
-  bool at_module() const;
-  Module parse_module();
+  // Functions (function_rules.cpp).
   bool at_function() const;
   Function parse_function();
   void parse_pretty_function(Function& function);
@@ -155,6 +153,12 @@ class Parser {
   void apply_function_properties(Function& function, Entries entries, std::size_t offset);
   Argument parse_argument();
   void define_arguments(Block& block, const std::vector<Argument>& arguments);
+
+  // Modules, operations, regions (parser.cpp).
+  void parse_module_body(Module& module, char closing);
+  void parse_module_item(Module& module);
+  bool at_module() const;
+  Module parse_module();
   void parse_operation(std::vector<Operation>& into);
   void parse_generic_operation(Draft& draft);
   Region parse_region();

@@ -135,10 +135,18 @@ void Parser::parse_keyword_argument(Draft& draft, std::string_view keyword) {
   const KeywordArgument argument = find_argument(draft.operation.name, keyword);
   Attribute value;
   switch (argument.kind) {
-    case ArgumentKind::attribute: value = parse_attribute(false); break;
-    case ArgumentKind::integers: value = parse_integer_list(); break;
-    case ArgumentKind::word: value = make_enumeration(argument.enumeration, expect_identifier("a name")); break;
-    case ArgumentKind::words: value = parse_enumeration_list(argument.enumeration); break;
+    case ArgumentKind::attribute:
+      value = parse_attribute(false);
+      break;
+    case ArgumentKind::integers:
+      value = parse_integer_list();
+      break;
+    case ArgumentKind::word:
+      value = make_enumeration(argument.enumeration, expect_identifier("a name"));
+      break;
+    case ArgumentKind::words:
+      value = parse_enumeration_list(argument.enumeration);
+      break;
     case ArgumentKind::format: {
       const std::string_view text = token().text;
       std::int32_t exponent = -1;
@@ -322,8 +330,9 @@ void Parser::parse_dot_general(Draft& draft) {
       expect('>');
       draft.attributes.emplace_back("algorithm", Attribute::of(std::move(algorithm)));
     } else {
-      fail(offset, concat("stablehlo.dot_general: expected batching_dims, contracting_dims, precision or algorithm, got ",
-                          keyword));
+      fail(offset,
+           concat("stablehlo.dot_general: expected batching_dims, contracting_dims, precision or algorithm, got ",
+                  keyword));
     }
   } while (take(','));
   DialectAttribute numbers;
@@ -417,7 +426,8 @@ void Parser::parse_convolution_window(Draft& draft) {
       std::vector<std::uint8_t> bytes;
       std::int64_t count = 0;
       const auto put = [&](std::int64_t value) {
-        for (int i = 0; i < 8; ++i) bytes.push_back(static_cast<std::uint8_t>(static_cast<std::uint64_t>(value) >> (8 * i)));
+        for (int i = 0; i < 8; ++i)
+          bytes.push_back(static_cast<std::uint8_t>(static_cast<std::uint64_t>(value) >> (8 * i)));
       };
       expect('[');
       if (!take(']')) {
@@ -455,7 +465,8 @@ void Parser::parse_convolution_window(Draft& draft) {
     for (const auto& [word, name] : lists)
       if (word == keyword) attribute = name;
     if (attribute.empty()) {
-      fail(offset, concat("stablehlo.convolution: expected stride, pad, lhs_dilate, rhs_dilate or reverse, got ", keyword));
+      fail(offset,
+           concat("stablehlo.convolution: expected stride, pad, lhs_dilate, rhs_dilate or reverse, got ", keyword));
     }
     draft.attributes.emplace_back(attribute, parse_integer_list());
   } while (take(','));

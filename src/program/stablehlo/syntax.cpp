@@ -140,10 +140,13 @@ std::optional<DType> Type::dtype() const {
 
 std::string Type::text() const {
   switch (kind()) {
-    case Kind::none: return "none";
-    case Kind::token: return "!stablehlo.token";
+    case Kind::none:
+      return "none";
+    case Kind::token:
+      return "!stablehlo.token";
     case Kind::scalar:
-    case Kind::opaque: return element();
+    case Kind::opaque:
+      return element();
     case Kind::tuple: {
       std::string out = "tuple<";
       append_list(out, elements());
@@ -156,7 +159,8 @@ std::string Type::text() const {
       append_list(out, results());
       return out + ")";
     }
-    case Kind::tensor: break;
+    case Kind::tensor:
+      break;
   }
   std::string out = "tensor<";
   if (!is_ranked()) out += "*x";
@@ -216,9 +220,9 @@ bool DenseElements::operator==(const DenseElements& other) const {
 
 Dictionary::Dictionary(std::vector<Entry> entries) : entries_(std::move(entries)) {
   std::stable_sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) { return a.first < b.first; });
-  entries_.erase(std::unique(entries_.begin(), entries_.end(),
-                             [](const Entry& a, const Entry& b) { return a.first == b.first; }),
-                 entries_.end());
+  entries_.erase(
+      std::unique(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) { return a.first == b.first; }),
+      entries_.end());
 }
 
 std::optional<std::string> Dictionary::repeated_name(const std::vector<Entry>& entries) {
@@ -230,10 +234,11 @@ std::optional<std::string> Dictionary::repeated_name(const std::vector<Entry>& e
   return repeated == names.end() ? std::nullopt : std::optional<std::string>(*repeated);
 }
 
-Attribute Dictionary::find(std::string_view name) const {
+const Attribute& Dictionary::find(std::string_view name) const {
+  static const Attribute absent;
   const auto at = std::lower_bound(entries_.begin(), entries_.end(), name,
                                    [](const Entry& entry, std::string_view wanted) { return entry.first < wanted; });
-  return at != entries_.end() && at->first == name ? at->second : Attribute();
+  return at != entries_.end() && at->first == name ? at->second : absent;
 }
 
 bool Dictionary::operator==(const Dictionary& other) const { return entries_ == other.entries_; }

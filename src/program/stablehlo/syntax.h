@@ -175,7 +175,7 @@ class Dictionary {
   static std::optional<std::string> repeated_name(const std::vector<Entry>& entries);
 
   // The attribute called `name`, or an absent one.
-  Attribute find(std::string_view name) const;
+  const Attribute& find(std::string_view name) const;
   bool contains(std::string_view name) const { return static_cast<bool>(find(name)); }
   bool empty() const { return entries_.empty(); }
   std::size_t size() const { return entries_.size(); }

@@ -18,7 +18,7 @@ bool Parser::is_scalar_name(std::string_view name) {
 }
 
 Type Parser::checked(Type type, std::size_t offset) const {
-  if (type.depth() > node_depth_limit || type.weight() > weight_limit) fail(offset, "expected a smaller type");
+  if (type.depth() > node_depth_limit || type.weight() > type_weight_limit) fail(offset, "expected a smaller type");
   return type;
 }
 

@@ -1,0 +1,25 @@
+// Ref: a mutable array. Reads and writes keep their order under every transform.
+#pragma once
+
+#include <capibara/array.h>
+
+namespace capibara::jax {
+
+class Ref {
+ public:
+  explicit Ref(Array handle) : handle_(std::move(handle)) {}
+
+  Array get() const;
+  void set(const Array& value) const;
+  Array swap(const Array& value) const;  // the old value
+  void add(const Array& value) const;
+  const Array& handle() const { return handle_; }
+
+ private:
+  Array handle_;
+};
+
+Ref new_ref(const Array& initial);
+Array freeze(const Ref& ref);  // the last value; the ref must not be used afterwards
+
+}  // namespace capibara::jax

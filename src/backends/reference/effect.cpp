@@ -1,0 +1,18 @@
+// Barriers and foreign calls on the reference backend.
+#include "backends/reference/kernels.h"
+
+namespace capibara::reference {
+
+namespace {
+
+Arrays run_barrier(const KernelArgs& args) { return Arrays(args.inputs.begin(), args.inputs.end()); }
+
+Arrays run_custom_call(const KernelArgs& args) {
+  throw NotImplementedError(concat("custom_call: the reference backend knows no target '", args.attrs.text("call_target_name"), "'"));
+}
+
+}  // namespace
+
+KernelList effect_kernels() { return {{"optimization_barrier", run_barrier}, {"custom_call", run_custom_call}}; }
+
+}  // namespace capibara::reference

@@ -1,0 +1,342 @@
+// The writer: functions for nested programs, one line for each equation, regions inline.
+#include "program/stablehlo/write.h"
+
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include <capibara/error.h>
+
+#include "program/source.h"
+#include "program/stablehlo/operations.h"
+#include "program/stablehlo/write_calls.h"
+
+namespace capibara::stablehlo {
+
+namespace {
+
+// A program that is called: written once as a function, however often it is called.
+struct Callee {
+  Program program;
+  std::string symbol;
+};
+
+class ModuleWriter {
+ public:
+  explicit ModuleWriter(const WriteOptions& options) : options_(options) { symbols_.insert("main"); }
+
+  std::string write(const Program& main);
+  std::string symbol_of(const Program& program, const std::string& name);
+  const WriteOptions& options() const { return options_; }
+
+ private:
+  std::string unique_symbol(const std::string& name);
+
+  WriteOptions options_;
+  std::vector<Callee> callees_;  // in the order of their first call
+  std::unordered_map<std::size_t, std::vector<std::size_t>> callees_of_hash_;
+  std::set<std::string> symbols_;
+  std::map<std::string, int> next_suffix_;
+};
+
+bool is_plain_symbol(const std::string& name) {
+  if (name.empty() || (!std::isalpha(static_cast<unsigned char>(name[0])) && name[0] != '_')) return false;
+  for (char c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '$' && c != '.') return false;
+  }
+  return true;
+}
+
+std::string symbol_text(const std::string& name) { return "@" + (is_plain_symbol(name) ? name : quoted_text(name)); }
+
+// One function: the equations of a program and of the regions within it.
+class FunctionWriter {
+ public:
+  explicit FunctionWriter(ModuleWriter& module) : module_(module) {}
+
+  std::string write(const Program& program, const std::string& symbol, const char* visibility) {
+    Names names(program);
+    std::string arguments;
+    for (Var var : program.invars()) {
+      std::string name = "%arg" + std::to_string(next_argument_++);
+      arguments += (arguments.empty() ? "" : ", ") + name + ": " + type_text(program.type(var));
+      names.set(var, std::move(name));
+    }
+    const Types results = program.output_types();
+    out_ = concat("  func.func ", visibility, " ", symbol_text(symbol), "(", arguments, ")");
+    if (!results.empty()) out_ += results.size() == 1 ? " -> " + type_text(results[0]) : " -> (" + types_text(results) + ")";
+    out_ += " {\n";
+    write_body(program, names, 2, "return");
+    return out_ + "  }\n";
+  }
+
+ private:
+  // The names of a program's variables.
+  class Names {
+   public:
+    explicit Names(const Program& program) : names_(static_cast<std::size_t>(program.var_count())) {}
+    void set(Var var, std::string name) { names_[static_cast<std::size_t>(var.id)] = std::move(name); }
+    const std::string& operator[](Var var) const { return names_[static_cast<std::size_t>(var.id)]; }
+
+   private:
+    std::vector<std::string> names_;
+  };
+
+  std::string new_value() { return "%" + std::to_string(next_value_++); }
+
+  void line(int level, const std::string& text, Source source = {}) {
+    out_.append(static_cast<std::size_t>(level) * 2, ' ');
+    out_ += text;
+    out_ += location_text(source);
+    out_ += '\n';
+  }
+
+  std::string location_text(Source source) const {
+    if (!module_.options().locations || source.id == 0) return "";
+    const SourceInfo info = source_info(source);
+    std::string file = info.file.empty() ? "" : concat(quoted_text(info.file), ":", info.line, ":0");
+    if (info.name_scope.empty()) return file.empty() ? "" : " loc(" + file + ")";
+    return " loc(" + quoted_text(info.name_scope) + (file.empty() ? "" : "(" + file + ")") + ")";
+  }
+
+  std::string constant(const NdArray& value, int level) {
+    std::string name = new_value();
+    line(level, name + " = stablehlo.constant " + dense_text(value));
+    return name;
+  }
+
+  // The name of an operand; a literal is written where it is first needed in a block.
+  std::string operand(const Program& program, const Names& names, Atom atom, int level) {
+    if (!atom.is_literal()) return names[atom.var()];
+    const NdArray& value = program.literal(atom);
+    const std::string key = dense_text(value);
+    for (const auto& scope : literals_) {
+      if (auto place = scope.find(key); place != scope.end()) return place->second;
+    }
+    return literals_.back()[key] = constant(value, level);
+  }
+
+  void write_body(const Program& program, Names& names, int level, const char* terminator) {
+    literals_.emplace_back();
+    for (std::size_t i = 0; i < program.constvars().size(); ++i) {
+      names.set(program.constvars()[i], constant(program.constants()[i], level));
+    }
+    for (const Equation& equation : program.equations()) write_equation(program, names, equation, level);
+    std::vector<std::string> results;
+    for (Atom output : program.outputs()) results.push_back(operand(program, names, output, level));
+    const Types types = program.output_types();
+    std::string text = terminator;
+    if (!results.empty()) text += " " + joined(results) + " : " + types_text(types);
+    line(level, text);
+    literals_.pop_back();
+  }
+
+  static std::string joined(const std::vector<std::string>& names) {
+    std::string out;
+    for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
+    return out;
+  }
+
+  // Names for the outputs of an equation, and the text that stands before its operation.
+  std::string define(Names& names, const Equation& equation) {
+    if (equation.outputs.empty()) return "";
+    const std::string value = new_value();
+    const bool single = equation.outputs.size() == 1;
+    for (std::size_t i = 0; i < equation.outputs.size(); ++i) {
+      if (!equation.outputs[i].dropped()) {
+        names.set(equation.outputs[i], single ? value : value + "#" + std::to_string(i));
+      }
+    }
+    return value + (single ? "" : ":" + std::to_string(equation.outputs.size())) + " = ";
+  }
+
+  void write_equation(const Program& program, Names& names, const Equation& equation, int level) {
+    std::vector<std::string> operands;
+    Types inputs;
+    for (Atom input : equation.inputs) {
+      operands.push_back(operand(program, names, input, level));
+      inputs.push_back(program.type(input));
+    }
+    // The types of dropped outputs are known to the primitive alone.
+    Types outputs;
+    bool dropped = false;
+    for (Var output : equation.outputs) dropped |= output.dropped();
+    if (dropped) outputs = equation.primitive->type(inputs, equation.attrs).types;
+    else {
+      for (Var output : equation.outputs) outputs.push_back(program.type(output));
+    }
+    const Attrs& attrs = equation.attrs;
+    if (equation.primitive.is("jit")) {
+      const std::string symbol = module_.symbol_of(attrs.program("jaxpr"), attrs.text("name"));
+      const std::string left = define(names, equation);
+      line(level, left + "func.call " + symbol_text(symbol) + "(" + joined(operands) + ") : " + signature_text(inputs, outputs),
+           equation.source);
+    } else if (equation.primitive.is("while")) {
+      write_while(names, equation, operands, inputs, outputs, level);
+    } else if (equation.primitive.is("cond")) {
+      write_case(names, equation, operands, inputs, outputs, level);
+    } else if (const OperationRow* row = find_row(equation.primitive, attrs)) {
+      write_row(*row, names, equation, operands, inputs, outputs, level);
+    } else if (std::optional<CallText> call = find_call(equation.primitive, {attrs, inputs, outputs})) {
+      write_custom_call(*call, names, equation, operands, inputs, outputs, level);
+    } else {
+      throw NotImplementedError(concat("to_stablehlo: primitive '", equation.primitive.name(), "' has no StableHLO text"));
+    }
+  }
+
+  void write_row(const OperationRow& row, Names& names, const Equation& equation, std::vector<std::string> operands,
+                 Types inputs, const Types& outputs, int level) {
+    std::vector<AttributeText> attributes;
+    if (row.write) attributes = row.write({equation.attrs, inputs, outputs});
+    if (!row.order.empty()) {
+      std::vector<std::string> ordered;
+      Types types;
+      for (std::size_t from : row.order) {
+        ordered.push_back(operands.at(from));
+        types.push_back(inputs.at(from));
+      }
+      operands = std::move(ordered);
+      inputs = std::move(types);
+    }
+    if (row.pretty && attributes.empty()) {
+      const std::string left = define(names, equation);
+      bool same = outputs.size() == 1;
+      for (const ArrayType& type : inputs) same = same && type_text(type) == type_text(outputs[0]);
+      const bool listed = equation.primitive.is("optimization_barrier");
+      const std::string types = listed ? types_text(outputs) : same ? type_text(outputs[0]) : signature_text(inputs, outputs);
+      line(level, left + std::string(row.operation) + " " + joined(operands) + " : " + types, equation.source);
+      return;
+    }
+    std::vector<Region> regions;
+    for (std::string_view name : row.regions) regions.push_back({equation.attrs.program(name), {}});
+    write_generic(std::string(row.operation), attributes, regions, names, equation, operands, inputs, outputs, level);
+  }
+
+  // A program within an operation: its leading inputs are values of the function around, the others block arguments.
+  struct Region {
+    Program program;
+    std::vector<std::string> captured;
+  };
+
+  // "op"(operands) <{attributes}> ({ region }, { region }) : types
+  void write_generic(const std::string& operation, const std::vector<AttributeText>& attributes,
+                     const std::vector<Region>& regions, Names& names, const Equation& equation,
+                     const std::vector<std::string>& operands, const Types& inputs, const Types& outputs, int level) {
+    const std::string left = define(names, equation);
+    std::string text = left + "\"" + operation + "\"(" + joined(operands) + ")";
+    for (std::size_t i = 0; i < attributes.size(); ++i) {
+      text += concat(i == 0 ? " <{" : ", ", attributes[i].name, " = ", attributes[i].value);
+    }
+    if (!attributes.empty()) text += "}>";
+    const std::string signature = " : " + signature_text(inputs, outputs);
+    if (regions.empty()) return line(level, text + signature, equation.source);
+    line(level, text + " ({");
+    for (std::size_t i = 0; i < regions.size(); ++i) {
+      if (i != 0) line(level, "}, {");
+      write_region(regions[i], level + 1);
+    }
+    line(level, "})" + signature, equation.source);
+  }
+
+  void write_region(const Region& region, int level) {
+    Names names(region.program);
+    std::string arguments;
+    for (std::size_t i = 0; i < region.program.invars().size(); ++i) {
+      const Var var = region.program.invars()[i];
+      if (i < region.captured.size()) {
+        names.set(var, region.captured[i]);
+        continue;
+      }
+      std::string name = "%arg" + std::to_string(next_argument_++);
+      arguments += (arguments.empty() ? "" : ", ") + name + ": " + type_text(region.program.type(var));
+      names.set(var, std::move(name));
+    }
+    if (!arguments.empty()) line(level - 1, "^bb0(" + arguments + "):");
+    write_body(region.program, names, level, "stablehlo.return");
+  }
+
+  void write_while(Names& names, const Equation& equation, const std::vector<std::string>& operands, const Types& inputs,
+                   const Types& outputs, int level) {
+    const Attrs& attrs = equation.attrs;
+    const auto condition = static_cast<std::ptrdiff_t>(attrs.integer("cond_nconsts"));
+    const auto consts = condition + static_cast<std::ptrdiff_t>(attrs.integer("body_nconsts"));
+    const std::vector<Region> regions = {
+        {attrs.program("cond_jaxpr"), {operands.begin(), operands.begin() + condition}},
+        {attrs.program("body_jaxpr"), {operands.begin() + condition, operands.begin() + consts}}};
+    write_generic("stablehlo.while", {}, regions, names, equation, {operands.begin() + consts, operands.end()},
+                  Types(inputs.begin() + consts, inputs.end()), outputs, level);
+  }
+
+  void write_case(Names& names, const Equation& equation, const std::vector<std::string>& operands, const Types& inputs,
+                  const Types& outputs, int level) {
+    std::vector<Region> regions;
+    for (const Program& branch : equation.attrs.programs("branches")) {
+      regions.push_back({branch, {operands.begin() + 1, operands.end()}});
+    }
+    write_generic("stablehlo.case", {}, regions, names, equation, {operands[0]}, {inputs[0]}, outputs, level);
+  }
+
+  void write_custom_call(const CallText& call, Names& names, const Equation& equation,
+                         const std::vector<std::string>& operands, const Types& inputs, const Types& outputs, int level) {
+    // A call may yield more than the equation asks for.
+    const std::string value = new_value();
+    const Types& results = call.results.empty() ? outputs : call.results;
+    const bool single = results.size() == 1;
+    for (std::size_t i = 0; i < equation.outputs.size(); ++i) {
+      if (equation.outputs[i].dropped()) continue;
+      const std::size_t from = call.order.empty() ? i : call.order[i];
+      names.set(equation.outputs[i], single ? value : value + "#" + std::to_string(from));
+    }
+    std::string left = results.empty() ? "" : value + (single ? "" : ":" + std::to_string(results.size())) + " = ";
+    line(level, left + "stablehlo.custom_call " + symbol_text(call.target) + "(" + joined(operands) + ") {" +
+                    call.attributes + "} : " + signature_text(inputs, results), equation.source);
+  }
+
+  ModuleWriter& module_;
+  std::string out_;
+  int next_value_ = 0;
+  int next_argument_ = 0;
+  std::vector<std::map<std::string, std::string>> literals_;  // by dense text, for each open block
+};
+
+std::string ModuleWriter::unique_symbol(const std::string& name) {
+  std::string base = name.empty() ? "function" : name, symbol = base;
+  while (!symbols_.insert(symbol).second) symbol = base + "_" + std::to_string(next_suffix_[base]++);
+  return symbol;
+}
+
+std::string ModuleWriter::symbol_of(const Program& program, const std::string& name) {
+  std::vector<std::size_t>& alike = callees_of_hash_[program.hash()];
+  for (std::size_t i : alike) {
+    if (callees_[i].program == program) return callees_[i].symbol;
+  }
+  alike.push_back(callees_.size());
+  callees_.push_back({program, unique_symbol(name)});
+  return callees_.back().symbol;
+}
+
+std::string ModuleWriter::write(const Program& main) {
+  std::string out = "module " + symbol_text(options_.module_name) + " {\n";
+  out += FunctionWriter(*this).write(main, "main", "public");
+  for (std::size_t i = 0; i < callees_.size(); ++i) {  // grows while functions are written
+    const Callee callee = callees_[i];
+    out += FunctionWriter(*this).write(callee.program, callee.symbol, "private");
+  }
+  return out + "}\n";
+}
+
+}  // namespace
+
+std::string write_module(const Program& program, const WriteOptions& options) {
+  return ModuleWriter(options).write(program);
+}
+
+}  // namespace capibara::stablehlo
+
+namespace capibara {
+
+std::string to_stablehlo(const Program& program, const std::string& module_name) {
+  return stablehlo::write_module(lower(program), {.module_name = module_name});
+}
+
+}  // namespace capibara

@@ -1,0 +1,18 @@
+// Writes a program as the text of a StableHLO module.
+#pragma once
+
+#include <string>
+
+#include <capibara/program.h>
+
+namespace capibara::stablehlo {
+
+struct WriteOptions {
+  std::string module_name = "main";
+  bool locations = false;  // where an equation's source is known
+};
+
+// The program must consist of primitives that StableHLO names, as `lower` leaves it.
+std::string write_module(const Program& program, const WriteOptions& options = {});
+
+}  // namespace capibara::stablehlo
