@@ -4,6 +4,8 @@
 #include "primitives/rules.h"
 #include "primitives/window_shape.h"
 
+#include <capibara/custom_derivatives.h>
+
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -67,11 +69,28 @@ DualCombine derivative_of(Array (*function)(const Array&, const Array&)) {
   };
 }
 
+// The function as jax has it: with a derivative of its own, which is finite at the infinities.
+Array differentiable_log_add_exp(const Array& x, const Array& y);
+
 Dual log_add_exp_derivative(const Dual& x, const Dual& y) {
-  Array out = log_add_exp(x.value, y.value);
+  Array out = differentiable_log_add_exp(x.value, y.value);
   Array from_x = lax::mul(x.tangent, lax::exp(lax::sub(without_infinity(x.value), without_infinity(out))));
   Array from_y = lax::mul(y.tangent, lax::exp(lax::sub(without_infinity(y.value), without_infinity(out))));
   return {out, lax::add(from_x, from_y)};
+}
+
+Array differentiable_log_add_exp(const Array& x, const Array& y) {
+  static const auto function = [] {
+    auto wrapped = jax::custom_jvp([](Array a, Array b) { return log_add_exp(a, b); }, "logaddexp");
+    wrapped.defjvp(
+        [](const std::tuple<Array, Array>& values, const std::tuple<Array, Array>& tangents) {
+          Dual out = log_add_exp_derivative({std::get<0>(values), std::get<0>(tangents)}, {std::get<1>(values), std::get<1>(tangents)});
+          return std::tuple(out.value, out.tangent);
+        },
+        "_logaddexp_jvp");
+    return wrapped;
+  }();
+  return function(x, y);
 }
 
 Dual slice_along(const Dual& x, int64_t axis, std::optional<int64_t> start, std::optional<int64_t> stop, int64_t stride) {
