@@ -220,6 +220,11 @@ std::vector<PrimitiveRecord> custom_rule_records() {
   PrimitiveRecord vjp = call_record("custom_vjp_call", "Calls a function whose reverse derivative the user wrote.");
   vjp.jvp = custom_vjp;
   vjp.batch = batch_custom_vjp;
+  vjp.print_attr = [](const std::string& name, const Attr& attr) -> std::optional<std::string> {
+    const auto* opaque = attr.get_if<std::shared_ptr<const Opaque>>();
+    const auto* rule = opaque && name == "bwd" ? dynamic_cast<const CustomVjpRule*>(opaque->get()) : nullptr;
+    return rule ? std::optional(rule->backward_name) : std::nullopt;
+  };
 
   PrimitiveRecord linear;
   linear.name = "custom_lin";
