@@ -2,7 +2,9 @@
 #pragma once
 
 #include <capibara/array.h>
+#include <capibara/callback.h>
 #include <capibara/config.h>
+#include <capibara/control.h>
 #include <capibara/device.h>
 #include <capibara/dtype.h>
 #include <capibara/error.h>
@@ -10,12 +12,8 @@
 #include <capibara/lax.h>
 #include <capibara/primitive.h>
 #include <capibara/program.h>
+#include <capibara/random.h>
+#include <capibara/ref.h>
 #include <capibara/transforms.h>
 #include <capibara/tree.h>
 #include <capibara/version.h>
-#if __has_include(<capibara/control.h>)
-#include <capibara/control.h>
-#endif
-#if __has_include(<capibara/random.h>)
-#include <capibara/random.h>
-#endif
