@@ -74,7 +74,7 @@ struct Expectation {
       return distance >= min_ulp && distance <= max_ulp;
     }
     const double a = load_as<double>(dtype, actual, 0), e = load_as<double>(dtype, expected, 0);
-    return kind == "almost_eq" ? almost_equal(a, e, tolerance) : a == e;
+    return kind == "almost_eq" ? almost_equal(a, e, tolerance) : a == e || (std::isnan(a) && std::isnan(e));
   }
 };
 

@@ -1,0 +1,121 @@
+// capibara check: runs StableHLO files that hold their own expected values, and counts.
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include <capibara/config.h>
+#include <capibara/error.h>
+#include <capibara/program.h>
+
+#include "backends/backend.h"
+#include "command.h"
+#include "program/stablehlo/operations.h"
+#include "program/stablehlo/operations_check.h"
+#include "program/stablehlo/parser.h"
+#include "program/stablehlo/read.h"
+
+namespace capibara::command {
+
+namespace {
+
+struct Verdict {
+  enum class Kind { passed, failed, skipped };
+  Kind kind = Kind::passed;
+  std::vector<std::string> lines;  // what failed, or the reason for skipping
+};
+
+Verdict judge(const std::string& path, const Config& settings, bool self_test) {
+  ConfigScope scope(settings);
+  stablehlo::CheckLog log;
+  log.perturb = self_test;
+  stablehlo::CheckScope checks(log);
+  try {
+    for (const stablehlo::Module& module : stablehlo::parse_modules(read_text(path))) {
+      const Program program = stablehlo::read_module(module);
+      if (!program.invars().empty()) {
+        return {Verdict::Kind::skipped, {concat("@", program.name(), " takes inputs: nothing to run it on")}};
+      }
+      log.probes.clear();
+      default_backend().compile(program)->execute({}, {});
+    }
+  } catch (const stablehlo::UnsupportedError& error) {
+    return {Verdict::Kind::skipped, {error.what()}};
+  } catch (const std::exception& error) {
+    return {Verdict::Kind::failed, {error.what()}};
+  }
+  if (!log.failures.empty()) return {Verdict::Kind::failed, log.failures};
+  if (log.expectations == 0) return {Verdict::Kind::skipped, {"holds no expected values"}};
+  return {};
+}
+
+// The .mlir files below a folder, in order; a file stands for itself.
+std::vector<std::string> collect(const std::vector<std::string>& paths) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    if (!fs::exists(path)) throw ValueError(concat("check: there is no file or folder ", path));
+    if (!fs::is_directory(path)) {
+      files.push_back(path);
+      continue;
+    }
+    std::vector<std::string> found;
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path)) {
+      if (entry.is_regular_file() && entry.path().extension() == ".mlir") found.push_back(entry.path().string());
+    }
+    std::sort(found.begin(), found.end());
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return files;
+}
+
+}  // namespace
+
+int check(const Arguments& arguments) {
+  std::vector<std::string> paths = arguments.words;
+  const char* golden = std::getenv("CAPIBARA_GOLDEN");
+  if (paths.empty()) {
+    if (!golden || !std::filesystem::exists(golden)) {
+      std::printf("no files to check: name a folder, or set CAPIBARA_GOLDEN to one%s\n0 passed, 0 failed, 0 skipped\n",
+                  golden ? " that exists" : "");
+      return 0;
+    }
+    paths.push_back(golden);
+  }
+  const std::vector<std::string> files = collect(paths);
+  Config settings = config();
+  settings.enable_x64 = true;
+  settings.platform = arguments.text("backend", settings.platform);
+  backend(settings.platform);  // an unknown name is an error before any file is read
+  const bool self_test = arguments.has("self-test");
+
+  std::vector<Verdict> verdicts(files.size());
+  std::atomic<std::size_t> next{0};
+  auto work = [&] {
+    for (std::size_t i = next++; i < files.size(); i = next++) verdicts[i] = judge(files[i], settings, self_test);
+  };
+  const int jobs = std::max(1, arguments.integer("jobs", static_cast<int>(std::thread::hardware_concurrency())));
+  std::vector<std::thread> workers;
+  for (int i = 1; i < jobs; ++i) workers.emplace_back(work);
+  work();
+  for (std::thread& worker : workers) worker.join();
+
+  std::size_t counts[3] = {};
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const Verdict& verdict = verdicts[i];
+    ++counts[static_cast<int>(verdict.kind)];
+    // A file that fails in a self-test is as it should be.
+    const bool expected = self_test ? verdict.kind == Verdict::Kind::failed : verdict.kind == Verdict::Kind::passed;
+    if (expected && !arguments.has("verbose")) continue;
+    const char* words[] = {"PASS", "FAIL", "SKIP"};
+    std::printf("%s %s\n", words[static_cast<int>(verdict.kind)], files[i].c_str());
+    for (const std::string& line : verdict.lines) std::printf("     %s\n", line.c_str());
+  }
+  if (self_test) std::printf("self-test: one expected element of each file was changed, so that every file must fail\n");
+  std::printf("%zu passed, %zu failed, %zu skipped\n", counts[0], counts[1], counts[2]);
+  return (self_test ? counts[0] : counts[1]) == 0 ? 0 : 1;
+}
+
+}  // namespace capibara::command

@@ -1,0 +1,48 @@
+// The commands of the program `capibara`, and what they share.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace capibara::command {
+
+// What stands after the command's name: words, and options written --name VALUE or --name=VALUE.
+struct Arguments {
+  std::vector<std::string> words;
+  std::map<std::string, std::string> options;  // by name without dashes; empty text for a plain switch
+
+  bool has(const std::string& name) const { return options.count(name) != 0; }
+  std::string text(const std::string& name, const std::string& otherwise) const;
+  int integer(const std::string& name, int otherwise) const;  // raises UsageError
+};
+
+// A wrong command line: shown with the command's usage, exit code 2.
+struct UsageError {
+  std::string message;
+};
+
+struct Command {
+  const char* name;
+  const char* usage;   // after "capibara NAME "
+  const char* doc;     // one sentence
+  std::vector<std::string> valued;    // options that take a value
+  std::vector<std::string> switches;  // options that do not
+  int (*run)(const Arguments&);       // exit code: 0 success, 1 failures
+};
+
+const std::vector<Command>& commands();
+
+// Raises UsageError for options that the command does not know.
+Arguments parse_arguments(const Command& command, const std::vector<std::string>& words);
+
+std::string read_text(const std::string& path);  // raises ValueError
+
+int show(const Arguments& arguments);
+int run(const Arguments& arguments);
+int check(const Arguments& arguments);
+int coverage(const Arguments& arguments);
+int help(const Arguments& arguments);
+
+}  // namespace capibara::command

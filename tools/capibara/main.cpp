@@ -1,0 +1,112 @@
+// The program `capibara`: finds the command by name and runs it.
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <iterator>
+
+#include <capibara/error.h>
+
+#include "command.h"
+
+namespace capibara::command {
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> table = {
+      {"show", "FILE.mlir", "Prints the program of a StableHLO file.", {}, {"lowered", "stablehlo"}, show},
+      {"run", "FILE.mlir [INPUT.npy ...] [--output FOLDER] [--backend NAME]",
+       "Runs a StableHLO file and prints its results, or writes them as .npy files.", {"output", "backend"}, {}, run},
+      {"check", "[FOLDER|FILE.mlir ...] [--backend NAME] [--jobs N] [--self-test]",
+       "Runs StableHLO files that hold their own expected values; the folder is CAPIBARA_GOLDEN by default.",
+       {"backend", "jobs"}, {"self-test", "verbose"}, check},
+      {"coverage", "", "Prints which rules each primitive has, and which backends run it.", {}, {}, coverage},
+      {"help", "", "Prints this list.", {}, {}, help},
+  };
+  return table;
+}
+
+std::string Arguments::text(const std::string& name, const std::string& otherwise) const {
+  const auto place = options.find(name);
+  return place == options.end() ? otherwise : place->second;
+}
+
+int Arguments::integer(const std::string& name, int otherwise) const {
+  const auto place = options.find(name);
+  if (place == options.end()) return otherwise;
+  const std::string& text = place->second;
+  if (text.empty() || text.size() > 6 || text.find_first_not_of("0123456789") != std::string::npos) {
+    throw UsageError{concat("--", name, " needs a number, got '", text, "'")};
+  }
+  return std::stoi(text);
+}
+
+Arguments parse_arguments(const Command& command, const std::vector<std::string>& words) {
+  Arguments arguments;
+  auto listed = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i].rfind("--", 0) != 0) {
+      arguments.words.push_back(words[i]);
+      continue;
+    }
+    const std::size_t equals = words[i].find('=');
+    const std::string name = words[i].substr(2, equals == std::string::npos ? equals : equals - 2);
+    if (listed(command.switches, name)) {
+      arguments.options[name] = "";
+    } else if (listed(command.valued, name)) {
+      if (equals != std::string::npos) arguments.options[name] = words[i].substr(equals + 1);
+      else if (i + 1 < words.size()) arguments.options[name] = words[++i];
+      else throw UsageError{concat("--", name, " needs a value")};
+    } else {
+      throw UsageError{concat("unknown option --", name)};
+    }
+  }
+  return arguments;
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw ValueError(concat(path, " cannot be opened"));
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+int help(const Arguments&) {
+  std::printf("capibara COMMAND ...\n\n");
+  for (const Command& command : commands()) {
+    std::printf("  %s %s\n      %s\n", command.name, command.usage, command.doc);
+  }
+  std::printf("\nExit code: 0 success, 1 failures, 2 wrong command line.\n");
+  return 0;
+}
+
+}  // namespace capibara::command
+
+int main(int count, char** values) {
+  using namespace capibara::command;
+  std::vector<std::string> words(values + std::min(count, 1), values + count);
+  std::string name = words.empty() ? "help" : words[0];
+  if (name == "--help" || name == "-h") name = "help";
+  for (const Command& command : commands()) {
+    if (name != command.name) continue;
+    try {
+      if (!words.empty()) words.erase(words.begin());
+      if (std::find(words.begin(), words.end(), "--help") != words.end()) {
+        std::printf("capibara %s %s\n%s\n", command.name, command.usage, command.doc);
+        return 0;
+      }
+      const int code = command.run(parse_arguments(command, words));
+      if (words.empty() && count == 1) return 2;  // no command at all: the list is the answer, but not success
+      return code;
+    } catch (const UsageError& error) {
+      std::fprintf(stderr, "capibara %s: %s\nusage: capibara %s %s\n", command.name, error.message.c_str(), command.name,
+                   command.usage);
+      return 2;
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "capibara %s: %s\n", command.name, error.what());
+      return 1;
+    }
+  }
+  std::fprintf(stderr, "capibara: unknown command '%s'; try 'capibara help'\n", name.c_str());
+  return 2;
+}

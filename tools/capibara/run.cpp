@@ -1,0 +1,48 @@
+// capibara run: runs a StableHLO file on inputs from .npy files.
+#include <cstdio>
+#include <filesystem>
+
+#include <capibara/config.h>
+#include <capibara/error.h>
+#include <capibara/program.h>
+
+#include "backends/backend.h"
+#include "command.h"
+#include "io/npy.h"
+
+namespace capibara::command {
+
+int run(const Arguments& arguments) {
+  if (arguments.words.empty()) throw UsageError{"a file is needed"};
+  Config settings = config();
+  settings.enable_x64 = true;  // the file says which types it wants
+  settings.platform = arguments.text("backend", settings.platform);
+  ConfigScope scope(settings);
+  Backend& backend = default_backend();
+  const Program program = from_stablehlo(read_text(arguments.words[0]));
+  const Types types = program.input_types();
+  if (arguments.words.size() - 1 != types.size()) {
+    throw UsageError{concat(arguments.words[0], " takes ", types.size(), " inputs, got ", arguments.words.size() - 1)};
+  }
+  Arrays inputs;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    inputs.push_back(read_npy(arguments.words[i + 1], types[i].dtype));
+    if (inputs[i].shape() != types[i].shape || inputs[i].dtype() != types[i].dtype) {
+      throw ValueError(concat("input ", i, ": expected ", to_string(types[i]), ", got ", to_string(inputs[i].type()),
+                              " in ", arguments.words[i + 1]));
+    }
+  }
+  const Arrays outputs = backend.compile(program)->execute(inputs, {});
+  const std::string folder = arguments.text("output", "");
+  if (!folder.empty()) std::filesystem::create_directories(folder);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (folder.empty()) {
+      std::printf("%s\n%s\n", to_string(outputs[i].type()).c_str(), outputs[i].to_string().c_str());
+    } else {
+      write_npy((std::filesystem::path(folder) / concat("out", i, ".npy")).string(), outputs[i]);
+    }
+  }
+  return 0;
+}
+
+}  // namespace capibara::command
