@@ -50,7 +50,7 @@ Arrays dot_general(const KernelArgs& args) {
   Array left = permute(lhs, joined({numbers.lhs_batch, lhs_free, numbers.lhs_contracting}));
   Array right = permute(rhs, joined({numbers.rhs_batch, numbers.rhs_contracting, rhs_free}));
   Output out = allocate(out_type);
-  visit_product(lhs.dtype(), rhs.dtype(), out_type.dtype, [&]<class A>(Type<A>) {
+  visit_product(lhs.dtype(), rhs.dtype(), out_type.dtype, inner, [&]<class A>(Type<A>) {
     auto x = read_all<A>(left.dtype(), left.raw_data(), left.size());
     auto y = read_all<A>(right.dtype(), right.raw_data(), right.size());
     Elements<A> sums(out_type.size());
@@ -121,7 +121,7 @@ Arrays ragged_dot_general(const KernelArgs& args) {
     return groups[static_cast<std::size_t>((b * around.before + outer / around.length) * around.length + outer % around.length)];
   };
   Output out = allocate(out_type);
-  visit_product(lhs.dtype(), rhs.dtype(), out_type.dtype, [&]<class A>(Type<A>) {
+  visit_product(lhs.dtype(), rhs.dtype(), out_type.dtype, inner, [&]<class A>(Type<A>) {
     auto x = read_all<A>(left.dtype(), left.raw_data(), left.size());
     auto y = read_all<A>(right.dtype(), right.raw_data(), right.size());
     Elements<A> sums(out_type.size());

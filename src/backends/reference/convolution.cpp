@@ -44,7 +44,7 @@ Arrays convolve(const KernelArgs& args) {
   int64_t batch = out_shape[0];
   Ints in_strides = row_major_strides(in_space);
 
-  visit_product(lhs.dtype(), rhs.dtype(), out_type.dtype, [&]<class A>(Type<A>) {
+  visit_product(lhs.dtype(), rhs.dtype(), out_type.dtype, window_size * in_features, [&]<class A>(Type<A>) {
     auto x = read_all<A>(lhs.dtype(), lhs.raw_data(), lhs.size());
     auto w = read_all<A>(rhs.dtype(), rhs.raw_data(), rhs.size());
     Elements<A> sums(out_type.size());

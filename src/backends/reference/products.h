@@ -8,12 +8,22 @@
 
 namespace capibara::reference {
 
-// Calls f(Type<A>{}) with the type that sums of products are kept in: all integers wrap in 64 bits, floats are kept in
-// double, booleans are "or" of "and".
+// Up to this many products of 32-bit floats are summed as XLA sums them, rounded at each step.
+inline constexpr int64_t short_sum = 64;
+
+// Calls f(Type<A>{}) with the type that sums of `terms` products are kept in: all integers wrap in 64 bits, floats are
+// kept in double but for short sums, booleans are "or" of "and".
 template <class F>
-decltype(auto) visit_product(DType lhs, DType rhs, DType out, F&& f) {
-  if (is_complex(lhs) || is_complex(rhs) || is_complex(out)) return f(Type<std::complex<double>>{});
-  if (is_floating(lhs) || is_floating(rhs) || is_floating(out)) return f(Type<double>{});
+decltype(auto) visit_product(DType lhs, DType rhs, DType out, int64_t terms, F&& f) {
+  const bool narrow = terms <= short_sum;
+  if (is_complex(lhs) || is_complex(rhs) || is_complex(out)) {
+    if (narrow && out == DType::complex64) return f(Type<std::complex<float>>{});
+    return f(Type<std::complex<double>>{});
+  }
+  if (is_floating(lhs) || is_floating(rhs) || is_floating(out)) {
+    if (narrow && out == DType::float32) return f(Type<float>{});
+    return f(Type<double>{});
+  }
   if (is_bool(lhs) && is_bool(rhs) && is_bool(out)) return f(Type<bool>{});
   return f(Type<int64_t>{});
 }

@@ -195,7 +195,7 @@ Array running_fold(Monoid monoid, const Array& x, int64_t axis, bool reverse, co
     Elements<C> results(x.size());
     visit_monoid(monoid, [&]<Monoid M>(MonoidTag<M>) {
       if constexpr (folds<M, C>) {
-        using A = Accumulator<M, C>;
+        using A = C;  // short sums: rounded at each step, as XLA rounds them
         Elements<A> running(inner);
         for (int64_t o = 0; o < outer; ++o) {
           for (int64_t step = 0; step < n; ++step) {

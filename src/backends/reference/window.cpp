@@ -83,7 +83,7 @@ Array fold_windows(Monoid monoid, const Array& x, const Array& init, const Windo
   visit_compute(x.dtype(), [&]<class C>(Type<C>) {
     visit_monoid(monoid, [&]<Monoid M>(MonoidTag<M>) {
       if constexpr (folds<M, C>) {
-        using A = Accumulator<M, C>;
+        using A = C;  // short sums: rounded at each step, as XLA rounds them
         auto values = read_all<C>(x.dtype(), x.raw_data(), x.size());
         Elements<A> totals(count);
         std::fill(totals.begin(), totals.end(), static_cast<A>(load_as<C>(init.dtype(), init.raw_data(), 0)));
@@ -287,7 +287,7 @@ Array scatter_fold(Monoid monoid, const Array& source, const std::vector<int64_t
   visit_compute(source.dtype(), [&]<class C>(Type<C>) {
     visit_monoid(monoid, [&]<Monoid M>(MonoidTag<M>) {
       if constexpr (folds<M, C>) {
-        using A = Accumulator<M, C>;
+        using A = C;  // short sums: rounded at each step, as XLA rounds them
         auto values = read_all<C>(source.dtype(), source.raw_data(), source.size());
         Elements<A> totals(out_type.size());
         std::fill(totals.begin(), totals.end(), static_cast<A>(load_as<C>(init.dtype(), init.raw_data(), 0)));
