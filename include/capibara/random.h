@@ -14,8 +14,8 @@ namespace capibara::jax::random {
 
 // `impl` names the generator: "threefry2x32", "rbg" or "unsafe_rbg"; empty: the configuration's default.
 struct KeyOptions {
-  std::string impl;
-  std::optional<DType> dtype;  // instead of impl: DType::key_fry, key_rbg, key_unsafe_rbg
+  std::string impl = {};
+  std::optional<DType> dtype = {};  // instead of impl: DType::key_fry, key_rbg, key_unsafe_rbg
 };
 
 // A typed key (dtype key<fry>) from an integer seed.
@@ -55,73 +55,73 @@ struct OptionalShape : std::optional<Shape> {
 
 // Of distributions without parameters.
 struct DrawOptions {
-  Shape shape;
-  std::optional<DType> dtype;  // by default float32 (float64 where x64 is on), int32 for integers
+  Shape shape = {};
+  std::optional<DType> dtype = {};  // by default float32 (float64 where x64 is on), int32 for integers
 };
 // Of distributions with parameters, which broadcast to the shape.
 struct ParameterOptions {
-  OptionalShape shape;
-  std::optional<DType> dtype;
+  OptionalShape shape = {};
+  std::optional<DType> dtype = {};
 };
 struct UniformOptions {
-  Shape shape;
-  std::optional<DType> dtype;
+  Shape shape = {};
+  std::optional<DType> dtype = {};
   Array minval = 0.0, maxval = 1.0;
 };
 struct RandintOptions {
-  std::optional<DType> dtype;
+  std::optional<DType> dtype = {};
 };
 struct PermutationOptions {
   int64_t axis = 0;
   bool independent = false;
 };
 struct ChoiceOptions {
-  Shape shape;
+  Shape shape = {};
   bool replace = true;
-  std::optional<Array> p;
+  std::optional<Array> p = {};
   int64_t axis = 0;
-  std::string mode;
+  std::string mode = {};
 };
 struct BernoulliOptions {
   Array p = 0.5;
-  OptionalShape shape;
+  OptionalShape shape = {};
   std::string mode = "low";
 };
 struct GumbelOptions {
-  Shape shape;
-  std::optional<DType> dtype;
-  std::string mode;  // "low" (the default), "high", "highest"
+  Shape shape = {};
+  std::optional<DType> dtype = {};
+  std::string mode = {};  // "low" (the default), "high", "highest"
 };
 struct CategoricalOptions {
   int64_t axis = -1;
-  OptionalShape shape;
+  OptionalShape shape = {};
   bool replace = true;
-  std::string mode;
+  std::string mode = {};
 };
 struct MultivariateNormalOptions {
-  OptionalShape shape;
-  std::optional<DType> dtype;
+  OptionalShape shape = {};
+  std::optional<DType> dtype = {};
   std::string method = "cholesky";  // or "eigh", "svd"
 };
 struct MultinomialOptions {
-  OptionalShape shape;
-  std::optional<DType> dtype;
+  OptionalShape shape = {};
+  std::optional<DType> dtype = {};
   int64_t unroll = 1;
 };
 struct LognormalOptions {
   Array sigma = 1.0;
-  OptionalShape shape;
-  std::optional<DType> dtype;
+  OptionalShape shape = {};
+  std::optional<DType> dtype = {};
 };
 struct BallOptions {
   Array p = 2;
-  Shape shape;
-  std::optional<DType> dtype;
+  Shape shape = {};
+  std::optional<DType> dtype = {};
 };
 struct OrthogonalOptions {
-  Shape shape;
-  std::optional<DType> dtype;
-  std::optional<int64_t> m;
+  Shape shape = {};
+  std::optional<DType> dtype = {};
+  std::optional<int64_t> m = {};
 };
 
 // ---- uniform bits, numbers and choices ----------------------------------------------------------------------------

@@ -204,6 +204,12 @@ Array broadcast_to(const Array& x, const Shape& shape) {
 
 Array filled(const Shape& shape, DType dtype, double value) { return lax::full(shape, scalar_of(dtype, value)); }
 
+Array multiply_add(const Array& x, const Array& y, const Array& z) {
+  static const Primitive p = primitive("multiply_add");
+  DType dtype = !is_plain_number(x) ? x.dtype() : !is_plain_number(y) ? y.dtype() : z.dtype();
+  return bind1(p, {array_as(x, dtype, false), array_as(y, dtype, false), array_as(z, dtype, false)});
+}
+
 Array clip(const Array& x, const Array& low, const Array& high) {
   return call("clip", {x, low, high}, [](std::span<const Array> in) { return lax::min(in[2], lax::max(in[1], in[0])); });
 }

@@ -205,7 +205,7 @@ Array logistic(const Array& key, const DrawOptions& options) {
   DType dtype = float_dtype("logistic", options.dtype);
   Shape shape = checked_shape("logistic", options.shape);
   return call("_logistic", {typed}, [&](std::span<const Array> in) {
-    Array x = draw_uniform(in[0], shape, dtype, scalar_of(dtype, finfo(dtype).tiny), Array(1.0));
+    Array x = draw_positive_uniform(in[0], shape, dtype);
     return lax::sub(lax::log(x), lax::log1p(lax::neg(x)));
   });
 }

@@ -56,8 +56,8 @@ Array poisson_by_products(const Array& key, const Array& lam, DType dtype, const
 Array poisson_by_rejection(const Array& key, const Array& lam, DType dtype, const Rounds& rounds) {
   const Shape& shape = lam.shape();
   Array log_lam = lax::log(lam);
-  Array b = Array(0.931) + Array(2.53) * lax::sqrt(lam);
-  Array a = Array(-0.059) + Array(0.02483) * b;
+  Array b = multiply_add(Array(2.53), lax::sqrt(lam), Array(0.931));
+  Array a = multiply_add(Array(0.02483), b, Array(-0.059));
   Array inverse_alpha = Array(1.1239) + Array(1.1328) / (b - Array(3.4));
   Array v_r = Array(0.9277) - Array(3.6224) / (b - Array(2));
   Arrays out = while_loop(
@@ -67,9 +67,9 @@ Array poisson_by_rejection(const Array& key, const Array& lam, DType dtype, cons
         Array u = draw_uniform(keys[1], shape, lam.dtype()) - Array(0.5);
         Array v = draw_uniform(keys[2], shape, lam.dtype());
         Array shifted = Array(0.5) - lax::abs(u);
-        Array k = lax::floor((Array(2) * a / shifted + b) * u + lam + Array(0.43));
+        Array k = lax::floor(multiply_add(Array(2) * a / shifted + b, u, lam) + Array(0.43));
         Array log_ratio = lax::log(v * inverse_alpha / (a / (shifted * shifted) + b));
-        Array bound = -lam + k * log_lam - lax::lgamma(k + Array(1));
+        Array bound = multiply_add(k, log_lam, -lam) - lax::lgamma(k + Array(1));
         Array quick = both(shifted >= Array(0.07), v <= v_r);
         Array reject = either(k < Array(0), both(shifted < Array(0.013), v > shifted));
         Array accept = either(quick, both(lax::bitwise_not(reject), lax::le(log_ratio, bound)));
@@ -115,9 +115,9 @@ Array binomial_by_gaps(const Array& key, const Array& count, const Array& prob, 
 Array binomial_by_rejection(const Array& key, const Array& count, const Array& prob, DType dtype, const Rounds& rounds) {
   const Shape& shape = prob.shape();
   Array deviation = lax::sqrt(count * prob * (Array(1) - prob));
-  Array b = Array(1.15) + Array(2.53) * deviation;
-  Array a = Array(-0.0873) + Array(0.0248) * b + Array(0.01) * prob;
-  Array c = count * prob + Array(0.5);
+  Array b = multiply_add(Array(2.53), deviation, Array(1.15));
+  Array a = multiply_add(Array(0.01), prob, multiply_add(Array(0.0248), b, Array(-0.0873)));
+  Array c = multiply_add(count, prob, Array(0.5));
   Array v_r = Array(0.92) - Array(4.2) / b;
   Array odds = prob / (Array(1) - prob);
   Array alpha = (Array(2.83) + Array(5.1) / b) * deviation;
@@ -131,13 +131,15 @@ Array binomial_by_rejection(const Array& key, const Array& count, const Array& p
         u = u - Array(0.5);
         Array us = Array(0.5) - lax::abs(u);
         Array quick = both(us >= Array(0.07), v <= v_r);
-        Array k = lax::floor((Array(2) * a / us + b) * u + c);
+        Array k = lax::floor(multiply_add(Array(2) * a / us + b, u, c));
         Array reject = either(k < Array(0), k > count);
         v = lax::log(v * alpha / (a / (us * us) + b));
-        Array bound = (m + Array(0.5)) * lax::log((m + Array(1)) / (odds * (count - m + Array(1)))) +
-                      (count + Array(1)) * lax::log((count - m + Array(1)) / (count - k + Array(1))) +
-                      (k + Array(0.5)) * lax::log(odds * (count - k + Array(1)) / (k + Array(1))) + stirling_tail(m) +
-                      stirling_tail(count - m) - stirling_tail(k) - stirling_tail(count - k);
+        Array at_mode = lax::log((m + Array(1)) / (odds * (count - m + Array(1))));
+        Array between = lax::log((count - m + Array(1)) / (count - k + Array(1)));
+        Array at_draw = lax::log(odds * (count - k + Array(1)) / (k + Array(1)));
+        Array bound = multiply_add(m + Array(0.5), at_mode, (count + Array(1)) * between);
+        bound = multiply_add(k + Array(0.5), at_draw, bound) + stirling_tail(m) + stirling_tail(count - m) -
+                stirling_tail(k) - stirling_tail(count - k);
         Array accept = either(quick, both(lax::bitwise_not(reject), lax::le(v, bound)));
         return Arrays{rounds.next(s[0]), lax::select(accept, k, s[1]), either(s[2], accept), keys[0]};
       },

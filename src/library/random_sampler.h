@@ -36,6 +36,8 @@ Array broadcast_to(const Array& x, const Shape& shape);
 // A constant of the dtype of x.
 inline Array constant(const Array& x, double value) { return scalar_of(x.dtype(), value); }
 Array filled(const Shape& shape, DType dtype, double value);
+// x * y + z rounded once, as jax's compiler fuses it: where a draw depends on the last bit, so do we.
+Array multiply_add(const Array& x, const Array& y, const Array& z);
 Array clip(const Array& x, const Array& low, const Array& high);
 // jnp.where with plain numbers among the values.
 Array where(const Array& condition, const Array& yes, const Array& no);
@@ -53,6 +55,8 @@ Arrays while_loop(const std::function<Array(std::span<const Array>)>& goes_on, c
 // The samplers below take checked keys and canonical dtypes.
 Array draw_uniform(const Array& key, const Shape& shape, DType dtype, const Array& minval = Array(0.0),
                    const Array& maxval = Array(1.0));
+// At least the least normal number.
+Array draw_positive_uniform(const Array& key, const Shape& shape, DType dtype);
 Array draw_normal(const Array& key, const Shape& shape, DType dtype);
 Array draw_exponential(const Array& key, const Shape& shape, DType dtype);
 Array draw_log_gamma(const Array& key, const Array& a, const Shape& shape, DType dtype, bool log_space);

@@ -36,8 +36,7 @@ bool product_is_exact(const Array& minval, const Array& maxval, DType dtype) {
 }
 
 Array scaled(const Array& unit, const Array& span, const Array& minval, bool fused) {
-  static const Primitive p = primitive("multiply_add");
-  return fused ? bind1(p, {unit, span, minval}) : lax::add(lax::mul(unit, span), minval);
+  return fused ? multiply_add(unit, span, minval) : lax::add(lax::mul(unit, span), minval);
 }
 
 // To another integer dtype, at its bounds where the value lies outside.
@@ -150,6 +149,13 @@ Array draw_uniform(const Array& key, const Shape& shape, DType dtype, const Arra
     Array unit = lax::sub(lax::bitcast_convert_type(float_bits, dtype), scalar_of(dtype, 1));
     return lax::max(low, scaled(unit, lax::sub(high, low), low, fused));
   });
+}
+
+Array draw_positive_uniform(const Array& key, const Shape& shape, DType dtype) {
+  Array tiny = scalar_of(dtype, finfo(dtype).tiny);
+  // jax's compiler folds the offset into the -1 before it, where it vanishes; float16 is coarse enough to show it.
+  if (dtype == DType::float16) return lax::max(tiny, draw_uniform(key, shape, dtype));
+  return draw_uniform(key, shape, dtype, tiny, Array(1.0));
 }
 
 Array uniform(const Array& key, const UniformOptions& options) {
@@ -311,8 +317,7 @@ Array gumbel(const Array& key, const GumbelOptions& options) {
   return call("_gumbel", {typed}, [&](std::span<const Array> in) {
     if (mode == "highest" && dtype == DType::float32) return gumbel_highest(in[0], shape);
     if (mode == "low") {
-      Array u = draw_uniform(in[0], shape, dtype, scalar_of(dtype, info.tiny), Array(1.0));
-      return lax::neg(lax::log(lax::neg(lax::log(u))));
+      return lax::neg(lax::log(lax::neg(lax::log(draw_positive_uniform(in[0], shape, dtype)))));
     }
     Array both = draw_uniform(in[0], with_leading(2, shape), dtype, Array(0.0), Array(1.0));
     Array high = row(both, 0);
