@@ -392,6 +392,7 @@ Arrays cumlogsumexp(const KernelArgs& args) {
       int64_t step = reverse ? -inner : inner;
       for (int64_t o = 0; o < outer; ++o) {
         C* row = values.data() + o * n * inner + (reverse ? (n - 1) * inner : 0);
+        for (int64_t k = 0; k < inner; ++k) row[k] += C(0);  // the fold with log 0 turns -0 into 0
         for (int64_t i = 1; i < n; ++i) {
           C* next = row + step;
           for (int64_t k = 0; k < inner; ++k) next[k] = log_add_exp(row[k], next[k]);
