@@ -33,13 +33,13 @@ bool is_comparison(const Operation& operation, const char* direction, bool total
 
 #define CAPIBARA_COMPARISON(name, direction)                                                                      \
   OperationRow {                                                                                                  \
-    .operation = "stablehlo.compare", .primitive = name, .pretty = false,                                         \
+    .operation = "stablehlo.compare", .primitive = name,                                         \
     .write = [](const WriteArgs& a) { return comparison_texts(direction, comparison_type(a.inputs[0].dtype)); },   \
     .is_operation = [](const Operation& o) { return is_comparison(o, direction, false); }                         \
   }
 #define CAPIBARA_TOTAL_COMPARISON(name, direction)                                             \
   OperationRow {                                                                               \
-    .operation = "stablehlo.compare", .primitive = name, .pretty = false,                      \
+    .operation = "stablehlo.compare", .primitive = name,                      \
     .write = [](const WriteArgs&) { return comparison_texts(direction, "TOTALORDER"); },        \
     .is_operation = [](const Operation& o) { return is_comparison(o, direction, true); }       \
   }
@@ -67,7 +67,10 @@ std::vector<OperationRow> elementwise_rows() {
       {"chlo.is_inf", "is_inf"}, {"chlo.is_neg_inf", "is_neg_inf"}, {"chlo.is_pos_inf", "is_pos_inf"},
       {"chlo.lgamma", "lgamma"}, {"chlo.next_after", "nextafter"}, {"chlo.polygamma", "polygamma"},
       {"chlo.sinh", "sinh"}, {"chlo.square", "square"}, {"chlo.zeta", "zeta"}};
-  for (const auto& [operation, primitive] : plain) rows.push_back({.operation = operation, .primitive = primitive});
+  for (const auto& [operation, primitive] : plain) {
+    const bool chlo = std::string_view(operation).starts_with("chlo.");  // its own forms differ from each other
+    rows.push_back({.operation = operation, .primitive = primitive, .form = chlo ? Form::generic : Form::elementwise});
+  }
   // Other names for the same thing.
   rows.push_back({.operation = "chlo.tan", .primitive = "tan", .read_only = true});
   rows.push_back({.operation = "chlo._asin_acos_kernel", .primitive = "asin", .read_only = true});
@@ -82,26 +85,29 @@ std::vector<OperationRow> elementwise_rows() {
            CAPIBARA_TOTAL_COMPARISON("lt_to", "LT")}) {
     rows.push_back(row);
   }
-  rows.push_back({.operation = "stablehlo.select", .primitive = "select_n", .order = {0, 2, 1}});
+  rows.push_back({.operation = "stablehlo.select", .primitive = "select_n", .form = Form::functional, .order = {0, 2, 1}});
   rows.push_back({.operation = "stablehlo.round_nearest_afz",
                   .primitive = "round",
+                  .form = Form::elementwise,
                   .read = [](const ReadArgs&) { return Attrs{{"rounding_method", 0}}; },
                   .is_equation = [](const Attrs& attrs) { return attrs.integer("rounding_method") == 0; }});
   rows.push_back({.operation = "stablehlo.round_nearest_even",
                   .primitive = "round",
+                  .form = Form::elementwise,
                   .read = [](const ReadArgs&) { return Attrs{{"rounding_method", 1}}; },
                   .is_equation = [](const Attrs& attrs) { return attrs.integer("rounding_method") == 1; }});
   rows.push_back({.operation = "stablehlo.convert",
                   .primitive = "convert_element_type",
+                  .form = Form::functional,
                   .read = [](const ReadArgs& a) {
                     return Attrs{{"new_dtype", a.outputs[0].dtype}, {"weak_type", false}};
                   }});
   rows.push_back({.operation = "stablehlo.bitcast_convert",
                   .primitive = "bitcast_convert_type",
+                  .form = Form::functional,
                   .read = [](const ReadArgs& a) { return Attrs{{"new_dtype", a.outputs[0].dtype}}; }});
   rows.push_back({.operation = "stablehlo.reduce_precision",
                   .primitive = "reduce_precision",
-                  .pretty = false,
                   .write = [](const WriteArgs& a) -> Texts {
                     return {{"exponent_bits", std::to_string(a.attrs.integer("exponent_bits")) + " : i32"},
                             {"mantissa_bits", std::to_string(a.attrs.integer("mantissa_bits")) + " : i32"}};
@@ -118,7 +124,7 @@ std::vector<OperationRow> elementwise_rows() {
 // One list of integers that has another name on each side.
 #define CAPIBARA_INTEGERS_ROW(operation_name, primitive_name, text, attribute)                                     \
   OperationRow {                                                                                                   \
-    .operation = operation_name, .primitive = primitive_name, .pretty = false,                                     \
+    .operation = operation_name, .primitive = primitive_name,                                     \
     .write = [](const WriteArgs& a) -> Texts { return {{text, array_text(a.attrs.ints(attribute))}}; },             \
     .read = [](const ReadArgs& a) { return Attrs{{attribute, integers_attribute(a.operation, text)}}; }            \
   }
@@ -127,7 +133,6 @@ std::vector<OperationRow> shape_rows() {
   std::vector<OperationRow> rows;
   rows.push_back({.operation = "stablehlo.broadcast_in_dim",
                   .primitive = "broadcast_in_dim",
-                  .pretty = false,
                   .write = [](const WriteArgs& a) -> Texts {
                     return {{"broadcast_dimensions", array_text(a.attrs.ints("broadcast_dimensions"))}};
                   },
@@ -138,16 +143,16 @@ std::vector<OperationRow> shape_rows() {
                   }});
   rows.push_back({.operation = "stablehlo.reshape",
                   .primitive = "reshape",
+                  .form = Form::functional,
                   .read = [](const ReadArgs& a) {
                     return Attrs{{"new_sizes", a.outputs[0].shape}, {"dimensions", Attr()}, {"sharding", Attr()}};
                   }});
   rows.push_back(CAPIBARA_INTEGERS_ROW("stablehlo.transpose", "transpose", "permutation", "permutation"));
   rows.push_back(CAPIBARA_INTEGERS_ROW("stablehlo.reverse", "rev", "dimensions", "dimensions"));
   rows.push_back(CAPIBARA_INTEGERS_ROW("stablehlo.dynamic_slice", "dynamic_slice", "slice_sizes", "slice_sizes"));
-  rows.push_back({.operation = "stablehlo.dynamic_update_slice", .primitive = "dynamic_update_slice"});
+  rows.push_back({.operation = "stablehlo.dynamic_update_slice", .primitive = "dynamic_update_slice", .form = Form::functional});
   rows.push_back({.operation = "stablehlo.concatenate",
                   .primitive = "concatenate",
-                  .pretty = false,
                   .write = [](const WriteArgs& a) -> Texts {
                     return {{"dimension", integer_text(a.attrs.integer("dimension"))}};
                   },
@@ -156,7 +161,6 @@ std::vector<OperationRow> shape_rows() {
                   }});
   rows.push_back({.operation = "stablehlo.iota",
                   .primitive = "iota",
-                  .pretty = false,
                   .write = [](const WriteArgs& a) -> Texts {
                     return {{"iota_dimension", integer_text(a.attrs.integer("dimension"))}};
                   },
@@ -168,7 +172,6 @@ std::vector<OperationRow> shape_rows() {
                   }});
   rows.push_back({.operation = "stablehlo.pad",
                   .primitive = "pad",
-                  .pretty = false,
                   .write = [](const WriteArgs& a) -> Texts {
                     Ints parts[3];
                     for (const Attr& entry : a.attrs.list("padding_config")) {
@@ -192,7 +195,6 @@ std::vector<OperationRow> shape_rows() {
                   }});
   rows.push_back({.operation = "stablehlo.slice",
                   .primitive = "slice",
-                  .pretty = false,
                   .write = [](const WriteArgs& a) -> Texts {
                     const Ints* strides = a.attrs["strides"].get_if<Ints>();
                     const Ints ones(a.inputs[0].shape.size(), 1);
@@ -209,7 +211,6 @@ std::vector<OperationRow> shape_rows() {
                   }});
   rows.push_back({.operation = "chlo.top_k",
                   .primitive = "top_k",
-                  .pretty = false,
                   .write = [](const WriteArgs& a) -> Texts { return {{"k", integer_text(a.attrs.integer("k"))}}; },
                   .read = [](const ReadArgs& a) {
                     return Attrs{{"k", integer_attribute(a.operation, "k")}, {"axis", a.inputs[0].rank() - 1}};
@@ -233,7 +234,6 @@ std::vector<OperationRow> index_rows() {
   // The reader has moved the index vectors into the last dimension before.
   rows.push_back({.operation = "stablehlo.gather",
                   .primitive = "gather",
-                  .pretty = false,
                   .write = [](const WriteArgs& a) -> Texts {
                     const auto& d = a.attrs.get<GatherDimensionNumbers>("dimension_numbers");
                     return {{"dimension_numbers",
@@ -263,7 +263,6 @@ std::vector<OperationRow> index_rows() {
                   }});
   rows.push_back({.operation = "stablehlo.scatter",
                   .primitive = "scatter",
-                  .pretty = false,
                   .regions = {"update_jaxpr"},
                   .write = [](const WriteArgs& a) -> Texts {
                     const auto& d = a.attrs.get<ScatterDimensionNumbers>("dimension_numbers");
@@ -362,7 +361,6 @@ std::vector<OperationRow> contraction_rows() {
   std::vector<OperationRow> rows;
   rows.push_back({.operation = "stablehlo.dot_general",
                   .primitive = "dot_general",
-                  .pretty = false,
                   .write = [](const WriteArgs& a) -> Texts {
                     const auto& d = a.attrs.get<DotDimensionNumbers>("dimension_numbers");
                     std::string out;
@@ -388,7 +386,6 @@ std::vector<OperationRow> contraction_rows() {
                   }});
   rows.push_back({.operation = "stablehlo.convolution",
                   .primitive = "conv_general_dilated",
-                  .pretty = false,
                   .write = [](const WriteArgs& a) -> Texts {
                     return with_precision(
                         {{"batch_group_count", integer_text(a.attrs.integer("batch_group_count"))},
@@ -418,7 +415,6 @@ std::vector<OperationRow> contraction_rows() {
                   }});
   rows.push_back({.operation = "stablehlo.fft",
                   .primitive = "fft",
-                  .pretty = false,
                   .write = [](const WriteArgs& a) -> Texts {
                     return {{"fft_length", array_text(a.attrs.ints("fft_lengths"))},
                             {"fft_type", concat("#stablehlo<fft_type ", fft_kinds[a.attrs.integer("fft_type")], ">")}};
@@ -462,7 +458,6 @@ std::vector<OperationRow> region_rows() {
   std::vector<OperationRow> rows;
   rows.push_back({.operation = "stablehlo.reduce",
                   .primitive = "reduce",
-                  .pretty = false,
                   .regions = {"jaxpr"},
                   .write = [](const WriteArgs& a) -> Texts {
                     return {{"dimensions", array_text(a.attrs.ints("dimensions"))}};
@@ -472,7 +467,6 @@ std::vector<OperationRow> region_rows() {
                   }});
   rows.push_back({.operation = "stablehlo.reduce_window",
                   .primitive = "reduce_window",
-                  .pretty = false,
                   .regions = {"jaxpr"},
                   .write = [](const WriteArgs& a) -> Texts { return window_texts(Window::of(a.attrs), true); },
                   .read = [](const ReadArgs& a) {
@@ -480,7 +474,6 @@ std::vector<OperationRow> region_rows() {
                   }});
   rows.push_back({.operation = "stablehlo.select_and_scatter",
                   .primitive = "select_and_scatter",
-                  .pretty = false,
                   .regions = {"select_jaxpr", "scatter_jaxpr"},
                   .write = [](const WriteArgs& a) -> Texts { return window_texts(Window::of(a.attrs), false); },
                   .read = [](const ReadArgs& a) {
@@ -491,7 +484,6 @@ std::vector<OperationRow> region_rows() {
                   }});
   rows.push_back({.operation = "stablehlo.map",
                   .primitive = "map",
-                  .pretty = false,
                   .regions = {"jaxpr"},
                   .write = [](const WriteArgs& a) -> Texts {
                     Ints dimensions;
@@ -503,7 +495,6 @@ std::vector<OperationRow> region_rows() {
                   }});
   rows.push_back({.operation = "stablehlo.sort",
                   .primitive = "sort_general",
-                  .pretty = false,
                   .regions = {"comparator"},
                   .write = [](const WriteArgs& a) -> Texts {
                     return {{"dimension", integer_text(a.attrs.integer("dimension"))},
@@ -523,7 +514,6 @@ std::vector<OperationRow> remaining_rows() {
   std::vector<OperationRow> rows;
   rows.push_back({.operation = "stablehlo.triangular_solve",
                   .primitive = "triangular_solve",
-                  .pretty = false,
                   .write = [](const WriteArgs& a) -> Texts {
                     const char* transpose = !a.attrs.boolean("transpose_a")  ? "NO_TRANSPOSE"
                                             : a.attrs.boolean("conjugate_a") ? "ADJOINT"

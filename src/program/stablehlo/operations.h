@@ -32,10 +32,14 @@ struct ReadArgs {
   std::span<const ArrayType> outputs;  // as the text declares them
 };
 
+// How an operation is written: name %a, %b : type where all types are one; name %a, %b : (types) -> type; or generic,
+// "name"(%a, %b) <{attributes}> ({regions}) : (types) -> type.
+enum class Form { elementwise, functional, generic };
+
 struct OperationRow {
   std::string_view operation;  // "stablehlo.add"
   std::string_view primitive;  // "add"
-  bool pretty = true;          // without attributes: name %a, %b : types
+  Form form = Form::generic;
   // Operand i of the operation is input order[i] of the equation; empty: the same order.
   std::vector<std::size_t> order = {};
   // Attributes of the equation that hold programs, in the order of the operation's regions.

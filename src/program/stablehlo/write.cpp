@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_map>
 
+#include <capibara/config.h>
 #include <capibara/error.h>
 
 #include "program/source.h"
@@ -198,9 +199,9 @@ class FunctionWriter {
       operands = std::move(ordered);
       inputs = std::move(types);
     }
-    if (row.pretty && attributes.empty()) {
+    if (row.form != Form::generic) {
       const std::string left = define(names, equation);
-      bool same = outputs.size() == 1;
+      bool same = row.form == Form::elementwise && outputs.size() == 1;
       for (const ArrayType& type : inputs) same = same && type_text(type) == type_text(outputs[0]);
       const bool listed = equation.primitive.is("optimization_barrier");
       const std::string types = listed ? types_text(outputs) : same ? type_text(outputs[0]) : signature_text(inputs, outputs);
@@ -335,7 +336,22 @@ std::string write_module(const Program& program, const WriteOptions& options) {
 
 namespace capibara {
 
+namespace {
+
+bool has_wide_types(const Program& program) {
+  for (const ArrayType& type : program.body().var_types) {
+    if (canonicalize(type.dtype, false) != type.dtype) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 std::string to_stablehlo(const Program& program, const std::string& module_name) {
+  // A program that was read may hold 64-bit types whatever the configuration says of host values.
+  Config settings = config();
+  settings.enable_x64 = settings.enable_x64 || has_wide_types(program);
+  ConfigScope scope(settings);
   return stablehlo::write_module(lower(program), {.module_name = module_name});
 }
 
