@@ -1,0 +1,48 @@
+// DLPack: exchanging arrays with other libraries without copying.
+//
+// The structs follow the DLPack 0.8 ABI (unversioned capsules), which NumPy, PyTorch and JAX all read and write.
+#pragma once
+
+#include <capibara/array.h>
+
+#include <cstdint>
+
+namespace capibara {
+
+struct DLDevice {
+  int32_t device_type;  // 1: CPU
+  int32_t device_id;
+};
+
+struct DLDataType {
+  uint8_t code;  // 0 int, 1 uint, 2 float, 4 bfloat, 5 complex, 6 bool
+  uint8_t bits;
+  uint16_t lanes;
+};
+
+struct DLTensor {
+  void* data;
+  DLDevice device;
+  int32_t ndim;
+  DLDataType dtype;
+  int64_t* shape;
+  int64_t* strides;  // in elements; null: row-major
+  uint64_t byte_offset;
+};
+
+struct DLManagedTensor {
+  DLTensor dl_tensor;
+  void* manager_ctx;
+  void (*deleter)(DLManagedTensor* self);
+};
+
+namespace jax::dlpack {
+
+// Shares the array's memory; the tensor keeps it alive until its deleter runs. The consumer must not write to it.
+DLManagedTensor* to_dlpack(const Array& array);
+
+// Takes ownership of the tensor. Row-major memory is shared, anything else is copied.
+Array from_dlpack(DLManagedTensor* tensor);
+
+}  // namespace jax::dlpack
+}  // namespace capibara
