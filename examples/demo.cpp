@@ -1,143 +1,152 @@
-// Trains a small network to tell two spirals apart, and draws what it has learnt.
+// The demo: trains a small network to tell two spirals apart, with a live progress line, and draws what it learned.
 #include <capibara/capibara.h>
-
-#include <chrono>
-#include <cmath>
-#include <cstdio>
-#include <string>
-#include <tuple>
-#include <vector>
 
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <vector>
+
 using capibara::Array;
-using capibara::Shape;
 namespace jax = capibara::jax;
 namespace lax = capibara::jax::lax;
+namespace random = capibara::jax::random;
 
 struct Layer { Array w, b; };
 CAPIBARA_TREE(Layer, w, b)
-using Network = std::vector<Layer>;
 
-// Adam: the moments have the structure of the network.
-struct State {
-  Network network, mean, variance;
-  Array step;
-};
-CAPIBARA_TREE(State, network, mean, variance, step)
+struct State { std::vector<Layer> params, velocity; };
+CAPIBARA_TREE(State, params, velocity)
 
-Network make_network(const std::vector<int64_t>& widths, int seed) {
-  Network network;
-  Array key = jax::random::key(seed);
-  for (std::size_t i = 0; i + 1 < widths.size(); ++i) {
-    Array w = jax::random::normal(jax::random::fold_in(key, Array(static_cast<int>(i))), {.shape = Shape{widths[i], widths[i + 1]}});
-    network.push_back({w * std::sqrt(2.0 / static_cast<double>(widths[i])), lax::full({widths[i + 1]}, 0.0f, capibara::DType::float32)});
+namespace {
+
+std::atomic<bool> stopped{false};
+
+// [points, 2] -> [points]: positive for the second spiral.
+Array network(const std::vector<Layer>& layers, Array x) {
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    x = lax::dot(x, layers[i].w) + layers[i].b;
+    if (i + 1 < layers.size()) x = lax::tanh(x);
   }
-  return network;
+  return lax::squeeze(x, {1});
 }
 
-// [points, 2] -> [points]: positive on the first spiral.
-Array logits(const Network& network, Array x) {
-  for (std::size_t i = 0; i < network.size(); ++i) {
-    x = lax::dot(x, network[i].w) + network[i].b;
-    if (i + 1 < network.size()) x = lax::sin(x);
-  }
-  return x.reshape({-1});
-}
-
-// Cross entropy with labels of +1 and -1.
-Array loss(const Network& network, const Array& x, const Array& labels) {
-  Array margin = logits(network, x) * labels;
+// The mean logistic loss; labels are -1 and +1.
+Array loss(const std::vector<Layer>& layers, const Array& x, const Array& labels) {
+  Array margin = network(layers, x) * labels;
   Array each = lax::log1p(lax::exp(-lax::abs(margin))) + lax::max(-margin, lax::zeros_like(margin));
   return lax::reduce_sum(each, {.axes = {0}}) / x.shape(0);
 }
 
-std::tuple<Array, State> train_step(const State& state, const Array& x, const Array& labels) {
-  auto [value, gradient] = jax::value_and_grad(loss)(state.network, x, labels);
-  State next;
-  next.step = state.step + 1.0f;
-  next.mean = jax::tree::map([](Array m, Array g) { return 0.9f * m + 0.1f * g; }, state.mean, gradient);
-  next.variance = jax::tree::map([](Array v, Array g) { return 0.99f * v + 0.01f * g * g; }, state.variance, gradient);
-  Array mean_scale = 1.0f - lax::pow(Array(0.9f), next.step), variance_scale = 1.0f - lax::pow(Array(0.99f), next.step);
-  next.network = jax::tree::map(
-      [&](Array p, Array m, Array v) { return p - 0.005f * (m / mean_scale) / (lax::sqrt(v / variance_scale) + 1e-8f); },
-      state.network, next.mean, next.variance);
-  return {value, next};
+// One step of gradient descent with momentum.
+std::tuple<Array, State> step(const State& state, const Array& x, const Array& labels) {
+  auto [value, gradients] = jax::value_and_grad(loss)(state.params, x, labels);
+  auto velocity = jax::tree::map([](Array v, Array g) { return 0.9f * v - 0.3f * g; }, state.velocity, gradients);
+  auto params = jax::tree::map([](Array p, Array v) { return p + v; }, state.params, velocity);
+  return {value, State{params, velocity}};
+}
+
+std::vector<Layer> make_layers(const std::vector<int64_t>& widths, Array key) {
+  std::vector<Layer> layers;
+  for (std::size_t i = 0; i + 1 < widths.size(); ++i) {
+    Array w = random::normal(random::fold_in(key, static_cast<uint32_t>(i)), {widths[i], widths[i + 1]});
+    layers.push_back({w * std::sqrt(2.0 / static_cast<double>(widths[i])), lax::full({widths[i + 1]}, 0.0f)});
+  }
+  return layers;
 }
 
 struct Points {
   std::vector<float> coordinates, labels;
 };
 
-Points spirals(int per_arm) {
+Points two_spirals(int each) {
   Points points;
-  for (int arm = 0; arm < 2; ++arm) {
-    for (int i = 0; i < per_arm; ++i) {
-      double t = 0.15 + 0.85 * i / per_arm, angle = 3.2 * 3.14159265 * t * 0.75 + 3.14159265 * arm;
-      points.coordinates.push_back(static_cast<float>(2 * t * std::cos(angle)));
-      points.coordinates.push_back(static_cast<float>(2 * t * std::sin(angle)));
-      points.labels.push_back(arm == 0 ? 1.0f : -1.0f);
+  for (int i = 0; i < each; ++i) {
+    float t = static_cast<float>(i) / static_cast<float>(each);
+    float radius = 0.1f + 0.9f * t, angle = 0.5f + 5.5f * t;
+    for (float side : {-1.0f, 1.0f}) {
+      points.coordinates.push_back(side * radius * std::cos(angle));
+      points.coordinates.push_back(side * radius * std::sin(angle));
+      points.labels.push_back(side);
     }
   }
   return points;
 }
 
-void draw(const Network& network, const Points& points) {
-  constexpr int rows = 21, columns = 46;
+void show_progress(int done, int steps, float value, double seconds) {
+  if (!isatty(STDOUT_FILENO) && done % (steps / 5) != 0) return;
+  const int width = 30;
+  std::string bar;
+  for (int i = 0; i < width; ++i) bar += i * steps < done * width ? "█" : "·";
+  double left = done ? seconds / done * (steps - done) : 0;
+  std::printf("%s  %s %4d/%d  loss %.4f  %4.1f s left%s", isatty(STDOUT_FILENO) ? "\r" : "", bar.c_str(), done, steps,
+              static_cast<double>(value), left, isatty(STDOUT_FILENO) ? "" : "\n");
+  std::fflush(stdout);
+}
+
+// The plane coloured by the network's answer, with the points it was trained on.
+void draw(const std::vector<Layer>& layers, const Points& points) {
+  const int rows = 24, columns = 60;
   std::vector<float> grid;
   for (int r = 0; r < rows; ++r) {
     for (int c = 0; c < columns; ++c) {
-      grid.push_back(static_cast<float>(-2.2 + 4.4 * c / (columns - 1)));
-      grid.push_back(static_cast<float>(2.2 - 4.4 * r / (rows - 1)));
+      grid.push_back(-1.15f + 2.3f * (static_cast<float>(c) + 0.5f) / columns);
+      grid.push_back(1.15f - 2.3f * (static_cast<float>(r) + 0.5f) / rows);
     }
   }
-  auto values = jax::jit(logits)(network, capibara::array<float>(grid, Shape{rows * columns, 2})).to_vector<float>();
-  std::vector<std::string> picture(rows, std::string(columns, ' '));
-  for (std::size_t i = 0; i < values.size(); ++i) picture[i / columns][i % columns] = values[i] > 0 ? '.' : ' ';
+  std::vector<float> answer = network(layers, capibara::array<float>(grid, capibara::Shape{rows * columns, 2})).to_vector<float>();
+  std::vector<std::string> picture;
+  for (float value : answer) picture.push_back(value > 0 ? "░" : " ");
   for (std::size_t i = 0; i < points.labels.size(); ++i) {
-    int c = static_cast<int>(std::lround((points.coordinates[2 * i] + 2.2) / 4.4 * (columns - 1)));
-    int r = static_cast<int>(std::lround((2.2 - points.coordinates[2 * i + 1]) / 4.4 * (rows - 1)));
-    picture[static_cast<std::size_t>(r)][static_cast<std::size_t>(c)] = points.labels[i] > 0 ? 'o' : 'x';
+    int c = static_cast<int>((points.coordinates[2 * i] + 1.15f) / 2.3f * columns);
+    int r = static_cast<int>((1.15f - points.coordinates[2 * i + 1]) / 2.3f * rows);
+    picture[static_cast<std::size_t>(r * columns + c)] = points.labels[i] > 0 ? "●" : "○";
   }
-  for (const std::string& line : picture) std::printf("  %s\n", line.c_str());
+  for (int r = 0; r < rows; ++r) {
+    std::string line = "  ";
+    for (int c = 0; c < columns; ++c) line += picture[static_cast<std::size_t>(r * columns + c)];
+    std::puts(line.c_str());
+  }
 }
 
+}  // namespace
+
 int main() {
-  Points points = spirals(96);
-  Array x = capibara::array<float>(points.coordinates, Shape{static_cast<int64_t>(points.labels.size()), 2});
+  std::signal(SIGINT, [](int) { stopped = true; });
+  const int steps = 1500;
+  Points points = two_spirals(97);
+  int64_t count = static_cast<int64_t>(points.labels.size());
+  Array x = capibara::array<float>(points.coordinates, capibara::Shape{count, 2});
   Array labels = capibara::array<float>(points.labels);
 
   State state;
-  state.network = make_network({2, 32, 32, 1}, 0);
-  state.mean = jax::tree::map([](Array p) { return lax::zeros_like(p); }, state.network);
-  state.variance = state.mean;
-  state.step = lax::full({}, 0.0f, capibara::DType::float32);
+  state.params = make_layers({2, 24, 24, 1}, random::key(0));
+  state.velocity = jax::tree::map([](Array p) { return lax::zeros_like(p); }, state.params);
+  auto update = jax::jit(step, {.name = "step"});
 
-  auto update = jax::jit(train_step, {.name = "train_step"});
-  std::printf("Two spirals of %zu points, a network 2-32-32-1, gradients by reverse mode, one jitted step.\n", points.labels.size() / 2);
-  const bool live = isatty(fileno(stdout)) != 0;
-  const int steps = 600;
+  std::printf("capibara %s: a network of 2-24-24-1 learns to tell two spirals apart\n", capibara::version());
   auto start = std::chrono::steady_clock::now();
   float value = 0;
-  for (int step = 1; step <= steps; ++step) {
-    Array current;
-    std::tie(current, state) = update(state, x, labels);
-    value = current.item<float>();
+  for (int i = 1; i <= steps && !stopped; ++i) {
+    Array l;
+    std::tie(l, state) = update(state, x, labels);
+    value = l.item<float>();
     double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (live) {
-      int done = step * 30 / steps;
-      std::printf("\r  [%s%s] step %3d  loss %.4f  %.0f steps/s ", std::string(static_cast<std::size_t>(done), '#').c_str(),
-                  std::string(static_cast<std::size_t>(30 - done), '-').c_str(), step, value, step / seconds);
-      std::fflush(stdout);
-    } else if (step % 200 == 0) {
-      std::printf("  step %3d  loss %.4f\n", step, value);
-    }
+    if (i % 10 == 0 || i == steps) show_progress(i, steps, value, seconds);
   }
-  std::vector<float> got = jax::jit(logits)(state.network, x).to_vector<float>();
+  std::puts("");
+  if (stopped) {
+    std::puts("  stopped");
+    return 130;
+  }
+  std::vector<float> answers = network(state.params, x).to_vector<float>();
   int right = 0;
-  for (std::size_t i = 0; i < got.size(); ++i) right += (got[i] > 0) == (points.labels[i] > 0);
-  std::printf("%s  %d of %zu points on the right side\n\n", live ? "\n" : "", right, got.size());
-  draw(state.network, points);
-  std::printf("\n  o and x: the points; dots: where the network answers o.\n");
-  return right == static_cast<int>(got.size()) ? 0 : 1;
+  for (std::size_t i = 0; i < answers.size(); ++i) right += (answers[i] > 0) == (points.labels[i] > 0);
+  draw(state.params, points);
+  std::printf("  %d of %d points on the right side (○ white, ● shaded)\n", right, static_cast<int>(count));
+  return right > count * 9 / 10 ? 0 : 1;
 }

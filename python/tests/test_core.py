@@ -1,0 +1,31 @@
+"""The extension runs StableHLO text, written by jax, and gives jax's values."""
+import numpy as np
+import pytest
+
+capibara = pytest.importorskip("capibara._core", reason="the Python extension is not built")
+
+
+def lowered(function, *arguments):
+  jax = pytest.importorskip("jax")
+  return jax.jit(function).lower(*arguments).as_text(), [np.asarray(x) for x in jax.tree.leaves(jax.jit(function)(*arguments))]
+
+
+def test_runs_a_gradient_traced_by_jax():
+  jax = pytest.importorskip("jax")
+  w, x = np.linspace(-1, 1, 6, dtype=np.float32).reshape(3, 2), np.ones((4, 3), np.float32)
+  text, expected = lowered(jax.grad(lambda w, x: jax.lax.tanh(x @ w).sum()), w, x)
+  (got,) = capibara.run_stablehlo(text, [w, x])
+  np.testing.assert_allclose(got, expected[0], rtol=2e-6, atol=1e-6)
+
+
+def test_wrong_arguments_are_type_errors():
+  text = "func.func public @main(%a: tensor<2xf32>) -> tensor<2xf32> { return %a : tensor<2xf32> }"
+  with pytest.raises(TypeError, match="takes 1 arguments, got 0"):
+    capibara.run_stablehlo(text, [])
+  with pytest.raises(TypeError, match=r"argument 0 must be float32\[2\], got float32\[3\]"):
+    capibara.run_stablehlo(text, [np.zeros(3, np.float32)])
+
+
+def test_malformed_text_is_a_value_error():
+  with pytest.raises(ValueError, match="1:"):
+    capibara.run_stablehlo("this is not a module", [])
