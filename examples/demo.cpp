@@ -14,7 +14,6 @@
 using capibara::Array;
 namespace jax = capibara::jax;
 namespace lax = capibara::jax::lax;
-namespace random = capibara::jax::random;
 
 struct Layer { Array w, b; };
 CAPIBARA_TREE(Layer, w, b)
@@ -53,7 +52,7 @@ std::tuple<Array, State> step(const State& state, const Array& x, const Array& l
 std::vector<Layer> make_layers(const std::vector<int64_t>& widths, Array key) {
   std::vector<Layer> layers;
   for (std::size_t i = 0; i + 1 < widths.size(); ++i) {
-    Array w = random::normal(random::fold_in(key, static_cast<uint32_t>(i)), {widths[i], widths[i + 1]});
+    Array w = jax::random::normal(jax::random::fold_in(key, static_cast<int64_t>(i)), {.shape = {widths[i], widths[i + 1]}});
     layers.push_back({w * std::sqrt(2.0 / static_cast<double>(widths[i])), lax::full({widths[i + 1]}, 0.0f)});
   }
   return layers;
@@ -124,7 +123,7 @@ int main() {
   Array labels = capibara::array<float>(points.labels);
 
   State state;
-  state.params = make_layers({2, 24, 24, 1}, random::key(0));
+  state.params = make_layers({2, 24, 24, 1}, jax::random::key(0));
   state.velocity = jax::tree::map([](Array p) { return lax::zeros_like(p); }, state.params);
   auto update = jax::jit(step, {.name = "step"});
 
