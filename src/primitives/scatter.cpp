@@ -153,13 +153,11 @@ struct Window {
     options.unique_indices = attrs.boolean("unique_indices");
     options.mode = mode_of(attrs);
   }
-  // With the scatter's mode and zeros out of bounds, or plainly in bounds.
-  Array read(const Array& x, const Array& indices, bool in_bounds) const {
+  // Zeros stand out of bounds, where the mode has such; without a mode the windows are taken to be in bounds.
+  Array read(const Array& x, const Array& indices, std::optional<lax::GatherScatterMode> mode) const {
     lax::GatherOptions gather;
-    if (!in_bounds) {
-      gather.mode = options.mode;
-      gather.fill_value = Array(0);
-    }
+    gather.mode = mode;
+    if (mode) gather.fill_value = Array(0);
     return lax::gather(x, indices, inverse_of(dims), sizes, gather);
   }
 };
@@ -184,7 +182,8 @@ Arrays linear_scatter_transpose(const TransposeArgs& args) {
   if (!ct.defined()) return out;
   if (args.linear(0)) out[0] = ct;
   if (args.linear(2)) {
-    out[2] = Window(args.attrs, args.types[0], args.types[2]).read(ct, args.inputs[1], false);
+    Window window(args.attrs, args.types[0], args.types[2]);
+    out[2] = window.read(ct, args.inputs[1], window.options.mode);
     if (args.primitive.is("scatter-sub")) out[2] = lax::neg(out[2]);
   }
   return out;
@@ -218,7 +217,7 @@ Arrays scatter_mul_transpose(const TransposeArgs& args) {
   if (args.linear(0)) out[0] = lax::scatter_mul(ct, args.inputs[1], args.inputs[2], window.dims, window.options);
   if (args.linear(2)) {
     require_unique_for_mul(window);
-    out[2] = window.read(lax::mul(ct, args.inputs[0]), args.inputs[1], false);
+    out[2] = window.read(lax::mul(ct, args.inputs[0]), args.inputs[1], window.options.mode);
   }
   return out;
 }
@@ -230,18 +229,21 @@ JvpResult extremal_jvp(const JvpArgs& args) {
   Array x_tangent = instantiate(args.tangents[0], x.type());
   Array updates_tangent = instantiate(args.tangents[2], updates.type());
   Window window(args.attrs, x.type(), updates.type());
-  Array initial = window.read(x, indices, true);
-  Array target = window.read(out, indices, true);
+  // Counted where the values went: mode clip moves windows, the other modes leave them out.
+  lax::ScatterOptions counting;
+  if (window.options.mode == lax::GatherScatterMode::clip) counting.mode = window.options.mode;
+  Array initial = window.read(x, indices, counting.mode);
+  Array target = window.read(out, indices, counting.mode);
   Array successful = lax::eq(updates, target);
   Array retained = lax::eq(initial, target);
 
   Array empty = lax::zeros_like(x);
   Array one_each = lax::full_like(updates, Array(1));
   Array winners = lax::select(successful, one_each, lax::zeros_like(updates));
-  Array winner_count = window.read(lax::scatter_add(empty, indices, winners, window.dims), indices, true);
+  Array winner_count = window.read(lax::scatter_add(empty, indices, winners, window.dims, counting), indices, counting.mode);
   empty = lax::zeros_like(x);
   one_each = lax::full_like(updates, Array(1));
-  Array writer_count = window.read(lax::scatter_add(empty, indices, one_each, window.dims), indices, true);
+  Array writer_count = window.read(lax::scatter_add(empty, indices, one_each, window.dims, counting), indices, counting.mode);
 
   Array one = scalar_like(winner_count, 1), minus_one = scalar_like(winner_count, -1);
   Array shared = lax::div(one, lax::add(winner_count, one));
@@ -252,7 +254,7 @@ JvpResult extremal_jvp(const JvpArgs& args) {
   kept_share = lax::select(retained, kept_share, lax::zeros_like(winner_count));
   Array operand_weight = lax::div(lax::add(minus_one, kept_share), writer_count);
 
-  Array target_tangent = window.read(x_tangent, indices, true);
+  Array target_tangent = window.read(x_tangent, indices, counting.mode);
   Array from_operand = lax::mul(target_tangent, operand_weight);
   Array change = lax::add(from_operand, lax::mul(updates_tangent, updates_weight));
   return {{out}, {lax::scatter_add(x_tangent, indices, change, window.dims, window.options)}};
@@ -281,7 +283,7 @@ JvpResult scatter_jvp(const JvpArgs& args) {
   Array ids = lax::reshape(lax::iota(id_dtype, id_count), id_shape);
   ids = lax::add(ids, lax::full(updates.shape(), Array(1), id_dtype));
   Array scattered = lax::scatter(lax::full(x.shape(), Array(0), id_dtype), indices, ids, window.dims, window.options);
-  Array read_back = window.read(scattered, indices, true);
+  Array read_back = window.read(scattered, indices, std::nullopt);
 
   auto masked = [](const Array& mask, const Array& value) { return lax::select(mask, value, lax::zeros_like(value)); };
   auto untouched = [&] { return lax::eq(scattered, lax::zeros_like(scattered)); };
@@ -307,7 +309,7 @@ Arrays scatter_transpose(const TransposeArgs& args) {
     Array zeros = lax::zeros(sample_type(ct.dtype(), args.types[2].shape));
     out[0] = lax::scatter(ct, args.inputs[1], zeros, window.dims, window.options);
   }
-  if (args.linear(2)) out[2] = window.read(ct, args.inputs[1], false);
+  if (args.linear(2)) out[2] = window.read(ct, args.inputs[1], window.options.mode);
   return out;
 }
 
@@ -338,24 +340,26 @@ Arrays lower_scatter(std::span<const Array> in, const Attrs& attrs) {
   return lower_to_scatter(in, attrs);
 }
 
-SampleMaker scatter_samples(std::string op, bool unique) {
-  return [op, unique](DType d) -> std::vector<Sample> {
-    auto sample = [&](Shape x, Shape indices, Shape updates, ScatterDimensionNumbers dims, const char* mode, bool once = false) {
-      Attr region = op.empty() ? Attr() : Attr(update_region(op, d));
+SampleMaker scatter_samples(std::string op) {
+  return [op](DType d) -> std::vector<Sample> {
+    auto sample = [&](Shape x, Shape indices, Shape updates, ScatterDimensionNumbers dims, const char* mode, bool unique = true) {
       return Sample{{sample_type(d, x), sample_type(DType::int32, indices), sample_type(d, updates)},
                     {{"dimension_numbers", dims},
                      {"indices_are_sorted", false},
-                     {"unique_indices", unique || once},
+                     {"unique_indices", unique},
                      {"mode", mode},
-                     {"update_jaxpr", region},
+                     {"update_jaxpr", op.empty() ? Attr() : Attr(update_region(op, d))},
                      {"update_consts", Attr::List{}}},
                     -2, 2, true};
     };
-    return {sample({4}, {1}, {}, {{}, {0}, {0}, {}, {}}, "fill_or_drop", true),
-            sample({4, 3}, {1}, {2, 3}, {{0, 1}, {}, {0}, {}, {}}, "clip", true),
-            sample({3, 4, 2}, {2}, {2, 2}, {{0, 1}, {0}, {0, 1}, {}, {}}, "fill_or_drop", true),
-            sample({2, 4}, {2, 1, 1}, {2, 1}, {{}, {1}, {1}, {0}, {0}}, "promise_in_bounds", true),
-            sample({3}, {0, 1}, {0}, {{}, {0}, {0}, {}, {}}, "fill_or_drop", true)};
+    std::vector<Sample> samples{sample({4}, {1}, {}, {{}, {0}, {0}, {}, {}}, "fill_or_drop"),
+                                sample({4, 3}, {1}, {2, 3}, {{0, 1}, {}, {0}, {}, {}}, "clip"),
+                                sample({3, 4, 2}, {2}, {2, 2}, {{0, 1}, {0}, {0, 1}, {}, {}}, "fill_or_drop"),
+                                sample({2, 4}, {2, 1, 1}, {2, 1}, {{}, {1}, {1}, {0}, {0}}, "fill_or_drop"),
+                                sample({3}, {0, 1}, {0}, {{}, {0}, {0}, {}, {}}, "fill_or_drop")};
+    // Products have derivatives only where no two updates meet.
+    if (op != "mul") samples.push_back(sample({3, 2}, {4, 1}, {4, 2}, {{1}, {0}, {0}, {}, {}}, "fill_or_drop", false));
+    return samples;
   };
 }
 
@@ -371,7 +375,7 @@ PrimitiveRecord scatter_record(const std::string& name, const std::string& op, c
   r.batch = scatter_batch;
   r.lower = op.empty() ? lower_scatter : lower_to_scatter;
   if (op.empty()) r.stablehlo = "stablehlo.scatter";
-  r.samples = scatter_samples(op, op == "mul");
+  r.samples = scatter_samples(op);
   r.print_attr = print_index_attribute;
   return r;
 }
