@@ -74,6 +74,7 @@ std::vector<std::string> collect(const std::vector<std::string>& paths) {
 }  // namespace
 
 int check(const Arguments& arguments) {
+  const int jobs = std::max(1, arguments.integer("jobs", static_cast<int>(std::thread::hardware_concurrency())));
   std::vector<std::string> paths = arguments.words;
   const char* golden = std::getenv("CAPIBARA_GOLDEN");
   if (paths.empty()) {
@@ -96,7 +97,6 @@ int check(const Arguments& arguments) {
   auto work = [&] {
     for (std::size_t i = next++; i < files.size(); i = next++) verdicts[i] = judge(files[i], settings, self_test);
   };
-  const int jobs = std::max(1, arguments.integer("jobs", static_cast<int>(std::thread::hardware_concurrency())));
   std::vector<std::thread> workers;
   for (int i = 1; i < jobs; ++i) workers.emplace_back(work);
   work();

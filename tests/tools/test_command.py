@@ -1,0 +1,153 @@
+"""Tests of the command line: what each command prints, and its exit codes."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("CAPIBARA_BUILD", ROOT / "build" / "release"))
+COMMAND = Path(os.environ.get("CAPIBARA_COMMAND", BUILD / "capibara"))
+pytestmark = pytest.mark.skipif(not COMMAND.exists(), reason=f"{COMMAND} is not built")
+
+ADD = """
+func.func @main(%x: tensor<2xf32>, %y: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xi1>) {
+  %0 = stablehlo.add %x, %y : tensor<2xf32>
+  %1 = stablehlo.compare LT, %x, %y : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xi1>
+  return %0, %1 : tensor<2xf32>, tensor<2xi1>
+}
+"""
+
+
+def capibara(*arguments, **environment):
+    clean = {k: v for k, v in os.environ.items() if k != "CAPIBARA_GOLDEN"}
+    return subprocess.run([str(COMMAND), *map(str, arguments)], capture_output=True, text=True, env=clean | environment)
+
+
+def expecting(value, check="expect_eq"):
+    return f"""
+func.func @main() {{
+  %0 = stablehlo.constant dense<[1, 2]> : tensor<2xi32>
+  %1 = stablehlo.add %0, %0 : tensor<2xi32>
+  %2 = stablehlo.constant dense<{value}> : tensor<2xi32>
+  stablehlo.custom_call @check.{check}(%1, %2) {{has_side_effect = true}} : (tensor<2xi32>, tensor<2xi32>) -> ()
+  return
+}}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "right.mlir").write_text(expecting("[2, 4]"))
+    (tmp_path / "wrong.mlir").write_text(expecting("[2, 5]"))
+    (tmp_path / "silent.mlir").write_text("func.func @main() { return }")
+    (tmp_path / "broken.mlir").write_text("func.func @main() { nonsense }")
+    return tmp_path
+
+
+def test_help_lists_the_commands():
+    done = capibara("help")
+    assert done.returncode == 0
+    for name in ("show", "run", "check", "coverage"):
+        assert f"  {name} " in done.stdout
+
+
+def test_unknown_commands_and_options_are_usage_errors():
+    assert capibara().returncode == 2
+    assert capibara("dance").returncode == 2
+    done = capibara("check", "--loud")
+    assert (done.returncode, "unknown option --loud" in done.stderr) == (2, True)
+    assert capibara("check", "--jobs", "many").returncode == 2
+
+
+def test_show_prints_the_program(tmp_path):
+    (tmp_path / "add.mlir").write_text(ADD)
+    done = capibara("show", tmp_path / "add.mlir")
+    assert done.returncode == 0
+    assert "{ lambda ; a:f32[2] b:f32[2]. let" in done.stdout
+    assert "add a b" in done.stdout
+
+
+def test_run_takes_and_gives_npy_files(tmp_path):
+    (tmp_path / "add.mlir").write_text(ADD)
+    x, y = np.array([1, 5], np.float32), np.asfortranarray(np.array([3, 4], np.float32))
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", y)
+    done = capibara("run", tmp_path / "add.mlir", tmp_path / "x.npy", tmp_path / "y.npy", "--output", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert np.load(tmp_path / "out" / "out0.npy").tolist() == [4, 9]
+    assert np.load(tmp_path / "out" / "out1.npy").tolist() == [True, False]
+
+
+def test_run_names_what_does_not_fit(tmp_path):
+    (tmp_path / "add.mlir").write_text(ADD)
+    np.save(tmp_path / "x.npy", np.zeros(3, np.float32))
+    assert capibara("run", tmp_path / "add.mlir").returncode == 2
+    done = capibara("run", tmp_path / "add.mlir", tmp_path / "x.npy", tmp_path / "x.npy")
+    assert done.returncode == 1
+    assert "input 0: expected float32[2], got float32[3]" in done.stderr
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float16", "float64", "complex64"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_npy_keeps_every_dtype_and_order(tmp_path, dtype, order):
+    names = {"bool": "i1", "int8": "i8", "uint16": "ui16", "int64": "i64", "float16": "f16", "float64": "f64",
+             "complex64": "complex<f32>"}
+    (tmp_path / "same.mlir").write_text(
+        "func.func @main(%x: tensor<2x3xT>) -> tensor<2x3xT> { return %x : tensor<2x3xT> }".replace("T", names[dtype]))
+    x = np.array(np.arange(6).reshape(2, 3).astype(dtype), order=order)
+    np.save(tmp_path / "x.npy", x)
+    assert capibara("run", tmp_path / "same.mlir", tmp_path / "x.npy", "--output", tmp_path).returncode == 0
+    got = np.load(tmp_path / "out0.npy")
+    assert got.dtype == x.dtype and (got == x).all()
+
+
+def test_check_counts_files_and_shows_failures(folder):
+    done = capibara("check", folder)
+    assert done.returncode == 1
+    assert done.stdout.strip().splitlines()[-1] == "1 passed, 2 failed, 1 skipped"
+    assert "check.expect_eq int32[2]: 1 of 2 elements differ, first at [1]: got 4, expected 5" in done.stdout
+    assert "holds no expected values" in done.stdout
+    assert capibara("check", folder / "right.mlir").returncode == 0
+
+
+def test_check_says_why_there_is_nothing_to_check(tmp_path, folder):
+    done = capibara("check")
+    assert done.returncode == 0
+    assert len(done.stdout.strip().splitlines()) == 2
+    done = capibara("check", CAPIBARA_GOLDEN=str(folder))
+    assert done.stdout.strip().splitlines()[-1] == "1 passed, 2 failed, 1 skipped"
+    assert capibara("check", tmp_path / "absent").returncode == 1
+
+
+def test_self_test_fails_every_file(folder):
+    done = capibara("check", folder / "right.mlir", "--self-test")
+    assert done.returncode == 0
+    assert done.stdout.strip().splitlines()[-1] == "0 passed, 1 failed, 0 skipped"
+
+
+def test_an_unknown_backend_is_refused(folder):
+    done = capibara("check", folder, "--backend", "abacus")
+    assert done.returncode == 1
+    assert "abacus" in done.stderr
+
+
+def test_coverage_has_a_row_for_each_primitive():
+    done = capibara("coverage")
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert any(line.startswith("dot_general ") for line in lines)
+    assert int(lines[-1].split()[0]) == len(lines) - 2
+
+
+def test_golden_files(request):
+    golden = os.environ.get("CAPIBARA_GOLDEN") or str(ROOT.parent / "shared" / "golden" / "stablehlo")
+    if not Path(golden).exists():
+        pytest.skip("no folder of StableHLO files: set CAPIBARA_GOLDEN")
+    passed, failed, skipped = (int(part.split()[0]) for part in capibara("check", golden).stdout.splitlines()[-1].split(","))
+    assert passed >= 0.98 * (passed + failed + skipped)
+    assert skipped <= 15
+    done = capibara("check", golden, "--self-test")
+    assert done.stdout.splitlines()[-1] == f"0 passed, {passed + failed} failed, {skipped} skipped"
