@@ -15,10 +15,14 @@ using capibara::Array;
 namespace jax = capibara::jax;
 namespace lax = capibara::jax::lax;
 
-struct Layer { Array w, b; };
+struct Layer {
+  Array w, b;
+};
 CAPIBARA_TREE(Layer, w, b)
 
-struct State { std::vector<Layer> params, velocity; };
+struct State {
+  std::vector<Layer> params, velocity;
+};
 CAPIBARA_TREE(State, params, velocity)
 
 namespace {
@@ -52,7 +56,8 @@ std::tuple<Array, State> step(const State& state, const Array& x, const Array& l
 std::vector<Layer> make_layers(const std::vector<int64_t>& widths, Array key) {
   std::vector<Layer> layers;
   for (std::size_t i = 0; i + 1 < widths.size(); ++i) {
-    Array w = jax::random::normal(jax::random::fold_in(key, static_cast<int64_t>(i)), {.shape = {widths[i], widths[i + 1]}});
+    Array w =
+        jax::random::normal(jax::random::fold_in(key, static_cast<int64_t>(i)), {.shape = {widths[i], widths[i + 1]}});
     layers.push_back({w * std::sqrt(2.0 / static_cast<double>(widths[i])), lax::full({widths[i + 1]}, 0.0f)});
   }
   return layers;
@@ -97,7 +102,8 @@ void draw(const std::vector<Layer>& layers, const Points& points) {
       grid.push_back(1.15f - 2.3f * (static_cast<float>(r) + 0.5f) / rows);
     }
   }
-  std::vector<float> answer = network(layers, capibara::array<float>(grid, capibara::Shape{rows * columns, 2})).to_vector<float>();
+  std::vector<float> answer =
+      network(layers, capibara::array<float>(grid, capibara::Shape{rows * columns, 2})).to_vector<float>();
   std::vector<std::string> picture;
   for (float value : answer) picture.push_back(value > 0 ? "░" : " ");
   for (std::size_t i = 0; i < points.labels.size(); ++i) {

@@ -22,10 +22,10 @@ template <class T>
 struct member_parameters {
   using type = Unknown;
 };
-#define CAPIBARA_MEMBER_PARAMETERS(qualifiers)                   \
-  template <class R, class C, class... A>                        \
-  struct member_parameters<R (C::*)(A...) qualifiers> {          \
-    using type = std::tuple<std::decay_t<A>...>;                 \
+#define CAPIBARA_MEMBER_PARAMETERS(qualifiers)          \
+  template <class R, class C, class... A>               \
+  struct member_parameters<R (C::*)(A...) qualifiers> { \
+    using type = std::tuple<std::decay_t<A>...>;        \
   };
 CAPIBARA_MEMBER_PARAMETERS()
 CAPIBARA_MEMBER_PARAMETERS(const)
@@ -64,10 +64,8 @@ struct kept {
   using type = std::decay_t<T>;
 };
 template <class T>
-  requires std::is_same_v<std::decay_t<T>, const char*> || std::is_same_v<std::decay_t<T>, char*>
-struct kept<T> {
-  using type = std::string;
-};
+requires std::is_same_v < std::decay_t<T>,
+const char* > || std::is_same_v<std::decay_t<T>, char*> struct kept<T> { using type = std::string; };
 
 // The arguments of one call as a tuple of values. Numbers become Arrays where f takes Arrays.
 template <class F, class... Args>

@@ -18,8 +18,8 @@ namespace capibara::detail {
 using FlatJvpRule = std::function<JvpResult(std::span<const Array> primals, std::span<const Array> tangents)>;
 using FlatForward = std::function<std::pair<Arrays, Arrays>(std::span<const Array> arguments)>;
 using FlatBackward = std::function<Arrays(std::span<const Array> residuals, std::span<const Array> cotangents)>;
-using FlatVmapRule = std::function<std::pair<Arrays, std::vector<bool>>(int64_t axis_size, const std::vector<bool>& batched,
-                                                                        std::span<const Array> arguments)>;
+using FlatVmapRule = std::function<std::pair<Arrays, std::vector<bool>>(
+    int64_t axis_size, const std::vector<bool>& batched, std::span<const Array> arguments)>;
 
 struct RuleNames {
   std::string function, first, second;  // the function and its rules, as shown in programs
@@ -64,11 +64,13 @@ struct not_optional<std::optional<T>> {
 namespace capibara::jax {
 
 // auto f = custom_jvp([](Array x) {...}); f.defjvp([](auto primals, auto tangents) { return std::tuple(y, dy); });
-// The rule receives two tuples of arguments. Copies share the rule; a rule that calls f itself captures it by reference.
+// The rule receives two tuples of arguments. Copies share the rule; a rule that calls f itself captures it by
+// reference.
 template <class F>
 class CustomJvp {
   using Arguments = capibara::detail::parameters_t<F>;
-  static_assert(!std::is_same_v<Arguments, capibara::detail::Unknown>, "custom_jvp needs a function that is not generic");
+  static_assert(!std::is_same_v<Arguments, capibara::detail::Unknown>,
+                "custom_jvp needs a function that is not generic");
   using Result = capibara::detail::result_of<F, Arguments>;
   using Rule = std::function<std::tuple<Result, Result>(const Arguments&, const Arguments&)>;
 
@@ -93,7 +95,8 @@ class CustomJvp {
     static_assert(std::is_same_v<Result, Array>, "defjvps needs a function that returns one Array");
     static_assert(sizeof...(Rules) == std::tuple_size_v<Arguments>, "defjvps needs one rule for each argument");
     auto self = std::weak_ptr<State>(state_);
-    auto rule = [self, all = std::tuple<Rules...>(std::move(rules)...)](const Arguments& primals, const Arguments& tangents) {
+    auto rule = [self, all = std::tuple<Rules...>(std::move(rules)...)](const Arguments& primals,
+                                                                        const Arguments& tangents) {
       CustomJvp function(self.lock());
       Array result = std::apply(function, primals), sum;
       [&]<std::size_t... i>(std::index_sequence<i...>) {
@@ -104,7 +107,8 @@ class CustomJvp {
           }
         };
         (add(std::get<i>(all), std::get<i>(tangents)), ...);
-      }(std::index_sequence_for<Rules...>());
+      }
+      (std::index_sequence_for<Rules...>());
       if (!sum.defined()) sum = capibara::detail::filled_tangents(Arrays(1), {result.type()})[0];
       return std::tuple<Array, Array>(result, sum);
     };
@@ -118,16 +122,19 @@ class CustomJvp {
     Arguments packed = detail::pack_arguments<F>(std::forward<Args>(args)...);
     TreeDef in = detail::make_structure(packed), out;
     detail::FlatJvpRule rule = [state = state_, in](std::span<const Array> primals, std::span<const Array> tangents) {
-      auto [primal, tangent] = state->rule(detail::rebuild<Arguments>(in, primals), detail::rebuild<Arguments>(in, tangents));
-      detail::check_rule_structure("Custom JVP rule " + state->rule_name + " for function " + state->name +
-                                       " must produce primal and tangent outputs with equal container (pytree) structures",
-                                   detail::make_structure(primal), detail::make_structure(tangent));
+      auto [primal, tangent] =
+          state->rule(detail::rebuild<Arguments>(in, primals), detail::rebuild<Arguments>(in, tangents));
+      detail::check_rule_structure(
+          "Custom JVP rule " + state->rule_name + " for function " + state->name +
+              " must produce primal and tangent outputs with equal container (pytree) structures",
+          detail::make_structure(primal), detail::make_structure(tangent));
       JvpResult result{detail::leaves_of(primal), detail::leaves_of(tangent)};
       detail::check_jvp_types(result.primals, result.tangents);
       return result;
     };
-    Arrays outputs = detail::custom_jvp_leaves(detail::flattened<Arguments>(state_->f, in, out), in, detail::leaves_of(packed),
-                                               {state_->name, state_->rule_name, {}}, std::move(rule));
+    Arrays outputs =
+        detail::custom_jvp_leaves(detail::flattened<Arguments>(state_->f, in, out), in, detail::leaves_of(packed),
+                                  {state_->name, state_->rule_name, {}}, std::move(rule));
     return detail::rebuild<Result>(out, outputs);
   }
 
@@ -152,29 +159,34 @@ auto custom_jvp(F&& f, std::string name = "fn") {
 template <class F>
 class CustomVjp {
   using Arguments = capibara::detail::parameters_t<F>;
-  static_assert(!std::is_same_v<Arguments, capibara::detail::Unknown>, "custom_vjp needs a function that is not generic");
+  static_assert(!std::is_same_v<Arguments, capibara::detail::Unknown>,
+                "custom_vjp needs a function that is not generic");
   using Result = capibara::detail::result_of<F, Arguments>;
   using Call = capibara::detail::CustomVjpCall;
 
  public:
   using parameter_types = Arguments;
 
-  CustomVjp(F f, std::string name) : state_(std::make_shared<State>(State{std::move(f), {std::move(name), "fwd", "bwd"}, {}, {}})) {}
+  CustomVjp(F f, std::string name)
+      : state_(std::make_shared<State>(State{std::move(f), {std::move(name), "fwd", "bwd"}, {}, {}})) {}
 
   template <class Forward, class Backward>
   const CustomVjp& defvjp(Forward forward, Backward backward, std::string forward_name = "fwd",
                           std::string backward_name = "bwd") const {
     namespace detail = capibara::detail;
     using Pair = detail::result_of<Forward, Arguments>;
-    static_assert(detail::auxiliary<Pair>::present, "the forward rule must return a pair or a tuple of (result, residuals)");
+    static_assert(detail::auxiliary<Pair>::present,
+                  "the forward rule must return a pair or a tuple of (result, residuals)");
     using Kept = typename detail::auxiliary<Pair>::Extra;
     state_->names.first = std::move(forward_name);
     state_->names.second = std::move(backward_name);
-    state_->forward = [forward = std::move(forward)](const detail::RuleNames& names, Call& call, std::span<const Array> leaves) {
+    state_->forward = [forward = std::move(forward)](const detail::RuleNames& names, Call& call,
+                                                     std::span<const Array> leaves) {
       auto [result, kept] = detail::call_with(forward, detail::rebuild<Arguments>(call.in, leaves));
-      detail::check_rule_structure("Custom VJP fwd rule " + names.first + " for function " + names.function +
-                                       " must produce a pair whose first element has the structure of the function's output",
-                                   call.out, detail::make_structure(result));
+      detail::check_rule_structure(
+          "Custom VJP fwd rule " + names.first + " for function " + names.function +
+              " must produce a pair whose first element has the structure of the function's output",
+          call.out, detail::make_structure(result));
       {
         std::lock_guard lock(call.mutex);
         call.residuals = detail::make_structure(kept);
@@ -182,7 +194,8 @@ class CustomVjp {
       return std::pair(detail::leaves_of(result), detail::leaves_of(kept));
     };
     state_->backward = [backward = std::move(backward)](const detail::RuleNames& names, Call& call,
-                                                        std::span<const Array> residuals, std::span<const Array> cotangents) {
+                                                        std::span<const Array> residuals,
+                                                        std::span<const Array> cotangents) {
       TreeDef kept;
       {
         std::lock_guard lock(call.mutex);
@@ -214,7 +227,9 @@ class CustomVjp {
     };
     Arrays outputs = detail::custom_vjp_leaves(
         function, call->in, leaves, state_->names,
-        [state = state_, call](std::span<const Array> arguments) { return state->forward(state->names, *call, arguments); },
+        [state = state_, call](std::span<const Array> arguments) {
+          return state->forward(state->names, *call, arguments);
+        },
         [state = state_, call](std::span<const Array> residuals, std::span<const Array> cotangents) {
           return state->backward(state->names, *call, residuals, cotangents);
         });
@@ -226,7 +241,8 @@ class CustomVjp {
   static Arrays flatten_cotangents(const capibara::detail::RuleNames& names, const Call& call, const Results& results) {
     namespace detail = capibara::detail;
     if constexpr (!detail::is_tuple<Results>::value) {
-      static_assert(std::tuple_size_v<Arguments> == 1, "the backward rule must return a tuple with one cotangent for each argument");
+      static_assert(std::tuple_size_v<Arguments> == 1,
+                    "the backward rule must return a tuple with one cotangent for each argument");
       return flatten_cotangents(names, call, std::tuple<Results>(results));
     } else {
       static_assert(std::tuple_size_v<Results> == std::tuple_size_v<Arguments>,
@@ -257,7 +273,8 @@ class CustomVjp {
     F f;
     capibara::detail::RuleNames names;
     std::function<std::pair<Arrays, Arrays>(const capibara::detail::RuleNames&, Call&, std::span<const Array>)> forward;
-    std::function<Arrays(const capibara::detail::RuleNames&, Call&, std::span<const Array>, std::span<const Array>)> backward;
+    std::function<Arrays(const capibara::detail::RuleNames&, Call&, std::span<const Array>, std::span<const Array>)>
+        backward;
   };
   std::shared_ptr<State> state_;
 };
@@ -269,18 +286,20 @@ auto custom_vjp(F&& f, std::string name = "fn") {
 
 namespace custom_batching {
 
-// f.def_vmap(rule): rule(axis size, which leaves are batched, arguments...) is (result, which leaves of it are batched);
-// a batched array has the axis in front. The second element may be one bool for all.
+// f.def_vmap(rule): rule(axis size, which leaves are batched, arguments...) is (result, which leaves of it are
+// batched); a batched array has the axis in front. The second element may be one bool for all.
 template <class F>
 class CustomVmap {
   using Arguments = capibara::detail::parameters_t<F>;
-  static_assert(!std::is_same_v<Arguments, capibara::detail::Unknown>, "custom_vmap needs a function that is not generic");
+  static_assert(!std::is_same_v<Arguments, capibara::detail::Unknown>,
+                "custom_vmap needs a function that is not generic");
   using Result = capibara::detail::result_of<F, Arguments>;
 
  public:
   using parameter_types = Arguments;
 
-  CustomVmap(F f, std::string name) : state_(std::make_shared<State>(State{std::move(f), {std::move(name), "rule", {}}, {}})) {}
+  CustomVmap(F f, std::string name)
+      : state_(std::make_shared<State>(State{std::move(f), {std::move(name), "rule", {}}, {}})) {}
 
   template <class UserRule>
   const CustomVmap& def_vmap(UserRule rule, std::string name = "rule") const {
@@ -288,8 +307,8 @@ class CustomVmap {
     state_->names.first = std::move(name);
     state_->rule = [rule = std::move(rule)](const TreeDef& in, int64_t size, const std::vector<bool>& batched,
                                             std::span<const Array> leaves) {
-      auto [result, mask] = std::apply(
-          [&](const auto&... arguments) { return rule(size, batched, arguments...); }, detail::rebuild<Arguments>(in, leaves));
+      auto [result, mask] = std::apply([&](const auto&... arguments) { return rule(size, batched, arguments...); },
+                                       detail::rebuild<Arguments>(in, leaves));
       Arrays flat = detail::leaves_of(result);
       if constexpr (std::is_same_v<std::decay_t<decltype(mask)>, bool>) {
         return std::pair(flat, std::vector<bool>(flat.size(), mask));
@@ -306,11 +325,12 @@ class CustomVmap {
     if (!state_->rule) detail::throw_missing_rule("custom_vmap", "def_vmap", state_->names.function);
     Arguments packed = detail::pack_arguments<F>(std::forward<Args>(args)...);
     TreeDef in = detail::make_structure(packed), out;
-    detail::FlatVmapRule rule = [state = state_, in](int64_t size, const std::vector<bool>& batched, std::span<const Array> leaves) {
+    detail::FlatVmapRule rule = [state = state_, in](int64_t size, const std::vector<bool>& batched,
+                                                     std::span<const Array> leaves) {
       return state->rule(in, size, batched, leaves);
     };
-    Arrays outputs = detail::custom_vmap_leaves(detail::flattened<Arguments>(state_->f, in, out), in, detail::leaves_of(packed),
-                                                state_->names, std::move(rule));
+    Arrays outputs = detail::custom_vmap_leaves(detail::flattened<Arguments>(state_->f, in, out), in,
+                                                detail::leaves_of(packed), state_->names, std::move(rule));
     return detail::rebuild<Result>(out, outputs);
   }
 
@@ -318,7 +338,9 @@ class CustomVmap {
   struct State {
     F f;
     capibara::detail::RuleNames names;
-    std::function<std::pair<Arrays, std::vector<bool>>(const TreeDef&, int64_t, const std::vector<bool>&, std::span<const Array>)> rule;
+    std::function<std::pair<Arrays, std::vector<bool>>(const TreeDef&, int64_t, const std::vector<bool>&,
+                                                       std::span<const Array>)>
+        rule;
   };
   std::shared_ptr<State> state_;
 };

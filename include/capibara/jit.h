@@ -18,8 +18,8 @@ struct JitOptions {
   std::vector<int> static_argnums = {};
   std::vector<int> donate_argnums = {};
   bool keep_unused = false;
-  bool inline_ = false;        // while tracing, the equations instead of a call
-  std::string name = "fn";     // shown in programs and messages; C++ functions have no name at run time
+  bool inline_ = false;     // while tracing, the equations instead of a call
+  std::string name = "fn";  // shown in programs and messages; C++ functions have no name at run time
 };
 
 }  // namespace jax
@@ -31,7 +31,8 @@ class JitEntry;  // one traced and perhaps compiled function
 
 std::shared_ptr<JitCache> make_jit_cache(const jax::JitOptions& options);
 // The cache of a function without state: the same for every jit of it with these options.
-std::shared_ptr<JitCache> shared_jit_cache(std::type_index function_type, const void* function, const jax::JitOptions& options);
+std::shared_ptr<JitCache> shared_jit_cache(std::type_index function_type, const void* function,
+                                           const jax::JitOptions& options);
 std::size_t jit_cache_size(const JitCache& cache);
 void clear_jit_cache(JitCache& cache);
 
@@ -45,9 +46,9 @@ Arrays call_jit_entry(const JitEntry& entry, std::span<const Array> leaves);
 void compile_jit_entry(const JitEntry& entry);
 void check_jit_entry(const JitEntry& entry, const TreeDef& in, std::span<const Array> leaves);  // TypeError
 const Program& jit_entry_program(const JitEntry& entry);
-const TreeDef& jit_entry_structure(const JitEntry& entry);         // of the result
+const TreeDef& jit_entry_structure(const JitEntry& entry);  // of the result
 const TreeDef& jit_entry_input_structure(const JitEntry& entry);
-std::string jit_entry_text(const JitEntry& entry);                 // StableHLO
+std::string jit_entry_text(const JitEntry& entry);  // StableHLO
 bool jit_disabled();
 
 // The type of every leaf, for functions that need no values.

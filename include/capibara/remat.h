@@ -9,14 +9,17 @@
 
 namespace capibara::jax {
 
-// Decides for each equation whether its outputs may be kept. Two policies of one name from checkpoint_policies are equal.
+// Decides for each equation whether its outputs may be kept. Two policies of one name from checkpoint_policies are
+// equal.
 struct CheckpointPolicy {
   std::string name;
   SavePolicy save;
   bool named = false;
 
   // A user's own policy.
-  static CheckpointPolicy from(SavePolicy save, std::string name = "policy") { return {std::move(name), std::move(save), false}; }
+  static CheckpointPolicy from(SavePolicy save, std::string name = "policy") {
+    return {std::move(name), std::move(save), false};
+  }
 };
 
 // jax.checkpoint_policies. On devices whose memory is the host's, to offload is to save.
@@ -38,8 +41,12 @@ struct OffloadOptions {
 };
 CheckpointPolicy save_and_offload_only_these_names(const OffloadOptions& options);
 // The same as classes in jax: SaveOnlyTheseNames(names) is save_only_these_names(names).
-inline CheckpointPolicy SaveOnlyTheseNames(const std::vector<std::string>& names) { return save_only_these_names(names); }
-inline CheckpointPolicy SaveAnyNamesButThese(const std::vector<std::string>& names) { return save_any_names_but_these(names); }
+inline CheckpointPolicy SaveOnlyTheseNames(const std::vector<std::string>& names) {
+  return save_only_these_names(names);
+}
+inline CheckpointPolicy SaveAnyNamesButThese(const std::vector<std::string>& names) {
+  return save_any_names_but_these(names);
+}
 inline CheckpointPolicy SaveAndOffloadOnlyTheseNames(const OffloadOptions& options) {
   return save_and_offload_only_these_names(options);
 }
@@ -76,7 +83,8 @@ class Checkpointed {
     auto packed = detail::pack_arguments<F>(std::forward<Args>(args)...);
     using Arguments = decltype(packed);
     TreeDef in = detail::make_structure(packed), out;
-    Arrays outputs = detail::checkpoint_leaves(detail::flattened<Arguments>(f_, in, out), in, detail::leaves_of(packed), options_);
+    Arrays outputs =
+        detail::checkpoint_leaves(detail::flattened<Arguments>(f_, in, out), in, detail::leaves_of(packed), options_);
     return detail::rebuild<detail::result_of<F, Arguments>>(out, outputs);
   }
 

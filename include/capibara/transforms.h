@@ -1,8 +1,8 @@
 // Transforms of functions on trees: derivatives forward and backward, Jacobians, and maps over an axis.
 //
 // Positions are template arguments, since they decide what a transform returns: grad(f) differentiates argument 0,
-// grad<1>(f) argument 1, grad<0, 2>(f) both, giving a tuple. Arguments that hold no Array are static. A function given to
-// grad that returns (Array, anything) has auxiliary data; the other transforms are told so: jvp(has_aux, f, ...).
+// grad<1>(f) argument 1, grad<0, 2>(f) both, giving a tuple. Arguments that hold no Array are static. A function given
+// to grad that returns (Array, anything) has auxiliary data; the other transforms are told so: jvp(has_aux, f, ...).
 #pragma once
 
 #include <capibara/callable.h>
@@ -125,9 +125,11 @@ template <int... argnums, class... Ts>
 auto with_arrays(std::tuple<Ts...> arguments) {
   return [&]<std::size_t... i>(std::index_sequence<i...>) {
     constexpr int count = sizeof...(Ts);
-    return std::tuple<std::conditional_t<names_position(static_cast<int>(i), count, {argnums...}) && Number<Ts>, Array,
-                                         Ts>...>(std::get<i>(std::move(arguments))...);
-  }(std::index_sequence_for<Ts...>());
+    return std::tuple<
+        std::conditional_t<names_position(static_cast<int>(i), count, {argnums...}) && Number<Ts>, Array, Ts>...>(
+        std::get<i>(std::move(arguments))...);
+  }
+  (std::index_sequence_for<Ts...>());
 }
 
 template <int argnum, class Arguments>
@@ -158,7 +160,8 @@ std::vector<std::size_t> leaf_order(const TreeDef& in) {
   std::size_t next = 0;
   for (int i = 0; i < static_cast<int>(in.children().size()); ++i) {
     begin.push_back(next);
-    if (names_position(i, static_cast<int>(in.children().size()), {argnums...})) next += in.children()[static_cast<std::size_t>(i)].num_leaves();
+    if (names_position(i, static_cast<int>(in.children().size()), {argnums...}))
+      next += in.children()[static_cast<std::size_t>(i)].num_leaves();
   }
   std::vector<std::size_t> order;
   for (int position : {position_of<argnums, Arguments>...}) {
@@ -177,8 +180,9 @@ inline Arrays reordered(const Arrays& arrays, const std::vector<std::size_t>& or
 // The type T with every Array replaced by X.
 template <class T, class X>
 struct substitute {
-  static_assert(is_static_value<T>() || is_none<T> || std::is_same_v<X, Array>,
-                "a Jacobian of a function that returns a struct exists for one Array argument only; return a tuple instead");
+  static_assert(
+      is_static_value<T>() || is_none<T> || std::is_same_v<X, Array>,
+      "a Jacobian of a function that returns a struct exists for one Array argument only; return a tuple instead");
   using type = T;
 };
 template <class X>
@@ -218,7 +222,8 @@ struct ValuePart {
 };
 template <class Result>
 struct ValuePart<true, Result> {
-  static_assert(auxiliary<Result>::present, "has_aux: the function must return a pair or a tuple of (value, auxiliary data)");
+  static_assert(auxiliary<Result>::present,
+                "has_aux: the function must return a pair or a tuple of (value, auxiliary data)");
   using type = typename auxiliary<Result>::Value;
   static TreeDef structure(const TreeDef& out) { return out.children()[0]; }
 };
@@ -264,7 +269,8 @@ class Gradient {
     using Wrt = detail::Differentiated<Arguments, argnums...>;
     constexpr bool with_aux = !std::is_same_v<Result, Array>;
     if constexpr (with_aux) {
-      static_assert(detail::auxiliary<Result>::present, "grad: the function must return an Array, or (Array, auxiliary data)");
+      static_assert(detail::auxiliary<Result>::present,
+                    "grad: the function must return an Array, or (Array, auxiliary data)");
       static_assert(std::is_same_v<typename detail::ValuePart<with_aux, Result>::type, Array>,
                     "grad: the first element of what the function returns must be an Array");
     }
@@ -293,15 +299,19 @@ class Gradient {
 // grad(f)(x, ...) has the type of x; with auxiliary data it is a tuple (gradient, auxiliary data).
 template <int... argnums, class F>
 auto grad(F&& f, GradOptions options = {}) {
-  if constexpr (sizeof...(argnums) == 0) return Gradient<false, std::decay_t<F>, 0>(std::forward<F>(f), options);
-  else return Gradient<false, std::decay_t<F>, argnums...>(std::forward<F>(f), options);
+  if constexpr (sizeof...(argnums) == 0)
+    return Gradient<false, std::decay_t<F>, 0>(std::forward<F>(f), options);
+  else
+    return Gradient<false, std::decay_t<F>, argnums...>(std::forward<F>(f), options);
 }
 
 // value_and_grad(f)(x, ...) is a tuple (what f returns, gradient).
 template <int... argnums, class F>
 auto value_and_grad(F&& f, GradOptions options = {}) {
-  if constexpr (sizeof...(argnums) == 0) return Gradient<true, std::decay_t<F>, 0>(std::forward<F>(f), options);
-  else return Gradient<true, std::decay_t<F>, argnums...>(std::forward<F>(f), options);
+  if constexpr (sizeof...(argnums) == 0)
+    return Gradient<true, std::decay_t<F>, 0>(std::forward<F>(f), options);
+  else
+    return Gradient<true, std::decay_t<F>, argnums...>(std::forward<F>(f), options);
 }
 
 // ---- forward and backward maps -----------------------------------------------------------------------------------
@@ -318,7 +328,8 @@ class Pushforward {
     namespace detail = capibara::detail;
     static_assert(std::tuple_size_v<Arguments> == sizeof...(Tangents), "one tangent is needed for each argument");
     Arguments packed(std::forward<Tangents>(tangents)...);
-    return detail::rebuild<Result>(out_, detail::push_forward(*map_, in_, detail::make_structure(packed), detail::leaves_of(packed)));
+    return detail::rebuild<Result>(
+        out_, detail::push_forward(*map_, in_, detail::make_structure(packed), detail::leaves_of(packed)));
   }
 
  private:
@@ -413,8 +424,7 @@ auto jvp(HasAux, F&& f, const Primals& primals, const Tangents& tangents) {
 
 // vjp(f, x, y) is (f(x, y), pullback); pullback(cotangent) is the tuple of the arguments' cotangents.
 template <class F, class... Args>
-  requires(!std::is_same_v<std::decay_t<F>, HasAux>)
-auto vjp(F&& f, Args&&... args) {
+requires(!std::is_same_v<std::decay_t<F>, HasAux>) auto vjp(F&& f, Args&&... args) {
   std::decay_t<F> function(std::forward<F>(f));
   return capibara::detail::linearize_call<Pullback, false>("vjp", function, std::forward<Args>(args)...);
 }
@@ -426,8 +436,7 @@ auto vjp(HasAux, F&& f, Args&&... args) {
 
 // linearize(f, x, y) is (f(x, y), f_jvp) where f_jvp(dx, dy) does not compute f again.
 template <class F, class... Args>
-  requires(!std::is_same_v<std::decay_t<F>, HasAux>)
-auto linearize(F&& f, Args&&... args) {
+requires(!std::is_same_v<std::decay_t<F>, HasAux>) auto linearize(F&& f, Args&&... args) {
   std::decay_t<F> function(std::forward<F>(f));
   return capibara::detail::linearize_call<Pushforward, false>("linearize", function, std::forward<Args>(args)...);
 }
@@ -507,8 +516,10 @@ namespace detail {
 template <bool forward, bool with_aux, int... argnums, class F>
 auto jacobian_of(F&& f, jax::JacobianOptions options) {
   using Function = std::decay_t<F>;
-  if constexpr (sizeof...(argnums) == 0) return jax::Jacobian<forward, with_aux, Function, 0>(std::forward<F>(f), options);
-  else return jax::Jacobian<forward, with_aux, Function, argnums...>(std::forward<F>(f), options);
+  if constexpr (sizeof...(argnums) == 0)
+    return jax::Jacobian<forward, with_aux, Function, 0>(std::forward<F>(f), options);
+  else
+    return jax::Jacobian<forward, with_aux, Function, argnums...>(std::forward<F>(f), options);
 }
 
 }  // namespace detail

@@ -61,13 +61,13 @@ class TreeDef {
   std::size_t num_nodes() const;
   std::size_t hash() const;
   const std::vector<TreeDef>& children() const;
-  const std::vector<TreeKey>& keys() const;      // of dicts and records
-  TreeKey key(std::size_t child) const;          // of any container
-  const std::string& type_name() const;          // of records
-  const StaticLeaf* static_value() const;        // of values
-  std::string to_string() const;                 // PyTreeDef({'a': *, 'b': (*, *)})
-  std::vector<KeyPath> paths() const;            // of the leaves, in order
-  TreeDef compose(const TreeDef& inner) const;   // with every leaf replaced by `inner`
+  const std::vector<TreeKey>& keys() const;     // of dicts and records
+  TreeKey key(std::size_t child) const;         // of any container
+  const std::string& type_name() const;         // of records
+  const StaticLeaf* static_value() const;       // of values
+  std::string to_string() const;                // PyTreeDef({'a': *, 'b': (*, *)})
+  std::vector<KeyPath> paths() const;           // of the leaves, in order
+  TreeDef compose(const TreeDef& inner) const;  // with every leaf replaced by `inner`
   friend bool operator==(const TreeDef& a, const TreeDef& b);
 
  private:
@@ -84,7 +84,7 @@ std::string tree_difference(const TreeDef& expected, const TreeDef& got);
 template <class Struct, class Member>
 struct TreeField {
   const char* name;
-  Member Struct::* member;
+  Member Struct::*member;
 };
 template <class Struct, class Member>
 TreeField(const char*, Member Struct::*) -> TreeField<Struct, Member>;
@@ -107,7 +107,9 @@ class LeafReader {
 void require_children(const TreeDef& tree, TreeDef::Kind kind, std::size_t count, const char* expected);
 
 template <class T>
-concept StructTree = requires(const T* value) { capibara_tree_fields(value); };
+concept StructTree = requires(const T* value) {
+  capibara_tree_fields(value);
+};
 
 template <class T>
 struct is_tuple : std::false_type {};
@@ -140,7 +142,8 @@ inline constexpr bool is_none =
 // Whether values of this type are one static leaf: no Array and no declared struct anywhere inside.
 template <class T>
 constexpr bool is_static_value() {
-  if constexpr (std::is_same_v<T, Array> || StructTree<T> || is_tuple<T>::value || is_optional<T>::value || is_none<T>) {
+  if constexpr (std::is_same_v<T, Array> || StructTree<T> || is_tuple<T>::value || is_optional<T>::value ||
+                is_none<T>) {
     return false;
   } else if constexpr (is_sequence<T>::value) {
     return is_static_value<typename T::value_type>();
@@ -159,7 +162,8 @@ template <class Tuple>
 constexpr bool all_fixed() {
   return []<std::size_t... i>(std::index_sequence<i...>) {
     return (has_fixed_structure<std::tuple_element_t<i, Tuple>>() && ...);
-  }(std::make_index_sequence<std::tuple_size_v<Tuple>>());
+  }
+  (std::make_index_sequence<std::tuple_size_v<Tuple>>());
 }
 template <class Struct, class Member>
 constexpr bool field_fixed(const TreeField<Struct, Member>*) {
@@ -185,9 +189,13 @@ constexpr bool has_fixed_structure() {
 }
 
 template <class T>
-concept Hashable = requires(const T& value) { std::hash<T>{}(value); };
+concept Hashable = requires(const T& value) {
+  std::hash<T>{}(value);
+};
 template <class T>
-concept Printable = requires(std::ostream& out, const T& value) { out << value; };
+concept Printable = requires(std::ostream& out, const T& value) {
+  out << value;
+};
 
 template <class T>
 std::size_t static_hash(const T& value) {
@@ -199,7 +207,8 @@ std::size_t static_hash(const T& value) {
     return hash;
   } else if constexpr (is_dict<T>::value) {
     std::size_t hash = value.size();
-    for (const auto& [key, element] : value) hash = (hash * 1099511628211ULL + static_hash(key)) * 31 + static_hash(element);
+    for (const auto& [key, element] : value)
+      hash = (hash * 1099511628211ULL + static_hash(key)) * 31 + static_hash(element);
     return hash;
   } else if constexpr (Hashable<T>) {
     return std::hash<T>{}(value);
@@ -239,8 +248,9 @@ class TypedStaticLeaf final : public StaticLeaf {
     if constexpr (std::is_empty_v<T>) {
       return true;  // a capture-less lambda or a tag has only one value
     } else {
-      static_assert(requires(const T& a, const T& b) { a == b; },
-                    "a static value in a tree needs operator==; structs that hold Arrays are declared by CAPIBARA_TREE");
+      static_assert(
+          requires(const T& a, const T& b) { a == b; },
+          "a static value in a tree needs operator==; structs that hold Arrays are declared by CAPIBARA_TREE");
       return value == typed->value;
     }
   }
@@ -346,8 +356,10 @@ T build_tree(const TreeDef& structure, LeafReader& leaves) {
     return leaves.next();
   } else if constexpr (is_none<T>) {
     if (structure.kind() != Kind::none) throw_unexpected_node(structure, "None");
-    if constexpr (std::is_same_v<T, std::nullopt_t>) return std::nullopt;
-    else return T{};
+    if constexpr (std::is_same_v<T, std::nullopt_t>)
+      return std::nullopt;
+    else
+      return T{};
   } else if constexpr (StructTree<T>) {
     static_assert(std::is_default_constructible_v<T>, "a struct declared by CAPIBARA_TREE needs a default constructor");
     T tree{};
@@ -363,7 +375,8 @@ T build_tree(const TreeDef& structure, LeafReader& leaves) {
     require_children(structure, Kind::tuple, std::tuple_size_v<T>, "a tuple");
     return [&]<std::size_t... i>(std::index_sequence<i...>) {
       return T{build_tree<std::tuple_element_t<i, T>>(structure.children()[i], leaves)...};  // braces: left to right
-    }(std::make_index_sequence<std::tuple_size_v<T>>());
+    }
+    (std::make_index_sequence<std::tuple_size_v<T>>());
   } else if constexpr (is_optional<T>::value) {
     if (structure.kind() == Kind::none) return std::nullopt;
     return build_tree<typename T::value_type>(structure, leaves);
@@ -375,7 +388,8 @@ T build_tree(const TreeDef& structure, LeafReader& leaves) {
     require_children(structure, Kind::list, std::tuple_size_v<T>, "a list");
     return [&]<std::size_t... i>(std::index_sequence<i...>) {
       return T{build_tree<typename T::value_type>(structure.children()[i], leaves)...};
-    }(std::make_index_sequence<std::tuple_size_v<T>>());
+    }
+    (std::make_index_sequence<std::tuple_size_v<T>>());
   } else if constexpr (is_sequence<T>::value) {
     require_children(structure, Kind::list, structure.children().size(), "a list");
     T tree;
@@ -408,8 +422,8 @@ void require_same_structure(const char* operation, const TreeDef& expected, cons
 namespace jax::tree {
 
 using capibara::KeyPath;
-using capibara::TreeDef;
 using capibara::keystr;
+using capibara::TreeDef;
 
 template <class T>
 Arrays leaves(const T& tree) {
@@ -439,8 +453,7 @@ T unflatten(const TreeDef& structure, std::span<const Array> leaves) {
 
 // unflatten(prototype, leaves): a tree of the prototype's type and structure.
 template <class T>
-  requires(!std::is_same_v<T, TreeDef>)
-T unflatten(const T& prototype, std::span<const Array> leaves) {
+requires(!std::is_same_v<T, TreeDef>) T unflatten(const T& prototype, std::span<const Array> leaves) {
   return unflatten<T>(structure(prototype), leaves);
 }
 
@@ -464,7 +477,8 @@ template <class F, class T, class... Rest>
 T map_with_path(F&& f, const T& tree, const Rest&... rest) {
   std::vector<KeyPath> paths = structure(tree).paths();
   std::size_t next = 0;
-  return map([&](const auto&... leaf) { return f(static_cast<const KeyPath&>(paths[next++]), leaf...); }, tree, rest...);
+  return map([&](const auto&... leaf) { return f(static_cast<const KeyPath&>(paths[next++]), leaf...); }, tree,
+             rest...);
 }
 
 template <class T>
@@ -526,27 +540,45 @@ using PyTreeDef = capibara::TreeDef;
 using capibara::keystr;
 
 template <class T>
-auto tree_flatten(const T& tree) { return jax::tree::flatten(tree); }
+auto tree_flatten(const T& tree) {
+  return jax::tree::flatten(tree);
+}
 template <class T>
 T tree_unflatten(const PyTreeDef& structure, std::span<const Array> leaves) {
   return jax::tree::unflatten<T>(structure, leaves);
 }
 template <class T>
-Arrays tree_leaves(const T& tree) { return jax::tree::leaves(tree); }
+Arrays tree_leaves(const T& tree) {
+  return jax::tree::leaves(tree);
+}
 template <class T>
-PyTreeDef tree_structure(const T& tree) { return jax::tree::structure(tree); }
+PyTreeDef tree_structure(const T& tree) {
+  return jax::tree::structure(tree);
+}
 template <class F, class T, class... Rest>
-T tree_map(F&& f, const T& tree, const Rest&... rest) { return jax::tree::map(f, tree, rest...); }
+T tree_map(F&& f, const T& tree, const Rest&... rest) {
+  return jax::tree::map(f, tree, rest...);
+}
 template <class F, class T, class... Rest>
-T tree_map_with_path(F&& f, const T& tree, const Rest&... rest) { return jax::tree::map_with_path(f, tree, rest...); }
+T tree_map_with_path(F&& f, const T& tree, const Rest&... rest) {
+  return jax::tree::map_with_path(f, tree, rest...);
+}
 template <class T>
-auto tree_leaves_with_path(const T& tree) { return jax::tree::leaves_with_path(tree); }
+auto tree_leaves_with_path(const T& tree) {
+  return jax::tree::leaves_with_path(tree);
+}
 template <class T>
-auto tree_flatten_with_path(const T& tree) { return jax::tree::flatten_with_path(tree); }
+auto tree_flatten_with_path(const T& tree) {
+  return jax::tree::flatten_with_path(tree);
+}
 template <class F, class T, class... Initial>
-auto tree_reduce(F&& f, const T& tree, Initial... initial) { return jax::tree::reduce(f, tree, std::move(initial)...); }
+auto tree_reduce(F&& f, const T& tree, Initial... initial) {
+  return jax::tree::reduce(f, tree, std::move(initial)...);
+}
 template <class T>
-bool tree_all(const T& tree) { return jax::tree::all(tree); }
+bool tree_all(const T& tree) {
+  return jax::tree::all(tree);
+}
 template <class Result, class T>
 Result tree_transpose(const PyTreeDef& outer, const PyTreeDef& inner, const T& tree) {
   return jax::tree::transpose<Result>(outer, inner, tree);
@@ -568,11 +600,12 @@ struct std::hash<capibara::TreeDef> {
 #define CAPIBARA_RESCAN2(...) CAPIBARA_RESCAN3(CAPIBARA_RESCAN3(CAPIBARA_RESCAN3(CAPIBARA_RESCAN3(__VA_ARGS__))))
 #define CAPIBARA_RESCAN(...) CAPIBARA_RESCAN2(CAPIBARA_RESCAN2(CAPIBARA_RESCAN2(CAPIBARA_RESCAN2(__VA_ARGS__))))
 #define CAPIBARA_TREE_FIELDS(Type, field, ...) \
-  ::capibara::TreeField{#field, &Type::field} __VA_OPT__(, CAPIBARA_TREE_FIELDS_AGAIN CAPIBARA_PARENTHESES(Type, __VA_ARGS__))
+  ::capibara::TreeField{#field,                \
+                        &Type::field} __VA_OPT__(, CAPIBARA_TREE_FIELDS_AGAIN CAPIBARA_PARENTHESES(Type, __VA_ARGS__))
 #define CAPIBARA_TREE_FIELDS_AGAIN() CAPIBARA_TREE_FIELDS
 
-#define CAPIBARA_TREE(Type, ...)                                                            \
-  [[maybe_unused]] constexpr auto capibara_tree_fields(const Type*) {                       \
+#define CAPIBARA_TREE(Type, ...)                                                                  \
+  [[maybe_unused]] constexpr auto capibara_tree_fields(const Type*) {                             \
     return std::make_tuple(__VA_OPT__(CAPIBARA_RESCAN(CAPIBARA_TREE_FIELDS(Type, __VA_ARGS__)))); \
-  }                                                                                         \
+  }                                                                                               \
   [[maybe_unused]] constexpr const char* capibara_tree_name(const Type*) { return #Type; }

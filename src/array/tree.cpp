@@ -16,9 +16,7 @@ struct TreeDef::Node {
 
 namespace {
 
-void mix(std::size_t& hash, std::size_t value) {
-  hash ^= value + 0x9e3779b97f4a7c15ULL + (hash << 6) + (hash >> 2);
-}
+void mix(std::size_t& hash, std::size_t value) { hash ^= value + 0x9e3779b97f4a7c15ULL + (hash << 6) + (hash >> 2); }
 
 std::shared_ptr<const TreeDef::Node> finish(TreeDef::Node node) {
   node.leaves = node.kind == TreeDef::Kind::leaf ? 1 : 0;
@@ -56,9 +54,15 @@ void print(const TreeDef& tree, std::string& text) {
   };
   auto child = [&](std::size_t i) { print(tree.children()[i], text); };
   switch (tree.kind()) {
-    case TreeDef::Kind::leaf: text += "*"; return;
-    case TreeDef::Kind::none: text += "None"; return;
-    case TreeDef::Kind::value: text += tree.static_value()->print(); return;
+    case TreeDef::Kind::leaf:
+      text += "*";
+      return;
+    case TreeDef::Kind::none:
+      text += "None";
+      return;
+    case TreeDef::Kind::value:
+      text += tree.static_value()->print();
+      return;
     case TreeDef::Kind::tuple:
       text += "(";
       join(child);
@@ -113,13 +117,20 @@ void collect_paths(const TreeDef& tree, KeyPath& path, std::vector<KeyPath>& pat
 
 std::string describe(const TreeDef& tree) {
   switch (tree.kind()) {
-    case TreeDef::Kind::leaf: return "an array";
-    case TreeDef::Kind::none: return "None";
-    case TreeDef::Kind::value: return concat("the static value ", tree.static_value()->print());
-    case TreeDef::Kind::tuple: return concat("a tuple of ", tree.children().size());
-    case TreeDef::Kind::list: return concat("a list of ", tree.children().size());
-    case TreeDef::Kind::record: return concat("a ", tree.type_name());
-    case TreeDef::Kind::dict: break;
+    case TreeDef::Kind::leaf:
+      return "an array";
+    case TreeDef::Kind::none:
+      return "None";
+    case TreeDef::Kind::value:
+      return concat("the static value ", tree.static_value()->print());
+    case TreeDef::Kind::tuple:
+      return concat("a tuple of ", tree.children().size());
+    case TreeDef::Kind::list:
+      return concat("a list of ", tree.children().size());
+    case TreeDef::Kind::record:
+      return concat("a ", tree.type_name());
+    case TreeDef::Kind::dict:
+      break;
   }
   std::string keys;
   for (const TreeKey& key : tree.keys()) keys += concat(keys.empty() ? "" : ", ", key_text(key));
@@ -245,7 +256,8 @@ bool operator==(const TreeDef& a, const TreeDef& b) {
   const TreeDef::Node& x = *a.node_;
   const TreeDef::Node& y = *b.node_;
   if (&x == &y) return true;
-  if (x.hash != y.hash || x.kind != y.kind || x.leaves != y.leaves || x.type != y.type || x.keys != y.keys) return false;
+  if (x.hash != y.hash || x.kind != y.kind || x.leaves != y.leaves || x.type != y.type || x.keys != y.keys)
+    return false;
   if (x.value && !x.value->equals(*y.value)) return false;
   return x.children == y.children;
 }
@@ -279,7 +291,8 @@ void throw_unexpected_node(const TreeDef& got, const char* expected) {
 void require_children(const TreeDef& tree, TreeDef::Kind kind, std::size_t count, const char* expected) {
   if (tree.kind() != kind) throw_unexpected_node(tree, expected);
   if (tree.children().size() != count) {
-    throw ValueError(concat("unflatten: the C++ type needs ", expected, " of ", count, ", the structure has ", describe(tree)));
+    throw ValueError(
+        concat("unflatten: the C++ type needs ", expected, " of ", count, ", the structure has ", describe(tree)));
   }
 }
 

@@ -33,8 +33,9 @@ void spread(const char* option, const jax::Axes& axes, const TreeDef& tree, KeyP
   }
   if (tree.num_leaves() == 0 && axes.entries().empty()) return;
   if (axes.entries().size() != tree.children().size()) {
-    throw ValueError(concat("vmap ", option, " specification must be a tree prefix of the corresponding value: at ", option,
-                            keystr(path), " it is ", axes.to_string(), " for a value of structure ", tree.to_string()));
+    throw ValueError(concat("vmap ", option, " specification must be a tree prefix of the corresponding value: at ",
+                            option, keystr(path), " it is ", axes.to_string(), " for a value of structure ",
+                            tree.to_string()));
   }
   for (std::size_t i = 0; i < axes.entries().size(); ++i) {
     path.push_back(tree.key(i));
@@ -63,8 +64,10 @@ LeafAxes spread(const char* option, const jax::Axes& axes, const TreeDef& tree) 
     if (dims[i] == not_mapped) continue;
     int64_t size = leaves[i].shape(dims[i]);
     auto place = std::find_if(groups.begin(), groups.end(), [&](const Group& group) { return group.size == size; });
-    if (place == groups.end()) groups.push_back({size, 1, i});
-    else ++place->count;
+    if (place == groups.end())
+      groups.push_back({size, 1, i});
+    else
+      ++place->count;
   }
   std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.count > b.count; });
   std::vector<KeyPath> paths = in.paths();
@@ -73,8 +76,11 @@ LeafAxes spread(const char* option, const jax::Axes& axes, const TreeDef& tree) 
     const Group& group = groups[g];
     std::string where = concat("axis ", *axes[group.first], " of args", keystr(paths[group.first]), " of type ",
                                to_string(leaves[group.first].type()));
-    if (group.count == 1) text += concat("\n  * one axis had size ", group.size, ": ", where);
-    else text += concat("\n  * ", g == 0 ? "most" : "some", " axes (", group.count, " of them) had size ", group.size, ", e.g. ", where);
+    if (group.count == 1)
+      text += concat("\n  * one axis had size ", group.size, ": ", where);
+    else
+      text += concat("\n  * ", g == 0 ? "most" : "some", " axes (", group.count, " of them) had size ", group.size,
+                     ", e.g. ", where);
     if (g + 1 < groups.size()) text += ";";
   }
   if (axis_size) text += concat("\n  * axis_size was given as ", *axis_size);
@@ -86,13 +92,16 @@ LeafAxes spread(const char* option, const jax::Axes& axes, const TreeDef& tree) 
 Arrays vmap_leaves(const FlatFunction& function, const TreeDef& in, std::span<const Array> leaves,
                    const jax::VmapOptions& options, const TreeDef& out) {
   if (options.in_axes.is_list() && options.in_axes.entries().size() != in.children().size()) {
-    throw ValueError(concat("vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
-                            "passed to the function, but got len(in_axes)=", options.in_axes.entries().size(), ", len(args)=",
-                            in.children().size()));
+    throw ValueError(
+        concat("vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
+               "passed to the function, but got len(in_axes)=",
+               options.in_axes.entries().size(), ", len(args)=", in.children().size()));
   }
   LeafAxes axes = spread("in_axes", options.in_axes, in);
   if (leaves.empty() && !options.axis_size) {
-    throw ValueError("vmap wrapped function must be passed at least one argument containing an array or axis_size must be specified");
+    throw ValueError(
+        "vmap wrapped function must be passed at least one argument containing an array or axis_size must be "
+        "specified");
   }
   std::vector<int64_t> dims;
   std::optional<int64_t> size = options.axis_size;
@@ -102,8 +111,10 @@ Arrays vmap_leaves(const FlatFunction& function, const TreeDef& in, std::span<co
     if (!axes[i]) continue;
     int64_t rank = leaves[i].ndim(), axis = *axes[i];
     if (axis < -rank || axis >= rank) {
-      throw ValueError(concat("vmap was requested to map its argument along axis ", axis, ", which implies that its rank should be "
-                              "at least ", axis >= 0 ? axis + 1 : -axis, ", but is only ", rank, " (its shape is ",
+      throw ValueError(concat("vmap was requested to map its argument along axis ", axis,
+                              ", which implies that its rank should be "
+                              "at least ",
+                              axis >= 0 ? axis + 1 : -axis, ", but is only ", rank, " (its shape is ",
                               shape_tuple(leaves[i].shape()), "; args", keystr(in.paths()[i]), ")"));
     }
     dims.back() = axis < 0 ? axis + rank : axis;
@@ -121,13 +132,14 @@ Arrays vmap_leaves(const FlatFunction& function, const TreeDef& in, std::span<co
         LeafAxes wanted = spread("out_axes", options.out_axes, out);
         std::vector<KeyPath> paths;
         for (std::size_t i = 0; i < outputs.size(); ++i) {
-          if (!outputs[i].defined()) throw TypeError(concat("vmap: the function returned an empty array handle at output ", i));
+          if (!outputs[i].defined())
+            throw TypeError(concat("vmap: the function returned an empty array handle at output ", i));
           out_dims.push_back(not_mapped);
           if (!wanted[i]) continue;
           int64_t rank = outputs[i].ndim() + 1;
           if (*wanted[i] < -rank || *wanted[i] >= rank) {
-            throw ValueError(concat("vmap: out_axes ", *wanted[i], " is out of bounds for array of dimension ", rank, " (output",
-                                    keystr(out.paths()[i]), ")"));
+            throw ValueError(concat("vmap: out_axes ", *wanted[i], " is out of bounds for array of dimension ", rank,
+                                    " (output", keystr(out.paths()[i]), ")"));
           }
           out_dims.back() = *wanted[i] < 0 ? *wanted[i] + rank : *wanted[i];
         }

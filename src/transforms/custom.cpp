@@ -21,7 +21,7 @@ ClosedCall close(const char* operation, const FlatFunction& function, const Tree
   require_values(operation, in, leaves);
   Types types;
   for (const Array& leaf : leaves) types.push_back(leaf.type());
-  Staged staged = stage(function, types, name);
+  Staged staged = stage_open(function, types, name);
   ClosedCall call{constants_to_inputs(staged.program), staged.program.constants(), 0};
   call.operands.insert(call.operands.end(), staged.captured.begin(), staged.captured.end());
   call.captured = static_cast<int64_t>(call.operands.size());
@@ -65,12 +65,13 @@ Arrays custom_vmap_leaves(const FlatFunction& function, const TreeDef& in, std::
   ClosedCall call = close("custom_vmap", function, in, leaves, names.function);
   std::size_t captured = static_cast<std::size_t>(call.captured);
   Types out_types = call.program.output_types();
-  auto checked = [rule = std::move(rule), names, captured, out_types](
-                     int64_t size, const std::vector<bool>& batched, std::span<const Array> inputs) {
+  auto checked = [rule = std::move(rule), names, captured, out_types](int64_t size, const std::vector<bool>& batched,
+                                                                      std::span<const Array> inputs) {
     for (std::size_t i = 0; i < captured; ++i) {
       if (batched[i]) {
-        throw UnexpectedTracerError(concat("custom_vmap: function ", names.function,
-                                           " closes over a value that is being mapped.\nHint: pass it as an argument."));
+        throw UnexpectedTracerError(
+            concat("custom_vmap: function ", names.function,
+                   " closes over a value that is being mapped.\nHint: pass it as an argument."));
       }
     }
     std::vector<bool> arguments(batched.begin() + static_cast<std::ptrdiff_t>(captured), batched.end());
@@ -83,8 +84,9 @@ Arrays custom_vmap_leaves(const FlatFunction& function, const TreeDef& in, std::
       Shape shape = out_types[i].shape;
       if (mask[i]) shape.insert(shape.begin(), size);
       if (outputs[i].shape() == shape && outputs[i].dtype() == out_types[i].dtype) continue;
-      throw TypeError(concat("custom_vmap: rule ", names.first, " must return ", to_string(out_types[i].with_shape(shape)),
-                             " for output ", i, ", got ", to_string(outputs[i].type())));
+      throw TypeError(concat("custom_vmap: rule ", names.first, " must return ",
+                             to_string(out_types[i].with_shape(shape)), " for output ", i, ", got ",
+                             to_string(outputs[i].type())));
     }
     return CustomVmapRule::Result{std::move(outputs), std::move(mask)};
   };
@@ -101,18 +103,20 @@ void throw_missing_rule(const char* kind, const char* definition, const std::str
 
 void check_rule_structure(const std::string& what, const TreeDef& expected, const TreeDef& got) {
   if (expected == got) return;
-  throw TypeError(concat(what, ", but got ", expected.to_string(), " and ", got.to_string(), " respectively: ",
-                         tree_difference(expected, got)));
+  throw TypeError(concat(what, ", but got ", expected.to_string(), " and ", got.to_string(),
+                         " respectively: ", tree_difference(expected, got)));
 }
 
 void check_jvp_types(const Arrays& primals, const Arrays& tangents) {
   for (std::size_t i = 0; i < primals.size(); ++i) {
-    if (!primals[i].defined() || !tangents[i].defined()) throw TypeError("Custom JVP rule returned an empty array handle");
+    if (!primals[i].defined() || !tangents[i].defined())
+      throw TypeError("Custom JVP rule returned an empty array handle");
     ArrayType wanted = tangent_type(primals[i].type());
     if (wanted.shape == tangents[i].shape() && wanted.dtype == tangents[i].dtype()) continue;
-    throw TypeError(concat("Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes. Expected ",
-                           to_string(wanted), " (tangent type of ", to_string(primals[i].type()), ") but got ",
-                           to_string(tangents[i].type()), "."));
+    throw TypeError(concat(
+        "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes. Expected ",
+        to_string(wanted), " (tangent type of ", to_string(primals[i].type()), ") but got ",
+        to_string(tangents[i].type()), "."));
   }
 }
 
@@ -125,9 +129,11 @@ Arrays filled_tangents(std::span<const Array> tangents, const Types& primal_type
 void append_cotangents(Arrays& to, const RuleNames& names, std::size_t argument, const TreeDef& expected,
                        const TreeDef* got, const Arrays& leaves, std::span<const ArrayType> types) {
   if (!(expected == *got)) {
-    throw TypeError(concat("Custom VJP bwd rule ", names.second, " must produce an output with the same container (pytree) structure "
-                           "as the args tuple of the primal function, but at output[", argument, "] got ", got->to_string(),
-                           " for ", expected.to_string(), ": ", tree_difference(expected, *got)));
+    throw TypeError(concat("Custom VJP bwd rule ", names.second,
+                           " must produce an output with the same container (pytree) structure "
+                           "as the args tuple of the primal function, but at output[",
+                           argument, "] got ", got->to_string(), " for ", expected.to_string(), ": ",
+                           tree_difference(expected, *got)));
   }
   std::vector<KeyPath> paths = expected.paths();
   for (std::size_t i = 0; i < leaves.size(); ++i) {
@@ -138,10 +144,11 @@ void append_cotangents(Arrays& to, const RuleNames& names, std::size_t argument,
     }
     const ArrayType& type = leaves[i].type();
     if (type.shape != wanted.shape || type.dtype != wanted.dtype) {
-      throw ValueError(concat("Custom VJP bwd rule ", names.second, " must produce an output with the same type as the args tuple of "
-                              "the primal function, but at output[", argument, "]", keystr(paths[i]),
-                              " the bwd rule produced an output of type ", to_string(type),
-                              " corresponding to an input of type ", to_string(types[i]), ", so the ",
+      throw ValueError(concat("Custom VJP bwd rule ", names.second,
+                              " must produce an output with the same type as the args tuple of "
+                              "the primal function, but at output[",
+                              argument, "]", keystr(paths[i]), " the bwd rule produced an output of type ",
+                              to_string(type), " corresponding to an input of type ", to_string(types[i]), ", so the ",
                               type.shape != wanted.shape ? "shapes" : "dtypes", " do not match"));
     }
     to.push_back(leaves[i]);

@@ -29,25 +29,30 @@ bool same_shape_and_dtype(const ArrayType& a, const ArrayType& b) { return a.sha
 
 void check_reverse_input(const std::string& name, const ArrayType& type, const jax::GradOptions& options) {
   if (options.holomorphic && !is_complex(type.dtype)) {
-    throw TypeError(concat(name, " with holomorphic=True requires inputs with complex dtype, but got ", dtype_name(type.dtype), "."));
+    throw TypeError(concat(name, " with holomorphic=True requires inputs with complex dtype, but got ",
+                           dtype_name(type.dtype), "."));
   }
   if (is_inexact(type.dtype) || options.allow_int) return;
-  throw TypeError(concat(name, " requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got ",
-                         dtype_name(type.dtype),
-                         ". If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True."));
+  throw TypeError(
+      concat(name, " requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got ",
+             dtype_name(type.dtype),
+             ". If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True."));
 }
 
 void check_reverse_output(const std::string& name, const ArrayType& type, const jax::GradOptions& options) {
   if (options.holomorphic) {
     if (is_complex(type.dtype)) return;
-    throw TypeError(concat(name, " with holomorphic=True requires outputs with complex dtype, but got ", dtype_name(type.dtype), "."));
+    throw TypeError(concat(name, " with holomorphic=True requires outputs with complex dtype, but got ",
+                           dtype_name(type.dtype), "."));
   }
   if (is_inexact(type.dtype) && !is_complex(type.dtype)) return;
-  std::string start = concat(name, " requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got ",
-                             dtype_name(type.dtype), ". ");
+  std::string start =
+      concat(name, " requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got ",
+             dtype_name(type.dtype), ". ");
   if (is_complex(type.dtype)) {
-    throw TypeError(start + "For holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic "
-                            "functions involving complex outputs, use jax.vjp directly.");
+    throw TypeError(start +
+                    "For holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic "
+                    "functions involving complex outputs, use jax.vjp directly.");
   }
   throw TypeError(start + "For differentiation of functions with integer outputs, use jax.vjp directly.");
 }
@@ -55,13 +60,16 @@ void check_reverse_output(const std::string& name, const ArrayType& type, const 
 void check_forward_input(const ArrayType& type, const jax::GradOptions& options) {
   if (options.holomorphic) {
     if (is_complex(type.dtype)) return;
-    throw TypeError(concat("jacfwd with holomorphic=True requires inputs with complex dtype, but got ", dtype_name(type.dtype), "."));
+    throw TypeError(concat("jacfwd with holomorphic=True requires inputs with complex dtype, but got ",
+                           dtype_name(type.dtype), "."));
   }
   if (is_inexact(type.dtype) && !is_complex(type.dtype)) return;
-  throw TypeError(concat("jacfwd requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got ",
-                         dtype_name(type.dtype), ". For holomorphic differentiation, pass holomorphic=True. For "
-                         "differentiation of non-holomorphic functions involving complex inputs or integer inputs, use "
-                         "jax.jvp directly."));
+  throw TypeError(
+      concat("jacfwd requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got ",
+             dtype_name(type.dtype),
+             ". For holomorphic differentiation, pass holomorphic=True. For "
+             "differentiation of non-holomorphic functions involving complex inputs or integer inputs, use "
+             "jax.jvp directly."));
 }
 
 }  // namespace
@@ -70,14 +78,16 @@ std::vector<bool> argument_leaves(const char* operation, const TreeDef& in, std:
   int count = static_cast<int>(in.children().size());
   for (int position : positions) {
     if (position >= -count && position < count) continue;
-    throw ValueError(concat(operation, ": argument ", position, " is to be differentiated, but the call has ", count, " arguments"));
+    throw ValueError(
+        concat(operation, ": argument ", position, " is to be differentiated, but the call has ", count, " arguments"));
   }
   std::vector<bool> mask;
   for (int i = 0; i < count; ++i) {
     const TreeDef& argument = in.children()[static_cast<std::size_t>(i)];
     bool named = names_position(i, count, positions);
     if (named && argument.num_leaves() == 0) {
-      throw TypeError(concat(operation, ": argument ", i, " holds no array to differentiate with respect to, got ", argument.to_string()));
+      throw TypeError(concat(operation, ": argument ", i, " holds no array to differentiate with respect to, got ",
+                             argument.to_string()));
     }
     mask.insert(mask.end(), argument.num_leaves(), named);
   }
@@ -125,18 +135,22 @@ LinearizedCall linearize_leaves(const FlatFunction& function, std::span<const Ar
   return {std::move(outputs), std::move(map)};
 }
 
-Arrays push_forward(const LinearMap& map, const TreeDef& expected, const TreeDef& got, std::span<const Array> tangents) {
+Arrays push_forward(const LinearMap& map, const TreeDef& expected, const TreeDef& got,
+                    std::span<const Array> tangents) {
   if (!(expected == got)) {
-    throw TypeError(concat("linearized function called with tangents of another structure: ", tree_difference(expected, got)));
+    throw TypeError(
+        concat("linearized function called with tangents of another structure: ", tree_difference(expected, got)));
   }
   require_values("linearized function", got, tangents);
   Arrays inputs = map.linearized.residuals;
   for (std::size_t i = 0; i < tangents.size(); ++i) {
     ArrayType wanted = tangent_type(map.in_types[i]);
     if (!same_shape_and_dtype(wanted, tangents[i].type())) {
-      throw ValueError(concat("linearized function called on tangent values inconsistent with the original primal values:\nGot "
-                              "tangent aval ", to_string(tangents[i].type()), " for primal aval ", to_string(map.in_types[i]),
-                              " but expected ", to_string(wanted), "."));
+      throw ValueError(
+          concat("linearized function called on tangent values inconsistent with the original primal values:\nGot "
+                 "tangent aval ",
+                 to_string(tangents[i].type()), " for primal aval ", to_string(map.in_types[i]), " but expected ",
+                 to_string(wanted), "."));
     }
     if (map.differentiated[i]) inputs.push_back(tangents[i]);
   }
@@ -154,7 +168,8 @@ namespace {
 Arrays pull_back_raw(const LinearMap& map, std::span<const Array> cotangents) {
   Arrays results = capibara::pull_back(map.linearized, cotangents), all;
   std::size_t next = 0;
-  for (std::size_t i = 0; i < map.in_types.size(); ++i) all.push_back(map.differentiated[i] ? results[next++] : Array());
+  for (std::size_t i = 0; i < map.in_types.size(); ++i)
+    all.push_back(map.differentiated[i] ? results[next++] : Array());
   return all;
 }
 
@@ -162,8 +177,10 @@ Arrays pull_back_raw(const LinearMap& map, std::span<const Array> cotangents) {
 
 Arrays pull_back(const LinearMap& map, const TreeDef& expected, const TreeDef& got, std::span<const Array> cotangents) {
   if (!(expected == got)) {
-    throw ValueError(concat("unexpected tree structure of the argument to a VJP function, which must match the output of the "
-                            "differentiated function: ", tree_difference(expected, got)));
+    throw ValueError(
+        concat("unexpected tree structure of the argument to a VJP function, which must match the output of the "
+               "differentiated function: ",
+               tree_difference(expected, got)));
   }
   require_values("VJP function", got, cotangents);
   Arrays given;
@@ -193,7 +210,8 @@ GradCall grad_leaves(const FlatFunction& function, std::span<const Array> leaves
   LinearizedCall call = linearize_leaves(function, leaves, differentiated, main);
   const Array& value = call.outputs.at(0);
   if (value.ndim() != 0) {
-    throw TypeError(concat("Gradient only defined for scalar-output functions. Output had shape: ", shape_tuple(value.shape()), "."));
+    throw TypeError(concat(
+        "Gradient only defined for scalar-output functions. Output had shape: ", shape_tuple(value.shape()), "."));
   }
   check_reverse_output("grad", value.type(), options);
   Arrays results = pull_back_raw(*call.map, Arrays{scalar_like(value, 1.0)});
@@ -209,8 +227,9 @@ GradCall grad_leaves(const FlatFunction& function, std::span<const Array> leaves
 JvpCall jvp_leaves(const FlatFunction& function, const TreeDef& in, const TreeDef& tangent_in,
                    std::span<const Array> leaves, std::span<const Array> tangents, const std::size_t& main) {
   if (!(in == tangent_in)) {
-    throw TypeError(concat("primal and tangent arguments to jax.jvp must have the same tree structure; primals have tree structure ",
-                           in.to_string(), " whereas tangents have tree structure ", tangent_in.to_string(), "."));
+    throw TypeError(concat(
+        "primal and tangent arguments to jax.jvp must have the same tree structure; primals have tree structure ",
+        in.to_string(), " whereas tangents have tree structure ", tangent_in.to_string(), "."));
   }
   require_values("jvp", in, leaves);
   require_values("jvp (tangents)", in, tangents);
@@ -218,20 +237,23 @@ JvpCall jvp_leaves(const FlatFunction& function, const TreeDef& in, const TreeDe
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     ArrayType wanted = tangent_type(leaves[i].type());
     if (wanted.dtype != tangents[i].dtype()) {
-      throw TypeError(concat("primal and tangent arguments to jax.jvp do not match; dtypes must be equal, or in case of int/bool "
-                             "primal dtype the tangent dtype must be float0. Got primal dtype ", dtype_name(leaves[i].dtype()),
-                             " and so expected tangent dtype ", dtype_name(wanted.dtype), ", but got tangent dtype ",
-                             dtype_name(tangents[i].dtype()), " instead."));
+      throw TypeError(
+          concat("primal and tangent arguments to jax.jvp do not match; dtypes must be equal, or in case of int/bool "
+                 "primal dtype the tangent dtype must be float0. Got primal dtype ",
+                 dtype_name(leaves[i].dtype()), " and so expected tangent dtype ", dtype_name(wanted.dtype),
+                 ", but got tangent dtype ", dtype_name(tangents[i].dtype()), " instead."));
     }
     if (wanted.shape != tangents[i].shape()) {
       throw ValueError(concat("jvp called with different primal and tangent shapes; Got primal shape ",
-                              shape_tuple(leaves[i].shape()), " and tangent shape as ", shape_tuple(tangents[i].shape())));
+                              shape_tuple(leaves[i].shape()), " and tangent shape as ",
+                              shape_tuple(tangents[i].shape())));
     }
     given.push_back(or_symbolic_zero(tangents[i]));
   }
   JvpResult result = jvp_flat(function, leaves, given);
   JvpCall call{std::move(result.primals), {}};
-  for (std::size_t i = 0; i < main; ++i) call.tangents.push_back(instantiate(result.tangents[i], call.outputs[i].type()));
+  for (std::size_t i = 0; i < main; ++i)
+    call.tangents.push_back(instantiate(result.tangents[i], call.outputs[i].type()));
   return call;
 }
 
@@ -253,8 +275,10 @@ Arrays standard_basis(const Types& types) {
     if (bytes) std::memset(buffer.mutable_data(), 0, bytes);
     int64_t columns = type.size();
     for (int64_t i = 0; i < columns; ++i) {
-      if (is_complex(wide.dtype)) store_as<std::complex<double>>(wide.dtype, buffer.mutable_data(), (begin + i) * columns + i, 1.0);
-      else store_as<double>(wide.dtype, buffer.mutable_data(), (begin + i) * columns + i, 1.0);
+      if (is_complex(wide.dtype))
+        store_as<std::complex<double>>(wide.dtype, buffer.mutable_data(), (begin + i) * columns + i, 1.0);
+      else
+        store_as<double>(wide.dtype, buffer.mutable_data(), (begin + i) * columns + i, 1.0);
     }
     basis.push_back(Array::from_buffer(std::move(wide), std::move(buffer)));
     begin += columns;
@@ -313,7 +337,8 @@ JacobianCall jacfwd_leaves(const FlatFunction& function, std::span<const Array> 
     const Array& jacobian = all[outputs + i];  // [*output shape, total]
     const ArrayType& output = call.outputs[i].type();
     if (options.holomorphic && !is_complex(output.dtype)) {
-      throw TypeError(concat("jacfwd with holomorphic=True requires outputs with complex dtype, but got ", dtype_name(output.dtype), "."));
+      throw TypeError(concat("jacfwd with holomorphic=True requires outputs with complex dtype, but got ",
+                             dtype_name(output.dtype), "."));
     }
     int64_t begin = 0;
     for (const ArrayType& type : wrt) {
@@ -372,8 +397,10 @@ class TransposedFunction {
 std::shared_ptr<const TransposedFunction> transpose_leaves(const FlatFunction& function, const Types& types) {
   for (const ArrayType& type : types) {
     if (!is_inexact(type.dtype)) {
-      throw TypeError(concat("linear_transpose only supports [float or complex] -> [float or complex] functions, but got an "
-                             "argument of type ", to_string(type)));
+      throw TypeError(
+          concat("linear_transpose only supports [float or complex] -> [float or complex] functions, but got an "
+                 "argument of type ",
+                 to_string(type)));
     }
   }
   auto transposed = std::make_shared<TransposedFunction>();
@@ -392,8 +419,9 @@ Arrays apply_transposed(const TransposedFunction& function, const TreeDef& expec
   for (std::size_t i = 0; i < cotangents.size(); ++i) {
     const ArrayType& output = program.type(program.outputs()[i]);
     if (cotangents[i].defined() && same_shape_and_dtype(output, cotangents[i].type())) continue;
-    throw TypeError(concat("linear_transpose: cotangent type does not match function output, expected ", to_string(output),
-                           " but got ", cotangents[i].defined() ? to_string(cotangents[i].type()) : "an empty array handle"));
+    throw TypeError(concat("linear_transpose: cotangent type does not match function output, expected ",
+                           to_string(output), " but got ",
+                           cotangents[i].defined() ? to_string(cotangents[i].type()) : "an empty array handle"));
   }
   Arrays inputs = function.staged.captured;
   std::size_t captured = inputs.size();
@@ -421,7 +449,8 @@ Residuals saved_residuals(const FlatFunction& function, const Types& types) {
   std::vector<bool> wanted(static_cast<std::size_t>(program.var_count()), false);
   std::unordered_map<int32_t, int32_t> rounded;  // reduce_precision is not a producer: look through it
   for (const Equation& equation : program.equations()) {
-    if (equation.primitive.is("reduce_precision") && !equation.inputs[0].is_literal() && !equation.outputs[0].dropped()) {
+    if (equation.primitive.is("reduce_precision") && !equation.inputs[0].is_literal() &&
+        !equation.outputs[0].dropped()) {
       rounded[equation.outputs[0].id] = equation.inputs[0].code;
     }
   }
@@ -454,8 +483,10 @@ Residuals saved_residuals(const FlatFunction& function, const Types& types) {
   for (const Equation& equation : program.equations()) {
     for (Var var : equation.outputs) {
       if (!take(var)) continue;
-      if (equation.primitive.is("name")) add(program.type(var), concat("named ", equation.attrs.text("name")));
-      else add(program.type(var), concat("output of ", equation.primitive.name()));
+      if (equation.primitive.is("name"))
+        add(program.type(var), concat("named ", equation.attrs.text("name")));
+      else
+        add(program.type(var), concat("output of ", equation.primitive.name()));
     }
   }
   return result;

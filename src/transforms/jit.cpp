@@ -69,7 +69,8 @@ std::vector<bool> leaves_at(const char* option, const std::vector<int>& position
   for (int position : positions) {
     int index = position < 0 ? position + count : position;
     if (index < 0 || index >= count) {
-      throw ValueError(concat("jit: ", option, " names argument ", position, ", but the call has ", count, " arguments"));
+      throw ValueError(
+          concat("jit: ", option, " names argument ", position, ", but the call has ", count, " arguments"));
     }
     std::size_t begin = 0;
     for (int i = 0; i < index; ++i) begin += in.children()[static_cast<std::size_t>(i)].num_leaves();
@@ -152,12 +153,15 @@ class JitEntry {
           return output.shape == type.shape && output.dtype == type.dtype;
         });
         use = place != free.end();
-        if (use) free.erase(place);
-        else unusable.push_back(type);
+        if (use)
+          free.erase(place);
+        else
+          unusable.push_back(type);
       }
       ready_.donated.push_back(use);
     }
-    if (!unusable.empty()) print_line(concat("warning: Some donated buffers were not usable: ", types_text(unusable), "."));
+    if (!unusable.empty())
+      print_line(concat("warning: Some donated buffers were not usable: ", types_text(unusable), "."));
   }
 
   mutable std::once_flag once_;
@@ -225,7 +229,8 @@ std::shared_ptr<JitCache> make_jit_cache(const jax::JitOptions& options) { retur
 
 std::shared_ptr<JitCache> shared_jit_cache(std::type_index function_type, const void* function,
                                            const jax::JitOptions& options) {
-  using SharedKey = std::tuple<std::type_index, const void*, std::vector<int>, std::vector<int>, bool, bool, std::string>;
+  using SharedKey =
+      std::tuple<std::type_index, const void*, std::vector<int>, std::vector<int>, bool, bool, std::string>;
   static std::mutex mutex;
   static std::map<SharedKey, std::shared_ptr<JitCache>> caches;
   std::lock_guard lock(mutex);
@@ -238,7 +243,8 @@ std::shared_ptr<JitCache> shared_jit_cache(std::type_index function_type, const 
 std::size_t jit_cache_size(const JitCache& cache) { return cache.size(); }
 void clear_jit_cache(JitCache& cache) { cache.clear(); }
 
-std::shared_ptr<const JitEntry> find_jit_entry(const JitCache& cache, const TreeDef& in, std::span<const Array> leaves) {
+std::shared_ptr<const JitEntry> find_jit_entry(const JitCache& cache, const TreeDef& in,
+                                               std::span<const Array> leaves) {
   require_values("jit", in, leaves);
   return cache.find(in, leaves);
 }
@@ -253,16 +259,19 @@ std::shared_ptr<const JitEntry> trace_jit_entry(JitCache& cache, const TreeDef& 
   entry->donated = leaves_at("donate_argnums", cache.options.donate_argnums, in);
   std::vector<bool> fixed = leaves_at("static_argnums", cache.options.static_argnums, in);
   if (std::find(fixed.begin(), fixed.end(), true) != fixed.end()) {
-    throw ValueError(concat("Non-hashable static arguments are not supported: static_argnums of jit(", cache.options.name,
-                            ") names an argument that holds arrays"));
+    throw ValueError(concat("Non-hashable static arguments are not supported: static_argnums of jit(",
+                            cache.options.name, ") names an argument that holds arrays"));
   }
   Staged staged = stage(function, entry->key.types, cache.options.name);
+  if (!staged.captured.empty()) staged = opened(staged);
   entry->program = std::move(staged.program);
   entry->captured = std::move(staged.captured);
   entry->out = out;
-  if (config().log_compiles) print_line(concat("Finished tracing ", cache.options.name, " for jit in ", seconds_since(start), " sec"));
+  if (config().log_compiles)
+    print_line(concat("Finished tracing ", cache.options.name, " for jit in ", seconds_since(start), " sec"));
   int64_t constant_bytes = 0;
-  for (const Array& constant : entry->program.constants()) constant_bytes += constant.size() * storage_size(constant.dtype());
+  for (const Array& constant : entry->program.constants())
+    constant_bytes += constant.size() * storage_size(constant.dtype());
   if (constant_bytes > large_constant_bytes) {
     print_line(concat("warning: jit(", cache.options.name, ") captured ", constant_bytes >> 20,
                       " MiB of arrays as constants; pass them as arguments instead."));
@@ -328,7 +337,8 @@ Arrays call_jit_entry(const JitEntry& entry, std::span<const Array> leaves) {
 
 void compile_jit_entry(const JitEntry& entry) {
   if (!entry.captured.empty()) {
-    throw ConcretizationTypeError(concat("compile: jit(", entry.options.name, ") captures a value that is being traced"));
+    throw ConcretizationTypeError(
+        concat("compile: jit(", entry.options.name, ") captures a value that is being traced"));
   }
   entry.ready();
 }
@@ -350,8 +360,9 @@ void check_jit_entry(const JitEntry& entry, const TreeDef& in, std::span<const A
                           " and called with ", to_string(got));
   }
   if (differences.empty()) return;
-  throw TypeError(concat("Argument types differ from the types for which this computation was compiled. The mismatches are:",
-                         differences));
+  throw TypeError(
+      concat("Argument types differ from the types for which this computation was compiled. The mismatches are:",
+             differences));
 }
 
 const Program& jit_entry_program(const JitEntry& entry) { return entry.program; }

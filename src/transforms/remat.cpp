@@ -17,7 +17,7 @@ Arrays checkpoint_leaves(const FlatFunction& function, const TreeDef& in, std::s
   require_values("checkpoint", in, leaves);
   Types types;
   for (const Array& leaf : leaves) types.push_back(leaf.type());
-  Staged staged = stage(function, types, options.name);
+  Staged staged = stage_open(function, types, options.name);
   Arrays operands = staged.program.constants();
   operands.insert(operands.end(), staged.captured.begin(), staged.captured.end());
   operands.insert(operands.end(), leaves.begin(), leaves.end());
@@ -60,7 +60,8 @@ CheckpointPolicy dots(bool only_if_no_batch_dims) {
 }
 
 CheckpointPolicy constant(const char* name, bool save) {
-  return {concat("<function ", name, ">"), [save](const Primitive&, std::span<const ArrayType>, const Attrs&) { return save; }, true};
+  return {concat("<function ", name, ">"),
+          [save](const Primitive&, std::span<const ArrayType>, const Attrs&) { return save; }, true};
 }
 
 // As Python prints a frozenset of strings, in sorted order.
@@ -72,7 +73,8 @@ std::string names_text(const std::set<std::string>& names) {
 
 CheckpointPolicy by_name(std::string text, std::set<std::string> names, bool save_listed) {
   return {std::move(text),
-          [names = std::move(names), save_listed](const Primitive& primitive, std::span<const ArrayType>, const Attrs& attrs) {
+          [names = std::move(names), save_listed](const Primitive& primitive, std::span<const ArrayType>,
+                                                  const Attrs& attrs) {
             return primitive.is("name") && names.contains(attrs.text("name")) == save_listed;
           },
           true};
@@ -114,7 +116,8 @@ CheckpointPolicy save_only_these_names(const std::vector<std::string>& names) {
 
 CheckpointPolicy save_from_both_policies(const CheckpointPolicy& first, const CheckpointPolicy& second) {
   return {concat("save_from_both_policies(", first.name, ", ", second.name, ")"),
-          [a = first.save, b = second.save](const Primitive& primitive, std::span<const ArrayType> types, const Attrs& attrs) {
+          [a = first.save, b = second.save](const Primitive& primitive, std::span<const ArrayType> types,
+                                            const Attrs& attrs) {
             return a(primitive, types, attrs) || b(primitive, types, attrs);
           },
           first.named && second.named};

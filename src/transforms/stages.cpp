@@ -34,8 +34,9 @@ namespace detail {
 void require_values(const char* operation, const TreeDef& structure, std::span<const Array> leaves) {
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     if (leaves[i].defined()) continue;
-    throw TypeError(concat(operation, ": argument args", keystr(structure.paths()[i]),
-                           " is an empty array handle, which is not a valid JAX type; use std::optional for what may be absent"));
+    throw TypeError(
+        concat(operation, ": argument args", keystr(structure.paths()[i]),
+               " is an empty array handle, which is not a valid JAX type; use std::optional for what may be absent"));
   }
 }
 

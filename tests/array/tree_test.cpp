@@ -107,7 +107,8 @@ TEST(Tree, StaticValuesArePartOfTheStructure) {
 
 TEST(Tree, MapWorksLeafByLeafOverSeveralTrees) {
   model::Network network = example();
-  model::Network sum = tree::map([](Array a, Array b) { return a.item<double>() + 10 * b.item<double>(); }, network, network);
+  model::Network sum =
+      tree::map([](Array a, Array b) { return a.item<double>() + 10 * b.item<double>(); }, network, network);
   EXPECT_EQ(values(tree::leaves(sum)), (std::vector<double>{11, 22, 33, 44, 55, 66}));
   EXPECT_EQ(sum.depth, 2);
 }
@@ -120,8 +121,12 @@ TEST(Tree, PathsReadLikeExpressions) {
   EXPECT_EQ(paths, (std::vector<std::string>{".layers[0].w", ".layers[0].b", ".layers[1].w", ".layers[1].b",
                                              ".extra['a']", ".extra['b']", ".scale"}));
   std::string seen;
-  tree::map_with_path([&](const tree::KeyPath& path, Array a) { seen += tree::keystr(path); return a; },
-                      std::tuple(std::map<int, Array>{{7, Array(1.0)}}));
+  tree::map_with_path(
+      [&](const tree::KeyPath& path, Array a) {
+        seen += tree::keystr(path);
+        return a;
+      },
+      std::tuple(std::map<int, Array>{{7, Array(1.0)}}));
   EXPECT_EQ(seen, "[0][7]");
 }
 
@@ -155,15 +160,19 @@ TEST(Tree, MismatchesNameThePath) {
   EXPECT_EQ(message_of([&] { tree::map(first, a, b); }),
             "tree.map: the trees have different structures: at ['a'] expected a list of 2, got a list of 1 "
             "(PyTreeDef({'a': [*, *]}) against PyTreeDef({'a': [*]}))");
-  EXPECT_NE(message_of([&] { tree::map(first, a, c); }).find("expected a dict with keys {'a'}, got a dict with keys {'b'}"),
+  EXPECT_NE(
+      message_of([&] { tree::map(first, a, c); }).find("expected a dict with keys {'a'}, got a dict with keys {'b'}"),
+      std::string::npos);
+  EXPECT_NE(message_of([&] {
+              tree::map(first, Layer{}, Layer{{}, {}, Activation::relu});
+            }).find("at .activation expected the static value 0, got the static value 1"),
             std::string::npos);
-  EXPECT_NE(message_of([&] { tree::map(first, Layer{}, Layer{{}, {}, Activation::relu}); })
-                .find("at .activation expected the static value 0, got the static value 1"),
+  EXPECT_NE(message_of([&] { tree::unflatten(a, Arrays{Array(1.0)}); }).find("more leaves than the 1 given"),
             std::string::npos);
-  EXPECT_NE(message_of([&] { tree::unflatten(a, Arrays{Array(1.0)}); }).find("more leaves than the 1 given"), std::string::npos);
   EXPECT_NE(message_of([&] { tree::unflatten(a, Arrays(3)); }).find("needs 2 leaves, got 3"), std::string::npos);
-  EXPECT_NE(message_of([&] { tree::unflatten<std::vector<Array>>(TreeDef::leaf(), Arrays(1)); })
-                .find("the C++ type needs a list, the structure has an array"),
+  EXPECT_NE(message_of([&] {
+              tree::unflatten<std::vector<Array>>(TreeDef::leaf(), Arrays(1));
+            }).find("the C++ type needs a list, the structure has an array"),
             std::string::npos);
 }
 

@@ -11,7 +11,8 @@
 
 namespace capibara::test {
 
-inline void expect_near(const Array& got, const std::vector<double>& expected, const Shape& shape, double tolerance = 1e-5) {
+inline void expect_near(const Array& got, const std::vector<double>& expected, const Shape& shape,
+                        double tolerance = 1e-5) {
   ASSERT_EQ(got.shape(), shape);
   std::vector<double> values = got.to_vector<double>();
   for (std::size_t i = 0; i < values.size(); ++i) {

@@ -1,4 +1,5 @@
-// Derivatives against closed forms: grad, jvp, vjp, linearize, Jacobians, checkpoint and custom rules, and their errors.
+// Derivatives against closed forms: grad, jvp, vjp, linearize, Jacobians, checkpoint and custom rules, and their
+// errors.
 #include "transforms/expect.h"
 
 using capibara::Array;
@@ -80,16 +81,21 @@ TEST(Grad, NestsToAnyOrder) {
 
 TEST(Grad, RefusesWhatHasNoGradient) {
   auto identity = [](Array x) { return x; };
-  EXPECT_EQ(message_of<capibara::TypeError>([&] { jax::grad(identity)(vector({1, 2, 3})); }),
+  EXPECT_EQ(message_of<capibara::TypeError>([&] {
+              jax::grad(identity)(vector({1, 2, 3}));
+            }),
             "Gradient only defined for scalar-output functions. Output had shape: (3,).");
-  EXPECT_TRUE(contains(message_of<capibara::TypeError>([&] { jax::grad(identity)(1); }),
-                       "grad requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got int32."));
-  EXPECT_TRUE(contains(message_of<capibara::TypeError>([&] { jax::grad([](Array x) { return x.astype(DType::int32); })(1.0f); }),
-                       "grad requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got int32."));
+  EXPECT_TRUE(contains(
+      message_of<capibara::TypeError>([&] { jax::grad(identity)(1); }),
+      "grad requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got int32."));
+  EXPECT_TRUE(contains(
+      message_of<capibara::TypeError>([&] { jax::grad([](Array x) { return x.astype(DType::int32); })(1.0f); }),
+      "grad requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got int32."));
   EXPECT_TRUE(contains(message_of<capibara::TypeError>([&] { jax::grad(identity)(std::complex<float>(1, 1)); }),
                        "For holomorphic differentiation, pass holomorphic=True"));
-  EXPECT_TRUE(contains(message_of<capibara::TypeError>([&] { jax::grad<1>([](Array x, std::string) { return x; })(1.0f, "a"); }),
-                       "argument 1 holds no array to differentiate"));
+  EXPECT_TRUE(contains(
+      message_of<capibara::TypeError>([&] { jax::grad<1>([](Array x, std::string) { return x; })(1.0f, "a"); }),
+      "argument 1 holds no array to differentiate"));
 }
 
 TEST(Grad, OfIntegersIsFloat0WhereAllowed) {
@@ -112,21 +118,24 @@ TEST(Jvp, GivesValueAndDirectionalDerivative) {
   auto [value, tangent] = jax::jvp(f, std::tuple(vector({1}), vector({2})), std::tuple(vector({3}), vector({5})));
   expect_near(value, {2 + std::sin(1.0)}, {1});
   expect_near(tangent, {3 * 2 + 5 * 1 + 3 * std::cos(1.0)}, {1});
-  auto [y, dy, aux] = jax::jvp(jax::has_aux, [](Array x) { return std::tuple(x * x, x); }, 3.0f, 1.0f);
+  auto [y, dy, aux] = jax::jvp(
+      jax::has_aux, [](Array x) { return std::tuple(x * x, x); }, 3.0f, 1.0f);
   expect_near(dy, {6}, {});
   expect_near(aux, {3}, {});
 }
 
 TEST(Jvp, ChecksItsTangents) {
   auto f = [](Array x) { return x; };
-  EXPECT_TRUE(contains(message_of<capibara::TypeError>([&] { jax::jvp(f, 1.0f, 1); }), "expected tangent dtype float32, but got tangent dtype int32"));
+  EXPECT_TRUE(contains(message_of<capibara::TypeError>([&] { jax::jvp(f, 1.0f, 1); }),
+                       "expected tangent dtype float32, but got tangent dtype int32"));
   EXPECT_TRUE(contains(message_of<capibara::ValueError>([&] { jax::jvp(f, 1.0f, vector({1})); }),
                        "Got primal shape () and tangent shape as (1,)"));
   auto g = [](std::vector<Array> xs) { return xs[0]; };
-  EXPECT_TRUE(contains(message_of<capibara::TypeError>([&] {
-                         jax::jvp(g, std::tuple(std::vector<Array>{1.0f}), std::tuple(std::vector<Array>{1.0f, 2.0f}));
-                       }),
-                       "primals have tree structure PyTreeDef(([*],)) whereas tangents have tree structure PyTreeDef(([*, *],))"));
+  EXPECT_TRUE(contains(
+      message_of<capibara::TypeError>([&] {
+        jax::jvp(g, std::tuple(std::vector<Array>{1.0f}), std::tuple(std::vector<Array>{1.0f, 2.0f}));
+      }),
+      "primals have tree structure PyTreeDef(([*],)) whereas tangents have tree structure PyTreeDef(([*, *],))"));
 }
 
 TEST(Vjp, PullsCotangentsBackToEveryArgument) {
@@ -146,21 +155,33 @@ TEST(Vjp, ResultsMayBeTrees) {
   auto [y, pullback] = jax::vjp(f, 3.0f);
   auto [dx] = pullback({Array(1.0f), {Array(10.0f)}});
   expect_near(dx, {62}, {});
-  EXPECT_TRUE(contains(message_of<capibara::ValueError>([&, pull = pullback] { pull({Array(1.0f), {}}); }), "at [1] expected a list of 1, got a list of 0"));
+  EXPECT_TRUE(contains(message_of<capibara::ValueError>([&, pull = pullback] {
+                         pull({Array(1.0f), {}});
+                       }),
+                       "at [1] expected a list of 1, got a list of 0"));
 }
 
 TEST(Linearize, RunsTheFunctionOnce) {
   int calls = 0;
-  auto [y, push] = jax::linearize([&calls](Array x) { ++calls; return lax::exp(x); }, 1.0f);
+  auto [y, push] = jax::linearize(
+      [&calls](Array x) {
+        ++calls;
+        return lax::exp(x);
+      },
+      1.0f);
   expect_near(push(1.0f), {std::exp(1.0)}, {});
   expect_near(push(2.0f), {2 * std::exp(1.0)}, {});
   EXPECT_EQ(calls, 1);
-  EXPECT_TRUE(contains(message_of<capibara::ValueError>([&, f = push] { f(vector({1, 2})); }), "Got tangent aval float32[2]"));
+  EXPECT_TRUE(contains(message_of<capibara::ValueError>([&, f = push] {
+                         f(vector({1, 2}));
+                       }),
+                       "Got tangent aval float32[2]"));
 }
 
 TEST(LinearTranspose, TransposesWithoutAForwardPass) {
-  auto transposed = jax::linear_transpose([](Array x, Array y) { return x * 0.5f - y * 3.0f; },
-                                          jax::ShapeDtypeStruct({2}, DType::float32), jax::ShapeDtypeStruct({2}, DType::float32));
+  auto transposed =
+      jax::linear_transpose([](Array x, Array y) { return x * 0.5f - y * 3.0f; },
+                            jax::ShapeDtypeStruct({2}, DType::float32), jax::ShapeDtypeStruct({2}, DType::float32));
   auto [dx, dy] = transposed(vector({2, 4}));
   expect_near(dx, {1, 2}, {2});
   expect_near(dy, {-6, -12}, {2});
@@ -209,7 +230,8 @@ TEST(Jacobian, OfTreesNestsInputInOutput) {
 TEST(Jacobian, HessianIsSymmetric) {
   auto f = [](Array x) { return lax::reduce_prod(x, {.axes = {0}}); };
   expect_near(jax::hessian(f)(vector({2, 3, 5})), {0, 5, 3, 5, 0, 2, 3, 2, 0}, {3, 3});
-  EXPECT_TRUE(contains(message_of<capibara::TypeError>([&] { jax::jacfwd(f)(1); }), "jacfwd requires real-valued inputs"));
+  EXPECT_TRUE(
+      contains(message_of<capibara::TypeError>([&] { jax::jacfwd(f)(1); }), "jacfwd requires real-valued inputs"));
 }
 
 // ---- checkpoint ---------------------------------------------------------------------------------------------------
@@ -234,13 +256,16 @@ TEST(Checkpoint, PoliciesDecideWhatIsSaved) {
   Array x = capibara::array<float>({{1, 2}, {3, 4}}), w = x;
   auto origins = [&](std::optional<jax::CheckpointPolicy> policy) {
     std::string text;
-    for (const auto& residual : jax::saved_residuals(jax::checkpoint(f, {.policy = policy}), x, w)) text += residual.origin + ";";
+    for (const auto& residual : jax::saved_residuals(jax::checkpoint(f, {.policy = policy}), x, w))
+      text += residual.origin + ";";
     return text;
   };
   EXPECT_EQ(origins(std::nullopt), "argument 0;argument 1;");
   EXPECT_EQ(origins(jax::checkpoint_policies::nothing_saveable), "argument 0;argument 1;");
-  EXPECT_EQ(origins(jax::checkpoint_policies::dots_saveable), "argument 0;argument 1;output of dot_general;output of dot_general;");
-  EXPECT_EQ(origins(jax::checkpoint_policies::save_only_these_names({"hidden"})), "argument 0;argument 1;named hidden;");
+  EXPECT_EQ(origins(jax::checkpoint_policies::dots_saveable),
+            "argument 0;argument 1;output of dot_general;output of dot_general;");
+  EXPECT_EQ(origins(jax::checkpoint_policies::save_only_these_names({"hidden"})),
+            "argument 0;argument 1;named hidden;");
   EXPECT_EQ(origins(jax::checkpoint_policies::save_any_names_but_these({"hidden"})), "argument 0;argument 1;");
   EXPECT_THROW(jax::checkpoint_policies::save_and_offload_only_these_names(
                    {.names_which_can_be_saved = {"a"}, .names_which_can_be_offloaded = {"a"}}),
@@ -282,7 +307,8 @@ TEST(CustomJvp, DefjvpsSumsOverTheArguments) {
 
 TEST(CustomJvp, RulesAreChecked) {
   auto missing = jax::custom_jvp([](Array x) { return x; }, "k");
-  EXPECT_EQ(message_of<capibara::NameError>([&] { missing(1.0f); }), "No rule defined for custom_jvp function k using defjvp.");
+  EXPECT_EQ(message_of<capibara::NameError>([&] { missing(1.0f); }),
+            "No rule defined for custom_jvp function k using defjvp.");
   auto wrong = jax::custom_jvp([](Array x) { return x; }, "k");
   wrong.defjvp([](auto primals, auto) { return std::tuple(std::get<0>(primals), vector({1, 2})); });
   EXPECT_TRUE(contains(message_of<capibara::TypeError>([&] { jax::grad(wrong)(1.0f); }),
@@ -305,8 +331,9 @@ TEST(CustomVjp, ForwardAndBackwardRulesReplaceTheDerivative) {
   auto [sx, sw] = jax::grad<0, 1>(summed)(vector({1, 2}), 3.0f);
   expect_near(sx, {6, 6}, {2});
   expect_near(sw, {3}, {});
-  EXPECT_TRUE(contains(message_of<capibara::TypeError>([&] { jax::jvp(f, std::tuple(1.0f, 3.0f), std::tuple(1.0f, 1.0f)); }),
-                       "can't apply forward-mode differentiation (jvp) to a custom_vjp function"));
+  EXPECT_TRUE(
+      contains(message_of<capibara::TypeError>([&] { jax::jvp(f, std::tuple(1.0f, 3.0f), std::tuple(1.0f, 1.0f)); }),
+               "can't apply forward-mode differentiation (jvp) to a custom_vjp function"));
 }
 
 TEST(CustomVjp, ZeroCotangentsTreesAndStaticArguments) {
@@ -314,7 +341,8 @@ TEST(CustomVjp, ZeroCotangentsTreesAndStaticArguments) {
   f.defvjp([](Weights p, Array x, int n) { return std::pair(p.w * x * static_cast<float>(n), std::tuple(p, n)); },
            [](std::tuple<Weights, int> residuals, Array g) {
              auto [p, n] = residuals;
-             return std::tuple(Weights{g * static_cast<float>(n), lax::zeros_like(p.b), p.steps}, std::optional<Array>(), std::nullopt);
+             return std::tuple(Weights{g * static_cast<float>(n), lax::zeros_like(p.b), p.steps},
+                               std::optional<Array>(), std::nullopt);
            });
   auto [dp, dx] = jax::grad<0, 1>(f)(Weights{2.0f, 3.0f, 4}, 5.0f, 6);
   expect_near(dp.w, {6}, {});
@@ -325,10 +353,14 @@ TEST(CustomVjp, ZeroCotangentsTreesAndStaticArguments) {
 TEST(CustomVjp, RulesAreChecked) {
   auto f = jax::custom_vjp([](Array x, Array y) { return x * y; }, "h");
   EXPECT_TRUE(contains(message_of<capibara::NameError>([&] { f(1.0f, 2.0f); }), "custom_vjp function h using defvjp"));
-  f.defvjp([](Array x, Array y) { return std::tuple(x * y, x); }, [](Array, Array g) { return std::tuple(vector({1, 2, 3}), g); });
-  EXPECT_TRUE(contains(message_of<capibara::ValueError>([&] { jax::grad(f)(1.0f, 2.0f); }),
-                       "at output[0] the bwd rule produced an output of type float32[3] corresponding to an input of type float32[], so "
-                       "the shapes do not match"));
+  f.defvjp([](Array x, Array y) { return std::tuple(x * y, x); },
+           [](Array, Array g) {
+             return std::tuple(vector({1, 2, 3}), g);
+           });
+  EXPECT_TRUE(contains(
+      message_of<capibara::ValueError>([&] { jax::grad(f)(1.0f, 2.0f); }),
+      "at output[0] the bwd rule produced an output of type float32[3] corresponding to an input of type float32[], so "
+      "the shapes do not match"));
 }
 
 }  // namespace

@@ -75,7 +75,12 @@ TEST(Jit, FunctionsWithoutStateShareOneCache) {
   jax::jit(counted)(vector({1}));
   jax::jit(counted)(vector({2}));
   EXPECT_EQ(global_traces, 1);
-  auto make = [] { return jax::jit([](Array x) { ++global_traces; return x - 1; }); };
+  auto make = [] {
+    return jax::jit([](Array x) {
+      ++global_traces;
+      return x - 1;
+    });
+  };
   make()(vector({1}));
   make()(vector({2}));
   EXPECT_EQ(global_traces, 2);
@@ -85,7 +90,10 @@ TEST(Jit, FunctionsWithoutStateShareOneCache) {
 
 TEST(Jit, ConfigurationIsPartOfTheKey) {
   int traces = 0;
-  auto f = jax::jit([&traces](Array x) { ++traces; return x * 2; });
+  auto f = jax::jit([&traces](Array x) {
+    ++traces;
+    return x * 2;
+  });
   f(vector({1}));
   {
     auto scope = jax::default_matmul_precision("highest");
@@ -114,7 +122,8 @@ TEST(Jit, StaticArgnumsMustBeHashable) {
   auto g = jax::jit([](Array x, std::string mode) { return mode == "double" ? x * 2 : x; }, {.static_argnums = {-1}});
   expect_near(g(vector({2}), "double"), {4}, {1});
   expect_near(g(vector({2}), "single"), {2}, {1});
-  EXPECT_TRUE(contains(message_of<capibara::ValueError>([&] { jax::jit([](Array x) { return x; }, {.donate_argnums = {3}})(vector({1})); }),
+  EXPECT_TRUE(contains(message_of<capibara::ValueError>(
+                           [&] { jax::jit([](Array x) { return x; }, {.donate_argnums = {3}})(vector({1})); }),
                        "donate_argnums names argument 3, but the call has 1"));
 }
 
@@ -135,7 +144,10 @@ TEST(Jit, DonatedInputsAreDeletedWhereTheirMemoryIsUsable) {
 
 TEST(Jit, EmptyHandlesAreNamedByPath) {
   auto f = jax::jit([](Pair p) { return p.a; });
-  EXPECT_TRUE(contains(message_of<capibara::TypeError>([&] { f(Pair{vector({1}), Array(), 1}); }), "argument args[0].b is an empty array handle"));
+  EXPECT_TRUE(contains(message_of<capibara::TypeError>([&] {
+                         f(Pair{vector({1}), Array(), 1});
+                       }),
+                       "argument args[0].b is an empty array handle"));
 }
 
 TEST(Jit, IsOneEquationInsideAnotherProgram) {
@@ -143,7 +155,8 @@ TEST(Jit, IsOneEquationInsideAnotherProgram) {
   Program program = jax::make_jaxpr([&](Array x) { return layer(layer(x)); })(vector({1, 2}));
   ASSERT_EQ(program.equations().size(), 2u);
   EXPECT_TRUE(program.equations()[0].primitive.is("jit"));
-  EXPECT_EQ(program.equations()[0].attrs.program("jaxpr").identity(), program.equations()[1].attrs.program("jaxpr").identity());
+  EXPECT_EQ(program.equations()[0].attrs.program("jaxpr").identity(),
+            program.equations()[1].attrs.program("jaxpr").identity());
   auto inlined = jax::jit([](Array x) { return lax::sin(x); }, {.inline_ = true});
   Program flat = jax::make_jaxpr([&](Array x) { return inlined(x); })(vector({1, 2}));
   EXPECT_TRUE(flat.equations()[0].primitive.is("sin"));
@@ -168,7 +181,9 @@ TEST(Jit, StagesShowTheirProgramsAndRejectOtherTypes) {
   EXPECT_TRUE(contains(lowered.as_text(), "module @jit_double"));
   auto compiled = lowered.compile();
   expect_near(compiled(vector({1, 2}), vector({1})), {2, 4}, {2});
-  EXPECT_TRUE(contains(message_of<capibara::TypeError>([&] { compiled(vector({1, 2, 3}), vector({1})); }),
+  EXPECT_TRUE(contains(message_of<capibara::TypeError>([&] {
+                         compiled(vector({1, 2, 3}), vector({1}));
+                       }),
                        "Argument args[0] compiled with float32[2] and called with float32[3]"));
   EXPECT_EQ(f.eval_shape(vector({1, 2}), vector({1})).dtype(), capibara::DType::float32);
 }
@@ -184,7 +199,10 @@ TEST(Jit, EvalShapeComputesNothing) {
 
 TEST(Jit, LeakedTracersAreNamed) {
   Array leaked;
-  jax::jit([&leaked](Array x) { leaked = x; return x; })(vector({1}));
+  jax::jit([&leaked](Array x) {
+    leaked = x;
+    return x;
+  })(vector({1}));
   EXPECT_TRUE(contains(message_of<capibara::UnexpectedTracerError>([&] { leaked + 1.0f; }), "leaked tracer"));
 }
 

@@ -38,7 +38,9 @@ Body s(const Body& f) {
 // ---- stacks: the definitions of make_transforms.py -----------------------------------------------------------------
 
 template <class... Ts>
-Arrays list(const std::tuple<Ts...>& tuple) { return jax::tree::leaves(tuple); }
+Arrays list(const std::tuple<Ts...>& tuple) {
+  return jax::tree::leaves(tuple);
+}
 
 const jax::VmapOptions first_only{.in_axes = {0, std::nullopt}};
 
@@ -54,7 +56,8 @@ const std::map<std::string, Stack>& stacks() {
   static const std::map<std::string, Stack> all = {
       {"call", [](const Body& f, const Arrays& a) { return Arrays{f(a[0], a[1])}; }},
       {"jit", [](const Body& f, const Arrays& a) { return Arrays{jax::jit(f, {.name = "f"})(a[0], a[1])}; }},
-      {"jvp", [](const Body& f, const Arrays& a) { return list(jax::jvp(f, std::tuple(a[0], a[1]), std::tuple(a[2], a[3]))); }},
+      {"jvp", [](const Body& f,
+                 const Arrays& a) { return list(jax::jvp(f, std::tuple(a[0], a[1]), std::tuple(a[2], a[3]))); }},
       {"jvp_x", [](const Body& f, const Arrays& a) { return list(jax::jvp(of_x(f, a[1]), a[0], a[2])); }},
       {"grad", [](const Body& f, const Arrays& a) { return list(jax::grad<0, 1>(s(f))(a[0], a[1])); }},
       {"vjp", [](const Body& f, const Arrays& a) { return list(std::get<1>(jax::vjp(f, a[0], a[1]))(a[2])); }},
@@ -69,10 +72,14 @@ const std::map<std::string, Stack>& stacks() {
        [](const Body& f, const Arrays& a) {
          return Arrays{jax::vmap(f, {.in_axes = {-1, std::nullopt}, .out_axes = 1})(a[0], a[1])};
        }},
-      {"jit_grad", [](const Body& f, const Arrays& a) { return list(jax::jit(jax::grad<0, 1>(s(f)), {.name = "f"})(a[0], a[1])); }},
-      {"grad_jit", [](const Body& f, const Arrays& a) { return list(jax::grad<0, 1>(s(jax::jit(f, {.name = "f"})))(a[0], a[1])); }},
-      {"vmap_grad", [](const Body& f, const Arrays& a) { return list(jax::vmap(jax::grad<0, 1>(s(f)), first_only)(a[0], a[1])); }},
-      {"grad_vmap", [](const Body& f, const Arrays& a) { return list(jax::grad<0, 1>(s(jax::vmap(f, first_only)))(a[0], a[1])); }},
+      {"jit_grad",
+       [](const Body& f, const Arrays& a) { return list(jax::jit(jax::grad<0, 1>(s(f)), {.name = "f"})(a[0], a[1])); }},
+      {"grad_jit",
+       [](const Body& f, const Arrays& a) { return list(jax::grad<0, 1>(s(jax::jit(f, {.name = "f"})))(a[0], a[1])); }},
+      {"vmap_grad",
+       [](const Body& f, const Arrays& a) { return list(jax::vmap(jax::grad<0, 1>(s(f)), first_only)(a[0], a[1])); }},
+      {"grad_vmap",
+       [](const Body& f, const Arrays& a) { return list(jax::grad<0, 1>(s(jax::vmap(f, first_only)))(a[0], a[1])); }},
       {"jvp_vmap",
        [](const Body& f, const Arrays& a) {
          return list(jax::jvp(jax::vmap(f, first_only), std::tuple(a[0], a[1]), std::tuple(a[2], a[3])));
@@ -89,7 +96,8 @@ const std::map<std::string, Stack>& stacks() {
        [](const Body& f, const Arrays& a) {
          return list(jax::jvp([f, w = a[1]](Array x) { return jax::grad(s(f))(x, w); }, a[0], a[2]));
        }},
-      {"grad_grad", [](const Body& f, const Arrays& a) { return list(jax::grad<0, 1>(s(jax::grad(s(f))))(a[0], a[1])); }},
+      {"grad_grad",
+       [](const Body& f, const Arrays& a) { return list(jax::grad<0, 1>(s(jax::grad(s(f))))(a[0], a[1])); }},
       {"grad_jvp",
        [](const Body& f, const Arrays& a) {
          Unary along = jvp_along(f, a[1], a[2]);
@@ -113,10 +121,14 @@ const std::map<std::string, Stack>& stacks() {
          auto inner = jax::jit(jax::grad(s(f)), {.name = "f"});
          return list(jax::jvp([inner, w = a[1]](Array x) { return inner(x, w); }, a[0], a[2]));
        }},
-      {"grad_remat", [](const Body& f, const Arrays& a) { return list(jax::grad<0, 1>(s(jax::remat(f)))(a[0], a[1])); }},
-      {"remat_grad", [](const Body& f, const Arrays& a) { return list(jax::remat(jax::grad<0, 1>(s(f)))(a[0], a[1])); }},
+      {"grad_remat",
+       [](const Body& f, const Arrays& a) { return list(jax::grad<0, 1>(s(jax::remat(f)))(a[0], a[1])); }},
+      {"remat_grad",
+       [](const Body& f, const Arrays& a) { return list(jax::remat(jax::grad<0, 1>(s(f)))(a[0], a[1])); }},
       {"vmap_grad_remat",
-       [](const Body& f, const Arrays& a) { return list(jax::vmap(jax::grad<0, 1>(s(jax::remat(f))), first_only)(a[0], a[1])); }},
+       [](const Body& f, const Arrays& a) {
+         return list(jax::vmap(jax::grad<0, 1>(s(jax::remat(f))), first_only)(a[0], a[1]));
+       }},
       {"jacfwd", [](const Body& f, const Arrays& a) { return Arrays{jax::jacfwd(f)(a[0], a[1])}; }},
       {"jacrev", [](const Body& f, const Arrays& a) { return Arrays{jax::jacrev(f)(a[0], a[1])}; }},
       {"hessian", [](const Body& f, const Arrays& a) { return Arrays{jax::hessian(s(f))(a[0], a[1])}; }},
@@ -188,22 +200,30 @@ const std::map<std::string, Body>& bodies() {
          };
          return std::get<1>(lax::while_loop(condition, step, State(int32(0), x)));
        }},
-      {"fori_loop", [](Array x, Array w) { return lax::fori_loop(0, 4, [w](Array, Array y) { return lax::cos(y) * w; }, x); }},
+      {"fori_loop",
+       [](Array x, Array w) {
+         return lax::fori_loop(
+             0, 4, [w](Array, Array y) { return lax::cos(y) * w; }, x);
+       }},
       {"cond",
        [](Array x, Array w) {
-         return lax::cond(total(x) > 0.0, [](Array a, Array b) { return lax::sin(a) * b; },
-                          [](Array a, Array b) { return a + lax::exp(b); }, x, w);
+         return lax::cond(
+             total(x) > 0.0, [](Array a, Array b) { return lax::sin(a) * b; },
+             [](Array a, Array b) { return a + lax::exp(b); }, x, w);
        }},
       {"switch",
        [](Array x, Array w) {
          using Branch = std::function<Array(const Array&, const Array&)>;
          Array index = lax::convert_element_type(total(x) * 2.0, DType::int32);
-         std::vector<Branch> branches = {[](Array a, Array b) { return a * b; }, [](Array a, Array b) { return lax::tanh(a) + b; },
+         std::vector<Branch> branches = {[](Array a, Array b) { return a * b; },
+                                         [](Array a, Array b) { return lax::tanh(a) + b; },
                                          [](Array, Array b) { return b * 3.0; }};
          return lax::switch_<Array, Array, Array>(index, branches, x, w);
        }},
       {"associative_scan",
-       [](Array x, Array w) { return lax::associative_scan([](Array a, Array b) { return lax::mul(a, b); }, x * w + 1.0); }},
+       [](Array x, Array w) {
+         return lax::associative_scan([](Array a, Array b) { return lax::mul(a, b); }, x * w + 1.0);
+       }},
       {"ref",
        [](Array x, Array w) {
          jax::Ref cell = jax::new_ref(x);
@@ -218,11 +238,12 @@ const std::map<std::string, Body>& bodies() {
        }},
       {"shapes",
        [](Array x, Array w) {
-         Array product = lax::dot_general(x, w, {.lhs_contracting = {2}, .rhs_contracting = {1}, .lhs_batch = {0}, .rhs_batch = {0}});
+         Array product = lax::dot_general(
+             x, w, {.lhs_contracting = {2}, .rhs_contracting = {1}, .lhs_batch = {0}, .rhs_batch = {0}});
          Array flat = lax::reshape(lax::transpose(product, {0, 2, 1}), {6, 3});
          Array padded = lax::pad(lax::rev(flat, {1}), 0.0, {{0, 0, 0}, {1, -1, 1}});
-         return lax::concatenate({lax::slice(padded, {0, 0}, {6, 4}, {2, 1}),
-                                  lax::expand_dims(padded(0, capibara::slice(4)), {0})}, 0);
+         return lax::concatenate(
+             {lax::slice(padded, {0, 0}, {6, 4}, {2, 1}), lax::expand_dims(padded(0, capibara::slice(4)), {0})}, 0);
        }},
       {"sort_pairs",
        [](Array x, Array w) {
@@ -247,7 +268,10 @@ const std::map<std::string, Body>& bodies() {
        }},
       {"custom_vjp", [](Array x, Array w) { return h_vjp()(lax::exp(x), w); }},
       {"custom_jvp", [](Array x, Array w) { return h()(lax::exp(x), w); }},
-      {"remat", [](Array x, Array w) { return jax::checkpoint([](Array x, Array w) { return lax::sin(lax::sin(x) * w); })(x, w) * w; }},
+      {"remat",
+       [](Array x, Array w) {
+         return jax::checkpoint([](Array x, Array w) { return lax::sin(lax::sin(x) * w); })(x, w) * w;
+       }},
       {"remat_dots",
        [](Array x, Array w) {
          auto f = [](Array x, Array w) { return lax::sin(lax::dot(lax::sin(lax::dot(x, w)), w)); };
@@ -255,12 +279,15 @@ const std::map<std::string, Body>& bodies() {
        }},
       {"remat_names",
        [](Array x, Array w) {
-         auto f = [](Array x, Array w) { return lax::cos(jax::checkpoint_name(lax::exp(x) * w, "kept")) * lax::sin(w); };
+         auto f = [](Array x, Array w) {
+           return lax::cos(jax::checkpoint_name(lax::exp(x) * w, "kept")) * lax::sin(w);
+         };
          return jax::checkpoint(f, {.policy = jax::checkpoint_policies::save_only_these_names({"kept"})})(x, w);
        }},
       {"cumulative",
        [](Array x, Array w) {
-         return lax::cumsum(x, {.axis = 0}) * lax::cummax(w, {.axis = 0, .reverse = true}) + lax::cumprod(x, {.axis = 0});
+         return lax::cumsum(x, {.axis = 0}) * lax::cummax(w, {.axis = 0, .reverse = true}) +
+                lax::cumprod(x, {.axis = 0});
        }},
       {"dynamic_slices",
        [](Array x, Array w) {
@@ -377,6 +404,7 @@ std::vector<std::string> body_names() {
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(Bodies, Programs, testing::ValuesIn(body_names()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Bodies, Programs, testing::ValuesIn(body_names()),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -83,7 +83,9 @@ TEST(Vmap, CustomRulesReplaceBatching) {
 
 TEST(Vmap, InconsistentSizesAreListedByArgument) {
   auto f = [](Array x, Point, Array) { return x; };
-  EXPECT_EQ(message_of<capibara::ValueError>([&] { jax::vmap(f)(vector({1, 2, 3}), Point{vector({1, 2}), vector({1, 2})}, vector({1})); }),
+  EXPECT_EQ(message_of<capibara::ValueError>([&] {
+              jax::vmap(f)(vector({1, 2, 3}), Point{vector({1, 2}), vector({1, 2})}, vector({1}));
+            }),
             "vmap got inconsistent sizes for array axes to be mapped:\n"
             "  * most axes (2 of them) had size 2, e.g. axis 0 of args[1].x of type float32[2];\n"
             "  * one axis had size 3: axis 0 of args[0] of type float32[3];\n"
@@ -92,14 +94,22 @@ TEST(Vmap, InconsistentSizesAreListedByArgument) {
 
 TEST(Vmap, WrongAxesAreErrors) {
   auto f = [](Array x) { return x; };
-  EXPECT_TRUE(contains(message_of<capibara::ValueError>([&] { jax::vmap(f)(1.0f); }), "rank should be at least 1, but is only 0"));
-  EXPECT_TRUE(contains(message_of<capibara::ValueError>([&] { jax::vmap(f, {.in_axes = 2})(matrix()); }), "its shape is (2, 3)"));
-  EXPECT_TRUE(contains(message_of<capibara::ValueError>([&] { jax::vmap(f, {.in_axes = {0, 0}})(matrix()); }), "len(in_axes)=2, len(args)=1"));
-  EXPECT_TRUE(contains(message_of<capibara::ValueError>([&] { jax::vmap(f, {.in_axes = {{0, 0}}})(matrix()); }),
+  EXPECT_TRUE(contains(message_of<capibara::ValueError>([&] { jax::vmap(f)(1.0f); }),
+                       "rank should be at least 1, but is only 0"));
+  EXPECT_TRUE(contains(message_of<capibara::ValueError>([&] { jax::vmap(f, {.in_axes = 2})(matrix()); }),
+                       "its shape is (2, 3)"));
+  EXPECT_TRUE(contains(message_of<capibara::ValueError>([&] {
+                         jax::vmap(f, {.in_axes = {0, 0}})(matrix());
+                       }),
+                       "len(in_axes)=2, len(args)=1"));
+  EXPECT_TRUE(contains(message_of<capibara::ValueError>([&] {
+                         jax::vmap(f, {.in_axes = {{0, 0}}})(matrix());
+                       }),
                        "vmap in_axes specification must be a tree prefix of the corresponding value: at in_axes[0]"));
   EXPECT_TRUE(contains(message_of<capibara::ValueError>([&] { jax::vmap(f, {.in_axes = std::nullopt})(matrix()); }),
                        "vmap must have at least one non-None value in in_axes"));
-  EXPECT_TRUE(contains(message_of<capibara::ValueError>([&] { jax::vmap(f, {.out_axes = std::nullopt})(matrix()); }), "out_axes is None"));
+  EXPECT_TRUE(contains(message_of<capibara::ValueError>([&] { jax::vmap(f, {.out_axes = std::nullopt})(matrix()); }),
+                       "out_axes is None"));
   EXPECT_TRUE(contains(message_of<capibara::ValueError>([&] { jax::vmap(f, {.out_axes = 4})(matrix()); }),
                        "out_axes 4 is out of bounds for array of dimension 2"));
 }
