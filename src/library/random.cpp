@@ -3,6 +3,9 @@
 
 #include <capibara/config.h>
 
+#include <mutex>
+#include <unordered_map>
+
 #include "array/promotion.h"
 #include "library/plain_number.h"
 #include "primitives/monoid.h"
@@ -215,10 +218,13 @@ Array clip(const Array& x, const Array& low, const Array& high) {
 }
 
 Array where(const Array& condition, const Array& yes, const Array& no) {
-  ScalarType to = promote_types({yes.dtype(), yes.weak_type()}, {no.dtype(), no.weak_type()}, capibara::config().enable_x64);
-  Shape shape = lax::broadcast_shapes({condition.shape(), yes.shape(), no.shape()});
-  auto fit = [&](const Array& x) { return broadcast_to(array_as(x, to.dtype, to.weak), shape); };
-  return lax::select(broadcast_to(condition, shape), fit(yes), fit(no));
+  return call("_where", {condition, yes, no}, [](std::span<const Array> in) {
+    ScalarType to = promote_types({in[1].dtype(), in[1].weak_type()}, {in[2].dtype(), in[2].weak_type()},
+                                  capibara::config().enable_x64);
+    Shape shape = lax::broadcast_shapes({in[0].shape(), in[1].shape(), in[2].shape()});
+    Array first = broadcast_to(array_as(in[1], to.dtype, to.weak), shape);
+    return lax::select(broadcast_to(in[0], shape), first, broadcast_to(array_as(in[2], to.dtype, to.weak), shape));
+  });
 }
 
 Array any(const Array& x) {
@@ -246,6 +252,24 @@ Array take(const Array& x, const Array& indices, int64_t axis) {
 
 Array sum_last(const Array& x) { return lax::reduce_sum(x, {.axes = {x.ndim() - 1}}); }
 
+namespace {
+
+// One object per distinct program, so that a sampler called a hundred times is printed, transformed and compiled once.
+Program interned(const Program& program) {
+  constexpr std::size_t most = 512;
+  static std::mutex mutex;
+  static std::unordered_multimap<std::size_t, Program> known;
+  std::lock_guard lock(mutex);
+  auto [first, last] = known.equal_range(program.hash());
+  for (auto place = first; place != last; ++place) {
+    if (place->second == program && place->second.name() == program.name()) return place->second;
+  }
+  if (known.size() >= most) known.clear();
+  return known.emplace(program.hash(), program)->second;
+}
+
+}  // namespace
+
 Array call(const std::string& name, const Arrays& inputs, const std::function<Array(std::span<const Array>)>& function) {
   if (current_trace() == evaluation_trace()) return function(inputs);
   Types types;
@@ -253,7 +277,7 @@ Array call(const std::string& name, const Arrays& inputs, const std::function<Ar
   Staged staged = stage([&](std::span<const Array> in) { return Arrays{function(in)}; }, types, name);
   Arrays operands = staged.captured;
   operands.insert(operands.end(), inputs.begin(), inputs.end());
-  return call_program(staged.program, operands, name)[0];
+  return call_program(interned(staged.program), operands, name)[0];
 }
 
 Arrays while_loop(const std::function<Array(std::span<const Array>)>& goes_on, const FlatFunction& body,

@@ -276,7 +276,7 @@ Array maxwell(const Array& key, const DrawOptions& options) {
   shape.push_back(3);
   return call("_maxwell", {typed}, [&](std::span<const Array> in) {
     Array x = draw_normal(in[0], shape, dtype);
-    return lax::sqrt(sum_last(lax::mul(x, x)));
+    return call("norm", {x}, [](std::span<const Array> v) { return lax::sqrt(sum_last(lax::mul(v[0], v[0]))); });
   });
 }
 

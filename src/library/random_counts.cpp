@@ -27,12 +27,12 @@ struct Rounds {
   double limit;
 
   explicit Rounds(double most) : limit(most) {}
-  Array start() const { return exact_scalar(dtype, 0); }
-  Array next(const Array& i) const { return lax::add(i, exact_scalar(dtype, 1)); }
+  Array start() const { return scalar_of(dtype, 0, true); }
+  Array next(const Array& i) const { return lax::add(i, scalar_of(dtype, 1, true)); }
   Array left(const Array& i) const {
     IntInfo info = iinfo(dtype);
     int64_t most = limit >= static_cast<double>(info.max) ? static_cast<int64_t>(info.max) : static_cast<int64_t>(limit);
-    return lax::lt(i, exact_scalar(dtype, most));
+    return lax::lt(lax::convert_element_type(i, dtype, false), exact_scalar(dtype, most));
   }
 };
 
@@ -72,8 +72,10 @@ Array poisson_by_rejection(const Array& key, const Array& lam, DType dtype, cons
         Array bound = multiply_add(k, log_lam, -lam) - lax::lgamma(k + Array(1));
         Array quick = both(shifted >= Array(0.07), v <= v_r);
         Array reject = either(k < Array(0), both(shifted < Array(0.013), v > shifted));
-        Array accept = either(quick, both(lax::bitwise_not(reject), lax::le(log_ratio, bound)));
-        return Arrays{rounds.next(s[0]), lax::select(accept, k, s[1]), either(s[2], accept), keys[0]};
+        Array slow = lax::le(log_ratio, bound);
+        Array accept = either(quick, both(lax::bitwise_not(reject), slow));
+        Array chosen = lax::select(accept, k, s[1]), accepted = either(s[2], accept);
+        return Arrays{rounds.next(s[0]), chosen, accepted, keys[0]};
       },
       {rounds.start(), filled(shape, lam.dtype(), -1), lax::full(shape, exact_scalar(DType::bool_, 0)), key});
   return lax::convert_element_type(out[1], dtype, false);
@@ -140,8 +142,10 @@ Array binomial_by_rejection(const Array& key, const Array& count, const Array& p
         Array bound = multiply_add(m + Array(0.5), at_mode, (count + Array(1)) * between);
         bound = multiply_add(k + Array(0.5), at_draw, bound) + stirling_tail(m) + stirling_tail(count - m) -
                 stirling_tail(k) - stirling_tail(count - k);
-        Array accept = either(quick, both(lax::bitwise_not(reject), lax::le(v, bound)));
-        return Arrays{rounds.next(s[0]), lax::select(accept, k, s[1]), either(s[2], accept), keys[0]};
+        Array slow = lax::le(v, bound);
+        Array accept = either(quick, both(lax::bitwise_not(reject), slow));
+        Array chosen = lax::select(accept, k, s[1]), accepted = either(s[2], accept);
+        return Arrays{rounds.next(s[0]), chosen, accepted, keys[0]};
       },
       {rounds.start(), filled(shape, prob.dtype(), -1), lax::full(shape, exact_scalar(DType::bool_, 0)), key});
   return lax::convert_element_type(out[1], dtype, false);
@@ -188,8 +192,14 @@ Array poisson(const Array& key, const Array& lam, const ParameterOptions& option
     const Array& x = in[1];
     Rounds rounds(static_cast<double>(iinfo(dtype).max));
     Array small = either(is_nan(x), x < Array(10));
-    Array by_products = poisson_by_products(in[0], lax::select(small, x, filled(shape, x.dtype(), 0)), dtype, rounds);
-    Array by_rejection = poisson_by_rejection(in[0], lax::select(small, filled(shape, x.dtype(), 1e5), x), dtype, rounds);
+    Array small_rate = lax::select(small, x, filled(shape, x.dtype(), 0));
+    Array great_rate = lax::select(small, filled(shape, x.dtype(), 1e5), x);
+    Array by_products = call("_poisson_knuth", {in[0], small_rate}, [&](std::span<const Array> a) {
+      return poisson_by_products(a[0], a[1], dtype, rounds);
+    });
+    Array by_rejection = call("_poisson_rejection", {in[0], great_rate}, [&](std::span<const Array> a) {
+      return poisson_by_rejection(a[0], a[1], dtype, rounds);
+    });
     Array result = lax::select(small, by_products, by_rejection);
     return lax::select(x == Array(0), filled(shape, dtype, 0), result);
   });
@@ -249,8 +259,9 @@ Array geometric(const Array& key, const Array& p, const ParameterOptions& option
     Array prob = to_inexact(in[1]);
     Array u = draw_uniform(in[0], shape, prob.dtype());
     u = where(u == Array(0), Array(1), u);  // the logarithm of 0 is infinite
+    Array log_u = lax::log(u);
     Array log_failure = broadcast_to(lax::log1p(lax::neg(prob)), shape);
-    Array g = lax::floor(lax::div(lax::log(u), log_failure)) + Array(1);
+    Array g = lax::floor(lax::div(log_u, log_failure)) + Array(1);
     return lax::convert_element_type(g, dtype, false);
   });
 }

@@ -114,9 +114,11 @@ Array beta(const Array& key, const Array& a, const Array& b, const ParameterOpti
   require_safe_cast("beta", dtype, {a, b});
   Shape shape = parameter_shape("beta", options.shape, {a.shape(), b.shape()});
   return call("_beta", {typed, a, b}, [&](std::span<const Array> in) {
+    Array first = lax::convert_element_type(in[1], dtype, false);
+    Array second = lax::convert_element_type(in[2], dtype, false);
     Arrays keys = split_keys(in[0], 2);
-    Array first = broadcast_to(lax::convert_element_type(in[1], dtype, false), shape);
-    Array second = broadcast_to(lax::convert_element_type(in[2], dtype, false), shape);
+    first = broadcast_to(first, shape);
+    second = broadcast_to(second, shape);
     Array log_a = draw_log_gamma(keys[0], first, shape, dtype, true);
     Array log_b = draw_log_gamma(keys[1], second, shape, dtype, true);
     // a / (a + b), scaled so that neither underflows.

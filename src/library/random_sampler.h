@@ -54,9 +54,9 @@ Arrays while_loop(const std::function<Array(std::span<const Array>)>& goes_on, c
 
 // The samplers below take checked keys and canonical dtypes.
 Array draw_uniform(const Array& key, const Shape& shape, DType dtype, const Array& minval = Array(0.0),
-                   const Array& maxval = Array(1.0));
-// At least the least normal number.
-Array draw_positive_uniform(const Array& key, const Shape& shape, DType dtype);
+                   const Array& maxval = Array(1.0), bool maxval_first = false);
+// At least the least normal number. maxval_first: the order of operands in the program, which jax varies.
+Array draw_positive_uniform(const Array& key, const Shape& shape, DType dtype, bool maxval_first = false);
 Array draw_normal(const Array& key, const Shape& shape, DType dtype);
 Array draw_exponential(const Array& key, const Shape& shape, DType dtype);
 Array draw_log_gamma(const Array& key, const Array& a, const Shape& shape, DType dtype, bool log_space);

@@ -42,8 +42,11 @@ Array scaled(const Array& unit, const Array& span, const Array& minval, bool fus
 // To another integer dtype, at its bounds where the value lies outside.
 Array convert_and_clip(const Array& x, DType dtype) {
   IntInfo to = iinfo(dtype), from = iinfo(x.dtype());
-  Array low = exact_scalar(x.dtype(), std::max(to.min, from.min));
-  Array high = exact_scalar(x.dtype(), static_cast<int64_t>(std::min(to.max, from.max)));
+  // Bounds are as weak as the value.
+  auto bound = [&](int64_t value) {
+    return x.weak_type() && from.bits <= 32 ? scalar_of(x.dtype(), static_cast<double>(value), true) : exact_scalar(x.dtype(), value);
+  };
+  Array low = bound(std::max(to.min, from.min)), high = bound(static_cast<int64_t>(std::min(to.max, from.max)));
   return lax::convert_element_type(clip(x, low, high), dtype, false);
 }
 
@@ -128,15 +131,18 @@ Array bits(const Array& key, const DrawOptions& options) {
   return random_bits(typed, capibara::bits(dtype), checked_shape("bits", options.shape));
 }
 
-Array draw_uniform(const Array& key, const Shape& shape, DType dtype, const Array& minval, const Array& maxval) {
+Array draw_uniform(const Array& key, const Shape& shape, DType dtype, const Array& minval, const Array& maxval,
+                   bool maxval_first) {
   const DTypeRow& row = dtype_row(dtype);
   int width = row.bits, mantissa = row.mantissa_bits;
   if (width < 8) throw TypeError(concat("uniform only accepts 8-, 16-, 32-, or 64-bit dtypes, got ", dtype_name(dtype), "."));
   bool narrow = mantissa < 8;  // bfloat16 and smaller: 8 random bits are enough
   bool fused = !narrow && !product_is_exact(minval, maxval, dtype);
-  return call("_uniform", {key, minval, maxval}, [&](std::span<const Array> in) {
+  Arrays operands = maxval_first ? Arrays{key, maxval, minval} : Arrays{key, minval, maxval};
+  return call("_uniform", operands, [&](std::span<const Array> in) {
     int64_t rank = static_cast<int64_t>(shape.size());
-    Array low = lax::convert_element_type(in[1], dtype, false), high = lax::convert_element_type(in[2], dtype, false);
+    Array low = lax::convert_element_type(in[maxval_first ? 2 : 1], dtype, false);
+    Array high = lax::convert_element_type(in[maxval_first ? 1 : 2], dtype, false);
     low = lax::broadcast_to_rank(low, rank);
     high = lax::broadcast_to_rank(high, rank);
     int random_width = narrow ? 8 : width;
@@ -147,15 +153,18 @@ Array draw_uniform(const Array& key, const Shape& shape, DType dtype, const Arra
     Array float_bits = lax::shift_right_logical(word, exact_scalar(unsigned_dtype, random_width - mantissa));
     float_bits = lax::bitwise_or(float_bits, bits_of_one(dtype, unsigned_dtype));
     Array unit = lax::sub(lax::bitcast_convert_type(float_bits, dtype), scalar_of(dtype, 1));
-    return lax::max(low, scaled(unit, lax::sub(high, low), low, fused));
+    Array result = scaled(unit, lax::sub(high, low), low, fused);
+    static const Primitive reshape = primitive("reshape");
+    if (rank == 0) result = bind1(reshape, {result}, {{"dimensions", Attr()}, {"new_sizes", Shape{}}, {"sharding", Attr()}});
+    return lax::max(low, result);
   });
 }
 
-Array draw_positive_uniform(const Array& key, const Shape& shape, DType dtype) {
+Array draw_positive_uniform(const Array& key, const Shape& shape, DType dtype, bool maxval_first) {
   Array tiny = scalar_of(dtype, finfo(dtype).tiny);
   // jax's compiler folds the offset into the -1 before it, where it vanishes; float16 is coarse enough to show it.
   if (dtype == DType::float16) return lax::max(tiny, draw_uniform(key, shape, dtype));
-  return draw_uniform(key, shape, dtype, tiny, Array(1.0));
+  return draw_uniform(key, shape, dtype, tiny, Array(1.0), maxval_first);
 }
 
 Array uniform(const Array& key, const UniformOptions& options) {
@@ -192,8 +201,10 @@ Array randint(const Array& key, const Shape& shape, const Array& minval, const A
     Array low = integers(in[1]), high = integers(in[2]);
     Array greatest = exact_scalar(sampled, static_cast<int64_t>(iinfo(sampled).max));
     Array beyond = lax::gt(high, convert_and_clip(greatest, high.dtype()));
-    low = lax::broadcast_to_rank(convert_and_clip(low, sampled), rank);
-    high = lax::broadcast_to_rank(convert_and_clip(high, sampled), rank);
+    low = convert_and_clip(low, sampled);
+    high = convert_and_clip(high, sampled);
+    low = lax::broadcast_to_rank(low, rank);
+    high = lax::broadcast_to_rank(high, rank);
     Arrays keys = split_keys(in[0], 2);
     Array higher = random_bits(keys[0], width, shape), lower = random_bits(keys[1], width, shape);
     Array span = lax::convert_element_type(lax::sub(high, low), unsigned_dtype, false);
@@ -317,9 +328,9 @@ Array gumbel(const Array& key, const GumbelOptions& options) {
   return call("_gumbel", {typed}, [&](std::span<const Array> in) {
     if (mode == "highest" && dtype == DType::float32) return gumbel_highest(in[0], shape);
     if (mode == "low") {
-      return lax::neg(lax::log(lax::neg(lax::log(draw_positive_uniform(in[0], shape, dtype)))));
+      return lax::neg(lax::log(lax::neg(lax::log(draw_positive_uniform(in[0], shape, dtype, true)))));
     }
-    Array both = draw_uniform(in[0], with_leading(2, shape), dtype, Array(0.0), Array(1.0));
+    Array both = draw_uniform(in[0], with_leading(2, shape), dtype, Array(0.0), Array(1.0), true);
     Array high = row(both, 0);
     Array fine = lax::mul(scalar_of(dtype, std::ldexp(1.0, -info.mantissa_bits)), row(both, 1));
     Array refined = lax::add(lax::add(high, fine), scalar_of(dtype, info.tiny));
