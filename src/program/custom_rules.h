@@ -37,7 +37,9 @@ class CustomVjpRule final : public Opaque {
   Backward backward;
 
   CustomVjpRule(std::string fwd_name, std::string bwd_name, Forward fwd, Backward bwd)
-      : forward_name(std::move(fwd_name)), backward_name(std::move(bwd_name)), forward(std::move(fwd)),
+      : forward_name(std::move(fwd_name)),
+        backward_name(std::move(bwd_name)),
+        forward(std::move(fwd)),
         backward(std::move(bwd)) {}
   std::string print() const override { return forward_name; }
 };
@@ -59,15 +61,16 @@ class Policy final : public Opaque {
   std::size_t hash() const override { return named ? std::hash<std::string>{}(name) : Opaque::hash(); }
 };
 
-// Attribute `rule` of custom_vmap_call: what a batched call does. Inputs marked in `batched` carry the axis at 0, and so
-// do the outputs marked in the result.
+// Attribute `rule` of custom_vmap_call: what a batched call does. Inputs marked in `batched` carry the axis at 0, and
+// so do the outputs marked in the result.
 class CustomVmapRule final : public Opaque {
  public:
   struct Result {
     Arrays outputs;
     std::vector<bool> batched;
   };
-  using Rule = std::function<Result(int64_t axis_size, const std::vector<bool>& batched, std::span<const Array> inputs)>;
+  using Rule =
+      std::function<Result(int64_t axis_size, const std::vector<bool>& batched, std::span<const Array> inputs)>;
 
   std::string name;
   Rule rule;
