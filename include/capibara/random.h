@@ -25,13 +25,11 @@ Array PRNGKey(const Array& seed, const KeyOptions& options = {});
 // Plain integers keep their 64 bits where x64 is on, and their low 32 otherwise.
 Array seed_array(int64_t seed);
 template <std::integral T>
-  requires(!std::is_same_v<T, bool>)
-Array key(T seed, const KeyOptions& options = {}) {
+requires(!std::is_same_v<T, bool>) Array key(T seed, const KeyOptions& options = {}) {
   return key(seed_array(static_cast<int64_t>(seed)), options);
 }
 template <std::integral T>
-  requires(!std::is_same_v<T, bool>)
-Array PRNGKey(T seed, const KeyOptions& options = {}) {
+requires(!std::is_same_v<T, bool>) Array PRNGKey(T seed, const KeyOptions& options = {}) {
   return PRNGKey(seed_array(static_cast<int64_t>(seed)), options);
 }
 DType key_dtype(const std::string& impl = "");

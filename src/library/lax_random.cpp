@@ -5,17 +5,19 @@
 
 namespace capibara::jax::lax {
 
-std::pair<Array, Array> rng_bit_generator(const Array& key, const Shape& shape, DType dtype, RandomAlgorithm algorithm) {
+std::pair<Array, Array> rng_bit_generator(const Array& key, const Shape& shape, DType dtype,
+                                          RandomAlgorithm algorithm) {
   static const Primitive p = primitive("rng_bit_generator");
   static constexpr const char* names[] = {"RNG_DEFAULT", "RNG_THREE_FRY", "RNG_PHILOX"};
   dtype = canonicalize(dtype, capibara::config().enable_x64);
   if (!is_unsigned(dtype) || is_sub_byte(dtype)) {
     throw TypeError(concat("rng_bit_generator: unsupported dtype ", dtype_name(dtype)));
   }
-  Arrays out = capibara::bind(p, Arrays{key}, {{"algorithm", names[static_cast<int>(algorithm)]},
-                                               {"dtype", dtype},
-                                               {"out_sharding", Attr()},
-                                               {"shape", shape}});
+  Arrays out = capibara::bind(p, Arrays{key},
+                              {{"algorithm", names[static_cast<int>(algorithm)]},
+                               {"dtype", dtype},
+                               {"out_sharding", Attr()},
+                               {"shape", shape}});
   return {out[0], out[1]};
 }
 

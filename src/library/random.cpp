@@ -99,9 +99,7 @@ DType key_dtype(const std::string& impl) {
   throw ValueError(concat("unrecognized PRNG implementation \"", name, "\". Did you mean one of: ", known, "?"));
 }
 
-std::string key_impl(const Array& keys) {
-  return std::string(key_implementation(typed_keys(keys).keys.dtype()).name);
-}
+std::string key_impl(const Array& keys) { return std::string(key_implementation(typed_keys(keys).keys.dtype()).name); }
 Array key_data(const Array& keys) { return unwrap(typed_keys(keys).keys); }
 
 Array wrap_key_data(const Array& key_bits_array, const KeyOptions& options) {
@@ -162,7 +160,8 @@ DType float_dtype(const char* function, const std::optional<DType>& dtype) {
 Shape checked_shape(const char* function, const Shape& shape) {
   for (int64_t size : shape) {
     if (size < 0) {
-      throw TypeError(concat(function, ": shapes must be 1D sequences of nonnegative integers, got ", shape_text(shape)));
+      throw TypeError(
+          concat(function, ": shapes must be 1D sequences of nonnegative integers, got ", shape_text(shape)));
     }
   }
   return shape;
@@ -174,7 +173,8 @@ Shape parameter_shape(const char* function, const OptionalShape& shape, const st
   all.insert(all.end(), parameters.begin(), parameters.end());
   Shape result = lax::broadcast_shapes(all);
   if (result != *shape) {
-    throw ValueError(concat(function, " parameter shapes must be broadcast-compatible with shape argument, and the "
+    throw ValueError(concat(function,
+                            " parameter shapes must be broadcast-compatible with shape argument, and the "
                             "result of broadcasting the shapes must equal the shape argument, but got result ",
                             shape_text(result), " for shape argument ", shape_text(*shape), "."));
   }
@@ -184,7 +184,8 @@ Shape parameter_shape(const char* function, const OptionalShape& shape, const st
 void require_safe_cast(const char* function, DType dtype, std::initializer_list<Array> parameters) {
   for (const Array& parameter : parameters) {
     if (parameter.dtype() == dtype) continue;
-    ScalarType both = promote_types({parameter.dtype(), parameter.weak_type()}, {dtype, false}, capibara::config().enable_x64);
+    ScalarType both =
+        promote_types({parameter.dtype(), parameter.weak_type()}, {dtype, false}, capibara::config().enable_x64);
     if (both.dtype == dtype) continue;
     throw TypePromotionError(concat("In arguments to ", function, ", cannot safely cast argument of type ",
                                     dtype_name(parameter.dtype()), " to ", dtype_name(dtype)));
@@ -194,7 +195,8 @@ void require_safe_cast(const char* function, DType dtype, std::initializer_list<
 Array broadcast_to(const Array& x, const Shape& shape) {
   if (x.shape() == shape) return x;
   if (lax::broadcast_shapes({x.shape(), shape}) != shape) {
-    throw ValueError(concat("broadcast_to: incompatible shapes for broadcasting: ", shape_text(x.shape()), " and requested shape ", shape_text(shape)));
+    throw ValueError(concat("broadcast_to: incompatible shapes for broadcasting: ", shape_text(x.shape()),
+                            " and requested shape ", shape_text(shape)));
   }
   int64_t missing = static_cast<int64_t>(shape.size()) - x.ndim();
   Ints kept_dims, squeezed_dims;
@@ -214,7 +216,8 @@ Array multiply_add(const Array& x, const Array& y, const Array& z) {
 }
 
 Array clip(const Array& x, const Array& low, const Array& high) {
-  return call("clip", {x, low, high}, [](std::span<const Array> in) { return lax::min(in[2], lax::max(in[1], in[0])); });
+  return call("clip", {x, low, high},
+              [](std::span<const Array> in) { return lax::min(in[2], lax::max(in[1], in[0])); });
 }
 
 Array where(const Array& condition, const Array& yes, const Array& no) {
@@ -233,9 +236,7 @@ Array any(const Array& x) {
   return lax::reduce_or(x, {.axes = axes});
 }
 
-Array to_inexact(const Array& x) {
-  return is_inexact(x.dtype()) ? x : array_as(x, default_float(), x.weak_type());
-}
+Array to_inexact(const Array& x) { return is_inexact(x.dtype()) ? x : array_as(x, default_float(), x.weak_type()); }
 
 Array take(const Array& x, const Array& indices, int64_t axis) {
   int64_t rank = indices.ndim();
@@ -255,7 +256,7 @@ Array sum_last(const Array& x) { return lax::reduce_sum(x, {.axes = {x.ndim() - 
 namespace {
 
 // One object per distinct program, so that a sampler called a hundred times is printed, transformed and compiled once.
-Program interned(const Program& program) {
+Program shared_program(const Program& program) {
   constexpr std::size_t most = 512;
   static std::mutex mutex;
   static std::unordered_multimap<std::size_t, Program> known;
@@ -270,14 +271,15 @@ Program interned(const Program& program) {
 
 }  // namespace
 
-Array call(const std::string& name, const Arrays& inputs, const std::function<Array(std::span<const Array>)>& function) {
+Array call(const std::string& name, const Arrays& inputs,
+           const std::function<Array(std::span<const Array>)>& function) {
   if (current_trace() == evaluation_trace()) return function(inputs);
   Types types;
   for (const Array& input : inputs) types.push_back(input.type());
   Staged staged = stage([&](std::span<const Array> in) { return Arrays{function(in)}; }, types, name);
   Arrays operands = staged.captured;
   operands.insert(operands.end(), inputs.begin(), inputs.end());
-  return call_program(interned(staged.program), operands, name)[0];
+  return call_program(shared_program(staged.program), operands, name)[0];
 }
 
 Arrays while_loop(const std::function<Array(std::span<const Array>)>& goes_on, const FlatFunction& body,
@@ -290,10 +292,11 @@ Arrays while_loop(const std::function<Array(std::span<const Array>)>& goes_on, c
   Arrays operands = condition.captured;
   operands.insert(operands.end(), step.captured.begin(), step.captured.end());
   operands.insert(operands.end(), carry.begin(), carry.end());
-  return capibara::bind(p, operands, {{"cond_jaxpr", condition.program},
-                                      {"cond_nconsts", static_cast<int64_t>(condition.captured.size())},
-                                      {"body_jaxpr", step.program},
-                                      {"body_nconsts", static_cast<int64_t>(step.captured.size())}});
+  return capibara::bind(p, operands,
+                        {{"cond_jaxpr", condition.program},
+                         {"cond_nconsts", static_cast<int64_t>(condition.captured.size())},
+                         {"body_jaxpr", step.program},
+                         {"body_nconsts", static_cast<int64_t>(step.captured.size())}});
 }
 
 }  // namespace capibara::jax::random

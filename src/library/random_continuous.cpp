@@ -56,14 +56,16 @@ Array weighted_columns(const Array& columns, const Array& weights) {
 Array covariance_factor(const Array& cov, const std::string& method) {
   if (method == "svd") {
     static const Primitive svd = primitive("svd");
-    Arrays out = capibara::bind(svd, Arrays{cov}, {{"algorithm", Attr()}, {"compute_uv", true}, {"full_matrices", true},
-                                                   {"subset_by_index", Attr()}});
+    Arrays out = capibara::bind(
+        svd, Arrays{cov},
+        {{"algorithm", Attr()}, {"compute_uv", true}, {"full_matrices", true}, {"subset_by_index", Attr()}});
     return weighted_columns(out[1], out[0]);
   }
   if (method == "eigh") {
     static const Primitive eigh = primitive("eigh");
-    Arrays out = capibara::bind(eigh, Arrays{symmetrized(cov)}, {{"algorithm", Attr()}, {"lower", true},
-                                                                 {"sort_eigenvalues", true}, {"subset_by_index", Attr()}});
+    Arrays out = capibara::bind(
+        eigh, Arrays{symmetrized(cov)},
+        {{"algorithm", Attr()}, {"lower", true}, {"sort_eigenvalues", true}, {"subset_by_index", Attr()}});
     return weighted_columns(out[0], out[1]);
   }
   static const Primitive cholesky = primitive("cholesky");
@@ -74,7 +76,9 @@ Array covariance_factor(const Array& cov, const std::string& method) {
 // factor[..., i, j] times vectors[..., j].
 Array apply_factor(const Array& factor, const Array& vectors) {
   if (factor.ndim() == 2) {
-    return lax::dot_general(vectors, factor, {.lhs_contracting = {vectors.ndim() - 1}, .rhs_contracting = {1}, .lhs_batch = {}, .rhs_batch = {}});
+    return lax::dot_general(
+        vectors, factor,
+        {.lhs_contracting = {vectors.ndim() - 1}, .rhs_contracting = {1}, .lhs_batch = {}, .rhs_batch = {}});
   }
   int64_t n = factor.shape(-1);
   Shape batch(vectors.shape().begin(), vectors.shape().end() - 1), matrices = batch;
@@ -82,8 +86,9 @@ Array apply_factor(const Array& factor, const Array& vectors) {
   Ints dims;
   for (std::size_t i = 0; i < batch.size(); ++i) dims.push_back(static_cast<int64_t>(i));
   int64_t last = static_cast<int64_t>(batch.size());
-  return lax::dot_general(broadcast_to(factor, matrices), vectors,
-                          {.lhs_contracting = {last + 1}, .rhs_contracting = {last}, .lhs_batch = dims, .rhs_batch = dims});
+  return lax::dot_general(
+      broadcast_to(factor, matrices), vectors,
+      {.lhs_contracting = {last + 1}, .rhs_contracting = {last}, .lhs_batch = dims, .rhs_batch = dims});
 }
 
 }  // namespace
@@ -128,27 +133,32 @@ Array truncated_normal(const Array& key, const Array& lower, const Array& upper,
   });
 }
 
-Array multivariate_normal(const Array& key, const Array& mean, const Array& cov, const MultivariateNormalOptions& options) {
+Array multivariate_normal(const Array& key, const Array& mean, const Array& cov,
+                          const MultivariateNormalOptions& options) {
   Array typed = checked_key("multivariate_normal", key);
   auto [m, c] = promote_inexact(mean, cov);
   if (options.method != "svd" && options.method != "eigh" && options.method != "cholesky") {
-    throw ValueError(concat("multivariate_normal: method must be one of {'svd', 'eigh', 'cholesky'}, got '", options.method, "'"));
+    throw ValueError(
+        concat("multivariate_normal: method must be one of {'svd', 'eigh', 'cholesky'}, got '", options.method, "'"));
   }
   DType dtype = float_dtype("multivariate_normal", options.dtype ? options.dtype : std::optional(m.dtype()));
   if (m.ndim() < 1) throw ValueError("multivariate_normal requires mean.ndim >= 1, got mean.ndim == 0");
   if (c.ndim() < 2) throw ValueError(concat("multivariate_normal requires cov.ndim >= 2, got cov.ndim == ", c.ndim()));
   int64_t n = m.shape(-1);
   if (c.shape(-1) != n || c.shape(-2) != n) {
-    throw ValueError(concat("multivariate_normal requires cov.shape == (..., n, n) for n=", n, ", but got ", to_string(c.type()), "."));
+    throw ValueError(concat("multivariate_normal requires cov.shape == (..., n, n) for n=", n, ", but got ",
+                            to_string(c.type()), "."));
   }
-  Shape shape = parameter_shape("normal", options.shape,
-                                {Shape(m.shape().begin(), m.shape().end() - 1), Shape(c.shape().begin(), c.shape().end() - 2)});
+  Shape shape =
+      parameter_shape("normal", options.shape,
+                      {Shape(m.shape().begin(), m.shape().end() - 1), Shape(c.shape().begin(), c.shape().end() - 2)});
   return call("_multivariate_normal", {typed, m, c}, [&](std::span<const Array> in) {
     Shape drawn = shape;
     drawn.push_back(n);
     Array factor = covariance_factor(in[2], options.method);
     Array samples = draw_normal(in[0], drawn, dtype);
-    ScalarType to = promote_types({factor.dtype(), factor.weak_type()}, {samples.dtype(), samples.weak_type()}, capibara::config().enable_x64);
+    ScalarType to = promote_types({factor.dtype(), factor.weak_type()}, {samples.dtype(), samples.weak_type()},
+                                  capibara::config().enable_x64);
     return in[1] + apply_factor(array_as(factor, to.dtype, to.weak), array_as(samples, to.dtype, to.weak));
   });
 }
@@ -253,7 +263,8 @@ Array rayleigh(const Array& key, const Array& scale, const ParameterOptions& opt
   });
 }
 
-Array triangular(const Array& key, const Array& left, const Array& mode, const Array& right, const ParameterOptions& options) {
+Array triangular(const Array& key, const Array& left, const Array& mode, const Array& right,
+                 const ParameterOptions& options) {
   Array typed = checked_key("triangular", key);
   DType dtype = float_dtype("triangular", options.dtype);
   Shape shape = parameter_shape("triangular", options.shape, {left.shape(), mode.shape(), right.shape()});

@@ -31,7 +31,8 @@ struct Rounds {
   Array next(const Array& i) const { return lax::add(i, scalar_of(dtype, 1, true)); }
   Array left(const Array& i) const {
     IntInfo info = iinfo(dtype);
-    int64_t most = limit >= static_cast<double>(info.max) ? static_cast<int64_t>(info.max) : static_cast<int64_t>(limit);
+    int64_t most =
+        limit >= static_cast<double>(info.max) ? static_cast<int64_t>(info.max) : static_cast<int64_t>(limit);
     return lax::lt(lax::convert_element_type(i, dtype, false), exact_scalar(dtype, most));
   }
 };
@@ -40,15 +41,14 @@ struct Rounds {
 Array poisson_by_products(const Array& key, const Array& lam, DType dtype, const Rounds& rounds) {
   const Shape& shape = lam.shape();
   auto unfinished = [&](const Array& log_product) { return lax::gt(log_product, lax::neg(lam)); };
-  Arrays out = while_loop(
-      [&](std::span<const Array> s) { return both(any(unfinished(s[3])), rounds.left(s[0])); },
-      [&](std::span<const Array> s) {
-        Arrays keys = split_keys(s[2], 2);
-        Array count = lax::select(unfinished(s[3]), lax::add(s[1], exact_scalar(dtype, 1)), s[1]);
-        Array u = draw_uniform(keys[1], shape, DType::float32);
-        return Arrays{rounds.next(s[0]), count, keys[0], lax::add(s[3], lax::log(u))};
-      },
-      {rounds.start(), filled(shape, dtype, 0), key, filled(shape, DType::float32, 0)});
+  Arrays out = while_loop([&](std::span<const Array> s) { return both(any(unfinished(s[3])), rounds.left(s[0])); },
+                          [&](std::span<const Array> s) {
+                            Arrays keys = split_keys(s[2], 2);
+                            Array count = lax::select(unfinished(s[3]), lax::add(s[1], exact_scalar(dtype, 1)), s[1]);
+                            Array u = draw_uniform(keys[1], shape, DType::float32);
+                            return Arrays{rounds.next(s[0]), count, keys[0], lax::add(s[3], lax::log(u))};
+                          },
+                          {rounds.start(), filled(shape, dtype, 0), key, filled(shape, DType::float32, 0)});
   return lax::sub(out[1], exact_scalar(dtype, 1));
 }
 
@@ -71,7 +71,7 @@ Array poisson_by_rejection(const Array& key, const Array& lam, DType dtype, cons
         Array log_ratio = lax::log(v * inverse_alpha / (a / (shifted * shifted) + b));
         Array bound = multiply_add(k, log_lam, -lam) - lax::lgamma(k + Array(1));
         Array quick = both(shifted >= Array(0.07), v <= v_r);
-        Array reject = either(k < Array(0), both(shifted < Array(0.013), v > shifted));
+        Array reject = either(k < Array(0), both(shifted<Array(0.013), v> shifted));
         Array slow = lax::le(log_ratio, bound);
         Array accept = either(quick, both(lax::bitwise_not(reject), slow));
         Array chosen = lax::select(accept, k, s[1]), accepted = either(s[2], accept);
@@ -86,7 +86,8 @@ Array stirling_tail(const Array& x) {
   static const double values[] = {0.0810614667953272,  0.0413406959554092, 0.0276779256849983, 0.02079067210376509,
                                   0.0166446911898211,  0.0138761288230707, 0.0118967099458917, 0.0104112652619720,
                                   0.00925546218271273, 0.00833056343336287};
-  Array table = lax::convert_element_type(array<double>(std::vector<double>(std::begin(values), std::end(values))), x.dtype(), false);
+  Array table = lax::convert_element_type(array<double>(std::vector<double>(std::begin(values), std::end(values))),
+                                          x.dtype(), false);
   Array small = x <= Array(9);
   Array k = lax::clamp(constant(x, 0), x, constant(x, 9));
   Array next = k + Array(1);
@@ -100,21 +101,21 @@ Array stirling_tail(const Array& x) {
 Array binomial_by_gaps(const Array& key, const Array& count, const Array& prob, DType dtype, const Rounds& rounds) {
   const Shape& shape = prob.shape();
   Array log_failure = lax::log1p(lax::neg(prob));
-  Arrays out = while_loop(
-      [&](std::span<const Array> s) { return both(any(lax::le(s[2], count)), rounds.left(s[0])); },
-      [&](std::span<const Array> s) {
-        Arrays keys = split_keys(s[3], 2);
-        Array gaps = lax::select(lax::le(s[2], count), s[1] + Array(1), s[1]);
-        Array u = draw_uniform(keys[0], shape, prob.dtype());
-        Array sum = lax::add(s[2], lax::ceil(lax::div(lax::log(u), log_failure)));
-        return Arrays{rounds.next(s[0]), gaps, sum, keys[1]};
-      },
-      {rounds.start(), filled(shape, prob.dtype(), 0), filled(shape, prob.dtype(), 0), key});
+  Arrays out = while_loop([&](std::span<const Array> s) { return both(any(lax::le(s[2], count)), rounds.left(s[0])); },
+                          [&](std::span<const Array> s) {
+                            Arrays keys = split_keys(s[3], 2);
+                            Array gaps = lax::select(lax::le(s[2], count), s[1] + Array(1), s[1]);
+                            Array u = draw_uniform(keys[0], shape, prob.dtype());
+                            Array sum = lax::add(s[2], lax::ceil(lax::div(lax::log(u), log_failure)));
+                            return Arrays{rounds.next(s[0]), gaps, sum, keys[1]};
+                          },
+                          {rounds.start(), filled(shape, prob.dtype(), 0), filled(shape, prob.dtype(), 0), key});
   return lax::convert_element_type(out[1] - Array(1), dtype, false);
 }
 
 // Hoermann, "The generation of binomial random variates", 1993 (BTRS).
-Array binomial_by_rejection(const Array& key, const Array& count, const Array& prob, DType dtype, const Rounds& rounds) {
+Array binomial_by_rejection(const Array& key, const Array& count, const Array& prob, DType dtype,
+                            const Rounds& rounds) {
   const Shape& shape = prob.shape();
   Array deviation = lax::sqrt(count * prob * (Array(1) - prob));
   Array b = multiply_add(Array(2.53), deviation, Array(1.15));
@@ -134,7 +135,7 @@ Array binomial_by_rejection(const Array& key, const Array& count, const Array& p
         Array us = Array(0.5) - lax::abs(u);
         Array quick = both(us >= Array(0.07), v <= v_r);
         Array k = lax::floor(multiply_add(Array(2) * a / us + b, u, c));
-        Array reject = either(k < Array(0), k > count);
+        Array reject = either(k<Array(0), k> count);
         v = lax::log(v * alpha / (a / (us * us) + b));
         Array at_mode = lax::log((m + Array(1)) / (odds * (count - m + Array(1))));
         Array between = lax::log((count - m + Array(1)) / (count - k + Array(1)));
@@ -182,7 +183,8 @@ Array draw_binomial(const Array& key, const Array& n, const Array& p, const Shap
 Array poisson(const Array& key, const Array& lam, const ParameterOptions& options) {
   Array typed = checked_key("poisson", key);
   DType dtype = options.dtype ? canonicalize(*options.dtype, capibara::config().enable_x64) : default_int();
-  if (!is_integer(dtype)) throw ValueError(concat("dtype argument to `poisson` must be an int dtype, got ", dtype_name(dtype)));
+  if (!is_integer(dtype))
+    throw ValueError(concat("dtype argument to `poisson` must be an int dtype, got ", dtype_name(dtype)));
   if (typed.dtype() != DType::key_fry) {
     throw NotImplementedError(concat("`poisson` is only implemented for the threefry2x32 RNG, not ", key_impl(typed)));
   }
@@ -194,9 +196,8 @@ Array poisson(const Array& key, const Array& lam, const ParameterOptions& option
     Array small = either(is_nan(x), x < Array(10));
     Array small_rate = lax::select(small, x, filled(shape, x.dtype(), 0));
     Array great_rate = lax::select(small, filled(shape, x.dtype(), 1e5), x);
-    Array by_products = call("_poisson_knuth", {in[0], small_rate}, [&](std::span<const Array> a) {
-      return poisson_by_products(a[0], a[1], dtype, rounds);
-    });
+    Array by_products = call("_poisson_knuth", {in[0], small_rate},
+                             [&](std::span<const Array> a) { return poisson_by_products(a[0], a[1], dtype, rounds); });
     Array by_rejection = call("_poisson_rejection", {in[0], great_rate}, [&](std::span<const Array> a) {
       return poisson_by_rejection(a[0], a[1], dtype, rounds);
     });
@@ -238,14 +239,16 @@ Array multinomial(const Array& key, const Array& n, const Array& p, const Multin
       types, "f");
   Arrays operands = staged.captured;
   operands.insert(operands.end(), {total, ratios, keys});
-  Arrays out = capibara::bind(scan, operands, {{"jaxpr", staged.program},
-                                               {"length", outcomes},
-                                               {"num_carry", 1},
-                                               {"num_consts", static_cast<int64_t>(staged.captured.size())},
-                                               {"reverse", false},
-                                               {"unroll", options.unroll}});
+  Arrays out = capibara::bind(scan, operands,
+                              {{"jaxpr", staged.program},
+                               {"length", outcomes},
+                               {"num_carry", 1},
+                               {"num_consts", static_cast<int64_t>(staged.captured.size())},
+                               {"reverse", false},
+                               {"unroll", options.unroll}});
   Array counts = move_axis(out[1], 0, out[1].ndim() - 1);
-  return options.dtype ? lax::convert_element_type(counts, *options.dtype) : lax::convert_element_type(counts, default_float());
+  return options.dtype ? lax::convert_element_type(counts, *options.dtype)
+                       : lax::convert_element_type(counts, default_float());
 }
 
 Array geometric(const Array& key, const Array& p, const ParameterOptions& options) {

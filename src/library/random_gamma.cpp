@@ -26,20 +26,19 @@ Array gamma_one(const Array& first_key, const Array& alpha, bool log_space) {
   auto rejected = [&](std::span<const Array> state) {
     const Array &square = state[1], &cube = state[2], &u = state[3];
     Array outside = lax::ge(u, lax::sub(number(1), lax::mul(number(0.0331), lax::mul(square, square))));
-    Array bound = lax::add(lax::mul(square, number(0.5)),
-                           lax::mul(d, lax::add(lax::sub(number(1), cube), lax::log(cube))));
+    Array bound =
+        lax::add(lax::mul(square, number(0.5)), lax::mul(d, lax::add(lax::sub(number(1), cube), lax::log(cube))));
     return lax::bitwise_and(outside, lax::ge(lax::log(u), bound));
   };
   auto propose = [&](std::span<const Array> state) {
     Arrays keys = split_keys(state[0], 3);
-    Arrays proposal = while_loop(
-        [&](std::span<const Array> s) { return lax::le(s[2], number(0)); },
-        [&](std::span<const Array> s) {
-          Arrays next = split_keys(s[0], 2);
-          Array x = draw_normal(next[1], {}, dtype);
-          return Arrays{next[0], x, lax::add(number(1), lax::mul(x, c))};
-        },
-        {keys[1], number(0), number(-1)});
+    Arrays proposal = while_loop([&](std::span<const Array> s) { return lax::le(s[2], number(0)); },
+                                 [&](std::span<const Array> s) {
+                                   Arrays next = split_keys(s[0], 2);
+                                   Array x = draw_normal(next[1], {}, dtype);
+                                   return Arrays{next[0], x, lax::add(number(1), lax::mul(x, c))};
+                                 },
+                                 {keys[1], number(0), number(-1)});
     const Array &x = proposal[1], &v = proposal[2];
     return Arrays{keys[0], lax::mul(x, x), lax::mul(lax::mul(v, v), v), draw_uniform(keys[2], {}, dtype)};
   };
@@ -77,12 +76,13 @@ Array draw_gamma(const Array& keys, const Array& a, bool log_space) {
   Staged staged = stage(one, types, "gamma_one");
   Arrays operands = staged.captured;
   operands.insert(operands.end(), inputs.begin(), inputs.end());
-  Arrays out = capibara::bind(scan, operands, {{"jaxpr", staged.program},
-                                               {"length", count},
-                                               {"num_carry", 0},
-                                               {"num_consts", static_cast<int64_t>(staged.captured.size())},
-                                               {"reverse", false},
-                                               {"unroll", 1}});
+  Arrays out = capibara::bind(scan, operands,
+                              {{"jaxpr", staged.program},
+                               {"length", count},
+                               {"num_carry", 0},
+                               {"num_consts", static_cast<int64_t>(staged.captured.size())},
+                               {"reverse", false},
+                               {"unroll", 1}});
   return lax::reshape(out[0], a.shape());
 }
 

@@ -44,7 +44,8 @@ Array convert_and_clip(const Array& x, DType dtype) {
   IntInfo to = iinfo(dtype), from = iinfo(x.dtype());
   // Bounds are as weak as the value.
   auto bound = [&](int64_t value) {
-    return x.weak_type() && from.bits <= 32 ? scalar_of(x.dtype(), static_cast<double>(value), true) : exact_scalar(x.dtype(), value);
+    return x.weak_type() && from.bits <= 32 ? scalar_of(x.dtype(), static_cast<double>(value), true)
+                                            : exact_scalar(x.dtype(), value);
   };
   Array low = bound(std::max(to.min, from.min)), high = bound(static_cast<int64_t>(std::min(to.max, from.max)));
   return lax::convert_element_type(clip(x, low, high), dtype, false);
@@ -68,14 +69,16 @@ Array shuffle(const Array& key, const Array& x, int64_t axis) {
 }
 
 int64_t concrete_integer(const char* function, const Array& x) {
-  if (!is_integer(x.dtype())) throw TypeError(concat(function, ": x must be an integer or at least 1-dimensional, got ", to_string(x.type())));
+  if (!is_integer(x.dtype()))
+    throw TypeError(concat(function, ": x must be an integer or at least 1-dimensional, got ", to_string(x.type())));
   return x.item<int64_t>();
 }
 
 // The first position in a sorted vector at which a value could be inserted.
 Array search_sorted(const Array& sorted, const Array& values) {
   int64_t size = sorted.shape(0);
-  Array low = filled(values.shape(), DType::int32, 0), high = filled(values.shape(), DType::int32, static_cast<double>(size));
+  Array low = filled(values.shape(), DType::int32, 0),
+        high = filled(values.shape(), DType::int32, static_cast<double>(size));
   for (int64_t reach = size; reach > 0; reach /= 2) {
     Array middle = lax::div(lax::add(low, high), filled(values.shape(), DType::int32, 2));
     Array left = lax::le(values, take(sorted, middle, 0));
@@ -90,7 +93,8 @@ Array fixed_point_to_float(const Array& high, const Array& low) {
   auto word = [&](int64_t value) { return lax::full_like(high, exact_scalar(DType::uint32, value)); };
   Array high_zeros = lax::clz(high), low_zeros = lax::clz(low);
   Array all_zero = lax::eq(high_zeros, word(32));
-  Array rest = lax::select(all_zero, lax::shift_left(low, low_zeros), lax::shift_right_logical(low, lax::sub(word(32), high_zeros)));
+  Array rest = lax::select(all_zero, lax::shift_left(low, low_zeros),
+                           lax::shift_right_logical(low, lax::sub(word(32), high_zeros)));
   Array mantissa = lax::bitwise_or(lax::shift_left(high, high_zeros), rest);
   mantissa = lax::bitwise_and(lax::shift_right_logical(mantissa, word(8)), word((1 << 23) - 1));
   Array zeros = lax::select(all_zero, lax::add(word(32), low_zeros), high_zeros);
@@ -135,7 +139,8 @@ Array draw_uniform(const Array& key, const Shape& shape, DType dtype, const Arra
                    bool maxval_first) {
   const DTypeRow& row = dtype_row(dtype);
   int width = row.bits, mantissa = row.mantissa_bits;
-  if (width < 8) throw TypeError(concat("uniform only accepts 8-, 16-, 32-, or 64-bit dtypes, got ", dtype_name(dtype), "."));
+  if (width < 8)
+    throw TypeError(concat("uniform only accepts 8-, 16-, 32-, or 64-bit dtypes, got ", dtype_name(dtype), "."));
   bool narrow = mantissa < 8;  // bfloat16 and smaller: 8 random bits are enough
   bool fused = !narrow && !product_is_exact(minval, maxval, dtype);
   Arrays operands = maxval_first ? Arrays{key, maxval, minval} : Arrays{key, minval, maxval};
@@ -155,7 +160,8 @@ Array draw_uniform(const Array& key, const Shape& shape, DType dtype, const Arra
     Array unit = lax::sub(lax::bitcast_convert_type(float_bits, dtype), scalar_of(dtype, 1));
     Array result = scaled(unit, lax::sub(high, low), low, fused);
     static const Primitive reshape = primitive("reshape");
-    if (rank == 0) result = bind1(reshape, {result}, {{"dimensions", Attr()}, {"new_sizes", Shape{}}, {"sharding", Attr()}});
+    if (rank == 0)
+      result = bind1(reshape, {result}, {{"dimensions", Attr()}, {"new_sizes", Shape{}}, {"sharding", Attr()}});
     return lax::max(low, result);
   });
 }
@@ -175,11 +181,13 @@ Array uniform(const Array& key, const UniformOptions& options) {
   return draw_uniform(typed, *shape, dtype, options.minval, options.maxval);
 }
 
-Array randint(const Array& key, const Shape& shape, const Array& minval, const Array& maxval, const RandintOptions& options) {
+Array randint(const Array& key, const Shape& shape, const Array& minval, const Array& maxval,
+              const RandintOptions& options) {
   Array typed = checked_key("randint", key);
   DType dtype = options.dtype ? canonicalize(*options.dtype, capibara::config().enable_x64) : default_int();
   if (!is_integer(dtype)) throw TypeError(concat("randint only accepts integer dtypes, got ", dtype_name(dtype)));
-  if (is_sub_byte(dtype)) throw TypeError(concat("randint only accepts 8-, 16-, 32-, or 64-bit dtypes, got ", dtype_name(dtype)));
+  if (is_sub_byte(dtype))
+    throw TypeError(concat("randint only accepts 8-, 16-, 32-, or 64-bit dtypes, got ", dtype_name(dtype)));
   parameter_shape("randint", OptionalShape(checked_shape("randint", shape)), {minval.shape(), maxval.shape()});
   IntInfo info = iinfo(dtype);
   Array lowest = minval, highest = maxval;
@@ -228,7 +236,8 @@ Array permutation(const Array& key, const Array& x, const PermutationOptions& op
   Array typed = checked_key("permutation", key);
   if (x.ndim() == 0) {
     if (options.axis != 0 && options.axis != -1) {
-      throw ValueError(concat("permutation: axis ", options.axis, " is out of range for an integer x (argument 'axis')"));
+      throw ValueError(
+          concat("permutation: axis ", options.axis, " is out of range for an integer x (argument 'axis')"));
     }
     return shuffle(typed, lax::iota(default_int(), std::max<int64_t>(0, concrete_integer("permutation", x))), 0);
   }
@@ -273,7 +282,8 @@ Array choice(const Array& key, const Array& a, const ChoiceOptions& options) {
       indices = search_sorted(cumulative, r);
     } else {
       // The greatest of independently perturbed log-probabilities are a sample without replacement.
-      Array perturbed = lax::add(gumbel(typed, {.shape = {inputs}, .dtype = p.dtype(), .mode = options.mode}), lax::log(p));
+      Array perturbed =
+          lax::add(gumbel(typed, {.shape = {inputs}, .dtype = p.dtype(), .mode = options.mode}), lax::log(p));
       indices = lax::top_k(perturbed, draws).second;
     }
     indices = lax::convert_element_type(indices, default_int(), false);

@@ -101,8 +101,10 @@ SampleMaker samples_of(std::vector<Attrs> variants) {
 }
 
 PrimitiveRecord threefry_record() {
-  PrimitiveRecord r = elementwise::record("threefry2x32", "The Threefry-2x32 block function: two key words and two "
-                                          "counter words to two random words.", 4, elementwise::unsigned_integers, "");
+  PrimitiveRecord r = elementwise::record("threefry2x32",
+                                          "The Threefry-2x32 block function: two key words and two "
+                                          "counter words to two random words.",
+                                          4, elementwise::unsigned_integers, "");
   r.dtypes = {DType::uint32};
   r.differentiable = false;
   r.type = [](std::span<const ArrayType> types, const Attrs&) {
@@ -143,8 +145,9 @@ PrimitiveRecord iota_record() {
     auto filled = [&](int64_t value) { return lax::full_like(count, exact_scalar(DType::uint64, value)); };
     int64_t stride = 1;
     for (std::size_t i = shape.size(); i-- > 0;) {
-      Array step = bind1(iota, {}, {{"dimension", static_cast<int64_t>(i)}, {"dtype", DType::uint64}, {"shape", shape},
-                                    {"sharding", Attr()}});
+      Array step = bind1(
+          iota, {},
+          {{"dimension", static_cast<int64_t>(i)}, {"dtype", DType::uint64}, {"shape", shape}, {"sharding", Attr()}});
       count = lax::add(count, lax::mul(filled(stride), step));
       stride *= shape[i];
     }
@@ -245,7 +248,8 @@ PrimitiveRecord bits_record() {
   };
   std::vector<Attrs> variants;
   for (int64_t width : {8, 16, 32, 64}) {
-    for (const Shape& shape : {Shape{}, Shape{5}, Shape{2, 3}}) variants.push_back({{"bit_width", width}, {"shape", shape}});
+    for (const Shape& shape : {Shape{}, Shape{5}, Shape{2, 3}})
+      variants.push_back({{"bit_width", width}, {"shape", shape}});
   }
   r.samples = samples_of(std::move(variants));
   return r;
@@ -328,7 +332,8 @@ BatchResult batch_generator(const BatchArgs& args) {
 }
 
 PrimitiveRecord generator_record() {
-  PrimitiveRecord r = discrete("rng_bit_generator", "Random bits from a state of 128 bits (or 192 for Philox), and the "
+  PrimitiveRecord r = discrete("rng_bit_generator",
+                               "Random bits from a state of 128 bits (or 192 for Philox), and the "
                                "state that follows.");
   r.dtypes = {DType::uint32, DType::uint64};
   r.jvp = nullptr;
@@ -365,7 +370,9 @@ PrimitiveRecord generator_record() {
         for (const Shape& shape : {Shape{}, Shape{5}, Shape{3, 2}}) {
           samples.push_back({{plain_type(dtype, state)},
                              {{"algorithm", algorithm}, {"dtype", out}, {"out_sharding", Attr()}, {"shape", shape}},
-                             0, 100, false});
+                             0,
+                             100,
+                             false});
         }
       }
     }
@@ -456,8 +463,8 @@ PrimitiveRecord gamma_record() {
     std::vector<Sample> samples;
     for (bool log_space : {false, true}) {
       for (auto [keys, a] : {std::pair<Shape, Shape>{{}, {}}, {{}, {3}}, {{2}, {2, 3}}, {{}, {0}}}) {
-        samples.push_back({{plain_type(dtype, keys), plain_type(DType::float32, a)}, {{"log_space", log_space}}, 0.2, 4,
-                           false});
+        samples.push_back(
+            {{plain_type(dtype, keys), plain_type(DType::float32, a)}, {{"log_space", log_space}}, 0.2, 4, false});
       }
     }
     return samples;
@@ -490,8 +497,8 @@ PrimitiveRecord multiply_add_record() {
 }  // namespace
 
 Family random_family() {
-  return {threefry_record(), iota_record(),  seed_record(),      split_record(),   fold_in_record(),
-          bits_record(),     wrap_record(),  unwrap_record(),    clone_record(),   generator_record(),
+  return {threefry_record(), iota_record(),  seed_record(),        split_record(), fold_in_record(),
+          bits_record(),     wrap_record(),  unwrap_record(),      clone_record(), generator_record(),
           uniform_record(),  gamma_record(), multiply_add_record()};
 }
 

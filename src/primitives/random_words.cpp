@@ -19,7 +19,10 @@ namespace {
 using Pair = std::array<Array, 2>;
 
 DType unsigned_dtype(int64_t bit_width) {
-  return bit_width == 8 ? DType::uint8 : bit_width == 16 ? DType::uint16 : bit_width == 32 ? DType::uint32 : DType::uint64;
+  return bit_width == 8    ? DType::uint8
+         : bit_width == 16 ? DType::uint16
+         : bit_width == 32 ? DType::uint32
+                           : DType::uint64;
 }
 
 Pair block(const Pair& key, const Pair& counter) {
@@ -65,7 +68,8 @@ Shape joined(Shape first, const Shape& second) {
 // The legacy stream: `count` words per key, along a last dimension.
 Array legacy_stream(const Array& words, int64_t count) {
   if (count >= int64_t{0xFFFFFFFF}) {
-    throw NotImplementedError(concat("random_bits: ", count, " words are more than one legacy stream holds; set "
+    throw NotImplementedError(concat("random_bits: ", count,
+                                     " words are more than one legacy stream holds; set "
                                      "jax_threefry_partitionable"));
   }
   int64_t half = (count + 1) / 2, keys = words.ndim() - 1;
@@ -149,8 +153,9 @@ Array first_key(Array words) {
 Array generated(const Array& words, const Shape& shape, DType dtype) {
   if (words.size() == 0) return lax::zeros(scalar_type(dtype).with_shape(shape));
   static const Primitive p = primitive("rng_bit_generator");
-  return capibara::bind(p, Arrays{first_key(words)},
-                        {{"algorithm", "RNG_DEFAULT"}, {"dtype", dtype}, {"out_sharding", Attr()}, {"shape", shape}})[1];
+  return capibara::bind(
+      p, Arrays{first_key(words)},
+      {{"algorithm", "RNG_DEFAULT"}, {"dtype", dtype}, {"out_sharding", Attr()}, {"shape", shape}})[1];
 }
 
 // Words of rbg as two threefry keys: [..., 4] -> [..., 2, 2].

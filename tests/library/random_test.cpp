@@ -86,7 +86,10 @@ const std::map<std::string, Function>& functions() {
        [](const Array& k, const Call& c) {
          return c.parameters.at("num")[0] == '(' ? random::split(k, Shape{2, 3}) : random::split(k, c.integer("num"));
        }},
-      {"fold_in", [](const Array& k, const Call& c) { return random::fold_in(k, array<uint32_t>({static_cast<uint32_t>(c.integer("data"))}, Shape{})); }},
+      {"fold_in",
+       [](const Array& k, const Call& c) {
+         return random::fold_in(k, array<uint32_t>({static_cast<uint32_t>(c.integer("data"))}, Shape{}));
+       }},
       {"bits", [](const Array& k, const Call& c) { return random::bits(k, c.draw()); }},
       {"uniform",
        [](const Array& k, const Call& c) {
@@ -107,17 +110,20 @@ const std::map<std::string, Function>& functions() {
       {"rademacher", [](const Array& k, const Call& c) { return random::rademacher(k, c.draw()); }},
       {"permutation",
        [](const Array& k, const Call& c) {
-         return random::permutation(k, c.value("x"), {.axis = c.integer("axis"), .independent = c.flag("independent", false)});
+         return random::permutation(k, c.value("x"),
+                                    {.axis = c.integer("axis"), .independent = c.flag("independent", false)});
        }},
       {"choice",
        [](const Array& k, const Call& c) {
-         random::ChoiceOptions options{.shape = c.shape(), .replace = c.flag("replace", true), .p = {}, .axis = c.integer("axis"), .mode = {}};
+         random::ChoiceOptions options{
+             .shape = c.shape(), .replace = c.flag("replace", true), .p = {}, .axis = c.integer("axis"), .mode = {}};
          if (c.has("p")) options.p = c.value("p");
          return random::choice(k, c.value("a"), options);
        }},
       {"categorical",
        [](const Array& k, const Call& c) {
-         random::CategoricalOptions options{.axis = c.integer("axis", -1), .shape = {}, .replace = c.flag("replace", true), .mode = {}};
+         random::CategoricalOptions options{
+             .axis = c.integer("axis", -1), .shape = {}, .replace = c.flag("replace", true), .mode = {}};
          if (c.given_shape()) options.shape = c.shape();
          return random::categorical(k, c.value("logits"), options);
        }},
@@ -133,7 +139,8 @@ const std::map<std::string, Function>& functions() {
       {"maxwell", [](const Array& k, const Call& c) { return random::maxwell(k, c.draw()); }},
       {"lognormal",
        [](const Array& k, const Call& c) {
-         random::LognormalOptions options{.sigma = c.has("sigma") ? c.value("sigma") : Array(1.0), .shape = {}, .dtype = c.dtype()};
+         random::LognormalOptions options{
+             .sigma = c.has("sigma") ? c.value("sigma") : Array(1.0), .shape = {}, .dtype = c.dtype()};
          options.shape = c.shape();
          return random::lognormal(k, options);
        }},
@@ -159,11 +166,14 @@ const std::map<std::string, Function>& functions() {
       {"wald", [](const Array& k, const Call& c) { return random::wald(k, c.value("mean"), c.parameter()); }},
       {"gamma", [](const Array& k, const Call& c) { return random::gamma(k, c.value("a"), c.parameter()); }},
       {"loggamma", [](const Array& k, const Call& c) { return random::loggamma(k, c.value("a"), c.parameter()); }},
-      {"beta", [](const Array& k, const Call& c) { return random::beta(k, c.value("a"), c.value("b"), c.parameter()); }},
-      {"dirichlet", [](const Array& k, const Call& c) { return random::dirichlet(k, c.value("alpha"), c.parameter()); }},
+      {"beta",
+       [](const Array& k, const Call& c) { return random::beta(k, c.value("a"), c.value("b"), c.parameter()); }},
+      {"dirichlet",
+       [](const Array& k, const Call& c) { return random::dirichlet(k, c.value("alpha"), c.parameter()); }},
       {"t", [](const Array& k, const Call& c) { return random::t(k, c.value("df"), c.parameter()); }},
       {"chisquare", [](const Array& k, const Call& c) { return random::chisquare(k, c.value("df"), c.parameter()); }},
-      {"f", [](const Array& k, const Call& c) { return random::f(k, c.value("dfnum"), c.value("dfden"), c.parameter()); }},
+      {"f",
+       [](const Array& k, const Call& c) { return random::f(k, c.value("dfnum"), c.value("dfden"), c.parameter()); }},
       {"generalized_normal",
        [](const Array& k, const Call& c) { return random::generalized_normal(k, c.value("p"), c.draw()); }},
       {"ball",
@@ -201,7 +211,11 @@ std::size_t count_differences(const Array& got, const oracle::ExpectedArray& wan
   std::size_t bad = 0, width = element.size(), count = want.bytes.size() / width;
   for (std::size_t i = 0; i < count; ++i) {
     const std::byte* ours = got.raw_data() + i * width;
-    oracle::ExpectedArray one{want.dtype, {}, false, {want.bytes.begin() + static_cast<std::ptrdiff_t>(i * width), want.bytes.begin() + static_cast<std::ptrdiff_t>((i + 1) * width)}};
+    oracle::ExpectedArray one{want.dtype,
+                              {},
+                              false,
+                              {want.bytes.begin() + static_cast<std::ptrdiff_t>(i * width),
+                               want.bytes.begin() + static_cast<std::ptrdiff_t>((i + 1) * width)}};
     std::optional<std::string> message = oracle::difference(Array::from_host(want.dtype, {}, ours), one, tolerance);
     if (message && bad++ == 0) first = concat("element ", i, ": ", *message);
   }
@@ -324,20 +338,28 @@ TEST(Random, DrawsTheSharedGoldenVectors) {
       {"key_data", {exactly}},
       {"split(2)", {[](const Array& k) { return random::split(k); }}},
       {"split(5)", {[](const Array& k) { return random::split(k, 5); }}},
-      {"split((2,3))", {[](const Array& k) { return random::split(k, Shape{2, 3}); }}},
+      {"split((2,3))", {[](const Array& k) {
+         return random::split(k, Shape{2, 3});
+       }}},
       {"fold_in(0)", {[](const Array& k) { return random::fold_in(k, 0); }}},
       {"fold_in(7)", {[](const Array& k) { return random::fold_in(k, 7); }}},
-      {"fold_in(4294967295)", {[](const Array& k) { return random::fold_in(k, array<uint32_t>({4294967295u}, Shape{})); }}},
+      {"fold_in(4294967295)",
+       {[](const Array& k) { return random::fold_in(k, array<uint32_t>({4294967295u}, Shape{})); }}},
       {"bits32(())", {[](const Array& k) { return random::bits(k); }}},
       {"bits32((4,))", {[](const Array& k) { return random::bits(k, {.shape = {4}}); }}},
-      {"bits32((2,3))", {[](const Array& k) { return random::bits(k, {.shape = {2, 3}}); }}},
+      {"bits32((2,3))", {[](const Array& k) {
+         return random::bits(k, {.shape = {2, 3}});
+       }}},
       {"bits8((5,))", {[](const Array& k) { return random::bits(k, {.shape = {5}, .dtype = DType::uint8}); }}},
       {"bits16((5,))", {[](const Array& k) { return random::bits(k, {.shape = {5}, .dtype = DType::uint16}); }}},
       {"uniform((5,))", {[](const Array& k) { return random::uniform(k, {.shape = {5}}); }}},
-      {"uniform((4,),-2,3)", {[](const Array& k) { return random::uniform(k, {.shape = {4}, .minval = -2, .maxval = 3}); }, 3e-7}},
-      {"uniform_f16((4,))", {[](const Array& k) { return random::uniform(k, {.shape = {4}, .dtype = DType::float16}); }}},
+      {"uniform((4,),-2,3)",
+       {[](const Array& k) { return random::uniform(k, {.shape = {4}, .minval = -2, .maxval = 3}); }, 3e-7}},
+      {"uniform_f16((4,))",
+       {[](const Array& k) { return random::uniform(k, {.shape = {4}, .dtype = DType::float16}); }}},
       {"normal((5,))", {[](const Array& k) { return random::normal(k, {.shape = {5}}); }, 1e-6}},
-      {"truncated_normal(-2,2,(4,))", {[](const Array& k) { return random::truncated_normal(k, -2, 2, {.shape = {4}}); }, 1e-6}},
+      {"truncated_normal(-2,2,(4,))",
+       {[](const Array& k) { return random::truncated_normal(k, -2, 2, {.shape = {4}}); }, 1e-6}},
       {"gumbel((4,))", {[](const Array& k) { return random::gumbel(k, {.shape = {4}}); }, 1e-6}},
       {"exponential((4,))", {[](const Array& k) { return random::exponential(k, {.shape = {4}}); }, 1e-6}},
       {"bernoulli(.3,(8,))", {[](const Array& k) { return random::bernoulli(k, {.p = 0.3, .shape = {8}}); }}},
@@ -383,7 +405,8 @@ TEST(Random, LegacyKeysAreTheirWords) {
   EXPECT_EQ(words(typed), raw.to_vector<uint32_t>());
   EXPECT_EQ(random::split(raw).to_vector<uint32_t>(), words(random::split(typed)));
   EXPECT_EQ(random::split(raw).shape(), (Shape{2, 2}));
-  EXPECT_EQ(random::normal(raw, {.shape = {3}}).to_vector<float>(), random::normal(typed, {.shape = {3}}).to_vector<float>());
+  EXPECT_EQ(random::normal(raw, {.shape = {3}}).to_vector<float>(),
+            random::normal(typed, {.shape = {3}}).to_vector<float>());
   EXPECT_EQ(random::key_impl(typed), "threefry2x32");
   EXPECT_EQ(random::key_impl(random::key(0, {.impl = "rbg"})), "rbg");
   EXPECT_EQ(words(random::clone(typed)), words(typed));
@@ -400,11 +423,15 @@ TEST(Random, SeedsKeepSixtyFourBitsOnlyWithX64) {
 TEST(Random, LegacyCountersDrawTheirOwnBits) {
   Settings settings(false, false);
   Array k = random::key(42);
-  EXPECT_EQ(random::bits(k, {.shape = {7}, .dtype = DType::uint8}).to_vector<int>(), (std::vector<int>{45, 179, 215, 3, 244, 131, 208}));
-  EXPECT_EQ(random::bits(k, {.shape = {2, 3}, .dtype = DType::uint16}).to_vector<int>(), (std::vector<int>{8426, 37627, 63599, 6563, 55571, 3896}));
-  EXPECT_EQ(random::bits(k, {.shape = {5}}).to_vector<uint32_t>(), (Words{3134548294u, 3733159049u, 843694964u, 894150801u, 801545058u}));
+  EXPECT_EQ(random::bits(k, {.shape = {7}, .dtype = DType::uint8}).to_vector<int>(),
+            (std::vector<int>{45, 179, 215, 3, 244, 131, 208}));
+  EXPECT_EQ(random::bits(k, {.shape = {2, 3}, .dtype = DType::uint16}).to_vector<int>(),
+            (std::vector<int>{8426, 37627, 63599, 6563, 55571, 3896}));
+  EXPECT_EQ(random::bits(k, {.shape = {5}}).to_vector<uint32_t>(),
+            (Words{3134548294u, 3733159049u, 843694964u, 894150801u, 801545058u}));
   EXPECT_EQ(random::bits(k).to_vector<uint32_t>(), (Words{1832780943u}));
-  EXPECT_EQ(words(random::split(k, 3)), (Words{3134548294u, 3733159049u, 3746501087u, 894150801u, 801545058u, 2363201431u}));
+  EXPECT_EQ(words(random::split(k, 3)),
+            (Words{3134548294u, 3733159049u, 3746501087u, 894150801u, 801545058u, 2363201431u}));
   EXPECT_EQ(words(random::fold_in(k, 3)), (Words{3134548294u, 894150801u}));
   Array rbg = random::split(random::key(7, {.impl = "rbg"}), 3);
   EXPECT_EQ(words(rbg)[4], 1905761346u);
@@ -436,7 +463,8 @@ TEST(Random, LoweredProgramsDrawTheSameBits) {
       Arrays direct = function(seeds), lowered = evaluate_program(lower(program), Arrays{seeds});
       ASSERT_EQ(direct.size(), lowered.size());
       for (std::size_t i = 0; i < direct.size(); ++i) {
-        EXPECT_EQ(direct[i].to_vector<uint64_t>(), lowered[i].to_vector<uint64_t>()) << impl << " output " << i << " partitionable " << partitionable;
+        EXPECT_EQ(direct[i].to_vector<uint64_t>(), lowered[i].to_vector<uint64_t>())
+            << impl << " output " << i << " partitionable " << partitionable;
       }
     }
   }
@@ -454,7 +482,8 @@ TEST(Random, LoweredGammaEqualsItsKernel) {
   }
 }
 
-// ---- transforms -------------------------------------------------------------------------------------------------------
+// ---- transforms
+// -------------------------------------------------------------------------------------------------------
 
 Array three_keys(const std::string& impl) { return random::split(random::key(7, {.impl = impl}), 3); }
 
@@ -465,8 +494,10 @@ TEST(Random, VmapOverKeysDrawsFromEachKey) {
     EXPECT_EQ(all(i).to_vector<float>(), random::normal(keys(i), {.shape = {4}}).to_vector<float>());
   }
   Array gammas = jax::vmap([](Array k) { return random::gamma(k, array<float>({0.5f, 1.0f, 3.0f})); })(keys);
-  test::expect_near(gammas, {0.01240473985671997, 0.5834417939186096, 2.094104528427124, 0.32492178678512573, 0.798278272151947,
-                             3.349334239959717, 0.013925795443356037, 0.4735013246536255, 2.806807518005371}, {3, 3});
+  test::expect_near(gammas,
+                    {0.01240473985671997, 0.5834417939186096, 2.094104528427124, 0.32492178678512573, 0.798278272151947,
+                     3.349334239959717, 0.013925795443356037, 0.4735013246536255, 2.806807518005371},
+                    {3, 3});
 }
 
 TEST(Random, VmapOverRbgKeysDrawsFromTheFirst) {
@@ -477,8 +508,8 @@ TEST(Random, VmapOverRbgKeysDrawsFromTheFirst) {
             (Words{1135839771u, 3857205308u, 1650114431u, 60518699u, 2539296062u, 4245175319u}));
   Array keys = three_keys("unsafe_rbg"), numbers = array<int32_t>({0, 1, 2});
   EXPECT_EQ(words(jax::vmap([](Array k, Array d) { return random::fold_in(k, d); })(keys, numbers)),
-            (Words{801108493u, 2074581940u, 1737245660u, 3729335256u, 1167222292u, 4214965493u, 2664083822u, 2606703556u,
-                   292476221u, 386472478u, 2773151798u, 3540878413u}));
+            (Words{801108493u, 2074581940u, 1737245660u, 3729335256u, 1167222292u, 4214965493u, 2664083822u,
+                   2606703556u, 292476221u, 386472478u, 2773151798u, 3540878413u}));
   EXPECT_EQ(words(jax::vmap([](Array k) { return random::fold_in(k, 5); })(keys)),
             (Words{1517637628u, 3710074355u, 4168501944u, 3922941604u, 105500296u, 1319503813u, 4040243012u, 771085986u,
                    4090392240u, 4127808482u, 2405954191u, 724782008u}));
@@ -503,18 +534,24 @@ TEST(Random, GradOfGammaFollowsTheQuantile) {
 TEST(Random, GradFlowsThroughBounds) {
   Array k = random::key(42);
   auto total = [](const Array& x) { return jax::lax::reduce_sum(x, {.axes = {0}}); };
-  test::expect_near(jax::grad([&](Array u) { return total(random::truncated_normal(k, -1.0, u, {.shape = {3}})); })(2.0),
-                    {0.266130656003952}, {}, 1e-4);
-  test::expect_near(jax::grad([&](Array u) { return total(random::uniform(k, {.shape = {3}, .minval = u, .maxval = 2.0})); })(0.5),
-                    {1.2152217626571655}, {}, 1e-5);
+  test::expect_near(
+      jax::grad([&](Array u) { return total(random::truncated_normal(k, -1.0, u, {.shape = {3}})); })(2.0),
+      {0.266130656003952}, {}, 1e-4);
+  test::expect_near(
+      jax::grad([&](Array u) { return total(random::uniform(k, {.shape = {3}, .minval = u, .maxval = 2.0})); })(0.5),
+      {1.2152217626571655}, {}, 1e-5);
 }
 
 TEST(Random, GumbelHasThreePrecisions) {
   Array k = random::key(42);
-  test::expect_near(random::gumbel(k, {.shape = {5}, .dtype = {}, .mode = "highest"}),
-                    {0.3992578089237213, -0.129975825548172, 0.04309510067105293, 0.19444338977336884, 0.5124772787094116}, {5}, 1e-6);
-  test::expect_near(random::gumbel(k, {.shape = {5}, .dtype = {}, .mode = "high"}),
-                    {0.39925798773765564, -0.12997561693191528, 0.043095413595438004, 0.1944437325000763, 0.5124770998954773}, {5}, 1e-6);
+  test::expect_near(
+      random::gumbel(k, {.shape = {5}, .dtype = {}, .mode = "highest"}),
+      {0.3992578089237213, -0.129975825548172, 0.04309510067105293, 0.19444338977336884, 0.5124772787094116}, {5},
+      1e-6);
+  test::expect_near(
+      random::gumbel(k, {.shape = {5}, .dtype = {}, .mode = "high"}),
+      {0.39925798773765564, -0.12997561693191528, 0.043095413595438004, 0.1944437325000763, 0.5124770998954773}, {5},
+      1e-6);
 }
 
 TEST(Random, ProgramsPrintAsJaxprs) {
@@ -530,24 +567,33 @@ TEST(Random, ProgramsPrintAsJaxprs) {
   EXPECT_TRUE(contains(normal, "or g 1065353216:u32[]") || contains(normal, "1065353216:u32[]")) << normal;
 }
 
-// ---- errors -----------------------------------------------------------------------------------------------------------
+// ---- errors
+// -----------------------------------------------------------------------------------------------------------
 
 TEST(Random, RefusesBatchesOfKeys) {
   std::string message = message_of<ValueError>([] { random::normal(random::split(random::key(0))); });
-  EXPECT_EQ(message, "normal accepts a single key, but was given a key array of shape (2,) != (). Use jax.vmap for batching.");
-  EXPECT_TRUE(contains(message_of<ValueError>([] { random::split(random::split(random::key(0), 3)); }), "split accepts a single key"));
+  EXPECT_EQ(message,
+            "normal accepts a single key, but was given a key array of shape (2,) != (). Use jax.vmap for batching.");
+  EXPECT_TRUE(contains(message_of<ValueError>([] { random::split(random::split(random::key(0), 3)); }),
+                       "split accepts a single key"));
 }
 
 TEST(Random, RefusesBadArguments) {
   Array k = random::key(0);
   EXPECT_TRUE(contains(message_of<ValueError>([&] { random::uniform(k, {.shape = {2}, .dtype = DType::int32}); }),
                        "dtype argument to `uniform` must be a float dtype, got int32"));
-  EXPECT_TRUE(contains(message_of<TypeError>([&] { random::randint(k, {2}, 0, 5, {.dtype = DType::float32}); }), "randint only accepts integer dtypes"));
-  EXPECT_TRUE(contains(message_of<ValueError>([&] { random::key(0, {.impl = "twister"}); }), "unrecognized PRNG implementation \"twister\""));
-  EXPECT_TRUE(contains(message_of<ValueError>([&] { random::choice(k, 3, {.shape = {5}, .replace = false}); }), "Cannot take a larger sample (size 5)"));
-  EXPECT_TRUE(contains(message_of<ValueError>([&] { random::gamma(k, array<float>({1, 2}), {.shape = {1}}); }),
+  EXPECT_TRUE(contains(message_of<TypeError>([&] { random::randint(k, {2}, 0, 5, {.dtype = DType::float32}); }),
+                       "randint only accepts integer dtypes"));
+  EXPECT_TRUE(contains(message_of<ValueError>([&] { random::key(0, {.impl = "twister"}); }),
+                       "unrecognized PRNG implementation \"twister\""));
+  EXPECT_TRUE(contains(message_of<ValueError>([&] { random::choice(k, 3, {.shape = {5}, .replace = false}); }),
+                       "Cannot take a larger sample (size 5)"));
+  EXPECT_TRUE(contains(message_of<ValueError>([&] {
+                         random::gamma(k, array<float>({1, 2}), {.shape = {1}});
+                       }),
                        "gamma parameter shapes must be broadcast-compatible with shape argument"));
-  EXPECT_TRUE(contains(message_of<ValueError>([&] { random::bernoulli(k, {.mode = "middle"}); }), "expected 'high' or 'low'"));
+  EXPECT_TRUE(
+      contains(message_of<ValueError>([&] { random::bernoulli(k, {.mode = "middle"}); }), "expected 'high' or 'low'"));
   EXPECT_TRUE(contains(message_of<TypeError>([&] { random::key(array<int32_t>({1, 2})); }), "accepts a scalar seed"));
   EXPECT_TRUE(contains(message_of<TypeError>([&] { random::normal(array<float>({1, 2})); }), "invalid PRNG key data"));
   EXPECT_TRUE(contains(message_of<NotImplementedError>([&] { random::poisson(random::key(0, {.impl = "rbg"}), 3.0); }),

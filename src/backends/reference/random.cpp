@@ -25,25 +25,30 @@ Key load_key(const Array& keys, std::int64_t index) {
   return key;
 }
 
-Array reinterpreted(const Array& x, const ArrayType& type) { return Array::from_buffer(type, x.buffer(), x.committed()); }
+Array reinterpreted(const Array& x, const ArrayType& type) {
+  return Array::from_buffer(type, x.buffer(), x.committed());
+}
 
 // ---- threefry keys ----------------------------------------------------------------------------------------------
 
 Block block(Block key, std::uint64_t counter) {
-  return math::threefry2x32<std::uint32_t>(key, {static_cast<std::uint32_t>(counter >> 32), static_cast<std::uint32_t>(counter)});
+  return math::threefry2x32<std::uint32_t>(
+      key, {static_cast<std::uint32_t>(counter >> 32), static_cast<std::uint32_t>(counter)});
 }
 
 // The legacy stream: counters 0..count-1, padded to even with a zero; the first half meets the second.
 std::vector<std::uint32_t> legacy_stream(Block key, std::size_t count) {
   if (count >= 0xFFFFFFFFu) {
-    throw NotImplementedError(concat("random_bits: ", count, " words are more than one legacy stream holds; set "
+    throw NotImplementedError(concat("random_bits: ", count,
+                                     " words are more than one legacy stream holds; set "
                                      "jax_threefry_partitionable"));
   }
   std::size_t half = (count + 1) / 2;
   std::vector<std::uint32_t> stream(2 * half);
   for (std::size_t i = 0; i < half; ++i) {
     std::size_t partner = half + i < count ? half + i : 0;
-    Block out = math::threefry2x32<std::uint32_t>(key, {static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(partner)});
+    Block out =
+        math::threefry2x32<std::uint32_t>(key, {static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(partner)});
     stream[i] = out[0];
     stream[half + i] = out[1];
   }
@@ -83,7 +88,9 @@ void threefry_bits(Block key, std::size_t count, int width, std::byte* out) {
 
 // ---- keys of every implementation -------------------------------------------------------------------------------
 
-Block half(const Key& key, int i) { return {key[static_cast<std::size_t>(2 * i)], key[static_cast<std::size_t>(2 * i + 1)]}; }
+Block half(const Key& key, int i) {
+  return {key[static_cast<std::size_t>(2 * i)], key[static_cast<std::size_t>(2 * i + 1)]};
+}
 
 std::vector<std::byte> generated(const Key& key, std::size_t count, int width) {
   std::array<std::uint64_t, 2> state = {std::uint64_t{key[1]} << 32 | key[0], std::uint64_t{key[3]} << 32 | key[2]};
@@ -185,7 +192,8 @@ Arrays split(const KernelArgs& args) {
     return {out.array};
   }
   for (std::size_t i = 0; i < total; ++i) {
-    store_keys(out.data, keys.dtype(), i * count, split_one(keys.dtype(), load_key(keys, static_cast<std::int64_t>(i)), count));
+    store_keys(out.data, keys.dtype(), i * count,
+               split_one(keys.dtype(), load_key(keys, static_cast<std::int64_t>(i)), count));
   }
   return {out.array};
 }
@@ -209,7 +217,8 @@ Arrays fold_in(const KernelArgs& args) {
     stream = generated(seeded(type.dtype, first), static_cast<std::size_t>(args.inputs[1].size()) * 40, 32);
   }
   for (std::int64_t i = 0; i < type.size(); ++i) {
-    Key key = load_key(args.inputs[0], reinterpret_cast<const std::int64_t*>(key_positions.data())[i * key_positions.step()]);
+    Key key =
+        load_key(args.inputs[0], reinterpret_cast<const std::int64_t*>(key_positions.data())[i * key_positions.step()]);
     std::uint32_t number = reinterpret_cast<const std::uint32_t*>(data.data())[i * data.step()];
     if (type.dtype == DType::key_unsafe_rbg) {
       std::int64_t at = reinterpret_cast<const std::int64_t*>(data_positions.data())[i * data_positions.step()];
@@ -249,11 +258,13 @@ Arrays same_bytes(const KernelArgs& args) { return {reinterpreted(args.inputs[0]
 Arrays rng_bit_generator(const KernelArgs& args) {
   const ArrayType& type = args.output_types[1];
   Output state = allocate(args.output_types[0]), out = allocate(type);
-  std::vector<std::uint64_t> words(static_cast<std::size_t>(args.inputs[0].size() * storage_size(args.inputs[0].dtype()) / 8));
+  std::vector<std::uint64_t> words(
+      static_cast<std::size_t>(args.inputs[0].size() * storage_size(args.inputs[0].dtype()) / 8));
   std::memcpy(words.data(), args.inputs[0].raw_data(), words.size() * 8);
   bool threefry = args.attrs.text("algorithm") == "RNG_THREE_FRY";
-  std::vector<std::byte> bytes = threefry ? math::threefry_bits(words, type.shape, bits(type.dtype))
-                                          : math::philox_bits(words, static_cast<std::size_t>(type.size()), bits(type.dtype));
+  std::vector<std::byte> bytes =
+      threefry ? math::threefry_bits(words, type.shape, bits(type.dtype))
+               : math::philox_bits(words, static_cast<std::size_t>(type.size()), bits(type.dtype));
   std::memcpy(state.data, words.data(), words.size() * 8);
   std::memcpy(out.data, bytes.data(), bytes.size());
   return {state.array, out.array};
@@ -267,17 +278,22 @@ Arrays rng_uniform(const KernelArgs& args) {
   std::uint64_t first = used.fetch_add(static_cast<std::uint64_t>(type.size()));
   for (std::int64_t i = 0; i < type.size(); ++i) {
     std::uint64_t counter = first + static_cast<std::uint64_t>(i);
-    auto words = math::philox4x32({0, 0}, {static_cast<std::uint32_t>(counter), static_cast<std::uint32_t>(counter >> 32), 0, 0});
+    auto words = math::philox4x32(
+        {0, 0}, {static_cast<std::uint32_t>(counter), static_cast<std::uint32_t>(counter >> 32), 0, 0});
     std::uint64_t word = std::uint64_t{words[0]} << 32 | words[1];
     if (is_floating(type.dtype)) {
-      double low = load_as<double>(type.dtype, args.inputs[0].raw_data(), 0), high = load_as<double>(type.dtype, args.inputs[1].raw_data(), 0);
+      double low = load_as<double>(type.dtype, args.inputs[0].raw_data(), 0),
+             high = load_as<double>(type.dtype, args.inputs[1].raw_data(), 0);
       int digits = dtype_row(type.dtype).mantissa_bits;
       double unit = std::ldexp(static_cast<double>(word >> (64 - digits)), -digits);
       store_as<double>(type.dtype, out.data, i, low + unit * (high - low));
     } else {
       std::int64_t low = element_as_int64(type.dtype, args.inputs[0].raw_data(), 0);
-      std::uint64_t span = static_cast<std::uint64_t>(element_as_int64(type.dtype, args.inputs[1].raw_data(), 0)) - static_cast<std::uint64_t>(low);
-      store_as<std::int64_t>(type.dtype, out.data, i, static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + (span == 0 ? 0 : word % span)));
+      std::uint64_t span = static_cast<std::uint64_t>(element_as_int64(type.dtype, args.inputs[1].raw_data(), 0)) -
+                           static_cast<std::uint64_t>(low);
+      store_as<std::int64_t>(
+          type.dtype, out.data, i,
+          static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + (span == 0 ? 0 : word % span)));
     }
   }
   return {out.array};
@@ -380,18 +396,12 @@ Arrays random_gamma(const KernelArgs& args) {
 }  // namespace
 
 KernelList random_kernels() {
-  return {{"threefry2x32", threefry},
-          {"iota_2x32_shape", iota},
-          {"random_seed", seed},
-          {"random_split", split},
-          {"random_fold_in", fold_in},
-          {"random_bits", random_bits},
-          {"random_wrap", same_bytes},
-          {"random_unwrap", same_bytes},
-          {"random_clone", same_bytes},
-          {"rng_bit_generator", rng_bit_generator},
-          {"rng_uniform", rng_uniform},
-          {"random_gamma", random_gamma},
+  return {{"threefry2x32", threefry},    {"iota_2x32_shape", iota},
+          {"random_seed", seed},         {"random_split", split},
+          {"random_fold_in", fold_in},   {"random_bits", random_bits},
+          {"random_wrap", same_bytes},   {"random_unwrap", same_bytes},
+          {"random_clone", same_bytes},  {"rng_bit_generator", rng_bit_generator},
+          {"rng_uniform", rng_uniform},  {"random_gamma", random_gamma},
           {"multiply_add", multiply_add}};
 }
 
