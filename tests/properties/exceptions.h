@@ -1,0 +1,105 @@
+// Where a property does not hold by design: each case with its reason. jax 0.10.2 behaves the same unless it says so.
+#pragma once
+
+#include "properties/calls.h"
+
+#include <string_view>
+
+namespace capibara::properties {
+
+struct Exception {
+  std::string_view property;  // the beginning of its name
+  std::string_view primitive;
+  bool (*covers)(const Call&);
+  std::string_view reason;
+};
+
+inline bool takes_complex(const Call& call) { return call.takes([](DType dtype) { return is_complex(dtype); }); }
+inline bool takes_half(const Call& call) {
+  return call.takes([](DType dtype) { return is_floating(dtype) && bits(dtype) <= 16; });
+}
+inline bool takes_rbg(const Call& call) {
+  return call.takes([](DType dtype) { return dtype == DType::key_rbg || dtype == DType::key_unsafe_rbg; });
+}
+inline bool always(const Call&) { return true; }
+
+inline constexpr Exception exceptions[] = {
+    // Derivatives that are not limits of differences.
+    {"jvp = finite", "sign", takes_complex, "the tangent of sign is zero, also where sign turns with a complex number"},
+    {"jvp = finite", "bitcast_convert_type", always, "bits have no tangent"},
+    {"jvp = finite", "reduce_precision", always, "the tangent is rounded, not the step function differentiated"},
+    {"jvp = finite", "stop_gradient", always, "its purpose"},
+    {"<ct", "reduce_precision", always, "rounding is not linear"},
+    {"<ct", "reduce_max", [](const Call& call) { return call.sample.inputs[0].size() == 0; }, "the tangent of no maximum is 0/0"},
+    {"<ct", "reduce_min", [](const Call& call) { return call.sample.inputs[0].size() == 0; }, "the tangent of no minimum is 0/0"},
+    // Derivatives refused with a TypeError: complex numbers have no order.
+    {"jvp", "clamp", takes_complex, "the derivative compares, and complex numbers do not"},
+    {"<ct", "clamp", takes_complex, "the derivative compares, and complex numbers do not"},
+    {"jvp", "reduce_window_max", takes_complex, "the derivative compares, and complex numbers do not"},
+    {"<ct", "reduce_window_max", takes_complex, "the derivative compares, and complex numbers do not"},
+    {"jvp", "reduce_window_min", takes_complex, "the derivative compares, and complex numbers do not"},
+    {"<ct", "reduce_window_min", takes_complex, "the derivative compares, and complex numbers do not"},
+    // Batching that draws other numbers.
+    {"vmap", "random_split", takes_rbg, "rbg draws the whole batch from the first key"},
+    {"vmap", "random_fold_in", takes_rbg, "rbg draws the whole batch from the first key"},
+    {"vmap", "random_bits", takes_rbg, "rbg draws the whole batch from the first key"},
+    {"vmap", "random_gamma", takes_rbg, "rbg draws the whole batch from the first key"},
+    {"vmap", "rng_bit_generator", always, "the bits of the whole batch come from the first state"},
+    // Compositions whose steps overflow, or meet 0 * NaN, where one rounded operation does not.
+    {"vmap = loop at hard", "batch_norm_training", takes_half, "the composition rounds each step to 16 bits"},
+    {"vmap = loop at hard", "batch_norm_inference", takes_half, "the composition rounds each step to 16 bits"},
+    {"vmap = loop at hard", "batch_norm_grad", takes_half, "the composition rounds each step to 16 bits"},
+    {"lowered = eager at hard", "ragged_dot_general", always, "other groups are multiplied by zero: 0 * NaN"},
+    {"lowered = eager at hard", "cumlogsumexp", takes_complex, "(inf + i y) - (inf + i y) in the composition"},
+    {"lowered = eager at hard", "cumprod", takes_complex, "(1 + 0i) * (inf + i y)"},
+    {"lowered = eager at hard", "approx_top_k", always, "where NaN goes is not specified"},
+};
+
+inline const Exception* exception_for(std::string_view property, const Call& call) {
+  for (const Exception& exception : exceptions) {
+    if (property.starts_with(exception.property) && call.primitive.is(exception.primitive) && exception.covers(call)) return &exception;
+  }
+  return nullptr;
+}
+
+// Operands that a derivative is not defined for.
+inline bool has_tangent(const Call& call, std::size_t operand) {
+  if (!is_inexact(call.sample.inputs[operand].dtype)) return false;
+  if (call.primitive.is("polygamma")) return operand != 0;
+  if (call.primitive.is("regularized_incomplete_beta")) return operand == 2;
+  // The initial values are the second half.
+  if (call.primitive.is("reduce") || call.primitive.is("reduce_window")) return operand < call.sample.inputs.size() / 2;
+  return true;
+}
+
+// Runs a check on every call of one primitive. The check returns an empty text, or what is wrong. A rule that is not
+// there is counted apart: missing_rules_test.cpp compares those with jax's.
+template <class Check>
+void for_each_call(const std::string& property, const std::string& name, Check&& check) {
+  Tally& tally = Tally::of(property);
+  int failures = 0;
+  for (const Call& call : calls_of(capibara::primitive(name))) {
+    if (failures >= 6) return;
+    if (exception_for(property, call)) {
+      tally.except();
+      continue;
+    }
+    ConfigScope scope = config_for(call);
+    try {
+      std::string text = check(call);
+      if (text.empty()) {
+        tally.pass();
+      } else {
+        tally.fail(call, text);
+        ++failures;
+      }
+    } catch (const NotImplementedError& error) {
+      tally.lack(call, error.what());
+    } catch (const std::exception& error) {
+      tally.fail(call, concat("raised ", error.what()));
+      ++failures;
+    }
+  }
+}
+
+}  // namespace capibara::properties
