@@ -17,7 +17,8 @@ int64_t dimensions_of(const Index& index) {
   if (const Array* array = std::get_if<Array>(&index.entry())) {
     if (is_bool(array->dtype())) return array->ndim();
     if (!is_integer(array->dtype())) {
-      throw TypeError(concat("index: an index array must have integer or boolean type, got ", to_string(array->type())));
+      throw TypeError(
+          concat("index: an index array must have integer or boolean type, got ", to_string(array->type())));
     }
   }
   return 1;
@@ -27,7 +28,8 @@ int64_t dimensions_of(const Index& index) {
 std::vector<Array> true_positions(const Array& mask, const Shape& shape, int64_t first_axis) {
   if (mask.is_tracer()) {
     throw NonConcreteBooleanIndexError(concat("index: boolean index arrays must be concrete, got a traced ",
-                                              to_string(mask.type()), "; use where with three arguments, or a mask known outside jit"));
+                                              to_string(mask.type()),
+                                              "; use where with three arguments, or a mask known outside jit"));
   }
   for (int64_t i = 0; i < mask.ndim(); ++i) {
     int64_t expected = at(shape, first_axis + i);
@@ -65,7 +67,8 @@ IndexExpression parse_index(const Shape& shape, const std::vector<Index>& indice
   }
   if (ellipses > 1) throw IndexError("index: an index can only have a single ellipsis");
   if (consumed > rank) {
-    throw IndexError(concat("index: too many indices: array is ", rank, "-dimensional, but ", consumed, " were indexed"));
+    throw IndexError(
+        concat("index: too many indices: array is ", rank, "-dimensional, but ", consumed, " were indexed"));
   }
   int64_t axis = 0, last_advanced = -1;
   auto add = [&](IndexEntry::Kind kind) -> IndexEntry& {
@@ -135,7 +138,8 @@ ResolvedSlice resolve_slice(const Slice& slice, int64_t size) {
 }
 
 DType index_dtype_for(const Shape& shape) {
-  bool large = std::any_of(shape.begin(), shape.end(), [](int64_t d) { return d > std::numeric_limits<int32_t>::max(); });
+  bool large =
+      std::any_of(shape.begin(), shape.end(), [](int64_t d) { return d > std::numeric_limits<int32_t>::max(); });
   return large ? DType::int64 : DType::int32;
 }
 
@@ -174,8 +178,9 @@ IndexExpression expand_scalar_masks(IndexExpression parsed, Ints& mask_dims) {
 Array normalized(const IndexEntry& entry, int64_t size) {
   const Array& index = entry.indices;
   if (is_unsigned(index.dtype())) return index;
-  Array negative = entry.from_mask ? array<bool>(std::vector<bool>(static_cast<std::size_t>(index.size()), false), index.shape())
-                              : lax::lt(index, index_constant(0, index.dtype()));
+  Array negative = entry.from_mask
+                       ? array<bool>(std::vector<bool>(static_cast<std::size_t>(index.size()), false), index.shape())
+                       : lax::lt(index, index_constant(0, index.dtype()));
   Array from_end = lax::add(index, index_constant(size, index.dtype()));
   return lax::select(negative, from_end, index);
 }
@@ -252,7 +257,7 @@ GatherIndexer to_gather(IndexExpression expression, bool wrap_negative) {
     if (entry.kind != IndexEntry::slice) {
       if (size == 0) throw IndexError(concat("index: index is out of bounds for axis ", entry.axis, " with size 0"));
       Array at_position = entry.kind == IndexEntry::integer ? index_constant(entry.position, dtype)
-                                                      : lax::convert_element_type(entry.indices, dtype, false);
+                                                            : lax::convert_element_type(entry.indices, dtype, false);
       columns.push_back({at_position, next_dim});
       collapsed.push_back(entry.axis);
       out.window.push_back(1);

@@ -12,9 +12,9 @@ struct IndexEntry {
 
   Kind kind;
   int64_t axis = -1;
-  int64_t position = 0;  // integer
-  Slice range;           // slice
-  Array indices;         // array, scalar_mask
+  int64_t position = 0;    // integer
+  Slice range;             // slice
+  Array indices;           // array, scalar_mask
   bool from_mask = false;  // an index array without negative entries
 };
 

@@ -1,4 +1,5 @@
-// Indexing with NumPy's rules, lowered as JAX does: to slice, else to dynamic_slice, else to gather; and functional updates.
+// Indexing with NumPy's rules, lowered as JAX does: to slice, else to dynamic_slice, else to gather; and functional
+// updates.
 #include <capibara/config.h>
 #include <capibara/indexing.h>
 #include <capibara/lax.h>
@@ -67,7 +68,8 @@ std::optional<Array> static_slice(const Array& x, const IndexExpression& parsed,
     }
   }
   bool unit = std::all_of(strides.begin(), strides.end(), [](int64_t s) { return s == 1; });
-  bool whole = unit && limits == parsed.shape && std::all_of(starts.begin(), starts.end(), [](int64_t s) { return s == 0; });
+  bool whole =
+      unit && limits == parsed.shape && std::all_of(starts.begin(), starts.end(), [](int64_t s) { return s == 0; });
   return tail.apply(whole ? x : lax::slice(x, starts, limits, unit ? Ints{} : strides));
 }
 
@@ -97,8 +99,10 @@ std::optional<Array> dynamic_slice(const Array& x, const IndexExpression& parsed
       sizes.push_back(s.size);
       if (s.step < 0) tail.rev_axes.push_back(entry.axis);
     } else {
-      if (entry.kind == IndexEntry::integer) starts.push_back(index_constant(entry.position, dtype));
-      else starts.push_back(several ? lax::convert_element_type(entry.indices, dtype, false) : entry.indices);
+      if (entry.kind == IndexEntry::integer)
+        starts.push_back(index_constant(entry.position, dtype));
+      else
+        starts.push_back(several ? lax::convert_element_type(entry.indices, dtype, false) : entry.indices);
       sizes.push_back(1);
       tail.squeeze_axes.push_back(entry.axis);
     }
@@ -156,8 +160,9 @@ Array update(const Array& array, const std::vector<Index>& indices, const Array&
   if (element_count(indexer.slice_shape) == 0) return array;
   Array x = array, y = values;
   if (is_plain_number(y) && is_integer(y.dtype()) && is_integer(x.dtype())) y = number_as(y, x.dtype(), false);
-  ScalarType common = promote_types({x.dtype(), x.weak_type()}, {y.dtype(), y.weak_type()}, config().enable_x64,
-                                    config().numpy_dtype_promotion == "strict" ? PromotionMode::strict : PromotionMode::standard);
+  ScalarType common =
+      promote_types({x.dtype(), x.weak_type()}, {y.dtype(), y.weak_type()}, config().enable_x64,
+                    config().numpy_dtype_promotion == "strict" ? PromotionMode::strict : PromotionMode::standard);
   x = array_as(x, common.dtype, common.weak);
   y = array_as(y, common.dtype, common.weak);
 
@@ -166,17 +171,18 @@ Array update(const Array& array, const std::vector<Index>& indices, const Array&
   auto lead = static_cast<int64_t>(target.size()) - y.ndim();
   for (int64_t i = 0; fits && i < y.ndim(); ++i) fits = y.shape(i) == 1 || y.shape(i) == at(target, lead + i);
   if (!fits) {
-    throw ValueError(concat("at: values of shape ", tuple(y.shape()), " do not broadcast to the indexed shape ", tuple(target)));
+    throw ValueError(
+        concat("at: values of shape ", tuple(y.shape()), " do not broadcast to the indexed shape ", tuple(target)));
   }
   y = lax::squeeze(broadcast_to_shape(y, target), indexer.new_axes);
   if (!indexer.reversed_dims.empty()) y = lax::rev(y, indexer.reversed_dims);
   if (!indexer.scalar_mask_dims.empty()) x = lax::expand_dims(x, indexer.scalar_mask_dims);
   const GatherDimensionNumbers& dims = indexer.dims;
-  Array out = scatter(x, indexer.indices, y,
-                      {dims.offset_dims, dims.collapsed_slice_dims, dims.start_index_map, {}, {}},
-                      {.indices_are_sorted = options.indices_are_sorted || !indexer.advanced,
-                       .unique_indices = options.unique_indices || !indexer.advanced,
-                       .mode = mode});
+  Array out =
+      scatter(x, indexer.indices, y, {dims.offset_dims, dims.collapsed_slice_dims, dims.start_index_map, {}, {}},
+              {.indices_are_sorted = options.indices_are_sorted || !indexer.advanced,
+               .unique_indices = options.unique_indices || !indexer.advanced,
+               .mode = mode});
   if (!indexer.scalar_mask_dims.empty()) out = lax::squeeze(out, indexer.scalar_mask_dims);
   return array_as(out, array.dtype(), array.weak_type());
 }

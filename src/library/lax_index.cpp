@@ -14,10 +14,11 @@ namespace {
 int64_t position_of(const Array& number) { return number.item<int64_t>(); }
 
 // Start indices with negative ones taken from the end. A plain number is adjusted here, anything else by operations.
-Arrays normalized_starts(const char* op, const Array& x, const Arrays& starts, const std::vector<bool>& allow_negative) {
+Arrays normalized_starts(const char* op, const Array& x, const Arrays& starts,
+                         const std::vector<bool>& allow_negative) {
   if (static_cast<int64_t>(starts.size()) != x.ndim()) {
-    throw ValueError(concat(op, ": start_indices must have one entry per operand dimension, got ", starts.size(), " for ",
-                            to_string(x.type())));
+    throw ValueError(concat(op, ": start_indices must have one entry per operand dimension, got ", starts.size(),
+                            " for ", to_string(x.type())));
   }
   // Plain numbers take the dtype of the computed indices beside them.
   DType dtype = DType::int32;
@@ -38,6 +39,9 @@ Arrays normalized_starts(const char* op, const Array& x, const Arrays& starts, c
                                 " if allow_negative_indices=False"));
       }
       out.push_back(exact_scalar(dtype, position < 0 ? position + size : position));
+    } else if (allow_negative[i] && !start.is_tracer() && is_integer(start.dtype())) {
+      int64_t position = position_of(start);
+      out.push_back(exact_scalar(start.dtype(), position < 0 ? position + size : position));
     } else if (!allow_negative[i] || is_unsigned(start.dtype()) || !is_integer(start.dtype())) {
       out.push_back(start);
     } else {
@@ -128,8 +132,8 @@ Array index_in_dim(const Array& x, int64_t index, int64_t axis, bool keepdims) {
 }
 
 Array dynamic_slice(const Array& x, const Arrays& start_indices, const Ints& slice_sizes, bool allow_negative_indices) {
-  return bind_dynamic_slice(
-      x, normalized_starts("dynamic_slice", x, start_indices, for_all(x, allow_negative_indices)), slice_sizes);
+  return bind_dynamic_slice(x, normalized_starts("dynamic_slice", x, start_indices, for_all(x, allow_negative_indices)),
+                            slice_sizes);
 }
 
 Array dynamic_slice_in_dim(const Array& x, const Array& start, int64_t slice_size, int64_t axis) {
@@ -142,13 +146,12 @@ Array dynamic_slice_in_dim(const Array& x, const Array& start, int64_t slice_siz
 
 Array dynamic_index_in_dim(const Array& x, const Array& index, int64_t axis, bool keepdims) {
   axis = checked_axis("dynamic_index_in_dim", axis, x.type());
-  return call_nested(
-      "dynamic_index_in_dim",
-      [&](std::span<const Array> in) -> Arrays {
-        Array window = dynamic_slice_in_dim(in[0], in[1], 1, axis);
-        return {keepdims ? window : squeeze(window, {axis})};
-      },
-      {x, index});
+  return call_nested("dynamic_index_in_dim",
+                     [&](std::span<const Array> in) -> Arrays {
+                       Array window = dynamic_slice_in_dim(in[0], in[1], 1, axis);
+                       return {keepdims ? window : squeeze(window, {axis})};
+                     },
+                     {x, index});
 }
 
 Array dynamic_update_slice(const Array& x, const Array& update, const Arrays& start_indices,
@@ -169,13 +172,12 @@ Array dynamic_update_index_in_dim(const Array& x, const Array& update, const Arr
     throw TypeError(concat("dynamic_update_index_in_dim: update must have the operand's rank or one less, got ",
                            to_string(update.type()), " for ", to_string(x.type())));
   }
-  return call_nested(
-      "dynamic_update_index_in_dim",
-      [&](std::span<const Array> in) -> Arrays {
-        Array window = in[1].ndim() == in[0].ndim() ? in[1] : expand_dims(in[1], {axis});
-        return {dynamic_update_slice_in_dim(in[0], window, in[2], axis)};
-      },
-      {x, update, index});
+  return call_nested("dynamic_update_index_in_dim",
+                     [&](std::span<const Array> in) -> Arrays {
+                       Array window = in[1].ndim() == in[0].ndim() ? in[1] : expand_dims(in[1], {axis});
+                       return {dynamic_update_slice_in_dim(in[0], window, in[2], axis)};
+                     },
+                     {x, update, index});
 }
 
 Array index_take(const Array& x, const Arrays& indices, const Ints& axes) {
@@ -199,10 +201,14 @@ namespace {
 
 const char* mode_name(GatherScatterMode mode) {
   switch (mode) {
-    case GatherScatterMode::clip: return "clip";
-    case GatherScatterMode::fill_or_drop: return "fill_or_drop";
-    case GatherScatterMode::promise_in_bounds: return "promise_in_bounds";
-    case GatherScatterMode::one_hot: break;
+    case GatherScatterMode::clip:
+      return "clip";
+    case GatherScatterMode::fill_or_drop:
+      return "fill_or_drop";
+    case GatherScatterMode::promise_in_bounds:
+      return "promise_in_bounds";
+    case GatherScatterMode::one_hot:
+      break;
   }
   throw ValueError("gather/scatter: mode one_hot is a mode of take_along_axis only");
 }

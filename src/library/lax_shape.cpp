@@ -61,7 +61,9 @@ Array full(const Shape& shape, const Array& value, DType dtype) {
   return full(shape, array_as(value, is_key(dtype) ? dtype : requested(dtype), false));
 }
 
-Array full_like(const Array& x, const Array& value) { return full(x.shape(), array_as(value, x.dtype(), x.weak_type())); }
+Array full_like(const Array& x, const Array& value) {
+  return full(x.shape(), array_as(value, x.dtype(), x.weak_type()));
+}
 
 Array zeros(const ArrayType& type) { return broadcast(scalar_of_type(type, 0), type.shape); }
 Array ones(const ArrayType& type) { return broadcast(scalar_of_type(type, 1), type.shape); }
@@ -109,7 +111,8 @@ Array broadcast_like(const Array& x, const Array& like) {
   bool fits = lead >= 0;
   for (int64_t i = 0; fits && i < x.ndim(); ++i) fits = x.shape(i) == 1 || x.shape(i) == at(shape, lead + i);
   if (!fits) {
-    throw ValueError(concat("broadcast_like: ", to_string(x.type()), " does not broadcast to shape ", shape_tuple(shape)));
+    throw ValueError(
+        concat("broadcast_like: ", to_string(x.type()), " does not broadcast to shape ", shape_tuple(shape)));
   }
   return broadcast_in_dim(x, shape, range(like.ndim(), lead));
 }
@@ -137,8 +140,8 @@ Array reshape(const Array& x, const Shape& new_sizes, const Ints& dimensions) {
   static const Primitive p = primitive("reshape");
   bool same_order = dimensions.empty() || dimensions == range(x.ndim());
   if (x.ndim() > 0 && x.shape() == new_sizes && same_order) return x;
-  return bind1(p, {x},
-               {{"new_sizes", new_sizes}, {"dimensions", same_order ? Attr() : Attr(dimensions)}, {"sharding", Attr()}});
+  return bind1(
+      p, {x}, {{"new_sizes", new_sizes}, {"dimensions", same_order ? Attr() : Attr(dimensions)}, {"sharding", Attr()}});
 }
 
 Array squeeze(const Array& x, const Ints& dimensions) {
@@ -160,7 +163,8 @@ Array expand_dims(const Array& x, const Ints& dimensions) {
     }
     dims.push_back(dim < 0 ? dim + rank : dim);
   }
-  if (has_duplicates(dims)) throw ValueError(concat("expand_dims: dimensions must not repeat, got ", tuple(dimensions)));
+  if (has_duplicates(dims))
+    throw ValueError(concat("expand_dims: dimensions must not repeat, got ", tuple(dimensions)));
   std::sort(dims.begin(), dims.end());
   Shape shape = x.shape();
   for (int64_t dim : dims) shape.insert(shape.begin() + dim, 1);
@@ -176,7 +180,8 @@ Array collapse(const Array& x, int64_t start_dimension, int64_t stop_dimension) 
   }
   const Shape& from = x.shape();
   Shape shape(from.begin(), from.begin() + low);
-  shape.push_back(element_count(std::span(from).subspan(static_cast<std::size_t>(low), static_cast<std::size_t>(high - low))));
+  shape.push_back(
+      element_count(std::span(from).subspan(static_cast<std::size_t>(low), static_cast<std::size_t>(high - low))));
   shape.insert(shape.end(), from.begin() + high, from.end());
   return reshape(x, shape);
 }

@@ -53,7 +53,8 @@ TypeResult gather_type(std::span<const ArrayType> types, const Attrs& attrs) {
   }
   for (int64_t dim : dims.start_index_map) {
     if (dim < 0 || dim >= x.rank()) {
-      throw TypeError(concat("gather: start_index_map must be in [0, ", x.rank(), "), got ", tuple(dims.start_index_map)));
+      throw TypeError(
+          concat("gather: start_index_map must be in [0, ", x.rank(), "), got ", tuple(dims.start_index_map)));
     }
   }
   if (has_duplicates(dims.start_index_map)) {
@@ -61,22 +62,24 @@ TypeResult gather_type(std::span<const ArrayType> types, const Attrs& attrs) {
   }
   require_disjoint("gather", "collapsed_slice_dims", dims.collapsed_slice_dims, "operand_batching_dims",
                    dims.operand_batching_dims);
-  require_disjoint("gather", "start_index_map", dims.start_index_map, "operand_batching_dims", dims.operand_batching_dims);
+  require_disjoint("gather", "start_index_map", dims.start_index_map, "operand_batching_dims",
+                   dims.operand_batching_dims);
   if (static_cast<int64_t>(sizes.size()) != x.rank()) {
     throw TypeError(concat("gather: slice_sizes must have one entry per operand dimension, got ", tuple(sizes),
                            " for shape ", tuple(x.shape)));
   }
   if (sizes.size() != dims.offset_dims.size() + dims.collapsed_slice_dims.size() + dims.operand_batching_dims.size()) {
-    throw TypeError(concat("gather: every dimension of the window must be an offset dimension, collapsed or batching, got ",
-                           "slice_sizes ", tuple(sizes), ", offset_dims ", tuple(dims.offset_dims),
-                           ", collapsed_slice_dims ", tuple(dims.collapsed_slice_dims), ", operand_batching_dims ",
-                           tuple(dims.operand_batching_dims)));
+    throw TypeError(
+        concat("gather: every dimension of the window must be an offset dimension, collapsed or batching, got ",
+               "slice_sizes ", tuple(sizes), ", offset_dims ", tuple(dims.offset_dims), ", collapsed_slice_dims ",
+               tuple(dims.collapsed_slice_dims), ", operand_batching_dims ", tuple(dims.operand_batching_dims)));
   }
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     auto dim = static_cast<int64_t>(i);
     bool batching = contains(dims.operand_batching_dims, dim);
     if (sizes[i] < 0 || (indices.size() != 0 && sizes[i] > x.shape[i])) {
-      throw TypeError(concat("gather: slice_sizes must be within the operand shape ", tuple(x.shape), ", got ", tuple(sizes)));
+      throw TypeError(
+          concat("gather: slice_sizes must be within the operand shape ", tuple(x.shape), ", got ", tuple(sizes)));
     }
     if ((contains(dims.collapsed_slice_dims, dim) && sizes[i] != 1) || (batching && sizes[i] > 1)) {
       throw TypeError(concat("gather: collapsed and batching dimensions need a slice size of 1, got ", tuple(sizes),
@@ -114,7 +117,8 @@ JvpResult gather_jvp(const JvpArgs& args) {
   if (args.tangents[0].defined()) {
     lax::GatherOptions options = options_of(args.attrs);
     options.fill_value = Array(0);
-    tangent = lax::gather(args.tangents[0], args.primals[1], dims_of(args.attrs), args.attrs.ints("slice_sizes"), options);
+    tangent =
+        lax::gather(args.tangents[0], args.primals[1], dims_of(args.attrs), args.attrs.ints("slice_sizes"), options);
   }
   return {std::move(out), {tangent}};
 }
@@ -185,7 +189,8 @@ Array masked_gather(const Array& x, const Array& indices, const Attrs& attrs, co
   Array zero = lax::broadcast_in_dim(scalar_of(index_dtype, 0), indices.shape(), {});
   Array inside = lax::bitwise_and(lax::ge(positions, zero), lax::le(positions, bound));
   inside = lax::reduce_and(inside, {.axes = {batch_rank}});
-  Array windows = bind1(self, {x, positions}, attrs.with("mode", "clip").with("fill_value", Attr()).with("unique_indices", false));
+  Array windows =
+      bind1(self, {x, positions}, attrs.with("mode", "clip").with("fill_value", Attr()).with("unique_indices", false));
   Array fill = lax::broadcast(gather_fill_value(attrs["fill_value"], x.dtype()), out_type.shape);
   Ints batch_dims = other_dims(out_type.rank(), dims.offset_dims);
   return lax::select(lax::broadcast_in_dim(inside, out_type.shape, batch_dims), windows, fill);
@@ -203,7 +208,8 @@ Arrays gather_lower(std::span<const Array> in, const Attrs& attrs) {
 }
 
 std::vector<Sample> gather_samples(DType d) {
-  auto sample = [d](Shape x, Shape indices, GatherDimensionNumbers dims, Ints sizes, const char* mode, Attr fill = Attr()) {
+  auto sample = [d](Shape x, Shape indices, GatherDimensionNumbers dims, Ints sizes, const char* mode,
+                    Attr fill = Attr()) {
     return Sample{{sample_type(d, x), sample_type(DType::int32, indices)},
                   {{"dimension_numbers", dims},
                    {"slice_sizes", sizes},
@@ -211,7 +217,9 @@ std::vector<Sample> gather_samples(DType d) {
                    {"indices_are_sorted", false},
                    {"mode", mode},
                    {"fill_value", fill}},
-                  -2, 2, true};
+                  -2,
+                  2,
+                  true};
   };
   return {sample({4}, {3, 1}, {{}, {0}, {0}, {}, {}}, {1}, "clip"),
           sample({4}, {1}, {{}, {0}, {0}, {}, {}}, {1}, "clip"),

@@ -26,7 +26,8 @@ lax::GatherScatterMode mode_of(const Attrs& attrs) {
   if (mode == "clip") return lax::GatherScatterMode::clip;
   if (mode == "fill_or_drop") return lax::GatherScatterMode::fill_or_drop;
   if (mode == "promise_in_bounds") return lax::GatherScatterMode::promise_in_bounds;
-  throw ValueError(concat("gather/scatter: unknown mode '", mode, "', expected clip, fill_or_drop or promise_in_bounds"));
+  throw ValueError(
+      concat("gather/scatter: unknown mode '", mode, "', expected clip, fill_or_drop or promise_in_bounds"));
 }
 
 std::optional<std::string> print_index_attribute(const std::string& name, const Attr& value) {
@@ -43,7 +44,8 @@ Array clamped_indices(const Array& indices, const Ints& upper_bounds) {
   IntInfo info = iinfo(dtype);
   std::vector<int64_t> bounds;
   for (int64_t bound : upper_bounds) {
-    bounds.push_back(info.max < static_cast<uint64_t>(INT64_MAX) ? std::min(bound, static_cast<int64_t>(info.max)) : bound);
+    bounds.push_back(info.max < static_cast<uint64_t>(INT64_MAX) ? std::min(bound, static_cast<int64_t>(info.max))
+                                                                 : bound);
   }
   ArrayType type = sample_type(dtype, {static_cast<int64_t>(bounds.size())});
   Buffer buffer = Buffer::allocate(bounds.size() * static_cast<std::size_t>(storage_size(dtype)));
@@ -54,18 +56,20 @@ Array clamped_indices(const Array& indices, const Ints& upper_bounds) {
 }
 
 void require_sorted_unique(const char* op, const char* name, const Ints& dims, int64_t rank) {
-  if (!std::is_sorted(dims.begin(), dims.end())) throw TypeError(concat(op, ": ", name, " must be sorted, got ", tuple(dims)));
+  if (!std::is_sorted(dims.begin(), dims.end()))
+    throw TypeError(concat(op, ": ", name, " must be sorted, got ", tuple(dims)));
   if (has_duplicates(dims)) throw TypeError(concat(op, ": ", name, " must not repeat, got ", tuple(dims)));
   for (int64_t dim : dims) {
-    if (dim < 0 || dim >= rank) throw TypeError(concat(op, ": ", name, " must be in [0, ", rank, "), got ", tuple(dims)));
+    if (dim < 0 || dim >= rank)
+      throw TypeError(concat(op, ": ", name, " must be in [0, ", rank, "), got ", tuple(dims)));
   }
 }
 
 void require_disjoint(const char* op, const char* name, const Ints& dims, const char* other_name, const Ints& other) {
   for (int64_t dim : dims) {
     if (contains(other, dim)) {
-      throw TypeError(concat(op, ": ", name, " and ", other_name, " must be disjoint, got ", tuple(dims), " and ",
-                             tuple(other)));
+      throw TypeError(
+          concat(op, ": ", name, " and ", other_name, " must be disjoint, got ", tuple(dims), " and ", tuple(other)));
     }
   }
 }
@@ -87,8 +91,8 @@ void require_batching_dims(const char* op, const ArrayType& operand, const Array
                              ") (the last dimension holds the index vectors), got ", tuple(indices_batching)));
     }
     if (at(operand.shape, operand_batching[i]) != at(indices.shape, dim)) {
-      throw TypeError(concat(op, ": batching dims must have equal sizes, got operand ", to_string(operand),
-                             " with ", tuple(operand_batching), " and indices ", to_string(indices), " with ",
+      throw TypeError(concat(op, ": batching dims must have equal sizes, got operand ", to_string(operand), " with ",
+                             tuple(operand_batching), " and indices ", to_string(indices), " with ",
                              tuple(indices_batching)));
     }
   }

@@ -53,7 +53,8 @@ void check_one_operand(const ArrayType& x, const ArrayType& indices, const Array
                    dims.operand_batching_dims);
   require_disjoint("scatter", "scatter_dims_to_operand_dims", dims.scatter_dims_to_operand_dims,
                    "operand_batching_dims", dims.operand_batching_dims);
-  std::size_t window_rank = dims.update_window_dims.size() + dims.inserted_window_dims.size() + dims.operand_batching_dims.size();
+  std::size_t window_rank =
+      dims.update_window_dims.size() + dims.inserted_window_dims.size() + dims.operand_batching_dims.size();
   if (window_rank != x.shape.size()) {
     throw TypeError(concat("scatter: the window must have the rank of the operand, got update_window_dims ",
                            tuple(dims.update_window_dims), ", inserted_window_dims ", tuple(dims.inserted_window_dims),
@@ -61,8 +62,9 @@ void check_one_operand(const ArrayType& x, const ArrayType& indices, const Array
   }
   const Ints& map = dims.scatter_dims_to_operand_dims;
   if (static_cast<int64_t>(map.size()) != indices.shape.back()) {
-    throw TypeError(concat("scatter: scatter_dims_to_operand_dims must have one entry per component of the index vectors, got ",
-                           tuple(map), " for indices of shape ", tuple(indices.shape)));
+    throw TypeError(
+        concat("scatter: scatter_dims_to_operand_dims must have one entry per component of the index vectors, got ",
+               tuple(map), " for indices of shape ", tuple(indices.shape)));
   }
   for (int64_t dim : map) {
     if (dim < 0 || dim >= x.rank()) {
@@ -77,8 +79,8 @@ void check_one_operand(const ArrayType& x, const ArrayType& indices, const Array
     bool window = !contains(dims.inserted_window_dims, static_cast<int64_t>(i)) &&
                   !contains(dims.operand_batching_dims, static_cast<int64_t>(i));
     if (window && sizes[i] > x.shape[i]) {
-      throw TypeError(concat("scatter: the window of the updates must not exceed the operand, got window ", tuple(sizes),
-                             " for ", to_string(x)));
+      throw TypeError(concat("scatter: the window of the updates must not exceed the operand, got window ",
+                             tuple(sizes), " for ", to_string(x)));
     }
   }
   std::size_t next = 0;
@@ -240,10 +242,12 @@ JvpResult extremal_jvp(const JvpArgs& args) {
   Array empty = lax::zeros_like(x);
   Array one_each = lax::full_like(updates, Array(1));
   Array winners = lax::select(successful, one_each, lax::zeros_like(updates));
-  Array winner_count = window.read(lax::scatter_add(empty, indices, winners, window.dims, counting), indices, counting.mode);
+  Array winner_count =
+      window.read(lax::scatter_add(empty, indices, winners, window.dims, counting), indices, counting.mode);
   empty = lax::zeros_like(x);
   one_each = lax::full_like(updates, Array(1));
-  Array writer_count = window.read(lax::scatter_add(empty, indices, one_each, window.dims, counting), indices, counting.mode);
+  Array writer_count =
+      window.read(lax::scatter_add(empty, indices, one_each, window.dims, counting), indices, counting.mode);
 
   Array one = scalar_like(winner_count, 1), minus_one = scalar_like(winner_count, -1);
   Array shared = lax::div(one, lax::add(winner_count, one));
@@ -342,7 +346,8 @@ Arrays lower_scatter(std::span<const Array> in, const Attrs& attrs) {
 
 SampleMaker scatter_samples(std::string op) {
   return [op](DType d) -> std::vector<Sample> {
-    auto sample = [&](Shape x, Shape indices, Shape updates, ScatterDimensionNumbers dims, const char* mode, bool unique = true) {
+    auto sample = [&](Shape x, Shape indices, Shape updates, ScatterDimensionNumbers dims, const char* mode,
+                      bool unique = true) {
       return Sample{{sample_type(d, x), sample_type(DType::int32, indices), sample_type(d, updates)},
                     {{"dimension_numbers", dims},
                      {"indices_are_sorted", false},
@@ -350,7 +355,9 @@ SampleMaker scatter_samples(std::string op) {
                      {"mode", mode},
                      {"update_jaxpr", op.empty() ? Attr() : Attr(update_region(op, d))},
                      {"update_consts", Attr::List{}}},
-                    -2, 2, true};
+                    -2,
+                    2,
+                    true};
     };
     std::vector<Sample> samples{sample({4}, {1}, {}, {{}, {0}, {0}, {}, {}}, "fill_or_drop"),
                                 sample({4, 3}, {1}, {2, 3}, {{0, 1}, {}, {0}, {}, {}}, "clip"),
@@ -388,14 +395,16 @@ Family scatter_records() {
                                   scatter_jvp, scatter_transpose));
   family.push_back(scatter_record("scatter-add", "add", "Adds updates to windows of an operand; repeats accumulate.",
                                   linear_scatter_jvp, linear_scatter_transpose));
-  family.push_back(scatter_record("scatter-sub", "sub", "Subtracts updates from windows of an operand; repeats accumulate.",
+  family.push_back(scatter_record("scatter-sub", "sub",
+                                  "Subtracts updates from windows of an operand; repeats accumulate.",
                                   linear_scatter_jvp, linear_scatter_transpose));
-  family.push_back(scatter_record("scatter-mul", "mul", "Multiplies windows of an operand by updates; repeats accumulate.",
-                                  scatter_mul_jvp, scatter_mul_transpose));
-  family.push_back(scatter_record("scatter-min", "min", "The lesser of windows of an operand and updates.",
-                                  extremal_jvp, nullptr));
-  family.push_back(scatter_record("scatter-max", "max", "The greater of windows of an operand and updates.",
-                                  extremal_jvp, nullptr));
+  family.push_back(scatter_record("scatter-mul", "mul",
+                                  "Multiplies windows of an operand by updates; repeats accumulate.", scatter_mul_jvp,
+                                  scatter_mul_transpose));
+  family.push_back(
+      scatter_record("scatter-min", "min", "The lesser of windows of an operand and updates.", extremal_jvp, nullptr));
+  family.push_back(
+      scatter_record("scatter-max", "max", "The greater of windows of an operand and updates.", extremal_jvp, nullptr));
   return family;
 }
 

@@ -18,9 +18,9 @@ void require_sizes(const std::string& op, const char* argument, const Ints& size
 }
 
 const std::vector<DType>& number_dtypes() {
-  static const std::vector<DType> list{DType::int8,     DType::int16,    DType::int32,   DType::int64,
-                                       DType::uint8,    DType::uint16,   DType::uint32,  DType::uint64,
-                                       DType::bfloat16, DType::float16,  DType::float32, DType::float64};
+  static const std::vector<DType> list{DType::int8,     DType::int16,   DType::int32,   DType::int64,
+                                       DType::uint8,    DType::uint16,  DType::uint32,  DType::uint64,
+                                       DType::bfloat16, DType::float16, DType::float32, DType::float64};
   return list;
 }
 
@@ -59,8 +59,9 @@ TypeResult broadcast_in_dim_type(std::span<const ArrayType> types, const Attrs& 
                              tuple(dims), " for output shape ", tuple(shape)));
     }
     if (x.shape[i] != 1 && x.shape[i] != at(shape, dims[i])) {
-      throw TypeError(concat("broadcast_in_dim: operand dimensions must be 1 or equal to the output's, got operand shape ",
-                             tuple(x.shape), ", output shape ", tuple(shape), ", broadcast_dimensions ", tuple(dims)));
+      throw TypeError(
+          concat("broadcast_in_dim: operand dimensions must be 1 or equal to the output's, got operand shape ",
+                 tuple(x.shape), ", output shape ", tuple(shape), ", broadcast_dimensions ", tuple(dims)));
     }
   }
   return Types{x.with_shape(shape)};
@@ -72,8 +73,10 @@ Arrays broadcast_in_dim_transpose(const TransposeArgs& args) {
   const Ints& dims = args.attrs.ints("broadcast_dimensions");
   Ints unit_dims, kept;
   for (std::size_t i = 0; i < dims.size(); ++i) {
-    if (args.types[0].shape[i] == 1) unit_dims.push_back(static_cast<int64_t>(i));
-    else kept.push_back(dims[i]);
+    if (args.types[0].shape[i] == 1)
+      unit_dims.push_back(static_cast<int64_t>(i));
+    else
+      kept.push_back(dims[i]);
   }
   Ints summed = other_dims(ct.ndim(), kept);
   Array out = summed.empty() ? ct : lax::reduce_sum(ct, {.axes = summed});
@@ -134,7 +137,8 @@ TypeResult reshape_type(std::span<const ArrayType> types, const Attrs& attrs) {
   }
   if (element_count(sizes) != types[0].size()) {
     throw TypeError(concat("reshape: total size of new_sizes must be unchanged, got ", tuple(sizes), " (size ",
-                           element_count(sizes), ") for shape ", tuple(types[0].shape), " (size ", types[0].size(), ")"));
+                           element_count(sizes), ") for shape ", tuple(types[0].shape), " (size ", types[0].size(),
+                           ")"));
   }
   return Types{types[0].with_shape(sizes)};
 }
@@ -201,8 +205,9 @@ TypeResult squeeze_type(std::span<const ArrayType> types, const Attrs& attrs) {
       throw ValueError(concat("squeeze: dimensions must be in [0, ", x.rank(), "), got ", tuple(dims)));
     }
     if (at(x.shape, dim) != 1) {
-      throw ValueError(concat("squeeze: cannot select an axis to squeeze out which has size not equal to one, got shape ",
-                              tuple(x.shape), " and dimensions ", tuple(dims)));
+      throw ValueError(
+          concat("squeeze: cannot select an axis to squeeze out which has size not equal to one, got shape ",
+                 tuple(x.shape), " and dimensions ", tuple(dims)));
     }
   }
   Shape shape;

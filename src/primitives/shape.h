@@ -15,14 +15,16 @@ Family rearrange_records();  // broadcast_in_dim, reshape, squeeze, transpose, r
 Family join_records();       // pad, concatenate, split, stack, unstack, iota, empty
 Family slice_records();      // slice, dynamic_slice, dynamic_update_slice
 Family gather_records();
-Family scatter_records();    // scatter and scatter-add, -sub, -mul, -min, -max
+Family scatter_records();  // scatter and scatter-add, -sub, -mul, -min, -max
 
 inline Ints range(int64_t stop, int64_t start = 0) {
   Ints out(static_cast<std::size_t>(std::max<int64_t>(0, stop - start)));
   std::iota(out.begin(), out.end(), start);
   return out;
 }
-inline bool contains(const Ints& list, int64_t value) { return std::find(list.begin(), list.end(), value) != list.end(); }
+inline bool contains(const Ints& list, int64_t value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
 inline Ints plus(Ints list, int64_t amount) {
   for (int64_t& value : list) value += amount;
   return list;
@@ -46,7 +48,8 @@ inline bool has_duplicates(Ints list) {
 }
 inline Ints inverse_permutation(const Ints& permutation) {
   Ints out(permutation.size());
-  for (std::size_t i = 0; i < permutation.size(); ++i) out[static_cast<std::size_t>(permutation[i])] = static_cast<int64_t>(i);
+  for (std::size_t i = 0; i < permutation.size(); ++i)
+    out[static_cast<std::size_t>(permutation[i])] = static_cast<int64_t>(i);
   return out;
 }
 inline bool all_weak(std::span<const ArrayType> types) {
@@ -56,7 +59,7 @@ inline bool all_weak(std::span<const ArrayType> types) {
 inline int64_t at(const Ints& list, int64_t i) { return list[static_cast<std::size_t>(i)]; }
 
 inline std::string tuple(const Ints& list) { return shape_tuple(list); }
-std::string shapes_text(std::span<const ArrayType> types);  // (2, 3), (4,)
+std::string shapes_text(std::span<const ArrayType> types);                           // (2, 3), (4,)
 void require_sizes(const std::string& op, const char* argument, const Ints& sizes);  // every entry >= 0
 
 inline ArrayType sample_type(DType dtype, Shape shape) {

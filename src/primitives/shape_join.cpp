@@ -401,8 +401,8 @@ PrimitiveRecord iota_record() {
       throw TypeError(concat("iota: dtype must be a number type, got ", to_string(attrs.dtype("dtype"))));
     }
     if (dimension < 0 || dimension >= static_cast<int64_t>(shape.size())) {
-      throw ValueError(concat("iota: dimension must be in [0, ", shape.size(), "), got ", dimension, " for shape ",
-                              tuple(shape)));
+      throw ValueError(
+          concat("iota: dimension must be in [0, ", shape.size(), "), got ", dimension, " for shape ", tuple(shape)));
     }
     return Types{created_type(attrs)};
   };
@@ -417,7 +417,8 @@ PrimitiveRecord iota_record() {
       return Attrs{{"dtype", d}, {"shape", shape}, {"dimension", dimension}, {"sharding", Attr()}};
     };
     if (!is_numeric(d)) return std::vector<Sample>{};
-    return std::vector<Sample>{{{}, attrs({3}, 0)}, {{}, attrs({2, 3}, 1)}, {{}, attrs({2, 3, 2}, 0)}, {{}, attrs({0}, 0)}};
+    return std::vector<Sample>{
+        {{}, attrs({3}, 0)}, {{}, attrs({2, 3}, 1)}, {{}, attrs({2, 3, 2}, 0)}, {{}, attrs({0}, 0)}};
   };
   return r;
 }

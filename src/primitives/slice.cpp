@@ -19,9 +19,9 @@ TypeResult slice_type(std::span<const ArrayType> types, const Attrs& attrs) {
   const Ints* strides = strides_of(attrs);
   if (start.size() != x.shape.size() || limit.size() != x.shape.size() ||
       (strides && strides->size() != x.shape.size())) {
-    throw TypeError(concat("slice: start_indices, limit_indices and strides must have one entry per operand dimension, got ",
-                           tuple(start), ", ", tuple(limit), ", ", strides ? tuple(*strides) : "None", " for shape ",
-                           tuple(x.shape)));
+    throw TypeError(concat(
+        "slice: start_indices, limit_indices and strides must have one entry per operand dimension, got ", tuple(start),
+        ", ", tuple(limit), ", ", strides ? tuple(*strides) : "None", " for shape ", tuple(x.shape)));
   }
   Shape shape;
   for (std::size_t i = 0; i < start.size(); ++i) {
@@ -145,8 +145,10 @@ IndexVectors join_start_indices(std::span<const Array> starts, std::span<const i
   bool mapped = std::any_of(dims.begin(), dims.end(), [](int64_t d) { return d != not_mapped; });
   Arrays columns;
   for (std::size_t i = 0; i < starts.size(); ++i) {
-    if (!mapped) columns.push_back(lax::broadcast(starts[i], {1}));
-    else columns.push_back(lax::broadcast_in_dim(starts[i], {axis_size, 1}, dims[i] != not_mapped ? Ints{0} : Ints{}));
+    if (!mapped)
+      columns.push_back(lax::broadcast(starts[i], {1}));
+    else
+      columns.push_back(lax::broadcast_in_dim(starts[i], {axis_size, 1}, dims[i] != not_mapped ? Ints{0} : Ints{}));
   }
   return {lax::concatenate(columns, mapped ? 1 : 0), mapped ? 0 : not_mapped};
 }

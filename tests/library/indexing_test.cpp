@@ -35,20 +35,28 @@ template <class T = int32_t>
 Array parse_array(const std::string& text) {
   std::size_t colon = text.find(':');
   std::vector<T> values;
-  for (const std::string& value : split_text(text.substr(colon + 1), ',')) values.push_back(static_cast<T>(std::stoll(value)));
+  for (const std::string& value : split_text(text.substr(colon + 1), ','))
+    values.push_back(static_cast<T>(std::stoll(value)));
   return array<T>(values, parse_shape(text.substr(0, colon)));
 }
 
-std::optional<int64_t> bound(const std::string& text) { return text.empty() ? std::nullopt : std::optional(std::stoll(text)); }
+std::optional<int64_t> bound(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(std::stoll(text));
+}
 
 Index parse_entry(const std::string& text) {
   std::string rest = text.substr(1);
   switch (text[0]) {
-    case 'i': return std::stoll(rest);
-    case 'e': return ellipsis;
-    case 'n': return newaxis;
-    case 'a': return parse_array(rest);
-    case 'm': return parse_array<bool>(rest);
+    case 'i':
+      return std::stoll(rest);
+    case 'e':
+      return ellipsis;
+    case 'n':
+      return newaxis;
+    case 'a':
+      return parse_array(rest);
+    case 'm':
+      return parse_array<bool>(rest);
     default: {
       std::vector<std::string> bounds = split_text(rest + ":", ':');
       bounds.resize(3);
@@ -142,8 +150,10 @@ TEST(Indexing, PrefersSliceThenDynamicSliceThenGather) {
   EXPECT_EQ(names_of([](In in) -> Arrays { return {in[0](slice({}, {}, -1))}; }, {x}), "rev");
   EXPECT_EQ(names_of([](In in) -> Arrays { return {in[0](slice(), in[1])}; }, {x, i}),
             "lt add select_n lt add select_n dynamic_slice squeeze");
-  EXPECT_EQ(names_of([](In in) -> Arrays { return {in[0](in[1])}; }, {x, list}), "lt add select_n broadcast_in_dim gather");
-  EXPECT_EQ(names_of([](In in) -> Arrays { return {in[0].at(1).set(2.0)}; }, {x}), "broadcast_in_dim broadcast_in_dim scatter");
+  EXPECT_EQ(names_of([](In in) -> Arrays { return {in[0](in[1])}; }, {x, list}),
+            "lt add select_n broadcast_in_dim gather");
+  EXPECT_EQ(names_of([](In in) -> Arrays { return {in[0].at(1).set(2.0)}; }, {x}),
+            "broadcast_in_dim broadcast_in_dim scatter");
 }
 
 TEST(Indexing, EquationCountDoesNotDependOnTheBatchSize) {
@@ -202,7 +212,8 @@ TEST(Indexing, ErrorsSayWhatIsWrong) {
   EXPECT_THROW(x.at(slice(2)).set(array<float>({1, 2, 3})), ValueError);
   EXPECT_THROW(array<float>(std::vector<float>{})(0), IndexError);
   FlatFunction masked = [](std::span<const Array> in) -> Arrays { return {in[0](in[1])}; };
-  EXPECT_THROW(stage(masked, std::vector<ArrayType>{type_of({3}), type_of({3}, DType::bool_)}, "f"), NonConcreteBooleanIndexError);
+  EXPECT_THROW(stage(masked, std::vector<ArrayType>{type_of({3}), type_of({3}, DType::bool_)}, "f"),
+               NonConcreteBooleanIndexError);
 }
 
 }  // namespace

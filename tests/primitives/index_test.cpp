@@ -29,7 +29,8 @@ TEST(Index, DynamicSlicesAreMovedInside) {
   EXPECT_EQ(lax::dynamic_update_slice(x, array<float>({9, 8}), {7}).to_vector<float>(), (Floats{0, 1, 2, 9, 8}));
   EXPECT_EQ(lax::dynamic_slice_in_dim(counted({2, 3}), 1, 2, 1).to_vector<float>(), (Floats{1, 2, 4, 5}));
   EXPECT_EQ(lax::dynamic_index_in_dim(counted({2, 3}), -1, 0, false).to_vector<float>(), (Floats{3, 4, 5}));
-  EXPECT_EQ(lax::dynamic_update_index_in_dim(counted({2, 2}), array<float>({7, 8}), 1, 0).to_vector<float>(), (Floats{0, 1, 7, 8}));
+  EXPECT_EQ(lax::dynamic_update_index_in_dim(counted({2, 2}), array<float>({7, 8}), 1, 0).to_vector<float>(),
+            (Floats{0, 1, 7, 8}));
   EXPECT_THROW(lax::dynamic_slice(x, {-1}, {1}, false), ValueError);
   EXPECT_THROW(lax::dynamic_slice(x, {0}, {6}), TypeError);
   EXPECT_THROW(lax::dynamic_slice(x, {0, 0}, {1}), ValueError);
@@ -58,14 +59,16 @@ TEST(Index, ScatterAccumulatesRepeatsAndDropsOutside) {
   EXPECT_EQ(lax::scatter_mul(x, i, u, dims).to_vector<float>(), (Floats{0, 200, 2, 3}));
   EXPECT_EQ(lax::scatter_max(x, i, u, dims).to_vector<float>(), (Floats{0, 20, 2, 3}));
   EXPECT_EQ(lax::scatter_min(x, i, u, dims).to_vector<float>(), (Floats{0, 1, 2, 3}));
-  EXPECT_EQ(lax::scatter(x, i, u, dims, {.mode = lax::GatherScatterMode::clip}).to_vector<float>(), (Floats{30, 20, 2, 40}));
+  EXPECT_EQ(lax::scatter(x, i, u, dims, {.mode = lax::GatherScatterMode::clip}).to_vector<float>(),
+            (Floats{30, 20, 2, 40}));
   Array applied = lax::scatter_apply(x, array<int>({{1}, {3}}), [](const Array& v) { return lax::neg(v); }, dims, {2});
   EXPECT_EQ(applied.to_vector<float>(), (Floats{0, -1, 2, -3}));
 }
 
 TEST(Index, ScatterDropsWholeWindows) {
   ScatterDimensionNumbers dims{{0}, {}, {0}, {}, {}};
-  EXPECT_EQ(lax::scatter(counted({4}), array<int>({3}), array<float>({8, 9}), dims).to_vector<float>(), (Floats{0, 1, 2, 3}));
+  EXPECT_EQ(lax::scatter(counted({4}), array<int>({3}), array<float>({8, 9}), dims).to_vector<float>(),
+            (Floats{0, 1, 2, 3}));
 }
 
 TEST(Index, LowPrecisionSumsRoundAtEveryStep) {
@@ -77,11 +80,19 @@ TEST(Index, LowPrecisionSumsRoundAtEveryStep) {
 TEST(Index, GeneralScatterTakesSeveralOperands) {
   ArrayType f;
   ArrayType types[] = {f, f, f, f};
-  Program region = stage([](std::span<const Array> in) -> Arrays { return {lax::add(in[0], in[2]), lax::mul(in[1], in[3])}; }, types, "").program;
+  Program region = stage(
+                       [](std::span<const Array> in) -> Arrays {
+                         return {lax::add(in[0], in[2]), lax::mul(in[1], in[3])};
+                       },
+                       types, "")
+                       .program;
   Arrays inputs{counted({3}), counted({3}), array<int>({{1}, {2}}), array<float>({10, 20}), array<float>({10, 20})};
   Attrs attrs{{"dimension_numbers", ScatterDimensionNumbers{{}, {0}, {0}, {}, {}}},
-              {"indices_are_sorted", false}, {"unique_indices", false}, {"mode", "fill_or_drop"},
-              {"update_jaxpr", region}, {"update_consts", Attr::List{}}};
+              {"indices_are_sorted", false},
+              {"unique_indices", false},
+              {"mode", "fill_or_drop"},
+              {"update_jaxpr", region},
+              {"update_consts", Attr::List{}}};
   Arrays out = capibara::bind(primitive("scatter"), inputs, attrs);
   EXPECT_EQ(out[0].to_vector<float>(), (Floats{0, 11, 22}));
   EXPECT_EQ(out[1].to_vector<float>(), (Floats{0, 10, 40}));
@@ -101,8 +112,11 @@ TEST(Index, OneOfSeveralWritesWinsInValueAndTangentAlike) {
 
 TEST(Index, TiesOfScatterMaxShareTheTangent) {
   Array i = array<int>({{0}, {0}});
-  FlatFunction f = [&](std::span<const Array> in) -> Arrays { return {lax::scatter_max(in[0], i, in[1], {{}, {0}, {0}, {}, {}})}; };
-  JvpResult result = jvp_flat(f, Arrays{array<float>({4, 1}), array<float>({4, 4})}, Arrays{array<float>({3, 5}), array<float>({6, 9})});
+  FlatFunction f = [&](std::span<const Array> in) -> Arrays {
+    return {lax::scatter_max(in[0], i, in[1], {{}, {0}, {0}, {}, {}})};
+  };
+  JvpResult result = jvp_flat(f, Arrays{array<float>({4, 1}), array<float>({4, 4})},
+                              Arrays{array<float>({3, 5}), array<float>({6, 9})});
   EXPECT_EQ(result.tangents[0].to_vector<float>(), (Floats{6, 5}));
 }
 

@@ -59,7 +59,8 @@ inline double dot(const Array& a, const Array& b) {
 template <class Check>
 void for_each_sample(const Family& family, DType dtype, Check&& check) {
   for (const PrimitiveRecord& record : family) {
-    if (!record.dtypes.empty() && std::find(record.dtypes.begin(), record.dtypes.end(), dtype) == record.dtypes.end()) continue;
+    if (!record.dtypes.empty() && std::find(record.dtypes.begin(), record.dtypes.end(), dtype) == record.dtypes.end())
+      continue;
     Primitive p = primitive(record.name);
     unsigned seed = 1;
     for (const Sample& sample : record.samples(dtype)) {
@@ -72,14 +73,18 @@ void for_each_sample(const Family& family, DType dtype, Check&& check) {
 // The lowered program computes what the primitive computes, and every step of it type-checks.
 inline void check_lowering(const Family& family, DType dtype) {
   for_each_sample(family, dtype, [](const Primitive& p, const Sample& sample, const Arrays& inputs) {
-    Program program = stage([&](std::span<const Array> in) { return capibara::bind(p, in, sample.attrs); }, sample.inputs, "f").program;
+    Program program =
+        stage([&](std::span<const Array> in) { return capibara::bind(p, in, sample.attrs); }, sample.inputs, "f")
+            .program;
     verify(program);
     Program lowered = lower(program);
     verify(lowered);
-    for (const Equation& equation : lowered.equations()) EXPECT_FALSE(equation.primitive->stablehlo.empty()) << equation.primitive.name();
+    for (const Equation& equation : lowered.equations())
+      EXPECT_FALSE(equation.primitive->stablehlo.empty()) << equation.primitive.name();
     Arrays want = capibara::bind(p, inputs, sample.attrs), got = evaluate_program(lowered, inputs);
     ASSERT_EQ(got.size(), want.size());
-    for (std::size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(same_bytes(got[i], want[i])) << got[i].repr() << want[i].repr();
+    for (std::size_t i = 0; i < want.size(); ++i)
+      EXPECT_TRUE(same_bytes(got[i], want[i])) << got[i].repr() << want[i].repr();
   });
 }
 
@@ -115,7 +120,8 @@ inline void check_batching(const Family& family) {
           Arrays want = f(rows[static_cast<std::size_t>(b)]);
           for (std::size_t i = 0; i < want.size(); ++i) {
             Array part = jax::lax::index_in_dim(got[i], b, 0, false);
-            EXPECT_TRUE(same_bytes(part, want[i])) << "subset " << subset << " last " << last << "\n" << part.repr() << want[i].repr();
+            EXPECT_TRUE(same_bytes(part, want[i])) << "subset " << subset << " last " << last << "\n"
+                                                   << part.repr() << want[i].repr();
           }
         }
       }
@@ -152,7 +158,8 @@ inline void check_derivatives(const Family& family, bool differences) {
       Arrays up = moved(h), down = moved(-h);
       for (std::size_t i = 0; i < up.size(); ++i) {
         std::vector<double> a = up[i].to_vector<double>(), b = down[i].to_vector<double>();
-        std::vector<double> t = forward.tangents[i].defined() ? forward.tangents[i].to_vector<double>() : std::vector<double>(a.size());
+        std::vector<double> t =
+            forward.tangents[i].defined() ? forward.tangents[i].to_vector<double>() : std::vector<double>(a.size());
         for (std::size_t k = 0; k < a.size(); ++k) EXPECT_NEAR((a[k] - b[k]) / (2 * h), t[k], 2e-2);
       }
     }

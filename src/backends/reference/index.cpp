@@ -152,8 +152,8 @@ Arrays gather(const KernelArgs& args) {
   if (type.size() == 0) return {out.array};
   int64_t bytes = storage_size(x.dtype());
   auto mode = mode_of(args.attrs);
-  Windows windows(args.attrs.get<GatherDimensionNumbers>("dimension_numbers"), args.attrs.ints("slice_sizes"), x.shape(),
-                  args.inputs[1], type.shape, mode != jax::lax::GatherScatterMode::fill_or_drop);
+  Windows windows(args.attrs.get<GatherDimensionNumbers>("dimension_numbers"), args.attrs.ints("slice_sizes"),
+                  x.shape(), args.inputs[1], type.shape, mode != jax::lax::GatherScatterMode::fill_or_drop);
   StridedCopy copy(windows.inner_shape(), windows.inner_window_strides(), windows.inner_operand_strides(), bytes);
   StridedCopy fill(windows.inner_shape(), windows.inner_window_strides(), Ints(windows.inner_shape().size(), 0), bytes);
   Array fill_value;
@@ -163,8 +163,10 @@ Arrays gather(const KernelArgs& args) {
   const std::byte* source = x.raw_data();
   windows.for_each([&](int64_t operand_offset, int64_t window_offset, bool inside) {
     std::byte* target = out.data + window_offset * bytes;
-    if (inside) copy.run(target, source + operand_offset * bytes);
-    else fill.run(target, fill_value.raw_data());
+    if (inside)
+      copy.run(target, source + operand_offset * bytes);
+    else
+      fill.run(target, fill_value.raw_data());
   });
   return {out.array};
 }
@@ -189,7 +191,7 @@ Combine recognise(const Attrs& attrs) {
                region.type(first).dtype == region.type(result).dtype;
   if (!plain) return Combine::region;
   static constexpr std::pair<std::string_view, Combine> names[] = {
-      {"add", Combine::add}, {"sub", Combine::sub}, {"mul", Combine::mul},     {"min", Combine::min},
+      {"add", Combine::add}, {"sub", Combine::sub},     {"mul", Combine::mul},   {"min", Combine::min},
       {"max", Combine::max}, {"and", Combine::bit_and}, {"or", Combine::bit_or}, {"xor", Combine::bit_xor}};
   for (const auto& [name, combine] : names) {
     if (equation.primitive.is(name)) return combine;
@@ -202,8 +204,10 @@ constexpr bool is_complex_number = std::is_same_v<C, std::complex<float>> || std
 
 template <class C>
 bool less(const C& a, const C& b) {
-  if constexpr (is_complex_number<C>) return a.real() < b.real() || (a.real() == b.real() && a.imag() < b.imag());
-  else return a < b;
+  if constexpr (is_complex_number<C>)
+    return a.real() < b.real() || (a.real() == b.real() && a.imag() < b.imag());
+  else
+    return a < b;
 }
 template <class C>
 bool is_nan(const C& a) {
@@ -217,27 +221,39 @@ C combined(Combine combine, C a, C b) {
   if constexpr (std::is_same_v<C, bool>) {
     switch (combine) {
       case Combine::bit_and:
-      case Combine::mul: return a && b;
+      case Combine::mul:
+        return a && b;
       case Combine::bit_xor:
-      case Combine::sub: return a != b;
-      default: return a || b;
+      case Combine::sub:
+        return a != b;
+      default:
+        return a || b;
     }
   } else if constexpr (std::is_integral_v<C>) {
     // Through unsigned 64 bits: integers wrap.
     auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
     switch (combine) {
-      case Combine::sub: return static_cast<C>(x - y);
-      case Combine::mul: return static_cast<C>(x * y);
-      case Combine::bit_and: return static_cast<C>(x & y);
-      case Combine::bit_or: return static_cast<C>(x | y);
-      case Combine::bit_xor: return static_cast<C>(x ^ y);
-      default: return static_cast<C>(x + y);
+      case Combine::sub:
+        return static_cast<C>(x - y);
+      case Combine::mul:
+        return static_cast<C>(x * y);
+      case Combine::bit_and:
+        return static_cast<C>(x & y);
+      case Combine::bit_or:
+        return static_cast<C>(x | y);
+      case Combine::bit_xor:
+        return static_cast<C>(x ^ y);
+      default:
+        return static_cast<C>(x + y);
     }
   } else {
     switch (combine) {
-      case Combine::sub: return a - b;
-      case Combine::mul: return a * b;
-      default: return a + b;
+      case Combine::sub:
+        return a - b;
+      case Combine::mul:
+        return a * b;
+      default:
+        return a + b;
     }
   }
 }

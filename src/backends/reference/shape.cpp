@@ -49,11 +49,21 @@ void StridedCopy::run(std::byte* target, const std::byte* source) const {
       std::memcpy(target, source, static_cast<std::size_t>(count * element_bytes_));
     } else {
       switch (element_bytes_) {
-        case 1: copy_row<1>(target, source, count, target_stride, source_stride); break;
-        case 2: copy_row<2>(target, source, count, target_stride, source_stride); break;
-        case 4: copy_row<4>(target, source, count, target_stride, source_stride); break;
-        case 8: copy_row<8>(target, source, count, target_stride, source_stride); break;
-        default: copy_row<16>(target, source, count, target_stride, source_stride); break;
+        case 1:
+          copy_row<1>(target, source, count, target_stride, source_stride);
+          break;
+        case 2:
+          copy_row<2>(target, source, count, target_stride, source_stride);
+          break;
+        case 4:
+          copy_row<4>(target, source, count, target_stride, source_stride);
+          break;
+        case 8:
+          copy_row<8>(target, source, count, target_stride, source_stride);
+          break;
+        default:
+          copy_row<16>(target, source, count, target_stride, source_stride);
+          break;
       }
     }
     std::size_t dim = outer;

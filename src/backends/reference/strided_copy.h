@@ -1,4 +1,5 @@
-// StridedCopy: moves elements between two strided views of one shape; the loop behind every kernel that only moves data.
+// StridedCopy: moves elements between two strided views of one shape; the loop behind every kernel that only moves
+// data.
 #pragma once
 
 #include <capibara/attributes.h>
