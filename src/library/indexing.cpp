@@ -107,7 +107,15 @@ std::optional<Array> dynamic_slice(const Array& x, const IndexExpression& parsed
       tail.squeeze_axes.push_back(entry.axis);
     }
   }
-  return tail.apply(lax::dynamic_slice(x, starts, sizes, options.wrap_negative_indices));
+  // Constants too are wrapped by operations, as in jax's text.
+  for (std::size_t i = 0; options.wrap_negative_indices && i < starts.size(); ++i) {
+    const DType own = starts[i].dtype();
+    if (is_unsigned(own)) continue;
+    Array is_negative = lax::lt(starts[i], index_constant(0, own));
+    Array from_end = lax::add(starts[i], index_constant(x.shape()[i], own));
+    starts[i] = lax::select(is_negative, from_end, starts[i]);
+  }
+  return tail.apply(lax::dynamic_slice(x, starts, sizes, false));
 }
 
 std::optional<lax::GatherScatterMode> parse_mode(const std::string& mode) {
