@@ -3,9 +3,6 @@
 
 #include <capibara/config.h>
 
-#include <mutex>
-#include <unordered_map>
-
 #include "array/promotion.h"
 #include "library/plain_number.h"
 #include "primitives/monoid.h"
@@ -253,24 +250,6 @@ Array take(const Array& x, const Array& indices, int64_t axis) {
 
 Array sum_last(const Array& x) { return lax::reduce_sum(x, {.axes = {x.ndim() - 1}}); }
 
-namespace {
-
-// One object per distinct program, so that a sampler called a hundred times is printed, transformed and compiled once.
-Program shared_program(const Program& program) {
-  constexpr std::size_t most = 512;
-  static std::mutex mutex;
-  static std::unordered_multimap<std::size_t, Program> known;
-  std::lock_guard lock(mutex);
-  auto [first, last] = known.equal_range(program.hash());
-  for (auto place = first; place != last; ++place) {
-    if (place->second == program && place->second.name() == program.name()) return place->second;
-  }
-  if (known.size() >= most) known.clear();
-  return known.emplace(program.hash(), program)->second;
-}
-
-}  // namespace
-
 Array call(const std::string& name, const Arrays& inputs,
            const std::function<Array(std::span<const Array>)>& function) {
   if (current_trace() == evaluation_trace()) return function(inputs);
@@ -279,7 +258,7 @@ Array call(const std::string& name, const Arrays& inputs,
   Staged staged = stage([&](std::span<const Array> in) { return Arrays{function(in)}; }, types, name);
   Arrays operands = staged.captured;
   operands.insert(operands.end(), inputs.begin(), inputs.end());
-  return call_program(shared_program(staged.program), operands, name)[0];
+  return call_program(staged.program, operands, name)[0];
 }
 
 Arrays while_loop(const std::function<Array(std::span<const Array>)>& goes_on, const FlatFunction& body,
