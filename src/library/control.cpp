@@ -121,7 +121,7 @@ Arrays scan_flat(const FlatFunction& body, const Arrays& given_init, const Array
   auto stage_body = [&] {
     Types types = types_of(init);
     types.insert(types.end(), slices.begin(), slices.end());
-    return stage(body, types, "body");
+    return stage_open(body, types, "body");
   };
   Staged staged = stage_body();
   Types outputs = staged.program.output_types();
@@ -195,14 +195,14 @@ Arrays while_flat(const FlatFunction& condition, const FlatFunction& body, const
     while (condition(init)[0].item<bool>()) init = body(init);
     return init;
   }
-  Staged body_staged = stage(body, types_of(init), "body");
+  Staged body_staged = stage_open(body, types_of(init), "body");
   Types outputs = body_staged.program.output_types();
   if (outputs.size() == init.size() && strengthen(init, outputs)) {
-    body_staged = stage(body, types_of(init), "body");
+    body_staged = stage_open(body, types_of(init), "body");
     outputs = body_staged.program.output_types();
   }
   check_types("while_loop", types_of(init), outputs);
-  Staged condition_staged = stage(condition, types_of(init), "cond");
+  Staged condition_staged = stage_open(condition, types_of(init), "cond");
   const ArrayType predicate = condition_staged.program.output_types()[0];
   if (predicate.rank() != 0 || predicate.dtype != DType::bool_) {
     throw TypeError(concat("while_loop: cond_fun must return a boolean scalar, got ", to_string(predicate)));
@@ -244,7 +244,7 @@ Arrays cond_flat(const Array& index, const std::vector<FlatFunction>& branches, 
   }
   if (branches.size() == 1) return branches[0](operands);
   std::vector<Staged> staged;
-  for (const FlatFunction& branch : branches) staged.push_back(stage(branch, types_of(operands), "branch"));
+  for (const FlatFunction& branch : branches) staged.push_back(stage_open(branch, types_of(operands), "branch"));
 
   // All branches take the union of what they captured.
   Arrays captured;

@@ -2,6 +2,8 @@
 #include "primitives/control.h"
 #include "program/custom_rules.h"
 
+#include <algorithm>
+
 namespace capibara {
 
 namespace {
@@ -38,24 +40,33 @@ PartialEvalSplit partial_eval(const PartialEvalArgs& args) {
   std::size_t known_outputs = halves.known.outputs().size() - residuals;
   std::vector<int> returned;
   for (std::size_t i = 0; i < known_outputs; ++i) returned.push_back(static_cast<int>(i));
+  // Saved values first, then the inputs that are needed, then the unknown inputs.
+  std::vector<int> order;
   for (std::size_t r = 0; r < residuals; ++r) {
-    if (halves.residual_inputs[r] >= 0) {
-      split.operands.push_back({false, halves.residual_inputs[r]});
-    } else {
-      split.operands.push_back({true, split.residual_count++});
-      returned.push_back(static_cast<int>(known_outputs + r));
-    }
+    if (halves.residual_inputs[r] >= 0) continue;
+    split.operands.push_back({true, split.residual_count++});
+    returned.push_back(static_cast<int>(known_outputs + r));
+    order.push_back(static_cast<int>(r));
+  }
+  for (int i = 0; i < static_cast<int>(args.unknown.size()); ++i) {
+    auto place = std::find(halves.residual_inputs.begin(), halves.residual_inputs.end(), i);
+    if (place == halves.residual_inputs.end()) continue;
+    split.operands.push_back({false, i});
+    order.push_back(static_cast<int>(place - halves.residual_inputs.begin()));
   }
   for (std::size_t i = 0; i < args.unknown.size(); ++i) {
-    if (args.unknown[i]) split.operands.push_back({false, static_cast<int>(i)});
+    if (!args.unknown[i]) continue;
+    split.operands.push_back({false, static_cast<int>(i)});
+    order.push_back(static_cast<int>(order.size()));
   }
+  Program staged = reorder_inputs(halves.staged, order);
   Program known = reorder_outputs(halves.known, returned);
   split.known = dce_program(known, Mask(returned.size(), true), Mask(known.invars().size(), true)).program;
   split.staged = stage(
       [&](std::span<const Array> inputs) {
-        return bind_remat(halves.staged, inputs, args.attrs.with("differentiated", true));
+        return bind_remat(staged, inputs, args.attrs.with("differentiated", true));
       },
-      halves.staged.input_types(), "staged").program;
+      staged.input_types(), "staged").program;
   return split;
 }
 
@@ -69,15 +80,8 @@ Arrays transpose(const TransposeArgs& args) {
 }
 
 BatchResult batch(const BatchArgs& args) {
-  Mask mapped = mapped_mask(args);
-  BatchedProgram derived = batch_program(args.attrs.program("jaxpr"), args.axis, mapped);
-  Arrays operands;
-  for (std::size_t i = 0; i < args.inputs.size(); ++i) {
-    operands.push_back(mapped[i] ? batch_at(args.inputs[i], args.dims[i], args.axis.size) : args.inputs[i]);
-  }
-  BatchResult result{bind_remat(derived.program, operands, args.attrs), {}};
-  for (bool is_mapped : derived.mapped_outputs) result.dims.push_back(is_mapped ? 0 : not_mapped);
-  return result;
+  BatchedCall derived = batch_call(args.attrs.program("jaxpr"), args.axis, args.dims, true);
+  return {bind_remat(derived.program, args.inputs, args.attrs), derived.dims};
 }
 
 }  // namespace

@@ -84,39 +84,30 @@ Arrays transpose(const TransposeArgs& args) {
 BatchResult batch_by_select(const BatchArgs& args, const std::vector<Program>& branches) {
   int64_t size = args.axis.size;
   Array index = batch_at(args.inputs[0], args.dims[0], size);
-  index = lax::clamp(scalar_of(DType::int32, 0), index, scalar_of(DType::int32, static_cast<double>(branches.size() - 1)));
-  Mask mapped = mapped_mask(args);
-  Mask operand_mask = part(mapped, 1, mapped.size());
+  Arrays inputs;
+  for (std::size_t i = 1; i < args.inputs.size(); ++i) inputs.push_back(batch_at(args.inputs[i], args.dims[i], size));
+  auto spread_over = [](const Array& lanes, const Array& x) {
+    return x.ndim() > 1 ? lax::broadcast_in_dim(lanes, x.shape(), {0}) : lanes;
+  };
   std::size_t count = branches[0].outputs().size();
   std::vector<Arrays> results;
   for (std::size_t b = 0; b < branches.size(); ++b) {
     Arrays operands;
     Array chosen = lax::eq(index, scalar_of(DType::int32, static_cast<double>(b)));
-    for (std::size_t i = 1; i < args.inputs.size(); ++i) {
-      if (!mapped[i]) {
-        operands.push_back(args.inputs[i]);
-        continue;
-      }
+    for (const Array& x : inputs) {
       // Lanes that do not take this branch see a copy cut off from derivatives, so that what it computes there cannot
       // spoil their gradients.
-      Array x = batch_at(args.inputs[i], args.dims[i], size);
-      if (is_inexact(x.dtype())) {
-        Array predicate = x.ndim() > 1 ? lax::broadcast_in_dim(chosen, x.shape(), {0}) : chosen;
-        x = lax::select_n(predicate, {lax::stop_gradient(x), x});
-      }
-      operands.push_back(x);
+      Array cut = lax::stop_gradient(x);
+      operands.push_back(lax::select_n(spread_over(chosen, x), {cut, x}));
     }
-    BatchedProgram derived = batch_program(branches[b], args.axis, operand_mask, Mask(count, true));
+    BatchedProgram derived = batch_program(branches[b], args.axis, Mask(inputs.size(), true), Mask(count, true));
     results.push_back(evaluate_program(derived.program, operands));
   }
   BatchResult result;
   for (std::size_t i = 0; i < count; ++i) {
     Arrays cases;
     for (const Arrays& one : results) cases.push_back(one[i]);
-    Array which = index;
-    if (cases.size() == 2) which = lax::ne(index, scalar_of(DType::int32, 0));
-    if (cases.size() > 1 && cases[0].ndim() > 1) which = lax::broadcast_in_dim(which, cases[0].shape(), {0});
-    result.outputs.push_back(cases.size() == 1 ? cases[0] : lax::select_n(which, cases));
+    result.outputs.push_back(cases.size() == 1 ? cases[0] : lax::select_n(spread_over(index, cases[0]), cases));
     result.dims.push_back(0);
   }
   return result;
@@ -169,6 +160,13 @@ struct Slots {
   }
 };
 
+// What stands in a slot that a branch does not use; nobody reads it.
+Array empty_value(const ArrayType& type) {
+  static const Primitive empty = primitive("empty2");
+  Array scalar = capibara::bind(empty, {}, {{"dtype", type.dtype}, {"memory_space", "MemorySpace.Device"}})[0];
+  return type.rank() == 0 ? scalar : lax::broadcast_in_dim(scalar, type.shape, {});
+}
+
 PartialEvalSplit partial_eval(const PartialEvalArgs& args) {
   std::vector<Program> branches = args.attrs.programs("branches");
   PartialEvalSplit split;
@@ -205,7 +203,8 @@ PartialEvalSplit partial_eval(const PartialEvalArgs& args) {
           for (std::size_t r = 0; r < own; ++r) filled[static_cast<std::size_t>(slots.slot_of[b][r])] = results[count + r];
           results.resize(count);
           for (std::size_t s = 0; s < filled.size(); ++s) {
-            results.push_back(filled[s].defined() ? filled[s] : lax::zeros(slots.types[s]));
+            Array filler = empty_value(slots.types[s]);
+            results.push_back(filled[s].defined() ? filled[s] : filler);
           }
           return results;
         },

@@ -94,11 +94,10 @@ JvpResult custom_vjp(const JvpArgs& args) {
   auto rule = args.attrs.opaque<CustomVjpRule>("fwd_jaxpr_thunk");
   auto [outputs, residuals] = rule->forward(args.primals.subspan(captured));
   Arrays operands = residuals;
-  Mask is_argument_linear;
+  Mask in_zeros;
   for (std::size_t i = captured; i < args.primals.size(); ++i) {
-    bool inexact = is_inexact(args.primals[i].dtype());
-    is_argument_linear.push_back(inexact);
-    if (inexact) operands.push_back(instantiate(args.tangents[i], args.primals[i].type()));
+    in_zeros.push_back(!args.tangents[i].defined());
+    if (args.tangents[i].defined()) operands.push_back(args.tangents[i]);
   }
   Attr::List types;
   Mask with_tangent;
@@ -112,13 +111,14 @@ JvpResult custom_vjp(const JvpArgs& args) {
                                     {"num_res", static_cast<int64_t>(residuals.size())},
                                     {"out_types", std::move(types)},
                                     {"with_tangent", Attr::bools(with_tangent)},
-                                    {"linear_arguments", Attr::bools(is_argument_linear)}});
+                                    {"in_zeros", Attr::bools(in_zeros)},
+                                    {"symbolic_zeros", false}});
   return {std::move(outputs), spread(tangents, with_tangent)};
 }
 
 Arrays transpose_custom_lin(const TransposeArgs& args) {
   std::size_t residuals = static_cast<std::size_t>(args.attrs.integer("num_res"));
-  Mask with_tangent = args.attrs.booleans("with_tangent"), arguments = args.attrs.booleans("linear_arguments");
+  Mask with_tangent = args.attrs.booleans("with_tangent"), in_zeros = args.attrs.booleans("in_zeros");
   Arrays cotangents;
   const Attr::List& types = args.attrs.list("out_types");
   std::size_t next = 0;
@@ -132,7 +132,7 @@ Arrays transpose_custom_lin(const TransposeArgs& args) {
   }
   Arrays results = args.attrs.opaque<CustomVjpRule>("bwd")->backward(args.inputs.first(residuals), cotangents);
   Arrays all(residuals);
-  append(all, where(results, arguments));
+  append(all, where(results, !in_zeros));
   return all;
 }
 
@@ -143,24 +143,27 @@ BatchResult batch_custom_vjp(const BatchArgs& args) {
   auto rule = args.attrs.opaque<CustomVjpRule>("fwd_jaxpr_thunk");
   Mask arguments = part(mapped, captured_count(args.attrs), mapped.size());
   MappedAxis axis = args.axis;
-  auto forward = [rule, axis, arguments](std::span<const Array> inputs) {
+  auto residual_dims = std::make_shared<std::vector<int64_t>>();  // where forward left the axis, for backward
+  auto forward = [rule, axis, arguments, residual_dims](std::span<const Array> inputs) {
     std::size_t count = 0;
-    // Where the rule leaves residuals unmapped they are broadcast: the backward rule maps over all of them.
-    Arrays flat = vmap_flat(
+    BatchResult all = vmap_in_place(
         [&](std::span<const Array> in) {
           auto [outs, residuals] = rule->forward(in);
           count = outs.size();
-          Arrays all = outs;
-          append(all, residuals);
-          return all;
+          append(outs, residuals);
+          return outs;
         },
-        inputs, front_dims(arguments), {}, axis);
-    return std::pair(part(flat, 0, count), part(flat, count, flat.size()));
+        inputs, front_dims(arguments), axis);
+    for (std::size_t i = 0; i < count; ++i) all.outputs[i] = batch_at(all.outputs[i], all.dims[i], axis.size);
+    residual_dims->assign(all.dims.begin() + static_cast<std::ptrdiff_t>(count), all.dims.end());
+    return std::pair(part(all.outputs, 0, count), part(all.outputs, count, all.outputs.size()));
   };
-  auto backward = [rule, axis, arguments](std::span<const Array> residuals, std::span<const Array> cotangents) {
+  auto backward = [rule, axis, arguments, residual_dims](std::span<const Array> residuals, std::span<const Array> cotangents) {
     Arrays operands(residuals.begin(), residuals.end());
     Mask given = defined_mask(cotangents);
     append(operands, where(cotangents, given));
+    std::vector<int64_t> in_dims = *residual_dims;
+    in_dims.resize(operands.size(), 0);
     Mask results_given;
     Arrays results = vmap_flat(
         [&](std::span<const Array> in) {
@@ -169,7 +172,7 @@ BatchResult batch_custom_vjp(const BatchArgs& args) {
           Arrays out = where(all, results_given);
           return out;
         },
-        operands, std::vector<int64_t>(operands.size(), 0), {}, axis);
+        operands, in_dims, {}, axis);
     Arrays all = spread(results, results_given);
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (all[i].defined() && !arguments[i]) all[i] = jax::lax::reduce_sum(all[i], {.axes = {0}});
@@ -235,6 +238,18 @@ std::vector<PrimitiveRecord> custom_rule_records() {
     return TypeResult(std::move(types));
   };
   linear.transpose = transpose_custom_lin;
+  linear.print_attr = [](const std::string& name, const Attr& attr) -> std::optional<std::string> {
+    if (name == "bwd") {
+      auto rule = std::dynamic_pointer_cast<const CustomVjpRule>(*attr.get_if<std::shared_ptr<const Opaque>>());
+      return rule->backward_name;
+    }
+    if (name != "in_zeros") return std::nullopt;
+    std::string text = "[";
+    for (const Attr& entry : **attr.get_if<std::shared_ptr<const Attr::List>>()) {
+      text += concat(text.size() > 1 ? ", " : "", *entry.get_if<bool>() ? "True" : "False");
+    }
+    return text + "]";
+  };
   linear.evaluate = [](std::span<const Array>, const Attrs&) -> Arrays {
     throw TypeError("can't apply forward-mode differentiation (jvp) to a custom_vjp function.");
   };

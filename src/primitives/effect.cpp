@@ -2,6 +2,8 @@
 #include "primitives/control.h"
 #include "primitives/refs.h"
 #include "program/callback.h"
+#include "program/stablehlo/operations_lapack.h"
+#include "transforms/flat.h"
 
 namespace capibara {
 
@@ -136,6 +138,17 @@ PrimitiveRecord custom_call_record() {
     bool effect = attrs.has("has_side_effect") && attrs.boolean("has_side_effect");
     return TypeResult(std::move(types), effect ? Effects(Effects::io) : Effects());
   };
+  // Where the target is a routine that our own primitives can compute, it has their values and derivatives.
+  record.evaluate = compose_custom_call;
+  record.jvp = [](const JvpArgs& args) {
+    return jvp_flat([&](std::span<const Array> xs) { return compose_custom_call(xs, args.attrs); }, args.primals, args.tangents);
+  };
+  record.batch = [](const BatchArgs& args) -> BatchResult {
+    std::vector<int64_t> dims(args.attrs.list("result_types").size(), 0);
+    return {vmap_flat([&](std::span<const Array> xs) { return compose_custom_call(xs, args.attrs); }, args.inputs, args.dims,
+                      dims, args.axis),
+            dims};
+  };
   record.stablehlo = "stablehlo.custom_call";
   return record;
 }
@@ -167,6 +180,20 @@ PrimitiveRecord barrier_record() {
     return BatchResult{capibara::bind(args.primitive, args.inputs, args.attrs), {args.dims.begin(), args.dims.end()}};
   };
   record.stablehlo = "stablehlo.optimization_barrier";
+  return record;
+}
+
+// ---- empty2: a scalar that nobody reads ------------------------------------------------------------------------
+
+PrimitiveRecord empty_scalar_record() {
+  PrimitiveRecord record;
+  record.name = "empty2";
+  record.doc = "A scalar whose value nobody relies on (zero here, so that runs repeat).";
+  record.differentiable = false;
+  record.type = [](std::span<const ArrayType>, const Attrs& attrs) {
+    return TypeResult(Types{ArrayType{{}, attrs.dtype("dtype"), false, false, {}}});
+  };
+  record.lower = [](std::span<const Array>, const Attrs& attrs) { return Arrays{scalar_of(attrs.dtype("dtype"), 0)}; };
   return record;
 }
 
@@ -213,7 +240,7 @@ Family effect_family() {
     return batch_sequential(args);
   };
 
-  Family family = {pure, io, debug, custom_call_record(), barrier_record()};
+  Family family = {pure, io, debug, custom_call_record(), barrier_record(), empty_scalar_record()};
   family.push_back(token_record("create_token", "A new token.", "stablehlo.after_all"));
   family.push_back(token_record("after_all", "A token that is ready when all its operands are.", "stablehlo.after_all"));
   for (PrimitiveRecord& record : ref_records()) family.push_back(std::move(record));

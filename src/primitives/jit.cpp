@@ -1,6 +1,12 @@
 // jit: the call of a nested program, compiled once and shared by all its callers.
 #include "primitives/control.h"
 
+#include <capibara/config.h>
+
+#include "program/memo.h"
+
+#include <algorithm>
+
 namespace capibara {
 
 namespace {
@@ -36,36 +42,36 @@ Arrays transpose(const TransposeArgs& args) {
 }
 
 BatchResult batch(const BatchArgs& args) {
-  Mask mapped = mapped_mask(args);
-  BatchedProgram derived = batch_program(args.attrs.program("jaxpr"), args.axis, mapped);
-  Arrays operands;
-  for (std::size_t i = 0; i < args.inputs.size(); ++i) {
-    operands.push_back(mapped[i] ? batch_at(args.inputs[i], args.dims[i], args.axis.size) : args.inputs[i]);
-  }
-  BatchResult result{call(derived.program, operands, args.attrs), {}};
-  for (bool is_mapped : derived.mapped_outputs) result.dims.push_back(is_mapped ? 0 : not_mapped);
-  return result;
+  BatchedCall derived = batch_call(args.attrs.program("jaxpr"), args.axis, args.dims, false);
+  return {call(derived.program, args.inputs, args.attrs), derived.dims};
 }
 
-PartialEvalSplit partial_eval(const PartialEvalArgs& args) {
-  ProgramSplit halves = partial_eval_program(args.attrs.program("jaxpr"), args.unknown, {}, args.policy);
+PartialEvalSplit split_call(const PartialEvalArgs& args) {
+  const Program& program = args.attrs.program("jaxpr");
+  ProgramSplit halves = args.policy ? partial_eval_program(program, args.unknown, {}, args.policy)
+                                    : partial_eval_call(program, args.unknown);
   PartialEvalSplit split;
   split.unknown_outputs = halves.unknown_outputs;
   // A residual that is an input, or equal to a known output, is not returned a second time.
   std::size_t residuals = halves.residual_types.size();
-  std::size_t known_outputs = halves.known.outputs().size() - residuals;
+  std::size_t constants = static_cast<std::size_t>(
+      std::count_if(halves.residual_inputs.begin(), halves.residual_inputs.end(), [](int input) { return input < -1; }));
+  std::size_t known_outputs = halves.known.outputs().size() - (residuals - constants);
   std::vector<int> returned;
   for (std::size_t i = 0; i < known_outputs; ++i) returned.push_back(static_cast<int>(i));
   std::vector<int> position(residuals, -1);  // in the outputs of the known call
+  std::size_t next_output = known_outputs;
   for (std::size_t r = 0; r < residuals; ++r) {
+    if (halves.residual_inputs[r] < -1) continue;
+    std::size_t at = next_output++;
     if (halves.residual_inputs[r] >= 0) continue;
-    Atom output = halves.known.outputs()[known_outputs + r];
+    Atom output = halves.known.outputs()[at];
     for (std::size_t i = 0; i < known_outputs && position[r] < 0; ++i) {
       if (halves.known.outputs()[i] == output) position[r] = static_cast<int>(i);
     }
     if (position[r] >= 0) continue;
     position[r] = static_cast<int>(returned.size());
-    returned.push_back(static_cast<int>(known_outputs + r));
+    returned.push_back(static_cast<int>(at));
   }
   Program known_call = reorder_outputs(halves.known, returned);
   Types known_types;
@@ -78,12 +84,14 @@ PartialEvalSplit partial_eval(const PartialEvalArgs& args) {
         Arrays outputs = part(all, 0, known_outputs);
         for (std::size_t r = 0; r < residuals; ++r) {
           if (position[r] >= 0) outputs.push_back(all[static_cast<std::size_t>(position[r])]);
+          int input = halves.residual_inputs[r];
+          if (input < -1) outputs.push_back(program.constants()[static_cast<std::size_t>(-2 - input)]);
         }
         return outputs;
       },
       known_types, "known").program;
   for (std::size_t r = 0; r < residuals; ++r) {
-    if (position[r] >= 0) {
+    if (position[r] >= 0 || halves.residual_inputs[r] < -1) {
       split.operands.push_back({true, split.residual_count++});
     } else {
       split.operands.push_back({false, halves.residual_inputs[r]});
@@ -97,10 +105,23 @@ PartialEvalSplit partial_eval(const PartialEvalArgs& args) {
   return split;
 }
 
+// Calls of one program share the halves, so that these are printed and compiled once.
+PartialEvalSplit partial_eval(const PartialEvalArgs& args) {
+  if (args.policy) return split_call(args);
+  static Memo<PartialEvalSplit> memo;
+  MemoKey key{args.attrs.program("jaxpr"), args.unknown, {}, static_cast<int64_t>(args.attrs.hash()), "", config().key()};
+  return memo.get(key, [&] { return split_call(args); });
+}
+
 }  // namespace
 
+Program interned(const Program& program) {
+  static Memo<Program> first_met;
+  return first_met.get({program, {}, {}}, [&] { return program; });
+}
+
 Arrays call_program(const Program& program, std::span<const Array> inputs, const std::string& name) {
-  return capibara::bind(jit(), inputs, {{"jaxpr", program}, {"name", name}});
+  return capibara::bind(jit(), inputs, {{"jaxpr", interned(program)}, {"name", name}});
 }
 
 PrimitiveRecord jit_record() {

@@ -73,7 +73,9 @@ std::vector<PrimitiveRecord> ref_records() {
     return JvpResult{outputs, {bind1(args.primitive, {tangent}, args.attrs)}};
   };
   create.batch = [](const BatchArgs& args) {
-    return BatchResult{capibara::bind(args.primitive, args.inputs, args.attrs), {args.dims[0]}};
+    int64_t at = args.mapped(0) ? args.dims[0] : 0;
+    Array value = batch_at(args.inputs[0], args.dims[0], args.axis.size, at);
+    return BatchResult{{bind1(args.primitive, {value}, args.attrs)}, {at}};
   };
   create.evaluate = [](std::span<const Array> inputs, const Attrs&) {
     return Arrays{Array(std::make_shared<const RefBody>(inputs[0]))};
@@ -87,7 +89,9 @@ std::vector<PrimitiveRecord> ref_records() {
     return JvpResult{capibara::bind(args.primitive, args.primals, args.attrs),
                      capibara::bind(args.primitive, args.tangents, args.attrs)};
   };
-  get.batch = create.batch;
+  get.batch = [](const BatchArgs& args) {
+    return BatchResult{capibara::bind(args.primitive, args.inputs, args.attrs), {args.dims[0]}};
+  };
   get.evaluate = [](std::span<const Array> inputs, const Attrs&) { return Arrays{cell(inputs[0])}; };
 
   PrimitiveRecord swap = record("swap", "Writes a value to a ref and yields the old one.");
@@ -120,7 +124,7 @@ std::vector<PrimitiveRecord> ref_records() {
     return TypeResult(Types{value_type("freeze", types[0])}, Effects::ref_read);
   };
   freeze.jvp = get.jvp;
-  freeze.batch = create.batch;
+  freeze.batch = get.batch;
   freeze.evaluate = get.evaluate;
   return {create, get, swap, add, freeze};
 }

@@ -269,10 +269,8 @@ PartialEvalSplit partial_eval(const PartialEvalArgs& args) {
 Arrays transpose(const TransposeArgs& args) {
   Loop loop(args.attrs);
   Mask linear = !defined_mask(args.inputs);
-  Mask consts = loop.consts_of(linear), carry = loop.carry_of(linear), xs = loop.xs_of(linear);
-  if (count(carry) != loop.carry) {
-    throw NotImplementedError("scan: transposing a loop whose carry is partly not linear is not defined");
-  }
+  // A carry that starts at a known value starts at zero: it became linear inside the loop.
+  Mask consts = loop.consts_of(linear), xs = loop.xs_of(linear);
   Arrays residual_consts = where(loop.consts_of(args.inputs), !consts);
   Arrays residual_xs = where(loop.xs_of(args.inputs), !xs);
   Arrays carry_cotangents, ys_cotangents;
@@ -311,14 +309,13 @@ Arrays transpose(const TransposeArgs& args) {
         append(inputs, spread(in.subspan(at + ys_cotangents.size()), !xs));
         Arrays cotangents = part(in, fixed + sums, at);
         append(cotangents, spread(in.subspan(at, ys_cotangents.size()), nonzero_ys));
-        Arrays results = backward_pass(loop.body, join({consts, Mask(loop.carry, true), xs}), inputs, cotangents);
-        Arrays out;
-        std::size_t next = fixed;
-        for (std::size_t i = 0; i < loop.consts; ++i) {
-          if (consts[i]) out.push_back(add_tangents(in[next++], results[i]));
-        }
+        Arrays running = spread(in.subspan(fixed, sums), consts);
+        running.resize(inputs.size());
+        Arrays results = backward_pass(loop.body, join({consts, Mask(loop.carry, true), xs}), inputs, cotangents, running);
+        Arrays out = where(part(results, 0, loop.consts), consts);
         for (std::size_t i = loop.consts; i < results.size(); ++i) {
-          if (linear[i]) out.push_back(instantiate(results[i], loop.body.type(loop.body.invars()[i])));
+          bool is_carry = i < loop.consts + loop.carry;
+          if (is_carry || linear[i]) out.push_back(instantiate(results[i], loop.body.type(loop.body.invars()[i])));
         }
         return out;
       },
@@ -332,7 +329,11 @@ Arrays transpose(const TransposeArgs& args) {
   append(operands, residual_xs);
   Attrs attrs = args.attrs.with("reverse", !args.attrs.boolean("reverse"));
   Arrays results = bind_scan(attrs, body.program, body.captured.size() + fixed, sums + loop.carry, operands);
-  return spread(results, linear);
+  Arrays all = spread(results, join({consts, Mask(loop.carry, true), xs}));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!linear[i]) all[i] = Array();
+  }
+  return all;
 }
 
 DceResult dce(const Attrs& attrs, const Mask& used) {
@@ -371,6 +372,7 @@ Arrays lower_scan(std::span<const Array> inputs, const Attrs& attrs) {
     type.shape.insert(type.shape.begin(), length);
     state.push_back(lax::zeros(type));
   }
+  if (length == 0) return part(state, 1, state.size());  // there is no slice to take
   Types types;
   for (const Array& array : state) types.push_back(array.type());
   Staged condition = stage(

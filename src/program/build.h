@@ -63,5 +63,9 @@ struct Staged {
   Arrays captured;
 };
 Staged stage(const FlatFunction& function, std::span<const ArrayType> types, const std::string& name);
+// The same program with its constants captured as well, in the order of first use: it closes over nothing.
+Staged opened(const Staged& staged);
+// What the bodies of loops, branches and custom rules are staged with.
+Staged stage_open(const FlatFunction& function, std::span<const ArrayType> types, const std::string& name);
 
 }  // namespace capibara

@@ -28,11 +28,15 @@ struct ProgramSplit {
 };
 ProgramSplit partial_eval_program(const Program& program, const std::vector<bool>& unknown,
                                   const std::vector<bool>& instantiate = {}, const SavePolicy* policy = nullptr);
+// The same for the program of a call: constants that the staged half reads are residuals too, marked by a residual input
+// of -2 - (index of the constant); the known half does not return them.
+ProgramSplit partial_eval_call(const Program& program, const std::vector<bool>& unknown);
 
 // Pulls cotangents (one per output, empty: zero) back through a program linear in the inputs marked so; the other
 // inputs are given. Returns one cotangent per input, empty where zero or not linear.
+// `sums` may give cotangents of the inputs to which the result is added, empty where there is none.
 Arrays backward_pass(const Program& program, const std::vector<bool>& is_linear, std::span<const Array> inputs,
-                     std::span<const Array> cotangents);
+                     std::span<const Array> cotangents, std::span<const Array> sums = {});
 
 // The transpose as a program: (nonlinear inputs, cotangents of outputs marked in `nonzero`) -> cotangents of the linear
 // inputs; zeros are instantiated where `instantiate` says so (by default all), others are left out as told by
@@ -56,6 +60,20 @@ BatchedProgram batch_program(const Program& program, const MappedAxis& axis, con
 // out_dims every output is mapped at 0. They are read after the function has run, which may fill them.
 Arrays vmap_flat(const FlatFunction& function, std::span<const Array> inputs, std::span<const int64_t> in_dims,
                  const std::vector<int64_t>& out_dims, const MappedAxis& axis);
+
+// Each output stays where its rules left the axis.
+BatchResult vmap_in_place(const FlatFunction& function, std::span<const Array> inputs, std::span<const int64_t> in_dims,
+                          const MappedAxis& axis);
+
+// The batched program of a call, inputs and outputs with the axis where it is; outputs are moved to 0 on demand.
+struct BatchedCall {
+  Program program;
+  std::vector<int64_t> dims;  // of the outputs
+};
+BatchedCall batch_call(const Program& program, const MappedAxis& axis, std::span<const int64_t> dims, bool outputs_to_front);
+
+// The first program met that is equal to this one, so that equal calls share one object.
+Program interned(const Program& program);
 
 // Binds the jit primitive: runs the compiled program, or adds one equation while tracing.
 Arrays call_program(const Program& program, std::span<const Array> inputs, const std::string& name);

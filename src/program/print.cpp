@@ -41,7 +41,7 @@ std::string alphabetic(int n) {
 
 // Attributes that JAX does not show.
 bool hidden(const Primitive& primitive, const std::string& name, const Attr& attr) {
-  static const std::set<std::string> never = {"out_types", "with_tangent", "linear_arguments"};
+  static const std::set<std::string> never = {"out_types", "with_tangent"};
   if (never.count(name)) return true;
   if (name == "accuracy") return attr.is_none();
   if (primitive.is("mul") && name == "out_dtype") return attr.is_none();

@@ -31,6 +31,11 @@ Atom StagingTrace::atom(const Array& array) {
 }
 
 Arrays StagingTrace::bind(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
+  // The conversion of a literal is a literal.
+  if (primitive.is("convert_element_type") && is_literal_value(inputs[0])) {
+    TraceScope scope(evaluation_trace());
+    return evaluation_trace()->bind(primitive, inputs, attrs);
+  }
   std::vector<Atom> atoms;
   atoms.reserve(inputs.size());
   for (const Array& input : inputs) atoms.push_back(atom(input));
@@ -64,6 +69,35 @@ Staged stage(const FlatFunction& function, std::span<const ArrayType> types, con
   TraceScope scope(trace);
   Arrays outputs = function(inputs);
   return trace->finish(outputs, name);
+}
+
+Staged stage_open(const FlatFunction& function, std::span<const ArrayType> types, const std::string& name) {
+  return opened(stage(function, types, name));
+}
+
+Staged opened(const Staged& staged) {
+  if (staged.program.constvars().empty()) return staged;
+  std::size_t constants = staged.program.constvars().size();
+  Arrays values = staged.program.constants();
+  values.insert(values.end(), staged.captured.begin(), staged.captured.end());
+  Program open = constants_to_inputs(staged.program);
+  std::vector<int> order;
+  std::vector<bool> placed(static_cast<std::size_t>(open.var_count()), false);
+  auto visit = [&](Atom atom) {
+    if (atom.is_literal() || placed[static_cast<std::size_t>(atom.code)]) return;
+    for (std::size_t i = 0; i < constants + staged.captured.size(); ++i) {
+      if (open.invars()[i] == atom.var()) order.push_back(static_cast<int>(i));
+    }
+    placed[static_cast<std::size_t>(atom.code)] = true;
+  };
+  for (const Equation& equation : open.equations()) {
+    for (Atom input : equation.inputs) visit(input);
+  }
+  for (Atom output : open.outputs()) visit(output);
+  for (std::size_t i = constants + staged.captured.size(); i < open.invars().size(); ++i) order.push_back(static_cast<int>(i));
+  Staged result{reorder_inputs(open, order), {}};
+  for (std::size_t i = 0; i < values.size(); ++i) result.captured.push_back(values[static_cast<std::size_t>(order[i])]);
+  return result;
 }
 
 }  // namespace capibara

@@ -5,7 +5,7 @@
 
 #include "primitives/rules.h"
 #include "transforms/flat.h"
-#include "transforms/memo.h"
+#include "program/memo.h"
 
 namespace capibara {
 

@@ -136,7 +136,8 @@ class Half {
 
 class Splitter {
  public:
-  Splitter(const Program& program, const SavePolicy* policy) : program_(program), policy_(policy) {}
+  Splitter(const Program& program, const SavePolicy* policy, bool save_constants)
+      : program_(program), policy_(policy), save_constants_(save_constants) {}
 
   ProgramSplit split(const std::vector<bool>& unknown, const std::vector<bool>& instantiate) {
     classify(unknown);
@@ -251,6 +252,11 @@ class Splitter {
     for (Var var : program_.invars()) {
       if (needed_[static_cast<std::size_t>(var.id)]) saved.push_back(var);
     }
+    if (save_constants_) {
+      for (Var var : program_.constvars()) {
+        if (needed_[static_cast<std::size_t>(var.id)]) saved.push_back(var);
+      }
+    }
     order_by_first_use(saved, unknown_outputs);
   }
 
@@ -286,6 +292,30 @@ class Splitter {
     return var.id < program_.var_count() ? program_.type(var) : residual_type_.at(var.id);
   }
 
+  // A saved value is rounded to its own precision, so that the known half computes on with the value that the staged
+  // half will see.
+  void round_saved(Half& half, const Equation& equation) {
+    static const Primitive reduce_precision = primitive("reduce_precision");
+    for (Var output : equation.outputs) {
+      if (output.dropped() || !is_floating(program_.type(output).dtype)) continue;
+      if (std::find(residuals_.begin(), residuals_.end(), output) == residuals_.end() || !read_by_known(output)) continue;
+      const DTypeRow& row = dtype_row(program_.type(output).dtype);
+      std::vector<Var> copy = half.builder.add_equation(
+          reduce_precision, {half(Atom(output))},
+          {{"exponent_bits", int64_t{row.exponent_bits}}, {"mantissa_bits", int64_t{row.mantissa_bits}}}, equation.source);
+      half.bind(output, copy[0]);
+    }
+  }
+
+  bool read_by_known(Var var) const {
+    for (std::size_t e = 0; e < steps_.size(); ++e) {
+      if (steps_[e].place == Step::staged) continue;
+      const auto& inputs = program_.equations()[e].inputs;
+      if (std::find(inputs.begin(), inputs.end(), Atom(var)) != inputs.end()) return true;
+    }
+    return std::find(program_.outputs().begin(), program_.outputs().end(), Atom(var)) != program_.outputs().end();
+  }
+
   void build_known(const std::vector<bool>& unknown, ProgramSplit& result) {
     Half half(program_);
     for (std::size_t i = 0; i < program_.constvars().size(); ++i) {
@@ -297,7 +327,10 @@ class Splitter {
     for (std::size_t e = 0; e < steps_.size(); ++e) {
       const Equation& equation = program_.equations()[e];
       const Step& step = steps_[e];
-      if (step.place == Step::known) half.copy(equation);
+      if (step.place == Step::known) {
+        half.copy(equation);
+        if (policy_) round_saved(half, equation);
+      }
       if (step.place != Step::divided) continue;
       std::vector<Atom> inputs;
       for (Atom input : equation.inputs) {
@@ -317,8 +350,13 @@ class Splitter {
       if (!result.unknown_outputs[i]) outputs.push_back(half(program_.outputs()[i]));
     }
     for (Var var : residuals_) {
-      outputs.push_back(half(Atom(var)));
       result.residual_types.push_back(type(var));
+      auto constant = std::find(program_.constvars().begin(), program_.constvars().end(), var);
+      if (constant != program_.constvars().end()) {
+        result.residual_inputs.push_back(-2 - static_cast<int>(constant - program_.constvars().begin()));
+        continue;
+      }
+      outputs.push_back(half(Atom(var)));
       auto place = std::find(program_.invars().begin(), program_.invars().end(), var);
       result.residual_inputs.push_back(
           place == program_.invars().end() ? -1 : static_cast<int>(place - program_.invars().begin()));
@@ -332,7 +370,7 @@ class Splitter {
 
   void build_staged(const std::vector<bool>& unknown, ProgramSplit& result) {
     Half half(program_);
-    for (std::size_t i = 0; i < program_.constvars().size(); ++i) {
+    for (std::size_t i = 0; i < program_.constvars().size() && !save_constants_; ++i) {
       half.bind(program_.constvars()[i], half.builder.add_constant(program_.constants()[i]));
     }
     for (Var var : residuals_) half.bind(var, half.builder.add_input(type(var)));
@@ -367,6 +405,7 @@ class Splitter {
 
   const Program& program_;
   const SavePolicy* policy_;
+  bool save_constants_;
   std::vector<bool> unknown_, needed_;
   std::vector<Step> steps_;
   std::vector<Var> residuals_;
@@ -380,7 +419,11 @@ ProgramSplit partial_eval_program(const Program& program, const std::vector<bool
                                   const std::vector<bool>& instantiate, const SavePolicy* policy) {
   // A policy speaks of single operations, so calls are opened before it decides.
   Program opened = policy ? inline_jit_calls(program) : program;
-  return Splitter(opened, policy).split(unknown, instantiate);
+  return Splitter(opened, policy, false).split(unknown, instantiate);
+}
+
+ProgramSplit partial_eval_call(const Program& program, const std::vector<bool>& unknown) {
+  return Splitter(program, nullptr, true).split(unknown, {});
 }
 
 }  // namespace capibara

@@ -5,7 +5,7 @@
 #include "primitives/rules.h"
 #include "program/source.h"
 #include "transforms/flat.h"
-#include "transforms/memo.h"
+#include "program/memo.h"
 
 #include <algorithm>
 
@@ -15,7 +15,8 @@ namespace {
 
 class BackwardPass {
  public:
-  BackwardPass(const Program& program, const std::vector<bool>& is_linear, std::span<const Array> inputs)
+  BackwardPass(const Program& program, const std::vector<bool>& is_linear, std::span<const Array> inputs,
+               std::span<const Array> sums)
       : program_(program), linear_(static_cast<std::size_t>(program.var_count()), false),
         values_(static_cast<std::size_t>(program.var_count())),
         cotangents_(static_cast<std::size_t>(program.var_count())) {
@@ -24,6 +25,7 @@ class BackwardPass {
       Var var = program.invars()[i];
       linear_[static_cast<std::size_t>(var.id)] = is_linear[i];
       if (!is_linear[i]) at(values_, var) = inputs[i];
+      if (!sums.empty()) at(cotangents_, var) = sums[i];
     }
   }
 
@@ -57,6 +59,10 @@ class BackwardPass {
       if (is_linear(equation)) {
         for (Var output : equation.outputs) {
           if (!output.dropped()) linear_[static_cast<std::size_t>(output.id)] = true;
+        }
+        // A ref that held a known zero is linear from the first linear write on.
+        if (equation.primitive.is("swap") || equation.primitive.is("addupdate")) {
+          linear_[static_cast<std::size_t>(equation.inputs[0].code)] = true;
         }
         continue;
       }
@@ -150,8 +156,8 @@ Memo<TransposedProgram>& memo() {
 }  // namespace
 
 Arrays backward_pass(const Program& program, const std::vector<bool>& is_linear, std::span<const Array> inputs,
-                     std::span<const Array> cotangents) {
-  return BackwardPass(program, is_linear, inputs).run(cotangents);
+                     std::span<const Array> cotangents, std::span<const Array> sums) {
+  return BackwardPass(program, is_linear, inputs, sums).run(cotangents);
 }
 
 TransposedProgram transpose_program(const Program& program, const std::vector<bool>& is_linear,

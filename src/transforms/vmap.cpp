@@ -4,7 +4,7 @@
 
 #include "primitives/rules.h"
 #include "transforms/flat.h"
-#include "transforms/memo.h"
+#include "program/memo.h"
 
 #include <algorithm>
 
@@ -70,7 +70,8 @@ class BatchTrace final : public Trace {
   Arrays bind(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
     Arrays values;
     std::vector<int64_t> dims;
-    bool any = uses_axis(attrs, axis_.name);
+    // A ref is mapped from the start: what is written to it later may be.
+    bool any = uses_axis(attrs, axis_.name) || primitive.is("new_ref");
     for (const Array& input : inputs) {
       auto [value, dim] = unpack(input);
       any |= dim != not_mapped;
@@ -121,6 +122,39 @@ BatchResult run_batched(const FlatFunction& function, std::span<const Array> inp
 }
 
 }  // namespace
+
+BatchResult vmap_in_place(const FlatFunction& function, std::span<const Array> inputs, std::span<const int64_t> in_dims,
+                          const MappedAxis& axis) {
+  return run_batched(function, inputs, in_dims, axis);
+}
+
+BatchedCall batch_call(const Program& program, const MappedAxis& axis, std::span<const int64_t> dims, bool outputs_to_front) {
+  static Memo<BatchedCall> calls;
+  MemoKey key{program, {outputs_to_front}, {}, axis.size, axis.name, config().key(), {dims.begin(), dims.end()}};
+  return calls.get(key, [&] {
+    Types types;
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+      ArrayType type = program.type(program.invars()[i]);
+      if (dims[i] != not_mapped) type.shape.insert(type.shape.begin() + dims[i], axis.size);
+      types.push_back(std::move(type));
+    }
+    BatchedCall call;
+    call.program = stage(
+        [&](std::span<const Array> inputs) {
+          BatchResult result = run_batched([&](std::span<const Array> xs) { return evaluate_program(program, xs); },
+                                           inputs, dims, axis);
+          for (std::size_t i = 0; i < result.outputs.size(); ++i) {
+            if (!outputs_to_front || result.dims[i] == not_mapped) continue;
+            result.outputs[i] = batch_at(result.outputs[i], result.dims[i], axis.size, 0);
+            result.dims[i] = 0;
+          }
+          call.dims = result.dims;
+          return result.outputs;
+        },
+        types, program.name()).program;
+    return call;
+  });
+}
 
 Arrays vmap_flat(const FlatFunction& function, std::span<const Array> inputs, std::span<const int64_t> in_dims,
                  const std::vector<int64_t>& out_dims, const MappedAxis& axis) {

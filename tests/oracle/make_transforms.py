@@ -73,6 +73,8 @@ STACKS = {
     "jacrev": ("x w", lambda f: lambda x, w: jax.jacrev(f)(x, w)),
     "hessian": ("x w", lambda f: lambda x, w: jax.hessian(s(f))(x, w)),
 }
+# Where jax computes something wrong: it writes a value whose batch axis stands elsewhere to a ref without moving the axis.
+WRONG_IN_JAX = {"ref/vmap_last": "the batch axis of a value written to a ref is not moved to the ref's"}
 VALUES_ONLY = {"jacfwd", "jacrev", "hessian"}
 
 
@@ -111,6 +113,8 @@ def record(name, stack, f, inputs, flags):
   values_only = stack in VALUES_ONLY or "values_only" in flags
   lines.append("field jaxpr " + ("values_only" if values_only else "compare"))
   lines += [expected.array_line("input", a) for a in args]
+  if f"{name}/{stack}" in WRONG_IN_JAX:
+    return f"{name}/{stack}", lines + [f"field limitation {WRONG_IN_JAX[f'{name}/{stack}']}"]
   try:
     program = jax.make_jaxpr(define(f))(*args)
     outputs = jax.tree.leaves(jax.jit(define(f))(*args))

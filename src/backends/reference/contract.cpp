@@ -153,12 +153,6 @@ KernelList contract_kernels() {
 }
 
 std::pair<Array, Array> product_operands(const Array& lhs, const Array& rhs, DType out, const Attrs& attrs) {
-  auto converted = [](const Array& x, DType dtype) {
-    if (x.dtype() == dtype) return x;
-    Output result = allocate(x.type().with_dtype(dtype));
-    convert_elements(x.dtype(), x.raw_data(), dtype, result.data, x.size());
-    return result.array;
-  };
   if (const std::string* algorithm = attrs["precision"].get_if<std::string>()) {
     static const std::pair<const char*, DType> rounding[] = {{"F16_F16_F16", DType::float16}, {"F16_F16_F32", DType::float16},
                                                              {"BF16_BF16_BF16", DType::bfloat16}, {"BF16_BF16_F32", DType::bfloat16}};

@@ -1,5 +1,6 @@
 // Barriers and foreign calls on the reference backend.
 #include "backends/reference/kernels.h"
+#include "backends/reference/linalg_batch.h"
 
 namespace capibara::reference {
 
@@ -8,6 +9,7 @@ namespace {
 Arrays run_barrier(const KernelArgs& args) { return Arrays(args.inputs.begin(), args.inputs.end()); }
 
 Arrays run_custom_call(const KernelArgs& args) {
+  if (Kernel kernel = find_lapack_call(args.attrs.text("call_target_name"), args.inputs.size())) return kernel(args);
   throw NotImplementedError(concat("custom_call: the reference backend knows no target '", args.attrs.text("call_target_name"), "'"));
 }
 

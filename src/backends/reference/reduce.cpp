@@ -119,13 +119,9 @@ Arrays fold_rows(const Region& region, const Arrays& rows, Arrays totals, int64_
   return totals;
 }
 
-Arrays general_reduction(const KernelArgs& args) {
+Arrays fold_by_region(const KernelArgs& args, const Region& region) {
   std::size_t n = args.inputs.size() / 2;
   const Ints& dimensions = args.attrs.ints("dimensions");
-  Region region(args.attrs.program("jaxpr"));
-  if (n == 1 && region.monoid()) {
-    return {fold_axes(*region.monoid(), args.inputs[0], args.inputs[1], dimensions, args.output_types[0])};
-  }
   // Reduced dimensions first, in row-major order.
   const Shape& shape = args.inputs[0].shape();
   Ints permutation = dimensions;
@@ -174,6 +170,14 @@ Arrays general_reduction(const KernelArgs& args) {
   }
   for (std::size_t i = 0; i < n; ++i) totals[i] = Array::from_buffer(args.output_types[i], totals[i].buffer());
   return totals;
+}
+
+Arrays general_reduction(const KernelArgs& args) {
+  Region region(args.attrs.program("jaxpr"));
+  if (args.inputs.size() == 2 && region.monoid()) {
+    return {fold_axes(*region.monoid(), args.inputs[0], args.inputs[1], args.attrs.ints("dimensions"), args.output_types[0])};
+  }
+  return fold_widely(args, region, fold_by_region);
 }
 
 }  // namespace

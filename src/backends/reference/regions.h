@@ -19,6 +19,9 @@ class Region {
   explicit Region(Program program);
 
   const Program& program() const { return program_; }
+  // The same region with floats narrower than 32 bits held in float32, so that a fold rounds once at its end; nothing
+  // where the program looks at the width of its values or has no such floats.
+  std::optional<Region> in_single_precision() const;
   std::optional<Monoid> monoid() const { return monoid_; }
   Arrays operator()(std::span<const Array> inputs) const;
 
@@ -32,6 +35,8 @@ class Region {
   bool elementwise_ = false;
 };
 
+// Elements converted as convert_element_type does.
+Array converted(const Array& x, DType dtype);
 // The array with its dimensions in another order, copied.
 Array permute(const Array& x, const Ints& permutation);
 // The same bytes under another shape.
@@ -41,7 +46,8 @@ Array take_row(const Array& x, int64_t row, const Shape& row_shape);
 // A rank-0 value repeated.
 Array repeat(const Array& scalar, const Shape& shape);
 
-// The type in which a monoid accumulates: sums of 32-bit floats are kept in 64 bits, and rounded once at the end.
+// The type in which a monoid accumulates: sums of 32-bit floats and
+// products of complex ones, which cancel, are kept in 64 bits and rounded once at the end.
 template <Monoid M, class C>
 struct AccumulatorOf {
   using type = C;
@@ -52,6 +58,10 @@ struct AccumulatorOf<Monoid::add, float> {
 };
 template <>
 struct AccumulatorOf<Monoid::add, std::complex<float>> {
+  using type = std::complex<double>;
+};
+template <>
+struct AccumulatorOf<Monoid::mul, std::complex<float>> {
   using type = std::complex<double>;
 };
 template <Monoid M, class C>
@@ -130,6 +140,9 @@ decltype(auto) visit_monoid(Monoid monoid, F&& f) {
 template <Monoid M, class C>
 inline constexpr bool folds =
     std::is_integral_v<C> || M == Monoid::add || M == Monoid::mul || M == Monoid::max || M == Monoid::min;
+
+// Folds by a region, narrow floats in float32 where the region allows it.
+Arrays fold_widely(const KernelArgs& args, const Region& region, Arrays (*fold)(const KernelArgs&, const Region&));
 
 // Running folds along one axis, O(n); used by cumulative operations and by windows that reach to one end.
 Array running_fold(Monoid monoid, const Array& x, int64_t axis, bool reverse, const ArrayType& out_type);

@@ -159,13 +159,9 @@ Arrays running_region(const Region& region, const Arrays& operands, const Arrays
   return values;
 }
 
-Arrays general_window(const KernelArgs& args) {
+Arrays fold_windows_by_region(const KernelArgs& args, const Region& region) {
   std::size_t n = args.inputs.size() / 2;
   Window window = Window::of(args.attrs);
-  Region region(args.attrs.program("jaxpr"));
-  if (n == 1 && region.monoid()) {
-    return {fold_windows(*region.monoid(), args.inputs[0], args.inputs[1], window, args.output_types[0])};
-  }
   Arrays operands(args.inputs.begin(), args.inputs.begin() + static_cast<std::ptrdiff_t>(n));
   Arrays init(args.inputs.begin() + static_cast<std::ptrdiff_t>(n), args.inputs.end());
   const Shape &in = operands[0].shape(), &out = args.output_types[0].shape;
@@ -207,6 +203,14 @@ Arrays general_window(const KernelArgs& args) {
   }
   for (std::size_t k = 0; k < n; ++k) totals[k] = Array::from_buffer(args.output_types[k], totals[k].buffer());
   return totals;
+}
+
+Arrays general_window(const KernelArgs& args) {
+  Region region(args.attrs.program("jaxpr"));
+  if (args.inputs.size() == 2 && region.monoid()) {
+    return {fold_windows(*region.monoid(), args.inputs[0], args.inputs[1], Window::of(args.attrs), args.output_types[0])};
+  }
+  return fold_widely(args, region, fold_windows_by_region);
 }
 
 // For each place of the window the position of the selected element, or -1 where it sees none. `keeps(held, candidate)`

@@ -2,6 +2,7 @@
 #include "program/stablehlo/operations.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <unordered_map>
 
 #include <capibara/error.h>
@@ -510,8 +511,46 @@ std::vector<OperationRow> region_rows() {
 
 // ---- linear algebra and random bits ------------------------------------------------------------------------------
 
+Texts normalisation_texts(const WriteArgs& a) {
+  char epsilon[40];
+  std::snprintf(epsilon, sizeof epsilon, "%.9e", a.attrs.real("epsilon"));  // MLIR wants a point in every number
+  return {{"epsilon", std::string(epsilon) + " : f32"},
+          {"feature_index", integer_text(a.attrs.integer("feature_index"))}};
+}
+
+Attrs normalisation_attrs(const ReadArgs& a) {
+  const Attribute epsilon = a.operation.attributes.find("epsilon");
+  const auto* value = epsilon.as<Float>();
+  if (!value) fail(a.operation, "expected a number as attribute 'epsilon'");
+  return {{"epsilon", value->value},
+          {"feature_index", integer_attribute(a.operation, "feature_index")}};
+}
+
 std::vector<OperationRow> remaining_rows() {
   std::vector<OperationRow> rows;
+  rows.push_back({.operation = "stablehlo.batch_norm_training", .primitive = "batch_norm_training",
+                  .write = normalisation_texts, .read = normalisation_attrs});
+  rows.push_back({.operation = "stablehlo.batch_norm_inference", .primitive = "batch_norm_inference",
+                  .write = normalisation_texts, .read = normalisation_attrs});
+  rows.push_back({.operation = "stablehlo.batch_norm_grad", .primitive = "batch_norm_grad",
+                  .write = normalisation_texts, .read = normalisation_attrs});
+  rows.push_back({.operation = "stablehlo.rng_bit_generator",
+                  .primitive = "rng_bit_generator",
+                  .write = [](const WriteArgs& a) -> Texts {
+                    const std::string& algorithm = a.attrs.text("algorithm");  // RNG_DEFAULT
+                    return {{"rng_algorithm", "#stablehlo<rng_algorithm " + algorithm.substr(algorithm.find('_') + 1) + ">"}};
+                  },
+                  .read = [](const ReadArgs& a) {
+                    if (a.outputs.size() != 2) fail(a.operation, "expected two results, the state and the bits");
+                    return Attrs{{"algorithm", "RNG_" + word_attribute(a.operation, "rng_algorithm", "DEFAULT")},
+                                 {"dtype", a.outputs[1].dtype},
+                                 {"out_sharding", Attr()},
+                                 {"shape", a.outputs[1].shape}};
+                  }});
+  // An upper factor is read as the adjoint of a lower one.
+  rows.push_back({.operation = "stablehlo.cholesky",
+                  .primitive = "cholesky",
+                  .write = [](const WriteArgs&) -> Texts { return {{"lower", "true"}}; }});
   rows.push_back({.operation = "stablehlo.triangular_solve",
                   .primitive = "triangular_solve",
                   .write = [](const WriteArgs& a) -> Texts {

@@ -1,9 +1,10 @@
 // Reading custom calls: expectations, annotations of shardings, and the LAPACK routines that jax calls on the CPU.
-#include <unordered_map>
+#include <algorithm>
 
 #include <capibara/error.h>
 #include <capibara/lax.h>
 
+#include "program/stablehlo/operations_lapack.h"
 #include "program/stablehlo/read_body.h"
 
 namespace capibara::stablehlo {
@@ -39,7 +40,6 @@ Attrs named_expectation(const Operation& operation, const std::string& name, boo
 
 // ---- LAPACK ------------------------------------------------------------------------------------------------------
 
-// The settings that jax passes: characters of LAPACK's own interface.
 char setting(const Operation& operation, std::string_view name, char otherwise) {
   const Attribute attribute = operation.attributes.find("mhlo.backend_config");
   const auto* settings = attribute.as<Dictionary>();
@@ -49,106 +49,22 @@ char setting(const Operation& operation, std::string_view name, char otherwise) 
   return number ? static_cast<char>(number->value) : otherwise;
 }
 
-// The status that every routine returns: zero, success. A failure shows as NaN in the values themselves.
-NdArray success(const Operation& operation) { return lax::zeros(result_types(operation).back()); }
-
-Arrays with_success(const Operation& operation, Arrays results) {
-  results.push_back(success(operation));
-  return results;
-}
-
-NdArray transposed(const NdArray& x) {
-  Ints order;
-  for (int64_t i = 0; i < x.ndim(); ++i) order.push_back(i);
-  std::swap(order.at(order.size() - 1), order.at(order.size() - 2));
-  return lax::transpose(x, order);
-}
-
-Arrays read_potrf(const Operation& operation, const Arrays& in) {
-  const bool lower = setting(operation, "uplo", 'L') == 'L';
-  auto adjoint = [](const NdArray& x) { return is_complex(x.dtype()) ? lax::conj(transposed(x)) : transposed(x); };
-  const NdArray factor = bind_named("cholesky", {lower ? in[0] : adjoint(in[0])})[0];
-  return with_success(operation, {lower ? factor : adjoint(factor)});
-}
-
-// LAPACK counts pivots from 1.
-Arrays read_getrf(const Operation& operation, const Arrays& in) {
-  const Arrays out = bind_named("lu", in);
-  return with_success(operation, {out[0], lax::add(out[1], lax::full_like(out[1], NdArray(1)))});
-}
-
-Arrays read_geqrf(const Operation&, const Arrays& in) { return bind_named("geqrf", in); }
-Arrays read_orgqr(const Operation&, const Arrays& in) { return bind_named("householder_product", in); }
-
-Arrays read_ormqr(const Operation& operation, const Arrays& in) {
-  return bind_named("ormqr", in,
-                    {{"left", setting(operation, "side", 'L') == 'L'},
-                     {"transpose", setting(operation, "trans", 'N') != 'N'}});
-}
-
-Arrays read_syevd(const Operation& operation, const Arrays& in) {
-  return with_success(operation, bind_named("eigh", in,
-                                            {{"lower", setting(operation, "uplo", 'L') == 'L'},
-                                             {"sort_eigenvalues", true},
-                                             {"subset_by_index", Attr()},
-                                             {"algorithm", Attr()}}));
-}
-
-Arrays read_gesdd(const Operation& operation, const Arrays& in) {
-  const char mode = setting(operation, "mode", 'A');
+// Two routines are operations of StableHLO.
+Arrays read_potrf(BodyReader& body, const Operation& operation, const Arrays& operands) {
+  require_operands(operation, operands, 1);
   const Types results = result_types(operation);
-  if (results.size() != 5) fail(operation, concat("expected 5 results, got ", results.size()));
-  const bool vectors = mode != 'N';
-  const bool full = mode == 'A' || (mode == 'N' && results[2].shape.back() == in[0].shape(-2));
-  Arrays out = bind_named("svd", in,
-                          {{"full_matrices", full},
-                           {"compute_uv", vectors},
-                           {"subset_by_index", Attr()},
-                           {"algorithm", Attr()}});
-  if (!vectors) {
-    out.push_back(lax::zeros(results[2]));
-    out.push_back(lax::zeros(results[3]));
-  }
-  out.insert(out.begin(), in[0]);
-  return with_success(operation, out);
+  if (results.size() != 2) fail(operation, concat("expected 2 results, got ", results.size()));
+  Operation cholesky = operation;
+  cholesky.name = "stablehlo.cholesky";
+  cholesky.attributes = Dictionary({{"lower", Attribute::of(setting(operation, "uplo", 'L') == 'L')}});
+  // The status is success; a failure shows as NaN in the values.
+  return {find_composed_rule(cholesky.name)(body, cholesky, operands)[0], lax::zeros(results[1])};
 }
 
-Arrays read_geev(const Operation& operation, const Arrays& in) {
-  const bool left = setting(operation, "compute_left", 'N') == 'V', right = setting(operation, "compute_right", 'N') == 'V';
-  const Arrays values = bind_named("eig", in,
-                                   {{"compute_left_eigenvectors", left},
-                                    {"compute_right_eigenvectors", right},
-                                    {"enable_eigvec_derivs", false},
-                                    {"implementation", Attr()}});
-  Arrays out;
-  if (is_complex(in[0].dtype())) out = {values[0]};
-  else out = {lax::real(values[0]), lax::imag(values[0])};
-  const ArrayType vectors = result_types(operation).at(out.size());
-  std::size_t next = 1;
-  for (bool wanted : {left, right}) out.push_back(wanted ? values.at(next++) : lax::zeros(vectors));
-  return with_success(operation, out);
-}
-
-Arrays read_gees(const Operation& operation, const Arrays& in) {
-  const bool vectors = setting(operation, "mode", 'V') == 'V';
-  Arrays out = bind_named("schur", in,
-                          {{"compute_schur_vectors", vectors}, {"sort_eig_vals", false}, {"select_callable", Attr()}});
-  const Types results = result_types(operation);
-  for (std::size_t i = out.size(); i < results.size(); ++i) out.push_back(lax::zeros(results[i]));
-  return out;
-}
-
-Arrays read_gehrd(const Operation& operation, const Arrays& in) {
-  return with_success(operation, bind_named("hessenberg", in));
-}
-
-Arrays read_sytrd(const Operation& operation, const Arrays& in) {
-  return with_success(operation, bind_named("tridiagonal", in, {{"lower", setting(operation, "uplo", 'L') == 'L'}}));
-}
-
-Arrays read_trsm(const Operation& operation, const Arrays& in) {
+Arrays read_trsm(const Operation& operation, const Arrays& operands) {
+  if (operands.size() < 2) fail(operation, "expected two operands");
   const char transpose = setting(operation, "trans_x", 'N');
-  return bind_named("triangular_solve", {in[0], in[1]},
+  return bind_named("triangular_solve", {operands[0], operands[1]},
                     {{"left_side", setting(operation, "side", 'L') == 'L'},
                      {"lower", setting(operation, "uplo", 'L') == 'L'},
                      {"transpose_a", transpose != 'N'},
@@ -156,24 +72,39 @@ Arrays read_trsm(const Operation& operation, const Arrays& in) {
                      {"unit_diagonal", setting(operation, "diag", 'N') == 'U'}});
 }
 
-using LapackRule = Arrays (*)(const Operation&, const Arrays&);
-
-// lapack_sgetrf_ffi: the routine without its type letter.
-LapackRule find_lapack_rule(const std::string& target, std::size_t operands) {
-  static const std::unordered_map<std::string_view, std::pair<LapackRule, std::size_t>> rules = {
-      {"potrf", {read_potrf, 1}}, {"getrf", {read_getrf, 1}}, {"geqrf", {read_geqrf, 1}}, {"orgqr", {read_orgqr, 2}},
-      {"ungqr", {read_orgqr, 2}}, {"ormqr", {read_ormqr, 3}}, {"unmqr", {read_ormqr, 3}}, {"syevd", {read_syevd, 1}},
-      {"heevd", {read_syevd, 1}}, {"gesdd", {read_gesdd, 1}}, {"gesvd", {read_gesdd, 1}}, {"geev", {read_geev, 1}},
-      {"gees", {read_gees, 1}},   {"gehrd", {read_gehrd, 1}}, {"sytrd", {read_sytrd, 1}}, {"hetrd", {read_sytrd, 1}},
-      {"trsm", {read_trsm, 2}}};
-  constexpr std::string_view prefix = "lapack_", suffix = "_ffi";
-  if (!target.starts_with(prefix) || !target.ends_with(suffix) || target.size() <= prefix.size() + 1 + suffix.size()) {
-    return nullptr;
+Attr layouts(const Operation& operation, std::string_view name) {
+  Attr::List list;
+  const Attribute attribute = operation.attributes.find(name);
+  if (const auto* array = attribute.as<Array>()) {
+    for (const Attribute& element : array->elements) list.emplace_back(integers_of(element).value_or(Ints{}));
   }
-  const std::string_view routine =
-      std::string_view(target).substr(prefix.size() + 1, target.size() - prefix.size() - 1 - suffix.size());
-  const auto place = rules.find(routine);
-  return place == rules.end() || operands < place->second.second ? nullptr : place->second.first;
+  return list;
+}
+
+// The others stay calls: so they are written as they were read.
+Arrays read_lapack(const Operation& operation, const std::string& target, const Arrays& operands) {
+  Attr::List results, aliases;
+  for (const ArrayType& type : result_types(operation)) results.emplace_back(type);
+  const Attribute alias_list = operation.attributes.find("output_operand_aliases");
+  if (const auto* array = alias_list.as<Array>()) {
+    for (const Attribute& alias : array->elements) {
+      const Ints output = field_integers(alias, "output_tuple_indices");
+      aliases.emplace_back(Ints{output.empty() ? 0 : output[0], field_integer(alias, "operand_index", 0)});
+    }
+  }
+  const Attribute settings = operation.attributes.find("mhlo.backend_config");
+  std::size_t rank = 2;
+  for (const NdArray& operand : operands) rank = std::max(rank, operand.shape().size());
+  return bind_named("custom_call", operands,
+                    {{"call_target_name", target},
+                     {"result_types", std::move(results)},
+                     {"has_side_effect", flag_attribute(operation, "has_side_effect")},
+                     {"api_version", 4},
+                     {"mhlo_backend_config", settings ? print_attribute(settings) : "{}"},
+                     {"num_batch_dims", static_cast<int64_t>(rank) - 2},
+                     {"operand_layouts", layouts(operation, "operand_layouts")},
+                     {"result_layouts", layouts(operation, "result_layouts")},
+                     {"output_operand_aliases", std::move(aliases)}});
 }
 
 bool is_annotation(const std::string& target) {
@@ -227,7 +158,10 @@ Arrays read_custom_call(BodyReader& body, const Operation& operation, const Arra
     if (const auto* own = attributes.as<Dictionary>()) plain.attributes = *own;
     if (const OperationRow* row = find_row(plain)) return body.read_row(plain, *row, operands);
   }
-  if (LapackRule rule = find_lapack_rule(target, operands.size())) return rule(operation, operands);
+  const std::string routine = lapack_routine(target);
+  if (routine == "potrf") return read_potrf(body, operation, operands);
+  if (routine == "trsm") return read_trsm(operation, operands);
+  if (is_lapack_routine(routine)) return read_lapack(operation, target, operands);
   throw UnsupportedError(concat(place_of(operation), ": custom call of unknown target @", target));
 }
 

@@ -176,6 +176,11 @@ class FunctionWriter {
       write_while(names, equation, operands, inputs, outputs, level);
     } else if (equation.primitive.is("cond")) {
       write_case(names, equation, operands, inputs, outputs, level);
+    } else if (equation.primitive.is("create_token") || equation.primitive.is("after_all")) {
+      const std::string left = define(names, equation);
+      line(level, left + "stablehlo.after_all " + joined(operands) + " : !stablehlo.token", equation.source);
+    } else if (equation.primitive.is("rng_uniform")) {
+      write_uniform(names, equation, operands, inputs, outputs, level);
     } else if (const OperationRow* row = find_row(equation.primitive, attrs)) {
       write_row(*row, names, equation, operands, inputs, outputs, level);
     } else if (std::optional<CallText> call = find_call(equation.primitive, {attrs, inputs, outputs})) {
@@ -275,6 +280,20 @@ class FunctionWriter {
       regions.push_back({branch, {operands.begin() + 1, operands.end()}});
     }
     write_generic("stablehlo.case", {}, regions, names, equation, {operands[0]}, {inputs[0]}, outputs, level);
+  }
+
+  // The shape is an operand there.
+  void write_uniform(Names& names, const Equation& equation, std::vector<std::string> operands, Types inputs,
+                     const Types& outputs, int level) {
+    const Ints& shape = equation.attrs.ints("shape");
+    ArrayType type;
+    type.shape = {static_cast<int64_t>(shape.size())};
+    type.dtype = DType::int64;
+    operands.push_back(new_value());
+    inputs.push_back(type);
+    line(level, operands.back() + " = stablehlo.constant dense<" + (shape.empty() ? "" : list_text(shape)) + "> : " + type_text(type));
+    write_generic("stablehlo.rng", {{"rng_distribution", "#stablehlo<rng_distribution UNIFORM>"}}, {}, names, equation,
+                  operands, inputs, outputs, level);
   }
 
   void write_custom_call(const CallText& call, Names& names, const Equation& equation,

@@ -26,10 +26,48 @@ std::optional<CallText> expectation_call(const Primitive& primitive, const Write
   return call;
 }
 
+std::string layouts_text(const Attr& layouts) {
+  std::string out;
+  for (const Attr& entry : **layouts.get_if<std::shared_ptr<const Attr::List>>()) {
+    const Ints& order = *entry.get_if<Ints>();
+    out += concat(out.empty() ? "" : ", ", "dense<", order.empty() ? "" : list_text(order), "> : tensor<", order.size(), "xindex>");
+  }
+  return "[" + out + "]";
+}
+
+// A call of the typed interface, as jax writes those of LAPACK's routines.
+std::optional<CallText> foreign_call(const Primitive& primitive, const WriteArgs& args) {
+  if (!primitive.is("custom_call")) return std::nullopt;
+  CallText call;
+  call.target = args.attrs.text("call_target_name");
+  if (args.attrs.has("has_side_effect") && args.attrs.boolean("has_side_effect")) call.attributes = "has_side_effect = true, ";
+  call.attributes += "backend_config = \"\"";
+  if (const Attr* settings = args.attrs.find("mhlo_backend_config")) {
+    call.attributes += ", mhlo.backend_config = " + *settings->get_if<std::string>();
+  }
+  if (args.attrs.has("num_batch_dims")) {
+    call.attributes += concat(", mhlo.frontend_attributes = {num_batch_dims = \"", args.attrs.integer("num_batch_dims"), "\"}");
+  }
+  if (args.attrs.has("operand_layouts")) call.attributes += ", operand_layouts = " + layouts_text(args.attrs["operand_layouts"]);
+  if (args.attrs.has("output_operand_aliases")) {
+    std::string aliases;
+    for (const Attr& entry : args.attrs.list("output_operand_aliases")) {
+      const Ints& alias = *entry.get_if<Ints>();
+      aliases += concat(aliases.empty() ? "" : ", ", "#stablehlo.output_operand_alias<output_tuple_indices = ",
+                        args.outputs.size() == 1 ? "[]" : list_text({alias[0]}), ", operand_index = ", alias[1],
+                        ", operand_tuple_indices = []>");
+    }
+    call.attributes += ", output_operand_aliases = [" + aliases + "]";
+  }
+  if (args.attrs.has("result_layouts")) call.attributes += ", result_layouts = " + layouts_text(args.attrs["result_layouts"]);
+  return call;
+}
+
 }  // namespace
 
 std::optional<CallText> find_call(const Primitive& primitive, const WriteArgs& args) {
-  return expectation_call(primitive, args);
+  if (std::optional<CallText> call = expectation_call(primitive, args)) return call;
+  return foreign_call(primitive, args);
 }
 
 }  // namespace capibara::stablehlo

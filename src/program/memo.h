@@ -15,11 +15,12 @@ struct MemoKey {
   Program program;
   std::vector<bool> first, second;
   int64_t number = 0;
-  std::string text;
+  std::string text = {};
   std::size_t config = 0;
+  std::vector<int64_t> positions = {};
 
   friend bool operator==(const MemoKey& a, const MemoKey& b) {
-    return a.first == b.first && a.second == b.second && a.number == b.number && a.text == b.text &&
+    return a.first == b.first && a.second == b.second && a.number == b.number && a.positions == b.positions && a.text == b.text &&
            a.config == b.config && a.program.name() == b.program.name() && a.program == b.program;
   }
 };
@@ -31,6 +32,7 @@ struct MemoHash {
     hasher.mix(std::hash<std::vector<bool>>{}(key.first));
     hasher.mix(std::hash<std::vector<bool>>{}(key.second));
     hasher.mix(static_cast<std::size_t>(key.number));
+    hasher.ints(key.positions);
     hasher.bytes(key.text.data(), key.text.size());
     hasher.mix(key.config);
     return hasher.value();
