@@ -3,6 +3,8 @@
 
 #include "transforms/flat.h"
 
+#include <set>
+
 namespace capibara {
 
 class UnknownTracer final : public ArrayBody {
@@ -21,7 +23,9 @@ class PartialEvalTrace final : public Trace {
   const char* kind() const override { return "linearize"; }
 
   Array new_unknown(const ArrayType& type);
-  bool unknown(const Array& array) const { return array.body()->trace() == this; }
+  bool unknown(const Array& array) const {
+    return array.body()->trace() == this || unknown_refs_.count(array.body().get()) != 0;
+  }
   Arrays bind(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override;
 
   // The recorded program from the unknowns to `outputs`; its leading inputs are the known values it needs.
@@ -40,6 +44,7 @@ class PartialEvalTrace final : public Trace {
   std::vector<Var> residual_vars_;
   Arrays residuals_;
   std::unordered_map<const ArrayBody*, Var> residual_var_of_;
+  std::set<const ArrayBody*> unknown_refs_;  // known refs to which something unknown was written
 };
 
 }  // namespace capibara

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <string>
@@ -322,8 +323,10 @@ const std::map<std::string, Body>& bodies() {
 
 // ---- the comparison ------------------------------------------------------------------------------------------------
 
-// Allowed differences: jax prints some dimensions as NumPy integers, and so breaks lines at other places.
+// Allowed in every text: jax prints some dimensions as NumPy integers, and so breaks lines at other places; the host
+// function of a callback has another name.
 std::string plain(std::string text) {
+  if (std::size_t at = text.find("callback=host"); at != std::string::npos) text.replace(at, 13, "callback=...");
   for (std::size_t at; (at = text.find("np.int64(")) != std::string::npos;) {
     text.erase(text.find(')', at), 1);
     text.erase(at, 9);
@@ -373,6 +376,20 @@ void for_each_stack(const std::string& name, Check check) {
   }
 }
 
+// The programs whose text may differ, with the reason.
+const std::map<std::string, std::string>& text_differences() {
+  static const auto all = [] {
+    std::map<std::string, std::string> reasons;
+    std::ifstream file("tests/transforms/text_differences.txt");
+    if (!file) throw capibara::ValueError("tests/transforms/text_differences.txt is missing");
+    for (std::string line; std::getline(file, line);) {
+      if (!line.empty() && line[0] != '#') reasons[line.substr(0, line.find(' '))] = line.substr(line.find(' ') + 1);
+    }
+    return reasons;
+  }();
+  return all;
+}
+
 class Programs : public testing::TestWithParam<std::string> {};
 
 TEST_P(Programs, ValuesEqualJaxUnderEveryStackOfTransforms) {
@@ -394,7 +411,12 @@ TEST_P(Programs, TextEqualsJaxUnderEveryStackOfTransforms) {
     if (!one.record.texts.contains("jaxpr")) return;
     std::string got = jax::make_jaxpr(one.function)(one.inputs).to_string();
     const std::string& expected = one.record.texts.at("jaxpr");
-    if (plain(got) != plain(expected)) EXPECT_EQ(got, expected);
+    bool listed = text_differences().contains(one.record.name);
+    if (plain(got) == plain(expected)) {
+      EXPECT_FALSE(listed) << "the texts are equal: remove the line from text_differences.txt";
+    } else if (!listed) {
+      EXPECT_EQ(got, expected);
+    }
   });
 }
 
