@@ -70,13 +70,33 @@ PartialEvalSplit partial_eval(const PartialEvalArgs& args) {
   return split;
 }
 
+// One program that computes the primal values again and then runs the linear part backwards. The two are separated first:
+// a loop may hold both.
 Arrays transpose(const TransposeArgs& args) {
   Mask known = defined_mask(args.inputs);
   Mask nonzero = defined_mask(args.cotangents);
-  TransposedProgram derived = transpose_program(args.attrs.program("jaxpr"), !known, nonzero, false);
+  const Program& program = args.attrs.program("jaxpr");
+  ProgramSplit halves = partial_eval_program(program, !known, Mask(program.outputs().size(), true));
+  std::size_t residuals = halves.residual_types.size();
   Arrays operands = where(args.inputs, known);
+  std::size_t known_count = operands.size();
   append(operands, where(args.cotangents, nonzero));
-  return spread(spread(bind_remat(derived.program, operands, args.attrs), derived.nonzero_results), !known);
+  Types types;
+  for (const Array& operand : operands) types.push_back(operand.type());
+  Mask results;
+  Program backward = stage(
+      [&](std::span<const Array> in) {
+        Arrays inputs = evaluate_program(halves.known, in.first(known_count));
+        inputs.resize(halves.staged.invars().size());
+        Mask is_linear(inputs.size(), true);
+        std::fill(is_linear.begin(), is_linear.begin() + static_cast<std::ptrdiff_t>(residuals), false);
+        Arrays all = backward_pass(halves.staged, is_linear, inputs, spread(in.subspan(known_count), nonzero));
+        Arrays cotangents = part(all, residuals, all.size());
+        results = defined_mask(cotangents);
+        return where(cotangents, results);
+      },
+      types, program.name()).program;
+  return spread(spread(bind_remat(backward, operands, args.attrs), results), !known);
 }
 
 BatchResult batch(const BatchArgs& args) {

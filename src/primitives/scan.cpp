@@ -156,12 +156,101 @@ struct Residual {
   int index;
 };
 
+// Under a policy the staged loop computes the known carries again beside the unknown ones, and reads from stacks only
+// what the policy lets the known loop save.
+PartialEvalSplit partial_eval_with_policy(const PartialEvalArgs& args) {
+  Loop loop(args.attrs);
+  Mask consts = loop.consts_of(args.unknown), carry = loop.carry_of(args.unknown), xs = loop.xs_of(args.unknown);
+  for (;;) {
+    ProgramSplit halves = partial_eval_program(loop.body, join({consts, carry, xs}), join({carry, Mask(loop.ys, false)}));
+    Mask out = part(halves.unknown_outputs, 0, loop.carry);
+    if (out == carry) break;
+    carry = either(carry, out);
+  }
+  // Outputs of the doubled body: all carries for the staged loop, ys, and the known carries for the known loop.
+  std::vector<int> doubled;
+  for (std::size_t i = 0; i < loop.carry + loop.ys; ++i) doubled.push_back(static_cast<int>(i));
+  for (std::size_t i = 0; i < loop.carry; ++i) {
+    if (!carry[i]) doubled.push_back(static_cast<int>(i));
+  }
+  std::size_t known_carry = count(!carry);
+  ProgramSplit halves =
+      partial_eval_program(reorder_outputs(loop.body, doubled), join({consts, carry, xs}),
+                           join({Mask(loop.carry, true), Mask(loop.ys + known_carry, false)}), args.policy);
+  Mask unknown_ys = part(halves.unknown_outputs, loop.carry, loop.carry + loop.ys);
+  std::size_t known_ys = count(!unknown_ys), residuals = halves.residual_types.size();
+
+  PartialEvalSplit split;
+  split.unknown_outputs = join({carry, unknown_ys});
+  std::vector<int> known_outputs;
+  for (std::size_t i = 0; i < known_carry; ++i) known_outputs.push_back(static_cast<int>(known_ys + i));
+  for (std::size_t i = 0; i < known_ys; ++i) known_outputs.push_back(static_cast<int>(i));
+  for (std::size_t r = 0; r < residuals; ++r) {
+    if (halves.residual_inputs[r] < 0) known_outputs.push_back(static_cast<int>(known_ys + known_carry + r));
+  }
+  Program known_body = reorder_outputs(halves.known, known_outputs);
+  Types known_types;
+  for (std::size_t i = 0; i < args.types.size(); ++i) {
+    if (!args.unknown[i]) known_types.push_back(args.types[i]);
+  }
+  split.known = stage(
+      [&](std::span<const Array> inputs) {
+        Arrays all = spread(inputs, !args.unknown);
+        Arrays operands = where(loop.consts_of(std::span<const Array>(all)), !consts);
+        std::size_t const_count = operands.size();
+        append(operands, where(loop.carry_of(std::span<const Array>(all)), !carry));
+        append(operands, where(loop.xs_of(std::span<const Array>(all)), !xs));
+        if (known_body.outputs().empty() && !known_body.effects().keeps_equation()) return Arrays{};
+        return bind_scan(args.attrs, known_body, const_count, known_carry, operands);
+      },
+      known_types, "known").program;
+
+  // The staged body takes every input of the original body, then one slice of each stack.
+  Types body_types = loop.body.input_types();
+  for (std::size_t r = 0; r < residuals; ++r) {
+    if (halves.residual_inputs[r] < 0) body_types.push_back(halves.residual_types[r]);
+  }
+  Program staged_body = stage(
+      [&](std::span<const Array> in) {
+        Arrays operands;
+        std::size_t stack = args.unknown.size();
+        for (std::size_t r = 0; r < residuals; ++r) {
+          int input = halves.residual_inputs[r];
+          operands.push_back(input >= 0 ? in[static_cast<std::size_t>(input)] : in[stack++]);
+        }
+        append(operands, where(in.first(args.unknown.size()), join({consts, carry, xs})));
+        return evaluate_program(halves.staged, operands);
+      },
+      body_types, loop.body.name()).program;
+  Types staged_types(args.types.begin(), args.types.end());
+  int64_t length = args.attrs.integer("length");
+  for (std::size_t i = args.types.size(); i < body_types.size(); ++i) {
+    staged_types.push_back(body_types[i]);
+    staged_types.back().shape.insert(staged_types.back().shape.begin(), length);
+  }
+  Program staged = stage(
+      [&](std::span<const Array> inputs) {
+        Arrays outputs = bind_scan(args.attrs, staged_body, loop.consts, loop.carry, inputs);
+        return where(outputs, join({carry, Mask(count(unknown_ys), true)}));
+      },
+      staged_types, "staged").program;
+  DceProgram pruned = dce_program(staged, Mask(staged.outputs().size(), true));
+  split.staged = pruned.program;
+  for (std::size_t i = 0; i < pruned.used_inputs.size(); ++i) {
+    bool stack = i >= args.types.size();
+    int position = stack ? split.residual_count++ : static_cast<int>(i);
+    if (pruned.used_inputs[i]) split.operands.push_back({stack, position});
+  }
+  return split;
+}
+
 PartialEvalSplit partial_eval(const PartialEvalArgs& args) {
+  if (args.policy) return partial_eval_with_policy(args);
   Loop loop(args.attrs);
   Mask consts = loop.consts_of(args.unknown), carry = loop.carry_of(args.unknown), xs = loop.xs_of(args.unknown);
   ProgramSplit halves;
   for (;;) {
-    halves = partial_eval_program(loop.body, join({consts, carry, xs}), join({carry, Mask(loop.ys, false)}), args.policy);
+    halves = partial_eval_program(loop.body, join({consts, carry, xs}), join({carry, Mask(loop.ys, false)}));
     Mask out = part(halves.unknown_outputs, 0, loop.carry);
     if (out == carry) break;
     carry = either(carry, out);
