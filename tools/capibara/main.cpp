@@ -19,7 +19,8 @@ const std::vector<Command>& commands() {
       {"check", "[FOLDER|FILE.mlir ...] [--backend NAME] [--jobs N] [--self-test]",
        "Runs StableHLO files that hold their own expected values; the folder is CAPIBARA_GOLDEN by default.",
        {"backend", "jobs"}, {"self-test", "verbose"}, check},
-      {"coverage", "", "Prints which rules each primitive has, and which backends run it.", {}, {}, coverage},
+      {"coverage", "[--markdown]", "Prints which rules each primitive has, and which backends run it.", {}, {"markdown"},
+       coverage},
       {"help", "", "Prints this list.", {}, {}, help},
   };
   return table;
