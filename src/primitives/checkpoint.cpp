@@ -18,14 +18,9 @@ Arrays bind_remat(const Program& program, std::span<const Array> inputs, const A
 }
 
 JvpResult jvp(const JvpArgs& args) {
-  const Program& program = args.attrs.program("jaxpr");
-  Mask nonzero = defined_mask(args.tangents);
-  JvpProgram derived = jvp_program(program, nonzero);
-  Arrays operands(args.primals.begin(), args.primals.end());
-  append(operands, where(args.tangents, nonzero));
-  Arrays outputs = bind_remat(derived.program, operands, args.attrs);
-  std::size_t count = program.outputs().size();
-  return {part(outputs, 0, count), spread(part(outputs, count, outputs.size()), derived.nonzero_outputs)};
+  return jvp_of_call(args.attrs.program("jaxpr"), args, [&](const Program& program, std::span<const Array> operands) {
+    return bind_remat(program, operands, args.attrs);
+  });
 }
 
 // What the policy lets through is saved; the rest of the known half is part of the staged one again.

@@ -82,6 +82,16 @@ Types tangent_types(std::span<const ArrayType> types, const Mask& mask) {
   return result;
 }
 
+JvpResult jvp_of_call(const Program& program, const JvpArgs& args, const ProgramCall& call) {
+  Mask nonzero = defined_mask(args.tangents);
+  JvpProgram derived = jvp_program(program, nonzero);
+  Arrays operands(args.primals.begin(), args.primals.end());
+  append(operands, where(args.tangents, nonzero));
+  Arrays outputs = call(derived.program, operands);
+  std::size_t count = program.outputs().size();
+  return {part(outputs, 0, count), spread(part(outputs, count, outputs.size()), derived.nonzero_outputs)};
+}
+
 void check_operands(const char* op, const Program& program, std::span<const ArrayType> types) {
   if (types.size() != program.invars().size()) {
     throw TypeError(concat(op, ": the program takes ", program.invars().size(), " operands, got ", types.size()));

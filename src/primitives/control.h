@@ -33,6 +33,9 @@ Mask operator!(const Mask& mask);
 Arrays spread(std::span<const Array> values, const Mask& mask);
 // Types of the arrays marked, as tangent or cotangent types.
 Types tangent_types(std::span<const ArrayType> types, const Mask& mask);
+// The jvp of a call: the same kind of call on the derived program.
+using ProgramCall = std::function<Arrays(const Program&, std::span<const Array>)>;
+JvpResult jvp_of_call(const Program& program, const JvpArgs& args, const ProgramCall& call);
 // Checks operands against a nested program's inputs; raises TypeError naming the operation.
 void check_operands(const char* op, const Program& program, std::span<const ArrayType> types);
 

@@ -194,14 +194,10 @@ BatchResult batch_custom_vmap(const BatchArgs& args) {
 }
 
 JvpResult jvp_custom_vmap(const JvpArgs& args) {
-  const Program& program = args.attrs.program("call_jaxpr");
-  Mask nonzero = defined_mask(args.tangents);
-  JvpProgram derived = jvp_program(program, nonzero);
-  Arrays operands(args.primals.begin(), args.primals.end());
-  append(operands, where(args.tangents, nonzero));
-  Arrays outputs = call_program(derived.program, operands, program.name());
-  std::size_t count = program.outputs().size();
-  return {part(outputs, 0, count), spread(part(outputs, count, outputs.size()), derived.nonzero_outputs)};
+  const Program& called = args.attrs.program("call_jaxpr");
+  return jvp_of_call(called, args, [&](const Program& program, std::span<const Array> operands) {
+    return call_program(program, operands, called.name());
+  });
 }
 
 PrimitiveRecord call_record(std::string name, std::string doc) {
