@@ -147,15 +147,21 @@ Array diagonal_matrix(const Array& x) {
   return lax::zeros(type).at(ellipsis, i, i).set(x);
 }
 
-Array rows(const Array& x, int64_t begin, int64_t end) {
-  if (begin == 0 && end == x.shape(-2)) return x;
-  return lax::slice_in_dim(x, begin, end, 1, x.ndim() - 2);
+namespace {
+
+Array part_of_axis(const Array& x, int64_t begin, int64_t end, int64_t from_last) {
+  std::size_t axis = x.shape().size() - static_cast<std::size_t>(from_last);
+  Ints starts(x.shape().size(), 0), limits = x.shape();
+  if (begin == 0 && end == limits[axis]) return x;
+  starts[axis] = begin;
+  limits[axis] = end;
+  return lax::slice(x, starts, limits);
 }
 
-Array cols(const Array& x, int64_t begin, int64_t end) {
-  if (begin == 0 && end == x.shape(-1)) return x;
-  return lax::slice_in_dim(x, begin, end, 1, x.ndim() - 1);
-}
+}  // namespace
+
+Array rows(const Array& x, int64_t begin, int64_t end) { return part_of_axis(x, begin, end, 2); }
+Array cols(const Array& x, int64_t begin, int64_t end) { return part_of_axis(x, begin, end, 1); }
 
 Array matmul(const Array& x, const Array& y, const std::string& precision) {
   return lax::batch_matmul(x, y, {.precision = precision, .preferred_element_type = x.dtype()});
