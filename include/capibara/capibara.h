@@ -11,10 +11,12 @@
 #include <capibara/error.h>
 #include <capibara/jit.h>
 #include <capibara/lax.h>
+#include <capibara/linalg.h>
 #include <capibara/primitive.h>
 #include <capibara/program.h>
 #include <capibara/random.h>
 #include <capibara/ref.h>
+#include <capibara/solve.h>
 #include <capibara/transforms.h>
 #include <capibara/tree.h>
 #include <capibara/version.h>

@@ -1,5 +1,7 @@
 // Transform programs against jax: every body under every stack of transforms, values and program text.
 #include <capibara/capibara.h>
+#include <capibara/linalg.h>
+#include <capibara/solve.h>
 
 #include "oracle/expected.h"
 
@@ -312,6 +314,19 @@ const std::map<std::string, Body>& bodies() {
        [](Array x, Array w) {
          Array wide = lax::convert_element_type(x, DType::float32) * 2.0;
          return lax::convert_element_type(lax::sin(wide), DType::bfloat16) * w;
+       }},
+      {"cholesky_solve",
+       [](Array x, Array w) {
+         Array identity3 = capibara::array<float>({3, 0, 0, 0, 3, 0, 0, 0, 3}, capibara::Shape{3, 3});
+         Array matrix = lax::dot(x, lax::transpose(x, {1, 0})) + identity3;
+         Array factor = lax::linalg::cholesky(matrix, false);
+         return lax::linalg::triangular_solve(factor, w, {.left_side = true, .lower = true});
+       }},
+      {"linear_solve",
+       [](Array x, Array w) {
+         Array diagonal = w * w + 1.0;
+         return lax::custom_linear_solve([=](Array v) { return diagonal * v; }, x,
+                                         [=](const auto&, Array b) { return b / diagonal; }, true);
        }},
       {"max_pool",
        [](Array x, Array w) {
