@@ -320,7 +320,7 @@ Arrays nextafter(const KernelArgs& args) {
 
 KernelList arithmetic_kernels() {
   return {
-      {"neg", unary_exact<Neg>}, {"sign", unary_exact<Sign>},
+      {"neg", unary_exact<Neg>}, {"sign", unary<Sign>},
       {"abs", [](const KernelArgs& args) -> Arrays {
          return apply_unary(args, Abs{}, is_complex(args.inputs[0].dtype()) ? Denormals::flush : Denormals::keep);
        }},
