@@ -57,6 +57,13 @@ JvpResult custom_jvp(const JvpArgs& args) {
   return args.attrs.opaque<CustomJvpRule>("jvp_jaxpr_fun")->rule(args.primals.subspan(captured), tangents);
 }
 
+// A function that is linear itself: its rule has no part in its transpose.
+Arrays transpose_custom_jvp(const TransposeArgs& args) {
+  Mask linear;
+  for (std::size_t i = 0; i < args.inputs.size(); ++i) linear.push_back(args.linear(i));
+  return backward_pass(args.attrs.program("call_jaxpr"), linear, args.inputs, args.cotangents);
+}
+
 BatchResult batch_custom_jvp(const BatchArgs& args) {
   Mask mapped = mapped_mask(args);
   std::size_t outputs = args.attrs.program("call_jaxpr").outputs().size();
@@ -214,6 +221,7 @@ PrimitiveRecord call_record(std::string name, std::string doc) {
 std::vector<PrimitiveRecord> custom_rule_records() {
   PrimitiveRecord jvp = call_record("custom_jvp_call", "Calls a function whose forward derivative the user wrote.");
   jvp.jvp = custom_jvp;
+  jvp.transpose = transpose_custom_jvp;
   jvp.batch = batch_custom_jvp;
 
   PrimitiveRecord vjp = call_record("custom_vjp_call", "Calls a function whose reverse derivative the user wrote.");

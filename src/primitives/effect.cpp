@@ -18,7 +18,14 @@ Types result_types(const Attrs& attrs) {
 }
 
 Arrays call(std::span<const Array> inputs, const Attrs& attrs) {
-  Arrays results = attrs.opaque<Callback>("callback")->function(inputs);
+  Arrays results;
+  try {
+    results = attrs.opaque<Callback>("callback")->function(inputs);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw RuntimeError(concat("callback '", attrs.opaque<Callback>("callback")->name, "' failed: ", error.what()));
+  }
   Types expected = result_types(attrs);
   if (results.size() != expected.size()) {
     throw ValueError(concat("callback '", attrs.opaque<Callback>("callback")->name, "' must return ", expected.size(),

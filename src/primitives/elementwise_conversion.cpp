@@ -178,14 +178,12 @@ PrimitiveRecord conj_record() {
 
 // ---- identities -------------------------------------------------------------------------------------------------
 
-TypeResult identity_type(std::span<const ArrayType> types, const Attrs&) {
-  if (types.size() != 1) throw TypeError(concat("expected 1 operand, got ", types.size()));
-  return Types{types[0]};
-}
-
 PrimitiveRecord copy_record(const char* name, const char* doc) {
   PrimitiveRecord r = record(name, doc, 1, anything, "");
-  r.type = identity_type;
+  r.type = [op = std::string(name)](std::span<const ArrayType> types, const Attrs&) {
+    require_count(op, types, 1);
+    return TypeResult(Types{types[0]});
+  };
   r.jvp = linear_jvp();
   r.transpose = [](const TransposeArgs& args) {
     if (!args.cotangents[0].defined()) return Arrays(1);

@@ -41,7 +41,7 @@ const KeyImplementation& key_implementation(std::string_view tag) {
   for (const KeyImplementation& row : key_implementations) {
     if (row.tag == tag) return row;
   }
-  throw InternalError(concat("key_implementation: unknown tag '", tag, "'"));
+  throw ValueError(concat("random: there is no key implementation '", tag, "'; there are fry, rbg and urbg"));
 }
 
 namespace {

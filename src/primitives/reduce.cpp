@@ -76,7 +76,7 @@ TypeRule reduce_type(const std::string& op, Accepts accepts, bool strong) {
     if (accepts == Accepts::integers && !is_integer(dtype) && !is_bool(dtype)) {
       throw TypeError(concat(op, ": logical reduction requires operand dtype bool or int, got ", to_string(dtype), "."));
     }
-    if (is_key(dtype) || dtype == DType::token) {
+    if (is_key(dtype) || dtype == DType::token || dtype == DType::float0) {
       throw TypeError(concat(op, " does not accept dtype ", to_string(dtype), "; it reduces numbers and booleans"));
     }
     const Ints& axes = attrs.ints("axes");

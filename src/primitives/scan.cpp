@@ -358,6 +358,11 @@ PartialEvalSplit partial_eval(const PartialEvalArgs& args) {
 Arrays transpose(const TransposeArgs& args) {
   Loop loop(args.attrs);
   Mask linear = !defined_mask(args.inputs);
+  for (std::size_t i = 0; i < args.types.size(); ++i) {
+    if (!args.types[i].ref || !linear[i]) continue;
+    throw NotImplementedError(
+        "scan: the reverse derivative of a loop that reads or writes a ref is not supported; carry the value instead");
+  }
   // A carry that starts at a known value starts at zero: it became linear inside the loop.
   Mask consts = loop.consts_of(linear), xs = loop.xs_of(linear);
   Arrays residual_consts = where(loop.consts_of(args.inputs), !consts);

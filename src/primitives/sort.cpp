@@ -203,7 +203,7 @@ PrimitiveRecord top_k_record() {
     require_count("top_k", types, 1);
     int64_t k = attrs.integer("k"), axis = attrs.integer("axis");
     if (is_complex(types[0].dtype)) throw ValueError("top_k is not compatible with complex inputs.");
-    if (is_key(types[0].dtype)) throw TypeError(concat("top_k: the operand must hold numbers, got ", to_string(types[0])));
+    if (!is_numeric(types[0].dtype) && !is_bool(types[0].dtype)) throw TypeError(concat("top_k: the operand must hold numbers, got ", to_string(types[0])));
     if (k < 0) throw ValueError(concat("k argument to top_k must be nonnegative, got ", k));
     if (types[0].rank() == 0) throw TypeError(concat("top_k operand must have >= 1 dimension, got ", to_string(types[0])));
     if (axis < 0 || axis >= types[0].rank()) {

@@ -64,7 +64,7 @@ PrimitiveRecord window_reduction(std::string name, std::string doc, Monoid monoi
   record.type = [name, monoid](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
     require_count(name, types, 1);
     DType dtype = types[0].dtype;
-    if ((monoid == Monoid::add && !is_numeric(dtype)) || is_key(dtype)) {
+    if ((monoid == Monoid::add && !is_numeric(dtype)) || is_key(dtype) || dtype == DType::float0) {
       throw TypeError(concat(name, ": the operand must have a number dtype, got ", to_string(types[0])));
     }
     return Types{types[0].with_shape(window_output_shape(name, types[0], Window::of(attrs)))};
@@ -335,6 +335,10 @@ PrimitiveRecord select_and_gather_add_record() {
     require_count("select_and_gather_add", types, 2);
     require_selection("select_and_gather_add", attrs);
     require_same_dtypes("select_and_gather_add", types);
+    if (!is_floating(types[0].dtype)) {
+      throw TypeError(concat("select_and_gather_add: ", attrs.text("select_prim"), " does not order dtype ",
+                             to_string(types[0].dtype), "; the operand must be floating"));
+    }
     if (types[0].shape != types[1].shape) {
       throw TypeError(concat("select_and_gather_add: tangents and operand shapes must match, got ", to_string(types[0]),
                              " and ", to_string(types[1])));
