@@ -177,7 +177,7 @@ Arrays general_reduction(const KernelArgs& args) {
   if (args.inputs.size() == 2 && region.monoid()) {
     return {fold_axes(*region.monoid(), args.inputs[0], args.inputs[1], args.attrs.ints("dimensions"), args.output_types[0])};
   }
-  return fold_widely(args, region, fold_by_region);
+  return fold_by_region(args, region);
 }
 
 }  // namespace

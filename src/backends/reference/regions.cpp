@@ -68,32 +68,6 @@ Region::Region(Program program) : program_(std::move(program)) {
   elementwise_ = is_elementwise(program_);
 }
 
-std::optional<Region> Region::in_single_precision() const {
-  static const std::unordered_set<std::string> blind = {
-      "add", "sub", "mul", "div", "max", "min", "neg", "abs", "sign", "exp", "exp2", "log", "log1p", "expm1", "tanh", "logistic",
-      "sin", "cos", "tan", "sqrt", "rsqrt", "cbrt", "pow", "integer_pow", "square", "eq", "ne", "lt", "le", "gt", "ge", "select_n",
-      "and", "or", "not", "xor", "add_any", "is_finite", "clamp", "broadcast_in_dim", "reshape"};
-  auto narrow = [](DType dtype) { return is_floating(dtype) && bits(dtype) < 32; };
-  Program::Body body = program_.body();
-  bool any = false;
-  for (ArrayType& type : body.var_types) {
-    if (!narrow(type.dtype)) continue;
-    type.dtype = DType::float32;
-    any = true;
-  }
-  if (!any || !elementwise_) return std::nullopt;
-  for (const Equation& equation : body.equations) {
-    if (blind.count(equation.primitive.name()) == 0) return std::nullopt;
-  }
-  for (Array& literal : body.literals) {
-    if (narrow(literal.dtype())) literal = converted(literal, DType::float32);
-  }
-  for (Array& constant : body.constants) {
-    if (narrow(constant.dtype())) constant = converted(constant, DType::float32);
-  }
-  return Region(Program(std::move(body)));
-}
-
 Arrays Region::operator()(std::span<const Array> inputs) const {
   const Shape& shape = inputs[0].shape();
   if (shape.empty()) return interpret(program_, inputs);
@@ -122,7 +96,10 @@ Arrays Region::apply_wide(const Program& program, std::span<const Array> inputs,
       results = apply_wide(*called_program(equation), operands, shape);
     } else {
       Types types;
-      for (Var var : equation.outputs) types.push_back((var.dropped() ? ArrayType() : program.type(var)).with_shape(shape));
+      for (Var var : equation.outputs) {
+        ArrayType type = var.dropped() ? ArrayType() : program.type(var);
+        types.push_back(type.with_shape(shape));
+      }
       results = find_kernel(equation.primitive.name())({operands, types, equation.attrs});
     }
     for (std::size_t i = 0; i < equation.outputs.size(); ++i) {
@@ -217,19 +194,6 @@ Array repeat(const Array& scalar, const Shape& shape) {
   return out.array;
 }
 
-Arrays fold_widely(const KernelArgs& args, const Region& region, Arrays (*fold)(const KernelArgs&, const Region&)) {
-  std::optional<Region> wide = region.in_single_precision();
-  if (!wide) return fold(args, region);
-  auto widened_dtype = [](DType dtype) { return is_floating(dtype) && bits(dtype) < 32 ? DType::float32 : dtype; };
-  Arrays inputs;
-  for (const Array& x : args.inputs) inputs.push_back(converted(x, widened_dtype(x.dtype())));
-  Types types;
-  for (const ArrayType& type : args.output_types) types.push_back(type.with_dtype(widened_dtype(type.dtype)));
-  Arrays outputs = fold({inputs, types, args.attrs}, *wide);
-  for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = converted(outputs[i], args.output_types[i].dtype);
-  return outputs;
-}
-
 Array running_fold(Monoid monoid, const Array& x, int64_t axis, bool reverse, const ArrayType& out_type) {
   Output out = allocate(out_type);
   if (x.size() == 0) return out.array;
@@ -241,7 +205,7 @@ Array running_fold(Monoid monoid, const Array& x, int64_t axis, bool reverse, co
     Elements<C> results(x.size());
     visit_monoid(monoid, [&]<Monoid M>(MonoidTag<M>) {
       if constexpr (folds<M, C>) {
-        using A = C;  // short sums: rounded at each step, as XLA rounds them
+        using A = C;  // rounded at each step, as XLA rounds them
         Elements<A> running(inner);
         for (int64_t o = 0; o < outer; ++o) {
           for (int64_t step = 0; step < n; ++step) {
@@ -252,10 +216,6 @@ Array running_fold(Monoid monoid, const Array& x, int64_t axis, bool reverse, co
               A element = static_cast<A>(row[k]);
               running[k] = step == 0 ? element : combine<M>(running[k], element);
               target[k] = static_cast<C>(running[k]);
-              // A product that left the range of the type stays out of it.
-              if constexpr (M == Monoid::mul && !std::is_same_v<A, C>) {
-                if (target[k] == C(0) || !std::isfinite(target[k].real()) || !std::isfinite(target[k].imag())) running[k] = A(target[k]);
-              }
             }
           }
         }

@@ -19,9 +19,6 @@ class Region {
   explicit Region(Program program);
 
   const Program& program() const { return program_; }
-  // The same region with floats narrower than 32 bits held in float32, so that a fold rounds once at its end; nothing
-  // where the program looks at the width of its values or has no such floats.
-  std::optional<Region> in_single_precision() const;
   std::optional<Monoid> monoid() const { return monoid_; }
   Arrays operator()(std::span<const Array> inputs) const;
 
@@ -46,8 +43,7 @@ Array take_row(const Array& x, int64_t row, const Shape& row_shape);
 // A rank-0 value repeated.
 Array repeat(const Array& scalar, const Shape& shape);
 
-// The type in which a monoid accumulates: sums of 32-bit floats and
-// products of complex ones, which cancel, are kept in 64 bits and rounded once at the end.
+// The type in which a monoid accumulates: sums of 32-bit floats are kept in 64 bits, and rounded once at the end.
 template <Monoid M, class C>
 struct AccumulatorOf {
   using type = C;
@@ -58,10 +54,6 @@ struct AccumulatorOf<Monoid::add, float> {
 };
 template <>
 struct AccumulatorOf<Monoid::add, std::complex<float>> {
-  using type = std::complex<double>;
-};
-template <>
-struct AccumulatorOf<Monoid::mul, std::complex<float>> {
   using type = std::complex<double>;
 };
 template <Monoid M, class C>
@@ -84,8 +76,8 @@ C wrapping_mul(C x, C y) {
   if constexpr (std::is_same_v<C, bool>) return x && y;
   else if constexpr (std::is_integral_v<C>) return static_cast<C>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y));
   else if constexpr (is_complex_number<C>) {
-    // The textbook product: the library's own repairs NaNs, which XLA does not.
-    return C(x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real());
+    // The textbook product, each part rounded as XLA does it on the CPU: one product first, the other with the sum.
+    return C(std::fma(x.real(), y.real(), -(x.imag() * y.imag())), std::fma(x.imag(), y.real(), x.real() * y.imag()));
   } else return x * y;
 }
 
@@ -140,9 +132,6 @@ decltype(auto) visit_monoid(Monoid monoid, F&& f) {
 template <Monoid M, class C>
 inline constexpr bool folds =
     std::is_integral_v<C> || M == Monoid::add || M == Monoid::mul || M == Monoid::max || M == Monoid::min;
-
-// Folds by a region, narrow floats in float32 where the region allows it.
-Arrays fold_widely(const KernelArgs& args, const Region& region, Arrays (*fold)(const KernelArgs&, const Region&));
 
 // Running folds along one axis, O(n); used by cumulative operations and by windows that reach to one end.
 Array running_fold(Monoid monoid, const Array& x, int64_t axis, bool reverse, const ArrayType& out_type);

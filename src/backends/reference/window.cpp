@@ -109,7 +109,8 @@ void copy_element(const Array& from, int64_t i, std::byte* to, int64_t o) {
   std::memcpy(to + static_cast<std::size_t>(o) * size, from.raw_data() + static_cast<std::size_t>(i) * size, size);
 }
 
-// Prefix folds by a region, doubling the reach in every step: O(n log n) elements in O(log n) calls.
+// Prefix folds by a region: short ones element after element, long ones by doubling the reach in every step, which takes
+// O(n log n) elements in O(log n) calls.
 Arrays running_region(const Region& region, const Arrays& operands, const Arrays& init, Running running) {
   std::size_t n = operands.size();
   int64_t rank = operands[0].ndim(), length = operands[0].shape(running.axis);
@@ -141,7 +142,16 @@ Arrays running_region(const Region& region, const Arrays& operands, const Arrays
   for (const Array& x : values) start.push_back(part(x, first, 1));
   start = region(start);
   for (std::size_t i = 0; i < n; ++i) values[i] = replace(values[i], first, start[i]);
-  for (int64_t reach = 1; reach < length; reach *= 2) {
+  constexpr int64_t short_length = 64;
+  for (int64_t step = 1; length <= short_length && step < length; ++step) {
+    int64_t row = running.reverse ? length - 1 - step : step, left = running.reverse ? row : row - 1;
+    Arrays pairs;
+    for (const Array& x : values) pairs.push_back(part(x, left, 1));
+    for (const Array& x : values) pairs.push_back(part(x, left + 1, 1));
+    pairs = region(pairs);
+    for (std::size_t i = 0; i < n; ++i) values[i] = replace(values[i], row, pairs[i]);
+  }
+  for (int64_t reach = 1; length > short_length && reach < length; reach *= 2) {
     int64_t rows = length - reach;
     Arrays pairs;
     for (const Array& x : values) pairs.push_back(part(x, 0, rows));
@@ -210,7 +220,7 @@ Arrays general_window(const KernelArgs& args) {
   if (args.inputs.size() == 2 && region.monoid()) {
     return {fold_windows(*region.monoid(), args.inputs[0], args.inputs[1], Window::of(args.attrs), args.output_types[0])};
   }
-  return fold_widely(args, region, fold_windows_by_region);
+  return fold_windows_by_region(args, region);
 }
 
 // For each place of the window the position of the selected element, or -1 where it sees none. `keeps(held, candidate)`
