@@ -56,6 +56,7 @@ const ConcreteBody& concrete(const Array& array, const char* what) {
         array.body()->trace()->kind(), ".\nHint: values of traced arrays are not known while a function is traced; use ",
         "lax::cond, lax::while_loop or lax::select, or mark the argument static."));
   }
+  if (array.type().ref) throw TypeError(concat(what, ": a ref is not a value, read it with get(), got ", to_string(array.type())));
   const auto& body = static_cast<const ConcreteBody&>(*array.body());
   if (body.buffer.deleted()) {
     throw RuntimeError(concat("Array has been deleted with shape=", to_string(array.type()), "."));
@@ -133,10 +134,12 @@ const Array& Array::block_until_ready() const {
 
 const Buffer& Array::buffer() const { return concrete(*this, "buffer").buffer; }
 Device Array::device() const { return concrete(*this, "device").buffer.device(); }
-bool Array::committed() const { return !is_tracer() && static_cast<const ConcreteBody&>(*body_).committed; }
+bool Array::committed() const {
+  return !is_tracer() && !type().ref && static_cast<const ConcreteBody&>(*body_).committed;
+}
 
 bool Array::is_deleted() const {
-  return defined() && !is_tracer() && static_cast<const ConcreteBody&>(*body_).buffer.deleted();
+  return defined() && !is_tracer() && !type().ref && static_cast<const ConcreteBody&>(*body_).buffer.deleted();
 }
 
 void Array::delete_buffers() const {

@@ -201,7 +201,7 @@ PrimitiveRecord permutation_record() {
     }
     int64_t size = attrs.integer("permutation_size");
     if (size < pivots.shape.back()) {
-      throw ValueError(concat("Output permutation size ", size, " has to exceed the trailing dimension of the pivots. Got pivots size ",
+      throw ValueError(concat("lu_pivots_to_permutation: Output permutation size ", size, " has to exceed the trailing dimension of the pivots. Got pivots size ",
                               pivots.shape.back()));
     }
     ArrayType out = pivots;

@@ -149,7 +149,7 @@ PrimitiveRecord eigh_record() {
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
     Operands operands = split_operands("eigh", types, {.ranks = {2}});
     if (operands.core[0][0] != operands.core[0][1]) {
-      throw ValueError(concat("Argument to symmetric eigendecomposition must have shape [..., n, n], got ", to_string(types[0])));
+      throw ValueError(concat("eigh: Argument to symmetric eigendecomposition must have shape [..., n, n], got ", to_string(types[0])));
     }
     int64_t n = operands.core[0][0], d = subset_size("eigh", attrs["subset_by_index"], n);
     return TypeResult(Types{operands.type(types[0].dtype, {n, d}), operands.type(real_dtype(types[0].dtype), {d})});

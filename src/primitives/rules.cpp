@@ -16,7 +16,7 @@ namespace lax = jax::lax;
 
 ArrayType tangent_type(const ArrayType& primal) {
   ArrayType type = primal;
-  type.ref = false;
+
   if (!is_inexact(primal.dtype)) type.dtype = DType::float0;
   return type;
 }

@@ -20,7 +20,8 @@ Atom StagingTrace::atom(const Array& array) {
   const ArrayBody* body = array.body().get();
   if (body->trace() == this) return static_cast<const StagedTracer*>(body)->var;
   if (is_literal_value(array)) return builder_.add_literal(array);
-  if (!body->trace()) return builder_.add_constant(array);
+  // A ref is never a constant: the program is given it at each call.
+  if (!body->trace() && !array.type().ref) return builder_.add_constant(array);
   auto [place, added] = captured_var_of_.try_emplace(body);
   if (added) {
     place->second = builder_.new_var(array.type());

@@ -62,7 +62,7 @@ class LoweringTrace final : public Trace {
     if (primitive->stablehlo.empty()) {
       throw NotImplementedError(concat("primitive '", primitive.name(), "' has no lowering to StableHLO"));
     }
-    if (!keys) return parent->bind(primitive, inputs, lowered(attrs));
+    if (!keys) return bind_words(primitive, inputs, attrs);
     Types outputs = primitive->type(types, attrs).types;
     Arrays physical = holds_programs(attrs) ? bind_words(primitive, inputs, attrs) : bind_batched(primitive, inputs, attrs);
     Arrays results;
@@ -99,11 +99,18 @@ class LoweringTrace final : public Trace {
     return Attrs(std::move(entries));
   }
 
-  // Calls and control flow: their programs take words too.
+  // StableHLO knows no weak types: what differs in nothing else must become the same text.
+  static Array strong(const Array& value) {
+    if (value.is_tracer() || !value.weak_type()) return value;
+    return Array::from_buffer(value.type().strong(), value.buffer(), value.committed());
+  }
+
+  // The operation on words; programs of calls and control flow take words too.
   Arrays bind_words(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
     Arrays operands;
-    for (const Array& input : inputs) operands.push_back(words(input));
-    return parent->bind(primitive, operands, lowered(attrs));
+    for (const Array& input : inputs) operands.push_back(strong(words(input)));
+    Attrs own = primitive.is("convert_element_type") ? attrs.with("weak_type", false) : lowered(attrs);
+    return parent->bind(primitive, operands, own);
   }
 
   // Operations that move keys about: the words are a batch dimension, kept last.
@@ -139,7 +146,7 @@ Memo<Program>& memo() {
 Program lower(const Program& program) {
   return memo().get({program, {}, {}, 0, "", config().key()}, [&] {
     Types types;
-    for (const ArrayType& type : program.input_types()) types.push_back(words_type(type));
+    for (const ArrayType& type : program.input_types()) types.push_back(words_type(type).strong());
     return stage(
         [&](std::span<const Array> inputs) {
           auto trace = std::make_shared<LoweringTrace>(current_trace());

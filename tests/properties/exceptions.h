@@ -32,6 +32,21 @@ inline constexpr Exception exceptions[] = {
     {"<ct", "reduce_precision", always, "rounding is not linear"},
     {"<ct", "reduce_max", [](const Call& call) { return call.sample.inputs[0].size() == 0; }, "the tangent of no maximum is 0/0"},
     {"<ct", "reduce_min", [](const Call& call) { return call.sample.inputs[0].size() == 0; }, "the tangent of no minimum is 0/0"},
+    {"jvp = finite", "pmax", always, "the composition stops its tangent: pmax has none"},
+    {"jvp = finite", "pmin", always, "the composition stops its tangent: pmin has none"},
+    // Derivatives refused with an error that says so.
+    {"jvp", "custom_vjp_call", always, "a custom_vjp function has a reverse derivative only"},
+    {"jvp", "pure_callback", always, "a host function has no derivative"},
+    {"<ct", "pure_callback", always, "a host function has no derivative"},
+    {"jvp", "io_callback", always, "a host function has no derivative"},
+    {"<ct", "io_callback", always, "a host function has no derivative"},
+    {"<ct", "custom_vjp_call", always, "the product needs a forward derivative, and there is none"},
+    {"jvp = finite", "cholesky", takes_complex, "differences leave the Hermitian matrices, on which alone it is defined"},
+    {"jvp = finite", "eigh", always, "the derivative symmetrises its operand, as jax's does; the samples are not symmetric"},
+    {"jvp = finite", "svd", takes_complex, "the phases of singular vectors are free"},
+    {"jvp = finite", "reduce", takes_complex, "the derivative needs an initial value that is the region's identity"},
+    {"<ct", "while", always, "a loop of unknown length has a forward derivative only"},
+    {"<ct", "reduce_window", always, "the derivative of a general windowed reduction goes forward only"},
     // Derivatives refused with a TypeError: complex numbers have no order.
     {"jvp", "clamp", takes_complex, "the derivative compares, and complex numbers do not"},
     {"<ct", "clamp", takes_complex, "the derivative compares, and complex numbers do not"},
@@ -39,6 +54,10 @@ inline constexpr Exception exceptions[] = {
     {"<ct", "reduce_window_max", takes_complex, "the derivative compares, and complex numbers do not"},
     {"jvp", "reduce_window_min", takes_complex, "the derivative compares, and complex numbers do not"},
     {"<ct", "reduce_window_min", takes_complex, "the derivative compares, and complex numbers do not"},
+    // Batching by a loop, as its vmap_method or its effect demands.
+    {"size", "pure_callback", always, "lane by lane"},
+    {"size", "io_callback", always, "lane by lane"},
+    {"size", "debug_callback", always, "lane by lane"},
     // Batching that draws other numbers.
     {"vmap", "random_split", takes_rbg, "rbg draws the whole batch from the first key"},
     {"vmap", "random_fold_in", takes_rbg, "rbg draws the whole batch from the first key"},
@@ -52,6 +71,8 @@ inline constexpr Exception exceptions[] = {
     {"lowered = eager at hard", "ragged_dot_general", always, "other groups are multiplied by zero: 0 * NaN"},
     {"lowered = eager at hard", "cumlogsumexp", takes_complex, "(inf + i y) - (inf + i y) in the composition"},
     {"lowered = eager at hard", "cumprod", takes_complex, "(1 + 0i) * (inf + i y)"},
+    {"lowered = eager at hard", "lu_pivots_to_permutation", always, "pivots out of range mean nothing"},
+    {"lowered = eager at hard", "select_and_scatter_add", takes_half, "infinities of both signs meet in another order"},
     {"lowered = eager at hard", "approx_top_k", always, "where NaN goes is not specified"},
 };
 

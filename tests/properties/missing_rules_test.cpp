@@ -1,0 +1,140 @@
+// Missing rules: whatever rule a primitive of ours lacks, jax 0.10.2 lacks as well (tests/oracle/rules.expected).
+#include <capibara/primitive.h>
+
+#include "backends/reference/kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+
+namespace capibara {
+namespace {
+
+// One line of rules.expected.
+struct JaxPrimitive {
+  bool in_lax = false;
+  std::set<std::string> rules;
+};
+
+std::map<std::string, JaxPrimitive> read_rules() {
+  std::ifstream file("tests/oracle/rules.expected");
+  if (!file) file.open("../tests/oracle/rules.expected");
+  std::map<std::string, JaxPrimitive> result;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream words(line);
+    std::string name, where, rule;
+    words >> name >> where;
+    JaxPrimitive& entry = result[name];
+    entry.in_lax = where == "lax";
+    while (words >> rule) entry.rules.insert(rule);
+  }
+  return result;
+}
+
+// What jax has under another name.
+const std::map<std::string, std::string> renamed = {
+};
+
+// Primitives that jax does not have, and why they are here.
+const std::map<std::string, std::string> own = {
+    {"is_inf", "chlo.is_inf, for the reader"},
+    {"is_pos_inf", "chlo.is_pos_inf, for the reader"},
+    {"is_neg_inf", "chlo.is_neg_inf, for the reader"},
+    {"map", "stablehlo.map, for the reader"},
+    {"batch_norm_training", "stablehlo.batch_norm_training, for the reader"},
+    {"batch_norm_inference", "stablehlo.batch_norm_inference, for the reader"},
+    {"batch_norm_grad", "stablehlo.batch_norm_grad, for the reader"},
+    {"sort_general", "stablehlo.sort with any comparator"},
+    {"custom_call", "stablehlo.custom_call, for the reader"},
+    {"multiply_add", "the product and sum that jax's compiler fuses in random.uniform"},
+    {"random_gamma_grad", "lax.random_gamma_grad, which jax composes of other operations"},
+};
+
+// Primitives that jax.lax exposes and this library does not have, and why.
+const std::map<std::string, std::string> absent = {
+    {"dce_sink", "keeps a value alive for checkify, which is not here"},
+    {"device_put", "arrays move between devices outside of programs"},
+    {"ragged_all_to_all", "an exchange between devices; vmap has no rule for it in jax either"},
+    {"sharding_constraint", "shardings of programs come with the distributed backends"},
+    {"stage", "jax's own marker of the stages of its compiler"},
+};
+
+// Rules that jax has and a primitive of ours has not, and why.
+const std::map<std::string, std::string> not_needed = {
+    {"custom_lin batch", "only partial evaluation and transposition meet it, after batching"},
+    {"custom_lin lowering", "transposition removes it before lowering"},
+    {"random_wrap lowering", "lower() itself turns keys into words"},
+    {"random_unwrap lowering", "lower() itself turns keys into words"},
+    {"psum lowering", "a named axis exists only under vmap so far, which leaves nothing to lower"},
+    {"pmax lowering", "as psum"},
+    {"pmin lowering", "as psum"},
+    {"all_gather lowering", "as psum"},
+    {"reduce_scatter lowering", "as psum"},
+    {"all_to_all lowering", "as psum"},
+    {"ppermute lowering", "as psum"},
+    {"axis_index lowering", "as psum"},
+    {"pure_callback transpose", "jax's rule is an error message; the jvp says it here"},
+    {"io_callback transpose", "jax's rule is an error message; the jvp says it here"},
+    {"get transpose", "the backward pass handles refs itself"},
+    {"swap transpose", "the backward pass handles refs itself"},
+    {"addupdate transpose", "the backward pass handles refs itself"},
+};
+
+bool has_rule(const PrimitiveRecord& record, const std::string& rule) {
+  if (rule == "jvp") return record.jvp || !record.differentiable;
+  if (rule == "transpose") return static_cast<bool>(record.transpose);
+  if (rule == "batch") return static_cast<bool>(record.batch);
+  return record.lower || !record.stablehlo.empty();
+}
+
+TEST(MissingRules, AreThoseOfJax) {
+  std::map<std::string, JaxPrimitive> jax = read_rules();
+  ASSERT_FALSE(jax.empty()) << "tests/oracle/rules.expected must be read from the root of the repository";
+  int ours = 0, theirs = 0;
+  for (const Primitive& primitive : catalog()) {
+    auto other = renamed.find(primitive.name());
+    auto entry = jax.find(other == renamed.end() ? primitive.name() : other->second);
+    if (entry == jax.end()) continue;
+    for (const char* rule : {"jvp", "transpose", "batch", "lowering"}) {
+      bool we = has_rule(primitive.record(), rule), they = entry->second.rules.count(rule) > 0;
+      ours += !we;
+      theirs += !they;
+      std::string key = primitive.name() + " " + rule;
+      bool excused = not_needed.count(key) > 0;
+      EXPECT_TRUE(we || !they || excused) << key << ": jax has this rule";
+      EXPECT_FALSE(we && excused) << key << " is there: it need not be excused";
+    }
+  }
+  std::printf("rules missing among the primitives that both have: %d here, %d in jax\n", ours, theirs);
+}
+
+TEST(MissingRules, NoPrimitiveOfLaxIsMissing) {
+  std::set<std::string> names;
+  for (const Primitive& primitive : catalog()) {
+    auto other = renamed.find(primitive.name());
+    names.insert(other == renamed.end() ? primitive.name() : other->second);
+  }
+  for (const auto& [name, entry] : read_rules()) {
+    if (!entry.in_lax) continue;
+    EXPECT_NE(names.count(name) > 0, absent.count(name) > 0) << name << (absent.count(name) ? " is there: it need not be excused" : " is missing");
+  }
+}
+
+// Every primitive is jax's, or has a reason to be here.
+TEST(MissingRules, OwnPrimitivesAreExplained) {
+  std::map<std::string, JaxPrimitive> jax = read_rules();
+  for (const Primitive& primitive : catalog()) {
+    bool known = jax.count(primitive.name()) || renamed.count(primitive.name());
+    EXPECT_NE(known, own.count(primitive.name()) > 0) << primitive.name() << (known ? " is in jax too" : " is not in jax");
+  }
+}
+
+}  // namespace
+}  // namespace capibara
