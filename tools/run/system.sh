@@ -5,10 +5,11 @@ VENV_PYTHON=build/venv/bin/python
 
 version_at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
 
-# The newest g++ of version 12 or later, by name; empty where there is none.
+# A g++ of version 12 or later, by name; empty where there is none. c++ comes first because CMake picks it too:
+# ccache shares nothing between two names of one compiler.
 find_compiler() {
   local name
-  for name in "${CXX:-}" g++ g++-14 g++-13 g++-12; do
+  for name in "${CXX:-}" c++ g++ g++-14 g++-13 g++-12; do
     [ -n "$name" ] && command -v "$name" >/dev/null || continue
     case $name in *clang*) echo "$name"; return ;; esac
     if version_at_least "$("$name" -dumpfullversion 2>/dev/null || echo 0)" 12; then echo "$name"; return; fi
