@@ -15,6 +15,7 @@ def block(language):
     return re.search(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL).group(1)
 
 
+@pytest.mark.slow
 def test_program_compiles():
     compiler = shutil.which("g++") or pytest.skip("no g++")
     program = block("cpp") + "\nint main() {}\n"

@@ -1,5 +1,6 @@
 """Rules that the tree keeps: first lines, includes between rooms, no paths of one machine, no unfinished words."""
 
+import os
 import re
 from pathlib import Path
 
@@ -11,10 +12,12 @@ SKIPPED = {"build", ".git", "__pycache__", ".cache", ".pytest_cache"}
 
 
 def files(*suffixes):
-    for path in sorted(ROOT.rglob("*")):
-        parts = path.relative_to(ROOT).parts
-        if SKIPPED.isdisjoint(parts) and path.is_file() and (not suffixes or path.suffix in suffixes):
-            yield path
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = sorted(set(folders) - SKIPPED)
+        for entry in sorted(names):
+            path = Path(folder) / entry
+            if not suffixes or path.suffix in suffixes:
+                yield path
 
 
 def name(path):
