@@ -35,7 +35,7 @@ Array count_other(const Array& x, const Attrs& attrs) {
 }
 
 Array deviation(const Array& variance, const Attrs& attrs) {
-  return lax::sqrt(lax::add(variance, scalar_like(variance, attrs.real("epsilon"))));
+  return lax::sqrt(lax::add(variance, scalar_like(variance, static_cast<float>(attrs.real("epsilon")))));
 }
 
 // operand, scale, offset, mean, variance -> output
@@ -66,7 +66,7 @@ Arrays gradient(std::span<const Array> in, const Attrs& attrs) {
   Array grad_offset = sum_other(cotangent, attrs);
   Array with_centred = sum_other(lax::mul(cotangent, centred), attrs);
   Array grad_scale = lax::div(with_centred, stddev);
-  Array variance = lax::add(in[3], scalar_like(in[3], attrs.real("epsilon")));
+  Array variance = lax::add(in[3], scalar_like(in[3], static_cast<float>(attrs.real("epsilon"))));
   Array shift = lax::div(spread(with_centred, x, attrs), spread(variance, x, attrs));
   Array inner = lax::sub(lax::sub(lax::mul(count, cotangent), spread(grad_offset, x, attrs)), lax::mul(centred, shift));
   Array factor = lax::div(lax::div(spread(scale, x, attrs), wide_stddev), count);

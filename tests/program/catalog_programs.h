@@ -14,6 +14,8 @@ namespace capibara::catalog_programs {
 struct Case {
   std::string name;  // primitive, dtype, number of the sample
   Primitive primitive;
+  DType dtype;
+  bool first;  // of the samples in this dtype
   Program program;
   Arrays inputs;
 };
@@ -55,6 +57,8 @@ void for_each_case(std::span<const DType> dtypes, Visit&& visit) {
         Case one;
         one.name = concat(primitive.name(), "_", dtype_name(dtype), "_", number++);
         one.primitive = primitive;
+        one.dtype = dtype;
+        one.first = number == 1;
         one.program = stage([&](std::span<const Array> in) { return capibara::bind(primitive, in, sample.attrs); },
                             sample.inputs, "f").program;
         for (const ArrayType& type : sample.inputs) one.inputs.push_back(random_array(type, sample, random));

@@ -35,6 +35,11 @@ Program without_weak_types(const Program& program) {
       entries.emplace_back(name, name == "weak_type" ? Attr(false) : without_weak_types(attr));
     }
     equation.attrs = Attrs(std::move(entries));
+    // Numbers that are not floats have one order only.
+    const std::string& name = equation.primitive.name();
+    if (name.ends_with("_to") && !is_floating(program.type(equation.inputs[0]).dtype)) {
+      equation.primitive = primitive(name.substr(0, 2));
+    }
     const Attr* strides = equation.primitive.is("slice") ? equation.attrs.find("strides") : nullptr;
     if (strides && strides->get_if<Ints>()) {
       const Ints& steps = *strides->get_if<Ints>();

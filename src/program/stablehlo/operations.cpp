@@ -22,6 +22,9 @@ std::string comparison_type(DType dtype) {
   return is_signed(dtype) ? "SIGNED" : "UNSIGNED";
 }
 
+// Whatever is no float has one order only.
+std::string total_type(DType dtype) { return is_floating(dtype) ? "TOTALORDER" : comparison_type(dtype); }
+
 Texts comparison_texts(const char* direction, const std::string& type) {
   return {{"comparison_direction", std::string("#stablehlo<comparison_direction ") + direction + ">"},
           {"compare_type", "#stablehlo<comparison_type " + type + ">"}};
@@ -41,7 +44,9 @@ bool is_comparison(const Operation& operation, const char* direction, bool total
 #define CAPIBARA_TOTAL_COMPARISON(name, direction)                                             \
   OperationRow {                                                                               \
     .operation = "stablehlo.compare", .primitive = name,                      \
-    .write = [](const WriteArgs&) { return comparison_texts(direction, "TOTALORDER"); },        \
+    .write = [](const WriteArgs& a) {                                                          \
+      return comparison_texts(direction, total_type(a.inputs[0].dtype));                       \
+    },                                                                                         \
     .is_operation = [](const Operation& o) { return is_comparison(o, direction, true); }       \
   }
 
