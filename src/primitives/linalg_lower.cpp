@@ -29,10 +29,11 @@ struct Alias {
 };
 
 struct Call {
-  std::string routine;         // without type letter: getrf
+  std::string routine;         // of LAPACK, without type letter: getrf
   std::string settings;        // MLIR text of the entries of mhlo.backend_config
   Types results;
   std::vector<Alias> aliases;
+  std::string target;          // where the function is not LAPACK's
 };
 
 Arrays call_lapack(const char* op, const Call& call, std::span<const Array> inputs) {
@@ -53,8 +54,10 @@ Arrays call_lapack(const char* op, const Call& call, std::span<const Array> inpu
     results.emplace_back(type);
   }
   for (const Alias& alias : call.aliases) aliases.emplace_back(Ints{alias.output, alias.operand});
+  std::string target = call.target;
+  if (target.empty()) target = concat("lapack_", type_letter(op, inputs[0].dtype()), call.routine, "_ffi");
   return capibara::bind(custom_call, inputs,
-                        {{"call_target_name", concat("lapack_", type_letter(op, inputs[0].dtype()), call.routine, "_ffi")},
+                        {{"call_target_name", std::move(target)},
                          {"result_types", std::move(results)},
                          {"has_side_effect", false},
                          {"api_version", 4},
@@ -236,8 +239,10 @@ Arrays lower_tridiagonal(std::span<const Array> inputs, const Attrs& attrs) {
 }
 
 Arrays lower_tridiagonal_solve(std::span<const Array> inputs, const Attrs& attrs) {
-  if (attrs.boolean("perturb_singular")) throw NotImplementedError("tridiagonal_solve: perturb_singular=True has no lowering");
   BatchTypes types(inputs[3]);
+  if (attrs.boolean("perturb_singular")) {
+    return call_lapack("tridiagonal_solve", {"", "", {types.matrix}, {}, "tridiagonal_solve_perturbed_ffi"}, inputs);
+  }
   Types results;
   for (const Array& input : inputs) results.push_back(input.type().strong());
   results.push_back(types.info());

@@ -109,6 +109,8 @@ Arrays call_gtsv(const KernelArgs& args) {
   return filled(std::move(results), args.output_types);
 }
 
+Arrays call_perturbed(const KernelArgs& args) { return run("tridiagonal_solve", args.inputs, {{"perturb_singular", true}}); }
+
 struct Target {
   std::string_view routine;
   std::size_t operands;
@@ -123,6 +125,7 @@ const Target targets[] = {{"getrf", 1, call_getrf}, {"geqrf", 1, call_geqrf}, {"
 }  // namespace
 
 Kernel find_lapack_call(std::string_view target, std::size_t operands) {
+  if (target == "tridiagonal_solve_perturbed_ffi" && operands == 4) return call_perturbed;
   constexpr std::string_view prefix = "lapack_", suffix = "_ffi";
   if (!target.starts_with(prefix) || !target.ends_with(suffix) || target.size() <= prefix.size() + suffix.size() + 1) return nullptr;
   std::string_view routine = target.substr(prefix.size() + 1, target.size() - prefix.size() - suffix.size() - 1);

@@ -161,7 +161,7 @@ Arrays read_custom_call(BodyReader& body, const Operation& operation, const Arra
   const std::string routine = lapack_routine(target);
   if (routine == "potrf") return read_potrf(body, operation, operands);
   if (routine == "trsm") return read_trsm(operation, operands);
-  if (is_lapack_routine(routine)) return read_lapack(operation, target, operands);
+  if (is_lapack_routine(routine) || target == "tridiagonal_solve_perturbed_ffi") return read_lapack(operation, target, operands);
   throw UnsupportedError(concat(place_of(operation), ": custom call of unknown target @", target));
 }
 
