@@ -1,9 +1,10 @@
 // The effect family: callbacks to the host, foreign calls and barriers.
 #include "primitives/control.h"
+#include "primitives/elementwise.h"
 #include "primitives/refs.h"
 #include "program/callback.h"
 #include "program/stablehlo/operations_lapack.h"
-#include "transforms/flat.h"
+#include "program/derive.h"
 
 namespace capibara {
 
@@ -187,6 +188,7 @@ PrimitiveRecord barrier_record() {
     return BatchResult{capibara::bind(args.primitive, args.inputs, args.attrs), {args.dims.begin(), args.dims.end()}};
   };
   record.stablehlo = "stablehlo.optimization_barrier";
+  record.samples = elementwise::sample_calls(2);
   return record;
 }
 
@@ -201,6 +203,7 @@ PrimitiveRecord empty_scalar_record() {
     return TypeResult(Types{ArrayType{{}, attrs.dtype("dtype"), false, false, {}}});
   };
   record.lower = [](std::span<const Array>, const Attrs& attrs) { return Arrays{scalar_of(attrs.dtype("dtype"), 0)}; };
+  record.samples = [](DType dtype) { return std::vector<Sample>{{{}, {{"dtype", dtype}}}}; };
   return record;
 }
 

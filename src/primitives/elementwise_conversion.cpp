@@ -243,6 +243,18 @@ PrimitiveRecord map_record() {
     return BatchResult{std::move(outputs), std::move(dims)};
   };
   r.stablehlo = "stablehlo.map";
+  r.samples = [](DType dtype) {
+    const ArrayType scalar{{}, dtype, false, false, {}};
+    const Program greater = stage([](std::span<const Array> in) { return Arrays{lax::max(in[0], in[1])}; },
+                                  Types{scalar, scalar}, "greater").program;
+    std::vector<Sample> samples;
+    for (const Shape& shape : {Shape{}, Shape{3}, Shape{0, 2}, Shape{2, 3}}) {
+      Ints dimensions;
+      for (std::size_t i = 0; i < shape.size(); ++i) dimensions.push_back(static_cast<int64_t>(i));
+      samples.push_back({{scalar.with_shape(shape), scalar.with_shape(shape)}, {{"jaxpr", greater}, {"dimensions", dimensions}}});
+    }
+    return samples;
+  };
   return r;
 }
 

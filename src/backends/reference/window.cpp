@@ -340,14 +340,6 @@ Arrays select_and_scatter(const KernelArgs& args) {
   return {out.array};
 }
 
-Arrays select_and_scatter_add(const KernelArgs& args) {
-  const Array &source = args.inputs[0], &operand = args.inputs[1];
-  std::vector<int64_t> positions =
-      select_by_comparison(args.attrs.text("select_prim"), operand, source.shape(), Window::of(args.attrs));
-  Monoid monoid = is_bool(source.dtype()) ? Monoid::bit_or : Monoid::add;
-  return {scatter_fold(monoid, source, positions, exact_scalar(source.dtype(), 0), args.output_types[0])};
-}
-
 Arrays select_and_gather_add(const KernelArgs& args) {
   const Array &tangents = args.inputs[0], &operand = args.inputs[1];
   const ArrayType& out_type = args.output_types[0];
@@ -428,7 +420,6 @@ KernelList window_kernels() {
       {"reduce_window_max", named_window<Monoid::max>},
       {"reduce_window_min", named_window<Monoid::min>},
       {"select_and_scatter", select_and_scatter},
-      {"select_and_scatter_add", select_and_scatter_add},
       {"select_and_gather_add", select_and_gather_add},
       {"cumsum", cumulative<Monoid::add>},
       {"cumprod", cumulative<Monoid::mul>},
