@@ -4,7 +4,7 @@
 #include "primitives/monoid.h"
 #include "primitives/rules.h"
 
-#include "transforms/flat.h"
+#include "program/derive.h"
 
 namespace capibara {
 

@@ -134,7 +134,10 @@ PrimitiveRecord name_record() {
   PrimitiveRecord record;
   record.name = "name";
   record.doc = "Gives a value a name that checkpoint policies can refer to.";
-  record.type = [](std::span<const ArrayType> types, const Attrs&) { return TypeResult(Types{types[0]}); };
+  record.type = [](std::span<const ArrayType> types, const Attrs&) {
+    require_count("name", types, 1);
+    return TypeResult(Types{types[0]});
+  };
   record.jvp = [](const JvpArgs& args) {
     return JvpResult{capibara::bind(args.primitive, args.primals, args.attrs), {args.tangents[0]}};
   };

@@ -190,6 +190,7 @@ PrimitiveRecord movement_record(std::string name, std::string doc, TypeRule type
 int64_t& dim(ArrayType& type, int64_t at) { return type.shape[static_cast<std::size_t>(at)]; }
 
 TypeResult gather_type(std::span<const ArrayType> types, const Attrs& attrs) {
+  require_count("all_gather", types, 1);
   ArrayType type = types[0];
   int64_t at = attrs.integer("all_gather_dimension"), size = attrs.integer("axis_size");
   if (attrs.boolean("tiled")) {
@@ -201,6 +202,7 @@ TypeResult gather_type(std::span<const ArrayType> types, const Attrs& attrs) {
 }
 
 TypeResult scatter_type(std::span<const ArrayType> types, const Attrs& attrs) {
+  require_count("psum_scatter", types, 1);
   ArrayType type = types[0];
   int64_t at = checked_axis("psum_scatter", attrs.integer("scatter_dimension"), type, "scatter_dimension");
   int64_t size = attrs.integer("axis_size");
@@ -214,6 +216,7 @@ TypeResult scatter_type(std::span<const ArrayType> types, const Attrs& attrs) {
 }
 
 TypeResult exchange_type(std::span<const ArrayType> types, const Attrs& attrs) {
+  require_count("all_to_all", types, 1);
   ArrayType type = types[0];
   int64_t split = checked_axis("all_to_all", attrs.integer("split_axis"), type, "split_axis");
   int64_t size = attrs.integer("axis_size"), concat_at = attrs.integer("concat_axis");
@@ -265,6 +268,7 @@ Family collective_family() {
   family.push_back(movement_record(
       "ppermute", "Sends each lane's value to another lane; lanes that receive nothing get zeros.",
       [](std::span<const ArrayType> types, const Attrs& attrs) {
+        require_count("ppermute", types, 1);
         return TypeResult(Types{types[0]}, uses(axis_names(attrs, "axis_name")));
       },
       batch_ppermute,

@@ -10,7 +10,7 @@
 #include <limits>
 #include <numbers>
 
-#include "transforms/flat.h"
+#include "program/derive.h"
 
 namespace capibara {
 

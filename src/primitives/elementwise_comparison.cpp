@@ -195,9 +195,17 @@ Family comparison_records() {
   add(comparison("gt", "Whether x > y.", ordered));
   add(comparison("le", "Whether x <= y.", ordered));
   add(comparison("lt", "Whether x < y.", ordered));
-  add(comparison("eq_to", "Whether x = y in the total order, where NaN equals itself and -0 is below +0.", anything));
-  add(comparison("le_to", "Whether x <= y in the total order.", ordered));
-  add(comparison("lt_to", "Whether x < y in the total order: -NaN < -inf < -0 < +0 < inf < NaN.", ordered));
+  // Only floating types have a total order beside the usual one.
+  const auto total = [](PrimitiveRecord record, Array (*plain)(const Array&, const Array&)) {
+    record.lower = [plain, broadcast = lower_broadcasting(record.name)](std::span<const Array> in, const Attrs& attrs) -> Arrays {
+      if (is_floating(in[0].dtype())) return broadcast(in, attrs);
+      return {plain(in[0], in[1])};
+    };
+    return record;
+  };
+  add(total(comparison("eq_to", "Whether x = y in the total order, where NaN equals itself and -0 is below +0.", anything), lax::eq));
+  add(total(comparison("le_to", "Whether x <= y in the total order.", ordered), lax::le));
+  add(total(comparison("lt_to", "Whether x < y in the total order: -NaN < -inf < -0 < +0 < inf < NaN.", ordered), lax::lt));
   {
     PrimitiveRecord& r = add(record("is_finite", "Whether x is neither infinite nor NaN.", 1, floats,
                                     "stablehlo.is_finite", always_bool));

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "transforms/flat.h"
+#include "program/derive.h"
 
 namespace capibara {
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "transforms/flat.h"
+#include "program/derive.h"
 
 namespace capibara {
 

@@ -62,6 +62,7 @@ PrimitiveRecord record(std::string name, std::string doc) {
 std::vector<PrimitiveRecord> ref_records() {
   PrimitiveRecord create = record("new_ref", "A mutable array that starts with a value.");
   create.type = [](std::span<const ArrayType> types, const Attrs&) {
+    require_count("new_ref", types, 1);
     ArrayType type = types[0].strong();
     if (type.ref) throw TypeError("new_ref: the value must be an array, got a ref");
     type.ref = true;
@@ -83,6 +84,7 @@ std::vector<PrimitiveRecord> ref_records() {
 
   PrimitiveRecord get = record("get", "The present value of a ref.");
   get.type = [](std::span<const ArrayType> types, const Attrs&) {
+    require_count("get", types, 1);
     return TypeResult(Types{value_type("get", types[0])}, Effects::ref_read);
   };
   get.jvp = [](const JvpArgs& args) {
@@ -96,6 +98,7 @@ std::vector<PrimitiveRecord> ref_records() {
 
   PrimitiveRecord swap = record("swap", "Writes a value to a ref and yields the old one.");
   swap.type = [](std::span<const ArrayType> types, const Attrs&) {
+    require_count("swap", types, 2);
     check_value("swap", types[0], types[1]);
     return TypeResult(Types{value_type("swap", types[0])}, Effects::ref_write);
   };
@@ -109,6 +112,7 @@ std::vector<PrimitiveRecord> ref_records() {
 
   PrimitiveRecord add = record("addupdate", "Adds a value to a ref.");
   add.type = [](std::span<const ArrayType> types, const Attrs&) {
+    require_count("addupdate", types, 2);
     check_value("addupdate", types[0], types[1]);
     return TypeResult(Types{}, Effects::ref_write);
   };
@@ -121,6 +125,7 @@ std::vector<PrimitiveRecord> ref_records() {
 
   PrimitiveRecord freeze = record("freeze", "The last value of a ref that is not used any more.");
   freeze.type = [](std::span<const ArrayType> types, const Attrs&) {
+    require_count("freeze", types, 1);
     return TypeResult(Types{value_type("freeze", types[0])}, Effects::ref_read);
   };
   freeze.jvp = get.jvp;

@@ -9,7 +9,7 @@
 #include <limits>
 #include <numeric>
 
-#include "transforms/flat.h"
+#include "program/derive.h"
 
 namespace capibara {
 

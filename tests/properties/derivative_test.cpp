@@ -56,8 +56,10 @@ Point point_of(const Call& call) {
 class Derivatives : public testing::TestWithParam<std::string> {};
 
 TEST_P(Derivatives, AreFiniteDifferences) {
-  for_each_call("jvp = finite differences", GetParam(), [](const Call& call) -> std::string {
-    if (!call.takes(is_double) || !only_doubles(call)) return "";
+  int tried = 0;
+  for_each_call("jvp = finite differences", GetParam(), [&](const Call& call) -> std::string {
+    if (!call.takes(is_double) || !only_doubles(call)) return not_applicable;
+    ++tried;
     FlatFunction f = call.function();
     Point point = point_of(call);
     JvpResult jvp = jvp_flat(f, point.primals, point.tangents);
@@ -85,13 +87,15 @@ TEST_P(Derivatives, AreFiniteDifferences) {
     }
     return "";
   });
+  Primitive p = primitive(GetParam());
+  if (tried == 0 && p->jvp && p->differentiable) Tally::of("jvp = finite differences").note(p.name() + ": no call of 64-bit floats to try");
 }
 
 // Every operand alone, so that rules meet symbolic zeros; and the programs type-check.
 TEST_P(Derivatives, WithSomeTangentsZeroAddUp) {
   for_each_call("jvp is linear in each tangent", GetParam(), [](const Call& call) -> std::string {
     // That type has neither zero nor a sign.
-    if (!call.takes(inexact) || call.dtype == DType::float8_e8m0fnu) return "";
+    if (!call.takes(inexact) || call.dtype == DType::float8_e8m0fnu) return not_applicable;
     FlatFunction f = call.function();
     Point point = point_of(call);
     verify(jvp_program(stage(f, call.sample.inputs, "f").program, point.differentiable).program);
@@ -144,9 +148,8 @@ struct Product {
 
 TEST_P(Derivatives, TransposeKeepsProducts) {
   for_each_call("<ct, J t> = <J' ct, t>", GetParam(), [](const Call& call) -> std::string {
-    if (!call.takes(inexact)) return "";
     // Fewer than eight bits cannot carry a product.
-    if (precision(call.dtype) > 0.01) return "";
+    if (!call.takes(inexact) || precision(call.dtype) > 0.01) return not_applicable;
     Point point = point_of(call);
     Linearized linear = linearize_flat(call.function(), point.primals, point.differentiable);
     verify(linear.linear);
@@ -167,7 +170,7 @@ TEST_P(Derivatives, TransposeKeepsProducts) {
       coarsest = std::max(coarsest, precision(tangent.dtype()));
       left.add(cotangents[i], tangent);
     }
-    if (next == 0) return "";
+    if (next == 0) return not_applicable;
     Arrays back = pull_back(linear, cotangents);
     next = 0;
     for (std::size_t i = 0; i < point.primals.size(); ++i) {

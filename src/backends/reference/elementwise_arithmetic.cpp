@@ -75,6 +75,10 @@ struct Ceil {
   }
 };
 
+// Denormals are kept: the least negative number rounds down to -1, as StableHLO's own tests expect.
+Arrays floor(const KernelArgs& args) { return apply_unary(args, Floor{}, Denormals::keep); }
+Arrays ceil(const KernelArgs& args) { return apply_unary(args, Ceil{}, Denormals::keep); }
+
 Arrays round(const KernelArgs& args) {
   const bool to_even = args.attrs.integer("rounding_method") == 1;
   return apply_unary(args, [to_even]<std::floating_point T>(T x) {
@@ -324,7 +328,7 @@ KernelList arithmetic_kernels() {
       {"abs", [](const KernelArgs& args) -> Arrays {
          return apply_unary(args, Abs{}, is_complex(args.inputs[0].dtype()) ? Denormals::flush : Denormals::keep);
        }},
-      {"floor", unary<Floor>}, {"ceil", unary<Ceil>}, {"round", round},
+      {"floor", floor}, {"ceil", ceil}, {"round", round},
       {"add", binary<Add>}, {"add_any", binary<Add>}, {"sub", binary<Sub>}, {"mul", binary<Mul>},
       {"mulhi", mulhi}, {"div", binary<Div>}, {"rem", binary<Rem>}, {"pow", binary<Pow>},
       {"integer_pow", integer_pow}, {"square", unary<Square>}, {"sqrt", unary<Sqrt>}, {"rsqrt", unary<Rsqrt>},
