@@ -192,11 +192,15 @@ class JitCache {
     return found;
   }
 
-  void insert(std::shared_ptr<const JitEntry> entry) {
+  // Two threads may have traced the same call: the entry that came first stays, and is returned.
+  std::shared_ptr<const JitEntry> insert(std::shared_ptr<const JitEntry> entry, const TreeDef& in,
+                                         std::span<const Array> leaves) {
     std::lock_guard lock(writing_);
+    if (std::shared_ptr<const JitEntry> first = find(in, leaves)) return first;
     auto& head = buckets_[entry->key.hash % bucket_count];
-    head.store(new Node{std::move(entry), head.load()});
+    head.store(new Node{entry, head.load()});
     size_.fetch_add(1);
+    return entry;
   }
 
   void clear() {
@@ -277,8 +281,8 @@ std::shared_ptr<const JitEntry> trace_jit_entry(JitCache& cache, const TreeDef& 
                       " MiB of arrays as constants; pass them as arguments instead."));
   }
   // A program that reads an outer trace, or an axis bound outside, is only valid for this call.
-  if (entry->captured.empty() && entry->program.effects().axes.empty()) cache.insert(entry);
-  return entry;
+  if (!entry->captured.empty() || !entry->program.effects().axes.empty()) return entry;
+  return cache.insert(entry, in, leaves);
 }
 
 namespace {
