@@ -1,6 +1,8 @@
 // Staging: turning a function into a program by running it on tracers.
 #include "trace/staging.h"
 
+#include <capibara/config.h>
+
 #include "program/source.h"
 
 namespace capibara {
@@ -69,7 +71,18 @@ Staged stage(const FlatFunction& function, std::span<const ArrayType> types, con
   for (const ArrayType& type : types) inputs.push_back(trace->new_input(type));
   TraceScope scope(trace);
   Arrays outputs = function(inputs);
-  return trace->finish(outputs, name);
+  Staged staged = trace->finish(outputs, name);
+  if (config().check_tracer_leaks) {
+    inputs.clear();
+    outputs.clear();
+    // Every tracer holds its trace; this function, the scope and the end marker hold it too.
+    constexpr long own_holders = 3;
+    if (trace.use_count() > own_holders) {
+      throw UnexpectedTracerError(concat("checking_leaks: ", trace.use_count() - own_holders, " traced values of '", name,
+                                         "' are still held after it returned.\nHint: return them instead of storing them outside."));
+    }
+  }
+  return staged;
 }
 
 Staged stage_open(const FlatFunction& function, std::span<const ArrayType> types, const std::string& name) {

@@ -268,4 +268,17 @@ TEST(Jit, ManyThreadsAgreeWithOne) {
   EXPECT_EQ(wrong, 0);
 }
 
+TEST(CheckingLeaks, RaisesWhereATracedValueIsKept) {
+  auto scope = capibara::jax::checking_leaks();
+  capibara::Array kept;
+  auto leaks = [&](capibara::Array x) {
+    kept = capibara::jax::lax::sin(x);
+    return x;
+  };
+  EXPECT_THROW(capibara::jax::make_jaxpr(leaks)(capibara::Array(1.0f)), capibara::UnexpectedTracerError);
+  auto clean = [](capibara::Array x) { return capibara::jax::lax::sin(x) * 2.0f; };
+  EXPECT_NO_THROW(capibara::jax::make_jaxpr(clean)(capibara::Array(1.0f)));
+  EXPECT_EQ(capibara::jax::jit(clean)(capibara::Array(0.0f)).item<float>(), 0.0f);
+}
+
 }  // namespace
