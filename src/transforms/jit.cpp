@@ -5,6 +5,7 @@
 #include "backends/backend.h"
 #include "program/derive.h"
 #include "program/hash.h"
+#include "runtime/warning.h"
 #include "trace/trace.h"
 
 #include <algorithm>
@@ -161,7 +162,7 @@ class JitEntry {
       ready_.donated.push_back(use);
     }
     if (!unusable.empty())
-      print_line(concat("warning: Some donated buffers were not usable: ", types_text(unusable), "."));
+      warn(concat("Some donated buffers were not usable: ", types_text(unusable), "."));
   }
 
   mutable std::once_flag once_;
@@ -277,7 +278,7 @@ std::shared_ptr<const JitEntry> trace_jit_entry(JitCache& cache, const TreeDef& 
   for (const Array& constant : entry->program.constants())
     constant_bytes += constant.size() * storage_size(constant.dtype());
   if (constant_bytes > large_constant_bytes) {
-    print_line(concat("warning: jit(", cache.options.name, ") captured ", constant_bytes >> 20,
+    warn(concat("jit(", cache.options.name, ") captured ", constant_bytes >> 20,
                       " MiB of arrays as constants; pass them as arguments instead."));
   }
   // A program that reads an outer trace, or an axis bound outside, is only valid for this call.

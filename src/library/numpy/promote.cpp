@@ -1,0 +1,174 @@
+// Promotion and broadcasting as jax.numpy does them.
+#include "library/numpy/promote.h"
+
+#include <capibara/config.h>
+
+#include <algorithm>
+
+#include "library/plain_number.h"
+#include "program/derive.h"
+#include "runtime/warning.h"
+#include "trace/trace.h"
+
+namespace capibara {
+
+namespace lax = jax::lax;
+
+namespace {
+
+PromotionMode promotion_mode() {
+  return config().numpy_dtype_promotion == "strict" ? PromotionMode::strict : PromotionMode::standard;
+}
+
+void check_rank_promotion(const char* name, const Arrays& operands) {
+  const std::string& mode = config().numpy_rank_promotion;
+  if (mode == "allow") return;
+  std::string shapes;
+  for (const Array& x : operands) shapes += concat(shapes.empty() ? "" : " ", to_string(x.type()));
+  if (mode == "raise") {
+    throw ValueError(concat("Operands could not be broadcast together for ", name, " on shapes ", shapes,
+                            " and with the config option jax_numpy_rank_promotion='raise'; reshape one of them"));
+  }
+  warn(concat("Following NumPy automatic rank promotion for ", name, " on shapes ", shapes,
+              ". Set the jax_numpy_rank_promotion config option to 'allow' to disable this warning."));
+}
+
+Arrays convert_all(const Arrays& operands, ScalarType to) {
+  Arrays converted;
+  for (const Array& x : operands) converted.push_back(lax::convert_element_type(x, to.dtype, to.weak));
+  return converted;
+}
+
+void require_defined(const char* name, const Arrays& operands) {
+  for (const Array& x : operands) {
+    if (!x.defined()) throw TypeError(concat(name, ": an operand is an empty Array"));
+  }
+}
+
+}  // namespace
+
+DType canonical(DType dtype) { return canonicalize(dtype, config().enable_x64); }
+DType default_float() { return canonical(DType::float64); }
+DType default_int() { return canonical(DType::int64); }
+DType default_uint() { return canonical(DType::uint64); }
+DType default_complex() { return canonical(DType::complex128); }
+DType inexact_dtype(DType dtype) { return is_inexact(dtype) ? dtype : default_float(); }
+
+ScalarType result_type(const Arrays& operands) {
+  std::vector<ScalarType> types;
+  for (const Array& x : operands) types.push_back({x.dtype(), x.weak_type()});
+  return promote_types(types, config().enable_x64, promotion_mode());
+}
+
+Arrays promote_dtypes(const Arrays& operands) {
+  if (operands.size() < 2) return operands;
+  const ArrayType& first = operands[0].type();
+  if (std::all_of(operands.begin(), operands.end(), [&](const Array& x) {
+        return x.dtype() == first.dtype && x.weak_type() == first.weak_type;
+      })) {
+    return operands;
+  }
+  return convert_all(operands, result_type(operands));
+}
+
+Arrays promote_dtypes_inexact(const Arrays& operands) {
+  ScalarType to = result_type(operands);
+  to.dtype = inexact_dtype(to.dtype);
+  return convert_all(operands, to);
+}
+
+Arrays promote_ranks(const char* name, const Arrays& operands) {
+  int64_t rank = 0;
+  bool differ = false;
+  for (const Array& x : operands) {
+    if (x.ndim() == 0) continue;
+    differ = differ || (rank != 0 && x.ndim() != rank);
+    rank = std::max(rank, x.ndim());
+  }
+  if (!differ) return operands;
+  check_rank_promotion(name, operands);
+  Arrays promoted;
+  for (const Array& x : operands) promoted.push_back(x.ndim() == 0 ? x : lax::broadcast_to_rank(x, rank));
+  return promoted;
+}
+
+Arrays promote_args(const char* name, const Arrays& operands) {
+  require_defined(name, operands);
+  return promote_ranks(name, promote_dtypes(operands));
+}
+
+Arrays promote_args_inexact(const char* name, const Arrays& operands) {
+  require_defined(name, operands);
+  return promote_ranks(name, promote_dtypes_inexact(operands));
+}
+
+Array promote_inexact(const char* name, const Array& x) { return promote_args_inexact(name, {x})[0]; }
+
+Array broadcast_to(const char* name, const Array& x, const Shape& shape) {
+  if (x.shape() == shape) return x;
+  const std::size_t rank = shape.size(), own = x.shape().size();
+  bool fits = own <= rank;
+  for (std::size_t i = 0; fits && i < own; ++i) fits = x.shape()[i] == 1 || x.shape()[i] == shape[rank - own + i];
+  if (!fits) {
+    throw ValueError(concat(name, ": Incompatible shapes for broadcasting: ", to_string(x.type()),
+                            " and requested shape ", to_string(x.type().with_shape(shape))));
+  }
+  // Axes of size one are squeezed first: broadcast_in_dim then repeats along all that are new.
+  Ints squeezed, kept;
+  for (std::size_t i = 0; i < own; ++i) {
+    const std::size_t to = rank - own + i;
+    if (x.shape()[i] == shape[to]) kept.push_back(static_cast<int64_t>(to));
+    else squeezed.push_back(static_cast<int64_t>(i));
+  }
+  return lax::broadcast_in_dim(squeezed.empty() ? x : lax::squeeze(x, squeezed), shape, kept);
+}
+
+Arrays broadcast_arrays(const char* name, const Arrays& operands) {
+  if (operands.empty()) return operands;
+  std::vector<Shape> shapes;
+  for (const Array& x : operands) shapes.push_back(x.shape());
+  const Shape shape = lax::broadcast_shapes(shapes);
+  Arrays result;
+  for (const Array& x : operands) result.push_back(broadcast_to(name, x, shape));
+  return result;
+}
+
+int64_t canonical_axis(const char* name, int64_t axis, int64_t rank) {
+  if (axis < -rank || axis >= rank) {
+    throw ValueError(concat(name, ": axis ", axis, " is out of bounds for array of dimension ", rank));
+  }
+  return axis < 0 ? axis + rank : axis;
+}
+
+Array named_call(const char* name, std::initializer_list<Array> inputs, const FlatFunction& function) {
+  const Arrays operands(inputs);
+  if (current_trace() == evaluation_trace()) return function(operands)[0];
+  Types types;
+  for (const Array& operand : operands) types.push_back(operand.type());
+  const Staged staged = stage(function, types, name);
+  Arrays all = staged.captured;
+  all.insert(all.end(), operands.begin(), operands.end());
+  return call_program(staged.program, all, name)[0];
+}
+
+namespace jax::numpy {
+
+Ints Axis::resolve(const char* operation, int64_t rank) const {
+  Ints axes;
+  if (all()) {
+    for (int64_t i = 0; i < rank; ++i) axes.push_back(i);
+    return axes;
+  }
+  for (int64_t axis : *list_) {
+    const int64_t own = canonical_axis(operation, axis, rank);
+    if (std::find(axes.begin(), axes.end(), own) != axes.end()) {
+      throw ValueError(concat(operation, ": duplicate value in 'axis': ", axis));
+    }
+    axes.push_back(own);
+  }
+  return axes;
+}
+
+}  // namespace jax::numpy
+
+}  // namespace capibara

@@ -1,0 +1,25 @@
+// The modules of the library and the families of functions they hold.
+#include "library/table/families.h"
+
+namespace capibara::library {
+
+const std::vector<Module>& modules() {
+  static const std::vector<Module> all = {
+      {"numpy", {numpy_elementwise()}},
+  };
+  return all;
+}
+
+const Function* find_function(std::string_view module, std::string_view name) {
+  for (const Module& one : modules()) {
+    if (one.name != module) continue;
+    for (Family family : one.families) {
+      for (const Function& function : family) {
+        if (function.name == name) return &function;
+      }
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace capibara::library
