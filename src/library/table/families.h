@@ -5,6 +5,4 @@
 
 namespace capibara::library {
 
-Family numpy_elementwise();
-
 }  // namespace capibara::library

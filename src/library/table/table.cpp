@@ -5,7 +5,7 @@ namespace capibara::library {
 
 const std::vector<Module>& modules() {
   static const std::vector<Module> all = {
-      {"numpy", {numpy_elementwise()}},
+      {"numpy", {}},
   };
   return all;
 }
