@@ -149,12 +149,20 @@ Array slice_in_dim(const Array& x, std::optional<int64_t> start, std::optional<i
 Array index_in_dim(const Array& x, int64_t index, int64_t axis = 0, bool keepdims = true);
 Array dynamic_slice(const Array& x, const Arrays& start_indices, const Ints& slice_sizes,
                     bool allow_negative_indices = true);
-Array dynamic_slice_in_dim(const Array& x, const Array& start, int64_t slice_size, int64_t axis = 0);
-Array dynamic_index_in_dim(const Array& x, const Array& index, int64_t axis = 0, bool keepdims = true);
+Array dynamic_slice(const Array& x, const Arrays& start_indices, const Ints& slice_sizes,
+                    const std::vector<bool>& allow_negative_indices);  // one per dimension
+Array dynamic_slice_in_dim(const Array& x, const Array& start, int64_t slice_size, int64_t axis = 0,
+                           bool allow_negative_indices = true);
+Array dynamic_index_in_dim(const Array& x, const Array& index, int64_t axis = 0, bool keepdims = true,
+                           bool allow_negative_indices = true);
 Array dynamic_update_slice(const Array& x, const Array& update, const Arrays& start_indices,
                            bool allow_negative_indices = true);
-Array dynamic_update_slice_in_dim(const Array& x, const Array& update, const Array& start, int64_t axis);
-Array dynamic_update_index_in_dim(const Array& x, const Array& update, const Array& index, int64_t axis);
+Array dynamic_update_slice(const Array& x, const Array& update, const Arrays& start_indices,
+                           const std::vector<bool>& allow_negative_indices);
+Array dynamic_update_slice_in_dim(const Array& x, const Array& update, const Array& start, int64_t axis,
+                                  bool allow_negative_indices = true);
+Array dynamic_update_index_in_dim(const Array& x, const Array& update, const Array& index, int64_t axis,
+                                  bool allow_negative_indices = true);
 Array index_take(const Array& x, const Arrays& indices, const Ints& axes);
 
 enum class GatherScatterMode { clip, fill_or_drop, promise_in_bounds, one_hot };
@@ -267,6 +275,13 @@ Array dot_general(const Array& lhs, const Array& rhs, const DotDimensionNumbers&
                   const DotOptions& options = {});
 Array batch_matmul(const Array& lhs, const Array& rhs, const DotOptions& options = {});
 Array ragged_dot(const Array& lhs, const Array& rhs, const Array& group_sizes, const DotOptions& options = {});
+struct RaggedDimensions {
+  DotDimensionNumbers dot;
+  Ints lhs_ragged_dimensions;  // the one that is cut into groups
+  Ints rhs_group_dimensions;   // the one that counts them, where the lhs is cut along a free dimension
+};
+Array ragged_dot_general(const Array& lhs, const Array& rhs, const Array& group_sizes,
+                         const RaggedDimensions& dimensions, const DotOptions& options = {});
 
 struct ConvOptions {
   Ints window_strides;       // by default 1
@@ -293,6 +308,7 @@ struct ConvTransposeOptions {
   bool transpose_kernel = false;
   std::string precision;
   std::optional<DType> preferred_element_type;
+  bool use_consistent_padding = false;  // pairs are the padding of the convolution that is transposed
 };
 Array conv_transpose(const Array& lhs, const Array& rhs, const ConvTransposeOptions& options);
 Array conv_general_dilated_patches(const Array& lhs, const Ints& filter_shape, const ConvOptions& options = {});

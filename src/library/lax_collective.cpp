@@ -45,8 +45,7 @@ Array psum(const Array& x, const AxisNames& axes, const AxisGroups& groups) {
 Array pmean(const Array& x, const AxisNames& axes, const AxisGroups& groups) {
   int64_t lanes = 1;
   for (const std::string& axis : axes) lanes *= group_size(axis, groups);
-  Array sum = psum(x, axes, groups);
-  return div(sum, convert_element_type(Array(lanes), sum.dtype()));
+  return psum(x, axes, groups) / Array(lanes);
 }
 
 Array pmax(const Array& x, const AxisNames& axes, const AxisGroups& groups) { return reduce_over("pmax", x, axes, groups); }

@@ -47,9 +47,15 @@ Array batch_matmul(const Array& lhs, const Array& rhs, const DotOptions& options
 }
 
 Array ragged_dot(const Array& lhs, const Array& rhs, const Array& group_sizes, const DotOptions& options) {
+  return ragged_dot_general(lhs, rhs, group_sizes, {{{1}, {1}, {}, {}}, {0}, {0}}, options);
+}
+
+Array ragged_dot_general(const Array& lhs, const Array& rhs, const Array& group_sizes,
+                         const RaggedDimensions& dimensions, const DotOptions& options) {
   static const Primitive p = primitive("ragged_dot_general");
+  Attr numbers = ragged_attr(dimensions.dot, dimensions.lhs_ragged_dimensions, dimensions.rhs_group_dimensions);
   return capibara::bind(p, Arrays{lhs, rhs, group_sizes},
-                        {{"ragged_dot_dimension_numbers", ragged_attr({{1}, {1}, {}, {}}, {0}, {0})},
+                        {{"ragged_dot_dimension_numbers", std::move(numbers)},
                          {"precision", precision_attr("ragged_dot", options.precision)},
                          {"preferred_element_type", preferred_attr(options.preferred_element_type)},
                          {"group_offset", Attr()},

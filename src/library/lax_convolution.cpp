@@ -149,10 +149,15 @@ Array conv_transpose(const Array& lhs, Array const& rhs, const ConvTransposeOpti
                             strides.size(), " and ", rhs_dilation.size()));
   }
   Padding padding;
-  if (options.padding) {
+  Shape window = taken_sizes(rhs.shape(), numbers.rhs_spec, 2);
+  if (options.padding && options.use_consistent_padding) {
+    for (std::size_t d = 0; d < std::min(space, options.padding->size()); ++d) {
+      const int64_t k = dilated(window[d], rhs_dilation[d]);
+      padding.emplace_back(k - 1 - (*options.padding)[d].first, k - 1 - (*options.padding)[d].second);
+    }
+  } else if (options.padding) {
     padding = *options.padding;
   } else {
-    Shape window = taken_sizes(rhs.shape(), numbers.rhs_spec, 2);
     for (std::size_t d = 0; d < space; ++d) {
       int64_t k = dilated(window[d], rhs_dilation[d]), s = strides[d], total, before;
       if (options.padding_mode == "SAME") {

@@ -80,9 +80,9 @@ Arrays starts_at(const Array& x, const Array& start, int64_t axis) {
   return starts;
 }
 
-std::vector<bool> only_axis(const Array& x, int64_t axis) {
+std::vector<bool> only_axis(const Array& x, int64_t axis, bool allow) {
   std::vector<bool> allowed = for_all(x, false);
-  allowed[static_cast<std::size_t>(axis)] = true;
+  allowed[static_cast<std::size_t>(axis)] = allow;
   return allowed;
 }
 
@@ -132,23 +132,31 @@ Array index_in_dim(const Array& x, int64_t index, int64_t axis, bool keepdims) {
 }
 
 Array dynamic_slice(const Array& x, const Arrays& start_indices, const Ints& slice_sizes, bool allow_negative_indices) {
-  return bind_dynamic_slice(x, normalized_starts("dynamic_slice", x, start_indices, for_all(x, allow_negative_indices)),
+  return dynamic_slice(x, start_indices, slice_sizes, for_all(x, allow_negative_indices));
+}
+
+Array dynamic_slice(const Array& x, const Arrays& start_indices, const Ints& slice_sizes,
+                    const std::vector<bool>& allow_negative_indices) {
+  return bind_dynamic_slice(x, normalized_starts("dynamic_slice", x, start_indices, allow_negative_indices),
                             slice_sizes);
 }
 
-Array dynamic_slice_in_dim(const Array& x, const Array& start, int64_t slice_size, int64_t axis) {
+Array dynamic_slice_in_dim(const Array& x, const Array& start, int64_t slice_size, int64_t axis,
+                           bool allow_negative_indices) {
   axis = checked_axis("dynamic_slice_in_dim", axis, x.type());
   Ints sizes = x.shape();
   sizes[static_cast<std::size_t>(axis)] = slice_size;
-  Arrays starts = normalized_starts("dynamic_slice_in_dim", x, starts_at(x, start, axis), only_axis(x, axis));
+  Arrays starts = normalized_starts("dynamic_slice_in_dim", x, starts_at(x, start, axis),
+                                    only_axis(x, axis, allow_negative_indices));
   return bind_dynamic_slice(x, starts, sizes);
 }
 
-Array dynamic_index_in_dim(const Array& x, const Array& index, int64_t axis, bool keepdims) {
+Array dynamic_index_in_dim(const Array& x, const Array& index, int64_t axis, bool keepdims,
+                           bool allow_negative_indices) {
   axis = checked_axis("dynamic_index_in_dim", axis, x.type());
   return call_nested("dynamic_index_in_dim",
                      [&](std::span<const Array> in) -> Arrays {
-                       Array window = dynamic_slice_in_dim(in[0], in[1], 1, axis);
+                       Array window = dynamic_slice_in_dim(in[0], in[1], 1, axis, allow_negative_indices);
                        return {keepdims ? window : squeeze(window, {axis})};
                      },
                      {x, index});
@@ -156,17 +164,25 @@ Array dynamic_index_in_dim(const Array& x, const Array& index, int64_t axis, boo
 
 Array dynamic_update_slice(const Array& x, const Array& update, const Arrays& start_indices,
                            bool allow_negative_indices) {
-  return bind_dynamic_update_slice(
-      x, update, normalized_starts("dynamic_update_slice", x, start_indices, for_all(x, allow_negative_indices)));
+  return dynamic_update_slice(x, update, start_indices, for_all(x, allow_negative_indices));
 }
 
-Array dynamic_update_slice_in_dim(const Array& x, const Array& update, const Array& start, int64_t axis) {
+Array dynamic_update_slice(const Array& x, const Array& update, const Arrays& start_indices,
+                           const std::vector<bool>& allow_negative_indices) {
+  return bind_dynamic_update_slice(
+      x, update, normalized_starts("dynamic_update_slice", x, start_indices, allow_negative_indices));
+}
+
+Array dynamic_update_slice_in_dim(const Array& x, const Array& update, const Array& start, int64_t axis,
+                                  bool allow_negative_indices) {
   axis = checked_axis("dynamic_update_slice_in_dim", axis, x.type());
-  return bind_dynamic_update_slice(
-      x, update, normalized_starts("dynamic_update_slice_in_dim", x, starts_at(x, start, axis), only_axis(x, axis)));
+  return bind_dynamic_update_slice(x, update,
+                                   normalized_starts("dynamic_update_slice_in_dim", x, starts_at(x, start, axis),
+                                                     only_axis(x, axis, allow_negative_indices)));
 }
 
-Array dynamic_update_index_in_dim(const Array& x, const Array& update, const Array& index, int64_t axis) {
+Array dynamic_update_index_in_dim(const Array& x, const Array& update, const Array& index, int64_t axis,
+                                  bool allow_negative_indices) {
   axis = checked_axis("dynamic_update_index_in_dim", axis, x.type());
   if (update.ndim() != x.ndim() && update.ndim() + 1 != x.ndim()) {
     throw TypeError(concat("dynamic_update_index_in_dim: update must have the operand's rank or one less, got ",
@@ -175,7 +191,7 @@ Array dynamic_update_index_in_dim(const Array& x, const Array& update, const Arr
   return call_nested("dynamic_update_index_in_dim",
                      [&](std::span<const Array> in) -> Arrays {
                        Array window = in[1].ndim() == in[0].ndim() ? in[1] : expand_dims(in[1], {axis});
-                       return {dynamic_update_slice_in_dim(in[0], window, in[2], axis)};
+                       return {dynamic_update_slice_in_dim(in[0], window, in[2], axis, allow_negative_indices)};
                      },
                      {x, update, index});
 }
