@@ -5,4 +5,14 @@
 
 namespace capibara::library {
 
+Family numpy_fft();
+Family ops_segments();
+Family image_resampling();
+Family lax_linalg();
+Family numpy_linalg();
+Family scipy_fft();
+Family scipy_linalg();
+Family scipy_ndimage();
+Family scipy_signal();
+
 }  // namespace capibara::library

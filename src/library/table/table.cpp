@@ -6,6 +6,8 @@ namespace capibara::library {
 const std::vector<Module>& modules() {
   static const std::vector<Module> all = {
       {"numpy", {}},
+      {"numpy.fft", {numpy_fft()}},
+      {"ops", {ops_segments()}},
   };
   return all;
 }

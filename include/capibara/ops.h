@@ -1,0 +1,24 @@
+// jax.ops: reductions of rows that carry the same segment number.
+#pragma once
+
+#include <capibara/lax.h>
+
+#include <optional>
+#include <string>
+
+namespace capibara::jax::ops {
+
+struct SegmentOptions {
+  std::optional<int64_t> num_segments;  // by default the largest number plus one, which needs a concrete value
+  bool indices_are_sorted = false;
+  bool unique_indices = false;
+  std::optional<int64_t> bucket_size;  // rows reduced together before the buckets are reduced: keeps rounding errors small
+  std::string mode;                    // what happens to numbers out of range; by default their rows are dropped
+};
+// Row i of the result reduces the rows of data whose segment number is i; segments without rows hold the identity.
+Array segment_sum(const Array& data, const Array& segment_ids, const SegmentOptions& options = {});
+Array segment_prod(const Array& data, const Array& segment_ids, const SegmentOptions& options = {});
+Array segment_max(const Array& data, const Array& segment_ids, const SegmentOptions& options = {});
+Array segment_min(const Array& data, const Array& segment_ids, const SegmentOptions& options = {});
+
+}  // namespace capibara::jax::ops
