@@ -85,7 +85,9 @@ Array Array::from_host(DType dtype, Shape shape, const void* elements, bool weak
   int64_t count = type.size();
   if (count > (int64_t{1} << 48)) throw ValueError(concat("array: ", capibara::to_string(type), " has too many elements"));
   Buffer buffer = Buffer::allocate(static_cast<std::size_t>(count * storage_size(stored)));
-  if (stored == dtype) {
+  if (count == 0) {
+    // nothing to copy: `elements` may be null
+  } else if (stored == dtype) {
     std::memcpy(buffer.mutable_data(), elements, static_cast<std::size_t>(count * storage_size(stored)));
   } else {
     convert_elements(dtype, elements, stored, buffer.mutable_data(), count);

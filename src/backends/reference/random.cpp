@@ -82,7 +82,7 @@ void threefry_bits(Block key, std::size_t count, int width, std::byte* out) {
   if (width == 64) {
     for (std::size_t i = 0; i < count; ++i) store(i, std::uint64_t{stream[i]} << 32 | stream[count + i]);
   } else {
-    std::memcpy(out, stream.data(), count * bytes);
+    if (count > 0) std::memcpy(out, stream.data(), count * bytes);
   }
 }
 
@@ -243,7 +243,7 @@ Arrays random_bits(const KernelArgs& args) {
   if (keys.dtype() != DType::key_fry) {
     if (total * count == 0) return {out.array};
     std::vector<std::byte> bytes = generated(load_key(keys, 0), total * count, width);
-    std::memcpy(out.data, bytes.data(), bytes.size());
+    if (!bytes.empty()) std::memcpy(out.data, bytes.data(), bytes.size());
     return {out.array};
   }
   for (std::size_t i = 0; i < total; ++i) {
@@ -266,7 +266,7 @@ Arrays rng_bit_generator(const KernelArgs& args) {
       threefry ? math::threefry_bits(words, type.shape, bits(type.dtype))
                : math::philox_bits(words, static_cast<std::size_t>(type.size()), bits(type.dtype));
   std::memcpy(state.data, words.data(), words.size() * 8);
-  std::memcpy(out.data, bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(out.data, bytes.data(), bytes.size());
   return {state.array, out.array};
 }
 

@@ -284,7 +284,7 @@ NdArray dense_array(const Operation& operation, const DenseElements& dense) {
     for (std::size_t at = 0; at < bytes; at += width) std::memcpy(data + at, dense.bytes->data(), width);
   } else if (bytes != 0) {
     if (dense.bytes->size() != bytes) fail(operation, "the constant's elements do not fit its type");
-    std::memcpy(data, dense.bytes->data(), bytes);
+    if (bytes > 0) std::memcpy(data, dense.bytes->data(), bytes);
   }
   buffer.set_ready();
   return NdArray::from_buffer(type, std::move(buffer));
