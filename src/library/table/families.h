@@ -14,5 +14,12 @@ Family scipy_fft();
 Family scipy_linalg();
 Family scipy_ndimage();
 Family scipy_signal();
+Family lax_elementwise();
+Family lax_shape();
+Family lax_index();
+Family lax_reduce();
+Family lax_contract();
+Family lax_collective();
+Family random_draws();
 
 }  // namespace capibara::library
