@@ -1,0 +1,27 @@
+// What reductions and their variants that skip NaNs share: dtypes of accumulation, identities, counts.
+#pragma once
+
+#include <capibara/array.h>
+#include <capibara/numpy/axis.h>
+
+#include <optional>
+#include <utility>
+
+namespace capibara::reductions {
+
+// float32 for the two half precision formats, else the dtype itself.
+DType computation_dtype(DType dtype);
+// The default integer dtype for narrower integers and booleans.
+DType widened_integer(DType dtype);
+// The value as a scalar of a's dtype; infinities as the extreme value where the dtype has none.
+Array identity(const Array& a, double value);
+// Raises ValueError where it is not boolean.
+std::optional<Array> checked_where(const char* name, const std::optional<Array>& where);
+// How many elements are reduced into one; an axis out of range raises IndexError, as in jax.
+Array element_count_along(const Array& a, const jax::numpy::Axis& axis, bool keepdims,
+                          const std::optional<Array>& where, DType dtype);
+// The dtypes a variance is computed and returned in.
+std::pair<DType, DType> variance_dtypes(const char* name, DType dtype, const std::optional<DType>& requested);
+Array squared_magnitude(const Array& x);
+
+}  // namespace capibara::reductions

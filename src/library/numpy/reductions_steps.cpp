@@ -1,0 +1,83 @@
+// Selection, concatenation and moved axes: the steps of jax.numpy's composed functions.
+#include <capibara/lax.h>
+
+#include "library/numpy/promote.h"
+#include "library/numpy/steps.h"
+#include "library/plain_number.h"
+
+namespace capibara::steps {
+
+namespace lax = jax::lax;
+
+Array constant(const Array& x, double value) { return number_as(Array(value), x.dtype(), false); }
+
+Array where(const Array& condition, const Array& yes, const Array& no) {
+  const Array truth = is_bool(condition.dtype()) ? condition : lax::ne(condition, constant(condition, 0));
+  const Arrays cases = promote_dtypes({yes, no});
+  if (truth.ndim() == 0) {
+    const Arrays same = broadcast_arrays("where", cases);
+    return lax::select(truth, same[0], same[1]);
+  }
+  const Arrays same = broadcast_arrays("where", {truth, cases[0], cases[1]});
+  return lax::select(same[0], same[1], same[2]);
+}
+
+Array is_nan(const Array& x) { return lax::ne(x, x); }
+
+Array ravel(const Array& x) { return x.ndim() == 1 ? x : lax::reshape(x, {x.size()}); }
+
+Array move_axis(const Array& x, int64_t source, int64_t destination) {
+  source = canonical_axis("moveaxis", source, x.ndim());
+  destination = canonical_axis("moveaxis", destination, x.ndim());
+  if (source == destination) return x;
+  Ints order;
+  for (int64_t i = 0; i < x.ndim(); ++i) {
+    if (i != source) order.push_back(i);
+  }
+  order.insert(order.begin() + destination, source);
+  return lax::transpose(x, order);
+}
+
+Array flip(const Array& x, int64_t axis) { return lax::rev(x, {axis}); }
+
+Array concatenate(const Arrays& operands, int64_t axis) {
+  if (operands.size() == 1) return operands[0];
+  const int64_t own = canonical_axis("concatenate", axis, operands[0].ndim());
+  return lax::concatenate(promote_dtypes(operands), own);
+}
+
+Array at_least_1d(const Array& x) { return x.ndim() == 0 ? lax::reshape(x, {1}) : x; }
+
+Array arange(int64_t size) { return lax::iota(default_int(), size); }
+
+Array positions(const Shape& shape, int64_t axis) { return lax::broadcasted_iota(default_int(), shape, axis); }
+
+Array cut(const Array& x, std::optional<int64_t> start, std::optional<int64_t> stop, int64_t axis) {
+  std::vector<Index> indices(static_cast<std::size_t>(canonical_axis("slice", axis, x.ndim())), Index(slice()));
+  indices.push_back(Index(slice(start, stop)));
+  return index(x, indices);
+}
+
+Array clip(const Array& x, std::optional<Array> low, std::optional<Array> high) {
+  Array clipped = x;
+  if (low) {
+    const Arrays both = promote_args("maximum", {*low, clipped});
+    clipped = lax::max(both[0], both[1]);
+  }
+  if (high) {
+    const Arrays both = promote_args("minimum", {*high, clipped});
+    clipped = lax::min(both[0], both[1]);
+  }
+  return clipped;
+}
+
+void require_values(const char* function, const char* argument, const Array& x) {
+  // What is derived from a differentiated value without a tangent is concrete where that value is.
+  if (!x.is_tracer() || !lax::eq(x, x).is_tracer()) return;
+  throw ConcretizationTypeError(
+      concat(function, ": argument '", argument, "' must be concrete, since the size of the result depends on its ",
+             "values; got a traced array of type ", to_string(x.type()), ". Give a static size where the function ",
+             "takes one, or call it outside of jit."));
+}
+
+}  // namespace capibara::steps

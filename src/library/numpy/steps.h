@@ -1,0 +1,36 @@
+// Steps that reductions, sorting, set functions and polynomials of jax.numpy are composed of.
+#pragma once
+
+#include <capibara/array.h>
+#include <capibara/primitive.h>
+
+#include <limits>
+
+// A namespace of its own: argument-dependent lookup would otherwise find these beside jax::numpy's functions.
+namespace capibara::steps {
+
+inline constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// A strong scalar of x's dtype.
+Array constant(const Array& x, double value);
+// NumPy's three-argument where: the condition by truth, the others promoted, all broadcast.
+Array where(const Array& condition, const Array& yes, const Array& no);
+Array is_nan(const Array& x);
+Array ravel(const Array& x);
+Array move_axis(const Array& x, int64_t source, int64_t destination);
+Array flip(const Array& x, int64_t axis = 0);
+// Joined along an axis after promotion of their dtypes.
+Array concatenate(const Arrays& operands, int64_t axis = 0);
+Array at_least_1d(const Array& x);
+Array arange(int64_t size);  // of the default integer dtype
+// 0, 1, ... along one axis of a shape, of the default integer dtype.
+Array positions(const Shape& shape, int64_t axis);
+// NumPy's x[start:stop] along one axis.
+Array cut(const Array& x, std::optional<int64_t> start, std::optional<int64_t> stop, int64_t axis = 0);
+// maximum, then minimum: at a bound the derivative is one half, as of jax.numpy.clip.
+Array clip(const Array& x, std::optional<Array> low, std::optional<Array> high);
+// Raises ConcretizationTypeError where the values of x are not known.
+void require_values(const char* function, const char* argument, const Array& x);
+
+}  // namespace capibara::steps
