@@ -1,0 +1,315 @@
+"""Evaluates the calls in cases/ with jax and with capibara, compares them, and prints each call that differs.
+
+    run.py [FAMILY or NAME ...]
+
+A family is a file of cases/, a name a function (`numpy.sum`) or a part of the printed call. Results of jax are kept in
+build/differential, keyed by the call and the version of jax. CAPIBARA_PYTHON_PATH says where the built module lies.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import hashlib
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from importlib import metadata
+from pathlib import Path
+
+import compare
+import evaluate
+import makers
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+KEPT = ROOT / "build" / "differential"
+CASES = HERE / "cases"
+SILENT_SECONDS = 120  # an evaluation that takes longer hangs
+
+
+def module_path():
+    """The folder that holds the built capibara package."""
+    given = os.environ.get("CAPIBARA_PYTHON_PATH")
+    if given:
+        return Path(given)
+    built = [ROOT / "build" / preset / "python" for preset in ("dev", "release")]
+    found = [path for path in built if path.is_dir()]
+    return max(found, key=lambda path: path.stat().st_mtime) if found else built[0]
+
+
+# --- one library -----------------------------------------------------------------------------------------------------
+
+
+def environment(library):
+    variables = dict(os.environ, JAX_PLATFORMS="cpu")
+    if library == "jax":
+        # Programs of a few operations that run once: compile them quickly rather than well.
+        variables["XLA_FLAGS"] = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+    else:
+        variables["PYTHONPATH"] = os.pathsep.join(filter(None, [str(module_path()), os.environ.get("PYTHONPATH")]))
+    return variables
+
+
+def read_stream(out, outcomes):
+    """Adds the entries of a stream to outcomes; returns (identity, mode) of an evaluation that did not end."""
+    begun = None
+    if not out.exists():
+        return begun
+    with open(out, "rb") as stream:
+        while True:
+            try:
+                identity, mode, outcome = pickle.load(stream)
+            except (EOFError, pickle.UnpicklingError):
+                return begun
+            begun = (identity, mode) if outcome is None else None
+            if outcome is not None:
+                outcomes.setdefault(identity, {})[mode] = outcome
+
+
+def collect(library, path, work):
+    """Outcomes of one library for the cases of a file; a process that dies is started again behind the fatal case."""
+    outcomes = {}
+    note = ""
+    work = dict(work)
+    with tempfile.TemporaryDirectory() as folder:
+        out, work_file, log = Path(folder) / "out", Path(folder) / "work", Path(folder) / "log"
+        while work:
+            work_file.write_bytes(pickle.dumps(work))
+            out.unlink(missing_ok=True)
+            command = [sys.executable, "-X", "faulthandler", HERE / "evaluate.py", library, path, out, "--work", work_file]
+            with open(log, "wb") as output:
+                child = subprocess.Popen(list(map(str, command)), env=environment(library), stdin=subprocess.DEVNULL,
+                                         stdout=output, stderr=subprocess.STDOUT)
+                status = wait(child, out)
+            dead = read_stream(out, outcomes)
+            text = log.read_text(errors="replace")
+            if dead is None:
+                if status != 0:
+                    note = f"{library}: evaluate.py ended with status {status}\n" + "\n".join(text.splitlines()[-12:])
+                break
+            identity, mode = dead
+            how = "took too long" if status is None else f"died ({signal.Signals(-status).name})" if status < 0 else f"exit status {status}"
+            outcomes.setdefault(identity, {})[mode] = ("crash", how)
+            order = list(work)
+            left = order[order.index(identity):] if identity in order else []
+            rest = {name: work[name] for name in left[1:]}
+            modes = work[identity]
+            if modes:  # the modes behind the fatal one
+                later = [other for other in modes if other != mode and other not in outcomes[identity]]
+                if later:
+                    rest = {identity: later} | rest
+            work = rest
+    return outcomes, note
+
+
+def wait(child, out):
+    """Waits as long as results arrive; None where they stopped to."""
+    size, since = -1, time.monotonic()
+    while True:
+        try:
+            return child.wait(timeout=0.5)
+        except subprocess.TimeoutExpired:
+            now = out.stat().st_size if out.exists() else 0
+            if now != size:
+                size, since = now, time.monotonic()
+            elif time.monotonic() - since > SILENT_SECONDS:
+                child.kill()
+                child.wait()
+                return None
+
+
+def jax_version():
+    return metadata.version("jax")
+
+
+def kept_file(path):
+    """Where the results of jax for a file of cases are kept; a change of the evaluation makes them void."""
+    rules = hashlib.sha256((HERE / "evaluate.py").read_bytes()).hexdigest()[:12]
+    return KEPT / f"jax-{jax_version()}-{rules}" / f"{path.parent.name}-{path.stem}.pickle"
+
+
+def oracle(path, cases, fresh):
+    """The outcomes of jax for the cases, from those kept and for the rest from jax itself."""
+    kept = kept_file(path)
+    outcomes = {}
+    if kept.exists() and not fresh:
+        try:
+            outcomes = pickle.loads(kept.read_bytes())
+        except Exception:
+            outcomes = {}
+    needed = wanted(cases, outcomes)
+    note = ""
+    if needed:
+        found, note = collect("jax", path, needed)
+        for identity, modes in found.items():
+            outcomes.setdefault(identity, {}).update(modes)
+        rest = wanted(cases, outcomes)  # first cases that turned out not to work pass their modes on
+        if rest and not note:
+            found, note = collect("jax", path, rest)
+            for identity, modes in found.items():
+                outcomes.setdefault(identity, {}).update(modes)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        current = {case.identity for case in cases}
+        partial = kept.with_suffix(f".{os.getpid()}")
+        partial.write_bytes(pickle.dumps({identity: modes for identity, modes in outcomes.items() if identity in current}))
+        partial.replace(kept)
+    return outcomes, note
+
+
+def wanted(cases, outcomes):
+    """The work that the outcomes still lack: identity -> modes."""
+    work, worked = {}, set()
+    for case in cases:
+        if case.skip:
+            continue
+        modes = outcomes.get(case.identity)
+        if modes is None or "eager" not in modes:
+            work[case.identity] = None
+            continue
+        further = evaluate.modes_wanted(case, modes["eager"], case.name not in worked)
+        if further:
+            worked.add(case.name)
+        lacking = [mode for mode in further if mode not in modes and (mode != "grad" or has_gradient(case))]
+        if lacking:
+            work[case.identity] = ["eager", *lacking]
+    return work
+
+
+def has_gradient(case):
+    return evaluate.Evaluator.is_differentiable(None, case)
+
+
+# --- comparison ------------------------------------------------------------------------------------------------------
+
+
+class Tally:
+    """Counts of a run, by module and by name, and what failed."""
+
+    def __init__(self):
+        self.modules = collections.defaultdict(lambda: [0, 0, 0])
+        self.names = collections.defaultdict(lambda: [0, 0])
+        self.failures = []
+
+    def add(self, case, mode, problem):
+        module = self.modules[case.module]
+        if problem:
+            module[1] += 1
+            self.names[case.name][1] += 1
+            self.failures.append((case, mode, problem))
+        else:
+            module[0] += 1
+            self.names[case.name][0] += 1
+
+    def skip(self, case):
+        self.modules[case.module][2] += 1
+
+
+def typed_call(case, mode):
+    if mode == "jit":
+        return f"jax.jit: {case.text}"
+    return case.text if mode == "eager" else f"jax.{mode} of {case.text}"
+
+
+def compare_family(path, options):
+    """Evaluates the chosen cases of a file with both libraries; returns the tally of the file."""
+    tally, notes = Tally(), []
+    cases = makers.load(path)
+    chosen = [case for case in cases if not options.parts or any(part in case.text or part == case.name for part in options.parts)
+              ] if path.stem not in options.families else cases
+    if not chosen:
+        return tally, notes
+    everything = chosen if options.only_chosen else cases
+    expected, note = oracle(path, everything, options.fresh)
+    notes.append(note)
+    work = {}
+    for case in chosen:
+        if case.identity in expected:
+            work[case.identity] = [mode for mode in evaluate.MODES if expected[case.identity].get(mode, ("none",))[0] != "none"]
+    got, note = collect(options.against, path, work)
+    notes.append(note)
+    missing, seen = set(), set()
+    for case in chosen:
+        if case.skip:
+            tally.skip(case)
+            continue
+        if case.identity in seen:
+            continue
+        seen.add(case.identity)
+        for mode in work.get(case.identity, ()):
+            outcome = got.get(case.identity, {}).get(mode, ("crash", "was not evaluated"))
+            if outcome[0] == "missing":
+                if case.name in missing:
+                    continue
+                missing.add(case.name)
+            tally.add(case, mode, compare.difference(expected[case.identity][mode], outcome, case.tolerance, mode))
+    return tally, [note for note in notes if note]
+
+
+def families(names):
+    """The files of cases that the names mean, and the names that are parts of calls."""
+    files = sorted(CASES.glob("*.py"))
+    stems = {path.stem: path for path in files}
+    chosen = [stems[name] for name in names if name in stems]
+    parts = [name for name in names if name not in stems]
+    return (files if parts or not names else chosen), parts
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--against", default="capibara", help="the library that is compared with jax")
+    parser.add_argument("--jobs", type=int, default=1, help="families evaluated at a time")
+    parser.add_argument("--fresh", action="store_true", help="do not use the kept results of jax")
+    parser.add_argument("--limit", type=int, default=0, help="print at most this many failures of each family")
+    parser.add_argument("--file", type=Path, action="append", default=[], help="a file of cases elsewhere")
+    options = parser.parse_args(arguments)
+    files, options.parts = families(options.names)
+    files = options.file or files
+    options.families = [] if options.parts else [path.stem for path in files]
+    options.only_chosen = False
+
+    total = Tally()
+    failed_notes = 0
+    with concurrent.futures.ThreadPoolExecutor(max_workers=options.jobs) as pool:
+        futures = {}
+        for path in files:
+            futures[pool.submit(compare_family, path, options)] = path
+        for future in concurrent.futures.as_completed(futures):
+            path = futures[future]
+            try:
+                tally, notes = future.result()
+            except Exception as error:  # a file that does not load fails alone
+                tally, notes = Tally(), [f"{type(error).__name__}: {error}"]
+            for number, (case, mode, problem) in enumerate(tally.failures):
+                if options.limit and number >= options.limit:
+                    print(f"   and {len(tally.failures) - number} more in {path.stem}")
+                    break
+                print(f"FAIL {typed_call(case, mode)}\n   {problem}", flush=True)
+            for note in notes:
+                failed_notes += 1
+                print(f"FAIL {path.name}: {note}", flush=True)
+            for module, counts in tally.modules.items():
+                total.modules[module] = [first + second for first, second in zip(total.modules[module], counts)]
+            for name, counts in tally.names.items():
+                total.names[name] = [first + second for first, second in zip(total.names[name], counts)]
+            total.failures += tally.failures
+
+    print()
+    for module in sorted(total.modules):
+        passed, failed, skipped = total.modules[module]
+        print(f"   {module:<28}{passed:6} passed{failed:6} failed{skipped:6} skipped")
+    if not options.names and not options.file and options.against == "capibara":
+        KEPT.mkdir(parents=True, exist_ok=True)
+        (KEPT / "results.json").write_text(json.dumps({name: counts for name, counts in sorted(total.names.items())}, indent=1))
+    passed, failed, skipped = (sum(counts[part] for counts in total.modules.values()) for part in range(3))
+    print(f"{passed} passed, {failed + failed_notes} failed, {skipped} skipped")
+    return 1 if failed or failed_notes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
