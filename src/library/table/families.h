@@ -21,5 +21,10 @@ Family lax_reduce();
 Family lax_contract();
 Family lax_collective();
 Family random_draws();
+Family nn_functions();
+Family nn_initializers();
+Family custom_activations();
+Family scipy_special();
+Family scipy_stats();
 
 }  // namespace capibara::library

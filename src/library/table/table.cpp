@@ -8,6 +8,9 @@ const std::vector<Module>& modules() {
       {"numpy", {}},
       {"numpy.fft", {numpy_fft()}},
       {"ops", {ops_segments()}},
+      {"nn", {nn_functions()}},
+      {"nn.initializers", {nn_initializers()}},
+      {"custom_activations", {custom_activations()}},
   };
   return all;
 }

@@ -1,0 +1,29 @@
+// jax.nn: scaled dot-product attention with grouped heads, masks and windows.
+#pragma once
+
+#include <capibara/array.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace capibara::jax::nn {
+
+struct AttentionOptions {
+  std::optional<Array> bias = {};   // added to the logits; broadcasts to [batch, heads, queries, keys]
+  std::optional<Array> mask = {};   // bool of the same shape: where false, a key is not seen
+  std::optional<Array> scale = {};  // by default 1 / sqrt(head size)
+  bool is_causal = false;
+  std::optional<Array> query_seq_lengths = {}, key_value_seq_lengths = {};     // int32 [batch]
+  std::optional<std::pair<int64_t, int64_t>> local_window_size = {};           // keys seen to the left and to the right
+  std::string implementation = {};                                             // "" or "xla"
+};
+// query [batch, queries, heads, size], key and value [batch, keys, groups, size]; heads are a multiple of groups. The
+// batch may be left out. Softmax runs in float32.
+Array dot_product_attention(const Array& query, const Array& key, const Array& value,
+                            const AttentionOptions& options = {});
+// Also the logarithm of the softmax denominators, [batch, queries, heads]: return_residual=True.
+std::pair<Array, Array> dot_product_attention_with_residual(const Array& query, const Array& key, const Array& value,
+                                                            const AttentionOptions& options = {});
+
+}  // namespace capibara::jax::nn

@@ -1,0 +1,134 @@
+// jax.nn: softmax, logarithms of sums of exponentials, standardisation and one-hot codes.
+#include <capibara/custom_derivatives.h>
+#include <capibara/nn/softmax.h>
+
+#include "library/nn/terms.h"
+
+namespace capibara::jax::nn {
+
+using namespace terms;
+
+namespace {
+
+Array exponential(const Array& x) { return lax::exp(promote_inexact("exp", x)); }
+
+Array masked_softmax(const Array& x, const Ints& axes, const std::optional<Array>& mask) {
+  const Array greatest = max(x, {axes, true, mask});
+  const Array safe = mask ? where(*mask, x, -infinity) : x;
+  const Array unnormalized = exponential(safe - greatest);
+  const Array result = unnormalized / sum(unnormalized, {axes, true, mask});
+  return mask ? where(*mask, result, 0) : result;
+}
+
+// y (dx - sum(y dx)): finite where the plain derivative of the quotient is not.
+Array softmax_tangent(const Array& y, const Array& tangent, const Ints& axes, const std::optional<Array>& mask) {
+  return y * (tangent - sum(y * tangent, {axes, true, mask}));
+}
+
+struct SignedLogarithm {
+  Array log, sign;
+};
+
+SignedLogarithm signed_logsumexp(const Array& a, const LogsumexpOptions& options, bool absolute) {
+  Array x = options.where ? where(*options.where, a, 0) : a, factors;
+  if (options.b) {
+    const Arrays both = promote_args_inexact("logsumexp", {x, *options.b});
+    x = where(both[1] != 0, both[0], -infinity);
+    factors = both[1];
+  } else {
+    x = promote_inexact("logsumexp", x);
+  }
+  const Ints axes = options.axis.resolve("logsumexp", x.ndim());
+  Array greatest = max(is_complex(x.dtype()) ? lax::real(x) : x, {axes, true, options.where});
+  greatest = lax::stop_gradient(lax::select(lax::is_finite(greatest), greatest, lax::full_like(greatest, 0)));
+  Array exponentials = lax::exp(x - lax::convert_element_type(greatest, x.dtype(), false));
+  if (options.b) exponentials = exponentials * factors;
+  Array total = sum(exponentials, {axes, options.keepdims, options.where});
+  const Array sign = lax::sign(total);
+  if (absolute || !is_complex(x.dtype())) total = lax::abs(total);
+  if (!options.keepdims) greatest = lax::squeeze(greatest, axes);
+  return {lax::log(total) + lax::convert_element_type(greatest, total.dtype(), false), sign};
+}
+
+}  // namespace
+
+Array softmax(const Array& x, const SoftmaxOptions& options) {
+  const Ints axes = options.axis.resolve("softmax", x.ndim());
+  if (!options.where) {
+    auto function = custom_jvp([axes](Array in) { return masked_softmax(in, axes, std::nullopt); }, "_softmax");
+    function.defjvp([options, axes](const std::tuple<Array>& primals, const std::tuple<Array>& tangents) {
+      const Array y = softmax(std::get<0>(primals), options);
+      return std::tuple<Array, Array>(y, softmax_tangent(y, std::get<0>(tangents), axes, std::nullopt));
+    });
+    return function(x);
+  }
+  auto function = custom_jvp([axes](Array in, Array mask) { return masked_softmax(in, axes, mask); }, "_softmax");
+  function.defjvp([axis = options.axis, axes](const std::tuple<Array, Array>& primals,
+                                             const std::tuple<Array, Array>& tangents) {
+    const auto& [in, mask] = primals;
+    const Array y = softmax(in, {.axis = axis, .where = mask});
+    return std::tuple<Array, Array>(y, softmax_tangent(y, std::get<0>(tangents), axes, mask));
+  });
+  return function(x, *options.where);
+}
+
+Array log_softmax(const Array& x, const SoftmaxOptions& options) {
+  const Ints axes = options.axis.resolve("log_softmax", x.ndim());
+  const Array greatest = max(x, {axes, true, options.where});
+  const Array safe = options.where ? where(*options.where, x, -infinity) : x;
+  const Array shifted = safe - lax::stop_gradient(greatest);
+  const Array result = shifted - lax::log(sum(exponential(shifted), {axes, true, options.where}));
+  return options.where ? where(*options.where, result, -infinity) : result;
+}
+
+Array logsumexp(const Array& a, const LogsumexpOptions& options) {
+  const SignedLogarithm result = signed_logsumexp(a, options, false);
+  if (!options.b || is_complex(result.log.dtype())) return result.log;
+  return where(result.sign < 0, constant(result.log, not_a_number), result.log);
+}
+
+std::pair<Array, Array> logsumexp_with_sign(const Array& a, const LogsumexpOptions& options) {
+  SignedLogarithm result = signed_logsumexp(a, options, true);
+  return {std::move(result.log), std::move(result.sign)};
+}
+
+Array logmeanexp(const Array& x, const LogmeanexpOptions& options) {
+  const Array total = logsumexp(x, {.axis = options.axis, .keepdims = options.keepdims, .where = options.where});
+  const Ints axes = options.axis.resolve("logmeanexp", x.ndim());
+  return total - lax::log(count(x, {axes, options.keepdims, options.where}, total.dtype()));
+}
+
+Array standardize(const Array& x, const StandardizeOptions& options) {
+  const Over over{options.axis.resolve("standardize", x.ndim()), true, options.where};
+  const Array center = options.mean ? *options.mean : mean(x, over);
+  Array variance;
+  if (options.variance) {
+    variance = *options.variance;
+  } else if (options.algorithm == "stable") {
+    variance = mean(lax::square(x - center), over);
+  } else if (options.algorithm == "fast") {
+    variance = maximum(0, mean(lax::square(x), over) - lax::square(center));
+  } else {
+    throw ValueError(concat("standardize: algorithm must be 'fast' or 'stable', got '", options.algorithm, "'"));
+  }
+  return (x - center) * lax::rsqrt(variance + options.epsilon);
+}
+
+Array one_hot(const Array& x, int64_t num_classes, const OneHotOptions& options) {
+  const DType dtype = options.dtype.value_or(default_float());
+  if (!options.axis_name.empty()) {
+    const int64_t size = lax::axis_size(options.axis_name);
+    if (size != num_classes) {
+      throw ValueError(concat("one_hot: num_classes must be the size of axis '", options.axis_name, "', ", size,
+                              ", got ", num_classes));
+    }
+    return lax::convert_element_type(x == lax::axis_index(options.axis_name), dtype, false);
+  }
+  const int64_t axis = canonical_axis("one_hot", options.axis, x.ndim() + 1);
+  Shape classes(static_cast<std::size_t>(x.ndim() + 1), 1);
+  classes[static_cast<std::size_t>(axis)] = num_classes;
+  const Array codes = lax::broadcasted_iota(x.dtype(), classes, axis);
+  return lax::convert_element_type(lax::expand_dims(x, {axis}) == codes, dtype, false);
+}
+
+}  // namespace capibara::jax::nn
