@@ -1,0 +1,29 @@
+// jax.scipy.fft: discrete cosine transforms of type 2 and their inverses.
+#pragma once
+
+#include <capibara/lax.h>
+
+#include <optional>
+#include <string>
+
+namespace capibara::jax::scipy::fft {
+
+struct DctOptions {
+  int64_t type = 2;
+  std::optional<int64_t> n;  // the length transformed: the input is cut or padded with zeros
+  int64_t axis = -1;
+  std::string norm;  // "", "backward" or "ortho"
+};
+Array dct(const Array& x, const DctOptions& options = {});
+Array idct(const Array& x, const DctOptions& options = {});
+
+struct DctnOptions {
+  int64_t type = 2;
+  std::optional<Ints> s;
+  std::optional<Ints> axes;  // by default the last ones, as many as there are lengths
+  std::string norm;
+};
+Array dctn(const Array& x, const DctnOptions& options = {});
+Array idctn(const Array& x, const DctnOptions& options = {});
+
+}  // namespace capibara::jax::scipy::fft

@@ -1,0 +1,34 @@
+// The table's rows of jax.image.
+#include <capibara/image.h>
+
+#include "library/table/families.h"
+
+namespace capibara::library {
+
+namespace image = jax::image;
+
+namespace {
+
+image::ResizeOptions options(const Arguments& a) {
+  return {.antialias = a.flag("antialias"), .precision = a.text("precision")};
+}
+
+const Function functions[] = {
+    {"resize", "image, shape, method, antialias=True, precision='highest'",
+     [](const Arguments& a) -> Value {
+       return image::resize(a.array("image"), a.shape("shape"), a.text("method"), options(a));
+     },
+     "The image sampled at another resolution: nearest, linear, cubic, lanczos3, lanczos5, area or cubic-pytorch."},
+    {"scale_and_translate", "image, shape, spatial_dims, scale, translation, method, antialias=True, precision='highest'",
+     [](const Arguments& a) -> Value {
+       return image::scale_and_translate(a.array("image"), a.shape("shape"), a.ints("spatial_dims"), a.array_like("scale"),
+                                         a.array_like("translation"), image::resize_method(a.text("method")), options(a));
+     },
+     "The image scaled and moved along some of its dimensions, sampled at a grid of the given shape."},
+};
+
+}  // namespace
+
+Family image_resampling() { return functions; }
+
+}  // namespace capibara::library
