@@ -1,0 +1,31 @@
+// What the elementwise functions share: constants of an operand's type, booleans as integers, named calls.
+#pragma once
+
+#include <utility>
+
+#include "library/numpy/promote.h"
+#include "library/plain_number.h"
+
+namespace capibara {
+
+// A constant of x's dtype and weak type; in a program it is a literal.
+inline Array constant_like(const Array& x, const Array& value) { return number_as(value, x.dtype(), x.weak_type()); }
+
+// The same, strongly typed.
+inline Array strong_constant(DType dtype, const Array& value) { return number_as(value, dtype, false); }
+
+// Promoted operands with booleans as int32: for functions that have no meaning on truth values.
+Arrays promote_args_numeric(const char* name, const Arrays& operands);
+
+// f(xs...) as one named equation while tracing.
+template <class F, class... Xs>
+Array named(const char* name, F f, const Xs&... xs) {
+  return named_call(name, {xs...}, [&f](std::span<const Array> in) {
+    return [&]<std::size_t... i>(std::index_sequence<i...>) {
+      return Arrays{f(in[i]...)};
+    }
+    (std::index_sequence_for<Xs...>());
+  });
+}
+
+}  // namespace capibara
