@@ -1,0 +1,73 @@
+"""Unmodified scripts that say `import jax` print the same numbers on jax and by `python -m capibara`."""
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+KEPT = ROOT / "build" / "drop_in"  # what jax printed, by its version and the text of the script
+SCRIPTS = sorted((HERE / "scripts").glob("*.py"))
+NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+|inf|nan)")
+
+
+def module_path():
+    given = os.environ.get("CAPIBARA_PYTHON_PATH")
+    build = Path(os.environ.get("CAPIBARA_BUILD", ROOT / "build" / "release"))
+    return Path(given) if given else build / "python"
+
+
+def run(command, **variables):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=600,
+                          env={**os.environ, "JAX_PLATFORMS": "cpu", **variables})
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def printed_by_jax(script):
+    digest = hashlib.sha256(script.read_bytes() + metadata.version("jax").encode()).hexdigest()[:24]
+    kept = KEPT / f"{script.stem}-{digest}.txt"
+    if not kept.exists():
+        text = run([sys.executable, script])
+        KEPT.mkdir(parents=True, exist_ok=True)
+        partial = kept.with_suffix(f".{os.getpid()}")
+        partial.write_text(text)
+        partial.replace(kept)
+    return kept.read_text()
+
+
+def assert_alike(expected, got):
+    """The same words, and numbers within a tolerance; spaces of printed arrays do not count."""
+    def words(text):
+        return re.sub(r"[\s]+", "", NUMBER.sub("#", text))
+
+    assert words(expected) == words(got), f"jax printed\n{expected}\ncapibara printed\n{got}"
+    wrong = []
+    for first, second in zip(NUMBER.findall(expected), NUMBER.findall(got)):
+        a, b = float(first), float(second)
+        if not (first == second or abs(a - b) <= 2e-3 * abs(a) + 2e-4):
+            wrong.append(f"{second} in place of {first}")
+    assert not wrong, f"{wrong}\njax printed\n{expected}\ncapibara printed\n{got}"
+
+
+def test_there_are_ten_scripts_that_say_import_jax():
+    assert len(SCRIPTS) == 10
+    for script in SCRIPTS:
+        text = script.read_text()
+        assert "\nimport jax\n" in text and "capibara" not in text.lower()
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_script_prints_the_numbers_of_jax(script, tmp_path):
+    watched = tmp_path / "modules"
+    path = os.pathsep.join([str(module_path()), str(HERE / "watch")])
+    got = run([sys.executable, "-m", "capibara", script], PYTHONPATH=path, WATCHED_MODULES=str(watched))
+    modules = watched.read_text().split()
+    assert "capibara" in modules and "jaxlib" not in modules
+    assert_alike(printed_by_jax(script), got)
