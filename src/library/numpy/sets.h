@@ -1,0 +1,15 @@
+// The sorted distinct slices of an array, with how many of them are real where the size is given.
+#pragma once
+
+#include <capibara/numpy/sets.h>
+
+namespace capibara::sets {
+
+struct DistinctSlices {
+  Array values;
+  Array indices, inverse_indices, counts;  // where options ask for them
+  Array true_size;
+};
+DistinctSlices distinct_slices(const Array& ar, int64_t axis, const jax::numpy::UniqueOptions& options);
+
+}  // namespace capibara::sets
