@@ -296,26 +296,6 @@ void Arguments::require_absent(std::string_view name) const {
   if (given(name)) throw NotImplementedError(concat("The '", name, "' argument to jnp.", function_, " is not supported."));
 }
 
-Array array_of(const Value& value, const char* function) {
-  if (std::optional<Array> array = as_array(value)) return *array;
-  const Sequence* sequence = value.sequence();
-  if (!sequence) {
-    throw TypeError(concat(function, ": Unexpected input type for array: <class '", value.type_name(), "'>"));
-  }
-  if (sequence->items.empty()) return jax::lax::empty({0}, default_float());
-  Arrays rows;
-  for (const Value& item : sequence->items) rows.push_back(array_of(item, function));
-  for (const Array& row : rows) {
-    if (row.shape() == rows[0].shape()) continue;
-    throw ValueError(concat(function, ": the rows of a nested sequence must have equal shapes, got ",
-                            to_string(rows[0].type()), " and ", to_string(row.type())));
-  }
-  // Numbers in a list are strong together: only a lone number is weak.
-  rows = promote_dtypes(rows);
-  Array stacked = jax::lax::stack(rows, 0);
-  return jax::lax::convert_element_type(stacked, stacked.dtype(), false);
-}
-
 std::optional<DType> dtype_of(const Value& value) {
   if (const DType* dtype = value.get_if<DType>()) return *dtype;
   const std::string* text = value.get_if<std::string>();

@@ -79,8 +79,8 @@ class Arguments {
   const Values& values_;
 };
 
-// An array, number, or nested sequence of them as an array; weak types only for plain numbers.
-Array array_of(const Value& value, const char* function);
+// An array, number, or nested sequence of them as an array; weak types only for plain numbers. `dtype` is canonical.
+Array array_of(const Value& value, const char* function, std::optional<DType> dtype = std::nullopt);
 std::optional<DType> dtype_of(const Value& value);  // of a dtype or its name
 
 struct Function {
