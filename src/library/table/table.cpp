@@ -5,11 +5,13 @@ namespace capibara::library {
 
 const std::vector<Module>& modules() {
   static const std::vector<Module> all = {
-      {"numpy", {}},
+      {"numpy", {numpy_elementwise(), numpy_creation()}},
       {"numpy.fft", {numpy_fft()}},
       {"ops", {ops_segments()}},
       {"image", {image_resampling()}},
+      {"lax", {lax_elementwise(), lax_shape(), lax_index(), lax_reduce(), lax_contract(), lax_collective()}},
       {"lax.linalg", {lax_linalg()}},
+      {"random", {random_draws()}},
       {"scipy.fft", {scipy_fft()}},
       {"scipy.ndimage", {scipy_ndimage()}},
       {"nn", {nn_functions()}},

@@ -1,0 +1,158 @@
+// The table's rows of jax.lax: collectives over named axes. They map over nested tuples and lists.
+#include <capibara/lax.h>
+
+#include "library/table/families.h"
+#include "library/table/lax_arguments.h"
+
+namespace capibara::library {
+
+namespace lax = jax::lax;
+
+namespace {
+
+using NamedReduction = Array (*)(const Array&, const lax::AxisNames&, const lax::AxisGroups&);
+
+int64_t lanes(const lax::AxisNames& names) {
+  int64_t size = 1;
+  for (const std::string& name : names) size *= lax::axis_size(name);
+  return size;
+}
+
+// Plain numbers are the same on every lane: their sum is a plain number too.
+std::optional<Value> sum_of_number(const Value& leaf, int64_t count) {
+  const auto factor = static_cast<double>(count);
+  if (const int64_t* integer = leaf.get_if<int64_t>()) return Value(*integer * count);
+  if (const double* real = leaf.get_if<double>()) return Value(*real * factor);
+  if (const auto* both = leaf.get_if<std::complex<double>>()) return Value(*both * factor);
+  return std::nullopt;
+}
+
+Value psum(const Arguments& a) {
+  const lax::AxisNames names = axis_names(a);
+  const lax::AxisGroups groups = axis_groups(a);
+  if (names.empty()) return a["x"];
+  return map_leaves(a["x"], [&](const Value& leaf) -> Value {
+    if (groups.empty()) {
+      if (std::optional<Value> known = sum_of_number(leaf, lanes(names))) return *known;
+    }
+    const Array x = leaf_array(a, leaf);
+    return lax::psum(is_bool(x.dtype()) ? lax::convert_element_type(x, DType::int32) : x, names, groups);
+  });
+}
+
+Value pmean(const Arguments& a) {
+  const lax::AxisNames names = axis_names(a);
+  const lax::AxisGroups groups = axis_groups(a);
+  return map_leaves(a["x"], [&](const Value& leaf) -> Value {
+    const int64_t* integer = leaf.get_if<int64_t>();
+    const bool known = groups.empty() && (integer || leaf.get_if<double>());
+    if (known) {
+      lanes(names);
+      return integer ? Value(static_cast<double>(*integer)) : leaf;
+    }
+    return lax::pmean(leaf_array(a, leaf), names, groups);
+  });
+}
+
+template <NamedReduction function>
+Value extreme(const Arguments& a) {
+  const lax::AxisNames names = axis_names(a);
+  const lax::AxisGroups groups = axis_groups(a);
+  return map_leaves(a["x"], [&](const Value& leaf) -> Value { return function(leaf_array(a, leaf), names, groups); });
+}
+
+Value all_gather(const Arguments& a) {
+  const std::string name = single_axis_name(a), to = a.text("to");
+  if (to != "varying" && to != "invarying") {
+    throw ValueError(concat("lax.all_gather: argument 'to' must be 'varying' or 'invarying', got '", to, "'"));
+  }
+  const lax::AllGatherOptions options{
+      .axis = a.integer("axis"), .tiled = a.flag("tiled"), .axis_index_groups = axis_groups(a)};
+  return map_leaves(a["x"], [&](const Value& leaf) -> Value {
+    return lax::all_gather(leaf_array(a, leaf), name, options);
+  });
+}
+
+Value psum_scatter(const Arguments& a) {
+  const std::string name = single_axis_name(a);
+  const lax::PsumScatterOptions options{.scatter_dimension = a.integer("scatter_dimension"),
+                                        .tiled = a.flag("tiled"),
+                                        .axis_index_groups = axis_groups(a)};
+  return map_leaves(a["x"], [&](const Value& leaf) -> Value {
+    return lax::psum_scatter(leaf_array(a, leaf), name, options);
+  });
+}
+
+Value exchange(const Arguments& a, int64_t split_axis, int64_t concat_axis, bool tiled) {
+  const std::string name = single_axis_name(a);
+  const lax::AllToAllOptions options{.tiled = tiled, .axis_index_groups = axis_groups(a)};
+  return map_leaves(a["x"], [&](const Value& leaf) -> Value {
+    return lax::all_to_all(leaf_array(a, leaf), name, split_axis, concat_axis, options);
+  });
+}
+
+const Function functions[] = {
+    {"psum", "x, axis_name, *, axis_index_groups=None", psum, "The sum over named axes."},
+    {"pmean", "x, axis_name, *, axis_index_groups=None", pmean, "The mean over named axes."},
+    {"pmax", "x, axis_name, *, axis_index_groups=None", extreme<lax::pmax>, "The maximum over named axes."},
+    {"pmin", "x, axis_name, *, axis_index_groups=None", extreme<lax::pmin>, "The minimum over named axes."},
+    {"all_gather", "x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to='varying'", all_gather,
+     "The values of all lanes, stacked or joined along an axis."},
+    {"psum_scatter", "x, axis_name, *, scatter_dimension=0, axis_index_groups=None, tiled=False", psum_scatter,
+     "The sum over a named axis, each lane keeping its part."},
+    {"all_to_all", "x, axis_name, split_axis, concat_axis, *, axis_index_groups=None, tiled=False",
+     [](const Arguments& a) { return exchange(a, a.integer("split_axis"), a.integer("concat_axis"), a.flag("tiled")); },
+     "Exchanges parts of one dimension among the lanes."},
+    {"pswapaxes", "x, axis_name, axis, *, axis_index_groups=None",
+     [](const Arguments& a) { return exchange(a, a.integer("axis"), a.integer("axis"), false); },
+     "Swaps a named axis with a positional one."},
+    {"ppermute", "x, axis_name, perm",
+     [](const Arguments& a) -> Value {
+       const std::string name = single_axis_name(a);
+       const std::vector<std::pair<int64_t, int64_t>> perm = a.pairs("perm");
+       return map_leaves(a["x"], [&](const Value& leaf) -> Value {
+         return lax::ppermute(leaf_array(a, leaf), name, perm);
+       });
+     },
+     "Sends each lane's value to another lane; lanes that receive nothing get zeros."},
+    {"pshuffle", "x, axis_name, perm",
+     [](const Arguments& a) -> Value {
+       const std::string name = single_axis_name(a);
+       const Ints perm = integer_sequence(a, "perm");
+       return map_leaves(a["x"], [&](const Value& leaf) -> Value {
+         return lax::pshuffle(leaf_array(a, leaf), name, perm);
+       });
+     },
+     "Each lane's value becomes that of the lane which perm names for it."},
+    {"pbroadcast", "x, axis_name, source",
+     [](const Arguments& a) -> Value {
+       const std::string name = single_axis_name(a);
+       const int64_t source = a.integer("source");
+       return map_leaves(a["x"], [&](const Value& leaf) -> Value {
+         return lax::pbroadcast(leaf_array(a, leaf), name, source);
+       });
+     },
+     "One lane's value on every lane."},
+    {"axis_index", "axis_name",
+     [](const Arguments& a) -> Value {
+       if (a["axis_name"].get_if<std::string>()) return lax::axis_index(a.text("axis_name"));
+       // Of several axes, the last one runs fastest.
+       const lax::AxisNames names = axis_names(a);
+       Array index = Array(0);
+       int64_t inner = 1;
+       for (auto name = names.rbegin(); name != names.rend(); ++name) {
+         index = index + lax::axis_index(*name) * Array(inner);
+         inner *= lax::axis_size(*name);
+       }
+       return index;
+     },
+     "The position of this lane along named axes."},
+    {"axis_size", "axis_name", [](const Arguments& a) -> Value { return lanes(axis_names(a)); },
+     "The number of lanes along named axes."},
+};
+
+}  // namespace
+
+Family lax_collective() { return functions; }
+
+}  // namespace capibara::library
