@@ -16,7 +16,7 @@ namespace capibara::jax::numpy {
 
 using Arrays = std::vector<Array>;
 
-// ---- from values -----------------------------------------------------------------------------------------------------
+// ---- from values --------------------------------------------------------------------------------------------------
 struct ArrayOptions {
   std::optional<DType> dtype = std::nullopt;  // by default the object's own, weak type included
   bool copy = true;
@@ -40,7 +40,7 @@ struct FromstringOptions {
 };
 Array fromstring(const std::string& string, const FromstringOptions& options = {});
 
-// ---- of one value ----------------------------------------------------------------------------------------------------
+// ---- of one value -------------------------------------------------------------------------------------------------
 struct FillOptions {
   std::optional<DType> dtype = std::nullopt;
 };
@@ -57,7 +57,7 @@ Array ones_like(const Array& a, const LikeOptions& options = {});
 Array empty_like(const Array& prototype, const LikeOptions& options = {});
 Array full_like(const Array& a, const Array& fill_value, const LikeOptions& options = {});
 
-// ---- sequences -------------------------------------------------------------------------------------------------------
+// ---- sequences ----------------------------------------------------------------------------------------------------
 // arange(stop), arange(start, stop), arange(start, stop, step); all must be concrete.
 Array arange(const Array& start, const std::optional<Array>& stop = std::nullopt,
              const std::optional<Array>& step = std::nullopt, const FillOptions& options = {});
@@ -80,7 +80,7 @@ struct LogspaceOptions {
 Array logspace(const Array& start, const Array& stop, const LogspaceOptions& options = {});
 Array geomspace(const Array& start, const Array& stop, const LinspaceOptions& options = {});
 
-// ---- matrices and grids ----------------------------------------------------------------------------------------------
+// ---- matrices and grids -------------------------------------------------------------------------------------------
 struct EyeOptions {
   std::optional<int64_t> M = std::nullopt;  // columns; by default as many as rows
   Array k = 0;                              // which diagonal
@@ -107,7 +107,7 @@ Array fromfunction(const std::function<Array(const Arrays&)>& function, const Sh
 Arrays fromfunction(const std::function<Arrays(const Arrays&)>& function, const Shape& shape,
                     const FillOptions& options = {});
 
-// ---- questions -------------------------------------------------------------------------------------------------------
+// ---- questions ----------------------------------------------------------------------------------------------------
 struct ArrayEqualOptions {
   bool equal_nan = false;
 };

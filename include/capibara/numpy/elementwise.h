@@ -10,7 +10,7 @@
 
 namespace capibara::jax::numpy {
 
-// ---- arithmetic ------------------------------------------------------------------------------------------------------
+// ---- arithmetic ---------------------------------------------------------------------------------------------------
 Array add(const Array& x, const Array& y);  // of booleans: or
 Array subtract(const Array& x, const Array& y);
 Array multiply(const Array& x, const Array& y);  // of booleans: and
@@ -37,7 +37,7 @@ Array heaviside(const Array& x1, const Array& x2);  // 0 below zero, x2 at zero,
 Array gcd(const Array& x1, const Array& x2);
 Array lcm(const Array& x1, const Array& x2);
 
-// ---- comparisons, choices and logic ----------------------------------------------------------------------------------
+// ---- comparisons, choices and logic -------------------------------------------------------------------------------
 Array equal(const Array& x, const Array& y);
 Array not_equal(const Array& x, const Array& y);
 Array less(const Array& x, const Array& y);
@@ -63,7 +63,7 @@ struct CloseOptions {
 };
 Array isclose(const Array& a, const Array& b, const CloseOptions& options = {});
 
-// ---- bits ------------------------------------------------------------------------------------------------------------
+// ---- bits ---------------------------------------------------------------------------------------------------------
 Array bitwise_and(const Array& x, const Array& y);
 Array bitwise_or(const Array& x, const Array& y);
 Array bitwise_xor(const Array& x, const Array& y);
@@ -76,7 +76,7 @@ Array right_shift(const Array& x1, const Array& x2);  // signed operands keep th
 inline Array bitwise_right_shift(const Array& x1, const Array& x2) { return right_shift(x1, x2); }
 Array bitwise_count(const Array& x);  // ones in the absolute value, as uint8
 
-// ---- exponentials and roots ------------------------------------------------------------------------------------------
+// ---- exponentials and roots ---------------------------------------------------------------------------------------
 Array exp(const Array& x);
 Array exp2(const Array& x);
 Array expm1(const Array& x);
@@ -91,7 +91,7 @@ Array cbrt(const Array& x);
 Array hypot(const Array& x1, const Array& x2);
 Array i0(const Array& x);  // the modified Bessel function of order zero
 
-// ---- trigonometry ----------------------------------------------------------------------------------------------------
+// ---- trigonometry -------------------------------------------------------------------------------------------------
 Array sin(const Array& x);
 Array cos(const Array& x);
 Array tan(const Array& x);
@@ -118,7 +118,7 @@ inline Array radians(const Array& x) { return deg2rad(x); }
 Array rad2deg(const Array& x);
 inline Array degrees(const Array& x) { return rad2deg(x); }
 
-// ---- rounding --------------------------------------------------------------------------------------------------------
+// ---- rounding -----------------------------------------------------------------------------------------------------
 Array floor(const Array& x);
 Array ceil(const Array& x);
 Array trunc(const Array& x);
@@ -130,7 +130,7 @@ Array round(const Array& a, const RoundOptions& options = {});  // to even at ti
 inline Array around(const Array& a, const RoundOptions& options = {}) { return round(a, options); }
 std::pair<Array, Array> modf(const Array& x);  // fraction and whole part, both of x's sign
 
-// ---- the parts of numbers --------------------------------------------------------------------------------------------
+// ---- the parts of numbers -----------------------------------------------------------------------------------------
 Array real(const Array& val);
 Array imag(const Array& val);
 Array conjugate(const Array& x);
@@ -146,7 +146,7 @@ Array ldexp(const Array& x1, const Array& x2);  // x1 * 2^x2
 Array nextafter(const Array& x, const Array& y);
 Array spacing(const Array& x);  // the distance to the next number away from zero
 
-// ---- kinds of numbers ------------------------------------------------------------------------------------------------
+// ---- kinds of numbers ---------------------------------------------------------------------------------------------
 Array isfinite(const Array& x);
 Array isinf(const Array& x);
 Array isnan(const Array& x);

@@ -36,7 +36,7 @@ Array all(const Array& x) {
 
 }  // namespace
 
-// ---- from values -----------------------------------------------------------------------------------------------------
+// ---- from values --------------------------------------------------------------------------------------------------
 
 Array array(const Array& object, const ArrayOptions& options) {
   Array result = options.copy ? lax::copy(object) : object;
@@ -76,7 +76,9 @@ Array fromstring(const std::string& string, const FromstringOptions& options) {
   const auto skip_spaces = [&] {
     while (*at == ' ' || (*at >= '\t' && *at <= '\r')) ++at;
   };
-  const auto is_full = [&](std::size_t count) { return options.count >= 0 && static_cast<int64_t>(count) == options.count; };
+  const auto is_full = [&](std::size_t count) {
+    return options.count >= 0 && static_cast<int64_t>(count) == options.count;
+  };
   skip_spaces();
   while (*at != '\0' && !is_full(reals.size() + integers.size())) {
     char* end = nullptr;
@@ -101,7 +103,7 @@ Array fromstring(const std::string& string, const FromstringOptions& options) {
   return lax::convert_element_type(numbers, dtype, false);
 }
 
-// ---- of one value ----------------------------------------------------------------------------------------------------
+// ---- of one value -------------------------------------------------------------------------------------------------
 
 Array zeros(const Shape& shape, const FillOptions& options) { return full_of(shape, 0, options.dtype); }
 Array ones(const Shape& shape, const FillOptions& options) { return full_of(shape, 1, options.dtype); }
@@ -125,7 +127,7 @@ Array full_like(const Array& a, const Array& fill_value, const LikeOptions& opti
   return value.ndim() == 0 ? lax::full(shape, value) : broadcast_to("full_like", value, shape);
 }
 
-// ---- matrices and grids ----------------------------------------------------------------------------------------------
+// ---- matrices and grids -------------------------------------------------------------------------------------------
 
 Array eye(int64_t N, const EyeOptions& options) {
   const int64_t columns = options.M.value_or(N);
@@ -191,8 +193,7 @@ Array indices(const Shape& dimensions, const FillOptions& options) {
   if (dimensions.empty()) return lax::empty({0}, dtype);
   Arrays result;
   for (std::size_t i = 0; i < dimensions.size(); ++i) {
-    result.push_back(
-        lax::broadcast_in_dim(lax::iota(dtype, dimensions[i]), dimensions, {static_cast<int64_t>(i)}));
+    result.push_back(lax::broadcast_in_dim(lax::iota(dtype, dimensions[i]), dimensions, {static_cast<int64_t>(i)}));
   }
   return lax::stack(result, 0);
 }
@@ -220,7 +221,7 @@ Array fromfunction(const std::function<Array(const Arrays&)>& function, const Sh
   return fromfunction(single, shape, options)[0];
 }
 
-// ---- questions -------------------------------------------------------------------------------------------------------
+// ---- questions ----------------------------------------------------------------------------------------------------
 
 Array array_equal(const Array& a1, const Array& a2, const ArrayEqualOptions& options) {
   if (a1.shape() != a2.shape()) return Array(false);

@@ -14,21 +14,24 @@ namespace {
 // The value of a bound of arange, which decides a shape.
 double concrete_bound(const char* argument, const Array& x) {
   if (x.is_tracer()) {
-    throw ConcretizationTypeError(concat("arange: argument '", argument,
-                                         "' decides the shape of the result and must be concrete, got a tracer of type ",
-                                         to_string(x.type())));
+    throw ConcretizationTypeError(
+        concat("arange: argument '", argument,
+               "' decides the shape of the result and must be concrete, got a tracer of type ", to_string(x.type())));
   }
   if (x.ndim() != 0) {
     throw ValueError(concat("arange: argument '", argument, "' must be a scalar, got ", to_string(x.type())));
   }
-  if (is_complex(x.dtype())) throw ValueError(concat("arange: argument '", argument, "' must be real, got a complex number"));
+  if (is_complex(x.dtype()))
+    throw ValueError(concat("arange: argument '", argument, "' must be real, got a complex number"));
   return x.item<double>();
 }
 
 int64_t length(double count) { return count > 0 ? static_cast<int64_t>(std::ceil(count)) : 0; }
 
 // Differences and quotients are rounded as the operands' dtype would round them.
-double rounded(double value, bool in_single) { return in_single ? static_cast<double>(static_cast<float>(value)) : value; }
+double rounded(double value, bool in_single) {
+  return in_single ? static_cast<double>(static_cast<float>(value)) : value;
+}
 
 struct Interval {
   Array start, stop;

@@ -52,7 +52,7 @@ bool is_whole(DType dtype) { return is_integer(dtype) || is_bool(dtype); }
 
 }  // namespace
 
-// ---- arithmetic ------------------------------------------------------------------------------------------------------
+// ---- arithmetic ---------------------------------------------------------------------------------------------------
 
 Array add(const Array& x, const Array& y) { return x + y; }
 Array subtract(const Array& x, const Array& y) { return x - y; }
@@ -75,7 +75,7 @@ Array fabs(const Array& x) {
   return inexact("fabs", x, lax::abs);
 }
 
-// ---- comparisons, choices and logic ----------------------------------------------------------------------------------
+// ---- comparisons, choices and logic -------------------------------------------------------------------------------
 
 Array equal(const Array& x, const Array& y) { return x == y; }
 Array not_equal(const Array& x, const Array& y) { return x != y; }
@@ -140,7 +140,7 @@ Array isclose(const Array& a, const Array& b, const CloseOptions& options) {
   return named("isclose", close, a, b, options.rtol, options.atol);
 }
 
-// ---- bits ------------------------------------------------------------------------------------------------------------
+// ---- bits ---------------------------------------------------------------------------------------------------------
 
 Array bitwise_and(const Array& x, const Array& y) { return x & y; }
 Array bitwise_or(const Array& x, const Array& y) { return x | y; }
@@ -166,7 +166,7 @@ Array bitwise_count(const Array& x) {
   return named("bitwise_count", count, x);
 }
 
-// ---- exponentials and roots ------------------------------------------------------------------------------------------
+// ---- exponentials and roots ---------------------------------------------------------------------------------------
 
 Array exp(const Array& x) { return inexact("exp", x, lax::exp); }
 Array exp2(const Array& x) { return inexact("exp2", x, lax::exp2); }
@@ -190,7 +190,7 @@ Array log10(const Array& x) {
   return lax::complex(lax::mul(lax::real(logarithm), factor), lax::mul(lax::imag(logarithm), factor));
 }
 
-// ---- trigonometry ----------------------------------------------------------------------------------------------------
+// ---- trigonometry -------------------------------------------------------------------------------------------------
 
 Array sin(const Array& x) { return inexact("sin", x, lax::sin); }
 Array cos(const Array& x) { return inexact("cos", x, lax::cos); }
@@ -223,7 +223,7 @@ Array rad2deg(const Array& x) {
   return lax::mul(operand, constant_like(operand, 180 / std::numbers::pi));
 }
 
-// ---- rounding --------------------------------------------------------------------------------------------------------
+// ---- rounding -----------------------------------------------------------------------------------------------------
 
 Array floor(const Array& x) { return is_whole(x.dtype()) ? x : inexact("floor", x, lax::floor); }
 Array ceil(const Array& x) { return is_whole(x.dtype()) ? x : inexact("ceil", x, lax::ceil); }
@@ -275,7 +275,7 @@ std::pair<Array, Array> modf(const Array& x) {
   return {operand - whole, whole};
 }
 
-// ---- the parts of numbers --------------------------------------------------------------------------------------------
+// ---- the parts of numbers -----------------------------------------------------------------------------------------
 
 Array real(const Array& val) { return is_complex(val.dtype()) ? lax::real(val) : checked("real", val); }
 Array imag(const Array& val) {
@@ -297,7 +297,7 @@ Array angle(const Array& z, const AngleOptions& options) {
   return named("angle", argument, z);
 }
 
-// ---- kinds of numbers ------------------------------------------------------------------------------------------------
+// ---- kinds of numbers ---------------------------------------------------------------------------------------------
 
 Array isfinite(const Array& x) {
   if (is_floating(x.dtype())) return lax::is_finite(x);

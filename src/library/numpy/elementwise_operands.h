@@ -21,9 +21,7 @@ Arrays promote_args_numeric(const char* name, const Arrays& operands);
 template <class F, class... Xs>
 Array named(const char* name, F f, const Xs&... xs) {
   return named_call(name, {xs...}, [&f](std::span<const Array> in) {
-    return [&]<std::size_t... i>(std::index_sequence<i...>) {
-      return Arrays{f(in[i]...)};
-    }
+    return [&]<std::size_t... i>(std::index_sequence<i...>) { return Arrays{f(in[i]...)}; }
     (std::index_sequence_for<Xs...>());
   });
 }

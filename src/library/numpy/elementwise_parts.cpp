@@ -16,9 +16,12 @@ namespace {
 // The signed integers as wide as a floating dtype.
 DType bits_dtype(const char* name, DType dtype) {
   switch (bits(dtype)) {
-    case 16: return DType::int16;
-    case 32: return DType::int32;
-    case 64: return DType::int64;
+    case 16:
+      return DType::int16;
+    case 32:
+      return DType::int32;
+    case 64:
+      return DType::int64;
     default:
       throw NotImplementedError(
           concat("jax.numpy.", name, " only supports 16, 32, and 64-bit types, got ", to_string(dtype)));
@@ -34,7 +37,8 @@ Parts split_float(Array x) {
   // Subnormal numbers are scaled into the normal range first.
   const Array is_subnormal = lax::lt(lax::abs(x), constant_like(x, info.tiny));
   const Array normal = where(is_subnormal, x * constant_like(x, std::ldexp(1.0, info.mantissa_bits)), x);
-  const Array scale = where(is_subnormal, strong_constant(bits_type, -info.mantissa_bits), strong_constant(bits_type, 0));
+  const Array scale =
+      where(is_subnormal, strong_constant(bits_type, -info.mantissa_bits), strong_constant(bits_type, 0));
   Array word = lax::bitcast_convert_type(normal, bits_type);
   Array exponent = scale + (((word >> info.mantissa_bits) & mask) - (bias - 1));
   word = (word & ~(mask << info.mantissa_bits)) | ((bias - 1) << info.mantissa_bits);
@@ -63,9 +67,7 @@ Parts frexp_with_derivative(const Array& x) {
   return function(x);
 }
 
-Array without_infinity(const Array& x) {
-  return lax::select(isposinf(real(x)), lax::zeros_like(x), x);
-}
+Array without_infinity(const Array& x) { return lax::select(isposinf(real(x)), lax::zeros_like(x), x); }
 
 Array wrap_between(const Array& x, double bound) {
   const Array half = constant_like(x, bound), period = constant_like(x, 2 * bound);
@@ -208,9 +210,7 @@ Array spacing(const Array& x) {
   return where(distance == 0, copysign(least, operand), distance);
 }
 
-Array logaddexp(const Array& x1, const Array& x2) {
-  return log_add({"logaddexp", lax::exp, 1.0}, "logaddexp", x1, x2);
-}
+Array logaddexp(const Array& x1, const Array& x2) { return log_add({"logaddexp", lax::exp, 1.0}, "logaddexp", x1, x2); }
 
 Array logaddexp2(const Array& x1, const Array& x2) {
   return log_add({"logaddexp2", lax::exp2, 1 / std::log(2.0)}, "logaddexp2", x1, x2);

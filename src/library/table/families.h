@@ -5,6 +5,8 @@
 
 namespace capibara::library {
 
+Family numpy_elementwise();
+Family numpy_creation();
 Family numpy_fft();
 Family ops_segments();
 Family image_resampling();
