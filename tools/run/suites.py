@@ -64,6 +64,7 @@ class Runner:
             os.environ,
             CAPIBARA_BUILD=str(self.build),
             CAPIBARA_COMMAND=str(self.build / "capibara"),
+            CAPIBARA_PYTHON_PATH=str(self.build / "python"),
             JAX_PLATFORMS="cpu",
             PYTHONPATH=os.pathsep.join(filter(None, [str(self.build / "python"), os.environ.get("PYTHONPATH")])),
         )
@@ -217,6 +218,23 @@ UNREACHED_FILES = {
 }
 
 
+def run_differential(runner):
+    """Every call in tests/differential/cases, with jax and with capibara."""
+    counts = Counts()
+    command = [sys.executable, ROOT / "tests" / "differential" / "run.py", "--jobs", max(1, runner.jobs // 2)]
+    status, log = runner.start("differential", command + ([runner.pattern] if runner.pattern else []))
+    lines = log.read_text(errors="replace").splitlines()
+    summary = SUMMARY.match(lines[-1]) if lines else None
+    if not summary:
+        counts.fail("differential", f"{ending(status)}, without its closing line\n{tail(log)}")
+        return counts
+    counts.passed, counts.failed, counts.skipped = map(int, summary.groups())
+    for number, line in enumerate(lines):
+        if line.startswith("FAIL "):
+            counts.failures.append((line.removeprefix("FAIL "), lines[number + 1] if number + 1 < len(lines) else ""))
+    return counts
+
+
 def run_check(runner):
     counts = Counts()
     folder = golden_folder()
@@ -295,6 +313,7 @@ def all_suites():
     for folder in sorted(folders):
         name = "python" if folder.parent.name == "python" else folder.name
         suites.append(Suite(name, "python", lambda runner, folder=folder: run_pytest(runner, folder)))
+    suites.append(Suite("differential", "jax", run_differential, quick=False))
     examples = sorted((ROOT / "examples").glob("*.cpp"))
     suites.append(Suite("examples", "", run_examples, " ".join(f"example_{source.stem}" for source in examples) or "all"))
     suites.append(Suite("check", "", run_check, "capibara_command"))
