@@ -4,6 +4,7 @@ import ast
 import functools
 import hashlib
 import inspect
+import re
 import sys
 import types
 import zlib
@@ -178,10 +179,16 @@ class Case:
     skip: str = ""
 
     @property
+    def covers(self):
+        """The names of the library that the case speaks for; a label `lax.scan, jit: words` names two."""
+        if self.function is None:
+            return [self.name]
+        named = re.match(r"([\w.]+(?:, [\w.]+)*): ", self.name)
+        return named.group(1).split(", ") if named else []
+
+    @property
     def module(self):
-        if self.function is not None:
-            return "checks"
-        return self.name.rpartition(".")[0] or "jax"
+        return (self.covers[0].rpartition(".")[0] or "jax") if self.covers else "checks"
 
     @functools.cached_property
     def text(self):
@@ -218,7 +225,10 @@ def case(name, *args, tolerance=None, transforms=None, jit=None, vmap=None, grad
 
 
 def check(label, function, tolerance=None, x64=False, config=None, skip=""):
-    """Any expression: `function(jax)` is evaluated with both libraries and compared."""
+    """Any expression: `function(jax)` is evaluated with both libraries and compared.
+
+    A label of the form `lax.scan: words` counts for lax.scan.
+    """
     global _made
     _made = 0
     flags = dict(config or {}) | ({"jax_enable_x64": True} if x64 else {})
@@ -315,7 +325,7 @@ def absorb(digest, value, seen=()):
                 absorb(digest, cell.cell_contents, seen)
             except ValueError:  # a cell that is still empty
                 add("empty")
-        for name in _all_names(value.__code__):
+        for name in sorted(_all_names(value.__code__)):
             reached = value.__globals__.get(name)
             if isinstance(reached, (types.FunctionType, np.ndarray, int, float, str, tuple, list, dict)) and name != "CASES":
                 absorb(digest, (name, reached), seen)
@@ -334,7 +344,7 @@ def _all_names(code):
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             names |= _all_names(constant)
-    return sorted(names)
+    return names
 
 
 def load(path):

@@ -199,11 +199,11 @@ class Tally:
         module = self.modules[case.module]
         if problem:
             module[1] += 1
-            self.names[case.name][1] += 1
             self.failures.append((case, mode, problem))
         else:
             module[0] += 1
-            self.names[case.name][0] += 1
+        for name in case.covers:
+            self.names[name][1 if problem else 0] += 1
 
     def skip(self, case):
         self.modules[case.module][2] += 1
