@@ -1,6 +1,8 @@
 // jax.numpy: counts of integers, and histograms in one and more dimensions.
 #include <capibara/numpy/statistics.h>
 
+#include <capibara/numpy/creation.h>
+#include <capibara/numpy/elementwise.h>
 #include <capibara/numpy/reductions.h>
 #include <capibara/numpy/sorting.h>
 
@@ -14,16 +16,6 @@ namespace capibara::jax::numpy {
 namespace {
 
 Array differences(const Array& x) { return steps::cut(x, 1, std::nullopt) - steps::cut(x, 0, -1); }
-
-// count + 1 edges from low to high, the last one exactly.
-Array equal_widths(const Array& low, const Array& high, int64_t count, DType dtype) {
-  if (count < 0) throw ValueError(concat("histogram_bin_edges: argument 'bins' must not be negative, got ", count));
-  const Array start = low.astype(dtype), stop = high.astype(dtype);
-  if (count == 0) return lax::reshape(start, {1});
-  const DType real = real_dtype(dtype);
-  const Array step = (lax::iota(real, count) / lax::convert_element_type(Array(count), real, false)).astype(dtype);
-  return lax::concatenate({start * (1 - step) + stop * step, lax::reshape(stop, {1})}, 0);
-}
 
 // Which edge each value lies behind; values at the last edge belong to the last bin.
 Array bin_of(const Array& edges, const Array& values) {
@@ -52,7 +44,7 @@ Array bincount(const Array& x, const BincountOptions& options) {
                             " for ", to_string(x.type())));
   }
   const Array weights = options.weights ? *options.weights : lax::convert_element_type(Array(1), default_int(), false);
-  const Array from_zero = steps::clip(values, Array(0), std::nullopt);
+  const Array from_zero = clip(values, {.min = Array(0), .max = std::nullopt});
   return lax::full({length}, 0, weights.dtype()).at(from_zero).add(weights, {.mode = "drop"});
 }
 
@@ -75,8 +67,8 @@ Array histogram_bin_edges(const Array& a, const BinEdgesOptions& options) {
                             to_string(range.type())));
   }
   const Array empty = ptp(range) == 0;
-  return equal_widths(steps::where(empty, range(0) - 0.5, range(0)), steps::where(empty, range(1) + 0.5, range(1)), count,
-                      dtype);
+  return linspace(numpy::where(empty, range(0) - 0.5, range(0)), numpy::where(empty, range(1) + 0.5, range(1)),
+                  {.num = count + 1, .dtype = dtype});
 }
 
 std::pair<Array, Array> histogram(const Array& a, const HistogramOptions& options) {
@@ -95,7 +87,7 @@ std::pair<Array, Array> histogram(const Array& a, const HistogramOptions& option
   }
   const Array edges = histogram_bin_edges(x, {.bins = options.bins, .range = options.range});
   const int64_t count = edges.shape(0);
-  const Array bin = steps::where(x == edges(-1), Array(count - 1), bin_of(edges, x));
+  const Array bin = numpy::where(x == edges(-1), Array(count - 1), bin_of(edges, x));
   Array counts = steps::cut(lax::full({count}, 0, weights.dtype()).at(bin).add(weights), 1, std::nullopt);
   if (options.density) counts = counts / differences(edges) / sum(counts);
   return {counts, edges};
@@ -138,9 +130,9 @@ HistogramddResult histogramdd(const Array& sample, const HistogramddOptions& opt
     const Array edges = histogram_bin_edges(x, {.bins = options.bins[options.bins.size() == 1 ? 0 : i],
                                                 .range = options.range.empty() ? std::nullopt : options.range[i]});
     Array bin = bin_of(edges, x);
-    bin = steps::where(x == edges(-1), bin - 1, bin);
+    bin = numpy::where(x == edges(-1), bin - 1, bin);
     cells.push_back(edges.shape(0) + 1);
-    flat = flat * Array(cells.back()) + steps::clip(bin, Array(0), Array(cells.back() - 1));
+    flat = flat * Array(cells.back()) + clip(bin, {.min = Array(0), .max = Array(cells.back() - 1)});
     widths.push_back(differences(edges));
     result.edges.push_back(edges);
   }

@@ -1,6 +1,8 @@
 // jax.numpy: reductions over axes, and the averages that are made of them.
 #include <capibara/numpy/reductions.h>
 
+#include <capibara/numpy/elementwise.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -89,7 +91,7 @@ Array reduce(const Monoid& monoid, const Monoid& of_bools, Array a, const Reduct
   const DType computation = call.upcast ? computation_dtype(result) : result;
   a = lax::convert_element_type(a, computation);
   const Monoid& used = is_bool(computation) ? of_bools : monoid;
-  if (where) a = steps::where(*where, a, identity(a, monoid.identity));
+  if (where) a = numpy::where(*where, a, identity(a, monoid.identity));
   Array reduced = used.reduce(a, {.axes = axes});
   if (call.initial) {
     const Array initial = lax::convert_element_type(*call.initial, a.dtype());
@@ -268,7 +270,7 @@ Array var(const Array& a, const VarOptions& options) {
   count = lax::sub(count, lax::convert_element_type(correction, squares.dtype()));
   const Array total =
       sum(squares, {.axis = options.axis, .dtype = squares.dtype(), .keepdims = options.keepdims, .where = where});
-  return steps::where(count > 0, lax::div(total, count).astype(result), steps::nan);
+  return numpy::where(count > 0, lax::div(total, count).astype(result), steps::nan);
 }
 
 Array std(const Array& a, const VarOptions& options) {

@@ -1,6 +1,8 @@
 // jax.numpy: the reductions that skip NaNs.
 #include <capibara/numpy/reductions.h>
 
+#include <capibara/numpy/elementwise.h>
+
 #include "library/numpy/promote.h"
 #include "library/numpy/reductions.h"
 #include "library/numpy/steps.h"
@@ -13,13 +15,13 @@ using namespace reductions;
 
 // NaNs as a value that does not change the result.
 Array filled(const Array& a, double value) {
-  return is_inexact(a.dtype()) ? steps::where(steps::is_nan(a), identity(a, value), a) : a;
+  return is_inexact(a.dtype()) ? numpy::where(steps::is_nan(a), identity(a, value), a) : a;
 }
 
 Array nan_where_all_are(const Array& a, const MaxOptions& options, const Array& result) {
   if (!is_inexact(a.dtype()) || options.initial) return result;
   const Array nothing = all(steps::is_nan(a), {.axis = options.axis, .keepdims = options.keepdims});
-  return steps::where(nothing, steps::constant(a, steps::nan), result);
+  return numpy::where(nothing, steps::constant(a, steps::nan), result);
 }
 
 }  // namespace
@@ -62,12 +64,12 @@ Array nanvar(const Array& a, const VarOptions& options) {
   const Array center =
       options.mean ? options.mean->astype(computation)
                    : nanmean(x, {.axis = options.axis, .dtype = computation, .keepdims = true, .where = options.where});
-  const Array squares = squared_magnitude(steps::where(steps::is_nan(x), 0, lax::sub(x, center)));
+  const Array squares = squared_magnitude(numpy::where(steps::is_nan(x), 0, lax::sub(x, center)));
   const SumOptions by{.axis = options.axis, .keepdims = options.keepdims, .where = options.where};
   const Array count = sum(lax::bitwise_not(steps::is_nan(x)), by) - options.ddof;
   const Array too_few = lax::le(count, steps::constant(count, 0));
-  const Array total = steps::where(too_few, steps::nan, sum(squares, by));
-  const Array divisor = steps::where(too_few, 1, count);
+  const Array total = numpy::where(too_few, steps::nan, sum(squares, by));
+  const Array divisor = numpy::where(too_few, 1, count);
   return lax::convert_element_type(lax::div(total, lax::convert_element_type(divisor, total.dtype())), result);
 }
 

@@ -1,4 +1,4 @@
-// Selection, concatenation and moved axes: the steps of jax.numpy's composed functions.
+// Slices, concatenation and moved axes: the steps of jax.numpy's composed functions.
 #include <capibara/lax.h>
 
 #include "library/numpy/promote.h"
@@ -10,17 +10,6 @@ namespace capibara::steps {
 namespace lax = jax::lax;
 
 Array constant(const Array& x, double value) { return number_as(Array(value), x.dtype(), false); }
-
-Array where(const Array& condition, const Array& yes, const Array& no) {
-  const Array truth = is_bool(condition.dtype()) ? condition : lax::ne(condition, constant(condition, 0));
-  const Arrays cases = promote_dtypes({yes, no});
-  if (truth.ndim() == 0) {
-    const Arrays same = broadcast_arrays("where", cases);
-    return lax::select(truth, same[0], same[1]);
-  }
-  const Arrays same = broadcast_arrays("where", {truth, cases[0], cases[1]});
-  return lax::select(same[0], same[1], same[2]);
-}
 
 Array is_nan(const Array& x) { return lax::ne(x, x); }
 
@@ -56,19 +45,6 @@ Array cut(const Array& x, std::optional<int64_t> start, std::optional<int64_t> s
   std::vector<Index> indices(static_cast<std::size_t>(canonical_axis("slice", axis, x.ndim())), Index(slice()));
   indices.push_back(Index(slice(start, stop)));
   return index(x, indices);
-}
-
-Array clip(const Array& x, std::optional<Array> low, std::optional<Array> high) {
-  Array clipped = x;
-  if (low) {
-    const Arrays both = promote_args("maximum", {*low, clipped});
-    clipped = lax::max(both[0], both[1]);
-  }
-  if (high) {
-    const Arrays both = promote_args("minimum", {*high, clipped});
-    clipped = lax::min(both[0], both[1]);
-  }
-  return clipped;
 }
 
 void require_values(const char* function, const char* argument, const Array& x) {

@@ -1,6 +1,7 @@
 // jax.numpy: union, difference, intersection of sets given as arrays, and membership.
 #include <capibara/numpy/sets.h>
 
+#include <capibara/numpy/elementwise.h>
 #include <capibara/numpy/reductions.h>
 #include <capibara/numpy/sorting.h>
 
@@ -71,9 +72,9 @@ Joined join_distinct(const Array& a, const Array& b, const UniqueOptions& option
 // Entries from `count` on as the fill value, by default the least of the others.
 Array fill_unused(const Array& values, const Array& count, const std::optional<Array>& fill_value) {
   const Array used = steps::arange(values.shape(0)) < count;
-  if (fill_value) return steps::where(used, values, *fill_value);
-  const Array with_greatest = steps::where(used, values, max(values));
-  return steps::where(used, with_greatest, min(with_greatest));
+  if (fill_value) return numpy::where(used, values, *fill_value);
+  const Array with_greatest = numpy::where(used, values, max(values));
+  return numpy::where(used, with_greatest, min(with_greatest));
 }
 
 Array filled_read(const Array& x, const Array& at, int64_t fill) {
@@ -111,10 +112,10 @@ Array setdiff1d(const Array& ar1, const Array& ar2, const SetOptions& options) {
   if (!options.assume_unique) {
     // The distinct elements are filled up with the first one.
     const Array distinct = Array(x.size() + 1) - sum(x == x(0));
-    outside = steps::where(steps::arange(x.size()) < distinct, outside, Array(false));
+    outside = numpy::where(steps::arange(x.size()) < distinct, outside, Array(false));
   }
   const Array chosen = x(flatnonzero(outside, {.size = options.size}));
-  return steps::where(steps::arange(*options.size) < sum(outside), chosen, fill);
+  return numpy::where(steps::arange(*options.size) < sum(outside), chosen, fill);
 }
 
 Array setxor1d(const Array& ar1, const Array& ar2, const SetOptions& options) {
@@ -180,7 +181,7 @@ Intersection intersect_sized(const Array& a, const Array& b, const SetOptions& o
   }
   result.values = fill_unused(result.values, count, options.fill_value);
   auto indices = [&](const Array& positions, int64_t limit, const Array& distinct) {
-    const Array kept = steps::where(steps::arange(positions.shape(0)) < count, positions, Array(limit));
+    const Array kept = numpy::where(steps::arange(positions.shape(0)) < count, positions, Array(limit));
     return distinct.defined() ? filled_read(distinct, kept, limit) : kept;
   };
   result.indices1 = indices(filled_read(order, at, a.size()), a.size(), joined.first_indices);

@@ -1,6 +1,7 @@
 // jax.numpy: the distinct elements of an array, by sorting.
 #include <capibara/numpy/sets.h>
 
+#include <capibara/numpy/elementwise.h>
 #include <capibara/numpy/reductions.h>
 #include <capibara/numpy/sorting.h>
 
@@ -26,7 +27,7 @@ Array differ(const Array& x, const Array& y, bool equal_nan) {
 
 Sorted sort_slices(const Array& ar, int64_t axis, bool equal_nan) {
   Array x = steps::move_axis(ar, axis, 0);
-  if (is_complex(x.dtype())) x = steps::where(steps::is_nan(x), steps::constant(x, steps::nan), x);
+  if (is_complex(x.dtype())) x = jax::numpy::where(steps::is_nan(x), steps::constant(x, steps::nan), x);
   const int64_t count = x.shape(0);
   int64_t width = 1;
   for (int64_t i = 1; i < x.ndim(); ++i) width *= x.shape(i);
@@ -75,7 +76,7 @@ DistinctSlices distinct_slices(const Array& ar, int64_t axis, const UniqueOption
       Ints trailing;
       for (int64_t i = 1; i < values.ndim(); ++i) trailing.push_back(i);
       const Array used = steps::arange(*options.size) < result.true_size;
-      values = steps::where(lax::expand_dims(used, trailing), values, fill);
+      values = jax::numpy::where(lax::expand_dims(used, trailing), values, fill);
     } else {
       Shape shape = values.shape();
       shape[0] = *options.size;
@@ -102,7 +103,7 @@ DistinctSlices distinct_slices(const Array& ar, int64_t axis, const UniqueOption
       const Array end = lax::full({1}, Array(all), default_int());
       if (options.size) {
         const Array later = steps::cut(begin, 1, std::nullopt);
-        begin = lax::concatenate({steps::cut(begin, 0, 1), steps::where(later, later, Array(all))}, 0);
+        begin = lax::concatenate({steps::cut(begin, 0, 1), jax::numpy::where(later, later, Array(all))}, 0);
       } else {
         begin = lax::concatenate({begin, end}, 0);
       }

@@ -1,6 +1,7 @@
 // jax.numpy: sorting, partitioning and the positions of extreme elements.
 #include <capibara/numpy/sorting.h>
 
+#include <capibara/numpy/elementwise.h>
 #include <capibara/numpy/reductions.h>
 
 #include <algorithm>
@@ -34,9 +35,9 @@ Array extreme_number_position(const char* name, Extremum function, const Array& 
                               double nan_as) {
   if (!is_inexact(a.dtype())) return extreme_position(name, function, a, options);
   const Array nans = steps::is_nan(a);
-  const Array position = extreme_position(name, function, steps::where(nans, nan_as, a), options);
+  const Array position = extreme_position(name, function, numpy::where(nans, nan_as, a), options);
   const Axis axis = options.axis ? Axis(*options.axis) : Axis();
-  return steps::where(all(nans, {.axis = axis, .keepdims = options.keepdims}), -1, position);
+  return numpy::where(all(nans, {.axis = axis, .keepdims = options.keepdims}), -1, position);
 }
 
 struct Partition {

@@ -2,6 +2,7 @@
 #include <capibara/numpy/sorting.h>
 
 #include <capibara/control.h>
+#include <capibara/numpy/elementwise.h>
 #include <capibara/numpy/reductions.h>
 
 #include <tuple>
@@ -93,7 +94,7 @@ Array digitize(const Array& x, const Array& bins, const DigitizeOptions& options
   const int64_t count = bins.shape(0);
   if (count == 0) return lax::full(x.shape(), 0, DType::int32);
   const SearchsortedOptions search{.side = options.right ? "left" : "right", .method = options.method};
-  return steps::where(bins(-1) >= bins(0), searchsorted(bins, x, search),
+  return numpy::where(bins(-1) >= bins(0), searchsorted(bins, x, search),
                       Array(count) - searchsorted(steps::flip(bins), x, search));
 }
 
@@ -124,7 +125,7 @@ std::vector<Array> nonzero(const Array& a, const NonzeroOptions& options) {
                             fills.size(), " values, one of type ", to_string(fill.type())));
   }
   const Array unused = lax::ge(steps::arange(size), lax::full({size}, sum(mask)));
-  for (std::size_t i = 0; i < result.size(); ++i) result[i] = steps::where(unused, fills[i], result[i]);
+  for (std::size_t i = 0; i < result.size(); ++i) result[i] = numpy::where(unused, fills[i], result[i]);
   return result;
 }
 
@@ -154,7 +155,7 @@ Array compress(const Array& condition, const Array& a, const CompressOptions& op
   }
   Ints trailing;
   for (int64_t i = 1; i < x.ndim(); ++i) trailing.push_back(i);
-  x = steps::where(lax::expand_dims(chosen, trailing), x, options.fill_value.astype(x.dtype()));
+  x = numpy::where(lax::expand_dims(chosen, trailing), x, options.fill_value.astype(x.dtype()));
   x = x(argsort(chosen, {.descending = true}));
   return steps::move_axis(steps::cut(x, 0, *options.size), 0, axis);
 }

@@ -1,6 +1,7 @@
 // jax.numpy: covariances and correlations.
 #include <capibara/numpy/statistics.h>
 
+#include <capibara/numpy/elementwise.h>
 #include <capibara/numpy/reductions.h>
 
 #include "library/numpy/promote.h"
@@ -95,8 +96,9 @@ Array corrcoef(const Array& x, const CorrcoefOptions& options) {
   const Array variance = c(position, position);
   const Array deviation = lax::sqrt(is_complex(c.dtype()) ? lax::real(variance) : variance).astype(c.dtype());
   c = c / lax::expand_dims(deviation, {1}) / lax::expand_dims(deviation, {0});
-  if (!is_complex(c.dtype())) return steps::clip(c, Array(-1), Array(1));
-  return lax::complex(steps::clip(lax::real(c), Array(-1), Array(1)), steps::clip(lax::imag(c), Array(-1), Array(1)));
+  const ClipOptions unit{.min = Array(-1), .max = Array(1)};
+  if (!is_complex(c.dtype())) return clip(c, unit);
+  return lax::complex(clip(lax::real(c), unit), clip(lax::imag(c), unit));
 }
 
 }  // namespace capibara::jax::numpy

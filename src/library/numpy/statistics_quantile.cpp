@@ -1,6 +1,7 @@
 // jax.numpy: quantiles, percentiles and medians, with and without NaNs.
 #include <capibara/numpy/statistics.h>
 
+#include <capibara/numpy/elementwise.h>
 #include <capibara/numpy/reductions.h>
 
 #include <algorithm>
@@ -102,7 +103,7 @@ Array by_running_weight(const Samples& sorted, const Array& q, bool skip_nans, D
   const Array result = read(values, broadcast_to("quantile", at, target.shape()));
   const Array lost = skip_nans ? lax::eq(valid, lax::full_like(valid, 0)) : any(nans, {.axis = 0});
   const Array undefined = lax::bitwise_or(any(bad, {.axis = 0}), lost);
-  return steps::where(lax::expand_dims(undefined, q_axes), lax::full_like(result, steps::nan), result);
+  return numpy::where(lax::expand_dims(undefined, q_axes), lax::full_like(result, steps::nan), result);
 }
 
 Array quantile_of(const char* name, const Array& a, Array q, const QuantileOptions& options, bool skip_nans) {
@@ -137,8 +138,8 @@ Array quantile_of(const char* name, const Array& a, Array q, const QuantileOptio
   const Array given_q = q;
   Array& values = samples.values;
   const Array nans = steps::is_nan(values);
-  values = skip_nans ? steps::where(nans, steps::nan, values)
-                     : steps::where(any(nans, {.axis = 0, .keepdims = true}), steps::nan, values);
+  values = skip_nans ? numpy::where(nans, steps::nan, values)
+                     : numpy::where(any(nans, {.axis = 0, .keepdims = true}), steps::nan, values);
   if (samples.weights) {
     std::tie(values, samples.weights) = lax::sort_key_val(values, *samples.weights, {.dimension = 0});
   } else {

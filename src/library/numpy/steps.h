@@ -14,8 +14,6 @@ inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // A strong scalar of x's dtype.
 Array constant(const Array& x, double value);
-// NumPy's three-argument where: the condition by truth, the others promoted, all broadcast.
-Array where(const Array& condition, const Array& yes, const Array& no);
 Array is_nan(const Array& x);
 Array ravel(const Array& x);
 Array move_axis(const Array& x, int64_t source, int64_t destination);
@@ -28,8 +26,6 @@ Array arange(int64_t size);  // of the default integer dtype
 Array positions(const Shape& shape, int64_t axis);
 // NumPy's x[start:stop] along one axis.
 Array cut(const Array& x, std::optional<int64_t> start, std::optional<int64_t> stop, int64_t axis = 0);
-// maximum, then minimum: at a bound the derivative is one half, as of jax.numpy.clip.
-Array clip(const Array& x, std::optional<Array> low, std::optional<Array> high);
 // Raises ConcretizationTypeError where the values of x are not known.
 void require_values(const char* function, const char* argument, const Array& x);
 

@@ -7,6 +7,15 @@ namespace capibara::library {
 
 Family numpy_elementwise();
 Family numpy_creation();
+Family numpy_reductions();
+Family numpy_statistics();
+Family numpy_sorting();
+Family numpy_sets();
+Family numpy_polynomial();
+Family numpy_manipulation();
+Family numpy_indexing();
+Family numpy_contraction();
+Family numpy_windows();
 Family numpy_fft();
 Family ops_segments();
 Family image_resampling();
@@ -28,5 +37,6 @@ Family nn_initializers();
 Family custom_activations();
 Family scipy_special();
 Family scipy_stats();
+Family scipy_stats_distribution(std::string_view name);
 
 }  // namespace capibara::library

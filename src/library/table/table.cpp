@@ -5,7 +5,7 @@ namespace capibara::library {
 
 const std::vector<Module>& modules() {
   static const std::vector<Module> all = {
-      {"numpy", {numpy_elementwise(), numpy_creation()}},
+      {"numpy", {numpy_elementwise(), numpy_creation(), numpy_reductions(), numpy_statistics(), numpy_sorting(), numpy_sets(), numpy_polynomial()}},
       {"numpy.fft", {numpy_fft()}},
       {"ops", {ops_segments()}},
       {"image", {image_resampling()}},
