@@ -1,0 +1,327 @@
+// The table's rows of jax.numpy's shapes, joins, repetition and padding.
+#include <capibara/lax.h>
+#include <capibara/numpy/manipulation.h>
+
+#include "library/index_expression.h"
+#include "library/table/families.h"
+#include "library/table/keywords.h"
+#include "library/table/lax_arguments.h"
+
+namespace capibara::library {
+
+namespace {
+
+namespace numpy = jax::numpy;
+
+// A sequence of arrays, or the rows of one.
+Arrays parts(const Arguments& a, std::string_view name) {
+  const Array* whole = a[name].array();
+  if (whole && whole->ndim() == 0) {
+    throw ValueError(concat(a.function(), ": argument '", name, "' must be a sequence of arrays, got a scalar"));
+  }
+  return a.arrays(name);
+}
+
+template <auto function>
+Value each_of(const Arguments& a) {
+  Arrays results;
+  for (const Array& x : a.arrays("arys")) results.push_back(function(x));
+  return results.size() == 1 ? Value(results[0]) : Value(results);
+}
+
+numpy::Sections sections(const Arguments& a) {
+  constexpr std::string_view name = "indices_or_sections";
+  const Value& value = a[name];
+  const Array* array = value.array();
+  if (value.sequence() || (array && array->ndim() > 0)) return a.ints(name);
+  if (const double* real = value.get_if<double>()) return static_cast<int64_t>(*real);
+  return a.integer(name);
+}
+
+numpy::Blocks blocks(const Arguments& a, const Value& value) {
+  const Sequence* sequence = value.sequence();
+  if (!sequence) return leaf_array(a, value);
+  if (!sequence->is_list) throw ValueError("block: arrays must stand in lists, got a tuple (argument 'arrays')");
+  std::vector<numpy::Blocks> items;
+  for (const Value& item : sequence->items) items.push_back(blocks(a, item));
+  return items;
+}
+
+// Python's slice arrives as a sequence of that type name: start, stop, step.
+std::optional<Array> positions_of_slice(const Value& value, int64_t size) {
+  const Sequence* sequence = value.sequence();
+  if (!sequence || sequence->type_name != "slice" || sequence->items.size() != 3) return std::nullopt;
+  auto bound = [&](std::size_t i) -> std::optional<int64_t> {
+    const int64_t* number = sequence->items[i].get_if<int64_t>();
+    return number ? std::optional(*number) : std::nullopt;
+  };
+  const ResolvedSlice resolved = resolve_slice({bound(0), bound(1), bound(2)}, size);
+  std::vector<int64_t> positions;
+  for (int64_t i = 0; i < resolved.size; ++i) positions.push_back(resolved.start + i * resolved.step);
+  return capibara::array<int64_t>(positions);
+}
+
+int64_t length_of(const Array& x, const std::optional<int64_t>& axis) {
+  if (!axis) return x.size();
+  if (*axis < -x.ndim() || *axis >= x.ndim()) {
+    throw ValueError(concat("axis ", *axis, " is out of bounds for array of dimension ", x.ndim()));
+  }
+  return x.shape(*axis);
+}
+
+// ---- pad ---------------------------------------------------------------------------------------------------------
+
+using ValuePairs = std::vector<std::pair<Array, Array>>;
+
+// NumPy's ways to write (before, after) for each axis: all of them, one pair, or one number.
+ValuePairs value_pairs(const Value& value, int64_t rank, const char* name) {
+  Array all;
+  try {
+    all = array_of(value, "pad");
+  } catch (const ValueError& error) {
+    throw TypeError(concat("pad: entries of '", name, "' must have equal shapes: ", error.what()));
+  }
+  if (all.is_tracer()) throw ConcretizationTypeError(concat("pad: argument '", name, "' must be concrete, got a traced array"));
+  const Shape& shape = all.shape();
+  const auto count = static_cast<std::size_t>(rank);
+  auto element = [&](int64_t i, int64_t j) { return jax::lax::reshape(jax::lax::slice(all, {i, j}, {i + 1, j + 1}), {}); };
+  ValuePairs result;
+  if (shape == Shape{rank, 2}) {
+    for (int64_t i = 0; i < rank; ++i) result.emplace_back(element(i, 0), element(i, 1));
+    return result;
+  }
+  if (shape == Shape{1, 2} || shape == Shape{2}) {
+    all = jax::lax::reshape(all, {1, 2});
+    return ValuePairs(count, {element(0, 0), element(0, 1)});
+  }
+  if (shape == Shape{1} || shape.empty()) {
+    all = jax::lax::reshape(all, {1, 1});
+    return ValuePairs(count, {element(0, 0), element(0, 0)});
+  }
+  throw ValueError(concat("pad: argument '", name, "' must be a number, (before, after) or ", rank, " such pairs, got shape ",
+                          to_string(all.type())));
+}
+
+numpy::PadWidths integer_pairs(const Value& value, int64_t rank, const char* name) {
+  numpy::PadWidths result;
+  for (const auto& [before, after] : value_pairs(value, rank, name)) {
+    if (!is_integer(before.dtype())) throw TypeError(concat("pad: argument '", name, "' must be integers, got ", to_string(before.type())));
+    result.emplace_back(before.item<int64_t>(), after.item<int64_t>());
+  }
+  return result;
+}
+
+void require_known_keywords(const Arguments& a, const std::string& mode) {
+  static const std::vector<std::pair<std::string, std::string>> allowed = {
+      {"empty", ""},          {"edge", ""},           {"wrap", ""},           {"constant", "constant_values"},
+      {"linear_ramp", "end_values"}, {"maximum", "stat_length"}, {"mean", "stat_length"}, {"median", "stat_length"},
+      {"minimum", "stat_length"},    {"reflect", "reflect_type"}, {"symmetric", "reflect_type"}};
+  for (const auto& [known, keyword] : allowed) {
+    if (known != mode) continue;
+    for (const std::string& field : keywords_of(a, "kwargs").fields) {
+      if (field != keyword) throw ValueError(concat("pad: mode '", mode, "' takes no argument '", field, "'"));
+    }
+    return;
+  }
+  throw NotImplementedError(concat("pad: mode '", mode, "' is not implemented"));
+}
+
+Value pad(const Arguments& a) {
+  const Array x = a.array("array");
+  const numpy::PadWidths widths = integer_pairs(a["pad_width"], x.ndim(), "pad_width");
+  if (const Callable* function = a["mode"].get_if<Callable>()) {
+    const Sequence& named = keywords_of(a, "kwargs");
+    return numpy::pad(x, widths, [&](const Array& vector, std::pair<int64_t, int64_t> width, int64_t axis) {
+      Value options = Value::named_tuple("dict", named.fields, named.items);
+      return array_of((*function)({vector, Value::tuple_of({Value(width.first), Value(width.second)}), axis, options}), "pad");
+    });
+  }
+  numpy::PadOptions options{.mode = a.text("mode")};
+  require_known_keywords(a, options.mode);
+  if (const Value* values = keyword(a, "kwargs", "constant_values")) options.constant_values = array_of(*values, "pad");
+  if (const Value* values = keyword(a, "kwargs", "end_values")) options.end_values = value_pairs(*values, x.ndim(), "end_values");
+  if (const Value* length = keyword(a, "kwargs", "stat_length"); length && !length->is_none()) {
+    options.stat_length = integer_pairs(*length, x.ndim(), "stat_length");
+  }
+  if (const Value* type = keyword(a, "kwargs", "reflect_type")) {
+    const std::string* text = type->get_if<std::string>();
+    if (!text) throw TypeError(concat("pad: argument 'reflect_type' must be a string, got ", type->type_name()));
+    options.reflect_type = *text;
+  }
+  return numpy::pad(x, widths, options);
+}
+
+// ---- rows --------------------------------------------------------------------------------------------------------
+
+const Function functions[] = {
+    // Shape.
+    {"reshape", "a, shape, order='C', *, copy=None, out_sharding=None",
+     [](const Arguments& a) -> Value {
+       a.require_absent("out_sharding");
+       return numpy::reshape(a.array("a"), a.shape("shape"), {.order = a.text("order")});
+     },
+     "The same elements in another shape; one size may be -1."},
+    {"ravel", "a, order='C', *, out_sharding=None",
+     [](const Arguments& a) -> Value {
+       a.require_absent("out_sharding");
+       return numpy::ravel(a.array("a"), {.order = a.text("order")});
+     },
+     "The elements in one dimension."},
+    {"resize", "a, new_shape",
+     [](const Arguments& a) -> Value { return numpy::resize(a.array("a"), a.shape("new_shape")); },
+     "A new shape, filled by repeating the elements or leaving some out."},
+    {"transpose", "a, axes=None",
+     [](const Arguments& a) -> Value {
+       const Array x = a.array("a");
+       return numpy::transpose(x, a.given("axes") ? std::optional(integer_sequence(a, "axes")) : std::nullopt);
+     },
+     "The axes in another order; by default reversed."},
+    {"permute_dims", "a, /, axes",
+     [](const Arguments& a) -> Value { return numpy::permute_dims(a.array("a"), integer_sequence(a, "axes")); },
+     "The axes in the given order."},
+    {"matrix_transpose", "x, /", [](const Arguments& a) -> Value { return numpy::matrix_transpose(a.array("x")); },
+     "The last two axes exchanged."},
+    {"moveaxis", "a, source, destination",
+     [](const Arguments& a) -> Value {
+       return numpy::moveaxis(a.array("a"), a.ints("source"), a.ints("destination"));
+     },
+     "Axes moved to other places; the rest keep their order."},
+    {"swapaxes", "a, axis1, axis2",
+     [](const Arguments& a) -> Value {
+       return numpy::swapaxes(a.array("a"), a.integer("axis1"), a.integer("axis2"));
+     },
+     "Two axes exchanged."},
+    {"rollaxis", "a, axis, start=0",
+     [](const Arguments& a) -> Value { return numpy::rollaxis(a.array("a"), a.integer("axis"), a.integer("start")); },
+     "One axis moved backwards until it stands before start."},
+    {"expand_dims", "a, axis",
+     [](const Arguments& a) -> Value { return numpy::expand_dims(a.array("a"), a.ints("axis")); },
+     "New axes of size one at these places of the result."},
+    {"squeeze", "a, axis=None",
+     [](const Arguments& a) -> Value { return numpy::squeeze(a.array("a"), a.axis("axis")); },
+     "Axes of size one removed."},
+    {"broadcast_to", "array, shape, *, out_sharding=None",
+     [](const Arguments& a) -> Value {
+       a.require_absent("out_sharding");
+       return numpy::broadcast_to(a.array("array"), a.shape("shape"));
+     },
+     "Repeated along new axes and axes of size one."},
+    {"broadcast_arrays", "*args", [](const Arguments& a) -> Value { return numpy::broadcast_arrays(a.arrays("args")); },
+     "All arrays in their common shape."},
+    {"atleast_1d", "*arys", each_of<numpy::atleast_1d>, "Scalars as arrays of one element."},
+    {"atleast_2d", "*arys", each_of<numpy::atleast_2d>, "Leading axes of size one up to two dimensions."},
+    {"atleast_3d", "*arys", each_of<numpy::atleast_3d>, "Axes of size one up to three dimensions."},
+    // Order.
+    {"flip", "m, axis=None", [](const Arguments& a) -> Value { return numpy::flip(a.array("m"), a.axis("axis")); },
+     "The elements in reverse order along axes."},
+    {"fliplr", "m", [](const Arguments& a) -> Value { return numpy::fliplr(a.array("m")); },
+     "Columns in reverse order."},
+    {"flipud", "m", [](const Arguments& a) -> Value { return numpy::flipud(a.array("m")); }, "Rows in reverse order."},
+    {"rot90", "m, k=1, axes=(0, 1)",
+     [](const Arguments& a) -> Value {
+       const Array x = a.array("m");
+       const Ints axes = a.ints("axes");
+       if (axes.size() != 2) throw ValueError(concat("rot90: axes must be two, got ", axes.size()));
+       return numpy::rot90(x, {.k = a.integer("k"), .axes = {axes[0], axes[1]}});
+     },
+     "Turned by 90 degrees k times, from the first axis towards the second."},
+    {"roll", "a, shift, axis=None",
+     [](const Arguments& a) -> Value { return numpy::roll(a.array("a"), a.array_like("shift"), a.axis("axis")); },
+     "Shifted along axes; what leaves at one end enters at the other."},
+    // Joining.
+    {"concatenate", "arrays, axis=0, dtype=None",
+     [](const Arguments& a) -> Value {
+       return numpy::concatenate(parts(a, "arrays"), {.axis = a.optional_integer("axis"), .dtype = a.optional_dtype("dtype")});
+     },
+     "Arrays joined along an axis they have."},
+    {"concat", "arrays, /, *, axis=0",
+     [](const Arguments& a) -> Value { return numpy::concatenate(parts(a, "arrays"), {.axis = a.optional_integer("axis")}); },
+     "Arrays joined along an axis they have."},
+    {"stack", "arrays, axis=0, out=None, dtype=None",
+     [](const Arguments& a) -> Value {
+       const Arrays arrays = a.arrays("arrays");
+       a.require_absent("out");
+       return numpy::stack(arrays, {.axis = a.integer("axis"), .dtype = a.optional_dtype("dtype")});
+     },
+     "Arrays of one shape joined along a new axis."},
+    {"hstack", "tup, dtype=None",
+     [](const Arguments& a) -> Value {
+       if (a["tup"].array() && parts(a, "tup").empty()) throw ValueError("hstack: at least one array is needed, got none");
+       return numpy::hstack(parts(a, "tup"), {.dtype = a.optional_dtype("dtype")});
+     },
+     "Arrays joined side by side, along the second axis."},
+    {"vstack", "tup, dtype=None",
+     [](const Arguments& a) -> Value { return numpy::vstack(parts(a, "tup"), {.dtype = a.optional_dtype("dtype")}); },
+     "Arrays joined as rows, along the first axis."},
+    {"dstack", "tup, dtype=None",
+     [](const Arguments& a) -> Value { return numpy::dstack(parts(a, "tup"), {.dtype = a.optional_dtype("dtype")}); },
+     "Arrays joined along the third axis."},
+    {"column_stack", "tup", [](const Arguments& a) -> Value { return numpy::column_stack(parts(a, "tup")); },
+     "Vectors joined as the columns of a matrix."},
+    {"block", "arrays", [](const Arguments& a) -> Value { return numpy::block(blocks(a, a["arrays"])); },
+     "An array put together from nested lists of blocks."},
+    {"append", "arr, values, axis=None",
+     [](const Arguments& a) -> Value {
+       return numpy::append(a.array("arr"), a.array("values"), a.optional_integer("axis"));
+     },
+     "Values joined to the end of an array."},
+    // Splitting.
+    {"split", "ary, indices_or_sections, axis=0",
+     [](const Arguments& a) -> Value { return numpy::split(a.array("ary"), sections(a), a.integer("axis")); },
+     "Cut into equal sections, or before each position."},
+    {"array_split", "ary, indices_or_sections, axis=0",
+     [](const Arguments& a) -> Value { return numpy::array_split(a.array("ary"), sections(a), a.integer("axis")); },
+     "Cut into sections that may differ by one, or before each position."},
+    {"hsplit", "ary, indices_or_sections",
+     [](const Arguments& a) -> Value { return numpy::hsplit(a.array("ary"), sections(a)); },
+     "Cut along the second axis, or the first of a vector."},
+    {"vsplit", "ary, indices_or_sections",
+     [](const Arguments& a) -> Value { return numpy::vsplit(a.array("ary"), sections(a)); }, "Cut along the first axis."},
+    {"dsplit", "ary, indices_or_sections",
+     [](const Arguments& a) -> Value { return numpy::dsplit(a.array("ary"), sections(a)); }, "Cut along the third axis."},
+    {"unstack", "x, /, *, axis=0",
+     [](const Arguments& a) -> Value { return Value::tuple_of(numpy::unstack(a.array("x"), a.integer("axis"))); },
+     "The slices along an axis."},
+    // Repetition.
+    {"tile", "A, reps", [](const Arguments& a) -> Value { return numpy::tile(a.array("A"), a.ints("reps")); },
+     "The whole array repeated along each axis."},
+    {"repeat", "a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None",
+     [](const Arguments& a) -> Value {
+       a.require_absent("out_sharding");
+       return numpy::repeat(a.array("a"), a.array("repeats"),
+                            {.axis = a.optional_integer("axis"),
+                             .total_repeat_length = a.optional_integer("total_repeat_length")});
+     },
+     "Each element repeated; traced repeats need total_repeat_length."},
+    {"pad", "array, pad_width, mode='constant', **kwargs", pad,
+     "Elements put before and after along each axis: constant_values, end_values, stat_length or reflect_type say which."},
+    // Elements added and removed.
+    {"insert", "arr, obj, values, axis=None",
+     [](const Arguments& a) -> Value {
+       const Array x = a.array("arr");
+       const std::optional<int64_t> axis = a.optional_integer("axis");
+       const std::optional<Array> places = positions_of_slice(a["obj"], length_of(x, axis));
+       return numpy::insert(x, places ? *places : a.array("obj"), a.array("values"), {.axis = axis});
+     },
+     "Values put before the given positions."},
+    {"delete", "arr, obj, axis=None, *, assume_unique_indices=False",
+     [](const Arguments& a) -> Value {
+       const Array x = a.array("arr");
+       const std::optional<int64_t> axis = a.optional_integer("axis");
+       const std::optional<Array> places = positions_of_slice(a["obj"], length_of(x, axis));
+       return numpy::delete_(x, places ? *places : a.array("obj"),
+                             {.axis = axis, .assume_unique_indices = places || a.flag("assume_unique_indices")});
+     },
+     "The array without the given positions."},
+    {"trim_zeros", "filt, trim='fb', axis=None",
+     [](const Arguments& a) -> Value {
+       return numpy::trim_zeros(a.array("filt"), {.trim = a.text("trim"), .axis = a.axis("axis")});
+     },
+     "Zeros removed from the front and the back; the values must be concrete."},
+};
+
+}  // namespace
+
+Family numpy_manipulation() { return functions; }
+
+}  // namespace capibara::library

@@ -1,0 +1,28 @@
+// The table's rows of jax.numpy's window functions.
+#include <capibara/numpy/windows.h>
+
+#include "library/table/families.h"
+
+namespace capibara::library {
+
+namespace {
+
+namespace numpy = jax::numpy;
+
+// Python's int() also takes a float.
+int64_t points(const Arguments& a) { return static_cast<int64_t>(a.real("M")); }
+
+const Function functions[] = {
+    {"bartlett", "M", [](const Arguments& a) -> Value { return numpy::bartlett(points(a)); }, "A triangular window."},
+    {"blackman", "M", [](const Arguments& a) -> Value { return numpy::blackman(points(a)); }, "The Blackman window."},
+    {"hamming", "M", [](const Arguments& a) -> Value { return numpy::hamming(points(a)); }, "The Hamming window."},
+    {"hanning", "M", [](const Arguments& a) -> Value { return numpy::hanning(points(a)); }, "The Hann window."},
+    {"kaiser", "M, beta", [](const Arguments& a) -> Value { return numpy::kaiser(points(a), a.array("beta")); },
+     "The Kaiser window; beta sets its width."},
+};
+
+}  // namespace
+
+Family numpy_windows() { return functions; }
+
+}  // namespace capibara::library
