@@ -330,7 +330,10 @@ def absorb(digest, value, seen=()):
             if isinstance(reached, (types.FunctionType, np.ndarray, int, float, str, tuple, list, dict)) and name != "CASES":
                 absorb(digest, (name, reached), seen)
             elif isinstance(reached, type) and reached.__module__ == value.__module__:
-                add(name, inspect.getsource(reached))
+                try:
+                    add(name, inspect.getsource(reached))
+                except OSError:  # a class made by a call, as of a named tuple
+                    add(name, getattr(reached, "_fields", ()))
     elif isinstance(value, (type, types.ModuleType, types.BuiltinFunctionType, np.ufunc)):
         add(getattr(value, "__module__", ""), value.__name__)
     elif isinstance(value, functools.partial):
