@@ -1,0 +1,105 @@
+"""The classes of errors: those jax users catch, all under JAXError."""
+import os
+import traceback
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+
+
+class JAXError(Exception):
+    """The base of every error the library raises."""
+
+    def get_traceback(self):
+        """The frames of the user's program, as text, without those of the library."""
+        frames = [
+            frame
+            for frame in traceback.extract_tb(self.__traceback__)
+            if not frame.filename.startswith(_PACKAGE)
+        ]
+        return "".join(traceback.format_list(frames))
+
+
+class JAXTypeError(JAXError, TypeError):
+    pass
+
+
+class JAXIndexError(JAXError, IndexError):
+    pass
+
+
+class ConcretizationTypeError(JAXTypeError):
+    pass
+
+
+class TracerBoolConversionError(ConcretizationTypeError):
+    pass
+
+
+class TracerArrayConversionError(JAXTypeError):
+    pass
+
+
+class TracerIntegerConversionError(JAXTypeError):
+    pass
+
+
+class UnexpectedTracerError(JAXTypeError):
+    pass
+
+
+class KeyReuseError(JAXTypeError):
+    pass
+
+
+class NonConcreteBooleanIndexError(JAXIndexError):
+    pass
+
+
+class JaxRuntimeError(JAXError, RuntimeError):
+    pass
+
+
+class JaxprTypeError(JAXError, TypeError):
+    pass
+
+
+class InconclusiveDimensionOperation(JAXError):
+    pass
+
+
+class TypePromotionError(JAXError, ValueError):
+    pass
+
+
+class InternalError(JAXError, RuntimeError):
+    """A defect of capibara, not of the user's program."""
+
+
+# What the core raises where jax raises a plain built-in error: caught by both names.
+class LibraryTypeError(JAXError, TypeError):
+    pass
+
+
+class LibraryValueError(JAXError, ValueError):
+    pass
+
+
+class LibraryIndexError(JAXError, IndexError):
+    pass
+
+
+class LibraryNameError(JAXError, NameError):
+    pass
+
+
+class LibraryFloatingPointError(JAXError, FloatingPointError):
+    pass
+
+
+class LibraryNotImplementedError(JAXError, NotImplementedError):
+    pass
+
+
+for _class in (LibraryTypeError, LibraryValueError, LibraryIndexError, LibraryNameError, LibraryFloatingPointError,
+               LibraryNotImplementedError):
+    _class.__name__ = _class.__qualname__ = _class.__name__.removeprefix("Library")
+    _class.__module__ = "capibara.jax.errors"

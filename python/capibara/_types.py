@@ -1,0 +1,204 @@
+"""Small Python types around the core: shapes without values, symbolic zeros, dimension numbers, enumerations."""
+import enum
+from typing import NamedTuple
+
+import numpy as np
+
+from capibara import _core
+
+
+class ShapeDtypeStruct:
+    """A shape and a dtype without a value."""
+
+    __slots__ = ("shape", "dtype", "weak_type", "sharding")
+
+    def __init__(self, shape, dtype, *, sharding=None, weak_type=False, **_):
+        if dtype is None:
+            raise ValueError("ShapeDtypeStruct: dtype must be specified.")
+        self.shape = tuple(shape)
+        self.dtype = _core.dtype_of(dtype)
+        self.weak_type = weak_type
+        self.sharding = sharding
+
+    @property
+    def ndim(self):
+        return len(self.shape)
+
+    @property
+    def size(self):
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def update(self, **changes):
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        fields.update(changes)
+        return ShapeDtypeStruct(**fields)
+
+    def __repr__(self):
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak})"
+
+    def __eq__(self, other):
+        return isinstance(other, ShapeDtypeStruct) and (self.shape, self.dtype, self.weak_type) == (
+            other.shape, other.dtype, other.weak_type)
+
+    def __hash__(self):
+        return hash((self.shape, self.dtype, self.weak_type))
+
+
+def as_abstract_arrays(tree):
+    """Leaves that only have a shape and a dtype become zeros, which tracing never reads."""
+    leaves, structure = _core.tree_flatten(tree)
+    return structure.unflatten([_zeros(leaf) if isinstance(leaf, ShapeDtypeStruct) else leaf for leaf in leaves])
+
+
+def _zeros(struct):
+    return _core.library_function("numpy", "zeros")(struct.shape, struct.dtype)
+
+
+class Zero:
+    """A tangent or cotangent known to be zero."""
+
+    def __init__(self, aval):
+        self.aval = aval
+
+    def __repr__(self):
+        return f"Zero({self.aval})"
+
+    @classmethod
+    def from_primal_value(cls, value):
+        return cls(_core.as_array(value).aval.to_tangent_aval())
+
+    @property
+    def shape(self):
+        return self.aval.shape
+
+    @property
+    def dtype(self):
+        return self.aval.dtype
+
+
+class UndefinedPrimal:
+    """An operand in which an equation being transposed is linear."""
+
+    def __init__(self, aval):
+        self.aval = aval
+
+    def __repr__(self):
+        return f"UndefinedPrimal({self.aval})"
+
+
+class DropVar:
+    """An output of an equation that nobody reads."""
+
+    def __init__(self, aval):
+        self.aval = aval
+
+    def __repr__(self):
+        return "_"
+
+
+class AttributeTuple(tuple):
+    """A list-valued parameter; kept apart from tuples of integers so that it can be handed back."""
+
+
+class GatherDimensionNumbers(NamedTuple):
+    offset_dims: tuple
+    collapsed_slice_dims: tuple
+    start_index_map: tuple
+    operand_batching_dims: tuple = ()
+    start_indices_batching_dims: tuple = ()
+
+
+class ScatterDimensionNumbers(NamedTuple):
+    update_window_dims: tuple
+    inserted_window_dims: tuple
+    scatter_dims_to_operand_dims: tuple
+    operand_batching_dims: tuple = ()
+    scatter_indices_batching_dims: tuple = ()
+
+
+class ConvDimensionNumbers(NamedTuple):
+    lhs_spec: tuple
+    rhs_spec: tuple
+    out_spec: tuple
+
+
+class _LibraryEnum(enum.Enum):
+    """An enumeration whose members the core knows by a text."""
+
+    @property
+    def _library_name(self):
+        return self.value
+
+
+class GatherScatterMode(_LibraryEnum):
+    CLIP = "clip"
+    FILL_OR_DROP = "fill"
+    PROMISE_IN_BOUNDS = "promise_in_bounds"
+    ONE_HOT = "one_hot"
+
+    @staticmethod
+    def from_any(mode):
+        if isinstance(mode, GatherScatterMode):
+            return mode
+        names = {"clip": "CLIP", "fill": "FILL_OR_DROP", "drop": "FILL_OR_DROP",
+                 "promise_in_bounds": "PROMISE_IN_BOUNDS", None: "FILL_OR_DROP"}
+        if mode not in names:
+            raise ValueError(f"Unknown gather mode {mode!r}")
+        return GatherScatterMode[names[mode]]
+
+
+class Precision(_LibraryEnum):
+    DEFAULT = "default"
+    HIGH = "high"
+    HIGHEST = "highest"
+
+    @classmethod
+    def _missing_(cls, value):
+        names = {None: "DEFAULT", "fastest": "DEFAULT", "bfloat16": "DEFAULT", "tensorfloat32": "HIGH",
+                 "float32": "HIGHEST", "bfloat16_3x": "HIGH"}
+        name = names.get(value if value is None or isinstance(value, str) else object)
+        return cls[name] if name else None
+
+    def __str__(self):
+        return self.name
+
+
+class RoundingMethod(_LibraryEnum):
+    AWAY_FROM_ZERO = "away_from_zero"
+    TO_NEAREST_EVEN = "to_nearest_even"
+
+
+class FftType(_LibraryEnum):
+    FFT = "fft"
+    IFFT = "ifft"
+    RFFT = "rfft"
+    IRFFT = "irfft"
+
+
+class RandomAlgorithm(_LibraryEnum):
+    RNG_DEFAULT = "rng_default"
+    RNG_THREE_FRY = "rng_three_fry"
+    RNG_PHILOX = "rng_philox"
+
+
+class ResizeMethod(_LibraryEnum):
+    NEAREST = "nearest"
+    LINEAR = "linear"
+    LANCZOS3 = "lanczos3"
+    LANCZOS5 = "lanczos5"
+    CUBIC = "cubic"
+
+    @staticmethod
+    def from_string(text):
+        names = {"nearest": "NEAREST", "linear": "LINEAR", "bilinear": "LINEAR", "trilinear": "LINEAR",
+                 "triangle": "LINEAR", "lanczos3": "LANCZOS3", "lanczos5": "LANCZOS5", "cubic": "CUBIC",
+                 "bicubic": "CUBIC", "tricubic": "CUBIC"}
+        if text not in names:
+            raise ValueError(f'Unknown resize method "{text}"')
+        return ResizeMethod[names[text]]

@@ -1,0 +1,340 @@
+"""The transforms of functions: thin wrappers that hand their arguments to the core."""
+import functools
+import inspect
+
+from capibara import _core
+from capibara._types import ShapeDtypeStruct
+
+
+def _wraps(function, wrapper, prefix=""):
+    """A wrapper that shows itself as the function it wraps."""
+    for name in ("__module__", "__qualname__", "__doc__"):
+        try:
+            setattr(wrapper, name, getattr(function, name))
+        except (AttributeError, TypeError):
+            pass
+    name = getattr(function, "__name__", None)
+    if name is not None:
+        wrapper.__name__ = f"{prefix}{name}"
+    wrapper.__wrapped__ = function
+    return wrapper
+
+
+def _check_callable(function, operation):
+    if not callable(function):
+        raise TypeError(f"{operation}: expected a callable value, got {function!r}")
+    if inspect.isgeneratorfunction(function):
+        raise TypeError(f"{operation}: expected a function, got a generator function: {function}")
+
+
+def _tuple_of(value):
+    if value is None:
+        return ()
+    if isinstance(value, (int, str)):
+        return (value,)
+    return tuple(value)
+
+
+def _signature(function):
+    try:
+        return inspect.signature(function)
+    except (ValueError, TypeError):
+        return None
+
+
+def _positions_and_names(function, positions, names):
+    """Completes positions by names and names by positions, as the signature allows."""
+    positions, names = list(_tuple_of(positions)), list(_tuple_of(names))
+    signature = _signature(function)
+    if signature is None:
+        return positions, names
+    kinds = inspect.Parameter
+    parameters = list(signature.parameters.values())
+    positional = [p.name for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]
+    takes_more = any(p.kind is kinds.VAR_POSITIONAL for p in parameters)
+    takes_names = any(p.kind is kinds.VAR_KEYWORD for p in parameters)
+    for position in positions:
+        if not takes_more and not -len(positional) <= position < len(positional):
+            raise ValueError(f"jitted function has static_argnums={tuple(positions)}, but only accepts "
+                             f"{len(positional)} positional arguments.")
+    allowed = {p.name for p in parameters if p.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY)}
+    for name in names:
+        if not takes_names and name not in allowed:
+            raise ValueError(f"jitted function has invalid argnames {{{name!r}}} in static_argnames. Function does not "
+                             f"take these args.")
+    if not names:
+        names = [positional[p] for p in positions if -len(positional) <= p < len(positional)
+                 and parameters[p if p >= 0 else p + len(positional)].kind is kinds.POSITIONAL_OR_KEYWORD]
+    elif not positions:
+        positions = [positional.index(n) for n in names if n in positional]
+    return positions, names
+
+
+def jit(fun=None, /, *, in_shardings=None, out_shardings=None, static_argnums=None, static_argnames=None,
+        donate_argnums=None, donate_argnames=None, keep_unused=False, device=None, backend=None, inline=False,
+        compiler_options=None, abstracted_axes=None, debug=False):
+    """Compiles a function for the types of its arguments.
+
+    With `debug=True` the function runs operation by operation, so that Python's print shows concrete values.
+    """
+    if fun is None:
+        return functools.partial(
+            jit, static_argnums=static_argnums, static_argnames=static_argnames, donate_argnums=donate_argnums,
+            donate_argnames=donate_argnames, keep_unused=keep_unused, device=device, backend=backend, inline=inline,
+            compiler_options=compiler_options, debug=debug, in_shardings=in_shardings, out_shardings=out_shardings)
+    _check_callable(fun, "jit")
+    for name, value in (("in_shardings", in_shardings), ("out_shardings", out_shardings),
+                        ("abstracted_axes", abstracted_axes), ("compiler_options", compiler_options)):
+        if value is not None:
+            raise NotImplementedError(f"jit: {name} is not supported on one device, got {value!r}")
+    if device is not None or backend is not None:
+        from capibara.jax._devices import check_target
+        check_target(device, backend)
+    if debug:
+        def run_directly(*args, **kwargs):
+            with _core.ConfigScope({"disable_jit": True}):
+                return fun(*args, **kwargs)
+        return _wraps(fun, run_directly)
+    static_argnums, static_argnames = _positions_and_names(fun, static_argnums, static_argnames)
+    donate_argnums, donate_argnames = _positions_and_names(fun, donate_argnums, donate_argnames)
+    compiled = _core.jit(fun, static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused, bool(inline))
+    for name in ("__module__", "__name__", "__qualname__", "__doc__"):
+        try:
+            setattr(compiled, name, getattr(fun, name))
+        except AttributeError:
+            pass
+    return compiled
+
+
+def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, reduce_axes=()):
+    """The value of a scalar function and its gradient."""
+    _check_callable(fun, "value_and_grad")
+    if reduce_axes:
+        raise NotImplementedError("value_and_grad: reduce_axes is not supported")
+
+    def value_and_grad_f(*args, **kwargs):
+        return _core.value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, args, kwargs)
+
+    return _wraps(fun, value_and_grad_f)
+
+
+def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, reduce_axes=()):
+    """The gradient of a scalar function."""
+    _check_callable(fun, "grad")
+    if reduce_axes:
+        raise NotImplementedError("grad: reduce_axes is not supported")
+
+    def grad_f(*args, **kwargs):
+        value, gradient = _core.value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, args, kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return _wraps(fun, grad_f)
+
+
+def jvp(fun, primals, tangents, has_aux=False):
+    """A function's value and its derivative along tangents."""
+    _check_callable(fun, "jvp")
+    return _core.jvp(fun, primals, tangents, has_aux)
+
+
+def vjp(fun, *primals, has_aux=False, reduce_axes=()):
+    """A function's value and the function from cotangents of its result to cotangents of its arguments."""
+    _check_callable(fun, "vjp")
+    return _core.vjp(fun, primals, has_aux)
+
+
+def linearize(fun, *primals, has_aux=False):
+    """A function's value and its derivative there as a linear function."""
+    _check_callable(fun, "linearize")
+    return _core.linearize(fun, primals, has_aux)
+
+
+def linear_transpose(fun, *primals, reduce_axes=()):
+    """The transpose of a function promised to be linear."""
+    return _core.linear_transpose(fun, *primals)
+
+
+def _jacobian(forward, fun, argnums, has_aux, holomorphic, allow_int):
+    _check_callable(fun, "jacfwd" if forward else "jacrev")
+
+    def jacobian_f(*args, **kwargs):
+        return _core.jacobian(forward, fun, argnums, has_aux, holomorphic, allow_int, args, kwargs)
+
+    return _wraps(fun, jacobian_f)
+
+
+def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
+    """The Jacobian, column by column in forward mode."""
+    return _jacobian(True, fun, argnums, has_aux, holomorphic, False)
+
+
+def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
+    """The Jacobian, row by row in reverse mode."""
+    return _jacobian(False, fun, argnums, has_aux, holomorphic, allow_int)
+
+
+def jacobian(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
+    """The Jacobian, in reverse mode."""
+    return jacrev(fun, argnums, has_aux, holomorphic, allow_int)
+
+
+def hessian(fun, argnums=0, has_aux=False, holomorphic=False):
+    """Second derivatives, forward over reverse."""
+    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
+
+
+def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_name=None, sum_match=False):
+    """Maps a function over an axis of its arguments."""
+    _check_callable(fun, "vmap")
+    if spmd_axis_name is not None:
+        raise NotImplementedError("vmap: spmd_axis_name needs a mesh of devices, which this version does not have")
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if not (in_axes is None or isinstance(in_axes, (int, tuple, dict)) or hasattr(in_axes, "__index__")):
+        if _core.tree_level(in_axes) is None:
+            raise TypeError(f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
+                            f"arguments passed to the function, but got {in_axes}.")
+
+    def vmap_f(*args, **kwargs):
+        return _core.vmap(fun, in_axes, out_axes, axis_name, axis_size, args, kwargs)
+
+    return _wraps(fun, vmap_f)
+
+
+def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=(), static_argnames=(), concrete=False):
+    """A function whose intermediate values are computed again in the backward pass, as the policy says."""
+    if fun is None:
+        return functools.partial(checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums,
+                                 static_argnames=static_argnames)
+    _check_callable(fun, "checkpoint")
+    static_argnums = _tuple_of(static_argnums)
+    static_argnames = set(_tuple_of(static_argnames))
+
+    def checkpoint_f(*args, **kwargs):
+        fixed = {n % len(args) for n in static_argnums} if args else set()
+        fixed_names = {name: value for name, value in kwargs.items() if name in static_argnames}
+        if not fixed and not fixed_names:
+            return _core.checkpoint(fun, args, kwargs, policy, prevent_cse)
+        moving = [value for i, value in enumerate(args) if i not in fixed]
+
+        def with_fixed(*values, **names):
+            values = iter(values)
+            full = [args[i] if i in fixed else next(values) for i in range(len(args))]
+            return fun(*full, **names, **fixed_names)
+
+        with_fixed.__name__ = getattr(fun, "__name__", "fn")
+        names = {name: value for name, value in kwargs.items() if name not in fixed_names}
+        return _core.checkpoint(with_fixed, tuple(moving), names, policy, prevent_cse)
+
+    return _wraps(fun, checkpoint_f)
+
+
+remat = checkpoint
+
+
+def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False, abstracted_axes=None):
+    """The program that a function traces to."""
+    _check_callable(fun, "make_jaxpr")
+    static_argnums = _tuple_of(static_argnums)
+
+    def make_jaxpr_f(*args, **kwargs):
+        fixed = {n % len(args) for n in static_argnums} if args else set()
+        moving = tuple(value for i, value in enumerate(args) if i not in fixed)
+
+        def with_fixed(*values, **names):
+            values = iter(values)
+            return fun(*[args[i] if i in fixed else next(values) for i in range(len(args))], **names)
+
+        with_fixed.__name__ = getattr(fun, "__name__", "fn")
+        program, _, shapes = _core.make_program(with_fixed if fixed else fun, moving, kwargs)
+        return (program, shapes) if return_shape else program
+
+    return _wraps(fun, make_jaxpr_f, "make_jaxpr_")
+
+
+def eval_shape(fun, *args, **kwargs):
+    """The shapes and dtypes of a function's result, without computing it."""
+    return _core.eval_shape(fun, args, kwargs)
+
+
+def ensure_compile_time_eval():
+    """Operations inside run at once, even while a function is being traced."""
+    return _core.NamedScope("")
+
+
+class named_scope:
+    """A name for the operations traced inside; also a decorator."""
+
+    def __init__(self, name):
+        if not isinstance(name, str):
+            raise TypeError(f"named_scope name argument must be a string, got {name!r}.")
+        if not name:
+            raise ValueError("named_scope: the name must not be empty")
+        self._name = name
+        self._open = []
+
+    def __enter__(self):
+        scope = _core.NamedScope(self._name)
+        scope.__enter__()
+        self._open.append(scope)
+
+    def __exit__(self, *exception):
+        self._open.pop().__exit__(*exception)
+
+    def __call__(self, fun):
+        def scoped(*args, **kwargs):
+            with named_scope(self._name):
+                return fun(*args, **kwargs)
+        return _wraps(fun, scoped)
+
+
+def named_call(fun, *, name=None):
+    """A function whose operations carry its name."""
+    return named_scope(name or fun.__name__)(fun)
+
+
+def block_until_ready(x):
+    """Waits for every array of a tree."""
+    for leaf in _core.tree_leaves(x):
+        if hasattr(leaf, "block_until_ready"):
+            leaf.block_until_ready()
+    return x
+
+
+def device_get(x):
+    """Every array of a tree as a NumPy array."""
+    import numpy as np
+    leaves, tree = _core.tree_flatten(x)
+    return tree.unflatten([np.asarray(leaf) if isinstance(leaf, _core.Array) else leaf for leaf in leaves])
+
+
+def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
+    """Every leaf of a tree as an array on a device."""
+    if device is not None:
+        from capibara.jax._devices import check_target
+        check_target(device, None)
+    leaves, tree = _core.tree_flatten(x)
+    return tree.unflatten([_core.as_array(leaf) for leaf in leaves])
+
+
+def pure_callback(callback, result_shape_dtypes, *args, sharding=None, vmap_method=None, vectorized=None, **kwargs):
+    """Calls a Python function without side effects from a program."""
+    if vectorized is not None:
+        raise NotImplementedError("pure_callback: use vmap_method instead of vectorized")
+    return _core.pure_callback(callback, result_shape_dtypes, args, kwargs, vmap_method)
+
+
+def io_callback(callback, result_shape_dtypes, *args, sharding=None, ordered=False, **kwargs):
+    """Calls a Python function with side effects from a program, exactly once."""
+    return _core.io_callback(callback, result_shape_dtypes, args, kwargs, ordered)
+
+
+def clear_caches():
+    """Forgets compiled programs that no function holds any more."""
+    import gc
+    gc.collect()
+
+
+def typeof(x):
+    """The abstract type of a value."""
+    return _core.as_array(x).aval

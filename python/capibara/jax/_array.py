@@ -1,0 +1,112 @@
+"""The methods of arrays: functions of jax.numpy with the array first."""
+import numpy as np
+
+from capibara import _core
+
+_METHODS = (
+    "all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "clip", "compress", "conj", "conjugate",
+    "cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "ptp", "ravel", "repeat", "round",
+    "searchsorted", "sort", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var", "copy",
+)
+
+
+def complete():
+    """Gives the class Array its methods."""
+    array = _core.Array
+    functions = _core.library_module("numpy")
+    for name in _METHODS:
+        if name in functions:
+            setattr(array, name, functions[name])
+    for name, value in vars(_Methods).items():
+        if not name.startswith("__") or name in ("__round__", "__reversed__", "__array_namespace__", "__rmatmul__"):
+            setattr(array, name, value)
+
+
+class _Methods:
+    """What is not a function of jax.numpy under the same signature."""
+
+    def reshape(self, *args, order="C", copy=None, out_sharding=None):
+        shape = args[0] if len(args) == 1 and not np.isscalar(args[0]) and not hasattr(args[0], "__index__") else args
+        return _numpy("reshape")(self, shape, order=order)
+
+    def transpose(self, *args):
+        axes = None if not args or args[0] is None else (args[0] if len(args) == 1 and np.iterable(args[0]) else args)
+        return _numpy("transpose")(self, axes)
+
+    def flatten(self, order="C", *, out_sharding=None):
+        return _numpy("ravel")(self, order=order)
+
+    def astype(self, dtype, copy=False, device=None):
+        return _numpy("astype")(self, dtype, copy=copy)
+
+    def view(self, dtype=None, type=None):
+        if dtype is None:
+            return self
+        from capibara.jax import lax
+        dtype = _core.canonical_dtype(dtype)
+        if dtype == self.dtype:
+            return self
+        if dtype == np.dtype(bool) or self.dtype == np.dtype(bool):
+            return lax.bitcast_convert_type(self.astype("uint8") if self.dtype == np.dtype(bool) else self, "uint8").astype(dtype) \
+                if dtype == np.dtype(bool) else lax.bitcast_convert_type(self.astype("uint8"), dtype)
+        own, new = self.dtype.itemsize, dtype.itemsize
+        if own == new:
+            return lax.bitcast_convert_type(self, dtype)
+        if own > new:
+            out = lax.bitcast_convert_type(self, dtype)
+            return out.reshape(self.shape[:-1] + (self.shape[-1] * (own // new),))
+        if self.ndim == 0 or (self.shape[-1] * own) % new:
+            raise ValueError("When changing to a larger dtype, its size must be a divisor of the total size in bytes of "
+                             "the last axis of the array.")
+        grouped = self.reshape(self.shape[:-1] + (self.shape[-1] * own // new, new // own))
+        return lax.bitcast_convert_type(grouped, dtype)
+
+    def byteswap(self):
+        return _core.as_array(np.asarray(self).byteswap())
+
+    def to_device(self, device, *, stream=None):
+        return self
+
+    def devices(self):
+        from capibara.jax._devices import Device
+        return {Device("cpu", 0)}
+
+    @property
+    def device(self):
+        from capibara.jax._devices import Device
+        return Device("cpu", 0)
+
+    def platform(self):
+        return "cpu"
+
+    @property
+    def T(self):
+        return _numpy("transpose")(self)
+
+    @property
+    def mT(self):
+        return _numpy("matrix_transpose")(self)
+
+    @property
+    def real(self):
+        return _numpy("real")(self)
+
+    @property
+    def imag(self):
+        return _numpy("imag")(self)
+
+    def __round__(self, ndigits=0):
+        return _numpy("round")(self, ndigits or 0)
+
+    def __reversed__(self):
+        return iter(self[::-1])
+
+    def __array_namespace__(self, *, api_version=None):
+        import capibara.jax.numpy as jnp
+        if api_version is not None and api_version not in ("2021.12", "2022.12", "2023.12", "2024.12", jnp.__array_api_version__):
+            raise ValueError(f"array_api_version={api_version!r} is not supported")
+        return jnp
+
+
+def _numpy(name):
+    return _core.library_function("numpy", name)

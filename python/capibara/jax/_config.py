@@ -1,0 +1,116 @@
+"""jax.config: settings of the process, and scopes that change them on this thread."""
+import contextlib
+import os
+
+from capibara import _core
+
+# jax_<name>: settings that the core holds, or that the Python face holds itself with what they may be.
+_CORE = tuple(_core.config_values())
+_OWN = {
+    "platform_name": ("cpu", ("", "cpu", None)),
+    "platforms": ("cpu", ("", "cpu", None)),
+    "traceback_filtering": ("auto", ("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto")),
+    "debug_mode": (False, (True, False)),
+    "debug_key_reuse": (False, (False,)),
+}
+
+
+class Config:
+    """What `jax.config` is: attributes jax_..., and update."""
+
+    def __init__(self):
+        object.__setattr__(self, "_own", {name: value for name, (value, _) in _OWN.items()})
+
+    def update(self, name, value):
+        """Changes a setting of the process: config.update('jax_enable_x64', True)."""
+        short = name.removeprefix("jax_")
+        if not name.startswith("jax_") or (short not in _CORE and short not in _OWN):
+            raise AttributeError(f"Unrecognized config option: {name}")
+        if short in _CORE:
+            _check(short, value)
+            _core.config_update(short, value)
+            return
+        allowed = _OWN[short][1]
+        if value not in allowed:
+            raise ValueError(f"config.update: {name} must be one of {allowed}, got {value!r}")
+        self._own[short] = value
+        if short == "debug_mode":
+            for flag in ("debug_nans", "debug_infs", "check_tracer_leaks"):
+                _core.config_update(flag, bool(value))
+
+    def read(self, name):
+        return getattr(self, name)
+
+    @property
+    def values(self):
+        return {f"jax_{name}": getattr(self, f"jax_{name}") for name in (*_CORE, *_OWN)}
+
+    def __getattr__(self, name):
+        short = name.removeprefix("jax_")
+        if short in _CORE:
+            return _core.config_values()[short]
+        if short in _OWN:
+            return self._own[short]
+        raise AttributeError(f"Unrecognized config option: {name}")
+
+    def __setattr__(self, name, value):
+        self.update(name, value)
+
+    def parse_flags_with_absl(self):
+        """Flags of absl are read by jax programs; none of them is defined here."""
+
+
+_CHOICES = {
+    "numpy_dtype_promotion": ("standard", "strict"),
+    "numpy_rank_promotion": ("allow", "warn", "raise"),
+    "default_matmul_precision": (None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32",
+                                 "bfloat16_3x", "fastest", "ANY_F8_ANY_F8_F32", "F32_F32_F32", "BF16_BF16_F32", "TF32_TF32_F32"),
+    "default_prng_impl": ("threefry2x32", "rbg", "unsafe_rbg"),
+}
+
+
+def _check(name, value):
+    if name in _CHOICES and value not in _CHOICES[name]:
+        raise ValueError(f"new enum value for jax_{name} must be in {_CHOICES[name]}, got {value!r}")
+    if isinstance(_core.config_values()[name], bool) and not isinstance(value, bool) and value not in (0, 1):
+        raise ValueError(f"jax_{name} must be True or False, got {value!r}")
+
+
+config = Config()
+
+for _name in _CORE:
+    _text = os.environ.get(f"JAX_{_name.upper()}")
+    if _text is not None:
+        if isinstance(_core.config_values()[_name], bool):
+            config.update(f"jax_{_name}", _text.lower() in ("1", "true", "yes", "on"))
+        elif isinstance(_core.config_values()[_name], int):
+            config.update(f"jax_{_name}", int(_text))
+        else:
+            config.update(f"jax_{_name}", _text)
+
+
+def scope(name, *default):
+    """A context manager of one setting: scope('enable_x64')(True)."""
+
+    def make(value=default[0] if default else None):
+        _check(name, value)
+        return _Scope({name: value})
+
+    make.__name__ = name
+    make.__doc__ = f"Sets jax_{name} on this thread while the context lasts."
+    return make
+
+
+class _Scope(contextlib.ContextDecorator):
+    def __init__(self, changes):
+        self._changes = changes
+        self._open = []
+
+    def __enter__(self):
+        inner = _core.ConfigScope(self._changes)
+        inner.__enter__()
+        self._open.append(inner)
+
+    def __exit__(self, *exception):
+        self._open.pop().__exit__(*exception)
+        return False

@@ -1,0 +1,20 @@
+"""jax.ad_checkpoint: checkpointing, names for policies, and what is saved."""
+from capibara import _core
+from capibara._modules import explain_missing
+from capibara.jax import checkpoint_policies  # noqa: F401
+from capibara.jax._api import checkpoint, remat  # noqa: F401
+
+
+def checkpoint_name(x, name):
+    """The same values under a name that policies can ask for."""
+    leaves, tree = _core.tree_flatten(x)
+    return tree.unflatten([_core.checkpoint_name(leaf, name) for leaf in leaves])
+
+
+def print_saved_residuals(f, *args, **kwargs):
+    """Prints what the backward pass of f would keep."""
+    for aval, origin in _core.saved_residuals(f, args, kwargs):
+        print(f"{aval.str_short()} {origin}")
+
+
+explain_missing(__name__)

@@ -1,0 +1,241 @@
+"""jax.core: programs seen from outside, primitives of one's own, and evaluation of programs."""
+import difflib
+import functools
+
+from capibara import _core
+from capibara._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, ShapedArray, Tracer, Var  # noqa: F401
+from capibara._errors import InconclusiveDimensionOperation, JaxprTypeError  # noqa: F401
+from capibara._modules import explain_missing
+from capibara._types import DropVar, UndefinedPrimal, Zero  # noqa: F401
+
+AbstractValue = ShapedArray
+Atom = (Var, Literal)
+_user_primitives = {}
+
+
+class Primitive:
+    """An operation of one's own, with rules given one by one."""
+
+    def __init__(self, name):
+        self.name = name
+        self._handle = _core.UserPrimitive(name)
+        self.call_primitive = self.map_primitive = False
+        _user_primitives[name] = self
+
+    @property
+    def multiple_results(self):
+        return self._handle.multiple_results
+
+    @multiple_results.setter
+    def multiple_results(self, value):
+        self._handle.multiple_results = bool(value)
+
+    def __repr__(self):
+        return self.name
+
+    def bind(self, *args, **params):
+        """Applies the primitive under the current transformation."""
+        return self._handle.bind(*args, **params)
+
+    def def_impl(self, impl):
+        """How it is evaluated on concrete arrays."""
+        self._handle.set_impl(impl)
+        return impl
+
+    def def_abstract_eval(self, abstract_eval):
+        """The types of its results, from those of its arguments."""
+        def rule(*avals, **params):
+            result = abstract_eval(*avals, **params)
+            return [_as_aval(a) for a in result] if self.multiple_results else _as_aval(result)
+        self._handle.set_abstract_eval(rule)
+        return abstract_eval
+
+    def def_effectful_abstract_eval(self, abstract_eval):
+        """Like def_abstract_eval, for rules that return (types, effects)."""
+        self.def_abstract_eval(lambda *avals, **params: abstract_eval(*avals, **params)[0])
+        return abstract_eval
+
+    def def_jvp(self, jvp):
+        """jvp(primals, tangents, **params) -> (result, tangent); a tangent may be a symbolic Zero."""
+        def rule(primals, tangents, **params):
+            return jvp(primals, tangents, **params)
+        self._handle.set_jvp(rule)
+        return jvp
+
+    def def_transpose(self, transpose):
+        """transpose(cotangent, *arguments, **params) -> one cotangent or None for each argument."""
+        self._handle.set_transpose(transpose)
+        return transpose
+
+    def def_batch(self, batch):
+        """batch(arguments, dims, **params) -> (result, dim); a dim may be None."""
+        self._handle.set_batch(batch)
+        return batch
+
+    def def_lowering(self, lowering):
+        """How it is written in terms of other operations."""
+        self._handle.set_lowering(lowering)
+        return lowering
+
+    def __eq__(self, other):
+        if isinstance(other, Primitive):
+            return self is other
+        return isinstance(other, _core.CatalogPrimitive) and self._handle.primitive == other
+
+    def __hash__(self):
+        return hash(self._handle.primitive)
+
+
+def _as_aval(value):
+    if isinstance(value, ShapedArray):
+        return value
+    return ShapedArray(value.shape, value.dtype, getattr(value, "weak_type", False))
+
+
+def find_user_primitive(name):
+    """The user's primitive of this name."""
+    if isinstance(name, Primitive):
+        return name
+    if name not in _user_primitives:
+        nearest = difflib.get_close_matches(name, _user_primitives, n=1)
+        hint = f" Did you mean '{nearest[0]}'?" if nearest else ""
+        raise ValueError(f"no primitive is registered as '{name}'.{hint}")
+    return _user_primitives[name]
+
+
+def custom_prim(name, impl=None, *, abstract_eval=None, jvp=None, transpose=None, batch=None):
+    """A primitive from its evaluation and whatever rules there are; also a decorator of the evaluation.
+
+    Without an abstract_eval the result has the type that the evaluation gives for arrays of zeros.
+    """
+    if impl is None:
+        return functools.partial(custom_prim, name, abstract_eval=abstract_eval, jvp=jvp, transpose=transpose, batch=batch)
+    primitive = Primitive(name)
+    primitive.def_impl(impl)
+    if abstract_eval is None:
+        def abstract_eval(*avals, **params):
+            zeros = _core.library_function("numpy", "zeros")
+            with _core.NamedScope(""):
+                return _core.as_array(impl(*[zeros(a.shape, a.dtype) for a in avals], **params)).aval
+    primitive.def_abstract_eval(abstract_eval)
+    for rule, define in ((jvp, primitive.def_jvp), (transpose, primitive.def_transpose), (batch, primitive.def_batch)):
+        if rule is not None:
+            define(rule)
+    return primitive
+
+
+def custom_jit(fun=None, **options):
+    """jit under the name that programs for other back ends use."""
+    from capibara.jax._api import jit
+    return jit(fun, **options) if fun is not None else functools.partial(jit, **options)
+
+
+def eval_jaxpr(jaxpr, consts, *args, propagate_source_info=True):
+    """Runs a program equation by equation."""
+    values = {}
+
+    def read(atom):
+        return atom.val if isinstance(atom, Literal) else values[atom]
+
+    for var, value in zip(jaxpr.constvars, consts, strict=True):
+        values[var] = value
+    for var, value in zip(jaxpr.invars, args, strict=True):
+        values[var] = value
+    for equation in jaxpr.eqns:
+        outputs = equation.primitive.bind(*map(read, equation.invars), **equation.params)
+        if not isinstance(outputs, (list, tuple)):
+            outputs = [outputs]
+        for var, value in zip(equation.outvars, outputs, strict=True):
+            if not isinstance(var, DropVar):
+                values[var] = value
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def jaxpr_as_fun(closed_jaxpr):
+    """A program as a function of its flat arguments."""
+    def run(*args):
+        return eval_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)
+    return run
+
+
+def get_aval(x):
+    """The abstract type of a value."""
+    return _core.as_array(x).aval
+
+
+def valid_jaxtype(x):
+    """Whether a value can be an argument of traced functions."""
+    try:
+        _core.as_array(x)
+        return True
+    except TypeError:
+        return False
+
+
+def check_jaxpr(jaxpr):
+    """Raises JaxprTypeError where a program breaks its own typing."""
+    _core.verify_program(jaxpr if isinstance(jaxpr, ClosedJaxpr) else ClosedJaxpr(jaxpr, []))
+
+
+def concrete_or_error(force, value, context=""):
+    """A concrete value, or an error that says what needed it."""
+    if isinstance(value, Tracer):
+        from capibara._errors import ConcretizationTypeError
+        raise ConcretizationTypeError(f"Abstract tracer value encountered where concrete value is expected: {value}\n{context}")
+    return value if force is None else force(value)
+
+
+def mapped_aval(size, axis, aval):
+    """The type of one element of a mapped value."""
+    if axis is None:
+        return aval
+    shape = list(aval.shape)
+    if shape[axis] != size:
+        raise ValueError(f"axis {axis} of {aval} must have size {size}")
+    del shape[axis]
+    return aval.update(shape=tuple(shape))
+
+
+def unmapped_aval(size, axis, aval, *_):
+    """The type of a mapped value, from that of one element."""
+    if axis is None:
+        return aval
+    shape = list(aval.shape)
+    shape.insert(axis, size)
+    return aval.update(shape=tuple(shape))
+
+
+def raise_to_shaped(aval, weak_type=None):
+    """The type itself: all types here have shapes."""
+    return aval if weak_type is None else aval.update(weak_type=weak_type)
+
+
+def jaxprs_in_params(params):
+    """The programs among an equation's parameters."""
+    for value in params.values():
+        for one in value if isinstance(value, tuple) else (value,):
+            if isinstance(one, Jaxpr):
+                yield one
+            elif isinstance(one, ClosedJaxpr):
+                yield one.jaxpr
+
+
+def subjaxprs(jaxpr):
+    """The programs inside a program's equations."""
+    for equation in jaxpr.eqns:
+        yield from jaxprs_in_params(equation.params)
+
+
+def is_constant_dim(dimension):
+    """Whether a dimension is a number: always, since shapes are static."""
+    return isinstance(dimension, int)
+
+
+def trace_state_clean():
+    """Whether no function is being traced on this thread."""
+    return not _core.is_tracing()
+
+
+array_types = frozenset({_core.Array})
+no_effects = frozenset()
+explain_missing(__name__)

@@ -1,0 +1,48 @@
+"""jax.custom_batching: functions with the user's own rule for vmap."""
+import functools
+
+from capibara import _core
+from capibara._modules import explain_missing
+
+
+class custom_vmap:
+    """A function with a rule for vmap, given by def_vmap: rule(axis_size, in_batched, *args) -> (out, out_batched)."""
+
+    vmap_rule = None
+
+    def __init__(self, fun):
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+
+    def def_vmap(self, vmap_rule):
+        self.vmap_rule = vmap_rule
+        return vmap_rule
+
+    def __call__(self, *args):
+        if self.vmap_rule is None:
+            raise AttributeError(f"No batching rule defined for custom_vmap function {self.__name__} using def_vmap")
+        return _core.custom_vmap(self.fun, self.vmap_rule, getattr(self.fun, "__name__", "fn"), args)
+
+
+def sequential_vmap(f):
+    """A function that vmap runs one element after the other."""
+    from capibara.jax import lax
+    wrapped = custom_vmap(f)
+
+    @wrapped.def_vmap
+    def rule(axis_size, in_batched, *args):
+        leaves, tree = _core.tree_flatten(args)
+        flags = _core.tree_leaves(list(in_batched))
+        moving = [leaf for leaf, flag in zip(leaves, flags) if flag]
+
+        def one(values):
+            values = iter(values)
+            return f(*tree.unflatten([next(values) if flag else leaf for leaf, flag in zip(leaves, flags)]))
+
+        out = lax.map(one, moving)
+        return out, _core.tree_structure(out).unflatten([True] * len(_core.tree_leaves(out)))
+
+    return wrapped
+
+
+explain_missing(__name__)

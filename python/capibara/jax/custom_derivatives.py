@@ -1,0 +1,160 @@
+"""Functions with the user's own derivative rules."""
+import functools
+import inspect
+
+from capibara import _core
+from capibara._modules import explain_missing
+from capibara._types import Zero as SymbolicZero  # noqa: F401
+
+
+def _positional(fun, args, kwargs):
+    """Arguments by position, defaults filled in, as rules receive them."""
+    if not kwargs:
+        try:
+            signature = inspect.signature(fun)
+        except (ValueError, TypeError):
+            return tuple(args)
+    else:
+        signature = inspect.signature(fun)
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    if bound.kwargs:
+        raise TypeError(f"keyword arguments could not be resolved to positions of {fun}: {sorted(bound.kwargs)}")
+    return bound.args
+
+
+def _positions(nondiff_argnums, nondiff_argnames, fun):
+    positions = [nondiff_argnums] if isinstance(nondiff_argnums, int) else list(nondiff_argnums)
+    if nondiff_argnames:
+        names = list(inspect.signature(fun).parameters)
+        wanted = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else nondiff_argnames
+        positions += [names.index(name) for name in wanted]
+    return tuple(positions)
+
+
+class _CustomFunction:
+    def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.nondiff_argnums = _positions(nondiff_argnums, nondiff_argnames, fun)
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
+    def _split(self, args):
+        """The arguments that are differentiated, those that are not, and the function of the former."""
+        fixed = sorted({n % len(args) for n in self.nondiff_argnums}) if args else []
+        if not fixed:
+            return args, (), self.fun
+        moving = tuple(value for i, value in enumerate(args) if i not in fixed)
+
+        def of_moving(*values):
+            values = iter(values)
+            return self.fun(*[args[i] if i in fixed else next(values) for i in range(len(args))])
+
+        of_moving.__name__ = getattr(self.fun, "__name__", "fn")
+        return moving, tuple(args[i] for i in fixed), of_moving
+
+
+class custom_jvp(_CustomFunction):
+    """A function with a rule for its derivative in forward mode, given by defjvp or defjvps."""
+
+    jvp = None
+
+    def defjvp(self, jvp, symbolic_zeros=False):
+        if symbolic_zeros:
+            raise NotImplementedError("custom_jvp: symbolic_zeros=True is not supported")
+        self.jvp = jvp
+        return jvp
+
+    def defjvps(self, *jvps):
+        def jvp(primals, tangents):
+            result = self(*primals)
+            terms = [rule(tangent, result, *primals) for rule, tangent in zip(jvps, tangents) if rule is not None]
+            if not terms:
+                total = _core.tree_structure(result).unflatten(
+                    [_core.library_function("numpy", "zeros_like")(leaf) for leaf in _core.tree_leaves(result)])
+            else:
+                total = functools.reduce(_add_trees, terms)
+            return result, total
+
+        self.defjvp(jvp)
+
+    def __call__(self, *args, **kwargs):
+        if self.jvp is None:
+            raise AttributeError(f"No JVP defined for custom_jvp function {self.__name__} using defjvp.")
+        args = _positional(self.fun, args, kwargs)
+        moving, fixed, fun = self._split(args)
+        rule = self.jvp if not fixed else functools.partial(self.jvp, *fixed)
+        return _core.custom_jvp(fun, rule, getattr(self.fun, "__name__", "fn"), moving)
+
+
+def _add_trees(a, b):
+    leaves, tree = _core.tree_flatten(a)
+    return tree.unflatten([x + y for x, y in zip(leaves, _core.tree_leaves(b))])
+
+
+class custom_vjp(_CustomFunction):
+    """A function with rules for its derivative in reverse mode, given by defvjp."""
+
+    fwd = bwd = None
+
+    def defvjp(self, fwd, bwd, symbolic_zeros=False, optimize_remat=False):
+        if symbolic_zeros:
+            raise NotImplementedError("custom_vjp: symbolic_zeros=True is not supported")
+        self.fwd, self.bwd = fwd, bwd
+
+    def __call__(self, *args, **kwargs):
+        if self.fwd is None or self.bwd is None:
+            raise AttributeError(f"No VJP defined for custom_vjp function {self.__name__} using defvjp.")
+        args = _positional(self.fun, args, kwargs)
+        moving, fixed, fun = self._split(args)
+        fwd, bwd = self.fwd, self.bwd
+        if fixed:
+            places = sorted({n % len(args) for n in self.nondiff_argnums})
+
+            def fwd(*values):
+                values = iter(values)
+                return self.fwd(*[args[i] if i in places else next(values) for i in range(len(args))])
+
+            bwd = functools.partial(self.bwd, *fixed)
+        return _core.custom_vjp(fun, fwd, bwd, getattr(self.fun, "__name__", "fn"), moving)
+
+
+def custom_gradient(fun):
+    """A function that returns (value, rule): the rule maps the value's cotangent to those of the arguments."""
+
+    @functools.wraps(fun)
+    def with_rule(*args):
+        value_of = custom_vjp(lambda *values: fun(*values)[0])
+        value_of.__name__ = getattr(fun, "__name__", "fn")
+
+        def fwd(*values):
+            return fun(*values)[0], values
+
+        def bwd(values, cotangent):
+            gradients = fun(*values)[1](cotangent)
+            return gradients if isinstance(gradients, tuple) else (gradients,)
+
+        value_of.defvjp(fwd, bwd)
+        return value_of(*args)
+
+    return with_rule
+
+
+def closure_convert(fun, *example_args):
+    """A function without captured tracers, and the values that were captured."""
+    program, out_tree, _ = _core.make_program(fun, example_args, {})
+    constants = list(program.consts)
+
+    def converted(*args_and_constants):
+        count = len(args_and_constants) - len(constants)
+        args = args_and_constants[:count]
+        from capibara.jax.core import eval_jaxpr
+        leaves = _core.tree_leaves(args)
+        return out_tree.unflatten(eval_jaxpr(program.jaxpr, list(args_and_constants[count:]), *leaves))
+
+    return converted, constants
+
+
+explain_missing(__name__)

@@ -1,0 +1,18 @@
+"""jax.dlpack: exchange of arrays with other libraries."""
+from capibara import _core
+from capibara._modules import explain_missing
+
+
+def from_dlpack(external_array, device=None, copy=None):
+    """An array of another library, sharing its memory where it can."""
+    return _core.from_dlpack(external_array)
+
+
+def is_supported_dtype(dtype):
+    """Whether arrays of a dtype can be exchanged."""
+    import numpy as np
+    dtype = _core.dtype_of(dtype)
+    return isinstance(dtype, np.dtype) and (dtype.kind in "biufc" or dtype.name == "bfloat16")
+
+
+explain_missing(__name__)

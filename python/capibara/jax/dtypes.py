@@ -1,0 +1,110 @@
+"""dtypes: promotion, kinds, and the extended dtypes."""
+import ml_dtypes
+import numpy as np
+
+from capibara import _core
+from capibara._dtypes import KeyType, extended, float0, prng_key  # noqa: F401
+from capibara._errors import TypePromotionError  # noqa: F401
+from capibara._modules import explain_missing
+
+bfloat16 = ml_dtypes.bfloat16
+finfo = ml_dtypes.finfo
+
+
+class iinfo(ml_dtypes.iinfo):
+    """What an integer dtype can hold."""
+
+
+def canonicalize_dtype(dtype, allow_extended_dtype=False):
+    """A dtype as the configuration narrows it."""
+    return _core.canonical_dtype(dtype)
+
+
+def itemsize_bits(dtype):
+    """The number of bits of a dtype's values."""
+    dtype = _core.dtype_of(dtype)
+    if dtype == np.dtype(bool):
+        return 8
+    if issubdtype(dtype, np.integer):
+        return ml_dtypes.iinfo(dtype).bits
+    if issubdtype(dtype, np.floating):
+        return ml_dtypes.finfo(dtype).bits
+    return dtype.itemsize * 8
+
+
+_INTEGERS = {np.dtype(t): kind for kind, names in (
+    (np.signedinteger, ("int2", "int4")), (np.unsignedinteger, ("uint2", "uint4"))) for t in
+    (getattr(ml_dtypes, name) for name in names if hasattr(ml_dtypes, name))}
+_FLOATS = {np.dtype(getattr(ml_dtypes, name)) for name in dir(ml_dtypes) if name.startswith(("float", "bfloat"))}
+
+
+def _scalar_type(dtype):
+    if isinstance(dtype, KeyType) or dtype is prng_key or dtype is extended:
+        return dtype.type if isinstance(dtype, KeyType) else dtype
+    if isinstance(dtype, type) and issubclass(dtype, np.generic):
+        return dtype
+    return None
+
+
+def issubdtype(a, b):
+    """NumPy's issubdtype, with small floats, integers and keys in their places."""
+    a_type, b_type = _scalar_type(a), _scalar_type(b)
+    if a_type is not None and issubclass(a_type, extended) or b_type is not None and issubclass(b_type, extended):
+        return a_type is not None and b_type is not None and issubclass(a_type, b_type)
+    if a_type is None or not _is_abstract(a_type):
+        a_dtype = _np_dtype(a)
+        if a_dtype in _FLOATS and b_type is not None and _is_abstract(b_type):
+            return issubclass(np.floating, b_type)
+        if a_dtype in _INTEGERS and b_type is not None and _is_abstract(b_type):
+            return issubclass(_INTEGERS[a_dtype], b_type)
+        a = a_dtype
+    if b_type is not None and _is_abstract(b_type):
+        return np.issubdtype(a, b_type)
+    b_dtype = _np_dtype(b)
+    if a_type is not None and _is_abstract(a_type):
+        return issubclass(a_type, b_dtype.type)
+    return a == b_dtype
+
+
+def _is_abstract(scalar):
+    return scalar in (np.generic, np.number, np.integer, np.signedinteger, np.unsignedinteger, np.inexact, np.floating,
+                      np.complexfloating, np.flexible, np.character)
+
+
+def _np_dtype(value):
+    if value in (int, float, complex, bool):
+        return np.dtype(value)
+    try:
+        return _core.dtype_of(value)
+    except TypeError:
+        return np.dtype(value)
+
+
+def result_type(*args, return_weak_type_flag=False):
+    """The dtype an operation on these values, dtypes or types has."""
+    if not args:
+        raise ValueError("at least one array or dtype is required")
+    dtype, weak = _core.promote_scalar_types([_core.scalar_type(a) for a in args])
+    dtype = _core.canonical_dtype(dtype)
+    return (dtype, weak) if return_weak_type_flag else dtype
+
+
+def promote_types(a, b):
+    """The dtype two dtypes promote to."""
+    weak = {int: "int", float: "float", complex: "complex"}
+    pairs = [(_core.dtype_of(t), t in weak) for t in (a, b)]
+    return _core.promote_scalar_types(pairs)[0]
+
+
+def scalar_type_of(x):
+    """Python's type of the same kind as a value."""
+    dtype = _core.scalar_type(x)[0]
+    if dtype == np.dtype(bool):
+        return bool
+    for kind, python in ((np.integer, int), (np.floating, float), (np.complexfloating, complex)):
+        if issubdtype(dtype, kind):
+            return python
+    raise TypeError(f"Invalid scalar value {x}")
+
+
+explain_missing(__name__)

@@ -1,0 +1,21 @@
+"""jax.errors: the classes of errors."""
+from capibara._errors import (  # noqa: F401
+    ConcretizationTypeError,
+    InconclusiveDimensionOperation,
+    JAXError,
+    JAXIndexError,
+    JaxprTypeError,
+    JaxRuntimeError,
+    JAXTypeError,
+    KeyReuseError,
+    NonConcreteBooleanIndexError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+    TypePromotionError,
+    UnexpectedTracerError,
+)
+from capibara._modules import explain_missing
+
+JAXRuntimeError = JaxRuntimeError
+explain_missing(__name__)

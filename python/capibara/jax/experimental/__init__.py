@@ -1,0 +1,9 @@
+"""jax.experimental: what jax keeps there."""
+from capibara._modules import explain_missing
+from capibara.jax._api import io_callback  # noqa: F401
+from capibara.jax._config import scope as _scope
+
+enable_x64 = _scope("enable_x64", True)
+disable_x64 = lambda: _scope("enable_x64", True)(False)  # noqa: E731
+
+explain_missing(__name__)

@@ -1,0 +1,7 @@
+"""jax.extend.core.primitives: every primitive of the catalog, by its name and _p."""
+from capibara import _core
+from capibara._modules import explain_missing
+
+for _primitive in _core.catalog():
+    globals()[f"{_primitive.name.replace('-', '_')}_p"] = _primitive
+explain_missing(__name__)

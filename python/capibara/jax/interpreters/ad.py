@@ -1,0 +1,78 @@
+"""jax.interpreters.ad: derivative rules of primitives."""
+from capibara import _core
+from capibara._modules import explain_missing
+from capibara._types import UndefinedPrimal, Zero  # noqa: F401
+
+
+class _Rules:
+    """A table of rules: entries for a user's primitive go to the primitive."""
+
+    def __init__(self, define, rule):
+        self._define, self._rule = define, rule
+        self._known = {}
+
+    def __setitem__(self, primitive, rule):
+        getattr(primitive, self._define)(rule)
+        self._known[primitive] = rule
+
+    def __getitem__(self, primitive):
+        if primitive in self._known:
+            return self._known[primitive]
+        raise KeyError(primitive)
+
+    def __contains__(self, primitive):
+        return primitive in self._known or (isinstance(primitive, _core.CatalogPrimitive) and primitive.rules[self._rule])
+
+    def get(self, primitive, default=None):
+        return self._known.get(primitive, default)
+
+
+primitive_jvps = _Rules("def_jvp", "jvp")
+primitive_transposes = _Rules("def_transpose", "transpose")
+
+
+def instantiate_zeros(tangent):
+    """A symbolic zero as an array."""
+    if isinstance(tangent, Zero):
+        return _core.library_function("numpy", "zeros")(tangent.aval.shape, tangent.aval.dtype)
+    return tangent
+
+
+def is_undefined_primal(x):
+    """Whether an operand is one in which an equation is linear."""
+    return isinstance(x, UndefinedPrimal)
+
+
+def defjvp(primitive, *jvps):
+    """One rule for each operand: jvp(tangent, *operands, **params)."""
+    def rule(primals, tangents, **params):
+        result = primitive.bind(*primals, **params)
+        terms = [jvp(t, *primals, **params) for jvp, t in zip(jvps, tangents) if jvp is not None and not isinstance(t, Zero)]
+        return result, sum(terms[1:], terms[0]) if terms else Zero(result.aval.to_tangent_aval())
+    primitive_jvps[primitive] = rule
+
+
+def defjvp2(primitive, *jvps):
+    """One rule for each operand: jvp(tangent, result, *operands, **params)."""
+    def rule(primals, tangents, **params):
+        result = primitive.bind(*primals, **params)
+        terms = [jvp(t, result, *primals, **params) for jvp, t in zip(jvps, tangents) if jvp is not None and not isinstance(t, Zero)]
+        return result, sum(terms[1:], terms[0]) if terms else Zero(result.aval.to_tangent_aval())
+    primitive_jvps[primitive] = rule
+
+
+def deflinear2(primitive, transpose_rule):
+    """A linear primitive and its transpose: transpose(cotangent, *operands, **params)."""
+    def rule(primals, tangents, **params):
+        tangents = [instantiate_zeros(t) for t in tangents]
+        return primitive.bind(*primals, **params), primitive.bind(*tangents, **params)
+    primitive_jvps[primitive] = rule
+    primitive_transposes[primitive] = transpose_rule
+
+
+def deflinear(primitive, transpose_rule):
+    """A linear primitive and its transpose: transpose(cotangent, **params)."""
+    deflinear2(primitive, lambda cotangent, *_, **params: transpose_rule(cotangent, **params))
+
+
+explain_missing(__name__)

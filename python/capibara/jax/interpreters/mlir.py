@@ -1,0 +1,26 @@
+"""jax.interpreters.mlir: lowering rules of primitives, written as functions on arrays."""
+from capibara._modules import explain_missing
+
+
+class _LoweredFunction:
+    """A function to be traced into the program where a primitive is lowered."""
+
+    def __init__(self, function, multiple_results):
+        self.function, self.multiple_results = function, multiple_results
+
+
+def lower_fun(fun, multiple_results=True):
+    """A lowering rule from a Python function: it is traced into the program."""
+    return _LoweredFunction(fun, multiple_results)
+
+
+def register_lowering(prim, rule, platform=None, inline=True, cacheable=True):
+    """Gives a user's primitive its lowering, which must come from lower_fun."""
+    if not isinstance(rule, _LoweredFunction):
+        raise NotImplementedError("register_lowering: the rule must be made by mlir.lower_fun; rules that build MLIR operations "
+                                  "have no meaning here")
+    prim.def_lowering(rule.function)
+    return rule
+
+
+explain_missing(__name__)

@@ -1,0 +1,184 @@
+"""jax.numpy: NumPy's functions on arrays that can be traced."""
+import ml_dtypes as _ml_dtypes
+import numpy as _np
+
+from capibara import _core
+from capibara._modules import fill as _fill
+from capibara.jax import dtypes as _dtypes
+
+ndarray = _core.Array
+dtype = _np.dtype
+e, pi, inf, nan, euler_gamma, newaxis = _np.e, _np.pi, _np.inf, _np.nan, _np.euler_gamma, None
+generic, number, inexact, floating, complexfloating = _np.generic, _np.number, _np.inexact, _np.floating, _np.complexfloating
+integer, signedinteger, unsignedinteger = _np.integer, _np.signedinteger, _np.unsignedinteger
+flexible, character, object_ = _np.flexible, _np.character, _np.object_
+ComplexWarning = _np.exceptions.ComplexWarning if hasattr(_np, "exceptions") else _np.ComplexWarning
+s_, index_exp = _np.s_, _np.index_exp
+get_printoptions, set_printoptions, printoptions = _np.get_printoptions, _np.set_printoptions, _np.printoptions
+issubdtype, promote_types, finfo = _dtypes.issubdtype, _dtypes.promote_types, _dtypes.finfo
+iterable = _np.iterable
+save, savez = _np.save, _np.savez
+__array_api_version__ = "2024.12"
+
+
+class _ScalarType(type):
+    """The class of jax.numpy's scalar types: callable as constructors of arrays."""
+
+    def __hash__(self):
+        return hash(self.dtype.type)
+
+    def __eq__(self, other):
+        return self is other or self.dtype.type == other or (hasattr(other, "dtype") and isinstance(other, _ScalarType) and self.dtype == other.dtype)
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __call__(self, x=0):
+        return asarray(x, dtype=self.dtype)
+
+    def __instancecheck__(self, instance):
+        return isinstance(instance, self.dtype.type)
+
+    def __repr__(self):
+        return f"<class 'jax.numpy.{self.__name__}'>"
+
+
+def _scalar(name, shown=None):
+    scalar = _ScalarType(shown or name, (object,), {"dtype": _core.dtype_object(name), "__module__": "jax.numpy"})
+    return scalar
+
+
+_NAMES = ("int4", "int8", "int16", "int32", "int64", "uint4", "uint8", "uint16", "uint32", "uint64", "float16",
+          "float32", "float64", "bfloat16", "complex64", "complex128", "int2", "uint2", "float4_e2m1fn", "float8_e3m4",
+          "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
+          "float8_e8m0fnu")
+for _name in _NAMES:
+    if hasattr(_ml_dtypes, _name) or hasattr(_np, _name):
+        globals()[_name] = _scalar(_name)
+bool_ = bool = _scalar("bool", "bool")
+single, double, csingle, cdouble = float32, float64, complex64, complex128
+int_, uint, float_, complex_ = int64, uint64, float64, complex128
+
+
+class iinfo(_dtypes.iinfo):
+    """What an integer dtype can hold."""
+
+
+def result_type(*args):
+    """The dtype an operation on these values, dtypes or types has."""
+    return _dtypes.result_type(*args)
+
+
+def can_cast(from_, to, casting="safe"):
+    """Whether a dtype can be cast to another by NumPy's rule."""
+    return _np.can_cast(_core.dtype_of(from_) if not isinstance(from_, _core.Array) else from_.dtype, _core.dtype_of(to), casting)
+
+
+def isdtype(dtype, kind):
+    """Whether a dtype is of a kind of the array API."""
+    dtype = _core.dtype_of(dtype)
+    kinds = {"bool": lambda d: d == _np.dtype("bool"), "signed integer": lambda d: issubdtype(d, signedinteger),
+             "unsigned integer": lambda d: issubdtype(d, unsignedinteger), "integral": lambda d: issubdtype(d, integer),
+             "real floating": lambda d: issubdtype(d, floating), "complex floating": lambda d: issubdtype(d, complexfloating),
+             "numeric": lambda d: issubdtype(d, number)}
+    for one in kind if isinstance(kind, tuple) else (kind,):
+        if isinstance(one, str):
+            if one not in kinds:
+                raise ValueError(f"Unrecognized kind={one!r} expected one of {sorted(kinds)}, or a compatible input for jnp.dtype()")
+            if kinds[one](dtype):
+                return True
+        elif dtype == _core.dtype_of(one):
+            return True
+    return False
+
+
+def isscalar(element):
+    """Whether a value is a scalar: a number, or an array of rank 0."""
+    if isinstance(element, (_np.ndarray, _core.Array)):
+        return element.ndim == 0
+    return _np.isscalar(element) or (hasattr(element, "__jax_array__") and asarray(element).ndim == 0)
+
+
+def load(file, *args, **kwargs):
+    """An array from a .npy file, or several from a .npz one."""
+    result = _np.load(file, *args, **kwargs)
+    return asarray(result) if isinstance(result, _np.ndarray) else result
+
+
+def from_dlpack(x, /, *, device=None, copy=None):
+    """An array of another library, sharing its memory where it can."""
+    return _core.from_dlpack(x)
+
+
+def array_repr(arr, max_line_width=None, precision=None, suppress_small=None):
+    """An array as text, as NumPy writes its repr."""
+    return _np.array_repr(_np.asarray(arr), max_line_width, precision, suppress_small)
+
+
+def array_str(a, max_line_width=None, precision=None, suppress_small=None):
+    """An array as text, as NumPy writes it."""
+    return _np.array_str(_np.asarray(a), max_line_width, precision, suppress_small)
+
+
+class _Grid:
+    """mgrid and ogrid: grids written as slices."""
+
+    def __init__(self, sparse):
+        self._sparse = sparse
+
+    def __getitem__(self, key):
+        single = not isinstance(key, tuple)
+        axes = [_grid_axis(part) for part in ((key,) if single else key)]
+        axes = [axis.astype(result_type(*axes)) for axis in axes]
+        if single:
+            return axes[0]
+        grids = meshgrid(*axes, indexing="ij", sparse=self._sparse)
+        return list(grids) if self._sparse else stack(grids, 0)
+
+
+def _grid_axis(part):
+    start, stop, step = part.start or 0, part.stop, 1 if part.step is None else part.step
+    if isinstance(step, complex):
+        return linspace(start, stop, int(abs(step)))
+    return arange(start, stop, step)
+
+
+class _Join:
+    """r_ and c_: arrays joined by writing them between brackets."""
+
+    def __init__(self, axis, ndmin, trans1d):
+        self._defaults = axis, ndmin, trans1d
+
+    def __getitem__(self, key):
+        key = list(key) if isinstance(key, tuple) else [key]
+        axis, ndmin, trans1d = self._defaults
+        as_matrix = False
+        if isinstance(key[0], str):
+            directive = key.pop(0)
+            if directive in ("r", "c"):
+                as_matrix = True
+                raise NotImplementedError("r_ and c_: the matrix directives 'r' and 'c' are not supported")
+            numbers = [int(n) for n in directive.split(",")]
+            axis, ndmin, trans1d = (numbers + [ndmin, trans1d][len(numbers) - 1:])[:3]
+        parts = []
+        for part in key:
+            value = _grid_axis(part) if isinstance(part, slice) else array(part)
+            missing = ndmin - value.ndim
+            if missing > 0:
+                value = value.reshape((1,) * missing + value.shape)
+                if trans1d != -1:
+                    order = list(range(missing, ndmin))
+                    start = trans1d % (missing + 1)
+                    order = list(range(start)) + order + list(range(start, missing))
+                    value = value.transpose(order)
+            parts.append(value)
+        return concatenate(parts, axis)
+
+
+mgrid, ogrid = _Grid(False), _Grid(True)
+r_, c_ = _Join(0, 1, -1), _Join(-1, 2, 0)
+
+_fill(__name__, "numpy")
+
+from capibara.jax.numpy import fft, linalg  # noqa: E402,F401
+from capibara.jax.numpy._functions import *  # noqa: E402,F401,F403

@@ -1,0 +1,287 @@
+"""Pytrees: nested containers and registered classes whose leaves are values."""
+import collections
+import dataclasses
+import functools
+import operator
+
+from capibara import _core
+from capibara._core import PyTreeDef  # noqa: F401
+from capibara._modules import explain_missing
+from capibara._tree_keys import DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey  # noqa: F401
+
+KeyEntry = object
+KeyPath = tuple
+
+
+def tree_flatten(tree, is_leaf=None):
+    """The leaves of a tree, and its structure."""
+    return _core.tree_flatten(tree, is_leaf)
+
+
+def tree_unflatten(treedef, leaves):
+    """A tree of a structure with the given leaves."""
+    return treedef.unflatten(leaves)
+
+
+def tree_leaves(tree, is_leaf=None):
+    """The leaves of a tree."""
+    return _core.tree_leaves(tree, is_leaf)
+
+
+def tree_structure(tree, is_leaf=None):
+    """The structure of a tree."""
+    return _core.tree_structure(tree, is_leaf)
+
+
+def tree_map(f, tree, *rest, is_leaf=None):
+    """Applies a function to each leaf, and to what stands at its place in further trees."""
+    leaves, treedef = _core.tree_flatten(tree, is_leaf)
+    if not rest:
+        return treedef.unflatten([f(leaf) for leaf in leaves])
+    others = [_match(treedef, tree, other, is_leaf) for other in rest]
+    return treedef.unflatten([f(*values) for values in zip(leaves, *others)])
+
+
+def _match(treedef, tree, other, is_leaf=None):
+    try:
+        return treedef.flatten_up_to(other)
+    except ValueError as error:
+        raise ValueError(_difference(tree, other, (), is_leaf) or str(error)) from None
+
+
+def _difference(prefix, full, path, is_leaf=None):
+    """Where two trees first differ, in words."""
+    if is_leaf is not None and is_leaf(prefix):
+        return None
+    level = _core.tree_level(prefix)
+    if level is None:
+        return None
+    where = f"    tree_map tree{keystr(path)}"
+    if type(prefix) is not type(full):
+        return (f"pytree structure error: different types at key path\n{where}\nAt that key path, the prefix pytree "
+                f"tree_map tree has a subtree of type\n    {type(prefix)}\nbut at the same key path the full pytree has "
+                f"a subtree of different type\n    {type(full)}.")
+    other = _core.tree_level(full)
+    children, keys, data = level
+    other_children, _, other_data = other
+    if len(children) != len(other_children):
+        return (f"pytree structure error: different lengths of {type(prefix).__name__} at key path\n{where}\nAt that key "
+                f"path, the prefix pytree tree_map tree has a subtree of type {type(prefix).__name__} of length "
+                f"{len(children)}, but the full pytree has a subtree of the same type but of length {len(other_children)}.")
+    if data != other_data:
+        return (f"pytree structure error: different pytree metadata at key path\n{where}\nAt that key path, the prefix "
+                f"pytree tree_map tree has a subtree of type\n    {type(prefix)}\nwith metadata\n    {data}\nbut at the "
+                f"same key path the full pytree has a subtree of the same type but with metadata\n    {other_data}")
+    for key, child, other_child in zip(keys, children, other_children):
+        found = _difference(child, other_child, path + (key,), is_leaf)
+        if found:
+            return found
+    return None
+
+
+def tree_flatten_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
+    """Pairs of key path and leaf, and the structure."""
+    return _core.tree_flatten_with_path(tree, is_leaf)
+
+
+def tree_leaves_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
+    """Pairs of key path and leaf."""
+    return _core.tree_flatten_with_path(tree, is_leaf)[0]
+
+
+def tree_map_with_path(f, tree, *rest, is_leaf=None, is_leaf_takes_path=False):
+    """tree_map for a function that also takes the key path."""
+    pairs, treedef = _core.tree_flatten_with_path(tree, is_leaf)
+    others = [_match(treedef, tree, other, is_leaf) for other in rest]
+    return treedef.unflatten([f(path, leaf, *values) for (path, leaf), *values in zip(pairs, *others)])
+
+
+def keystr(keys, *, simple=False, separator=""):
+    """A key path as text."""
+    if not simple:
+        return separator.join(map(str, keys)) if separator else "".join(map(str, keys))
+    return separator.join(str(_simple_key(key)) for key in keys)
+
+
+def _simple_key(key):
+    for name in ("idx", "key", "name"):
+        if hasattr(key, name):
+            return getattr(key, name)
+    return str(key)
+
+
+_no_initializer = object()
+
+
+def tree_reduce(function, tree, initializer=_no_initializer, is_leaf=None):
+    """The leaves combined from left to right."""
+    leaves = _core.tree_leaves(tree, is_leaf)
+    if initializer is _no_initializer:
+        return functools.reduce(function, leaves)
+    return functools.reduce(function, leaves, initializer)
+
+
+def tree_reduce_associative(operation, tree, *, identity=_no_initializer, is_leaf=None):
+    """The leaves combined pairwise by an associative operation."""
+    leaves = _core.tree_leaves(tree, is_leaf)
+    if not leaves:
+        if identity is _no_initializer:
+            raise ValueError("Must specify identity for parallel reduction of empty sequence.")
+        return identity
+    while len(leaves) > 1:
+        pairs = [operation(a, b) for a, b in zip(leaves[::2], leaves[1::2])]
+        leaves = pairs + ([leaves[-1]] if len(leaves) % 2 else [])
+    return leaves[0]
+
+
+def tree_all(tree, *, is_leaf=None):
+    """Whether every leaf is true."""
+    return all(_core.tree_leaves(tree, is_leaf))
+
+
+def tree_transpose(outer_treedef, inner_treedef, pytree_to_transpose):
+    """A tree of trees turned inside out."""
+    leaves, treedef = _core.tree_flatten(pytree_to_transpose)
+    if inner_treedef is None:
+        inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
+    inner_size, outer_size = inner_treedef.num_leaves, outer_treedef.num_leaves
+    if treedef.num_leaves != inner_size * outer_size:
+        expected = outer_treedef.compose(inner_treedef)
+        raise TypeError(f"Mismatch\n{treedef}\n != \n{expected}")
+    rows = [leaves[i * inner_size:(i + 1) * inner_size] for i in range(outer_size)]
+    return inner_treedef.unflatten([outer_treedef.unflatten(list(column)) for column in zip(*rows)])
+
+
+def tree_broadcast(prefix_tree, full_tree, is_leaf=None):
+    """A prefix tree repeated to the structure of a full one."""
+    treedef = tree_structure(full_tree, is_leaf)
+    return treedef.unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
+
+
+def broadcast_prefix(prefix_tree, full_tree, is_leaf=None):
+    """The leaves of a prefix tree, one for each leaf of the full tree."""
+    leaves, treedef = _core.tree_flatten(prefix_tree, is_leaf)
+    parts = _match(treedef, prefix_tree, full_tree, is_leaf)
+    result = []
+    for leaf, part in zip(leaves, parts):
+        result += [leaf] * len(_core.tree_leaves(part, is_leaf))
+    return result
+
+
+def all_leaves(iterable, is_leaf=None):
+    """Whether no element of an iterable is a container."""
+    return all(len(leaves := _core.tree_leaves(x, is_leaf)) == 1 and leaves[0] is x for x in iterable)
+
+
+def treedef_is_leaf(treedef):
+    return treedef.num_nodes == 1 and treedef.num_leaves == 1
+
+
+def treedef_children(treedef):
+    return treedef.children()
+
+
+def treedef_tuple(treedefs):
+    return _core.tuple_tree(list(treedefs))
+
+
+def is_tree_node(x):
+    """Whether a value is a container rather than a leaf."""
+    return _core.tree_level(x) is not None
+
+
+def flatten_one_level(tree):
+    """The children of a container and its auxiliary data."""
+    level = _core.tree_level(tree)
+    if level is None:
+        raise ValueError(f"can't tree-flatten type: {type(tree)}")
+    return level[0], level[2]
+
+
+def flatten_one_level_with_keys(tree):
+    """Pairs of key and child of a container, and its auxiliary data."""
+    level = _core.tree_level(tree)
+    if level is None:
+        raise ValueError(f"can't tree-flatten type: {type(tree)}")
+    return list(zip(level[1], level[0])), level[2]
+
+
+def register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func=None):
+    """Makes a class a container: how it is taken apart and put together."""
+    _core.register_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
+
+
+def register_pytree_with_keys(nodetype, flatten_with_keys, unflatten_func, flatten_func=None):
+    """The same with keys for the children."""
+    if flatten_func is None:
+        def flatten_func(tree):
+            pairs, data = flatten_with_keys(tree)
+            return tuple(child for _, child in pairs), data
+    _core.register_node(nodetype, flatten_func, unflatten_func, flatten_with_keys)
+
+
+def register_pytree_node_class(cls):
+    """A class with tree_flatten and tree_unflatten as a container."""
+    register_pytree_node(cls, operator.methodcaller("tree_flatten"), cls.tree_unflatten)
+    return cls
+
+
+def register_pytree_with_keys_class(cls):
+    """A class with tree_flatten_with_keys and tree_unflatten as a container."""
+    flatten = operator.methodcaller("tree_flatten") if hasattr(cls, "tree_flatten") else None
+    register_pytree_with_keys(cls, operator.methodcaller("tree_flatten_with_keys"), cls.tree_unflatten, flatten)
+    return cls
+
+
+def register_dataclass(nodetype=None, data_fields=None, meta_fields=None, drop_fields=()):
+    """Makes a dataclass a container; meta fields are static."""
+    if nodetype is None:
+        return functools.partial(register_dataclass, data_fields=data_fields, meta_fields=meta_fields, drop_fields=drop_fields)
+    if data_fields is None or meta_fields is None:
+        if (data_fields is None) != (meta_fields is None):
+            raise TypeError("register_dataclass: data_fields and meta_fields must both be specified when either is specified.")
+        if not dataclasses.is_dataclass(nodetype):
+            raise TypeError(f"register_dataclass: data_fields and meta_fields are required when nodetype is not a dataclass. Got {nodetype=}.")
+        fields = [f for f in dataclasses.fields(nodetype) if f.init and f.name not in drop_fields]
+        data_fields = [f.name for f in fields if not f.metadata.get("static", False)]
+        meta_fields = [f.name for f in fields if f.metadata.get("static", False)]
+    elif dataclasses.is_dataclass(nodetype):
+        known = {f.name for f in dataclasses.fields(nodetype) if f.init}
+        named = {*data_fields, *meta_fields, *drop_fields}
+        if known != named & known | (known - named) or (known - named):
+            raise ValueError(f"data_fields and meta_fields must include all dataclass fields with init=True and only them. Missing fields: {known - named}.")
+        if named - known - set(drop_fields):
+            raise ValueError(f"data_fields and meta_fields must include all dataclass fields with init=True and only them. Unexpected fields: {named - known}.")
+    _core.register_dataclass_node(nodetype, list(data_fields), list(meta_fields))
+    return nodetype
+
+
+def register_static(cls):
+    """A class whose instances are structure, without leaves."""
+    register_pytree_node(cls, lambda value: ((), value), lambda value, _: value)
+    return cls
+
+
+def register_custom_pytree(nodetype, flatten_func, unflatten_func, flatten_with_keys_func=None):
+    """Another name of register_pytree_node."""
+    register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
+
+
+class Partial(functools.partial):
+    """functools.partial as a container: the function is structure, its arguments are leaves."""
+
+    def __new__(cls, func, *args, **keywords):
+        if isinstance(func, functools.partial):
+            original = func
+            func = original.func
+            args = original.args + args
+            keywords = {**original.keywords, **keywords}
+        return super().__new__(cls, func, *args, **keywords)
+
+
+register_pytree_node(
+    Partial,
+    lambda partial: ((partial.args, partial.keywords), partial.func),
+    lambda func, children: Partial(func, *children[0], **children[1]))
+
+explain_missing(__name__)

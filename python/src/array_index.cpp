@@ -1,0 +1,149 @@
+// Reading index expressions, and the helper behind x.at.
+#include "array_index.h"
+
+#include <capibara/lax.h>
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include "library/numpy/promote.h"
+
+namespace capibara::python {
+
+namespace {
+
+std::optional<int64_t> slice_bound(nb::handle bound) {
+  if (bound.is_none()) return std::nullopt;
+  if (nb::isinstance<Array>(bound) && nb::cast<const Array&>(bound).is_tracer()) {
+    throw IndexError("Array slice indices must have static start/stop/step to be used with NumPy indexing syntax. "
+                     "To index a statically sized array at a dynamic position, try lax.dynamic_slice/"
+                     "dynamic_update_slice (JAX does not support dynamically sized arrays within JIT compiled "
+                     "functions).");
+  }
+  nb::object index = nb::steal(PyNumber_Index(bound.ptr()));
+  if (!index) throw nb::python_error();
+  return nb::cast<int64_t>(index);
+}
+
+Index entry(nb::handle key) {
+  PyObject* o = key.ptr();
+  if (o == Py_None) return newaxis;
+  if (o == Py_Ellipsis) return ellipsis;
+  if (PySlice_Check(o)) {
+    return Slice{slice_bound(key.attr("start")), slice_bound(key.attr("stop")), slice_bound(key.attr("step"))};
+  }
+  if (PyBool_Check(o)) return Array(o == Py_True);
+  if (PyLong_Check(o)) return nb::cast<int64_t>(key);
+  if (PyList_Check(o) || PyTuple_Check(o)) {
+    throw TypeError(concat("Using a non-tuple sequence for multidimensional indexing is not allowed; use `arr[array(seq)]` "
+                           "instead of `arr[seq]`. See https://github.com/jax-ml/jax/issues/4564 for more information."));
+  }
+  if (PyFloat_Check(o) || PyUnicode_Check(o)) {
+    throw TypeError(concat("JAX does not support string or float indexing; got idx=", nb::cast<std::string>(nb::repr(key))));
+  }
+  std::optional<Array> array = array_if(key);
+  if (!array) {
+    throw TypeError(concat("Indexer must have integer or boolean type, got indexer with type ",
+                           nb::cast<std::string>(nb::str(key.type()))));
+  }
+  if (!is_integer(array->dtype()) && !is_bool(array->dtype())) {
+    throw TypeError(concat("Indexer must have integer or boolean type, got indexer with type ", to_string(array->dtype())));
+  }
+  // NumPy's integers are as static as Python's.
+  if (array->ndim() == 0 && is_integer(array->dtype()) && !nb::isinstance<Array>(key)) return array->item<int64_t>();
+  return *array;
+}
+
+// x.at, then x.at[index].
+struct AtHelper {
+  Array array;
+};
+struct AtIndex {
+  IndexUpdate update;
+  Array array;
+  std::vector<Index> indices;
+};
+
+UpdateOptions update_options(bool sorted, bool unique, nb::handle mode, bool wrap_negative) {
+  UpdateOptions options;
+  if (!mode.is_none()) options.mode = *to_value(mode).get_if<std::string>();
+  options.indices_are_sorted = sorted;
+  options.unique_indices = unique;
+  options.wrap_negative_indices = wrap_negative;
+  return options;
+}
+
+using Update = Array (IndexUpdate::*)(const Array&, const UpdateOptions&) const;
+
+template <class Class>
+void def_update(Class& at, const char* name, Update update) {
+  at.def(
+      name,
+      [update](const AtIndex& self, nb::handle values, bool sorted, bool unique, nb::handle mode, bool wrap_negative) {
+        return wrap((self.update.*update)(to_array(values, "at"), update_options(sorted, unique, mode, wrap_negative)));
+      },
+      nb::arg("values"), nb::kw_only(), nb::arg("indices_are_sorted") = false, nb::arg("unique_indices") = false,
+      nb::arg("mode") = nb::none(), nb::arg("wrap_negative_indices") = true);
+}
+
+}  // namespace
+
+std::vector<Index> index_entries(nb::handle key, const Array&) {
+  std::vector<Index> entries;
+  if (PyTuple_Check(key.ptr())) {
+    for (nb::handle item : nb::borrow<nb::tuple>(key)) {
+      if (PyList_Check(item.ptr())) {
+        entries.push_back(library::Value(to_value(item)).sequence() ? *array_if(nb::module_::import_("numpy").attr("asarray")(item)) : Array());
+      } else {
+        entries.push_back(entry(item));
+      }
+    }
+  } else {
+    entries.push_back(entry(key));
+  }
+  return entries;
+}
+
+void bind_array_indexing(nb::module_& m, nb::class_<Array>& array) {
+  nb::class_<AtIndex> at(m, "AtIndex");
+  at.def(
+      "get",
+      [](const AtIndex& self, bool sorted, bool unique, nb::handle mode, nb::handle fill_value, bool wrap_negative) {
+        GetOptions options;
+        if (!mode.is_none()) options.mode = *to_value(mode).get_if<std::string>();
+        if (!fill_value.is_none()) options.fill_value = to_array(fill_value, "at[].get");
+        options.indices_are_sorted = sorted;
+        options.unique_indices = unique;
+        options.wrap_negative_indices = wrap_negative;
+        return wrap(self.update.get(options));
+      },
+      nb::kw_only(), nb::arg("indices_are_sorted") = false, nb::arg("unique_indices") = false,
+      nb::arg("mode") = nb::none(), nb::arg("fill_value") = nb::none(), nb::arg("wrap_negative_indices") = true);
+  def_update(at, "set", &IndexUpdate::set);
+  def_update(at, "add", &IndexUpdate::add);
+  def_update(at, "subtract", &IndexUpdate::subtract);
+  def_update(at, "sub", &IndexUpdate::subtract);
+  def_update(at, "multiply", &IndexUpdate::multiply);
+  def_update(at, "mul", &IndexUpdate::multiply);
+  def_update(at, "divide", &IndexUpdate::divide);
+  def_update(at, "power", &IndexUpdate::power);
+  def_update(at, "min", &IndexUpdate::min);
+  def_update(at, "max", &IndexUpdate::max);
+  at.def(
+      "apply",
+      [](const AtIndex& self, nb::object function, bool sorted, bool unique, nb::handle mode, bool wrap_negative) {
+        GetOptions read;
+        read.wrap_negative_indices = wrap_negative;
+        nb::object updated = function(wrap(self.update.get(read)));
+        return wrap(self.update.set(to_array(updated, "at[].apply"), update_options(sorted, unique, mode, wrap_negative)));
+      },
+      nb::arg("func"), nb::kw_only(), nb::arg("indices_are_sorted") = false, nb::arg("unique_indices") = false,
+      nb::arg("mode") = nb::none(), nb::arg("wrap_negative_indices") = true);
+  nb::class_<AtHelper>(m, "AtHelper").def("__getitem__", [](const AtHelper& self, nb::handle key) {
+    std::vector<Index> entries = index_entries(key, self.array);
+    return AtIndex{IndexUpdate(self.array, entries), self.array, entries};
+  });
+  array.def_prop_ro("at", [](const Array& self) { return AtHelper{self}; });
+}
+
+}  // namespace capibara::python

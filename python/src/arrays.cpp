@@ -1,0 +1,375 @@
+// jax.Array in Python: its attributes, conversions to and from the host's objects, and pickling.
+#include <capibara/config.h>
+#include <capibara/dlpack.h>
+#include <capibara/lax.h>
+
+#include "array_index.h"
+#include "array_operators.h"
+#include "bindings.h"
+#include "library/plain_number.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+
+namespace capibara::python {
+
+namespace {
+
+// The bytes of an array as Python's buffer protocol shows them.
+struct ByteView {
+  Array array;
+};
+
+int view_bytes(PyObject* self, Py_buffer* view, int flags) noexcept {
+  try {
+    const Array& array = nb::inst_ptr<ByteView>(self)->array;
+    auto bytes = static_cast<Py_ssize_t>(array.size() * storage_size(array.dtype()));
+    return PyBuffer_FillInfo(view, self, const_cast<std::byte*>(array.raw_data()), bytes, 1, flags);
+  } catch (...) {
+    set_current_error();
+    return -1;
+  }
+}
+
+PyType_Slot byte_view_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(view_bytes)}, {0, nullptr}};
+
+nb::tuple shape_tuple(const Shape& shape) {
+  nb::object tuple = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(shape.size())));
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), PyLong_FromLongLong(shape[i]));
+  }
+  return nb::borrow<nb::tuple>(tuple);
+}
+
+std::string tracer_origin(const Array& array) {
+  return concat("Traced<", capibara::to_string(array.type()), ">");
+}
+
+[[noreturn]] void refuse_conversion(const Array& array, const char* function) {
+  raise_python("ConcretizationTypeError",
+               concat("Abstract tracer value encountered where concrete value is expected: ", tracer_origin(array),
+                      "\nThe problem arose with the `", function, "` function. If trying to convert the data type of a "
+                      "value, try using `x.astype(", function, ")` or `jnp.array(x, ", function, ")` instead.\n"
+                      "See https://docs.jax.dev/en/latest/errors.html#jax.errors.ConcretizationTypeError"));
+}
+
+void require_scalar(const Array& array, const char* what) {
+  if (array.ndim() != 0) {
+    raise_python("LibraryTypeError", concat("Only scalar arrays can be converted to Python scalars; got array.ndim=", array.ndim(),
+                                     " where ", what, " is needed"));
+  }
+}
+
+nb::object python_scalar(const Array& array) {
+  DType dtype = array.dtype();
+  if (is_bool(dtype)) return nb::bool_(array.item<bool>());
+  if (is_unsigned(dtype)) return nb::int_(array.item<uint64_t>());
+  if (is_integer(dtype)) return nb::int_(array.item<int64_t>());
+  if (is_complex(dtype)) {
+    std::complex<double> value = array.item<std::complex<double>>();
+    return nb::steal(PyComplex_FromDoubles(value.real(), value.imag()));
+  }
+  if (is_floating(dtype)) return nb::float_(array.item<double>());
+  throw TypeError(concat("an array of dtype ", to_string(dtype), " has no Python number"));
+}
+
+nb::object to_bool(const Array& array) {
+  if (array.is_tracer()) {
+    raise_python("TracerBoolConversionError",
+                 concat("Attempted boolean conversion of traced array with shape ",
+                        capibara::to_string(array.type()), ".\nThe value depends on the arguments of a function being "
+                        "traced; use lax.cond or jnp.where, or mark the argument as static.\n"
+                        "See https://docs.jax.dev/en/latest/errors.html#jax.errors.TracerBoolConversionError"));
+  }
+  if (array.size() == 1) return nb::bool_(static_cast<bool>(array));
+  if (array.size() == 0) {
+    throw ValueError("The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is not empty.");
+  }
+  throw ValueError("The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()");
+}
+
+nb::object array_tolist(const Array& array) {
+  if (array.is_tracer()) refuse_conversion(array, "tolist");
+  return numpy_view(array).attr("tolist")();
+}
+
+nb::object reduce_array(const Array& array) {
+  nb::object rebuild = nb::module_::import_("capibara._core").attr("array_from_pickle");
+  if (is_key(array.dtype())) throw TypeError("arrays of PRNG keys are not pickled: pickle jax.random.key_data of them");
+  nb::object bytes = nb::steal(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(array.raw_data()),
+                                                         static_cast<Py_ssize_t>(array.size() * storage_size(array.dtype()))));
+  return nb::make_tuple(rebuild, nb::make_tuple(std::string(dtype_name(array.dtype())), shape_tuple(array.shape()),
+                                                array.weak_type(), bytes));
+}
+
+struct ArrayIterator {
+  Array array;
+  int64_t next = 0;
+};
+
+}  // namespace
+
+nb::object wrap(const Array& array) {
+  if (!array.defined()) return nb::none();
+  if (array.is_tracer()) return nb::cast(TracerArray(array), nb::rv_policy::move);
+  return nb::cast(ConcreteArray(array), nb::rv_policy::move);
+}
+
+nb::tuple wrap_all(const Arrays& arrays) {
+  nb::list list;
+  for (const Array& array : arrays) list.append(wrap(array));
+  return nb::tuple(list);
+}
+
+bool is_number(nb::handle object) {
+  PyObject* o = object.ptr();
+  return PyBool_Check(o) || PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyComplex_CheckExact(o);
+}
+
+nb::object numpy_view(const Array& array) {
+  static PyObject* numpy = nb::module_::import_("numpy").release().ptr();
+  nb::handle np(numpy);
+  nb::object dtype = numpy_dtype(array.dtype());
+  if (array.size() == 0 || array.dtype() == DType::float0) return np.attr("zeros")(shape_tuple(array.shape()), dtype);
+  nb::object bytes = nb::cast(ByteView{array}, nb::rv_policy::move);
+  nb::object flat = np.attr("frombuffer")(bytes, dtype);
+  return flat.attr("reshape")(shape_tuple(array.shape()));
+}
+
+Array array_from_numpy(nb::handle object) {
+  static PyObject* numpy = nb::module_::import_("numpy").release().ptr();
+  nb::handle np(numpy);
+  nb::object contiguous = np.attr("asarray")(object, nb::arg("order") = "C");
+  nb::object dtype_object = contiguous.attr("dtype");
+  std::optional<DType> dtype = dtype_if(dtype_object);
+  if (!dtype) {
+    // Byte-swapped and platform-named types have a twin that the table knows.
+    nb::object native = np.attr("dtype")(dtype_object.attr("newbyteorder")("="));
+    nb::object name = native.attr("name");
+    dtype = dtype_from_name(nb::cast<std::string>(name));
+    if (!dtype) {
+      throw TypeError(concat("JAX only supports number, bool, and string dtypes, got dtype ",
+                             nb::cast<std::string>(nb::str(dtype_object)), " in array"));
+    }
+    contiguous = np.attr("ascontiguousarray")(contiguous, native).attr("reshape")(contiguous.attr("shape"));
+  }
+  Shape shape;
+  for (nb::handle size : contiguous.attr("shape")) shape.push_back(nb::cast<int64_t>(size));
+  nb::object interface = contiguous.attr("__array_interface__");
+  auto address = nb::cast<std::uintptr_t>(interface["data"][0]);
+  return Array::from_host(*dtype, std::move(shape), reinterpret_cast<const void*>(address));
+}
+
+std::optional<Array> array_if(nb::handle object) {
+  PyObject* o = object.ptr();
+  if (nb::isinstance<Array>(object)) return nb::cast<Array>(object);
+  if (PyBool_Check(o)) return Array(o == Py_True);
+  if (PyLong_CheckExact(o)) {
+    int overflow = 0;
+    long long value = PyLong_AsLongLongAndOverflow(o, &overflow);
+    if (overflow == 0) return Array(static_cast<int64_t>(value));
+    if (overflow > 0) {
+      unsigned long long wide = PyLong_AsUnsignedLongLong(o);
+      if (!PyErr_Occurred()) return Array(static_cast<uint64_t>(wide));
+    }
+    PyErr_Clear();
+    nb::object text = nb::str(object);
+    PyErr_Format(PyExc_OverflowError, "Python integer %U is too large for any integer dtype", text.ptr());
+    throw nb::python_error();
+  }
+  if (PyFloat_CheckExact(o)) return Array(PyFloat_AS_DOUBLE(o));
+  if (PyComplex_CheckExact(o)) return Array(std::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o)));
+  if (o == Py_None || PyTuple_Check(o) || PyList_Check(o) || PyDict_Check(o) || PyUnicode_Check(o) || PyType_Check(o)) return std::nullopt;
+  static PyObject* numpy = nb::module_::import_("numpy").release().ptr();
+  static PyObject* ndarray = nb::handle(numpy).attr("ndarray").ptr();
+  static PyObject* generic = nb::handle(numpy).attr("generic").ptr();
+  if (PyObject_IsInstance(o, ndarray) == 1 || PyObject_IsInstance(o, generic) == 1) {
+    return array_from_numpy(object);
+  }
+  if (nb::hasattr(object, "__jax_array__")) {
+    nb::object converted = object.attr("__jax_array__")();
+    return array_if(converted);
+  }
+  if (nb::hasattr(object, "__dlpack__") || nb::hasattr(object, "__array__")) {
+    return array_from_numpy(nb::handle(numpy).attr("asarray")(object));
+  }
+  // Subclasses of the plain numbers: IntEnum, numpy-like floats.
+  if (PyLong_Check(o)) return Array(static_cast<int64_t>(PyLong_AsLongLong(o)));
+  if (PyFloat_Check(o)) return Array(PyFloat_AsDouble(o));
+  return std::nullopt;
+}
+
+Array to_array(nb::handle object, const char* operation) {
+  if (std::optional<Array> array = array_if(object)) return *array;
+  throw TypeError(concat(operation, ": Value ", nb::cast<std::string>(nb::repr(object)), " of type ",
+                         nb::cast<std::string>(nb::str(object.type())), " is not a valid JAX type."));
+}
+
+void bind_arrays(nb::module_& m) {
+  nb::class_<ByteView>(m, "ByteView", nb::type_slots(byte_view_slots));
+  nb::class_<ArrayIterator>(m, "ArrayIterator")
+      .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
+      .def("__next__", [](ArrayIterator& self) {
+        if (self.next >= self.array.shape(0)) throw nb::stop_iteration();
+        return wrap(capibara::index(self.array, {Index(self.next++)}));
+      });
+
+  nb::class_<Array> array(m, "Array", nb::type_slots(array_operator_slots()), nb::dynamic_attr());
+  array.attr("__array_priority__") = 100;
+  array.def_prop_ro("shape", [](const Array& self) { return shape_tuple(self.shape()); })
+      .def_prop_ro("dtype", [](const Array& self) { return numpy_dtype(self.dtype()); })
+      .def_prop_ro("ndim", [](const Array& self) { return self.ndim(); })
+      .def_prop_ro("size", [](const Array& self) { return self.size(); })
+      .def_prop_ro("weak_type", [](const Array& self) { return self.weak_type(); })
+      .def_prop_ro("itemsize", [](const Array& self) { return storage_size(self.dtype()); })
+      .def_prop_ro("nbytes", [](const Array& self) { return self.size() * storage_size(self.dtype()); })
+      .def_prop_ro("aval", [](const Array& self) { return nb::cast(self.type()); })
+      .def_prop_ro("committed", [](const Array& self) { return self.committed(); })
+      .def_prop_ro("_committed", [](const Array& self) { return self.committed(); })
+      .def_prop_ro("is_fully_addressable", [](const Array&) { return true; })
+      .def_prop_ro("is_fully_replicated", [](const Array&) { return true; })
+      .def("block_until_ready", [](nb::handle self) {
+        const Array& value = nb::cast<const Array&>(self);
+        if (!value.is_tracer()) value.block_until_ready();
+        return nb::borrow(self);
+      })
+      .def("copy_to_host_async", [](const Array&) {})
+      .def("is_deleted", [](const Array& self) { return self.is_deleted(); })
+      .def("is_ready", [](const Array&) { return true; })
+      .def("delete", [](const Array& self) { self.delete_buffers(); })
+      .def("on_device_size_in_bytes", [](const Array& self) { return self.size() * storage_size(self.dtype()); })
+      .def("unsafe_buffer_pointer", [](const Array& self) { return reinterpret_cast<std::uintptr_t>(self.raw_data()); })
+      .def("tolist", &array_tolist)
+      .def("tobytes", [](const Array& self) {
+        if (self.is_tracer()) refuse_conversion(self, "tobytes");
+        return numpy_view(self).attr("tobytes")();
+      })
+      .def("item", [](const Array& self, nb::args indices) {
+        if (self.is_tracer()) refuse_conversion(self, "item");
+        if (indices.size() == 0) {
+          if (self.size() != 1) throw ValueError("can only convert an array of size 1 to a Python scalar");
+          return python_scalar(self);
+        }
+        return numpy_view(self).attr("item")(*indices);
+      })
+      .def("__array__", [](const Array& self, nb::object dtype, nb::object copy) {
+        if (self.is_tracer()) {
+          raise_python("TracerArrayConversionError",
+                       concat("The numpy.ndarray conversion method __array__() was called on ", tracer_origin(self),
+                              "\nSee https://docs.jax.dev/en/latest/errors.html#jax.errors.TracerArrayConversionError"));
+        }
+        if (is_key(self.dtype())) throw TypeError("JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use jax.random.key_data(arr) if you wish to extract the underlying integer array.");
+        nb::object view = numpy_view(self);
+        if (!dtype.is_none() && !dtype.equal(view.attr("dtype"))) return view.attr("astype")(dtype);
+        if (!copy.is_none() && nb::cast<bool>(copy)) return view.attr("copy")();
+        return view;
+      }, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
+      .def("__dlpack__", [](const Array& self, nb::kwargs) {
+        if (self.is_tracer()) refuse_conversion(self, "__dlpack__");
+        DLManagedTensor* tensor = jax::dlpack::to_dlpack(self);
+        return nb::steal(PyCapsule_New(tensor, "dltensor", [](PyObject* capsule) {
+          if (!PyCapsule_IsValid(capsule, "dltensor")) return;  // taken by a consumer
+          auto* owned = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
+          owned->deleter(owned);
+        }));
+      })
+      .def("__dlpack_device__", [](const Array&) { return nb::make_tuple(1, 0); })
+      .def("__bool__", &to_bool)
+      .def("__int__", [](const Array& self) {
+        if (self.is_tracer()) refuse_conversion(self, "int");
+        require_scalar(self, "int()");
+        return nb::module_::import_("builtins").attr("int")(python_scalar(self));
+      })
+      .def("__float__", [](const Array& self) {
+        if (self.is_tracer()) refuse_conversion(self, "float");
+        require_scalar(self, "float()");
+        return nb::module_::import_("builtins").attr("float")(python_scalar(self));
+      })
+      .def("__complex__", [](const Array& self) {
+        if (self.is_tracer()) refuse_conversion(self, "complex");
+        require_scalar(self, "complex()");
+        return nb::module_::import_("builtins").attr("complex")(python_scalar(self));
+      })
+      .def("__index__", [](const Array& self) {
+        if (self.is_tracer()) {
+          raise_python("TracerIntegerConversionError",
+                       concat("The __index__() method was called on traced array with shape ",
+                              capibara::to_string(self.type()),
+                              ".\nSee https://docs.jax.dev/en/latest/errors.html#jax.errors.TracerIntegerConversionError"));
+        }
+        if (self.ndim() != 0 || !is_integer(self.dtype())) {
+          raise_python("LibraryTypeError", concat("Only integer scalar arrays can be converted to a scalar index, got ",
+                                           capibara::to_string(self.type())));
+        }
+        return python_scalar(self);
+      })
+      .def("__len__", [](const Array& self) {
+        if (self.ndim() == 0) raise_python("LibraryTypeError", "len() of unsized object");
+        return self.shape(0);
+      })
+      .def("__iter__", [](const Array& self) {
+        if (self.ndim() == 0) raise_python("LibraryTypeError", "iteration over a 0-d array");
+        return ArrayIterator{self};
+      })
+      .def("__hash__", [](const Array& self) -> int64_t {
+        raise_python("LibraryTypeError", concat("unhashable type: '", self.is_tracer() ? "Tracer" : "ArrayImpl", "'"));
+      })
+      .def("__getitem__", [](const Array& self, nb::handle key) { return wrap(capibara::index(self, index_entries(key, self))); })
+      .def("__setitem__", [](const Array&, nb::handle, nb::handle) {
+        raise_python("LibraryTypeError",
+                     "JAX arrays are immutable and do not support in-place item assignment. Instead of x[idx] = y, use "
+                     "x = x.at[idx].set(y) or another .at[] method: "
+                     "https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html");
+      })
+      .def("__str__", [](const Array& self) { return self.is_tracer() ? self.repr() : self.to_string(); })
+      .def("__format__", [](const Array& self, nb::object format) {
+        nb::object builtin = nb::module_::import_("builtins").attr("format");
+        if (self.ndim() == 0 && !self.is_tracer() && !is_key(self.dtype())) {
+          return builtin(python_scalar(self), format);
+        }
+        return builtin(nb::str(wrap(self)), format);
+      })
+      .def("__copy__", [](nb::handle self) { return nb::borrow(self); })
+      .def("__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); });
+  bind_array_indexing(m, array);
+
+  nb::class_<ConcreteArray, Array>(m, "ArrayImpl")
+      .def("__reduce__", &reduce_array)
+      .def("__repr__", [](const ConcreteArray& self) { return self.repr(); });
+  nb::class_<TracerArray, Array>(m, "Tracer")
+      .def("__repr__", [](const TracerArray& self) { return tracer_origin(self); })
+      .def("__str__", [](const TracerArray& self) { return tracer_origin(self); });
+
+  m.def("array_from_pickle", [](const std::string& dtype, std::vector<int64_t> shape, bool weak, nb::bytes bytes) {
+    std::optional<DType> known = dtype_from_name(dtype);
+    if (!known) throw ValueError(concat("a pickled array has the unknown dtype '", dtype, "'"));
+    int64_t wanted = element_count(shape) * storage_size(*known);
+    if (static_cast<int64_t>(bytes.size()) != wanted) {
+      throw ValueError(concat("a pickled array must have ", wanted, " bytes, got ", bytes.size()));
+    }
+    Buffer buffer = Buffer::allocate(bytes.size());
+    std::memcpy(buffer.mutable_data(), bytes.c_str(), bytes.size());
+    buffer.set_ready();
+    ArrayType type;
+    type.shape = std::move(shape);
+    type.dtype = *known;
+    type.weak_type = weak;
+    return wrap(Array::from_buffer(type, buffer));
+  });
+  m.def("from_dlpack", [](nb::object object) {
+    nb::object capsule = nb::hasattr(object, "__dlpack__") ? object.attr("__dlpack__")() : object;
+    if (!PyCapsule_IsValid(capsule.ptr(), "dltensor")) {
+      throw TypeError(concat("from_dlpack: argument must offer __dlpack__ or be a DLPack capsule, got ",
+                             nb::cast<std::string>(nb::repr(object.type()))));
+    }
+    auto* tensor = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
+    PyCapsule_SetName(capsule.ptr(), "used_dltensor");
+    return wrap(jax::dlpack::from_dlpack(tensor));
+  });
+  m.def("as_array", [](nb::handle object) { return wrap(to_array(object, "asarray")); });
+}
+
+}  // namespace capibara::python

@@ -1,0 +1,106 @@
+// What the files of the extension share: arrays, dtypes and values across the border, and errors.
+#pragma once
+
+#include <capibara/array.h>
+#include <capibara/primitive.h>
+
+#include <nanobind/nanobind.h>
+
+#include <optional>
+#include <string>
+
+#include "library/table/value.h"
+
+namespace nb = nanobind;
+
+namespace capibara::python {
+
+// ---- arrays ------------------------------------------------------------------------------------------------------
+
+// The two classes behind jax.Array: what has a value, and what stands for one while a function is traced.
+struct ConcreteArray : Array {
+  explicit ConcreteArray(Array array) : Array(std::move(array)) {}
+};
+struct TracerArray : Array {
+  explicit TracerArray(Array array) : Array(std::move(array)) {}
+};
+
+nb::object wrap(const Array& array);
+nb::tuple wrap_all(const Arrays& arrays);
+// Arrays, plain numbers, NumPy's arrays and scalars, and what offers __jax_array__, __dlpack__ or __array__; nothing
+// for other objects, lists included.
+std::optional<Array> array_if(nb::handle object);
+// The same, raising TypeError "... is not a valid JAX type" for other objects.
+Array to_array(nb::handle object, const char* operation);
+bool is_number(nb::handle object);       // bool, int, float or complex
+nb::object numpy_view(const Array& array);  // a read-only ndarray over the same memory
+Array array_from_numpy(nb::handle array);   // copies
+
+// ---- dtypes ------------------------------------------------------------------------------------------------------
+
+nb::object numpy_dtype(DType dtype);              // np.dtype, or the extended dtype of keys
+std::optional<DType> dtype_if(nb::handle object); // of a dtype object or scalar type, not of text
+DType to_dtype(nb::handle object);                // also of text and of Python's float, int, bool, complex
+
+// ---- values of the library's table -------------------------------------------------------------------------------
+
+library::Value to_value(nb::handle object);
+nb::object from_value(const library::Value& value);
+
+// Calls a function of the table by name.
+library::Value call_library(const char* module, const char* name, const library::Values& leading);
+nb::object library_function(std::string_view module, std::string_view name);  // the Python object; none where absent
+
+// ---- errors ------------------------------------------------------------------------------------------------------
+
+// Turns the exception being handled into Python's current error.
+void set_current_error() noexcept;
+[[noreturn]] void raise_python(const char* error_class, const std::string& text);  // a class of capibara._errors
+nb::object error_class(const char* name);
+
+// Runs a slot's body; a C++ exception becomes Python's error and a null result.
+template <class Body>
+PyObject* guarded(Body&& body) noexcept {
+  try {
+    return body();
+  } catch (...) {
+    set_current_error();
+    return nullptr;
+  }
+}
+
+// A Python object kept by the core: let go with the interpreter's lock held, whichever thread does it.
+class KeptObject {
+ public:
+  explicit KeptObject(nb::handle object) : object_(object.inc_ref().ptr()) {}
+  KeptObject(const KeptObject&) = delete;
+  KeptObject& operator=(const KeptObject&) = delete;
+  ~KeptObject() {
+    if (!Py_IsInitialized()) return;
+    nb::gil_scoped_acquire lock;
+    Py_DECREF(object_);
+  }
+  nb::handle get() const { return object_; }
+
+ private:
+  PyObject* object_;
+};
+
+// ---- the parts of the module -------------------------------------------------------------------------------------
+
+void bind_stablehlo(nb::module_& m);
+void bind_errors(nb::module_& m);
+void bind_dtypes(nb::module_& m);
+void bind_arrays(nb::module_& m);
+void bind_functions(nb::module_& m);
+void bind_trees(nb::module_& m);
+void bind_transforms(nb::module_& m);
+void bind_jit(nb::module_& m);
+void bind_control(nb::module_& m);
+void bind_custom(nb::module_& m);
+void bind_programs(nb::module_& m);
+void bind_primitives(nb::module_& m);
+void bind_config(nb::module_& m);
+void bind_callbacks(nb::module_& m);
+
+}  // namespace capibara::python

@@ -1,0 +1,101 @@
+// Calling Python functions from the core's transforms.
+#include "calls.h"
+
+#include <nanobind/stl/string.h>
+
+namespace capibara::python {
+
+std::string function_name(nb::handle function) {
+  if (nb::hasattr(function, "__name__")) return nb::cast<std::string>(nb::str(function.attr("__name__")));
+  if (nb::hasattr(function, "func")) return function_name(nb::object(function.attr("func")));
+  return "<unnamed function>";
+}
+
+nb::object call_python(nb::handle function, nb::handle positional, nb::handle keywords) {
+  nb::object arguments = PyTuple_Check(positional.ptr()) ? nb::borrow(positional) : nb::steal(PySequence_Tuple(positional.ptr()));
+  PyObject* named = keywords.is_valid() && PyDict_Size(keywords.ptr()) > 0 ? keywords.ptr() : nullptr;
+  nb::object result = nb::steal(PyObject_Call(function.ptr(), arguments.ptr(), named));
+  if (!result.is_valid()) throw nb::python_error();
+  return result;
+}
+
+FlatFunction flat_function(nb::handle function, const PyTree& in, PyTree& out, const char* operation) {
+  return [function, &in, &out, operation](std::span<const Array> leaves) {
+    nb::gil_scoped_acquire lock;
+    nb::object both = unflatten_arrays(in, leaves);
+    nb::object result = call_python(function, nb::object(both[0]), nb::object(both[1]));
+    std::vector<nb::object> objects;
+    out = flatten(result, objects);
+    return to_arrays(objects, operation);
+  };
+}
+
+FlatFunction kept_function(nb::handle function, const PyTree& in, std::shared_ptr<CallStructure> structure,
+                           const char* operation) {
+  auto kept = std::make_shared<KeptObject>(function);
+  auto tree = std::make_shared<KeptObject>(nb::cast(in));
+  return [kept, tree, structure, operation](std::span<const Array> leaves) {
+    nb::gil_scoped_acquire lock;
+    nb::object arguments = unflatten_arrays(nb::cast<const PyTree&>(tree->get()), leaves);
+    nb::object result = call_python(kept->get(), arguments);
+    std::vector<nb::object> objects;
+    structure->out = flatten(result, objects);
+    return to_arrays(objects, operation);
+  };
+}
+
+ArrayType leaf_type(nb::handle leaf, const char* operation) {
+  if (std::optional<Array> array = array_if(leaf)) return array->type();
+  if (nb::isinstance<ArrayType>(leaf)) return nb::cast<ArrayType>(leaf);
+  if (!nb::hasattr(leaf, "shape") || !nb::hasattr(leaf, "dtype")) return to_array(leaf, operation).type();
+  ArrayType type;
+  for (nb::handle size : leaf.attr("shape")) type.shape.push_back(nb::cast<int64_t>(size));
+  type.dtype = to_dtype(leaf.attr("dtype"));
+  if (nb::hasattr(leaf, "weak_type")) type.weak_type = nb::cast<bool>(nb::bool_(leaf.attr("weak_type")));
+  return type;
+}
+
+nb::object shape_structs(const PyTree& tree, const Types& types) {
+  nb::object make = nb::module_::import_("capibara._types").attr("ShapeDtypeStruct");
+  std::vector<nb::object> leaves;
+  for (const ArrayType& type : types) {
+    nb::list shape;
+    for (int64_t size : type.shape) shape.append(size);
+    leaves.push_back(make(nb::tuple(shape), numpy_dtype(type.dtype), nb::arg("weak_type") = type.weak_type));
+  }
+  return tree.unflatten(leaves);
+}
+
+std::pair<nb::object, nb::object> split_auxiliary(nb::handle result, const char* operation) {
+  if (!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr())) {
+    throw TypeError(concat("expected function with aux output to return a two-element tuple, but got type ",
+                           nb::cast<std::string>(nb::str(result.type())), " with value ", nb::cast<std::string>(nb::repr(result)), " (", operation, ")"));
+  }
+  if (nb::len(result) != 2) {
+    throw TypeError(concat(operation, ": expected function with aux output to return a two-element tuple, but got a sequence of length ", nb::len(result)));
+  }
+  return {nb::borrow(result[0]), nb::borrow(result[1])};
+}
+
+void Auxiliary::take(nb::handle data, Arrays& arrays) {
+  leaves_.clear();
+  is_array_.clear();
+  tree_ = flatten(data, leaves_);
+  for (const nb::object& leaf : leaves_) {
+    std::optional<Array> array;
+    if (nb::isinstance<Array>(leaf)) array = nb::cast<Array>(leaf);
+    is_array_.push_back(array.has_value());
+    if (array) arrays.push_back(*array);
+  }
+}
+
+nb::object Auxiliary::rebuild(std::span<const Array> arrays) const {
+  std::vector<nb::object> leaves = leaves_;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (is_array_[i]) leaves[i] = wrap(arrays[next++]);
+  }
+  return tree_.unflatten(leaves);
+}
+
+}  // namespace capibara::python

@@ -1,0 +1,44 @@
+// Python functions seen as functions on leaves: what the transforms of the core take.
+#pragma once
+
+#include <capibara/callable.h>
+
+#include "trees.h"
+
+namespace capibara::python {
+
+std::string function_name(nb::handle function);
+
+nb::object call_python(nb::handle function, nb::handle positional, nb::handle keywords = nb::handle());
+
+// A function of positional and keyword arguments on the leaves of both. `in` is the structure of (args, kwargs); `out`
+// receives the structure of what it returns and must outlive every call.
+FlatFunction flat_function(nb::handle function, const PyTree& in, PyTree& out, const char* operation);
+// The same for a function of positional arguments only, kept by the core beyond this call: it owns what it needs.
+struct CallStructure {
+  PyTree out;
+};
+FlatFunction kept_function(nb::handle function, const PyTree& in, std::shared_ptr<CallStructure> structure,
+                           const char* operation);
+
+// The type of a leaf: of an array or number, or of an object with shape and dtype.
+ArrayType leaf_type(nb::handle leaf, const char* operation);
+// ShapeDtypeStructs in the structure of `tree`.
+nb::object shape_structs(const PyTree& tree, const Types& types);
+
+// A result that must be (value, auxiliary data).
+std::pair<nb::object, nb::object> split_auxiliary(nb::handle result, const char* operation);
+
+// Auxiliary data: arrays among its leaves travel with the trace, the others stay as they are.
+class Auxiliary {
+ public:
+  void take(nb::handle data, Arrays& arrays);                    // appends the array leaves
+  nb::object rebuild(std::span<const Array> arrays) const;
+
+ private:
+  PyTree tree_;
+  std::vector<nb::object> leaves_;
+  std::vector<bool> is_array_;
+};
+
+}  // namespace capibara::python

@@ -1,0 +1,208 @@
+// custom_jvp, custom_vjp and custom_vmap for Python functions.
+#include <capibara/custom_derivatives.h>
+#include <capibara/lax.h>
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "calls.h"
+
+namespace capibara::python {
+
+namespace {
+
+std::string text(nb::handle object) { return nb::cast<std::string>(nb::str(object)); }
+
+nb::object custom_jvp(nb::object function, nb::object rule, const std::string& name, nb::tuple args) {
+  std::vector<nb::object> objects;
+  PyTree in = flatten(args, objects);
+  Arrays leaves = to_arrays(objects, "custom_jvp");
+  auto structure = std::make_shared<CallStructure>();
+  auto kept_rule = std::make_shared<KeptObject>(rule);
+  auto kept_in = std::make_shared<KeptObject>(nb::cast(in));
+  std::string rule_name = function_name(rule);
+  detail::FlatJvpRule flat_rule = [=](std::span<const Array> primals, std::span<const Array> tangents) {
+    nb::gil_scoped_acquire lock;
+    const PyTree& tree = nb::cast<const PyTree&>(kept_in->get());
+    Types types;
+    for (const Array& primal : primals) types.push_back(primal.type());
+    Arrays filled = detail::filled_tangents(tangents, types);
+    nb::object result = kept_rule->get()(unflatten_arrays(tree, primals), unflatten_arrays(tree, filled));
+    if ((!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr())) || nb::len(result) != 2) {
+      throw TypeError(concat("Custom JVP rule ", rule_name, " for function ", name,
+                             " must produce a pair (list or tuple of length two) representing primal and tangent outputs, but got ", text(nb::repr(result)), "."));
+    }
+    std::vector<nb::object> primal_objects, tangent_objects;
+    PyTree primal_tree = flatten(nb::object(result[0]), primal_objects);
+    PyTree tangent_tree = flatten(nb::object(result[1]), tangent_objects);
+    if (!(primal_tree == tangent_tree)) {
+      throw TypeError(concat("Custom JVP rule ", rule_name, " for function ", name,
+                             " must produce primal and tangent outputs with equal container (pytree) structures, but got ",
+                             primal_tree.to_string(), " and ", tangent_tree.to_string(), " respectively."));
+    }
+    JvpResult both{to_arrays(primal_objects, "custom_jvp"), to_arrays(tangent_objects, "custom_jvp")};
+    detail::check_jvp_types(both.primals, both.tangents);
+    return both;
+  };
+  Arrays outputs = detail::custom_jvp_leaves(kept_function(function, in, structure, "custom_jvp"),
+                                             plain_leaves(leaves.size()), leaves, {name, rule_name, {}}, flat_rule);
+  return unflatten_arrays(structure->out, outputs);
+}
+
+// What a custom_vjp call remembers between its forward and its backward rule.
+struct VjpMemory {
+  PyTree in, out, residuals;
+  Types in_types;
+  bool has_residuals = false;
+};
+
+Arrays flatten_cotangents(const VjpMemory& memory, nb::handle result, const std::string& name) {
+  std::vector<PyTree> arguments = memory.in.children();
+  nb::object sequence = nb::borrow(result);
+  if (PyList_Check(result.ptr())) sequence = nb::steal(PyList_AsTuple(result.ptr()));
+  if (!PyTuple_Check(sequence.ptr()) || static_cast<std::size_t>(nb::len(sequence)) != arguments.size()) {
+    std::vector<nb::object> objects;
+    throw TypeError(concat("Custom VJP bwd rule for ", name, " must produce an output with the same container (pytree) structure as the args tuple of the primal "
+                           "function, and in particular must produce a tuple of length ", arguments.size(),
+                           " representing argument cotangents, but got ", text(nb::repr(result)), "."));
+  }
+  Arrays flat;
+  std::size_t position = 0;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    nb::object value = sequence[i];
+    const std::size_t count = arguments[i].num_leaves();
+    auto types = std::span<const ArrayType>(memory.in_types).subspan(position, count);
+    position += count;
+    if (value.is_none() || count == 0) {
+      flat.resize(flat.size() + count);
+      continue;
+    }
+    // None inside stands for the zero of a whole subtree.
+    std::vector<nb::object> parts;
+    nb::object none_is_leaf = nb::cpp_function([](nb::handle x) { return x.is_none(); }, nb::arg().none());
+    std::vector<nb::object> given;
+    PyTree got = flatten(value, given, none_is_leaf);
+    Arrays leaves;
+    if (got == arguments[i]) {
+      for (const nb::object& object : given) leaves.push_back(object.is_none() ? Array() : to_array(object, "custom_vjp"));
+    } else {
+      std::vector<nb::object> numbers;
+      for (std::size_t k = 0; k < count; ++k) numbers.push_back(nb::int_(k));
+      nb::object shape_of_argument = arguments[i].unflatten(numbers);
+      std::vector<nb::object> subtrees;
+      try {
+        subtrees = got.flatten_up_to(shape_of_argument);
+      } catch (const ValueError&) {
+        throw TypeError(concat("Custom VJP bwd rule for ", name, " must produce an output with the same container (pytree) structure as the args tuple of "
+                               "the primal function: argument ", i, " has ", arguments[i].to_string(), ", but got ", got.to_string(), "."));
+      }
+      for (std::size_t k = 0; k < subtrees.size(); ++k) {
+        std::vector<nb::object> below;
+        flatten(subtrees[k], below);
+        if (given[k].is_none()) leaves.resize(leaves.size() + below.size());
+        else leaves.push_back(to_array(given[k], "custom_vjp"));
+      }
+    }
+    TreeDef expected = plain_leaves(count), structure = plain_leaves(leaves.size());
+    // Zeros written as None go around the type check.
+    for (std::size_t k = 0; k < leaves.size(); ++k) {
+      if (!leaves[k].defined()) {
+        flat.emplace_back();
+        continue;
+      }
+      TreeDef one = plain_leaves(1);
+      detail::append_cotangents(flat, {name, "fwd", "bwd"}, i, one, &one, {leaves[k]}, types.subspan(k, 1));
+    }
+  }
+  return flat;
+}
+
+nb::object custom_vjp(nb::object function, nb::object forward, nb::object backward, const std::string& name, nb::tuple args) {
+  std::vector<nb::object> objects;
+  auto memory = std::shared_ptr<VjpMemory>(new VjpMemory, [](VjpMemory* old) {
+    if (!Py_IsInitialized()) return;
+    nb::gil_scoped_acquire lock;
+    delete old;
+  });
+  memory->in = flatten(args, objects);
+  Arrays leaves = to_arrays(objects, "custom_vjp");
+  for (const Array& leaf : leaves) memory->in_types.push_back(leaf.type());
+  auto structure = std::make_shared<CallStructure>();
+  auto kept_forward = std::make_shared<KeptObject>(forward), kept_backward = std::make_shared<KeptObject>(backward);
+  detail::FlatForward flat_forward = [=](std::span<const Array> arguments) {
+    nb::gil_scoped_acquire lock;
+    nb::object result = call_python(kept_forward->get(), unflatten_arrays(memory->in, arguments));
+    if ((!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr())) || nb::len(result) != 2) {
+      throw TypeError(concat("Custom VJP fwd rule ", function_name(kept_forward->get()), " for function ", name,
+                             " must produce a pair (list or tuple of length two) where the first element represents the "
+                             "primal output and the second element represents residuals, but got ", text(nb::repr(result)), "."));
+    }
+    std::vector<nb::object> outputs, residuals;
+    PyTree out = flatten(nb::object(result[0]), outputs);
+    if (!(out == structure->out)) {
+      throw TypeError(concat("Custom VJP fwd rule ", function_name(kept_forward->get()), " for function ", name,
+                             " must produce a pair whose first element has the same container (pytree) structure as the primal function's output: expected ",
+                             structure->out.to_string(), ", but got ", out.to_string(), "."));
+    }
+    memory->residuals = flatten(nb::object(result[1]), residuals);
+    return std::pair(to_arrays(outputs, "custom_vjp"), to_arrays(residuals, "custom_vjp"));
+  };
+  detail::FlatBackward flat_backward = [=](std::span<const Array> residuals, std::span<const Array> cotangents) {
+    nb::gil_scoped_acquire lock;
+    nb::object result = kept_backward->get()(unflatten_arrays(memory->residuals, residuals), unflatten_arrays(structure->out, cotangents));
+    return flatten_cotangents(*memory, result, name);
+  };
+  Arrays outputs = detail::custom_vjp_leaves(kept_function(function, memory->in, structure, "custom_vjp"), plain_leaves(leaves.size()), leaves,
+                                             {name, function_name(forward), function_name(backward)}, flat_forward, flat_backward);
+  return unflatten_arrays(structure->out, outputs);
+}
+
+nb::object custom_vmap(nb::object function, nb::object rule, const std::string& name, nb::tuple args) {
+  std::vector<nb::object> objects;
+  PyTree in = flatten(args, objects);
+  Arrays leaves = to_arrays(objects, "custom_vmap");
+  auto structure = std::make_shared<CallStructure>();
+  auto kept_rule = std::make_shared<KeptObject>(rule);
+  auto kept_in = std::make_shared<KeptObject>(nb::cast(in));
+  detail::FlatVmapRule flat_rule = [=](int64_t axis_size, const std::vector<bool>& batched, std::span<const Array> arguments) {
+    nb::gil_scoped_acquire lock;
+    const PyTree& tree = nb::cast<const PyTree&>(kept_in->get());
+    std::vector<nb::object> flags;
+    for (bool flag : batched) flags.push_back(nb::bool_(flag));
+    nb::object in_batched = tree.unflatten(flags);
+    nb::list in_list;
+    for (nb::handle flag : in_batched) in_list.append(flag);
+    nb::object values = unflatten_arrays(tree, arguments);
+    nb::list all;
+    all.append(axis_size);
+    all.append(in_list);
+    for (nb::handle value : values) all.append(value);
+    nb::object result = call_python(kept_rule->get(), nb::tuple(all));
+    if (!PyTuple_Check(result.ptr()) || nb::len(result) != 2) {
+      throw TypeError(concat("custom_vmap: the rule of ", name, " must return a pair (output, which of its leaves are batched), got ", text(nb::repr(result))));
+    }
+    std::vector<nb::object> outputs, out_flags;
+    PyTree out = flatten(nb::object(result[0]), outputs);
+    PyTree flag_tree = flatten(nb::object(result[1]), out_flags);
+    if (!(out == flag_tree)) {
+      throw ValueError(concat("structure of output value and output batching specification returned by custom vmap rule do not match: ",
+                              out.to_string(), " and ", flag_tree.to_string()));
+    }
+    std::vector<bool> which;
+    for (const nb::object& flag : out_flags) which.push_back(nb::cast<bool>(flag));
+    return std::pair(to_arrays(outputs, "custom_vmap"), which);
+  };
+  Arrays outputs = detail::custom_vmap_leaves(kept_function(function, in, structure, "custom_vmap"), plain_leaves(leaves.size()), leaves,
+                                              {name, function_name(rule), {}}, flat_rule);
+  return unflatten_arrays(structure->out, outputs);
+}
+
+}  // namespace
+
+void bind_custom(nb::module_& m) {
+  m.def("custom_jvp", &custom_jvp);
+  m.def("custom_vjp", &custom_vjp);
+  m.def("custom_vmap", &custom_vmap);
+}
+
+}  // namespace capibara::python

@@ -1,0 +1,259 @@
+// The functions of the library's table as Python callables: one type for all of them.
+#include <nanobind/stl/string.h>
+
+#include "bindings.h"
+#include "library/table/function.h"
+
+#include <structmember.h>
+
+#include <cstddef>
+#include <map>
+
+namespace capibara::python {
+
+namespace {
+
+struct LibraryFunction {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  const library::Function* record;
+  const library::Signature* signature;
+  PyObject* name;
+  PyObject* module;
+  PyObject* dict;
+};
+
+[[noreturn]] void raise_type_error(const std::string& text) {
+  PyErr_SetString(PyExc_TypeError, text.c_str());
+  throw nb::python_error();
+}
+
+std::string_view text_of(PyObject* unicode) {
+  Py_ssize_t size = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(unicode, &size);
+  return {text, static_cast<std::size_t>(size)};
+}
+
+PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t flags, PyObject* names) noexcept {
+  return guarded([&]() -> PyObject* {
+    const auto& function = *reinterpret_cast<LibraryFunction*>(self);
+    const library::Signature& signature = *function.signature;
+    const auto& parameters = signature.parameters();
+    const std::size_t given = static_cast<std::size_t>(PyVectorcall_NARGS(flags));
+    library::Values values(parameters.size());
+    std::vector<bool> filled(parameters.size(), false);
+    const std::size_t positional = std::min(given, signature.positional_count());
+    for (std::size_t i = 0; i < positional; ++i) {
+      values[i] = to_value(arguments[i]);
+      filled[i] = true;
+    }
+    std::string name(function.record->name);
+    if (given > positional) {
+      if (!signature.has_variadic()) {
+        raise_type_error(concat(name, "() takes ", signature.positional_count(), " positional argument",
+                                signature.positional_count() == 1 ? "" : "s", " but ", given, " were given"));
+      }
+      library::Values rest;
+      for (std::size_t i = positional; i < given; ++i) rest.push_back(to_value(arguments[i]));
+      values[signature.positional_count()] = library::Value::tuple_of(std::move(rest));
+      filled[signature.positional_count()] = true;
+    }
+    const Py_ssize_t keywords = names ? PyTuple_GET_SIZE(names) : 0;
+    for (Py_ssize_t k = 0; k < keywords; ++k) {
+      std::string_view keyword = text_of(PyTuple_GET_ITEM(names, k));
+      int index = signature.find(keyword);
+      const library::Parameter* parameter = index < 0 ? nullptr : &parameters[static_cast<std::size_t>(index)];
+      if (!parameter || parameter->kind == library::Parameter::variadic ||
+          parameter->kind == library::Parameter::positional_only) {
+        raise_type_error(concat(name, "() got an unexpected keyword argument '", keyword, "'"));
+      }
+      if (filled[static_cast<std::size_t>(index)]) {
+        raise_type_error(concat(name, "() got multiple values for argument '", keyword, "'"));
+      }
+      values[static_cast<std::size_t>(index)] = to_value(arguments[given + static_cast<std::size_t>(k)]);
+      filled[static_cast<std::size_t>(index)] = true;
+    }
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      if (filled[i]) continue;
+      if (parameters[i].default_value) {
+        values[i] = *parameters[i].default_value;
+      } else if (parameters[i].kind == library::Parameter::variadic) {
+        values[i] = library::Value::tuple_of(library::Values());
+      } else if (parameters[i].kind != library::Parameter::keywords) {
+        raise_type_error(concat(name, "() missing 1 required ",
+                                parameters[i].kind == library::Parameter::keyword_only ? "keyword-only" : "positional",
+                                " argument: '", parameters[i].name, "'"));
+      }
+    }
+    return from_value(function.record->call(library::Arguments(function.record->name, signature, values))).release().ptr();
+  });
+}
+
+PyObject* bind_method(PyObject* self, PyObject* instance, PyObject*) noexcept {
+  if (!instance || instance == Py_None) {
+    Py_INCREF(self);
+    return self;
+  }
+  return PyMethod_New(self, instance);
+}
+
+PyObject* represent(PyObject* self) noexcept {
+  const auto& function = *reinterpret_cast<LibraryFunction*>(self);
+  return PyUnicode_FromFormat("<function %U.%U>", function.module, function.name);
+}
+
+PyObject* get_doc(PyObject* self, void*) noexcept {
+  const auto& function = *reinterpret_cast<LibraryFunction*>(self);
+  std::string text = concat(function.record->name, "(", function.record->signature, ")\n\n", function.record->doc);
+  return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+}
+
+PyObject* get_signature(PyObject* self, void*) noexcept {
+  return guarded([&]() -> PyObject* {
+    const auto& function = *reinterpret_cast<LibraryFunction*>(self);
+    nb::object inspect = nb::module_::import_("inspect");
+    nb::object kind = inspect.attr("Parameter");
+    static const char* const kinds[] = {"POSITIONAL_ONLY", "POSITIONAL_OR_KEYWORD", "VAR_POSITIONAL", "KEYWORD_ONLY", "VAR_KEYWORD"};
+    nb::list parameters;
+    for (const library::Parameter& parameter : function.signature->parameters()) {
+      nb::object default_value =
+          parameter.default_value ? from_value(*parameter.default_value) : nb::object(kind.attr("empty"));
+      parameters.append(kind(parameter.name, kind.attr(kinds[parameter.kind]), nb::arg("default") = default_value));
+    }
+    return inspect.attr("Signature")(parameters).release().ptr();
+  });
+}
+
+PyObject* get_ufunc_inputs(PyObject* self, void*) noexcept {
+  return PyLong_FromLong(reinterpret_cast<LibraryFunction*>(self)->record->ufunc_inputs);
+}
+
+PyObject* reduce_function(PyObject* self, PyObject*) noexcept {
+  return guarded([&]() -> PyObject* {
+    const auto& function = *reinterpret_cast<LibraryFunction*>(self);
+    nb::object find = nb::module_::import_("capibara._core").attr("library_function");
+    return nb::make_tuple(find, nb::make_tuple(nb::borrow(function.module), nb::borrow(function.name))).release().ptr();
+  });
+}
+
+PyMemberDef members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(LibraryFunction, vectorcall), READONLY, nullptr},
+    {"__dictoffset__", T_PYSSIZET, offsetof(LibraryFunction, dict), READONLY, nullptr},
+    {"__name__", T_OBJECT, offsetof(LibraryFunction, name), READONLY, nullptr},
+    {"__qualname__", T_OBJECT, offsetof(LibraryFunction, name), READONLY, nullptr},
+    {"__module__", T_OBJECT, offsetof(LibraryFunction, module), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+PyGetSetDef attributes[] = {
+    {"__doc__", get_doc, nullptr, nullptr, nullptr},
+    {"__signature__", get_signature, nullptr, nullptr, nullptr},
+    {"nin", get_ufunc_inputs, nullptr, nullptr, nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+PyMethodDef methods[] = {
+    {"__reduce__", reduce_function, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+PyType_Slot slots[] = {
+    {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+    {Py_tp_descr_get, reinterpret_cast<void*>(bind_method)},
+    {Py_tp_repr, reinterpret_cast<void*>(represent)},
+    {Py_tp_members, members},
+    {Py_tp_getset, attributes},
+    {Py_tp_methods, methods},
+    {0, nullptr},
+};
+PyType_Spec specification = {"capibara._core.LibraryFunction", sizeof(LibraryFunction), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, slots};
+
+PyObject* function_type() {
+  static PyObject* type = PyType_FromSpec(&specification);
+  return type;
+}
+
+// Functions live as long as the interpreter: one object for each row.
+nb::object make_function(std::string_view module, const library::Function& record) {
+  auto* type = reinterpret_cast<PyTypeObject*>(function_type());
+  auto* function = reinterpret_cast<LibraryFunction*>(type->tp_alloc(type, 0));
+  if (!function) throw nb::python_error();
+  function->vectorcall = call_function;
+  function->record = &record;
+  function->signature = new library::Signature(record.signature);
+  function->name = PyUnicode_FromStringAndSize(record.name.data(), static_cast<Py_ssize_t>(record.name.size()));
+  std::string full = concat("capibara.jax.", module);
+  function->module = PyUnicode_FromStringAndSize(full.data(), static_cast<Py_ssize_t>(full.size()));
+  function->dict = nullptr;
+  return nb::steal(reinterpret_cast<PyObject*>(function));
+}
+
+std::map<std::pair<std::string, std::string>, PyObject*>& function_objects() {
+  static auto* objects = new std::map<std::pair<std::string, std::string>, PyObject*>;
+  return *objects;
+}
+
+}  // namespace
+
+nb::object library_function(std::string_view module, std::string_view name) {
+  PyObject*& object = function_objects()[{std::string(module), std::string(name)}];
+  if (!object) {
+    const library::Function* record = library::find_function(module, name);
+    if (!record) return nb::none();
+    object = make_function(module, *record).release().ptr();
+  }
+  return nb::borrow(object);
+}
+
+library::Value call_library(const char* module, const char* name, const library::Values& leading) {
+  struct Entry {
+    const library::Function* record;
+    library::Signature signature;
+  };
+  static auto* entries = new std::map<std::pair<const char*, const char*>, Entry>;
+  auto found = entries->find({module, name});
+  if (found == entries->end()) {
+    const library::Function* record = library::find_function(module, name);
+    if (!record) throw NotImplementedError(concat("capibara.jax.", module, " has no function ", name));
+    found = entries->emplace(std::pair(module, name), Entry{record, library::Signature(record->signature)}).first;
+  }
+  const library::Signature& signature = found->second.signature;
+  const auto& parameters = signature.parameters();
+  const std::size_t direct = std::min(leading.size(), signature.positional_count());
+  library::Values values(leading.begin(), leading.begin() + static_cast<std::ptrdiff_t>(direct));
+  for (std::size_t i = direct; i < parameters.size(); ++i) {
+    if (parameters[i].kind == library::Parameter::variadic) {
+      values.push_back(library::Value::tuple_of(library::Values(leading.begin() + static_cast<std::ptrdiff_t>(direct), leading.end())));
+    } else {
+      values.push_back(parameters[i].default_value.value_or(library::Value()));
+    }
+  }
+  return found->second.record->call(library::Arguments(name, found->second.signature, values));
+}
+
+void bind_functions(nb::module_& m) {
+  m.attr("LibraryFunction") = nb::borrow(function_type());
+  m.def("library_function", [](std::string module, const std::string& name) {
+    if (module.starts_with("capibara.jax.")) module = module.substr(13);
+    return library_function(module, name);
+  });
+  m.def("library_modules", [] {
+    nb::list names;
+    for (const library::Module& module : library::modules()) names.append(std::string(module.name));
+    return names;
+  });
+  // Every function of a module of the table, by name.
+  m.def("library_module", [](const std::string& module) {
+    nb::dict functions;
+    for (const library::Module& one : library::modules()) {
+      if (one.name != module) continue;
+      for (library::Family family : one.families) {
+        for (const library::Function& function : family) {
+          functions[nb::str(function.name.data(), function.name.size())] = library_function(module, function.name);
+        }
+      }
+    }
+    return functions;
+  });
+}
+
+}  // namespace capibara::python

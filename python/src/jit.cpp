@@ -1,0 +1,310 @@
+// jit for Python functions: the compiled function object, its cache, and its stages.
+#include <capibara/jit.h>
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "calls.h"
+
+#include <structmember.h>
+
+#include <algorithm>
+#include <set>
+
+namespace capibara::python {
+
+namespace {
+
+struct JitSettings {
+  std::set<int> static_positions;
+  std::vector<std::string> static_names;
+  std::set<int> donated_positions;
+  std::vector<std::string> donated_names;
+  bool keep_unused = false;
+  bool inline_call = false;
+};
+
+// What jit makes of a Python function.
+struct JitFunction {
+  nb::object function;
+  JitSettings settings;
+  std::shared_ptr<detail::JitCache> cache;
+  std::string name;
+};
+
+// A call taken apart: static arguments and structures in one hashable key, arrays in the leaves.
+struct JitCall {
+  nb::object key;  // (static positions and values, in tree, donation)
+  PyTree in;
+  Arrays leaves;
+  std::vector<std::pair<std::size_t, nb::object>> fixed;  // static positional arguments
+  nb::object fixed_names;
+  std::size_t positional = 0;
+  TreeDef structure;
+};
+
+bool listed(const std::vector<std::string>& names, nb::handle name) {
+  std::string text = nb::cast<std::string>(name);
+  return std::find(names.begin(), names.end(), text) != names.end();
+}
+
+[[noreturn]] void refuse_unhashable(const JitFunction& jit, nb::handle value) {
+  PyErr_Clear();
+  throw ValueError(concat("Non-hashable static arguments are used in a jit function: static arguments of ", jit.name,
+                          " must be hashable, got ", nb::cast<std::string>(nb::repr(value)), " of type ",
+                          nb::cast<std::string>(nb::str(value.type())), ", which is non-hashable. "
+                          "Non-hashable static arguments are not supported."));
+}
+
+JitCall take_apart(const JitFunction& jit, nb::handle args, nb::handle kwargs) {
+  JitCall call;
+  const JitSettings& settings = jit.settings;
+  call.positional = static_cast<std::size_t>(PyTuple_GET_SIZE(args.ptr()));
+  nb::list dynamic, fixed, fixed_names;
+  const int count = static_cast<int>(call.positional);
+  auto has = [&](const std::set<int>& positions, int i) { return positions.count(i) || positions.count(i - count); };
+  std::vector<bool> donated;
+  for (int i = 0; i < count; ++i) {
+    nb::handle value(PyTuple_GET_ITEM(args.ptr(), i));
+    if (has(settings.static_positions, i)) {
+      if (PyObject_Hash(value.ptr()) == -1) refuse_unhashable(jit, value);
+      fixed.append(nb::make_tuple(i, nb::borrow(value.type()), nb::borrow(value)));
+      call.fixed.emplace_back(static_cast<std::size_t>(i), nb::borrow(value));
+    } else {
+      dynamic.append(value);
+      donated.push_back(has(settings.donated_positions, i));
+    }
+  }
+  nb::dict named;
+  if (kwargs.is_valid() && PyDict_Size(kwargs.ptr()) > 0) {
+    nb::object keys = nb::steal(PyDict_Keys(kwargs.ptr()));
+    PyList_Sort(keys.ptr());
+    for (nb::handle key : keys) {
+      nb::handle value(PyDict_GetItem(kwargs.ptr(), key.ptr()));
+      if (listed(settings.static_names, key)) {
+        if (PyObject_Hash(value.ptr()) == -1) refuse_unhashable(jit, value);
+        fixed_names.append(nb::make_tuple(nb::borrow(key), nb::borrow(value.type()), nb::borrow(value)));
+      } else {
+        named[key] = value;
+      }
+    }
+  }
+  call.fixed_names = fixed_names;
+  // One child for each dynamic argument, so that donation can name them; then the keyword arguments.
+  std::vector<PyTree> trees;
+  std::vector<TreeDef> children;
+  std::vector<nb::object> objects;
+  children.emplace_back();
+  for (nb::handle value : dynamic) {
+    std::size_t before = objects.size();
+    trees.push_back(flatten(value, objects));
+    children.push_back(plain_leaves(objects.size() - before));
+  }
+  nb::list donated_names;
+  PyTree names_tree;
+  {
+    std::size_t before = objects.size();
+    names_tree = flatten(named, objects);
+    children.push_back(plain_leaves(objects.size() - before));
+  }
+  call.in = PyTree::tuple({PyTree::tuple(trees), names_tree});
+  call.leaves = to_arrays(objects, concat("Error interpreting argument to ", jit.name, " as an abstract array").c_str());
+  call.key = nb::make_tuple(nb::tuple(fixed), nb::tuple(fixed_names), nb::cast(call.in), call.positional);
+  children[0] = static_part(call.key);
+  call.structure = TreeDef::tuple(std::move(children));
+  return call;
+}
+
+FlatFunction traced_function(const JitFunction& jit, const JitCall& call, TreeDef& out) {
+  return [&jit, &call, &out](std::span<const Array> leaves) {
+    nb::gil_scoped_acquire lock;
+    nb::object both = unflatten_arrays(call.in, leaves);
+    nb::object dynamic = both[0];
+    nb::object arguments = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(call.positional)));
+    std::size_t next_fixed = 0, next = 0;
+    for (std::size_t i = 0; i < call.positional; ++i) {
+      nb::object value;
+      if (next_fixed < call.fixed.size() && call.fixed[next_fixed].first == i) value = call.fixed[next_fixed++].second;
+      else value = dynamic[next++];
+      PyTuple_SET_ITEM(arguments.ptr(), static_cast<Py_ssize_t>(i), value.release().ptr());
+    }
+    nb::object named = nb::steal(PyDict_Copy(nb::object(both[1]).ptr()));
+    for (nb::handle entry : call.fixed_names) named[nb::object(entry[0])] = nb::object(entry[2]);
+    nb::object result = call_python(jit.function, arguments, named);
+    std::vector<nb::object> objects;
+    PyTree tree = flatten(result, objects);
+    Arrays arrays = to_arrays(objects, concat("function ", jit.name, " traced for jit returned a value of type that is not a valid JAX type").c_str());
+    out = leaves_behind(nb::cast(tree), arrays.size());
+    return arrays;
+  };
+}
+
+std::shared_ptr<const detail::JitEntry> find_entry(const JitFunction& jit, const JitCall& call) {
+  auto entry = detail::find_jit_entry(*jit.cache, call.structure, call.leaves);
+  if (entry) return entry;
+  TreeDef out;
+  return detail::trace_jit_entry(*jit.cache, call.structure, call.leaves, traced_function(jit, call, out), out);
+}
+
+nb::object rebuild(const detail::JitEntry& entry, const Arrays& outputs) {
+  nb::object tree = static_object(detail::jit_entry_structure(entry));
+  return unflatten_arrays(nb::cast<const PyTree&>(tree), outputs);
+}
+
+nb::object call_jit(const JitFunction& jit, nb::handle args, nb::handle kwargs) {
+  if (detail::jit_disabled()) return call_python(jit.function, args, kwargs);
+  JitCall call = take_apart(jit, args, kwargs);
+  auto entry = find_entry(jit, call);
+  return rebuild(*entry, detail::call_jit_entry(*entry, call.leaves));
+}
+
+// The stages after tracing; one class serves Traced, Lowered and Compiled.
+struct Stage {
+  std::shared_ptr<const detail::JitEntry> entry;
+  JitSettings settings;
+  std::string name;
+  nb::object function;
+  std::shared_ptr<detail::JitCache> cache;
+};
+struct Traced : Stage {};
+struct Lowered : Stage {};
+struct Compiled : Stage {};
+
+PyTree out_tree(const Stage& stage) {
+  nb::object tree = static_object(detail::jit_entry_structure(*stage.entry));
+  return nb::cast<const PyTree&>(tree);
+}
+PyTree in_tree(const Stage& stage) {
+  nb::object key = static_object(detail::jit_entry_input_structure(*stage.entry));
+  return nb::cast<PyTree>(nb::object(key[2]));
+}
+
+nb::object call_compiled(const Compiled& self, nb::args args, nb::kwargs kwargs) {
+  // Static arguments were compiled in: a compiled function takes the others only.
+  JitFunction jit{self.function, {}, self.cache, self.name};
+  JitCall call = take_apart(jit, args, kwargs);
+  PyTree expected = in_tree(self);
+  if (!(call.in == expected)) {
+    throw TypeError(concat("Function compiled with input pytree does not match the input pytree it was called with: compiled for ",
+                           expected.to_string(), ", called with ", call.in.to_string()));
+  }
+  detail::check_jit_entry(*self.entry, detail::jit_entry_input_structure(*self.entry), call.leaves);
+  return rebuild(*self.entry, detail::call_jit_entry(*self.entry, call.leaves));
+}
+
+int traverse_jit(PyObject* self, visitproc visit, void* arg) noexcept {
+#if PY_VERSION_HEX >= 0x03090000
+  Py_VISIT(Py_TYPE(self));
+#endif
+  if (!nb::inst_ready(self)) return 0;
+  Py_VISIT(nb::inst_ptr<JitFunction>(self)->function.ptr());
+  return 0;
+}
+int clear_jit(PyObject* self) noexcept {
+  nb::inst_ptr<JitFunction>(self)->function.reset();
+  return 0;
+}
+PyObject* bind_jit_method(PyObject* self, PyObject* instance, PyObject*) noexcept {
+  if (!instance || instance == Py_None) return nb::borrow(self).release().ptr();
+  return PyMethod_New(self, instance);
+}
+PyType_Slot jit_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_jit)},
+                           {Py_tp_clear, reinterpret_cast<void*>(clear_jit)},
+                           {Py_tp_descr_get, reinterpret_cast<void*>(bind_jit_method)},
+                           {0, nullptr}};
+
+template <class Next>
+Next next_stage(const Stage& stage) {
+  Next next;
+  static_cast<Stage&>(next) = stage;
+  return next;
+}
+
+}  // namespace
+
+void bind_jit(nb::module_& m) {
+  auto stage_of = [](const JitFunction& jit, nb::handle args, nb::handle kwargs) {
+    JitCall call;
+    // Arguments may be given by their types alone.
+    std::vector<nb::object> objects;
+    nb::object both = nb::make_tuple(nb::borrow(args), nb::borrow(kwargs));
+    Traced traced;
+    nb::object abstract = nb::module_::import_("capibara._types").attr("as_abstract_arrays")(both);
+    call = take_apart(jit, nb::object(abstract[0]), nb::object(abstract[1]));
+    traced.entry = find_entry(jit, call);
+    traced.settings = jit.settings;
+    traced.name = jit.name;
+    traced.function = jit.function;
+    traced.cache = jit.cache;
+    return traced;
+  };
+  nb::class_<JitFunction>(m, "JitFunction", nb::dynamic_attr(), nb::type_slots(jit_slots))
+      .def("__call__", [](const JitFunction& self, nb::args args, nb::kwargs kwargs) { return call_jit(self, args, kwargs); })
+      .def_prop_ro("__wrapped__", [](const JitFunction& self) { return self.function; })
+      .def("trace", [stage_of](const JitFunction& self, nb::args args, nb::kwargs kwargs) { return stage_of(self, args, kwargs); })
+      .def("lower", [stage_of](const JitFunction& self, nb::args args, nb::kwargs kwargs) { return next_stage<Lowered>(stage_of(self, args, kwargs)); })
+      .def("eval_shape", [stage_of](const JitFunction& self, nb::args args, nb::kwargs kwargs) {
+        Traced traced = stage_of(self, args, kwargs);
+        return shape_structs(out_tree(traced), detail::jit_entry_program(*traced.entry).output_types());
+      })
+      .def("clear_cache", [](const JitFunction& self) { detail::clear_jit_cache(*self.cache); })
+      .def("_cache_size", [](const JitFunction& self) { return detail::jit_cache_size(*self.cache); })
+      .def("__repr__", [](const JitFunction& self) {
+        return concat("<jitted function ", nb::cast<std::string>(nb::repr(self.function)), ">");
+      });
+  m.def("jit", [](nb::object function, std::vector<int> static_argnums, std::vector<std::string> static_argnames,
+                  std::vector<int> donate_argnums, std::vector<std::string> donate_argnames, bool keep_unused, bool inline_call) {
+    JitFunction jit;
+    jit.function = function;
+    jit.name = function_name(function);
+    jit.settings.static_positions = std::set<int>(static_argnums.begin(), static_argnums.end());
+    jit.settings.static_names = std::move(static_argnames);
+    jit.settings.donated_positions = std::set<int>(donate_argnums.begin(), donate_argnums.end());
+    jit.settings.donated_names = std::move(donate_argnames);
+    jit.settings.keep_unused = keep_unused;
+    jit.settings.inline_call = inline_call;
+    jax::JitOptions options;
+    options.keep_unused = keep_unused;
+    options.inline_ = inline_call;
+    options.name = jit.name;
+    // The core counts the static part as argument 0, then the arguments that are not static.
+    for (int position : donate_argnums) {
+      int before = 0;
+      for (int fixed : static_argnums) before += fixed < position;
+      options.donate_argnums.push_back(position - before + 1);
+    }
+    jit.cache = detail::make_jit_cache(options);
+    return jit;
+  });
+  auto describe = [](auto& type) {
+    type.def_prop_ro("out_tree", [](const Stage& self) { return out_tree(self); })
+        .def_prop_ro("in_tree", [](const Stage& self) { return in_tree(self); })
+        .def_prop_ro("fun_name", [](const Stage& self) { return self.name; })
+        .def_prop_ro("out_info", [](const Stage& self) { return shape_structs(out_tree(self), detail::jit_entry_program(*self.entry).output_types()); })
+        .def_prop_ro("args_info", [](const Stage& self) { return shape_structs(in_tree(self), detail::jit_entry_program(*self.entry).input_types()); })
+        .def_prop_ro("in_avals", [](const Stage& self) { return shape_structs(in_tree(self), detail::jit_entry_program(*self.entry).input_types()); });
+  };
+  nb::class_<Stage>(m, "Stage");
+  nb::class_<Traced, Stage> traced(m, "Traced");
+  traced.def_prop_ro("jaxpr", [](const Traced& self) { return detail::jit_entry_program(*self.entry); })
+      .def("lower", [](const Traced& self, nb::kwargs) { return next_stage<Lowered>(self); });
+  nb::class_<Lowered, Stage> lowered(m, "Lowered");
+  lowered.def("as_text", [](const Lowered& self, nb::object dialect, bool) {
+        if (!dialect.is_none() && nb::cast<std::string>(dialect) != "stablehlo") {
+          throw ValueError(concat("as_text: the dialect must be None or 'stablehlo', got '", nb::cast<std::string>(dialect), "'"));
+        }
+        return detail::jit_entry_text(*self.entry);
+      }, nb::arg("dialect") = nb::none(), nb::kw_only(), nb::arg("debug_info") = false)
+      .def("compile", [](const Lowered& self, nb::handle options) {
+        if (!options.is_none() && nb::len(options) > 0) throw ValueError("compile: the backend takes no compiler_options");
+        detail::compile_jit_entry(*self.entry);
+        return next_stage<Compiled>(self);
+      }, nb::arg("compiler_options") = nb::none());
+  nb::class_<Compiled, Stage> compiled(m, "Compiled");
+  compiled.def("__call__", &call_compiled).def("as_text", [](const Compiled& self) { return detail::jit_entry_text(*self.entry); });
+  describe(traced);
+  describe(lowered);
+  describe(compiled);
+}
+
+}  // namespace capibara::python

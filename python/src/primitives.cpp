@@ -1,0 +1,249 @@
+// Primitives from Python: those of the catalog, and a user's own with rules written in Python.
+#include <capibara/primitive.h>
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "calls.h"
+#include "programs.h"
+#include "trace/trace.h"
+
+namespace capibara::python {
+
+namespace {
+
+// The rules of a user's primitive, filled in after it is made.
+struct UserRules {
+  bool multiple_results = false;
+  std::shared_ptr<KeptObject> impl, abstract_eval, jvp, transpose, batch, lowering;
+};
+
+nb::object positional(std::span<const Array> arrays) {
+  nb::list list;
+  for (const Array& array : arrays) list.append(wrap(array));
+  return nb::tuple(list);
+}
+
+// One array or, for primitives with several results, a sequence of them.
+Arrays results(nb::handle object, bool multiple, const char* what) {
+  if (!multiple) return {to_array(object, what)};
+  Arrays all;
+  for (nb::handle item : object) all.push_back(to_array(item, what));
+  return all;
+}
+
+Array tangent_of(nb::handle object, const char* what) {
+  static PyObject* zero = nb::object(nb::module_::import_("capibara._types").attr("Zero")).release().ptr();
+  if (object.is_none() || PyObject_IsInstance(object.ptr(), zero) == 1) return {};
+  return to_array(object, what);
+}
+
+nb::object zero_or_wrapped(const Array& array, const ArrayType& type) {
+  if (array.defined()) return wrap(array);
+  ArrayType tangent = is_inexact(type.dtype) ? type : type.with_dtype(DType::float0).strong();
+  return nb::module_::import_("capibara._types").attr("Zero")(nb::cast(tangent));
+}
+
+PrimitiveRecord record_of(const std::string& name, std::shared_ptr<UserRules> rules) {
+  PrimitiveRecord record;
+  record.name = name;
+  record.doc = "A primitive defined in Python.";
+  record.type = [rules, name](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
+    nb::gil_scoped_acquire lock;
+    if (!rules->abstract_eval) throw NotImplementedError(concat("Abstract evaluation for '", name, "' not implemented: give it one by def_abstract_eval"));
+    nb::list avals;
+    for (const ArrayType& type : types) avals.append(nb::cast(type));
+    nb::object result = call_python(rules->abstract_eval->get(), nb::tuple(avals), params_of(attrs));
+    Types out;
+    if (rules->multiple_results) {
+      for (nb::handle item : result) out.push_back(leaf_type(item, "abstract_eval"));
+    } else {
+      out.push_back(leaf_type(result, "abstract_eval"));
+    }
+    return out;
+  };
+  record.evaluate = [rules, name](std::span<const Array> inputs, const Attrs& attrs) {
+    nb::gil_scoped_acquire lock;
+    if (!rules->impl) throw NotImplementedError(concat("Evaluation rule for '", name, "' not implemented: give it one by def_impl"));
+    nb::object result = call_python(rules->impl->get(), positional(inputs), params_of(attrs));
+    return results(result, rules->multiple_results, "impl");
+  };
+  return record;
+}
+
+// Rules are read at use, so that they may be registered at any time; an absent one is reported by the core.
+void fill_rules(PrimitiveRecord& record, std::shared_ptr<UserRules> rules) {
+  std::string name = record.name;
+  if (rules->jvp) {
+    record.jvp = [rules](const JvpArgs& args) {
+      nb::gil_scoped_acquire lock;
+      nb::list tangents;
+      for (std::size_t i = 0; i < args.tangents.size(); ++i) tangents.append(zero_or_wrapped(args.tangents[i], args.primals[i].type()));
+      nb::object both = call_python(rules->jvp->get(), nb::make_tuple(positional(args.primals), nb::tuple(tangents)), params_of(args.attrs));
+      JvpResult result;
+      nb::object primal = both[0], tangent = both[1];
+      result.primals = results(primal, rules->multiple_results, "jvp");
+      if (rules->multiple_results) {
+        for (nb::handle item : tangent) result.tangents.push_back(tangent_of(item, "jvp"));
+      } else {
+        result.tangents.push_back(tangent_of(tangent, "jvp"));
+      }
+      return result;
+    };
+  }
+  if (rules->transpose) {
+    record.transpose = [rules](const TransposeArgs& args) {
+      nb::gil_scoped_acquire lock;
+      nb::object undefined = nb::module_::import_("capibara._types").attr("UndefinedPrimal");
+      nb::list arguments;
+      if (rules->multiple_results) {
+        nb::list cotangents;
+        for (const Array& cotangent : args.cotangents) cotangents.append(cotangent.defined() ? wrap(cotangent) : nb::none());
+        arguments.append(cotangents);
+      } else {
+        arguments.append(wrap(args.cotangents[0]));
+      }
+      for (std::size_t i = 0; i < args.inputs.size(); ++i) {
+        arguments.append(args.linear(i) ? nb::object(undefined(nb::cast(args.types[i]))) : wrap(args.inputs[i]));
+      }
+      nb::object result = call_python(rules->transpose->get(), nb::tuple(arguments), params_of(args.attrs));
+      Arrays cotangents;
+      for (nb::handle item : result) cotangents.push_back(tangent_of(item, "transpose"));
+      if (cotangents.size() != args.inputs.size()) {
+        throw TypeError(concat("transpose rule of ", args.primitive.name(), " must return ", args.inputs.size(), " cotangents, got ", cotangents.size()));
+      }
+      return cotangents;
+    };
+  }
+  if (rules->batch) {
+    record.batch = [rules](const BatchArgs& args) {
+      nb::gil_scoped_acquire lock;
+      nb::list dims;
+      for (std::size_t i = 0; i < args.inputs.size(); ++i) dims.append(args.mapped(i) ? nb::object(nb::int_(args.dims[i])) : nb::none());
+      nb::object both = call_python(rules->batch->get(), nb::make_tuple(positional(args.inputs), nb::tuple(dims)), params_of(args.attrs));
+      BatchResult result;
+      nb::object out = both[0], out_dims = both[1];
+      auto dim = [](nb::handle object) { return object.is_none() ? not_mapped : nb::cast<int64_t>(object); };
+      result.outputs = results(out, rules->multiple_results, "batch");
+      if (rules->multiple_results) {
+        for (nb::handle item : out_dims) result.dims.push_back(dim(item));
+      } else {
+        result.dims.push_back(dim(out_dims));
+      }
+      return result;
+    };
+  }
+  if (rules->lowering) {
+    record.lower = [rules](std::span<const Array> inputs, const Attrs& attrs) {
+      nb::gil_scoped_acquire lock;
+      nb::object result = call_python(rules->lowering->get(), positional(inputs), params_of(attrs));
+      if (PyTuple_Check(result.ptr()) || PyList_Check(result.ptr())) return results(result, true, "lowering");
+      return results(result, false, "lowering");
+    };
+  }
+}
+
+// Python's handle of a user's primitive: the record is rebuilt whenever a rule is added.
+struct UserPrimitive {
+  std::shared_ptr<UserRules> rules = std::make_shared<UserRules>();
+  std::shared_ptr<PrimitiveRecord> record;
+  Primitive primitive;
+};
+
+void set_rule(UserPrimitive& self, std::shared_ptr<KeptObject> UserRules::*slot, nb::handle rule) {
+  (*self.rules).*slot = std::make_shared<KeptObject>(rule);
+  // Programs point at the record, so that rules added later serve programs made earlier.
+  fill_rules(*self.record, self.rules);
+}
+
+nb::object bind_python(const Primitive& primitive, bool multiple, nb::args args, nb::kwargs kwargs) {
+  Arrays inputs;
+  for (nb::handle argument : args) inputs.push_back(to_array(argument, primitive.name().c_str()));
+  Arrays outputs = capibara::bind(primitive, inputs, attrs_of(kwargs));
+  if (!multiple) return wrap(outputs.at(0));
+  nb::list list;
+  for (const Array& output : outputs) list.append(wrap(output));
+  return list;
+}
+
+// Whether jax's primitive of this name returns a list.
+bool returns_list(const Primitive& primitive) {
+  static const char* const names[] = {"jit", "scan", "while", "cond", "remat2", "checkpoint", "custom_jvp_call", "custom_vjp_call", "custom_vmap_call", "sort", "top_k",
+                                      "approx_top_k", "lu", "qr", "eigh", "eig", "svd", "schur", "reduce", "reduce_window", "split", "unstack", "custom_lin_solve",
+                                      "linear_solve", "pure_callback", "io_callback", "debug_callback", "optimization_barrier", "psum", "pmax", "pmin", "rng_bit_generator",
+                                      "lu_pivots_to_permutation", "geqrf", "geqp3", "random_gamma", "closed_call", "core_call", "custom_root", "swap", "addupdate", "threefry2x32"};
+  for (const char* name : names) {
+    if (primitive.is(name)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void bind_primitives(nb::module_& m) {
+  nb::class_<Primitive>(m, "CatalogPrimitive")
+      .def_prop_ro("name", [](const Primitive& self) { return self.name(); })
+      .def_prop_ro("multiple_results", [](const Primitive& self) { return returns_list(self); })
+      .def_prop_ro("call_primitive", [](const Primitive&) { return false; })
+      .def_prop_ro("map_primitive", [](const Primitive&) { return false; })
+      .def_prop_ro("doc", [](const Primitive& self) { return self->doc; })
+      .def_prop_ro("rules", [](const Primitive& self) {
+        nb::dict rules;
+        rules["jvp"] = static_cast<bool>(self->jvp);
+        rules["transpose"] = static_cast<bool>(self->transpose);
+        rules["batch"] = static_cast<bool>(self->batch);
+        rules["lower"] = static_cast<bool>(self->lower);
+        return rules;
+      })
+      .def("bind", [](const Primitive& self, nb::args args, nb::kwargs kwargs) {
+        Arrays inputs;
+        for (nb::handle argument : args) inputs.push_back(to_array(argument, self.name().c_str()));
+        Arrays outputs = capibara::bind(self, inputs, attrs_of(kwargs));
+        if (outputs.size() == 1 && !returns_list(self)) return wrap(outputs[0]);
+        nb::list list;
+        for (const Array& output : outputs) list.append(wrap(output));
+        return nb::object(list);
+      })
+      .def("__eq__", [](const Primitive& self, nb::handle other) { return nb::isinstance<Primitive>(other) && self == nb::cast<const Primitive&>(other); }, nb::arg().none())
+      .def("__hash__", [](const Primitive& self) { return std::hash<const void*>()(&self.record()); })
+      .def("__repr__", [](const Primitive& self) { return self.name(); })
+      .def("__str__", [](const Primitive& self) { return self.name(); });
+  nb::class_<UserPrimitive>(m, "UserPrimitive")
+      .def("__init__", [](UserPrimitive* self, const std::string& name) {
+        new (self) UserPrimitive;
+        self->record = std::make_shared<PrimitiveRecord>(record_of(name, self->rules));
+        self->primitive = Primitive(self->record);
+      })
+      .def_prop_ro("primitive", [](const UserPrimitive& self) { return self.primitive; })
+      .def_prop_rw("multiple_results", [](const UserPrimitive& self) { return self.rules->multiple_results; },
+                   [](UserPrimitive& self, bool value) { self.rules->multiple_results = value; })
+      .def("set_impl", [](UserPrimitive& self, nb::object rule) { set_rule(self, &UserRules::impl, rule); })
+      .def("set_abstract_eval", [](UserPrimitive& self, nb::object rule) { set_rule(self, &UserRules::abstract_eval, rule); })
+      .def("set_jvp", [](UserPrimitive& self, nb::object rule) { set_rule(self, &UserRules::jvp, rule); })
+      .def("set_transpose", [](UserPrimitive& self, nb::object rule) { set_rule(self, &UserRules::transpose, rule); })
+      .def("set_batch", [](UserPrimitive& self, nb::object rule) { set_rule(self, &UserRules::batch, rule); })
+      .def("set_lowering", [](UserPrimitive& self, nb::object rule) { set_rule(self, &UserRules::lowering, rule); })
+      .def("has", [](const UserPrimitive& self, const std::string& rule) {
+        if (rule == "impl") return self.rules->impl != nullptr;
+        if (rule == "jvp") return self.rules->jvp != nullptr;
+        if (rule == "transpose") return self.rules->transpose != nullptr;
+        if (rule == "batch") return self.rules->batch != nullptr;
+        return self.rules->lowering != nullptr;
+      })
+      .def("bind", [](const UserPrimitive& self, nb::args args, nb::kwargs kwargs) { return bind_python(self.primitive, self.rules->multiple_results, args, kwargs); });
+  m.def("catalog", [] {
+    nb::list list;
+    for (const Primitive& primitive : catalog()) list.append(nb::cast(primitive));
+    return list;
+  });
+  m.def("to_attrs", [](const Primitive&, nb::dict params) { return attrs_of(params); });
+  m.def("ask_policy", [](nb::object policy, const Primitive& primitive, nb::list avals, const Attrs& attrs) {
+    nb::list arguments;
+    arguments.append(nb::cast(primitive));
+    for (nb::handle aval : avals) arguments.append(aval);
+    return call_python(policy, nb::tuple(arguments), params_of(attrs));
+  });
+  m.def("is_tracing", [] { return current_trace() != evaluation_trace(); });
+}
+
+}  // namespace capibara::python

@@ -1,0 +1,366 @@
+// Jaxprs in Python: programs, equations, variables, literals, abstract values and parameters.
+#include "programs.h"
+
+#include <capibara/primitive.h>
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "program/build.h"
+#include "program/source.h"
+
+#include <map>
+
+namespace capibara::python {
+
+namespace {
+
+// An open program: what jax calls Jaxpr beside ClosedJaxpr.
+struct OpenProgram {
+  Program program;
+};
+
+struct VarView {
+  Program program;
+  Var var;
+};
+struct LiteralView {
+  Array value;
+};
+struct EquationView {
+  Program program;
+  std::size_t index;
+  const Equation& get() const { return program.equations()[index]; }
+};
+
+nb::object atom_view(const Program& program, Atom atom) {
+  if (atom.is_literal()) return nb::cast(LiteralView{program.literal(atom)}, nb::rv_policy::move);
+  return nb::cast(VarView{program, atom.var()}, nb::rv_policy::move);
+}
+
+nb::object drop_var(const ArrayType& type) {
+  return nb::module_::import_("capibara._types").attr("DropVar")(nb::cast(type));
+}
+
+nb::list var_views(const Program& program, const std::vector<Var>& vars) {
+  nb::list list;
+  for (Var var : vars) list.append(atom_view(program, var));
+  return list;
+}
+
+nb::list equation_views(const Program& program) {
+  nb::list list;
+  for (std::size_t i = 0; i < program.equations().size(); ++i) {
+    list.append(nb::cast(EquationView{program, i}, nb::rv_policy::move));
+  }
+  return list;
+}
+
+nb::list type_list(const Types& types) {
+  nb::list list;
+  for (const ArrayType& type : types) list.append(nb::cast(type));
+  return list;
+}
+
+nb::list effect_list(const Effects& effects) {
+  nb::list list;
+  static const std::pair<Effects::Flag, const char*> names[] = {
+      {Effects::ordered_io, "OrderedIO"}, {Effects::io, "IO"},        {Effects::debug, "Debug"},
+      {Effects::ref_read, "Read"},        {Effects::ref_write, "Write"}, {Effects::ordered_debug, "OrderedDebug"}};
+  for (const auto& [flag, name] : names) {
+    if (effects.has(flag)) list.append(nb::str(name));
+  }
+  for (const std::string& axis : effects.axes) list.append(nb::str(concat("NamedAxis(", axis, ")").c_str()));
+  return list;
+}
+
+nb::list outputs_of(const Program& program) {
+  nb::list list;
+  for (Atom atom : program.outputs()) list.append(atom_view(program, atom));
+  return list;
+}
+
+nb::tuple ints_tuple(const Ints& ints) {
+  nb::list list;
+  for (int64_t i : ints) list.append(i);
+  return nb::tuple(list);
+}
+
+nb::object lax_type(const char* name) { return nb::module_::import_("capibara._types").attr(name); }
+
+Ints to_ints(nb::handle sequence) {
+  Ints ints;
+  for (nb::handle item : sequence) {
+    nb::object index = nb::steal(PyNumber_Index(item.ptr()));
+    if (!index.is_valid()) throw nb::python_error();
+    ints.push_back(nb::cast<int64_t>(index));
+  }
+  return ints;
+}
+
+bool all_integers(nb::handle sequence) {
+  for (nb::handle item : sequence) {
+    if (PyBool_Check(item.ptr()) || !PyLong_Check(item.ptr())) return false;
+  }
+  return true;
+}
+
+template <class Class, class Get>
+void def_program(Class& type, Get program_of) {
+  type.def_prop_ro("eqns", [=](const typename Class::Type& self) { return equation_views(program_of(self)); })
+      .def_prop_ro("effects", [=](const typename Class::Type& self) { return effect_list(program_of(self).effects()); })
+      .def_prop_ro("in_avals", [=](const typename Class::Type& self) { return type_list(program_of(self).input_types()); })
+      .def_prop_ro("out_avals", [=](const typename Class::Type& self) { return type_list(program_of(self).output_types()); })
+      .def("__str__", [=](const typename Class::Type& self) { return program_of(self).to_string(); })
+      .def("__repr__", [=](const typename Class::Type& self) { return program_of(self).to_string(); })
+      .def("pretty_print", [=](const typename Class::Type& self, nb::kwargs) { return program_of(self).to_string(); })
+      .def("__hash__", [=](const typename Class::Type& self) { return program_of(self).hash(); })
+      .def("__eq__", [=](const typename Class::Type& self, nb::handle other) {
+        return nb::isinstance<typename Class::Type>(other) && program_of(self) == program_of(nb::cast<const typename Class::Type&>(other));
+      }, nb::arg().none());
+}
+
+}  // namespace
+
+bool PythonOpaque::equals(const Opaque& other) const {
+  const auto* same = dynamic_cast<const PythonOpaque*>(&other);
+  if (!same) return false;
+  if (object_.get().is(same->object_.get())) return true;
+  nb::gil_scoped_acquire lock;
+  int equal = PyObject_RichCompareBool(object_.get().ptr(), same->object_.get().ptr(), Py_EQ);
+  if (equal < 0) PyErr_Clear();
+  return equal == 1;
+}
+std::size_t PythonOpaque::hash() const {
+  nb::gil_scoped_acquire lock;
+  Py_hash_t hash = PyObject_Hash(object_.get().ptr());
+  if (hash != -1) return static_cast<std::size_t>(hash);
+  PyErr_Clear();
+  return 0;
+}
+std::string PythonOpaque::print() const {
+  nb::gil_scoped_acquire lock;
+  return nb::cast<std::string>(nb::repr(object_.get()));
+}
+
+nb::object from_attr(const Attr& attr) {
+  struct Converter {
+    nb::object operator()(Attr::None) const { return nb::none(); }
+    nb::object operator()(bool v) const { return nb::bool_(v); }
+    nb::object operator()(int64_t v) const { return nb::int_(v); }
+    nb::object operator()(double v) const { return nb::float_(v); }
+    nb::object operator()(const std::string& v) const { return nb::str(v.c_str(), v.size()); }
+    nb::object operator()(DType v) const { return numpy_dtype(v); }
+    nb::object operator()(const Ints& v) const { return ints_tuple(v); }
+    nb::object operator()(const DotDimensionNumbers& v) const {
+      return nb::make_tuple(nb::make_tuple(ints_tuple(v.lhs_contracting), ints_tuple(v.rhs_contracting)),
+                            nb::make_tuple(ints_tuple(v.lhs_batch), ints_tuple(v.rhs_batch)));
+    }
+    nb::object operator()(const ConvDimensionNumbers& v) const {
+      return lax_type("ConvDimensionNumbers")(ints_tuple(v.lhs_spec), ints_tuple(v.rhs_spec), ints_tuple(v.out_spec));
+    }
+    nb::object operator()(const GatherDimensionNumbers& v) const {
+      return lax_type("GatherDimensionNumbers")(ints_tuple(v.offset_dims), ints_tuple(v.collapsed_slice_dims), ints_tuple(v.start_index_map),
+                                                ints_tuple(v.operand_batching_dims), ints_tuple(v.start_indices_batching_dims));
+    }
+    nb::object operator()(const ScatterDimensionNumbers& v) const {
+      return lax_type("ScatterDimensionNumbers")(ints_tuple(v.update_window_dims), ints_tuple(v.inserted_window_dims),
+                                                 ints_tuple(v.scatter_dims_to_operand_dims), ints_tuple(v.operand_batching_dims),
+                                                 ints_tuple(v.scatter_indices_batching_dims));
+    }
+    nb::object operator()(const ArrayType& v) const { return nb::cast(v); }
+    nb::object operator()(const Array& v) const { return wrap(v); }
+    nb::object operator()(const std::shared_ptr<const Program>& v) const { return nb::cast(*v); }
+    nb::object operator()(const std::shared_ptr<const Opaque>& v) const {
+      if (const auto* python = dynamic_cast<const PythonOpaque*>(v.get())) return nb::borrow(python->get());
+      return nb::cast(OpaqueView{v}, nb::rv_policy::move);
+    }
+    nb::object operator()(const std::shared_ptr<const Attr::List>& v) const {
+      nb::list list;
+      for (const Attr& item : *v) list.append(from_attr(item));
+      return lax_type("AttributeTuple")(list);
+    }
+  };
+  return std::visit(Converter(), attr.value());
+}
+
+Attr to_attr(nb::handle object) {
+  PyObject* o = object.ptr();
+  if (o == Py_None) return {};
+  if (PyBool_Check(o)) return o == Py_True;
+  if (PyLong_CheckExact(o)) return nb::cast<int64_t>(object);
+  if (PyFloat_CheckExact(o)) return nb::cast<double>(object);
+  if (PyUnicode_CheckExact(o)) return nb::cast<std::string>(object);
+  if (nb::isinstance<Program>(object)) return nb::cast<const Program&>(object);
+  if (nb::isinstance<OpenProgram>(object)) return nb::cast<const OpenProgram&>(object).program;
+  if (nb::isinstance<OpaqueView>(object)) return nb::cast<const OpaqueView&>(object).opaque;
+  if (nb::isinstance<ArrayType>(object)) return nb::cast<ArrayType>(object);
+  if (nb::isinstance<Array>(object)) {
+    if (!nb::cast<const Array&>(object).is_tracer()) return nb::cast<Array>(object);
+  }
+  if (PyTuple_Check(o) && nb::hasattr(object, "_fields")) {
+    std::string type = nb::cast<std::string>(object.type().attr("__name__"));
+    auto field = [&](std::size_t i) { return to_ints(nb::object(object[i])); };
+    if (type == "ConvDimensionNumbers") return ConvDimensionNumbers{field(0), field(1), field(2)};
+    if (type == "GatherDimensionNumbers") return GatherDimensionNumbers{field(0), field(1), field(2), field(3), field(4)};
+    if (type == "ScatterDimensionNumbers") return ScatterDimensionNumbers{field(0), field(1), field(2), field(3), field(4)};
+  }
+  if (PyTuple_CheckExact(o) && all_integers(object)) return to_ints(object);
+  if (PyTuple_Check(o) && std::string(Py_TYPE(o)->tp_name) == "AttributeTuple") {
+    Attr::List list;
+    for (nb::handle item : object) list.push_back(to_attr(item));
+    return list;
+  }
+  if (std::optional<DType> dtype = dtype_if(object)) return *dtype;
+  return std::shared_ptr<const Opaque>(std::make_shared<PythonOpaque>(object));
+}
+
+nb::dict params_of(const Attrs& attrs) {
+  nb::dict params;
+  for (const auto& [name, value] : attrs.entries()) params[name.c_str()] = from_attr(value);
+  return params;
+}
+
+Attrs attrs_of(nb::handle params) {
+  std::vector<Attrs::Entry> entries;
+  for (auto [name, value] : nb::borrow<nb::dict>(params)) {
+    std::string key = nb::cast<std::string>(name);
+    if (key == "dimension_numbers" && PyTuple_CheckExact(value.ptr()) && nb::len(value) == 2) {
+      nb::object contracting = value[0], batch = value[1];
+      if (PyTuple_Check(contracting.ptr()) && nb::len(contracting) == 2 && PyTuple_Check(batch.ptr()) && nb::len(batch) == 2) {
+        entries.emplace_back(key, DotDimensionNumbers{to_ints(nb::object(contracting[0])), to_ints(nb::object(contracting[1])),
+                                                      to_ints(nb::object(batch[0])), to_ints(nb::object(batch[1]))});
+        continue;
+      }
+    }
+    entries.emplace_back(key, to_attr(value));
+  }
+  return Attrs(std::move(entries));
+}
+
+void bind_programs(nb::module_& m) {
+  nb::class_<ArrayType>(m, "ShapedArray")
+      .def("__init__", [](ArrayType* self, nb::handle shape, nb::handle dtype, bool weak_type, nb::kwargs) {
+        new (self) ArrayType;
+        self->shape = to_ints(shape);
+        self->dtype = to_dtype(dtype);
+        self->weak_type = weak_type;
+      }, nb::arg("shape"), nb::arg("dtype"), nb::arg("weak_type") = false, nb::arg("kwargs"))
+      .def_prop_ro("shape", [](const ArrayType& self) { return ints_tuple(self.shape); })
+      .def_prop_ro("dtype", [](const ArrayType& self) { return numpy_dtype(self.dtype); })
+      .def_prop_ro("weak_type", [](const ArrayType& self) { return self.weak_type; })
+      .def_prop_ro("ndim", [](const ArrayType& self) { return self.rank(); })
+      .def_prop_ro("size", [](const ArrayType& self) { return self.size(); })
+      .def_prop_ro("named_shape", [](const ArrayType&) { return nb::dict(); })
+      .def("__len__", [](const ArrayType& self) {
+        if (self.shape.empty()) throw nb::type_error("len() of unsized object");
+        return self.shape[0];
+      })
+      .def("strip_weak_type", [](const ArrayType& self) { return self.strong(); })
+      .def("at_least_vspace", [](const ArrayType& self) {
+        ArrayType tangent = self;
+        if (!is_inexact(self.dtype)) tangent = tangent.with_dtype(DType::float0).strong();
+        return tangent;
+      })
+      .def("to_tangent_aval", [](const ArrayType& self) {
+        ArrayType tangent = self;
+        if (!is_inexact(self.dtype)) tangent = tangent.with_dtype(DType::float0).strong();
+        return tangent;
+      })
+      .def("update", [](const ArrayType& self, nb::kwargs changes) {
+        ArrayType next = self;
+        for (auto [name, value] : changes) {
+          std::string key = nb::cast<std::string>(name);
+          if (key == "shape") next.shape = to_ints(value);
+          else if (key == "dtype") next.dtype = to_dtype(value);
+          else if (key == "weak_type") next.weak_type = nb::cast<bool>(value);
+          else throw TypeError(concat("ShapedArray.update: no field '", key, "'"));
+        }
+        return next;
+      })
+      .def("str_short", [](const ArrayType& self, nb::args, nb::kwargs) { return short_string(self); })
+      .def("__eq__", [](const ArrayType& self, nb::handle other) { return nb::isinstance<ArrayType>(other) && self == nb::cast<const ArrayType&>(other); }, nb::arg().none())
+      .def("__hash__", [](const ArrayType& self) { return std::hash<std::string>()(to_string(self)) ^ self.weak_type; })
+      .def("__repr__", [](const ArrayType& self) {
+        return concat("ShapedArray(", to_string(self), self.weak_type ? ", weak_type=True)" : ")");
+      });
+  nb::class_<Attrs>(m, "Attrs").def("params", [](const Attrs& self) { return params_of(self); });
+  nb::class_<OpaqueView>(m, "OpaqueView").def("__repr__", [](const OpaqueView& self) { return self.opaque->print(); });
+  nb::class_<VarView>(m, "Var")
+      .def_prop_ro("aval", [](const VarView& self) { return self.program.type(self.var); })
+      .def_prop_ro("count", [](const VarView& self) { return self.var.id; })
+      .def("__hash__", [](const VarView& self) { return std::hash<const void*>()(self.program.identity()) * 31 + static_cast<std::size_t>(self.var.id); })
+      .def("__eq__", [](const VarView& self, nb::handle other) {
+        if (!nb::isinstance<VarView>(other)) return false;
+        const auto& o = nb::cast<const VarView&>(other);
+        return o.var == self.var && o.program.identity() == self.program.identity();
+      }, nb::arg().none())
+      .def("__repr__", [](const VarView& self) { return concat("Var(id=", self.var.id, "):", short_string(self.program.type(self.var))); });
+  nb::class_<LiteralView>(m, "Literal")
+      .def_prop_ro("val", [](const LiteralView& self) { return wrap(self.value); })
+      .def_prop_ro("aval", [](const LiteralView& self) { return self.value.type(); })
+      .def("__hash__", [](const LiteralView&) -> std::size_t { raise_python("LibraryTypeError", "unhashable type: 'Literal'"); })
+      .def("__repr__", [](const LiteralView& self) { return concat(self.value.to_string(), ":", short_string(self.value.type())); });
+  nb::class_<EquationView>(m, "JaxprEqn")
+      .def_prop_ro("primitive", [](const EquationView& self) { return self.get().primitive; })
+      .def_prop_ro("invars", [](const EquationView& self) {
+        nb::list list;
+        for (Atom atom : self.get().inputs) list.append(atom_view(self.program, atom));
+        return list;
+      })
+      .def_prop_ro("outvars", [](const EquationView& self) {
+        nb::list list;
+        Types input_types;
+        bool dropped = false;
+        for (Var var : self.get().outputs) dropped = dropped || var.dropped();
+        Types types;
+        if (dropped) {
+          for (Atom atom : self.get().inputs) input_types.push_back(self.program.type(atom));
+          types = self.get().primitive->type(input_types, self.get().attrs).types;
+        }
+        for (std::size_t i = 0; i < self.get().outputs.size(); ++i) {
+          Var var = self.get().outputs[i];
+          list.append(var.dropped() ? drop_var(types[i]) : atom_view(self.program, var));
+        }
+        return list;
+      })
+      .def_prop_ro("params", [](const EquationView& self) { return params_of(self.get().attrs); })
+      .def_prop_ro("effects", [](const EquationView& self) { return effect_list(self.get().effects); })
+      .def_prop_ro("source_info", [](const EquationView& self) { return to_string(self.get().source); })
+      .def("__repr__", [](const EquationView& self) {
+        return concat("<equation of ", self.get().primitive.name(), " with ", self.get().inputs.size(), " operands>");
+      });
+  nb::class_<Program> program(m, "ClosedJaxpr");
+  def_program(program, [](const Program& self) -> const Program& { return self; });
+  program.def("__init__", [](Program* self, const OpenProgram& open, nb::handle constants) {
+    std::vector<Array> values;
+    for (nb::handle constant : constants) values.push_back(to_array(constant, "ClosedJaxpr"));
+    if (values.size() != open.program.constvars().size()) {
+      throw ValueError(concat("ClosedJaxpr: ", open.program.constvars().size(), " constants are needed, got ", values.size()));
+    }
+    Program::Body body = open.program.body();
+    body.constants = values;
+    new (self) Program(std::move(body));
+  })
+      .def_prop_ro("jaxpr", [](const Program& self) { return OpenProgram{self}; })
+      .def_prop_ro("consts", [](const Program& self) {
+        nb::list list;
+        for (const Array& constant : self.constants()) list.append(wrap(constant));
+        return list;
+      })
+      .def_prop_ro("literals", [](const Program& self) {
+        nb::list list;
+        for (const Array& constant : self.constants()) list.append(wrap(constant));
+        return list;
+      })
+      .def("stablehlo", [](const Program& self) { return to_stablehlo(self); });
+  nb::class_<OpenProgram> open(m, "Jaxpr");
+  def_program(open, [](const OpenProgram& self) -> const Program& { return self.program; });
+  open.def_prop_ro("invars", [](const OpenProgram& self) { return var_views(self.program, self.program.invars()); })
+      .def_prop_ro("constvars", [](const OpenProgram& self) { return var_views(self.program, self.program.constvars()); })
+      .def_prop_ro("outvars", [](const OpenProgram& self) { return outputs_of(self.program); })
+      .def_prop_ro("is_high", [](const OpenProgram&) { return false; });
+  m.def("verify_program", [](const Program& self) { verify(self); });
+}
+
+}  // namespace capibara::python

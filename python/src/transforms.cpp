@@ -1,0 +1,447 @@
+// grad, vjp, jvp, linearize, Jacobians, vmap, checkpoint and shape evaluation for Python functions.
+#include <capibara/transforms.h>
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "calls.h"
+
+namespace capibara::python {
+
+namespace {
+
+// The arguments of a call, of which those at some positions are differentiated.
+struct Selected {
+  nb::tuple arguments;
+  nb::dict keywords;
+  std::vector<std::size_t> positions;
+  bool single = true;  // argnums was one number
+  std::vector<PyTree> trees;
+  Arrays leaves;
+
+  Selected(nb::handle argnums, nb::tuple args, nb::dict kwargs, const char* operation)
+      : arguments(args), keywords(kwargs) {
+    const auto count = static_cast<int64_t>(args.size());
+    auto add = [&](nb::handle number) {
+      nb::object index = nb::steal(PyNumber_Index(number.ptr()));
+      if (!index.is_valid()) throw nb::python_error();
+      int64_t position = nb::cast<int64_t>(index);
+      if (position >= count || position < -count) {
+        throw TypeError(concat("differentiating with respect to argnums=", nb::cast<std::string>(nb::repr(argnums)),
+                               " requires at least ", position < 0 ? -position : position + 1,
+                               " positional arguments to be passed by the caller, but got only ", count,
+                               " positional arguments."));
+      }
+      positions.push_back(static_cast<std::size_t>(position < 0 ? position + count : position));
+    };
+    if (PyLong_Check(argnums.ptr())) {
+      add(argnums);
+    } else {
+      single = false;
+      for (nb::handle number : argnums) add(number);
+    }
+    for (std::size_t position : positions) {
+      std::vector<nb::object> objects;
+      trees.push_back(flatten(arguments[position], objects));
+      for (Array& leaf : to_arrays(objects, operation)) leaves.push_back(std::move(leaf));
+    }
+  }
+
+  nb::object call(nb::handle function, std::span<const Array> values) const {
+    nb::list all(arguments);
+    std::size_t begin = 0;
+    for (std::size_t i = 0; i < positions.size(); ++i) {
+      all[positions[i]] = unflatten_arrays(trees[i], values.subspan(begin, trees[i].num_leaves()));
+      begin += trees[i].num_leaves();
+    }
+    return call_python(function, nb::tuple(all), keywords);
+  }
+
+  PyTree structure() const { return single ? trees[0] : PyTree::tuple(trees); }
+  nb::object rebuild(std::span<const Array> values) const { return unflatten_arrays(structure(), values); }
+};
+
+nb::object value_and_grad(nb::object function, nb::object argnums, bool has_aux, bool holomorphic, bool allow_int,
+                          nb::tuple args, nb::dict kwargs) {
+  Selected selected(argnums, args, kwargs, "grad");
+  Auxiliary auxiliary;
+  FlatFunction flat = [&](std::span<const Array> leaves) {
+    nb::object result = selected.call(function, leaves);
+    Arrays outputs;
+    nb::object value = result;
+    if (has_aux) {
+      auto [main, rest] = split_auxiliary(result, "grad");
+      value = main;
+      outputs.resize(1);
+      auxiliary.take(rest, outputs);
+    } else {
+      outputs.resize(1);
+    }
+    std::optional<Array> scalar = array_if(value);
+    if (!scalar) {
+      throw TypeError(concat("Gradient only defined for scalar-output functions. Output was ",
+                             nb::cast<std::string>(nb::repr(value)), "."));
+    }
+    outputs[0] = *scalar;
+    return outputs;
+  };
+  jax::GradOptions options;
+  options.holomorphic = holomorphic;
+  options.allow_int = allow_int;
+  detail::GradCall call =
+      detail::grad_leaves(flat, selected.leaves, std::vector<bool>(selected.leaves.size(), true), options);
+  nb::object value = wrap(call.outputs[0]);
+  if (has_aux) value = nb::make_tuple(value, auxiliary.rebuild(std::span<const Array>(call.outputs).subspan(1)));
+  return nb::make_tuple(value, selected.rebuild(call.gradients));
+}
+
+// A linearised function as Python calls it, forwards or backwards.
+struct LinearFunction {
+  std::shared_ptr<const detail::LinearMap> map;
+  PyTree in, out;  // of the positional arguments as a tuple, and of the result
+
+  nb::object push(nb::args tangents) const {
+    std::vector<nb::object> objects;
+    PyTree got = flatten(tangents, objects);
+    if (!(got == in)) {
+      throw TypeError(concat("linearized function called on tangent values inconsistent with the original primal "
+                             "values: got ", got.to_string(), " for primal structure ", in.to_string()));
+    }
+    TreeDef plain = plain_leaves(in.num_leaves());
+    return unflatten_arrays(out, detail::push_forward(*map, plain, plain, to_arrays(objects, "linearize")));
+  }
+  nb::object pull(nb::handle cotangent) const {
+    std::vector<nb::object> objects;
+    PyTree got = flatten(cotangent, objects);
+    if (!(got == out)) {
+      throw ValueError(concat("unexpected tree structure of argument to vjp function: got ", got.to_string(),
+                              ", but expected to match ", out.to_string()));
+    }
+    TreeDef plain = plain_leaves(out.num_leaves());
+    return unflatten_arrays(in, detail::pull_back(*map, plain, plain, to_arrays(objects, "vjp")));
+  }
+};
+struct PushForward : LinearFunction {};
+struct PullBack : LinearFunction {};
+
+template <class Function>
+nb::object linearize(const char* operation, nb::object function, nb::tuple primals, bool has_aux) {
+  std::vector<nb::object> objects;
+  PyTree in = flatten(primals, objects), out;
+  Arrays leaves = to_arrays(objects, operation);
+  Auxiliary auxiliary;
+  std::size_t main = 0;
+  FlatFunction flat = [&](std::span<const Array> values) {
+    nb::object result = call_python(function, unflatten_arrays(in, values));
+    std::vector<nb::object> outputs;
+    if (!has_aux) {
+      out = flatten(result, outputs);
+      main = outputs.size();
+      return to_arrays(outputs, operation);
+    }
+    auto [value, rest] = split_auxiliary(result, operation);
+    out = flatten(value, outputs);
+    main = outputs.size();
+    Arrays all = to_arrays(outputs, operation);
+    auxiliary.take(rest, all);
+    return all;
+  };
+  detail::LinearizedCall call = detail::linearize_leaves(flat, leaves, std::vector<bool>(leaves.size(), true), main);
+  std::span<const Array> outputs(call.outputs);
+  nb::object value = unflatten_arrays(out, outputs.first(main));
+  Function linear;
+  linear.map = call.map;
+  linear.in = in;
+  linear.out = out;
+  nb::object callable = nb::cast(std::move(linear), nb::rv_policy::move);
+  if (!has_aux) return nb::make_tuple(value, callable);
+  return nb::make_tuple(value, callable, auxiliary.rebuild(outputs.subspan(main)));
+}
+
+nb::object jvp(nb::object function, nb::object primals, nb::object tangents, bool has_aux) {
+  auto is_sequence = [](const nb::object& o) { return PyTuple_Check(o.ptr()) || PyList_Check(o.ptr()); };
+  if (!is_sequence(primals) || !is_sequence(tangents)) {
+    throw TypeError(concat("primal and tangent arguments to jax.jvp must be tuples or lists; found ",
+                           nb::cast<std::string>(nb::str(primals.type().attr("__name__"))), " and ",
+                           nb::cast<std::string>(nb::str(tangents.type().attr("__name__"))), "."));
+  }
+  std::vector<nb::object> objects, tangent_objects;
+  nb::object primal_tuple = nb::tuple(nb::steal<nb::list>(PySequence_List(primals.ptr())));
+  nb::object tangent_tuple = nb::tuple(nb::steal<nb::list>(PySequence_List(tangents.ptr())));
+  PyTree in = flatten(primal_tuple, objects), tangent_in = flatten(tangent_tuple, tangent_objects), out;
+  if (!(in == tangent_in)) {
+    throw TypeError(concat("primal and tangent arguments to jax.jvp must have the same tree structure; primals have "
+                           "tree structure ", in.to_string(), " whereas tangents have tree structure ", tangent_in.to_string(), "."));
+  }
+  Arrays leaves = to_arrays(objects, "jvp");
+  Arrays tangent_leaves = to_arrays(tangent_objects, "jvp");
+  Auxiliary auxiliary;
+  std::size_t main = 0;
+  FlatFunction flat = [&](std::span<const Array> values) {
+    nb::object result = call_python(function, unflatten_arrays(in, values));
+    std::vector<nb::object> outputs;
+    if (!has_aux) {
+      out = flatten(result, outputs);
+      main = outputs.size();
+      return to_arrays(outputs, "jvp");
+    }
+    auto [value, rest] = split_auxiliary(result, "jvp");
+    out = flatten(value, outputs);
+    main = outputs.size();
+    Arrays all = to_arrays(outputs, "jvp");
+    auxiliary.take(rest, all);
+    return all;
+  };
+  TreeDef plain = plain_leaves(leaves.size());
+  detail::JvpCall call = detail::jvp_leaves(flat, plain, plain, leaves, tangent_leaves, main);
+  std::span<const Array> outputs(call.outputs);
+  nb::object value = unflatten_arrays(out, outputs.first(main)), tangent = unflatten_arrays(out, call.tangents);
+  if (!has_aux) return nb::make_tuple(value, tangent);
+  return nb::make_tuple(value, tangent, auxiliary.rebuild(outputs.subspan(main)));
+}
+
+nb::object jacobian(bool forward, nb::object function, nb::object argnums, bool has_aux, bool holomorphic,
+                    bool allow_int, nb::tuple args, nb::dict kwargs) {
+  const char* operation = forward ? "jacfwd" : "jacrev";
+  Selected selected(argnums, args, kwargs, operation);
+  Auxiliary auxiliary;
+  PyTree out;
+  std::size_t main = 0;
+  FlatFunction flat = [&](std::span<const Array> leaves) {
+    nb::object result = selected.call(function, leaves);
+    std::vector<nb::object> outputs;
+    if (!has_aux) {
+      out = flatten(result, outputs);
+      main = outputs.size();
+      return to_arrays(outputs, operation);
+    }
+    auto [value, rest] = split_auxiliary(result, operation);
+    out = flatten(value, outputs);
+    main = outputs.size();
+    Arrays all = to_arrays(outputs, operation);
+    auxiliary.take(rest, all);
+    return all;
+  };
+  jax::JacobianOptions options;
+  options.holomorphic = holomorphic;
+  options.allow_int = allow_int;
+  std::vector<bool> all(selected.leaves.size(), true);
+  detail::JacobianCall call = forward ? detail::jacfwd_leaves(flat, selected.leaves, all, options, main)
+                                      : detail::jacrev_leaves(flat, selected.leaves, all, options, main);
+  nb::object entries = unflatten_arrays(out.compose(selected.structure()), call.entries);
+  if (!has_aux) return entries;
+  return nb::make_tuple(entries, auxiliary.rebuild(std::span<const Array>(call.outputs).subspan(main)));
+}
+
+// ---- vmap --------------------------------------------------------------------------------------------------------
+
+// One axis for each leaf of `full` from a prefix of its structure: integers and None.
+void spread_axes(nb::handle prefix, nb::handle full, std::vector<jax::Axes>& axes, const char* what) {
+  auto count_leaves = [](nb::handle tree) {
+    std::vector<nb::object> leaves;
+    flatten(tree, leaves);
+    return leaves.size();
+  };
+  if (prefix.is_none()) {
+    for (std::size_t i = count_leaves(full); i > 0; --i) axes.emplace_back(std::nullopt);
+    return;
+  }
+  if (PyLong_Check(prefix.ptr()) && !PyBool_Check(prefix.ptr())) {
+    int64_t axis = nb::cast<int64_t>(prefix);
+    for (std::size_t i = count_leaves(full); i > 0; --i) axes.emplace_back(axis);
+    return;
+  }
+  nb::object numpy_integer = nb::module_::import_("numbers").attr("Integral");
+  if (nb::isinstance(prefix, numpy_integer)) return spread_axes(nb::int_(prefix), full, axes, what);
+  std::vector<nb::object> entries;
+  nb::object none_is_leaf = nb::cpp_function([](nb::handle x) { return x.is_none(); }, nb::arg().none());
+  PyTree structure = flatten(prefix, entries, none_is_leaf);
+  if (structure.num_nodes() == 1 && structure.num_leaves() == 1) {
+    throw TypeError(concat("vmap ", what, " must be an int, None, or a pytree of these, got ",
+                           nb::cast<std::string>(nb::repr(prefix))));
+  }
+  std::vector<nb::object> parts;
+  try {
+    parts = structure.flatten_up_to(full);
+  } catch (const ValueError&) {
+    throw ValueError(concat("vmap ", what, " specification must be a tree prefix of the corresponding value, got specification ",
+                            nb::cast<std::string>(nb::repr(prefix)), " for value tree ",
+                            nb::cast<std::string>(nb::repr(nb::module_::import_("capibara._core").attr("tree_structure")(full))), "."));
+  }
+  for (std::size_t i = 0; i < parts.size(); ++i) spread_axes(entries[i], parts[i], axes, what);
+}
+
+nb::object vmap(nb::object function, nb::object in_axes, nb::object out_axes, nb::object axis_name, nb::object axis_size,
+                nb::tuple args, nb::dict kwargs) {
+  std::vector<nb::object> objects;
+  nb::object both = nb::make_tuple(args, kwargs);
+  PyTree in = flatten(both, objects), out;
+  Arrays leaves = to_arrays(objects, "vmap");
+  if (leaves.empty() && axis_size.is_none()) {
+    throw ValueError("vmap wrapped function must be passed at least one argument containing an array, got empty *args and **kwargs");
+  }
+  nb::object positional_axes = in_axes;
+  if (PyList_Check(in_axes.ptr())) positional_axes = nb::steal(PyList_AsTuple(in_axes.ptr()));
+  if (PyTuple_Check(positional_axes.ptr()) && static_cast<std::size_t>(nb::len(positional_axes)) != args.size()) {
+    throw ValueError(concat("vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
+                            "arguments passed to the function, but got len(in_axes)=", nb::len(positional_axes),
+                            ", len(args)=", args.size()));
+  }
+  std::vector<jax::Axes> axes;
+  spread_axes(positional_axes, args, axes, "in_axes");
+  spread_axes(nb::int_(0), kwargs, axes, "in_axes");
+  jax::VmapOptions options;
+  options.in_axes = jax::Axes(axes);
+  if (!axis_name.is_none()) options.axis_name = nb::cast<std::string>(nb::str(axis_name));
+  if (!axis_size.is_none()) options.axis_size = nb::cast<int64_t>(axis_size);
+  TreeDef out_structure;
+  FlatFunction flat = [&](std::span<const Array> values) {
+    nb::object pair = unflatten_arrays(in, values);
+    nb::object result = call_python(function, nb::object(pair[0]), nb::object(pair[1]));
+    std::vector<nb::object> outputs;
+    out = flatten(result, outputs);
+    out_structure = plain_leaves(outputs.size());
+    std::vector<jax::Axes> each;
+    spread_axes(out_axes, result, each, "out_axes");
+    options.out_axes = jax::Axes(each);
+    return to_arrays(outputs, "vmap");
+  };
+  return unflatten_arrays(out, detail::vmap_leaves(flat, plain_leaves(leaves.size()), leaves, options, out_structure));
+}
+
+// ---- the others --------------------------------------------------------------------------------------------------
+
+struct Transposed {
+  std::shared_ptr<const detail::TransposedFunction> function;
+  PyTree in, out;
+};
+
+nb::object linear_transpose(nb::object function, nb::args primals) {
+  std::vector<nb::object> objects;
+  Transposed transposed;
+  transposed.in = flatten(primals, objects);
+  Types types;
+  for (const nb::object& object : objects) types.push_back(leaf_type(object, "linear_transpose"));
+  FlatFunction flat = [&](std::span<const Array> values) {
+    nb::object result = call_python(function, unflatten_arrays(transposed.in, values));
+    std::vector<nb::object> outputs;
+    transposed.out = flatten(result, outputs);
+    return to_arrays(outputs, "linear_transpose");
+  };
+  transposed.function = detail::transpose_leaves(flat, types);
+  return nb::cast(std::move(transposed), nb::rv_policy::move);
+}
+
+// Traces a function for arguments of which only the types matter: (program, out tree, closed-over values first).
+std::pair<Program, PyTree> stage_python(nb::handle function, nb::handle args, nb::handle kwargs, const char* operation) {
+  std::vector<nb::object> objects;
+  nb::object both = nb::make_tuple(args, kwargs);
+  PyTree in = flatten(both, objects), out;
+  Types types;
+  for (const nb::object& object : objects) types.push_back(leaf_type(object, operation));
+  Program program = detail::stage_program(flat_function(function, in, out, operation), types, function_name(function));
+  return {program, out};
+}
+
+nb::object checkpoint(nb::object function, nb::tuple args, nb::dict kwargs, nb::object policy, bool prevent_cse) {
+  std::vector<nb::object> objects;
+  nb::object both = nb::make_tuple(args, kwargs);
+  PyTree in = flatten(both, objects), out;
+  Arrays leaves = to_arrays(objects, "checkpoint");
+  jax::CheckpointOptions options;
+  options.prevent_cse = prevent_cse;
+  options.name = function_name(function);
+  if (nb::isinstance<jax::CheckpointPolicy>(policy)) {
+    options.policy = nb::cast<jax::CheckpointPolicy>(policy);
+  } else if (!policy.is_none()) {
+    auto kept = std::make_shared<KeptObject>(policy);
+    options.policy = jax::CheckpointPolicy::from(
+        [kept](const Primitive& primitive, std::span<const ArrayType> types, const Attrs& attrs) {
+          nb::gil_scoped_acquire lock;
+          nb::object ask = nb::module_::import_("capibara._core").attr("ask_policy");
+          nb::list avals;
+          for (const ArrayType& type : types) avals.append(nb::cast(type));
+          return nb::cast<bool>(nb::bool_(ask(nb::borrow(kept->get()), nb::cast(primitive), avals, nb::cast(attrs))));
+        },
+        function_name(policy));
+  }
+  Arrays outputs = detail::checkpoint_leaves(flat_function(function, in, out, "checkpoint"), plain_leaves(leaves.size()),
+                                             leaves, options);
+  return unflatten_arrays(out, outputs);
+}
+
+}  // namespace
+
+void bind_transforms(nb::module_& m) {
+  m.def("value_and_grad", &value_and_grad);
+  m.def("jvp", &jvp);
+  m.def("vjp", [](nb::object f, nb::tuple primals, bool has_aux) { return linearize<PullBack>("vjp", f, primals, has_aux); });
+  m.def("linearize", [](nb::object f, nb::tuple primals, bool has_aux) { return linearize<PushForward>("linearize", f, primals, has_aux); });
+  m.def("jacobian", &jacobian);
+  m.def("vmap", &vmap, nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg());
+  m.def("linear_transpose", &linear_transpose);
+  m.def("checkpoint", &checkpoint, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg());
+  m.def("make_program", [](nb::object f, nb::tuple args, nb::dict kwargs) {
+    auto [program, out] = stage_python(f, args, kwargs, "make_jaxpr");
+    return nb::make_tuple(nb::cast(program), nb::cast(out), shape_structs(out, program.output_types()));
+  });
+  m.def("eval_shape", [](nb::object f, nb::tuple args, nb::dict kwargs) {
+    auto [program, out] = stage_python(f, args, kwargs, "eval_shape");
+    return shape_structs(out, program.output_types());
+  });
+  m.def("saved_residuals", [](nb::object f, nb::tuple args, nb::dict kwargs) {
+    std::vector<nb::object> objects;
+    nb::object both = nb::make_tuple(args, kwargs);
+    PyTree in = flatten(both, objects), out;
+    Types types;
+    for (const nb::object& object : objects) types.push_back(leaf_type(object, "saved_residuals"));
+    detail::Residuals residuals = detail::saved_residuals(flat_function(f, in, out, "saved_residuals"), types);
+    nb::list list;
+    for (std::size_t i = 0; i < residuals.types.size(); ++i) {
+      list.append(nb::make_tuple(nb::cast(residuals.types[i]), residuals.origins[i]));
+    }
+    return list;
+  });
+  m.def("checkpoint_name", [](nb::handle x, const std::string& name) { return wrap(detail::name_leaf(to_array(x, "checkpoint_name"), name)); });
+
+  nb::class_<PullBack>(m, "PullBack").def("__call__", [](const PullBack& self, nb::handle ct) { return self.pull(ct); }, nb::arg().none());
+  nb::class_<PushForward>(m, "PushForward").def("__call__", [](const PushForward& self, nb::args tangents) { return self.push(tangents); });
+  nb::class_<Transposed>(m, "Transposed").def("__call__", [](const Transposed& self, nb::handle cotangent) {
+    std::vector<nb::object> objects;
+    PyTree got = flatten(cotangent, objects);
+    if (!(got == self.out)) {
+      throw TypeError(concat("cotangent tree does not match function output, expected ", self.out.to_string(), " but got ", got.to_string()));
+    }
+    TreeDef plain = plain_leaves(objects.size());
+    return unflatten_arrays(self.in, detail::apply_transposed(*self.function, plain, plain, to_arrays(objects, "linear_transpose")));
+  }, nb::arg().none());
+
+  namespace policies = jax::checkpoint_policies;
+  nb::class_<jax::CheckpointPolicy>(m, "CheckpointPolicy")
+      .def("__repr__", [](const jax::CheckpointPolicy& self) { return concat("<checkpoint policy ", self.name, ">"); })
+      .def("__call__", [](const jax::CheckpointPolicy& self, const Primitive& primitive, nb::args avals, nb::kwargs params) {
+        Types types;
+        for (nb::handle aval : avals) types.push_back(leaf_type(aval, "checkpoint policy"));
+        nb::object attrs = nb::module_::import_("capibara._core").attr("to_attrs")(nb::cast(primitive), params);
+        return self.save(primitive, types, nb::cast<const Attrs&>(attrs));
+      });
+  m.attr("everything_saveable") = nb::cast(policies::everything_saveable);
+  m.attr("nothing_saveable") = nb::cast(policies::nothing_saveable);
+  m.attr("dots_saveable") = nb::cast(policies::dots_saveable);
+  m.attr("dots_with_no_batch_dims_saveable") = nb::cast(policies::dots_with_no_batch_dims_saveable);
+  m.def("offload_dot_with_no_batch_dims", &policies::offload_dot_with_no_batch_dims);
+  m.def("save_anything_except_these_names", &policies::save_anything_except_these_names);
+  m.def("save_any_names_but_these", &policies::save_any_names_but_these);
+  m.def("save_only_these_names", &policies::save_only_these_names);
+  m.def("save_from_both_policies", &policies::save_from_both_policies);
+  m.def("save_and_offload_only_these_names", [](std::vector<std::string> saved, std::vector<std::string> offloaded, std::string source, std::string target) {
+    policies::OffloadOptions options;
+    options.names_which_can_be_saved = std::move(saved);
+    options.names_which_can_be_offloaded = std::move(offloaded);
+    options.offload_src = std::move(source);
+    options.offload_dst = std::move(target);
+    return policies::save_and_offload_only_these_names(options);
+  });
+}
+
+}  // namespace capibara::python

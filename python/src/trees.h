@@ -1,0 +1,55 @@
+// Python's pytrees: nested containers and registered classes, taken apart into leaves and put together again.
+#pragma once
+
+#include <capibara/tree.h>
+
+#include "bindings.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace capibara::python {
+
+struct TreeNode;
+using TreePointer = std::shared_ptr<const TreeNode>;
+
+// The structure of a pytree. Copies share their nodes.
+class PyTree {
+ public:
+  PyTree();  // one leaf
+  explicit PyTree(TreePointer node) : node_(std::move(node)) {}
+
+  std::size_t num_leaves() const;
+  std::size_t num_nodes() const;
+  std::string to_string() const;  // PyTreeDef({'a': *})
+  nb::object unflatten(std::span<const nb::object> leaves) const;
+  std::vector<nb::object> flatten_up_to(nb::handle tree) const;  // one subtree for each leaf of this structure
+  PyTree compose(const PyTree& inner) const;
+  std::vector<PyTree> children() const;
+  const TreePointer& node() const { return node_; }
+  Py_hash_t hash() const;
+  friend bool operator==(const PyTree& a, const PyTree& b);
+
+  static PyTree tuple(std::vector<PyTree> children);
+
+ private:
+  TreePointer node_;
+};
+
+PyTree flatten(nb::handle tree, std::vector<nb::object>& leaves, nb::handle is_leaf = nb::handle());
+// Leaves with their key paths: tuples of SequenceKey, DictKey ... of capibara.jax.tree_util.
+PyTree flatten_with_paths(nb::handle tree, std::vector<std::pair<nb::object, nb::object>>& leaves, nb::handle is_leaf);
+
+// Every leaf as an array; raises TypeError that names the operation and the leaf.
+Arrays to_arrays(const std::vector<nb::object>& leaves, const char* operation);
+nb::object unflatten_arrays(const PyTree& tree, std::span<const Array> leaves);
+
+// A pytree structure, and other Python objects beside it, as a static part of the core's tree structures.
+TreeDef static_part(nb::handle object);
+// One static part, then n leaves: how Python's structures stand in the core's caches and messages.
+TreeDef leaves_behind(nb::handle static_object, std::size_t leaves);
+nb::object static_object(const TreeDef& tree);  // of leaves_behind
+TreeDef plain_leaves(std::size_t count);        // a tuple of leaves
+
+}  // namespace capibara::python

@@ -1,0 +1,140 @@
+// Values of the library's table to and from Python's objects.
+#include <nanobind/stl/string.h>
+
+#include "bindings.h"
+#include "library/table/function.h"
+
+namespace capibara::python {
+
+namespace {
+
+class ForeignObject final : public library::Foreign {
+ public:
+  explicit ForeignObject(nb::handle object) : object_(object) {}
+  std::string type_name() const override {
+    nb::gil_scoped_acquire lock;
+    return nb::cast<std::string>(object_.get().type().attr("__name__"));
+  }
+
+ private:
+  KeptObject object_;
+};
+
+library::Callable to_callable(nb::handle function) {
+  auto kept = std::make_shared<KeptObject>(function);
+  return [kept](const library::Values& arguments) {
+    nb::gil_scoped_acquire lock;
+    nb::list list;
+    for (const library::Value& argument : arguments) list.append(from_value(argument));
+    nb::object result = nb::steal(PyObject_CallObject(kept->get().ptr(), nb::tuple(list).ptr()));
+    if (!result) throw nb::python_error();
+    return to_value(result);
+  };
+}
+
+nb::object named_tuple_class(const library::Sequence& sequence) {
+  static PyObject* classes = PyDict_New();
+  nb::str name(sequence.type_name.c_str());
+  if (PyObject* known = PyDict_GetItem(classes, name.ptr())) return nb::borrow(known);
+  nb::list fields;
+  for (const std::string& field : sequence.fields) fields.append(field);
+  nb::object made = nb::module_::import_("collections").attr("namedtuple")(name, fields);
+  made.attr("__module__") = "capibara.jax.numpy";
+  PyDict_SetItem(classes, name.ptr(), made.ptr());
+  return made;
+}
+
+// A function the library returned: an initializer (key, shape, dtype=..., out_sharding=None).
+nb::object from_callable(const library::Callable& function) {
+  return nb::cpp_function(
+      [function](nb::args positional, nb::kwargs named) {
+        static const char* const names[] = {"key", "shape", "dtype", "out_sharding"};
+        library::Values arguments;
+        for (nb::handle argument : positional) arguments.push_back(to_value(argument));
+        std::size_t used = 0;
+        for (std::size_t i = arguments.size(); i < 4; ++i) {
+          if (!named.contains(names[i])) {
+            arguments.emplace_back();
+            continue;
+          }
+          arguments.push_back(to_value(named[names[i]]));
+          ++used;
+        }
+        if (used != named.size()) throw TypeError("initializer: unexpected keyword argument; expected key, shape, dtype, out_sharding");
+        while (!arguments.empty() && arguments.back().is_none()) arguments.pop_back();
+        return from_value(function(arguments));
+      });
+}
+
+}  // namespace
+
+library::Value to_value(nb::handle object) {
+  PyObject* o = object.ptr();
+  if (o == Py_None) return {};
+  if (nb::isinstance<Array>(object)) return nb::cast<Array>(object);
+  if (PyBool_Check(o)) return o == Py_True;
+  if (PyLong_CheckExact(o)) {
+    int overflow = 0;
+    long long value = PyLong_AsLongLongAndOverflow(o, &overflow);
+    if (overflow == 0) return static_cast<int64_t>(value);
+    return *array_if(object);
+  }
+  if (PyFloat_CheckExact(o)) return PyFloat_AS_DOUBLE(o);
+  if (PyComplex_CheckExact(o)) return std::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o));
+  if (PyUnicode_CheckExact(o)) return nb::cast<std::string>(object);
+  if (PyTuple_Check(o) || PyList_Check(o)) {
+    library::Sequence sequence;
+    sequence.is_list = PyList_Check(o);
+    for (nb::handle item : object) sequence.items.push_back(to_value(item));
+    if (!sequence.is_list && !PyTuple_CheckExact(o) && nb::hasattr(object, "_fields")) {
+      sequence.type_name = nb::cast<std::string>(object.type().attr("__name__"));
+      for (nb::handle field : object.attr("_fields")) sequence.fields.push_back(nb::cast<std::string>(field));
+    }
+    return sequence;
+  }
+  if (PyRange_Check(o)) {
+    library::Sequence sequence;
+    for (nb::handle item : object) sequence.items.push_back(to_value(item));
+    return sequence;
+  }
+  if (std::optional<DType> dtype = dtype_if(object)) return *dtype;
+  // Enumerations of the Python face say what the library calls them.
+  if (nb::hasattr(object, "_library_name")) return nb::cast<std::string>(object.attr("_library_name"));
+  if (std::optional<Array> array = array_if(object)) return *array;
+  if (PyUnicode_Check(o)) return nb::cast<std::string>(nb::str(object));
+  if (PyCallable_Check(o)) return to_callable(object);
+  if (PyDict_Check(o) || nb::hasattr(object, "__iter__")) {
+    if (!PyDict_Check(o) && !nb::hasattr(object, "__jax_array__")) {
+      library::Sequence sequence;
+      for (nb::handle item : object) sequence.items.push_back(to_value(item));
+      return sequence;
+    }
+  }
+  return std::shared_ptr<const library::Foreign>(std::make_shared<ForeignObject>(object));
+}
+
+nb::object from_value(const library::Value& value) {
+  struct Converter {
+    nb::object operator()(std::monostate) const { return nb::none(); }
+    nb::object operator()(bool v) const { return nb::bool_(v); }
+    nb::object operator()(int64_t v) const { return nb::int_(v); }
+    nb::object operator()(double v) const { return nb::float_(v); }
+    nb::object operator()(std::complex<double> v) const { return nb::steal(PyComplex_FromDoubles(v.real(), v.imag())); }
+    nb::object operator()(const std::string& v) const { return nb::str(v.c_str(), v.size()); }
+    nb::object operator()(DType v) const { return numpy_dtype(v); }
+    nb::object operator()(const Array& v) const { return wrap(v); }
+    nb::object operator()(const std::shared_ptr<const library::Sequence>& v) const {
+      nb::list list;
+      for (const library::Value& item : v->items) list.append(from_value(item));
+      if (v->is_list) return list;
+      nb::tuple tuple(list);
+      if (v->type_name.empty()) return tuple;
+      return named_tuple_class(*v)(*tuple);
+    }
+    nb::object operator()(const library::Callable& v) const { return from_callable(v); }
+    nb::object operator()(const std::shared_ptr<const library::Foreign>&) const { return nb::none(); }
+  };
+  return std::visit(Converter(), value.content());
+}
+
+}  // namespace capibara::python
