@@ -6,12 +6,14 @@ namespace capibara::library {
 const std::vector<Module>& modules() {
   static const std::vector<Module> all = {
       {"numpy", {numpy_elementwise(), numpy_creation(), numpy_manipulation(), numpy_indexing(), numpy_contraction(), numpy_windows(), numpy_reductions(), numpy_statistics(), numpy_sorting(), numpy_sets(), numpy_polynomial()}},
+      {"numpy.linalg", {numpy_linalg()}},
       {"numpy.fft", {numpy_fft()}},
       {"ops", {ops_segments()}},
       {"image", {image_resampling()}},
       {"lax", {lax_elementwise(), lax_shape(), lax_index(), lax_reduce(), lax_contract(), lax_collective()}},
       {"lax.linalg", {lax_linalg()}},
       {"random", {random_draws()}},
+      {"scipy.linalg", {scipy_linalg()}},
       {"scipy.fft", {scipy_fft()}},
       {"scipy.ndimage", {scipy_ndimage()}},
       {"nn", {nn_functions()}},
