@@ -3,6 +3,7 @@
 #include <capibara/lax.h>
 
 #include "library/numpy/promote.h"
+#include "library/plain_number.h"
 
 namespace capibara {
 
@@ -17,6 +18,12 @@ struct Operands {
 Operands promote(const char* name, const Array& a, const Array& b) {
   Arrays both = promote_args(name, {a, b});
   return {both[0], both[1]};
+}
+
+// Booleans as int32: for operators that have no meaning on truth values.
+Operands promote_numeric(const char* name, const Array& a, const Array& b) {
+  const Operands x = promote(name, a, b);
+  return is_bool(x.a.dtype()) ? Operands{x.a.astype(DType::int32), x.b.astype(DType::int32)} : x;
 }
 
 // Complex numbers are ordered by their real, then by their imaginary parts.
@@ -37,20 +44,20 @@ Array where(const Array& condition, const Array& yes, const Array& no) {
 }
 
 Arrays remainder(std::span<const Array> in) {
-  Operands x = promote("remainder", in[0], in[1]);
-  if (is_bool(x.a.dtype())) x = {x.a.astype(default_int()), x.b.astype(default_int())};
+  const Operands x = promote_numeric("remainder", in[0], in[1]);
+  const Array zero = number_as(0, x.a.dtype(), false);
   Array divisor = x.b;
   if (is_integer(divisor.dtype())) {
     // Division of integers by zero is undefined on some targets: any other divisor will do there.
-    const Array is_zero = lax::eq(divisor, 0);
+    const Array is_zero = lax::eq(divisor, zero);
     const Array one = lax::convert_element_type(Array(1), divisor.dtype(), divisor.weak_type());
     divisor = divisor.ndim() == 0 ? where(is_zero, one, divisor)
                                   : where(is_zero, lax::full_like(divisor, 1), divisor);
   }
   const Array trunc = lax::rem(x.a, divisor);
-  const Array nonzero = lax::ne(trunc, 0);
-  const Array negative = lax::lt(trunc, 0);
-  const Array other_sign = lax::ne(negative, lax::lt(divisor, 0));
+  const Array nonzero = lax::ne(trunc, zero);
+  const Array negative = lax::lt(trunc, zero);
+  const Array other_sign = lax::ne(negative, lax::lt(divisor, zero));
   const Array adjust = lax::bitwise_and(other_sign, nonzero);
   return {lax::select(adjust, lax::add(trunc, divisor), trunc)};
 }
@@ -89,11 +96,11 @@ Array operator^(const Array& a, const Array& b) {
   return lax::bitwise_xor(x.a, x.b);
 }
 Array operator<<(const Array& a, const Array& b) {
-  const Operands x = promote("left_shift", a, b);
+  const Operands x = promote_numeric("left_shift", a, b);
   return lax::shift_left(x.a, x.b);
 }
 Array operator>>(const Array& a, const Array& b) {
-  const Operands x = promote("right_shift", a, b);
+  const Operands x = promote_numeric("right_shift", a, b);
   return is_unsigned(x.a.dtype()) ? lax::shift_right_logical(x.a, x.b) : lax::shift_right_arithmetic(x.a, x.b);
 }
 Array operator==(const Array& a, const Array& b) {

@@ -147,16 +147,8 @@ Array bitwise_or(const Array& x, const Array& y) { return x | y; }
 Array bitwise_xor(const Array& x, const Array& y) { return x ^ y; }
 Array bitwise_not(const Array& x) { return lax::bitwise_not(checked("bitwise_not", x)); }
 
-Array left_shift(const Array& x, const Array& y) {
-  const Arrays both = promote_args_numeric("left_shift", {x, y});
-  return lax::shift_left(both[0], both[1]);
-}
-
-Array right_shift(const Array& x1, const Array& x2) {
-  const Arrays both = promote_args_numeric("right_shift", {x1, x2});
-  return is_unsigned(both[0].dtype()) ? lax::shift_right_logical(both[0], both[1])
-                                      : lax::shift_right_arithmetic(both[0], both[1]);
-}
+Array left_shift(const Array& x, const Array& y) { return x << y; }
+Array right_shift(const Array& x1, const Array& x2) { return x1 >> x2; }
 
 Array bitwise_count(const Array& x) {
   const auto count = [](const Array& operand) {

@@ -8,8 +8,10 @@
 
 namespace capibara {
 
-// A constant of x's dtype and weak type; in a program it is a literal.
-inline Array constant_like(const Array& x, const Array& value) { return number_as(value, x.dtype(), x.weak_type()); }
+// A constant of x's dtype, a literal in programs; weak only beside a weak scalar, so that arrays become strong.
+inline Array constant_like(const Array& x, const Array& value) {
+  return number_as(value, x.dtype(), x.weak_type() && x.ndim() == 0);
+}
 
 // The same, strongly typed.
 inline Array strong_constant(DType dtype, const Array& value) { return number_as(value, dtype, false); }

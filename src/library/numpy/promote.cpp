@@ -52,7 +52,10 @@ DType default_float() { return canonical(DType::float64); }
 DType default_int() { return canonical(DType::int64); }
 DType default_uint() { return canonical(DType::uint64); }
 DType default_complex() { return canonical(DType::complex128); }
-DType inexact_dtype(DType dtype) { return is_inexact(dtype) ? dtype : default_float(); }
+DType inexact_dtype(DType dtype) {
+  if (is_inexact(dtype)) return dtype;
+  return is_integer(dtype) && bits(dtype) == 64 ? DType::float64 : DType::float32;
+}
 
 ScalarType result_type(const Arrays& operands) {
   std::vector<ScalarType> types;
@@ -87,6 +90,9 @@ Arrays promote_ranks(const char* name, const Arrays& operands) {
   }
   if (!differ) return operands;
   check_rank_promotion(name, operands);
+  std::vector<Shape> shapes;
+  for (const Array& x : operands) shapes.push_back(x.shape());
+  lax::broadcast_shapes(shapes);  // raises ValueError where the shapes do not fit
   Arrays promoted;
   for (const Array& x : operands) promoted.push_back(x.ndim() == 0 ? x : lax::broadcast_to_rank(x, rank));
   return promoted;

@@ -17,14 +17,14 @@ DType default_int();      // int32 or int64
 DType default_uint();     // uint32 or uint64
 DType default_complex();  // complex64 or complex128
 DType canonical(DType dtype);  // as the configuration narrows it
-// The dtype for floating results of this one: itself where it is inexact, else the default float.
+// The dtype for floating results of this one: itself where it is inexact, else as wide a float, at least float32.
 DType inexact_dtype(DType dtype);
 
 // The common dtype and weak type of these operands.
 ScalarType result_type(const Arrays& operands);
 // To that common type.
 Arrays promote_dtypes(const Arrays& operands);
-// The same, integers and booleans becoming the default float.
+// The same, integers and booleans becoming floats.
 Arrays promote_dtypes_inexact(const Arrays& operands);
 // To one rank by leading axes of size one, as the configuration allows; scalars stay scalars.
 Arrays promote_ranks(const char* name, const Arrays& operands);

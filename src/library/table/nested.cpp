@@ -29,6 +29,12 @@ class Survey {
   Survey(const Value& value, const char* function) : function_(function) {
     measure(value);
     visit(value, 0);
+    if (fits_) return;
+    const std::string text =
+        concat(function, ": the parts of a nested sequence must have equal shapes; the first ones say ",
+               to_string(ArrayType{shape_, DType::float32, false, false, {}}).substr(7));
+    if (only_numbers()) throw ValueError(text);
+    throw TypeError(text);
   }
 
   const Shape& shape() const { return shape_; }
@@ -61,19 +67,14 @@ class Survey {
     if (const Array* array = at->array()) shape_.insert(shape_.end(), array->shape().begin(), array->shape().end());
   }
 
-  [[noreturn]] void refuse_shape() const {
-    throw ValueError(concat(function_, ": the parts of a nested sequence must have equal shapes; the first ones say ",
-                            to_string(ArrayType{shape_, DType::float32, false, false, {}}).substr(7)));
-  }
-
   void visit(const Value& value, std::size_t depth) {
     if (const Sequence* sequence = value.sequence()) {
-      if (depth >= shape_.size() || shape_[depth] != static_cast<int64_t>(sequence->items.size())) refuse_shape();
+      fits_ = fits_ && depth < shape_.size() && shape_[depth] == static_cast<int64_t>(sequence->items.size());
       for (const Value& item : sequence->items) visit(item, depth + 1);
       return;
     }
     if (const Rung rung = rung_of(value); rung != Rung::none) {
-      if (depth != shape_.size()) refuse_shape();
+      fits_ = fits_ && depth == shape_.size();
       has_boolean_ = has_boolean_ || rung == Rung::boolean;
       rung_ = std::max(rung_, rung);
       return;
@@ -83,16 +84,15 @@ class Survey {
       if (value.is_none()) throw ValueError(concat("None is not a valid value for jnp.", function_));
       throw TypeError(concat(function_, ": Unexpected input type for array: <class '", value.type_name(), "'>"));
     }
-    if (!std::equal(shape_.begin() + static_cast<std::ptrdiff_t>(std::min(depth, shape_.size())), shape_.end(),
-                    array->shape().begin(), array->shape().end())) {
-      refuse_shape();
-    }
+    fits_ = fits_ && std::equal(shape_.begin() + static_cast<std::ptrdiff_t>(std::min(depth, shape_.size())),
+                                shape_.end(), array->shape().begin(), array->shape().end());
     const ScalarType type{array->dtype(), array->weak_type()};
     if (arrays_.empty() || !(arrays_.back() == type)) arrays_.push_back(type);
   }
 
   const char* function_;
   Shape shape_;
+  bool fits_ = true;
   Rung rung_ = Rung::none;
   bool has_boolean_ = false;
   std::vector<ScalarType> arrays_;
