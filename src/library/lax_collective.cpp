@@ -76,12 +76,21 @@ Array psum_scatter(const Array& x, const std::string& axis_name, const PsumScatt
 
 Array all_to_all(const Array& x, const std::string& axis_name, int64_t split_axis, int64_t concat_axis,
                  const AllToAllOptions& options) {
+  if (split_axis < 0) split_axis += x.ndim();
+  if (split_axis < 0 || split_axis >= x.ndim()) {
+    throw ValueError(concat("all_to_all: axis is out of range for ", to_string(x.type()), " (argument 'split_axis')"));
+  }
+  const int64_t lanes = group_size(axis_name, options.axis_index_groups), parts = x.shape(split_axis);
+  if (options.tiled ? parts % lanes != 0 : parts != lanes) {
+    throw ValueError(concat("all_to_all requires the size of the mapped axis to equal (or, tiled, to divide) dimension ",
+                            split_axis, " of ", to_string(x.type()), ", got axis size ", lanes));
+  }
   return bind1(primitive("all_to_all"), {x},
-               {{"split_axis", split_axis < 0 ? split_axis + x.ndim() : split_axis},
+               {{"split_axis", split_axis},
                 {"concat_axis", concat_axis < 0 ? concat_axis + x.ndim() : concat_axis},
                 {"axis_index_groups", groups_attr(options.axis_index_groups)},
                 {"axis_name", name_list({axis_name})},
-                {"axis_size", group_size(axis_name, options.axis_index_groups)},
+                {"axis_size", lanes},
                 {"tiled", options.tiled}});
 }
 

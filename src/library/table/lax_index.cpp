@@ -69,8 +69,13 @@ constexpr const char* scatter_signature =
 const Function functions[] = {
     {"slice", "operand, start_indices, limit_indices, strides=None",
      [](const Arguments& a) -> Value {
-       return lax::slice(a.array("operand"), integer_sequence(a, "start_indices"), integer_sequence(a, "limit_indices"),
-                         optional_integer_sequence(a, "strides"));
+       const Array x = a.array("operand");
+       const Ints starts = integer_sequence(a, "start_indices");
+       if (static_cast<int64_t>(starts.size()) != x.ndim()) {
+         throw ValueError(concat("lax.slice: start_indices must have one entry per dimension of ", to_string(x.type()),
+                                 ", got ", starts.size()));
+       }
+       return lax::slice(x, starts, integer_sequence(a, "limit_indices"), optional_integer_sequence(a, "strides"));
      },
      "A rectangular part of an array, with static bounds."},
     {"slice_in_dim", "operand, start_index, limit_index, stride=1, axis=0",

@@ -33,28 +33,30 @@ Value full_like(const Arguments& a) {
   return lax::full(shape, lax::full_like(lax::zeros(x.type().with_shape({})), value));
 }
 
+[[noreturn]] void refuse_padding_config() {
+  throw TypeError("lax.pad: argument 'padding_config' must be a sequence of (low, high, interior) triples of integers");
+}
+
+int64_t padding_amount(const Value& value) {
+  if (const int64_t* number = value.get_if<int64_t>()) return *number;
+  const Array* array = value.array();
+  if (!array || array->ndim() != 0 || !is_integer(array->dtype())) refuse_padding_config();
+  return array->item<int64_t>();
+}
+
 std::vector<lax::PadDim> padding_config(const Arguments& a) {
   const Sequence* sequence = a["padding_config"].sequence();
+  if (!sequence) refuse_padding_config();
   std::vector<lax::PadDim> config;
-  auto refuse = [] [[noreturn]] () {
-    throw TypeError("lax.pad: argument 'padding_config' must be a sequence of (low, high, interior) triples of integers");
-  };
-  if (!sequence) refuse();
   for (const Value& item : sequence->items) {
     const Sequence* triple = item.sequence();
-    if (!triple || triple->items.size() != 3) refuse();
-    int64_t numbers[3];
-    for (std::size_t i = 0; i < 3; ++i) {
-      const Value& entry = triple->items[i];
-      if (const int64_t* number = entry.get_if<int64_t>()) {
-        numbers[i] = *number;
-      } else if (const Array* array = entry.array(); array && array->ndim() == 0 && is_integer(array->dtype())) {
-        numbers[i] = array->item<int64_t>();
-      } else {
-        refuse();
-      }
+    if (!triple) refuse_padding_config();
+    if (triple->items.size() != 3) {
+      throw ValueError(concat("lax.pad: each entry of 'padding_config' must be (low, high, interior), got ",
+                              triple->items.size(), " numbers"));
     }
-    config.push_back({numbers[0], numbers[1], numbers[2]});
+    config.push_back(
+        {padding_amount(triple->items[0]), padding_amount(triple->items[1]), padding_amount(triple->items[2])});
   }
   return config;
 }

@@ -40,7 +40,7 @@ for name in ["cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"]:
         case(f"lax.{name}", f32(3, 4)),
         case(f"lax.{name}", f32(3, 4), axis=1),
         case(f"lax.{name}", f32(3, 4), 1, True),
-        case(f"lax.{name}", i32(5)),
+        case(f"lax.{name}", i32(5), skip="jax overflows while it makes the initial value" if name == "cumlogsumexp" else ""),
         case(f"lax.{name}", bf16(5), reverse=True),
         case(f"lax.{name}", c64(4)),
         case(f"lax.{name}", b1(4)),
