@@ -73,6 +73,15 @@ int64_t length_of(const Array& x, const std::optional<int64_t>& axis) {
 
 using ValuePairs = std::vector<std::pair<Array, Array>>;
 
+// The elements of a concrete array, each a strong scalar; nothing is staged for them.
+Arrays plain_scalars(const Array& x) {
+  const int64_t size = storage_size(x.dtype());
+  const std::byte* data = x.size() == 0 ? nullptr : x.raw_data();
+  Arrays scalars;
+  for (int64_t i = 0; i < x.size(); ++i) scalars.push_back(Array::from_host(x.dtype(), {}, data + i * size));
+  return scalars;
+}
+
 // NumPy's ways to write (before, after) for each axis: all of them, one pair, or one number.
 ValuePairs value_pairs(const Value& value, int64_t rank, const char* name) {
   Array all;
@@ -84,20 +93,14 @@ ValuePairs value_pairs(const Value& value, int64_t rank, const char* name) {
   if (all.is_tracer()) throw ConcretizationTypeError(concat("pad: argument '", name, "' must be concrete, got a traced array"));
   const Shape& shape = all.shape();
   const auto count = static_cast<std::size_t>(rank);
-  auto element = [&](int64_t i, int64_t j) { return jax::lax::reshape(jax::lax::slice(all, {i, j}, {i + 1, j + 1}), {}); };
+  const Arrays numbers = plain_scalars(all);
   ValuePairs result;
   if (shape == Shape{rank, 2}) {
-    for (int64_t i = 0; i < rank; ++i) result.emplace_back(element(i, 0), element(i, 1));
+    for (std::size_t i = 0; i < count; ++i) result.emplace_back(numbers[2 * i], numbers[2 * i + 1]);
     return result;
   }
-  if (shape == Shape{1, 2} || shape == Shape{2}) {
-    all = jax::lax::reshape(all, {1, 2});
-    return ValuePairs(count, {element(0, 0), element(0, 1)});
-  }
-  if (shape == Shape{1} || shape.empty()) {
-    all = jax::lax::reshape(all, {1, 1});
-    return ValuePairs(count, {element(0, 0), element(0, 0)});
-  }
+  if (shape == Shape{1, 2} || shape == Shape{2}) return ValuePairs(count, {numbers[0], numbers[1]});
+  if (shape == Shape{1} || shape.empty()) return ValuePairs(count, {numbers[0], numbers[0]});
   throw ValueError(concat("pad: argument '", name, "' must be a number, (before, after) or ", rank, " such pairs, got shape ",
                           to_string(all.type())));
 }
