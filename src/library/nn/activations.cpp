@@ -14,7 +14,10 @@ namespace {
 
 // The halves of an axis.
 std::pair<Array, Array> halves(const char* name, const Array& x, int64_t axis) {
-  axis = canonical_axis(name, axis, x.ndim());
+  if (axis < -x.ndim() || axis >= x.ndim()) {
+    throw IndexError(concat(name, ": axis ", axis, " is out of bounds for ", to_string(x.type())));
+  }
+  axis = axis < 0 ? axis + x.ndim() : axis;
   const int64_t size = x.shape(axis);
   if (size % 2 != 0) {
     throw ValueError(concat(name, ": the size of axis ", axis, " must be even, got ", to_string(x.type())));
@@ -133,7 +136,7 @@ Array swiglu(const Array& x, const GateOptions& options) {
 
 Array contextual_relu(const Array& x, const Array& context) {
   const Array in = promote_inexact("contextual_relu", context);
-  const Array level = in.ndim() == 0 ? in : mean(in, {.axes = {in.ndim() - 1}, .keepdims = true});
+  const Array level = in.ndim() == 0 ? in : mean(in, {.axis = -1, .keepdims = true});
   return relu(x - lax::tanh(level));
 }
 

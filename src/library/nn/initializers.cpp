@@ -1,5 +1,6 @@
 // jax.nn.initializers: the first values of weights, drawn as jax draws them.
 #include <capibara/nn/initializers.h>
+#include <capibara/numpy/manipulation.h>
 #include <capibara/random.h>
 
 #include <cmath>
@@ -108,7 +109,7 @@ Array draw_orthogonal(const Array& key, const Shape& shape, DType dtype, const A
   Shape rest = shape;
   rest.erase(rest.begin() + column);
   rest.push_back(columns);
-  return scalar(scale, dtype) * move_axis(lax::reshape(matrix, rest), -1, column);
+  return scalar(scale, dtype) * numpy::moveaxis(lax::reshape(matrix, rest), -1, column);
 }
 
 }  // namespace

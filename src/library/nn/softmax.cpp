@@ -2,6 +2,8 @@
 #include <capibara/custom_derivatives.h>
 #include <capibara/nn/softmax.h>
 
+#include <cmath>
+
 #include "library/nn/terms.h"
 
 namespace capibara::jax::nn {
@@ -12,17 +14,23 @@ namespace {
 
 Array exponential(const Array& x) { return lax::exp(promote_inexact("exp", x)); }
 
-Array masked_softmax(const Array& x, const Ints& axes, const std::optional<Array>& mask) {
-  const Array greatest = max(x, {axes, true, mask});
+// The greatest element, minus infinity where none counts.
+Array greatest_of(const Array& x, const numpy::Axis& axis, const std::optional<Array>& mask) {
+  return max(x, {.axis = axis, .keepdims = true, .initial = -infinity, .where = mask});
+}
+
+Array masked_softmax(const Array& x, const numpy::Axis& axis, const std::optional<Array>& mask) {
+  const Array greatest = greatest_of(x, axis, mask);
   const Array safe = mask ? where(*mask, x, -infinity) : x;
   const Array unnormalized = exponential(safe - greatest);
-  const Array result = unnormalized / sum(unnormalized, {axes, true, mask});
+  const Array result = unnormalized / sum(unnormalized, {.axis = axis, .keepdims = true, .where = mask});
   return mask ? where(*mask, result, 0) : result;
 }
 
 // y (dx - sum(y dx)): finite where the plain derivative of the quotient is not.
-Array softmax_tangent(const Array& y, const Array& tangent, const Ints& axes, const std::optional<Array>& mask) {
-  return y * (tangent - sum(y * tangent, {axes, true, mask}));
+Array softmax_tangent(const Array& y, const Array& tangent, const numpy::Axis& axis,
+                      const std::optional<Array>& mask) {
+  return y * (tangent - sum(y * tangent, {.axis = axis, .keepdims = true, .where = mask}));
 }
 
 struct SignedLogarithm {
@@ -39,11 +47,11 @@ SignedLogarithm signed_logsumexp(const Array& a, const LogsumexpOptions& options
     x = promote_inexact("logsumexp", x);
   }
   const Ints axes = options.axis.resolve("logsumexp", x.ndim());
-  Array greatest = max(is_complex(x.dtype()) ? lax::real(x) : x, {axes, true, options.where});
+  Array greatest = greatest_of(is_complex(x.dtype()) ? lax::real(x) : x, options.axis, options.where);
   greatest = lax::stop_gradient(lax::select(lax::is_finite(greatest), greatest, lax::full_like(greatest, 0)));
   Array exponentials = lax::exp(x - lax::convert_element_type(greatest, x.dtype(), false));
   if (options.b) exponentials = exponentials * factors;
-  Array total = sum(exponentials, {axes, options.keepdims, options.where});
+  Array total = sum(exponentials, {.axis = options.axis, .keepdims = options.keepdims, .where = options.where});
   const Array sign = lax::sign(total);
   if (absolute || !is_complex(x.dtype())) total = lax::abs(total);
   if (!options.keepdims) greatest = lax::squeeze(greatest, axes);
@@ -53,31 +61,32 @@ SignedLogarithm signed_logsumexp(const Array& a, const LogsumexpOptions& options
 }  // namespace
 
 Array softmax(const Array& x, const SoftmaxOptions& options) {
-  const Ints axes = options.axis.resolve("softmax", x.ndim());
+  const numpy::Axis axis = options.axis;
   if (!options.where) {
-    auto function = custom_jvp([axes](Array in) { return masked_softmax(in, axes, std::nullopt); }, "_softmax");
-    function.defjvp([options, axes](const std::tuple<Array>& primals, const std::tuple<Array>& tangents) {
+    auto function = custom_jvp([axis](Array in) { return masked_softmax(in, axis, std::nullopt); }, "_softmax");
+    function.defjvp([options, axis](const std::tuple<Array>& primals, const std::tuple<Array>& tangents) {
       const Array y = softmax(std::get<0>(primals), options);
-      return std::tuple<Array, Array>(y, softmax_tangent(y, std::get<0>(tangents), axes, std::nullopt));
+      return std::tuple<Array, Array>(y, softmax_tangent(y, std::get<0>(tangents), axis, std::nullopt));
     });
     return function(x);
   }
-  auto function = custom_jvp([axes](Array in, Array mask) { return masked_softmax(in, axes, mask); }, "_softmax");
-  function.defjvp([axis = options.axis, axes](const std::tuple<Array, Array>& primals,
+  auto function = custom_jvp([axis](Array in, Array mask) { return masked_softmax(in, axis, mask); }, "_softmax");
+  function.defjvp([axis](const std::tuple<Array, Array>& primals,
                                              const std::tuple<Array, Array>& tangents) {
     const auto& [in, mask] = primals;
     const Array y = softmax(in, {.axis = axis, .where = mask});
-    return std::tuple<Array, Array>(y, softmax_tangent(y, std::get<0>(tangents), axes, mask));
+    return std::tuple<Array, Array>(y, softmax_tangent(y, std::get<0>(tangents), axis, mask));
   });
   return function(x, *options.where);
 }
 
 Array log_softmax(const Array& x, const SoftmaxOptions& options) {
-  const Ints axes = options.axis.resolve("log_softmax", x.ndim());
-  const Array greatest = max(x, {axes, true, options.where});
+  const Array greatest = greatest_of(x, options.axis, options.where);
   const Array safe = options.where ? where(*options.where, x, -infinity) : x;
   const Array shifted = safe - lax::stop_gradient(greatest);
-  const Array result = shifted - lax::log(sum(exponential(shifted), {axes, true, options.where}));
+  const Array total =
+      sum(exponential(shifted), {.axis = options.axis, .keepdims = true, .where = options.where});
+  const Array result = shifted - lax::log(total);
   return options.where ? where(*options.where, result, -infinity) : result;
 }
 
@@ -94,12 +103,17 @@ std::pair<Array, Array> logsumexp_with_sign(const Array& a, const LogsumexpOptio
 
 Array logmeanexp(const Array& x, const LogmeanexpOptions& options) {
   const Array total = logsumexp(x, {.axis = options.axis, .keepdims = options.keepdims, .where = options.where});
-  const Ints axes = options.axis.resolve("logmeanexp", x.ndim());
-  return total - lax::log(count(x, {axes, options.keepdims, options.where}, total.dtype()));
+  if (options.where) {
+    const Array counted = broadcast_to("logmeanexp", *options.where, x.shape());
+    return total - lax::log(sum(counted, {.axis = options.axis, .dtype = total.dtype(), .keepdims = options.keepdims}));
+  }
+  double count = 1;
+  for (int64_t axis : options.axis.resolve("logmeanexp", x.ndim())) count *= static_cast<double>(x.shape(axis));
+  return total - constant(total, std::log(count));
 }
 
 Array standardize(const Array& x, const StandardizeOptions& options) {
-  const Over over{options.axis.resolve("standardize", x.ndim()), true, options.where};
+  const numpy::MeanOptions over{.axis = options.axis, .keepdims = true, .where = options.where};
   const Array center = options.mean ? *options.mean : mean(x, over);
   Array variance;
   if (options.variance) {

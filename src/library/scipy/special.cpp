@@ -26,8 +26,6 @@ Array complex_constant(const Array& like, double real, double imaginary) {
   return lax::convert_element_type(Array(std::complex<double>(real, imaginary)), like.dtype(), false);
 }
 
-Array is_complex_nan(const Array& z) { return is_nan(lax::real(z)) | is_nan(lax::imag(z)); }
-
 // The poles of gamma: 0, -1, -2 ...
 Array is_pole(const Array& z) {
   const Array re = lax::real(z);
@@ -55,14 +53,14 @@ Array lanczos_loggamma(const Array& z) {
 }
 
 Array complex_gamma(const Array& z) {
-  const Array undefined = is_pole(z) | is_complex_nan(z);
+  const Array undefined = is_pole(z) | isnan(z);
   const Array safe = where(undefined, complex_constant(z, 1, 0), z);
   return where(undefined, complex_constant(z, not_a_number, not_a_number), lax::exp(lanczos_loggamma(safe)));
 }
 
 // The branch that is continuous off the negative axis: z is moved right by the recurrence, a logarithm at a time.
 Array complex_loggamma(const Array& z) {
-  const Array undefined = is_pole(z) | is_complex_nan(z);
+  const Array undefined = is_pole(z) | isnan(z);
   const Array safe = where(undefined, complex_constant(z, 1, 0), z);
   const Array steps = lax::max(lax::ceil(0.5 - lax::real(safe)), constant(lax::real(safe), 0));
   using State = std::pair<Array, Array>;
@@ -115,7 +113,7 @@ Array x_log_x(const Array& x) {
 
 // x log(y), where the logarithm may be that of 1 + y.
 Array times_logarithm(const Array& x, const Array& y, Array (*logarithm)(const Array&)) {
-  return where((x != 0.0) | is_nan(y), x * logarithm(y), lax::zeros_like(x));
+  return where((x != 0.0) | isnan(y), x * logarithm(y), lax::zeros_like(x));
 }
 
 Array power_transform(const Array& logarithm, const Array& lmbda) {
@@ -135,7 +133,7 @@ Array gammasgn(const Array& x) {
   const Array in = promote_inexact("gammasgn", x);
   require_real("gammasgn", in);
   const Array below = lax::floor(in), negative = in < 0;
-  const Array undefined = (negative & (in == below)) | is_nan(in);
+  const Array undefined = (negative & (in == below)) | isnan(in);
   const Array minus = (negative & (below % 2 != 0)) | ((in == 0) & sign_bit(in));
   return where(undefined, constant(in, not_a_number), where(minus, constant(in, -1), constant(in, 1)));
 }

@@ -205,7 +205,7 @@ Array owen(const Array& signed_h, const Array& a) {
   const Array far = 0.25 * (tail + scaled_tail - tail * scaled_tail) - result;
   result = where(size > 1.0, where(size * h <= 0.67, near, far), result);
   result = lax::sign(a) * result;
-  return where(is_nan(a) | is_nan(h), constant(result, not_a_number), result);
+  return where(isnan(a) | isnan(h), constant(result, not_a_number), result);
 }
 
 }  // namespace

@@ -193,17 +193,17 @@ Array hyp1f1(const Array& a, const Array& b, const Array& x) {
   static const auto function = [] {
     auto f = custom_jvp(
         [](Array p, Array q, Array y) {
-          return vectorize("hyp1f1", {p, q, y}, [](const Arrays& v) { return kummer(v[0], v[1], v[2]); });
+          return map_scalars("hyp1f1", {p, q, y}, [](const Arrays& v) { return kummer(v[0], v[1], v[2]); });
         },
         "hyp1f1");
     f.defjvps(
         [](A tangent, A, A p, A q, A y) {
-          return tangent * vectorize("hyp1f1", {p, q, y}, [](const Arrays& v) {
+          return tangent * map_scalars("hyp1f1", {p, q, y}, [](const Arrays& v) {
                    return kummer_series(v[0], v[1], v[2], 0, [&](A k) { return rising_weight(v[0], k); });
                  });
         },
         [](A tangent, A, A p, A q, A y) {
-          return tangent * vectorize("hyp1f1", {p, q, y}, [](const Arrays& v) {
+          return tangent * map_scalars("hyp1f1", {p, q, y}, [](const Arrays& v) {
                    return kummer_series(v[0], v[1], v[2], 0, [&](A k) { return -rising_weight(v[1], k); });
                  });
         },
@@ -218,7 +218,7 @@ Array hyp1f1(const Array& a, const Array& b, const Array& x) {
 Array hyp2f1(const Array& a, const Array& b, const Array& c, const Array& x) {
   using A = const Array&;
   static const auto derivative = [](A p, A q, A r, A y, int which, double sign) {
-    return vectorize("hyp2f1", {p, q, r, y}, [=](const Arrays& v) {
+    return map_scalars("hyp2f1", {p, q, r, y}, [=](const Arrays& v) {
       const Array& parameter = v[static_cast<std::size_t>(which)];
       return gauss_derivative({v[0], v[1], v[2], v[3]}, [&](A k) { return sign * rising_weight(parameter, k); });
     });
@@ -226,7 +226,7 @@ Array hyp2f1(const Array& a, const Array& b, const Array& c, const Array& x) {
   static const auto function = [] {
     auto f = custom_jvp(
         [](Array p, Array q, Array r, Array y) {
-          return vectorize("hyp2f1", {p, q, r, y}, [](const Arrays& v) { return gauss({v[0], v[1], v[2], v[3]}); });
+          return map_scalars("hyp2f1", {p, q, r, y}, [](const Arrays& v) { return gauss({v[0], v[1], v[2], v[3]}); });
         },
         "hyp2f1");
     f.defjvps([](A tangent, A, A p, A q, A r, A y) { return derivative(p, q, r, y, 0, 1) * tangent; },

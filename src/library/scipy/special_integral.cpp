@@ -323,7 +323,7 @@ Array expn(const Array& n, const Array& x) {
   static const auto function = [] {
     auto f = custom_jvp(
         [](Array order, Array in) {
-          return vectorize("expn", {order, in}, [](const Arrays& a) { return expn_scalar(a[0], a[1]); });
+          return map_scalars("expn", {order, in}, [](const Arrays& a) { return expn_scalar(a[0], a[1]); });
         },
         "expn");
     f.defjvp([](const Two& primals, const Two& tangents) {

@@ -1,6 +1,8 @@
 // jax.scipy.stats: modes, ranks and standard errors of samples.
-#include <capibara/numpy/reductions.h>
+#include <capibara/numpy/manipulation.h>
 #include <capibara/scipy/stats.h>
+
+#include <cmath>
 
 #include "library/nn/terms.h"
 
@@ -73,7 +75,7 @@ std::pair<Array, Array> mode(const Array& a, const ModeOptions& options) {
   Shape shape = x.shape();
   if (options.axis) {
     const auto axis = static_cast<std::size_t>(canonical_axis("mode", *options.axis, x.ndim()));
-    x = move_axis(x, static_cast<int64_t>(axis), -1);
+    x = numpy::moveaxis(x, static_cast<int64_t>(axis), -1);
     if (options.keepdims) shape[axis] = 1;
     else shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
   } else {
@@ -100,31 +102,30 @@ Array rankdata(const Array& a, const RankdataOptions& options) {
   int64_t axis = 0;
   if (options.axis) {
     axis = canonical_axis("rankdata", *options.axis, a.ndim());
-    x = move_axis(a, axis, -1);
+    x = numpy::moveaxis(a, axis, -1);
   } else {
     x = lax::reshape(a, {a.size()});
   }
   Array rank = ranks(x, method);
   if (is_floating(x.dtype())) {
-    const Array any_nan = lax::reduce_or(is_nan(x), {{x.ndim() - 1}});
+    const Array any_nan = lax::reduce_or(isnan(x), {{x.ndim() - 1}});
     rank = where(lax::expand_dims(any_nan, {x.ndim() - 1}), constant(rank, not_a_number), rank);
   }
-  return options.axis ? move_axis(rank, -1, axis) : rank;
+  return options.axis ? numpy::moveaxis(rank, -1, axis) : rank;
 }
 
 Array sem(const Array& a, const SemOptions& options) {
   const Array x = promote_inexact("sem", a);
   const numpy::Axis axis = options.axis ? numpy::Axis(*options.axis) : numpy::Axis();
-  const Ints axes = axis.resolve("sem", x.ndim());
   const numpy::VarOptions spread{.axis = axis, .ddof = options.ddof, .keepdims = options.keepdims};
   if (options.nan_policy == "propagate") {
-    const Array size = count(x, {.axes = axes}, real_dtype(x.dtype()));
-    return numpy::std(x, spread) / lax::sqrt(lax::convert_element_type(size, x.dtype(), false));
+    double size = 1;
+    for (int64_t i : axis.resolve("sem", x.ndim())) size *= static_cast<double>(x.shape(i));
+    return numpy::std(x, spread) / constant(x, std::sqrt(size));
   }
   if (options.nan_policy == "omit") {
-    const Array present = lax::convert_element_type(~is_nan(x), default_int(), false);
-    const Array number = lax::convert_element_type(sum(present, {.axes = axes, .keepdims = options.keepdims}),
-                                                   default_float(), false);
+    const Array number =
+        sum(~isnan(x), {.axis = axis, .dtype = default_float(), .keepdims = options.keepdims});
     return numpy::nanstd(x, spread) / lax::convert_element_type(lax::sqrt(number), x.dtype(), false);
   }
   throw ValueError(concat("sem: nan_policy must be 'propagate' or 'omit', got '", options.nan_policy, "'"));

@@ -38,7 +38,7 @@ Point point(const char* name, const Array& x, const Array& a, const Array& b, co
 
 LocationScale mirrored(const Point& p) { return {.loc = -p.loc, .scale = p.scale}; }
 
-Array outside_unit_interval(const Array& q) { return is_nan(q) | (q < 0) | (q > 1); }
+Array outside_unit_interval(const Array& q) { return isnan(q) | (q < 0) | (q > 1); }
 Array within_unit_interval(const Array& q) { return (q > constant(q, 0)) & (q < constant(q, 1)); }
 
 // NaN where the scale is not positive.

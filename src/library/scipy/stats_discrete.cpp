@@ -14,7 +14,7 @@ namespace bernoulli {
 
 namespace {
 
-Array invalid_probability(const Array& p) { return is_nan(p) | (p < constant(p, 0)) | (p > constant(p, 1)); }
+Array invalid_probability(const Array& p) { return isnan(p) | (p < constant(p, 0)) | (p > constant(p, 1)); }
 
 }  // namespace
 
@@ -30,7 +30,7 @@ Array cdf(const Array& k, const Array& p) {
   const Arrays in = promote_args_inexact("bernoulli.cdf", {k, p});
   const Array &x = in[0], zero = constant(x, 0), one = constant(x, 1);
   const Array value = where(x < zero, zero, where(x < one, one - in[1], one));
-  return where(is_nan(x) | invalid_probability(in[1]), not_a_number, value);
+  return where(isnan(x) | invalid_probability(in[1]), not_a_number, value);
 }
 
 Array ppf(const Array& q, const Array& p) {
@@ -115,7 +115,7 @@ Array summed_entropy(const Array& mu, int64_t terms, const Array& bound) {
   const Array k = lax::reshape(lax::iota(mu.dtype(), terms), {terms, 1});
   const Array row = lax::reshape(mu, {1, mu.shape(0)});
   const Array counted = k < lax::reshape(lax::ceil(bound), {1, mu.shape(0)});
-  return sum(special::entr(where(counted, pmf(k, row), 0.0)), {.axes = {0}});
+  return sum(special::entr(where(counted, pmf(k, row), 0.0)), {.axis = 0});
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace dirichlet {
 namespace {
 
 Array in_simplex(const Array& x) {
-  const Array total = sum(x, {.axes = {0}});
+  const Array total = sum(x, {.axis = 0});
   return lax::reduce_and(x > 0, {{0}}) & (lax::abs(total - 1) < 1e-6);
 }
 
@@ -35,12 +35,12 @@ Array logpdf(const Array& x_in, const Array& alpha_in) {
                             to_string(x.type()), " and ", to_string(alpha.type())));
   }
   const Array one = constant(x, 1);
-  if (x.shape(0) != count) x = lax::concatenate({x, one - sum(x, {.axes = {0}, .keepdims = true})}, 0);
-  const Array normalizer = sum(lax::lgamma(alpha), {.axes = {0}}) - lax::lgamma(sum(alpha, {.axes = {0}}));
+  if (x.shape(0) != count) x = lax::concatenate({x, one - sum(x, {.axis = 0, .keepdims = true})}, 0);
+  const Array normalizer = sum(lax::lgamma(alpha), {.axis = 0}) - lax::lgamma(sum(alpha, {.axis = 0}));
   Shape column(static_cast<std::size_t>(x.ndim()), 1);
   column[0] = count;
   const Array kernel = special::xlogy(lax::reshape(alpha, column) - one, x);
-  return where(in_simplex(x), sum(kernel, {.axes = {0}}) - normalizer, -infinity);
+  return where(in_simplex(x), sum(kernel, {.axis = 0}) - normalizer, -infinity);
 }
 
 Array pdf(const Array& x, const Array& alpha) { return lax::exp(logpdf(x, alpha)); }
@@ -59,10 +59,8 @@ Array logpmf(const Array& x_in, const Array& n_in, const Array& p_in) {
   const Array x = lax::convert_element_type(counts[0], p.dtype(), false);
   const Array n = lax::convert_element_type(counts[1], p.dtype(), false);
   const Array terms = special::xlogy(x, p) - lax::lgamma(x + 1);
-  const Array value = lax::lgamma(n + 1) + sum(terms, {.axes = {canonical_axis("multinomial.logpmf", -1, terms.ndim())}});
-  Ints all;
-  for (int64_t i = 0; i < x.ndim(); ++i) all.push_back(i);
-  return where(sum(x, {.axes = all}) == n, value, -infinity);
+  const Array value = lax::lgamma(n + 1) + sum(terms, {.axis = -1});
+  return where(sum(x) == n, value, -infinity);
 }
 
 Array pmf(const Array& x, const Array& n, const Array& p) { return lax::exp(logpmf(x, n, p)); }
@@ -73,7 +71,7 @@ namespace multivariate_normal {
 
 namespace {
 
-Array sum_last(const Array& x) { return sum(x, {.axes = {x.ndim() - 1}}); }
+Array sum_last(const Array& x) { return sum(x, {.axis = -1}); }
 
 // solve(L, y) for each vector y along the last axis.
 Array whiten(const Array& factor_in, const Array& y_in) {

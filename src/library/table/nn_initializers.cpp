@@ -55,7 +55,7 @@ const Function functions[] = {
      "Ones, whatever the key."},
     {"constant", "value, dtype=None",
      [](const Arguments& a) -> Value {
-       return callable("constant", initializers::constant(a.array_like("value"), a.optional_dtype("dtype")), false);
+       return callable("constant", initializers::constant(a.array("value"), a.optional_dtype("dtype")), false);
      },
      "An initializer that fills with a value."},
     {"uniform", "scale=0.01, dtype=None",
