@@ -50,6 +50,11 @@ class ShapeDtypeStruct:
         return hash((self.shape, self.dtype, self.weak_type))
 
 
+def array_from_pickle(*parts):
+    """An array from what its __reduce__ gave."""
+    return _core.array_from_pickle(*parts)
+
+
 def as_abstract_arrays(tree):
     """Leaves that only have a shape and a dtype become zeros, which tracing never reads."""
     leaves, structure = _core.tree_flatten(tree)

@@ -6,6 +6,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include "library/index_expression.h"
 #include "library/numpy/promote.h"
 
 namespace capibara::python {
@@ -43,8 +44,8 @@ Index entry(nb::handle key) {
   }
   std::optional<Array> array = array_if(key);
   if (!array) {
-    throw TypeError(concat("Indexer must have integer or boolean type, got indexer with type ",
-                           nb::cast<std::string>(nb::str(key.type()))));
+    throw IndexError(concat("only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays "
+                            "are valid indices. Got ", nb::cast<std::string>(nb::repr(key))));
   }
   if (!is_integer(array->dtype()) && !is_bool(array->dtype())) {
     throw TypeError(concat("Indexer must have integer or boolean type, got indexer with type ", to_string(array->dtype())));
@@ -93,7 +94,7 @@ std::vector<Index> index_entries(nb::handle key, const Array&) {
   if (PyTuple_Check(key.ptr())) {
     for (nb::handle item : nb::borrow<nb::tuple>(key)) {
       if (PyList_Check(item.ptr())) {
-        entries.push_back(library::Value(to_value(item)).sequence() ? *array_if(nb::module_::import_("numpy").attr("asarray")(item)) : Array());
+        entries.push_back(entry(nb::module_::import_("numpy").attr("asarray")(item)));
       } else {
         entries.push_back(entry(item));
       }
@@ -132,17 +133,15 @@ void bind_array_indexing(nb::module_& m, nb::class_<Array>& array) {
   at.def(
       "apply",
       [](const AtIndex& self, nb::object function, bool sorted, bool unique, nb::handle mode, bool wrap_negative) {
-        GetOptions read;
-        read.wrap_negative_indices = wrap_negative;
-        nb::object updated = function(wrap(self.update.get(read)));
-        return wrap(self.update.set(to_array(updated, "at[].apply"), update_options(sorted, unique, mode, wrap_negative)));
+        auto each = [&](const Array& element) { return to_array(function(wrap(element)), "at[].apply"); };
+        return wrap(apply_at(self.array, self.indices, each, update_options(sorted, unique, mode, wrap_negative)));
       },
       nb::arg("func"), nb::kw_only(), nb::arg("indices_are_sorted") = false, nb::arg("unique_indices") = false,
       nb::arg("mode") = nb::none(), nb::arg("wrap_negative_indices") = true);
   nb::class_<AtHelper>(m, "AtHelper").def("__getitem__", [](const AtHelper& self, nb::handle key) {
     std::vector<Index> entries = index_entries(key, self.array);
     return AtIndex{IndexUpdate(self.array, entries), self.array, entries};
-  });
+  }, nb::arg().none());
   array.def_prop_ro("at", [](const Array& self) { return AtHelper{self}; });
 }
 

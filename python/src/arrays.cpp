@@ -97,7 +97,7 @@ nb::object array_tolist(const Array& array) {
 }
 
 nb::object reduce_array(const Array& array) {
-  nb::object rebuild = nb::module_::import_("capibara._core").attr("array_from_pickle");
+  nb::object rebuild = nb::module_::import_("capibara._types").attr("array_from_pickle");
   if (is_key(array.dtype())) throw TypeError("arrays of PRNG keys are not pickled: pickle jax.random.key_data of them");
   nb::object bytes = nb::steal(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(array.raw_data()),
                                                          static_cast<Py_ssize_t>(array.size() * storage_size(array.dtype()))));
@@ -231,12 +231,6 @@ void bind_arrays(nb::module_& m) {
       .def_prop_ro("_committed", [](const Array& self) { return self.committed(); })
       .def_prop_ro("is_fully_addressable", [](const Array&) { return true; })
       .def_prop_ro("is_fully_replicated", [](const Array&) { return true; })
-      .def("block_until_ready", [](nb::handle self) {
-        const Array& value = nb::cast<const Array&>(self);
-        if (!value.is_tracer()) value.block_until_ready();
-        return nb::borrow(self);
-      })
-      .def("copy_to_host_async", [](const Array&) {})
       .def("is_deleted", [](const Array& self) { return self.is_deleted(); })
       .def("is_ready", [](const Array&) { return true; })
       .def("delete", [](const Array& self) { self.delete_buffers(); })
@@ -317,20 +311,21 @@ void bind_arrays(nb::module_& m) {
       .def("__hash__", [](const Array& self) -> int64_t {
         raise_python("LibraryTypeError", concat("unhashable type: '", self.is_tracer() ? "Tracer" : "ArrayImpl", "'"));
       })
-      .def("__getitem__", [](const Array& self, nb::handle key) { return wrap(capibara::index(self, index_entries(key, self))); })
+      .def("__getitem__", [](const Array& self, nb::handle key) { return wrap(capibara::index(self, index_entries(key, self))); },
+           nb::arg().none())
       .def("__setitem__", [](const Array&, nb::handle, nb::handle) {
         raise_python("LibraryTypeError",
                      "JAX arrays are immutable and do not support in-place item assignment. Instead of x[idx] = y, use "
                      "x = x.at[idx].set(y) or another .at[] method: "
                      "https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html");
       })
-      .def("__str__", [](const Array& self) { return self.is_tracer() ? self.repr() : self.to_string(); })
       .def("__format__", [](const Array& self, nb::object format) {
         nb::object builtin = nb::module_::import_("builtins").attr("format");
         if (self.ndim() == 0 && !self.is_tracer() && !is_key(self.dtype())) {
           return builtin(python_scalar(self), format);
         }
-        return builtin(nb::str(wrap(self)), format);
+        if (nb::len(format) > 0) throw TypeError("unsupported format string passed to Array.__format__");
+        return nb::object(nb::str(wrap(self)));
       })
       .def("__copy__", [](nb::handle self) { return nb::borrow(self); })
       .def("__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); });
@@ -338,6 +333,16 @@ void bind_arrays(nb::module_& m) {
 
   nb::class_<ConcreteArray, Array>(m, "ArrayImpl")
       .def("__reduce__", &reduce_array)
+      .def("block_until_ready", [](nb::handle self) {
+        nb::cast<const Array&>(self).block_until_ready();
+        return nb::borrow(self);
+      })
+      .def("copy_to_host_async", [](const Array&) {})
+      .def("__str__", [](const ConcreteArray& self) -> nb::object {
+        if (is_key(self.dtype())) return nb::str(self.repr().c_str());
+        if (self.ndim() == 0) return nb::str(numpy_view(self));
+        return nb::str(self.to_string().c_str());
+      })
       .def("__repr__", [](const ConcreteArray& self) { return self.repr(); });
   nb::class_<TracerArray, Array>(m, "Tracer")
       .def("__repr__", [](const TracerArray& self) { return tracer_origin(self); })

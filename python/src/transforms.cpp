@@ -169,7 +169,7 @@ nb::object jvp(nb::object function, nb::object primals, nb::object tangents, boo
   nb::object primal_tuple = nb::tuple(nb::steal<nb::list>(PySequence_List(primals.ptr())));
   nb::object tangent_tuple = nb::tuple(nb::steal<nb::list>(PySequence_List(tangents.ptr())));
   PyTree in = flatten(primal_tuple, objects), tangent_in = flatten(tangent_tuple, tangent_objects), out;
-  if (!(in == tangent_in)) {
+  if (!(in == tangent_in) || primals.type().ptr() != tangents.type().ptr()) {
     throw TypeError(concat("primal and tangent arguments to jax.jvp must have the same tree structure; primals have "
                            "tree structure ", in.to_string(), " whereas tangents have tree structure ", tangent_in.to_string(), "."));
   }

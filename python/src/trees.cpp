@@ -61,16 +61,6 @@ const Registration* find_registration(PyTypeObject* type) {
   return found ? static_cast<const Registration*>(PyCapsule_GetPointer(found, nullptr)) : nullptr;
 }
 
-void add_registration(nb::handle type, Registration registration) {
-  if (PyDict_GetItem(registry(), type.ptr())) {
-    throw ValueError(concat("Duplicate custom PyTreeDef type registration for ", nb::cast<std::string>(nb::repr(type)), "."));
-  }
-  registration.type = nb::borrow(type);
-  auto* kept = new Registration(std::move(registration));
-  nb::object capsule = nb::steal(PyCapsule_New(kept, nullptr, nullptr));
-  PyDict_SetItem(registry(), type.ptr(), capsule.ptr());
-}
-
 PyTypeObject* imported_type(const char* module, const char* name) {
   return reinterpret_cast<PyTypeObject*>(nb::object(nb::module_::import_(module).attr(name)).release().ptr());
 }
@@ -81,6 +71,19 @@ PyTypeObject* ordered_dict_type() {
 PyTypeObject* default_dict_type() {
   static PyTypeObject* type = imported_type("collections", "defaultdict");
   return type;
+}
+
+void add_registration(nb::handle type, Registration registration) {
+  static PyTypeObject* const built_in[] = {&PyTuple_Type, &PyList_Type, &PyDict_Type, Py_TYPE(Py_None), ordered_dict_type(), default_dict_type()};
+  bool known = PyDict_GetItem(registry(), type.ptr()) != nullptr;
+  for (PyTypeObject* one : built_in) known = known || type.ptr() == reinterpret_cast<PyObject*>(one);
+  if (known) {
+    throw ValueError(concat("Duplicate custom PyTreeDef type registration for ", nb::cast<std::string>(nb::repr(type)), "."));
+  }
+  registration.type = nb::borrow(type);
+  auto* kept = new Registration(std::move(registration));
+  nb::object capsule = nb::steal(PyCapsule_New(kept, nullptr, nullptr));
+  PyDict_SetItem(registry(), type.ptr(), capsule.ptr());
 }
 
 nb::object sorted_keys(nb::handle dict) {
@@ -564,7 +567,7 @@ void bind_trees(nb::module_& m) {
       .def("__reduce__", [](const PyTree& self) {
         std::vector<nb::object> numbers;
         for (std::size_t i = 0; i < self.num_leaves(); ++i) numbers.push_back(nb::int_(i));
-        return nb::make_tuple(nb::module_::import_("capibara._core").attr("tree_structure"), nb::make_tuple(self.unflatten(numbers)));
+        return nb::make_tuple(nb::module_::import_("capibara.jax.tree_util").attr("tree_structure"), nb::make_tuple(self.unflatten(numbers)));
       })
       .def_static("from_node_data_and_children", [](nb::handle, nb::handle data, std::vector<PyTree> children) {
         std::vector<TreePointer> nodes;

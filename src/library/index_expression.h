@@ -48,6 +48,10 @@ struct GatherIndexer {
 };
 GatherIndexer to_gather(IndexExpression expression, bool wrap_negative);
 
+// The function of each element the index names, once for every time it names it.
+Array apply_at(const Array& array, const std::vector<Index>& indices,
+               const std::function<Array(const Array&)>& function, const UpdateOptions& options);
+
 // x repeated along leading dimensions and dimensions of size 1; the shapes are known to fit.
 Array broadcast_to_shape(const Array& x, const Shape& shape);
 

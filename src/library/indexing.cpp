@@ -4,6 +4,8 @@
 #include <capibara/indexing.h>
 #include <capibara/lax.h>
 
+#include <algorithm>
+
 #include "array/promotion.h"
 #include "library/index_expression.h"
 #include "library/plain_number.h"
@@ -212,6 +214,27 @@ Array integer_power(Array base, Array exponent) {
 }
 
 }  // namespace
+
+Array apply_at(const Array& array, const std::vector<Index>& indices,
+               const std::function<Array(const Array&)>& function, const UpdateOptions& options) {
+  GatherIndexer indexer = to_gather(parse_index(array.shape(), indices), options.wrap_negative_indices);
+  if (element_count(indexer.slice_shape) == 0) return array;
+  Array x = array;
+  if (!indexer.scalar_mask_dims.empty()) x = lax::expand_dims(x, indexer.scalar_mask_dims);
+  // What scatter_apply writes does not depend on updates, only on how many there are.
+  Shape updates;
+  for (std::size_t i = 0; i < indexer.slice_shape.size(); ++i) {
+    bool is_new = std::find(indexer.new_axes.begin(), indexer.new_axes.end(), static_cast<int64_t>(i)) != indexer.new_axes.end();
+    if (!is_new) updates.push_back(indexer.slice_shape[i]);
+  }
+  const GatherDimensionNumbers& dims = indexer.dims;
+  Array out = lax::scatter_apply(x, indexer.indices, function,
+                                 {dims.offset_dims, dims.collapsed_slice_dims, dims.start_index_map, {}, {}}, updates,
+                                 {.indices_are_sorted = options.indices_are_sorted || !indexer.advanced,
+                                  .unique_indices = options.unique_indices || !indexer.advanced,
+                                  .mode = parse_mode(options.mode)});
+  return indexer.scalar_mask_dims.empty() ? out : lax::squeeze(out, indexer.scalar_mask_dims);
+}
 
 Array IndexUpdate::get(const GetOptions& options) const { return index(array_, indices_, options); }
 Array IndexUpdate::set(const Array& values, const UpdateOptions& options) const {

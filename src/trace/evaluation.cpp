@@ -29,11 +29,10 @@ Bad find_bad(const Array& array, bool nans, bool infs) {
 class EvaluationTrace final : public Trace {
  public:
   Arrays bind(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
-    for (const Array& input : inputs) {
-      if (input.is_tracer()) {
-        throw ConcretizationTypeError(concat(primitive.name(), ": needs concrete values, got a traced ",
-                                             to_string(input.type()), " from ", input.body()->trace()->kind()));
-      }
+    if (std::shared_ptr<Trace> trace = innermost(inputs)) {
+      // Compile-time evaluation runs what is known; operations on traced values go on to their trace.
+      TraceScope scope(trace);
+      return trace->bind(primitive, inputs, attrs);
     }
     Arrays outputs = default_backend().run(primitive, inputs, attrs);
     const Config& settings = config();
@@ -43,6 +42,22 @@ class EvaluationTrace final : public Trace {
   const char* kind() const override { return "evaluation"; }
 
  private:
+  // The deepest trace that an operand belongs to; null where all are concrete.
+  static std::shared_ptr<Trace> innermost(std::span<const Array> inputs) {
+    std::shared_ptr<Trace> found;
+    int deepest = -1;
+    for (const Array& input : inputs) {
+      if (!input.is_tracer()) continue;
+      std::shared_ptr<Trace> trace = input.body()->trace()->shared_from_this();
+      int depth = 0;
+      for (const Trace* outer = trace->parent.get(); outer; outer = outer->parent.get()) ++depth;
+      if (depth > deepest) {
+        deepest = depth;
+        found = trace;
+      }
+    }
+    return found;
+  }
   static void check(const Primitive& primitive, const Arrays& outputs, const Config& settings) {
     for (const Array& output : outputs) {
       Bad bad = find_bad(output, settings.debug_nans, settings.debug_infs);

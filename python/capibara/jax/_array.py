@@ -4,7 +4,7 @@ import numpy as np
 from capibara import _core
 
 _METHODS = (
-    "all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "clip", "compress", "conj", "conjugate",
+    "all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "clip", "conj", "conjugate",
     "cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "ptp", "ravel", "repeat", "round",
     "searchsorted", "sort", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var", "copy",
 )
@@ -62,7 +62,37 @@ class _Methods:
         return lax.bitcast_convert_type(grouped, dtype)
 
     def byteswap(self):
-        return _core.as_array(np.asarray(self).byteswap())
+        from capibara.jax import lax
+        size = self.dtype.itemsize
+        if self.dtype.kind == "c":
+            return lax.complex(self.real.byteswap(), self.imag.byteswap())
+        if size == 1:
+            return self
+        return lax.bitcast_convert_type(lax.bitcast_convert_type(self, "uint8")[..., ::-1], self.dtype)
+
+    def compress(self, condition, axis=None, *, out=None, size=None, fill_value=0):
+        return _numpy("compress")(condition, self, axis, size=size, fill_value=fill_value, out=out)
+
+    def addressable_data(self, index):
+        if isinstance(self, _core.Tracer):
+            _refuse_tracer(self)
+        if index != 0:
+            raise IndexError("list index out of range")
+        return self
+
+    @property
+    def addressable_shards(self):
+        from capibara.jax._devices import Shard
+        if isinstance(self, _core.Tracer):
+            _refuse_tracer(self)
+        return [Shard(self)]
+
+    global_shards = addressable_shards
+
+    @property
+    def sharding(self):
+        from capibara.jax._devices import Device, SingleDeviceSharding
+        return SingleDeviceSharding(Device("cpu", 0))
 
     def to_device(self, device, *, stream=None):
         return self
@@ -95,8 +125,9 @@ class _Methods:
     def imag(self):
         return _numpy("imag")(self)
 
-    def __round__(self, ndigits=0):
-        return _numpy("round")(self, ndigits or 0)
+    def __round__(self, ndigits=None):
+        rounded = _numpy("round")(self, ndigits or 0)
+        return rounded.astype(int) if ndigits is None else rounded
 
     def __reversed__(self):
         return iter(self[::-1])
@@ -106,6 +137,11 @@ class _Methods:
         if api_version is not None and api_version not in ("2021.12", "2022.12", "2023.12", "2024.12", jnp.__array_api_version__):
             raise ValueError(f"array_api_version={api_version!r} is not supported")
         return jnp
+
+
+def _refuse_tracer(array):
+    from capibara._errors import ConcretizationTypeError
+    raise ConcretizationTypeError(f"Abstract tracer value encountered where concrete value is expected: {array}")
 
 
 def _numpy(name):

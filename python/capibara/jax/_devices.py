@@ -26,6 +26,38 @@ class Device:
         return None
 
 
+class SingleDeviceSharding:
+    """The layout of an array that lies on one device."""
+
+    def __init__(self, device, *, memory_kind=None):
+        self._device, self.memory_kind = device, memory_kind or "device"
+
+    @property
+    def device_set(self):
+        return {self._device}
+
+    is_fully_replicated = is_fully_addressable = True
+
+    def __eq__(self, other):
+        return isinstance(other, SingleDeviceSharding) and self._device == other._device
+
+    def __hash__(self):
+        return hash(self._device)
+
+    def __repr__(self):
+        return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
+
+
+class Shard:
+    """The part of an array on one device: here the whole array."""
+
+    def __init__(self, array):
+        self.data = array
+        self.index = (slice(None),) * array.ndim
+        self.device = Device("cpu", 0)
+        self.replica_id = 0
+
+
 def devices(backend=None):
     """The devices of a backend."""
     if backend not in (None, "cpu", "reference"):

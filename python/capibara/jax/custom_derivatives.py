@@ -142,6 +142,22 @@ def custom_gradient(fun):
     return with_rule
 
 
+def zero_from_primal(value, symbolic_zeros=False):
+    """The zero tangent of a value, as an array or, where asked for, as a symbol."""
+    tangent = _core.as_array(value).aval.to_tangent_aval()
+    if symbolic_zeros:
+        return SymbolicZero(tangent)
+    return _core.library_function("numpy", "zeros")(tangent.shape, tangent.dtype)
+
+
+def linear_call(fun, fun_transpose, residual_args, linear_args):
+    """fun(residuals, linear) with fun_transpose(residuals, cotangent) as its transpose."""
+    call = custom_vjp(fun)
+    call.defvjp(lambda residuals, linear: (fun(residuals, linear), residuals),
+                lambda residuals, cotangent: (None, fun_transpose(residuals, cotangent)))
+    return call(residual_args, linear_args)
+
+
 def closure_convert(fun, *example_args):
     """A function without captured tracers, and the values that were captured."""
     program, out_tree, _ = _core.make_program(fun, example_args, {})

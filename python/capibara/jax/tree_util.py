@@ -174,7 +174,7 @@ def all_leaves(iterable, is_leaf=None):
 
 
 def treedef_is_leaf(treedef):
-    return treedef.num_nodes == 1 and treedef.num_leaves == 1
+    return treedef.num_nodes == 1
 
 
 def treedef_children(treedef):

@@ -1,6 +1,4 @@
 """jax.lax: the primitives as functions, and structured control flow."""
-import functools as _functools
-
 from capibara import _core
 from capibara._modules import fill as _fill
 from capibara._types import (  # noqa: F401
@@ -19,142 +17,8 @@ DotDimensionNumbers = tuple
 ConvGeneralDilatedDimensionNumbers = object
 
 
-def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpose=False):
-    """Runs f over the leading axis of xs, carrying a state; returns the last state and the stacked outputs."""
-    if not callable(f):
-        raise TypeError("lax.scan: f argument should be a callable.")
-    if unroll is True:
-        unroll = length if length is not None else len(_core.tree_leaves(xs)[0])
-    return _core.scan(f, init, xs, length, reverse, max(int(unroll), 1))
-
-
-def while_loop(cond_fun, body_fun, init_val):
-    """Runs body_fun as long as cond_fun of the state is true."""
-    if not callable(cond_fun) or not callable(body_fun):
-        raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
-    return _core.while_loop(cond_fun, body_fun, init_val)
-
-
-def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
-    """body_fun(i, state) for i from lower to upper; a scan where the bounds are known, else a while loop."""
-    if not callable(body_fun):
-        raise TypeError("lax.fori_loop: body_fun argument should be callable.")
-    if not (isinstance(lower, _core.Tracer) or isinstance(upper, _core.Tracer)):
-        first, last = int(lower), int(upper)
-        if last <= first:
-            # Nothing runs, but the body's types are still checked.
-            return init_val if unroll is None else init_val
-        def step(carry, _):
-            i, state = carry
-            return (add(i, _ones_like(i)), body_fun(i, state)), None
-        start = _core.as_array(lower)
-        (_, result), _ = _core.scan(step, (start, init_val), None, last - first, False, max(int(unroll or 1), 1))
-        return result
-    if unroll not in (None, False, 1):
-        raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
-    lower, upper = _core.as_array(lower), _core.as_array(upper)
-    if lower.dtype != upper.dtype:
-        dtype = _core.library_function("numpy", "add")(lower, upper).dtype
-        lower, upper = convert_element_type(lower, dtype), convert_element_type(upper, dtype)
-    _, _, result = _core.while_loop(
-        lambda carry: lt(carry[0], carry[1]),
-        lambda carry: (add(carry[0], _ones_like(carry[0])), carry[1], body_fun(carry[0], carry[2])),
-        (lower, upper, init_val))
-    return result
-
-
-def _ones_like(x):
-    return full_like(x, 1)
-
-
-_no_operand = object()
-
-
-def cond(pred, true_fun, false_fun, *operands, operand=_no_operand, linear=None):
-    """One of two functions of the operands, as a predicate says."""
-    if operand is not _no_operand:
-        if operands:
-            raise TypeError("if 'operand' keyword is passed then no positional operands can be passed, got "
-                            f"operand={operand} and positional operands {operands}")
-        operands = (operand,)
-    return _core.cond(pred, true_fun, false_fun, operands)
-
-
-def switch(index, branches, *operands, operand=_no_operand):
-    """The function of the operands that an index selects; the index is clamped."""
-    if operand is not _no_operand:
-        operands = (operand,)
-    if not all(callable(branch) for branch in branches):
-        raise TypeError("lax.switch: branches argument should be a sequence of callables.")
-    shape = getattr(index, "shape", ())
-    if shape != ():
-        raise TypeError(f"Branch index must be scalar, got {index} of shape {shape}.")
-    return _core.switch(index, branches, operands)
-
-
-def map(f, xs, *, batch_size=None):
-    """f on every slice of the leading axis, one after the other or in batches."""
-    if batch_size is not None:
-        return _core.map_batched(f, xs, batch_size)
-    return scan(lambda _, x: ((), f(x)), (), xs)[1]
-
-
-def associative_scan(fn, elems, reverse=False, axis=0, *, tpu_optimized=False):
-    """All prefixes combined by an associative function, in logarithmic depth.
-
-    `tpu_optimized` only states a wish: the algorithm's depth is logarithmic either way.
-    """
-    if not callable(fn):
-        raise TypeError("lax.associative_scan: fn argument should be callable.")
-    return _core.associative_scan(fn, elems, reverse, axis)
-
-
-def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
-    """A root of f whose derivative comes from the equation it satisfies."""
-    return _core.custom_root(f, initial_guess, solve, tangent_solve, has_aux)
-
-
-def custom_linear_solve(matvec, b, solve, transpose_solve=None, symmetric=False, has_aux=False):
-    """The solution of a linear system whose derivative comes from the system."""
-    if transpose_solve is None and symmetric:
-        transpose_solve = solve
-    return _core.custom_linear_solve(matvec, b, solve, transpose_solve, symmetric, has_aux)
-
-
-def stop_gradient(x):
-    """The same values, without derivatives."""
-    function = _core.library_function("lax", "stop_gradient")
-    leaves, tree = _core.tree_flatten(x)
-    return tree.unflatten([function(leaf) if isinstance(leaf, _core.Array) or hasattr(leaf, "dtype") or isinstance(leaf, (float, complex)) else leaf for leaf in leaves])
-
-
-def optimization_barrier(operand, /):
-    """The same values, kept apart by the compiler."""
-    leaves, tree = _core.tree_flatten(operand)
-    return tree.unflatten(list(_core.library_function("lax", "optimization_barrier")(leaves)))
-
-
-def platform_dependent(*args, default=None, **per_platform):
-    """The function for the platform a program runs on."""
-    function = per_platform.get("cpu", default)
-    if function is None:
-        raise NotImplementedError("platform_dependent: no function for the platform 'cpu' and no default")
-    return function(*args)
-
-
-def _on_trees(name):
-    """A collective on every leaf of a tree."""
-    def collective(x, axis_name, *args, **kwargs):
-        function = _core.library_function("lax", name)
-        leaves, tree = _core.tree_flatten(x)
-        return tree.unflatten([function(leaf, axis_name, *args, **kwargs) for leaf in leaves])
-    collective.__name__ = name
-    return collective
-
-
-for _name in ("psum", "pmean", "pmax", "pmin", "ppermute", "all_gather", "all_to_all", "psum_scatter", "pshuffle", "pswapaxes", "pbroadcast"):
-    if _core.library_function("lax", _name) is not None:
-        globals()[_name] = _on_trees(_name)
+from capibara.jax.lax import _control  # noqa: E402
+from capibara.jax.lax._control import *  # noqa: E402,F401,F403
 
 
 def _primitives():
@@ -165,9 +29,7 @@ def _primitives():
 
 
 _primitives()
+globals().update(_control.COLLECTIVES)
 _fill(__name__, "lax")
 
 from capibara.jax.lax import linalg  # noqa: E402,F401
-
-partial = _functools.partial
-del partial
