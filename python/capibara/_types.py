@@ -192,6 +192,31 @@ class RandomAlgorithm(_LibraryEnum):
     RNG_PHILOX = "rng_philox"
 
 
+class SvdAlgorithm(_LibraryEnum):
+    DEFAULT = "default"
+    QR = "qr"
+    JACOBI = "jacobi"
+    POLAR = "polar"
+
+
+class EighImplementation(_LibraryEnum):
+    QR = "qr"
+    JACOBI = "jacobi"
+    QDWH = "qdwh"
+
+
+class EigImplementation(_LibraryEnum):
+    CUSOLVER = "cusolver"
+    MAGMA = "magma"
+    LAPACK = "lapack"
+
+
+DotAlgorithmPreset = _LibraryEnum("DotAlgorithmPreset", {name: name for name in (
+    "DEFAULT", "ANY_F8_ANY_F8_F32", "ANY_F8_ANY_F8_F32_FAST_ACCUM", "ANY_F8_ANY_F8_ANY", "ANY_F8_ANY_F8_ANY_FAST_ACCUM",
+    "F16_F16_F16", "F16_F16_F32", "BF16_BF16_BF16", "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6",
+    "BF16_BF16_F32_X9", "TF32_TF32_F32", "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64")})
+
+
 class ResizeMethod(_LibraryEnum):
     NEAREST = "nearest"
     LINEAR = "linear"

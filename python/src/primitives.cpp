@@ -243,6 +243,7 @@ void bind_primitives(nb::module_& m) {
     for (nb::handle aval : avals) arguments.append(aval);
     return call_python(policy, nb::tuple(arguments), params_of(attrs));
   });
+  m.def("trace_identity", [] { return reinterpret_cast<std::uintptr_t>(current_trace().get()); });
   m.def("is_tracing", [] { return current_trace() != evaluation_trace(); });
 }
 

@@ -28,13 +28,13 @@ bool all_concrete(std::initializer_list<const Arrays*> lists) {
 
 ScalarType scalar(const ArrayType& type) { return {type.dtype, type.weak_type}; }
 
-// A weakly typed start value takes the type that the body gives it. True where one was changed.
+// A weakly typed start value takes the dtype that the body gives it. True where one was changed.
 bool strengthen(Arrays& init, std::span<const ArrayType> outputs) {
   bool changed = false;
   for (std::size_t i = 0; i < init.size(); ++i) {
     const ArrayType& in = init[i].type();
     const ArrayType& out = outputs[i];
-    if (!in.weak_type || (in.dtype == out.dtype && out.weak_type)) continue;
+    if (!in.weak_type || in.dtype == out.dtype) continue;  // weakness alone is no difference
     ScalarType joint = promote_types(scalar(in), scalar(out), capibara::config().enable_x64);
     if (joint.dtype != out.dtype) continue;
     init[i] = convert_element_type(init[i], out.dtype, out.weak_type);

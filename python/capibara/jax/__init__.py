@@ -1,4 +1,6 @@
 """capibara.jax: the interface of jax 0.10.2 on capibara's core."""
+import contextlib as _contextlib
+
 from capibara import _core
 from capibara._core import Array, Ref  # noqa: F401
 from capibara._dtypes import float0  # noqa: F401
@@ -89,6 +91,48 @@ numpy_rank_promotion = _scope("numpy_rank_promotion")
 default_matmul_precision = _scope("default_matmul_precision")
 default_prng_impl = _scope("default_prng_impl")
 threefry_partitionable = _scope("threefry_partitionable", True)
+
+
+def default_device(device=None):
+    """Computations run on this device while the context lasts; there is one kind of device."""
+    from capibara.jax._devices import check_target
+    check_target(device, None)
+    return _contextlib.nullcontext()
+
+
+def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):
+    """A function's forward pass, which also returns what its backward pass needs, and the backward pass."""
+    single = isinstance(argnums, int)
+
+    def fwd(*args, **kwargs):
+        chosen = (argnums,) if single else tuple(argnums)
+
+        def of_chosen(*values):
+            full = list(args)
+            for position, value in zip(chosen, values):
+                full[position] = value
+            return fun(*full, **kwargs)
+
+        value, pullback, *aux = vjp(of_chosen, *[args[i] for i in chosen], has_aux=has_aux)
+        return (value, aux[0], pullback) if has_aux else (value, pullback)
+
+    def bwd(pullback, cotangent):
+        cotangents = pullback(cotangent)
+        return cotangents[0] if single else cotangents
+
+    return fwd, bwd
+
+
+def print_environment_info(return_string=False):
+    """What a bug report should say of the machine."""
+    import platform
+    import sys
+    import numpy as np
+    text = (f"capibara: {_core.version()}\njax interface: {__version__}\nnumpy: {np.__version__}\n"
+            f"python: {sys.version}\ndevice info: cpu, {device_count()} local devices\nplatform: {platform.uname()}")
+    if return_string:
+        return text
+    print(text)
 
 
 def new_ref(init_val):

@@ -173,4 +173,7 @@ def closure_convert(fun, *example_args):
     return converted, constants
 
 
+for _primitive in _core.catalog():
+    if _primitive.name in ("custom_jvp_call", "custom_vjp_call"):
+        globals()[f"{_primitive.name}_p"] = _primitive
 explain_missing(__name__)

@@ -284,4 +284,16 @@ register_pytree_node(
     lambda partial: ((partial.args, partial.keywords), partial.func),
     lambda func, children: Partial(func, *children[0], **children[1]))
 
+class _Registry:
+    """What jax calls its registry of node types, as far as libraries ask it."""
+
+    def flatten(self, tree, is_leaf=None):
+        return _core.tree_flatten(tree, is_leaf)
+
+    def flatten_one_level(self, tree):
+        level = _core.tree_level(tree)
+        return None if level is None else (level[0], level[2])
+
+
+default_registry = _Registry()
 explain_missing(__name__)

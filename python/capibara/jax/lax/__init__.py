@@ -3,6 +3,7 @@ from capibara import _core
 from capibara._modules import fill as _fill
 from capibara._types import (  # noqa: F401
     ConvDimensionNumbers,
+    DotAlgorithmPreset,
     FftType,
     GatherDimensionNumbers,
     GatherScatterMode,

@@ -175,6 +175,35 @@ class _Join:
         return concatenate(parts, axis)
 
 
+class _NamespaceInfo:
+    """What the array API asks a namespace about itself."""
+
+    def capabilities(self):
+        return {"boolean indexing": True, "data-dependent shapes": False, "max dimensions": 64}
+
+    def default_device(self):
+        return None
+
+    def devices(self):
+        from capibara.jax._devices import devices
+        return devices()
+
+    def default_dtypes(self, *, device=None):
+        names = {"real floating": "float64", "complex floating": "complex128", "integral": "int64", "indexing": "int64"}
+        return {kind: _core.canonical_dtype(name) for kind, name in names.items()}
+
+    def dtypes(self, *, device=None, kind=None):
+        names = ["bool", "int8", "int16", "int32", "uint8", "uint16", "uint32", "float32", "complex64"]
+        if _core.config_values()["enable_x64"]:
+            names += ["int64", "uint64", "float64", "complex128"]
+        return {name: _np.dtype(name) for name in names if kind is None or isdtype(_np.dtype(name), kind)}
+
+
+def __array_namespace_info__():
+    """The array API's questions about this namespace."""
+    return _NamespaceInfo()
+
+
 mgrid, ogrid = _Grid(False), _Grid(True)
 r_, c_ = _Join(0, 1, -1), _Join(-1, 2, 0)
 
