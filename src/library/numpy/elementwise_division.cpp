@@ -16,7 +16,7 @@ std::pair<Array, Array> divide_floats(const Array& x1, const Array& x2) {
   const Array quotient = lax::div(dividend, x2);
   const Array adjust =
       lax::bitwise_and(lax::ne(trunc, constant_like(trunc, 0)), lax::ne(lax::sign(x2), lax::sign(trunc)));
-  return {lax::round(lax::select(adjust, lax::sub(quotient, constant_like(quotient, 1)), quotient)),
+  return {lax::round(lax::select(adjust, quotient - 1, quotient)),
           lax::select(adjust, lax::add(trunc, x2), trunc)};
 }
 
@@ -25,7 +25,7 @@ Array divide_integers(const Array& x1, const Array& x2) {
   if (is_unsigned(x1.dtype())) return quotient;
   const Array inexact = lax::ne(lax::rem(x1, x2), constant_like(x1, 0));
   const Array adjust = lax::bitwise_and(lax::ne(lax::sign(x1), lax::sign(x2)), inexact);
-  return where(adjust, lax::sub(quotient, constant_like(quotient, 1)), quotient);
+  return where(adjust, quotient - 1, quotient);
 }
 
 // Squaring and multiplying over the six lowest bits of the exponent; more would overflow any base but -1, 0 and 1.
