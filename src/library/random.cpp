@@ -105,7 +105,8 @@ Array wrap_key_data(const Array& key_bits_array, const KeyOptions& options) {
 
 Array clone(const Array& key) {
   static const Primitive p = primitive("random_clone");
-  return bind1(p, {key});
+  TypedKeys typed = typed_keys(key);
+  return returned(typed, bind1(p, {typed.keys}));
 }
 
 Array fold_in(const Array& key, const Array& data) {

@@ -3,6 +3,7 @@
 
 #include <capibara/config.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -173,10 +174,29 @@ Array draw_positive_uniform(const Array& key, const Shape& shape, DType dtype, b
   return draw_uniform(key, shape, dtype, tiny, Array(1.0), maxval_first);
 }
 
+namespace {
+
+// Bounds meet the draws in elementwise functions, which raise TypeError where dimensions differ.
+void require_bound_fits(const char* name, const Array& bound, const Shape& shape) {
+  const auto rank = static_cast<int64_t>(shape.size());
+  bool fits = rank == 0 || bound.ndim() <= rank;
+  for (int64_t i = 1; fits && i <= std::min(rank, bound.ndim()); ++i) {
+    const int64_t wanted = shape[static_cast<std::size_t>(rank - i)], got = bound.shape(-i);
+    fits = got == wanted || got == 1 || wanted == 1;
+  }
+  if (fits) return;
+  throw TypeError(concat("uniform: argument '", name, "' must broadcast to the ", rank, " dimensions of shape, got ",
+                         to_string(bound.type())));
+}
+
+}  // namespace
+
 Array uniform(const Array& key, const UniformOptions& options) {
   Array typed = checked_key("uniform", key);
   DType dtype = float_dtype("uniform", options.dtype);
   OptionalShape shape(checked_shape("uniform", options.shape));
+  require_bound_fits("minval", options.minval, *shape);
+  require_bound_fits("maxval", options.maxval, *shape);
   parameter_shape("uniform", shape, {options.minval.shape(), options.maxval.shape()});
   return draw_uniform(typed, *shape, dtype, options.minval, options.maxval);
 }

@@ -227,7 +227,9 @@ const Function functions[] = {
      "Sorts keys along a dimension and reorders values with them."},
     {"top_k", "operand, k, *, axis=-1",
      [](const Arguments& a) -> Value {
-       const auto [values, positions] = lax::top_k(a.array("operand"), a.integer("k"), a.integer("axis"));
+       const Array x = a.array("operand");
+       if (x.ndim() == 0) throw ValueError("lax.top_k: axis is out of range for an array of rank 0 (argument 'axis')");
+       const auto [values, positions] = lax::top_k(x, a.integer("k"), a.integer("axis"));
        return Arrays{values, positions};
      },
      "The k greatest elements along an axis and their positions."},

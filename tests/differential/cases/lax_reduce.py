@@ -62,7 +62,7 @@ CASES += [
     case("lax.reduce", f32(3, 4), 0.0, lib(lambda jax: lambda x, y: jax.numpy.maximum(x, y)), (0,), grad=False),
     case("lax.reduce", (f32(3, 4), i32(3, 4)), (0.0, 0), lib(lambda jax: lambda x, y: (x[0] + y[0], x[1] + y[1])), (0,), grad=False),
     case("lax.reduce", [f32(3), f32(3)], [0.0, 1.0], lib(lambda jax: lambda x, y: [x[0] + y[0], x[1] * y[1]]), (0,), grad=False),
-    case("lax.reduce", i32(3), 0.0, lib(lambda jax: lambda x, y: x + y), (0,)),
+    case("lax.reduce", i32(3), 0.0, lib(lambda jax: lambda x, y: x + y * 2), (0,)),
     case("lax.reduce", (f32(3), f32(3)), 0.0, lib(lambda jax: jax.lax.add), (0,)),
     case("lax.reduce", f32(3), 0.0, lib(lambda jax: jax.lax.add), (2,)),
     case("lax.reduce", 2.0, 0.0, lib(lambda jax: jax.lax.add), ()),
