@@ -28,7 +28,11 @@ Ints last_axes(int64_t rank, std::size_t count) {
 
 // The permutation that brings `axes` to the end in their order, and its inverse.
 std::pair<Ints, Ints> to_the_end(const Transform& transform, const Ints& axes, int64_t rank) {
-  const Ints own = Axis(axes).resolve(transform.name, rank);
+  Ints own;
+  for (int64_t axis : axes) own.push_back(canonical_axis(transform.name, axis, rank));
+  if (std::set<int64_t>(own.begin(), own.end()).size() != own.size()) {
+    throw TypeError(concat(transform.name, ": the same axis is given twice, counted from both ends"));
+  }
   Ints forward, backward(static_cast<std::size_t>(rank));
   for (int64_t i = 0; i < rank; ++i) {
     if (std::find(own.begin(), own.end(), i) == own.end()) forward.push_back(i);

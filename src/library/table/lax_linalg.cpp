@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "library/numpy/promote.h"
 #include "library/table/families.h"
 
 namespace capibara::library {
@@ -37,6 +38,12 @@ std::optional<linalg::IndexRange> subset(const Arguments& a) {
   return linalg::IndexRange(range[0], range[1]);
 }
 
+// Symmetrizing divides by two, which makes floats of integers.
+Array symmetrizable(const Arguments& a) {
+  const Array x = a.array("x");
+  return a.flag("symmetrize_input") ? promote_inexact("symmetrize", x) : x;
+}
+
 template <class Tuple>
 Value as_list(const Tuple& results) {
   return std::apply([](const auto&... result) { return Value::list_of(Arrays{result...}); }, results);
@@ -44,7 +51,7 @@ Value as_list(const Tuple& results) {
 
 const Function functions[] = {
     {"cholesky", "x, *, symmetrize_input=True",
-     [](const Arguments& a) -> Value { return linalg::cholesky(a.array("x"), a.flag("symmetrize_input")); },
+     [](const Arguments& a) -> Value { return linalg::cholesky(symmetrizable(a), a.flag("symmetrize_input")); },
      "The lower Cholesky factor of positive definite matrices; NaN where a matrix is not."},
     {"cholesky_update", "r_matrix, w_vector",
      [](const Arguments& a) -> Value { return linalg::cholesky_update(a.array("r_matrix"), a.array("w_vector")); },
@@ -67,7 +74,7 @@ const Function functions[] = {
     {"eigh",
      "x, *, lower=True, symmetrize_input=True, sort_eigenvalues=True, subset_by_index=None, implementation=None",
      [](const Arguments& a) -> Value {
-       return linalg::eigh(a.array("x"), {.lower = a.flag("lower"),
+       return linalg::eigh(symmetrizable(a), {.lower = a.flag("lower"),
                                           .symmetrize_input = a.flag("symmetrize_input"),
                                           .sort_eigenvalues = a.flag("sort_eigenvalues"),
                                           .subset_by_index = subset(a),

@@ -103,7 +103,11 @@ const Function functions[] = {
     {"matrix_transpose", "x, /", [](const Arguments& a) -> Value { return linalg::matrix_transpose(a.array("x")); },
      "The last two dimensions exchanged."},
     {"multi_dot", "arrays, *, precision=None",
-     [](const Arguments& a) -> Value { return linalg::multi_dot(a.arrays("arrays"), precision_text(a, "precision")); },
+     [](const Arguments& a) -> Value {
+       Arrays arrays = a.arrays("arrays");
+       if (arrays.size() == 1 && arrays[0].ndim() > 0) arrays = jax::lax::unstack(arrays[0]);  // as jax unpacks it
+       return linalg::multi_dot(arrays, precision_text(a, "precision"));
+     },
      "The product of several matrices in the cheapest order."},
     {"norm", "x, ord=None, axis=None, keepdims=False",
      [](const Arguments& a) -> Value {

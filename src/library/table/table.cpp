@@ -14,6 +14,7 @@ const std::vector<Module>& modules() {
       {"lax.linalg", {lax_linalg()}},
       {"random", {random_draws()}},
       {"scipy.linalg", {scipy_linalg()}},
+      {"scipy.signal", {scipy_signal()}},
       {"scipy.fft", {scipy_fft()}},
       {"scipy.ndimage", {scipy_ndimage()}},
       {"nn", {nn_functions()}},

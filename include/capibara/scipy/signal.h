@@ -1,0 +1,85 @@
+// jax.scipy.signal: convolutions, correlations, trends, and spectra of segments.
+#pragma once
+
+#include <capibara/lax.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+namespace capibara::jax::scipy::signal {
+
+// mode: "full", "same" as in1, or "valid": only where the inputs overlap fully.
+struct ConvolveOptions {
+  std::string mode = "full";
+  std::string method = "auto";  // "direct" is the same; "fft" by Fourier transforms
+  std::string precision;
+};
+Array convolve(const Array& in1, const Array& in2, const ConvolveOptions& options = {});
+Array correlate(const Array& in1, const Array& in2, const ConvolveOptions& options = {});
+
+struct Convolve2dOptions {
+  std::string mode = "full";
+  std::string precision;
+};
+Array convolve2d(const Array& in1, const Array& in2, const Convolve2dOptions& options = {});
+Array correlate2d(const Array& in1, const Array& in2, const Convolve2dOptions& options = {});
+
+struct FftconvolveOptions {
+  std::string mode = "full";
+  std::optional<Ints> axes;  // the others are batches; by default all
+};
+Array fftconvolve(const Array& in1, const Array& in2, const FftconvolveOptions& options = {});
+
+struct DetrendOptions {
+  int64_t axis = -1;
+  std::string type = "linear";  // or "constant": the mean is removed
+  Ints bp = {0};                // where one line ends and the next begins
+};
+Array detrend(const Array& data, const DetrendOptions& options = {});
+
+// A window by its name, or as an array.
+using Window = std::variant<std::string, Array>;
+// What is removed from each segment: nothing, a kind of trend, or what a function takes away.
+using Detrending = std::variant<std::monostate, std::string, std::function<Array(const Array&)>>;
+
+struct SpectrumOptions {
+  Array fs = 1.0;  // samples per unit of time
+  Window window = std::string("hann");
+  std::optional<int64_t> nperseg, noverlap, nfft;
+  Detrending detrend = std::string("constant");
+  bool return_onesided = true;
+  std::string scaling = "density";  // or spectrum
+  int64_t axis = -1;
+  std::string average = "mean";  // or median
+};
+// Frequencies and the spectral density of x, or of x and y.
+std::pair<Array, Array> welch(const Array& x, const SpectrumOptions& options = {});
+std::pair<Array, Array> csd(const Array& x, const std::optional<Array>& y, const SpectrumOptions& options = {});
+
+struct StftOptions {
+  Array fs = 1.0;
+  Window window = std::string("hann");
+  std::optional<int64_t> nperseg = 256, noverlap, nfft;
+  Detrending detrend;
+  bool return_onesided = true;
+  std::string boundary = "zeros";  // "" for none, or even, odd, constant
+  bool padded = true;
+  int64_t axis = -1;
+};
+std::tuple<Array, Array, Array> stft(const Array& x, const StftOptions& options = {});  // frequencies, times, transform
+
+struct IstftOptions {
+  Array fs = 1.0;
+  Window window = std::string("hann");
+  std::optional<int64_t> nperseg, noverlap, nfft;
+  bool input_onesided = true;
+  bool boundary = true;
+  int64_t time_axis = -1, freq_axis = -2;
+};
+std::pair<Array, Array> istft(const Array& Zxx, const IstftOptions& options = {});  // times and signal
+
+}  // namespace capibara::jax::scipy::signal
