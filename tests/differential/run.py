@@ -4,6 +4,7 @@
 
 A family is a file of cases/, a name a function (`numpy.sum`) or a part of the printed call. Results of jax are kept in
 build/differential, keyed by the call and the version of jax. CAPIBARA_PYTHON_PATH says where the built module lies.
+What passed and failed of each name is left in build/differential/results/FAMILY.json.
 """
 
 import argparse
@@ -250,6 +251,13 @@ def compare_family(path, options):
     return tally, [note for note in notes if note]
 
 
+def write_results(family, tally):
+    """Keeps the counts of a family by name, [passed, failed], where the coverage report looks for them."""
+    folder = KEPT / "results"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{family}.json").write_text(json.dumps(dict(sorted(tally.names.items())), indent=1) + "\n")
+
+
 def families(names):
     """The files of cases that the names mean, and the names that are parts of calls."""
     files = sorted(CASES.glob("*.py"))
@@ -293,19 +301,15 @@ def main(arguments=None):
             for note in notes:
                 failed_notes += 1
                 print(f"FAIL {path.name}: {note}", flush=True)
+            if path.stem in options.families and path.parent == CASES and options.against == "capibara":
+                write_results(path.stem, tally)
             for module, counts in tally.modules.items():
                 total.modules[module] = [first + second for first, second in zip(total.modules[module], counts)]
-            for name, counts in tally.names.items():
-                total.names[name] = [first + second for first, second in zip(total.names[name], counts)]
-            total.failures += tally.failures
 
     print()
     for module in sorted(total.modules):
         passed, failed, skipped = total.modules[module]
         print(f"   {module:<28}{passed:6} passed{failed:6} failed{skipped:6} skipped")
-    if not options.names and not options.file and options.against == "capibara":
-        KEPT.mkdir(parents=True, exist_ok=True)
-        (KEPT / "results.json").write_text(json.dumps({name: counts for name, counts in sorted(total.names.items())}, indent=1))
     passed, failed, skipped = (sum(counts[part] for counts in total.modules.values()) for part in range(3))
     print(f"{passed} passed, {failed + failed_notes} failed, {skipped} skipped")
     return 1 if failed or failed_notes else 0

@@ -63,6 +63,7 @@ def test_there_are_ten_scripts_that_say_import_jax():
         assert "\nimport jax\n" in text and "capibara" not in text.lower()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 def test_script_prints_the_numbers_of_jax(script, tmp_path):
     watched = tmp_path / "modules"
