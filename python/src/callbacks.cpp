@@ -11,16 +11,24 @@ namespace capibara::python {
 
 namespace {
 
-// The results of a host function, checked against the types promised.
+// The results of a host function in the dtypes promised; the core checks their shapes, which vmap may extend.
 Arrays check_results(const std::vector<nb::object>& objects, const Types& types) {
   Arrays arrays = to_arrays(objects, "callback");
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     if (arrays[i].weak_type() || arrays[i].dtype() != types[i].dtype) arrays[i] = arrays[i].astype(types[i].dtype);
-    if (arrays[i].shape() != types[i].shape) {
-      throw RuntimeError(concat("callback: result ", i, " must be ", to_string(types[i]), ", got ", to_string(arrays[i].type())));
-    }
   }
   return arrays;
+}
+
+// ref[...] and ref[:] mean the whole array.
+bool names_everything(nb::handle key) {
+  if (key.ptr() == Py_Ellipsis) return true;
+  if (PySlice_Check(key.ptr())) return key.attr("start").is_none() && key.attr("stop").is_none() && key.attr("step").is_none();
+  if (!PyTuple_Check(key.ptr())) return false;
+  for (nb::handle part : key) {
+    if (!names_everything(part)) return false;
+  }
+  return true;
 }
 
 struct Prepared {
@@ -91,9 +99,11 @@ void bind_callbacks(nb::module_& m) {
       .def_prop_ro("ndim", [](const jax::Ref& self) { return self.handle().ndim(); })
       .def("__getitem__", [](const jax::Ref& self, nb::handle key) {
         Array whole = self.get();
+        if (names_everything(key)) return wrap(whole);
         return wrap(capibara::index(whole, index_entries(key, whole)));
       })
       .def("__setitem__", [](const jax::Ref& self, nb::handle key, nb::handle value) {
+        if (names_everything(key)) return self.set(to_array(value, "ref"));
         Array whole = self.get();
         self.set(IndexUpdate(whole, index_entries(key, whole)).set(to_array(value, "ref")));
       });

@@ -2,6 +2,7 @@
 #include <capibara/error.h>
 
 #include "bindings.h"
+#include "runtime/interrupt.h"
 #include "runtime/warning.h"
 
 namespace capibara::python {
@@ -91,6 +92,10 @@ void bind_errors(nb::module_&) {
         }
       },
       nullptr);
+  set_interrupt_handler([] {
+    nb::gil_scoped_acquire lock;
+    if (PyErr_CheckSignals() < 0) throw nb::python_error();
+  });
   set_warning_handler([](const std::string& text, WarningKind kind) {
     nb::gil_scoped_acquire lock;
     PyObject* category = kind == WarningKind::future    ? PyExc_FutureWarning

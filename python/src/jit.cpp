@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "calls.h"
+#include "trace/trace.h"
 
 #include <structmember.h>
 
@@ -155,7 +156,13 @@ nb::object call_jit(const JitFunction& jit, nb::handle args, nb::handle kwargs) 
   if (detail::jit_disabled()) return call_python(jit.function, args, kwargs);
   JitCall call = take_apart(jit, args, kwargs);
   auto entry = find_entry(jit, call);
-  return rebuild(*entry, detail::call_jit_entry(*entry, call.leaves));
+  if (current_trace() != evaluation_trace()) return rebuild(*entry, detail::call_jit_entry(*entry, call.leaves));
+  Arrays outputs;
+  {
+    nb::gil_scoped_release other_threads_run;
+    outputs = detail::call_jit_entry(*entry, call.leaves);
+  }
+  return rebuild(*entry, outputs);
 }
 
 // The stages after tracing; one class serves Traced, Lowered and Compiled.

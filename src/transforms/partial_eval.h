@@ -3,7 +3,7 @@
 
 #include "transforms/flat.h"
 
-#include <set>
+#include <map>
 
 namespace capibara {
 
@@ -44,7 +44,8 @@ class PartialEvalTrace final : public Trace {
   std::vector<Var> residual_vars_;
   Arrays residuals_;
   std::unordered_map<const ArrayBody*, Var> residual_var_of_;
-  std::set<const ArrayBody*> unknown_refs_;  // known refs to which something unknown was written
+  // Known refs to which something unknown was written; kept, so that no other array takes their place in memory.
+  std::map<const ArrayBody*, Array> unknown_refs_;
 };
 
 }  // namespace capibara

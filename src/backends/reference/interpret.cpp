@@ -4,6 +4,7 @@
 
 #include <capibara/config.h>
 
+#include "runtime/interrupt.h"
 #include "trace/trace.h"
 
 #include <unordered_map>
@@ -60,6 +61,7 @@ class ReferenceBackend final : public Backend {
     return find_kernel(primitive.name()) != nullptr || primitive->evaluate || primitive->lower;
   }
   Arrays run(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
+    poll_interrupt();
     Kernel kernel = find_kernel(primitive.name());
     if (!kernel) {
       TraceScope scope(evaluation_trace());

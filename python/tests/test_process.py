@@ -1,0 +1,153 @@
+"""How the extension behaves in a process: what it loads, what it keeps, threads, forks and Ctrl-C."""
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+pytest.importorskip("capibara._core", reason="the Python extension is not built")
+
+
+def run(program, **kwargs):
+  result = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=300, **kwargs)
+  assert result.returncode == 0, result.stdout + result.stderr
+  return result.stdout
+
+
+def test_import_loads_neither_jax_nor_llvm_nor_lapack():
+  out = run("""
+      import sys
+      import capibara.jax
+      assert not [name for name in sys.modules if name.split(".")[0] in ("jax", "jaxlib")]
+      mapped = [line.split()[-1] for line in open("/proc/self/maps") if "/" in line]
+      ours = [path for path in mapped if "site-packages/numpy" not in path and "numpy.libs" not in path]
+      assert not [path for path in ours if "LLVM" in path or "lapack" in path or "openblas" in path], ours
+      print("ok")
+      """)
+  assert out == "ok\n"
+
+
+LEAKS = """
+    import gc, resource
+    import capibara.jax as jax
+    import capibara.jax.numpy as jnp
+
+    def resident():
+        gc.collect()
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * resource.getpagesize()
+
+    x = jnp.arange(4.0)
+    jitted = jax.jit(lambda a: a * 2 + 1)
+
+    def calls(count):
+        for _ in range(count):
+            jitted(x)
+
+    def functions(count):
+        for i in range(count):
+            jax.jit(lambda a: a * 2 + 1)(x)
+            jax.grad(lambda a: (a * a).sum())(x)
+            jax.make_jaxpr(lambda a: a + 1)(x)
+
+    calls(2000), functions(200)
+    before = resident()
+    calls(CALLS)
+    functions(FUNCTIONS)
+    grown = resident() - before
+    assert grown < 12 << 20, f"{grown} bytes kept after CALLS calls and FUNCTIONS traced functions"
+    print("flat")
+    """
+
+
+def test_calls_and_traced_functions_leak_nothing():
+  assert run(LEAKS.replace("CALLS", "20000").replace("FUNCTIONS", "2000")) == "flat\n"
+
+
+@pytest.mark.slow
+def test_many_calls_and_traced_functions_leak_nothing():
+  assert run(LEAKS.replace("CALLS", "100000").replace("FUNCTIONS", "10000")) == "flat\n"
+
+
+def test_threads_agree_with_one_thread():
+  out = run("""
+      import threading
+      import capibara.jax as jax
+      import capibara.jax.numpy as jnp
+
+      shared = jax.jit(lambda a, n: jnp.sin(a) * n, static_argnums=1)
+
+      def work(i):
+          own = jax.jit(lambda a: jnp.cos(a) + i)
+          total = 0.0
+          for step in range(40):
+              x = jnp.arange(5.0) + step
+              total += float(own(x).sum()) + float(shared(x, i % 3).sum())
+              total += float(jax.grad(lambda a: (a * own(a)).sum())(x).sum())
+          return total
+
+      expected = [work(i) for i in range(8)]
+      got = [None] * 8
+      threads = [threading.Thread(target=lambda i=i: got.__setitem__(i, work(i))) for i in range(8)]
+      [t.start() for t in threads]
+      [t.join() for t in threads]
+      assert got == expected, (got, expected)
+      print("ok")
+      """)
+  assert out == "ok\n"
+
+
+def test_a_forked_child_computes():
+  out = run("""
+      import os, sys
+      import capibara.jax as jax
+      import capibara.jax.numpy as jnp
+      double = jax.jit(lambda a: a * 2)
+      double(jnp.arange(3.0))
+      child = os.fork()
+      if child == 0:
+          ok = float(double(jnp.arange(3.0)).sum()) == 6.0 and float(jax.jit(lambda a: a + 1)(1.0)) == 2.0
+          os._exit(0 if ok else 1)
+      assert os.waitpid(child, 0)[1] == 0
+      print("ok")
+      """)
+  assert out == "ok\n"
+
+
+def test_ctrl_c_stops_a_long_program():
+  program = textwrap.dedent("""
+      import capibara.jax as jax
+      import capibara.jax.numpy as jnp
+      forever = jax.jit(lambda x: jax.lax.while_loop(lambda v: v[0] >= 0, lambda v: v * 1.0, x))
+      print("running", flush=True)
+      try:
+          forever(jnp.ones(3))
+      except KeyboardInterrupt:
+          print("stopped", float(jnp.ones(3).sum()), flush=True)
+      """)
+  process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+  assert process.stdout.readline() == "running\n"
+  import time
+  time.sleep(0.5)
+  os.kill(process.pid, signal.SIGINT)
+  assert process.communicate(timeout=60)[0] == "stopped 3.0\n"
+
+
+def test_the_transform_programs_of_the_engine_evaluate_to_jaxs_values():
+  here = os.path.dirname(os.path.abspath(__file__))
+  oracle = os.path.join(here, "..", "..", "tests", "oracle")
+  result = subprocess.run([sys.executable, os.path.join(here, "transform_programs.py"), oracle], capture_output=True, text=True, timeout=600)
+  assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
+  passed, failed = (int(word) for word in result.stdout.splitlines()[-1].replace(" passed,", "").replace(" failed", "").split())
+  assert passed > 900 and failed == 0
+
+
+def test_a_script_that_imports_jax_runs_unchanged(tmp_path):
+  script = tmp_path / "script.py"
+  script.write_text("import sys\nimport jax\nimport jax.numpy as jnp\nfrom jax import lax, random\nfrom jax.tree_util import tree_map\n"
+                    "assert jax.__version__ == '0.10.2'\nassert 'jaxlib' not in sys.modules\n"
+                    "print(jax.jit(lambda x: lax.sin(x) + jnp.cos(x))(1.0), sys.argv[1:])\n")
+  result = subprocess.run([sys.executable, "-m", "capibara", str(script), "a", "b"], capture_output=True, text=True, timeout=60)
+  assert result.stdout == "1.3817732 ['a', 'b']\n", result.stdout + result.stderr
