@@ -258,6 +258,21 @@ def write_results(family, tally):
     (folder / f"{family}.json").write_text(json.dumps(dict(sorted(tally.names.items())), indent=1) + "\n")
 
 
+def write_coverage():
+    """Joins the counts of all families with the ledger of jax's names, for `capibara coverage --python`."""
+    ledger = json.loads((ROOT / "python" / "capibara" / "jax" / "_ledger.json").read_text())
+    counts = collections.defaultdict(lambda: [0, 0])
+    for path in sorted((KEPT / "results").glob("*.json")):
+        for name, (passed, failed) in json.loads(path.read_text()).items():
+            counts[name][0] += passed
+            counts[name][1] += failed
+    with open(KEPT / "coverage.tsv", "w") as table:
+        for module, names in ledger.items():
+            for name, tier in names.items():
+                passed, failed = counts[f"{module}.{name}" if module != "jax" else name]
+                print(module, name, tier, passed, failed, sep="\t", file=table)
+
+
 def families(names):
     """The files of cases that the names mean, and the names that are parts of calls."""
     files = sorted(CASES.glob("*.py"))
@@ -306,6 +321,8 @@ def main(arguments=None):
             for module, counts in tally.modules.items():
                 total.modules[module] = [first + second for first, second in zip(total.modules[module], counts)]
 
+    if options.against == "capibara" and not options.file:
+        write_coverage()
     print()
     for module in sorted(total.modules):
         passed, failed, skipped = total.modules[module]

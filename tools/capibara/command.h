@@ -43,6 +43,7 @@ int show(const Arguments& arguments);
 int run(const Arguments& arguments);
 int check(const Arguments& arguments);
 int coverage(const Arguments& arguments);
+int coverage_python(const Arguments& arguments);
 int help(const Arguments& arguments);
 
 }  // namespace capibara::command

@@ -70,6 +70,7 @@ void print_table() {
 
 int coverage(const Arguments& arguments) {
   if (!arguments.words.empty()) throw UsageError{"no arguments are needed"};
+  if (arguments.has("python")) return coverage_python(arguments);
   if (arguments.has("markdown")) {
     print_markdown();
   } else {

@@ -19,8 +19,9 @@ const std::vector<Command>& commands() {
       {"check", "[FOLDER|FILE.mlir ...] [--backend NAME] [--jobs N] [--self-test]",
        "Runs StableHLO files that hold their own expected values; the folder is CAPIBARA_GOLDEN by default.",
        {"backend", "jobs"}, {"self-test", "verbose"}, check},
-      {"coverage", "[--markdown]", "Prints which rules each primitive has, and which backends run it.", {}, {"markdown"},
-       coverage},
+      {"coverage", "[--markdown] | --python [--results FILE.tsv]",
+       "Prints which rules each primitive has and which backends run it, or which names of jax pass in Python.",
+       {"results"}, {"markdown", "python"}, coverage},
       {"help", "", "Prints this list.", {}, {}, help},
   };
   return table;
