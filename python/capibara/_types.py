@@ -20,6 +20,10 @@ class ShapeDtypeStruct:
         self.weak_type = weak_type
         self.sharding = sharding
 
+    def _as_zeros(self):
+        """An array of this type, for functions that only look at types."""
+        return _zeros(self)
+
     @property
     def ndim(self):
         return len(self.shape)

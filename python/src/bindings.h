@@ -89,6 +89,7 @@ class KeptObject {
 // ---- the parts of the module -------------------------------------------------------------------------------------
 
 void bind_stablehlo(nb::module_& m);
+void bind_sources(nb::module_& m);
 void bind_errors(nb::module_& m);
 void bind_dtypes(nb::module_& m);
 void bind_arrays(nb::module_& m);

@@ -98,6 +98,7 @@ library::Value to_value(nb::handle object) {
     return sequence;
   }
   if (std::optional<DType> dtype = dtype_if(object)) return *dtype;
+  if (nb::hasattr(object, "_as_zeros")) return nb::cast<Array>(object.attr("_as_zeros")());
   // Enumerations of the Python face say what the library calls them.
   if (nb::hasattr(object, "_library_name")) return nb::cast<std::string>(object.attr("_library_name"));
   if (std::optional<Array> array = array_if(object)) return *array;

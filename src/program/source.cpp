@@ -1,6 +1,7 @@
 // The table of interned sources.
 #include "program/source.h"
 
+#include <atomic>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -22,6 +23,7 @@ Table& table() {
 }
 
 thread_local Source current;
+std::atomic<const SourceFinder*> finder = nullptr;  // never freed: it is set once
 
 }  // namespace
 
@@ -49,7 +51,14 @@ std::string to_string(Source source) {
   return info.name_scope.empty() ? text : concat(text, " (", info.name_scope, ")");
 }
 
-Source current_source() { return current; }
+Source current_source() {
+  const SourceFinder* find = finder.load(std::memory_order_acquire);
+  return find ? (*find)(current) : current;
+}
+
+void set_source_finder(SourceFinder next) {
+  finder.store(new SourceFinder(std::move(next)), std::memory_order_release);
+}
 
 SourceScope::SourceScope(Source source) : previous_(current) { current = source; }
 SourceScope::~SourceScope() { current = previous_; }

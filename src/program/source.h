@@ -3,6 +3,7 @@
 
 #include <capibara/program.h>
 
+#include <functional>
 #include <string>
 
 namespace capibara {
@@ -20,6 +21,10 @@ std::string to_string(Source source);  // "layer1/attention" or "file:line (scop
 
 // The source given to equations staged on this thread now.
 Source current_source();
+
+// Finds the line of the host language that is running, added to a source that has none. Set once.
+using SourceFinder = std::function<Source(Source scope)>;
+void set_source_finder(SourceFinder finder);
 
 // Gives the equations staged in this scope the source of another equation.
 class SourceScope {

@@ -211,3 +211,9 @@ _fill(__name__, "numpy")
 
 from capibara.jax.numpy import fft, linalg  # noqa: E402,F401
 from capibara.jax.numpy._functions import *  # noqa: E402,F401,F403
+
+_IDENTITIES = {"add": 0, "multiply": 1, "logical_and": True, "logical_or": False, "bitwise_and": -1, "bitwise_or": 0,
+               "bitwise_xor": 0, "logical_xor": False}
+for _name, _function in _core.library_module("numpy").items():
+    if _function.nin:
+        globals()[_name] = ufunc(_function, _function.nin, 1, name=_name, identity=_IDENTITIES.get(_name), call=_function)

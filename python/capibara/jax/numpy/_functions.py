@@ -97,33 +97,86 @@ def _module():
 
 
 class ufunc:
-    """A Python function of scalars as a universal function."""
+    """A universal function: elementwise, with reductions, accumulations and outer products of its own."""
 
-    def __init__(self, func, nin, nout, *, name=None, nargs=None, identity=None):
+    def __init__(self, func, nin, nout, *, name=None, nargs=None, identity=None, call=None):
         self._func = func
+        self._call = call or vectorize(func)
         self.nin, self.nout, self.nargs, self.identity = nin, nout, nin + nout, identity
         self.__name__ = name or getattr(func, "__name__", "ufunc")
         self.__doc__ = getattr(func, "__doc__", None)
+        if call is not None:
+            self.__wrapped__ = call
 
-    def __call__(self, *args):
-        if len(args) != self.nin:
-            raise TypeError(f"{self.__name__}: expected {self.nin} arguments, got {len(args)}")
-        return vectorize(self._func)(*args)
+    def __call__(self, *args, out=None, where=None):
+        if out is not None:
+            raise NotImplementedError(f"out argument of {self.__name__}")
+        if where is not None:
+            raise NotImplementedError(f"where argument of {self.__name__}")
+        return self._call(*args)
 
     def __repr__(self):
         return f"<jnp.ufunc '{self.__name__}'>"
 
     def reduce(self, a, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=None):
         """The function applied along an axis."""
+        if out is not None:
+            raise NotImplementedError(f"out argument of {self.__name__}.reduce()")
+        if self.nin != 2 or self.nout != 1:
+            raise ValueError("reduce only supported for binary ufuncs with a single output")
+        known = _REDUCTIONS.get(self.__name__)
+        if known is None and where is not None:
+            raise NotImplementedError(f"where argument of {self.__name__}.reduce()")
+        if known is not None:
+            return _reduce_by(getattr(_module(), known), a, axis, dtype, keepdims, initial, where)
         return _reduce(self, a, axis, dtype, keepdims, initial)
 
     def accumulate(self, a, axis=0, dtype=None, out=None):
         """All partial reductions along an axis."""
+        if self.nin != 2 or self.nout != 1:
+            raise ValueError("accumulate only supported for binary ufuncs with a single output")
         return _accumulate(self, a, axis, dtype)
 
     def outer(self, A, B, /):
         """The function of every pair of elements."""
+        if self.nin != 2:
+            raise ValueError("outer only supported for binary ufuncs")
         return _outer(self, A, B)
+
+    def at(self, a, indices, b=None, /, *, inplace=True):
+        """The function applied at indices, once for every time one is named."""
+        if inplace:
+            raise NotImplementedError("JAX arrays are immutable: use inplace=False, and the result of ufunc.at")
+        target = _module().asarray(a).at[indices]
+        if b is None:
+            return target.apply(self)
+        known = {"add": "add", "subtract": "subtract", "multiply": "multiply", "maximum": "max", "minimum": "min"}
+        if self.__name__ in known:
+            return getattr(target, known[self.__name__])(b)
+        return _at(self, a, indices, b)
+
+
+_REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any"}
+
+
+def _reduce_by(function, a, axis, dtype, keepdims, initial, where):
+    options = {"axis": axis, "keepdims": keepdims, "where": where}
+    if dtype is not None:
+        options["dtype"] = dtype
+    if initial is not None:
+        options["initial"] = initial
+    return function(a, **{name: value for name, value in options.items() if name == "axis" or value is not None})
+
+
+def _at(function, a, indices, b):
+    jnp = _module()
+    a, indices = jnp.asarray(a), jnp.asarray(indices)
+    b = jnp.broadcast_to(jnp.asarray(b), indices.shape + a.shape[1:])
+    def step(carry, place):
+        i, value = place
+        return carry.at[i].set(jnp.asarray(function(carry[i], value), carry.dtype)), None
+    pairs = (indices.ravel(), b.reshape((-1,) + a.shape[1:]))
+    return _core.scan(step, a, pairs, None, False, 1)[0]
 
 
 def _reduce(function, a, axis, dtype, keepdims, initial):

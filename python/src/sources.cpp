@@ -1,0 +1,77 @@
+// Where an equation came from: the line of the user's Python program that staged it.
+#include <nanobind/stl/string.h>
+
+#include <frameobject.h>
+
+#include <map>
+#include <tuple>
+
+#include "bindings.h"
+#include "program/source.h"
+
+namespace capibara::python {
+
+namespace {
+
+// Frames of these folders are the library's own.
+std::string& package_folder() {
+  static auto* folder = new std::string;
+  return *folder;
+}
+
+bool is_internal(PyCodeObject* code) {
+  const char* file = PyUnicode_AsUTF8(code->co_filename);
+  if (!file) {
+    PyErr_Clear();
+    return true;
+  }
+  return !package_folder().empty() && std::string_view(file).starts_with(package_folder());
+}
+
+// The innermost frame of the user's program; null where there is none.
+PyFrameObject* user_frame() {
+  PyFrameObject* frame = PyEval_GetFrame();
+  Py_XINCREF(frame);
+  while (frame) {
+    PyCodeObject* code = PyFrame_GetCode(frame);
+    bool internal = is_internal(code);
+    Py_DECREF(code);
+    if (!internal) return frame;
+    PyFrameObject* back = PyFrame_GetBack(frame);
+    Py_DECREF(frame);
+    frame = back;
+  }
+  return nullptr;
+}
+
+Source find_line(Source scope) {
+  if (!PyGILState_Check()) return scope;
+  PyFrameObject* frame = user_frame();
+  if (!frame) return scope;
+  PyCodeObject* code = PyFrame_GetCode(frame);
+  int line = PyFrame_GetLineNumber(frame);
+  Py_DECREF(frame);
+  // Code objects are kept, so that their addresses stay theirs.
+  static auto* known = new std::map<std::tuple<uint32_t, PyCodeObject*, int>, Source>;
+  auto [place, added] = known->try_emplace({scope.id, code, line});
+  if (added) {
+    SourceInfo info = source_info(scope);
+    if (info.file.empty()) {
+      info.file = nb::cast<std::string>(nb::handle(code->co_filename));
+      info.line = line;
+    }
+    place->second = intern(info);
+  } else {
+    Py_DECREF(code);
+  }
+  return place->second;
+}
+
+}  // namespace
+
+void bind_sources(nb::module_& m) {
+  m.def("set_package_folder", [](const std::string& folder) { package_folder() = folder; });
+  set_source_finder(find_line);
+}
+
+}  // namespace capibara::python
