@@ -44,6 +44,7 @@ int run(const Arguments& arguments);
 int check(const Arguments& arguments);
 int coverage(const Arguments& arguments);
 int coverage_python(const Arguments& arguments);
+int list_library(const Arguments& arguments);
 int help(const Arguments& arguments);
 
 }  // namespace capibara::command

@@ -22,6 +22,8 @@ const std::vector<Command>& commands() {
       {"coverage", "[--markdown] | --python [--results FILE.tsv]",
        "Prints which rules each primitive has and which backends run it, or which names of jax pass in Python.",
        {"results"}, {"markdown", "python"}, coverage},
+      {"library", "[MODULE] [--markdown]", "Prints the functions of the library, or those of one module with their signatures.",
+       {}, {"markdown"}, list_library},
       {"help", "", "Prints this list.", {}, {}, help},
   };
   return table;

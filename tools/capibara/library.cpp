@@ -1,0 +1,68 @@
+// capibara library: the functions of the library by module, with their signatures.
+#include <cstdio>
+#include <string>
+
+#include "command.h"
+#include "library/table/function.h"
+
+namespace capibara::command {
+
+namespace {
+
+std::size_t count_functions(const library::Module& module) {
+  std::size_t count = 0;
+  for (library::Family family : module.families) count += family.size();
+  return count;
+}
+
+// The page docs/library.md.
+void print_markdown() {
+  std::printf("# The library\n\nMade by `capibara library --markdown` from the table of functions. In Python each is "
+              "`capibara.jax.MODULE.NAME`; in C++ the function of that name in `capibara::jax::MODULE`, with the options "
+              "as fields of one struct.\n");
+  for (const library::Module& module : library::modules()) {
+    std::string name(module.name);
+    std::printf("\n## %s\n\n| function | |\n|---|---|\n", name.c_str());
+    for (library::Family family : module.families) {
+      for (const library::Function& function : family) {
+        std::string signature(function.signature);
+        for (std::size_t at = 0; (at = signature.find('|', at)) != std::string::npos; at += 2) signature.replace(at, 1, "\\|");
+        std::printf("| `%.*s(%s)` | %.*s |\n", static_cast<int>(function.name.size()), function.name.data(), signature.c_str(),
+                    static_cast<int>(function.doc.size()), function.doc.data());
+      }
+    }
+  }
+}
+
+void print_table(const std::string& chosen) {
+  std::size_t total = 0;
+  for (const library::Module& module : library::modules()) {
+    std::string name(module.name);
+    total += count_functions(module);
+    if (chosen.empty()) {
+      std::printf("%-34s %4zu functions\n", name.c_str(), count_functions(module));
+    } else if (chosen == name) {
+      for (library::Family family : module.families) {
+        for (const library::Function& function : family) {
+          std::printf("%.*s(%.*s)\n    %.*s\n", static_cast<int>(function.name.size()), function.name.data(),
+                      static_cast<int>(function.signature.size()), function.signature.data(),
+                      static_cast<int>(function.doc.size()), function.doc.data());
+        }
+      }
+      return;
+    }
+  }
+  if (!chosen.empty()) throw UsageError{"no module '" + chosen + "'; capibara library lists them"};
+  std::printf("%-34s %4zu functions\n", "all", total);
+}
+
+}  // namespace
+
+int list_library(const Arguments& arguments) {
+  if (arguments.words.size() > 1) throw UsageError{"one module at most is needed"};
+  if (arguments.has("markdown")) print_markdown();
+  else print_table(arguments.words.empty() ? std::string() : arguments.words[0]);
+  return 0;
+}
+
+}  // namespace capibara::command
