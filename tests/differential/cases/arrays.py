@@ -90,7 +90,7 @@ METHODS = [
     case("Array.astype", f32(3), "int32"), case("Array.astype", i32(3), "bool"), case("Array.astype", f32(3), "bfloat16"),
     case("Array.astype", c64(3), "float32"), case("Array.astype", f32(3), float), case("Array.byteswap", i16(3)),
     case("Array.choose", array([0, 1, 0]), [f32(3), f32(3)], mode="clip"), case("Array.clip", f32(4), -0.5, 0.5),
-    case("Array.clip", i32(4), min=0), case("Array.clip", i32(4), 0.5, None), case("Array.compress", f32(3, 2), raw(np.array([True, False, True])), axis=0),
+    case("Array.clip", i32(4), min=0), case("Array.clip", i32(4), 0.5, None), case("Array.compress", f32(3, 2), raw(np.array([True, False, True])), axis=0, vmap=False),
     case("Array.conj", c64(3)), case("Array.conjugate", f32(3)), case("Array.copy", f32(3)),
     case("Array.cumprod", f32(2, 3)), case("Array.cumprod", i8(3), axis=0), case("Array.cumsum", f32(2, 3), axis=1),
     case("Array.cumsum", b1(4)), case("Array.diagonal", f32(3, 4)), case("Array.diagonal", f32(2, 3, 4), 1, 1, 2),
