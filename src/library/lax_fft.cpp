@@ -1,8 +1,8 @@
 // jax.lax: the discrete Fourier transform.
-#include <capibara/config.h>
 #include <capibara/lax.h>
 #include <capibara/primitive.h>
 
+#include "library/numpy/promote.h"
 #include "transforms/flat.h"
 
 namespace capibara::jax::lax {
@@ -12,7 +12,7 @@ Array fft(const Array& x, FftType type, const Ints& fft_lengths) {
   if (type == FftType::rfft && is_complex(x.dtype())) {
     throw ValueError(concat("fft: only real valued inputs supported for rfft, got ", to_string(x.type())));
   }
-  DType inexact = is_inexact(x.dtype()) ? x.dtype() : canonicalize(DType::float64, capibara::config().enable_x64);
+  DType inexact = inexact_dtype(x.dtype());
   DType dtype = type == FftType::rfft ? inexact : complex_dtype(inexact);
   // A function of its own in the program, as in jax.
   auto body = [&](std::span<const Array> args) -> Arrays {

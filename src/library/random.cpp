@@ -4,6 +4,7 @@
 #include <capibara/config.h>
 
 #include "array/promotion.h"
+#include "library/numpy/promote.h"
 #include "library/plain_number.h"
 #include "primitives/monoid.h"
 #include "primitives/random.h"
@@ -234,7 +235,7 @@ Array any(const Array& x) {
   return lax::reduce_or(x, {.axes = axes});
 }
 
-Array to_inexact(const Array& x) { return is_inexact(x.dtype()) ? x : array_as(x, default_float(), x.weak_type()); }
+Array to_inexact(const Array& x) { return is_inexact(x.dtype()) ? x : array_as(x, inexact_dtype(x.dtype()), x.weak_type()); }
 
 Array take(const Array& x, const Array& indices, int64_t axis) {
   int64_t rank = indices.ndim();

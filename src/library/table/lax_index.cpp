@@ -18,9 +18,16 @@ Arrays start_indices(const Arguments& a, const Array& x) {
     throw ValueError(concat("lax.", a.function(), ": start_indices must be a 1D sequence, got ", to_string(vector->type())));
   }
   const Arrays starts = a.arrays("start_indices");
-  if (static_cast<int64_t>(starts.size()) == x.ndim()) return starts;
-  throw ValueError(concat("lax.", a.function(), ": start_indices must have one entry per dimension of ",
-                          to_string(x.type()), ", got ", starts.size()));
+  if (static_cast<int64_t>(starts.size()) != x.ndim()) {
+    throw ValueError(concat("lax.", a.function(), ": start_indices must have one entry per dimension of ",
+                            to_string(x.type()), ", got ", starts.size()));
+  }
+  for (const Array& start : starts) {
+    if (start.dtype() == starts[0].dtype()) continue;
+    throw TypeError(concat("lax.", a.function(), ": start_indices must be integers of the same type, got ",
+                           dtype_name(starts[0].dtype()), " and ", dtype_name(start.dtype())));
+  }
+  return starts;
 }
 
 std::vector<bool> allow_negative(const Arguments& a, const Array& x) {

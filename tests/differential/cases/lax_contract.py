@@ -125,4 +125,12 @@ CASES = [
     case("lax.fft", c64(4), "fft", (5,)),
     case("lax.fft", c64(4), "fft", (4, 4)),
     case("lax.fft", c64(4), 0, (4,)),
+    case("lax.dot", f64(2, 3), f64(3, 4), x64=True),
+    case("lax.dot", f32(2, 3), f64(3, 4), x64=True),
+    case("lax.dot_general", f32(2, 3), f32(2, 3), (((1,), (1,)), ((), ())), preferred_element_type=np.float64, x64=True),
+    case("lax.conv_general_dilated", f64(1, 2, 5), f64(3, 2, 2), (1,), "SAME", x64=True),
+    case("lax.conv_general_dilated_patches", f64(1, 2, 5), (2,), (1,), "SAME", x64=True),
+    case("lax.fft", c128(4), "fft", (4,), x64=True),
+    case("lax.fft", i32(4), "rfft", (4,), x64=True),
+    case("lax.ragged_dot", f64(5, 3), f64(2, 3, 4), i64(2, low=1, high=3), x64=True),
 ]

@@ -114,4 +114,13 @@ CASES += [
     case("lax.approx_min_k", f32(8), 3, recall_target=0.9),
     case("lax.approx_max_k", f32(4), 5),
     case("lax.approx_max_k", i32(4), 2),
+    case("lax.reduce_sum", f64(3, 4), (0,), x64=True),
+    case("lax.argmax", f64(3, 4), 1, int, x64=True),
+    case("lax.argmin", f32(3, 4), 1, np.int64),
+    case("lax.cumsum", i64(5), x64=True),
+    case("lax.cumlogsumexp", f64(5), x64=True),
+    case("lax.sort", (i64(6, high=1), f64(6)), x64=True),
+    case("lax.top_k", f64(6), 2, x64=True),
+    case("lax.reduce", f64(3, 4), 0.0, lib(lambda jax: jax.lax.add), (0,), x64=True),
+    case("lax.reduce_window", f64(6), 0.0, lib(lambda jax: jax.lax.add), (2,), (1,), x64=True),
 ]

@@ -142,4 +142,9 @@ CASES = [
     case("lax.rng_bit_generator", lib(lambda jax: jax.numpy.zeros(4, jax.numpy.uint32)), (3,), np.uint8),
     case("lax.rng_bit_generator", lib(lambda jax: jax.numpy.zeros(4, jax.numpy.uint32)), (3,), np.float32),
     check("lax.rng_uniform", lambda jax: jax.lax.rng_uniform(0.0, 1.0, (3,)).shape),
+    case("lax.full_like", i32(2), 2.5, x64=True),
+    case("lax.iota", int, 3, x64=True),
+    case("lax.pad", f64(3), 0.0, ((1, 0, 0),), x64=True),
+    case("lax.concatenate", [f64(2), f32(2)], 0, x64=True),
+    case("lax.full", (2,), 2.5, np.int64),
 ]
