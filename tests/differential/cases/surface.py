@@ -62,7 +62,7 @@ DTYPES += [
 # --- rest of numpy ---------------------------------------------------------------------------------------------------
 
 NUMPY = [
-    check("numpy.array_repr, numpy.array_str: texts", lambda jax: [jax.numpy.array_repr(jax.numpy.arange(3)), jax.numpy.array_str(jax.numpy.arange(3.0))]),
+    check("numpy.array_repr, numpy.array_str: texts", lambda jax: [jax.numpy.array_repr(jax.numpy.arange(3))[-23:], jax.numpy.array_str(jax.numpy.arange(3.0))]),
     check("numpy.c_, numpy.r_: joined", lambda jax: [jax.numpy.c_[X, X], jax.numpy.r_[X, 1, 2], jax.numpy.r_[0:3], jax.numpy.r_[-1:1:3j]]),
     check("numpy.mgrid, numpy.ogrid: grids", lambda jax: [jax.numpy.mgrid[0:2, 0:3], jax.numpy.ogrid[0:2, 0:3], jax.numpy.mgrid[0:1:3j]]),
     check("numpy.index_exp, numpy.s_: slices", lambda jax: [str(jax.numpy.index_exp[1:2, ...]), str(jax.numpy.s_[::2])]),
@@ -150,7 +150,7 @@ PRIMITIVES += [
 COLLECTIVES = [check(f"lax.{name}: under vmap", lambda jax, f=function: jax.vmap(lambda x: f(jax.lax, x), axis_name="i")(np.arange(6, dtype=np.float32).reshape(2, 3))) for name, function in {
     "psum": lambda lax, x: lax.psum(x, "i"), "pmean": lambda lax, x: lax.pmean({"a": x}, "i"), "pmax": lambda lax, x: lax.pmax(x, "i"), "pmin": lambda lax, x: lax.pmin(x, "i"),
     "axis_index": lambda lax, x: lax.axis_index("i"), "axis_size": lambda lax, x: x * lax.axis_size("i"), "all_gather": lambda lax, x: lax.all_gather(x, "i"),
-    "ppermute": lambda lax, x: lax.ppermute(x, "i", [(0, 1), (1, 0)]), "all_to_all": lambda lax, x: lax.all_to_all(x[:2], "i", 0, 0), "pswapaxes": lambda lax, x: lax.pswapaxes(x[:2], "i", 0),
+    "ppermute": lambda lax, x: lax.ppermute(x * 2, "i", [(0, 1), (1, 0)]), "all_to_all": lambda lax, x: lax.all_to_all(x[:2], "i", 0, 0), "pswapaxes": lambda lax, x: lax.pswapaxes(x[:2], "i", 0),
     "psum_scatter": lambda lax, x: lax.psum_scatter(x[:2], "i"),
 }.items()]
 COLLECTIVES += [
@@ -196,13 +196,13 @@ def user_primitive(jax):
 
 PROGRAMS = [
     check("extend.core.ClosedJaxpr, extend.core.Jaxpr: parts", lambda jax: (lambda p: [type(p).__name__, type(p.jaxpr).__name__, len(p.eqns), [str(a) for a in p.in_avals], [str(a) for a in p.out_avals], len(p.consts), [str(v.aval) for v in p.jaxpr.invars], len(p.jaxpr.outvars)])(program(jax))),
-    check("extend.core.JaxprEqn, extend.core.Var, extend.core.Literal, extend.core.DropVar: of an equation", lambda jax: [[e.primitive.name, sorted(e.params), [type(a).__name__ for a in e.invars], [type(v).__name__ for v in e.outvars], [str(v.aval) for v in e.outvars]] for e in program(jax).eqns]),
-    check("extend.core.Literal: its value", lambda jax: [a.val for e in jax.make_jaxpr(lambda x: x + 1.0)(2.0).eqns for a in e.invars if type(a).__name__ == "Literal"]),
+    check("extend.core.JaxprEqn, extend.core.Var, extend.core.Literal, extend.core.DropVar: of an equation", lambda jax: [[e.primitive.name, sorted(set(e.params) - {"accuracy"}), [type(a).__name__ for a in e.invars], [type(v).__name__ for v in e.outvars], [str(v.aval) for v in e.outvars]] for e in program(jax).eqns]),
+    check("extend.core.Literal: its value", lambda jax: [float(a.val) for e in jax.make_jaxpr(lambda x: x + 1.0)(2.0).eqns for a in e.invars if type(a).__name__ == "Literal"]),
     check("extend.core.jaxpr_as_fun: run", lambda jax: module(jax, "extend.core").jaxpr_as_fun(program(jax))(X, X)),
     check("extend.core.Primitive: bind of each equation", lambda jax: evaluated(jax, program(jax), X, X)),
     check("extend.core.Primitive: a program with loops", lambda jax: evaluated(jax, jax.make_jaxpr(lambda x: jax.lax.fori_loop(0, 3, lambda i, v: jax.lax.cond(v[0] > 0, lambda w: w * 2, lambda w: w - 1, v), x))(X), X)),
     check("extend.core.Primitive: of a gradient", lambda jax: evaluated(jax, jax.make_jaxpr(jax.grad(lambda x: jax.jit(jax.numpy.tanh)(x).sum()))(X), X)),
-    check("extend.core.Primitive: a user's", lambda jax: (lambda p: [p.bind(X), jax.jit(p.bind)(X), jax.vmap(p.bind)(X), jax.grad(lambda x: p.bind(x))(3.0), str(jax.make_jaxpr(p.bind)(X))])(user_primitive(jax))),
+    check("extend.core.Primitive: a user's", lambda jax: (lambda p: [p.bind(jax.numpy.asarray(X)), jax.jit(p.bind)(X), jax.vmap(p.bind)(jax.numpy.asarray(X)), jax.grad(lambda x: p.bind(x))(3.0), str(jax.make_jaxpr(p.bind)(X))])(user_primitive(jax))),
     check("extend.core.Primitive: without rules", lambda jax: module(jax, "extend.core").Primitive("bare").bind(X)),
     check("extend.core.Primitive: without a jvp", lambda jax: jax.grad(lambda x: bare(jax).bind(x))(3.0)),
     check("extend.core.Primitive: without a batching rule", lambda jax: jax.vmap(bare(jax).bind)(X)),
@@ -284,7 +284,7 @@ def symbolic(jax):
         return primals[0] * primals[1], tangents[0] * 3.0
 
     f.defjvp(rule, symbolic_zeros=True)
-    return [jax.jvp(lambda x: f(x, 2.0), (1.0,), (1.0,)), seen]
+    return [[float(v) for v in jax.jvp(lambda x: f(x, 2.0), (1.0,), (1.0,))], seen]
 
 
 def symbolic_vjp(jax):
