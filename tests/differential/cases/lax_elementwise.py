@@ -37,7 +37,7 @@ for name in SPECIAL:
         case(f"lax.{name}", bf16(4, low=0.1, high=0.9)),
     ]
 for name in ROUNDING:
-    CASES += [case(f"lax.{name}", f32(3, 4)), case(f"lax.{name}", HARD32, vmap=False), case(f"lax.{name}", f16(4)), case(f"lax.{name}", i32(3)), case(f"lax.{name}", 1.5)]
+    CASES += [case(f"lax.{name}", f32(3, 4)), case(f"lax.{name}", HARD32[:17].copy()), case(f"lax.{name}", f16(4)), case(f"lax.{name}", i32(3)), case(f"lax.{name}", 1.5)]
 for name in NUMBERS:
     CASES += [case(f"lax.{name}", f32(3)), case(f"lax.{name}", HARD32), case(f"lax.{name}", HARD_I32), case(f"lax.{name}", c64(3)),
               case(f"lax.{name}", u8(3)), case(f"lax.{name}", b1(3)), case(f"lax.{name}", -3)]
