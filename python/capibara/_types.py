@@ -137,6 +137,12 @@ class ConvDimensionNumbers(NamedTuple):
     out_spec: tuple
 
 
+class RaggedDotDimensionNumbers(NamedTuple):
+    dot_dimension_numbers: tuple
+    lhs_ragged_dimensions: tuple
+    rhs_group_dimensions: tuple
+
+
 class _LibraryEnum(enum.Enum):
     """An enumeration whose members the core knows by a text."""
 
@@ -227,6 +233,8 @@ class ResizeMethod(_LibraryEnum):
     LANCZOS3 = "lanczos3"
     LANCZOS5 = "lanczos5"
     CUBIC = "cubic"
+    CUBIC_PYTORCH = "cubic-pytorch"
+    AREA = "area"
 
     @staticmethod
     def from_string(text):

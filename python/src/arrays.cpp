@@ -340,8 +340,7 @@ void bind_arrays(nb::module_& m) {
       .def("copy_to_host_async", [](const Array&) {})
       .def("__str__", [](const ConcreteArray& self) -> nb::object {
         if (is_key(self.dtype())) return nb::str(self.repr().c_str());
-        if (self.ndim() == 0) return nb::str(numpy_view(self));
-        return nb::str(self.to_string().c_str());
+        return nb::str(numpy_view(self));  // heeds NumPy's print options
       })
       .def("__repr__", [](const ConcreteArray& self) { return self.repr(); });
   nb::class_<TracerArray, Array>(m, "Tracer")

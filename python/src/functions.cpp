@@ -58,12 +58,19 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
       values[signature.positional_count()] = library::Value::tuple_of(std::move(rest));
       filled[signature.positional_count()] = true;
     }
+    library::Sequence others;  // what **name takes: a tuple whose fields are the keywords
+    others.type_name = "keywords";
     const Py_ssize_t keywords = names ? PyTuple_GET_SIZE(names) : 0;
     for (Py_ssize_t k = 0; k < keywords; ++k) {
       std::string_view keyword = text_of(PyTuple_GET_ITEM(names, k));
       int index = signature.find(keyword);
       const library::Parameter* parameter = index < 0 ? nullptr : &parameters[static_cast<std::size_t>(index)];
-      if (!parameter || parameter->kind == library::Parameter::variadic ||
+      if (!parameter && signature.has_keywords()) {
+        others.fields.emplace_back(keyword);
+        others.items.push_back(to_value(arguments[given + static_cast<std::size_t>(k)]));
+        continue;
+      }
+      if (!parameter || parameter->kind == library::Parameter::variadic || parameter->kind == library::Parameter::keywords ||
           parameter->kind == library::Parameter::positional_only) {
         raise_type_error(concat(name, "() got an unexpected keyword argument '", keyword, "'"));
       }
@@ -79,7 +86,9 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
         values[i] = *parameters[i].default_value;
       } else if (parameters[i].kind == library::Parameter::variadic) {
         values[i] = library::Value::tuple_of(library::Values());
-      } else if (parameters[i].kind != library::Parameter::keywords) {
+      } else if (parameters[i].kind == library::Parameter::keywords) {
+        values[i] = others;
+      } else {
         raise_type_error(concat(name, "() missing 1 required ",
                                 parameters[i].kind == library::Parameter::keyword_only ? "keyword-only" : "positional",
                                 " argument: '", parameters[i].name, "'"));

@@ -281,7 +281,7 @@ void bind_programs(nb::module_& m) {
       .def("str_short", [](const ArrayType& self, nb::args, nb::kwargs) { return short_string(self); })
       .def("__eq__", [](const ArrayType& self, nb::handle other) { return nb::isinstance<ArrayType>(other) && self == nb::cast<const ArrayType&>(other); }, nb::arg().none())
       .def("__hash__", [](const ArrayType& self) { return std::hash<std::string>()(to_string(self)) ^ self.weak_type; })
-      .def("__str__", [](const ArrayType& self) { return to_string(self); })
+      .def("__str__", [](const ArrayType& self) { return concat(self.weak_type ? "~" : "", to_string(self)); })
       .def("__repr__", [](const ArrayType& self) {
         return concat("ShapedArray(", to_string(self), self.weak_type ? ", weak_type=True)" : ")");
       });

@@ -614,6 +614,15 @@ void bind_trees(nb::module_& m) {
     return nb::make_tuple(object_list(level.children), object_list(level_keys(tree, level)),
                           level.data.is_valid() ? level.data : nb::none());
   }, nb::arg("tree").none());
+  m.def("is_node_type", [](nb::handle type) {
+    if (!PyType_Check(type.ptr())) return false;
+    auto* own = reinterpret_cast<PyTypeObject*>(type.ptr());
+    for (PyTypeObject* one : {&PyTuple_Type, &PyList_Type, &PyDict_Type, Py_TYPE(Py_None), ordered_dict_type(), default_dict_type()}) {
+      if (own == one) return true;
+    }
+    if (find_registration(own)) return true;
+    return PyType_IsSubtype(own, &PyTuple_Type) && PyObject_HasAttrString(type.ptr(), "_fields");
+  });
   m.def("tuple_tree", [](std::vector<PyTree> children) { return PyTree::tuple(std::move(children)); });
   m.def("register_node", [](nb::handle type, nb::object flatten, nb::object unflatten, nb::object with_keys) {
     Registration registration;

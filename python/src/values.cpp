@@ -25,8 +25,16 @@ library::Callable to_callable(nb::handle function) {
   return [kept](const library::Values& arguments) {
     nb::gil_scoped_acquire lock;
     nb::list list;
-    for (const library::Value& argument : arguments) list.append(from_value(argument));
-    nb::object result = nb::steal(PyObject_CallObject(kept->get().ptr(), nb::tuple(list).ptr()));
+    nb::dict named;
+    for (const library::Value& argument : arguments) {
+      const library::Sequence* sequence = argument.sequence();
+      if (sequence && sequence->type_name == "keywords") {
+        for (std::size_t i = 0; i < sequence->items.size(); ++i) named[sequence->fields[i].c_str()] = from_value(sequence->items[i]);
+      } else {
+        list.append(from_value(argument));
+      }
+    }
+    nb::object result = nb::steal(PyObject_Call(kept->get().ptr(), nb::tuple(list).ptr(), named.ptr()));
     if (!result) throw nb::python_error();
     return to_value(result);
   };
@@ -91,6 +99,13 @@ library::Value to_value(nb::handle object) {
       for (nb::handle field : object.attr("_fields")) sequence.fields.push_back(nb::cast<std::string>(field));
     }
     return sequence;
+  }
+  if (PySlice_Check(o)) {
+    library::Sequence parts;
+    parts.type_name = "slice";
+    parts.fields = {"start", "stop", "step"};
+    for (const std::string& field : parts.fields) parts.items.push_back(to_value(nb::object(object.attr(field.c_str()))));
+    return parts;
   }
   if (PyRange_Check(o)) {
     library::Sequence sequence;

@@ -185,9 +185,9 @@ def treedef_tuple(treedefs):
     return _core.tuple_tree(list(treedefs))
 
 
-def is_tree_node(x):
-    """Whether a value is a container rather than a leaf."""
-    return _core.tree_level(x) is not None
+def is_tree_node(typ):
+    """Whether values of a type are containers."""
+    return _core.is_node_type(typ)
 
 
 def flatten_one_level(tree):

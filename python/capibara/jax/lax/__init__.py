@@ -8,6 +8,7 @@ from capibara._types import (  # noqa: F401
     GatherDimensionNumbers,
     GatherScatterMode,
     Precision,
+    RaggedDotDimensionNumbers,
     RandomAlgorithm,
     RoundingMethod,
     ScatterDimensionNumbers,

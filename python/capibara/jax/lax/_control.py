@@ -1,4 +1,6 @@
 """Structured control flow and functions on trees of jax.lax; apart, since lax has its own max, min, map and abs."""
+import functools
+
 from capibara import _core
 
 
@@ -123,6 +125,14 @@ def optimization_barrier(operand, /):
     return tree.unflatten(list(_core.library_function("lax", "optimization_barrier")(leaves)))
 
 
+def composite(decomposition, name, version=0):
+    """A function under a name that a back end may know; here it is its decomposition."""
+    @functools.wraps(decomposition)
+    def call(*args, **attributes):
+        return decomposition(*args, **attributes)
+    return call
+
+
 def platform_dependent(*args, default=None, **per_platform):
     """The function for the platform a program runs on."""
     function = per_platform.get("cpu", default)
@@ -147,4 +157,4 @@ COLLECTIVES = {
                  "pswapaxes", "pbroadcast")
     if _core.library_function("lax", name) is not None
 }
-__all__ = ["scan", "while_loop", "fori_loop", "cond", "switch", "map", "associative_scan", "custom_root", "custom_linear_solve", "stop_gradient", "optimization_barrier", "platform_dependent"]
+__all__ = ["scan", "while_loop", "fori_loop", "cond", "switch", "map", "associative_scan", "custom_root", "custom_linear_solve", "stop_gradient", "optimization_barrier", "platform_dependent", "composite"]

@@ -110,9 +110,16 @@ def from_dlpack(x, /, *, device=None, copy=None):
     return _core.from_dlpack(x)
 
 
+class _Named(_np.ndarray):
+    """An array that NumPy prints under our class's name."""
+
+
+_Named.__name__ = _Named.__qualname__ = "ArrayImpl"
+
+
 def array_repr(arr, max_line_width=None, precision=None, suppress_small=None):
     """An array as text, as NumPy writes its repr."""
-    return _np.array_repr(_np.asarray(arr), max_line_width, precision, suppress_small)
+    return _np.array_repr(_np.asarray(arr).view(_Named), max_line_width, precision, suppress_small)
 
 
 def array_str(a, max_line_width=None, precision=None, suppress_small=None):
