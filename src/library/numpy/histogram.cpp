@@ -153,6 +153,9 @@ HistogramddResult histogramdd(const Array& sample, const HistogramddOptions& opt
 }
 
 HistogramddResult histogram2d(const Array& x, const Array& y, const HistogramddOptions& options) {
+  if (x.shape() != y.shape()) {
+    throw TypeError(concat("histogram2d: x and y must have the same shape, got ", to_string(x.type()), " and ", to_string(y.type())));
+  }
   return histogramdd(lax::transpose(lax::stack(promote_dtypes({x, y}), 0), {1, 0}), options);
 }
 

@@ -4,6 +4,7 @@
 #include <capibara/control.h>
 #include <capibara/numpy/elementwise.h>
 #include <capibara/numpy/linalg.h>
+#include <capibara/numpy/manipulation.h>
 #include <capibara/numpy/reductions.h>
 #include <capibara/numpy/sorting.h>
 
@@ -35,17 +36,10 @@ Array roots_of(const Array& p) {
 // The first element at which a condition fails, where it does.
 int64_t first_false(const Array& condition) { return argmin(condition).item<int64_t>(); }
 
-Array without_leading_zeros(const char* name, const Array& p) {
-  const Array zero = lax::eq(p, steps::constant(p, 0));
-  steps::require_values(name, "a1", zero);
-  if (static_cast<bool>(all(zero))) return steps::cut(p, 0, 0);
-  return steps::cut(p, first_false(zero), std::nullopt);
-}
-
 }  // namespace
 
 Array roots(const Array& p, const RootsOptions& options) {
-  const Array x = steps::at_least_1d(promote_inexact("roots", p));
+  const Array x = atleast_1d(promote_inexact("roots", p));
   if (x.ndim() != 1) throw ValueError(concat("roots: Input must be a rank-1 array, got ", to_string(p.type())));
   if (x.size() < 2) return no_roots(x.dtype());
   const Array zero = lax::eq(x, steps::constant(x, 0));
@@ -63,7 +57,7 @@ Array roots(const Array& p, const RootsOptions& options) {
 }
 
 Array poly(const Array& seq_of_zeros) {
-  Array zeros = steps::at_least_1d(promote_inexact("poly", seq_of_zeros));
+  Array zeros = atleast_1d(promote_inexact("poly", seq_of_zeros));
   if (zeros.ndim() == 2 && zeros.shape(0) == zeros.shape(1) && zeros.shape(0) != 0) zeros = linalg::eigvals(zeros);
   if (zeros.ndim() != 1) {
     throw ValueError(concat("poly: input must be 1d or non-empty square 2d array, got ", to_string(seq_of_zeros.type())));
@@ -108,7 +102,7 @@ Array polyint(const Array& p, const PolyintOptions& options) {
   const Array& coefficients = both[0];
   const int64_t m = options.m;
   if (m < 0) throw ValueError(concat("polyint: Order of integral must be positive (see polyder), got ", m));
-  Array constants = steps::at_least_1d(both[1]);
+  Array constants = atleast_1d(both[1]);
   if (constants.shape(0) == 1) constants = lax::full({m}, constants(0));
   if (constants.shape() != Shape{m}) {
     throw ValueError(concat("polyint: k must be a scalar or a rank-1 array of length 1 or m, got ",
@@ -119,8 +113,8 @@ Array polyint(const Array& p, const PolyintOptions& options) {
   const int64_t count = coefficients.shape(0) + m;
   const DType dtype = coefficients.dtype();
   const Array powers = lax::broadcasted_iota(dtype, {m, count}, 1) - lax::broadcasted_iota(dtype, {m, count}, 0);
-  const Array divisors = steps::flip(prod(lax::max(steps::constant(powers, 1), powers), {.axis = 0}));
-  return steps::concatenate({coefficients, constants}) / divisors;
+  const Array divisors = flip(prod(lax::max(steps::constant(powers, 1), powers), {.axis = 0}));
+  return concatenate({coefficients, constants}) / divisors;
 }
 
 Array polyder(const Array& p, int64_t m) {
@@ -132,7 +126,7 @@ Array polyder(const Array& p, int64_t m) {
   const DType dtype = coefficients.dtype();
   const Array powers =
       lax::broadcasted_iota(dtype, {m, count}, 1) + Array(m) - lax::broadcasted_iota(dtype, {m, count}, 0);
-  return steps::cut(coefficients, std::nullopt, -m) * steps::flip(prod(powers, {.axis = 0}));
+  return steps::cut(coefficients, std::nullopt, -m) * flip(prod(powers, {.axis = 0}));
 }
 
 Array polymul(const Array& a1, const Array& a2, const PolymulOptions& options) {
@@ -141,8 +135,9 @@ Array polymul(const Array& a1, const Array& a2, const PolymulOptions& options) {
   require_rank_one("polymul", "a1", a);
   require_rank_one("polymul", "a2", b);
   if (options.trim_leading_zeros && (a.shape(0) > 1 || b.shape(0) > 1)) {
-    a = without_leading_zeros("polymul", a);
-    b = without_leading_zeros("polymul", b);
+    const TrimZerosOptions leading{.trim = "f", .axis = {}};
+    a = trim_zeros(a, leading);
+    b = trim_zeros(b, leading);
   }
   if (a.shape(0) == 0) a = lax::full({1}, 0, b.dtype());
   if (b.shape(0) == 0) b = lax::full({1}, 0, a.dtype());
@@ -247,7 +242,7 @@ std::pair<Array, Array> polyfit_with_covariance(const Array& x, const Array& y, 
     }
     factor = result.residuals / Array(x.size() - (deg + 1));
   }
-  factor = steps::at_least_1d(factor);
+  factor = atleast_1d(factor);
   if (y.ndim() == 1) return {result.coefficients, base * lax::expand_dims(factor, {0})};
   return {result.coefficients, lax::expand_dims(base, {2}) * lax::expand_dims(factor, {0, 1})};
 }

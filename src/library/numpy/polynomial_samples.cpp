@@ -2,6 +2,7 @@
 #include <capibara/numpy/polynomial.h>
 
 #include <capibara/numpy/elementwise.h>
+#include <capibara/numpy/manipulation.h>
 #include <capibara/numpy/reductions.h>
 #include <capibara/numpy/sorting.h>
 
@@ -28,7 +29,7 @@ Array sliding_product(const char* name, const Array& a, const Array& v, const Co
   if (correlation && is_complex(y.dtype())) y = lax::conj(y);
   const bool swapped = x.size() < y.size();
   if (swapped) std::swap(x, y);
-  if (!correlation) y = steps::flip(y);
+  if (!correlation) y = flip(y);
   const int64_t width = y.size();
   std::pair<int64_t, int64_t> padding;
   if (options.mode == "valid") padding = {0, 0};
@@ -42,8 +43,10 @@ Array sliding_product(const char* name, const Array& a, const Array& v, const Co
   convolution.preferred_element_type = options.preferred_element_type;
   const Array result = lax::conv_general_dilated(lax::expand_dims(x, {0, 1}), lax::expand_dims(y, {0, 1}), convolution);
   const Array line = lax::squeeze(result, {0, 1});
-  return correlation && swapped ? steps::flip(line) : line;
+  return correlation && swapped ? flip(line) : line;
 }
+
+ConcatenateOptions along(int64_t axis) { return {.axis = axis, .dtype = std::nullopt}; }
 
 bool extrapolates(const char* side, const std::variant<std::monostate, Array, std::string>& value) {
   const std::string* text = std::get_if<std::string>(&value);
@@ -80,9 +83,9 @@ Array interp(const Array& x, const Array& xp, const Array& fp, const InterpOptio
     at = at % period;
     points = points % period;
     std::tie(points, values) = lax::sort_key_val(points, values);
-    points = steps::concatenate(
+    points = concatenate(
         {steps::cut(points, -1, std::nullopt) - period, points, steps::cut(points, 0, 1) + period});
-    values = steps::concatenate({steps::cut(values, -1, std::nullopt), values, steps::cut(values, 0, 1)});
+    values = concatenate({steps::cut(values, -1, std::nullopt), values, steps::cut(values, 0, 1)});
   }
   const Array right = clip(searchsorted(points, at, {.side = "right"}), {.min = Array(1), .max = Array(points.size() - 1)});
   const Array left = right - 1;
@@ -109,16 +112,16 @@ Array trapezoid(const Array& y, const TrapezoidOptions& options) {
   if (options.x) {
     const Arrays both = promote_dtypes_inexact({y, *options.x});
     samples = both[0];
-    width = both[1].ndim() == 1 ? diff(both[1]) : steps::move_axis(diff(both[1], {.axis = options.axis}), options.axis, -1);
+    width = both[1].ndim() == 1 ? diff(both[1]) : moveaxis(diff(both[1], {.axis = options.axis}), options.axis, -1);
   } else {
     samples = promote_inexact("trapezoid", y);
     width = options.dx;
     if (width.ndim() > 0) {
       width = lax::broadcast_to_rank(width, std::max(width.ndim(), samples.ndim()));
-      width = steps::move_axis(width, options.axis, -1);
+      width = moveaxis(width, options.axis, -1);
     }
   }
-  samples = steps::move_axis(samples, options.axis, -1);
+  samples = moveaxis(samples, options.axis, -1);
   if (width.ndim() == 0 || width.shape(-1) == 1) {
     const Array one = width.ndim() == 0 ? width : width(ellipsis, 0);
     return one * (sum(samples, {.axis = -1}) - 0.5 * (samples(ellipsis, 0) + samples(ellipsis, -1)));
@@ -139,7 +142,7 @@ Array diff(const Array& a, const DiffOptions& options) {
   if (options.prepend) parts.push_back(as_edge(*options.prepend));
   parts.push_back(a);
   if (options.append) parts.push_back(as_edge(*options.append));
-  Array result = steps::concatenate(parts, axis);
+  Array result = concatenate(parts, along(axis));
   for (int64_t i = 0; i < options.n; ++i) {
     const Array later = steps::cut(result, 1, std::nullopt, axis), earlier = steps::cut(result, 0, -1, axis);
     result = is_bool(result.dtype()) ? later != earlier : later - earlier;
@@ -148,10 +151,10 @@ Array diff(const Array& a, const DiffOptions& options) {
 }
 
 Array ediff1d(const Array& ary, const Ediff1dOptions& options) {
-  const Array x = steps::ravel(ary);
+  const Array x = ravel(ary);
   Array result = lax::sub(steps::cut(x, 1, std::nullopt), steps::cut(x, 0, -1));
-  if (options.to_begin) result = steps::concatenate({steps::ravel(options.to_begin->astype(x.dtype())), result});
-  if (options.to_end) result = steps::concatenate({result, steps::ravel(options.to_end->astype(x.dtype()))});
+  if (options.to_begin) result = concatenate({ravel(options.to_begin->astype(x.dtype())), result});
+  if (options.to_end) result = concatenate({result, ravel(options.to_end->astype(x.dtype()))});
   return result;
 }
 
@@ -163,7 +166,7 @@ Array gradient_along(const Array& f, const Array& h, int64_t axis) {
   const Array first = part(1, 2) - part(0, 1), last = part(-1, std::nullopt) - part(-2, -1);
   if (h.ndim() == 0) {
     const Array inner = (part(2, std::nullopt) - part(std::nullopt, -2)) * 0.5 / h;
-    return steps::concatenate({first / h, inner, last / h}, axis);
+    return concatenate({first / h, inner, last / h}, along(axis));
   }
   if (h.ndim() != 1) throw ValueError(concat("gradient: Spacing arrays must be 1D arrays or scalars, got ", to_string(h.type())));
   if (h.shape(0) != f.shape(axis)) {
@@ -179,8 +182,8 @@ Array gradient_along(const Array& f, const Array& h, int64_t axis) {
   const Array b = (after - before) / (before * after);
   const Array c = before / (after * (before + after));
   const Array inner = a * part(0, -2) + b * part(1, -1) + c * part(2, std::nullopt);
-  return steps::concatenate(
-      {first / steps::cut(step, 0, 1, axis), inner, last / steps::cut(step, -1, std::nullopt, axis)}, axis);
+  return concatenate(
+      {first / steps::cut(step, 0, 1, axis), inner, last / steps::cut(step, -1, std::nullopt, axis)}, along(axis));
 }
 
 }  // namespace
@@ -221,9 +224,9 @@ Array unwrap(const Array& p, const UnwrapOptions& options) {
   Array wrapped = (jump + half) % period - half;
   wrapped = numpy::where((wrapped == -half) & (jump > 0), half, wrapped);
   const Array correction = numpy::where(lax::abs(jump) < discont, 0, wrapped - jump);
-  return steps::concatenate({steps::cut(x, 0, 1, options.axis),
+  return concatenate({steps::cut(x, 0, 1, options.axis),
                              steps::cut(x, 1, std::nullopt, options.axis) + cumsum(correction, {.axis = options.axis})},
-                            options.axis);
+                     along(options.axis));
 }
 
 }  // namespace capibara::jax::numpy

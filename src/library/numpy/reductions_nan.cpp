@@ -15,12 +15,12 @@ using namespace reductions;
 
 // NaNs as a value that does not change the result.
 Array filled(const Array& a, double value) {
-  return is_inexact(a.dtype()) ? numpy::where(steps::is_nan(a), identity(a, value), a) : a;
+  return is_inexact(a.dtype()) ? numpy::where(isnan(a), identity(a, value), a) : a;
 }
 
 Array nan_where_all_are(const Array& a, const MaxOptions& options, const Array& result) {
   if (!is_inexact(a.dtype()) || options.initial) return result;
-  const Array nothing = all(steps::is_nan(a), {.axis = options.axis, .keepdims = options.keepdims});
+  const Array nothing = all(isnan(a), {.axis = options.axis, .keepdims = options.keepdims});
   return numpy::where(nothing, steps::constant(a, steps::nan), result);
 }
 
@@ -53,7 +53,7 @@ Array nanmean(const Array& a, const MeanOptions& options) {
                       .dtype = options.dtype ? *options.dtype : a.dtype(),
                       .keepdims = options.keepdims,
                       .where = options.where};
-  const Array count = sum(lax::bitwise_not(steps::is_nan(a)), by);
+  const Array count = sum(lax::bitwise_not(isnan(a)), by);
   return lax::div(nansum(a, by), count);
 }
 
@@ -64,9 +64,9 @@ Array nanvar(const Array& a, const VarOptions& options) {
   const Array center =
       options.mean ? options.mean->astype(computation)
                    : nanmean(x, {.axis = options.axis, .dtype = computation, .keepdims = true, .where = options.where});
-  const Array squares = squared_magnitude(numpy::where(steps::is_nan(x), 0, lax::sub(x, center)));
+  const Array squares = squared_magnitude(numpy::where(isnan(x), 0, lax::sub(x, center)));
   const SumOptions by{.axis = options.axis, .keepdims = options.keepdims, .where = options.where};
-  const Array count = sum(lax::bitwise_not(steps::is_nan(x)), by) - options.ddof;
+  const Array count = sum(lax::bitwise_not(isnan(x)), by) - options.ddof;
   const Array too_few = lax::le(count, steps::constant(count, 0));
   const Array total = numpy::where(too_few, steps::nan, sum(squares, by));
   const Array divisor = numpy::where(too_few, 1, count);

@@ -1,4 +1,4 @@
-// Slices, concatenation and moved axes: the steps of jax.numpy's composed functions.
+// Constants, positions and slices: the steps of jax.numpy's composed functions.
 #include <capibara/lax.h>
 
 #include "library/numpy/promote.h"
@@ -10,32 +10,6 @@ namespace capibara::steps {
 namespace lax = jax::lax;
 
 Array constant(const Array& x, double value) { return number_as(Array(value), x.dtype(), false); }
-
-Array is_nan(const Array& x) { return lax::ne(x, x); }
-
-Array ravel(const Array& x) { return x.ndim() == 1 ? x : lax::reshape(x, {x.size()}); }
-
-Array move_axis(const Array& x, int64_t source, int64_t destination) {
-  source = canonical_axis("moveaxis", source, x.ndim());
-  destination = canonical_axis("moveaxis", destination, x.ndim());
-  if (source == destination) return x;
-  Ints order;
-  for (int64_t i = 0; i < x.ndim(); ++i) {
-    if (i != source) order.push_back(i);
-  }
-  order.insert(order.begin() + destination, source);
-  return lax::transpose(x, order);
-}
-
-Array flip(const Array& x, int64_t axis) { return lax::rev(x, {axis}); }
-
-Array concatenate(const Arrays& operands, int64_t axis) {
-  if (operands.size() == 1) return operands[0];
-  const int64_t own = canonical_axis("concatenate", axis, operands[0].ndim());
-  return lax::concatenate(promote_dtypes(operands), own);
-}
-
-Array at_least_1d(const Array& x) { return x.ndim() == 0 ? lax::reshape(x, {1}) : x; }
 
 Array arange(int64_t size) { return lax::iota(default_int(), size); }
 

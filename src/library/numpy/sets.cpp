@@ -2,6 +2,7 @@
 #include <capibara/numpy/sets.h>
 
 #include <capibara/numpy/elementwise.h>
+#include <capibara/numpy/manipulation.h>
 #include <capibara/numpy/reductions.h>
 #include <capibara/numpy/sorting.h>
 
@@ -21,8 +22,8 @@ Array equals_previous(const Array& x) { return steps::cut(x, 1, std::nullopt) ==
 // Which of the flat elements are among the tested ones.
 Array contained(const Array& element, const Array& tested, const IsinOptions& options) {
   const Arrays both = promote_dtypes({element, tested});
-  Array x = steps::ravel(both[0]);
-  Array y = steps::ravel(both[1]);
+  Array x = ravel(both[0]);
+  Array y = ravel(both[1]);
   if (x.size() == 0 || y.size() == 0) return lax::full(x.shape(), Array(options.invert));
   if (options.method == "auto" || options.method == "compare_all") {
     const Array column = lax::expand_dims(x, {1}), row = lax::expand_dims(y, {0});
@@ -92,13 +93,13 @@ Array union1d(const Array& ar1, const Array& ar2, const SizeOptions& options) {
     steps::require_values("union1d", "ar1", ar1);
     steps::require_values("union1d", "ar2", ar2);
   }
-  return unique(steps::concatenate({steps::ravel(ar1), steps::ravel(ar2)}),
+  return unique(concatenate({ravel(ar1), ravel(ar2)}),
                 {.size = options.size, .fill_value = options.fill_value})
       .values;
 }
 
 Array setdiff1d(const Array& ar1, const Array& ar2, const SetOptions& options) {
-  Array x = steps::ravel(ar1);
+  Array x = ravel(ar1);
   if (!options.size) steps::require_values("setdiff1d", "ar1", ar1);
   const Array fill = lax::convert_element_type(options.fill_value.value_or(Array(0)), x.dtype(), x.weak_type());
   if (x.size() == 0) return broadcast_to("setdiff1d", fill, {options.size.value_or(0)});
@@ -119,14 +120,14 @@ Array setdiff1d(const Array& ar1, const Array& ar2, const SetOptions& options) {
 }
 
 Array setxor1d(const Array& ar1, const Array& ar2, const SetOptions& options) {
-  const Arrays both = promote_dtypes({steps::ravel(ar1), steps::ravel(ar2)});
+  const Arrays both = promote_dtypes({ravel(ar1), ravel(ar2)});
   if (!options.size) {
     Array a = both[0], b = both[1];
     if (!options.assume_unique) {
       a = unique(a).values;
       b = unique(b).values;
     }
-    Array joined = steps::concatenate({a, b});
+    Array joined = concatenate({a, b});
     if (joined.size() == 0) return joined;
     joined = lax::sort(joined);
     const Array edges = lax::concatenate({true_array(), differs_from_previous(joined), true_array()}, 0);
@@ -153,7 +154,7 @@ Array setxor1d(const Array& ar1, const Array& ar2, const SetOptions& options) {
 
 namespace {
 
-Intersection intersect_sized(const Array& a, const Array& b, const SetOptions& options) {
+Intersection intersect_sized(const Array& a, const Array& b, const SetOptions& options, bool with_indices) {
   const int64_t total = a.size() + b.size(), size = *options.size;
   Array sorted, order, used;
   Joined joined;
@@ -180,6 +181,7 @@ Intersection intersect_sized(const Array& a, const Array& b, const SetOptions& o
     result.values = filled_read(sorted, at, 0);
   }
   result.values = fill_unused(result.values, count, options.fill_value);
+  if (!with_indices) return result;
   auto indices = [&](const Array& positions, int64_t limit, const Array& distinct) {
     const Array kept = numpy::where(steps::arange(positions.shape(0)) < count, positions, Array(limit));
     return distinct.defined() ? filled_read(distinct, kept, limit) : kept;
@@ -189,12 +191,10 @@ Intersection intersect_sized(const Array& a, const Array& b, const SetOptions& o
   return result;
 }
 
-}  // namespace
-
-Intersection intersect1d_with_indices(const Array& ar1, const Array& ar2, const SetOptions& options) {
+Intersection intersect(const Array& ar1, const Array& ar2, const SetOptions& options, bool with_indices) {
   const Arrays both = promote_dtypes({ar1, ar2});
-  Array a = steps::ravel(both[0]), b = steps::ravel(both[1]);
-  if (options.size) return intersect_sized(a, b, options);
+  Array a = ravel(both[0]), b = ravel(both[1]);
+  if (options.size) return intersect_sized(a, b, options, with_indices);
   Array first, second;
   if (!options.assume_unique) {
     const UniqueResult of_a = unique(a, {.return_index = true}), of_b = unique(b, {.return_index = true});
@@ -215,8 +215,14 @@ Intersection intersect1d_with_indices(const Array& ar1, const Array& ar2, const 
   return result;
 }
 
+}  // namespace
+
+Intersection intersect1d_with_indices(const Array& ar1, const Array& ar2, const SetOptions& options) {
+  return intersect(ar1, ar2, options, true);
+}
+
 Array intersect1d(const Array& ar1, const Array& ar2, const SetOptions& options) {
-  return intersect1d_with_indices(ar1, ar2, options).values;
+  return intersect(ar1, ar2, options, false).values;
 }
 
 }  // namespace capibara::jax::numpy

@@ -2,6 +2,7 @@
 #include <capibara/numpy/sets.h>
 
 #include <capibara/numpy/elementwise.h>
+#include <capibara/numpy/manipulation.h>
 #include <capibara/numpy/reductions.h>
 #include <capibara/numpy/sorting.h>
 
@@ -22,12 +23,12 @@ struct Sorted {
 Array differ(const Array& x, const Array& y, bool equal_nan) {
   const Array unequal = lax::ne(x, y);
   if (!is_inexact(x.dtype()) || !equal_nan) return unequal;
-  return unequal & ~(steps::is_nan(x) & steps::is_nan(y));
+  return unequal & ~(isnan(x) & isnan(y));
 }
 
 Sorted sort_slices(const Array& ar, int64_t axis, bool equal_nan) {
-  Array x = steps::move_axis(ar, axis, 0);
-  if (is_complex(x.dtype())) x = jax::numpy::where(steps::is_nan(x), steps::constant(x, steps::nan), x);
+  Array x = moveaxis(ar, axis, 0);
+  if (is_complex(x.dtype())) x = jax::numpy::where(isnan(x), steps::constant(x, steps::nan), x);
   const int64_t count = x.shape(0);
   int64_t width = 1;
   for (int64_t i = 1; i < x.ndim(); ++i) width *= x.shape(i);
@@ -83,7 +84,7 @@ DistinctSlices distinct_slices(const Array& ar, int64_t axis, const UniqueOption
       values = broadcast_to("unique", fill, shape);
     }
   }
-  result.values = steps::move_axis(values, 0, axis);
+  result.values = moveaxis(values, 0, axis);
   if (options.return_index) result.indices = any_elements ? sorted.positions(first) : sorted.positions;
   if (options.return_inverse) {
     result.inverse_indices = lax::full({any_elements ? sorted.is_first.shape(0) : length}, 0, default_int());
@@ -118,8 +119,12 @@ DistinctSlices distinct_slices(const Array& ar, int64_t axis, const UniqueOption
 namespace capibara::jax::numpy {
 
 UniqueResult unique(const Array& ar, const UniqueOptions& options) {
-  if (!options.size) steps::require_values("unique", "ar", ar);
-  const Array x = options.axis ? ar : steps::ravel(ar);
+  Array x = options.axis ? ar : ravel(ar);
+  if (!options.size) {
+    // Only the values count, as in jax: there is no derivative of a result of unknown size.
+    steps::require_values("unique", "ar", ar);
+    x = lax::stop_gradient(x);
+  }
   const sets::DistinctSlices found = sets::distinct_slices(x, options.axis.value_or(0), options);
   UniqueResult result{found.values, found.indices, found.inverse_indices, found.counts};
   if (options.return_inverse && !options.axis) {

@@ -2,6 +2,7 @@
 #include <capibara/numpy/sorting.h>
 
 #include <capibara/numpy/elementwise.h>
+#include <capibara/numpy/manipulation.h>
 #include <capibara/numpy/reductions.h>
 
 #include <algorithm>
@@ -21,7 +22,7 @@ DType position_dtype(int64_t size) {
 using Extremum = Array (*)(const Array&, int64_t, DType);
 
 Array extreme_position(const char* name, Extremum function, const Array& a, const ArgmaxOptions& options) {
-  const Array x = options.axis ? a : steps::ravel(a);
+  const Array x = options.axis ? a : ravel(a);
   if (x.shape(options.axis.value_or(0)) == 0) {
     throw ValueError(concat("attempt to get ", name, " of an empty sequence: got ", to_string(a.type())));
   }
@@ -34,7 +35,7 @@ Array extreme_position(const char* name, Extremum function, const Array& a, cons
 Array extreme_number_position(const char* name, Extremum function, const Array& a, const ArgmaxOptions& options,
                               double nan_as) {
   if (!is_inexact(a.dtype())) return extreme_position(name, function, a, options);
-  const Array nans = steps::is_nan(a);
+  const Array nans = isnan(a);
   const Array position = extreme_position(name, function, numpy::where(nans, nan_as, a), options);
   const Axis axis = options.axis ? Axis(*options.axis) : Axis();
   return numpy::where(all(nans, {.axis = axis, .keepdims = options.keepdims}), -1, position);
@@ -45,17 +46,10 @@ struct Partition {
   int64_t axis, kth;
 };
 
-Array swap_with_last(const Array& x, int64_t axis) {
-  Ints order;
-  for (int64_t i = 0; i < x.ndim(); ++i) order.push_back(i);
-  std::swap(order[static_cast<std::size_t>(axis)], order.back());
-  return lax::transpose(x, order);
-}
-
 Partition prepare_partition(const char* name, const Array& a, int64_t kth, int64_t axis) {
   if (is_complex(a.dtype())) throw NotImplementedError(concat("jnp.", name, " for complex dtype is not implemented."));
   axis = canonical_axis(name, axis, a.ndim());
-  return {swap_with_last(a, axis), axis, canonical_axis(name, kth, a.shape(axis))};
+  return {swapaxes(a, axis, -1), axis, canonical_axis(name, kth, a.shape(axis))};
 }
 
 // Greatest where x is least. Unsigned integers are negated modulo their range, zero last.
@@ -73,24 +67,24 @@ Array nanargmin(const Array& a, const ArgmaxOptions& options) {
 }
 
 Array sort(const Array& a, const SortOptions& options) {
-  const Array x = options.axis ? a : steps::ravel(a);
+  const Array x = options.axis ? a : ravel(a);
   const int64_t axis = canonical_axis("sort", options.axis.value_or(0), x.ndim());
   const Array sorted = lax::sort(x, {.dimension = axis, .is_stable = options.stable});
-  return options.descending ? steps::flip(sorted, axis) : sorted;
+  return options.descending ? flip(sorted, axis) : sorted;
 }
 
 Array argsort(const Array& a, const ArgsortOptions& options) {
-  Array x = options.axis ? a : steps::ravel(a);
+  Array x = options.axis ? a : ravel(a);
   const int64_t axis = canonical_axis("argsort", options.axis.value_or(0), x.ndim());
   const DType dtype = options.dtype ? *options.dtype : position_dtype(x.shape(axis));
   Array positions = lax::broadcasted_iota(dtype, x.shape(), axis);
   // Sorting the reverse and reversing the result keeps equal elements in their order.
   if (options.descending && options.stable) {
-    x = steps::flip(x, axis);
-    positions = steps::flip(positions, axis);
+    x = flip(x, axis);
+    positions = flip(positions, axis);
   }
   const Array order = lax::sort_key_val(x, positions, {.dimension = axis, .is_stable = options.stable}).second;
-  return options.descending ? steps::flip(order, axis) : order;
+  return options.descending ? flip(order, axis) : order;
 }
 
 Array lexsort(const std::vector<Array>& keys, int64_t axis) {
@@ -118,7 +112,7 @@ Array partition(const Array& a, int64_t kth, int64_t axis) {
   Array low = -lax::top_k(reversed_order(p.x), p.kth + 1).first;
   if (is_unsigned(p.x.dtype())) low = low - 1;
   const Array high = lax::top_k(p.x, size - p.kth - 1).first;
-  return swap_with_last(lax::concatenate({low, high}, p.x.ndim() - 1), p.axis);
+  return swapaxes(lax::concatenate({low, high}, p.x.ndim() - 1), p.axis, -1);
 }
 
 Array argpartition(const Array& a, int64_t kth, int64_t axis) {
@@ -131,7 +125,7 @@ Array argpartition(const Array& a, int64_t kth, int64_t axis) {
   taken.emplace_back(low);
   const Array rest = IndexUpdate(lax::full(p.x.shape(), 1, default_float()), taken).set(0);
   const Array high = lax::top_k(rest, size - p.kth - 1).second;
-  return swap_with_last(lax::concatenate({low, high}, p.x.ndim() - 1), p.axis);
+  return swapaxes(lax::concatenate({low, high}, p.x.ndim() - 1), p.axis, -1);
 }
 
 }  // namespace capibara::jax::numpy

@@ -3,6 +3,7 @@
 
 #include <capibara/control.h>
 #include <capibara/numpy/elementwise.h>
+#include <capibara/numpy/manipulation.h>
 #include <capibara/numpy/reductions.h>
 
 #include <tuple>
@@ -18,13 +19,13 @@ namespace {
 Array sort_key(const Array& x) {
   if (!is_floating(x.dtype())) return x;
   const Array one_zero = lax::select(lax::eq(x, steps::constant(x, 0)), lax::full_like(x, 0), x);
-  return lax::select(steps::is_nan(x), lax::full_like(x, steps::nan), one_zero);
+  return lax::select(isnan(x), lax::full_like(x, steps::nan), one_zero);
 }
 
 using Order = Array (*)(const Array&, const Array&);
 
 Array compare(Order order, const Array& x, const Array& y) {
-  const Arrays both = broadcast_arrays("searchsorted", {x, y});
+  const Arrays both = capibara::broadcast_arrays("searchsorted", {x, y});
   if (!is_complex(x.dtype())) return order(sort_key(both[0]), sort_key(both[1]));
   const Array x_real = sort_key(lax::real(both[0])), y_real = sort_key(lax::real(both[1]));
   const Array by_imaginary = order(sort_key(lax::imag(both[0])), sort_key(lax::imag(both[1])));
@@ -64,7 +65,7 @@ Array rank(const Array& x) {
 }
 
 Array search_by_sorting(const Array& sorted, const Array& query, bool left, DType dtype) {
-  const Array flat = steps::ravel(query);
+  const Array flat = ravel(query);
   const Array among_both = left ? steps::cut(rank(lax::concatenate({flat, sorted}, 0)), 0, flat.size())
                                 : steps::cut(rank(lax::concatenate({sorted, flat}, 0)), sorted.size(), std::nullopt);
   return lax::reshape(lax::sub(among_both, rank(flat)), query.shape()).astype(dtype);
@@ -95,7 +96,7 @@ Array digitize(const Array& x, const Array& bins, const DigitizeOptions& options
   if (count == 0) return lax::full(x.shape(), 0, DType::int32);
   const SearchsortedOptions search{.side = options.right ? "left" : "right", .method = options.method};
   return numpy::where(bins(-1) >= bins(0), searchsorted(bins, x, search),
-                      Array(count) - searchsorted(steps::flip(bins), x, search));
+                      Array(count) - searchsorted(flip(bins), x, search));
 }
 
 std::vector<Array> nonzero(const Array& a, const NonzeroOptions& options) {
@@ -129,10 +130,10 @@ std::vector<Array> nonzero(const Array& a, const NonzeroOptions& options) {
   return result;
 }
 
-Array flatnonzero(const Array& a, const NonzeroOptions& options) { return nonzero(steps::ravel(a), options)[0]; }
+Array flatnonzero(const Array& a, const NonzeroOptions& options) { return nonzero(ravel(a), options)[0]; }
 
 Array argwhere(const Array& a, const NonzeroOptions& options) {
-  const Arrays rows = nonzero(steps::at_least_1d(a), options);
+  const Arrays rows = nonzero(atleast_1d(a), options);
   const Array result = lax::stack(promote_dtypes(rows), 1);
   return a.ndim() == 0 ? lax::full({result.shape(0), 0}, 0, result.dtype()) : result;
 }
@@ -140,14 +141,14 @@ Array argwhere(const Array& a, const NonzeroOptions& options) {
 Array compress(const Array& condition, const Array& a, const CompressOptions& options) {
   Array chosen = condition.astype(DType::bool_);
   if (chosen.ndim() != 1) throw ValueError(concat("compress: condition must be a 1D array, got ", to_string(chosen.type())));
-  Array x = options.axis ? steps::move_axis(a, *options.axis, 0) : steps::ravel(a);
+  Array x = options.axis ? moveaxis(a, *options.axis, 0) : ravel(a);
   const Array beyond = steps::cut(chosen, x.shape(0), std::nullopt);
   chosen = steps::cut(chosen, 0, x.shape(0));
   x = steps::cut(x, 0, chosen.shape(0));
   const int64_t axis = options.axis.value_or(0);
   if (!options.size) {
     if (static_cast<bool>(any(beyond))) throw ValueError("compress: condition contains entries that are out of bounds");
-    return steps::move_axis(x(chosen), 0, axis);
+    return moveaxis(x(chosen), 0, axis);
   }
   if (*options.size < 0 || *options.size > x.shape(0)) {
     throw ValueError(concat("compress: size must be positive and not greater than the size of the array axis; got size=",
@@ -157,11 +158,11 @@ Array compress(const Array& condition, const Array& a, const CompressOptions& op
   for (int64_t i = 1; i < x.ndim(); ++i) trailing.push_back(i);
   x = numpy::where(lax::expand_dims(chosen, trailing), x, options.fill_value.astype(x.dtype()));
   x = x(argsort(chosen, {.descending = true}));
-  return steps::move_axis(steps::cut(x, 0, *options.size), 0, axis);
+  return moveaxis(steps::cut(x, 0, *options.size), 0, axis);
 }
 
 Array extract(const Array& condition, const Array& arr, const ExtractOptions& options) {
-  return compress(steps::ravel(condition), steps::ravel(arr), {.size = options.size, .fill_value = options.fill_value});
+  return compress(ravel(condition), ravel(arr), {.size = options.size, .fill_value = options.fill_value});
 }
 
 }  // namespace capibara::jax::numpy

@@ -2,6 +2,7 @@
 #include <capibara/numpy/statistics.h>
 
 #include <capibara/numpy/elementwise.h>
+#include <capibara/numpy/manipulation.h>
 #include <capibara/numpy/reductions.h>
 
 #include "library/numpy/promote.h"
@@ -16,8 +17,6 @@ void require_inexact(const char* name, const std::optional<DType>& dtype) {
     throw ValueError(concat(name, ": dtype must be a subclass of float or complex; got dtype=", to_string(*dtype)));
   }
 }
-
-Array at_least_2d(const Array& x) { return x.ndim() < 2 ? lax::reshape(x, {1, x.size()}) : x; }
 
 Array magnitude(const Array& x) { return is_unsigned(x.dtype()) ? x : lax::abs(x); }
 
@@ -43,13 +42,13 @@ Array cov(const Array& m, const CovOptions& options) {
   if (x.ndim() > 2) throw ValueError(concat("cov: m has more than 2 dimensions, got ", to_string(x.type())));
   require_inexact("cov", options.dtype);
   const bool vector = x.ndim() == 1;
-  x = at_least_2d(x);
+  x = atleast_2d(x);
   if (!options.rowvar && !vector) x = lax::transpose(x, {1, 0});
   if (x.shape(0) == 0) return lax::full({0, 0}, 0, default_float());
   if (y.defined()) {
-    y = at_least_2d(y);
+    y = atleast_2d(y);
     if (!options.rowvar && y.shape(0) != 1) y = lax::transpose(y, {1, 0});
-    x = steps::concatenate({x, y}, 0);
+    x = concatenate({x, y});
   }
   const int64_t variables = x.shape(0), samples = x.shape(1);
   if (samples == 0) {

@@ -84,8 +84,8 @@ Array by_running_weight(const Samples& sorted, const Array& q, bool skip_nans, D
   const Array& values = sorted.values;
   const Array weights = sorted.weights ? *sorted.weights : lax::full_like(values, 1.0);
   const Array zero = lax::full_like(weights, 0);
-  const Array bad = lax::bitwise_or(lax::lt(weights, zero), steps::is_nan(weights));
-  const Array nans = steps::is_nan(values);
+  const Array bad = lax::bitwise_or(lax::lt(weights, zero), isnan(weights));
+  const Array nans = isnan(values);
   const Array running = cumsum(lax::select(lax::bitwise_or(bad, nans), zero, weights), {.axis = 0});
   const Array total = lax::index_in_dim(running, -1, 0, false);
   const Ints q_axes = first_axes(q.ndim());
@@ -137,7 +137,7 @@ Array quantile_of(const char* name, const Array& a, Array q, const QuantileOptio
 
   const Array given_q = q;
   Array& values = samples.values;
-  const Array nans = steps::is_nan(values);
+  const Array nans = isnan(values);
   values = skip_nans ? numpy::where(nans, steps::nan, values)
                      : numpy::where(any(nans, {.axis = 0, .keepdims = true}), steps::nan, values);
   if (samples.weights) {
@@ -153,7 +153,7 @@ Array quantile_of(const char* name, const Array& a, Array q, const QuantileOptio
     // Between which two samples each quantile lies, and how near to the upper one.
     Array count;
     if (skip_nans) {
-      count = sum(lax::bitwise_not(steps::is_nan(values)), {.axis = 0, .dtype = q.dtype()});
+      count = sum(lax::bitwise_not(isnan(values)), {.axis = 0, .dtype = q.dtype()});
       Ints rest_axes;
       for (int64_t i = 0; i < static_cast<int64_t>(rest.size()); ++i) rest_axes.push_back(q.ndim() + i);
       q = lax::expand_dims(q, rest_axes);

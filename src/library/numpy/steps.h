@@ -14,13 +14,6 @@ inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // A strong scalar of x's dtype.
 Array constant(const Array& x, double value);
-Array is_nan(const Array& x);
-Array ravel(const Array& x);
-Array move_axis(const Array& x, int64_t source, int64_t destination);
-Array flip(const Array& x, int64_t axis = 0);
-// Joined along an axis after promotion of their dtypes.
-Array concatenate(const Arrays& operands, int64_t axis = 0);
-Array at_least_1d(const Array& x);
 Array arange(int64_t size);  // of the default integer dtype
 // 0, 1, ... along one axis of a shape, of the default integer dtype.
 Array positions(const Shape& shape, int64_t axis);

@@ -80,5 +80,11 @@ CASES = [
     case("numpy.compress", b1(2), f32(3, 4)), case("numpy.compress", np.array([True] * 5), f32(4)), case("numpy.compress", b1(2, 2), f32(4)),
     case("numpy.compress", b1(4), f32(4), size=5), case("numpy.compress", b1(4), f32(4), size=4, fill_value=-1), case("numpy.compress", b1(4), f32(4), out=1),
     case("numpy.compress", b1(4), i32(2, 4), axis=-1),
+    case("numpy.compress", b1(4), f32(3, 4), axis=1, grad=True), case("numpy.extract", b1(4), f32(4), grad=True),
+    case("numpy.compress", b1(4), f32(2, 4), axis=1, size=2, transforms=True), case("numpy.partition", u8(3, 4), 2, jit=True, vmap=True),
+    case("numpy.sort", f64(6), x64=True), case("numpy.sort", HARD16), case("numpy.argsort", HARDBF16), case("numpy.sort", HARDC64),
+    case("numpy.lexsort", (NAN[0], NAN[2])), case("numpy.sort", NAN, axis=0, grad=True), case("numpy.nonzero", HARD32), case("numpy.nonzero", c64(4)),
+    check("argmax of a list axis", lambda jax: jax.numpy.argmax(jax.numpy.ones((2, 3)), axis=(0,))),
+    check("nonzero of a traced size", lambda jax: jax.jit(lambda n: jax.numpy.nonzero(jax.numpy.arange(3), size=n))(2)),
     check("compress under jit", lambda jax: jax.jit(jax.numpy.compress)(jax.numpy.ones(3) > 0, jax.numpy.arange(3))),
 ]
