@@ -1,6 +1,8 @@
 // jax.image: each resampled dimension is contracted with a matrix of kernel weights, input size x output size.
 #include <capibara/image.h>
 
+#include <capibara/numpy/elementwise.h>
+
 #include <cmath>
 #include <numbers>
 
@@ -12,21 +14,9 @@ namespace {
 
 constexpr double pi = std::numbers::pi;
 
-Array where(const Array& condition, const Array& yes, const Array& no) {
-  const Arrays values = promote_dtypes({yes, no});
-  const Arrays all = broadcast_arrays("image", {condition, values[0], values[1]});
-  return lax::select(all[0], all[1], all[2]);
-}
-
-Array maximum(const Array& a, const Array& b) {
-  const Arrays x = broadcast_arrays("image", promote_args("maximum", {a, b}));
-  return lax::max(x[0], x[1]);
-}
-
-Array minimum(const Array& a, const Array& b) {
-  const Arrays x = broadcast_arrays("image", promote_args("minimum", {a, b}));
-  return lax::min(x[0], x[1]);
-}
+using numpy::maximum;
+using numpy::minimum;
+using numpy::where;
 
 // The kernels at distances x >= 0, in pixels of the input.
 Array lanczos_kernel(const Array& x, double radius) {

@@ -93,7 +93,8 @@ Array toeplitz(const Array& c, const std::optional<Array>& r) {
     return {sliding(values, m, n, true)};
   };
   const Array first_row = r ? *r : numpy::conj(c);
-  return batched("toeplitz", one, {numpy::atleast_1d(c), numpy::atleast_1d(first_row)});
+  const Array result = batched("toeplitz", one, {numpy::atleast_1d(c), numpy::atleast_1d(first_row)});
+  return lax::convert_element_type(result, result.dtype(), false);
 }
 
 Array hankel(const Array& c, const std::optional<Array>& r) {

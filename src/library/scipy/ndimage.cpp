@@ -1,6 +1,8 @@
 // jax.scipy.ndimage: the corners around each coordinate, weighted by their closeness.
 #include <capibara/scipy/ndimage.h>
 
+#include <capibara/numpy/elementwise.h>
+
 #include "library/numpy/promote.h"
 
 namespace capibara::jax::scipy::ndimage {
@@ -76,10 +78,7 @@ Array map_coordinates(const Array& input, const Arrays& coordinates, int64_t ord
       if (corner.inside.defined()) inside = inside.defined() ? inside & corner.inside : corner.inside;
     }
     Array value = index(input, indices);
-    if (inside.defined()) {
-      const Arrays all = broadcast_arrays("map_coordinates", {inside, value, outside});
-      value = lax::select(all[0], all[1], all[2]);
-    }
+    if (inside.defined()) value = numpy::where(inside, value, outside);
     const Array term = weight * value;
     result = result.defined() ? result + term : term;
   }

@@ -42,7 +42,7 @@ CASES = [
     one("lu_pivots_to_permutation", array([1.0]), 4),
     one("ormqr", f32(4, 3), f32(3), f32(4, 2), grad=False),
     one("ormqr", f32(4, 3), f32(3), f32(2, 4), left=False, transpose=True, grad=False),
-    one("qdwh", f32(3, 3), jit=False, vmap=False, grad=False, skip="the number of iterations differs"),
+    # The number of iterations is not compared: it depends on the bound of the singular values.
     check("lax.linalg.qdwh: factors", lambda jax: jax.lax.linalg.qdwh(jax.numpy.asarray(PD(3)))[:2], tolerance=1e-3),
     check("lax.linalg.qdwh: of a wide matrix", lambda jax: jax.lax.linalg.qdwh(jax.numpy.ones((2, 3)))),
     one("qr", f32(4, 3), full_matrices=False, transforms=True),
