@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, os.environ.get("CAPIBARA_PYTHON_PATH")
-                or str(Path(os.environ.get("CAPIBARA_BUILD", ROOT / "build" / "release")) / "python"))
+MODULES = (os.environ.get("CAPIBARA_PYTHON_PATH")
+           or str(Path(os.environ.get("CAPIBARA_BUILD", ROOT / "build" / "release")) / "python"))
+sys.path.insert(0, MODULES)
 
 import capibara.jax as jax  # noqa: E402
 import capibara.jax.numpy as jnp  # noqa: E402
@@ -251,7 +252,7 @@ print(float(my_function(jnp.arange(4.0))), jax.__version__, "jaxlib" in sys.modu
 
 def python(*arguments):
     done = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, timeout=300,
-                          env={**os.environ, "PYTHONPATH": sys.path[0], "JAX_PLATFORMS": "cpu"})
+                          env={**os.environ, "PYTHONPATH": MODULES, "JAX_PLATFORMS": "cpu"})
     assert done.returncode == 0, done.stderr
     return done.stdout
 
