@@ -62,6 +62,7 @@ struct EinsumPath {
   double naive_cost = 0, optimized_cost = 0, largest_intermediate = 0;
   std::string text;  // a table of the steps
 };
-EinsumPath einsum_path(const std::string& subscripts, const std::vector<Shape>& shapes, const EinsumOptions& options = {});
+EinsumPath einsum_path(const std::string& subscripts, const std::vector<Shape>& shapes,
+                       const EinsumOptions& options = {});
 
 }  // namespace capibara::jax::numpy

@@ -121,10 +121,10 @@ using PadWidths = std::vector<std::pair<int64_t, int64_t>>;  // before and after
 struct PadOptions {
   // constant, edge, linear_ramp, maximum, mean, median, minimum, reflect, symmetric, wrap or empty
   std::string mode = "constant";
-  std::optional<Array> constant_values;   // a scalar, (before, after) or one pair per axis
-  std::optional<PadWidths> stat_length;   // how much of the array maximum, mean ... see
+  std::optional<Array> constant_values;             // a scalar, (before, after) or one pair per axis
+  std::optional<PadWidths> stat_length;             // how much of the array maximum, mean ... see
   std::vector<std::pair<Array, Array>> end_values;  // of linear_ramp
-  std::string reflect_type = "even";      // or odd
+  std::string reflect_type = "even";                // or odd
 };
 Array pad(const Array& array, const PadWidths& pad_width, const PadOptions& options = {});
 // Pads with zeros, then gives every vector along each axis to the function.

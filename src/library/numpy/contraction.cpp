@@ -34,7 +34,8 @@ Array dot(const Array& a, const Array& b, const ProductOptions& options) {
 Array matmul(const Array& a, const Array& b, const ProductOptions& options) {
   for (const Array* x : {&a, &b}) {
     if (x->ndim() > 0) continue;
-    throw ValueError(concat("matmul: operand ", x == &a ? 0 : 1, " must have at least one dimension, got ", to_string(x->type())));
+    throw ValueError(
+        concat("matmul: operand ", x == &a ? 0 : 1, " must have at least one dimension, got ", to_string(x->type())));
   }
   const ScalarType type = product_type(a, b, options.preferred_element_type);
   const bool a_is_matrix = a.ndim() > 1, b_is_matrix = b.ndim() > 1;
@@ -56,8 +57,10 @@ Array matmul(const Array& a, const Array& b, const ProductOptions& options) {
       const bool a_one = a.shape(a_axis) == 1, b_one = b.shape(b_axis) == 1;
       if (a_one) a_squeeze.push_back(a_axis);
       if (b_one) b_squeeze.push_back(b_axis);
-      if (a_one && b_one) both_squeeze.push_back(i);
-      else (a_one ? b_free : a_free).push_back(i);
+      if (a_one && b_one)
+        both_squeeze.push_back(i);
+      else
+        (a_one ? b_free : a_free).push_back(i);
     } else if (a.shape(a_axis) == b.shape(b_axis)) {
       numbers.lhs_batch.push_back(a_left);
       numbers.rhs_batch.push_back(b_left);
@@ -95,7 +98,8 @@ void require_core(const char* name, const Array& x, int64_t rank) {
 
 void require_equal(const char* name, const Array& x1, int64_t axis1, const Array& x2, int64_t axis2) {
   if (x1.shape(axis1) == x2.shape(axis2)) return;
-  throw ValueError(concat(name, ": the contracted sizes must be equal, got ", to_string(x1.type()), " and ", to_string(x2.type())));
+  throw ValueError(
+      concat(name, ": the contracted sizes must be equal, got ", to_string(x1.type()), " and ", to_string(x2.type())));
 }
 
 }  // namespace
@@ -151,15 +155,16 @@ Array tensordot(const Array& a, const Array& b, const TensordotOptions& options)
   DotDimensionNumbers numbers;
   if (!options.axes) {
     if (options.count > std::min(a.ndim(), b.ndim())) {
-      throw TypeError(concat("tensordot: ", options.count, " axes are more than the operands have: ", to_string(a.type()),
-                             " and ", to_string(b.type()), " (argument 'axes')"));
+      throw TypeError(concat("tensordot: ", options.count, " axes are more than the operands have: ",
+                             to_string(a.type()), " and ", to_string(b.type()), " (argument 'axes')"));
     }
     numbers.lhs_contracting = range(a.ndim(), a.ndim() - options.count);
     numbers.rhs_contracting = range(options.count);
   } else {
     const auto& [a_axes, b_axes] = *options.axes;
     if (a_axes.size() != b_axes.size()) {
-      throw TypeError(concat("tensordot: axes must be two lists of equal length, got ", tuple(a_axes), " and ", tuple(b_axes)));
+      throw TypeError(
+          concat("tensordot: axes must be two lists of equal length, got ", tuple(a_axes), " and ", tuple(b_axes)));
     }
     for (int64_t axis : a_axes) numbers.lhs_contracting.push_back(canonical_axis("tensordot", axis, a.ndim()));
     for (int64_t axis : b_axes) numbers.rhs_contracting.push_back(canonical_axis("tensordot", axis, b.ndim()));

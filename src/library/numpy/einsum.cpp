@@ -203,8 +203,8 @@ EinsumPath einsum_path(const std::string& subscripts, const std::vector<Shape>& 
     steps += concat("  ", labels.size(), "  ", text, "->", to_text(step.result), "\n");
   }
   out.text = concat("  Complete contraction:  ", out.equation, "\n      Naive FLOP count:  ", out.naive_cost,
-                    "\n  Optimized FLOP count:  ", out.optimized_cost, "\n  Largest intermediate:  ",
-                    out.largest_intermediate, " elements\n  scaling  step\n", steps);
+                    "\n  Optimized FLOP count:  ", out.optimized_cost,
+                    "\n  Largest intermediate:  ", out.largest_intermediate, " elements\n  scaling  step\n", steps);
   return out;
 }
 

@@ -33,8 +33,10 @@ Labels decode(const std::string& text) {
 std::vector<Labels> split_at_commas(const Labels& text) {
   std::vector<Labels> parts(1);
   for (char32_t c : text) {
-    if (c == U',') parts.emplace_back();
-    else parts.back().push_back(c);
+    if (c == U',')
+      parts.emplace_back();
+    else
+      parts.back().push_back(c);
   }
   return parts;
 }
@@ -137,14 +139,17 @@ Subscripts parse_subscripts(const char* name, const std::string& subscripts, con
   Subscripts equation;
   equation.inputs = split_at_commas(text.substr(0, arrow));
   if (has_output) equation.output = text.substr(arrow + 2);
-  if (has(text, U'.')) expand_ellipses(name, equation, has_output, shapes);
-  else if (!has_output) equation.output = implicit_output(equation.inputs);
+  if (has(text, U'.'))
+    expand_ellipses(name, equation, has_output, shapes);
+  else if (!has_output)
+    equation.output = implicit_output(equation.inputs);
 
   for (char32_t label : equation.output) {
     if (std::count(equation.output.begin(), equation.output.end(), label) != 1) {
       throw ValueError(concat(name, ": label '", to_text({label}), "' appears more than once in the output"));
     }
-    if (std::none_of(equation.inputs.begin(), equation.inputs.end(), [&](const Labels& in) { return has(in, label); })) {
+    if (std::none_of(equation.inputs.begin(), equation.inputs.end(),
+                     [&](const Labels& in) { return has(in, label); })) {
       throw ValueError(concat(name, ": output label '", to_text({label}), "' does not appear in any input"));
     }
   }
@@ -201,8 +206,10 @@ struct PathSearch {
       for (std::size_t other : remaining) {
         needed = needed || (other != i && other != j && operands[other].count(label) > 0);
       }
-      if (needed) kept.insert(label);
-      else inner = inner || (operands[i].count(label) > 0 && operands[j].count(label) > 0);
+      if (needed)
+        kept.insert(label);
+      else
+        inner = inner || (operands[i].count(label) > 0 && operands[j].count(label) > 0);
     }
     cost = size_of(either) * (inner ? 2 : 1);
     return kept;
@@ -247,7 +254,8 @@ struct PathSearch {
                                           [&](char32_t label) { return operands[j].count(label) > 0; });
           double cost = 0;
           LabelSet result = contracted(i, j, remaining, cost);
-          std::tuple<bool, double, double> score{apart, size_of(result) - size_of(operands[i]) - size_of(operands[j]), cost};
+          std::tuple<bool, double, double> score{apart, size_of(result) - size_of(operands[i]) - size_of(operands[j]),
+                                                 cost};
           if (score >= best) continue;
           best = score;
           chosen = {i, j};
@@ -291,17 +299,21 @@ ContractionPath find_path(const char* name, const Subscripts& equation, const ja
   const std::size_t count = equation.inputs.size();
   if (count <= 2) return {range(static_cast<int64_t>(count))};
   if (method == "unoptimized") return ContractionPath(count - 1, Ints{0, 1});
-  static const std::set<std::string> methods = {"auto",     "auto-hq",  "optimal",  "dp",     "dynamic-programming", "greedy",
-                                                "eager",    "branch-all", "branch-1", "branch-2", "random-greedy",
-                                                "random-greedy-128", "opportunistic"};
+  static const std::set<std::string> methods = {
+      "auto",         "auto-hq",    "optimal",  "dp",       "dynamic-programming", "greedy",
+      "eager",        "branch-all", "branch-1", "branch-2", "random-greedy",       "random-greedy-128",
+      "opportunistic"};
   if (!methods.count(method)) {
-    throw ValueError(concat(name, ": optimize must be True, False, a path, 'auto', 'optimal' or 'greedy', got '", method, "'"));
+    throw ValueError(
+        concat(name, ": optimize must be True, False, a path, 'auto', 'optimal' or 'greedy', got '", method, "'"));
   }
   PathSearch search(equation);
   std::vector<std::size_t> all;
   for (std::size_t i = 0; i < count; ++i) all.push_back(i);
-  if (count <= exhaustive_limit && method != "greedy") search.search_all(all, 0);
-  else search.search_greedily(all);
+  if (count <= exhaustive_limit && method != "greedy")
+    search.search_all(all, 0);
+  else
+    search.search_greedily(all);
   return as_places(count, search.best_steps);
 }
 
@@ -315,16 +327,16 @@ std::vector<Contraction> contractions(const char* name, const Subscripts& equati
     Labels all;
     for (int64_t place : step.places) {
       if (place < 0 || place >= static_cast<int64_t>(terms.size())) {
-        throw IndexError(concat(name, ": the path names operand ", place, " of ", terms.size(), " (argument 'optimize')"));
+        throw IndexError(
+            concat(name, ": the path names operand ", place, " of ", terms.size(), " (argument 'optimize')"));
       }
       step.inputs.push_back(terms[static_cast<std::size_t>(place)]);
       all += step.inputs.back();
       terms.erase(terms.begin() + place);
     }
     for (char32_t label : all) {
-      const bool needed = has(equation.output, label) || std::any_of(terms.begin(), terms.end(), [&](const Labels& term) {
-                            return has(term, label);
-                          });
+      const bool needed = has(equation.output, label) ||
+                          std::any_of(terms.begin(), terms.end(), [&](const Labels& term) { return has(term, label); });
       Labels& list = needed ? step.result : step.removed;
       if (!has(list, label)) list.push_back(label);
     }

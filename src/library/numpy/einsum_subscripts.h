@@ -27,8 +27,10 @@ struct Contraction {
   Labels removed;
   Labels result;
 };
-jax::numpy::ContractionPath find_path(const char* name, const Subscripts& equation, const jax::numpy::EinsumOptions& options);
-std::vector<Contraction> contractions(const char* name, const Subscripts& equation, const jax::numpy::ContractionPath& path);
+jax::numpy::ContractionPath find_path(const char* name, const Subscripts& equation,
+                                      const jax::numpy::EinsumOptions& options);
+std::vector<Contraction> contractions(const char* name, const Subscripts& equation,
+                                      const jax::numpy::ContractionPath& path);
 
 std::string to_text(const Labels& labels);
 

@@ -97,8 +97,8 @@ Array take_along_axis(const Array& arr, const Array& indices, const TakeAlongAxi
     throw TypeError(concat("take_along_axis: indices must be integers, got ", to_string(indices.type())));
   }
   if (!options.axis && indices.ndim() != 1) {
-    throw ValueError(concat("take_along_axis: indices must be one-dimensional where axis is None, got ",
-                            to_string(indices.type())));
+    throw ValueError(
+        concat("take_along_axis: indices must be one-dimensional where axis is None, got ", to_string(indices.type())));
   }
   Array x = options.axis ? arr : ravel(arr);
   const int64_t rank = x.ndim();
@@ -157,8 +157,9 @@ namespace {
 
 void require_copy(const char* name, bool inplace) {
   if (inplace) {
-    throw ValueError(concat(name, ": arrays are immutable and cannot be changed in place; pass inplace=False to get a "
-                                  "changed copy"));
+    throw ValueError(concat(name,
+                            ": arrays are immutable and cannot be changed in place; pass inplace=False to get a "
+                            "changed copy"));
   }
 }
 
@@ -266,16 +267,17 @@ Arrays unravel_index(const Array& indices, const Shape& shape) {
 
 Array ravel_multi_index(const Arrays& multi_index, const Shape& dims, const RavelMultiIndexOptions& options) {
   if (multi_index.size() != dims.size()) {
-    throw ValueError(concat("ravel_multi_index: multi_index and dims must have equal lengths, got ",
-                            multi_index.size(), " and ", dims.size()));
+    throw ValueError(concat("ravel_multi_index: multi_index and dims must have equal lengths, got ", multi_index.size(),
+                            " and ", dims.size()));
   }
   Arrays with_int = multi_index;
   with_int.push_back(Array(0));
   const DType dtype = options.dtype ? canonical(*options.dtype) : result_type(with_int).dtype;
-  if (!is_integer(dtype)) throw ValueError(concat("ravel_multi_index: dtype must be an integer type, got ", dtype_name(dtype)));
+  if (!is_integer(dtype))
+    throw ValueError(concat("ravel_multi_index: dtype must be an integer type, got ", dtype_name(dtype)));
   if (element_count(dims) - 1 > 0 && static_cast<uint64_t>(element_count(dims) - 1) > iinfo(dtype).max) {
-    throw ValueError(concat("ravel_multi_index: dtype ", dtype_name(dtype), " cannot hold the indices of an array of shape ",
-                            tuple(dims), "; pass a wider dtype"));
+    throw ValueError(concat("ravel_multi_index: dtype ", dtype_name(dtype),
+                            " cannot hold the indices of an array of shape ", tuple(dims), "; pass a wider dtype"));
   }
   if (options.order != "C" && options.order != "F") {
     throw ValueError(concat("ravel_multi_index: order must be 'C' or 'F', got '", options.order, "'"));
@@ -293,23 +295,25 @@ Array ravel_multi_index(const Arrays& multi_index, const Shape& dims, const Rave
     if (options.mode == "raise") {
       for (int64_t position : index.to_vector<int64_t>()) {
         if (position >= 0 && position < dims[i]) continue;
-        throw ValueError(concat("ravel_multi_index: index ", position, " is out of bounds for dimension ", i,
-                                " of size ", dims[i]));
+        throw ValueError(
+            concat("ravel_multi_index: index ", position, " is out of bounds for dimension ", i, " of size ", dims[i]));
       }
     } else if (options.mode == "clip") {
       index = clip(index, {.min = 0, .max = dims[i] - 1});
     } else if (options.mode == "wrap") {
       index = index % dims[i];
     } else if (options.mode != "ignore") {
-      throw ValueError(concat("ravel_multi_index: mode must be 'raise', 'wrap', 'clip' or 'ignore', got '",
-                              options.mode, "'"));
+      throw ValueError(
+          concat("ravel_multi_index: mode must be 'raise', 'wrap', 'clip' or 'ignore', got '", options.mode, "'"));
     }
   }
   Ints strides(dims.size(), 1);
   const std::size_t count = dims.size();
   for (std::size_t i = 1; i < count; ++i) {
-    if (options.order == "F") strides[i] = strides[i - 1] * dims[i - 1];
-    else strides[count - 1 - i] = strides[count - i] * dims[count - i];
+    if (options.order == "F")
+      strides[i] = strides[i - 1] * dims[i - 1];
+    else
+      strides[count - 1 - i] = strides[count - i] * dims[count - i];
   }
   Array result = lax::zeros(sample_type(dtype, {}));
   for (std::size_t i = 0; i < count; ++i) {

@@ -19,10 +19,12 @@ Array choose(const Array& a, const Arrays& choices, const ChooseOptions& options
   Array index = a;
   if (options.mode == "raise") {
     if (a.is_tracer()) {
-      throw ConcretizationTypeError("choose: mode='raise' needs concrete indices; use mode='wrap' or mode='clip' while tracing");
+      throw ConcretizationTypeError(
+          "choose: mode='raise' needs concrete indices; use mode='wrap' or mode='clip' while tracing");
     }
     for (int64_t i : a.to_vector<int64_t>()) {
-      if (i < 0 || i >= count) throw ValueError(concat("choose: index ", i, " is out of bounds for ", count, " choices"));
+      if (i < 0 || i >= count)
+        throw ValueError(concat("choose: index ", i, " is out of bounds for ", count, " choices"));
     }
   } else if (options.mode == "wrap") {
     index = a % count;
@@ -85,7 +87,8 @@ Array piecewise(const Array& x, const Array& condlist, const std::vector<Element
     });
   }
   // The last condition that holds: where the running count of conditions is greatest for the first time.
-  Array holds = lax::convert_element_type(lax::convert_element_type(condlist, DType::bool_, false), DType::int32, false);
+  Array holds =
+      lax::convert_element_type(lax::convert_element_type(condlist, DType::bool_, false), DType::int32, false);
   std::vector<lax::PadDim> front(static_cast<std::size_t>(holds.ndim()));
   front[0].low = 1;
   Array which = lax::argmax(lax::cumsum(lax::pad(holds, 0, front), {.axis = 0}), 0, DType::int32);

@@ -5,8 +5,8 @@
 #include <capibara/numpy/elementwise.h>
 #include <capibara/numpy/indexing.h>
 #include <capibara/numpy/manipulation.h>
-#include <capibara/numpy/sorting.h>
 #include <capibara/numpy/reductions.h>
+#include <capibara/numpy/sorting.h>
 
 #include <algorithm>
 
@@ -20,12 +20,12 @@ namespace capibara::jax::numpy {
 
 Array diag(const Array& v, const DiagOptions& options) {
   if (v.ndim() == 2) return diagonal(v, {.offset = options.k});
-  if (v.ndim() != 1) throw ValueError(concat("diag: an array of one or two dimensions is needed, got ", to_string(v.type())));
+  if (v.ndim() != 1)
+    throw ValueError(concat("diag: an array of one or two dimensions is needed, got ", to_string(v.type())));
   const int64_t k = options.k, size = v.size() + std::abs(k);
   Array zero = lax::zeros(v.type().with_shape({}));
   Array rows = lax::pad(v, zero, {{std::max<int64_t>(0, -k), std::max<int64_t>(0, k), 0}});
-  return where(eye(size, {.k = k, .dtype = DType::bool_}),
-                  lax::expand_dims(rows, {1}), zero);
+  return where(eye(size, {.k = k, .dtype = DType::bool_}), lax::expand_dims(rows, {1}), zero);
 }
 
 Array diagflat(const Array& v, const DiagOptions& options) {
@@ -34,11 +34,12 @@ Array diagflat(const Array& v, const DiagOptions& options) {
 }
 
 Array diagonal(const Array& a, const DiagonalOptions& options) {
-  if (a.ndim() < 2) throw ValueError(concat("diagonal: an array of at least two dimensions is needed, got ", to_string(a.type())));
+  if (a.ndim() < 2)
+    throw ValueError(concat("diagonal: an array of at least two dimensions is needed, got ", to_string(a.type())));
   Array x = moveaxis(a, {options.axis1, options.axis2}, {-2, -1});
   const int64_t offset = options.offset;
-  const int64_t size = std::max<int64_t>(0, std::min(x.shape(-2) + std::min<int64_t>(offset, 0),
-                                                     x.shape(-1) - std::max<int64_t>(offset, 0)));
+  const int64_t size = std::max<int64_t>(
+      0, std::min(x.shape(-2) + std::min<int64_t>(offset, 0), x.shape(-1) - std::max<int64_t>(offset, 0)));
   Array near = counting_array(size), far = near + std::abs(offset);
   return offset >= 0 ? x(ellipsis, near, far) : x(ellipsis, far, near);
 }
@@ -63,7 +64,8 @@ Arrays diag_indices(int64_t n, int64_t ndim) {
 
 Arrays diag_indices_from(const Array& arr) {
   if (arr.ndim() < 2) {
-    throw ValueError(concat("diag_indices_from: an array of at least two dimensions is needed, got ", to_string(arr.type())));
+    throw ValueError(
+        concat("diag_indices_from: an array of at least two dimensions is needed, got ", to_string(arr.type())));
   }
   for (int64_t size : arr.shape()) {
     if (size == arr.shape(0)) continue;
@@ -73,9 +75,11 @@ Arrays diag_indices_from(const Array& arr) {
 }
 
 Array fill_diagonal(const Array& a, const Array& val, const FillDiagonalOptions& options) {
-  if (options.inplace) throw NotImplementedError("fill_diagonal: arrays are immutable; pass inplace=False to get a changed copy");
+  if (options.inplace)
+    throw NotImplementedError("fill_diagonal: arrays are immutable; pass inplace=False to get a changed copy");
   if (options.wrap) throw NotImplementedError("fill_diagonal: wrap=True is not implemented");
-  if (a.ndim() < 2) throw ValueError(concat("fill_diagonal: an array of at least two dimensions is needed, got ", to_string(a.type())));
+  if (a.ndim() < 2)
+    throw ValueError(concat("fill_diagonal: an array of at least two dimensions is needed, got ", to_string(a.type())));
   const Shape& shape = a.shape();
   if (a.ndim() > 2 && std::any_of(shape.begin(), shape.end(), [&](int64_t size) { return size != shape[0]; })) {
     throw ValueError(concat("fill_diagonal: all dimensions must be of equal length, got ", tuple(shape)));
@@ -91,9 +95,11 @@ Array fill_diagonal(const Array& a, const Array& val, const FillDiagonalOptions&
 namespace {
 
 Array triangle_of(const char* name, const Array& m, int64_t k, bool lower) {
-  if (m.ndim() < 2) throw ValueError(concat(name, ": an array of at least two dimensions is needed, got ", to_string(m.type())));
+  if (m.ndim() < 2)
+    throw ValueError(concat(name, ": an array of at least two dimensions is needed, got ", to_string(m.type())));
   const Shape lead(m.shape().begin(), m.shape().end() - 2);
-  Array mask = lax::broadcast(tri(m.shape(-2), {.M = m.shape(-1), .k = lower ? k : k - 1, .dtype = DType::bool_}), lead);
+  Array mask =
+      lax::broadcast(tri(m.shape(-2), {.M = m.shape(-1), .k = lower ? k : k - 1, .dtype = DType::bool_}), lead);
   return lower ? lax::select(mask, m, lax::zeros_like(m)) : lax::select(mask, lax::zeros_like(m), m);
 }
 
@@ -137,7 +143,8 @@ std::pair<Array, Array> triu_indices_from(const Array& arr, const DiagOptions& o
 std::pair<Array, Array> mask_indices(int64_t n, const std::function<Array(const Array&)>& mask_func,
                                      const MaskIndicesOptions& options) {
   Array mask = mask_func(lax::ones(sample_type(default_float(), {n, n})));
-  if (mask.ndim() != 2) throw ValueError(concat("mask_indices: mask_func must return a matrix, got ", to_string(mask.type())));
+  if (mask.ndim() != 2)
+    throw ValueError(concat("mask_indices: mask_func must return a matrix, got ", to_string(mask.type())));
   Arrays both = nonzero(mask, {.size = options.size});
   return {both[0], both[1]};
 }

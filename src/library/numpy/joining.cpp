@@ -150,9 +150,7 @@ Arrays vsplit(const Array& ary, const Sections& indices_or_sections) {
 Arrays dsplit(const Array& ary, const Sections& indices_or_sections) {
   return split_into("dsplit", ary, indices_or_sections, 2, true);
 }
-Arrays unstack(const Array& x, int64_t axis) {
-  return lax::unstack(x, canonical_axis("unstack", axis, x.ndim()));
-}
+Arrays unstack(const Array& x, int64_t axis) { return lax::unstack(x, canonical_axis("unstack", axis, x.ndim())); }
 
 // ---- repetition --------------------------------------------------------------------------------------------------
 

@@ -53,7 +53,8 @@ Array permute_dims(const Array& a, const Ints& axes) { return lax::transpose(a, 
 
 Array matrix_transpose(const Array& x) {
   if (x.ndim() < 2) {
-    throw ValueError(concat("matrix_transpose: an array of at least two dimensions is needed, got ", to_string(x.type())));
+    throw ValueError(
+        concat("matrix_transpose: an array of at least two dimensions is needed, got ", to_string(x.type())));
   }
   Ints order = range(x.ndim());
   std::swap(order[order.size() - 1], order[order.size() - 2]);
@@ -65,8 +66,8 @@ Array moveaxis(const Array& a, const Axis& source, const Axis& destination) {
   for (int64_t axis : source.list()) from.push_back(canonical_axis("moveaxis", axis, a.ndim()));
   for (int64_t axis : destination.list()) to.push_back(canonical_axis("moveaxis", axis, a.ndim()));
   if (from.size() != to.size()) {
-    throw ValueError(concat("moveaxis: source and destination must have equally many axes, got ", from.size(), " and ",
-                            to.size()));
+    throw ValueError(
+        concat("moveaxis: source and destination must have equally many axes, got ", from.size(), " and ", to.size()));
   }
   std::vector<std::pair<int64_t, int64_t>> moves;
   for (std::size_t i = 0; i < from.size(); ++i) moves.emplace_back(to[i], from[i]);

@@ -31,7 +31,8 @@ Array insert(const Array& arr, const Array& obj, const Array& values, const Inse
   if (places.ndim() > 1) {
     throw ValueError(concat("insert: obj must be a slice, a number or one-dimensional, got ", to_string(obj.type())));
   }
-  if (!is_integer(places.dtype())) throw ValueError(concat("insert: obj must be integers, got ", to_string(obj.type())));
+  if (!is_integer(places.dtype()))
+    throw ValueError(concat("insert: obj must be integers, got ", to_string(obj.type())));
   Array updates = lax::convert_element_type(values, x.dtype(), false);
   if (updates.ndim() < x.ndim()) updates = lax::broadcast_to_rank(updates, x.ndim());
   if (places.size() == 1) {

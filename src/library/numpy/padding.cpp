@@ -26,7 +26,8 @@ template <class T>
 std::vector<std::pair<T, T>> for_axes(const char* argument, const std::vector<std::pair<T, T>>& given, int64_t rank) {
   if (static_cast<int64_t>(given.size()) == rank) return given;
   if (given.size() == 1) return std::vector<std::pair<T, T>>(place(rank), given[0]);
-  throw ValueError(concat("pad: ", argument, " must have one pair, or one for each of ", rank, " axes, got ", given.size()));
+  throw ValueError(
+      concat("pad: ", argument, " must have one pair, or one for each of ", rank, " axes, got ", given.size()));
 }
 
 void require_no_padding(const Width& width, const std::string& mode) {
@@ -35,7 +36,9 @@ void require_no_padding(const Width& width, const std::string& mode) {
   }
 }
 
-Array part(const Array& x, int64_t start, int64_t stop, int64_t axis) { return lax::slice_in_dim(x, start, stop, 1, axis); }
+Array part(const Array& x, int64_t start, int64_t stop, int64_t axis) {
+  return lax::slice_in_dim(x, start, stop, 1, axis);
+}
 
 Array as_type_of(const Array& value, const Array& x) {
   return lax::convert_element_type(value, x.dtype(), x.weak_type());
@@ -43,8 +46,8 @@ Array as_type_of(const Array& value, const Array& x) {
 
 // A slice of size one repeated along its axis, before and after.
 Array around(const Array& x, const Array& before, const Array& after, const Width& width, int64_t axis) {
-  return lax::concatenate(
-      {repeat(before, width.first, {.axis = axis}), x, repeat(after, width.second, {.axis = axis})}, axis);
+  return lax::concatenate({repeat(before, width.first, {.axis = axis}), x, repeat(after, width.second, {.axis = axis})},
+                          axis);
 }
 
 Array pad_constant(Array x, const PadWidths& widths, const Array& values) {
@@ -56,7 +59,8 @@ Array pad_constant(Array x, const PadWidths& widths, const Array& values) {
     return lax::pad(x, reshape(constants, {}), dims);
   }
   if (constants.ndim() == 1 && constants.size() != 2) {
-    throw ValueError(concat("pad: constant_values must be a number, a pair or pairs for each axis, got ", to_string(values.type())));
+    throw ValueError(
+        concat("pad: constant_values must be a number, a pair or pairs for each axis, got ", to_string(values.type())));
   }
   constants = capibara::broadcast_to("pad", constants, {rank, 2});
   for (int64_t axis = 0; axis < rank; ++axis) {
@@ -114,7 +118,8 @@ Array pad_ramp(Array x, const PadWidths& widths, const PadOptions& options) {
   for (int64_t axis = 0; axis < x.ndim(); ++axis) {
     const int64_t size = x.shape(axis);
     auto ramp = [&](const Array& from, const Array& edge, int64_t count) {
-      Array line = linspace(from, lax::squeeze(edge, {axis}), {.num = count, .endpoint = false, .dtype = x.dtype(), .axis = axis});
+      Array line = linspace(from, lax::squeeze(edge, {axis}),
+                            {.num = count, .endpoint = false, .dtype = x.dtype(), .axis = axis});
       return as_type_of(line, x);
     };
     Array before = ramp(ends[place(axis)].first, part(x, 0, 1, axis), widths[place(axis)].first);

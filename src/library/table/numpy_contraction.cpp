@@ -76,7 +76,8 @@ EinsumCall einsum_call(const Arguments& a) {
   EinsumCall call;
   std::vector<const Sequence*> lists;
   auto list_of = [&](const Value& value) {
-    if (!value.sequence()) throw TypeError(concat(a.function(), ": the labels of an operand must be a list, got ", value.type_name()));
+    if (!value.sequence())
+      throw TypeError(concat(a.function(), ": the labels of an operand must be a list, got ", value.type_name()));
     return value.sequence();
   };
   for (std::size_t i = 0; i + 1 < all.size(); i += 2) {
@@ -119,7 +120,9 @@ std::variant<std::string, numpy::ContractionPath> optimize(const Arguments& a) {
   if (const bool* on = value.get_if<bool>()) return *on ? "optimal" : "unoptimized";
   if (const std::string* method = value.get_if<std::string>()) return *method;
   const Sequence* steps = value.sequence();
-  if (!steps) throw TypeError(concat(a.function(), ": argument 'optimize' must be True, False, a method or a path, got ", value.type_name()));
+  if (!steps)
+    throw TypeError(
+        concat(a.function(), ": argument 'optimize' must be True, False, a method or a path, got ", value.type_name()));
   numpy::ContractionPath path;
   for (const Value& step : steps->items) {
     const Values holder{step};
@@ -162,12 +165,11 @@ Value einsum_path(const Arguments& a) {
   const numpy::EinsumPath found = numpy::einsum_path(call.subscripts, shapes, {.optimize = optimize(a)});
   Values path;
   for (const Ints& step : found.path) path.push_back(Value::tuple_of(step));
-  return Value::tuple_of(Values{Value::list_of(path),
-                                Value::named_tuple("PathInfo",
-                                                   {"eq", "naive_cost", "opt_cost", "speedup", "largest_intermediate", "text"},
-                                                   {found.equation, found.naive_cost, found.optimized_cost,
-                                                    found.naive_cost / found.optimized_cost, found.largest_intermediate,
-                                                    found.text})});
+  return Value::tuple_of(
+      Values{Value::list_of(path),
+             Value::named_tuple("PathInfo", {"eq", "naive_cost", "opt_cost", "speedup", "largest_intermediate", "text"},
+                                {found.equation, found.naive_cost, found.optimized_cost,
+                                 found.naive_cost / found.optimized_cost, found.largest_intermediate, found.text})});
 }
 
 const Function functions[] = {

@@ -27,10 +27,12 @@ Value piecewise(const Arguments& a) {
   const Array x = a.array("x");
   const Value& conditions = a["condlist"];
   if (!conditions.sequence() && !conditions.array()) {
-    throw TypeError(concat("piecewise: argument 'condlist' must be a sequence of conditions, got ", conditions.type_name()));
+    throw TypeError(
+        concat("piecewise: argument 'condlist' must be a sequence of conditions, got ", conditions.type_name()));
   }
   const Sequence* functions = a["funclist"].sequence();
-  if (!functions) throw TypeError(concat("piecewise: argument 'funclist' must be a list, got ", a["funclist"].type_name()));
+  if (!functions)
+    throw TypeError(concat("piecewise: argument 'funclist' must be a list, got ", a["funclist"].type_name()));
   std::vector<numpy::ElementFunction> branches;
   for (const Value& entry : functions->items) {
     if (const Callable* function = entry.get_if<Callable>()) {
@@ -65,7 +67,8 @@ Value apply_along_axis(const Arguments& a) {
 
 const Function functions[] = {
     // At indices.
-    {"take", "a, indices, axis=None, out=None, mode=None, unique_indices=False, indices_are_sorted=False, fill_value=None",
+    {"take",
+     "a, indices, axis=None, out=None, mode=None, unique_indices=False, indices_are_sorted=False, fill_value=None",
      [](const Arguments& a) -> Value {
        a.require_absent("out");
        return numpy::take(a.array("a"), a.array("indices"),
@@ -111,8 +114,9 @@ const Function functions[] = {
     {"ravel_multi_index", "multi_index, dims, mode='raise', order='C', *, dtype=None",
      [](const Arguments& a) -> Value {
        const Arrays indices = a.arrays("multi_index");
-       return numpy::ravel_multi_index(indices, integer_sequence(a, "dims"),
-                                       {.mode = a.text("mode"), .order = a.text("order"), .dtype = a.optional_dtype("dtype")});
+       return numpy::ravel_multi_index(
+           indices, integer_sequence(a, "dims"),
+           {.mode = a.text("mode"), .order = a.text("order"), .dtype = a.optional_dtype("dtype")});
      },
      "The index into a flattened array of given coordinates."},
     // By conditions and functions.
@@ -146,7 +150,8 @@ const Function functions[] = {
      "A matrix whose diagonal holds all elements."},
     {"diagonal", "a, offset=0, axis1=0, axis2=1",
      [](const Arguments& a) -> Value {
-       return numpy::diagonal(a.array("a"), {.offset = a.integer("offset"), .axis1 = a.integer("axis1"), .axis2 = a.integer("axis2")});
+       return numpy::diagonal(
+           a.array("a"), {.offset = a.integer("offset"), .axis1 = a.integer("axis1"), .axis2 = a.integer("axis2")});
      },
      "The diagonals of two axes, as the last axis."},
     {"trace", "a, offset=0, axis1=0, axis2=1, dtype=None, out=None",
@@ -159,7 +164,9 @@ const Function functions[] = {
      },
      "The sum over a diagonal."},
     {"diag_indices", "n, ndim=2",
-     [](const Arguments& a) -> Value { return Value::tuple_of(numpy::diag_indices(a.integer("n"), a.integer("ndim"))); },
+     [](const Arguments& a) -> Value {
+       return Value::tuple_of(numpy::diag_indices(a.integer("n"), a.integer("ndim")));
+     },
      "The indices of the main diagonal."},
     {"diag_indices_from", "arr",
      [](const Arguments& a) -> Value { return Value::tuple_of(numpy::diag_indices_from(a.array("arr"))); },
@@ -205,9 +212,9 @@ const Function functions[] = {
      "Eight truths as the bits of one byte."},
     {"unpackbits", "a, axis=None, count=None, bitorder='big'",
      [](const Arguments& a) -> Value {
-       return numpy::unpackbits(a.array("a"), {.axis = a.optional_integer("axis"),
-                                               .count = a.optional_integer("count"),
-                                               .bitorder = a.text("bitorder")});
+       return numpy::unpackbits(
+           a.array("a"),
+           {.axis = a.optional_integer("axis"), .count = a.optional_integer("count"), .bitorder = a.text("bitorder")});
      },
      "The bits of each byte as zeros and ones."},
 };

@@ -90,7 +90,8 @@ ValuePairs value_pairs(const Value& value, int64_t rank, const char* name) {
   } catch (const ValueError& error) {
     throw TypeError(concat("pad: entries of '", name, "' must have equal shapes: ", error.what()));
   }
-  if (all.is_tracer()) throw ConcretizationTypeError(concat("pad: argument '", name, "' must be concrete, got a traced array"));
+  if (all.is_tracer())
+    throw ConcretizationTypeError(concat("pad: argument '", name, "' must be concrete, got a traced array"));
   const Shape& shape = all.shape();
   const auto count = static_cast<std::size_t>(rank);
   const Arrays numbers = plain_scalars(all);
@@ -101,24 +102,32 @@ ValuePairs value_pairs(const Value& value, int64_t rank, const char* name) {
   }
   if (shape == Shape{1, 2} || shape == Shape{2}) return ValuePairs(count, {numbers[0], numbers[1]});
   if (shape == Shape{1} || shape.empty()) return ValuePairs(count, {numbers[0], numbers[0]});
-  throw ValueError(concat("pad: argument '", name, "' must be a number, (before, after) or ", rank, " such pairs, got shape ",
-                          to_string(all.type())));
+  throw ValueError(concat("pad: argument '", name, "' must be a number, (before, after) or ", rank,
+                          " such pairs, got shape ", to_string(all.type())));
 }
 
 numpy::PadWidths integer_pairs(const Value& value, int64_t rank, const char* name) {
   numpy::PadWidths result;
   for (const auto& [before, after] : value_pairs(value, rank, name)) {
-    if (!is_integer(before.dtype())) throw TypeError(concat("pad: argument '", name, "' must be integers, got ", to_string(before.type())));
+    if (!is_integer(before.dtype()))
+      throw TypeError(concat("pad: argument '", name, "' must be integers, got ", to_string(before.type())));
     result.emplace_back(before.item<int64_t>(), after.item<int64_t>());
   }
   return result;
 }
 
 void require_known_keywords(const Arguments& a, const std::string& mode) {
-  static const std::vector<std::pair<std::string, std::string>> allowed = {
-      {"empty", ""},          {"edge", ""},           {"wrap", ""},           {"constant", "constant_values"},
-      {"linear_ramp", "end_values"}, {"maximum", "stat_length"}, {"mean", "stat_length"}, {"median", "stat_length"},
-      {"minimum", "stat_length"},    {"reflect", "reflect_type"}, {"symmetric", "reflect_type"}};
+  static const std::vector<std::pair<std::string, std::string>> allowed = {{"empty", ""},
+                                                                           {"edge", ""},
+                                                                           {"wrap", ""},
+                                                                           {"constant", "constant_values"},
+                                                                           {"linear_ramp", "end_values"},
+                                                                           {"maximum", "stat_length"},
+                                                                           {"mean", "stat_length"},
+                                                                           {"median", "stat_length"},
+                                                                           {"minimum", "stat_length"},
+                                                                           {"reflect", "reflect_type"},
+                                                                           {"symmetric", "reflect_type"}};
   for (const auto& [known, keyword] : allowed) {
     if (known != mode) continue;
     for (const std::string& field : keywords_of(a, "kwargs").fields) {
@@ -136,13 +145,15 @@ Value pad(const Arguments& a) {
     const Sequence& named = keywords_of(a, "kwargs");
     return numpy::pad(x, widths, [&](const Array& vector, std::pair<int64_t, int64_t> width, int64_t axis) {
       Value options = Value::named_tuple("dict", named.fields, named.items);
-      return array_of((*function)({vector, Value::tuple_of({Value(width.first), Value(width.second)}), axis, options}), "pad");
+      return array_of((*function)({vector, Value::tuple_of({Value(width.first), Value(width.second)}), axis, options}),
+                      "pad");
     });
   }
   numpy::PadOptions options{.mode = a.text("mode")};
   require_known_keywords(a, options.mode);
   if (const Value* values = keyword(a, "kwargs", "constant_values")) options.constant_values = array_of(*values, "pad");
-  if (const Value* values = keyword(a, "kwargs", "end_values")) options.end_values = value_pairs(*values, x.ndim(), "end_values");
+  if (const Value* values = keyword(a, "kwargs", "end_values"))
+    options.end_values = value_pairs(*values, x.ndim(), "end_values");
   if (const Value* length = keyword(a, "kwargs", "stat_length"); length && !length->is_none()) {
     options.stat_length = integer_pairs(*length, x.ndim(), "stat_length");
   }
@@ -185,14 +196,10 @@ const Function functions[] = {
     {"matrix_transpose", "x, /", [](const Arguments& a) -> Value { return numpy::matrix_transpose(a.array("x")); },
      "The last two axes exchanged."},
     {"moveaxis", "a, source, destination",
-     [](const Arguments& a) -> Value {
-       return numpy::moveaxis(a.array("a"), a.ints("source"), a.ints("destination"));
-     },
+     [](const Arguments& a) -> Value { return numpy::moveaxis(a.array("a"), a.ints("source"), a.ints("destination")); },
      "Axes moved to other places; the rest keep their order."},
     {"swapaxes", "a, axis1, axis2",
-     [](const Arguments& a) -> Value {
-       return numpy::swapaxes(a.array("a"), a.integer("axis1"), a.integer("axis2"));
-     },
+     [](const Arguments& a) -> Value { return numpy::swapaxes(a.array("a"), a.integer("axis1"), a.integer("axis2")); },
      "Two axes exchanged."},
     {"rollaxis", "a, axis, start=0",
      [](const Arguments& a) -> Value { return numpy::rollaxis(a.array("a"), a.integer("axis"), a.integer("start")); },
@@ -234,11 +241,14 @@ const Function functions[] = {
     // Joining.
     {"concatenate", "arrays, axis=0, dtype=None",
      [](const Arguments& a) -> Value {
-       return numpy::concatenate(parts(a, "arrays"), {.axis = a.optional_integer("axis"), .dtype = a.optional_dtype("dtype")});
+       return numpy::concatenate(parts(a, "arrays"),
+                                 {.axis = a.optional_integer("axis"), .dtype = a.optional_dtype("dtype")});
      },
      "Arrays joined along an axis they have."},
     {"concat", "arrays, /, *, axis=0",
-     [](const Arguments& a) -> Value { return numpy::concatenate(parts(a, "arrays"), {.axis = a.optional_integer("axis")}); },
+     [](const Arguments& a) -> Value {
+       return numpy::concatenate(parts(a, "arrays"), {.axis = a.optional_integer("axis")});
+     },
      "Arrays joined along an axis they have."},
     {"stack", "arrays, axis=0, out=None, dtype=None",
      [](const Arguments& a) -> Value {
@@ -249,8 +259,9 @@ const Function functions[] = {
      "Arrays of one shape joined along a new axis."},
     {"hstack", "tup, dtype=None",
      [](const Arguments& a) -> Value {
-       if (a["tup"].array() && parts(a, "tup").empty()) throw ValueError("hstack: at least one array is needed, got none");
-       return numpy::hstack(parts(a, "tup"), {.dtype = a.optional_dtype("dtype")});
+       const Arrays arrays = parts(a, "tup");
+       if (arrays.empty() && a["tup"].array()) throw ValueError("hstack: at least one array is needed, got no rows");
+       return numpy::hstack(arrays, {.dtype = a.optional_dtype("dtype")});
      },
      "Arrays joined side by side, along the second axis."},
     {"vstack", "tup, dtype=None",
@@ -279,9 +290,11 @@ const Function functions[] = {
      [](const Arguments& a) -> Value { return numpy::hsplit(a.array("ary"), sections(a)); },
      "Cut along the second axis, or the first of a vector."},
     {"vsplit", "ary, indices_or_sections",
-     [](const Arguments& a) -> Value { return numpy::vsplit(a.array("ary"), sections(a)); }, "Cut along the first axis."},
+     [](const Arguments& a) -> Value { return numpy::vsplit(a.array("ary"), sections(a)); },
+     "Cut along the first axis."},
     {"dsplit", "ary, indices_or_sections",
-     [](const Arguments& a) -> Value { return numpy::dsplit(a.array("ary"), sections(a)); }, "Cut along the third axis."},
+     [](const Arguments& a) -> Value { return numpy::dsplit(a.array("ary"), sections(a)); },
+     "Cut along the third axis."},
     {"unstack", "x, /, *, axis=0",
      [](const Arguments& a) -> Value { return Value::tuple_of(numpy::unstack(a.array("x"), a.integer("axis"))); },
      "The slices along an axis."},
@@ -291,13 +304,14 @@ const Function functions[] = {
     {"repeat", "a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None",
      [](const Arguments& a) -> Value {
        a.require_absent("out_sharding");
-       return numpy::repeat(a.array("a"), a.array("repeats"),
-                            {.axis = a.optional_integer("axis"),
-                             .total_repeat_length = a.optional_integer("total_repeat_length")});
+       return numpy::repeat(
+           a.array("a"), a.array("repeats"),
+           {.axis = a.optional_integer("axis"), .total_repeat_length = a.optional_integer("total_repeat_length")});
      },
      "Each element repeated; traced repeats need total_repeat_length."},
     {"pad", "array, pad_width, mode='constant', **kwargs", pad,
-     "Elements put before and after along each axis: constant_values, end_values, stat_length or reflect_type say which."},
+     "Elements put before and after along each axis: constant_values, end_values, stat_length or reflect_type say "
+     "which."},
     // Elements added and removed.
     {"insert", "arr, obj, values, axis=None",
      [](const Arguments& a) -> Value {

@@ -4,7 +4,7 @@ from makers import *
 CASES = [
     case(f"numpy.{name}", *args, x64=x64)
     for name in ("bartlett", "blackman", "hamming", "hanning")
-    for args, x64 in (((7,), False), ((0,), False), ((1,), False), ((2,), False), ((6.7,), False), ((-1,), False), ((5,), True), (("a",), False))
+    for args, x64 in (((7,), False), ((0,), False), ((1,), False), ((2,), False), ((6.7,), False), ((-1,), False), ((5,), True), ((None,), False))
 ] + [
     case("numpy.kaiser", 7, 2.5),
     case("numpy.kaiser", 7, array(2.5), transforms=True),
