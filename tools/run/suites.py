@@ -305,7 +305,7 @@ def run_minimal(runner):
 
 def all_suites():
     tests = ROOT / "tests"
-    suites = []
+    suites = [Suite("differential", "jax", run_differential, quick=False)]  # the longest goes first
     for room in sorted({path.parent.name for path in tests.glob("*/*_test.cpp")}):
         suites.append(Suite(room, "c++", lambda runner, room=room: run_googletest(runner, room), f"{room}_tests"))
     folders = {path.parent for path in tests.glob("*/test_*.py")}
@@ -313,7 +313,6 @@ def all_suites():
     for folder in sorted(folders):
         name = "python" if folder.parent.name == "python" else folder.name
         suites.append(Suite(name, "python", lambda runner, folder=folder: run_pytest(runner, folder)))
-    suites.append(Suite("differential", "jax", run_differential, quick=False))
     examples = sorted((ROOT / "examples").glob("*.cpp"))
     suites.append(Suite("examples", "", run_examples, " ".join(f"example_{source.stem}" for source in examples) or "all"))
     suites.append(Suite("check", "", run_check, "capibara_command"))
