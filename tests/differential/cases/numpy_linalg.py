@@ -4,6 +4,7 @@ from makers import *
 
 INF = float("inf")
 PD = positive_definite
+FIVE, THREE_FOURS, WIDE, ROWS = f32(5, 5), f32(3, 4, 4), f32(3, 4), f32(4, 3)
 SINGULAR = array([[1.0, 2.0, 3.0, 4.0], [2.0, 4.0, 6.0, 8.0], [1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 1.0, 2.0]])
 
 
@@ -257,5 +258,9 @@ CASES = [
     check("numpy.linalg.qr: fields", lambda jax: jax.numpy.linalg.qr(jax.numpy.eye(2)).R),
     check("numpy.linalg.slogdet: fields", lambda jax: jax.numpy.linalg.slogdet(jax.numpy.eye(2)).logabsdet),
     check("numpy.linalg.det: second derivative", lambda jax: jax.hessian(jax.numpy.linalg.det)(jax.numpy.asarray(PD(4))), tolerance=1e-3),
-    check("numpy.linalg.eig: reconstruction", lambda jax: (lambda w, v: v @ jax.numpy.diag(w) @ jax.numpy.linalg.inv(v))(*jax.numpy.linalg.eig(jax.numpy.asarray(f32(5, 5)))), tolerance=1e-3),
+    check("numpy.linalg.eig: reconstruction", lambda jax: (lambda w, v: v @ jax.numpy.diag(w) @ jax.numpy.linalg.inv(v))(*jax.numpy.linalg.eig(jax.numpy.asarray(FIVE))), tolerance=1e-3),
+    check("numpy.linalg.det: gradients of a batch", lambda jax: jax.vmap(jax.grad(jax.numpy.linalg.det))(jax.numpy.asarray(THREE_FOURS)), tolerance=1e-3),
+    check("numpy.linalg.pinv: gradient of a wide matrix", lambda jax: jax.grad(lambda x: jax.numpy.linalg.pinv(x).sum())(jax.numpy.asarray(WIDE)), tolerance=1e-3),
+    check("numpy.linalg.slogdet: second derivative", lambda jax: jax.hessian(lambda x: jax.numpy.linalg.slogdet(x)[1])(jax.numpy.asarray(PD(3))), tolerance=1e-3),
+    check("numpy.linalg.solve: one matrix for a batch", lambda jax: jax.vmap(jax.numpy.linalg.solve, in_axes=(None, 0))(jax.numpy.asarray(PD(3)), jax.numpy.asarray(ROWS)), tolerance=1e-3),
 ]

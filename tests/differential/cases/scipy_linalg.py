@@ -3,6 +3,7 @@
 from makers import *
 
 PD = positive_definite
+FOUR, DIAGONAL, BESIDE, COMPLEX = f32(4, 4), f32(5), f32(4), c64(4)
 
 
 def one(name, *args, tolerance=1e-4, **options):
@@ -54,11 +55,11 @@ CASES = [
     one("eigh", PD(3), type=2),
     one("eigh_tridiagonal", f32(5), f32(4), eigvals_only=True, grad=False),
     # Inverse iteration divides by nearly zero: the last bit of an eigenvalue decides its vector's sign.
-    rebuilt("eigenvectors", "eigh_tridiagonal", lambda jax: abs(jax.scipy.linalg.eigh_tridiagonal(*map(jax.numpy.asarray, (f32(5), f32(4))))[1])),
+    rebuilt("eigenvectors", "eigh_tridiagonal", lambda jax: abs(jax.scipy.linalg.eigh_tridiagonal(*map(jax.numpy.asarray, (DIAGONAL, BESIDE)))[1])),
     rebuilt("eigenvectors by index", "eigh_tridiagonal",
-            lambda jax: abs(jax.scipy.linalg.eigh_tridiagonal(*map(jax.numpy.asarray, (f32(5), f32(4))), select="i", select_range=(1, 2))[1])),
+            lambda jax: abs(jax.scipy.linalg.eigh_tridiagonal(*map(jax.numpy.asarray, (DIAGONAL, BESIDE)), select="i", select_range=(1, 2))[1])),
     rebuilt("complex eigenvectors", "eigh_tridiagonal",
-            lambda jax: abs(jax.scipy.linalg.eigh_tridiagonal(jax.numpy.asarray(f32(5)).astype(complex), jax.numpy.asarray(c64(4)))[1])),
+            lambda jax: abs(jax.scipy.linalg.eigh_tridiagonal(jax.numpy.asarray(DIAGONAL).astype(complex), jax.numpy.asarray(COMPLEX))[1])),
     one("eigh_tridiagonal", f32(5), f32(4), eigvals_only=True, select="i", select_range=(1, 3)),
     one("eigh_tridiagonal", f32(5), f32(4), eigvals_only=True, tol=0.1),
     one("eigh_tridiagonal", f32(1), zeros((0,)), eigvals_only=True),
@@ -157,7 +158,7 @@ CASES = [
     one("qr_multiply", c64(4, 3), c64(3), "left", conjugate=True, grad=False),
     one("qr_multiply", f32(4, 3), f32(4, 2), "left"),
     one("qr_multiply", f32(4, 3), f32(3, 2), "up"),
-    rebuilt("of a real form", "rsf2csf", lambda jax: jax.scipy.linalg.rsf2csf(*jax.scipy.linalg.schur(jax.numpy.asarray(f32(4, 4))))),
+    rebuilt("of a real form", "rsf2csf", lambda jax: jax.scipy.linalg.rsf2csf(*jax.scipy.linalg.schur(jax.numpy.asarray(FOUR)))),
     one("rsf2csf", np.triu(f32(3, 3)), f32(3, 3), grad=False),
     one("rsf2csf", f32(3, 3), f32(2, 2)),
     one("rsf2csf", f32(3, 2), f32(2, 2)),
@@ -200,4 +201,11 @@ CASES = [
     one("toeplitz", 2),
     one("toeplitz", [1.0, 2.0]),
     one("toeplitz", zeros((0,))),
+    rebuilt("both gradients under jit", "solve",
+            lambda jax: jax.jit(jax.grad(lambda a, b: jax.scipy.linalg.solve(a, b, assume_a="pos").sum(), argnums=(0, 1)))(
+                jax.numpy.asarray(PD(4)), jax.numpy.asarray(FOUR))),
+    rebuilt("vmap over factors", "cho_solve",
+            lambda jax: jax.vmap(jax.scipy.linalg.cho_solve, in_axes=((0, None), 0))(
+                (jax.numpy.asarray(PD(4, batch=(4,))), True), jax.numpy.asarray(FOUR))),
+    rebuilt("forward Jacobian", "expm", lambda jax: jax.jacfwd(jax.scipy.linalg.expm)(jax.numpy.asarray(FOUR))),
 ]
