@@ -118,10 +118,10 @@ Array leaky_relu(const Array& x, const LeakyReluOptions& options) {
 Array gelu(const Array& x, const GeluOptions& options) {
   const Array in = promote_inexact("gelu", x);
   if (options.approximate) {
-    const Array inner = constant(in, std::sqrt(2 / pi)) * (in + 0.044715 * lax::integer_pow(in, 3));
+    const Array inner = typed_constant(in, std::sqrt(2 / pi)) * (in + 0.044715 * lax::integer_pow(in, 3));
     return in * (0.5 * (1.0 + lax::tanh(inner)));
   }
-  return 0.5 * in * lax::erfc(-in * constant(in, std::sqrt(0.5)));
+  return 0.5 * in * lax::erfc(-in * typed_constant(in, std::sqrt(0.5)));
 }
 
 Array glu(const Array& x, const GateOptions& options) {

@@ -5,11 +5,15 @@
 
 namespace capibara::terms {
 
-Array constant(const Array& x, double value) { return lax::full({}, value, x.dtype()); }
+Array constant(const Array& x, double value) {
+  return lax::convert_element_type(Array(value), x.dtype(), x.weak_type() && x.ndim() == 0);
+}
+
+Array typed_constant(const Array& x, double value) { return lax::full({}, value, x.dtype()); }
 
 Array polynomial(const Array& x, std::initializer_list<double> coefficients) {
   Array result = lax::zeros_like(x);
-  for (double coefficient : coefficients) result = result * x + constant(x, coefficient);
+  for (double coefficient : coefficients) result = result * x + typed_constant(x, coefficient);
   return result;
 }
 

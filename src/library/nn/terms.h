@@ -29,8 +29,10 @@ inline constexpr double infinity = std::numeric_limits<double>::infinity();
 inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 inline constexpr double pi = std::numbers::pi;
 
-// A strongly typed scalar of the dtype of x.
+// A scalar of the dtype of x, as weakly typed as x where that is a scalar too.
 Array constant(const Array& x, double value);
+// A strongly typed scalar of the dtype of x.
+Array typed_constant(const Array& x, double value);
 // Horner's rule, the highest power first.
 Array polynomial(const Array& x, std::initializer_list<double> coefficients);
 // A function of scalars applied to broadcast arrays, element by element; its loops run until all elements are done.

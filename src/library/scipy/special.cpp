@@ -135,7 +135,7 @@ Array gammasgn(const Array& x) {
   const Array below = lax::floor(in), negative = in < 0;
   const Array undefined = (negative & (in == below)) | isnan(in);
   const Array minus = (negative & (below % 2 != 0)) | ((in == 0) & sign_bit(in));
-  return where(undefined, constant(in, not_a_number), where(minus, constant(in, -1), constant(in, 1)));
+  return where(undefined, typed_constant(in, not_a_number), where(minus, typed_constant(in, -1), typed_constant(in, 1)));
 }
 
 Array loggamma(const Array& x) {
@@ -191,7 +191,7 @@ Array factorial(const Array& n) {
 Array poch(const Array& z, const Array& m) {
   static const auto function = [] {
     auto f = custom_jvp(
-        [](Array a, Array b) { return where(b == 0.0, constant(a, 1), gamma(a + b) / gamma(a)); }, "poch");
+        [](Array a, Array b) { return where(b == 0.0, typed_constant(a, 1), gamma(a + b) / gamma(a)); }, "poch");
     f.defjvps(
         [](const Array& tangent, const Array&, const Array& a, const Array& b) {
           return (lax::digamma(a + b) - lax::digamma(a)) * poch(a, b) * tangent;

@@ -140,33 +140,33 @@ Array dawson_integral(const Array& x) {
 }
 
 Array normal_distribution(const Array& x) {
-  const Array half_root = constant(x, 0.5 * std::sqrt(2.0));
+  const Array half_root = typed_constant(x, 0.5 * std::sqrt(2.0));
   const Array w = x * half_root, size = lax::abs(w);
   const Array tail = lax::erfc(size);
   const Array doubled =
-      where(lax::lt(size, half_root), constant(x, 1) + lax::erf(w),
-            where(lax::gt(w, constant(x, 0)), constant(x, 2) - tail, tail));
-  return constant(x, 0.5) * doubled;
+      where(lax::lt(size, half_root), typed_constant(x, 1) + lax::erf(w),
+            where(lax::gt(w, typed_constant(x, 0)), typed_constant(x, 2) - tail, tail));
+  return typed_constant(x, 0.5) * doubled;
 }
 
 // The asymptotic series of log(ndtr) far below zero.
 Array log_ndtr_below(const Array& x, int64_t order) {
   const Array squared = lax::square(x);
-  const Array scale = constant(x, -0.5) * squared - lax::log(-x) - constant(x, 0.5 * std::log(2 * pi));
+  const Array scale = typed_constant(x, -0.5) * squared - lax::log(-x) - typed_constant(x, 0.5 * std::log(2 * pi));
   Array even = lax::zeros_like(x), odd = even, power = squared;
   double double_factorial = 1;
   for (int64_t n = 1; n <= order; ++n) {
     double_factorial *= static_cast<double>(2 * n - 1);
-    const Array term = constant(x, double_factorial) / power;
+    const Array term = typed_constant(x, double_factorial) / power;
     (n % 2 ? odd : even) = (n % 2 ? odd : even) + term;
     power = power * squared;
   }
-  return scale + lax::log(constant(x, 1) + even - odd);
+  return scale + lax::log(typed_constant(x, 1) + even - odd);
 }
 
 Array log_normal_distribution(const Array& x, int64_t order) {
   const bool is_double = x.dtype() == DType::float64;
-  const Array lower = constant(x, is_double ? -20 : -10), upper = constant(x, is_double ? 8 : 5);
+  const Array lower = typed_constant(x, is_double ? -20 : -10), upper = typed_constant(x, is_double ? 8 : 5);
   const Array high = lax::gt(x, upper);
   const Array value = normal_distribution(where(high, -x, lax::max(x, lower)));
   const Array below = log_ndtr_below(lax::min(x, lower), order);
@@ -186,7 +186,7 @@ Array owen_quadrature(const Array& h, const Array& a) {
   Array total;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const Array r = 1.0 + lax::square(a) * nodes[i];
-    const Array term = weights[i] * (lax::exp(-0.5 * lax::square(h) * r) / r);
+    const Array term = typed_constant(h, weights[i]) * (lax::exp(-0.5 * lax::square(h) * r) / r);
     total = total.defined() ? total + term : term;
   }
   return a * total;
@@ -261,7 +261,7 @@ Array log_ndtr(const Array& x, const LogNdtrOptions& options) {
 // Rational approximations of Cephes: around 1/2, and in sqrt(-2 log p) for the tails.
 Array ndtri(const Array& p) {
   require_single_or_double("ndtri", p);
-  auto number = [&](double value) { return constant(p, value); };
+  auto number = [&](double value) { return typed_constant(p, value); };
   const Array upper = p > number(-std::expm1(-2.0));
   const Array tail = where(upper, number(1) - p, p);
   const Array safe = where(tail == number(0), number(0.5), tail);

@@ -148,13 +148,16 @@ Array expn_large(const Array& n, const Array& x) {
 
 Array expn_scalar(const Array& n, const Array& x) {
   const Array zero = constant(x, 0), one = constant(x, 1), two = constant(x, 2);
-  const Array safe_n = where(n == one, n + n, n);
-  return piecewise(expn_series(n, x), {{(n < zero) | (x < zero), constant(x, not_a_number)},
+  const Array safe_n = where(n == one, n + n, n), many = constant(x, 5000);
+  // Each loop sees only arguments for which it converges; the others take no part in it.
+  const Array series = expn_series(where(n >= many, one, n), where(x > one, one, x));
+  const Array fraction = expn_fraction(n, where(x > one, x, two));
+  return piecewise(series, {{(n < zero) | (x < zero), constant(x, not_a_number)},
                                        {(x == zero) & (n < two), constant(x, infinity)},
                                        {(x == zero) & (n >= two), one / safe_n},
                                        {(n == zero) & (x >= zero), lax::exp(-x) / x},
-                                       {n >= constant(x, 5000), expn_large(n, x)},
-                                       {x > one, expn_fraction(n, x)}});
+                                       {n >= many, expn_large(n, x)},
+                                       {x > one, fraction}});
 }
 
 Array strong(const Array& x) { return lax::convert_element_type(x, x.dtype(), false); }
@@ -395,7 +398,9 @@ Array spence(const Array& x) {
   if (x.dtype() != DType::float32 && x.dtype() != DType::float64) {
     throw TypeError(concat("spence: float32 or float64 is needed, got ", to_string(x.type())));
   }
-  return piecewise(spence_between(x), {{x < 0.0, constant(x, not_a_number)},
+  // Outside, where log(x) has no derivative, none flows.
+  const Array inside = (x > 0.0) & (x != 1.0);
+  return piecewise(spence_between(where(inside, x, lax::stop_gradient(x))), {{x < 0.0, constant(x, not_a_number)},
                                        {x == 1.0, constant(x, 0)},
                                        {x == 0.0, constant(x, pi * pi / 6)}});
 }

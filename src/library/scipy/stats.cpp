@@ -34,7 +34,7 @@ Array run_starts(const Array& begins) {
 // The element at an index along the last axis, one per row.
 Array pick(const Array& x, const Array& index) {
   const Array hit = positions(x) == lax::expand_dims(index, {index.ndim()});
-  const Array nothing = lax::full(x.shape(), 0, x.dtype());
+  const Array nothing = lax::full_like(x, 0);
   const Array chosen = where(hit, x, nothing);
   // At most one element differs from nothing; a sum would not do for booleans.
   return is_bool(x.dtype()) ? lax::reduce_or(chosen, {{x.ndim() - 1}}) : lax::reduce_sum(chosen, {{x.ndim() - 1}});

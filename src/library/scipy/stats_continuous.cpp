@@ -506,9 +506,10 @@ Array pdf(const Array& x, const LocationScale& options) { return lax::exp(logpdf
 
 Array cdf(const Array& x, const LocationScale& options) {
   const Point p = point("uniform.cdf", x, options);
+  const Array zero = typed_constant(p.x, 0), one = typed_constant(p.x, 1);
   const Array inside = (p.x >= p.loc) & (p.x <= p.loc + p.scale);
-  return where(p.x < p.loc, p.zero(),
-               where(p.x > p.loc + p.scale, p.one(), where(inside, p.standard(), p.zero())));
+  return where(p.x < p.loc, zero,
+               where(p.x > p.loc + p.scale, one, where(inside, p.standard(), zero)));
 }
 
 Array ppf(const Array& q, const LocationScale& options) {

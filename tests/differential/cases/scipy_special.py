@@ -12,7 +12,9 @@ one_argument = ["gammaln", "loggamma", "gamma", "digamma", "erf", "erfc", "erfcx
                 "expit", "entr", "i0", "i0e", "i1", "i1e", "factorial", "gammasgn", "expi", "exp1", "sici", "fresnel", "spence"]
 CASES = []
 for name in one_argument:
-    CASES += calls([name], POINTS) + calls([name], HARD32, grad=False) + calls([name], i32(4, low=1)) + calls([name], 0.75) + calls([name], bf16(3, low=0.5)) + calls([name], c64(3))
+    # jax takes minutes for exp1 of tiny numbers.
+    hard = HARD32[:15] if name == "exp1" else HARD32
+    CASES += calls([name], POINTS) + calls([name], hard, grad=False) + calls([name], i32(4, low=1)) + calls([name], 0.75) + calls([name], bf16(3, low=0.5)) + calls([name], c64(3))
     CASES += calls([name], f64(4, low=0.3), x64=True, tolerance=1e-10) + calls([name], f32(2, 2, low=0.3))
 CASES += calls(["erfinv"], array([-0.99, -0.5, 0.0, 0.3, 0.9])) + calls(["erfinv"], array([-1.0, 1.0, 2.0, np.nan])) + calls(["erfinv", "ndtri", "logit"], 0.3)
 CASES += calls(["ndtri", "logit"], array([1e-6, 0.01, 0.2, 0.5, 0.8, 0.99, 0.999999])) + calls(["ndtri", "logit"], UNIT32) + calls(["ndtri", "logit"], i32(3)) + calls(["ndtri", "logit"], HARD32)
