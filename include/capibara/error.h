@@ -33,6 +33,12 @@ class ValueError : public Error {
   using Error::Error;
 };
 
+// A number that its dtype cannot hold.
+class OverflowError : public ValueError {
+ public:
+  using ValueError::ValueError;
+};
+
 class IndexError : public Error {
  public:
   using Error::Error;

@@ -83,6 +83,10 @@ class LibraryValueError(JAXError, ValueError):
     pass
 
 
+class LibraryOverflowError(JAXError, OverflowError):
+    pass
+
+
 class LibraryIndexError(JAXError, IndexError):
     pass
 
@@ -99,7 +103,7 @@ class LibraryNotImplementedError(JAXError, NotImplementedError):
     pass
 
 
-for _class in (LibraryTypeError, LibraryValueError, LibraryIndexError, LibraryNameError, LibraryFloatingPointError,
+for _class in (LibraryTypeError, LibraryValueError, LibraryOverflowError, LibraryIndexError, LibraryNameError, LibraryFloatingPointError,
                LibraryNotImplementedError):
     _class.__name__ = _class.__qualname__ = _class.__name__.removeprefix("Library")
     _class.__module__ = "capibara.jax.errors"

@@ -91,6 +91,10 @@ class Zero:
         return self.aval.dtype
 
 
+class SymbolicZero(Zero):
+    """A zero tangent as custom derivative rules see it, where they ask for it."""
+
+
 class UndefinedPrimal:
     """An operand in which an equation being transposed is linear."""
 
@@ -137,10 +141,27 @@ class ConvDimensionNumbers(NamedTuple):
     out_spec: tuple
 
 
-class RaggedDotDimensionNumbers(NamedTuple):
+class _RaggedDotFields(NamedTuple):
     dot_dimension_numbers: tuple
     lhs_ragged_dimensions: tuple
     rhs_group_dimensions: tuple
+
+
+class RaggedDotDimensionNumbers(_RaggedDotFields):
+    """What a ragged product contracts, and along which dimensions its groups lie."""
+
+    def __new__(cls, dot_dimension_numbers, lhs_ragged_dimensions, rhs_group_dimensions):
+        return super().__new__(cls, tuple(dot_dimension_numbers), tuple(lhs_ragged_dimensions), tuple(rhs_group_dimensions))
+
+
+class ArgInfo(ShapeDtypeStruct):
+    """What a stage knows of an argument."""
+
+    __slots__ = ("donated",)
+
+    def __init__(self, shape, dtype, donated=False):
+        super().__init__(shape, dtype)
+        self.donated = donated
 
 
 class _LibraryEnum(enum.Enum):

@@ -13,7 +13,7 @@ namespace {
 
 std::string text(nb::handle object) { return nb::cast<std::string>(nb::str(object)); }
 
-nb::object custom_jvp(nb::object function, nb::object rule, const std::string& name, nb::tuple args) {
+nb::object custom_jvp(nb::object function, nb::object rule, const std::string& name, nb::tuple args, bool symbolic_zeros) {
   std::vector<nb::object> objects;
   PyTree in = flatten(args, objects);
   Arrays leaves = to_arrays(objects, "custom_jvp");
@@ -26,8 +26,19 @@ nb::object custom_jvp(nb::object function, nb::object rule, const std::string& n
     const PyTree& tree = nb::cast<const PyTree&>(kept_in->get());
     Types types;
     for (const Array& primal : primals) types.push_back(primal.type());
-    Arrays filled = detail::filled_tangents(tangents, types);
-    nb::object result = kept_rule->get()(unflatten_arrays(tree, primals), unflatten_arrays(tree, filled));
+    nb::object given_tangents;
+    if (symbolic_zeros) {
+      nb::object zero = nb::module_::import_("capibara._types").attr("SymbolicZero");
+      std::vector<nb::object> leaves;
+      for (std::size_t i = 0; i < tangents.size(); ++i) {
+        ArrayType type = is_inexact(types[i].dtype) ? types[i] : types[i].with_dtype(DType::float0).strong();
+        leaves.push_back(tangents[i].defined() ? wrap(tangents[i]) : nb::object(zero(nb::cast(type))));
+      }
+      given_tangents = tree.unflatten(leaves);
+    } else {
+      given_tangents = unflatten_arrays(tree, detail::filled_tangents(tangents, types));
+    }
+    nb::object result = kept_rule->get()(unflatten_arrays(tree, primals), given_tangents);
     if ((!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr())) || nb::len(result) != 2) {
       throw TypeError(concat("Custom JVP rule ", rule_name, " for function ", name,
                              " must produce a pair (list or tuple of length two) representing primal and tangent outputs, but got ", text(nb::repr(result)), "."));

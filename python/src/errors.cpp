@@ -54,6 +54,8 @@ void set_current_error() noexcept {
     set_error("LibraryIndexError", error.what());
   } catch (const TypePromotionError& error) {
     set_error("TypePromotionError", error.what());
+  } catch (const OverflowError& error) {
+    set_error("LibraryOverflowError", error.what());
   } catch (const ValueError& error) {
     set_error("LibraryValueError", error.what());
   } catch (const NameError& error) {

@@ -186,6 +186,27 @@ PyTree in_tree(const Stage& stage) {
   return nb::cast<PyTree>(nb::object(key[2]));
 }
 
+// The arguments' types, and whether they are donated.
+nb::object argument_info(const Stage& stage) {
+  nb::object make = nb::module_::import_("capibara._types").attr("ArgInfo");
+  Types types = detail::jit_entry_program(*stage.entry).input_types();
+  PyTree tree = in_tree(stage);
+  std::vector<nb::object> leaves;
+  std::vector<PyTree> arguments = tree.children()[0].children();
+  std::size_t next = types.size() - tree.num_leaves();  // captured values come first
+  auto add = [&](bool donated) {
+    const ArrayType& type = types[next++];
+    nb::list shape;
+    for (int64_t size : type.shape) shape.append(size);
+    leaves.push_back(make(nb::tuple(shape), numpy_dtype(type.dtype), donated));
+  };
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    for (std::size_t k = arguments[i].num_leaves(); k > 0; --k) add(stage.settings.donated_positions.count(static_cast<int>(i)) != 0);
+  }
+  while (leaves.size() < tree.num_leaves()) add(false);
+  return tree.unflatten(leaves);
+}
+
 nb::object call_compiled(const Compiled& self, nb::args args, nb::kwargs kwargs) {
   // Static arguments were compiled in: a compiled function takes the others only.
   JitFunction jit{self.function, {}, self.cache, self.name};
@@ -288,7 +309,7 @@ void bind_jit(nb::module_& m) {
         .def_prop_ro("in_tree", [](const Stage& self) { return in_tree(self); })
         .def_prop_ro("fun_name", [](const Stage& self) { return self.name; })
         .def_prop_ro("out_info", [](const Stage& self) { return shape_structs(out_tree(self), detail::jit_entry_program(*self.entry).output_types()); })
-        .def_prop_ro("args_info", [](const Stage& self) { return shape_structs(in_tree(self), detail::jit_entry_program(*self.entry).input_types()); })
+        .def_prop_ro("args_info", [](const Stage& self) { return argument_info(self); })
         .def_prop_ro("in_avals", [](const Stage& self) { return shape_structs(in_tree(self), detail::jit_entry_program(*self.entry).input_types()); });
   };
   nb::class_<Stage>(m, "Stage");

@@ -166,14 +166,14 @@ Array Array::weak_scalar(bool value) { return from_host(DType::bool_, {}, &value
 
 Array Array::weak_scalar(int64_t value) {
   if (!config().enable_x64 && (value > std::numeric_limits<int32_t>::max() || value < std::numeric_limits<int32_t>::min())) {
-    throw ValueError(concat("number ", value, " does not fit int32; turn x64 on or make an array of a wider dtype"));
+    throw OverflowError(concat("number ", value, " does not fit int32; turn x64 on or make an array of a wider dtype"));
   }
   return from_host(DType::int64, {}, &value, true);
 }
 
 Array Array::weak_scalar(uint64_t value) {
   if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-    throw ValueError(concat("number ", value, " does not fit int64; make a uint64 array instead"));
+    throw OverflowError(concat("number ", value, " does not fit int64; make a uint64 array instead"));
   }
   return weak_scalar(static_cast<int64_t>(value));
 }

@@ -72,8 +72,8 @@ struct BinEdgesOptions {
 Array histogram_bin_edges(const Array& a, const BinEdgesOptions& options = {});
 
 struct HistogramddOptions {
-  std::vector<Bins> bins = {10};                      // one for all dimensions, or one for each
-  std::vector<std::optional<Array>> range = {};       // none, or one for each dimension
+  std::vector<Bins> bins = {10};                 // one for all dimensions, or one for each
+  std::vector<std::optional<Array>> range = {};  // none, or one for each dimension
   std::optional<Array> weights = {};
   bool density = false;
 };

@@ -4,7 +4,7 @@ import inspect
 
 from capibara import _core
 from capibara._modules import explain_missing
-from capibara._types import Zero as SymbolicZero  # noqa: F401
+from capibara._types import SymbolicZero  # noqa: F401
 
 
 def _positional(fun, args, kwargs):
@@ -59,12 +59,10 @@ class _CustomFunction:
 class custom_jvp(_CustomFunction):
     """A function with a rule for its derivative in forward mode, given by defjvp or defjvps."""
 
-    jvp = None
+    jvp, symbolic_zeros = None, False
 
     def defjvp(self, jvp, symbolic_zeros=False):
-        if symbolic_zeros:
-            raise NotImplementedError("custom_jvp: symbolic_zeros=True is not supported")
-        self.jvp = jvp
+        self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
         return jvp
 
     def defjvps(self, *jvps):
@@ -86,7 +84,7 @@ class custom_jvp(_CustomFunction):
         args = _positional(self.fun, args, kwargs)
         moving, fixed, fun = self._split(args)
         rule = self.jvp if not fixed else functools.partial(self.jvp, *fixed)
-        return _core.custom_jvp(fun, rule, getattr(self.fun, "__name__", "fn"), moving)
+        return _core.custom_jvp(fun, rule, getattr(self.fun, "__name__", "fn"), moving, self.symbolic_zeros)
 
 
 def _add_trees(a, b):

@@ -1,5 +1,6 @@
 """jax.stages: what jit's stages return."""
 from capibara._core import Compiled, JitFunction as Wrapped, Lowered, Traced  # noqa: F401
+from capibara._types import ArgInfo  # noqa: F401
 from capibara._modules import explain_missing
 
 explain_missing(__name__)

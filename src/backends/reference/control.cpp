@@ -12,6 +12,16 @@ std::size_t bytes_of(const ArrayType& type) { return static_cast<std::size_t>(ty
 Arrays run_jit(const KernelArgs& args) { return interpret(args.attrs.program("jaxpr"), args.inputs); }
 Arrays run_call(const KernelArgs& args) { return interpret(args.attrs.program("call_jaxpr"), args.inputs); }
 
+// Values with the weak types that the equation promises: a branch or an empty loop may give others.
+Arrays as_promised(Arrays values, const Types& types) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const ArrayType& own = values[i].type();
+    if (own.ref || own.weak_type == types[i].weak_type) continue;
+    values[i] = Array::from_buffer(types[i], values[i].buffer(), values[i].committed());
+  }
+  return values;
+}
+
 Arrays run_scan(const KernelArgs& args) {
   const Program& body = args.attrs.program("jaxpr");
   std::size_t consts = static_cast<std::size_t>(args.attrs.integer("num_consts"));
@@ -42,7 +52,7 @@ Arrays run_scan(const KernelArgs& args) {
   Arrays outputs(operands.begin() + static_cast<std::ptrdiff_t>(consts),
                  operands.begin() + static_cast<std::ptrdiff_t>(consts + carry));
   for (const Output& output : stacked) outputs.push_back(output.array);
-  return outputs;
+  return as_promised(std::move(outputs), args.output_types);
 }
 
 Arrays run_while(const KernelArgs& args) {
@@ -58,7 +68,7 @@ Arrays run_while(const KernelArgs& args) {
     return interpret(program, operands);
   };
   while (call(condition, condition_operands)[0].item<bool>()) carry = call(body, body_operands);
-  return carry;
+  return as_promised(std::move(carry), args.output_types);
 }
 
 Arrays run_cond(const KernelArgs& args) {
@@ -66,7 +76,7 @@ Arrays run_cond(const KernelArgs& args) {
   int64_t index = args.inputs[0].item<int64_t>();
   int64_t last = static_cast<int64_t>(branches.size()) - 1;
   index = index < 0 ? 0 : index > last ? last : index;
-  return interpret(branches[static_cast<std::size_t>(index)], args.inputs.subspan(1));
+  return as_promised(interpret(branches[static_cast<std::size_t>(index)], args.inputs.subspan(1)), args.output_types);
 }
 
 Arrays run_name(const KernelArgs& args) { return {args.inputs[0]}; }

@@ -39,10 +39,17 @@ Arrays convert_all(const Arrays& operands, ScalarType to) {
   return converted;
 }
 
-void require_defined(const char* name, const Arrays& operands) {
+void require_numbers(const char* name, const Arrays& operands) {
+  bool differ = false, keys = false;
   for (const Array& x : operands) {
     if (!x.defined()) throw TypeError(concat(name, ": an operand is an empty Array"));
+    differ = differ || x.dtype() != operands[0].dtype();
+    keys = keys || is_key(x.dtype());
   }
+  if (!keys || !differ) return;
+  std::string dtypes;
+  for (const Array& x : operands) dtypes += concat(dtypes.empty() ? "" : ", ", to_string(x.dtype()));
+  throw TypeError(concat(name, " does not accept dtypes ", dtypes, "."));
 }
 
 }  // namespace
@@ -99,12 +106,12 @@ Arrays promote_ranks(const char* name, const Arrays& operands) {
 }
 
 Arrays promote_args(const char* name, const Arrays& operands) {
-  require_defined(name, operands);
+  require_numbers(name, operands);
   return promote_ranks(name, promote_dtypes(operands));
 }
 
 Arrays promote_args_inexact(const char* name, const Arrays& operands) {
-  require_defined(name, operands);
+  require_numbers(name, operands);
   return promote_ranks(name, promote_dtypes_inexact(operands));
 }
 

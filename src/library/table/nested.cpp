@@ -125,7 +125,7 @@ void require_range(const char* function, const std::vector<int64_t>& numbers, DT
   const IntInfo info = iinfo(dtype);
   for (int64_t number : numbers) {
     if (number >= info.min && (number < 0 || static_cast<uint64_t>(number) <= info.max)) continue;
-    throw ValueError(concat(function, ": Python integer ", number, " out of bounds for ", to_string(dtype)));
+    throw OverflowError(concat(function, ": Python integer ", number, " out of bounds for ", to_string(dtype)));
   }
 }
 
@@ -133,7 +133,7 @@ void require_integral(const char* function, const std::vector<double>& numbers, 
   if (!is_integer(dtype)) return;
   for (double number : numbers) {
     if (std::isnan(number)) throw ValueError(concat(function, ": cannot convert float NaN to integer"));
-    if (std::isinf(number)) throw ValueError(concat(function, ": cannot convert float infinity to integer"));
+    if (std::isinf(number)) throw OverflowError(concat(function, ": cannot convert float infinity to integer"));
   }
 }
 
