@@ -18,9 +18,7 @@ namespace {
 Array differences(const Array& x) { return steps::cut(x, 1, std::nullopt) - steps::cut(x, 0, -1); }
 
 // Which edge each value lies behind; values at the last edge belong to the last bin.
-Array bin_of(const Array& edges, const Array& values) {
-  return searchsorted(edges, values, {.side = "right"});
-}
+Array bin_of(const Array& edges, const Array& values) { return searchsorted(edges, values, {.side = "right"}); }
 
 }  // namespace
 
@@ -29,7 +27,8 @@ Array bincount(const Array& x, const BincountOptions& options) {
   if (!is_integer(values.dtype())) {
     throw TypeError(concat("bincount: x argument must have an integer type; got ", to_string(x.type())));
   }
-  if (values.ndim() != 1) throw ValueError(concat("bincount: only 1-dimensional input supported, got ", to_string(x.type())));
+  if (values.ndim() != 1)
+    throw ValueError(concat("bincount: only 1-dimensional input supported, got ", to_string(x.type())));
   int64_t length = 0;
   if (options.length) {
     length = *options.length;
@@ -54,14 +53,14 @@ Array histogram_bin_edges(const Array& a, const BinEdgesOptions& options) {
   if (const Array* edges = std::get_if<Array>(&options.bins)) {
     if (edges->ndim() == 1) return edges->astype(dtype);
     if (edges->ndim() != 0 || !is_integer(edges->dtype())) {
-      throw TypeError(concat("histogram_bin_edges: argument 'bins' must be an integer or a vector, got ", to_string(edges->type())));
+      throw TypeError(concat("histogram_bin_edges: argument 'bins' must be an integer or a vector, got ",
+                             to_string(edges->type())));
     }
     count = edges->item<int64_t>();
   } else {
     count = std::get<int64_t>(options.bins);
   }
-  const Array range =
-      (options.range ? *options.range : lax::stack(Arrays{min(a), max(a)}, 0)).astype(dtype);
+  const Array range = (options.range ? *options.range : lax::stack(Arrays{min(a), max(a)}, 0)).astype(dtype);
   if (range.shape() != Shape{2}) {
     throw ValueError(concat("histogram_bin_edges: `range` must be either None or a sequence of two scalars, got ",
                             to_string(range.type())));
@@ -119,7 +118,8 @@ HistogramddResult histogramdd(const Array& sample, const HistogramddOptions& opt
                             " pairs or Nones; got ", options.range.size(), " entries"));
   }
   if (options.bins.size() != 1 && options.bins.size() != dimensions) {
-    throw ValueError(concat("histogramdd: should be a bin for each dimension, got ", options.bins.size(), " for ", dimensions));
+    throw ValueError(
+        concat("histogramdd: should be a bin for each dimension, got ", options.bins.size(), " for ", dimensions));
   }
   HistogramddResult result;
   Arrays widths;
@@ -154,7 +154,8 @@ HistogramddResult histogramdd(const Array& sample, const HistogramddOptions& opt
 
 HistogramddResult histogram2d(const Array& x, const Array& y, const HistogramddOptions& options) {
   if (x.shape() != y.shape()) {
-    throw TypeError(concat("histogram2d: x and y must have the same shape, got ", to_string(x.type()), " and ", to_string(y.type())));
+    throw TypeError(concat("histogram2d: x and y must have the same shape, got ", to_string(x.type()), " and ",
+                           to_string(y.type())));
   }
   return histogramdd(lax::transpose(lax::stack(promote_dtypes({x, y}), 0), {1, 0}), options);
 }

@@ -18,7 +18,8 @@ namespace capibara::jax::numpy {
 namespace {
 
 void require_rank_one(const char* name, const char* argument, const Array& x) {
-  if (x.ndim() == 0) throw TypeError(concat(name, ": argument '", argument, "' must be a vector, got ", to_string(x.type())));
+  if (x.ndim() == 0)
+    throw TypeError(concat(name, ": argument '", argument, "' must be a vector, got ", to_string(x.type())));
 }
 
 Array no_roots(DType dtype) { return lax::full({0}, 0, complex_dtype(dtype)); }
@@ -60,7 +61,8 @@ Array poly(const Array& seq_of_zeros) {
   Array zeros = atleast_1d(promote_inexact("poly", seq_of_zeros));
   if (zeros.ndim() == 2 && zeros.shape(0) == zeros.shape(1) && zeros.shape(0) != 0) zeros = linalg::eigvals(zeros);
   if (zeros.ndim() != 1) {
-    throw ValueError(concat("poly: input must be 1d or non-empty square 2d array, got ", to_string(seq_of_zeros.type())));
+    throw ValueError(
+        concat("poly: input must be 1d or non-empty square 2d array, got ", to_string(seq_of_zeros.type())));
   }
   if (zeros.size() == 0) return lax::full({}, 1, zeros.dtype());
   Array result = lax::full({1}, 1, zeros.dtype());
@@ -82,7 +84,9 @@ Array polyval(const Array& p, const Array& x, const PolyvalOptions& options) {
   auto step = [&](const Array& y, const Array& coefficient) {
     return std::pair(y * at + coefficient, std::monostate{});
   };
-  return lax::scan(step, lax::full(shape, 0, at.dtype()), coefficients, {.length = std::nullopt, .unroll = options.unroll}).first;
+  return lax::scan(step, lax::full(shape, 0, at.dtype()), coefficients,
+                   {.length = std::nullopt, .unroll = options.unroll})
+      .first;
 }
 
 Array polyadd(const Array& a1, const Array& a2) {
@@ -189,7 +193,8 @@ Fit fit(const Array& x, const Array& y, int64_t deg, const PolyfitOptions& optio
   if (deg < 0) throw ValueError(concat("polyfit: expected deg >= 0, got ", deg));
   if (x.ndim() != 1) throw TypeError(concat("polyfit: expected 1D vector for x, got ", to_string(x.type())));
   if (x.size() == 0) throw TypeError("polyfit: expected non-empty vector for x");
-  if (y.ndim() < 1 || y.ndim() > 2) throw TypeError(concat("polyfit: expected 1D or 2D array for y, got ", to_string(y.type())));
+  if (y.ndim() < 1 || y.ndim() > 2)
+    throw TypeError(concat("polyfit: expected 1D or 2D array for y, got ", to_string(y.type())));
   if (x.shape(0) != y.shape(0)) {
     throw TypeError(concat("polyfit: expected x and y to have same length, got ", x.shape(0), " and ", y.shape(0)));
   }
@@ -200,7 +205,8 @@ Fit fit(const Array& x, const Array& y, int64_t deg, const PolyfitOptions& optio
     const Array w = promote_inexact("polyfit", *options.w);
     if (w.ndim() != 1) throw TypeError(concat("polyfit: expected a 1-d array for weights, got ", to_string(w.type())));
     if (w.shape(0) != y.shape(0)) {
-      throw TypeError(concat("polyfit: expected w and y to have the same length, got ", w.shape(0), " and ", y.shape(0)));
+      throw TypeError(
+          concat("polyfit: expected w and y to have the same length, got ", w.shape(0), " and ", y.shape(0)));
     }
     const Array column = lax::expand_dims(w, {1});
     lhs = lhs * column;
@@ -237,8 +243,9 @@ std::pair<Array, Array> polyfit_with_covariance(const Array& x, const Array& y, 
   Array factor = lax::full({}, 1.0, default_float());
   if (!unscaled) {
     if (x.size() <= deg + 1) {
-      throw ValueError(concat("polyfit: the number of data points must exceed order to scale the covariance matrix, got ",
-                              x.size(), " points for degree ", deg));
+      throw ValueError(
+          concat("polyfit: the number of data points must exceed order to scale the covariance matrix, got ", x.size(),
+                 " points for degree ", deg));
     }
     factor = result.residuals / Array(x.size() - (deg + 1));
   }

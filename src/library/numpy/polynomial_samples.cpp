@@ -16,7 +16,8 @@ namespace capibara::jax::numpy {
 
 namespace {
 
-Array sliding_product(const char* name, const Array& a, const Array& v, const ConvolveOptions& options, bool correlation) {
+Array sliding_product(const char* name, const Array& a, const Array& v, const ConvolveOptions& options,
+                      bool correlation) {
   if (a.ndim() != 1 || v.ndim() != 1) {
     throw ValueError(concat(name, ": only 1-dimensional inputs are supported, got ", to_string(a.type()), " and ",
                             to_string(v.type())));
@@ -32,10 +33,14 @@ Array sliding_product(const char* name, const Array& a, const Array& v, const Co
   if (!correlation) y = flip(y);
   const int64_t width = y.size();
   std::pair<int64_t, int64_t> padding;
-  if (options.mode == "valid") padding = {0, 0};
-  else if (options.mode == "same") padding = {width / 2, width - width / 2 - 1};
-  else if (options.mode == "full") padding = {width - 1, width - 1};
-  else throw ValueError(concat(name, ": mode must be one of ['full', 'same', 'valid'], got '", options.mode, "'"));
+  if (options.mode == "valid")
+    padding = {0, 0};
+  else if (options.mode == "same")
+    padding = {width / 2, width - width / 2 - 1};
+  else if (options.mode == "full")
+    padding = {width - 1, width - 1};
+  else
+    throw ValueError(concat(name, ": mode must be one of ['full', 'same', 'valid'], got '", options.mode, "'"));
   lax::ConvOptions convolution;
   convolution.window_strides = {1};
   convolution.padding = lax::Padding{padding};
@@ -51,7 +56,8 @@ ConcatenateOptions along(int64_t axis) { return {.axis = axis, .dtype = std::nul
 bool extrapolates(const char* side, const std::variant<std::monostate, Array, std::string>& value) {
   const std::string* text = std::get_if<std::string>(&value);
   if (text && *text != "extrapolate") {
-    throw ValueError(concat("interp: the only valid string value of `", side, "` is 'extrapolate', but got: '", *text, "'"));
+    throw ValueError(
+        concat("interp: the only valid string value of `", side, "` is 'extrapolate', but got: '", *text, "'"));
   }
   return text != nullptr;
 }
@@ -68,8 +74,8 @@ Array correlate(const Array& a, const Array& v, const CorrelateOptions& options)
 
 Array interp(const Array& x, const Array& xp, const Array& fp, const InterpOptions& options) {
   if (xp.shape() != fp.shape() || xp.ndim() != 1) {
-    throw ValueError(concat("interp: xp and fp must be one-dimensional arrays of equal size, got ", to_string(xp.type()),
-                            " and ", to_string(fp.type())));
+    throw ValueError(concat("interp: xp and fp must be one-dimensional arrays of equal size, got ",
+                            to_string(xp.type()), " and ", to_string(fp.type())));
   }
   const Arrays positions = promote_dtypes_inexact({x, xp});
   Array at = positions[0], points = positions[1], values = promote_inexact("interp", fp);
@@ -83,11 +89,11 @@ Array interp(const Array& x, const Array& xp, const Array& fp, const InterpOptio
     at = at % period;
     points = points % period;
     std::tie(points, values) = lax::sort_key_val(points, values);
-    points = concatenate(
-        {steps::cut(points, -1, std::nullopt) - period, points, steps::cut(points, 0, 1) + period});
+    points = concatenate({steps::cut(points, -1, std::nullopt) - period, points, steps::cut(points, 0, 1) + period});
     values = concatenate({steps::cut(values, -1, std::nullopt), values, steps::cut(values, 0, 1)});
   }
-  const Array right = clip(searchsorted(points, at, {.side = "right"}), {.min = Array(1), .max = Array(points.size() - 1)});
+  const Array right =
+      clip(searchsorted(points, at, {.side = "right"}), {.min = Array(1), .max = Array(points.size() - 1)});
   const Array left = right - 1;
   const Array rise = values(right) - values(left);
   const Array run = points(right) - points(left);
@@ -133,7 +139,8 @@ Array trapezoid(const Array& y, const TrapezoidOptions& options) {
 Array diff(const Array& a, const DiffOptions& options) {
   if (options.n == 0) return a;
   if (options.n < 0) throw ValueError(concat("diff: order must be non-negative but got ", options.n));
-  if (a.ndim() == 0) throw ValueError(concat("diff: requires input that is at least one dimensional; got ", to_string(a.type())));
+  if (a.ndim() == 0)
+    throw ValueError(concat("diff: requires input that is at least one dimensional; got ", to_string(a.type())));
   const int64_t axis = canonical_axis("diff", options.axis, a.ndim());
   Shape edge = a.shape();
   edge[static_cast<std::size_t>(axis)] = 1;
@@ -162,16 +169,20 @@ namespace {
 
 // Central differences inside, one-sided ones at both ends; h is the step or the positions.
 Array gradient_along(const Array& f, const Array& h, int64_t axis) {
-  auto part = [&](std::optional<int64_t> start, std::optional<int64_t> stop) { return steps::cut(f, start, stop, axis); };
+  auto part = [&](std::optional<int64_t> start, std::optional<int64_t> stop) {
+    return steps::cut(f, start, stop, axis);
+  };
   const Array first = part(1, 2) - part(0, 1), last = part(-1, std::nullopt) - part(-2, -1);
   if (h.ndim() == 0) {
     const Array inner = (part(2, std::nullopt) - part(std::nullopt, -2)) * 0.5 / h;
     return concatenate({first / h, inner, last / h}, along(axis));
   }
-  if (h.ndim() != 1) throw ValueError(concat("gradient: Spacing arrays must be 1D arrays or scalars, got ", to_string(h.type())));
+  if (h.ndim() != 1)
+    throw ValueError(concat("gradient: Spacing arrays must be 1D arrays or scalars, got ", to_string(h.type())));
   if (h.shape(0) != f.shape(axis)) {
-    throw ValueError(concat("gradient: spacing arrays must have the length of the dimension along which the gradient is ",
-                            "calculated, got ", h.shape(0), " for ", f.shape(axis)));
+    throw ValueError(
+        concat("gradient: spacing arrays must have the length of the dimension along which the gradient is ",
+               "calculated, got ", h.shape(0), " for ", f.shape(axis)));
   }
   Shape shape(f.shape().size(), 1);
   shape[static_cast<std::size_t>(axis)] = h.shape(0);
@@ -182,8 +193,8 @@ Array gradient_along(const Array& f, const Array& h, int64_t axis) {
   const Array b = (after - before) / (before * after);
   const Array c = before / (after * (before + after));
   const Array inner = a * part(0, -2) + b * part(1, -1) + c * part(2, std::nullopt);
-  return concatenate(
-      {first / steps::cut(step, 0, 1, axis), inner, last / steps::cut(step, -1, std::nullopt, axis)}, along(axis));
+  return concatenate({first / steps::cut(step, 0, 1, axis), inner, last / steps::cut(step, -1, std::nullopt, axis)},
+                     along(axis));
 }
 
 }  // namespace
@@ -194,19 +205,23 @@ std::vector<Array> gradient(const Array& f, const GradientOptions& options) {
   operands = promote_dtypes_inexact(operands);
   const Array x = operands[0];
   Ints axes;
-  if (options.axis.all()) axes = options.axis.resolve("gradient", x.ndim());
-  else for (int64_t axis : options.axis.list()) axes.push_back(canonical_axis("gradient", axis, x.ndim()));
+  if (options.axis.all())
+    axes = options.axis.resolve("gradient", x.ndim());
+  else
+    for (int64_t axis : options.axis.list()) axes.push_back(canonical_axis("gradient", axis, x.ndim()));
   if (axes.empty()) return {};
   for (int64_t axis : axes) {
     if (x.shape(axis) >= 2) continue;
-    throw ValueError(concat("gradient: Shape of array too small to calculate a numerical gradient, at least 2 elements ",
-                            "are required; got ", to_string(x.type())));
+    throw ValueError(
+        concat("gradient: Shape of array too small to calculate a numerical gradient, at least 2 elements ",
+               "are required; got ", to_string(x.type())));
   }
   Arrays spacing(operands.begin() + 1, operands.end());
   if (spacing.empty()) spacing = {Array(1.0)};
   if (spacing.size() == 1) spacing = Arrays(axes.size(), spacing[0]);
   if (spacing.size() != axes.size()) {
-    throw TypeError(concat("gradient: Invalid number of spacing arguments ", spacing.size(), " for ", axes.size(), " axes"));
+    throw TypeError(
+        concat("gradient: Invalid number of spacing arguments ", spacing.size(), " for ", axes.size(), " axes"));
   }
   Arrays result;
   for (std::size_t i = 0; i < axes.size(); ++i) result.push_back(gradient_along(x, spacing[i], axes[i]));
@@ -216,7 +231,8 @@ std::vector<Array> gradient(const Array& f, const GradientOptions& options) {
 Array unwrap(const Array& p, const UnwrapOptions& options) {
   const Arrays both = promote_dtypes({p, options.period});
   const Array &x = both[0], &period = both[1];
-  if (is_complex(x.dtype())) throw ValueError(concat("jnp.unwrap does not support complex inputs, got ", to_string(x.type())));
+  if (is_complex(x.dtype()))
+    throw ValueError(concat("jnp.unwrap does not support complex inputs, got ", to_string(x.type())));
   if (x.shape(options.axis) == 0) return x;
   const Array discont = options.discont ? *options.discont : period / 2;
   const Array half = is_integer(x.dtype()) ? lax::div(period - period % 2, steps::constant(period, 2)) : period / 2;
@@ -225,7 +241,7 @@ Array unwrap(const Array& p, const UnwrapOptions& options) {
   wrapped = numpy::where((wrapped == -half) & (jump > 0), half, wrapped);
   const Array correction = numpy::where(lax::abs(jump) < discont, 0, wrapped - jump);
   return concatenate({steps::cut(x, 0, 1, options.axis),
-                             steps::cut(x, 1, std::nullopt, options.axis) + cumsum(correction, {.axis = options.axis})},
+                      steps::cut(x, 1, std::nullopt, options.axis) + cumsum(correction, {.axis = options.axis})},
                      along(options.axis));
 }
 

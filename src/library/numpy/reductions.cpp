@@ -43,7 +43,8 @@ Array identity(const Array& a, double value) {
 
 std::optional<Array> checked_where(const char* name, const std::optional<Array>& where) {
   if (where && !is_bool(where->dtype())) {
-    throw ValueError(concat(name, ": where must be None or a boolean array; got where.dtype=", to_string(where->dtype())));
+    throw ValueError(
+        concat(name, ": where must be None or a boolean array; got where.dtype=", to_string(where->dtype())));
   }
   return where;
 }
@@ -124,7 +125,12 @@ Array as_truth(const Array& a) {
 }
 
 Reduction sum_call(const SumOptions& options) {
-  return {options.axis, options.dtype, options.keepdims, options.initial, options.where, options.promote_integers,
+  return {options.axis,
+          options.dtype,
+          options.keepdims,
+          options.initial,
+          options.where,
+          options.promote_integers,
           !options.dtype.has_value()};
 }
 
@@ -134,7 +140,9 @@ Reduction max_call(const MaxOptions& options) {
 
 }  // namespace
 
-Array sum(const Array& a, const SumOptions& options) { return reduce(addition, disjunction, as_number(a), sum_call(options)); }
+Array sum(const Array& a, const SumOptions& options) {
+  return reduce(addition, disjunction, as_number(a), sum_call(options));
+}
 Array prod(const Array& a, const SumOptions& options) {
   return reduce(multiplication, conjunction, as_number(a), sum_call(options));
 }
@@ -166,7 +174,8 @@ namespace reductions {
 Array element_count_along(const Array& a, const jax::numpy::Axis& axis, bool keepdims,
                           const std::optional<Array>& where, DType dtype) {
   if (where) {
-    return jax::numpy::sum(broadcast_to("mean", *where, a.shape()), {.axis = axis, .dtype = dtype, .keepdims = keepdims});
+    return jax::numpy::sum(broadcast_to("mean", *where, a.shape()),
+                           {.axis = axis, .dtype = dtype, .keepdims = keepdims});
   }
   int64_t count = a.size();
   if (!axis.all()) {
@@ -201,7 +210,8 @@ Array mean(const Array& a, const MeanOptions& options) {
   const DType result = options.dtype ? *options.dtype : inexact_dtype(a.dtype());
   const DType computation = options.dtype ? result : computation_dtype(result);
   const Array count = element_count_along(a, options.axis, options.keepdims, where, computation);
-  const Array total = sum(a, {.axis = options.axis, .dtype = computation, .keepdims = options.keepdims, .where = where});
+  const Array total =
+      sum(a, {.axis = options.axis, .dtype = computation, .keepdims = options.keepdims, .where = where});
   return lax::div(total, count).astype(result);
 }
 
@@ -228,8 +238,9 @@ std::pair<Array, Array> average_and_weights(const Array& a, const AverageOptions
         shape[static_cast<std::size_t>(axis)] = a.shape(axis);
       }
       if (weights.shape() != expected) {
-        throw ValueError(concat("average: Shape of weights must be consistent with shape of a along specified axis; got ",
-                                "weights of type ", to_string(weights.type()), " for ", to_string(a.type())));
+        throw ValueError(
+            concat("average: Shape of weights must be consistent with shape of a along specified axis; got ",
+                   "weights of type ", to_string(weights.type()), " for ", to_string(a.type())));
       }
       Ints order(axes.size());
       std::iota(order.begin(), order.end(), 0);
@@ -263,8 +274,9 @@ Array var(const Array& a, const VarOptions& options) {
   const std::optional<Array> where = checked_where("var", options.where);
   const auto [computation, result] = variance_dtypes("var", a.dtype(), options.dtype);
   const Array x = a.astype(computation);
-  const Array center = options.mean ? options.mean->astype(computation)
-                                    : mean(x, {.axis = options.axis, .dtype = computation, .keepdims = true, .where = where});
+  const Array center = options.mean
+                           ? options.mean->astype(computation)
+                           : mean(x, {.axis = options.axis, .dtype = computation, .keepdims = true, .where = where});
   const Array squares = squared_magnitude(lax::sub(x, center));
   Array count = element_count_along(x, options.axis, options.keepdims, where, squares.dtype());
   count = lax::sub(count, lax::convert_element_type(correction, squares.dtype()));

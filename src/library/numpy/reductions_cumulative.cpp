@@ -22,13 +22,16 @@ struct Accumulation {
   bool promote_integers = false;
 };
 
-Array accumulate(const Accumulation& how, Array a, const std::optional<int64_t>& axis, const std::optional<DType>& dtype) {
+Array accumulate(const Accumulation& how, Array a, const std::optional<int64_t>& axis,
+                 const std::optional<DType>& dtype) {
   if (!axis || (a.ndim() == 0 && a.weak_type())) a = lax::reshape(a, {a.size()});
   const int64_t along = canonical_axis(how.name, axis.value_or(0), a.ndim());
   if (how.nan_as) a = numpy::where(isnan(a), steps::constant(a, *how.nan_as), a);
   DType result = a.dtype();
-  if (dtype) result = *dtype;
-  else if (how.promote_integers || is_bool(result)) result = widened_integer(result);
+  if (dtype)
+    result = *dtype;
+  else if (how.promote_integers || is_bool(result))
+    result = widened_integer(result);
   if (is_bool(result) && !is_bool(a.dtype())) a = lax::ne(a, steps::constant(a, 0));
   // Booleans are counted; the truth of a count is their running sum.
   const DType computation = is_bool(result) ? default_int() : result;

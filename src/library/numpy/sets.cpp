@@ -40,8 +40,7 @@ Array contained(const Array& element, const Array& tested, const IsinOptions& op
   }
   Array inverse;
   if (!options.assume_unique) {
-    const UniqueResult distinct =
-        unique(x, {.return_inverse = true, .size = x.size(), .fill_value = max(y)});
+    const UniqueResult distinct = unique(x, {.return_inverse = true, .size = x.size(), .fill_value = max(y)});
     x = distinct.values;
     inverse = distinct.inverse_indices;
   }
@@ -93,9 +92,7 @@ Array union1d(const Array& ar1, const Array& ar2, const SizeOptions& options) {
     steps::require_values("union1d", "ar1", ar1);
     steps::require_values("union1d", "ar2", ar2);
   }
-  return unique(concatenate({ravel(ar1), ravel(ar2)}),
-                {.size = options.size, .fill_value = options.fill_value})
-      .values;
+  return unique(concatenate({ravel(ar1), ravel(ar2)}), {.size = options.size, .fill_value = options.fill_value}).values;
 }
 
 Array setdiff1d(const Array& ar1, const Array& ar2, const SetOptions& options) {

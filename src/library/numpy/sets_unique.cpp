@@ -61,8 +61,7 @@ DistinctSlices distinct_slices(const Array& ar, int64_t axis, const UniqueOption
   axis = canonical_axis("unique", axis, ar.ndim());
   const int64_t length = ar.shape(axis);
   if (length == 0 && options.size.value_or(0) != 0 && !options.fill_value) {
-    throw ValueError(
-        "jnp.unique: for zero-sized input with nonzero size argument, fill_value must be specified");
+    throw ValueError("jnp.unique: for zero-sized input with nonzero size argument, fill_value must be specified");
   }
   const Sorted sorted = sort_slices(ar, axis, options.equal_nan);
   const bool any_elements = sorted.slices.size() != 0;
@@ -147,7 +146,8 @@ UniqueResult unique_counts(const Array& x, const SizeOptions& options) {
 }
 
 UniqueResult unique_inverse(const Array& x, const SizeOptions& options) {
-  return unique(x, {.return_inverse = true, .equal_nan = false, .size = options.size, .fill_value = options.fill_value});
+  return unique(x,
+                {.return_inverse = true, .equal_nan = false, .size = options.size, .fill_value = options.fill_value});
 }
 
 Array unique_values(const Array& x, const SizeOptions& options) {

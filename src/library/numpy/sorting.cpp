@@ -15,9 +15,7 @@ namespace capibara::jax::numpy {
 namespace {
 
 // The default integer dtype unless an axis is too long for it.
-DType position_dtype(int64_t size) {
-  return size > std::numeric_limits<int32_t>::max() ? DType::int64 : default_int();
-}
+DType position_dtype(int64_t size) { return size > std::numeric_limits<int32_t>::max() ? DType::int64 : default_int(); }
 
 using Extremum = Array (*)(const Array&, int64_t, DType);
 
@@ -57,8 +55,12 @@ Array reversed_order(const Array& x) { return is_unsigned(x.dtype()) ? -(x + 1) 
 
 }  // namespace
 
-Array argmax(const Array& a, const ArgmaxOptions& options) { return extreme_position("argmax", lax::argmax, a, options); }
-Array argmin(const Array& a, const ArgmaxOptions& options) { return extreme_position("argmin", lax::argmin, a, options); }
+Array argmax(const Array& a, const ArgmaxOptions& options) {
+  return extreme_position("argmax", lax::argmax, a, options);
+}
+Array argmin(const Array& a, const ArgmaxOptions& options) {
+  return extreme_position("argmin", lax::argmin, a, options);
+}
 Array nanargmax(const Array& a, const ArgmaxOptions& options) {
   return extreme_number_position("argmax", lax::argmax, a, options, -steps::infinity);
 }

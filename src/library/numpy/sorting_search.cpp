@@ -47,7 +47,8 @@ Array search_by_halves(const Array& sorted, const Array& query, bool left, DType
     return std::pair(Range(lax::select(go_left, low, middle), lax::select(go_left, middle, high)), std::monostate{});
   };
   const Range whole(lax::full(query.shape(), 0, unsigned_dtype), lax::full(query.shape(), Array(size), unsigned_dtype));
-  const Range found = lax::scan(step, whole, std::monostate{}, {.length = levels, .unroll = unrolled ? levels : 1}).first;
+  const Range found =
+      lax::scan(step, whole, std::monostate{}, {.length = levels, .unroll = unrolled ? levels : 1}).first;
   return found.second.astype(dtype);
 }
 
@@ -91,7 +92,8 @@ Array searchsorted(const Array& a, const Array& v, const SearchsortedOptions& op
 }
 
 Array digitize(const Array& x, const Array& bins, const DigitizeOptions& options) {
-  if (bins.ndim() != 1) throw ValueError(concat("digitize: bins must be a 1-dimensional array; got ", to_string(bins.type())));
+  if (bins.ndim() != 1)
+    throw ValueError(concat("digitize: bins must be a 1-dimensional array; got ", to_string(bins.type())));
   const int64_t count = bins.shape(0);
   if (count == 0) return lax::full(x.shape(), 0, DType::int32);
   const SearchsortedOptions search{.side = options.right ? "left" : "right", .method = options.method};
@@ -140,7 +142,8 @@ Array argwhere(const Array& a, const NonzeroOptions& options) {
 
 Array compress(const Array& condition, const Array& a, const CompressOptions& options) {
   Array chosen = condition.astype(DType::bool_);
-  if (chosen.ndim() != 1) throw ValueError(concat("compress: condition must be a 1D array, got ", to_string(chosen.type())));
+  if (chosen.ndim() != 1)
+    throw ValueError(concat("compress: condition must be a 1D array, got ", to_string(chosen.type())));
   Array x = options.axis ? moveaxis(a, *options.axis, 0) : ravel(a);
   const Array beyond = steps::cut(chosen, x.shape(0), std::nullopt);
   chosen = steps::cut(chosen, 0, x.shape(0));
@@ -151,8 +154,9 @@ Array compress(const Array& condition, const Array& a, const CompressOptions& op
     return moveaxis(x(chosen), 0, axis);
   }
   if (*options.size < 0 || *options.size > x.shape(0)) {
-    throw ValueError(concat("compress: size must be positive and not greater than the size of the array axis; got size=",
-                            *options.size, " for an axis of ", x.shape(0)));
+    throw ValueError(concat(
+        "compress: size must be positive and not greater than the size of the array axis; got size=", *options.size,
+        " for an axis of ", x.shape(0)));
   }
   Ints trailing;
   for (int64_t i = 1; i < x.ndim(); ++i) trailing.push_back(i);

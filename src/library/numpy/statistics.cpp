@@ -23,7 +23,8 @@ Array magnitude(const Array& x) { return is_unsigned(x.dtype()) ? x : lax::abs(x
 void require_sample_weights(const char* which, const Array& weights, int64_t samples) {
   if (weights.ndim() > 1) throw RuntimeError(concat("cov: cannot handle multidimensional ", which));
   if (weights.shape(0) != samples) {
-    throw RuntimeError(concat("cov: incompatible numbers of samples and ", which, ": ", samples, " and ", weights.shape(0)));
+    throw RuntimeError(
+        concat("cov: incompatible numbers of samples and ", which, ": ", samples, " and ", weights.shape(0)));
   }
 }
 
@@ -75,10 +76,14 @@ Array cov(const Array& m, const CovOptions& options) {
   const auto [center, weight_sums] = average_and_weights(x, {.axis = 1, .weights = weights});
   const Array weight_sum = weight_sums(0);
   Array divisor;
-  if (!weights) divisor = Array(samples - ddof);
-  else if (ddof == 0) divisor = weight_sum;
-  else if (!importance) divisor = weight_sum - Array(ddof);
-  else divisor = weight_sum - Array(ddof) * sum(*weights * *importance) / weight_sum;
+  if (!weights)
+    divisor = Array(samples - ddof);
+  else if (ddof == 0)
+    divisor = weight_sum;
+  else if (!importance)
+    divisor = weight_sum - Array(ddof);
+  else
+    divisor = weight_sum - Array(ddof) * sum(*weights * *importance) / weight_sum;
   x = x - lax::expand_dims(center, {1});
   const Array weighted = weights ? x * lax::broadcast_to_rank(*weights, 2) : x;
   const Array right = is_complex(weighted.dtype()) ? lax::conj(weighted) : weighted;

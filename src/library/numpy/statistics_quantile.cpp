@@ -18,10 +18,10 @@ constexpr std::array methods = {"linear", "lower", "higher", "midpoint", "neares
 
 // The samples along the first axis, and how the result gets its shape back.
 struct Samples {
-  Array values;               // samples x rest
+  Array values;  // samples x rest
   std::optional<Array> weights;
   std::optional<int64_t> axis;  // of one reduced axis
-  Shape kept;                 // with keepdims, the shape behind q's axis
+  Shape kept;                   // with keepdims, the shape behind q's axis
 };
 
 Array bring_to_front(const Array& x, const Ints& axes) {
@@ -48,8 +48,8 @@ std::optional<Array> weights_for(const Array& a, const QuantileOptions& options)
     expected.push_back(a.shape(axes.back()));
   }
   if (weights.shape() != expected) {
-    throw ValueError(concat("quantile: weights must have the shape of the reduced axes, got ", to_string(weights.type()),
-                            " for ", to_string(a.type())));
+    throw ValueError(concat("quantile: weights must have the shape of the reduced axes, got ",
+                            to_string(weights.type()), " for ", to_string(a.type())));
   }
   return lax::broadcast_in_dim(weights, a.shape(), axes);
 }

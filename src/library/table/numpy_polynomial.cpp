@@ -123,9 +123,9 @@ const Function functions[] = {
      "Central differences along each axis."},
     {"unwrap", "p, discont=None, axis=-1, period=6.283185307179586",
      [](const Arguments& a) -> Value {
-       return numpy::unwrap(a.array("p"), {.discont = a.optional_array("discont"),
-                                           .axis = a.integer("axis"),
-                                           .period = a.array("period")});
+       return numpy::unwrap(
+           a.array("p"),
+           {.discont = a.optional_array("discont"), .axis = a.integer("axis"), .period = a.array("period")});
      },
      "Phases without jumps of whole periods."},
 };

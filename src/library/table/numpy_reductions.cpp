@@ -86,8 +86,7 @@ numpy::CumulativeSumOptions cumulative_sum_options(const Arguments& a) {
 
 const char* const sum_signature =
     "a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None, promote_integers=True";
-const char* const nansum_signature =
-    "a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None";
+const char* const nansum_signature = "a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None";
 const char* const max_signature = "a, axis=None, out=None, keepdims=False, initial=None, where=None";
 const char* const any_signature = "a, axis=None, out=None, keepdims=False, *, where=None";
 const char* const var_signature =
@@ -140,8 +139,7 @@ const Function functions[] = {
      },
      "How many elements along axes are not zero."},
     {"mean", "a, axis=None, dtype=None, out=None, keepdims=False, *, where=None",
-     [](const Arguments& a) -> Value { return numpy::mean(a.array("a"), mean_options(a)); },
-     "The mean along axes."},
+     [](const Arguments& a) -> Value { return numpy::mean(a.array("a"), mean_options(a)); }, "The mean along axes."},
     {"nanmean", "a, axis=None, dtype=None, out=None, keepdims=False, where=None",
      [](const Arguments& a) -> Value {
        static_axis(a, "axis");

@@ -27,14 +27,13 @@ const Function functions[] = {
      "ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True, size=None, "
      "fill_value=None, sorted=True",
      [](const Arguments& a) -> Value {
-       const numpy::UniqueResult result =
-           numpy::unique(a.array("ar"), {.return_index = a.flag("return_index"),
-                                         .return_inverse = a.flag("return_inverse"),
-                                         .return_counts = a.flag("return_counts"),
-                                         .axis = a.optional_integer("axis"),
-                                         .equal_nan = a.flag("equal_nan"),
-                                         .size = a.optional_integer("size"),
-                                         .fill_value = a.optional_array("fill_value")});
+       const numpy::UniqueResult result = numpy::unique(a.array("ar"), {.return_index = a.flag("return_index"),
+                                                                        .return_inverse = a.flag("return_inverse"),
+                                                                        .return_counts = a.flag("return_counts"),
+                                                                        .axis = a.optional_integer("axis"),
+                                                                        .equal_nan = a.flag("equal_nan"),
+                                                                        .size = a.optional_integer("size"),
+                                                                        .fill_value = a.optional_array("fill_value")});
        Values all = {result.values};
        for (const Array& more : {result.indices, result.inverse_indices, result.counts}) {
          if (more.defined()) all.push_back(more);
@@ -83,8 +82,9 @@ const Function functions[] = {
      "The sorted elements that are in both arrays."},
     {"isin", "element, test_elements, assume_unique=False, invert=False, *, method='auto'",
      [](const Arguments& a) -> Value {
-       return numpy::isin(a.array("element"), a.array("test_elements"),
-                          {.assume_unique = a.flag("assume_unique"), .invert = a.flag("invert"), .method = a.text("method")});
+       return numpy::isin(
+           a.array("element"), a.array("test_elements"),
+           {.assume_unique = a.flag("assume_unique"), .invert = a.flag("invert"), .method = a.text("method")});
      },
      "Which elements are among the tested ones."},
 };

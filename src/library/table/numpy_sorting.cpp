@@ -59,9 +59,9 @@ const Function functions[] = {
     {"sort", "a, axis=-1, *, kind=None, order=None, stable=True, descending=False",
      [](const Arguments& a) -> Value {
        refuse_numpy_sort_arguments(a);
-       return numpy::sort(a.array("a"), {.axis = a.optional_integer("axis"),
-                                         .stable = a.flag("stable"),
-                                         .descending = a.flag("descending")});
+       return numpy::sort(
+           a.array("a"),
+           {.axis = a.optional_integer("axis"), .stable = a.flag("stable"), .descending = a.flag("descending")});
      },
      "The elements in ascending order along an axis, NaNs last."},
     {"argsort", "a, axis=-1, *, kind=None, order=None, stable=True, descending=False, dtype=None",
@@ -79,14 +79,10 @@ const Function functions[] = {
     {"sort_complex", "a", [](const Arguments& a) -> Value { return numpy::sort_complex(a.array("a")); },
      "The sorted elements as complex numbers."},
     {"partition", "a, kth, axis=-1",
-     [](const Arguments& a) -> Value {
-       return numpy::partition(a.array("a"), a.integer("kth"), a.integer("axis"));
-     },
+     [](const Arguments& a) -> Value { return numpy::partition(a.array("a"), a.integer("kth"), a.integer("axis")); },
      "The array with its kth element in sorted place, smaller ones before it, greater ones behind."},
     {"argpartition", "a, kth, axis=-1",
-     [](const Arguments& a) -> Value {
-       return numpy::argpartition(a.array("a"), a.integer("kth"), a.integer("axis"));
-     },
+     [](const Arguments& a) -> Value { return numpy::argpartition(a.array("a"), a.integer("kth"), a.integer("axis")); },
      "The positions that partition an array around its kth element."},
     {"searchsorted", "a, v, side='left', sorter=None, *, method='scan'",
      [](const Arguments& a) -> Value {
@@ -127,9 +123,10 @@ const Function functions[] = {
      [](const Arguments& a) -> Value {
        const Array condition = a.array("condition"), x = a.array("a");
        a.require_absent("out");
-       return numpy::compress(condition, x, {.axis = a.optional_integer("axis"),
-                                             .size = a.optional_integer("size"),
-                                             .fill_value = a.array("fill_value")});
+       return numpy::compress(condition, x,
+                              {.axis = a.optional_integer("axis"),
+                               .size = a.optional_integer("size"),
+                               .fill_value = a.array("fill_value")});
      },
      "The slices along an axis for which a condition holds."},
 };

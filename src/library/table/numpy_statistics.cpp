@@ -56,7 +56,8 @@ numpy::HistogramddOptions histogramdd_options(const Arguments& a, std::size_t di
   }
   const bool several = bins.sequence() || (whole && whole->ndim() > 0);
   if (several && options.bins.size() != dimensions) {
-    throw ValueError(concat(a.function(), ": should be a bin for each dimension, got ", options.bins.size(), " for ", dimensions));
+    throw ValueError(
+        concat(a.function(), ": should be a bin for each dimension, got ", options.bins.size(), " for ", dimensions));
   }
   if (const Sequence* ranges = a["range"].sequence()) {
     for (const Value& one : ranges->items) options.range.push_back(range_of(a, one));
@@ -71,8 +72,10 @@ numpy::HistogramddOptions histogram2d_options(const Arguments& a) {
   const Value& bins = a["bins"];
   const Sequence* sequence = bins.sequence();
   std::size_t count = 1;
-  if (sequence) count = sequence->items.size();
-  else if (bins.array() && bins.array()->ndim() > 0) count = static_cast<std::size_t>(bins.array()->shape(0));
+  if (sequence)
+    count = sequence->items.size();
+  else if (bins.array() && bins.array()->ndim() > 0)
+    count = static_cast<std::size_t>(bins.array()->shape(0));
   if (count == 1 || count == 2) return histogramdd_options(a, 2);
   numpy::HistogramddOptions options{.weights = a.optional_array("weights"), .density = a.flag("density")};
   const Array edges = array_of(bins, "histogram2d");
@@ -125,8 +128,7 @@ const Function functions[] = {
     {"corrcoef", "x, y=None, rowvar=True, dtype=None",
      [](const Arguments& a) -> Value {
        return numpy::corrcoef(
-           a.array("x"),
-           {.y = a.optional_array("y"), .rowvar = a.flag("rowvar"), .dtype = a.optional_dtype("dtype")});
+           a.array("x"), {.y = a.optional_array("y"), .rowvar = a.flag("rowvar"), .dtype = a.optional_dtype("dtype")});
      },
      "The correlation coefficients of variables in rows."},
     {"bincount", "x, weights=None, minlength=0, *, length=None, out_sharding=None",
@@ -139,8 +141,10 @@ const Function functions[] = {
      "How often each of 0, 1, ... occurs, or the sum of its weights."},
     {"histogram_bin_edges", "a, bins=10, range=None, weights=None",
      [](const Arguments& a) -> Value {
-       if (a["bins"].get_if<std::string>()) throw NotImplementedError("histogram_bin_edges: string values for `bins` not implemented.");
-       return numpy::histogram_bin_edges(a.array("a"), {.bins = bins_of(a, a["bins"]), .range = range_of(a, a["range"])});
+       if (a["bins"].get_if<std::string>())
+         throw NotImplementedError("histogram_bin_edges: string values for `bins` not implemented.");
+       return numpy::histogram_bin_edges(a.array("a"),
+                                         {.bins = bins_of(a, a["bins"]), .range = range_of(a, a["range"])});
      },
      "The edges of the bins of a histogram."},
     {"histogram", "a, bins=10, range=None, weights=None, density=None",

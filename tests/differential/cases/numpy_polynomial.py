@@ -9,6 +9,7 @@ XP = np.array([-1.5, -0.5, 0.0, 1.0, 1.75], np.float32)
 STEPS = np.array([0.0, 1.0, 2.5, 3.0, 5.0], np.float32)
 PHASES = np.array([0.0, 1.0, 6.0, 12.5, 3.0, -3.2, 3.1], np.float32)
 SAMPLES = np.linspace(-1, 1, 8).astype(np.float32)
+UNEVEN = np.array([0.0, 0.1, 0.4, 0.5, 0.9, 1.3, 1.4, 2.0], np.float32)
 
 
 def by_size(label, function, **options):
@@ -45,7 +46,7 @@ CASES = [
     case("numpy.roots", LINE, grad=True), case("numpy.polyval", f64(3), f64(2), x64=True), case("numpy.poly", c64(3), transforms=True), case("numpy.polyval", i32(3), i32(2), jit=True, vmap=True),
     case("numpy.convolve", c64(4), c64(2), transforms=True), case("numpy.interp", f32(4), XP, f32(5), period=2.5, transforms=True), case("numpy.interp", f64(4), f64(3, low=0, high=1), f64(3), x64=True),
     case("numpy.trapezoid", f32(2, 4), dx=0.5, transforms=True), case("numpy.unwrap", PHASES, grad=True), case("numpy.vander", i32(3), 4, jit=True, vmap=True), case("numpy.gradient", f64(4), x64=True),
-    case("numpy.polyfit", SAMPLES, f32(8), 1, cov=True, tolerance=5e-4, transforms=True), case("numpy.polyint", f32(3), 2, 1.0, transforms=True), case("numpy.diff", i32(4), x64=True, n=2),
+    case("numpy.polyfit", UNEVEN, f32(8), 1, cov=True, tolerance=5e-4, transforms=True), case("numpy.polyint", f32(3), 2, 1.0, transforms=True), case("numpy.diff", i32(4), x64=True, n=2),
     check("roots under jit", lambda jax: jax.jit(jax.numpy.roots)(jax.numpy.ones(3))),
     case("numpy.vander", f32(3)), case("numpy.vander", f32(3), 2, transforms=True), case("numpy.vander", i32(3), increasing=True), case("numpy.vander", f32(3), N=5, increasing=True),
     case("numpy.vander", f32(3), 0), case("numpy.vander", f32(3), -1), case("numpy.vander", f32(2, 2)), case("numpy.vander", np.array([0.0, 1.0], np.float32), grad=True), case("numpy.vander", c64(3)),
