@@ -30,7 +30,6 @@ TypeResult type_rule(std::span<const ArrayType> types, const Attrs& attrs) {
     bool same = own.size() == outputs.size();
     for (std::size_t i = 0; same && i < own.size(); ++i) {
       same = own[i].shape == outputs[i].shape && own[i].dtype == outputs[i].dtype;
-      outputs[i].weak_type = outputs[i].weak_type && own[i].weak_type;
     }
     if (!same) {
       throw TypeError(concat("cond branches must have identical types: branch 0 and branch ", b, " return different types"));

@@ -129,7 +129,8 @@ def composite(decomposition, name, version=0):
     """A function under a name that a back end may know; here it is its decomposition."""
     @functools.wraps(decomposition)
     def call(*args, **attributes):
-        return decomposition(*args, **attributes)
+        leaves, tree = _core.tree_flatten(args)
+        return decomposition(*tree.unflatten([_core.as_array(leaf) for leaf in leaves]), **attributes)
     return call
 
 
