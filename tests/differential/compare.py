@@ -23,6 +23,8 @@ def difference(expected, got, tolerance=None, mode="eager"):
         return "does not exist"
     if expected[0] == "missing":
         return "jax has no such name"
+    if expected[0] == "crash":
+        return f"jax itself: {expected[1]}"
     if expected[0] == "error":
         if got[0] != "error":
             return f"jax raises {expected[1][0]}: {first_line(expected[2])}\n   capibara returns {brief(got[1])}"

@@ -162,22 +162,28 @@ def oracle(path, cases, fresh):
     return outcomes, note
 
 
-def wanted(cases, outcomes):
-    """The work that the outcomes still lack: identity -> modes."""
-    work, worked = {}, set()
+def planned(cases, outcomes):
+    """Each case with the modes it is to run in, as far as the eager outcomes of jax tell."""
+    worked = set()
     for case in cases:
-        if case.skip:
+        eager = outcomes.get(case.identity, {}).get("eager")
+        if case.skip or eager is None:
+            yield case, ["eager"]
             continue
-        modes = outcomes.get(case.identity)
-        if modes is None or "eager" not in modes:
-            work[case.identity] = None
-            continue
-        further = evaluate.modes_wanted(case, modes["eager"], case.name not in worked)
+        further = evaluate.modes_wanted(case, eager, case.name not in worked)
         if further:
             worked.add(case.name)
-        lacking = [mode for mode in further if mode not in modes and (mode != "grad" or has_gradient(case))]
-        if lacking:
-            work[case.identity] = ["eager", *lacking]
+        yield case, ["eager"] + [mode for mode in further if mode != "grad" or has_gradient(case)]
+
+
+def wanted(cases, outcomes):
+    """The work that the outcomes still lack: identity -> modes, or None where they are to be found out."""
+    work = {}
+    for case, modes in planned(cases, outcomes):
+        known = outcomes.get(case.identity, {})
+        lacking = [mode for mode in modes if mode not in known]
+        if lacking and not case.skip:
+            work[case.identity] = None if "eager" in lacking else ["eager", *lacking]
     return work
 
 
@@ -220,17 +226,17 @@ def compare_family(path, options):
     """Evaluates the chosen cases of a file with both libraries; returns the tally of the file."""
     tally, notes = Tally(), []
     cases = makers.load(path)
-    chosen = [case for case in cases if not options.parts or any(part in case.text or part == case.name for part in options.parts)
-              ] if path.stem not in options.families else cases
+    chosen = [case for case in cases if path.stem in options.families or any(part in case.text for part in options.parts)]
     if not chosen:
         return tally, notes
-    everything = chosen if options.only_chosen else cases
-    expected, note = oracle(path, everything, options.fresh)
+    expected, note = oracle(path, cases, options.fresh)
     notes.append(note)
+    asked = {case.identity for case in chosen if not case.skip}
     work = {}
-    for case in chosen:
-        if case.identity in expected:
-            work[case.identity] = [mode for mode in evaluate.MODES if expected[case.identity].get(mode, ("none",))[0] != "none"]
+    for case, modes in planned(cases, expected):
+        if case.identity in asked and case.identity not in work:
+            known = expected.setdefault(case.identity, {"eager": ("crash", "was not evaluated")})
+            work[case.identity] = [mode for mode in modes if known.get(mode, ("none",))[0] != "none"]
     got, note = collect(options.against, path, work)
     notes.append(note)
     missing, seen = set(), set()
@@ -297,7 +303,6 @@ def main(arguments=None):
     files, options.parts = families(options.names)
     files = options.file or files
     options.families = [] if options.parts else [path.stem for path in files]
-    options.only_chosen = False
 
     total = Tally()
     failed_notes = 0
