@@ -95,3 +95,31 @@ CASES += [
     case(attention, f32(1, 4, 2, 3), f32(1, 4, 2, 3), f32(1, 4, 2, 3), implementation="other"),
     case(attention, f32(1, 4, 2, 3), f32(1, 4, 2, 3), f32(1, 4, 2, 3), query_seq_lengths=array([1.0])),
 ]
+
+
+def own(jax, name, formula):
+    """A function of capibara's own where the library has it, else its formula in terms of jax."""
+    return getattr(jax.nn, name, formula)
+
+
+def swiglu(jax):
+    formula = lambda x, axis=-1: (lambda a, b: jax.nn.silu(a) * b)(*jax.numpy.split(x, 2, axis))  # noqa: E731
+    x = jax.numpy.asarray(np.linspace(-3, 3, 24, dtype=np.float32).reshape(4, 6))
+    f = own(jax, "swiglu", formula)
+    return f(x), f(x, axis=0), jax.grad(lambda y: f(y).sum())(x)
+
+
+def contextual_relu(jax):
+    def formula(x, context):
+        return jax.nn.relu(x - jax.numpy.tanh(context.mean(axis=-1, keepdims=True)))
+
+    x = jax.numpy.asarray(np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4))
+    context = jax.numpy.asarray(np.linspace(-2, 1, 15, dtype=np.float32).reshape(3, 5))
+    f = own(jax, "contextual_relu", formula)
+    return f(x, context), jax.grad(lambda *both: f(*both).sum(), argnums=(0, 1))(x, context), jax.vmap(f)(x, context)
+
+
+CASES += [
+    check("swiglu is silu of one half times the other", swiglu),
+    check("contextual_relu has a threshold of tanh of the mean context", contextual_relu),
+]
