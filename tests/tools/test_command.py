@@ -151,3 +151,15 @@ def test_golden_files(request):
     assert skipped <= 15
     done = capibara("check", golden, "--self-test")
     assert done.stdout.splitlines()[-1] == f"0 passed, {passed + failed} failed, {skipped} skipped"
+
+
+def test_library_page_is_what_the_command_prints():
+    done = capibara("library", "--markdown")
+    page = pathlib.Path(__file__).parents[2] / "docs" / "library.md"
+    assert done.stdout == page.read_text(), "run: build/capibara library --markdown > docs/library.md"
+
+
+def test_library_of_a_module_names_its_functions():
+    done = capibara("library", "ops")
+    assert "segment_sum(data, segment_ids" in done.stdout
+    assert capibara("library", "no_such").returncode == 2

@@ -262,9 +262,12 @@ def register_static(cls):
     return cls
 
 
-def register_custom_pytree(nodetype, flatten_func, unflatten_func, flatten_with_keys_func=None):
-    """Another name of register_pytree_node."""
+def register_custom_pytree(nodetype, flatten_func=None, unflatten_func=None, flatten_with_keys_func=None):
+    """register_pytree_node, or for a class with tree_flatten and tree_unflatten register_pytree_node_class."""
+    if flatten_func is None and unflatten_func is None:
+        return register_pytree_node_class(nodetype)
     register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
+    return nodetype
 
 
 class Partial(functools.partial):
