@@ -1,6 +1,11 @@
 """Calls of jax.numpy's indexing functions, choices, diagonals and bits."""
 from makers import *
 
+
+def keys(jax):
+    return jax.random.split(jax.random.key(0), 6)
+
+
 CASES = [
     case("numpy.take", f32(5), array([0, 3, 1])),
     case("numpy.take", f32(3, 4), array([[0, 3], [1, 2]]), axis=1, transforms=True),
@@ -217,4 +222,21 @@ CASES = [
     case("numpy.take", f64(4), array([9, 0]), x64=True),
     case("numpy.diag_indices", 3, x64=True),
     case("numpy.select", [b1(4)], [f64(4)], x64=True),
+    # transforms, keys, weak types and configurations
+    check("keys take", lambda jax: jax.numpy.take(keys(jax), jax.numpy.array([0,3]), axis=0)),
+    check("keys taa", lambda jax: jax.numpy.take_along_axis(keys(jax), jax.numpy.array([0,3]), axis=0)),
+    check("keys diag", lambda jax: jax.numpy.diagonal(keys(jax).reshape(2,3))),
+    check("jacfwd take", lambda jax: jax.jacfwd(lambda x: jax.numpy.take(x, jax.numpy.array([0, 5,
+         -1])))(jax.numpy.arange(4.))),
+    check("vmap place", lambda jax: jax.vmap(lambda x, m: jax.numpy.place(x, m, jax.numpy.array([5., 6.]),
+         inplace=False))(jax.numpy.arange(8.).reshape(2, 4), jax.numpy.array([[True, False, True, True],
+         [False] * 4]))),
+    check("traced diag_indices", lambda jax: jax.jit(lambda n: jax.numpy.diag_indices(n))(2)),
+    check("take uint big", lambda jax: jax.numpy.take(jax.numpy.arange(300), jax.numpy.array([3, 255], np.uint8))),
+    check("taa uint8 big", lambda jax: jax.numpy.take_along_axis(jax.numpy.arange(300), jax.numpy.array([3, 255],
+         np.uint8), 0)),
+    check("taa int8 neg", lambda jax: jax.numpy.take_along_axis(jax.numpy.arange(300), jax.numpy.array([3, -3],
+         np.int8), 0)),
+    check("take int8 neg", lambda jax: jax.numpy.take(jax.numpy.arange(100), jax.numpy.array([3, -3], np.int8), 0)),
+    check("array choose", lambda jax: jax.numpy.array([1, 0]).choose([jax.numpy.ones(2), jax.numpy.zeros(2)])),
 ]
