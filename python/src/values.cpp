@@ -145,6 +145,11 @@ nb::object from_value(const library::Value& value) {
       if (v->is_list) return list;
       nb::tuple tuple(list);
       if (v->type_name.empty()) return tuple;
+      if (v->type_name == "dict") {
+        nb::dict dict;
+        for (std::size_t i = 0; i < v->items.size(); ++i) dict[v->fields[i].c_str()] = list[i];
+        return dict;
+      }
       return named_tuple_class(*v)(*tuple);
     }
     nb::object operator()(const library::Callable& v) const { return from_callable(v); }

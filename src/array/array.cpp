@@ -152,7 +152,7 @@ void Array::delete_buffers() const {
 std::string Array::to_string() const {
   if (!defined()) return "<empty>";
   if (is_tracer()) return concat("Traced<", short_string(type()), ">with<", body_->trace()->kind(), ">");
-  return format_array(dtype(), shape(), raw_data());
+  return array_str(dtype(), shape(), raw_data());
 }
 
 std::string Array::repr() const {

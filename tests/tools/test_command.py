@@ -155,7 +155,7 @@ def test_golden_files(request):
 
 def test_library_page_is_what_the_command_prints():
     done = capibara("library", "--markdown")
-    page = pathlib.Path(__file__).parents[2] / "docs" / "library.md"
+    page = ROOT / "docs" / "library.md"
     assert done.stdout == page.read_text(), "run: build/capibara library --markdown > docs/library.md"
 
 
