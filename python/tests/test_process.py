@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 import pytest
 
@@ -128,11 +129,13 @@ def test_ctrl_c_stops_a_long_program():
           print("stopped", float(jnp.ones(3).sum()), flush=True)
       """)
   process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
-  assert process.stdout.readline() == "running\n"
-  import time
-  time.sleep(0.5)
-  os.kill(process.pid, signal.SIGINT)
-  assert process.communicate(timeout=60)[0] == "stopped 3.0\n"
+  try:
+    assert process.stdout.readline() == "running\n"
+    time.sleep(0.5)
+    os.kill(process.pid, signal.SIGINT)
+    assert process.communicate(timeout=60)[0] == "stopped 3.0\n"
+  finally:
+    process.kill()
 
 
 def test_the_transform_programs_of_the_engine_evaluate_to_jaxs_values():
