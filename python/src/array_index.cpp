@@ -16,10 +16,11 @@ namespace {
 std::optional<int64_t> slice_bound(nb::handle bound) {
   if (bound.is_none()) return std::nullopt;
   if (nb::isinstance<Array>(bound) && nb::cast<const Array&>(bound).is_tracer()) {
-    throw IndexError("Array slice indices must have static start/stop/step to be used with NumPy indexing syntax. "
-                     "To index a statically sized array at a dynamic position, try lax.dynamic_slice/"
-                     "dynamic_update_slice (JAX does not support dynamically sized arrays within JIT compiled "
-                     "functions).");
+    throw IndexError(
+        "Array slice indices must have static start/stop/step to be used with NumPy indexing syntax. "
+        "To index a statically sized array at a dynamic position, try lax.dynamic_slice/"
+        "dynamic_update_slice (JAX does not support dynamically sized arrays within JIT compiled "
+        "functions).");
   }
   nb::object index = nb::steal(PyNumber_Index(bound.ptr()));
   if (!index) throw nb::python_error();
@@ -36,19 +37,24 @@ Index entry(nb::handle key) {
   if (PyBool_Check(o)) return Array(o == Py_True);
   if (PyLong_Check(o)) return nb::cast<int64_t>(key);
   if (PyList_Check(o) || PyTuple_Check(o)) {
-    throw TypeError(concat("Using a non-tuple sequence for multidimensional indexing is not allowed; use `arr[array(seq)]` "
-                           "instead of `arr[seq]`. See https://github.com/jax-ml/jax/issues/4564 for more information."));
+    throw TypeError(
+        concat("Using a non-tuple sequence for multidimensional indexing is not allowed; use `arr[array(seq)]` "
+               "instead of `arr[seq]`. See https://github.com/jax-ml/jax/issues/4564 for more information."));
   }
   if (PyFloat_Check(o) || PyUnicode_Check(o)) {
-    throw TypeError(concat("JAX does not support string or float indexing; got idx=", nb::cast<std::string>(nb::repr(key))));
+    throw TypeError(
+        concat("JAX does not support string or float indexing; got idx=", nb::cast<std::string>(nb::repr(key))));
   }
   std::optional<Array> array = array_if(key);
   if (!array) {
-    throw IndexError(concat("only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays "
-                            "are valid indices. Got ", nb::cast<std::string>(nb::repr(key))));
+    throw IndexError(
+        concat("only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays "
+               "are valid indices. Got ",
+               nb::cast<std::string>(nb::repr(key))));
   }
   if (!is_integer(array->dtype()) && !is_bool(array->dtype())) {
-    throw TypeError(concat("Indexer must have integer or boolean type, got indexer with type ", to_string(array->dtype())));
+    throw TypeError(
+        concat("Indexer must have integer or boolean type, got indexer with type ", to_string(array->dtype())));
   }
   // NumPy's integers are as static as Python's.
   if (array->ndim() == 0 && is_integer(array->dtype()) && !nb::isinstance<Array>(key)) return array->item<int64_t>();
@@ -138,10 +144,14 @@ void bind_array_indexing(nb::module_& m, nb::class_<Array>& array) {
       },
       nb::arg("func"), nb::kw_only(), nb::arg("indices_are_sorted") = false, nb::arg("unique_indices") = false,
       nb::arg("mode") = nb::none(), nb::arg("wrap_negative_indices") = true);
-  nb::class_<AtHelper>(m, "AtHelper").def("__getitem__", [](const AtHelper& self, nb::handle key) {
-    std::vector<Index> entries = index_entries(key, self.array);
-    return AtIndex{IndexUpdate(self.array, entries), self.array, entries};
-  }, nb::arg().none());
+  nb::class_<AtHelper>(m, "AtHelper")
+      .def(
+          "__getitem__",
+          [](const AtHelper& self, nb::handle key) {
+            std::vector<Index> entries = index_entries(key, self.array);
+            return AtIndex{IndexUpdate(self.array, entries), self.array, entries};
+          },
+          nb::arg().none());
   array.def_prop_ro("at", [](const Array& self) { return AtHelper{self}; });
 }
 

@@ -12,7 +12,8 @@ namespace {
 std::optional<Array> operand(PyObject* object) {
   nb::handle handle(object);
   if (nb::isinstance<Array>(handle)) return nb::cast<Array>(handle);
-  if (object == Py_None || PyTuple_Check(object) || PyList_Check(object) || PyUnicode_Check(object)) return std::nullopt;
+  if (object == Py_None || PyTuple_Check(object) || PyList_Check(object) || PyUnicode_Check(object))
+    return std::nullopt;
   if (is_number(handle) || PyLong_Check(object) || PyFloat_Check(object)) return array_if(handle);
   static PyObject* numpy = nb::module_::import_("numpy").release().ptr();
   static PyObject* ndarray = nb::handle(numpy).attr("ndarray").ptr();

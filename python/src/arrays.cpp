@@ -44,22 +44,23 @@ nb::tuple shape_tuple(const Shape& shape) {
   return nb::borrow<nb::tuple>(tuple);
 }
 
-std::string tracer_origin(const Array& array) {
-  return concat("Traced<", capibara::to_string(array.type()), ">");
-}
+std::string tracer_origin(const Array& array) { return concat("Traced<", capibara::to_string(array.type()), ">"); }
 
 [[noreturn]] void refuse_conversion(const Array& array, const char* function) {
   raise_python("ConcretizationTypeError",
                concat("Abstract tracer value encountered where concrete value is expected: ", tracer_origin(array),
-                      "\nThe problem arose with the `", function, "` function. If trying to convert the data type of a "
-                      "value, try using `x.astype(", function, ")` or `jnp.array(x, ", function, ")` instead.\n"
+                      "\nThe problem arose with the `", function,
+                      "` function. If trying to convert the data type of a "
+                      "value, try using `x.astype(",
+                      function, ")` or `jnp.array(x, ", function,
+                      ")` instead.\n"
                       "See https://docs.jax.dev/en/latest/errors.html#jax.errors.ConcretizationTypeError"));
 }
 
 void require_scalar(const Array& array, const char* what) {
   if (array.ndim() != 0) {
-    raise_python("LibraryTypeError", concat("Only scalar arrays can be converted to Python scalars; got array.ndim=", array.ndim(),
-                                     " where ", what, " is needed"));
+    raise_python("LibraryTypeError", concat("Only scalar arrays can be converted to Python scalars; got array.ndim=",
+                                            array.ndim(), " where ", what, " is needed"));
   }
 }
 
@@ -79,14 +80,15 @@ nb::object python_scalar(const Array& array) {
 nb::object to_bool(const Array& array) {
   if (array.is_tracer()) {
     raise_python("TracerBoolConversionError",
-                 concat("Attempted boolean conversion of traced array with shape ",
-                        capibara::to_string(array.type()), ".\nThe value depends on the arguments of a function being "
+                 concat("Attempted boolean conversion of traced array with shape ", capibara::to_string(array.type()),
+                        ".\nThe value depends on the arguments of a function being "
                         "traced; use lax.cond or jnp.where, or mark the argument as static.\n"
                         "See https://docs.jax.dev/en/latest/errors.html#jax.errors.TracerBoolConversionError"));
   }
   if (array.size() == 1) return nb::bool_(static_cast<bool>(array));
   if (array.size() == 0) {
-    throw ValueError("The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is not empty.");
+    throw ValueError(
+        "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is not empty.");
   }
   throw ValueError("The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()");
 }
@@ -99,8 +101,9 @@ nb::object array_tolist(const Array& array) {
 nb::object reduce_array(const Array& array) {
   nb::object rebuild = nb::module_::import_("capibara._types").attr("array_from_pickle");
   if (is_key(array.dtype())) throw TypeError("arrays of PRNG keys are not pickled: pickle jax.random.key_data of them");
-  nb::object bytes = nb::steal(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(array.raw_data()),
-                                                         static_cast<Py_ssize_t>(array.size() * storage_size(array.dtype()))));
+  nb::object bytes =
+      nb::steal(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(array.raw_data()),
+                                          static_cast<Py_ssize_t>(array.size() * storage_size(array.dtype()))));
   return nb::make_tuple(rebuild, nb::make_tuple(std::string(dtype_name(array.dtype())), shape_tuple(array.shape()),
                                                 array.weak_type(), bytes));
 }
@@ -182,7 +185,8 @@ std::optional<Array> array_if(nb::handle object) {
   }
   if (PyFloat_CheckExact(o)) return Array(PyFloat_AS_DOUBLE(o));
   if (PyComplex_CheckExact(o)) return Array(std::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o)));
-  if (o == Py_None || PyTuple_Check(o) || PyList_Check(o) || PyDict_Check(o) || PyUnicode_Check(o) || PyType_Check(o)) return std::nullopt;
+  if (o == Py_None || PyTuple_Check(o) || PyList_Check(o) || PyDict_Check(o) || PyUnicode_Check(o) || PyType_Check(o))
+    return std::nullopt;
   static PyObject* numpy = nb::module_::import_("numpy").release().ptr();
   static PyObject* ndarray = nb::handle(numpy).attr("ndarray").ptr();
   static PyObject* generic = nb::handle(numpy).attr("generic").ptr();
@@ -237,111 +241,138 @@ void bind_arrays(nb::module_& m) {
       .def("on_device_size_in_bytes", [](const Array& self) { return self.size() * storage_size(self.dtype()); })
       .def("unsafe_buffer_pointer", [](const Array& self) { return reinterpret_cast<std::uintptr_t>(self.raw_data()); })
       .def("tolist", &array_tolist)
-      .def("tobytes", [](const Array& self) {
-        if (self.is_tracer()) refuse_conversion(self, "tobytes");
-        return numpy_view(self).attr("tobytes")();
-      })
-      .def("item", [](const Array& self, nb::args indices) {
-        if (self.is_tracer()) refuse_conversion(self, "item");
-        if (indices.size() == 0) {
-          if (self.size() != 1) throw ValueError("can only convert an array of size 1 to a Python scalar");
-          return python_scalar(self);
-        }
-        return numpy_view(self).attr("item")(*indices);
-      })
-      .def("__array__", [](const Array& self, nb::object dtype, nb::object copy) {
-        if (self.is_tracer()) {
-          raise_python("TracerArrayConversionError",
-                       concat("The numpy.ndarray conversion method __array__() was called on ", tracer_origin(self),
-                              "\nSee https://docs.jax.dev/en/latest/errors.html#jax.errors.TracerArrayConversionError"));
-        }
-        if (is_key(self.dtype())) throw TypeError("JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use jax.random.key_data(arr) if you wish to extract the underlying integer array.");
-        nb::object view = numpy_view(self);
-        if (!dtype.is_none() && !dtype.equal(view.attr("dtype"))) return view.attr("astype")(dtype);
-        if (!copy.is_none() && nb::cast<bool>(copy)) return view.attr("copy")();
-        return view;
-      }, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
-      .def("__dlpack__", [](const Array& self, nb::kwargs) {
-        if (self.is_tracer()) refuse_conversion(self, "__dlpack__");
-        DLManagedTensor* tensor = jax::dlpack::to_dlpack(self);
-        return nb::steal(PyCapsule_New(tensor, "dltensor", [](PyObject* capsule) {
-          if (!PyCapsule_IsValid(capsule, "dltensor")) return;  // taken by a consumer
-          auto* owned = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
-          owned->deleter(owned);
-        }));
-      })
+      .def("tobytes",
+           [](const Array& self) {
+             if (self.is_tracer()) refuse_conversion(self, "tobytes");
+             return numpy_view(self).attr("tobytes")();
+           })
+      .def("item",
+           [](const Array& self, nb::args indices) {
+             if (self.is_tracer()) refuse_conversion(self, "item");
+             if (indices.size() == 0) {
+               if (self.size() != 1) throw ValueError("can only convert an array of size 1 to a Python scalar");
+               return python_scalar(self);
+             }
+             return numpy_view(self).attr("item")(*indices);
+           })
+      .def(
+          "__array__",
+          [](const Array& self, nb::object dtype, nb::object copy) {
+            if (self.is_tracer()) {
+              raise_python(
+                  "TracerArrayConversionError",
+                  concat("The numpy.ndarray conversion method __array__() was called on ", tracer_origin(self),
+                         "\nSee https://docs.jax.dev/en/latest/errors.html#jax.errors.TracerArrayConversionError"));
+            }
+            if (is_key(self.dtype()))
+              throw TypeError(
+                  "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use jax.random.key_data(arr) if "
+                  "you wish to extract the underlying integer array.");
+            nb::object view = numpy_view(self);
+            if (!dtype.is_none() && !dtype.equal(view.attr("dtype"))) return view.attr("astype")(dtype);
+            if (!copy.is_none() && nb::cast<bool>(copy)) return view.attr("copy")();
+            return view;
+          },
+          nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
+      .def("__dlpack__",
+           [](const Array& self, nb::kwargs) {
+             if (self.is_tracer()) refuse_conversion(self, "__dlpack__");
+             DLManagedTensor* tensor = jax::dlpack::to_dlpack(self);
+             return nb::steal(PyCapsule_New(tensor, "dltensor", [](PyObject* capsule) {
+               if (!PyCapsule_IsValid(capsule, "dltensor")) return;  // taken by a consumer
+               auto* owned = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
+               owned->deleter(owned);
+             }));
+           })
       .def("__dlpack_device__", [](const Array&) { return nb::make_tuple(1, 0); })
       .def("__bool__", &to_bool)
-      .def("__int__", [](const Array& self) {
-        if (self.is_tracer()) refuse_conversion(self, "int");
-        require_scalar(self, "int()");
-        return nb::module_::import_("builtins").attr("int")(python_scalar(self));
-      })
-      .def("__float__", [](const Array& self) {
-        if (self.is_tracer()) refuse_conversion(self, "float");
-        require_scalar(self, "float()");
-        return nb::module_::import_("builtins").attr("float")(python_scalar(self));
-      })
-      .def("__complex__", [](const Array& self) {
-        if (self.is_tracer()) refuse_conversion(self, "complex");
-        require_scalar(self, "complex()");
-        return nb::module_::import_("builtins").attr("complex")(python_scalar(self));
-      })
-      .def("__index__", [](const Array& self) {
-        if (self.is_tracer()) {
-          raise_python("TracerIntegerConversionError",
-                       concat("The __index__() method was called on traced array with shape ",
-                              capibara::to_string(self.type()),
-                              ".\nSee https://docs.jax.dev/en/latest/errors.html#jax.errors.TracerIntegerConversionError"));
-        }
-        if (self.ndim() != 0 || !is_integer(self.dtype())) {
-          raise_python("LibraryTypeError", concat("Only integer scalar arrays can be converted to a scalar index, got ",
-                                           capibara::to_string(self.type())));
-        }
-        return python_scalar(self);
-      })
-      .def("__len__", [](const Array& self) {
-        if (self.ndim() == 0) raise_python("LibraryTypeError", "len() of unsized object");
-        return self.shape(0);
-      })
-      .def("__iter__", [](const Array& self) {
-        if (self.ndim() == 0) raise_python("LibraryTypeError", "iteration over a 0-d array");
-        return ArrayIterator{self};
-      })
-      .def("__hash__", [](const Array& self) -> int64_t {
-        raise_python("LibraryTypeError", concat("unhashable type: '", self.is_tracer() ? "Tracer" : "ArrayImpl", "'"));
-      })
-      .def("__getitem__", [](const Array& self, nb::handle key) { return wrap(capibara::index(self, index_entries(key, self))); },
-           nb::arg().none())
-      .def("__setitem__", [](const Array&, nb::handle, nb::handle) {
-        raise_python("LibraryTypeError",
-                     "JAX arrays are immutable and do not support in-place item assignment. Instead of x[idx] = y, use "
-                     "x = x.at[idx].set(y) or another .at[] method: "
-                     "https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html");
-      })
-      .def("__format__", [](const Array& self, nb::object format) {
-        nb::object builtin = nb::module_::import_("builtins").attr("format");
-        if (self.ndim() == 0 && !self.is_tracer() && !is_key(self.dtype())) {
-          return builtin(python_scalar(self), format);
-        }
-        if (nb::len(format) > 0) throw TypeError("unsupported format string passed to Array.__format__");
-        return nb::object(nb::str(wrap(self)));
-      })
+      .def("__int__",
+           [](const Array& self) {
+             if (self.is_tracer()) refuse_conversion(self, "int");
+             require_scalar(self, "int()");
+             return nb::module_::import_("builtins").attr("int")(python_scalar(self));
+           })
+      .def("__float__",
+           [](const Array& self) {
+             if (self.is_tracer()) refuse_conversion(self, "float");
+             require_scalar(self, "float()");
+             return nb::module_::import_("builtins").attr("float")(python_scalar(self));
+           })
+      .def("__complex__",
+           [](const Array& self) {
+             if (self.is_tracer()) refuse_conversion(self, "complex");
+             require_scalar(self, "complex()");
+             return nb::module_::import_("builtins").attr("complex")(python_scalar(self));
+           })
+      .def("__index__",
+           [](const Array& self) {
+             if (self.is_tracer()) {
+               raise_python(
+                   "TracerIntegerConversionError",
+                   concat("The __index__() method was called on traced array with shape ",
+                          capibara::to_string(self.type()),
+                          ".\nSee https://docs.jax.dev/en/latest/errors.html#jax.errors.TracerIntegerConversionError"));
+             }
+             if (self.ndim() != 0 || !is_integer(self.dtype())) {
+               raise_python("LibraryTypeError",
+                            concat("Only integer scalar arrays can be converted to a scalar index, got ",
+                                   capibara::to_string(self.type())));
+             }
+             return python_scalar(self);
+           })
+      .def("__len__",
+           [](const Array& self) {
+             if (self.ndim() == 0) raise_python("LibraryTypeError", "len() of unsized object");
+             return self.shape(0);
+           })
+      .def("__iter__",
+           [](const Array& self) {
+             if (self.ndim() == 0) raise_python("LibraryTypeError", "iteration over a 0-d array");
+             return ArrayIterator{self};
+           })
+      .def("__hash__",
+           [](const Array& self) -> int64_t {
+             raise_python("LibraryTypeError",
+                          concat("unhashable type: '", self.is_tracer() ? "Tracer" : "ArrayImpl", "'"));
+           })
+      .def(
+          "__getitem__",
+          [](const Array& self, nb::handle key) { return wrap(capibara::index(self, index_entries(key, self))); },
+          nb::arg().none())
+      .def("__setitem__",
+           [](const Array&, nb::handle, nb::handle) {
+             raise_python(
+                 "LibraryTypeError",
+                 "JAX arrays are immutable and do not support in-place item assignment. Instead of x[idx] = y, use "
+                 "x = x.at[idx].set(y) or another .at[] method: "
+                 "https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html");
+           })
+      .def("__format__",
+           [](const Array& self, nb::object format) {
+             nb::object builtin = nb::module_::import_("builtins").attr("format");
+             if (self.ndim() == 0 && !self.is_tracer() && !is_key(self.dtype())) {
+               return builtin(python_scalar(self), format);
+             }
+             if (nb::len(format) > 0) throw TypeError("unsupported format string passed to Array.__format__");
+             return nb::object(nb::str(wrap(self)));
+           })
       .def("__copy__", [](nb::handle self) { return nb::borrow(self); })
       .def("__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); });
   bind_array_indexing(m, array);
 
   nb::class_<ConcreteArray, Array>(m, "ArrayImpl")
       .def("__reduce__", &reduce_array)
-      .def("block_until_ready", [](nb::handle self) {
-        nb::cast<const Array&>(self).block_until_ready();
-        return nb::borrow(self);
-      })
+      .def("block_until_ready",
+           [](nb::handle self) {
+             nb::cast<const Array&>(self).block_until_ready();
+             return nb::borrow(self);
+           })
       .def("copy_to_host_async", [](const Array&) {})
-      .def("__str__", [](const ConcreteArray& self) -> nb::object {
-        if (is_key(self.dtype())) return nb::str(self.repr().c_str());
-        return nb::str(numpy_view(self));  // heeds NumPy's print options
-      })
+      .def("__str__",
+           [](const ConcreteArray& self) -> nb::object {
+             if (is_key(self.dtype())) return nb::str(self.repr().c_str());
+             return nb::str(numpy_view(self));  // heeds NumPy's print options
+           })
       .def("__repr__", [](const ConcreteArray& self) { return self.repr(); });
   nb::class_<TracerArray, Array>(m, "Tracer")
       .def("__repr__", [](const TracerArray& self) { return tracer_origin(self); })

@@ -32,15 +32,15 @@ nb::tuple wrap_all(const Arrays& arrays);
 std::optional<Array> array_if(nb::handle object);
 // The same, raising TypeError "... is not a valid JAX type" for other objects.
 Array to_array(nb::handle object, const char* operation);
-bool is_number(nb::handle object);       // bool, int, float or complex
+bool is_number(nb::handle object);          // bool, int, float or complex
 nb::object numpy_view(const Array& array);  // a read-only ndarray over the same memory
 Array array_from_numpy(nb::handle array);   // copies
 
 // ---- dtypes ------------------------------------------------------------------------------------------------------
 
-nb::object numpy_dtype(DType dtype);              // np.dtype, or the extended dtype of keys
-std::optional<DType> dtype_if(nb::handle object); // of a dtype object or scalar type, not of text
-DType to_dtype(nb::handle object);                // also of text and of Python's float, int, bool, complex
+nb::object numpy_dtype(DType dtype);               // np.dtype, or the extended dtype of keys
+std::optional<DType> dtype_if(nb::handle object);  // of a dtype object or scalar type, not of text
+DType to_dtype(nb::handle object);                 // also of text and of Python's float, int, bool, complex
 
 // ---- values of the library's table -------------------------------------------------------------------------------
 

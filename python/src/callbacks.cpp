@@ -23,7 +23,8 @@ Arrays check_results(const std::vector<nb::object>& objects, const Types& types)
 // ref[...] and ref[:] mean the whole array.
 bool names_everything(nb::handle key) {
   if (key.ptr() == Py_Ellipsis) return true;
-  if (PySlice_Check(key.ptr())) return key.attr("start").is_none() && key.attr("stop").is_none() && key.attr("step").is_none();
+  if (PySlice_Check(key.ptr()))
+    return key.attr("start").is_none() && key.attr("stop").is_none() && key.attr("step").is_none();
   if (!PyTuple_Check(key.ptr())) return false;
   for (nb::handle part : key) {
     if (!names_everything(part)) return false;
@@ -58,7 +59,8 @@ Prepared prepare(nb::object function, nb::object result_types, nb::tuple args, n
     PyTree got = flatten(result, outputs);
     const PyTree& expected = nb::cast<const PyTree&>(out_tree);
     if (!(got == expected)) {
-      throw RuntimeError(concat("callback: the function must return ", expected.to_string(), ", got ", got.to_string()));
+      throw RuntimeError(
+          concat("callback: the function must return ", expected.to_string(), ", got ", got.to_string()));
     }
     return check_results(outputs, types);
   };
@@ -68,16 +70,23 @@ Prepared prepare(nb::object function, nb::object result_types, nb::tuple args, n
 }  // namespace
 
 void bind_callbacks(nb::module_& m) {
-  m.def("pure_callback", [](nb::object f, nb::object types, nb::tuple args, nb::dict kwargs, nb::object vmap_method) {
-    Prepared call = prepare(f, types, args, kwargs);
-    jax::PureCallbackOptions options;
-    if (!vmap_method.is_none()) options.vmap_method = nb::cast<std::string>(vmap_method);
-    return unflatten_arrays(call.out, jax::pure_callback(call.function, call.types, call.leaves, options));
-  }, nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg().none());
-  m.def("io_callback", [](nb::object f, nb::object types, nb::tuple args, nb::dict kwargs, bool ordered) {
-    Prepared call = prepare(f, types, args, kwargs);
-    return unflatten_arrays(call.out, jax::io_callback(call.function, call.types, call.leaves, {.ordered = ordered}));
-  }, nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg());
+  m.def(
+      "pure_callback",
+      [](nb::object f, nb::object types, nb::tuple args, nb::dict kwargs, nb::object vmap_method) {
+        Prepared call = prepare(f, types, args, kwargs);
+        jax::PureCallbackOptions options;
+        if (!vmap_method.is_none()) options.vmap_method = nb::cast<std::string>(vmap_method);
+        return unflatten_arrays(call.out, jax::pure_callback(call.function, call.types, call.leaves, options));
+      },
+      nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg().none());
+  m.def(
+      "io_callback",
+      [](nb::object f, nb::object types, nb::tuple args, nb::dict kwargs, bool ordered) {
+        Prepared call = prepare(f, types, args, kwargs);
+        return unflatten_arrays(call.out,
+                                jax::io_callback(call.function, call.types, call.leaves, {.ordered = ordered}));
+      },
+      nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg());
   m.def("debug_callback", [](nb::object f, nb::tuple args, nb::dict kwargs, bool ordered) {
     std::vector<nb::object> objects;
     nb::object both = nb::make_tuple(args, kwargs);
@@ -97,11 +106,12 @@ void bind_callbacks(nb::module_& m) {
       .def_prop_ro("shape", [](const jax::Ref& self) { return nb::object(wrap(self.handle()).attr("shape")); })
       .def_prop_ro("dtype", [](const jax::Ref& self) { return numpy_dtype(self.handle().dtype()); })
       .def_prop_ro("ndim", [](const jax::Ref& self) { return self.handle().ndim(); })
-      .def("__getitem__", [](const jax::Ref& self, nb::handle key) {
-        Array whole = self.get();
-        if (names_everything(key)) return wrap(whole);
-        return wrap(capibara::index(whole, index_entries(key, whole)));
-      })
+      .def("__getitem__",
+           [](const jax::Ref& self, nb::handle key) {
+             Array whole = self.get();
+             if (names_everything(key)) return wrap(whole);
+             return wrap(capibara::index(whole, index_entries(key, whole)));
+           })
       .def("__setitem__", [](const jax::Ref& self, nb::handle key, nb::handle value) {
         if (names_everything(key)) return self.set(to_array(value, "ref"));
         Array whole = self.get();

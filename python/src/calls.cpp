@@ -12,7 +12,8 @@ std::string function_name(nb::handle function) {
 }
 
 nb::object call_python(nb::handle function, nb::handle positional, nb::handle keywords) {
-  nb::object arguments = PyTuple_Check(positional.ptr()) ? nb::borrow(positional) : nb::steal(PySequence_Tuple(positional.ptr()));
+  nb::object arguments =
+      PyTuple_Check(positional.ptr()) ? nb::borrow(positional) : nb::steal(PySequence_Tuple(positional.ptr()));
   PyObject* named = keywords.is_valid() && PyDict_Size(keywords.ptr()) > 0 ? keywords.ptr() : nullptr;
   nb::object result = nb::steal(PyObject_Call(function.ptr(), arguments.ptr(), named));
   if (!result.is_valid()) throw nb::python_error();
@@ -69,10 +70,13 @@ nb::object shape_structs(const PyTree& tree, const Types& types) {
 std::pair<nb::object, nb::object> split_auxiliary(nb::handle result, const char* operation) {
   if (!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr())) {
     throw TypeError(concat("expected function with aux output to return a two-element tuple, but got type ",
-                           nb::cast<std::string>(nb::str(result.type())), " with value ", nb::cast<std::string>(nb::repr(result)), " (", operation, ")"));
+                           nb::cast<std::string>(nb::str(result.type())), " with value ",
+                           nb::cast<std::string>(nb::repr(result)), " (", operation, ")"));
   }
   if (nb::len(result) != 2) {
-    throw TypeError(concat(operation, ": expected function with aux output to return a two-element tuple, but got a sequence of length ", nb::len(result)));
+    throw TypeError(concat(
+        operation, ": expected function with aux output to return a two-element tuple, but got a sequence of length ",
+        nb::len(result)));
   }
   return {nb::borrow(result[0]), nb::borrow(result[1])};
 }

@@ -32,7 +32,7 @@ std::pair<nb::object, nb::object> split_auxiliary(nb::handle result, const char*
 // Auxiliary data: arrays among its leaves travel with the trace, the others stay as they are.
 class Auxiliary {
  public:
-  void take(nb::handle data, Arrays& arrays);                    // appends the array leaves
+  void take(nb::handle data, Arrays& arrays);  // appends the array leaves
   nb::object rebuild(std::span<const Array> arrays) const;
 
  private:

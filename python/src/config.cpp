@@ -13,27 +13,44 @@ namespace {
 // Which settings of the core a Python name stands for.
 bool set_field(Config& config, const std::string& name, nb::handle value) {
   auto flag = [&](bool& field) { field = nb::cast<bool>(nb::bool_(value)); };
-  auto text = [&](std::string& field) { field = value.is_none() ? std::string() : nb::cast<std::string>(nb::str(value)); };
-  if (name == "enable_x64") flag(config.enable_x64);
-  else if (name == "numpy_dtype_promotion") text(config.numpy_dtype_promotion);
-  else if (name == "numpy_rank_promotion") text(config.numpy_rank_promotion);
-  else if (name == "default_matmul_precision") text(config.default_matmul_precision);
-  else if (name == "threefry_partitionable") flag(config.threefry_partitionable);
-  else if (name == "default_prng_impl") text(config.default_prng_impl);
-  else if (name == "disable_jit") flag(config.disable_jit);
-  else if (name == "debug_nans") flag(config.debug_nans);
-  else if (name == "debug_infs") flag(config.debug_infs);
-  else if (name == "log_compiles") flag(config.log_compiles);
-  else if (name == "check_tracer_leaks") flag(config.check_tracer_leaks);
-  else if (name == "num_cpu_devices") config.num_cpu_devices = nb::cast<int>(value);
-  else return false;
+  auto text = [&](std::string& field) {
+    field = value.is_none() ? std::string() : nb::cast<std::string>(nb::str(value));
+  };
+  if (name == "enable_x64")
+    flag(config.enable_x64);
+  else if (name == "numpy_dtype_promotion")
+    text(config.numpy_dtype_promotion);
+  else if (name == "numpy_rank_promotion")
+    text(config.numpy_rank_promotion);
+  else if (name == "default_matmul_precision")
+    text(config.default_matmul_precision);
+  else if (name == "threefry_partitionable")
+    flag(config.threefry_partitionable);
+  else if (name == "default_prng_impl")
+    text(config.default_prng_impl);
+  else if (name == "disable_jit")
+    flag(config.disable_jit);
+  else if (name == "debug_nans")
+    flag(config.debug_nans);
+  else if (name == "debug_infs")
+    flag(config.debug_infs);
+  else if (name == "log_compiles")
+    flag(config.log_compiles);
+  else if (name == "check_tracer_leaks")
+    flag(config.check_tracer_leaks);
+  else if (name == "num_cpu_devices")
+    config.num_cpu_devices = nb::cast<int>(value);
+  else
+    return false;
   return true;
 }
 
 nb::dict read_config() {
   const Config& now = config();
   nb::dict all;
-  auto optional_text = [](const std::string& text) { return text.empty() ? nb::none() : nb::object(nb::str(text.c_str())); };
+  auto optional_text = [](const std::string& text) {
+    return text.empty() ? nb::none() : nb::object(nb::str(text.c_str()));
+  };
   all["enable_x64"] = now.enable_x64;
   all["numpy_dtype_promotion"] = now.numpy_dtype_promotion;
   all["numpy_rank_promotion"] = now.numpy_rank_promotion;
@@ -64,26 +81,38 @@ struct TraceStateScope {
 
 void bind_config(nb::module_& m) {
   m.def("config_values", &read_config);
-  m.def("config_update", [](const std::string& name, nb::handle value) {
-    Config next = config();
-    if (!set_field(next, name, value)) throw NameError(concat("no setting of the core is called '", name, "'"));
-    update_config(next);
-  }, nb::arg(), nb::arg().none());
-  nb::class_<PythonScope>(m, "ConfigScope")
-      .def("__init__", [](PythonScope* self, nb::dict changes) { new (self) PythonScope{changes, nullptr}; })
-      .def("__enter__", [](PythonScope& self) {
+  m.def(
+      "config_update",
+      [](const std::string& name, nb::handle value) {
         Config next = config();
-        for (auto [name, value] : self.changes) {
-          if (!set_field(next, nb::cast<std::string>(name), value)) throw NameError("unknown setting");
-        }
-        self.open = std::make_unique<ConfigScope>(next);
-      })
+        if (!set_field(next, name, value)) throw NameError(concat("no setting of the core is called '", name, "'"));
+        update_config(next);
+      },
+      nb::arg(), nb::arg().none());
+  nb::class_<PythonScope>(m, "ConfigScope")
+      .def("__init__",
+           [](PythonScope* self, nb::dict changes) {
+             new (self) PythonScope{changes, nullptr};
+           })
+      .def("__enter__",
+           [](PythonScope& self) {
+             Config next = config();
+             for (auto [name, value] : self.changes) {
+               if (!set_field(next, nb::cast<std::string>(name), value)) throw NameError("unknown setting");
+             }
+             self.open = std::make_unique<ConfigScope>(next);
+           })
       .def("__exit__", [](PythonScope& self, nb::args) { self.open.reset(); });
   nb::class_<TraceStateScope>(m, "NamedScope")
-      .def("__init__", [](TraceStateScope* self, const std::string& name) { new (self) TraceStateScope{name, nullptr}; })
-      .def("__enter__", [](TraceStateScope& self) {
-        self.open.reset(self.name.empty() ? new jax::Scope(jax::ensure_compile_time_eval()) : new jax::Scope(jax::named_scope(self.name)));
-      })
+      .def("__init__",
+           [](TraceStateScope* self, const std::string& name) {
+             new (self) TraceStateScope{name, nullptr};
+           })
+      .def("__enter__",
+           [](TraceStateScope& self) {
+             self.open.reset(self.name.empty() ? new jax::Scope(jax::ensure_compile_time_eval())
+                                               : new jax::Scope(jax::named_scope(self.name)));
+           })
       .def("__exit__", [](TraceStateScope& self, nb::args) { self.open.reset(); });
 }
 

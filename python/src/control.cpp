@@ -1,4 +1,5 @@
-// Structured control flow on Python's pytrees: scan, while_loop, fori_loop, cond, switch, map, associative_scan, solvers.
+// Structured control flow on Python's pytrees: scan, while_loop, fori_loop, cond, switch, map, associative_scan,
+// solvers.
 #include <capibara/control.h>
 #include <capibara/jit.h>
 #include <capibara/solve.h>
@@ -28,15 +29,19 @@ nb::object scan(nb::object function, nb::object init, nb::object xs, nb::object 
   }
   const std::size_t carries = carry.size();
   FlatFunction body = [&](std::span<const Array> in) {
-    nb::object result = function(unflatten_arrays(carry_tree, in.first(carries)), unflatten_arrays(xs_tree, in.subspan(carries)));
+    nb::object result =
+        function(unflatten_arrays(carry_tree, in.first(carries)), unflatten_arrays(xs_tree, in.subspan(carries)));
     if ((!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr())) || nb::len(result) != 2) {
       throw TypeError(concat("scan body output must be a pair, got ", nb::cast<std::string>(nb::repr(result)), "."));
     }
     std::vector<nb::object> out_carry, ys;
     PyTree got = flatten(nb::object(result[0]), out_carry);
     if (!(got == carry_tree)) {
-      throw TypeError(concat("scan body function carry input and carry output must have the same pytree structure, but they differ: the input carry has "
-                             "structure ", describe(carry_tree), " and the output carry has structure ", describe(got), "."));
+      throw TypeError(
+          concat("scan body function carry input and carry output must have the same pytree structure, but they "
+                 "differ: the input carry has "
+                 "structure ",
+                 describe(carry_tree), " and the output carry has structure ", describe(got), "."));
     }
     ys_tree = flatten(nb::object(result[1]), ys);
     Arrays all = to_arrays(out_carry, "scan");
@@ -45,7 +50,8 @@ nb::object scan(nb::object function, nb::object init, nb::object xs, nb::object 
   };
   Arrays outputs = flat::scan_flat(body, carry, slices, steps, reverse, unroll);
   std::span<const Array> all(outputs);
-  return nb::make_tuple(unflatten_arrays(carry_tree, all.first(carries)), unflatten_arrays(ys_tree, all.subspan(carries)));
+  return nb::make_tuple(unflatten_arrays(carry_tree, all.first(carries)),
+                        unflatten_arrays(ys_tree, all.subspan(carries)));
 }
 
 nb::object while_loop(nb::object condition, nb::object body, nb::object init) {
@@ -55,7 +61,9 @@ nb::object while_loop(nb::object condition, nb::object body, nb::object init) {
   auto test = [&](std::span<const Array> in) {
     nb::object result = condition(unflatten_arrays(tree, in));
     std::optional<Array> predicate = array_if(result);
-    if (!predicate) throw TypeError(concat("cond_fun must return a boolean scalar, but got pytree ", nb::cast<std::string>(nb::repr(result)), "."));
+    if (!predicate)
+      throw TypeError(concat("cond_fun must return a boolean scalar, but got pytree ",
+                             nb::cast<std::string>(nb::repr(result)), "."));
     return Arrays{*predicate};
   };
   auto step = [&](std::span<const Array> in) {
@@ -63,15 +71,19 @@ nb::object while_loop(nb::object condition, nb::object body, nb::object init) {
     std::vector<nb::object> outputs;
     PyTree got = flatten(result, outputs);
     if (!(got == tree)) {
-      throw TypeError(concat("while_loop body function carry input and carry output must have the same pytree structure, but they differ: the input carry has "
-                             "structure ", describe(tree), " and the output carry has structure ", describe(got), "."));
+      throw TypeError(
+          concat("while_loop body function carry input and carry output must have the same pytree structure, but they "
+                 "differ: the input carry has "
+                 "structure ",
+                 describe(tree), " and the output carry has structure ", describe(got), "."));
     }
     return to_arrays(outputs, "while_loop");
   };
   return unflatten_arrays(tree, flat::while_flat(test, step, state));
 }
 
-nb::object run_branches(const Array& index, const std::vector<nb::object>& branches, nb::tuple operands, const char* name) {
+nb::object run_branches(const Array& index, const std::vector<nb::object>& branches, nb::tuple operands,
+                        const char* name) {
   std::vector<nb::object> objects;
   PyTree in = flatten(operands, objects);
   Arrays leaves = to_arrays(objects, name);
@@ -83,7 +95,8 @@ nb::object run_branches(const Array& index, const std::vector<nb::object>& branc
       std::vector<nb::object> outputs;
       outs[i] = flatten(result, outputs);
       if (i > 0 && !(outs[i] == outs[0])) {
-        throw TypeError(concat(name, ": branch outputs must have the same pytree structure, but they differ: branch 0 gives ",
+        throw TypeError(concat(name,
+                               ": branch outputs must have the same pytree structure, but they differ: branch 0 gives ",
                                describe(outs[0]), ", branch ", i, " gives ", describe(outs[i]), "."));
       }
       return to_arrays(outputs, name);
@@ -111,14 +124,16 @@ nb::object cond(nb::object predicate, nb::object on_true, nb::object on_false, n
 nb::object switch_case(nb::object index, nb::object branches, nb::tuple operands) {
   std::vector<nb::object> functions;
   for (nb::handle branch : branches) {
-    if (!PyCallable_Check(branch.ptr())) throw TypeError("lax.switch: branches argument should be a sequence of callables.");
+    if (!PyCallable_Check(branch.ptr()))
+      throw TypeError("lax.switch: branches argument should be a sequence of callables.");
     functions.push_back(nb::borrow(branch));
   }
   if (functions.empty()) throw ValueError("Empty branch sequence");
   Array position = to_array(index, "switch");
   Array clamped = flat::branch_index(position, functions.size());
   if (functions.size() == 1) return call_python(functions[0], operands);
-  if (runs_eagerly(position)) return call_python(functions[static_cast<std::size_t>(clamped.item<int64_t>())], operands);
+  if (runs_eagerly(position))
+    return call_python(functions[static_cast<std::size_t>(clamped.item<int64_t>())], operands);
   return run_branches(clamped, functions, operands, "switch");
 }
 
@@ -130,11 +145,13 @@ nb::object associative_scan(nb::object function, nb::object elements, bool rever
     std::vector<nb::object> outputs;
     PyTree got = flatten(result, outputs);
     if (!(got == tree)) {
-      throw TypeError(concat("associative_scan: fn must return the structure of its arguments, ", describe(tree), ", got ", describe(got)));
+      throw TypeError(concat("associative_scan: fn must return the structure of its arguments, ", describe(tree),
+                             ", got ", describe(got)));
     }
     return to_arrays(outputs, "associative_scan");
   };
-  return unflatten_arrays(tree, flat::associative_scan_flat(combine, to_arrays(objects, "associative_scan"), axis, reverse));
+  return unflatten_arrays(tree,
+                          flat::associative_scan_flat(combine, to_arrays(objects, "associative_scan"), axis, reverse));
 }
 
 nb::object map_batched(nb::object function, nb::object xs, int64_t batch_size) {
@@ -149,8 +166,9 @@ nb::object map_batched(nb::object function, nb::object xs, int64_t batch_size) {
   auto [blocks, rest] = flat::split_in_blocks(to_arrays(objects, "map"), batch_size);
   Arrays done, rest_done;
   if (blocks.empty() || blocks[0].shape(0) > 0) {
-    done = flat::scan_flat([&](std::span<const Array> in) { return flat::vmap_over_front(one, Arrays(in.begin(), in.end())); },
-                           {}, blocks, std::nullopt, false, 1);
+    done = flat::scan_flat(
+        [&](std::span<const Array> in) { return flat::vmap_over_front(one, Arrays(in.begin(), in.end())); }, {}, blocks,
+        std::nullopt, false, 1);
   }
   if (!rest.empty()) rest_done = flat::vmap_over_front(one, rest);
   return unflatten_arrays(out, flat::join_blocks(done, rest_done));
@@ -168,7 +186,9 @@ FlatFunction tree_map_function(nb::handle function, const PyTree& tree, const ch
     nb::object result = kept->get()(unflatten_arrays(structure, in));
     std::vector<nb::object> outputs;
     PyTree got = flatten(result, outputs);
-    if (!(got == structure)) throw TypeError(concat(what, " output pytree structure must match ", structure.to_string(), ", got ", got.to_string()));
+    if (!(got == structure))
+      throw TypeError(
+          concat(what, " output pytree structure must match ", structure.to_string(), ", got ", got.to_string()));
     return to_arrays(outputs, what);
   };
 }
@@ -177,23 +197,28 @@ struct AuxStructure {
   PyTree tree;
 };
 
-flat::FlatSolver solver_function(nb::handle solver, const PyTree& tree, bool has_aux, std::shared_ptr<AuxStructure> aux, const char* what) {
+flat::FlatSolver solver_function(nb::handle solver, const PyTree& tree, bool has_aux, std::shared_ptr<AuxStructure> aux,
+                                 const char* what) {
   auto kept = std::make_shared<KeptObject>(solver);
   auto kept_tree = std::make_shared<KeptObject>(nb::cast(tree));
   return [=](const FlatFunction& function, std::span<const Array> b) {
     nb::gil_scoped_acquire lock;
     PyTree structure = nb::cast<PyTree>(kept_tree->get());
-    nb::object matvec = nb::cpp_function([function, structure](nb::handle x) {
-      std::vector<nb::object> objects;
-      flatten(x, objects);
-      return unflatten_arrays(structure, function(to_arrays(objects, "solve")));
-    }, nb::arg().none());
+    nb::object matvec = nb::cpp_function(
+        [function, structure](nb::handle x) {
+          std::vector<nb::object> objects;
+          flatten(x, objects);
+          return unflatten_arrays(structure, function(to_arrays(objects, "solve")));
+        },
+        nb::arg().none());
     nb::object result = kept->get()(matvec, unflatten_arrays(structure, b));
     nb::object value = result, rest = nb::none();
     if (has_aux) std::tie(value, rest) = split_auxiliary(result, what);
     std::vector<nb::object> outputs, aux_objects;
     PyTree got = flatten(value, outputs);
-    if (!(got == structure)) throw TypeError(concat(what, " output pytree structure must match ", structure.to_string(), ", got ", got.to_string()));
+    if (!(got == structure))
+      throw TypeError(
+          concat(what, " output pytree structure must match ", structure.to_string(), ", got ", got.to_string()));
     Arrays all = to_arrays(outputs, what);
     if (has_aux) {
       aux->tree = flatten(rest, aux_objects);
@@ -220,7 +245,8 @@ nb::object custom_root(nb::object f, nb::object guess, nb::object solve, nb::obj
   return solved(tree, outputs, has_aux, *aux);
 }
 
-nb::object custom_linear_solve(nb::object matvec, nb::object b, nb::object solve, nb::object transpose_solve, bool symmetric, bool has_aux) {
+nb::object custom_linear_solve(nb::object matvec, nb::object b, nb::object solve, nb::object transpose_solve,
+                               bool symmetric, bool has_aux) {
   std::vector<nb::object> objects;
   PyTree tree = flatten(b, objects);
   auto aux = std::make_shared<AuxStructure>();
@@ -229,22 +255,25 @@ nb::object custom_linear_solve(nb::object matvec, nb::object b, nb::object solve
   flat::LinearSolveFlags flags;
   flags.symmetric = symmetric;
   flags.has_aux = has_aux;
-  Arrays outputs = flat::linear_solve_flat(tree_map_function(matvec, tree, "matvec"), to_arrays(objects, "custom_linear_solve"),
-                                           solver_function(solve, tree, has_aux, aux, "solve"), transposed, flags);
+  Arrays outputs =
+      flat::linear_solve_flat(tree_map_function(matvec, tree, "matvec"), to_arrays(objects, "custom_linear_solve"),
+                              solver_function(solve, tree, has_aux, aux, "solve"), transposed, flags);
   return solved(tree, outputs, has_aux, *aux);
 }
 
 }  // namespace
 
 void bind_control(nb::module_& m) {
-  m.def("scan", &scan, nb::arg("f"), nb::arg("init").none(), nb::arg("xs").none(), nb::arg("length").none(), nb::arg("reverse"), nb::arg("unroll"));
+  m.def("scan", &scan, nb::arg("f"), nb::arg("init").none(), nb::arg("xs").none(), nb::arg("length").none(),
+        nb::arg("reverse"), nb::arg("unroll"));
   m.def("while_loop", &while_loop, nb::arg("cond_fun"), nb::arg("body_fun"), nb::arg("init_val").none());
   m.def("cond", &cond, nb::arg().none(), nb::arg(), nb::arg(), nb::arg());
   m.def("switch", &switch_case);
   m.def("associative_scan", &associative_scan);
   m.def("map_batched", &map_batched);
   m.def("custom_root", &custom_root);
-  m.def("custom_linear_solve", &custom_linear_solve, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg());
+  m.def("custom_linear_solve", &custom_linear_solve, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(),
+        nb::arg());
 }
 
 }  // namespace capibara::python

@@ -13,7 +13,8 @@ namespace {
 
 std::string text(nb::handle object) { return nb::cast<std::string>(nb::str(object)); }
 
-nb::object custom_jvp(nb::object function, nb::object rule, const std::string& name, nb::tuple args, bool symbolic_zeros) {
+nb::object custom_jvp(nb::object function, nb::object rule, const std::string& name, nb::tuple args,
+                      bool symbolic_zeros) {
   std::vector<nb::object> objects;
   PyTree in = flatten(args, objects);
   Arrays leaves = to_arrays(objects, "custom_jvp");
@@ -40,16 +41,19 @@ nb::object custom_jvp(nb::object function, nb::object rule, const std::string& n
     }
     nb::object result = kept_rule->get()(unflatten_arrays(tree, primals), given_tangents);
     if ((!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr())) || nb::len(result) != 2) {
-      throw TypeError(concat("Custom JVP rule ", rule_name, " for function ", name,
-                             " must produce a pair (list or tuple of length two) representing primal and tangent outputs, but got ", text(nb::repr(result)), "."));
+      throw TypeError(
+          concat("Custom JVP rule ", rule_name, " for function ", name,
+                 " must produce a pair (list or tuple of length two) representing primal and tangent outputs, but got ",
+                 text(nb::repr(result)), "."));
     }
     std::vector<nb::object> primal_objects, tangent_objects;
     PyTree primal_tree = flatten(nb::object(result[0]), primal_objects);
     PyTree tangent_tree = flatten(nb::object(result[1]), tangent_objects);
     if (!(primal_tree == tangent_tree)) {
-      throw TypeError(concat("Custom JVP rule ", rule_name, " for function ", name,
-                             " must produce primal and tangent outputs with equal container (pytree) structures, but got ",
-                             primal_tree.to_string(), " and ", tangent_tree.to_string(), " respectively."));
+      throw TypeError(
+          concat("Custom JVP rule ", rule_name, " for function ", name,
+                 " must produce primal and tangent outputs with equal container (pytree) structures, but got ",
+                 primal_tree.to_string(), " and ", tangent_tree.to_string(), " respectively."));
     }
     JvpResult both{to_arrays(primal_objects, "custom_jvp"), to_arrays(tangent_objects, "custom_jvp")};
     detail::check_jvp_types(both.primals, both.tangents);
@@ -73,9 +77,11 @@ Arrays flatten_cotangents(const VjpMemory& memory, nb::handle result, const std:
   if (PyList_Check(result.ptr())) sequence = nb::steal(PyList_AsTuple(result.ptr()));
   if (!PyTuple_Check(sequence.ptr()) || static_cast<std::size_t>(nb::len(sequence)) != arguments.size()) {
     std::vector<nb::object> objects;
-    throw TypeError(concat("Custom VJP bwd rule for ", name, " must produce an output with the same container (pytree) structure as the args tuple of the primal "
-                           "function, and in particular must produce a tuple of length ", arguments.size(),
-                           " representing argument cotangents, but got ", text(nb::repr(result)), "."));
+    throw TypeError(
+        concat("Custom VJP bwd rule for ", name,
+               " must produce an output with the same container (pytree) structure as the args tuple of the primal "
+               "function, and in particular must produce a tuple of length ",
+               arguments.size(), " representing argument cotangents, but got ", text(nb::repr(result)), "."));
   }
   Arrays flat;
   std::size_t position = 0;
@@ -95,7 +101,8 @@ Arrays flatten_cotangents(const VjpMemory& memory, nb::handle result, const std:
     PyTree got = flatten(value, given, none_is_leaf);
     Arrays leaves;
     if (got == arguments[i]) {
-      for (const nb::object& object : given) leaves.push_back(object.is_none() ? Array() : to_array(object, "custom_vjp"));
+      for (const nb::object& object : given)
+        leaves.push_back(object.is_none() ? Array() : to_array(object, "custom_vjp"));
     } else {
       std::vector<nb::object> numbers;
       for (std::size_t k = 0; k < count; ++k) numbers.push_back(nb::int_(k));
@@ -104,14 +111,19 @@ Arrays flatten_cotangents(const VjpMemory& memory, nb::handle result, const std:
       try {
         subtrees = got.flatten_up_to(shape_of_argument);
       } catch (const ValueError&) {
-        throw TypeError(concat("Custom VJP bwd rule for ", name, " must produce an output with the same container (pytree) structure as the args tuple of "
-                               "the primal function: argument ", i, " has ", arguments[i].to_string(), ", but got ", got.to_string(), "."));
+        throw TypeError(
+            concat("Custom VJP bwd rule for ", name,
+                   " must produce an output with the same container (pytree) structure as the args tuple of "
+                   "the primal function: argument ",
+                   i, " has ", arguments[i].to_string(), ", but got ", got.to_string(), "."));
       }
       for (std::size_t k = 0; k < subtrees.size(); ++k) {
         std::vector<nb::object> below;
         flatten(subtrees[k], below);
-        if (given[k].is_none()) leaves.resize(leaves.size() + below.size());
-        else leaves.push_back(to_array(given[k], "custom_vjp"));
+        if (given[k].is_none())
+          leaves.resize(leaves.size() + below.size());
+        else
+          leaves.push_back(to_array(given[k], "custom_vjp"));
       }
     }
     TreeDef expected = plain_leaves(count), structure = plain_leaves(leaves.size());
@@ -128,7 +140,8 @@ Arrays flatten_cotangents(const VjpMemory& memory, nb::handle result, const std:
   return flat;
 }
 
-nb::object custom_vjp(nb::object function, nb::object forward, nb::object backward, const std::string& name, nb::tuple args) {
+nb::object custom_vjp(nb::object function, nb::object forward, nb::object backward, const std::string& name,
+                      nb::tuple args) {
   std::vector<nb::object> objects;
   auto memory = std::shared_ptr<VjpMemory>(new VjpMemory, [](VjpMemory* old) {
     if (!Py_IsInitialized()) return;
@@ -144,15 +157,18 @@ nb::object custom_vjp(nb::object function, nb::object forward, nb::object backwa
     nb::gil_scoped_acquire lock;
     nb::object result = call_python(kept_forward->get(), unflatten_arrays(memory->in, arguments));
     if ((!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr())) || nb::len(result) != 2) {
-      throw TypeError(concat("Custom VJP fwd rule ", function_name(kept_forward->get()), " for function ", name,
-                             " must produce a pair (list or tuple of length two) where the first element represents the "
-                             "primal output and the second element represents residuals, but got ", text(nb::repr(result)), "."));
+      throw TypeError(
+          concat("Custom VJP fwd rule ", function_name(kept_forward->get()), " for function ", name,
+                 " must produce a pair (list or tuple of length two) where the first element represents the "
+                 "primal output and the second element represents residuals, but got ",
+                 text(nb::repr(result)), "."));
     }
     std::vector<nb::object> outputs, residuals;
     PyTree out = flatten(nb::object(result[0]), outputs);
     if (!(out == structure->out)) {
       throw TypeError(concat("Custom VJP fwd rule ", function_name(kept_forward->get()), " for function ", name,
-                             " must produce a pair whose first element has the same container (pytree) structure as the primal function's output: expected ",
+                             " must produce a pair whose first element has the same container (pytree) structure as "
+                             "the primal function's output: expected ",
                              structure->out.to_string(), ", but got ", out.to_string(), "."));
     }
     memory->residuals = flatten(nb::object(result[1]), residuals);
@@ -160,11 +176,13 @@ nb::object custom_vjp(nb::object function, nb::object forward, nb::object backwa
   };
   detail::FlatBackward flat_backward = [=](std::span<const Array> residuals, std::span<const Array> cotangents) {
     nb::gil_scoped_acquire lock;
-    nb::object result = kept_backward->get()(unflatten_arrays(memory->residuals, residuals), unflatten_arrays(structure->out, cotangents));
+    nb::object result = kept_backward->get()(unflatten_arrays(memory->residuals, residuals),
+                                             unflatten_arrays(structure->out, cotangents));
     return flatten_cotangents(*memory, result, name);
   };
-  Arrays outputs = detail::custom_vjp_leaves(kept_function(function, memory->in, structure, "custom_vjp"), plain_leaves(leaves.size()), leaves,
-                                             {name, function_name(forward), function_name(backward)}, flat_forward, flat_backward);
+  Arrays outputs = detail::custom_vjp_leaves(
+      kept_function(function, memory->in, structure, "custom_vjp"), plain_leaves(leaves.size()), leaves,
+      {name, function_name(forward), function_name(backward)}, flat_forward, flat_backward);
   return unflatten_arrays(structure->out, outputs);
 }
 
@@ -175,7 +193,8 @@ nb::object custom_vmap(nb::object function, nb::object rule, const std::string& 
   auto structure = std::make_shared<CallStructure>();
   auto kept_rule = std::make_shared<KeptObject>(rule);
   auto kept_in = std::make_shared<KeptObject>(nb::cast(in));
-  detail::FlatVmapRule flat_rule = [=](int64_t axis_size, const std::vector<bool>& batched, std::span<const Array> arguments) {
+  detail::FlatVmapRule flat_rule = [=](int64_t axis_size, const std::vector<bool>& batched,
+                                       std::span<const Array> arguments) {
     nb::gil_scoped_acquire lock;
     const PyTree& tree = nb::cast<const PyTree&>(kept_in->get());
     std::vector<nb::object> flags;
@@ -190,21 +209,25 @@ nb::object custom_vmap(nb::object function, nb::object rule, const std::string& 
     for (nb::handle value : values) all.append(value);
     nb::object result = call_python(kept_rule->get(), nb::tuple(all));
     if (!PyTuple_Check(result.ptr()) || nb::len(result) != 2) {
-      throw TypeError(concat("custom_vmap: the rule of ", name, " must return a pair (output, which of its leaves are batched), got ", text(nb::repr(result))));
+      throw TypeError(concat("custom_vmap: the rule of ", name,
+                             " must return a pair (output, which of its leaves are batched), got ",
+                             text(nb::repr(result))));
     }
     std::vector<nb::object> outputs, out_flags;
     PyTree out = flatten(nb::object(result[0]), outputs);
     PyTree flag_tree = flatten(nb::object(result[1]), out_flags);
     if (!(out == flag_tree)) {
-      throw ValueError(concat("structure of output value and output batching specification returned by custom vmap rule do not match: ",
-                              out.to_string(), " and ", flag_tree.to_string()));
+      throw ValueError(concat(
+          "structure of output value and output batching specification returned by custom vmap rule do not match: ",
+          out.to_string(), " and ", flag_tree.to_string()));
     }
     std::vector<bool> which;
     for (const nb::object& flag : out_flags) which.push_back(nb::cast<bool>(flag));
     return std::pair(to_arrays(outputs, "custom_vmap"), which);
   };
-  Arrays outputs = detail::custom_vmap_leaves(kept_function(function, in, structure, "custom_vmap"), plain_leaves(leaves.size()), leaves,
-                                              {name, function_name(rule), {}}, flat_rule);
+  Arrays outputs =
+      detail::custom_vmap_leaves(kept_function(function, in, structure, "custom_vmap"), plain_leaves(leaves.size()),
+                                 leaves, {name, function_name(rule), {}}, flat_rule);
   return unflatten_arrays(structure->out, outputs);
 }
 

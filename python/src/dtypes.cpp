@@ -35,7 +35,9 @@ Tables* make_tables() {
       continue;
     } else {
       nb::str name(row.name.data(), row.name.size());
-      nb::object scalar = nb::hasattr(small, name) ? nb::getattr(small, name) : nb::getattr(numpy, row.dtype == DType::bool_ ? nb::str("bool_") : name, nb::none());
+      nb::object scalar = nb::hasattr(small, name)
+                              ? nb::getattr(small, name)
+                              : nb::getattr(numpy, row.dtype == DType::bool_ ? nb::str("bool_") : name, nb::none());
       if (scalar.is_none()) continue;  // int1 and its like, where ml_dtypes has none
       object = numpy.attr("dtype")(scalar);
       by_object[scalar] = i;

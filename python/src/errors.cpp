@@ -28,15 +28,33 @@ void set_current_error() noexcept {
     error.restore();
   } catch (const nb::builtin_exception& error) {
     switch (error.type()) {
-      case nb::exception_type::type_error: PyErr_SetString(PyExc_TypeError, error.what()); break;
-      case nb::exception_type::value_error: PyErr_SetString(PyExc_ValueError, error.what()); break;
-      case nb::exception_type::index_error: PyErr_SetString(PyExc_IndexError, error.what()); break;
-      case nb::exception_type::key_error: PyErr_SetString(PyExc_KeyError, error.what()); break;
-      case nb::exception_type::attribute_error: PyErr_SetString(PyExc_AttributeError, error.what()); break;
-      case nb::exception_type::stop_iteration: PyErr_SetString(PyExc_StopIteration, error.what()); break;
-      case nb::exception_type::import_error: PyErr_SetString(PyExc_ImportError, error.what()); break;
-      case nb::exception_type::buffer_error: PyErr_SetString(PyExc_BufferError, error.what()); break;
-      default: PyErr_SetString(PyExc_RuntimeError, error.what()); break;
+      case nb::exception_type::type_error:
+        PyErr_SetString(PyExc_TypeError, error.what());
+        break;
+      case nb::exception_type::value_error:
+        PyErr_SetString(PyExc_ValueError, error.what());
+        break;
+      case nb::exception_type::index_error:
+        PyErr_SetString(PyExc_IndexError, error.what());
+        break;
+      case nb::exception_type::key_error:
+        PyErr_SetString(PyExc_KeyError, error.what());
+        break;
+      case nb::exception_type::attribute_error:
+        PyErr_SetString(PyExc_AttributeError, error.what());
+        break;
+      case nb::exception_type::stop_iteration:
+        PyErr_SetString(PyExc_StopIteration, error.what());
+        break;
+      case nb::exception_type::import_error:
+        PyErr_SetString(PyExc_ImportError, error.what());
+        break;
+      case nb::exception_type::buffer_error:
+        PyErr_SetString(PyExc_BufferError, error.what());
+        break;
+      default:
+        PyErr_SetString(PyExc_RuntimeError, error.what());
+        break;
     }
   } catch (const TracerBoolConversionError& error) {
     set_error("TracerBoolConversionError", error.what());

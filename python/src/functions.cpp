@@ -14,8 +14,7 @@ namespace capibara::python {
 namespace {
 
 struct LibraryFunction {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   const library::Function* record;
   const library::Signature* signature;
   PyObject* name;
@@ -70,8 +69,8 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
         others.items.push_back(to_value(arguments[given + static_cast<std::size_t>(k)]));
         continue;
       }
-      if (!parameter || parameter->kind == library::Parameter::variadic || parameter->kind == library::Parameter::keywords ||
-          parameter->kind == library::Parameter::positional_only) {
+      if (!parameter || parameter->kind == library::Parameter::variadic ||
+          parameter->kind == library::Parameter::keywords || parameter->kind == library::Parameter::positional_only) {
         raise_type_error(concat(name, "() got an unexpected keyword argument '", keyword, "'"));
       }
       if (filled[static_cast<std::size_t>(index)]) {
@@ -94,7 +93,9 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
                                 " argument: '", parameters[i].name, "'"));
       }
     }
-    return from_value(function.record->call(library::Arguments(function.record->name, signature, values))).release().ptr();
+    return from_value(function.record->call(library::Arguments(function.record->name, signature, values)))
+        .release()
+        .ptr();
   });
 }
 
@@ -122,7 +123,8 @@ PyObject* get_signature(PyObject* self, void*) noexcept {
     const auto& function = *reinterpret_cast<LibraryFunction*>(self);
     nb::object inspect = nb::module_::import_("inspect");
     nb::object kind = inspect.attr("Parameter");
-    static const char* const kinds[] = {"POSITIONAL_ONLY", "POSITIONAL_OR_KEYWORD", "VAR_POSITIONAL", "KEYWORD_ONLY", "VAR_KEYWORD"};
+    static const char* const kinds[] = {"POSITIONAL_ONLY", "POSITIONAL_OR_KEYWORD", "VAR_POSITIONAL", "KEYWORD_ONLY",
+                                        "VAR_KEYWORD"};
     nb::list parameters;
     for (const library::Parameter& parameter : function.signature->parameters()) {
       nb::object default_value =
@@ -231,7 +233,8 @@ library::Value call_library(const char* module, const char* name, const library:
   library::Values values(leading.begin(), leading.begin() + static_cast<std::ptrdiff_t>(direct));
   for (std::size_t i = direct; i < parameters.size(); ++i) {
     if (parameters[i].kind == library::Parameter::variadic) {
-      values.push_back(library::Value::tuple_of(library::Values(leading.begin() + static_cast<std::ptrdiff_t>(direct), leading.end())));
+      values.push_back(library::Value::tuple_of(
+          library::Values(leading.begin() + static_cast<std::ptrdiff_t>(direct), leading.end())));
     } else {
       values.push_back(parameters[i].default_value.value_or(library::Value()));
     }

@@ -53,7 +53,8 @@ bool listed(const std::vector<std::string>& names, nb::handle name) {
   PyErr_Clear();
   throw ValueError(concat("Non-hashable static arguments are used in a jit function: static arguments of ", jit.name,
                           " must be hashable, got ", nb::cast<std::string>(nb::repr(value)), " of type ",
-                          nb::cast<std::string>(nb::str(value.type())), ", which is non-hashable. "
+                          nb::cast<std::string>(nb::str(value.type())),
+                          ", which is non-hashable. "
                           "Non-hashable static arguments are not supported."));
 }
 
@@ -109,7 +110,8 @@ JitCall take_apart(const JitFunction& jit, nb::handle args, nb::handle kwargs) {
     children.push_back(plain_leaves(objects.size() - before));
   }
   call.in = PyTree::tuple({PyTree::tuple(trees), names_tree});
-  call.leaves = to_arrays(objects, concat("Error interpreting argument to ", jit.name, " as an abstract array").c_str());
+  call.leaves =
+      to_arrays(objects, concat("Error interpreting argument to ", jit.name, " as an abstract array").c_str());
   call.key = nb::make_tuple(nb::tuple(fixed), nb::tuple(fixed_names), nb::cast(call.in), call.positional);
   children[0] = static_part(call.key);
   call.structure = TreeDef::tuple(std::move(children));
@@ -125,8 +127,10 @@ FlatFunction traced_function(const JitFunction& jit, const JitCall& call, TreeDe
     std::size_t next_fixed = 0, next = 0;
     for (std::size_t i = 0; i < call.positional; ++i) {
       nb::object value;
-      if (next_fixed < call.fixed.size() && call.fixed[next_fixed].first == i) value = call.fixed[next_fixed++].second;
-      else value = dynamic[next++];
+      if (next_fixed < call.fixed.size() && call.fixed[next_fixed].first == i)
+        value = call.fixed[next_fixed++].second;
+      else
+        value = dynamic[next++];
       PyTuple_SET_ITEM(arguments.ptr(), static_cast<Py_ssize_t>(i), value.release().ptr());
     }
     nb::object named = nb::steal(PyDict_Copy(nb::object(both[1]).ptr()));
@@ -134,7 +138,9 @@ FlatFunction traced_function(const JitFunction& jit, const JitCall& call, TreeDe
     nb::object result = call_python(jit.function, arguments, named);
     std::vector<nb::object> objects;
     PyTree tree = flatten(result, objects);
-    Arrays arrays = to_arrays(objects, concat("function ", jit.name, " traced for jit returned a value of type that is not a valid JAX type").c_str());
+    Arrays arrays = to_arrays(
+        objects,
+        concat("function ", jit.name, " traced for jit returned a value of type that is not a valid JAX type").c_str());
     out = leaves_behind(nb::cast(tree), arrays.size());
     return arrays;
   };
@@ -201,7 +207,8 @@ nb::object argument_info(const Stage& stage) {
     leaves.push_back(make(nb::tuple(shape), numpy_dtype(type.dtype), donated));
   };
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    for (std::size_t k = arguments[i].num_leaves(); k > 0; --k) add(stage.settings.donated_positions.count(static_cast<int>(i)) != 0);
+    for (std::size_t k = arguments[i].num_leaves(); k > 0; --k)
+      add(stage.settings.donated_positions.count(static_cast<int>(i)) != 0);
   }
   while (leaves.size() < tree.num_leaves()) add(false);
   return tree.unflatten(leaves);
@@ -213,8 +220,9 @@ nb::object call_compiled(const Compiled& self, nb::args args, nb::kwargs kwargs)
   JitCall call = take_apart(jit, args, kwargs);
   PyTree expected = in_tree(self);
   if (!(call.in == expected)) {
-    throw TypeError(concat("Function compiled with input pytree does not match the input pytree it was called with: compiled for ",
-                           expected.to_string(), ", called with ", call.in.to_string()));
+    throw TypeError(
+        concat("Function compiled with input pytree does not match the input pytree it was called with: compiled for ",
+               expected.to_string(), ", called with ", call.in.to_string()));
   }
   detail::check_jit_entry(*self.entry, detail::jit_entry_input_structure(*self.entry), call.leaves);
   return rebuild(*self.entry, detail::call_jit_entry(*self.entry, call.leaves));
@@ -267,21 +275,26 @@ void bind_jit(nb::module_& m) {
     return traced;
   };
   nb::class_<JitFunction>(m, "JitFunction", nb::dynamic_attr(), nb::type_slots(jit_slots))
-      .def("__call__", [](const JitFunction& self, nb::args args, nb::kwargs kwargs) { return call_jit(self, args, kwargs); })
+      .def("__call__",
+           [](const JitFunction& self, nb::args args, nb::kwargs kwargs) { return call_jit(self, args, kwargs); })
       .def_prop_ro("__wrapped__", [](const JitFunction& self) { return self.function; })
-      .def("trace", [stage_of](const JitFunction& self, nb::args args, nb::kwargs kwargs) { return stage_of(self, args, kwargs); })
-      .def("lower", [stage_of](const JitFunction& self, nb::args args, nb::kwargs kwargs) { return next_stage<Lowered>(stage_of(self, args, kwargs)); })
-      .def("eval_shape", [stage_of](const JitFunction& self, nb::args args, nb::kwargs kwargs) {
-        Traced traced = stage_of(self, args, kwargs);
-        return shape_structs(out_tree(traced), detail::jit_entry_program(*traced.entry).output_types());
-      })
+      .def("trace", [stage_of](const JitFunction& self, nb::args args,
+                               nb::kwargs kwargs) { return stage_of(self, args, kwargs); })
+      .def("lower", [stage_of](const JitFunction& self, nb::args args,
+                               nb::kwargs kwargs) { return next_stage<Lowered>(stage_of(self, args, kwargs)); })
+      .def("eval_shape",
+           [stage_of](const JitFunction& self, nb::args args, nb::kwargs kwargs) {
+             Traced traced = stage_of(self, args, kwargs);
+             return shape_structs(out_tree(traced), detail::jit_entry_program(*traced.entry).output_types());
+           })
       .def("clear_cache", [](const JitFunction& self) { detail::clear_jit_cache(*self.cache); })
       .def("_cache_size", [](const JitFunction& self) { return detail::jit_cache_size(*self.cache); })
       .def("__repr__", [](const JitFunction& self) {
         return concat("<jitted function ", nb::cast<std::string>(nb::repr(self.function)), ">");
       });
   m.def("jit", [](nb::object function, std::vector<int> static_argnums, std::vector<std::string> static_argnames,
-                  std::vector<int> donate_argnums, std::vector<std::string> donate_argnames, bool keep_unused, bool inline_call) {
+                  std::vector<int> donate_argnums, std::vector<std::string> donate_argnames, bool keep_unused,
+                  bool inline_call) {
     JitFunction jit;
     jit.function = function;
     jit.name = function_name(function);
@@ -308,28 +321,44 @@ void bind_jit(nb::module_& m) {
     type.def_prop_ro("out_tree", [](const Stage& self) { return out_tree(self); })
         .def_prop_ro("in_tree", [](const Stage& self) { return in_tree(self); })
         .def_prop_ro("fun_name", [](const Stage& self) { return self.name; })
-        .def_prop_ro("out_info", [](const Stage& self) { return shape_structs(out_tree(self), detail::jit_entry_program(*self.entry).output_types()); })
+        .def_prop_ro("out_info",
+                     [](const Stage& self) {
+                       return shape_structs(out_tree(self), detail::jit_entry_program(*self.entry).output_types());
+                     })
         .def_prop_ro("args_info", [](const Stage& self) { return argument_info(self); })
-        .def_prop_ro("in_avals", [](const Stage& self) { return shape_structs(in_tree(self), detail::jit_entry_program(*self.entry).input_types()); });
+        .def_prop_ro("in_avals", [](const Stage& self) {
+          return shape_structs(in_tree(self), detail::jit_entry_program(*self.entry).input_types());
+        });
   };
   nb::class_<Stage>(m, "Stage");
   nb::class_<Traced, Stage> traced(m, "Traced");
   traced.def_prop_ro("jaxpr", [](const Traced& self) { return detail::jit_entry_program(*self.entry); })
       .def("lower", [](const Traced& self, nb::kwargs) { return next_stage<Lowered>(self); });
   nb::class_<Lowered, Stage> lowered(m, "Lowered");
-  lowered.def("as_text", [](const Lowered& self, nb::object dialect, bool) {
-        if (!dialect.is_none() && nb::cast<std::string>(dialect) != "stablehlo") {
-          throw ValueError(concat("as_text: the dialect must be None or 'stablehlo', got '", nb::cast<std::string>(dialect), "'"));
-        }
-        return detail::jit_entry_text(*self.entry);
-      }, nb::arg("dialect") = nb::none(), nb::kw_only(), nb::arg("debug_info") = false)
-      .def("compile", [](const Lowered& self, nb::handle options) {
-        if (!options.is_none() && nb::len(options) > 0) throw ValueError("compile: the backend takes no compiler_options");
-        detail::compile_jit_entry(*self.entry);
-        return next_stage<Compiled>(self);
-      }, nb::arg("compiler_options") = nb::none());
+  lowered
+      .def(
+          "as_text",
+          [](const Lowered& self, nb::object dialect, bool) {
+            if (!dialect.is_none() && nb::cast<std::string>(dialect) != "stablehlo") {
+              throw ValueError(concat("as_text: the dialect must be None or 'stablehlo', got '",
+                                      nb::cast<std::string>(dialect), "'"));
+            }
+            return detail::jit_entry_text(*self.entry);
+          },
+          nb::arg("dialect") = nb::none(), nb::kw_only(), nb::arg("debug_info") = false)
+      .def(
+          "compile",
+          [](const Lowered& self, nb::handle options) {
+            if (!options.is_none() && nb::len(options) > 0)
+              throw ValueError("compile: the backend takes no compiler_options");
+            detail::compile_jit_entry(*self.entry);
+            return next_stage<Compiled>(self);
+          },
+          nb::arg("compiler_options") = nb::none());
   nb::class_<Compiled, Stage> compiled(m, "Compiled");
-  compiled.def("__call__", &call_compiled).def("as_text", [](const Compiled& self) { return detail::jit_entry_text(*self.entry); });
+  compiled.def("__call__", &call_compiled).def("as_text", [](const Compiled& self) {
+    return detail::jit_entry_text(*self.entry);
+  });
   describe(traced);
   describe(lowered);
   describe(compiled);

@@ -24,5 +24,6 @@ NB_MODULE(_core, m) {
   bind_primitives(m);
   bind_stablehlo(m);
   bind_sources(m);
-  m.def("version", [] { return std::string(capibara::version()); }, "The version of the library.");
+  m.def(
+      "version", [] { return std::string(capibara::version()); }, "The version of the library.");
 }

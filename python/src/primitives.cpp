@@ -50,7 +50,9 @@ PrimitiveRecord record_of(const std::string& name, std::shared_ptr<UserRules> ru
   record.doc = "A primitive defined in Python.";
   record.type = [rules, name](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
     nb::gil_scoped_acquire lock;
-    if (!rules->abstract_eval) throw NotImplementedError(concat("Abstract evaluation for '", name, "' not implemented: give it one by def_abstract_eval"));
+    if (!rules->abstract_eval)
+      throw NotImplementedError(
+          concat("Abstract evaluation for '", name, "' not implemented: give it one by def_abstract_eval"));
     nb::list avals;
     for (const ArrayType& type : types) avals.append(nb::cast(type));
     nb::object result = call_python(rules->abstract_eval->get(), nb::tuple(avals), params_of(attrs));
@@ -64,7 +66,8 @@ PrimitiveRecord record_of(const std::string& name, std::shared_ptr<UserRules> ru
   };
   record.evaluate = [rules, name](std::span<const Array> inputs, const Attrs& attrs) {
     nb::gil_scoped_acquire lock;
-    if (!rules->impl) throw NotImplementedError(concat("Evaluation rule for '", name, "' not implemented: give it one by def_impl"));
+    if (!rules->impl)
+      throw NotImplementedError(concat("Evaluation rule for '", name, "' not implemented: give it one by def_impl"));
     nb::object result = call_python(rules->impl->get(), positional(inputs), params_of(attrs));
     return results(result, rules->multiple_results, "impl");
   };
@@ -78,8 +81,10 @@ void fill_rules(PrimitiveRecord& record, std::shared_ptr<UserRules> rules) {
     record.jvp = [rules](const JvpArgs& args) {
       nb::gil_scoped_acquire lock;
       nb::list tangents;
-      for (std::size_t i = 0; i < args.tangents.size(); ++i) tangents.append(zero_or_wrapped(args.tangents[i], args.primals[i].type()));
-      nb::object both = call_python(rules->jvp->get(), nb::make_tuple(positional(args.primals), nb::tuple(tangents)), params_of(args.attrs));
+      for (std::size_t i = 0; i < args.tangents.size(); ++i)
+        tangents.append(zero_or_wrapped(args.tangents[i], args.primals[i].type()));
+      nb::object both = call_python(rules->jvp->get(), nb::make_tuple(positional(args.primals), nb::tuple(tangents)),
+                                    params_of(args.attrs));
       JvpResult result;
       nb::object primal = both[0], tangent = both[1];
       result.primals = results(primal, rules->multiple_results, "jvp");
@@ -98,7 +103,8 @@ void fill_rules(PrimitiveRecord& record, std::shared_ptr<UserRules> rules) {
       nb::list arguments;
       if (rules->multiple_results) {
         nb::list cotangents;
-        for (const Array& cotangent : args.cotangents) cotangents.append(cotangent.defined() ? wrap(cotangent) : nb::none());
+        for (const Array& cotangent : args.cotangents)
+          cotangents.append(cotangent.defined() ? wrap(cotangent) : nb::none());
         arguments.append(cotangents);
       } else {
         arguments.append(wrap(args.cotangents[0]));
@@ -110,7 +116,8 @@ void fill_rules(PrimitiveRecord& record, std::shared_ptr<UserRules> rules) {
       Arrays cotangents;
       for (nb::handle item : result) cotangents.push_back(tangent_of(item, "transpose"));
       if (cotangents.size() != args.inputs.size()) {
-        throw TypeError(concat("transpose rule of ", args.primitive.name(), " must return ", args.inputs.size(), " cotangents, got ", cotangents.size()));
+        throw TypeError(concat("transpose rule of ", args.primitive.name(), " must return ", args.inputs.size(),
+                               " cotangents, got ", cotangents.size()));
       }
       return cotangents;
     };
@@ -119,8 +126,10 @@ void fill_rules(PrimitiveRecord& record, std::shared_ptr<UserRules> rules) {
     record.batch = [rules](const BatchArgs& args) {
       nb::gil_scoped_acquire lock;
       nb::list dims;
-      for (std::size_t i = 0; i < args.inputs.size(); ++i) dims.append(args.mapped(i) ? nb::object(nb::int_(args.dims[i])) : nb::none());
-      nb::object both = call_python(rules->batch->get(), nb::make_tuple(positional(args.inputs), nb::tuple(dims)), params_of(args.attrs));
+      for (std::size_t i = 0; i < args.inputs.size(); ++i)
+        dims.append(args.mapped(i) ? nb::object(nb::int_(args.dims[i])) : nb::none());
+      nb::object both = call_python(rules->batch->get(), nb::make_tuple(positional(args.inputs), nb::tuple(dims)),
+                                    params_of(args.attrs));
       BatchResult result;
       nb::object out = both[0], out_dims = both[1];
       auto dim = [](nb::handle object) { return object.is_none() ? not_mapped : nb::cast<int64_t>(object); };
@@ -168,10 +177,48 @@ nb::object bind_python(const Primitive& primitive, bool multiple, nb::args args,
 
 // Whether jax's primitive of this name returns a list.
 bool returns_list(const Primitive& primitive) {
-  static const char* const names[] = {"jit", "scan", "while", "cond", "remat2", "checkpoint", "custom_jvp_call", "custom_vjp_call", "custom_vmap_call", "sort", "top_k",
-                                      "approx_top_k", "lu", "qr", "eigh", "eig", "svd", "schur", "reduce", "reduce_window", "split", "unstack", "custom_lin_solve",
-                                      "linear_solve", "pure_callback", "io_callback", "debug_callback", "optimization_barrier", "psum", "pmax", "pmin", "rng_bit_generator",
-                                      "lu_pivots_to_permutation", "geqrf", "geqp3", "random_gamma", "closed_call", "core_call", "custom_root", "swap", "addupdate", "threefry2x32"};
+  static const char* const names[] = {"jit",
+                                      "scan",
+                                      "while",
+                                      "cond",
+                                      "remat2",
+                                      "checkpoint",
+                                      "custom_jvp_call",
+                                      "custom_vjp_call",
+                                      "custom_vmap_call",
+                                      "sort",
+                                      "top_k",
+                                      "approx_top_k",
+                                      "lu",
+                                      "qr",
+                                      "eigh",
+                                      "eig",
+                                      "svd",
+                                      "schur",
+                                      "reduce",
+                                      "reduce_window",
+                                      "split",
+                                      "unstack",
+                                      "custom_lin_solve",
+                                      "linear_solve",
+                                      "pure_callback",
+                                      "io_callback",
+                                      "debug_callback",
+                                      "optimization_barrier",
+                                      "psum",
+                                      "pmax",
+                                      "pmin",
+                                      "rng_bit_generator",
+                                      "lu_pivots_to_permutation",
+                                      "geqrf",
+                                      "geqp3",
+                                      "random_gamma",
+                                      "closed_call",
+                                      "core_call",
+                                      "custom_root",
+                                      "swap",
+                                      "addupdate",
+                                      "threefry2x32"};
   for (const char* name : names) {
     if (primitive.is(name)) return true;
   }
@@ -187,50 +234,63 @@ void bind_primitives(nb::module_& m) {
       .def_prop_ro("call_primitive", [](const Primitive&) { return false; })
       .def_prop_ro("map_primitive", [](const Primitive&) { return false; })
       .def_prop_ro("doc", [](const Primitive& self) { return self->doc; })
-      .def_prop_ro("rules", [](const Primitive& self) {
-        nb::dict rules;
-        rules["jvp"] = static_cast<bool>(self->jvp);
-        rules["transpose"] = static_cast<bool>(self->transpose);
-        rules["batch"] = static_cast<bool>(self->batch);
-        rules["lower"] = static_cast<bool>(self->lower);
-        return rules;
-      })
-      .def("bind", [](const Primitive& self, nb::args args, nb::kwargs kwargs) {
-        Arrays inputs;
-        for (nb::handle argument : args) inputs.push_back(to_array(argument, self.name().c_str()));
-        Arrays outputs = capibara::bind(self, inputs, attrs_of(kwargs));
-        if (outputs.size() == 1 && !returns_list(self)) return wrap(outputs[0]);
-        nb::list list;
-        for (const Array& output : outputs) list.append(wrap(output));
-        return nb::object(list);
-      })
-      .def("__eq__", [](const Primitive& self, nb::handle other) { return nb::isinstance<Primitive>(other) && self == nb::cast<const Primitive&>(other); }, nb::arg().none())
+      .def_prop_ro("rules",
+                   [](const Primitive& self) {
+                     nb::dict rules;
+                     rules["jvp"] = static_cast<bool>(self->jvp);
+                     rules["transpose"] = static_cast<bool>(self->transpose);
+                     rules["batch"] = static_cast<bool>(self->batch);
+                     rules["lower"] = static_cast<bool>(self->lower);
+                     return rules;
+                   })
+      .def("bind",
+           [](const Primitive& self, nb::args args, nb::kwargs kwargs) {
+             Arrays inputs;
+             for (nb::handle argument : args) inputs.push_back(to_array(argument, self.name().c_str()));
+             Arrays outputs = capibara::bind(self, inputs, attrs_of(kwargs));
+             if (outputs.size() == 1 && !returns_list(self)) return wrap(outputs[0]);
+             nb::list list;
+             for (const Array& output : outputs) list.append(wrap(output));
+             return nb::object(list);
+           })
+      .def(
+          "__eq__",
+          [](const Primitive& self, nb::handle other) {
+            return nb::isinstance<Primitive>(other) && self == nb::cast<const Primitive&>(other);
+          },
+          nb::arg().none())
       .def("__hash__", [](const Primitive& self) { return std::hash<const void*>()(&self.record()); })
       .def("__repr__", [](const Primitive& self) { return self.name(); })
       .def("__str__", [](const Primitive& self) { return self.name(); });
   nb::class_<UserPrimitive>(m, "UserPrimitive")
-      .def("__init__", [](UserPrimitive* self, const std::string& name) {
-        new (self) UserPrimitive;
-        self->record = std::make_shared<PrimitiveRecord>(record_of(name, self->rules));
-        self->primitive = Primitive(self->record);
-      })
+      .def("__init__",
+           [](UserPrimitive* self, const std::string& name) {
+             new (self) UserPrimitive;
+             self->record = std::make_shared<PrimitiveRecord>(record_of(name, self->rules));
+             self->primitive = Primitive(self->record);
+           })
       .def_prop_ro("primitive", [](const UserPrimitive& self) { return self.primitive; })
-      .def_prop_rw("multiple_results", [](const UserPrimitive& self) { return self.rules->multiple_results; },
-                   [](UserPrimitive& self, bool value) { self.rules->multiple_results = value; })
+      .def_prop_rw(
+          "multiple_results", [](const UserPrimitive& self) { return self.rules->multiple_results; },
+          [](UserPrimitive& self, bool value) { self.rules->multiple_results = value; })
       .def("set_impl", [](UserPrimitive& self, nb::object rule) { set_rule(self, &UserRules::impl, rule); })
-      .def("set_abstract_eval", [](UserPrimitive& self, nb::object rule) { set_rule(self, &UserRules::abstract_eval, rule); })
+      .def("set_abstract_eval",
+           [](UserPrimitive& self, nb::object rule) { set_rule(self, &UserRules::abstract_eval, rule); })
       .def("set_jvp", [](UserPrimitive& self, nb::object rule) { set_rule(self, &UserRules::jvp, rule); })
       .def("set_transpose", [](UserPrimitive& self, nb::object rule) { set_rule(self, &UserRules::transpose, rule); })
       .def("set_batch", [](UserPrimitive& self, nb::object rule) { set_rule(self, &UserRules::batch, rule); })
       .def("set_lowering", [](UserPrimitive& self, nb::object rule) { set_rule(self, &UserRules::lowering, rule); })
-      .def("has", [](const UserPrimitive& self, const std::string& rule) {
-        if (rule == "impl") return self.rules->impl != nullptr;
-        if (rule == "jvp") return self.rules->jvp != nullptr;
-        if (rule == "transpose") return self.rules->transpose != nullptr;
-        if (rule == "batch") return self.rules->batch != nullptr;
-        return self.rules->lowering != nullptr;
-      })
-      .def("bind", [](const UserPrimitive& self, nb::args args, nb::kwargs kwargs) { return bind_python(self.primitive, self.rules->multiple_results, args, kwargs); });
+      .def("has",
+           [](const UserPrimitive& self, const std::string& rule) {
+             if (rule == "impl") return self.rules->impl != nullptr;
+             if (rule == "jvp") return self.rules->jvp != nullptr;
+             if (rule == "transpose") return self.rules->transpose != nullptr;
+             if (rule == "batch") return self.rules->batch != nullptr;
+             return self.rules->lowering != nullptr;
+           })
+      .def("bind", [](const UserPrimitive& self, nb::args args, nb::kwargs kwargs) {
+        return bind_python(self.primitive, self.rules->multiple_results, args, kwargs);
+      });
   m.def("catalog", [] {
     nb::list list;
     for (const Primitive& primitive : catalog()) list.append(nb::cast(primitive));

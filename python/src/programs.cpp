@@ -65,7 +65,7 @@ nb::list type_list(const Types& types) {
 nb::list effect_list(const Effects& effects) {
   nb::list list;
   static const std::pair<Effects::Flag, const char*> names[] = {
-      {Effects::ordered_io, "OrderedIO"}, {Effects::io, "IO"},        {Effects::debug, "Debug"},
+      {Effects::ordered_io, "OrderedIO"}, {Effects::io, "IO"},           {Effects::debug, "Debug"},
       {Effects::ref_read, "Read"},        {Effects::ref_write, "Write"}, {Effects::ordered_debug, "OrderedDebug"}};
   for (const auto& [flag, name] : names) {
     if (effects.has(flag)) list.append(nb::str(name));
@@ -109,15 +109,21 @@ template <class Class, class Get>
 void def_program(Class& type, Get program_of) {
   type.def_prop_ro("eqns", [=](const typename Class::Type& self) { return equation_views(program_of(self)); })
       .def_prop_ro("effects", [=](const typename Class::Type& self) { return effect_list(program_of(self).effects()); })
-      .def_prop_ro("in_avals", [=](const typename Class::Type& self) { return type_list(program_of(self).input_types()); })
-      .def_prop_ro("out_avals", [=](const typename Class::Type& self) { return type_list(program_of(self).output_types()); })
+      .def_prop_ro("in_avals",
+                   [=](const typename Class::Type& self) { return type_list(program_of(self).input_types()); })
+      .def_prop_ro("out_avals",
+                   [=](const typename Class::Type& self) { return type_list(program_of(self).output_types()); })
       .def("__str__", [=](const typename Class::Type& self) { return program_of(self).to_string(); })
       .def("__repr__", [=](const typename Class::Type& self) { return program_of(self).to_string(); })
       .def("pretty_print", [=](const typename Class::Type& self, nb::kwargs) { return program_of(self).to_string(); })
       .def("__hash__", [=](const typename Class::Type& self) { return program_of(self).hash(); })
-      .def("__eq__", [=](const typename Class::Type& self, nb::handle other) {
-        return nb::isinstance<typename Class::Type>(other) && program_of(self) == program_of(nb::cast<const typename Class::Type&>(other));
-      }, nb::arg().none());
+      .def(
+          "__eq__",
+          [=](const typename Class::Type& self, nb::handle other) {
+            return nb::isinstance<typename Class::Type>(other) &&
+                   program_of(self) == program_of(nb::cast<const typename Class::Type&>(other));
+          },
+          nb::arg().none());
 }
 
 }  // namespace
@@ -160,12 +166,14 @@ nb::object from_attr(const Attr& attr) {
       return lax_type("ConvDimensionNumbers")(ints_tuple(v.lhs_spec), ints_tuple(v.rhs_spec), ints_tuple(v.out_spec));
     }
     nb::object operator()(const GatherDimensionNumbers& v) const {
-      return lax_type("GatherDimensionNumbers")(ints_tuple(v.offset_dims), ints_tuple(v.collapsed_slice_dims), ints_tuple(v.start_index_map),
-                                                ints_tuple(v.operand_batching_dims), ints_tuple(v.start_indices_batching_dims));
+      return lax_type("GatherDimensionNumbers")(ints_tuple(v.offset_dims), ints_tuple(v.collapsed_slice_dims),
+                                                ints_tuple(v.start_index_map), ints_tuple(v.operand_batching_dims),
+                                                ints_tuple(v.start_indices_batching_dims));
     }
     nb::object operator()(const ScatterDimensionNumbers& v) const {
       return lax_type("ScatterDimensionNumbers")(ints_tuple(v.update_window_dims), ints_tuple(v.inserted_window_dims),
-                                                 ints_tuple(v.scatter_dims_to_operand_dims), ints_tuple(v.operand_batching_dims),
+                                                 ints_tuple(v.scatter_dims_to_operand_dims),
+                                                 ints_tuple(v.operand_batching_dims),
                                                  ints_tuple(v.scatter_indices_batching_dims));
     }
     nb::object operator()(const ArrayType& v) const { return nb::cast(v); }
@@ -202,8 +210,10 @@ Attr to_attr(nb::handle object) {
     std::string type = nb::cast<std::string>(object.type().attr("__name__"));
     auto field = [&](std::size_t i) { return to_ints(nb::object(object[i])); };
     if (type == "ConvDimensionNumbers") return ConvDimensionNumbers{field(0), field(1), field(2)};
-    if (type == "GatherDimensionNumbers") return GatherDimensionNumbers{field(0), field(1), field(2), field(3), field(4)};
-    if (type == "ScatterDimensionNumbers") return ScatterDimensionNumbers{field(0), field(1), field(2), field(3), field(4)};
+    if (type == "GatherDimensionNumbers")
+      return GatherDimensionNumbers{field(0), field(1), field(2), field(3), field(4)};
+    if (type == "ScatterDimensionNumbers")
+      return ScatterDimensionNumbers{field(0), field(1), field(2), field(3), field(4)};
   }
   if (PyTuple_CheckExact(o) && all_integers(object)) return to_ints(object);
   if (PyTuple_Check(o) && std::string(Py_TYPE(o)->tp_name) == "AttributeTuple") {
@@ -227,9 +237,11 @@ Attrs attrs_of(nb::handle params) {
     std::string key = nb::cast<std::string>(name);
     if (key == "dimension_numbers" && PyTuple_CheckExact(value.ptr()) && nb::len(value) == 2) {
       nb::object contracting = value[0], batch = value[1];
-      if (PyTuple_Check(contracting.ptr()) && nb::len(contracting) == 2 && PyTuple_Check(batch.ptr()) && nb::len(batch) == 2) {
-        entries.emplace_back(key, DotDimensionNumbers{to_ints(nb::object(contracting[0])), to_ints(nb::object(contracting[1])),
-                                                      to_ints(nb::object(batch[0])), to_ints(nb::object(batch[1]))});
+      if (PyTuple_Check(contracting.ptr()) && nb::len(contracting) == 2 && PyTuple_Check(batch.ptr()) &&
+          nb::len(batch) == 2) {
+        entries.emplace_back(
+            key, DotDimensionNumbers{to_ints(nb::object(contracting[0])), to_ints(nb::object(contracting[1])),
+                                     to_ints(nb::object(batch[0])), to_ints(nb::object(batch[1]))});
         continue;
       }
     }
@@ -240,46 +252,62 @@ Attrs attrs_of(nb::handle params) {
 
 void bind_programs(nb::module_& m) {
   nb::class_<ArrayType>(m, "ShapedArray")
-      .def("__init__", [](ArrayType* self, nb::handle shape, nb::handle dtype, bool weak_type, nb::kwargs) {
-        new (self) ArrayType;
-        self->shape = to_ints(shape);
-        self->dtype = to_dtype(dtype);
-        self->weak_type = weak_type;
-      }, nb::arg("shape"), nb::arg("dtype"), nb::arg("weak_type") = false, nb::arg("kwargs"))
+      .def(
+          "__init__",
+          [](ArrayType* self, nb::handle shape, nb::handle dtype, bool weak_type, nb::kwargs) {
+            new (self) ArrayType;
+            self->shape = to_ints(shape);
+            self->dtype = to_dtype(dtype);
+            self->weak_type = weak_type;
+          },
+          nb::arg("shape"), nb::arg("dtype"), nb::arg("weak_type") = false, nb::arg("kwargs"))
       .def_prop_ro("shape", [](const ArrayType& self) { return ints_tuple(self.shape); })
       .def_prop_ro("dtype", [](const ArrayType& self) { return numpy_dtype(self.dtype); })
       .def_prop_ro("weak_type", [](const ArrayType& self) { return self.weak_type; })
       .def_prop_ro("ndim", [](const ArrayType& self) { return self.rank(); })
       .def_prop_ro("size", [](const ArrayType& self) { return self.size(); })
       .def_prop_ro("named_shape", [](const ArrayType&) { return nb::dict(); })
-      .def("__len__", [](const ArrayType& self) {
-        if (self.shape.empty()) throw nb::type_error("len() of unsized object");
-        return self.shape[0];
-      })
+      .def("__len__",
+           [](const ArrayType& self) {
+             if (self.shape.empty()) throw nb::type_error("len() of unsized object");
+             return self.shape[0];
+           })
       .def("strip_weak_type", [](const ArrayType& self) { return self.strong(); })
-      .def("at_least_vspace", [](const ArrayType& self) {
-        ArrayType tangent = self;
-        if (!is_inexact(self.dtype)) tangent = tangent.with_dtype(DType::float0).strong();
-        return tangent;
-      })
-      .def("to_tangent_aval", [](const ArrayType& self) {
-        ArrayType tangent = self;
-        if (!is_inexact(self.dtype)) tangent = tangent.with_dtype(DType::float0).strong();
-        return tangent;
-      })
-      .def("update", [](const ArrayType& self, nb::kwargs changes) {
-        ArrayType next = self;
-        for (auto [name, value] : changes) {
-          std::string key = nb::cast<std::string>(name);
-          if (key == "shape") next.shape = to_ints(value);
-          else if (key == "dtype") next.dtype = to_dtype(value);
-          else if (key == "weak_type") next.weak_type = nb::cast<bool>(value);
-          else throw TypeError(concat("ShapedArray.update: no field '", key, "'"));
-        }
-        return next;
-      })
+      .def("at_least_vspace",
+           [](const ArrayType& self) {
+             ArrayType tangent = self;
+             if (!is_inexact(self.dtype)) tangent = tangent.with_dtype(DType::float0).strong();
+             return tangent;
+           })
+      .def("to_tangent_aval",
+           [](const ArrayType& self) {
+             ArrayType tangent = self;
+             if (!is_inexact(self.dtype)) tangent = tangent.with_dtype(DType::float0).strong();
+             return tangent;
+           })
+      .def("update",
+           [](const ArrayType& self, nb::kwargs changes) {
+             ArrayType next = self;
+             for (auto [name, value] : changes) {
+               std::string key = nb::cast<std::string>(name);
+               if (key == "shape")
+                 next.shape = to_ints(value);
+               else if (key == "dtype")
+                 next.dtype = to_dtype(value);
+               else if (key == "weak_type")
+                 next.weak_type = nb::cast<bool>(value);
+               else
+                 throw TypeError(concat("ShapedArray.update: no field '", key, "'"));
+             }
+             return next;
+           })
       .def("str_short", [](const ArrayType& self, nb::args, nb::kwargs) { return short_string(self); })
-      .def("__eq__", [](const ArrayType& self, nb::handle other) { return nb::isinstance<ArrayType>(other) && self == nb::cast<const ArrayType&>(other); }, nb::arg().none())
+      .def(
+          "__eq__",
+          [](const ArrayType& self, nb::handle other) {
+            return nb::isinstance<ArrayType>(other) && self == nb::cast<const ArrayType&>(other);
+          },
+          nb::arg().none())
       .def("__hash__", [](const ArrayType& self) { return std::hash<std::string>()(to_string(self)) ^ self.weak_type; })
       .def("__str__", [](const ArrayType& self) { return concat(self.weak_type ? "~" : "", to_string(self)); })
       .def("__repr__", [](const ArrayType& self) {
@@ -290,41 +318,54 @@ void bind_programs(nb::module_& m) {
   nb::class_<VarView>(m, "Var")
       .def_prop_ro("aval", [](const VarView& self) { return self.program.type(self.var); })
       .def_prop_ro("count", [](const VarView& self) { return self.var.id; })
-      .def("__hash__", [](const VarView& self) { return std::hash<const void*>()(self.program.identity()) * 31 + static_cast<std::size_t>(self.var.id); })
-      .def("__eq__", [](const VarView& self, nb::handle other) {
-        if (!nb::isinstance<VarView>(other)) return false;
-        const auto& o = nb::cast<const VarView&>(other);
-        return o.var == self.var && o.program.identity() == self.program.identity();
-      }, nb::arg().none())
-      .def("__repr__", [](const VarView& self) { return concat("Var(id=", self.var.id, "):", short_string(self.program.type(self.var))); });
+      .def("__hash__",
+           [](const VarView& self) {
+             return std::hash<const void*>()(self.program.identity()) * 31 + static_cast<std::size_t>(self.var.id);
+           })
+      .def(
+          "__eq__",
+          [](const VarView& self, nb::handle other) {
+            if (!nb::isinstance<VarView>(other)) return false;
+            const auto& o = nb::cast<const VarView&>(other);
+            return o.var == self.var && o.program.identity() == self.program.identity();
+          },
+          nb::arg().none())
+      .def("__repr__", [](const VarView& self) {
+        return concat("Var(id=", self.var.id, "):", short_string(self.program.type(self.var)));
+      });
   nb::class_<LiteralView>(m, "Literal")
       .def_prop_ro("val", [](const LiteralView& self) { return wrap(self.value); })
       .def_prop_ro("aval", [](const LiteralView& self) { return self.value.type(); })
-      .def("__hash__", [](const LiteralView&) -> std::size_t { raise_python("LibraryTypeError", "unhashable type: 'Literal'"); })
-      .def("__repr__", [](const LiteralView& self) { return concat(self.value.to_string(), ":", short_string(self.value.type())); });
+      .def("__hash__",
+           [](const LiteralView&) -> std::size_t { raise_python("LibraryTypeError", "unhashable type: 'Literal'"); })
+      .def("__repr__", [](const LiteralView& self) {
+        return concat(self.value.to_string(), ":", short_string(self.value.type()));
+      });
   nb::class_<EquationView>(m, "JaxprEqn")
       .def_prop_ro("primitive", [](const EquationView& self) { return self.get().primitive; })
-      .def_prop_ro("invars", [](const EquationView& self) {
-        nb::list list;
-        for (Atom atom : self.get().inputs) list.append(atom_view(self.program, atom));
-        return list;
-      })
-      .def_prop_ro("outvars", [](const EquationView& self) {
-        nb::list list;
-        Types input_types;
-        bool dropped = false;
-        for (Var var : self.get().outputs) dropped = dropped || var.dropped();
-        Types types;
-        if (dropped) {
-          for (Atom atom : self.get().inputs) input_types.push_back(self.program.type(atom));
-          types = self.get().primitive->type(input_types, self.get().attrs).types;
-        }
-        for (std::size_t i = 0; i < self.get().outputs.size(); ++i) {
-          Var var = self.get().outputs[i];
-          list.append(var.dropped() ? drop_var(types[i]) : atom_view(self.program, var));
-        }
-        return list;
-      })
+      .def_prop_ro("invars",
+                   [](const EquationView& self) {
+                     nb::list list;
+                     for (Atom atom : self.get().inputs) list.append(atom_view(self.program, atom));
+                     return list;
+                   })
+      .def_prop_ro("outvars",
+                   [](const EquationView& self) {
+                     nb::list list;
+                     Types input_types;
+                     bool dropped = false;
+                     for (Var var : self.get().outputs) dropped = dropped || var.dropped();
+                     Types types;
+                     if (dropped) {
+                       for (Atom atom : self.get().inputs) input_types.push_back(self.program.type(atom));
+                       types = self.get().primitive->type(input_types, self.get().attrs).types;
+                     }
+                     for (std::size_t i = 0; i < self.get().outputs.size(); ++i) {
+                       Var var = self.get().outputs[i];
+                       list.append(var.dropped() ? drop_var(types[i]) : atom_view(self.program, var));
+                     }
+                     return list;
+                   })
       .def_prop_ro("params", [](const EquationView& self) { return params_of(self.get().attrs); })
       .def_prop_ro("effects", [](const EquationView& self) { return effect_list(self.get().effects); })
       .def_prop_ro("source_info", [](const EquationView& self) { return to_string(self.get().source); })
@@ -333,32 +374,38 @@ void bind_programs(nb::module_& m) {
       });
   nb::class_<Program> program(m, "ClosedJaxpr");
   def_program(program, [](const Program& self) -> const Program& { return self; });
-  program.def("__init__", [](Program* self, const OpenProgram& open, nb::handle constants) {
-    std::vector<Array> values;
-    for (nb::handle constant : constants) values.push_back(to_array(constant, "ClosedJaxpr"));
-    if (values.size() != open.program.constvars().size()) {
-      throw ValueError(concat("ClosedJaxpr: ", open.program.constvars().size(), " constants are needed, got ", values.size()));
-    }
-    Program::Body body = open.program.body();
-    body.constants = values;
-    new (self) Program(std::move(body));
-  })
+  program
+      .def("__init__",
+           [](Program* self, const OpenProgram& open, nb::handle constants) {
+             std::vector<Array> values;
+             for (nb::handle constant : constants) values.push_back(to_array(constant, "ClosedJaxpr"));
+             if (values.size() != open.program.constvars().size()) {
+               throw ValueError(concat("ClosedJaxpr: ", open.program.constvars().size(), " constants are needed, got ",
+                                       values.size()));
+             }
+             Program::Body body = open.program.body();
+             body.constants = values;
+             new (self) Program(std::move(body));
+           })
       .def_prop_ro("jaxpr", [](const Program& self) { return OpenProgram{self}; })
-      .def_prop_ro("consts", [](const Program& self) {
-        nb::list list;
-        for (const Array& constant : self.constants()) list.append(wrap(constant));
-        return list;
-      })
-      .def_prop_ro("literals", [](const Program& self) {
-        nb::list list;
-        for (const Array& constant : self.constants()) list.append(wrap(constant));
-        return list;
-      })
+      .def_prop_ro("consts",
+                   [](const Program& self) {
+                     nb::list list;
+                     for (const Array& constant : self.constants()) list.append(wrap(constant));
+                     return list;
+                   })
+      .def_prop_ro("literals",
+                   [](const Program& self) {
+                     nb::list list;
+                     for (const Array& constant : self.constants()) list.append(wrap(constant));
+                     return list;
+                   })
       .def("stablehlo", [](const Program& self) { return to_stablehlo(self); });
   nb::class_<OpenProgram> open(m, "Jaxpr");
   def_program(open, [](const OpenProgram& self) -> const Program& { return self.program; });
   open.def_prop_ro("invars", [](const OpenProgram& self) { return var_views(self.program, self.program.invars()); })
-      .def_prop_ro("constvars", [](const OpenProgram& self) { return var_views(self.program, self.program.constvars()); })
+      .def_prop_ro("constvars",
+                   [](const OpenProgram& self) { return var_views(self.program, self.program.constvars()); })
       .def_prop_ro("outvars", [](const OpenProgram& self) { return outputs_of(self.program); })
       .def_prop_ro("is_high", [](const OpenProgram&) { return false; });
   m.def("verify_program", [](const Program& self) { verify(self); });

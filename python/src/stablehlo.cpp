@@ -19,8 +19,13 @@ capibara::Array from_python(const HostArray& array) {
   capibara::DLDataType type{array.dtype().code, array.dtype().bits, array.dtype().lanes};
   auto* owner = new HostArray(array);
   auto* managed = new capibara::DLManagedTensor{};
-  managed->dl_tensor = {const_cast<void*>(array.data()), {1, 0}, static_cast<int32_t>(array.ndim()), type,
-                        const_cast<int64_t*>(array.shape_ptr()), nullptr, 0};
+  managed->dl_tensor = {const_cast<void*>(array.data()),
+                        {1, 0},
+                        static_cast<int32_t>(array.ndim()),
+                        type,
+                        const_cast<int64_t*>(array.shape_ptr()),
+                        nullptr,
+                        0};
   managed->manager_ctx = owner;
   managed->deleter = [](capibara::DLManagedTensor* self) {
     nb::gil_scoped_acquire gil;
@@ -48,12 +53,13 @@ std::vector<nb::ndarray<nb::numpy>> run_stablehlo(const std::string& text, const
   capibara::Program program = capibara::from_stablehlo(text);
   std::vector<capibara::ArrayType> types = program.input_types();
   if (types.size() != inputs.size()) {
-    throw capibara::TypeError(capibara::concat("run_stablehlo: the program takes ", types.size(), " arguments, got ", inputs.size()));
+    throw capibara::TypeError(
+        capibara::concat("run_stablehlo: the program takes ", types.size(), " arguments, got ", inputs.size()));
   }
   for (std::size_t i = 0; i < types.size(); ++i) {
     if (types[i].shape == inputs[i].shape() && types[i].dtype == inputs[i].dtype()) continue;
-    throw capibara::TypeError(capibara::concat("run_stablehlo: argument ", i, " must be ", to_string(types[i]), ", got ",
-                                               to_string(inputs[i].type())));
+    throw capibara::TypeError(capibara::concat("run_stablehlo: argument ", i, " must be ", to_string(types[i]),
+                                               ", got ", to_string(inputs[i].type())));
   }
   std::vector<capibara::Array> outputs;
   {

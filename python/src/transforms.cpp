@@ -95,6 +95,37 @@ nb::object value_and_grad(nb::object function, nb::object argnums, bool has_aux,
   return nb::make_tuple(value, selected.rebuild(call.gradients));
 }
 
+// What a function returned: the value that is differentiated, and auxiliary data behind it where there is some.
+class SplitResult {
+ public:
+  explicit SplitResult(bool has_aux) : has_aux_(has_aux) {}
+
+  // The leaves of both; those of the value come first.
+  Arrays take(nb::object result, const char* operation) {
+    nb::object value = result, rest;
+    if (has_aux_) std::tie(value, rest) = split_auxiliary(result, operation);
+    std::vector<nb::object> outputs;
+    tree = flatten(value, outputs);
+    main = outputs.size();
+    Arrays all = to_arrays(outputs, operation);
+    if (has_aux_) auxiliary_.take(rest, all);
+    return all;
+  }
+  nb::object value(const Arrays& outputs) const {
+    return unflatten_arrays(tree, std::span<const Array>(outputs).first(main));
+  }
+  nb::object auxiliary(const Arrays& outputs) const {
+    return auxiliary_.rebuild(std::span<const Array>(outputs).subspan(main));
+  }
+
+  PyTree tree;           // of the value
+  std::size_t main = 0;  // how many leaves the value has
+
+ private:
+  bool has_aux_;
+  Auxiliary auxiliary_;
+};
+
 // A linearised function as Python calls it, forwards or backwards.
 struct LinearFunction {
   std::shared_ptr<const detail::LinearMap> map;
@@ -104,8 +135,10 @@ struct LinearFunction {
     std::vector<nb::object> objects;
     PyTree got = flatten(tangents, objects);
     if (!(got == in)) {
-      throw TypeError(concat("linearized function called on tangent values inconsistent with the original primal "
-                             "values: got ", got.to_string(), " for primal structure ", in.to_string()));
+      throw TypeError(
+          concat("linearized function called on tangent values inconsistent with the original primal "
+                 "values: got ",
+                 got.to_string(), " for primal structure ", in.to_string()));
     }
     TreeDef plain = plain_leaves(in.num_leaves());
     return unflatten_arrays(out, detail::push_forward(*map, plain, plain, to_arrays(objects, "linearize")));
@@ -127,35 +160,21 @@ struct PullBack : LinearFunction {};
 template <class Function>
 nb::object linearize(const char* operation, nb::object function, nb::tuple primals, bool has_aux) {
   std::vector<nb::object> objects;
-  PyTree in = flatten(primals, objects), out;
+  PyTree in = flatten(primals, objects);
   Arrays leaves = to_arrays(objects, operation);
-  Auxiliary auxiliary;
-  std::size_t main = 0;
+  SplitResult result(has_aux);
   FlatFunction flat = [&](std::span<const Array> values) {
-    nb::object result = call_python(function, unflatten_arrays(in, values));
-    std::vector<nb::object> outputs;
-    if (!has_aux) {
-      out = flatten(result, outputs);
-      main = outputs.size();
-      return to_arrays(outputs, operation);
-    }
-    auto [value, rest] = split_auxiliary(result, operation);
-    out = flatten(value, outputs);
-    main = outputs.size();
-    Arrays all = to_arrays(outputs, operation);
-    auxiliary.take(rest, all);
-    return all;
+    return result.take(call_python(function, unflatten_arrays(in, values)), operation);
   };
-  detail::LinearizedCall call = detail::linearize_leaves(flat, leaves, std::vector<bool>(leaves.size(), true), main);
-  std::span<const Array> outputs(call.outputs);
-  nb::object value = unflatten_arrays(out, outputs.first(main));
+  detail::LinearizedCall call =
+      detail::linearize_leaves(flat, leaves, std::vector<bool>(leaves.size(), true), result.main);
   Function linear;
   linear.map = call.map;
   linear.in = in;
-  linear.out = out;
+  linear.out = result.tree;
   nb::object callable = nb::cast(std::move(linear), nb::rv_policy::move);
-  if (!has_aux) return nb::make_tuple(value, callable);
-  return nb::make_tuple(value, callable, auxiliary.rebuild(outputs.subspan(main)));
+  if (!has_aux) return nb::make_tuple(result.value(call.outputs), callable);
+  return nb::make_tuple(result.value(call.outputs), callable, result.auxiliary(call.outputs));
 }
 
 nb::object jvp(nb::object function, nb::object primals, nb::object tangents, bool has_aux) {
@@ -168,69 +187,43 @@ nb::object jvp(nb::object function, nb::object primals, nb::object tangents, boo
   std::vector<nb::object> objects, tangent_objects;
   nb::object primal_tuple = nb::tuple(nb::steal<nb::list>(PySequence_List(primals.ptr())));
   nb::object tangent_tuple = nb::tuple(nb::steal<nb::list>(PySequence_List(tangents.ptr())));
-  PyTree in = flatten(primal_tuple, objects), tangent_in = flatten(tangent_tuple, tangent_objects), out;
+  PyTree in = flatten(primal_tuple, objects), tangent_in = flatten(tangent_tuple, tangent_objects);
   if (!(in == tangent_in) || primals.type().ptr() != tangents.type().ptr()) {
-    throw TypeError(concat("primal and tangent arguments to jax.jvp must have the same tree structure; primals have "
-                           "tree structure ", in.to_string(), " whereas tangents have tree structure ", tangent_in.to_string(), "."));
+    throw TypeError(
+        concat("primal and tangent arguments to jax.jvp must have the same tree structure; primals have "
+               "tree structure ",
+               in.to_string(), " whereas tangents have tree structure ", tangent_in.to_string(), "."));
   }
   Arrays leaves = to_arrays(objects, "jvp");
   Arrays tangent_leaves = to_arrays(tangent_objects, "jvp");
-  Auxiliary auxiliary;
-  std::size_t main = 0;
+  SplitResult result(has_aux);
   FlatFunction flat = [&](std::span<const Array> values) {
-    nb::object result = call_python(function, unflatten_arrays(in, values));
-    std::vector<nb::object> outputs;
-    if (!has_aux) {
-      out = flatten(result, outputs);
-      main = outputs.size();
-      return to_arrays(outputs, "jvp");
-    }
-    auto [value, rest] = split_auxiliary(result, "jvp");
-    out = flatten(value, outputs);
-    main = outputs.size();
-    Arrays all = to_arrays(outputs, "jvp");
-    auxiliary.take(rest, all);
-    return all;
+    return result.take(call_python(function, unflatten_arrays(in, values)), "jvp");
   };
   TreeDef plain = plain_leaves(leaves.size());
-  detail::JvpCall call = detail::jvp_leaves(flat, plain, plain, leaves, tangent_leaves, main);
-  std::span<const Array> outputs(call.outputs);
-  nb::object value = unflatten_arrays(out, outputs.first(main)), tangent = unflatten_arrays(out, call.tangents);
+  detail::JvpCall call = detail::jvp_leaves(flat, plain, plain, leaves, tangent_leaves, result.main);
+  nb::object value = result.value(call.outputs), tangent = unflatten_arrays(result.tree, call.tangents);
   if (!has_aux) return nb::make_tuple(value, tangent);
-  return nb::make_tuple(value, tangent, auxiliary.rebuild(outputs.subspan(main)));
+  return nb::make_tuple(value, tangent, result.auxiliary(call.outputs));
 }
 
 nb::object jacobian(bool forward, nb::object function, nb::object argnums, bool has_aux, bool holomorphic,
                     bool allow_int, nb::tuple args, nb::dict kwargs) {
   const char* operation = forward ? "jacfwd" : "jacrev";
   Selected selected(argnums, args, kwargs, operation);
-  Auxiliary auxiliary;
-  PyTree out;
-  std::size_t main = 0;
+  SplitResult result(has_aux);
   FlatFunction flat = [&](std::span<const Array> leaves) {
-    nb::object result = selected.call(function, leaves);
-    std::vector<nb::object> outputs;
-    if (!has_aux) {
-      out = flatten(result, outputs);
-      main = outputs.size();
-      return to_arrays(outputs, operation);
-    }
-    auto [value, rest] = split_auxiliary(result, operation);
-    out = flatten(value, outputs);
-    main = outputs.size();
-    Arrays all = to_arrays(outputs, operation);
-    auxiliary.take(rest, all);
-    return all;
+    return result.take(selected.call(function, leaves), operation);
   };
   jax::JacobianOptions options;
   options.holomorphic = holomorphic;
   options.allow_int = allow_int;
   std::vector<bool> all(selected.leaves.size(), true);
-  detail::JacobianCall call = forward ? detail::jacfwd_leaves(flat, selected.leaves, all, options, main)
-                                      : detail::jacrev_leaves(flat, selected.leaves, all, options, main);
-  nb::object entries = unflatten_arrays(out.compose(selected.structure()), call.entries);
+  detail::JacobianCall call = forward ? detail::jacfwd_leaves(flat, selected.leaves, all, options, result.main)
+                                      : detail::jacrev_leaves(flat, selected.leaves, all, options, result.main);
+  nb::object entries = unflatten_arrays(result.tree.compose(selected.structure()), call.entries);
   if (!has_aux) return entries;
-  return nb::make_tuple(entries, auxiliary.rebuild(std::span<const Array>(call.outputs).subspan(main)));
+  return nb::make_tuple(entries, result.auxiliary(call.outputs));
 }
 
 // ---- vmap --------------------------------------------------------------------------------------------------------
@@ -264,28 +257,31 @@ void spread_axes(nb::handle prefix, nb::handle full, std::vector<jax::Axes>& axe
   try {
     parts = structure.flatten_up_to(full);
   } catch (const ValueError&) {
-    throw ValueError(concat("vmap ", what, " specification must be a tree prefix of the corresponding value, got specification ",
-                            nb::cast<std::string>(nb::repr(prefix)), " for value tree ",
-                            nb::cast<std::string>(nb::repr(nb::module_::import_("capibara._core").attr("tree_structure")(full))), "."));
+    throw ValueError(concat(
+        "vmap ", what, " specification must be a tree prefix of the corresponding value, got specification ",
+        nb::cast<std::string>(nb::repr(prefix)), " for value tree ",
+        nb::cast<std::string>(nb::repr(nb::module_::import_("capibara._core").attr("tree_structure")(full))), "."));
   }
   for (std::size_t i = 0; i < parts.size(); ++i) spread_axes(entries[i], parts[i], axes, what);
 }
 
-nb::object vmap(nb::object function, nb::object in_axes, nb::object out_axes, nb::object axis_name, nb::object axis_size,
-                nb::tuple args, nb::dict kwargs) {
+nb::object vmap(nb::object function, nb::object in_axes, nb::object out_axes, nb::object axis_name,
+                nb::object axis_size, nb::tuple args, nb::dict kwargs) {
   std::vector<nb::object> objects;
   nb::object both = nb::make_tuple(args, kwargs);
   PyTree in = flatten(both, objects), out;
   Arrays leaves = to_arrays(objects, "vmap");
   if (leaves.empty() && axis_size.is_none()) {
-    throw ValueError("vmap wrapped function must be passed at least one argument containing an array, got empty *args and **kwargs");
+    throw ValueError(
+        "vmap wrapped function must be passed at least one argument containing an array, got empty *args and **kwargs");
   }
   nb::object positional_axes = in_axes;
   if (PyList_Check(in_axes.ptr())) positional_axes = nb::steal(PyList_AsTuple(in_axes.ptr()));
   if (PyTuple_Check(positional_axes.ptr()) && static_cast<std::size_t>(nb::len(positional_axes)) != args.size()) {
-    throw ValueError(concat("vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
-                            "arguments passed to the function, but got len(in_axes)=", nb::len(positional_axes),
-                            ", len(args)=", args.size()));
+    throw ValueError(
+        concat("vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
+               "arguments passed to the function, but got len(in_axes)=",
+               nb::len(positional_axes), ", len(args)=", args.size()));
   }
   std::vector<jax::Axes> axes;
   spread_axes(positional_axes, args, axes, "in_axes");
@@ -333,7 +329,8 @@ nb::object linear_transpose(nb::object function, nb::args primals) {
 }
 
 // Traces a function for arguments of which only the types matter: (program, out tree, closed-over values first).
-std::pair<Program, PyTree> stage_python(nb::handle function, nb::handle args, nb::handle kwargs, const char* operation) {
+std::pair<Program, PyTree> stage_python(nb::handle function, nb::handle args, nb::handle kwargs,
+                                        const char* operation) {
   std::vector<nb::object> objects;
   nb::object both = nb::make_tuple(args, kwargs);
   PyTree in = flatten(both, objects), out;
@@ -365,8 +362,8 @@ nb::object checkpoint(nb::object function, nb::tuple args, nb::dict kwargs, nb::
         },
         function_name(policy));
   }
-  Arrays outputs = detail::checkpoint_leaves(flat_function(function, in, out, "checkpoint"), plain_leaves(leaves.size()),
-                                             leaves, options);
+  Arrays outputs = detail::checkpoint_leaves(flat_function(function, in, out, "checkpoint"),
+                                             plain_leaves(leaves.size()), leaves, options);
   return unflatten_arrays(out, outputs);
 }
 
@@ -375,10 +372,14 @@ nb::object checkpoint(nb::object function, nb::tuple args, nb::dict kwargs, nb::
 void bind_transforms(nb::module_& m) {
   m.def("value_and_grad", &value_and_grad);
   m.def("jvp", &jvp);
-  m.def("vjp", [](nb::object f, nb::tuple primals, bool has_aux) { return linearize<PullBack>("vjp", f, primals, has_aux); });
-  m.def("linearize", [](nb::object f, nb::tuple primals, bool has_aux) { return linearize<PushForward>("linearize", f, primals, has_aux); });
+  m.def("vjp",
+        [](nb::object f, nb::tuple primals, bool has_aux) { return linearize<PullBack>("vjp", f, primals, has_aux); });
+  m.def("linearize", [](nb::object f, nb::tuple primals, bool has_aux) {
+    return linearize<PushForward>("linearize", f, primals, has_aux);
+  });
   m.def("jacobian", &jacobian);
-  m.def("vmap", &vmap, nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg());
+  m.def("vmap", &vmap, nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg().none(), nb::arg().none(), nb::arg(),
+        nb::arg());
   m.def("linear_transpose", &linear_transpose);
   m.def("checkpoint", &checkpoint, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg());
   m.def("make_program", [](nb::object f, nb::tuple args, nb::dict kwargs) {
@@ -402,29 +403,42 @@ void bind_transforms(nb::module_& m) {
     }
     return list;
   });
-  m.def("checkpoint_name", [](nb::handle x, const std::string& name) { return wrap(detail::name_leaf(to_array(x, "checkpoint_name"), name)); });
+  m.def("checkpoint_name", [](nb::handle x, const std::string& name) {
+    return wrap(detail::name_leaf(to_array(x, "checkpoint_name"), name));
+  });
 
-  nb::class_<PullBack>(m, "PullBack").def("__call__", [](const PullBack& self, nb::handle ct) { return self.pull(ct); }, nb::arg().none());
-  nb::class_<PushForward>(m, "PushForward").def("__call__", [](const PushForward& self, nb::args tangents) { return self.push(tangents); });
-  nb::class_<Transposed>(m, "Transposed").def("__call__", [](const Transposed& self, nb::handle cotangent) {
-    std::vector<nb::object> objects;
-    PyTree got = flatten(cotangent, objects);
-    if (!(got == self.out)) {
-      throw TypeError(concat("cotangent tree does not match function output, expected ", self.out.to_string(), " but got ", got.to_string()));
-    }
-    TreeDef plain = plain_leaves(objects.size());
-    return unflatten_arrays(self.in, detail::apply_transposed(*self.function, plain, plain, to_arrays(objects, "linear_transpose")));
-  }, nb::arg().none());
+  nb::class_<PullBack>(m, "PullBack")
+      .def(
+          "__call__", [](const PullBack& self, nb::handle ct) { return self.pull(ct); }, nb::arg().none());
+  nb::class_<PushForward>(m, "PushForward").def("__call__", [](const PushForward& self, nb::args tangents) {
+    return self.push(tangents);
+  });
+  nb::class_<Transposed>(m, "Transposed")
+      .def(
+          "__call__",
+          [](const Transposed& self, nb::handle cotangent) {
+            std::vector<nb::object> objects;
+            PyTree got = flatten(cotangent, objects);
+            if (!(got == self.out)) {
+              throw TypeError(concat("cotangent tree does not match function output, expected ", self.out.to_string(),
+                                     " but got ", got.to_string()));
+            }
+            TreeDef plain = plain_leaves(objects.size());
+            return unflatten_arrays(self.in, detail::apply_transposed(*self.function, plain, plain,
+                                                                      to_arrays(objects, "linear_transpose")));
+          },
+          nb::arg().none());
 
   namespace policies = jax::checkpoint_policies;
   nb::class_<jax::CheckpointPolicy>(m, "CheckpointPolicy")
       .def("__repr__", [](const jax::CheckpointPolicy& self) { return concat("<checkpoint policy ", self.name, ">"); })
-      .def("__call__", [](const jax::CheckpointPolicy& self, const Primitive& primitive, nb::args avals, nb::kwargs params) {
-        Types types;
-        for (nb::handle aval : avals) types.push_back(leaf_type(aval, "checkpoint policy"));
-        nb::object attrs = nb::module_::import_("capibara._core").attr("to_attrs")(nb::cast(primitive), params);
-        return self.save(primitive, types, nb::cast<const Attrs&>(attrs));
-      });
+      .def("__call__",
+           [](const jax::CheckpointPolicy& self, const Primitive& primitive, nb::args avals, nb::kwargs params) {
+             Types types;
+             for (nb::handle aval : avals) types.push_back(leaf_type(aval, "checkpoint policy"));
+             nb::object attrs = nb::module_::import_("capibara._core").attr("to_attrs")(nb::cast(primitive), params);
+             return self.save(primitive, types, nb::cast<const Attrs&>(attrs));
+           });
   m.attr("everything_saveable") = nb::cast(policies::everything_saveable);
   m.attr("nothing_saveable") = nb::cast(policies::nothing_saveable);
   m.attr("dots_saveable") = nb::cast(policies::dots_saveable);
@@ -434,14 +448,15 @@ void bind_transforms(nb::module_& m) {
   m.def("save_any_names_but_these", &policies::save_any_names_but_these);
   m.def("save_only_these_names", &policies::save_only_these_names);
   m.def("save_from_both_policies", &policies::save_from_both_policies);
-  m.def("save_and_offload_only_these_names", [](std::vector<std::string> saved, std::vector<std::string> offloaded, std::string source, std::string target) {
-    policies::OffloadOptions options;
-    options.names_which_can_be_saved = std::move(saved);
-    options.names_which_can_be_offloaded = std::move(offloaded);
-    options.offload_src = std::move(source);
-    options.offload_dst = std::move(target);
-    return policies::save_and_offload_only_these_names(options);
-  });
+  m.def("save_and_offload_only_these_names",
+        [](std::vector<std::string> saved, std::vector<std::string> offloaded, std::string source, std::string target) {
+          policies::OffloadOptions options;
+          options.names_which_can_be_saved = std::move(saved);
+          options.names_which_can_be_offloaded = std::move(offloaded);
+          options.offload_src = std::move(source);
+          options.offload_dst = std::move(target);
+          return policies::save_and_offload_only_these_names(options);
+        });
 }
 
 }  // namespace capibara::python

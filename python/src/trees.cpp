@@ -13,7 +13,7 @@ enum class NodeKind { leaf, none, tuple, list, dict, named_tuple, ordered_dict, 
 // How a registered class is taken apart.
 struct Registration {
   nb::object type;
-  nb::object flatten, unflatten, flatten_with_keys;  // of custom nodes
+  nb::object flatten, unflatten, flatten_with_keys;   // of custom nodes
   std::vector<std::string> data_fields, meta_fields;  // of dataclasses
   bool is_dataclass = false;
 };
@@ -74,11 +74,13 @@ PyTypeObject* default_dict_type() {
 }
 
 void add_registration(nb::handle type, Registration registration) {
-  static PyTypeObject* const built_in[] = {&PyTuple_Type, &PyList_Type, &PyDict_Type, Py_TYPE(Py_None), ordered_dict_type(), default_dict_type()};
+  static PyTypeObject* const built_in[] = {&PyTuple_Type,    &PyList_Type,        &PyDict_Type,
+                                           Py_TYPE(Py_None), ordered_dict_type(), default_dict_type()};
   bool known = PyDict_GetItem(registry(), type.ptr()) != nullptr;
   for (PyTypeObject* one : built_in) known = known || type.ptr() == reinterpret_cast<PyObject*>(one);
   if (known) {
-    throw ValueError(concat("Duplicate custom PyTreeDef type registration for ", nb::cast<std::string>(nb::repr(type)), "."));
+    throw ValueError(
+        concat("Duplicate custom PyTreeDef type registration for ", nb::cast<std::string>(nb::repr(type)), "."));
   }
   registration.type = nb::borrow(type);
   auto* kept = new Registration(std::move(registration));
@@ -141,9 +143,12 @@ Level open_level(nb::handle tree) {
   level.kind = kind_of(tree.ptr(), level.custom);
   switch (level.kind) {
     case NodeKind::leaf:
-    case NodeKind::none: break;
+    case NodeKind::none:
+      break;
     case NodeKind::tuple:
-    case NodeKind::list: level.children = items_of(tree); break;
+    case NodeKind::list:
+      level.children = items_of(tree);
+      break;
     case NodeKind::named_tuple:
       level.children = items_of(tree);
       level.data = nb::borrow(tree.type());
@@ -172,8 +177,9 @@ Level open_level(nb::handle tree) {
     case NodeKind::custom: {
       nb::object both = level.custom->flatten(tree);
       if (!PyTuple_Check(both.ptr()) || PyTuple_GET_SIZE(both.ptr()) != 2) {
-        throw ValueError("The to_iterable function for a custom PyTree node should return a (children, aux_data) tuple, got " +
-                         nb::cast<std::string>(nb::repr(both)));
+        throw ValueError(
+            "The to_iterable function for a custom PyTree node should return a (children, aux_data) tuple, got " +
+            nb::cast<std::string>(nb::repr(both)));
       }
       level.children = items_of(both[0]);
       level.data = nb::borrow(both[1]);
@@ -212,9 +218,15 @@ std::vector<nb::object> level_keys(nb::handle tree, const Level& level) {
   };
   switch (level.kind) {
     case NodeKind::dict:
-    case NodeKind::ordered_dict: each(level.data, "DictKey"); break;
-    case NodeKind::default_dict: each(level.data[1], "DictKey"); break;
-    case NodeKind::named_tuple: each(tree.attr("_fields"), "GetAttrKey"); break;
+    case NodeKind::ordered_dict:
+      each(level.data, "DictKey");
+      break;
+    case NodeKind::default_dict:
+      each(level.data[1], "DictKey");
+      break;
+    case NodeKind::named_tuple:
+      each(tree.attr("_fields"), "GetAttrKey");
+      break;
     case NodeKind::dataclass:
       for (const std::string& field : level.custom->data_fields) keys.push_back(key_class("GetAttrKey")(field));
       break;
@@ -267,16 +279,22 @@ nb::object build_node(const TreeNode& node, const std::vector<nb::object>& child
   };
   switch (node.kind) {
     case NodeKind::leaf:
-    case NodeKind::none: return nb::none();
-    case NodeKind::tuple: return as_tuple();
-    case NodeKind::list: return nb::steal(PySequence_List(as_tuple().ptr()));
-    case NodeKind::dict: return fill(nb::dict(), node.data);
+    case NodeKind::none:
+      return nb::none();
+    case NodeKind::tuple:
+      return as_tuple();
+    case NodeKind::list:
+      return nb::steal(PySequence_List(as_tuple().ptr()));
+    case NodeKind::dict:
+      return fill(nb::dict(), node.data);
     case NodeKind::ordered_dict:
       return fill(nb::borrow(reinterpret_cast<PyObject*>(ordered_dict_type()))(), node.data);
     case NodeKind::default_dict:
       return fill(nb::borrow(reinterpret_cast<PyObject*>(default_dict_type()))(node.data[0]), node.data[1]);
-    case NodeKind::named_tuple: return node.data(*nb::borrow<nb::tuple>(as_tuple()));
-    case NodeKind::custom: return node.custom->unflatten(node.data, as_tuple());
+    case NodeKind::named_tuple:
+      return node.data(*nb::borrow<nb::tuple>(as_tuple()));
+    case NodeKind::custom:
+      return node.custom->unflatten(node.data, as_tuple());
     case NodeKind::dataclass: {
       nb::kwargs fields = nb::steal<nb::kwargs>(PyDict_New());
       for (std::size_t i = 0; i < children.size(); ++i) fields[node.custom->data_fields[i].c_str()] = children[i];
@@ -298,14 +316,22 @@ nb::object unflatten_node(const TreeNode& node, std::span<const nb::object> leav
 
 std::string type_name(const TreeNode& node) {
   switch (node.kind) {
-    case NodeKind::none: return "None";
-    case NodeKind::tuple: return "tuple";
-    case NodeKind::list: return "list";
-    case NodeKind::dict: return "dict";
-    case NodeKind::ordered_dict: return "OrderedDict";
-    case NodeKind::default_dict: return "defaultdict";
-    case NodeKind::named_tuple: return nb::cast<std::string>(node.data.attr("__name__"));
-    default: return node.custom ? nb::cast<std::string>(node.custom->type.attr("__name__")) : "leaf";
+    case NodeKind::none:
+      return "None";
+    case NodeKind::tuple:
+      return "tuple";
+    case NodeKind::list:
+      return "list";
+    case NodeKind::dict:
+      return "dict";
+    case NodeKind::ordered_dict:
+      return "OrderedDict";
+    case NodeKind::default_dict:
+      return "defaultdict";
+    case NodeKind::named_tuple:
+      return nb::cast<std::string>(node.data.attr("__name__"));
+    default:
+      return node.custom ? nb::cast<std::string>(node.custom->type.attr("__name__")) : "leaf";
   }
 }
 
@@ -337,8 +363,8 @@ void flatten_up_to_node(const TreeNode& node, nb::handle tree, std::vector<nb::o
                               "; ", type_name(node), ": ", nb::cast<std::string>(nb::repr(tree)), "."));
     }
     throw ValueError(concat("Mismatch custom node data: ", nb::cast<std::string>(nb::repr(node.data)),
-                            " != ", nb::cast<std::string>(nb::repr(level.data)), "; value: ",
-                            nb::cast<std::string>(nb::repr(tree)), "."));
+                            " != ", nb::cast<std::string>(nb::repr(level.data)),
+                            "; value: ", nb::cast<std::string>(nb::repr(tree)), "."));
   }
   for (std::size_t i = 0; i < node.children.size(); ++i) flatten_up_to_node(*node.children[i], level.children[i], out);
 }
@@ -362,8 +388,10 @@ std::size_t hash_node(const TreeNode& node) {
     nb::object data = node.data;
     if (PyList_Check(data.ptr())) data = nb::steal(PyList_AsTuple(data.ptr()));
     Py_hash_t own = PyObject_Hash(data.ptr());
-    if (own == -1) PyErr_Clear();
-    else hash ^= static_cast<std::size_t>(own) + 0x9e3779b9 + (hash << 6);
+    if (own == -1)
+      PyErr_Clear();
+    else
+      hash ^= static_cast<std::size_t>(own) + 0x9e3779b9 + (hash << 6);
   }
   for (const TreePointer& child : node.children) hash = hash * 31 + hash_node(*child);
   return hash;
@@ -383,10 +411,18 @@ void print_node(const TreeNode& node, std::string& out) {
     children("[", "])");
   };
   switch (node.kind) {
-    case NodeKind::leaf: out += "*"; break;
-    case NodeKind::none: out += "None"; break;
-    case NodeKind::tuple: children("(", node.children.size() == 1 ? ",)" : ")"); break;
-    case NodeKind::list: children("[", "]"); break;
+    case NodeKind::leaf:
+      out += "*";
+      break;
+    case NodeKind::none:
+      out += "None";
+      break;
+    case NodeKind::tuple:
+      children("(", node.children.size() == 1 ? ",)" : ")");
+      break;
+    case NodeKind::list:
+      children("[", "]");
+      break;
     case NodeKind::dict: {
       out += "{";
       std::size_t i = 0;
@@ -397,8 +433,11 @@ void print_node(const TreeNode& node, std::string& out) {
       out += "}";
       break;
     }
-    case NodeKind::named_tuple: custom(nb::cast<std::string>(node.data.attr("__name__"))); break;
-    default: custom(nb::cast<std::string>(nb::repr(node.data)));
+    case NodeKind::named_tuple:
+      custom(nb::cast<std::string>(node.data.attr("__name__")));
+      break;
+    default:
+      custom(nb::cast<std::string>(nb::repr(node.data)));
   }
 }
 
@@ -407,15 +446,24 @@ nb::object node_data(const PyTree& tree) {
   nb::object data = node.data.is_valid() ? node.data : nb::none();
   auto type = [](PyTypeObject& t) { return nb::borrow(reinterpret_cast<PyObject*>(&t)); };
   switch (node.kind) {
-    case NodeKind::leaf: return nb::none();
-    case NodeKind::none: return nb::make_tuple(nb::borrow(nb::none().type()), nb::none());
-    case NodeKind::tuple: return nb::make_tuple(type(PyTuple_Type), nb::none());
-    case NodeKind::list: return nb::make_tuple(type(PyList_Type), nb::none());
-    case NodeKind::dict: return nb::make_tuple(type(PyDict_Type), data);
-    case NodeKind::ordered_dict: return nb::make_tuple(type(*ordered_dict_type()), data);
-    case NodeKind::default_dict: return nb::make_tuple(type(*default_dict_type()), data);
-    case NodeKind::named_tuple: return nb::make_tuple(data, nb::none());
-    default: return nb::make_tuple(node.custom->type, data);
+    case NodeKind::leaf:
+      return nb::none();
+    case NodeKind::none:
+      return nb::make_tuple(nb::borrow(nb::none().type()), nb::none());
+    case NodeKind::tuple:
+      return nb::make_tuple(type(PyTuple_Type), nb::none());
+    case NodeKind::list:
+      return nb::make_tuple(type(PyList_Type), nb::none());
+    case NodeKind::dict:
+      return nb::make_tuple(type(PyDict_Type), data);
+    case NodeKind::ordered_dict:
+      return nb::make_tuple(type(*ordered_dict_type()), data);
+    case NodeKind::default_dict:
+      return nb::make_tuple(type(*default_dict_type()), data);
+    case NodeKind::named_tuple:
+      return nb::make_tuple(data, nb::none());
+    default:
+      return nb::make_tuple(node.custom->type, data);
   }
 }
 
@@ -476,7 +524,8 @@ nb::object PyTree::unflatten(std::span<const nb::object> leaves) const {
   if (leaves.size() < num_leaves()) {
     throw ValueError(concat("Too few leaves for PyTreeDef; expected ", num_leaves(), ", got ", leaves.size()));
   }
-  if (leaves.size() > num_leaves()) throw ValueError(concat("Too many leaves for PyTreeDef; expected ", num_leaves(), "."));
+  if (leaves.size() > num_leaves())
+    throw ValueError(concat("Too many leaves for PyTreeDef; expected ", num_leaves(), "."));
   std::size_t position = 0;
   return unflatten_node(*node_, leaves, position);
 }
@@ -551,24 +600,32 @@ void bind_trees(nb::module_& m) {
       .def("__repr__", &PyTree::to_string)
       .def("__str__", &PyTree::to_string)
       .def("__hash__", &PyTree::hash)
-      .def("__eq__", [](const PyTree& self, nb::handle other) -> nb::object {
-        if (!nb::isinstance<PyTree>(other)) return nb::borrow(nb::handle(Py_NotImplemented));
-        return nb::bool_(self == nb::cast<const PyTree&>(other));
-      }, nb::arg().none())
+      .def(
+          "__eq__",
+          [](const PyTree& self, nb::handle other) -> nb::object {
+            if (!nb::isinstance<PyTree>(other)) return nb::borrow(nb::handle(Py_NotImplemented));
+            return nb::bool_(self == nb::cast<const PyTree&>(other));
+          },
+          nb::arg().none())
       .def("unflatten", [](const PyTree& self, nb::handle leaves) { return self.unflatten(items_of(leaves)); })
-      .def("flatten_up_to", [](const PyTree& self, nb::handle tree) { return object_list(self.flatten_up_to(tree)); }, nb::arg().none())
+      .def(
+          "flatten_up_to", [](const PyTree& self, nb::handle tree) { return object_list(self.flatten_up_to(tree)); },
+          nb::arg().none())
       .def("compose", &PyTree::compose)
-      .def("children", [](const PyTree& self) {
-        nb::list list;
-        for (const PyTree& child : self.children()) list.append(nb::cast(child));
-        return list;
-      })
+      .def("children",
+           [](const PyTree& self) {
+             nb::list list;
+             for (const PyTree& child : self.children()) list.append(nb::cast(child));
+             return list;
+           })
       .def("node_data", &node_data)
-      .def("__reduce__", [](const PyTree& self) {
-        std::vector<nb::object> numbers;
-        for (std::size_t i = 0; i < self.num_leaves(); ++i) numbers.push_back(nb::int_(i));
-        return nb::make_tuple(nb::module_::import_("capibara.jax.tree_util").attr("tree_structure"), nb::make_tuple(self.unflatten(numbers)));
-      })
+      .def("__reduce__",
+           [](const PyTree& self) {
+             std::vector<nb::object> numbers;
+             for (std::size_t i = 0; i < self.num_leaves(); ++i) numbers.push_back(nb::int_(i));
+             return nb::make_tuple(nb::module_::import_("capibara.jax.tree_util").attr("tree_structure"),
+                                   nb::make_tuple(self.unflatten(numbers)));
+           })
       .def_static("from_node_data_and_children", [](nb::handle, nb::handle data, std::vector<PyTree> children) {
         std::vector<TreePointer> nodes;
         for (const PyTree& child : children) nodes.push_back(child.node());
@@ -583,54 +640,74 @@ void bind_trees(nb::module_& m) {
         if (is(*ordered_dict_type())) return PyTree(make_node(NodeKind::ordered_dict, nodes, own));
         if (is(*default_dict_type())) return PyTree(make_node(NodeKind::default_dict, nodes, own));
         const Registration* custom = find_registration(reinterpret_cast<PyTypeObject*>(type.ptr()));
-        if (custom) return PyTree(make_node(custom->is_dataclass ? NodeKind::dataclass : NodeKind::custom, nodes, own, custom));
+        if (custom)
+          return PyTree(make_node(custom->is_dataclass ? NodeKind::dataclass : NodeKind::custom, nodes, own, custom));
         return PyTree(make_node(NodeKind::named_tuple, nodes, nb::borrow(type)));
       });
-  m.def("tree_flatten", [](nb::handle tree, nb::handle is_leaf) {
-    std::vector<nb::object> leaves;
-    PyTree structure = flatten(tree, leaves, is_leaf);
-    return nb::make_tuple(object_list(leaves), nb::cast(structure));
-  }, nb::arg("tree").none(), nb::arg("is_leaf") = nb::none());
-  m.def("tree_structure", [](nb::handle tree, nb::handle is_leaf) {
-    std::vector<nb::object> leaves;
-    return flatten(tree, leaves, is_leaf);
-  }, nb::arg("tree").none(), nb::arg("is_leaf") = nb::none());
-  m.def("tree_leaves", [](nb::handle tree, nb::handle is_leaf) {
-    std::vector<nb::object> leaves;
-    flatten(tree, leaves, is_leaf);
-    return object_list(leaves);
-  }, nb::arg("tree").none(), nb::arg("is_leaf") = nb::none());
-  m.def("tree_flatten_with_path", [](nb::handle tree, nb::handle is_leaf) {
-    std::vector<std::pair<nb::object, nb::object>> leaves;
-    PyTree structure = flatten_with_paths(tree, leaves, is_leaf);
-    nb::list list;
-    for (const auto& [path, leaf] : leaves) list.append(nb::make_tuple(path, leaf));
-    return nb::make_tuple(list, nb::cast(structure));
-  }, nb::arg("tree").none(), nb::arg("is_leaf") = nb::none());
+  m.def(
+      "tree_flatten",
+      [](nb::handle tree, nb::handle is_leaf) {
+        std::vector<nb::object> leaves;
+        PyTree structure = flatten(tree, leaves, is_leaf);
+        return nb::make_tuple(object_list(leaves), nb::cast(structure));
+      },
+      nb::arg("tree").none(), nb::arg("is_leaf") = nb::none());
+  m.def(
+      "tree_structure",
+      [](nb::handle tree, nb::handle is_leaf) {
+        std::vector<nb::object> leaves;
+        return flatten(tree, leaves, is_leaf);
+      },
+      nb::arg("tree").none(), nb::arg("is_leaf") = nb::none());
+  m.def(
+      "tree_leaves",
+      [](nb::handle tree, nb::handle is_leaf) {
+        std::vector<nb::object> leaves;
+        flatten(tree, leaves, is_leaf);
+        return object_list(leaves);
+      },
+      nb::arg("tree").none(), nb::arg("is_leaf") = nb::none());
+  m.def(
+      "tree_flatten_with_path",
+      [](nb::handle tree, nb::handle is_leaf) {
+        std::vector<std::pair<nb::object, nb::object>> leaves;
+        PyTree structure = flatten_with_paths(tree, leaves, is_leaf);
+        nb::list list;
+        for (const auto& [path, leaf] : leaves) list.append(nb::make_tuple(path, leaf));
+        return nb::make_tuple(list, nb::cast(structure));
+      },
+      nb::arg("tree").none(), nb::arg("is_leaf") = nb::none());
   // One level: (children, keys, what stands beside them), or None for a leaf.
-  m.def("tree_level", [](nb::handle tree) -> nb::object {
-    Level level = open_level(tree);
-    if (level.kind == NodeKind::leaf) return nb::none();
-    return nb::make_tuple(object_list(level.children), object_list(level_keys(tree, level)),
-                          level.data.is_valid() ? level.data : nb::none());
-  }, nb::arg("tree").none());
+  m.def(
+      "tree_level",
+      [](nb::handle tree) -> nb::object {
+        Level level = open_level(tree);
+        if (level.kind == NodeKind::leaf) return nb::none();
+        return nb::make_tuple(object_list(level.children), object_list(level_keys(tree, level)),
+                              level.data.is_valid() ? level.data : nb::none());
+      },
+      nb::arg("tree").none());
   m.def("is_node_type", [](nb::handle type) {
     if (!PyType_Check(type.ptr())) return false;
     auto* own = reinterpret_cast<PyTypeObject*>(type.ptr());
-    for (PyTypeObject* one : {&PyTuple_Type, &PyList_Type, &PyDict_Type, Py_TYPE(Py_None), ordered_dict_type(), default_dict_type()}) {
+    for (PyTypeObject* one :
+         {&PyTuple_Type, &PyList_Type, &PyDict_Type, Py_TYPE(Py_None), ordered_dict_type(), default_dict_type()}) {
       if (own == one) return true;
     }
     if (find_registration(own)) return true;
     return PyType_IsSubtype(own, &PyTuple_Type) && PyObject_HasAttrString(type.ptr(), "_fields");
   });
   m.def("tuple_tree", [](std::vector<PyTree> children) { return PyTree::tuple(std::move(children)); });
-  m.def("register_node", [](nb::handle type, nb::object flatten, nb::object unflatten, nb::object with_keys) {
-    Registration registration;
-    registration.flatten = flatten;
-    registration.unflatten = unflatten;
-    registration.flatten_with_keys = with_keys;
-    add_registration(type, std::move(registration));
-  }, nb::arg("type"), nb::arg("flatten"), nb::arg("unflatten"), nb::arg("with_keys") = nb::none());
+  m.def(
+      "register_node",
+      [](nb::handle type, nb::object flatten, nb::object unflatten, nb::object with_keys) {
+        Registration registration;
+        registration.flatten = flatten;
+        registration.unflatten = unflatten;
+        registration.flatten_with_keys = with_keys;
+        add_registration(type, std::move(registration));
+      },
+      nb::arg("type"), nb::arg("flatten"), nb::arg("unflatten"), nb::arg("with_keys") = nb::none());
   m.def("register_dataclass_node", [](nb::handle type, std::vector<std::string> data, std::vector<std::string> meta) {
     Registration registration;
     registration.is_dataclass = true;

@@ -29,7 +29,8 @@ library::Callable to_callable(nb::handle function) {
     for (const library::Value& argument : arguments) {
       const library::Sequence* sequence = argument.sequence();
       if (sequence && sequence->type_name == "keywords") {
-        for (std::size_t i = 0; i < sequence->items.size(); ++i) named[sequence->fields[i].c_str()] = from_value(sequence->items[i]);
+        for (std::size_t i = 0; i < sequence->items.size(); ++i)
+          named[sequence->fields[i].c_str()] = from_value(sequence->items[i]);
       } else {
         list.append(from_value(argument));
       }
@@ -54,24 +55,24 @@ nb::object named_tuple_class(const library::Sequence& sequence) {
 
 // A function the library returned: an initializer (key, shape, dtype=..., out_sharding=None).
 nb::object from_callable(const library::Callable& function) {
-  return nb::cpp_function(
-      [function](nb::args positional, nb::kwargs named) {
-        static const char* const names[] = {"key", "shape", "dtype", "out_sharding"};
-        library::Values arguments;
-        for (nb::handle argument : positional) arguments.push_back(to_value(argument));
-        std::size_t used = 0;
-        for (std::size_t i = arguments.size(); i < 4; ++i) {
-          if (!named.contains(names[i])) {
-            arguments.emplace_back();
-            continue;
-          }
-          arguments.push_back(to_value(named[names[i]]));
-          ++used;
-        }
-        if (used != named.size()) throw TypeError("initializer: unexpected keyword argument; expected key, shape, dtype, out_sharding");
-        while (!arguments.empty() && arguments.back().is_none()) arguments.pop_back();
-        return from_value(function(arguments));
-      });
+  return nb::cpp_function([function](nb::args positional, nb::kwargs named) {
+    static const char* const names[] = {"key", "shape", "dtype", "out_sharding"};
+    library::Values arguments;
+    for (nb::handle argument : positional) arguments.push_back(to_value(argument));
+    std::size_t used = 0;
+    for (std::size_t i = arguments.size(); i < 4; ++i) {
+      if (!named.contains(names[i])) {
+        arguments.emplace_back();
+        continue;
+      }
+      arguments.push_back(to_value(named[names[i]]));
+      ++used;
+    }
+    if (used != named.size())
+      throw TypeError("initializer: unexpected keyword argument; expected key, shape, dtype, out_sharding");
+    while (!arguments.empty() && arguments.back().is_none()) arguments.pop_back();
+    return from_value(function(arguments));
+  });
 }
 
 }  // namespace
@@ -104,7 +105,8 @@ library::Value to_value(nb::handle object) {
     library::Sequence parts;
     parts.type_name = "slice";
     parts.fields = {"start", "stop", "step"};
-    for (const std::string& field : parts.fields) parts.items.push_back(to_value(nb::object(object.attr(field.c_str()))));
+    for (const std::string& field : parts.fields)
+      parts.items.push_back(to_value(nb::object(object.attr(field.c_str()))));
     return parts;
   }
   if (PyRange_Check(o)) {

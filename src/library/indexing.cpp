@@ -224,7 +224,8 @@ Array apply_at(const Array& array, const std::vector<Index>& indices,
   // What scatter_apply writes does not depend on updates, only on how many there are.
   Shape updates;
   for (std::size_t i = 0; i < indexer.slice_shape.size(); ++i) {
-    bool is_new = std::find(indexer.new_axes.begin(), indexer.new_axes.end(), static_cast<int64_t>(i)) != indexer.new_axes.end();
+    bool is_new =
+        std::find(indexer.new_axes.begin(), indexer.new_axes.end(), static_cast<int64_t>(i)) != indexer.new_axes.end();
     if (!is_new) updates.push_back(indexer.slice_shape[i]);
   }
   const GatherDimensionNumbers& dims = indexer.dims;

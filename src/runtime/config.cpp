@@ -74,7 +74,7 @@ namespace {
 using Setter = std::function<void(Config&, const std::variant<bool, int, std::string>&)>;
 
 template <class T>
-Setter assign(T Config::* member) {
+Setter assign(T Config::*member) {
   return [member](Config& config, const std::variant<bool, int, std::string>& value) {
     if (const T* typed = std::get_if<T>(&value)) {
       config.*member = *typed;
@@ -84,7 +84,7 @@ Setter assign(T Config::* member) {
   };
 }
 
-Setter choice(std::string Config::* member, std::vector<std::string> allowed) {
+Setter choice(std::string Config::*member, std::vector<std::string> allowed) {
   return [member, allowed](Config& config, const std::variant<bool, int, std::string>& value) {
     const auto* text = std::get_if<std::string>(&value);
     for (const std::string& option : allowed) {
@@ -95,7 +95,8 @@ Setter choice(std::string Config::* member, std::vector<std::string> allowed) {
     }
     std::string list;
     for (const std::string& option : allowed) list += concat(list.empty() ? "" : ", ", "'", option, "'");
-    throw ValueError(concat("config.update: expected one of ", list, ", got ", text ? "'" + *text + "'" : "another type"));
+    throw ValueError(
+        concat("config.update: expected one of ", list, ", got ", text ? "'" + *text + "'" : "another type"));
   };
 }
 

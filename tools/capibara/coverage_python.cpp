@@ -23,7 +23,8 @@ struct Count {
 std::map<std::string, std::map<std::string, Count>> read_counts(const std::string& path) {
   std::ifstream file(path);
   if (!file) {
-    throw ValueError(concat(path, " cannot be opened; it is written by the comparison with jax: ./run test differential"));
+    throw ValueError(
+        concat(path, " cannot be opened; it is written by the comparison with jax: ./run test differential"));
   }
   std::map<std::string, std::map<std::string, Count>> modules;
   std::string line;
@@ -31,12 +32,16 @@ std::map<std::string, std::map<std::string, Count>> read_counts(const std::strin
     std::istringstream fields(line);
     std::string module, name, tier;
     int passed = 0, failed = 0;
-    if (!(fields >> module >> name >> tier >> passed >> failed)) throw ValueError(concat(path, ": no row of coverage: ", line));
+    if (!(fields >> module >> name >> tier >> passed >> failed))
+      throw ValueError(concat(path, ": no row of coverage: ", line));
     Count& count = modules[module][tier];
     ++count.names;
-    if (failed > 0) count.failing.push_back(name);
-    else if (passed > 0) ++count.passing;
-    else count.without_calls.push_back(name);
+    if (failed > 0)
+      count.failing.push_back(name);
+    else if (passed > 0)
+      ++count.passing;
+    else
+      count.without_calls.push_back(name);
   }
   return modules;
 }

@@ -17,18 +17,20 @@ std::size_t count_functions(const library::Module& module) {
 
 // The page docs/library.md.
 void print_markdown() {
-  std::printf("# The library\n\nMade by `capibara library --markdown` from the table of functions. In Python each is "
-              "`capibara.jax.MODULE.NAME`; in C++ the function of that name in `capibara::jax::MODULE`, with the options "
-              "as fields of one struct.\n");
+  std::printf(
+      "# The library\n\nMade by `capibara library --markdown` from the table of functions. In Python each is "
+      "`capibara.jax.MODULE.NAME`; in C++ the function of that name in `capibara::jax::MODULE`, with the options "
+      "as fields of one struct.\n");
   for (const library::Module& module : library::modules()) {
     std::string name(module.name);
     std::printf("\n## %s\n\n| function | |\n|---|---|\n", name.c_str());
     for (library::Family family : module.families) {
       for (const library::Function& function : family) {
         std::string signature(function.signature);
-        for (std::size_t at = 0; (at = signature.find('|', at)) != std::string::npos; at += 2) signature.replace(at, 1, "\\|");
-        std::printf("| `%.*s(%s)` | %.*s |\n", static_cast<int>(function.name.size()), function.name.data(), signature.c_str(),
-                    static_cast<int>(function.doc.size()), function.doc.data());
+        for (std::size_t at = 0; (at = signature.find('|', at)) != std::string::npos; at += 2)
+          signature.replace(at, 1, "\\|");
+        std::printf("| `%.*s(%s)` | %.*s |\n", static_cast<int>(function.name.size()), function.name.data(),
+                    signature.c_str(), static_cast<int>(function.doc.size()), function.doc.data());
       }
     }
   }
@@ -60,8 +62,10 @@ void print_table(const std::string& chosen) {
 
 int list_library(const Arguments& arguments) {
   if (arguments.words.size() > 1) throw UsageError{"one module at most is needed"};
-  if (arguments.has("markdown")) print_markdown();
-  else print_table(arguments.words.empty() ? std::string() : arguments.words[0]);
+  if (arguments.has("markdown"))
+    print_markdown();
+  else
+    print_table(arguments.words.empty() ? std::string() : arguments.words[0]);
   return 0;
 }
 

@@ -140,8 +140,7 @@ const Value& Arguments::operator[](std::string_view name) const {
 }
 
 void Arguments::refuse(std::string_view name, const char* expected) const {
-  throw TypeError(
-      concat(function_, ": argument '", name, "' must be ", expected, ", got ", (*this)[name].type_name()));
+  throw TypeError(concat(function_, ": argument '", name, "' must be ", expected, ", got ", (*this)[name].type_name()));
 }
 
 Array Arguments::array(std::string_view name) const {
@@ -293,7 +292,8 @@ Callable Arguments::callable(std::string_view name) const {
 const Values& Arguments::variadic(std::string_view name) const { return (*this)[name].sequence()->items; }
 
 void Arguments::require_absent(std::string_view name) const {
-  if (given(name)) throw NotImplementedError(concat("The '", name, "' argument to jnp.", function_, " is not supported."));
+  if (given(name))
+    throw NotImplementedError(concat("The '", name, "' argument to jnp.", function_, " is not supported."));
 }
 
 std::optional<DType> dtype_of(const Value& value) {

@@ -5,7 +5,9 @@ namespace capibara::library {
 
 const std::vector<Module>& modules() {
   static const std::vector<Module> all = {
-      {"numpy", {numpy_elementwise(), numpy_creation(), numpy_manipulation(), numpy_indexing(), numpy_contraction(), numpy_windows(), numpy_reductions(), numpy_statistics(), numpy_sorting(), numpy_sets(), numpy_polynomial()}},
+      {"numpy",
+       {numpy_elementwise(), numpy_creation(), numpy_manipulation(), numpy_indexing(), numpy_contraction(),
+        numpy_windows(), numpy_reductions(), numpy_statistics(), numpy_sorting(), numpy_sets(), numpy_polynomial()}},
       {"numpy.linalg", {numpy_linalg()}},
       {"numpy.fft", {numpy_fft()}},
       {"ops", {ops_segments()}},
