@@ -240,7 +240,7 @@ std::pair<Array, Array> polyfit_with_covariance(const Array& x, const Array& y, 
   const Array gram = lax::dot(lax::transpose(result.scaled, {1, 0}), result.scaled);
   const Array scales = lax::expand_dims(result.scale, {1}) * lax::expand_dims(result.scale, {0});
   const Array base = linalg::inv(gram) / scales;
-  Array factor = lax::full({}, 1.0, default_float());
+  Array factor = 1.0;
   if (!unscaled) {
     if (x.size() <= deg + 1) {
       throw ValueError(
