@@ -221,7 +221,7 @@ UNREACHED_FILES = {
 def run_differential(runner):
     """Every call in tests/differential/cases, with jax and with capibara."""
     counts = Counts()
-    command = [sys.executable, ROOT / "tests" / "differential" / "run.py", "--jobs", max(1, runner.jobs // 2)]
+    command = [sys.executable, ROOT / "tests" / "differential" / "run.py", "--jobs", runner.jobs]
     status, log = runner.start("differential", command + ([runner.pattern] if runner.pattern else []))
     lines = log.read_text(errors="replace").splitlines()
     summary = SUMMARY.match(lines[-1]) if lines else None
