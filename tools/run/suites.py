@@ -58,6 +58,7 @@ class Runner:
         self.build = (ROOT / options.build).resolve()
         self.quick = options.quick
         self.pattern = ""
+        self.everything = not options.names
         self.jobs = options.jobs
         self.children = set()
         self.environment = dict(
@@ -222,6 +223,8 @@ def run_differential(runner):
     """Every call in tests/differential/cases, with jax and with capibara."""
     counts = Counts()
     command = [sys.executable, ROOT / "tests" / "differential" / "run.py", "--jobs", runner.jobs]
+    if runner.everything:
+        command += ["--share", 15]  # jax takes a quarter of an hour for all calls: ./run test differential
     status, log = runner.start("differential", command + ([runner.pattern] if runner.pattern else []))
     lines = log.read_text(errors="replace").splitlines()
     summary = SUMMARY.match(lines[-1]) if lines else None
