@@ -58,7 +58,7 @@ class Runner:
         self.build = (ROOT / options.build).resolve()
         self.quick = options.quick
         self.pattern = ""
-        self.everything = not options.names
+        self.everything = False
         self.jobs = options.jobs
         self.children = set()
         self.environment = dict(
@@ -418,6 +418,7 @@ def main():
         suites = [suite for suite in suites if suite.kind == "c++" or suite.name == "examples"]
     RESULTS.mkdir(parents=True, exist_ok=True)
     runner = Runner(options)
+    runner.everything = not options.names
     runner.pattern = pattern
     started = time.monotonic() - options.started_ago
     print(f"== running {len(suites)} suites, logs in build/results", flush=True)
