@@ -36,14 +36,6 @@ int view_bytes(PyObject* self, Py_buffer* view, int flags) noexcept {
 
 PyType_Slot byte_view_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(view_bytes)}, {0, nullptr}};
 
-nb::tuple shape_tuple(const Shape& shape) {
-  nb::object tuple = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(shape.size())));
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), PyLong_FromLongLong(shape[i]));
-  }
-  return nb::borrow<nb::tuple>(tuple);
-}
-
 std::string tracer_origin(const Array& array) { return concat("Traced<", capibara::to_string(array.type()), ">"); }
 
 [[noreturn]] void refuse_conversion(const Array& array, const char* function) {
@@ -104,7 +96,7 @@ nb::object reduce_array(const Array& array) {
   nb::object bytes =
       nb::steal(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(array.raw_data()),
                                           static_cast<Py_ssize_t>(array.size() * storage_size(array.dtype()))));
-  return nb::make_tuple(rebuild, nb::make_tuple(std::string(dtype_name(array.dtype())), shape_tuple(array.shape()),
+  return nb::make_tuple(rebuild, nb::make_tuple(std::string(dtype_name(array.dtype())), int_tuple(array.shape()),
                                                 array.weak_type(), bytes));
 }
 
@@ -114,6 +106,14 @@ struct ArrayIterator {
 };
 
 }  // namespace
+
+nb::tuple int_tuple(std::span<const int64_t> integers) {
+  nb::object tuple = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(integers.size())));
+  for (std::size_t i = 0; i < integers.size(); ++i) {
+    PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), PyLong_FromLongLong(integers[i]));
+  }
+  return nb::borrow<nb::tuple>(tuple);
+}
 
 nb::object wrap(const Array& array) {
   if (!array.defined()) return nb::none();
@@ -136,10 +136,10 @@ nb::object numpy_view(const Array& array) {
   static PyObject* numpy = nb::module_::import_("numpy").release().ptr();
   nb::handle np(numpy);
   nb::object dtype = numpy_dtype(array.dtype());
-  if (array.size() == 0 || array.dtype() == DType::float0) return np.attr("zeros")(shape_tuple(array.shape()), dtype);
+  if (array.size() == 0 || array.dtype() == DType::float0) return np.attr("zeros")(int_tuple(array.shape()), dtype);
   nb::object bytes = nb::cast(ByteView{array}, nb::rv_policy::move);
   nb::object flat = np.attr("frombuffer")(bytes, dtype);
-  return flat.attr("reshape")(shape_tuple(array.shape()));
+  return flat.attr("reshape")(int_tuple(array.shape()));
 }
 
 Array array_from_numpy(nb::handle object) {
@@ -223,7 +223,7 @@ void bind_arrays(nb::module_& m) {
 
   nb::class_<Array> array(m, "Array", nb::type_slots(array_operator_slots()), nb::dynamic_attr());
   array.attr("__array_priority__") = 100;
-  array.def_prop_ro("shape", [](const Array& self) { return shape_tuple(self.shape()); })
+  array.def_prop_ro("shape", [](const Array& self) { return int_tuple(self.shape()); })
       .def_prop_ro("dtype", [](const Array& self) { return numpy_dtype(self.dtype()); })
       .def_prop_ro("ndim", [](const Array& self) { return self.ndim(); })
       .def_prop_ro("size", [](const Array& self) { return self.size(); })

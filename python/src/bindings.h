@@ -7,6 +7,7 @@
 #include <nanobind/nanobind.h>
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include "library/table/value.h"
@@ -25,6 +26,7 @@ struct TracerArray : Array {
   explicit TracerArray(Array array) : Array(std::move(array)) {}
 };
 
+nb::tuple int_tuple(std::span<const int64_t> integers);  // a shape, axes
 nb::object wrap(const Array& array);
 nb::tuple wrap_all(const Arrays& arrays);
 // Arrays, plain numbers, NumPy's arrays and scalars, and what offers __jax_array__, __dlpack__ or __array__; nothing

@@ -60,9 +60,7 @@ nb::object shape_structs(const PyTree& tree, const Types& types) {
   nb::object make = nb::module_::import_("capibara._types").attr("ShapeDtypeStruct");
   std::vector<nb::object> leaves;
   for (const ArrayType& type : types) {
-    nb::list shape;
-    for (int64_t size : type.shape) shape.append(size);
-    leaves.push_back(make(nb::tuple(shape), numpy_dtype(type.dtype), nb::arg("weak_type") = type.weak_type));
+    leaves.push_back(make(int_tuple(type.shape), numpy_dtype(type.dtype), nb::arg("weak_type") = type.weak_type));
   }
   return tree.unflatten(leaves);
 }

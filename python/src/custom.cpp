@@ -76,7 +76,6 @@ Arrays flatten_cotangents(const VjpMemory& memory, nb::handle result, const std:
   nb::object sequence = nb::borrow(result);
   if (PyList_Check(result.ptr())) sequence = nb::steal(PyList_AsTuple(result.ptr()));
   if (!PyTuple_Check(sequence.ptr()) || static_cast<std::size_t>(nb::len(sequence)) != arguments.size()) {
-    std::vector<nb::object> objects;
     throw TypeError(
         concat("Custom VJP bwd rule for ", name,
                " must produce an output with the same container (pytree) structure as the args tuple of the primal "
@@ -95,10 +94,8 @@ Arrays flatten_cotangents(const VjpMemory& memory, nb::handle result, const std:
       continue;
     }
     // None inside stands for the zero of a whole subtree.
-    std::vector<nb::object> parts;
-    nb::object none_is_leaf = nb::cpp_function([](nb::handle x) { return x.is_none(); }, nb::arg().none());
     std::vector<nb::object> given;
-    PyTree got = flatten(value, given, none_is_leaf);
+    PyTree got = flatten(value, given, none_is_leaf());
     Arrays leaves;
     if (got == arguments[i]) {
       for (const nb::object& object : given)
@@ -126,7 +123,6 @@ Arrays flatten_cotangents(const VjpMemory& memory, nb::handle result, const std:
           leaves.push_back(to_array(given[k], "custom_vjp"));
       }
     }
-    TreeDef expected = plain_leaves(count), structure = plain_leaves(leaves.size());
     // Zeros written as None go around the type check.
     for (std::size_t k = 0; k < leaves.size(); ++k) {
       if (!leaves[k].defined()) {

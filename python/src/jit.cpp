@@ -20,9 +20,6 @@ struct JitSettings {
   std::set<int> static_positions;
   std::vector<std::string> static_names;
   std::set<int> donated_positions;
-  std::vector<std::string> donated_names;
-  bool keep_unused = false;
-  bool inline_call = false;
 };
 
 // What jit makes of a Python function.
@@ -65,7 +62,6 @@ JitCall take_apart(const JitFunction& jit, nb::handle args, nb::handle kwargs) {
   nb::list dynamic, fixed, fixed_names;
   const int count = static_cast<int>(call.positional);
   auto has = [&](const std::set<int>& positions, int i) { return positions.count(i) || positions.count(i - count); };
-  std::vector<bool> donated;
   for (int i = 0; i < count; ++i) {
     nb::handle value(PyTuple_GET_ITEM(args.ptr(), i));
     if (has(settings.static_positions, i)) {
@@ -74,7 +70,6 @@ JitCall take_apart(const JitFunction& jit, nb::handle args, nb::handle kwargs) {
       call.fixed.emplace_back(static_cast<std::size_t>(i), nb::borrow(value));
     } else {
       dynamic.append(value);
-      donated.push_back(has(settings.donated_positions, i));
     }
   }
   nb::dict named;
@@ -102,7 +97,6 @@ JitCall take_apart(const JitFunction& jit, nb::handle args, nb::handle kwargs) {
     trees.push_back(flatten(value, objects));
     children.push_back(plain_leaves(objects.size() - before));
   }
-  nb::list donated_names;
   PyTree names_tree;
   {
     std::size_t before = objects.size();
@@ -202,9 +196,7 @@ nb::object argument_info(const Stage& stage) {
   std::size_t next = types.size() - tree.num_leaves();  // captured values come first
   auto add = [&](bool donated) {
     const ArrayType& type = types[next++];
-    nb::list shape;
-    for (int64_t size : type.shape) shape.append(size);
-    leaves.push_back(make(nb::tuple(shape), numpy_dtype(type.dtype), donated));
+    leaves.push_back(make(int_tuple(type.shape), numpy_dtype(type.dtype), donated));
   };
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     for (std::size_t k = arguments[i].num_leaves(); k > 0; --k)
@@ -293,17 +285,13 @@ void bind_jit(nb::module_& m) {
         return concat("<jitted function ", nb::cast<std::string>(nb::repr(self.function)), ">");
       });
   m.def("jit", [](nb::object function, std::vector<int> static_argnums, std::vector<std::string> static_argnames,
-                  std::vector<int> donate_argnums, std::vector<std::string> donate_argnames, bool keep_unused,
-                  bool inline_call) {
+                  std::vector<int> donate_argnums, bool keep_unused, bool inline_call) {
     JitFunction jit;
     jit.function = function;
     jit.name = function_name(function);
     jit.settings.static_positions = std::set<int>(static_argnums.begin(), static_argnums.end());
     jit.settings.static_names = std::move(static_argnames);
     jit.settings.donated_positions = std::set<int>(donate_argnums.begin(), donate_argnums.end());
-    jit.settings.donated_names = std::move(donate_argnames);
-    jit.settings.keep_unused = keep_unused;
-    jit.settings.inline_call = inline_call;
     jax::JitOptions options;
     options.keep_unused = keep_unused;
     options.inline_ = inline_call;

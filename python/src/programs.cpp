@@ -80,12 +80,6 @@ nb::list outputs_of(const Program& program) {
   return list;
 }
 
-nb::tuple ints_tuple(const Ints& ints) {
-  nb::list list;
-  for (int64_t i : ints) list.append(i);
-  return nb::tuple(list);
-}
-
 nb::object lax_type(const char* name) { return nb::module_::import_("capibara._types").attr(name); }
 
 Ints to_ints(nb::handle sequence) {
@@ -157,24 +151,23 @@ nb::object from_attr(const Attr& attr) {
     nb::object operator()(double v) const { return nb::float_(v); }
     nb::object operator()(const std::string& v) const { return nb::str(v.c_str(), v.size()); }
     nb::object operator()(DType v) const { return numpy_dtype(v); }
-    nb::object operator()(const Ints& v) const { return ints_tuple(v); }
+    nb::object operator()(const Ints& v) const { return int_tuple(v); }
     nb::object operator()(const DotDimensionNumbers& v) const {
-      return nb::make_tuple(nb::make_tuple(ints_tuple(v.lhs_contracting), ints_tuple(v.rhs_contracting)),
-                            nb::make_tuple(ints_tuple(v.lhs_batch), ints_tuple(v.rhs_batch)));
+      return nb::make_tuple(nb::make_tuple(int_tuple(v.lhs_contracting), int_tuple(v.rhs_contracting)),
+                            nb::make_tuple(int_tuple(v.lhs_batch), int_tuple(v.rhs_batch)));
     }
     nb::object operator()(const ConvDimensionNumbers& v) const {
-      return lax_type("ConvDimensionNumbers")(ints_tuple(v.lhs_spec), ints_tuple(v.rhs_spec), ints_tuple(v.out_spec));
+      return lax_type("ConvDimensionNumbers")(int_tuple(v.lhs_spec), int_tuple(v.rhs_spec), int_tuple(v.out_spec));
     }
     nb::object operator()(const GatherDimensionNumbers& v) const {
-      return lax_type("GatherDimensionNumbers")(ints_tuple(v.offset_dims), ints_tuple(v.collapsed_slice_dims),
-                                                ints_tuple(v.start_index_map), ints_tuple(v.operand_batching_dims),
-                                                ints_tuple(v.start_indices_batching_dims));
+      return lax_type("GatherDimensionNumbers")(int_tuple(v.offset_dims), int_tuple(v.collapsed_slice_dims),
+                                                int_tuple(v.start_index_map), int_tuple(v.operand_batching_dims),
+                                                int_tuple(v.start_indices_batching_dims));
     }
     nb::object operator()(const ScatterDimensionNumbers& v) const {
-      return lax_type("ScatterDimensionNumbers")(ints_tuple(v.update_window_dims), ints_tuple(v.inserted_window_dims),
-                                                 ints_tuple(v.scatter_dims_to_operand_dims),
-                                                 ints_tuple(v.operand_batching_dims),
-                                                 ints_tuple(v.scatter_indices_batching_dims));
+      return lax_type("ScatterDimensionNumbers")(
+          int_tuple(v.update_window_dims), int_tuple(v.inserted_window_dims), int_tuple(v.scatter_dims_to_operand_dims),
+          int_tuple(v.operand_batching_dims), int_tuple(v.scatter_indices_batching_dims));
     }
     nb::object operator()(const ArrayType& v) const { return nb::cast(v); }
     nb::object operator()(const Array& v) const { return wrap(v); }
@@ -261,7 +254,7 @@ void bind_programs(nb::module_& m) {
             self->weak_type = weak_type;
           },
           nb::arg("shape"), nb::arg("dtype"), nb::arg("weak_type") = false, nb::arg("kwargs"))
-      .def_prop_ro("shape", [](const ArrayType& self) { return ints_tuple(self.shape); })
+      .def_prop_ro("shape", [](const ArrayType& self) { return int_tuple(self.shape); })
       .def_prop_ro("dtype", [](const ArrayType& self) { return numpy_dtype(self.dtype); })
       .def_prop_ro("weak_type", [](const ArrayType& self) { return self.weak_type; })
       .def_prop_ro("ndim", [](const ArrayType& self) { return self.rank(); })

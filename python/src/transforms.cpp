@@ -247,8 +247,7 @@ void spread_axes(nb::handle prefix, nb::handle full, std::vector<jax::Axes>& axe
   nb::object numpy_integer = nb::module_::import_("numbers").attr("Integral");
   if (nb::isinstance(prefix, numpy_integer)) return spread_axes(nb::int_(prefix), full, axes, what);
   std::vector<nb::object> entries;
-  nb::object none_is_leaf = nb::cpp_function([](nb::handle x) { return x.is_none(); }, nb::arg().none());
-  PyTree structure = flatten(prefix, entries, none_is_leaf);
+  PyTree structure = flatten(prefix, entries, none_is_leaf());
   if (structure.num_nodes() == 1 && structure.num_leaves() == 1) {
     throw TypeError(concat("vmap ", what, " must be an int, None, or a pytree of these, got ",
                            nb::cast<std::string>(nb::repr(prefix))));

@@ -559,6 +559,10 @@ PyTree flatten(nb::handle tree, std::vector<nb::object>& leaves, nb::handle is_l
   return PyTree(flatten_node(tree, leaves, is_leaf));
 }
 
+nb::object none_is_leaf() {
+  return nb::cpp_function([](nb::handle x) { return x.is_none(); }, nb::arg().none());
+}
+
 PyTree flatten_with_paths(nb::handle tree, std::vector<std::pair<nb::object, nb::object>>& leaves, nb::handle is_leaf) {
   return PyTree(flatten_paths(tree, leaves, is_leaf, nb::list()));
 }

@@ -38,6 +38,7 @@ class PyTree {
 };
 
 PyTree flatten(nb::handle tree, std::vector<nb::object>& leaves, nb::handle is_leaf = nb::handle());
+nb::object none_is_leaf();  // an is_leaf that takes None as a leaf
 // Leaves with their key paths: tuples of SequenceKey, DictKey ... of capibara.jax.tree_util.
 PyTree flatten_with_paths(nb::handle tree, std::vector<std::pair<nb::object, nb::object>>& leaves, nb::handle is_leaf);
 

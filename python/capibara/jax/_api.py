@@ -96,8 +96,8 @@ def jit(fun=None, /, *, in_shardings=None, out_shardings=None, static_argnums=No
                 return fun(*args, **kwargs)
         return _wraps(fun, run_directly)
     static_argnums, static_argnames = _positions_and_names(fun, static_argnums, static_argnames)
-    donate_argnums, donate_argnames = _positions_and_names(fun, donate_argnums, donate_argnames)
-    compiled = _core.jit(fun, static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused, bool(inline))
+    donate_argnums, _ = _positions_and_names(fun, donate_argnums, donate_argnames)
+    compiled = _core.jit(fun, static_argnums, static_argnames, donate_argnums, keep_unused, bool(inline))
     for name in ("__module__", "__name__", "__qualname__", "__doc__"):
         try:
             setattr(compiled, name, getattr(fun, name))

@@ -1,5 +1,4 @@
 """Pytrees: nested containers and registered classes whose leaves are values."""
-import collections
 import dataclasses
 import functools
 import operator
@@ -248,7 +247,7 @@ def register_dataclass(nodetype=None, data_fields=None, meta_fields=None, drop_f
     elif dataclasses.is_dataclass(nodetype):
         known = {f.name for f in dataclasses.fields(nodetype) if f.init}
         named = {*data_fields, *meta_fields, *drop_fields}
-        if known != named & known | (known - named) or (known - named):
+        if known - named:
             raise ValueError(f"data_fields and meta_fields must include all dataclass fields with init=True and only them. Missing fields: {known - named}.")
         if named - known - set(drop_fields):
             raise ValueError(f"data_fields and meta_fields must include all dataclass fields with init=True and only them. Unexpected fields: {named - known}.")

@@ -159,11 +159,9 @@ class _Join:
     def __getitem__(self, key):
         key = list(key) if isinstance(key, tuple) else [key]
         axis, ndmin, trans1d = self._defaults
-        as_matrix = False
         if isinstance(key[0], str):
             directive = key.pop(0)
             if directive in ("r", "c"):
-                as_matrix = True
                 raise NotImplementedError("r_ and c_: the matrix directives 'r' and 'c' are not supported")
             numbers = [int(n) for n in directive.split(",")]
             axis, ndmin, trans1d = (numbers + [ndmin, trans1d][len(numbers) - 1:])[:3]

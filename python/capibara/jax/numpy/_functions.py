@@ -64,7 +64,6 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
             loops.append(value.shape[:value.ndim - len(dims)])
         shape = jnp.broadcast_shapes(*loops) if loops else ()
         function = call
-        ranks = [len(loop) for loop in loops]
         # Sizes of one are dropped and broadcast by vmap's None, the others mapped from the right.
         squeezed = []
         axes_of = []
@@ -78,7 +77,6 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
                 function = _repeat(function, shape[axis], jnp)
             else:
                 function = vmap(function, in_axes=in_axes)
-        del ranks
         return function(*squeezed)
 
     return wrapped
