@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import re
 import sys
+import threading
 import types
 import zlib
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ __all__ = [
 
 # --- arrays ----------------------------------------------------------------------------------------------------------
 
+_loading = threading.Lock()  # families load in threads, and `_made` belongs to one of them at a time
 _made = 0  # arrays made since the last case, so that two equal makers in one call give different values
 _typed = {}  # id of an array -> the array and the maker call that gives it, for the printed call
 
@@ -353,9 +355,10 @@ def _all_names(code):
 def load(path):
     """The cases of a file, in their order."""
     global _made
-    _made = 0
     module = types.ModuleType(f"cases_{path.stem}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module
-    exec(compile(path.read_text(), str(path), "exec"), module.__dict__)
+    with _loading:
+        _made = 0
+        exec(compile(path.read_text(), str(path), "exec"), module.__dict__)
     return list(module.CASES)
