@@ -13,7 +13,16 @@ def main():
     sys.argv = sys.argv[1:]
     import os
     sys.path[0] = os.path.dirname(os.path.abspath(script))
-    runpy.run_path(script, run_name="__main__")
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except Exception as error:
+        # As `python script.py` shows it: the frames from the script on.
+        frames = error.__traceback__
+        while frames is not None and frames.tb_frame.f_code.co_filename != script:
+            frames = frames.tb_next
+        error.__traceback__ = frames or error.__traceback__
+        sys.excepthook(type(error), error, error.__traceback__)
+        return 1
     return 0
 
 

@@ -1,8 +1,7 @@
 """The classes of errors: those jax users catch, all under JAXError."""
-import os
 import traceback
 
-_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+from capibara import _tracebacks
 
 
 class JAXError(Exception):
@@ -10,12 +9,8 @@ class JAXError(Exception):
 
     def get_traceback(self):
         """The frames of the user's program, as text, without those of the library."""
-        frames = [
-            frame
-            for frame in traceback.extract_tb(self.__traceback__)
-            if not frame.filename.startswith(_PACKAGE)
-        ]
-        return "".join(traceback.format_list(frames))
+        frames = [(frame, line) for frame, line in traceback.walk_tb(self.__traceback__) if not _tracebacks.is_internal(frame)]
+        return "".join(traceback.StackSummary.extract(iter(frames)).format())
 
 
 class JAXTypeError(JAXError, TypeError):

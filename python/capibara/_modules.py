@@ -2,7 +2,7 @@
 import difflib
 import sys
 
-from capibara import _core
+from capibara import _core, _tracebacks
 
 
 def fill(module_name, table_name):
@@ -15,8 +15,9 @@ def fill(module_name, table_name):
 
 
 def explain_missing(module_name):
-    """Makes `module.name` of a name that does not exist say which existing name is nearest."""
+    """Finishes a module: `module.name` of a name that does not exist says which existing name is nearest."""
     module = sys.modules[module_name]
+    _tracebacks.guard(module_name)
 
     def __getattr__(name):
         shown = module_name.removeprefix("capibara.")

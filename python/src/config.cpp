@@ -38,6 +38,16 @@ bool set_field(Config& config, const std::string& name, nb::handle value) {
     flag(config.log_compiles);
   else if (name == "check_tracer_leaks")
     flag(config.check_tracer_leaks);
+  else if (name == "no_tracing")
+    flag(config.no_tracing);
+  else if (name == "enable_checks")
+    flag(config.enable_checks);
+  else if (name == "softmax_custom_jvp")
+    flag(config.softmax_custom_jvp);
+  else if (name == "enable_custom_prng")
+    flag(config.enable_custom_prng);
+  else if (name == "legacy_prng_key")
+    text(config.legacy_prng_key);
   else if (name == "num_cpu_devices")
     config.num_cpu_devices = nb::cast<int>(value);
   else
@@ -62,6 +72,11 @@ nb::dict read_config() {
   all["debug_infs"] = now.debug_infs;
   all["log_compiles"] = now.log_compiles;
   all["check_tracer_leaks"] = now.check_tracer_leaks;
+  all["no_tracing"] = now.no_tracing;
+  all["enable_checks"] = now.enable_checks;
+  all["softmax_custom_jvp"] = now.softmax_custom_jvp;
+  all["enable_custom_prng"] = now.enable_custom_prng;
+  all["legacy_prng_key"] = now.legacy_prng_key;
   all["num_cpu_devices"] = now.num_cpu_devices;
   return all;
 }

@@ -1,4 +1,6 @@
 """Errors: jax's classes under JAXError, sentences that help, names that do not exist."""
+import traceback
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,95 @@ def test_library_errors_are_jax_errors_and_builtin_ones():
     jnp.reshape(jnp.arange(3), (2, 2))
   assert isinstance(caught.value, TypeError)
   assert "test_errors.py" in caught.value.get_traceback()
+
+
+def fail(*_):
+  raise ZeroDivisionError("the user's own")
+
+
+def raised_by(call):
+  with pytest.raises(Exception) as caught:
+    call()
+  return caught.value
+
+
+def frames_of(error):
+  return [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+
+
+CALLS_OF_USER_FUNCTIONS = {
+  "jit": lambda: jax.jit(fail)(1.0),
+  "grad": lambda: jax.grad(fail)(1.0),
+  "vmap": lambda: jax.vmap(fail)(jnp.arange(3.0)),
+  "scan": lambda: jax.lax.scan(fail, 0.0, jnp.arange(3.0)),
+  "while_loop": lambda: jax.lax.while_loop(fail, fail, 0.0),
+  "fori_loop": lambda: jax.lax.fori_loop(0, 3, fail, 0.0),
+  "cond": lambda: jax.lax.cond(True, fail, fail, 1.0),
+  "checkpoint": lambda: jax.checkpoint(fail)(1.0),
+  "hessian": lambda: jax.hessian(fail)(1.0),
+  "linearize": lambda: jax.linearize(fail, 1.0),
+  "eval_shape": lambda: jax.eval_shape(fail, 1.0),
+  "make_jaxpr": lambda: jax.make_jaxpr(fail)(1.0),
+  "tree.map": lambda: jax.tree.map(fail, [1, 2]),
+  "vectorize": lambda: jnp.vectorize(fail)(jnp.arange(3.0)),
+  "jit of vmap of grad": lambda: jax.jit(jax.vmap(jax.grad(fail)))(jnp.arange(3.0)),
+}
+
+
+@pytest.mark.parametrize("name", CALLS_OF_USER_FUNCTIONS)
+def test_tracebacks_show_the_frames_of_the_user_only(name):
+  frames = frames_of(raised_by(CALLS_OF_USER_FUNCTIONS[name]))
+  assert frames == ["raised_by", "<lambda>", "fail"]
+
+
+def test_rules_of_custom_derivatives_show_the_frames_of_the_user_only():
+  square = jax.custom_jvp(lambda x: x * x)
+  square.defjvp(fail)
+  assert frames_of(raised_by(lambda: jax.grad(square)(1.0))) == ["raised_by", "<lambda>", "fail"]
+
+
+def test_arguments_refused_by_the_library_show_the_frames_of_the_user_only():
+  assert frames_of(raised_by(lambda: jax.grad(3))) == ["raised_by", "<lambda>"]
+  assert frames_of(raised_by(lambda: jnp.add(jnp.ones(2), jnp.ones(3)))) == ["raised_by", "<lambda>"]
+  assert frames_of(raised_by(lambda: jnp.ones(2).reshape(3))) == ["raised_by", "<lambda>"]
+
+
+@pytest.fixture
+def traceback_filtering():
+  yield lambda mode: jax.config.update("jax_traceback_filtering", mode)
+  jax.config.update("jax_traceback_filtering", "auto")
+
+
+def test_a_note_says_that_frames_were_left_out(traceback_filtering):
+  error = raised_by(lambda: jax.vmap(jax.grad(fail))(jnp.arange(3.0)))
+  assert len(error.__notes__) == 1 and "JAX_TRACEBACK_FILTERING=off" in error.__notes__[0]
+  assert error.__cause__ is None
+
+
+def test_filtering_can_be_switched_off(traceback_filtering):
+  traceback_filtering("off")
+  error = raised_by(lambda: jax.grad(fail)(1.0))
+  assert "grad_f" in frames_of(error) and not hasattr(error, "__notes__")
+
+
+def test_filtering_can_keep_the_whole_traceback_as_the_cause(traceback_filtering):
+  traceback_filtering("remove_frames")
+  error = raised_by(lambda: jax.vmap(jax.grad(fail))(jnp.arange(3.0)))
+  assert frames_of(error) == ["raised_by", "<lambda>", "fail"]
+  assert type(error.__cause__).__name__ == "UnfilteredStackTrace"
+  assert {"vmap_f", "grad_f", "fail"} <= set(frames_of(error.__cause__))
+
+
+def test_filtering_can_mark_frames_as_hidden(traceback_filtering):
+  traceback_filtering("tracebackhide")
+  error = raised_by(lambda: jax.grad(fail)(1.0))
+  hidden = [f.f_code.co_name for f, _ in traceback.walk_tb(error.__traceback__) if f.f_locals.get("__tracebackhide__")]
+  assert hidden[-1] == "grad_f" and "fail" not in hidden
+
+
+def test_filtering_refuses_other_modes():
+  with pytest.raises(ValueError, match="jax_traceback_filtering must be one of"):
+    jax.config.update("jax_traceback_filtering", "loud")
 
 
 def test_a_missing_name_suggests_the_nearest():

@@ -2,12 +2,13 @@
 import functools
 import inspect
 
-from capibara import _core
+from capibara import _core, _tracebacks
 from capibara._types import ShapeDtypeStruct
 
 
 def _wraps(function, wrapper, prefix=""):
-    """A wrapper that shows itself as the function it wraps."""
+    """A wrapper that shows itself as the function it wraps, in tracebacks too."""
+    wrapper = _tracebacks.boundary(wrapper)
     for name in ("__module__", "__qualname__", "__doc__"):
         try:
             setattr(wrapper, name, getattr(function, name))
@@ -338,3 +339,6 @@ def clear_caches():
 def typeof(x):
     """The abstract type of a value."""
     return _core.as_array(x).aval
+
+
+_tracebacks.guard(__name__)

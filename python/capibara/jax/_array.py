@@ -1,7 +1,7 @@
 """The methods of arrays: functions of jax.numpy with the array first."""
 import numpy as np
 
-from capibara import _core
+from capibara import _core, _tracebacks
 
 _METHODS = (
     "all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "clip", "conj", "conjugate",
@@ -19,7 +19,7 @@ def complete():
             setattr(array, name, functions[name])
     for name, value in vars(_Methods).items():
         if not name.startswith("__") or name in ("__round__", "__reversed__", "__array_namespace__", "__rmatmul__"):
-            setattr(array, name, value)
+            setattr(array, name, _tracebacks.boundary(value) if callable(value) else value)
 
 
 class _Methods:

@@ -2,14 +2,14 @@
 import contextlib
 import os
 
-from capibara import _core
+from capibara import _core, _tracebacks
 
 # jax_<name>: settings that the core holds, or that the Python face holds itself with what they may be.
 _CORE = tuple(_core.config_values())
 _OWN = {
     "platform_name": ("cpu", ("", "cpu", None)),
     "platforms": ("cpu", ("", "cpu", None)),
-    "traceback_filtering": ("auto", ("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto")),
+    "traceback_filtering": ("auto", _tracebacks.MODES),
     "debug_mode": (False, (True, False)),
     "debug_key_reuse": (False, (False,)),
 }
@@ -34,6 +34,8 @@ class Config:
         if value not in allowed:
             raise ValueError(f"config.update: {name} must be one of {allowed}, got {value!r}")
         self._own[short] = value
+        if short == "traceback_filtering":
+            _tracebacks.set_mode(value)
         if short == "debug_mode":
             for flag in ("debug_nans", "debug_infs", "check_tracer_leaks"):
                 _core.config_update(flag, bool(value))
@@ -78,12 +80,13 @@ def _check(name, value):
 
 config = Config()
 
-for _name in _CORE:
+for _name in (*_CORE, "traceback_filtering"):
     _text = os.environ.get(f"JAX_{_name.upper()}")
     if _text is not None:
-        if isinstance(_core.config_values()[_name], bool):
+        _now = getattr(config, f"jax_{_name}")
+        if isinstance(_now, bool):
             config.update(f"jax_{_name}", _text.lower() in ("1", "true", "yes", "on"))
-        elif isinstance(_core.config_values()[_name], int):
+        elif isinstance(_now, int):
             config.update(f"jax_{_name}", int(_text))
         else:
             config.update(f"jax_{_name}", _text)

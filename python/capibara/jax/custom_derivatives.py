@@ -2,7 +2,7 @@
 import functools
 import inspect
 
-from capibara import _core
+from capibara import _core, _tracebacks
 from capibara._modules import explain_missing
 from capibara._types import SymbolicZero  # noqa: F401
 
@@ -122,6 +122,7 @@ class custom_vjp(_CustomFunction):
 def custom_gradient(fun):
     """A function that returns (value, rule): the rule maps the value's cotangent to those of the arguments."""
 
+    @_tracebacks.boundary
     @functools.wraps(fun)
     def with_rule(*args):
         value_of = custom_vjp(lambda *values: fun(*values)[0])

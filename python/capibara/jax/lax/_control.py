@@ -1,7 +1,7 @@
 """Structured control flow and functions on trees of jax.lax; apart, since lax has its own max, min, map and abs."""
 import functools
 
-from capibara import _core
+from capibara import _core, _tracebacks
 
 
 def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpose=False):
@@ -149,7 +149,7 @@ def _on_trees(name):
         leaves, tree = _core.tree_flatten(x)
         return tree.unflatten([function(leaf, axis_name, *args, **kwargs) for leaf in leaves])
     collective.__name__ = name
-    return collective
+    return _tracebacks.boundary(collective)
 
 
 COLLECTIVES = {
@@ -159,3 +159,6 @@ COLLECTIVES = {
     if _core.library_function("lax", name) is not None
 }
 __all__ = ["scan", "while_loop", "fori_loop", "cond", "switch", "map", "associative_scan", "custom_root", "custom_linear_solve", "stop_gradient", "optimization_barrier", "platform_dependent", "composite"]
+
+
+_tracebacks.guard(__name__)

@@ -2,7 +2,7 @@
 import functools
 import re
 
-from capibara import _core
+from capibara import _core, _tracebacks
 
 __all__ = ["vectorize", "custom_op", "ufunc", "frompyfunc"]
 
@@ -29,6 +29,7 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
     if any(isinstance(item, int) and item < 0 for item in excluded):
         raise ValueError(f"excluded={excluded!r} contains negative numbers")
 
+    @_tracebacks.boundary
     @functools.wraps(pyfunc)
     def wrapped(*args, **kwargs):
         fixed = {i: a for i, a in enumerate(args) if i in excluded or a is None}
@@ -106,12 +107,17 @@ class ufunc:
         if call is not None:
             self.__wrapped__ = call
 
+    @_tracebacks.is_boundary
     def __call__(self, *args, out=None, where=None):
         if out is not None:
             raise NotImplementedError(f"out argument of {self.__name__}")
         if where is not None:
             raise NotImplementedError(f"where argument of {self.__name__}")
-        return self._call(*args)
+        try:
+            return self._call(*args)
+        except Exception as error:
+            _tracebacks.filter_frames(error)
+            raise
 
     def __repr__(self):
         return f"<jnp.ufunc '{self.__name__}'>"
@@ -225,3 +231,6 @@ def custom_op(x, *operands, optimization=None, **parameters):
         return _module().asarray(x)
     from capibara.jax.core import find_user_primitive
     return find_user_primitive(optimization).bind(x, *operands, **parameters)
+
+
+_tracebacks.guard(__name__)

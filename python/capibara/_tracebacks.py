@@ -1,0 +1,125 @@
+"""Tracebacks as users want them: where an error leaves the library, the library's own frames are taken out."""
+import functools
+import os
+import sys
+import traceback
+import types
+
+_PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+MODES = ("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto")
+_mode = "auto"
+_codes = set()  # of all boundaries
+_NOTE = ("--------------------\nThe frames of capibara itself were left out of this traceback. "
+         "Set JAX_TRACEBACK_FILTERING=off to see them.")
+
+
+class UnfilteredStackTrace(Exception):
+    """Carries the whole traceback of the error it is the cause of."""
+
+
+def set_mode(mode):
+    """What happens to the library's frames: config.update('jax_traceback_filtering', mode)."""
+    global _mode
+    _mode = mode
+
+
+def is_internal(frame):
+    return frame.f_code.co_filename.startswith(_PACKAGE)
+
+
+def boundary(function):
+    """The same function as users call it: errors that leave it show no frames of the library."""
+    if getattr(function, "__code__", None) in _codes:
+        return function
+
+    @functools.wraps(function)
+    def call_at_boundary(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            filter_frames(error)
+            raise
+
+    _codes.add(call_at_boundary.__code__)
+    return call_at_boundary
+
+
+def is_boundary(function):
+    """Declares that a function catches its errors and calls filter_frames itself, which costs no frame of its own."""
+    _codes.add(function.__code__)
+    return function
+
+
+def guard(module_name):
+    """Makes every public function that a module defines, and the calls of its classes, boundaries."""
+    module = sys.modules[module_name]
+    guarded = {}
+    for name, value in list(vars(module).items()):
+        if isinstance(value, types.FunctionType) and value.__module__ == module_name and not name.startswith("_"):
+            setattr(module, name, guarded.setdefault(value, boundary(value)))
+        elif isinstance(value, type) and value.__module__ == module_name and "__call__" in vars(value):
+            value.__call__ = boundary(value.__call__)
+
+
+def filter_frames(error):
+    """Takes the library's frames out of an error's traceback, as the mode says."""
+    mode = _mode if _mode != "auto" else "tracebackhide" if _ipython_hides() else "quiet_remove_frames"
+    if mode == "off" or _is_nested():
+        return
+    whole = error.__traceback__
+    if mode == "tracebackhide":
+        for frame, _ in traceback.walk_tb(whole):
+            if is_internal(frame):
+                frame.f_locals["__tracebackhide__"] = True
+        return
+    error.__traceback__ = _users_part(whole)
+    if mode == "quiet_remove_frames":
+        if _NOTE not in getattr(error, "__notes__", ()):
+            error.add_note(_NOTE)
+        return
+    cause = UnfilteredStackTrace("".join(traceback.format_exception_only(error)).strip()
+                                 + "\n\nThis is the error with all frames; the one below leaves out capibara's own.")
+    cause.__traceback__ = _with_callers(whole)
+    cause.__cause__, cause.__context__ = error.__cause__, error.__context__
+    cause.__suppress_context__ = error.__suppress_context__
+    error.__cause__, error.__context__ = cause, None
+
+
+def _is_nested():
+    """Whether a boundary further out will see the error, too."""
+    frame = sys._getframe(2).f_back  # the caller of the boundary that asks
+    while frame is not None:
+        if frame.f_code in _codes:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _users_part(whole):
+    kept, links = None, []
+    while whole is not None:
+        links.append(whole)
+        whole = whole.tb_next
+    for link in reversed(links):
+        if not is_internal(link.tb_frame):
+            kept = types.TracebackType(kept, link.tb_frame, link.tb_lasti, link.tb_lineno)
+    return kept
+
+
+def _with_callers(whole):
+    """A traceback that begins at the program's module: a cause is printed without the frames above the error."""
+    in_module = False
+    for frame, line in traceback.walk_stack(whole.tb_frame.f_back):
+        is_module = frame.f_code.co_name == "<module>"
+        if in_module and not is_module:
+            break
+        in_module = is_module
+        whole = types.TracebackType(whole, frame, frame.f_lasti, line)
+    return whole
+
+
+def _ipython_hides():
+    """Whether this is an IPython session, which leaves out frames that ask for it (since 7.17)."""
+    ipython = sys.modules.get("IPython")
+    return (ipython is not None and ipython.get_ipython() is not None
+            and tuple(ipython.version_info[:2]) >= (7, 17))
