@@ -2,7 +2,7 @@
 
 file(GLOB_RECURSE CAPIBARA_CORE_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cpp)
 # These backends are modules of their own: they need libraries that the core must not link.
-list(FILTER CAPIBARA_CORE_SOURCES EXCLUDE REGEX "/src/backends/(lapack|cpu|cuda)/")
+list(FILTER CAPIBARA_CORE_SOURCES EXCLUDE REGEX "/src/backends/(lapack|cpu/llvm|cuda)/")
 
 file(GLOB CAPIBARA_LAPACK_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/lapack/*.cpp)
 file(GLOB CAPIBARA_COMMAND_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/capibara/*.cpp)
