@@ -1,0 +1,79 @@
+// Finds the kernel of a primitive outside of generated code; the reference kernels serve where no faster one is.
+#include "backends/cpu/host.h"
+
+#include <cstring>
+#include <memory>
+
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/reference/backend.h"
+#include "backends/reference/kernels.h"
+
+namespace capibara::cpu {
+
+namespace {
+
+std::size_t bytes_of(const ArrayType& type) { return static_cast<std::size_t>(type.size() * storage_size(type.dtype)); }
+
+// Programs and foreign code may keep what they are given: callbacks hand arrays to the user.
+bool may_keep_operands(const Primitive& primitive, const Attrs& attrs) {
+  if (!reference::find_kernel(primitive.name())) return true;
+  for (const auto& [name, attr] : attrs.entries()) {
+    if (attr.get_if<std::shared_ptr<const Program>>() || attr.get_if<std::shared_ptr<const Opaque>>() ||
+        attr.get_if<std::shared_ptr<const Attr::List>>()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// An equation as the reference backend takes it: arrays over raw memory.
+struct Reference {
+  Primitive primitive;
+  Types inputs, outputs;
+  Attrs attrs;
+  reference::Kernel kernel;
+  bool copies;
+
+  Array operand(const ArrayType& type, std::byte* data) const {
+    std::size_t bytes = bytes_of(type);
+    if (!copies) return Array::from_buffer(type, Buffer::borrow(data, bytes, {}));
+    Buffer buffer = Buffer::allocate(bytes);
+    if (bytes != 0) std::memcpy(buffer.mutable_data(), data, bytes);
+    return Array::from_buffer(type, std::move(buffer));
+  }
+
+  void operator()(std::byte* const* buffers) const {
+    Arrays operands;
+    operands.reserve(inputs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) operands.push_back(operand(inputs[i], buffers[i]));
+    Arrays results = kernel ? kernel({operands, outputs, attrs}) : reference::backend().run(primitive, operands, attrs);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      std::size_t bytes = bytes_of(outputs[i]);
+      const std::byte* data = bytes == 0 ? nullptr : results[i].raw_data();
+      if (bytes != 0 && data != buffers[inputs.size() + i]) std::memcpy(buffers[inputs.size() + i], data, bytes);
+    }
+  }
+};
+
+}  // namespace
+
+HostKernel reference_kernel(const Primitive& primitive, const Types& inputs, const Types& outputs, const Attrs& attrs) {
+  if (!reference::backend().supports(primitive)) {
+    throw NotImplementedError(concat("primitive '", primitive.name(), "' has no evaluation rule on the CPU backend"));
+  }
+  for (const Types* types : {&inputs, &outputs}) {
+    for (const ArrayType& type : *types) {
+      if (type.ref) throw InternalError(concat("host_kernel: a reference ", to_string(type), " reached '", primitive.name(), "'; references are discharged first"));
+    }
+  }
+  return Reference{primitive, inputs, outputs, attrs, reference::find_kernel(primitive.name()), may_keep_operands(primitive, attrs)};
+}
+
+HostKernel host_kernel(const Primitive& primitive, const Types& inputs, const Types& outputs, const Attrs& attrs) {
+  if (KernelMaker make = find_kernel_maker(primitive.name())) {
+    if (HostKernel kernel = make({inputs, outputs, attrs})) return kernel;
+  }
+  return reference_kernel(primitive, inputs, outputs, attrs);
+}
+
+}  // namespace capibara::cpu

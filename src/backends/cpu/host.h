@@ -1,0 +1,22 @@
+// Kernels outside of generated code: a primitive made ready once for fixed types, then run on raw buffers.
+#pragma once
+
+#include <capibara/primitive.h>
+
+#include <cstddef>
+#include <functional>
+
+namespace capibara::cpu {
+
+// Runs on raw buffers: inputs, then outputs. No output overlaps an input. Raises what the primitive raises. May run on
+// several threads at once.
+using HostKernel = std::function<void(std::byte* const* buffers)>;
+
+// The fastest kernel there is for these types; where there is none of its own, the reference kernel behind raw buffers,
+// or the primitive's evaluation rule. Raises NotImplementedError for a primitive that nothing evaluates.
+HostKernel host_kernel(const Primitive& primitive, const Types& inputs, const Types& outputs, const Attrs& attrs);
+
+// The reference kernel (or the evaluation rule) alone: what host_kernel is compared with.
+HostKernel reference_kernel(const Primitive& primitive, const Types& inputs, const Types& outputs, const Attrs& attrs);
+
+}  // namespace capibara::cpu

@@ -1,0 +1,30 @@
+// Looks the CPU backend's own kernels up by the name of the primitive.
+#include "backends/cpu/kernels/kernels.h"
+
+#include <unordered_map>
+
+namespace capibara::cpu {
+
+namespace {
+
+using Table = std::unordered_map<std::string_view, KernelMaker>;
+
+const Table& table() {
+  static const Table makers = [] {
+    Table all;
+    for (const KernelMakers& list : std::initializer_list<KernelMakers>{}) {
+      for (const KernelMakerEntry& entry : list) all.emplace(entry.primitive, entry.make);
+    }
+    return all;
+  }();
+  return makers;
+}
+
+}  // namespace
+
+KernelMaker find_kernel_maker(std::string_view primitive) {
+  auto place = table().find(primitive);
+  return place == table().end() ? nullptr : place->second;
+}
+
+}  // namespace capibara::cpu

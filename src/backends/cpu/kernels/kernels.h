@@ -1,0 +1,28 @@
+// The list of the CPU backend's own kernels, family by family.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "backends/cpu/host.h"
+
+namespace capibara::cpu {
+
+// What a kernel is made for; the references live during the making only.
+struct KernelRequest {
+  const Types& inputs;
+  const Types& outputs;
+  const Attrs& attrs;
+};
+// Prepares a kernel; an empty function says that these types are left to the reference kernel.
+using KernelMaker = HostKernel (*)(const KernelRequest&);
+
+struct KernelMakerEntry {
+  const char* primitive;
+  KernelMaker make;
+};
+using KernelMakers = std::vector<KernelMakerEntry>;
+
+KernelMaker find_kernel_maker(std::string_view primitive);  // null where absent
+
+}  // namespace capibara::cpu
