@@ -1,0 +1,178 @@
+// inline_calls: calls become the equations of the program they call, so that the other passes see one flat sequence.
+//
+//   d = jit[jaxpr={ lambda ; a. let b = sin a; c = mul b 2.0 in (c,) }] x    ->    b = sin x; d = mul b 2.0
+//
+// A large program that is called more than once stays one program, to be compiled once. A branch chosen by a literal and
+// a loop of one step are calls as well. checkpoint keeps its second computation apart by a barrier.
+#include "optimise/passes.h"
+#include "optimise/rewrite.h"
+
+#include <algorithm>
+
+namespace capibara::passes {
+
+namespace {
+
+constexpr std::size_t small_body = 30;  // equations, those of nested programs included
+
+const char* called_attr(const Equation& equation) {
+  struct Call {
+    const char *primitive, *attr;
+  };
+  static constexpr Call calls[] = {{"jit", "jaxpr"},
+                                   {"remat2", "jaxpr"},
+                                   {"custom_jvp_call", "call_jaxpr"},
+                                   {"custom_vjp_call", "call_jaxpr"},
+                                   {"custom_vmap_call", "call_jaxpr"}};
+  if (equation.attrs.empty()) return nullptr;
+  for (const Call& call : calls) {
+    if (equation.primitive.is(call.primitive)) return call.attr;
+  }
+  return nullptr;
+}
+
+// How often each program is called, and how large it is with all calls inlined.
+class Calls {
+ public:
+  explicit Calls(const Program& root) { size(root); }
+
+  bool stays_whole(const Program& program) const {
+    auto count = count_.find(program);
+    return count != count_.end() && count->second > 1 && size_.at(program) > small_body;
+  }
+
+ private:
+  std::size_t size(const Program& program) {
+    auto place = size_.find(program);
+    if (place != size_.end()) return place->second;
+    std::size_t total = 0;
+    for (const Equation& equation : program.equations()) {
+      const char* attr = called_attr(equation);
+      if (attr) {
+        const Program& called = equation.attrs.program(attr);
+        ++count_[called];
+        total += size(called);
+      } else {
+        for_each_program(equation.attrs, [&](const Program& nested) { total += size(nested); });
+        ++total;
+      }
+    }
+    size_.emplace(program, total);
+    return total;
+  }
+
+  ProgramMap<std::size_t> count_, size_;
+};
+
+class Inliner {
+ public:
+  explicit Inliner(const Program& root) : calls_(root) {}
+
+  Program operator()(const Program& program, NestedPass& nested) {
+    bool changed = false;
+    Copy copy(program);
+    for (const Equation& equation : program.equations()) changed |= rewrite(copy, equation, nested);
+    return changed ? copy.finish() : program;
+  }
+
+ private:
+  // False where the equation is copied as it was.
+  bool rewrite(Copy& copy, const Equation& equation, NestedPass& nested) {
+    if (const char* attr = called_attr(equation)) return call(copy, equation, equation.attrs.program(attr), nested);
+    if (equation.primitive.is("name")) {
+      copy.bind(equation.outputs[0], copy(equation.inputs[0]));
+      return true;
+    }
+    Attrs attrs = nested(equation.attrs);
+    if (equation.primitive.is("cond") && copy(equation.inputs[0]).is_literal()) {
+      branch(copy, equation, attrs);
+      return true;
+    }
+    if (equation.primitive.is("scan") && attrs.integer("length") == 1) {
+      single_step(copy, equation, attrs);
+      return true;
+    }
+    bool changed = !same_object(attrs, equation.attrs);
+    copy.emit(equation, copy(equation.inputs), std::move(attrs));
+    return changed;
+  }
+
+  bool call(Copy& copy, const Equation& equation, const Program& called, NestedPass& nested) {
+    static const Primitive jit = primitive("jit"), barrier = primitive("optimization_barrier");
+    bool is_jit = equation.primitive == jit;
+    Program body = nested(called);
+    std::vector<Atom> inputs = copy(equation.inputs);
+    if (equation.primitive.is("remat2") && equation.attrs.boolean("differentiated") &&
+        equation.attrs.boolean("prevent_cse")) {
+      std::vector<Atom> guarded;
+      for (Atom input : inputs) {
+        if (!input.is_literal() && !copy.type(input).ref) guarded.push_back(input);
+      }
+      if (!guarded.empty()) {
+        std::vector<Var> behind = copy.builder().add_equation(barrier, guarded, {}, equation.source);
+        std::size_t next = 0;
+        for (Atom& input : inputs) {
+          if (!input.is_literal() && !copy.type(input).ref) input = behind[next++];
+        }
+      }
+    }
+    if (calls_.stays_whole(called)) {
+      Attrs attrs = is_jit ? equation.attrs : Attrs{{"jaxpr", body}, {"name", body.name()}};
+      bool changed = !is_jit || body.identity() != called.identity();
+      if (is_jit && changed) attrs = attrs.with("jaxpr", body);
+      Equation out = equation;
+      out.primitive = jit;
+      copy.emit(out, std::move(inputs), std::move(attrs));
+      return changed;
+    }
+    bind_outputs(copy, equation, copy.splice(body, inputs));
+    return true;
+  }
+
+  static void branch(Copy& copy, const Equation& equation, const Attrs& attrs) {
+    std::vector<Program> branches = attrs.programs("branches");
+    int64_t index = copy.literal(copy(equation.inputs[0])).item<int64_t>();
+    index = std::clamp<int64_t>(index, 0, static_cast<int64_t>(branches.size()) - 1);
+    std::vector<Atom> inputs = copy(std::span<const Atom>(equation.inputs).subspan(1));
+    bind_outputs(copy, equation, copy.splice(branches[static_cast<std::size_t>(index)], inputs));
+  }
+
+  // xs lose their leading dimension of one, ys get it back.
+  static void single_step(Copy& copy, const Equation& equation, const Attrs& attrs) {
+    const Program& body = attrs.program("jaxpr");
+    std::size_t carry = static_cast<std::size_t>(attrs.integer("num_carry"));
+    std::size_t fixed = static_cast<std::size_t>(attrs.integer("num_consts")) + carry;
+    std::vector<Atom> inputs = copy(equation.inputs);
+    for (std::size_t i = fixed; i < inputs.size(); ++i) {
+      inputs[i] = reshaped(copy, inputs[i], body.type(body.invars()[i]).shape, equation.source);
+    }
+    std::vector<Atom> outputs = copy.splice(body, inputs);
+    for (std::size_t i = carry; i < outputs.size(); ++i) {
+      if (equation.outputs[i].dropped()) continue;
+      outputs[i] = reshaped(copy, outputs[i], copy.from().type(equation.outputs[i]).shape, equation.source);
+    }
+    bind_outputs(copy, equation, outputs);
+  }
+
+  static Atom reshaped(Copy& copy, Atom atom, const Shape& shape, Source source) {
+    static const Primitive reshape = primitive("reshape");
+    return copy.builder().add_equation(reshape, {atom}, {{"new_sizes", shape}, {"dimensions", Attr()}, {"sharding", Attr()}},
+                                       source)[0];
+  }
+
+  static void bind_outputs(Copy& copy, const Equation& equation, std::span<const Atom> outputs) {
+    for (std::size_t i = 0; i < outputs.size(); ++i) copy.bind(equation.outputs[i], outputs[i]);
+  }
+
+  Calls calls_;
+};
+
+}  // namespace
+
+Program inline_calls(const Program& program) {
+  auto inliner = std::make_shared<Inliner>(program);
+  NestedPass pass([inliner](const Program& one, NestedPass& nested) { return (*inliner)(one, nested); });
+  return pass(program);
+}
+
+}  // namespace capibara::passes
