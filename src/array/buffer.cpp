@@ -8,6 +8,8 @@
 #include <mutex>
 #include <new>
 
+#include "runtime/arena.h"
+
 namespace capibara {
 
 struct Buffer::State {
@@ -31,8 +33,11 @@ constexpr std::size_t alignment = 64;  // one cache line; also what DLPack consu
 }
 
 Buffer Buffer::allocate(std::size_t bytes, const Device& device) {
+  if (bytes >= arena::smallest_block) {
+    std::byte* block = arena::take(bytes, arena::Purpose::current());
+    return borrow(block, bytes, [block] { arena::give(block); }, device);
+  }
   std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  if (rounded < bytes) throw RuntimeError(concat("allocate: ", bytes, " bytes is more than this machine can address"));
   void* memory = std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded);
   if (!memory) throw RuntimeError(concat("allocate: out of memory for a buffer of ", bytes, " bytes on ", to_string(device)));
   return borrow(memory, bytes, [memory] { std::free(memory); }, device);
