@@ -6,15 +6,29 @@
 // specialising `Operations<V>` with the same members as `NativeOperations`; Array's stands in array_value.h.
 #pragma once
 
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
-#include "primitives/math/elementary.h"
-
 namespace capibara::math {
+
+// In elementary.h, included below: they are made of the operations that follow.
+namespace elementary {
+template <class V>
+V exp(V x);
+template <class V>
+V expm1(V x);
+template <class V>
+V log(V x);
+template <class V>
+V log1p(V x);
+template <class V>
+V tanh(V x);
+}  // namespace elementary
 
 template <class T>
 struct NativeOperations {
@@ -65,6 +79,21 @@ struct NativeOperations {
   static bool is_finite(T x) { return std::isfinite(x); }
   static T select(bool condition, T yes, T no) { return condition ? yes : no; }
 
+  // x = mantissa(x) * 2^exponent(x) with a mantissa in [0.5, 1), for normal x > 0; anything for others.
+  static T exponent(T x) {
+    return static_cast<T>(static_cast<SignedBits>(std::bit_cast<Bits>(x) >> digits) - (bias - 1));
+  }
+  static T mantissa(T x) {
+    constexpr Bits fraction = (Bits{1} << digits) - 1, half = Bits{bias - 1} << digits;
+    return std::bit_cast<T>((std::bit_cast<Bits>(x) & fraction) | half);
+  }
+  // 2^n for an integer n of normal range, 0 for the one below; anything for others.
+  static T power_of_two(T n) {
+    if (!(n >= T(-bias) && n <= T(bias))) return T(1);
+    return std::bit_cast<T>(static_cast<Bits>(static_cast<SignedBits>(n) + bias) << digits);
+  }
+  static T log_double(T x) { return std::log(x); }
+
   template <class... S, class While, class Body>
   static std::tuple<S...> iterate(std::tuple<S...> state, While&& goes_on, Body&& body) {
     while (std::apply(goes_on, state)) state = std::apply(body, std::move(state));
@@ -72,6 +101,10 @@ struct NativeOperations {
   }
 
  protected:
+  using Bits = std::conditional_t<std::is_same_v<T, double>, std::uint64_t, std::uint32_t>;
+  using SignedBits = std::make_signed_t<Bits>;
+  static constexpr int digits = std::numeric_limits<T>::digits - 1, bias = std::numeric_limits<T>::max_exponent - 1;
+
   // jax on the CPU computes with denormals flushed to zero; exp is where a user meets it first.
   static T flush(T x) { return x < std::numeric_limits<T>::min() ? T(0) : x; }
 };
@@ -148,6 +181,9 @@ CAPIBARA_MATH_UNARY(floor)
 CAPIBARA_MATH_UNARY(ceil)
 CAPIBARA_MATH_UNARY(round)
 CAPIBARA_MATH_UNARY(round_nearest_even)
+CAPIBARA_MATH_UNARY(exponent)
+CAPIBARA_MATH_UNARY(mantissa)
+CAPIBARA_MATH_UNARY(power_of_two)
 CAPIBARA_MATH_BINARY(atan2)
 CAPIBARA_MATH_BINARY(pow)
 CAPIBARA_MATH_BINARY(rem)
@@ -206,3 +242,5 @@ V polynomial(V x, const Coefficients& coefficients) {
 }
 
 }  // namespace capibara::math
+
+#include "primitives/math/elementary.h"
