@@ -4,6 +4,7 @@
 #include <capibara/config.h>
 #include <capibara/device.h>
 
+#include "backends/cpu/backend.h"
 #include "backends/reference/backend.h"
 
 namespace capibara {
@@ -15,7 +16,7 @@ struct Entry {
   Backend& (*get)();
 };
 
-constexpr Entry entries[] = {{"reference", reference::backend}};
+constexpr Entry entries[] = {{"cpu", cpu::backend}, {"reference", reference::backend}};
 
 }  // namespace
 

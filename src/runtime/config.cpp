@@ -3,6 +3,7 @@
 #include <capibara/error.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -14,8 +15,14 @@ namespace {
 
 std::mutex defaults_mutex;
 
+Config from_environment() {
+  Config config;
+  if (const char* platform = std::getenv("CAPIBARA_PLATFORM"); platform && *platform) config.platform = platform;
+  return config;
+}
+
 Config& defaults() {
-  static Config config;
+  static Config config = from_environment();
   return config;
 }
 
@@ -46,7 +53,10 @@ void update_config(const Config& config) {
 std::size_t Config::key() const {
   std::size_t key = 0;
   auto mix = [&key](std::size_t value) { key = key * 1099511628211ULL + value; };
-  for (bool flag : {enable_x64, threefry_partitionable, disable_jit, debug_nans, debug_infs}) mix(flag);
+  for (bool flag : {enable_x64, threefry_partitionable, disable_jit, debug_nans, debug_infs, softmax_custom_jvp,
+                    enable_custom_prng}) {
+    mix(flag);
+  }
   for (const std::string& text :
        {numpy_dtype_promotion, numpy_rank_promotion, default_matmul_precision, default_prng_impl, platform}) {
     mix(std::hash<std::string>{}(text));
@@ -118,6 +128,11 @@ const std::vector<Setting>& settings() {
       {"jax_debug_infs", assign(&Config::debug_infs)},
       {"jax_log_compiles", assign(&Config::log_compiles)},
       {"jax_check_tracer_leaks", assign(&Config::check_tracer_leaks)},
+      {"jax_no_tracing", assign(&Config::no_tracing)},
+      {"jax_enable_checks", assign(&Config::enable_checks)},
+      {"jax_softmax_custom_jvp", assign(&Config::softmax_custom_jvp)},
+      {"jax_enable_custom_prng", assign(&Config::enable_custom_prng)},
+      {"jax_legacy_prng_key", choice(&Config::legacy_prng_key, {"allow", "warn", "error"})},
       {"jax_num_cpu_devices", assign(&Config::num_cpu_devices)},
       {"jax_platforms", assign(&Config::platform)},
   };

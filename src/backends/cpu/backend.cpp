@@ -1,0 +1,166 @@
+// The native CPU backend: optimises, lowers and compiles programs, and runs them on the threads of the process.
+#include "backends/cpu/backend.h"
+
+#include <capibara/config.h>
+
+#include <exception>
+
+#include "backends/cpu/compiler.h"
+#include "backends/cpu/fuse.h"
+#include "backends/cpu/lower.h"
+#include "backends/reference/backend.h"
+#include "backends/reference/kernels.h"
+#include "optimise/pipeline.h"
+#include "primitives/math/denormals.h"
+#include "runtime/interrupt.h"
+#include "runtime/thread_pool.h"
+
+namespace capibara::cpu {
+
+namespace {
+
+enum Status : int32_t { done = 0, cancelled = 1, failed = 2 };
+
+Program optimised(const Program& program) {
+  OptimiseOptions options;
+  options.keep = [](const Program& own, const Equation& equation) {
+    return work_of(own, equation) != Work::host || reference::find_kernel(equation.primitive.name()) ||
+           equation.primitive->evaluate;
+  };
+  return optimise(program, options);
+}
+
+class CpuExecutable final : public Executable {
+ public:
+  CpuExecutable(const Program& program, Lowered lowered, std::unique_ptr<Code> code)
+      : types_(program.output_types()), lowered_(std::move(lowered)), code_(std::move(code)), driver_(code_->driver()) {
+    lowered_.module = {};
+    for (const Array& constant : lowered_.constants) constants_.push_back(const_cast<std::byte*>(constant.raw_data()));
+  }
+
+  Arrays execute(std::span<const Array> inputs, const std::vector<bool>& donated) override {
+    std::vector<std::byte*> buffers;
+    buffers.reserve(inputs.size() + constants_.size() + lowered_.output_bytes.size() + 1);
+    for (const Array& input : inputs) buffers.push_back(const_cast<std::byte*>(input.raw_data()));
+    buffers.insert(buffers.end(), constants_.begin(), constants_.end());
+    std::vector<Buffer> results;
+    for (int64_t bytes : lowered_.output_bytes) {
+      results.push_back(Buffer::allocate(static_cast<std::size_t>(bytes)));
+      buffers.push_back(results.back().mutable_data());
+    }
+    Buffer arena = Buffer::allocate(static_cast<std::size_t>(lowered_.arena_bytes));
+    buffers.push_back(arena.mutable_data());
+    run(buffers.data());
+    Arrays outputs;
+    for (std::size_t i = 0; i < lowered_.outputs.size(); ++i) {
+      const Lowered::Output& output = lowered_.outputs[i];
+      switch (output.from) {
+        case Lowered::Output::From::driver:
+          outputs.push_back(Array::from_buffer(types_[i], results[static_cast<std::size_t>(output.index)]));
+          break;
+        case Lowered::Output::From::input:
+          outputs.push_back(typed(inputs[static_cast<std::size_t>(output.index)], types_[i]));
+          break;
+        case Lowered::Output::From::constant:
+          outputs.push_back(typed(lowered_.constants[static_cast<std::size_t>(output.index)], types_[i]));
+          break;
+        case Lowered::Output::From::output:
+          outputs.push_back(typed(outputs[static_cast<std::size_t>(output.index)], types_[i]));
+          break;
+      }
+    }
+    for (std::size_t i = 0; i < donated.size(); ++i) {
+      if (donated[i] && !returned(static_cast<int>(i))) inputs[i].delete_buffers();
+    }
+    return outputs;
+  }
+
+ private:
+  // What generated code reaches through Runtime::program.
+  struct Call {
+    const CpuExecutable* self;
+    std::exception_ptr error;
+  };
+
+  bool returned(int input) const {
+    for (const Lowered::Output& output : lowered_.outputs) {
+      if (output.from == Lowered::Output::From::input && output.index == input) return true;
+    }
+    return false;
+  }
+
+  static Array typed(const Array& array, const ArrayType& type) {
+    return array.type() == type ? array : Array::from_buffer(type, array.buffer(), array.committed());
+  }
+
+  void run(std::byte* const* buffers) {
+    static const volatile int32_t never = 0;
+    Call call{this, nullptr};
+    Runtime runtime{&never, run_parallel, run_host, &call};
+    int32_t status;
+    {
+      const math::FlushDenormals flush;
+      status = driver_(&runtime, buffers, 0, 0);
+    }
+    if (call.error) std::rethrow_exception(call.error);
+    if (status == cancelled) {
+      poll_interrupt();
+      throw RuntimeError("a compiled program was cancelled");
+    }
+    if (status != done) throw InternalError(concat("a compiled program ended with status ", status));
+  }
+
+  static int32_t run_parallel(const Runtime* runtime, Entry function, std::byte* const* buffers, int64_t extent, double cost) {
+    return parallel_for_cost(extent, cost, [&](int64_t begin, int64_t end) { return function(runtime, buffers, begin, end); });
+  }
+
+  static int32_t run_host(const Runtime* runtime, int32_t kernel, std::byte* const* buffers) {
+    Call& call = *static_cast<Call*>(runtime->program);
+    try {
+      poll_interrupt();
+      call.self->lowered_.kernels[static_cast<std::size_t>(kernel)](buffers);
+      return done;
+    } catch (...) {
+      call.error = std::current_exception();
+      return failed;
+    }
+  }
+
+  Types types_;
+  Lowered lowered_;
+  std::unique_ptr<Code> code_;
+  Entry driver_;
+  std::vector<std::byte*> constants_;
+};
+
+class CpuBackend final : public Backend {
+ public:
+  std::string name() const override { return "cpu"; }
+  int device_count() const override { return config().num_cpu_devices; }
+  bool supports(const Primitive& primitive) const override { return reference::backend().supports(primitive); }
+  Arrays run(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
+    return reference::backend().run(primitive, inputs, attrs);
+  }
+  std::shared_ptr<Executable> compile(const Program& program) override {
+    if (!can_lower(program)) return reference::backend().compile(program);
+    Lowered lowered = lower_to_loops(optimised(program));
+    Compiler& code_generator = compiler();
+    std::unique_ptr<Code> code = code_generator.link(code_generator.object_code(lowered.module, code_generator.host()));
+    return std::make_shared<CpuExecutable>(program, std::move(lowered), std::move(code));
+  }
+};
+
+}  // namespace
+
+Backend& backend() {
+  static CpuBackend instance;
+  return instance;
+}
+
+std::string loops_text(const Program& program) { return to_string(lower_to_loops(optimised(program)).module); }
+
+std::string ir_text(const Program& program) {
+  return compiler().ir(lower_to_loops(optimised(program)).module, compiler().host());
+}
+
+}  // namespace capibara::cpu

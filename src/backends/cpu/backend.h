@@ -1,0 +1,14 @@
+// The native CPU backend: programs compiled to machine code.
+#pragma once
+
+#include "backends/backend.h"
+
+namespace capibara::cpu {
+
+Backend& backend();
+
+// What becomes of a program on the way to machine code, for readers.
+std::string loops_text(const Program& program);
+std::string ir_text(const Program& program);
+
+}  // namespace capibara::cpu

@@ -1,0 +1,515 @@
+// Fusion: from the last equation to the first, each joins the loops of its readers, opens a nest, or is called.
+#include "backends/cpu/fuse.h"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+#include <set>
+
+#include "backends/cpu/element.h"
+
+namespace capibara::cpu {
+
+namespace {
+
+constexpr int largest_group = 96;            // equations in one nest: larger ones compile slowly and spill
+constexpr int64_t copies_of_cheap_values = 4;  // a cheap value may be computed this often instead of being stored
+constexpr int64_t one_row = 16384;           // elements: up to here a reduction to a single number runs as one row
+constexpr int64_t shortest_row = 4;
+
+std::size_t at(int64_t position) { return static_cast<std::size_t>(position); }
+
+bool is_pieces(const std::string& name) {
+  return name == "concatenate" || name == "pad" || name == "dynamic_update_slice";
+}
+
+bool is_control(const std::string& name) {
+  return name == "scan" || name == "while" || name == "cond" || name == "jit" || name == "remat2" ||
+         name == "custom_jvp_call" || name == "custom_vjp_call" || name == "custom_vmap_call";
+}
+
+bool known_to_code(const Program& program, const Equation& equation) {
+  for (Atom input : equation.inputs) {
+    if (program.type(input).ref || !has_element(program.type(input).dtype)) return false;
+  }
+  for (Var output : equation.outputs) {
+    if (output.dropped() || program.type(output).ref || !has_element(program.type(output).dtype)) return false;
+  }
+  return equation.outputs.size() == 1;
+}
+
+}  // namespace
+
+bool is_reduction(const Primitive& primitive) {
+  static const std::string_view names[] = {"reduce_sum", "reduce_prod", "reduce_max", "reduce_min",
+                                           "reduce_and", "reduce_or", "reduce_xor"};
+  return std::find(std::begin(names), std::end(names), primitive.name()) != std::end(names);
+}
+
+std::vector<bool> kept_dimensions(const Program& program, const Equation& equation) {
+  std::vector<bool> kept(program.type(equation.inputs[0]).shape.size(), true);
+  for (int64_t axis : equation.attrs.ints("axes")) kept[at(axis)] = false;
+  return kept;
+}
+
+Work work_of(const Program& program, const Equation& equation) {
+  const std::string& name = equation.primitive.name();
+  if (is_control(name)) return Work::control;
+  if (!equation.effects.empty() || !known_to_code(program, equation)) return Work::host;
+  if (is_pieces(name)) return Work::pieces;
+  const Var output = equation.outputs[0];
+  if (name == "reshape") {
+    if (!equation.attrs["dimensions"].is_none()) return Work::host;
+    return differs_by_units(program.type(equation.inputs[0]).shape, program.type(output).shape) ? Work::loops : Work::alias;
+  }
+  if (moves_elements(equation.primitive) || name == "iota") return Work::loops;
+  if (is_reduction(equation.primitive)) return Work::loops;
+  std::vector<DType> dtypes;
+  for (Atom input : equation.inputs) dtypes.push_back(program.type(input).dtype);
+  return is_elementwise(equation.primitive, dtypes, program.type(output).dtype) ? Work::loops : Work::host;
+}
+
+std::optional<Index> operand_index(const Program& program, const Equation& equation, std::size_t number,
+                                   const Index& index, const std::function<Symbol()>& free_symbol) {
+  const Shape& operand = program.type(equation.inputs[number]).shape;
+  if (moves_elements(equation.primitive)) {
+    if (number > 0) return Index{};  // a start of a dynamic slice
+    return moved_index(equation, index, operand, program.type(equation.outputs[0]).shape,
+                       [&](const Equation&, int64_t, int64_t) { return free_symbol(); });
+  }
+  if (is_reduction(equation.primitive)) {
+    const std::vector<bool> kept = kept_dimensions(program, equation);
+    Index result(operand.size());
+    std::size_t next = 0;
+    for (std::size_t d = 0; d < operand.size(); ++d) result[d] = kept[d] ? index[next++] : Affine::of(free_symbol());
+    return result;
+  }
+  return stretched_index(index, operand);
+}
+
+std::vector<Access> accesses(const Program& program, const Fusion& fusion, const Equation& equation, const Index& index,
+                             const std::vector<int>& stops, Symbol first_free) {
+  std::vector<Access> found, todo;
+  std::set<std::pair<int32_t, std::vector<int64_t>>> seen;
+  auto free_symbol = [&] { return first_free++; };
+  auto push_operands = [&](const Equation& reader, const Index& place) {
+    if (reader.primitive.is("iota")) found.push_back({Var(), {place[at(reader.attrs.integer("dimension"))]}});
+    for (std::size_t i = 0; i < reader.inputs.size(); ++i) {
+      if (reader.inputs[i].is_literal()) continue;
+      if (std::optional<Index> operand = operand_index(program, reader, i, place, free_symbol)) {
+        todo.push_back({reader.inputs[i].var(), *operand});
+      }
+    }
+  };
+  push_operands(equation, index);
+  while (!todo.empty()) {
+    Access access = std::move(todo.back());
+    todo.pop_back();
+    std::vector<int64_t> words;
+    for (const Affine& entry : access.index) {
+      words.push_back(entry.constant);
+      words.push_back(static_cast<int64_t>(entry.terms.size()));
+      for (const auto& [symbol, factor] : entry.terms) words.insert(words.end(), {symbol, factor});
+    }
+    if (!seen.emplace(access.var.id, std::move(words)).second) continue;
+    const int definition = fusion.definition[at(access.var.id)];
+    const bool stop = std::find(stops.begin(), stops.end(), definition) != stops.end();
+    if (definition < 0 || !fusion.inlined(access.var) || stop) {
+      found.push_back(std::move(access));
+    } else {
+      push_operands(program.equations()[at(definition)], access.index);
+    }
+  }
+  return found;
+}
+
+namespace {
+
+class Fuser {
+ public:
+  explicit Fuser(const Program& program) : program_(program) {
+    const std::size_t vars = at(program.var_count()), equations = program.equations().size();
+    fusion_.definition.assign(vars, -1);
+    fusion_.home.assign(equations, -1);
+    fusion_.stored.assign(vars, true);
+    readers_.resize(vars);
+    is_output_.assign(vars, false);
+    copies_.assign(equations, 1);
+    for (std::size_t e = 0; e < equations; ++e) {
+      const Equation& equation = program.equations()[e];
+      for (Atom input : equation.inputs) {
+        if (!input.is_literal()) readers_[at(input.code)].push_back(static_cast<int>(e));
+      }
+      for (Var output : equation.outputs) {
+        if (!output.dropped()) fusion_.definition[at(output.id)] = static_cast<int>(e);
+      }
+    }
+    for (Atom output : program.outputs()) {
+      if (!output.is_literal()) is_output_[at(output.code)] = true;
+    }
+  }
+
+  Fusion run() {
+    for (std::size_t e = program_.equations().size(); e-- > 0;) place(static_cast<int>(e));
+    order();
+    return std::move(fusion_);
+  }
+
+ private:
+  const Equation& equation(int e) const { return program_.equations()[at(e)]; }
+  Group& group(int g) { return fusion_.groups[at(g)]; }
+  const Shape& shape(Var var) const { return program_.type(var).shape; }
+
+  void place(int e) {
+    const Equation& reader = equation(e);
+    const Work work = work_of(program_, reader);
+    const bool needed = !reader.effects.empty() ||
+                        std::any_of(reader.outputs.begin(), reader.outputs.end(), [&](Var output) {
+                          return !output.dropped() && (is_output_[at(output.id)] || !readers_[at(output.id)].empty());
+                        });
+    if (!needed) return;
+    if (work != Work::loops) {
+      open(e, work, {}, {});
+      return;
+    }
+    const Var output = reader.outputs[0];
+    std::vector<int> homes;
+    int64_t copies = copies_read(output, homes);
+    if (!is_output_[at(output.id)] && homes.size() == 1) {
+      Group& reading = group(homes[0]);
+      const bool opens_loops = reading.work == Work::loops || reading.work == Work::pieces;
+      if (opens_loops && reading.size < largest_group && inlines(e, copies)) {
+        fusion_.stored[at(output.id)] = false;
+        fusion_.home[at(e)] = homes[0];
+        copies_[at(e)] = copies;
+        ++reading.size;
+        return;
+      }
+      if (joins_rows(e, homes[0])) {
+        fusion_.stored[at(output.id)] = false;
+        join_rows(e, homes[0]);
+        return;
+      }
+    }
+    store(e, homes);
+  }
+
+  // How often an element of the variable would be computed if its readers computed it; and the groups of the readers.
+  int64_t copies_read(Var var, std::vector<int>& homes) {
+    int64_t sum = 0, most = 0;
+    bool same_place = true;
+    const int64_t size = std::max<int64_t>(1, element_count(shape(var)));
+    for (int e : readers_[at(var.id)]) {
+      const int home = fusion_.home[at(e)];
+      if (home < 0) continue;
+      if (std::find(homes.begin(), homes.end(), home) == homes.end()) homes.push_back(home);
+      const Equation& reader = equation(e);
+      if (work_of(program_, reader) != Work::loops) {
+        same_place = false;
+        ++sum;
+        continue;
+      }
+      const int64_t read = is_reduction(reader.primitive) ? size : element_count(shape(reader.outputs[0]));
+      const int64_t stretch = std::max<int64_t>(1, read / size);
+      sum += copies_[at(e)] * stretch;
+      most = std::max(most, copies_[at(e)] * stretch);
+      if (moves_elements(reader.primitive) || is_reduction(reader.primitive) || read != size) same_place = false;
+    }
+    return same_place ? most : sum;
+  }
+
+  bool inlines(int e, int64_t copies) const {
+    const Equation& self = equation(e);
+    if (is_reduction(self.primitive)) return false;
+    if (moves_elements(self.primitive) || self.primitive.is("iota")) return true;
+    if (is_expensive(self.primitive)) return copies == 1;
+    return copies <= copies_of_cheap_values;
+  }
+
+  // The index of the space itself, one symbol per dimension.
+  static Index loop_index(const Group& group) {
+    Index index;
+    for (std::size_t d = 0; d < group.space.size(); ++d) index.push_back(Affine::of(static_cast<Symbol>(d)));
+    return index;
+  }
+
+  static Index row_index(const Group& group) {
+    Index index;
+    for (std::size_t d = 0; d < group.space.size(); ++d) {
+      if (group.row[d]) index.push_back(Affine::of(static_cast<Symbol>(d)));
+    }
+    return index;
+  }
+
+  // Every place at which a group reads a variable, as indices over the group's loops.
+  std::vector<Index> places_read(int g, Var var) {
+    Group& reading = group(g);
+    std::vector<Index> places;
+    const int definition = fusion_.definition[at(var.id)];
+    std::vector<int> stops = reading.row_values;
+    stops.insert(stops.end(), reading.kept.begin(), reading.kept.end());
+    stops.push_back(definition);
+    std::vector<int> members = reading.results;
+    members.insert(members.end(), reading.row_values.begin(), reading.row_values.end());
+    members.insert(members.end(), reading.kept.begin(), reading.kept.end());
+    for (int e : members) {
+      const bool by_row = !reading.row.empty() &&
+                          std::find(reading.row_values.begin(), reading.row_values.end(), e) != reading.row_values.end();
+      Index index = by_row ? shaped_row_index(reading, equation(e).outputs[0]) : loop_index(reading);
+      // A reduction over rows runs over the group's own inner loops.
+      if (by_row && is_reduction(equation(e).primitive)) {
+        collect(equation(e).inputs[0], loop_index(reading), stops, var, places);
+        continue;
+      }
+      for (Access& access : accesses(program_, fusion_, equation(e), index, stops, static_cast<Symbol>(reading.space.size()))) {
+        if (access.var == var) places.push_back(std::move(access.index));
+      }
+    }
+    return places;
+  }
+
+  void collect(Atom atom, const Index& index, const std::vector<int>& stops, Var var, std::vector<Index>& places) {
+    if (atom.is_literal()) return;
+    const int definition = fusion_.definition[at(atom.code)];
+    if (atom.var() == var) {
+      places.push_back(index);
+      return;
+    }
+    if (definition < 0 || !fusion_.inlined(atom.var()) || std::find(stops.begin(), stops.end(), definition) != stops.end()) return;
+    for (Access& access : accesses(program_, fusion_, equation(definition), index, stops, static_cast<Symbol>(index.size()))) {
+      if (access.var == var) places.push_back(std::move(access.index));
+    }
+  }
+
+  // The row's index for a variable that may have dimensions of size 1 in between.
+  Index shaped_row_index(const Group& group, Var var) const {
+    Index row = row_index(group), index;
+    std::size_t next = 0;
+    for (int64_t size : shape(var)) {
+      if (size == 1 && shape(var).size() != row.size()) index.push_back(Affine());
+      else index.push_back(next < row.size() ? row[next++] : Affine());
+    }
+    return index;
+  }
+
+  // The loops that a place names one by one, ascending; nothing where it is any other place.
+  static std::optional<std::vector<bool>> plain_loops(const Index& index, std::span<const int64_t> shape, const Shape& space) {
+    std::vector<bool> named(space.size(), false);
+    Symbol last = -1;
+    for (std::size_t d = 0; d < index.size(); ++d) {
+      if (shape[d] == 1 && index[d] == Affine()) continue;
+      if (index[d].constant != 0 || index[d].terms.size() != 1 || index[d].terms[0].second != 1) return std::nullopt;
+      const Symbol symbol = index[d].terms[0].first;
+      if (symbol <= last || at(symbol) >= space.size() || space[at(symbol)] != shape[d]) return std::nullopt;
+      named[at(symbol)] = true;
+      last = symbol;
+    }
+    return named;
+  }
+
+  // Whether a value that is read once per row can be computed once per row of its reading group.
+  bool joins_rows(int e, int g) {
+    Group& reading = group(g);
+    if (reading.work != Work::loops || reading.size >= largest_group || reading.space.empty()) return false;
+    const Equation& self = equation(e);
+    const Var output = self.outputs[0];
+    std::vector<bool> mask;
+    for (const Index& place : places_read(g, output)) {
+      std::optional<std::vector<bool>> named = plain_loops(place, shape(output), reading.space);
+      if (!named || (!mask.empty() && *named != mask)) return false;
+      mask = *named;
+    }
+    if (mask.empty() || mask.back()) return false;
+    return fits_rows(e, reading, mask);
+  }
+
+  bool fits_rows(int e, const Group& reading, const std::vector<bool>& mask) const {
+    const Equation& self = equation(e);
+    if (!reading.row.empty() && reading.row != mask) return false;
+    // Dimensions of size 1 that belong to no loop are not told apart by the mask.
+    int64_t rows = 1, length = 1, named = 1;
+    for (std::size_t d = 0; d < mask.size(); ++d) (mask[d] ? rows : length) *= reading.space[d];
+    for (int64_t size : shape(self.outputs[0])) named *= size;
+    if (named != rows || length < shortest_row) return false;
+    if (std::find(mask.begin(), mask.end(), true) == mask.end() && length > one_row) return false;
+    if (is_reduction(self.primitive)) {
+      return program_.type(self.inputs[0]).shape == reading.space && kept_dimensions(program_, self) == mask;
+    }
+    // Results of the group keep their shape: only reductions and values of one row mix.
+    return true;
+  }
+
+  void join_rows(int e, int g) {
+    Group& reading = group(g);
+    if (reading.row.empty()) {
+      std::vector<bool> mask;
+      const Var output = equation(e).outputs[0];
+      mask = *plain_loops(places_read(g, output)[0], shape(output), reading.space);
+      reading.row = mask;
+    }
+    reading.row_values.insert(reading.row_values.begin(), e);
+    fusion_.home[at(e)] = g;
+    ++reading.size;
+  }
+
+  bool reads_in_place(int g, Var var) {
+    const Index own = loop_index(group(g));
+    for (const Index& place : places_read(g, var)) {
+      if (place.size() != own.size()) return false;
+      for (std::size_t d = 0; d < own.size(); ++d) {
+        if (place[d] != own[d] && !(group(g).space[d] == 1)) return false;
+      }
+    }
+    return true;
+  }
+
+  void store(int e, const std::vector<int>& homes) {
+    const Equation& self = equation(e);
+    const Var output = self.outputs[0];
+    int deepest = 0;
+    for (int home : homes) deepest = std::max(deepest, group(home).depth);
+    auto others_later = [&](int g) {
+      return std::all_of(homes.begin(), homes.end(), [&](int home) { return home == g || group(home).depth < group(g).depth; });
+    };
+    const bool reduces = is_reduction(self.primitive);
+    for (int home : homes) {
+      Group& reading = group(home);
+      if (reading.work != Work::loops || reading.depth != deepest || reading.size >= largest_group || !others_later(home)) continue;
+      if (!reduces && reading.space == shape(output) && reads_in_place(home, output)) {
+        const bool only_here = homes.size() == 1 && !is_output_[at(output.id)];
+        (only_here ? reading.kept : reading.results).insert((only_here ? reading.kept : reading.results).begin(), e);
+        if (only_here) fusion_.stored[at(output.id)] = false;
+        fusion_.home[at(e)] = home;
+        ++reading.size;
+        return;
+      }
+      if (joins_rows(e, home)) {
+        join_rows(e, home);
+        group(home).results.insert(group(home).results.begin(), e);
+        return;
+      }
+    }
+    const std::vector<bool> kept = reduces ? kept_dimensions(program_, self) : std::vector<bool>();
+    const bool by_rows = reduces && !kept.empty() && !kept.back() && row_length(self, kept) >= shortest_row;
+    const Shape& space = by_rows ? program_.type(self.inputs[0]).shape : shape(output);
+    // A neighbour that runs before all readers and has the same loops.
+    auto neighbours = by_shape_.find({space, by_rows ? kept : std::vector<bool>()});
+    if (neighbours != by_shape_.end()) {
+      int looked_at = 0;
+      for (auto g = neighbours->second.rbegin(); g != neighbours->second.rend() && looked_at < 4; ++g, ++looked_at) {
+        Group& other = group(*g);
+        if (other.depth <= deepest || other.size >= largest_group) continue;
+        if (by_rows && other.row != kept) continue;
+        if (!by_rows && reduces) continue;
+        if (by_rows) {
+          join_rows(e, *g);
+          group(*g).results.insert(group(*g).results.begin(), e);
+        } else {
+          other.results.insert(other.results.begin(), e);
+          fusion_.home[at(e)] = *g;
+          ++other.size;
+        }
+        return;
+      }
+    }
+    open(e, Work::loops, space, by_rows ? kept : std::vector<bool>());
+  }
+
+  int64_t row_length(const Equation& self, const std::vector<bool>& kept) const {
+    int64_t length = 1;
+    const Shape& operand = program_.type(self.inputs[0]).shape;
+    for (std::size_t d = 0; d < kept.size(); ++d) {
+      if (!kept[d]) length *= operand[d];
+    }
+    return length;
+  }
+
+  void open(int e, Work work, const Shape& space, const std::vector<bool>& row) {
+    const Equation& self = equation(e);
+    int deepest = 0;
+    for (Var output : self.outputs) {
+      if (output.dropped()) continue;
+      for (int reader : readers_[at(output.id)]) {
+        const int home = fusion_.home[at(reader)];
+        if (home >= 0) deepest = std::max(deepest, group(home).depth);
+      }
+    }
+    if (!self.effects.empty()) deepest = std::max(deepest, deepest_of_all_);
+    Group opened;
+    opened.work = work;
+    opened.results = {e};
+    opened.space = space;
+    opened.row = row;
+    if (!row.empty()) opened.row_values = {e};
+    opened.depth = deepest + 1;
+    opened.size = 1;
+    deepest_of_all_ = std::max(deepest_of_all_, opened.depth);
+    fusion_.home[at(e)] = static_cast<int>(fusion_.groups.size());
+    if (work == Work::loops) by_shape_[{space, row}].push_back(static_cast<int>(fusion_.groups.size()));
+    fusion_.groups.push_back(std::move(opened));
+  }
+
+  // Groups run as soon as what they read exists, in the order of the equations.
+  void order() {
+    const std::size_t count = fusion_.groups.size();
+    std::vector<std::set<int>> later(count);
+    std::vector<int> waiting(count, 0);
+    std::vector<int> last_effect;
+    for (std::size_t e = 0; e < program_.equations().size(); ++e) {
+      const int home = fusion_.home[e];
+      if (home < 0) continue;
+      for (Atom input : program_.equations()[e].inputs) {
+        if (input.is_literal()) continue;
+        const int definition = fusion_.definition[at(input.code)];
+        if (definition < 0) continue;
+        const int from = fusion_.home[at(definition)];
+        if (from != home && later[at(from)].insert(home).second) ++waiting[at(home)];
+      }
+      if (!program_.equations()[e].effects.empty()) {
+        if (!last_effect.empty() && last_effect.back() != home && later[at(last_effect.back())].insert(home).second) ++waiting[at(home)];
+        last_effect.push_back(home);
+      }
+    }
+    auto position = [&](int g) { return fusion_.groups[at(g)].results.back(); };
+    auto after = [&](int a, int b) { return position(a) > position(b); };
+    std::priority_queue<int, std::vector<int>, decltype(after)> ready(after);
+    for (std::size_t g = 0; g < count; ++g) {
+      if (waiting[g] == 0) ready.push(static_cast<int>(g));
+    }
+    std::vector<Group> ordered;
+    std::vector<int> place(count, -1);
+    while (!ready.empty()) {
+      const int g = ready.top();
+      ready.pop();
+      place[at(g)] = static_cast<int>(ordered.size());
+      ordered.push_back(std::move(fusion_.groups[at(g)]));
+      for (int next : later[at(g)]) {
+        if (--waiting[at(next)] == 0) ready.push(next);
+      }
+    }
+    if (ordered.size() != count) throw InternalError("cpu: groups of a program wait for each other");
+    fusion_.groups = std::move(ordered);
+    for (int& home : fusion_.home) {
+      if (home >= 0) home = place[at(home)];
+    }
+    for (Group& group : fusion_.groups) {
+      std::sort(group.results.begin(), group.results.end());
+      std::sort(group.row_values.begin(), group.row_values.end());
+      std::sort(group.kept.begin(), group.kept.end());
+    }
+  }
+
+  const Program& program_;
+  Fusion fusion_;
+  std::vector<std::vector<int>> readers_;
+  std::vector<bool> is_output_;
+  std::vector<int64_t> copies_;
+  std::map<std::pair<Shape, std::vector<bool>>, std::vector<int>> by_shape_;
+  int deepest_of_all_ = 0;
+};
+
+}  // namespace
+
+Fusion fuse(const Program& program) { return Fuser(program).run(); }
+
+}  // namespace capibara::cpu

@@ -1,0 +1,62 @@
+// Cuts a program into groups: loop nests that compute several equations at once, calls, copies and control flow.
+#pragma once
+
+#include <capibara/primitive.h>
+
+#include "backends/cpu/access.h"
+
+namespace capibara::cpu {
+
+enum class Work {
+  loops,    // one loop nest; the equations between its results and memory are computed in registers
+  pieces,   // concatenate, pad, dynamic_update_slice: one nest per operand, each writing its part of one result
+  alias,    // the result is the operand's memory in other words
+  host,     // a kernel outside of generated code
+  control,  // scan, while, cond, jit
+};
+
+struct Group {
+  Work work = Work::loops;
+  std::vector<int> results;  // equations whose outputs are stored, ascending
+  Shape space;               // of the loops
+  // One per dimension of the space: true for the loops over rows, within which the other dimensions are run through once
+  // per stage. Empty: no rows, every result has the shape of the space.
+  std::vector<bool> row;
+  std::vector<int> row_values;  // equations computed once per row, ascending; some are stored as well
+  std::vector<int> kept;        // equations computed once per position that several others read, not stored
+  int depth = 0;                // groups of greater depth run earlier
+  int size = 0;                 // equations computed here
+};
+
+struct Fusion {
+  std::vector<Group> groups;   // in the order of execution
+  std::vector<int> definition;  // equation that defines a variable, -1 for inputs and constants
+  std::vector<int> home;        // group in which an equation is computed, -1: nowhere (dead)
+  std::vector<bool> stored;     // variables that live in memory
+
+  bool inlined(Var var) const { return !stored[static_cast<std::size_t>(var.id)]; }
+};
+
+Fusion fuse(const Program& program);
+
+// What an equation needs; `loops` also for those that only generated code can place.
+Work work_of(const Program& program, const Equation& equation);
+bool is_reduction(const Primitive& primitive);
+
+// The dimensions of a reduction's operand that it keeps.
+std::vector<bool> kept_dimensions(const Program& program, const Equation& equation);
+
+// An element that the expression of a group's results reads: a stored variable, or a result or row value of the group.
+struct Access {
+  Var var;
+  Index index;
+};
+// All elements read to compute the output of `equation` at `index`, down to stored variables and to the equations in
+// `stops`. A place that an iota shows is an access of no variable. Symbols of dynamic starts are numbered from `first_free` on; reductions add symbols for their own loops.
+std::vector<Access> accesses(const Program& program, const Fusion& fusion, const Equation& equation, const Index& index,
+                             const std::vector<int>& stops, Symbol first_free);
+// Operand `number` at the index that an element of the output needs; reduced dimensions come from `free_symbol`.
+std::optional<Index> operand_index(const Program& program, const Equation& equation, std::size_t number,
+                                   const Index& index, const std::function<Symbol()>& free_symbol);
+
+}  // namespace capibara::cpu

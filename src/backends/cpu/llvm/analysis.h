@@ -1,0 +1,71 @@
+// What the emitter must know of a function beforehand: uses, fused multiply-adds, and which loops run in lanes.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/cpu/loops.h"
+
+namespace capibara::cpu {
+
+// How a value differs between the lanes of a loop: not at all, by a constant step, or anyhow.
+enum class Kind : uint8_t { uniform, affine, varying };
+
+struct LaneChoice {
+  int lanes = 1;
+  bool repeatable = false;  // a turn may run twice: nothing that is stored is also loaded
+};
+
+class Analysis {
+ public:
+  // `fuses`: the target multiplies and adds in one rounding, so products with one use join the sum that uses them.
+  Analysis(const Function& function, int vector_bytes, bool fuses);
+
+  LaneChoice choice(const For& loop) const;
+  // Marks the values of a loop's body with their kinds; outside of enter and leave every value is uniform.
+  void enter(const For& loop);
+  void leave();
+  Kind kind(Value value) const { return kinds_[index(value)]; }
+  int64_t step(Value value) const { return steps_[index(value)]; }  // of an affine value, from lane to lane
+
+  // The product that a sum takes in, or null.
+  const Compute* product_of(const Compute& sum) const;
+  bool is_fused(Value product) const { return fused_[index(product)]; }
+
+  // Never stored to while the function runs: loads may move.
+  bool is_constant_buffer(int32_t buffer) const { return constant_buffers_[static_cast<std::size_t>(buffer)]; }
+  bool calls() const { return calls_; }
+  bool polls() const { return polls_; }
+  std::size_t most_arguments() const { return most_arguments_; }
+  // Statements that run when the block runs once; `limit` where more, or where a loop has no small constant extent.
+  int64_t weight(const Block& block, int64_t limit) const;
+
+ private:
+  static std::size_t index(Value value) { return static_cast<std::size_t>(value); }
+
+  void survey(const Block& block);
+  void use(Value value);
+  void use(const Address& address);
+  void decide(const Block& block, bool& has_lanes);
+  LaneChoice try_lanes(const For& loop);
+
+  struct Walk;
+
+  const Function& function_;
+  int vector_bytes_;
+  bool fuses_;
+  bool calls_ = false, polls_ = false;
+  std::size_t most_arguments_ = 0;
+  int blocks_ = 0;
+  std::vector<int32_t> uses_, block_of_;
+  std::vector<const Compute*> definitions_;
+  std::vector<bool> fused_, constant_buffers_;
+  std::unordered_map<const Compute*, const Compute*> products_;
+  std::unordered_map<const For*, LaneChoice> choices_;
+  std::vector<Kind> kinds_;
+  std::vector<int64_t> steps_;
+  std::vector<Value> marked_;
+};
+
+}  // namespace capibara::cpu

@@ -1,0 +1,135 @@
+// Writes one function of the loop form as LLVM IR; the methods stand in emit.cpp, structure.cpp, operations.cpp, memory.cpp.
+#pragma once
+
+#include <map>
+#include <span>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include "backends/cpu/compiler.h"
+#include "backends/cpu/llvm/analysis.h"
+
+namespace capibara::cpu {
+
+class FunctionEmitter {
+ public:
+  FunctionEmitter(const Module& source, std::size_t index, std::span<llvm::Function* const> functions, const Target& target);
+  void run();
+
+ private:
+  // ---- values (emit.cpp) -------------------------------------------------------------------------------------------
+  // In a loop that runs in lanes a varying value is a vector; an affine one is the scalar of lane 0.
+  struct Slot {
+    llvm::Value* value = nullptr;
+    std::size_t level = 0;  // the number of loops around the definition
+  };
+  Scalar type(Value value) const { return function_.types[static_cast<std::size_t>(value)]; }
+  llvm::Type* type_of(Scalar type);         // in registers: f16 and bf16 are their bits
+  llvm::Type* memory_type_of(Scalar type);  // an i1 is a byte
+  llvm::Type* widened(llvm::Type* type) { return llvm::FixedVectorType::get(type, static_cast<unsigned>(lanes_)); }
+  llvm::Value* constant(Scalar type, uint64_t bits);
+  llvm::ConstantInt* index(int64_t value) { return llvm::ConstantInt::getSigned(b_.getInt64Ty(), value); }
+  bool is_defined(Value value) const { return slots_[static_cast<std::size_t>(value)].value != nullptr; }
+  void define(Value value, llvm::Value* what);
+  std::size_t mark() const { return defined_.size(); }
+  void forget(std::size_t mark);  // undefines what was defined since
+  llvm::Value* scalar(Value value);
+  llvm::Value* vector(Value value);
+  llvm::Value* splat(llvm::Value* value);
+  // A vector where the carried value varies, else a scalar.
+  llvm::Value* carried(Value value, Value inside) {
+    return lanes_ > 1 && analysis_.kind(inside) == Kind::varying ? vector(value) : scalar(value);
+  }
+  llvm::BasicBlock* new_block(const char* name);
+  void leave_if(llvm::Value* condition, llvm::Value* status);
+
+  // ---- statements --------------------------------------------------------------------------------------------------
+  void block(const Block& statements);
+  void statement(const Compute& compute);
+  void statement(const Load& load);
+  void statement(const Store& store);
+  void statement(const For& loop);
+  void statement(const While& loop);
+  void statement(const Branch& branch);
+  void statement(const Invoke& invoke);
+  void statement(const Host& host);
+  void poll();
+
+  // ---- structure.cpp -----------------------------------------------------------------------------------------------
+  using Values = std::vector<llvm::Value*>;
+  // Emits what does not change in a loop before it; `surely`: the block runs at least once.
+  void hoist(const Block& statements, bool surely);
+  Values turn(const For& loop, llvm::Value* at, const Values& carried);
+  Values turns(const For& loop, llvm::Value* begin, llvm::Value* end, int64_t step, Values carried);
+  void clamped_turns(const For& loop, llvm::Value* begin, llvm::Value* end);
+  Values masked_turn(const For& loop, int64_t at, int64_t count, const Values& carried);
+  Values lanes_loop(const For& loop, LaneChoice choice, llvm::Value* begin, llvm::Value* end);
+  Values initial_values(const For& loop);
+  Values joined(const For& loop, const Values& lanes);
+
+  // ---- operations.cpp ----------------------------------------------------------------------------------------------
+  llvm::Value* operation(const Compute& compute, bool vectors);
+  llvm::Value* combine(Op op, llvm::Value* a, llvm::Value* b);
+  llvm::Value* convert_float(Scalar from, Scalar to, llvm::Value* value);
+  llvm::Value* math(Math function, Scalar type, llvm::Value* a, llvm::Value* b);
+
+  // ---- memory.cpp --------------------------------------------------------------------------------------------------
+  struct Place {
+    llvm::Value* pointer;  // of lane 0, without the gathered terms
+    int64_t step = 0;      // elements from lane to lane
+    std::vector<Term> gathered;
+  };
+  llvm::Value* base(int32_t buffer);
+  llvm::Value* pointer(int32_t buffer, llvm::Type* element, const std::vector<Term>& terms, std::size_t level);
+  llvm::Value* plus(llvm::Value* pointer, llvm::Type* element, const std::vector<Term>& terms);
+  Place place(const Address& address, llvm::Type* element);
+  llvm::Value* lane_pointer(const Place& place, llvm::Type* element, int lane);
+  llvm::Value* load_one(llvm::Type* type, llvm::Value* pointer, const Address& address);
+  void store_one(llvm::Value* value, llvm::Value* pointer, const Address& address);
+  llvm::Value* load_lanes(const Address& address, llvm::Type* element);
+  void store_lanes(llvm::Value* value, const Address& address, llvm::Type* element);
+  bool load_pair(const Load& load);
+  llvm::Value* argument_array(const std::vector<Argument>& arguments);
+  void describe_buffers();
+  template <class Access>
+  Access* described(Access* access, int32_t buffer);
+
+  // A loop around the current point: what it does not change is put before it, once.
+  struct Scope {
+    llvm::Instruction* before;
+    std::map<std::tuple<int32_t, llvm::Type*, std::vector<std::pair<Value, int64_t>>>, llvm::Value*> pointers;
+    std::unordered_map<Value, llvm::Value*> splats;
+  };
+
+  const Module& source_;
+  const Function& function_;
+  std::span<llvm::Function* const> functions_;
+  const Target& target_;
+  llvm::Function* out_;
+  llvm::LLVMContext& context_;
+  llvm::IRBuilder<> b_;
+  Analysis analysis_;
+  int lanes_ = 1;
+  std::size_t lanes_level_ = 0;  // the number of loops around the loop that runs in lanes
+
+  std::vector<Slot> slots_;
+  std::vector<Value> defined_;
+  std::vector<Scope> scopes_;
+  std::vector<llvm::Value*> bases_;  // null: loaded where used
+  std::vector<llvm::MDNode*> scopes_of_buffer_, others_of_buffer_;
+  const Block* here_ = nullptr;      // the innermost block being written, and the statement in it
+  std::size_t position_ = 0;
+  llvm::Value* cancel_ = nullptr;
+  llvm::Value* arguments_ = nullptr;  // room for the pointers that a callee gets
+  llvm::BasicBlock* exit_ = nullptr;
+  llvm::PHINode* status_ = nullptr;
+};
+
+bool has_feature(const Target& target, const char* feature);
+bool is_x86(const Target& target);
+
+}  // namespace capibara::cpu

@@ -1,0 +1,208 @@
+// Operations on scalars and on vectors: one instruction, or a short sequence, for each Op.
+#include <iterator>
+#include <stdexcept>
+
+#include <llvm/IR/Intrinsics.h>
+
+#include "backends/cpu/llvm/function_emitter.h"
+
+namespace capibara::cpu {
+
+namespace {
+
+constexpr const char* math_symbols[] = {"sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh",
+                                        "asinh", "acosh", "atanh", "pow", "cbrt", "erf", "erfc", "log", "log1p",
+                                        "exp", "expm1", "tanh", "fmod", "lgamma", "nextafter", "round"};
+static_assert(std::size(math_symbols) == static_cast<std::size_t>(Math::round) + 1);
+
+llvm::CmpInst::Predicate predicate(Op op, bool floats) {
+  using P = llvm::CmpInst;
+  switch (op) {
+    case Op::eq: return floats ? P::FCMP_OEQ : P::ICMP_EQ;
+    case Op::ne: return floats ? P::FCMP_UNE : P::ICMP_NE;
+    case Op::lt: return floats ? P::FCMP_OLT : P::ICMP_SLT;
+    case Op::le: return floats ? P::FCMP_OLE : P::ICMP_SLE;
+    case Op::gt: return floats ? P::FCMP_OGT : P::ICMP_SGT;
+    case Op::ge: return floats ? P::FCMP_OGE : P::ICMP_SGE;
+    case Op::lt_unsigned: return P::ICMP_ULT;
+    case Op::le_unsigned: return P::ICMP_ULE;
+    case Op::gt_unsigned: return P::ICMP_UGT;
+    default: return P::ICMP_UGE;
+  }
+}
+
+llvm::Type* like(llvm::Type* shape, llvm::Type* element) {
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(shape);
+  return vector ? llvm::FixedVectorType::get(element, vector->getNumElements()) : element;
+}
+
+}  // namespace
+
+void FunctionEmitter::statement(const Compute& compute) {
+  if (is_defined(compute.result) || analysis_.is_fused(compute.result)) return;
+  define(compute.result, operation(compute, lanes_ > 1 && analysis_.kind(compute.result) == Kind::varying));
+}
+
+llvm::Value* FunctionEmitter::combine(Op op, llvm::Value* a, llvm::Value* b) {
+  using I = llvm::Intrinsic::ID;
+  auto choose = [&](I intrinsic) { return b_.CreateBinaryIntrinsic(intrinsic, a, b); };
+  const bool floats = a->getType()->isFPOrFPVectorTy();
+  switch (op) {
+    case Op::add: return floats ? b_.CreateFAdd(a, b) : b_.CreateAdd(a, b);
+    case Op::mul: return floats ? b_.CreateFMul(a, b) : b_.CreateMul(a, b);
+    case Op::minimum: return choose(llvm::Intrinsic::minimum);
+    case Op::maximum: return choose(llvm::Intrinsic::maximum);
+    case Op::bit_and: return b_.CreateAnd(a, b);
+    case Op::bit_or: return b_.CreateOr(a, b);
+    case Op::bit_xor: return b_.CreateXor(a, b);
+    case Op::lt: return choose(llvm::Intrinsic::smin);
+    case Op::gt: return choose(llvm::Intrinsic::smax);
+    case Op::lt_unsigned: return choose(llvm::Intrinsic::umin);
+    case Op::gt_unsigned: return choose(llvm::Intrinsic::umax);
+    default: throw std::runtime_error("emit: lanes of " + function_.name + " cannot be joined by this operation");
+  }
+}
+
+llvm::Value* FunctionEmitter::operation(const Compute& compute, bool vectors) {
+  const Scalar to = type(compute.result);
+  if (compute.op == Op::constant) return constant(to, compute.bits);
+  auto operand = [&](Value value) { return vectors ? vector(value) : scalar(value); };
+  auto wide = [&](Scalar element) { return vectors ? widened(type_of(element)) : type_of(element); };
+
+  if (const Compute* product = analysis_.product_of(compute)) {
+    llvm::Value *x = operand(product->a), *y = operand(product->b), *z;
+    const bool first = compute.a == product->result;
+    if (compute.op == Op::add) {
+      z = operand(first ? compute.b : compute.a);
+    } else if (first) {
+      z = b_.CreateFNeg(operand(compute.b));
+    } else {
+      x = b_.CreateFNeg(x);
+      z = operand(compute.a);
+    }
+    return b_.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
+  }
+  if (compute.op == Op::select) {
+    llvm::Value* condition =
+        vectors && analysis_.kind(compute.a) != Kind::uniform ? vector(compute.a) : scalar(compute.a);
+    return b_.CreateSelect(condition, operand(compute.b), operand(compute.c));
+  }
+
+  llvm::Value* a = operand(compute.a);
+  llvm::Value* b = compute.b == no_value ? nullptr : operand(compute.b);
+  const Scalar from = type(compute.a);
+  const bool floats = is_float(from);
+  if (floats && byte_size(from) == 2 && compute.op != Op::float_convert && compute.op != Op::bitcast) {
+    throw std::runtime_error("emit: " + function_.name + " computes in a type of 16 bits that exists in memory only");
+  }
+  auto unary = [&](llvm::Intrinsic::ID intrinsic) { return b_.CreateUnaryIntrinsic(intrinsic, a); };
+  switch (compute.op) {
+    case Op::add: return floats ? b_.CreateFAdd(a, b) : b_.CreateAdd(a, b);
+    case Op::sub: return floats ? b_.CreateFSub(a, b) : b_.CreateSub(a, b);
+    case Op::mul: return floats ? b_.CreateFMul(a, b) : b_.CreateMul(a, b);
+    case Op::neg: return floats ? b_.CreateFNeg(a) : b_.CreateNeg(a);
+    case Op::div: return b_.CreateFDiv(a, b);
+    case Op::fma: return b_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, operand(compute.c)});
+    case Op::sqrt: return unary(llvm::Intrinsic::sqrt);
+    case Op::abs: return unary(llvm::Intrinsic::fabs);
+    case Op::floor: return unary(llvm::Intrinsic::floor);
+    case Op::ceil: return unary(llvm::Intrinsic::ceil);
+    case Op::truncate: return unary(llvm::Intrinsic::trunc);
+    case Op::round_even: return unary(llvm::Intrinsic::roundeven);
+    case Op::copysign: return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, a, b);
+    case Op::minimum:
+    case Op::maximum:
+    case Op::bit_and:
+    case Op::bit_or:
+    case Op::bit_xor: return combine(compute.op, a, b);
+    case Op::shift_left: return b_.CreateShl(a, b);
+    case Op::shift_right_logical: return b_.CreateLShr(a, b);
+    case Op::shift_right_arithmetic: return b_.CreateAShr(a, b);
+    case Op::divide_signed: return b_.CreateSDiv(a, b);
+    case Op::divide_unsigned: return b_.CreateUDiv(a, b);
+    case Op::remainder_signed: return b_.CreateSRem(a, b);
+    case Op::remainder_unsigned: return b_.CreateURem(a, b);
+    case Op::leading_zeros:
+      return b_.CreateIntrinsic(llvm::Intrinsic::ctlz, {a->getType()}, {a, b_.getFalse()});
+    case Op::population_count: return unary(llvm::Intrinsic::ctpop);
+    case Op::eq:
+    case Op::ne:
+    case Op::lt:
+    case Op::le:
+    case Op::gt:
+    case Op::ge:
+    case Op::lt_unsigned:
+    case Op::le_unsigned:
+    case Op::gt_unsigned:
+    case Op::ge_unsigned: return b_.CreateCmp(predicate(compute.op, floats), a, b);
+    case Op::sign_extend: return b_.CreateSExt(a, wide(to));
+    case Op::zero_extend: return b_.CreateZExt(a, wide(to));
+    case Op::narrow: return b_.CreateTrunc(a, wide(to));
+    case Op::signed_to_float: return b_.CreateSIToFP(a, wide(to));
+    case Op::unsigned_to_float: return b_.CreateUIToFP(a, wide(to));
+    case Op::float_to_signed:
+      return b_.CreateIntrinsic(llvm::Intrinsic::fptosi_sat, {wide(to), a->getType()}, {a});
+    case Op::float_to_unsigned:
+      return b_.CreateIntrinsic(llvm::Intrinsic::fptoui_sat, {wide(to), a->getType()}, {a});
+    case Op::float_convert: return convert_float(from, to, a);
+    case Op::bitcast: return b_.CreateBitCast(a, wide(to));
+    case Op::call: return math(static_cast<Math>(compute.bits), to, a, b);
+    case Op::constant:
+    case Op::select: break;
+  }
+  throw std::runtime_error("emit: unknown operation in " + function_.name);
+}
+
+llvm::Value* FunctionEmitter::convert_float(Scalar from, Scalar to, llvm::Value* value) {
+  llvm::Type* shape = value->getType();
+  llvm::Type *f32 = like(shape, b_.getFloatTy()), *f64 = like(shape, b_.getDoubleTy());
+  llvm::Type *i16 = like(shape, b_.getInt16Ty()), *i32 = like(shape, b_.getInt32Ty());
+  llvm::Type* half = like(shape, b_.getHalfTy());
+  auto number = [&](uint32_t bits) { return llvm::ConstantInt::get(i32, bits); };
+  if (byte_size(from) == 2 && byte_size(to) == 2 && from != to) {
+    return convert_float(Scalar::f32, to, convert_float(from, Scalar::f32, value));
+  }
+  if (from == Scalar::bf16) {
+    value = b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(value, i32), number(16)), f32);
+  } else if (from == Scalar::f16) {
+    value = b_.CreateFPExt(b_.CreateBitCast(value, half), f32);
+  }
+  if (to == Scalar::f64) return from == Scalar::f64 ? value : b_.CreateFPExt(value, f64);
+  if (to == Scalar::f32) return from == Scalar::f64 ? b_.CreateFPTrunc(value, f32) : value;
+  if (from == Scalar::f64) {
+    throw std::runtime_error("emit: " + function_.name + " converts from 64 to 16 bits at once; go through 32 bits");
+  }
+  if (to == Scalar::f16) return b_.CreateBitCast(b_.CreateFPTrunc(value, half), i16);
+  // To the nearest bf16, ties to even; a NaN stays one and becomes quiet.
+  llvm::Value* bits = b_.CreateBitCast(value, i32);
+  llvm::Value* upper = b_.CreateLShr(bits, number(16));
+  llvm::Value* odd = b_.CreateAnd(upper, number(1));
+  llvm::Value* rounded = b_.CreateLShr(b_.CreateAdd(bits, b_.CreateAdd(odd, number(0x7fff))), number(16));
+  llvm::Value* quiet = b_.CreateOr(upper, number(0x40));
+  return b_.CreateTrunc(b_.CreateSelect(b_.CreateFCmpUNO(value, value), quiet, rounded), i16);
+}
+
+llvm::Value* FunctionEmitter::math(Math function, Scalar scalar_type, llvm::Value* a, llvm::Value* b) {
+  llvm::Type* element = type_of(scalar_type);
+  std::string symbol = math_symbols[static_cast<std::size_t>(function)];
+  if (scalar_type == Scalar::f32) symbol += "f";
+  auto* signature = b ? llvm::FunctionType::get(element, {element, element}, false)
+                      : llvm::FunctionType::get(element, {element}, false);
+  llvm::FunctionCallee callee = out_->getParent()->getOrInsertFunction(symbol, signature);
+  if (auto* declared = llvm::dyn_cast<llvm::Function>(callee.getCallee())) {
+    declared->addFnAttr(llvm::Attribute::NoUnwind);
+    declared->setDoesNotAccessMemory();
+  }
+  auto call = [&](llvm::Value* x, llvm::Value* y) {
+    return y ? b_.CreateCall(callee, {x, y}) : b_.CreateCall(callee, {x});
+  };
+  if (!a->getType()->isVectorTy()) return call(a, b);
+  llvm::Value* result = llvm::PoisonValue::get(a->getType());
+  for (uint64_t lane = 0; lane < static_cast<uint64_t>(lanes_); ++lane) {
+    llvm::Value* one = call(b_.CreateExtractElement(a, lane), b ? b_.CreateExtractElement(b, lane) : nullptr);
+    result = b_.CreateInsertElement(result, one, lane);
+  }
+  return result;
+}
+
+}  // namespace capibara::cpu

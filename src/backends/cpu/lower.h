@@ -1,0 +1,30 @@
+// A whole program in loop form: the driver, its regions, the plan of its memory, and the kernels that it calls.
+#pragma once
+
+#include "backends/cpu/host.h"
+#include "backends/cpu/loops.h"
+
+namespace capibara::cpu {
+
+struct Lowered {
+  Module module;
+  std::vector<HostKernel> kernels;  // by the number in Host
+  std::vector<Array> constants;
+  int64_t arena_bytes = 0;
+
+  // Where each output comes from: written by the driver, or an array that exists already.
+  struct Output {
+    enum class From { driver, input, constant, output } from = From::driver;
+    int index = 0;  // of the driver's output buffers, of the inputs, of the constants, of an earlier output
+    ArrayType type;
+  };
+  std::vector<Output> outputs;
+  // The driver's buffers in order: the inputs, the constants, one per Output from the driver, the arena.
+  std::vector<int64_t> output_bytes;
+};
+
+// Whether a program can be lowered at all: it holds no refs.
+bool can_lower(const Program& program);
+Lowered lower_to_loops(const Program& program);
+
+}  // namespace capibara::cpu
