@@ -1,6 +1,7 @@
 """Small Python types around the core: shapes without values, symbolic zeros, dimension numbers, enumerations."""
+import dataclasses
 import enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -91,8 +92,31 @@ class Zero:
         return self.aval.dtype
 
 
-class SymbolicZero(Zero):
-    """A zero tangent as custom derivative rules see it, where they ask for it."""
+class SymbolicZero:
+    """A zero tangent as custom derivative rules see it, where they ask for it; it has the attributes of its type."""
+
+    def __init__(self, aval):
+        self.aval = aval
+
+    def __repr__(self):
+        return "SymbolicZero"
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(f"SymbolicZero has no attribute {name}")
+        return getattr(self.aval, name)
+
+    @classmethod
+    def from_primal_value(cls, value):
+        return cls(_core.as_array(value).aval.to_tangent_aval())
+
+
+@dataclasses.dataclass
+class CustomVJPPrimal:
+    """An argument of a forward rule that asked for symbolic zeros: its value, and whether it is differentiated."""
+
+    value: object
+    perturbed: bool
 
 
 class UndefinedPrimal:
@@ -152,6 +176,43 @@ class RaggedDotDimensionNumbers(_RaggedDotFields):
 
     def __new__(cls, dot_dimension_numbers, lhs_ragged_dimensions, rhs_group_dimensions):
         return super().__new__(cls, tuple(dot_dimension_numbers), tuple(lhs_ragged_dimensions), tuple(rhs_group_dimensions))
+
+
+def _is_static(dimension):
+    """Whether a start or size is known while a function is traced."""
+    return hasattr(dimension, "__index__") and not isinstance(dimension, _core.Tracer)
+
+
+@dataclasses.dataclass(slots=True)
+class Slice:
+    """A window of an array: where it starts, which may be traced, its size and its stride."""
+
+    start: Any
+    size: Any
+    stride: int = 1
+
+    def __post_init__(self):
+        if self.stride < 0:
+            raise ValueError("`stride` must be >= 0.")
+
+    @property
+    def is_dynamic_start(self):
+        return not _is_static(self.start)
+
+    @property
+    def is_dynamic_size(self):
+        return not _is_static(self.size)
+
+    def tree_flatten(self):
+        dynamic = self.is_dynamic_start, self.is_dynamic_size
+        values = self.start, self.size
+        children = tuple(value if moves else None for value, moves in zip(values, dynamic))
+        return children, (*(None if moves else value for value, moves in zip(values, dynamic)), self.stride)
+
+    @classmethod
+    def tree_unflatten(cls, data, children):
+        start, size = (fixed if child is None else child for child, fixed in zip(children, data))
+        return cls(start, size, data[2])
 
 
 class ArgInfo(ShapeDtypeStruct):

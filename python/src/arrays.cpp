@@ -2,11 +2,13 @@
 #include <capibara/config.h>
 #include <capibara/dlpack.h>
 #include <capibara/lax.h>
+#include <capibara/ref.h>
 
 #include "array_index.h"
 #include "array_operators.h"
 #include "bindings.h"
 #include "library/plain_number.h"
+#include "trace/trace.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -36,17 +38,22 @@ int view_bytes(PyObject* self, Py_buffer* view, int flags) noexcept {
 
 PyType_Slot byte_view_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(view_bytes)}, {0, nullptr}};
 
-std::string tracer_origin(const Array& array) { return concat("Traced<", capibara::to_string(array.type()), ">"); }
+std::string describe_tracer(const Array& array) {
+  return concat("traced array with shape ", capibara::to_string(array.type()));
+}
+
+// Raises an error about a conversion that a traced array does not have: what was tried, why not, and where to read on.
+[[noreturn]] void refuse_tracer(const char* error, const Array& array, const std::string& attempt) {
+  raise_python(error, concat(attempt, origin_line(array), "\nSee https://docs.jax.dev/en/latest/errors.html#jax.errors.",
+                             error));
+}
 
 [[noreturn]] void refuse_conversion(const Array& array, const char* function) {
-  raise_python("ConcretizationTypeError",
-               concat("Abstract tracer value encountered where concrete value is expected: ", tracer_origin(array),
-                      "\nThe problem arose with the `", function,
-                      "` function. If trying to convert the data type of a "
-                      "value, try using `x.astype(",
-                      function, ")` or `jnp.array(x, ", function,
-                      ")` instead.\n"
-                      "See https://docs.jax.dev/en/latest/errors.html#jax.errors.ConcretizationTypeError"));
+  refuse_tracer("ConcretizationTypeError", array,
+                concat("Abstract tracer value encountered where concrete value is expected: ", describe_tracer(array),
+                       "\nThe problem arose with the `", function,
+                       "` function. If trying to convert the data type of a value, try using `x.astype(", function,
+                       ")` or `jnp.array(x, ", function, ")` instead."));
 }
 
 void require_scalar(const Array& array, const char* what) {
@@ -71,11 +78,9 @@ nb::object python_scalar(const Array& array) {
 
 nb::object to_bool(const Array& array) {
   if (array.is_tracer()) {
-    raise_python("TracerBoolConversionError",
-                 concat("Attempted boolean conversion of traced array with shape ", capibara::to_string(array.type()),
-                        ".\nThe value depends on the arguments of a function being "
-                        "traced; use lax.cond or jnp.where, or mark the argument as static.\n"
-                        "See https://docs.jax.dev/en/latest/errors.html#jax.errors.TracerBoolConversionError"));
+    refuse_tracer("TracerBoolConversionError", array,
+                  concat("Attempted boolean conversion of ", describe_tracer(array),
+                         ".\nHint: use lax.cond or jnp.where, or mark the argument as static."));
   }
   if (array.size() == 1) return nb::bool_(static_cast<bool>(array));
   if (array.size() == 0) {
@@ -117,8 +122,16 @@ nb::tuple int_tuple(std::span<const int64_t> integers) {
 
 nb::object wrap(const Array& array) {
   if (!array.defined()) return nb::none();
+  if (array.type().ref) return nb::cast(jax::Ref(array), nb::rv_policy::move);
   if (array.is_tracer()) return nb::cast(TracerArray(array), nb::rv_policy::move);
-  return nb::cast(ConcreteArray(array), nb::rv_policy::move);
+  nb::object whole = nb::cast(ConcreteArray(array), nb::rv_policy::move);
+  if (array.dtype() != DType::token) return whole;
+  return nb::module_::import_("capibara._effects").attr("Token")(whole);
+}
+
+nb::object type_object(const ArrayType& type) {
+  if (type.dtype != DType::token) return nb::cast(type);
+  return nb::module_::import_("capibara._effects").attr("abstract_token");
 }
 
 nb::tuple wrap_all(const Arrays& arrays) {
@@ -193,6 +206,11 @@ std::optional<Array> array_if(nb::handle object) {
   if (PyObject_IsInstance(o, ndarray) == 1 || PyObject_IsInstance(o, generic) == 1) {
     return array_from_numpy(object);
   }
+  static PyObject* token = nb::object(nb::module_::import_("capibara._effects").attr("Token")).release().ptr();
+  if (PyObject_IsInstance(o, token) == 1) {
+    nb::object carrier = object.attr("_buf");
+    if (nb::isinstance<Array>(carrier)) return nb::cast<Array>(carrier);
+  }
   if (nb::hasattr(object, "__jax_array__")) {
     nb::object converted = object.attr("__jax_array__")();
     return array_if(converted);
@@ -230,7 +248,7 @@ void bind_arrays(nb::module_& m) {
       .def_prop_ro("weak_type", [](const Array& self) { return self.weak_type(); })
       .def_prop_ro("itemsize", [](const Array& self) { return storage_size(self.dtype()); })
       .def_prop_ro("nbytes", [](const Array& self) { return self.size() * storage_size(self.dtype()); })
-      .def_prop_ro("aval", [](const Array& self) { return nb::cast(self.type()); })
+      .def_prop_ro("aval", [](const Array& self) { return type_object(self.type()); })
       .def_prop_ro("committed", [](const Array& self) { return self.committed(); })
       .def_prop_ro("_committed", [](const Array& self) { return self.committed(); })
       .def_prop_ro("is_fully_addressable", [](const Array&) { return true; })
@@ -259,10 +277,9 @@ void bind_arrays(nb::module_& m) {
           "__array__",
           [](const Array& self, nb::object dtype, nb::object copy) {
             if (self.is_tracer()) {
-              raise_python(
-                  "TracerArrayConversionError",
-                  concat("The numpy.ndarray conversion method __array__() was called on ", tracer_origin(self),
-                         "\nSee https://docs.jax.dev/en/latest/errors.html#jax.errors.TracerArrayConversionError"));
+              refuse_tracer(
+                  "TracerArrayConversionError", self,
+                  concat("The numpy.ndarray conversion method __array__() was called on ", describe_tracer(self)));
             }
             if (is_key(self.dtype()))
               throw TypeError(
@@ -307,11 +324,8 @@ void bind_arrays(nb::module_& m) {
       .def("__index__",
            [](const Array& self) {
              if (self.is_tracer()) {
-               raise_python(
-                   "TracerIntegerConversionError",
-                   concat("The __index__() method was called on traced array with shape ",
-                          capibara::to_string(self.type()),
-                          ".\nSee https://docs.jax.dev/en/latest/errors.html#jax.errors.TracerIntegerConversionError"));
+               refuse_tracer("TracerIntegerConversionError", self,
+                             concat("The __index__() method was called on ", describe_tracer(self)));
              }
              if (self.ndim() != 0 || !is_integer(self.dtype())) {
                raise_python("LibraryTypeError",
@@ -337,7 +351,7 @@ void bind_arrays(nb::module_& m) {
            })
       .def(
           "__getitem__",
-          [](const Array& self, nb::handle key) { return wrap(capibara::index(self, index_entries(key, self))); },
+          [](const Array& self, nb::handle key) { return wrap(read_index(self, key)); },
           nb::arg().none())
       .def("__setitem__",
            [](const Array&, nb::handle, nb::handle) {
@@ -375,8 +389,8 @@ void bind_arrays(nb::module_& m) {
            })
       .def("__repr__", [](const ConcreteArray& self) { return self.repr(); });
   nb::class_<TracerArray, Array>(m, "Tracer")
-      .def("__repr__", [](const TracerArray& self) { return tracer_origin(self); })
-      .def("__str__", [](const TracerArray& self) { return tracer_origin(self); });
+      .def("__repr__", [](const TracerArray& self) { return concat("Traced<", capibara::to_string(self.type()), ">"); })
+      .def("__str__", [](const TracerArray& self) { return concat("Traced<", capibara::to_string(self.type()), ">"); });
 
   m.def("array_from_pickle", [](const std::string& dtype, std::vector<int64_t> shape, bool weak, nb::bytes bytes) {
     std::optional<DType> known = dtype_from_name(dtype);
@@ -403,6 +417,10 @@ void bind_arrays(nb::module_& m) {
     auto* tensor = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
     PyCapsule_SetName(capsule.ptr(), "used_dltensor");
     return wrap(jax::dlpack::from_dlpack(tensor));
+  });
+  m.def("type_of", [](nb::handle object) {
+    if (nb::isinstance<jax::Ref>(object)) return nb::cast(nb::cast<const jax::Ref&>(object).handle().type());
+    return type_object(to_array(object, "typeof").type());
   });
   m.def("as_array", [](nb::handle object) { return wrap(to_array(object, "asarray")); });
 }

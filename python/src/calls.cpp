@@ -1,7 +1,11 @@
 // Calling Python functions from the core's transforms.
 #include "calls.h"
 
+#include <capibara/ref.h>
+
 #include <nanobind/stl/string.h>
+
+#include "trace/trace.h"
 
 namespace capibara::python {
 
@@ -20,9 +24,76 @@ nb::object call_python(nb::handle function, nb::handle positional, nb::handle ke
   return result;
 }
 
+namespace {
+
+// The code of the function that a user wrote, below partial applications and wrappers; none where there is none.
+nb::object code_of(nb::handle function) {
+  nb::object inner = nb::borrow(function);
+  for (int depth = 0; depth < 100; ++depth) {
+    const bool plain = PyFunction_Check(inner.ptr());
+    if (plain && !reinterpret_cast<PyFunctionObject*>(inner.ptr())->func_dict) break;
+    nb::object next = nb::getattr(inner, "__wrapped__", nb::none());
+    if (next.is_none() && !plain) next = nb::getattr(inner, "func", nb::none());
+    if (next.is_none()) break;
+    inner = next;
+  }
+  return nb::getattr(inner, "__code__", nb::none());
+}
+
+std::string place_of(nb::handle code) {
+  return concat(nb::cast<std::string>(code.attr("co_name")), " at ", nb::cast<std::string>(code.attr("co_filename")),
+                ":", nb::cast<int>(code.attr("co_firstlineno")));
+}
+
+// How errors call what a function is traced for.
+const char* purpose_of(std::string_view operation) {
+  if (operation == "make_jaxpr" || operation == "eval_shape" || operation == "saved_residuals") return "jit";
+  return operation == "checkpoint" ? "checkpoint / remat" : operation.data();
+}
+
+}  // namespace
+
+TracedCall::TracedCall(nb::handle function, const char* purpose, std::function<nb::object()> numbered) {
+  std::shared_ptr<Trace> trace = current_trace();
+  if (!trace->parent || trace->function.text) return;
+  trace_ = trace;
+  nb::object code = code_of(function);
+  if (code.is_none()) {
+    trace->function.text = [name = function_name(function)] { return name; };
+  } else {
+    // The code, not the function: a leaked tracer must not keep alive what the function closes over.
+    trace->function.text = [kept = std::make_shared<KeptObject>(code)] {
+      nb::gil_scoped_acquire lock;
+      return place_of(kept->get());
+    };
+  }
+  trace->function.purpose = purpose;
+  if (!numbered) return;
+  trace->function.argument = [function, numbered = std::move(numbered)](std::size_t position) {
+    nb::gil_scoped_acquire lock;
+    nb::object name = nb::module_::import_("capibara._origins").attr("argument_name");
+    return nb::cast<std::string>(name(nb::borrow(function), numbered(), position));
+  };
+}
+
+TracedCall::TracedCall(nb::handle function, const char* purpose, const PyTree& args)
+    : TracedCall(function, purpose,
+                 [&args] { return nb::make_tuple(args.unflatten(numbers(args.num_leaves())), nb::dict()); }) {}
+
+TracedCall::~TracedCall() {
+  if (trace_) trace_->function.argument = nullptr;
+}
+
+std::vector<nb::object> numbers(std::size_t count) {
+  std::vector<nb::object> all;
+  for (std::size_t i = 0; i < count; ++i) all.push_back(nb::int_(i));
+  return all;
+}
+
 FlatFunction flat_function(nb::handle function, const PyTree& in, PyTree& out, const char* operation) {
   return [function, &in, &out, operation](std::span<const Array> leaves) {
     nb::gil_scoped_acquire lock;
+    TracedCall traced(function, purpose_of(operation), [&] { return in.unflatten(numbers(in.num_leaves())); });
     nb::object both = unflatten_arrays(in, leaves);
     nb::object result = call_python(function, nb::object(both[0]), nb::object(both[1]));
     std::vector<nb::object> objects;
@@ -37,8 +108,9 @@ FlatFunction kept_function(nb::handle function, const PyTree& in, std::shared_pt
   auto tree = std::make_shared<KeptObject>(nb::cast(in));
   return [kept, tree, structure, operation](std::span<const Array> leaves) {
     nb::gil_scoped_acquire lock;
-    nb::object arguments = unflatten_arrays(nb::cast<const PyTree&>(tree->get()), leaves);
-    nb::object result = call_python(kept->get(), arguments);
+    const PyTree& in = nb::cast<const PyTree&>(tree->get());
+    TracedCall traced(kept->get(), purpose_of(operation), in);
+    nb::object result = call_python(kept->get(), unflatten_arrays(in, leaves));
     std::vector<nb::object> objects;
     structure->out = flatten(result, objects);
     return to_arrays(objects, operation);
@@ -46,6 +118,7 @@ FlatFunction kept_function(nb::handle function, const PyTree& in, std::shared_pt
 }
 
 ArrayType leaf_type(nb::handle leaf, const char* operation) {
+  if (nb::isinstance<jax::Ref>(leaf)) return nb::cast<const jax::Ref&>(leaf).handle().type();
   if (std::optional<Array> array = array_if(leaf)) return array->type();
   if (nb::isinstance<ArrayType>(leaf)) return nb::cast<ArrayType>(leaf);
   if (!nb::hasattr(leaf, "shape") || !nb::hasattr(leaf, "dtype")) return to_array(leaf, operation).type();
@@ -60,6 +133,10 @@ nb::object shape_structs(const PyTree& tree, const Types& types) {
   nb::object make = nb::module_::import_("capibara._types").attr("ShapeDtypeStruct");
   std::vector<nb::object> leaves;
   for (const ArrayType& type : types) {
+    if (type.dtype == DType::token) {
+      leaves.push_back(type_object(type));
+      continue;
+    }
     leaves.push_back(make(int_tuple(type.shape), numpy_dtype(type.dtype), nb::arg("weak_type") = type.weak_type));
   }
   return tree.unflatten(leaves);

@@ -3,13 +3,35 @@
 
 #include <capibara/callable.h>
 
+#include <functional>
+
 #include "trees.h"
+
+namespace capibara {
+class Trace;
+}
 
 namespace capibara::python {
 
 std::string function_name(nb::handle function);
 
 nb::object call_python(nb::handle function, nb::handle positional, nb::handle keywords = nb::handle());
+
+// While it lives, the current trace can name the Python function that it runs, and its arguments, in errors.
+class TracedCall {
+ public:
+  // `numbered` makes the pair (args, kwargs) with the numbers of its leaves; both outlive this object.
+  TracedCall(nb::handle function, const char* purpose, std::function<nb::object()> numbered = nullptr);
+  TracedCall(nb::handle function, const char* purpose, const PyTree& args);  // no keyword arguments
+  ~TracedCall();
+  TracedCall(const TracedCall&) = delete;
+  TracedCall& operator=(const TracedCall&) = delete;
+
+ private:
+  std::shared_ptr<Trace> trace_;  // null: the trace knows its function already
+};
+
+std::vector<nb::object> numbers(std::size_t count);  // 0, 1, 2...
 
 // A function of positional and keyword arguments on the leaves of both. `in` is the structure of (args, kwargs); `out`
 // receives the structure of what it returns and must outlive every call.

@@ -28,7 +28,9 @@ nb::object scan(nb::object function, nb::object init, nb::object xs, nb::object 
     steps = nb::cast<int64_t>(index);
   }
   const std::size_t carries = carry.size();
+  const PyTree arguments = PyTree::tuple({carry_tree, xs_tree});
   FlatFunction body = [&](std::span<const Array> in) {
+    TracedCall traced(function, "scan", arguments);
     nb::object result =
         function(unflatten_arrays(carry_tree, in.first(carries)), unflatten_arrays(xs_tree, in.subspan(carries)));
     if ((!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr())) || nb::len(result) != 2) {
@@ -58,7 +60,9 @@ nb::object while_loop(nb::object condition, nb::object body, nb::object init) {
   std::vector<nb::object> objects;
   PyTree tree = flatten(init, objects);
   Arrays state = to_arrays(objects, "while_loop");
+  const PyTree arguments = PyTree::tuple({tree});
   auto test = [&](std::span<const Array> in) {
+    TracedCall traced(condition, "while_cond", arguments);
     nb::object result = condition(unflatten_arrays(tree, in));
     std::optional<Array> predicate = array_if(result);
     if (!predicate)
@@ -67,6 +71,7 @@ nb::object while_loop(nb::object condition, nb::object body, nb::object init) {
     return Arrays{*predicate};
   };
   auto step = [&](std::span<const Array> in) {
+    TracedCall traced(body, "while_body", arguments);
     nb::object result = body(unflatten_arrays(tree, in));
     std::vector<nb::object> outputs;
     PyTree got = flatten(result, outputs);
@@ -91,6 +96,7 @@ nb::object run_branches(const Array& index, const std::vector<nb::object>& branc
   std::vector<FlatFunction> functions;
   for (std::size_t i = 0; i < branches.size(); ++i) {
     functions.push_back([&, i](std::span<const Array> values) {
+      TracedCall traced(branches[i], name, in);
       nb::object result = call_python(branches[i], unflatten_arrays(in, values));
       std::vector<nb::object> outputs;
       outs[i] = flatten(result, outputs);

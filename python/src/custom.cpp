@@ -1,17 +1,34 @@
 // custom_jvp, custom_vjp and custom_vmap for Python functions.
-#include <capibara/custom_derivatives.h>
 #include <capibara/lax.h>
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "calls.h"
+#include "transforms/custom.h"
 
 namespace capibara::python {
 
 namespace {
 
 std::string text(nb::handle object) { return nb::cast<std::string>(nb::str(object)); }
+
+// A tangent or cotangent that is zero, as rules see it that ask for symbolic zeros.
+nb::object symbolic_zero(const ArrayType& primal) {
+  ArrayType type = is_inexact(primal.dtype) ? primal.strong() : primal.with_dtype(DType::float0).strong();
+  return nb::module_::import_("capibara._types").attr("SymbolicZero")(nb::cast(type));
+}
+
+nb::object with_symbolic_zeros(const PyTree& tree, std::span<const Array> arrays, const Types& primal_types) {
+  std::vector<nb::object> leaves;
+  for (std::size_t i = 0; i < arrays.size(); ++i)
+    leaves.push_back(arrays[i].defined() ? wrap(arrays[i]) : symbolic_zero(primal_types[i]));
+  return tree.unflatten(leaves);
+}
+
+bool is_symbolic_zero(nb::handle object) {
+  return nb::isinstance(object, nb::module_::import_("capibara._types").attr("SymbolicZero"));
+}
 
 nb::object custom_jvp(nb::object function, nb::object rule, const std::string& name, nb::tuple args,
                       bool symbolic_zeros) {
@@ -27,18 +44,9 @@ nb::object custom_jvp(nb::object function, nb::object rule, const std::string& n
     const PyTree& tree = nb::cast<const PyTree&>(kept_in->get());
     Types types;
     for (const Array& primal : primals) types.push_back(primal.type());
-    nb::object given_tangents;
-    if (symbolic_zeros) {
-      nb::object zero = nb::module_::import_("capibara._types").attr("SymbolicZero");
-      std::vector<nb::object> leaves;
-      for (std::size_t i = 0; i < tangents.size(); ++i) {
-        ArrayType type = is_inexact(types[i].dtype) ? types[i] : types[i].with_dtype(DType::float0).strong();
-        leaves.push_back(tangents[i].defined() ? wrap(tangents[i]) : nb::object(zero(nb::cast(type))));
-      }
-      given_tangents = tree.unflatten(leaves);
-    } else {
-      given_tangents = unflatten_arrays(tree, detail::filled_tangents(tangents, types));
-    }
+    nb::object given_tangents = symbolic_zeros
+                                    ? with_symbolic_zeros(tree, tangents, types)
+                                    : unflatten_arrays(tree, detail::filled_tangents(tangents, types));
     nb::object result = kept_rule->get()(unflatten_arrays(tree, primals), given_tangents);
     if ((!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr())) || nb::len(result) != 2) {
       throw TypeError(
@@ -55,21 +63,31 @@ nb::object custom_jvp(nb::object function, nb::object rule, const std::string& n
                  " must produce primal and tangent outputs with equal container (pytree) structures, but got ",
                  primal_tree.to_string(), " and ", tangent_tree.to_string(), " respectively."));
     }
-    JvpResult both{to_arrays(primal_objects, "custom_jvp"), to_arrays(tangent_objects, "custom_jvp")};
-    detail::check_jvp_types(both.primals, both.tangents);
+    JvpResult both{to_arrays(primal_objects, "custom_jvp"), {}};
+    for (std::size_t i = 0; i < tangent_objects.size(); ++i) {
+      if (symbolic_zeros && is_symbolic_zero(tangent_objects[i])) {
+        both.tangents.emplace_back();
+        continue;
+      }
+      both.tangents.push_back(to_array(tangent_objects[i], "custom_jvp"));
+      detail::check_jvp_types({both.primals[i]}, {both.tangents[i]});
+    }
     return both;
   };
-  Arrays outputs = detail::custom_jvp_leaves(kept_function(function, in, structure, "custom_jvp"),
-                                             plain_leaves(leaves.size()), leaves, {name, rule_name, {}}, flat_rule);
+  Arrays outputs =
+      detail::bind_custom_jvp(kept_function(function, in, structure, "custom_jvp"), plain_leaves(leaves.size()), leaves,
+                              {name, rule_name, {}}, flat_rule, symbolic_zeros);
   return unflatten_arrays(structure->out, outputs);
 }
 
 // What a custom_vjp call remembers between its forward and its backward rule.
 struct VjpMemory {
   PyTree in, out, residuals;
-  Types in_types;
-  bool has_residuals = false;
+  Types in_types, out_types;
 };
+
+// How a backward rule writes zero: None, or a symbolic zero.
+bool is_zero(nb::handle object) { return object.is_none() || is_symbolic_zero(object); }
 
 Arrays flatten_cotangents(const VjpMemory& memory, nb::handle result, const std::string& name) {
   std::vector<PyTree> arguments = memory.in.children();
@@ -89,7 +107,7 @@ Arrays flatten_cotangents(const VjpMemory& memory, nb::handle result, const std:
     const std::size_t count = arguments[i].num_leaves();
     auto types = std::span<const ArrayType>(memory.in_types).subspan(position, count);
     position += count;
-    if (value.is_none() || count == 0) {
+    if (is_zero(value) || count == 0) {
       flat.resize(flat.size() + count);
       continue;
     }
@@ -99,7 +117,7 @@ Arrays flatten_cotangents(const VjpMemory& memory, nb::handle result, const std:
     Arrays leaves;
     if (got == arguments[i]) {
       for (const nb::object& object : given)
-        leaves.push_back(object.is_none() ? Array() : to_array(object, "custom_vjp"));
+        leaves.push_back(is_zero(object) ? Array() : to_array(object, "custom_vjp"));
     } else {
       std::vector<nb::object> numbers;
       for (std::size_t k = 0; k < count; ++k) numbers.push_back(nb::int_(k));
@@ -117,7 +135,7 @@ Arrays flatten_cotangents(const VjpMemory& memory, nb::handle result, const std:
       for (std::size_t k = 0; k < subtrees.size(); ++k) {
         std::vector<nb::object> below;
         flatten(subtrees[k], below);
-        if (given[k].is_none())
+        if (is_zero(given[k]))
           leaves.resize(leaves.size() + below.size());
         else
           leaves.push_back(to_array(given[k], "custom_vjp"));
@@ -137,7 +155,7 @@ Arrays flatten_cotangents(const VjpMemory& memory, nb::handle result, const std:
 }
 
 nb::object custom_vjp(nb::object function, nb::object forward, nb::object backward, const std::string& name,
-                      nb::tuple args) {
+                      nb::tuple args, bool symbolic_zeros) {
   std::vector<nb::object> objects;
   auto memory = std::shared_ptr<VjpMemory>(new VjpMemory, [](VjpMemory* old) {
     if (!Py_IsInitialized()) return;
@@ -149,9 +167,19 @@ nb::object custom_vjp(nb::object function, nb::object forward, nb::object backwa
   for (const Array& leaf : leaves) memory->in_types.push_back(leaf.type());
   auto structure = std::make_shared<CallStructure>();
   auto kept_forward = std::make_shared<KeptObject>(forward), kept_backward = std::make_shared<KeptObject>(backward);
-  detail::FlatForward flat_forward = [=](std::span<const Array> arguments) {
+  CustomVjpRule::Forward flat_forward = [=](std::span<const Array> arguments, const std::vector<bool>& perturbed) {
     nb::gil_scoped_acquire lock;
-    nb::object result = call_python(kept_forward->get(), unflatten_arrays(memory->in, arguments));
+    nb::object given;
+    if (symbolic_zeros) {
+      nb::object primal = nb::module_::import_("capibara._types").attr("CustomVJPPrimal");
+      std::vector<nb::object> leaves;
+      for (std::size_t i = 0; i < arguments.size(); ++i)
+        leaves.push_back(primal(wrap(arguments[i]), nb::bool_(perturbed[i])));
+      given = memory->in.unflatten(leaves);
+    } else {
+      given = unflatten_arrays(memory->in, arguments);
+    }
+    nb::object result = call_python(kept_forward->get(), given);
     if ((!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr())) || nb::len(result) != 2) {
       throw TypeError(
           concat("Custom VJP fwd rule ", function_name(kept_forward->get()), " for function ", name,
@@ -168,17 +196,22 @@ nb::object custom_vjp(nb::object function, nb::object forward, nb::object backwa
                              structure->out.to_string(), ", but got ", out.to_string(), "."));
     }
     memory->residuals = flatten(nb::object(result[1]), residuals);
-    return std::pair(to_arrays(outputs, "custom_vjp"), to_arrays(residuals, "custom_vjp"));
+    std::pair<Arrays, Arrays> both(to_arrays(outputs, "custom_vjp"), to_arrays(residuals, "custom_vjp"));
+    memory->out_types.clear();
+    for (const Array& output : both.first) memory->out_types.push_back(output.type());
+    return both;
   };
   detail::FlatBackward flat_backward = [=](std::span<const Array> residuals, std::span<const Array> cotangents) {
     nb::gil_scoped_acquire lock;
-    nb::object result = kept_backward->get()(unflatten_arrays(memory->residuals, residuals),
-                                             unflatten_arrays(structure->out, cotangents));
+    nb::object given =
+        symbolic_zeros ? with_symbolic_zeros(structure->out, cotangents, memory->out_types)
+                       : unflatten_arrays(structure->out, detail::filled_tangents(cotangents, memory->out_types));
+    nb::object result = kept_backward->get()(unflatten_arrays(memory->residuals, residuals), given);
     return flatten_cotangents(*memory, result, name);
   };
-  Arrays outputs = detail::custom_vjp_leaves(
+  Arrays outputs = detail::bind_custom_vjp(
       kept_function(function, memory->in, structure, "custom_vjp"), plain_leaves(leaves.size()), leaves,
-      {name, function_name(forward), function_name(backward)}, flat_forward, flat_backward);
+      {name, function_name(forward), function_name(backward)}, flat_forward, flat_backward, symbolic_zeros);
   return unflatten_arrays(structure->out, outputs);
 }
 

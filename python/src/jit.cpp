@@ -112,21 +112,32 @@ JitCall take_apart(const JitFunction& jit, nb::handle args, nb::handle kwargs) {
   return call;
 }
 
+// All positional arguments from those that are not static.
+nb::object with_static(const JitCall& call, const nb::object& dynamic, bool hide_static) {
+  nb::object arguments = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(call.positional)));
+  std::size_t next_fixed = 0, next = 0;
+  for (std::size_t i = 0; i < call.positional; ++i) {
+    nb::object value;
+    if (next_fixed < call.fixed.size() && call.fixed[next_fixed].first == i) {
+      const nb::object& fixed = call.fixed[next_fixed++].second;
+      value = hide_static ? nb::none() : fixed;
+    } else {
+      value = dynamic[next++];
+    }
+    PyTuple_SET_ITEM(arguments.ptr(), static_cast<Py_ssize_t>(i), value.release().ptr());
+  }
+  return arguments;
+}
+
 FlatFunction traced_function(const JitFunction& jit, const JitCall& call, TreeDef& out) {
   return [&jit, &call, &out](std::span<const Array> leaves) {
     nb::gil_scoped_acquire lock;
+    TracedCall traced(jit.function, "jit", [&call] {
+      nb::object both = call.in.unflatten(numbers(call.in.num_leaves()));
+      return nb::make_tuple(with_static(call, both[0], true), nb::object(both[1]));
+    });
     nb::object both = unflatten_arrays(call.in, leaves);
-    nb::object dynamic = both[0];
-    nb::object arguments = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(call.positional)));
-    std::size_t next_fixed = 0, next = 0;
-    for (std::size_t i = 0; i < call.positional; ++i) {
-      nb::object value;
-      if (next_fixed < call.fixed.size() && call.fixed[next_fixed].first == i)
-        value = call.fixed[next_fixed++].second;
-      else
-        value = dynamic[next++];
-      PyTuple_SET_ITEM(arguments.ptr(), static_cast<Py_ssize_t>(i), value.release().ptr());
-    }
+    nb::object arguments = with_static(call, both[0], false);
     nb::object named = nb::steal(PyDict_Copy(nb::object(both[1]).ptr()));
     for (nb::handle entry : call.fixed_names) named[nb::object(entry[0])] = nb::object(entry[2]);
     nb::object result = call_python(jit.function, arguments, named);

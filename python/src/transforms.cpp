@@ -66,6 +66,7 @@ nb::object value_and_grad(nb::object function, nb::object argnums, bool has_aux,
   Selected selected(argnums, args, kwargs, "grad");
   Auxiliary auxiliary;
   FlatFunction flat = [&](std::span<const Array> leaves) {
+    TracedCall traced(function, "grad");
     nb::object result = selected.call(function, leaves);
     Arrays outputs;
     nb::object value = result;
@@ -164,6 +165,7 @@ nb::object linearize(const char* operation, nb::object function, nb::tuple prima
   Arrays leaves = to_arrays(objects, operation);
   SplitResult result(has_aux);
   FlatFunction flat = [&](std::span<const Array> values) {
+    TracedCall traced(function, operation);
     return result.take(call_python(function, unflatten_arrays(in, values)), operation);
   };
   detail::LinearizedCall call =
@@ -198,6 +200,7 @@ nb::object jvp(nb::object function, nb::object primals, nb::object tangents, boo
   Arrays tangent_leaves = to_arrays(tangent_objects, "jvp");
   SplitResult result(has_aux);
   FlatFunction flat = [&](std::span<const Array> values) {
+    TracedCall traced(function, "jvp");
     return result.take(call_python(function, unflatten_arrays(in, values)), "jvp");
   };
   TreeDef plain = plain_leaves(leaves.size());
@@ -213,6 +216,7 @@ nb::object jacobian(bool forward, nb::object function, nb::object argnums, bool 
   Selected selected(argnums, args, kwargs, operation);
   SplitResult result(has_aux);
   FlatFunction flat = [&](std::span<const Array> leaves) {
+    TracedCall traced(function, operation);
     return result.take(selected.call(function, leaves), operation);
   };
   jax::JacobianOptions options;
@@ -291,6 +295,7 @@ nb::object vmap(nb::object function, nb::object in_axes, nb::object out_axes, nb
   if (!axis_size.is_none()) options.axis_size = nb::cast<int64_t>(axis_size);
   TreeDef out_structure;
   FlatFunction flat = [&](std::span<const Array> values) {
+    TracedCall traced(function, "vmap");
     nb::object pair = unflatten_arrays(in, values);
     nb::object result = call_python(function, nb::object(pair[0]), nb::object(pair[1]));
     std::vector<nb::object> outputs;
@@ -318,6 +323,7 @@ nb::object linear_transpose(nb::object function, nb::args primals) {
   Types types;
   for (const nb::object& object : objects) types.push_back(leaf_type(object, "linear_transpose"));
   FlatFunction flat = [&](std::span<const Array> values) {
+    TracedCall traced(function, "linear_transpose", transposed.in);
     nb::object result = call_python(function, unflatten_arrays(transposed.in, values));
     std::vector<nb::object> outputs;
     transposed.out = flatten(result, outputs);

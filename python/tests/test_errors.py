@@ -1,5 +1,7 @@
 """Errors: jax's classes under JAXError, sentences that help, names that do not exist."""
+import gc
 import traceback
+import weakref
 
 import numpy as np
 import pytest
@@ -118,6 +120,57 @@ def test_truth_of_a_tracer():
     jax.jit(lambda x: 1 if x > 0 else 2)(1.0)
 
 
+def truth(x, y):
+  z = jnp.sin(x) * 2
+  return 1 if z + y > 0 else 2
+
+
+def place(function):
+  return f"{function.__name__} at {__file__}:{function.__code__.co_firstlineno}"
+
+
+def pick(i, *rest, table):
+  return [1, 2, 3][i + rest[0]["a"][1]]
+
+
+ERRORS_AND_ARGUMENTS = {
+  "one argument": (lambda: jax.jit(lambda x, y: float(jnp.sin(y)))(1.0, 2.0), "jit", "the value of the argument y"),
+  "two arguments": (lambda: jax.jit(truth)(1.0, 2.0), "jit", "the values of the arguments x and y"),
+  "trees": (lambda: jax.jit(pick)(1, {"a": [1, 1]}, table=1), "jit", "the values of the arguments i and rest[0]['a'][1]"),
+  "three": (lambda: jax.jit(lambda x, y, z: np.asarray(x + y * z))(1, 2, 3), "jit", "the arguments x, y, and z"),
+  "static ones": (lambda: jax.jit(lambda n, x: float(x), static_argnums=0)(1, 2.0), "jit", "the argument x"),
+  "keywords": (lambda: jax.jit(lambda *, x: float(x))(x=2.0), "jit", "the argument x"),
+  "scan": (lambda: jax.lax.scan(lambda c, x: (c, float(c)), 0.0, jnp.ones(2)), "scan", "the argument c"),
+  "cond": (lambda: jax.lax.cond(True, lambda x: float(x), lambda x: x, 1.0), "cond", "the argument x"),
+  "while_loop": (lambda: jax.lax.while_loop(lambda x: bool(x), lambda x: x, 1.0), "while_cond", "the argument x"),
+  "checkpoint": (lambda: jax.checkpoint(lambda x: float(x))(1.0), "checkpoint / remat", "the argument x"),
+  "arange": (lambda: jax.jit(lambda n: jnp.arange(n))(3), "jit", "the argument n"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS_AND_ARGUMENTS)
+def test_an_unknown_value_says_which_arguments_it_depends_on(name):
+  call, purpose, arguments = ERRORS_AND_ARGUMENTS[name]
+  text = str(raised_by(call))
+  assert f"for {purpose}. This concrete value was not available in Python because it depends on" in text
+  assert arguments in text
+
+
+def test_an_unknown_value_says_which_function_was_traced():
+  text = str(raised_by(lambda: jax.jit(truth)(1.0, 2.0)))
+  assert f"The error occurred while tracing the function {place(truth)} for jit." in text
+
+
+def test_an_unknown_value_without_arguments_says_which_operations_made_it():
+  text = str(raised_by(lambda: jax.jit(lambda: float(jnp.sin(1.0)))()))
+  assert "due to JAX operations on these lines" in text and "operation sin from line" in text
+
+
+def test_a_value_of_vmap_says_where_it_was_made():
+  text = str(raised_by(lambda: jax.vmap(truth)(jnp.ones(2), jnp.ones(2))))
+  assert f"was created on line:\n  {__file__}:{truth.__code__.co_firstlineno + 2}" in text
+
+
 def test_numpy_of_a_tracer():
   with pytest.raises(errors.TracerArrayConversionError, match="__array__"):
     jax.jit(lambda x: np.asarray(x))(1.0)
@@ -129,9 +182,36 @@ def test_numpy_of_a_tracer():
 
 def test_a_leaked_tracer():
   leaked = []
-  jax.jit(lambda x: leaked.append(x) or x)(1.0)
-  with pytest.raises(errors.UnexpectedTracerError, match="leaked"):
-    leaked[0] + 1
+
+  def store(x):
+    leaked.append(jnp.sin(x))
+    return x
+
+  line = store.__code__.co_firstlineno + 1
+  for transform in (jax.jit, jax.vmap):
+    leaked.clear()
+    transform(store)(jnp.ones(2))
+    with pytest.raises(errors.UnexpectedTracerError, match="Encountered an unexpected tracer") as caught:
+      leaked[0] + 1
+    assert f"when the value leaked was {place(store)} traced for {transform.__name__}" in str(caught.value)
+    assert f"was created on line {__file__}:{line}" in str(caught.value)
+
+
+def test_a_leaked_tracer_keeps_nothing_alive_that_the_function_closes_over():
+  class Resource:
+    pass
+
+  leaked, resource = [], Resource()
+  gone = weakref.ref(resource)
+
+  def store(x, resource=resource):
+    leaked.append(x)
+    return x
+
+  jax.jit(store)(1.0)
+  del store, resource
+  gc.collect()
+  assert gone() is None and leaked
 
 
 def test_a_user_primitive_says_which_rule_it_lacks():

@@ -54,7 +54,7 @@ const ConcreteBody& concrete(const Array& array, const char* what) {
     throw ConcretizationTypeError(concat(
         what, ": a concrete value is needed, but got a traced array of type ", to_string(array.type()), " inside ",
         array.body()->trace()->kind(), ".\nHint: values of traced arrays are not known while a function is traced; use ",
-        "lax::cond, lax::while_loop or lax::select, or mark the argument static."));
+        "lax::cond, lax::while_loop or lax::select, or mark the argument static.", origin_line(array)));
   }
   if (array.type().ref) throw TypeError(concat(what, ": a ref is not a value, read it with get(), got ", to_string(array.type())));
   const auto& body = static_cast<const ConcreteBody&>(*array.body());
@@ -120,7 +120,7 @@ Array::operator bool() const {
   if (is_tracer()) {
     throw TracerBoolConversionError(
         concat("Attempted boolean conversion of a traced array of type ", capibara::to_string(type()), " inside ",
-               body_->trace()->kind(), ".\nHint: use lax::cond or lax::select instead of if on a traced value."));
+               body_->trace()->kind(), ".\nHint: use lax::cond or lax::select instead of if on a traced value.", origin_line(*this)));
   }
   if (size() != 1) {
     throw ValueError(concat("bool: the truth value of an array with ", size(), " elements is ambiguous, got ",

@@ -51,8 +51,9 @@ JvpResult custom_jvp(const JvpArgs& args) {
   check_captured("custom_jvp", args);
   std::size_t captured = captured_count(args.attrs);
   Arrays tangents;
+  const bool symbolic = args.attrs.boolean("symbolic_zeros");
   for (std::size_t i = captured; i < args.primals.size(); ++i) {
-    tangents.push_back(instantiate(args.tangents[i], args.primals[i].type()));
+    tangents.push_back(symbolic ? args.tangents[i] : instantiate(args.tangents[i], args.primals[i].type()));
   }
   return args.attrs.opaque<CustomJvpRule>("jvp_jaxpr_fun")->rule(args.primals.subspan(captured), tangents);
 }
@@ -74,12 +75,16 @@ BatchResult batch_custom_jvp(const BatchArgs& args) {
   auto batched = std::make_shared<CustomJvpRule>(
       rule->name, [rule, axis = args.axis, argument_mask, outputs](std::span<const Array> primals, std::span<const Array> tangents) {
         Arrays all(primals.begin(), primals.end());
-        append(all, tangents);
+        Mask given = defined_mask(tangents);
+        append(all, where(tangents, given));
         std::size_t count = primals.size();
-        std::vector<int64_t> dims = front_dims(join({argument_mask, argument_mask}));
+        std::vector<int64_t> dims = front_dims(argument_mask);
+        for (std::size_t i = 0; i < count; ++i) {
+          if (given[i]) dims.push_back(dims[i]);
+        }
         Arrays results = vmap_flat(
             [&](std::span<const Array> in) {
-              JvpResult jvp = rule->rule(in.first(count), in.subspan(count));
+              JvpResult jvp = rule->rule(in.first(count), spread(in.subspan(count), given));
               for (std::size_t i = 0; i < outputs; ++i) {
                 jvp.primals.push_back(instantiate(jvp.tangents[i], jvp.primals[i].type()));
               }
@@ -99,7 +104,8 @@ JvpResult custom_vjp(const JvpArgs& args) {
   check_captured("custom_vjp", args);
   std::size_t captured = captured_count(args.attrs);
   auto rule = args.attrs.opaque<CustomVjpRule>("fwd_jaxpr_thunk");
-  auto [outputs, residuals] = rule->forward(args.primals.subspan(captured));
+  Mask perturbed = defined_mask(args.tangents.subspan(captured));
+  auto [outputs, residuals] = rule->forward(args.primals.subspan(captured), perturbed);
   Arrays operands = residuals;
   Mask in_zeros;
   for (std::size_t i = captured; i < args.primals.size(); ++i) {
@@ -119,7 +125,7 @@ JvpResult custom_vjp(const JvpArgs& args) {
                                     {"out_types", std::move(types)},
                                     {"with_tangent", Attr::bools(with_tangent)},
                                     {"in_zeros", Attr::bools(in_zeros)},
-                                    {"symbolic_zeros", false}});
+                                    {"symbolic_zeros", args.attrs.boolean("symbolic_zeros")}});
   return {std::move(outputs), spread(tangents, with_tangent)};
 }
 
@@ -128,13 +134,15 @@ Arrays transpose_custom_lin(const TransposeArgs& args) {
   Mask with_tangent = args.attrs.booleans("with_tangent"), in_zeros = args.attrs.booleans("in_zeros");
   Arrays cotangents;
   const Attr::List& types = args.attrs.list("out_types");
+  const bool symbolic = args.attrs.boolean("symbolic_zeros");
   std::size_t next = 0;
   for (bool has : with_tangent) {
     if (!has) {
       cotangents.push_back(Array());
       continue;
     }
-    cotangents.push_back(instantiate(args.cotangents[next], *types[next].get_if<ArrayType>()));
+    const Array& cotangent = args.cotangents[next];
+    cotangents.push_back(symbolic ? cotangent : instantiate(cotangent, *types[next].get_if<ArrayType>()));
     ++next;
   }
   Arrays results = args.attrs.opaque<CustomVjpRule>("bwd")->backward(args.inputs.first(residuals), cotangents);
@@ -151,11 +159,11 @@ BatchResult batch_custom_vjp(const BatchArgs& args) {
   Mask arguments = part(mapped, captured_count(args.attrs), mapped.size());
   MappedAxis axis = args.axis;
   auto residual_dims = std::make_shared<std::vector<int64_t>>();  // where forward left the axis, for backward
-  auto forward = [rule, axis, arguments, residual_dims](std::span<const Array> inputs) {
+  auto forward = [rule, axis, arguments, residual_dims](std::span<const Array> inputs, const Mask& perturbed) {
     std::size_t count = 0;
     BatchResult all = vmap_in_place(
         [&](std::span<const Array> in) {
-          auto [outs, residuals] = rule->forward(in);
+          auto [outs, residuals] = rule->forward(in, perturbed);
           count = outs.size();
           append(outs, residuals);
           return outs;

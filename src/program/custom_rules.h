@@ -10,8 +10,8 @@
 namespace capibara {
 
 // Attribute `jvp_jaxpr_fun` of custom_jvp_call. The equation's inputs are `num_consts` captured values, then the
-// arguments; the rule sees the arguments only. A tangent may be empty (zero): the rule instantiates what it needs.
-// Result tangents are always instantiated, as the outputs of `call_jaxpr` in number and type.
+// arguments; the rule sees the arguments only. Where the attribute `symbolic_zeros` is true, tangents may be empty
+// (zero), those of the result too; else all are given, as the outputs of `call_jaxpr` in number and type.
 class CustomJvpRule final : public Opaque {
  public:
   using Rule = std::function<JvpResult(std::span<const Array> primals, std::span<const Array> tangents)>;
@@ -25,11 +25,12 @@ class CustomJvpRule final : public Opaque {
 
 // Attributes `fwd_jaxpr_thunk` and `bwd` of custom_vjp_call (both hold the same object; bwd= prints backward_name).
 // Forward maps the arguments without the captured ones to (outputs, residuals), each checked against `call_jaxpr` and
-// flat; backward maps (residuals, cotangents of the outputs, empty: zero) to one cotangent per argument leaf, empty
+// flat; `perturbed` tells which arguments have a tangent. Backward maps (residuals, cotangents of the outputs, empty: zero) to one cotangent per argument leaf, empty
 // where zero. A forward must have run under this object, or under one made from it, before its backward.
 class CustomVjpRule final : public Opaque {
  public:
-  using Forward = std::function<std::pair<Arrays, Arrays>(std::span<const Array> arguments)>;
+  using Forward = std::function<std::pair<Arrays, Arrays>(std::span<const Array> arguments,
+                                                          const std::vector<bool>& perturbed)>;
   using Backward = std::function<Arrays(std::span<const Array> residuals, std::span<const Array> cotangents)>;
 
   std::string forward_name, backward_name;

@@ -5,6 +5,9 @@
 
 #include "program/source.h"
 
+#include <algorithm>
+#include <set>
+
 namespace capibara {
 
 bool is_literal_value(const Array& array) {
@@ -12,8 +15,54 @@ bool is_literal_value(const Array& array) {
          !array.type().ref;
 }
 
-Array StagingTrace::tracer(Var var) {
-  return Array(std::make_shared<const StagedTracer>(builder_.type(var), shared_from_this(), var));
+Array StagingTrace::tracer(Var var, Source source) {
+  return Array(std::make_shared<const StagedTracer>(builder_.type(var), shared_from_this(), var, source));
+}
+
+std::string StagingTrace::line_of(const ArrayBody& tracer) const {
+  Source source = static_cast<const StagedTracer&>(tracer).source;
+  return source_info(source).file.empty() ? std::string() : to_string(source);
+}
+
+std::string StagingTrace::origin(const ArrayBody& tracer) {
+  if (ended || !function.text) return {};
+  // Walks back from the value to the inputs it depends on, and to operations that depend on nothing traced.
+  const Program::Body& body = builder_.body();
+  std::set<int32_t> needed{static_cast<const StagedTracer&>(tracer).var.id};
+  std::vector<const Equation*> roots;
+  for (auto equation = body.equations.rbegin(); equation != body.equations.rend(); ++equation) {
+    bool used = false, has_inputs = false;
+    for (Var output : equation->outputs) used |= needed.count(output.id) != 0;
+    if (!used) continue;
+    for (Atom input : equation->inputs) {
+      if (input.is_literal() || std::count(body.constvars.begin(), body.constvars.end(), input.var())) continue;
+      needed.insert(input.var().id);
+      has_inputs = true;
+    }
+    if (!has_inputs) roots.push_back(&*equation);
+  }
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < body.invars.size() && function.argument; ++i) {
+    if (needed.count(body.invars[i].id)) names.push_back(function.argument(i));
+  }
+  std::string text = concat("The error occurred while tracing the function ", function.text(), " for ", function.purpose, ".");
+  if (!names.empty()) {
+    text += concat(" This concrete value was not available in Python because it depends on the value",
+                   names.size() > 1 ? "s of the arguments " : " of the argument ");
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (i > 0) text += i + 1 < names.size() ? ", " : names.size() > 2 ? ", and " : " and ";
+      text += names[i];
+    }
+    return text + ".";
+  }
+  constexpr std::size_t most = 5;
+  if (!roots.empty()) text += " This value became a tracer due to JAX operations on these lines:";
+  for (std::size_t i = 0; i < roots.size() && i < most; ++i) {
+    const Equation& equation = *roots[roots.size() - 1 - i];
+    text += concat("\n  operation ", equation.primitive.name(), " from line ", to_string(equation.source));
+  }
+  if (roots.size() > most) text += concat("\n  and ", roots.size() - most, " more");
+  return text;
 }
 
 Array StagingTrace::new_input(const ArrayType& type) { return tracer(builder_.add_input(type)); }
@@ -42,10 +91,11 @@ Arrays StagingTrace::bind(const Primitive& primitive, std::span<const Array> inp
   std::vector<Atom> atoms;
   atoms.reserve(inputs.size());
   for (const Array& input : inputs) atoms.push_back(atom(input));
-  std::vector<Var> vars = builder_.add_equation(primitive, std::move(atoms), attrs, current_source());
+  const Source source = current_source();
+  std::vector<Var> vars = builder_.add_equation(primitive, std::move(atoms), attrs, source);
   Arrays outputs;
   outputs.reserve(vars.size());
-  for (Var var : vars) outputs.push_back(tracer(var));
+  for (Var var : vars) outputs.push_back(tracer(var, source));
   return outputs;
 }
 
@@ -64,6 +114,12 @@ Staged StagingTrace::finish(std::span<const Array> outputs, const std::string& n
   return {builder_.finish(name), std::move(captured_)};
 }
 
+void require_tracing_allowed(const std::string& name) {
+  if (config().no_tracing) {
+    throw RuntimeError(concat("re-tracing function ", name, " for `jit`, but 'no_tracing' is set"));
+  }
+}
+
 Staged stage(const FlatFunction& function, std::span<const ArrayType> types, const std::string& name) {
   auto trace = std::make_shared<StagingTrace>(current_trace());
   TraceEnd end(trace);
@@ -72,6 +128,7 @@ Staged stage(const FlatFunction& function, std::span<const ArrayType> types, con
   TraceScope scope(trace);
   Arrays outputs = function(inputs);
   Staged staged = trace->finish(outputs, name);
+  if (config().enable_checks) verify(staged.program);
   if (config().check_tracer_leaks) {
     inputs.clear();
     outputs.clear();

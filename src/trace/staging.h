@@ -9,9 +9,10 @@ class StagedTracer final : public ArrayBody {
  public:
   std::shared_ptr<Trace> owner;
   Var var;
+  Source source;  // of the equation that made it; unknown for inputs
 
-  StagedTracer(ArrayType type, std::shared_ptr<Trace> trace, Var v)
-      : ArrayBody(std::move(type)), owner(std::move(trace)), var(v) {}
+  StagedTracer(ArrayType type, std::shared_ptr<Trace> trace, Var v, Source s)
+      : ArrayBody(std::move(type)), owner(std::move(trace)), var(v), source(s) {}
   Trace* trace() const override { return owner.get(); }
 };
 
@@ -21,13 +22,15 @@ class StagingTrace final : public Trace {
 
   Arrays bind(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override;
   const char* kind() const override { return "jit"; }
+  std::string origin(const ArrayBody& tracer) override;
+  std::string line_of(const ArrayBody& tracer) const override;
 
   Array new_input(const ArrayType& type);
   Staged finish(std::span<const Array> outputs, const std::string& name);
 
  private:
   Atom atom(const Array& array);
-  Array tracer(Var var);
+  Array tracer(Var var, Source source = {});
 
   ProgramBuilder builder_;
   std::vector<Var> captured_vars_;

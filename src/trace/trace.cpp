@@ -15,6 +15,15 @@ std::optional<int64_t> Trace::axis_size(const std::string& name) const {
   return parent ? parent->axis_size(name) : std::nullopt;
 }
 
+std::string Trace::origin(const ArrayBody&) { return {}; }
+std::string Trace::line_of(const ArrayBody&) const { return {}; }
+
+std::string origin_line(const Array& array) {
+  if (!array.is_tracer()) return {};
+  std::string text = array.body()->trace()->origin(*array.body());
+  return text.empty() ? text : concat("\n", text);
+}
+
 std::shared_ptr<Trace> current_trace() { return current ? current : evaluation_trace(); }
 
 TraceScope::TraceScope(std::shared_ptr<Trace> trace) : previous_(std::move(current)) { current = std::move(trace); }
@@ -28,10 +37,19 @@ void check_leaks(const Primitive& primitive, std::span<const Array> inputs) {
     const Trace* trace = inputs[i].body()->trace();
     if (!trace) continue;
     if (!trace->ended && trace->thread == std::this_thread::get_id()) continue;
-    throw UnexpectedTracerError(concat(
-        primitive.name(), ": argument ", i, " is a leaked tracer of type ", to_string(inputs[i].type()), " from ",
-        trace->kind(), trace->ended ? ", whose function has already returned" : ", which runs on another thread",
-        ".\nHint: return traced values from the transformed function instead of storing them outside it."));
+    std::string text = concat(
+        "Encountered an unexpected tracer. ", primitive.name(), ": argument ", i, " is a leaked tracer of type ",
+        to_string(inputs[i].type()), " from ", trace->kind(),
+        trace->ended ? ", whose function has already returned." : ", which runs on another thread.");
+    if (trace->function.text) {
+      text += concat("\nThe function being traced when the value leaked was ", trace->function.text(), " traced for ",
+                     trace->function.purpose, ".");
+    }
+    std::string line = trace->line_of(*inputs[i].body());
+    if (!line.empty()) text += concat("\nThe leaked intermediate value was created on line ", line, ".");
+    throw UnexpectedTracerError(
+        text + "\nHint: return traced values from the transformed function instead of storing them outside it. " +
+        "The setting jax_check_tracer_leaks finds the leak where it happens.");
   }
 }
 

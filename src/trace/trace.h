@@ -6,11 +6,20 @@
 #include "array/body.h"
 #include "program/build.h"
 
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <thread>
 
 namespace capibara {
+
+// The user's function that a trace runs, as errors speak of it. The host language says what it knows.
+struct TracedFunction {
+  std::function<std::string()> text;                 // "f at model.py:12"; null: unknown
+  std::string purpose;                               // "jit", "scan"
+  std::function<std::string(std::size_t)> argument;  // the name of an input, while the function runs
+};
 
 // An interpretation of operations. Tracers belong to one trace and keep it alive.
 class Trace : public std::enable_shared_from_this<Trace> {
@@ -20,9 +29,15 @@ class Trace : public std::enable_shared_from_this<Trace> {
   virtual const char* kind() const = 0;  // "jit", "jvp", "vmap"... for error texts
   // The size of a named axis bound by this trace or an outer one; nullopt where unknown.
   virtual std::optional<int64_t> axis_size(const std::string& name) const;
+  virtual std::string bound_axis() const { return {}; }  // the name of the axis this trace binds; empty: none
+  // Why the value of a tracer is not known, as a sentence; empty where there is nothing to say.
+  virtual std::string origin(const ArrayBody& tracer);
+  // The line that made a tracer; empty where unknown.
+  virtual std::string line_of(const ArrayBody& tracer) const;
 
   std::shared_ptr<Trace> parent;  // null: evaluation
   bool ended = false;
+  TracedFunction function;
   std::thread::id thread = std::this_thread::get_id();
 };
 
@@ -50,6 +65,9 @@ class TraceEnd {
  private:
   std::shared_ptr<Trace> trace_;
 };
+
+// Why the value of a traced array is not known, on a line of its own for the end of an error's text.
+std::string origin_line(const Array& array);
 
 // Raises UnexpectedTracerError when an operand is a tracer that is not valid under the current trace.
 void check_leaks(const Primitive& primitive, std::span<const Array> inputs);

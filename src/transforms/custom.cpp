@@ -1,8 +1,7 @@
 // Binding functions with the user's own rules: their programs are staged, their rules travel with the equation.
-#include <capibara/custom_derivatives.h>
+#include "transforms/custom.h"
 
 #include "primitives/rules.h"
-#include "program/custom_rules.h"
 #include "program/derive.h"
 
 namespace capibara::detail {
@@ -33,6 +32,11 @@ ClosedCall close(const char* operation, const FlatFunction& function, const Tree
 
 Arrays custom_jvp_leaves(const FlatFunction& function, const TreeDef& in, std::span<const Array> leaves,
                          const RuleNames& names, FlatJvpRule rule) {
+  return bind_custom_jvp(function, in, leaves, names, std::move(rule), false);
+}
+
+Arrays bind_custom_jvp(const FlatFunction& function, const TreeDef& in, std::span<const Array> leaves,
+                       const RuleNames& names, FlatJvpRule rule, bool symbolic_zeros) {
   static const Primitive custom_jvp_call = primitive("custom_jvp_call");
   ClosedCall call = close("custom_jvp", function, in, leaves, names.function);
   std::shared_ptr<const Opaque> opaque = std::make_shared<CustomJvpRule>(names.first, std::move(rule));
@@ -41,11 +45,20 @@ Arrays custom_jvp_leaves(const FlatFunction& function, const TreeDef& in, std::s
                          {"call_jaxpr", call.program},
                          {"jvp_jaxpr_fun", std::move(opaque)},
                          {"num_consts", call.captured},
-                         {"symbolic_zeros", false}});
+                         {"symbolic_zeros", symbolic_zeros}});
 }
 
 Arrays custom_vjp_leaves(const FlatFunction& function, const TreeDef& in, std::span<const Array> leaves,
                          const RuleNames& names, FlatForward forward, FlatBackward backward) {
+  auto rule = [forward = std::move(forward)](std::span<const Array> arguments, const std::vector<bool>&) {
+    return forward(arguments);
+  };
+  return bind_custom_vjp(function, in, leaves, names, rule, std::move(backward), false);
+}
+
+Arrays bind_custom_vjp(const FlatFunction& function, const TreeDef& in, std::span<const Array> leaves,
+                       const RuleNames& names, CustomVjpRule::Forward forward, FlatBackward backward,
+                       bool symbolic_zeros) {
   static const Primitive custom_vjp_call = primitive("custom_vjp_call");
   ClosedCall call = close("custom_vjp", function, in, leaves, names.function);
   std::shared_ptr<const Opaque> rule =
@@ -56,7 +69,7 @@ Arrays custom_vjp_leaves(const FlatFunction& function, const TreeDef& in, std::s
                          {"fwd_jaxpr_thunk", rule},
                          {"bwd", rule},
                          {"num_consts", call.captured},
-                         {"symbolic_zeros", false}});
+                         {"symbolic_zeros", symbolic_zeros}});
 }
 
 Arrays custom_vmap_leaves(const FlatFunction& function, const TreeDef& in, std::span<const Array> leaves,

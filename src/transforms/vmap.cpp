@@ -5,6 +5,7 @@
 #include "primitives/rules.h"
 #include "transforms/flat.h"
 #include "program/memo.h"
+#include "program/source.h"
 
 #include <algorithm>
 
@@ -17,6 +18,7 @@ class BatchTracer final : public ArrayBody {
   std::shared_ptr<Trace> owner;
   Array value;
   int64_t dim;
+  Source source = current_source();
 
   BatchTracer(std::shared_ptr<Trace> trace, Array v, int64_t d)
       : ArrayBody(unbatched(v.type(), d)), owner(std::move(trace)), value(std::move(v)), dim(d) {}
@@ -55,11 +57,21 @@ class BatchTrace final : public Trace {
     if (!axis_.name.empty() && name == axis_.name) return axis_.size;
     return Trace::axis_size(name);
   }
+  std::string bound_axis() const override { return axis_.name; }
 
   std::pair<Array, int64_t> unpack(const Array& value) const {
     if (value.body()->trace() != this) return {value, not_mapped};
     const auto& tracer = static_cast<const BatchTracer&>(*value.body());
     return {tracer.value, tracer.dim};
+  }
+
+  std::string line_of(const ArrayBody& tracer) const override {
+    Source source = static_cast<const BatchTracer&>(tracer).source;
+    return source_info(source).file.empty() ? std::string() : to_string(source);
+  }
+  std::string origin(const ArrayBody& tracer) override {
+    std::string line = line_of(tracer);
+    return line.empty() ? line : concat("This BatchTracer was created on line:\n  ", line);
   }
 
   Array pack(Array value, int64_t dim) {

@@ -4,7 +4,7 @@ import inspect
 
 from capibara import _core, _tracebacks
 from capibara._modules import explain_missing
-from capibara._types import SymbolicZero  # noqa: F401
+from capibara._types import CustomVJPPrimal, SymbolicZero
 
 
 def _positional(fun, args, kwargs):
@@ -96,11 +96,12 @@ class custom_vjp(_CustomFunction):
     """A function with rules for its derivative in reverse mode, given by defvjp."""
 
     fwd = bwd = None
+    symbolic_zeros = False
 
     def defvjp(self, fwd, bwd, symbolic_zeros=False, optimize_remat=False):
-        if symbolic_zeros:
-            raise NotImplementedError("custom_vjp: symbolic_zeros=True is not supported")
-        self.fwd, self.bwd = fwd, bwd
+        if symbolic_zeros and optimize_remat:
+            raise NotImplementedError("custom_vjp: symbolic_zeros and optimize_remat cannot both be set")
+        self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
     def __call__(self, *args, **kwargs):
         if self.fwd is None or self.bwd is None:
@@ -116,7 +117,16 @@ class custom_vjp(_CustomFunction):
                 return self.fwd(*[args[i] if i in places else next(values) for i in range(len(args))])
 
             bwd = functools.partial(self.bwd, *fixed)
-        return _core.custom_vjp(fun, fwd, bwd, getattr(self.fun, "__name__", "fn"), moving)
+        return _core.custom_vjp(fun, fwd, bwd, getattr(self.fun, "__name__", "fn"), moving, self.symbolic_zeros)
+
+
+def custom_vjp_primal_tree_values(tree):
+    """The values of a tree of CustomVJPPrimal, as a forward rule that asked for symbolic zeros receives it."""
+    leaves, structure = _core.tree_flatten(tree)
+    for leaf in leaves:
+        if type(leaf) is not CustomVJPPrimal:
+            raise TypeError(f"custom_vjp_primal_tree_values: every leaf must be a CustomVJPPrimal, got {type(leaf)}")
+    return structure.unflatten([leaf.value for leaf in leaves])
 
 
 def custom_gradient(fun):

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "library/numpy/elementwise_operands.h"
+#include "trace/trace.h"
 
 namespace capibara::jax::numpy {
 
@@ -16,7 +17,8 @@ double concrete_bound(const char* argument, const Array& x) {
   if (x.is_tracer()) {
     throw ConcretizationTypeError(
         concat("arange: argument '", argument,
-               "' decides the shape of the result and must be concrete, got a tracer of type ", to_string(x.type())));
+               "' decides the shape of the result and must be concrete, got a tracer of type ", to_string(x.type()),
+               origin_line(x)));
   }
   if (x.ndim() != 0) {
     throw ValueError(concat("arange: argument '", argument, "' must be a scalar, got ", to_string(x.type())));

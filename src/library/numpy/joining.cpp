@@ -8,6 +8,7 @@
 
 #include "library/numpy/promote.h"
 #include "primitives/shape.h"
+#include "trace/trace.h"
 
 namespace capibara::jax::numpy {
 
@@ -195,7 +196,8 @@ Array repeat(const Array& a, const Array& repeats, const RepeatOptions& options)
   if (!total) {
     if (repeats.is_tracer()) {
       throw ConcretizationTypeError(
-          "repeat: the number of repeats must be known while tracing: pass concrete repeats, or total_repeat_length");
+          concat("repeat: the number of repeats must be known while tracing: pass concrete repeats, or ",
+                 "total_repeat_length", origin_line(repeats)));
     }
     if (repeats.ndim() == 0 && x.ndim() != 0) return repeat_evenly(x, repeats.item<int64_t>(), axis);
   }

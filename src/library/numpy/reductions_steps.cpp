@@ -4,6 +4,7 @@
 #include "library/numpy/promote.h"
 #include "library/numpy/steps.h"
 #include "library/plain_number.h"
+#include "trace/trace.h"
 
 namespace capibara::steps {
 
@@ -27,7 +28,7 @@ void require_values(const char* function, const char* argument, const Array& x) 
   throw ConcretizationTypeError(
       concat(function, ": argument '", argument, "' must be concrete, since the size of the result depends on its ",
              "values; got a traced array of type ", to_string(x.type()), ". Give a static size where the function ",
-             "takes one, or call it outside of jit."));
+             "takes one, or call it outside of jit.", origin_line(x)));
 }
 
 }  // namespace capibara::steps

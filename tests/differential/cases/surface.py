@@ -235,8 +235,8 @@ REST = [check(f"errors.{name}: what it is", lambda jax, n=name: [issubclass(geta
 REST += [
     check("custom_derivatives.custom_jvp, custom_derivatives.custom_vjp, custom_derivatives.custom_gradient, custom_derivatives.closure_convert: the same objects", lambda jax: [getattr(jax.custom_derivatives, n) is getattr(jax, n) for n in ("custom_jvp", "custom_vjp", "custom_gradient", "closure_convert")]),
     check("custom_derivatives.custom_jvp_call_p, custom_derivatives.custom_vjp_call_p: names", lambda jax: [jax.custom_derivatives.custom_jvp_call_p.name, jax.custom_derivatives.custom_vjp_call_p.name]),
-    check("custom_derivatives.SymbolicZero: in a rule", lambda jax: symbolic(jax), skip="rules receive instantiated zeros where an argument is a constant"),
-    check("custom_derivatives.CustomVJPPrimal, custom_derivatives.custom_vjp_primal_tree_values: in a rule", lambda jax: symbolic_vjp(jax), skip="does not exist: custom_vjp has no symbolic zeros"),
+    check("custom_derivatives.SymbolicZero: in a rule", lambda jax: symbolic(jax)),
+    check("custom_derivatives.CustomVJPPrimal, custom_derivatives.custom_vjp_primal_tree_values: in a rule", lambda jax: symbolic_vjp(jax)),
     check("dlpack.from_dlpack: of NumPy", lambda jax: module(jax, "dlpack").from_dlpack(np.arange(3, dtype=np.int32))),
     check("dlpack.is_supported_dtype: types", lambda jax: [module(jax, "dlpack").is_supported_dtype(np.dtype(d)) for d in ("float32", "bool", ml_dtypes.bfloat16)]),
     check("tree_util.register_pytree_with_keys_class: paths", lambda jax: keys_class(jax)),

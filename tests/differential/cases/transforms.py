@@ -336,6 +336,54 @@ def own_jvp(jax, **options):
     return f
 
 
+def symbolic_jvp(jax, call):
+    """What a rule with symbolic zeros makes of a call, and which tangents it was given as symbols."""
+    seen = []
+    f = jax.custom_jvp(lambda x, y, n: (x * y, jax.numpy.float32(n)))
+
+    def rule(primals, tangents):
+        zero = [type(t) is jax.custom_derivatives.SymbolicZero for t in tangents]
+        seen.append([[z, str(t.dtype), t.shape] for z, t in zip(zero, tangents) if z])
+        x, y, n = primals
+        terms = [other * t for other, t, z in zip((y, x), tangents, zero) if not z]
+        return f(x, y, n), (sum(terms) * 3, jax.custom_derivatives.SymbolicZero(jax.core.ShapedArray((), jax.numpy.float32)))
+
+    f.defjvp(rule, symbolic_zeros=True)
+    return [call(f), seen]
+
+
+def symbolic_vjp(jax, call):
+    """The same for a forward and a backward rule: which arguments are perturbed, which cotangents are symbols."""
+    seen = []
+    f = jax.custom_vjp(lambda x, y: (x * y, x + y))
+
+    def forward(x, y):
+        seen.append([type(x).__name__, x.perturbed, y.perturbed])
+        values = jax.custom_derivatives.custom_vjp_primal_tree_values((x, y))
+        return f(*values), values
+
+    def backward(saved, g):
+        zero = [type(t) is jax.custom_derivatives.SymbolicZero for t in g]
+        seen.append([[z, str(t.dtype), t.shape] for z, t in zip(zero, g) if z])
+        x, y = saved
+        return (y * g[0] * 5 if not zero[0] else x * g[1], jax.custom_derivatives.SymbolicZero(jax.core.ShapedArray((), jax.numpy.float32)) if zero[1] else None)
+
+    f.defvjp(forward, backward, symbolic_zeros=True)
+    return [call(f), seen]
+
+
+def integer_output_vjp(jax):
+    f = jax.custom_vjp(lambda x: (x * 2, 3))
+    seen = []
+
+    def backward(saved, g):
+        seen.extend([str(g[1].dtype), g[1].shape])
+        return (g[0] * 7,)
+
+    f.defvjp(lambda x: (f(x), None), backward)
+    return [jax.grad(lambda x: f(x)[0])(1.0), seen]
+
+
 def own_vjp(jax, backward=lambda saved, g: (10.0 * g, 100.0 * g), **options):
     @functools.partial(jax.custom_vjp, **options)
     def f(x, y):
@@ -373,6 +421,20 @@ CUSTOM = [
     check("custom_vjp: nondiff_argnums", lambda jax: jax.grad(lambda x: nondiff_vjp(jax)(jax.numpy.sin, x))(2.0)),
     check("custom_vjp: keyword call", lambda jax: own_vjp(jax)(jax.numpy.float32(2.0), y=jax.numpy.float32(3.0))),
     check("custom_vjp: trees", lambda jax: tree_vjp(jax)),
+    check("custom_jvp: symbolic zeros in grad", lambda jax: symbolic_jvp(jax, lambda f: jax.grad(lambda x: f(x, 2.0, 3)[0])(1.5))),
+    check("custom_jvp: symbolic zeros in jit", lambda jax: symbolic_jvp(jax, lambda f: jax.jit(jax.grad(lambda x: f(2.0, x, 3)[0]))(1.5))),
+    check("custom_jvp: symbolic zeros in vmap", lambda jax: symbolic_jvp(jax, lambda f: jax.vmap(jax.grad(lambda x: f(x, 2.0, 3)[0]))(X))),
+    check("custom_jvp: symbolic zeros in grad of vmap", lambda jax: symbolic_jvp(jax, lambda f: jax.grad(lambda x: jax.vmap(lambda y: f(y, 2.0, 3)[0])(x).sum())(X))),
+    check("custom_jvp: symbolic zeros in jvp", lambda jax: symbolic_jvp(jax, lambda f: jax.jvp(f, (1.0, 2.0, 3), (1.0, 0.0, numpy.zeros((), jax.dtypes.float0))))),
+    check("custom_vjp: symbolic zeros in grad", lambda jax: symbolic_vjp(jax, lambda f: jax.grad(lambda x: f(x, 2.0)[0])(1.5))),
+    check("custom_vjp: symbolic zeros of both arguments", lambda jax: symbolic_vjp(jax, lambda f: jax.grad(lambda x, y: f(x, y)[1], (0, 1))(1.5, 2.0))),
+    check("custom_vjp: symbolic zeros in jit", lambda jax: symbolic_vjp(jax, lambda f: jax.jit(jax.grad(lambda x: f(2.0, x)[0]))(jax.numpy.float32(1.5)))),
+    check("custom_vjp: symbolic zeros in vmap", lambda jax: symbolic_vjp(jax, lambda f: jax.vmap(jax.grad(lambda x: f(x, 2.0)[0]))(X))),
+    check("custom_vjp: symbolic zeros in vjp", lambda jax: symbolic_vjp(jax, lambda f: jax.vjp(f, jax.numpy.float32(1.5), jax.numpy.float32(2.0))[1]((jax.numpy.float32(1.0), jax.numpy.float32(1.0))))),
+    check("custom_vjp: symbolic zeros without a gradient", lambda jax: symbolic_vjp(jax, lambda f: f(jax.numpy.float32(1.5), jax.numpy.float32(2.0)))),
+    check("custom_vjp: symbolic zeros and optimize_remat", lambda jax: jax.custom_vjp(lambda x: x).defvjp(lambda x: (x, None), lambda r, g: (g,), True, True)),
+    check("custom_vjp: an integer output", lambda jax: integer_output_vjp(jax)),
+    check("custom_derivatives.custom_vjp_primal_tree_values: not a primal", lambda jax: jax.custom_derivatives.custom_vjp_primal_tree_values([1.0])),
     check("custom_gradient: doubles", lambda jax: jax.grad(jax.custom_gradient(lambda x: (x**2, lambda g: (g * 5.0,))))(3.0)),
     check("custom_derivatives.linear_call: transposed", lambda jax: jax.grad(lambda x: jax.custom_derivatives.linear_call(lambda r, v: r * v, lambda r, c: 3 * r * c, 2.0, x))(1.0)),
     check("custom_derivatives.zero_from_primal: an integer", lambda jax: str(jax.custom_derivatives.zero_from_primal(3).aval)),
