@@ -11,6 +11,7 @@
 #include "backends/cpu/builder.h"
 #include "backends/cpu/element.h"
 #include "backends/cpu/fuse.h"
+#include "backends/cpu/hoist.h"
 #include "backends/cpu/region.h"
 #include "backends/cpu/registers.h"
 
@@ -322,7 +323,7 @@ class Lowering {
 
   // Equal regions are one function.
   int32_t function_number(Function function) {
-    function.name.clear();
+    hoist(function);
     auto [place, inserted] = functions_.try_emplace(to_string(function), static_cast<int32_t>(lowered_.module.functions.size()));
     if (inserted) {
       function.name = concat("region_", place->second);

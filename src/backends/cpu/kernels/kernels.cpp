@@ -1,5 +1,5 @@
 // Looks the CPU backend's own kernels up by the name of the primitive.
-#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/families.h"
 
 #include <unordered_map>
 
@@ -12,7 +12,7 @@ using Table = std::unordered_map<std::string_view, KernelMaker>;
 const Table& table() {
   static const Table makers = [] {
     Table all;
-    for (const KernelMakers& list : std::initializer_list<KernelMakers>{}) {
+    for (const KernelMakers& list : {dot_makers()}) {
       for (const KernelMakerEntry& entry : list) all.emplace(entry.primitive, entry.make);
     }
     return all;

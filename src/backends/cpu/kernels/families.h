@@ -1,0 +1,10 @@
+// The families of kernels that the list of kernels.cpp is made of; one file each.
+#pragma once
+
+#include "backends/cpu/kernels/kernels.h"
+
+namespace capibara::cpu {
+
+KernelMakers dot_makers();
+
+}  // namespace capibara::cpu

@@ -1,0 +1,102 @@
+// What dot products and convolutions share: the type they compute in, and operands and results as that type.
+#pragma once
+
+#include <algorithm>
+#include <complex>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "array/element.h"
+#include "backends/cpu/kernels/gemm.h"
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/scratch.h"
+
+namespace capibara::cpu {
+
+// The dtypes of a product: operands may be rounded first (two dtypes become the result's; an algorithm names a narrower
+// one), then everything is computed in one type and stored as the result's.
+struct ProductTypes {
+  DType lhs, rhs, lhs_rounded, rhs_rounded, out;
+};
+ProductTypes product_types(const KernelRequest& request);
+
+// Calls f(Type<T>{}) with the type to compute in: floats narrower than 32 bits in float, integers and booleans modulo 2^32
+// or 2^64. False: numbers of different kinds, which are left to the reference kernel.
+template <class F>
+bool visit_product_type(const ProductTypes& types, F&& f) {
+  const DType all[] = {types.lhs_rounded, types.rhs_rounded, types.out};
+  auto any = [&all](auto&& test) { return std::any_of(std::begin(all), std::end(all), test); };
+  auto every = [&all](auto&& test) { return std::all_of(std::begin(all), std::end(all), test); };
+  auto wide = [](DType dtype) { return dtype == DType::float64 || dtype == DType::complex128; };
+  if (every([](DType d) { return is_inexact(d); })) {
+    if (any([](DType d) { return is_complex(d); })) {
+      if (!every([](DType d) { return is_complex(d); })) return false;
+      any(wide) ? f(Type<std::complex<double>>{}) : f(Type<std::complex<float>>{});
+    } else {
+      any(wide) ? f(Type<double>{}) : f(Type<float>{});
+    }
+    return true;
+  }
+  if (every([](DType d) { return is_bool(d); })) return f(Type<std::uint32_t>{}), true;
+  if (!every([](DType d) { return is_integer(d); })) return false;
+  bits(types.out) == 64 ? f(Type<std::uint64_t>{}) : f(Type<std::uint32_t>{});
+  return true;
+}
+
+// Whether a buffer of `dtype` can be read as T as it is.
+template <class T>
+bool same_bits(DType dtype) {
+  if constexpr (std::is_integral_v<T>) return is_integer(dtype) && storage_size(dtype) == sizeof(T) && !is_sub_byte(dtype);
+  else return stored_as<T>(dtype);
+}
+
+inline constexpr int64_t conversion_chunk = 16384;  // elements
+
+// All elements of an operand as T: in place where possible, else converted into `hold`.
+template <class T>
+const T* product_operand(DType dtype, DType rounded, const std::byte* data, int64_t count, Scratch<T>& hold) {
+  if (dtype == rounded && same_bits<T>(dtype)) return reinterpret_cast<const T*>(data);
+  hold = Scratch<T>(count, "converted operand of a product");
+  parallel_for_cost((count + conversion_chunk - 1) / conversion_chunk, conversion_chunk * 1.0, [&](int64_t begin, int64_t end) {
+    Scratch<std::byte> between;
+    if (dtype != rounded) between = Scratch<std::byte>(conversion_chunk * storage_size(rounded), "rounded operand of a product");
+    for (int64_t chunk = begin; chunk < end; ++chunk) {
+      int64_t first = chunk * conversion_chunk, size = std::min(conversion_chunk, count - first);
+      const void* source = element_address(dtype, static_cast<const void*>(data), first);
+      if (dtype != rounded) {
+        convert_elements(dtype, source, rounded, between.data(), size);
+        source = between.data();
+      }
+      load_range<T>(rounded, source, size, hold.data() + first);
+    }
+    return 0;
+  });
+  return hold.data();
+}
+
+// Where results of type T are gathered: the output itself, or memory from which `finish` converts.
+template <class T>
+class ProductResult {
+ public:
+  ProductResult(DType dtype, std::byte* data, int64_t count) : dtype_(dtype), data_(data), count_(count) {
+    if (!same_bits<T>(dtype)) hold_ = Scratch<T>(count, "result of a product before its conversion");
+  }
+  T* values() { return hold_.data() ? hold_.data() : reinterpret_cast<T*>(data_); }
+  void finish() {
+    if (!hold_.data()) return;
+    parallel_for_cost((count_ + conversion_chunk - 1) / conversion_chunk, conversion_chunk * 1.0, [&](int64_t begin, int64_t end) {
+      int64_t first = begin * conversion_chunk, size = std::min(end * conversion_chunk, count_) - first;
+      store_range<T>(dtype_, element_address(dtype_, static_cast<void*>(data_), first), size, hold_.data() + first);
+      return 0;
+    });
+  }
+
+ private:
+  DType dtype_;
+  std::byte* data_;
+  int64_t count_;
+  Scratch<T> hold_;
+};
+
+}  // namespace capibara::cpu

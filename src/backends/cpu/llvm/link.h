@@ -1,0 +1,13 @@
+// Makes object code callable in this process.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backends/cpu/compiler.h"
+
+namespace capibara::cpu {
+
+std::unique_ptr<Code> link_object(const std::string& object_code);
+
+}  // namespace capibara::cpu

@@ -1,0 +1,10 @@
+// The machine this process runs on, as a target.
+#pragma once
+
+#include "backends/cpu/compiler.h"
+
+namespace capibara::cpu {
+
+Target host_target();
+
+}  // namespace capibara::cpu
