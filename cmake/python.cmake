@@ -20,6 +20,11 @@ if(CAPIBARA_PYTHON AND CAPIBARA_PYTHON_SOURCES)
     set_target_properties(capibara_python PROPERTIES
       OUTPUT_NAME _core
       LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/python/capibara)
+    foreach(module capibara_lapack capibara_cpu)
+      if(TARGET ${module})
+        add_dependencies(capibara_python ${module})
+      endif()
+    endforeach()
     # The modules stand beside the extension as links: PYTHONPATH=<build>/python imports the tree as it is.
     foreach(module ${CAPIBARA_PYTHON_MODULES})
       get_filename_component(folder ${CMAKE_BINARY_DIR}/python/${module} DIRECTORY)

@@ -95,5 +95,5 @@ def test_suite_without_tests_is_a_failure(tmp_path, monkeypatch, capsys):
 
 def test_list_holds_every_room():
     names = {suite.name for suite in suites.all_suites()}
-    for path in (ROOT / "tests").glob("*/*_test.cpp"):
+    for path in (ROOT / "tests").rglob("*_test.cpp"):
         assert path.parent.name in names

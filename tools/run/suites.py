@@ -309,7 +309,7 @@ def run_minimal(runner):
 def all_suites():
     tests = ROOT / "tests"
     suites = [Suite("differential", "jax", run_differential, quick=False)]  # the longest goes first
-    for room in sorted({path.parent.name for path in tests.glob("*/*_test.cpp")}):
+    for room in sorted({path.parent.name for path in tests.rglob("*_test.cpp")}):
         suites.append(Suite(room, "c++", lambda runner, room=room: run_googletest(runner, room), f"{room}_tests"))
     folders = {path.parent for path in tests.glob("*/test_*.py")}
     folders |= {path.parent for path in (ROOT / "python" / "tests").glob("test_*.py")}
