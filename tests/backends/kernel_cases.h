@@ -1,0 +1,160 @@
+// Compares the CPU backend's own kernels with the reference kernels on random operands, for several numbers of threads.
+#pragma once
+
+#include <capibara/primitive.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "array/element.h"
+#include "backends/cpu/host.h"
+#include "backends/cpu/kernels/kernels.h"
+#include "runtime/thread_pool.h"
+
+namespace capibara::cpu {
+
+inline ArrayType type_of(DType dtype, Shape shape) {
+  ArrayType type;
+  type.dtype = dtype;
+  type.shape = std::move(shape);
+  return type;
+}
+
+using Bytes = std::vector<std::byte>;
+
+inline Bytes bytes_for(const ArrayType& type) {
+  return Bytes(static_cast<std::size_t>(type.size() * storage_size(type.dtype)) + 1);  // one more: data() is never null
+}
+
+enum class Values {
+  plain,    // uniform in [-2, 2]; integers in [-8, 8], booleans
+  awkward,  // also NaN, infinities, zeros of both signs, and many equal ones
+  indices,  // integers in [-2, 9]
+};
+
+inline Bytes random_operand(const ArrayType& type, Values values, std::mt19937& random) {
+  Bytes bytes = bytes_for(type);
+  std::uniform_real_distribution<double> uniform(-2, 2);
+  std::uniform_int_distribution<int> pick(0, 15);
+  auto number = [&]() -> double {
+    if (values == Values::indices) return std::floor(uniform(random) * 2.75 + 3.5);
+    if (is_bool(type.dtype)) return pick(random) % 2;
+    if (is_integer(type.dtype)) return is_unsigned(type.dtype) ? pick(random) : pick(random) - 8;
+    if (values == Values::awkward) {
+      static const double special[] = {0.0, -0.0, 1.0, 1.0, std::numeric_limits<double>::infinity(),
+                                       -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()};
+      int which = pick(random);
+      if (which < 7) return special[which];
+      if (which < 10) return std::floor(uniform(random));
+    }
+    return uniform(random);
+  };
+  for (int64_t i = 0; i < type.size(); ++i) {
+    if (is_key(type.dtype)) {
+      for (int64_t w = 0; w < storage_size(type.dtype); ++w) bytes[static_cast<std::size_t>(i * storage_size(type.dtype) + w)] = static_cast<std::byte>(random());
+    } else if (is_complex(type.dtype)) {
+      double re = number(), im = number();
+      store_as<std::complex<double>>(type.dtype, bytes.data(), i, {re, im});
+    } else {
+      store_as<double>(type.dtype, bytes.data(), i, number());
+    }
+  }
+  return bytes;
+}
+
+// How far a result may be from the reference one: 0 is bitwise (any NaN equals any other).
+struct Tolerance {
+  double absolute = 0, relative = 0;
+};
+
+inline bool close_enough(double got, double expected, Tolerance tolerance) {
+  if (std::isnan(got) || std::isnan(expected)) return std::isnan(got) == std::isnan(expected);
+  if (got == expected) return tolerance.absolute > 0 || std::signbit(got) == std::signbit(expected);
+  if (std::isinf(got) || std::isinf(expected)) return false;
+  return std::abs(got - expected) <= tolerance.absolute + tolerance.relative * std::abs(expected);
+}
+
+inline void expect_close(const ArrayType& type, const Bytes& got, const Bytes& expected, Tolerance tolerance, const std::string& label) {
+  auto size = static_cast<std::size_t>(storage_size(type.dtype));
+  for (int64_t i = 0; i < type.size(); ++i) {
+    auto at = static_cast<std::size_t>(i) * size;
+    if (std::memcmp(got.data() + at, expected.data() + at, size) == 0) continue;
+    std::complex<double> x, y;
+    bool same = false;
+    if (is_inexact(type.dtype)) {
+      x = load_as<std::complex<double>>(type.dtype, got.data(), i);
+      y = load_as<std::complex<double>>(type.dtype, expected.data(), i);
+      same = close_enough(x.real(), y.real(), tolerance) && close_enough(x.imag(), y.imag(), tolerance);
+    } else if (!is_key(type.dtype)) {
+      x = static_cast<double>(element_as_int64(type.dtype, got.data(), i));
+      y = static_cast<double>(element_as_int64(type.dtype, expected.data(), i));
+    }
+    if (!same) {
+      ADD_FAILURE() << label << ": element " << i << " of " << to_string(type) << " is " << x << ", the reference kernel's " << y;
+      return;
+    }
+  }
+}
+
+struct KernelCase {
+  std::string primitive;
+  Types inputs;
+  Attrs attrs;
+  std::vector<Values> values = {};  // by input; plain where absent
+  Tolerance tolerance = {};
+};
+
+// Runs the case on both kernels; results must agree, and be bitwise equal for 1, 2 and 4 threads.
+inline void check_kernel(const KernelCase& test) {
+  Primitive primitive = capibara::primitive(test.primitive);
+  Types outputs = primitive->type(test.inputs, test.attrs).types;
+  std::string label = test.primitive;
+  for (const ArrayType& type : test.inputs) label += " " + to_string(type);
+  KernelMaker make = find_kernel_maker(test.primitive);
+  ASSERT_NE(make, nullptr) << label;
+  ASSERT_TRUE(make({test.inputs, outputs, test.attrs})) << label << ": left to the reference kernel";
+  HostKernel kernel = host_kernel(primitive, test.inputs, outputs, test.attrs);
+  HostKernel expected = reference_kernel(primitive, test.inputs, outputs, test.attrs);
+
+  std::mt19937 random(17);
+  std::vector<Bytes> operands, wanted, first;
+  for (std::size_t i = 0; i < test.inputs.size(); ++i) {
+    operands.push_back(random_operand(test.inputs[i], i < test.values.size() ? test.values[i] : Values::plain, random));
+  }
+  auto run = [&](const HostKernel& function) {
+    std::vector<Bytes> results;
+    std::vector<Bytes> copies = operands;
+    for (const ArrayType& type : outputs) {
+      results.push_back(bytes_for(type));
+      std::fill(results.back().begin(), results.back().end(), std::byte{0x5a});
+    }
+    std::vector<std::byte*> buffers;
+    for (Bytes& bytes : copies) buffers.push_back(bytes.data());
+    for (Bytes& bytes : results) buffers.push_back(bytes.data());
+    function(buffers.data());
+    EXPECT_EQ(copies, operands) << label << ": an operand was written";
+    for (const Bytes& bytes : results) EXPECT_EQ(bytes.back(), std::byte{0x5a}) << label << ": written beyond the end";
+    return results;
+  };
+  wanted = run(expected);
+  for (int threads : {1, 2, 4}) {
+    set_thread_count(threads);
+    std::vector<Bytes> got = run(kernel);
+    if (threads == 1) {
+      first = got;
+      for (std::size_t i = 0; i < outputs.size(); ++i) expect_close(outputs[i], got[i], wanted[i], test.tolerance, label);
+    } else {
+      EXPECT_EQ(got, first) << label << ": " << threads << " threads give another result than one";
+    }
+  }
+}
+
+inline double epsilon_of(DType dtype) { return std::ldexp(1.0, -static_cast<int>(dtype_row(dtype).mantissa_bits)); }
+
+}  // namespace capibara::cpu
