@@ -12,7 +12,13 @@ using Keep = std::function<bool(const Program&, const Equation&)>;
 
 Program strengthen(const Program& program);
 Program inline_calls(const Program& program);
+Program name_reductions(const Program& program);
+Program compose(const Program& program, const Keep& keep);
+Program lift_constants(const Program& program);
+Program simplify(const Program& program);
+Program fold(const Program& program);
 Program cse(const Program& program);
+Program hoist(const Program& program);
 Program dce(const Program& program);
 
 }  // namespace capibara::passes

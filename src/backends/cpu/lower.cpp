@@ -281,10 +281,11 @@ class Lowering {
   void lower_loops(Frame& frame, const Analysis& known, int g) {
     const Group& group = known.fusion.groups[at(g)];
     Together together;
-    bool in_place = takes_over(frame, known, g, together);
+    const bool taken_over = takes_over(frame, known, g, together);
+    bool in_place = taken_over;
     for (int e : group.results) {
       const Var output = frame.program.equations()[at(e)].outputs[0];
-      if (in_place) break;
+      if (taken_over) break;
       make_place(frame, output);
       if (auto other = frame.replaces.find(output.id); other != frame.replaces.end()) {
         together[output.id] = other->second;

@@ -438,7 +438,8 @@ class RegisterWriter {
         const int64_t position = index[at(equation.attrs.integer("dimension"))].constant;
         slot.elements.push_back(convert_element(builder_, DType::int64, type.dtype, Element(builder_.index(position))));
       } else if (moves_elements(equation.primitive)) {
-        slot.elements.push_back(element(inputs[0], *moved_index(equation, index, inputs[0].type.shape, type.shape, {})));
+        // Only optimization_barrier has several results: each is its own operand.
+        slot.elements.push_back(element(inputs[at(number)], *moved_index(equation, index, inputs[at(number)].type.shape, type.shape, {})));
       } else if (name == "concatenate") {
         slot.elements.push_back(concatenated(equation, index, inputs));
       } else if (name == "split") {

@@ -1,0 +1,66 @@
+// name_reductions: a reduction by a region that is one known operation, starting from its identity, becomes the named one.
+#include "optimise/passes.h"
+#include "optimise/rewrite.h"
+#include "primitives/monoid.h"
+
+namespace capibara::passes {
+
+namespace {
+
+const char* name_of(Monoid monoid) {
+  switch (monoid) {
+    case Monoid::add: return "reduce_sum";
+    case Monoid::mul: return "reduce_prod";
+    case Monoid::max: return "reduce_max";
+    case Monoid::min: return "reduce_min";
+    case Monoid::bit_and: return "reduce_and";
+    case Monoid::bit_or: return "reduce_or";
+    case Monoid::bit_xor: return "reduce_xor";
+  }
+  return "";
+}
+
+// The named reduction that an equation is; nothing where it starts from another element or folds in another way.
+std::optional<Monoid> named(const Program& program, const Equation& equation) {
+  if (!equation.primitive.is("reduce") || equation.inputs.size() != 2) return std::nullopt;
+  const DType dtype = program.type(equation.inputs[0]).dtype;
+  if (is_bool(dtype) || is_complex(dtype)) return std::nullopt;
+  std::optional<Monoid> monoid = recognise_monoid(equation.attrs.program("jaxpr"));
+  if (!monoid) return std::nullopt;
+  const Atom initial = equation.inputs[1];
+  if (initial.is_literal()) return is_identity_element(*monoid, program.literal(initial)) ? monoid : std::nullopt;
+  for (std::size_t i = 0; i < program.constvars().size(); ++i) {
+    if (Atom(program.constvars()[i]) == initial && is_identity_element(*monoid, program.constants()[i])) return monoid;
+  }
+  return std::nullopt;
+}
+
+Attrs attrs_of(Monoid monoid, const Equation& equation) {
+  const Ints& dimensions = equation.attrs.ints("dimensions");
+  if (monoid == Monoid::add) return {{"axes", dimensions}, {"out_sharding", Attr()}};
+  return {{"axes", dimensions}};
+}
+
+Program named_program(const Program& program, NestedPass& nested) {
+  bool changed = false;
+  Program::Body body = program.body();
+  for (Equation& equation : body.equations) {
+    if (std::optional<Monoid> monoid = named(program, equation)) {
+      equation.attrs = attrs_of(*monoid, equation);
+      equation.primitive = primitive(name_of(*monoid));
+      equation.inputs.resize(1);
+      changed = true;
+      continue;
+    }
+    Attrs attrs = nested(equation.attrs);
+    changed |= !same_object(attrs, equation.attrs);
+    equation.attrs = std::move(attrs);
+  }
+  return changed ? Program(std::move(body)) : program;
+}
+
+}  // namespace
+
+Program name_reductions(const Program& program) { return NestedPass(named_program)(program); }
+
+}  // namespace capibara::passes
