@@ -20,6 +20,11 @@ struct Config {
   bool debug_infs = false;
   bool log_compiles = false;
   bool check_tracer_leaks = false;
+  bool no_tracing = false;               // a function that would have to be traced is refused
+  bool enable_checks = false;            // every traced program is verified
+  bool softmax_custom_jvp = false;       // nn.softmax with the derivative y (dx - sum(y dx))
+  bool enable_custom_prng = false;       // functions of random return typed keys, also for raw ones
+  std::string legacy_prng_key = "allow"; // what a raw key does: or "warn", "error"
   int num_cpu_devices = 1;
   std::string platform = "reference";
 
