@@ -97,3 +97,9 @@ def test_list_holds_every_room():
     names = {suite.name for suite in suites.all_suites()}
     for path in (ROOT / "tests").rglob("*_test.cpp"):
         assert path.parent.name in names
+
+
+def test_sanitizers_run_no_python():
+    chosen = [suite.label for suite in suites.all_suites() if suites.may_sanitize(suite)]
+    assert "examples" in chosen and "c++ transforms" in chosen
+    assert all(label == "examples" or label.startswith("c++ ") for label in chosen)

@@ -338,6 +338,11 @@ def choose(names):
     return chosen, ""
 
 
+def may_sanitize(suite):
+    """Whether a suite runs only C++ programs: the interpreter of Python is not built with the sanitizers."""
+    return suite.kind == "c++" or (suite.name == "examples" and not suite.kind)
+
+
 def report(suite, counts, seconds):
     parts = [f"{counts.passed} passed"]
     if counts.failed:
@@ -415,7 +420,7 @@ def main():
     if options.quick:
         suites = [suite for suite in suites if suite.quick]
     if options.sanitizer:
-        suites = [suite for suite in suites if suite.kind == "c++" or suite.name == "examples"]
+        suites = [suite for suite in suites if may_sanitize(suite)]
     RESULTS.mkdir(parents=True, exist_ok=True)
     runner = Runner(options)
     runner.everything = not options.names
