@@ -38,10 +38,4 @@ Compiler& compiler() {
                             "CAPIBARA_CPU=ON, or put the folder of the module into LD_LIBRARY_PATH"));
 }
 
-std::string Target::key() const {
-  std::string text = triple + " " + cpu + " " + std::to_string(vector_bytes);
-  for (const std::string& feature : features) text += " " + feature;
-  return text;
-}
-
 }  // namespace capibara::cpu

@@ -15,7 +15,13 @@ struct Target {
   std::string cpu;                    // a generic name of the architecture
   std::vector<std::string> features;  // +neon, +fp16fml, -sve ...
   int vector_bytes = 16;              // of one register
-  std::string key() const;            // all of the above in one line, for caches
+
+  // All of the above in one line, for caches. Inline: the module must not need the core's symbols.
+  std::string key() const {
+    std::string text = triple + " " + cpu + " " + std::to_string(vector_bytes);
+    for (const std::string& feature : features) text += " " + feature;
+    return text;
+  }
 };
 
 // Code in memory; its functions live as long as it does.
