@@ -5,6 +5,9 @@
 #include <cstdint>
 
 #include "backends/cpu/builder.h"
+#include "primitives/math/error_function.h"
+#include "primitives/math/lanes_circular.h"
+#include "primitives/math/lanes_power.h"
 #include "primitives/math/threefry.h"
 #include "primitives/math/value.h"
 
@@ -136,15 +139,30 @@ struct Operations<cpu::Number> {
   static V log(V x) { return elementary::log(x); }
   static V log1p(V x) { return elementary::log1p(x); }
   static V tanh(V x) { return elementary::tanh(x); }
-  static V log_double(V x) { return call(cpu::Math::log, x); }
-  static V sin(V x) { return call(cpu::Math::sin, x); }
-  static V cos(V x) { return call(cpu::Math::cos, x); }
-  static V tan(V x) { return call(cpu::Math::tan, x); }
-  static V atan2(V y, V x) { return call(cpu::Math::atan2, y, x); }
-  static V pow(V x, V y) { return call(cpu::Math::pow, x, y); }
-  static V cbrt(V x) { return call(cpu::Math::cbrt, x); }
-  static V rem(V x, V y) { return call(cpu::Math::fmod, x, y); }
-  static V erf(V x) { return call(cpu::Math::erf, x); }
+  static V log_double(V x) { return lanes::log(x); }
+  static V sin(V x) { return lanes::sin(x); }
+  static V cos(V x) { return lanes::cos(x); }
+  static V tan(V x) { return lanes::tan(x); }
+  static V atan2(V y, V x) { return lanes::atan2(y, x); }
+  static V pow(V x, V y) { return lanes::pow(x, y); }
+  static V cbrt(V x) { return lanes::cbrt(x); }
+  static V rem(V x, V y) { return lanes::rem(x, y); }
+  static V erf(V x) { return lanes::erf(x); }
+
+  using Wide = V;
+  static V widen(V x) { return convert(Scalar::f64, x); }
+  static V narrow(V x, const V& like) { return convert(like.builder->type(like.value), x); }
+  static V library_sin(V x) { return call(cpu::Math::sin, x); }
+  static V library_cos(V x) { return call(cpu::Math::cos, x); }
+  static V library_tan(V x) { return call(cpu::Math::tan, x); }
+  static V library_rem(V x, V y) { return call(cpu::Math::fmod, x, y); }
+  template <class Other>
+  static V rarely(Condition condition, V value, Other&& other) {
+    cpu::Builder& b = *value.builder;
+    const auto results = b.branch(
+        condition.value, [&] { return std::vector{other().value}; }, [&] { return std::vector{value.value}; });
+    return {&b, results[0]};
+  }
 
  private:
   struct Layout {
@@ -159,6 +177,7 @@ struct Operations<cpu::Number> {
   static V from_bits(cpu::Builder& b, Scalar type, cpu::Value bits) { return {&b, b.convert(Op::bitcast, type, bits)}; }
   static V unary(Op op, V x) { return {x.builder, x.builder->compute(op, x.value)}; }
   static V binary(Op op, V x, V y) { return {x.builder, x.builder->compute(op, x.value, y.value)}; }
+  static V convert(Scalar to, V x) { return {x.builder, x.builder->convert(Op::float_convert, to, x.value)}; }
   static Condition compare(Op op, V x, V y) { return {x.builder, x.builder->compute(op, x.value, y.value)}; }
   static V call(cpu::Math function, V x) { return {x.builder, x.builder->call(function, x.value)}; }
   static V call(cpu::Math function, V x, V y) { return {x.builder, x.builder->call(function, x.value, y.value)}; }

@@ -33,6 +33,7 @@ V tanh(V x);
 template <class T>
 struct NativeOperations {
   using Condition = bool;
+  using Wide = double;
 
   static constexpr bool is_double(const T&) { return std::is_same_v<T, double>; }
   static constexpr T constant(double value, const T&) { return static_cast<T>(value); }
@@ -53,6 +54,7 @@ struct NativeOperations {
   static T cbrt(T x) { return std::cbrt(x); }
   static T floor(T x) { return std::floor(x); }
   static T ceil(T x) { return std::ceil(x); }
+  static T truncate(T x) { return std::trunc(x); }
   static T round(T x) { return std::round(x); }
   // Independent of the rounding mode the process may have set.
   static T round_nearest_even(T x) {
@@ -92,7 +94,17 @@ struct NativeOperations {
     if (!(n >= T(-bias) && n <= T(bias))) return T(1);
     return std::bit_cast<T>(static_cast<Bits>(static_cast<SignedBits>(n) + bias) << digits);
   }
+  static Wide widen(T x) { return x; }
+  static T narrow(Wide x, T) { return static_cast<T>(x); }
   static T log_double(T x) { return std::log(x); }
+  static T library_sin(T x) { return std::sin(x); }
+  static T library_cos(T x) { return std::cos(x); }
+  static T library_tan(T x) { return std::tan(x); }
+  static T library_rem(T x, T y) { return std::fmod(x, y); }
+  template <class Other>
+  static T rarely(bool condition, T value, Other&& other) {
+    return condition ? other() : value;
+  }
 
   template <class... S, class While, class Body>
   static std::tuple<S...> iterate(std::tuple<S...> state, While&& goes_on, Body&& body) {
@@ -179,6 +191,7 @@ CAPIBARA_MATH_UNARY(rsqrt)
 CAPIBARA_MATH_UNARY(cbrt)
 CAPIBARA_MATH_UNARY(floor)
 CAPIBARA_MATH_UNARY(ceil)
+CAPIBARA_MATH_UNARY(truncate)
 CAPIBARA_MATH_UNARY(round)
 CAPIBARA_MATH_UNARY(round_nearest_even)
 CAPIBARA_MATH_UNARY(exponent)
@@ -215,6 +228,22 @@ Condition<V> is_nan(V x) {
 template <class V>
 V select(Condition<V> condition, V yes, Same<V> no) {
   return Operations<V>::select(condition, yes, no);
+}
+
+// A number of single precision in double precision, and back to that of `like`; one of double precision is itself.
+template <class V>
+typename Operations<V>::Wide widen(V x) {
+  return Operations<V>::widen(x);
+}
+template <class V>
+V narrow(typename Operations<V>::Wide x, const V& like) {
+  return Operations<V>::narrow(x, like);
+}
+
+// `value`, or `other()` where the condition holds: code that is skipped where it holds for no lane.
+template <class V, class Other>
+V rarely(Condition<V> condition, V value, Other&& other) {
+  return Operations<V>::rarely(condition, value, std::forward<Other>(other));
 }
 
 // Conditions combine with these; an array of bool brings its own overloads, found by argument.

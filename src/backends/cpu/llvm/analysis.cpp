@@ -1,7 +1,7 @@
 // Decides which loops run in lanes, and finds what differs between the lanes.
 //
 // A loop runs in lanes where it is marked so, no loop inside of it does, and control flow in its body is the same for
-// all turns. The index of the loop is affine with step 1; sums and constant multiples of affine values are affine, so
+// all turns; branches that only compute may differ. The index of the loop is affine with step 1; sums and constant multiples of affine values are affine, so
 // that their loads are contiguous, reversed or strided and need no vector of addresses.
 #include "backends/cpu/llvm/analysis.h"
 
@@ -306,16 +306,28 @@ struct Analysis::Walk {
     });
   }
 
+  // Lanes that do not need such a block may run it all the same.
+  static bool only_computes(const Block& block) {
+    return std::all_of(block.begin(), block.end(), [](const Statement& statement) {
+      if (const auto* branch = std::get_if<Branch>(&statement.what)) {
+        return only_computes(branch->yes) && only_computes(branch->no);
+      }
+      return std::holds_alternative<Compute>(statement.what);
+    });
+  }
+
   void visit(const Branch& branch) {
-    if (kind(branch.condition) != Kind::uniform) {
+    const bool varies = kind(branch.condition) != Kind::uniform;
+    if (varies && !(only_computes(branch.yes) && only_computes(branch.no))) {
       possible = false;
       return;
     }
+    if (varies) as_vector(branch.condition);
     block(branch.yes);
     block(branch.no);
     ++position;
     for (const Branch::Result& result : branch.results) {
-      bool uniform = kind(result.yes) == Kind::uniform && kind(result.no) == Kind::uniform;
+      bool uniform = !varies && kind(result.yes) == Kind::uniform && kind(result.no) == Kind::uniform;
       if (!uniform) {
         as_vector(result.yes);
         as_vector(result.no);

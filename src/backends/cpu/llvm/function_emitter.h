@@ -69,6 +69,7 @@ class FunctionEmitter {
   Values masked_turn(const For& loop, int64_t at, int64_t count, const Values& carried);
   Values lanes_loop(const For& loop, LaneChoice choice, llvm::Value* begin, llvm::Value* end);
   Values initial_values(const For& loop);
+  void lanes_branch(const Branch& branch);
   Values joined(const For& loop, const Values& lanes);
 
   // ---- operations.cpp ----------------------------------------------------------------------------------------------

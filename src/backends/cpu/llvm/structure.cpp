@@ -5,6 +5,8 @@
 // one turn at a time. Lanes of a carried value are joined in halves: 0..L/2 with L/2..L, and so on.
 #include <stdexcept>
 
+#include <llvm/IR/MDBuilder.h>
+
 #include "backends/cpu/llvm/function_emitter.h"
 
 namespace capibara::cpu {
@@ -278,7 +280,37 @@ void FunctionEmitter::statement(const While& loop) {
   for (std::size_t i = 0; i < phis.size(); ++i) define(loop.carries[i].result, phis[i]);
 }
 
+// The lanes differ: all take the second side, and the first only where one of them needs it, which is rare.
+void FunctionEmitter::lanes_branch(const Branch& branch) {
+  const std::size_t outer = mark();
+  block(branch.no);
+  Values from_no, chosen;
+  for (const Branch::Result& result : branch.results) from_no.push_back(vector(result.no));
+  forget(outer);
+  llvm::Value* condition = vector(branch.condition);
+  llvm::BasicBlock *yes = new_block("rare"), *exit = new_block("rare.exit"), *head = b_.GetInsertBlock();
+  b_.CreateCondBr(b_.CreateOrReduce(condition), yes, exit, llvm::MDBuilder(context_).createBranchWeights(1, 2000));
+  b_.SetInsertPoint(yes);
+  const std::size_t start = mark();
+  block(branch.yes);
+  for (std::size_t i = 0; i < from_no.size(); ++i) {
+    chosen.push_back(b_.CreateSelect(condition, vector(branch.results[i].yes), from_no[i]));
+  }
+  forget(start);
+  llvm::BasicBlock* latch = b_.GetInsertBlock();
+  b_.CreateBr(exit);
+  exit->moveAfter(latch);
+  b_.SetInsertPoint(exit);
+  for (std::size_t i = 0; i < from_no.size(); ++i) {
+    llvm::PHINode* merged = b_.CreatePHI(from_no[i]->getType(), 2);
+    merged->addIncoming(chosen[i], latch);
+    merged->addIncoming(from_no[i], head);
+    define(branch.results[i].result, merged);
+  }
+}
+
 void FunctionEmitter::statement(const Branch& branch) {
+  if (lanes_ > 1 && analysis_.kind(branch.condition) != Kind::uniform) return lanes_branch(branch);
   llvm::BasicBlock *yes = new_block("yes"), *no = new_block("no"), *exit = new_block("branch.exit");
   b_.CreateCondBr(scalar(branch.condition), yes, no);
   auto side = [&](llvm::BasicBlock* begin, const Block& statements, Value Branch::Result::*which, Values& values) {
