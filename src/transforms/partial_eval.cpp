@@ -54,7 +54,9 @@ Arrays PartialEvalTrace::bind(const Primitive& primitive, std::span<const Array>
   if (!primitive->partial_eval) {
     std::vector<Atom> atoms;
     for (const Array& input : inputs) atoms.push_back(atom(input));
-    if (primitive.is("swap") || primitive.is("addupdate")) unknown_refs_.emplace(inputs[0].body().get(), inputs[0]);
+    // A ref of this trace is unknown by itself, and it holds the trace: kept here, neither would ever go.
+    bool writes = primitive.is("swap") || primitive.is("addupdate");
+    if (writes && inputs[0].body()->trace() != this) unknown_refs_.emplace(inputs[0].body().get(), inputs[0]);
     return record(primitive, std::move(atoms), attrs);
   }
   PartialEvalSplit split = primitive->partial_eval(args);

@@ -196,6 +196,20 @@ TEST(Jvp, HasItsPlaceInsideJitAndAroundIt) {
   expect_near(g(1.0f), {std::cos(1.0) + std::sin(1.0)}, {});
 }
 
+TEST(Linearize, ThroughARefKeepsNothingAlive) {
+  Array w = vector({2, 3});
+  std::weak_ptr<const capibara::ArrayBody> factor = w.body();
+  auto f = [&](Array x) {
+    jax::Ref cell = jax::new_ref(x);
+    cell.set(lax::sin(cell.get()) * w);
+    cell.add(x * w);
+    return total(cell.get());
+  };
+  expect_near(jax::grad(f)(vector({0, 0})), {4, 6}, {2});
+  w = Array();
+  EXPECT_TRUE(factor.expired());
+}
+
 // ---- Jacobians ----------------------------------------------------------------------------------------------------
 
 TEST(Jacobian, ForwardAndReverseAgreeWithTheClosedForm) {
