@@ -19,7 +19,7 @@ CAPIBARA_TREE(Network, inner, bias, outer)
 int main() {
   // log(1 + exp(x)) overflows in its plain derivative; the rule states it without exp(x) above.
   auto soft = jax::custom_jvp([](Array x) { return jnp::log(1.0f + jnp::exp(x)); }, "soft");
-  soft.defjvp([soft](const std::tuple<Array>& primals, const std::tuple<Array>& tangents) {
+  soft.defjvp([&soft](const std::tuple<Array>& primals, const std::tuple<Array>& tangents) {
     Array x = std::get<0>(primals);
     return std::tuple(soft(x), (1.0f - 1.0f / (1.0f + jnp::exp(x))) * std::get<0>(tangents));
   });
@@ -36,7 +36,7 @@ int main() {
 
   // The derivative of a step is zero everywhere; the straight-through rule uses that of a sigmoid instead.
   auto step = jax::custom_jvp([](Array v) { return (v > 0.0f).astype(capibara::DType::float32); }, "step");
-  step.defjvp([step](const std::tuple<Array>& primals, const std::tuple<Array>& tangents) {
+  step.defjvp([&step](const std::tuple<Array>& primals, const std::tuple<Array>& tangents) {
     Array s = jax::nn::sigmoid(std::get<0>(primals));
     return std::tuple(step(std::get<0>(primals)), s * (1.0f - s) * std::get<0>(tangents));
   });
