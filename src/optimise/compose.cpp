@@ -1,0 +1,104 @@
+// compose: an operation that the backend does not run as it is becomes the simpler ones its lower rule states.
+//
+// The rule is traced once for each primitive, attributes and operand types; what it yields is composed in its turn. A rule
+// that leads back to the same call leaves it whole.
+#include "optimise/passes.h"
+#include "optimise/rewrite.h"
+
+#include "program/hash.h"
+#include "trace/trace.h"
+
+#include <algorithm>
+
+namespace capibara::passes {
+
+namespace {
+
+struct Call {
+  Primitive primitive;
+  Attrs attrs;
+  Types types;
+  friend bool operator==(const Call& a, const Call& b) {
+    return a.primitive == b.primitive && a.types == b.types && a.attrs == b.attrs;
+  }
+};
+
+struct CallHash {
+  std::size_t operator()(const Call& call) const {
+    Hasher hasher;
+    hasher.bytes(call.primitive.name().data(), call.primitive.name().size());
+    hasher.mix(call.attrs.hash());
+    for (const ArrayType& type : call.types) hasher.type(type);
+    return hasher.value();
+  }
+};
+
+class Composer {
+ public:
+  explicit Composer(const Keep& keep) : keep_(keep) {}
+
+  Program operator()(const Program& program, NestedPass& nested) {
+    Copy copy(program);
+    bool changed = false;
+    for (const Equation& equation : program.equations()) {
+      std::vector<Atom> inputs = copy(equation.inputs);
+      std::optional<Program> parts = composed(program, equation, nested);
+      if (!parts) {
+        Attrs attrs = nested(equation.attrs);
+        changed |= !same_object(attrs, equation.attrs);
+        copy.emit(equation, std::move(inputs), std::move(attrs));
+        continue;
+      }
+      changed = true;
+      std::size_t first = copy.builder().body().equations.size();
+      std::vector<Atom> outputs = copy.splice(*parts, inputs);
+      auto& equations = copy.builder().body().equations;
+      for (std::size_t e = first; e < equations.size(); ++e) equations[e].source = equation.source;
+      for (std::size_t i = 0; i < outputs.size(); ++i) copy.bind(equation.outputs[i], outputs[i]);
+    }
+    return changed ? copy.finish() : program;
+  }
+
+ private:
+  std::optional<Program> composed(const Program& program, const Equation& equation, NestedPass& nested) {
+    if (!equation.primitive->lower || keep_(program, equation)) return std::nullopt;
+    Call call{equation.primitive, equation.attrs, {}};
+    for (Atom input : equation.inputs) call.types.push_back(program.type(input));
+    if (auto place = done_.find(call); place != done_.end()) return place->second;
+    if (std::find(open_.begin(), open_.end(), call) != open_.end()) return std::nullopt;
+    bool whole = false;
+    Program traced = trace(call, equation.outputs.size(), whole);
+    if (whole) return done_.try_emplace(std::move(call), std::nullopt).first->second;
+    open_.push_back(call);
+    Program result = nested(inline_calls(strengthen(traced)));
+    open_.pop_back();
+    return done_.try_emplace(std::move(call), std::move(result)).first->second;
+  }
+
+  // A rule that returns nothing says that the call is in its simplest form.
+  static Program trace(const Call& call, std::size_t outputs, bool& whole) {
+    TraceScope scope(evaluation_trace());
+    return stage(
+               [&](std::span<const Array> inputs) {
+                 Arrays results = call.primitive->lower(inputs, call.attrs);
+                 whole = results.size() != outputs;
+                 return results;
+               },
+               call.types, call.primitive.name())
+        .program;
+  }
+
+  const Keep& keep_;
+  std::unordered_map<Call, std::optional<Program>, CallHash> done_;
+  std::vector<Call> open_;
+};
+
+}  // namespace
+
+Program compose(const Program& program, const Keep& keep) {
+  if (!keep) return program;
+  auto composer = std::make_shared<Composer>(keep);
+  return NestedPass([composer](const Program& one, NestedPass& nested) { return (*composer)(one, nested); })(program);
+}
+
+}  // namespace capibara::passes
