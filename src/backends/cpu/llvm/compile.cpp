@@ -53,6 +53,36 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
   return machine;
 }
 
+// A machine with its passes and the place where they write. It serves one thread at a time; making one costs as much
+// as compiling a small function, so they are kept and used again.
+struct Generator {
+  std::unique_ptr<llvm::TargetMachine> machine;
+  llvm::SmallString<0> object;
+  llvm::raw_svector_ostream stream{object};
+  llvm::legacy::PassManager passes;
+
+  explicit Generator(const Target& target) : machine(make_machine(target)) {
+    if (machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile, true)) {
+      throw std::runtime_error("LLVM: cannot write object code for " + target.key());
+    }
+  }
+};
+
+std::unique_ptr<llvm::Module> verified(const Module& module, const Target& target, llvm::LLVMContext& context,
+                                       llvm::TargetMachine& machine) {
+  std::unique_ptr<llvm::Module> out = emit(module, target, context);
+#if LLVM_VERSION_MAJOR >= 21
+  out->setTargetTriple(llvm::Triple(target.triple));
+#else
+  out->setTargetTriple(target.triple);
+#endif
+  out->setDataLayout(machine.createDataLayout());
+  std::string reason;
+  llvm::raw_string_ostream stream(reason);
+  if (llvm::verifyModule(*out, &stream)) throw std::runtime_error("LLVM: " + stream.str());
+  return out;
+}
+
 class LlvmCompiler : public Compiler {
  public:
   LlvmCompiler() { initialise(); }
@@ -64,76 +94,48 @@ class LlvmCompiler : public Compiler {
   std::string version() const override { return "LLVM " LLVM_VERSION_STRING ", emitter 1"; }
 
   std::string object_code(const Module& module, const Target& target) override {
-    Machine machine(*this, target);
+    const std::string key = target.key();
+    std::unique_ptr<Generator> generator = take(key, target);
     llvm::LLVMContext context;
-    std::unique_ptr<llvm::Module> ir = verified(module, target, context, *machine);
-    llvm::SmallString<0> object;
-    llvm::raw_svector_ostream stream(object);
-    llvm::legacy::PassManager passes;
-    if (machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile, true)) {
-      throw std::runtime_error("LLVM: cannot write object code for " + target.key());
-    }
-    passes.run(*ir);
-    machine.give_back();
-    return std::string(object.data(), object.size());
+    std::unique_ptr<llvm::Module> ir = verified(module, target, context, *generator->machine);
+    // Passes that LLVM left half-way cannot be destroyed: they are given up where it throws.
+    Generator* running = generator.release();
+    running->passes.run(*ir);
+    generator.reset(running);
+    std::string object(generator->object.data(), generator->object.size());
+    generator->object.clear();
+    std::lock_guard lock(lock_);
+    free_[key].push_back(std::move(generator));
+    return object;
   }
 
   std::unique_ptr<Code> link(const std::string& object_code) override { return link_object(object_code); }
 
   std::string ir(const Module& module, const Target& target) override {
-    Machine machine(*this, target);
+    std::unique_ptr<llvm::TargetMachine> machine = make_machine(target);
     llvm::LLVMContext context;
     std::string text;
     llvm::raw_string_ostream stream(text);
     verified(module, target, context, *machine)->print(stream, nullptr);
-    return text;
+    return stream.str();
   }
 
  private:
-  // A machine serves one thread at a time; a new one costs more than a small function, so they are kept.
-  class Machine {
-   public:
-    Machine(LlvmCompiler& owner, const Target& target) : owner_(owner), key_(target.key()) {
-      {
-        std::lock_guard lock(owner_.lock_);
-        auto& free = owner_.free_[key_];
-        if (!free.empty()) {
-          machine_ = std::move(free.back());
-          free.pop_back();
-        }
+  std::unique_ptr<Generator> take(const std::string& key, const Target& target) {
+    {
+      std::lock_guard lock(lock_);
+      std::vector<std::unique_ptr<Generator>>& free = free_[key];
+      if (!free.empty()) {
+        std::unique_ptr<Generator> found = std::move(free.back());
+        free.pop_back();
+        return found;
       }
-      if (!machine_) machine_ = make_machine(target);
     }
-    llvm::TargetMachine* operator->() { return machine_.get(); }
-    llvm::TargetMachine& operator*() { return *machine_; }
-    void give_back() {
-      std::lock_guard lock(owner_.lock_);
-      owner_.free_[key_].push_back(std::move(machine_));
-    }
-
-   private:
-    LlvmCompiler& owner_;
-    std::string key_;
-    std::unique_ptr<llvm::TargetMachine> machine_;
-  };
-
-  static std::unique_ptr<llvm::Module> verified(const Module& module, const Target& target, llvm::LLVMContext& context,
-                                                llvm::TargetMachine& machine) {
-    std::unique_ptr<llvm::Module> out = emit(module, target, context);
-#if LLVM_VERSION_MAJOR >= 21
-    out->setTargetTriple(llvm::Triple(target.triple));
-#else
-    out->setTargetTriple(target.triple);
-#endif
-    out->setDataLayout(machine.createDataLayout());
-    std::string reason;
-    llvm::raw_string_ostream stream(reason);
-    if (llvm::verifyModule(*out, &stream)) throw std::runtime_error("LLVM: " + stream.str());
-    return out;
+    return std::make_unique<Generator>(target);
   }
 
   std::mutex lock_;
-  std::map<std::string, std::vector<std::unique_ptr<llvm::TargetMachine>>> free_;
+  std::map<std::string, std::vector<std::unique_ptr<Generator>>> free_;
 };
 
 }  // namespace
