@@ -93,5 +93,65 @@ TEST(DotGeneral, WithAPreferredDtypeOrAnAlgorithm) {
   check(DType::float8_e4m3fn, DType::float8_e5m2, DType::float32, {});
 }
 
+struct Convolution {
+  Shape lhs, rhs;
+  ConvDimensionNumbers numbers;
+  Ints strides = {}, lhs_dilation = {}, rhs_dilation = {};
+  jax::lax::Padding padding = {};
+  int64_t feature_groups = 1, batch_groups = 1;
+};
+
+void check_convolution(DType dtype, Convolution c) {
+  std::size_t space = c.lhs.size() - 2;
+  for (Ints* list : {&c.strides, &c.lhs_dilation, &c.rhs_dilation}) {
+    if (list->empty()) list->assign(space, 1);
+  }
+  if (c.padding.empty()) c.padding.assign(space, {0, 0});
+  Attrs attrs{{"window_strides", c.strides}, {"padding", padding_attr(c.padding)}, {"lhs_dilation", c.lhs_dilation}, {"rhs_dilation", c.rhs_dilation},
+              {"dimension_numbers", c.numbers}, {"feature_group_count", c.feature_groups}, {"batch_group_count", c.batch_groups},
+              {"precision", Attr()}, {"preferred_element_type", Attr()}};
+  int64_t terms = element_count(c.rhs) / std::max<int64_t>(1, c.rhs[static_cast<std::size_t>(c.numbers.rhs_spec[0])]);
+  check_kernel({"conv_general_dilated", {type_of(dtype, c.lhs), type_of(dtype, c.rhs)}, attrs, {}, sum_tolerance(dtype, dtype, terms)});
+}
+
+const ConvDimensionNumbers images_first{{0, 1, 2, 3}, {0, 1, 2, 3}, {0, 1, 2, 3}};    // NCHW, OIHW
+const ConvDimensionNumbers features_last{{0, 3, 1, 2}, {3, 2, 0, 1}, {0, 3, 1, 2}};   // NHWC, HWIO
+
+TEST(Convolution, OfEveryDtypeAndLayout) {
+  for (DType dtype : {DType::int8, DType::int32, DType::bfloat16, DType::float16, DType::float32, DType::float64, DType::complex64}) {
+    check_convolution(dtype, {{2, 3, 7, 11}, {5, 3, 3, 2}, images_first, {}, {}, {}, {{1, 1}, {0, 1}}});
+    check_convolution(dtype, {{2, 7, 11, 3}, {3, 2, 3, 5}, features_last, {}, {}, {}, {{1, 1}, {0, 1}}});
+    check_convolution(dtype, {{7, 2, 3, 11}, {2, 5, 3, 3}, {{1, 2, 0, 3}, {1, 2, 3, 0}, {3, 0, 2, 1}}, {2, 1}});
+  }
+}
+
+TEST(Convolution, WithStridesDilationsAndPadding) {
+  for (const ConvDimensionNumbers& numbers : {images_first, features_last}) {
+    bool last = numbers == features_last;
+    auto image = [last](int64_t n, int64_t c, int64_t h, int64_t w) { return last ? Shape{n, h, w, c} : Shape{n, c, h, w}; };
+    auto kernel = [last](int64_t o, int64_t i, int64_t h, int64_t w) { return last ? Shape{h, w, i, o} : Shape{o, i, h, w}; };
+    check_convolution(DType::float32, {image(3, 4, 13, 17), kernel(6, 4, 3, 5), numbers, {2, 3}, {}, {}, {{1, 1}, {2, 2}}});
+    check_convolution(DType::float32, {image(1, 4, 6, 5), kernel(3, 4, 3, 3), numbers, {1, 2}, {2, 3}, {}, {{2, 2}, {1, 3}}});
+    check_convolution(DType::float32, {image(2, 2, 12, 9), kernel(3, 2, 3, 3), numbers, {}, {}, {2, 4}, {{2, 1}, {4, 4}}});
+    check_convolution(DType::float32, {image(2, 2, 8, 9), kernel(3, 2, 3, 3), numbers, {}, {}, {}, {{-2, -1}, {0, -3}}});
+    check_convolution(DType::float32, {image(2, 6, 8, 9), kernel(9, 2, 3, 3), numbers, {}, {}, {}, {{1, 1}, {1, 1}}, 3});
+    check_convolution(DType::float32, {image(6, 2, 8, 9), kernel(9, 2, 3, 3), numbers, {}, {}, {}, {{1, 1}, {1, 1}}, 1, 3});
+    check_convolution(DType::float32, {image(2, 20, 8, 9), kernel(40, 2, 2, 2), numbers, {}, {}, {}, {{1, 0}, {0, 0}}, 10});
+    check_convolution(DType::float32, {image(2, 33, 10, 9), kernel(33, 1, 3, 3), numbers, {2, 1}, {}, {}, {{1, 1}, {1, 1}}, 33});  // depthwise
+    check_convolution(DType::complex64, {image(2, 7, 5, 9), kernel(7, 1, 3, 3), numbers, {1, 1}, {2, 2}, {}, {{1, 1}, {1, 1}}, 7});
+    check_convolution(DType::float32, {image(2, 5, 5, 5), kernel(7, 5, 1, 1), numbers});
+  }
+}
+
+TEST(Convolution, OfOtherRanksAndEmptyOnes) {
+  check_convolution(DType::float32, {{5, 7}, {9, 7}, {{0, 1}, {0, 1}, {0, 1}}});
+  check_convolution(DType::float32, {{2, 3, 50}, {4, 3, 7}, {{0, 1, 2}, {0, 1, 2}, {0, 1, 2}}, {}, {}, {}, {{3, 3}}});
+  check_convolution(DType::float32, {{1, 2, 5, 6, 7}, {3, 2, 2, 3, 2}, {{0, 1, 2, 3, 4}, {0, 1, 2, 3, 4}, {0, 1, 2, 3, 4}}});
+  check_convolution(DType::float32, {{0, 3, 7, 7}, {5, 3, 3, 3}, images_first});
+  check_convolution(DType::float32, {{2, 0, 7, 7}, {5, 0, 3, 3}, images_first});
+  check_convolution(DType::float32, {{2, 3, 2, 2}, {5, 3, 3, 3}, images_first});
+  check_convolution(DType::float32, {{4, 64, 20, 20}, {48, 64, 3, 3}, images_first, {}, {}, {}, {{1, 1}, {1, 1}}});
+}
+
 }  // namespace
 }  // namespace capibara::cpu

@@ -5,6 +5,7 @@
 
 namespace capibara::cpu {
 
+KernelMakers convolution_makers();
 KernelMakers dot_makers();
 
 }  // namespace capibara::cpu

@@ -57,16 +57,6 @@ namespace {
 // Bytes of one packed block of the left operand stay in the second-level cache, of the right one in the last.
 constexpr int64_t inner_block = 384, row_block = 128, column_block = 1536;
 
-template <class T>
-void put(Real<T>* panel, int64_t row, int64_t width, const T& value) {
-  if constexpr (Parts<T>::count == 2) {
-    panel[row] = value.real();
-    panel[width + row] = value.imag();
-  } else {
-    panel[row] = value;
-  }
-}
-
 // Panels of a fixed number of rows: the compiler knows the inner loop's length.
 template <int Width, class T>
 void pack_panel(const T* data, const Axis& rows, const Axis& inner, int64_t first, int64_t count, int64_t k0, int64_t k, Real<T>* out) {
@@ -77,21 +67,21 @@ void pack_panel(const T* data, const Axis& rows, const Axis& inner, int64_t firs
     for (int64_t i = 0; i < Width; ++i) start[i] = data + rows.at(first + i) + k0 * stride;
     if (stride == 1) {
       for (int64_t p = 0; p < k; ++p) {
-        for (int64_t i = 0; i < Width; ++i) put<T>(out + p * step, i, Width, start[i][p]);
+        for (int64_t i = 0; i < Width; ++i) put_packed<T>(out + p * step, i, Width, start[i][p]);
       }
       return;
     }
     if (rows.contiguous(first, count)) {
       for (int64_t p = 0; p < k; ++p) {
         const T* from = start[0] + p * stride;
-        for (int64_t i = 0; i < Width; ++i) put<T>(out + p * step, i, Width, from[i]);
+        for (int64_t i = 0; i < Width; ++i) put_packed<T>(out + p * step, i, Width, from[i]);
       }
       return;
     }
   }
   for (int64_t p = 0; p < k; ++p) {
     const T* from = data + inner.at(k0 + p);
-    for (int64_t i = 0; i < Width; ++i) put<T>(out + p * step, i, Width, i < count ? from[rows.at(first + i)] : T(0));
+    for (int64_t i = 0; i < Width; ++i) put_packed<T>(out + p * step, i, Width, i < count ? from[rows.at(first + i)] : T(0));
   }
 }
 
@@ -139,23 +129,11 @@ int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step
 template <class T>
 void pack_matrix(const T* data, const Axis& rows, const Axis& inner, int64_t first, int64_t count, int64_t k0, int64_t k, int64_t width,
                  Real<T>* out) {
-  auto panels = [&]<int Width>() {
+  with_width(width, [&]<int Width>() {
     for (int64_t i = 0; i < count; i += Width) {
       pack_panel<Width, T>(data, rows, inner, first + i, std::min<int64_t>(Width, count - i), k0, k, out + i * k * Parts<T>::count);
     }
-  };
-  switch (width) {
-    case 1: return panels.template operator()<1>();
-    case 2: return panels.template operator()<2>();
-    case 3: return panels.template operator()<3>();
-    case 4: return panels.template operator()<4>();
-    case 6: return panels.template operator()<6>();
-    case 8: return panels.template operator()<8>();
-    case 12: return panels.template operator()<12>();
-    case 14: return panels.template operator()<14>();
-    case 16: return panels.template operator()<16>();
-    default: return panels.template operator()<32>();
-  }
+  });
 }
 
 template <class T>

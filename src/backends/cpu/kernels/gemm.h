@@ -51,6 +51,33 @@ class Axis {
 template <class T>
 using Pack = FunctionRef<void(int64_t first, int64_t count, int64_t k0, int64_t k, int64_t width, Real<T>* out)>;
 
+// Calls f.operator()<Width>() for the width of a panel that best_tile may ask for.
+template <class F>
+void with_width(int64_t width, F&& f) {
+  switch (width) {
+    case 2: return f.template operator()<2>();
+    case 3: return f.template operator()<3>();
+    case 4: return f.template operator()<4>();
+    case 6: return f.template operator()<6>();
+    case 8: return f.template operator()<8>();
+    case 12: return f.template operator()<12>();
+    case 14: return f.template operator()<14>();
+    case 16: return f.template operator()<16>();
+    default: return f.template operator()<32>();
+  }
+}
+
+// One element of a packed panel.
+template <class T>
+void put_packed(Real<T>* panel, int64_t row, int64_t width, const T& value) {
+  if constexpr (Parts<T>::count == 2) {
+    panel[row] = value.real();
+    panel[width + row] = value.imag();
+  } else {
+    panel[row] = value;
+  }
+}
+
 // The packing of a matrix in memory.
 template <class T>
 void pack_matrix(const T* data, const Axis& rows, const Axis& inner, int64_t first, int64_t count, int64_t k0, int64_t k,
