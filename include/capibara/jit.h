@@ -38,9 +38,11 @@ void clear_jit_cache(JitCache& cache);
 
 // Finds what was traced for this structure and these leaf types; null where nothing was.
 std::shared_ptr<const JitEntry> find_jit_entry(const JitCache& cache, const TreeDef& in, std::span<const Array> leaves);
-// Traces and remembers. `out` is the structure of the result, known after `function` has run.
+// Traces and remembers. `out` is the structure of the result, known after `function` has run. `donated` has one entry
+// for each leaf; where it is not given, the options decide.
 std::shared_ptr<const JitEntry> trace_jit_entry(JitCache& cache, const TreeDef& in, std::span<const Array> leaves,
-                                                const FlatFunction& function, const TreeDef& out);
+                                                const FlatFunction& function, const TreeDef& out,
+                                                const std::optional<std::vector<bool>>& donated = std::nullopt);
 // Runs the compiled program, or adds a call to the program being traced.
 Arrays call_jit_entry(const JitEntry& entry, std::span<const Array> leaves);
 void compile_jit_entry(const JitEntry& entry);

@@ -82,6 +82,10 @@ class LibraryOverflowError(JAXError, OverflowError):
     pass
 
 
+class LibraryZeroDivisionError(JAXError, ZeroDivisionError):
+    pass
+
+
 class LibraryIndexError(JAXError, IndexError):
     pass
 
@@ -98,7 +102,8 @@ class LibraryNotImplementedError(JAXError, NotImplementedError):
     pass
 
 
-for _class in (LibraryTypeError, LibraryValueError, LibraryOverflowError, LibraryIndexError, LibraryNameError, LibraryFloatingPointError,
+for _class in (LibraryTypeError, LibraryValueError, LibraryOverflowError, LibraryZeroDivisionError, LibraryIndexError,
+               LibraryNameError, LibraryFloatingPointError,
                LibraryNotImplementedError):
     _class.__name__ = _class.__qualname__ = _class.__name__.removeprefix("Library")
     _class.__module__ = "capibara.jax.errors"

@@ -224,6 +224,10 @@ class ArgInfo(ShapeDtypeStruct):
         super().__init__(shape, dtype)
         self.donated = donated
 
+    def __repr__(self):
+        sizes = ",".join(map(str, self.shape))
+        return f"ArgInfo(_aval=ShapedArray({self.dtype.name}[{sizes}]), donated={self.donated})"
+
 
 class _LibraryEnum(enum.Enum):
     """An enumeration whose members the core knows by a text."""
@@ -286,9 +290,14 @@ class RandomAlgorithm(_LibraryEnum):
 
 class SvdAlgorithm(_LibraryEnum):
     DEFAULT = "default"
-    QR = "qr"
-    JACOBI = "jacobi"
+    QR = "QR"
+    JACOBI = "Jacobi"
     POLAR = "polar"
+    DIVIDE_AND_CONQUER = "divide_and_conquer"
+
+    @property
+    def _library_name(self):
+        return self.value.lower()
 
 
 class EighImplementation(_LibraryEnum):

@@ -44,9 +44,8 @@ nb::object custom_jvp(nb::object function, nb::object rule, const std::string& n
     const PyTree& tree = nb::cast<const PyTree&>(kept_in->get());
     Types types;
     for (const Array& primal : primals) types.push_back(primal.type());
-    nb::object given_tangents = symbolic_zeros
-                                    ? with_symbolic_zeros(tree, tangents, types)
-                                    : unflatten_arrays(tree, detail::filled_tangents(tangents, types));
+    nb::object given_tangents = symbolic_zeros ? with_symbolic_zeros(tree, tangents, types)
+                                               : unflatten_arrays(tree, detail::filled_tangents(tangents, types));
     nb::object result = kept_rule->get()(unflatten_arrays(tree, primals), given_tangents);
     if ((!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr())) || nb::len(result) != 2) {
       throw TypeError(
@@ -203,9 +202,9 @@ nb::object custom_vjp(nb::object function, nb::object forward, nb::object backwa
   };
   detail::FlatBackward flat_backward = [=](std::span<const Array> residuals, std::span<const Array> cotangents) {
     nb::gil_scoped_acquire lock;
-    nb::object given =
-        symbolic_zeros ? with_symbolic_zeros(structure->out, cotangents, memory->out_types)
-                       : unflatten_arrays(structure->out, detail::filled_tangents(cotangents, memory->out_types));
+    nb::object given = symbolic_zeros
+                           ? with_symbolic_zeros(structure->out, cotangents, memory->out_types)
+                           : unflatten_arrays(structure->out, detail::filled_tangents(cotangents, memory->out_types));
     nb::object result = kept_backward->get()(unflatten_arrays(memory->residuals, residuals), given);
     return flatten_cotangents(*memory, result, name);
   };

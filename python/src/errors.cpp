@@ -1,5 +1,5 @@
 // Errors across the border: every exception of the core as the class of capibara._errors that jax users catch.
-#include <capibara/error.h>
+#include <capibara/arithmetic_error.h>
 
 #include "bindings.h"
 #include "runtime/interrupt.h"
@@ -74,6 +74,8 @@ void set_current_error() noexcept {
     set_error("TypePromotionError", error.what());
   } catch (const OverflowError& error) {
     set_error("LibraryOverflowError", error.what());
+  } catch (const ZeroDivisionError& error) {
+    set_error("LibraryZeroDivisionError", error.what());
   } catch (const ValueError& error) {
     set_error("LibraryValueError", error.what());
   } catch (const NameError& error) {

@@ -20,6 +20,7 @@ struct JitSettings {
   std::set<int> static_positions;
   std::vector<std::string> static_names;
   std::set<int> donated_positions;
+  std::vector<std::string> donated_names;
 };
 
 // What jit makes of a Python function.
@@ -41,6 +42,11 @@ struct JitCall {
   TreeDef structure;
 };
 
+bool at_position(const std::set<int>& positions, std::size_t i, std::size_t count) {
+  const int place = static_cast<int>(i);
+  return positions.count(place) || positions.count(place - static_cast<int>(count));
+}
+
 bool listed(const std::vector<std::string>& names, nb::handle name) {
   std::string text = nb::cast<std::string>(name);
   return std::find(names.begin(), names.end(), text) != names.end();
@@ -60,14 +66,12 @@ JitCall take_apart(const JitFunction& jit, nb::handle args, nb::handle kwargs) {
   const JitSettings& settings = jit.settings;
   call.positional = static_cast<std::size_t>(PyTuple_GET_SIZE(args.ptr()));
   nb::list dynamic, fixed, fixed_names;
-  const int count = static_cast<int>(call.positional);
-  auto has = [&](const std::set<int>& positions, int i) { return positions.count(i) || positions.count(i - count); };
-  for (int i = 0; i < count; ++i) {
-    nb::handle value(PyTuple_GET_ITEM(args.ptr(), i));
-    if (has(settings.static_positions, i)) {
+  for (std::size_t i = 0; i < call.positional; ++i) {
+    nb::handle value(PyTuple_GET_ITEM(args.ptr(), static_cast<Py_ssize_t>(i)));
+    if (at_position(settings.static_positions, i, call.positional)) {
       if (PyObject_Hash(value.ptr()) == -1) refuse_unhashable(jit, value);
       fixed.append(nb::make_tuple(i, nb::borrow(value.type()), nb::borrow(value)));
-      call.fixed.emplace_back(static_cast<std::size_t>(i), nb::borrow(value));
+      call.fixed.emplace_back(i, nb::borrow(value));
     } else {
       dynamic.append(value);
     }
@@ -87,29 +91,37 @@ JitCall take_apart(const JitFunction& jit, nb::handle args, nb::handle kwargs) {
     }
   }
   call.fixed_names = fixed_names;
-  // One child for each dynamic argument, so that donation can name them; then the keyword arguments.
   std::vector<PyTree> trees;
-  std::vector<TreeDef> children;
   std::vector<nb::object> objects;
-  children.emplace_back();
-  for (nb::handle value : dynamic) {
-    std::size_t before = objects.size();
-    trees.push_back(flatten(value, objects));
-    children.push_back(plain_leaves(objects.size() - before));
-  }
-  PyTree names_tree;
-  {
-    std::size_t before = objects.size();
-    names_tree = flatten(named, objects);
-    children.push_back(plain_leaves(objects.size() - before));
-  }
+  for (nb::handle value : dynamic) trees.push_back(flatten(value, objects));
+  PyTree names_tree = flatten(named, objects);
   call.in = PyTree::tuple({PyTree::tuple(trees), names_tree});
   call.leaves =
       to_arrays(objects, concat("Error interpreting argument to ", jit.name, " as an abstract array").c_str());
   call.key = nb::make_tuple(nb::tuple(fixed), nb::tuple(fixed_names), nb::cast(call.in), call.positional);
-  children[0] = static_part(call.key);
-  call.structure = TreeDef::tuple(std::move(children));
+  call.structure = TreeDef::tuple({static_part(call.key), plain_leaves(call.leaves.size())});
   return call;
+}
+
+// Which leaves of a call may be overwritten by its results.
+std::vector<bool> donated_leaves(const JitSettings& settings, const JitCall& call) {
+  std::vector<bool> donated;
+  const std::vector<PyTree> parts = call.in.children();
+  std::size_t position = 0;
+  for (const PyTree& argument : parts[0].children()) {
+    while (at_position(settings.static_positions, position, call.positional)) ++position;
+    donated.resize(donated.size() + argument.num_leaves(),
+                   settings.donated_positions.count(static_cast<int>(position++)) != 0);
+  }
+  nb::dict names = nb::cast<nb::dict>(parts[1].unflatten(numbers(parts[1].num_leaves())));
+  std::vector<bool> named(parts[1].num_leaves());
+  for (auto [name, value] : names) {
+    std::vector<nb::object> places;
+    flatten(value, places);
+    for (const nb::object& place : places) named[nb::cast<std::size_t>(place)] = listed(settings.donated_names, name);
+  }
+  donated.insert(donated.end(), named.begin(), named.end());
+  return donated;
 }
 
 // All positional arguments from those that are not static.
@@ -155,7 +167,8 @@ std::shared_ptr<const detail::JitEntry> find_entry(const JitFunction& jit, const
   auto entry = detail::find_jit_entry(*jit.cache, call.structure, call.leaves);
   if (entry) return entry;
   TreeDef out;
-  return detail::trace_jit_entry(*jit.cache, call.structure, call.leaves, traced_function(jit, call, out), out);
+  return detail::trace_jit_entry(*jit.cache, call.structure, call.leaves, traced_function(jit, call, out), out,
+                                 donated_leaves(jit.settings, call));
 }
 
 nb::object rebuild(const detail::JitEntry& entry, const Arrays& outputs) {
@@ -179,7 +192,7 @@ nb::object call_jit(const JitFunction& jit, nb::handle args, nb::handle kwargs) 
 // The stages after tracing; one class serves Traced, Lowered and Compiled.
 struct Stage {
   std::shared_ptr<const detail::JitEntry> entry;
-  JitSettings settings;
+  std::vector<bool> donated;
   std::string name;
   nb::object function;
   std::shared_ptr<detail::JitCache> cache;
@@ -203,17 +216,11 @@ nb::object argument_info(const Stage& stage) {
   Types types = detail::jit_entry_program(*stage.entry).input_types();
   PyTree tree = in_tree(stage);
   std::vector<nb::object> leaves;
-  std::vector<PyTree> arguments = tree.children()[0].children();
-  std::size_t next = types.size() - tree.num_leaves();  // captured values come first
-  auto add = [&](bool donated) {
-    const ArrayType& type = types[next++];
-    leaves.push_back(make(int_tuple(type.shape), numpy_dtype(type.dtype), donated));
-  };
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    for (std::size_t k = arguments[i].num_leaves(); k > 0; --k)
-      add(stage.settings.donated_positions.count(static_cast<int>(i)) != 0);
+  const std::size_t captured = types.size() - tree.num_leaves();  // captured values come first
+  for (std::size_t i = 0; i < tree.num_leaves(); ++i) {
+    const ArrayType& type = types[captured + i];
+    leaves.push_back(make(int_tuple(type.shape), numpy_dtype(type.dtype), nb::bool_(stage.donated[i])));
   }
-  while (leaves.size() < tree.num_leaves()) add(false);
   return tree.unflatten(leaves);
 }
 
@@ -271,7 +278,7 @@ void bind_jit(nb::module_& m) {
     nb::object abstract = nb::module_::import_("capibara._types").attr("as_abstract_arrays")(both);
     call = take_apart(jit, nb::object(abstract[0]), nb::object(abstract[1]));
     traced.entry = find_entry(jit, call);
-    traced.settings = jit.settings;
+    traced.donated = donated_leaves(jit.settings, call);
     traced.name = jit.name;
     traced.function = jit.function;
     traced.cache = jit.cache;
@@ -296,23 +303,19 @@ void bind_jit(nb::module_& m) {
         return concat("<jitted function ", nb::cast<std::string>(nb::repr(self.function)), ">");
       });
   m.def("jit", [](nb::object function, std::vector<int> static_argnums, std::vector<std::string> static_argnames,
-                  std::vector<int> donate_argnums, bool keep_unused, bool inline_call) {
+                  std::vector<int> donate_argnums, std::vector<std::string> donate_argnames, bool keep_unused,
+                  bool inline_call) {
     JitFunction jit;
     jit.function = function;
     jit.name = function_name(function);
     jit.settings.static_positions = std::set<int>(static_argnums.begin(), static_argnums.end());
     jit.settings.static_names = std::move(static_argnames);
     jit.settings.donated_positions = std::set<int>(donate_argnums.begin(), donate_argnums.end());
+    jit.settings.donated_names = std::move(donate_argnames);
     jax::JitOptions options;
     options.keep_unused = keep_unused;
     options.inline_ = inline_call;
     options.name = jit.name;
-    // The core counts the static part as argument 0, then the arguments that are not static.
-    for (int position : donate_argnums) {
-      int before = 0;
-      for (int fixed : static_argnums) before += fixed < position;
-      options.donate_argnums.push_back(position - before + 1);
-    }
     jit.cache = detail::make_jit_cache(options);
     return jit;
   });

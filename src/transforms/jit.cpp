@@ -251,17 +251,28 @@ void clear_jit_cache(JitCache& cache) { cache.clear(); }
 std::shared_ptr<const JitEntry> find_jit_entry(const JitCache& cache, const TreeDef& in,
                                                std::span<const Array> leaves) {
   require_values("jit", in, leaves);
+  std::vector<const ArrayBody*> refs;
+  for (const Array& leaf : leaves) {
+    if (!leaf.type().ref) continue;
+    if (std::find(refs.begin(), refs.end(), leaf.body().get()) != refs.end()) {
+      throw ValueError(concat("only one reference to a mutable array may be passed as an argument to a function, but jit(",
+                              cache.options.name, ") got the same ", to_string(leaf.type()), " twice"));
+    }
+    refs.push_back(leaf.body().get());
+  }
   return cache.find(in, leaves);
 }
 
 std::shared_ptr<const JitEntry> trace_jit_entry(JitCache& cache, const TreeDef& in, std::span<const Array> leaves,
-                                                const FlatFunction& function, const TreeDef& out) {
+                                                const FlatFunction& function, const TreeDef& out,
+                                                const std::optional<std::vector<bool>>& donated) {
+  require_tracing_allowed(cache.options.name);
   auto start = std::chrono::steady_clock::now();
   auto entry = std::make_shared<JitEntry>();
   entry->options = cache.options;
   entry->key = {in, leaf_types("jit", in, leaves), {}, config().key(), hash_call(in, leaves, config().key())};
   for (const Array& leaf : leaves) entry->key.committed.push_back(leaf.committed());
-  entry->donated = leaves_at("donate_argnums", cache.options.donate_argnums, in);
+  entry->donated = donated ? *donated : leaves_at("donate_argnums", cache.options.donate_argnums, in);
   std::vector<bool> fixed = leaves_at("static_argnums", cache.options.static_argnums, in);
   if (std::find(fixed.begin(), fixed.end(), true) != fixed.end()) {
     throw ValueError(concat("Non-hashable static arguments are not supported: static_argnums of jit(",
@@ -269,6 +280,11 @@ std::shared_ptr<const JitEntry> trace_jit_entry(JitCache& cache, const TreeDef& 
   }
   Staged staged = stage(function, entry->key.types, cache.options.name);
   if (!staged.captured.empty()) staged = opened(staged);
+  for (const ArrayType& type : staged.program.output_types()) {
+    if (!type.ref) continue;
+    throw ValueError(concat("function ", cache.options.name, " traced for jit returned a mutable array reference of type ",
+                            to_string(type), ", but mutable array references cannot be returned."));
+  }
   entry->program = std::move(staged.program);
   entry->captured = std::move(staged.captured);
   entry->out = out;

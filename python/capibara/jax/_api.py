@@ -43,8 +43,8 @@ def _signature(function):
         return None
 
 
-def _positions_and_names(function, positions, names):
-    """Completes positions by names and names by positions, as the signature allows."""
+def _positions_and_names(function, positions, names, what):
+    """Completes positions by names and names by positions, as the signature allows; `what` is 'static' or 'donate'."""
     positions, names = list(_tuple_of(positions)), list(_tuple_of(names))
     signature = _signature(function)
     if signature is None:
@@ -56,12 +56,12 @@ def _positions_and_names(function, positions, names):
     takes_names = any(p.kind is kinds.VAR_KEYWORD for p in parameters)
     for position in positions:
         if not takes_more and not -len(positional) <= position < len(positional):
-            raise ValueError(f"jitted function has static_argnums={tuple(positions)}, but only accepts "
+            raise ValueError(f"jitted function has {what}_argnums={tuple(positions)}, but only accepts "
                              f"{len(positional)} positional arguments.")
     allowed = {p.name for p in parameters if p.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY)}
     for name in names:
         if not takes_names and name not in allowed:
-            raise ValueError(f"jitted function has invalid argnames {{{name!r}}} in static_argnames. Function does not "
+            raise ValueError(f"jitted function has invalid argnames {{{name!r}}} in {what}_argnames. Function does not "
                              f"take these args.")
     if not names:
         names = [positional[p] for p in positions if -len(positional) <= p < len(positional)
@@ -96,9 +96,13 @@ def jit(fun=None, /, *, in_shardings=None, out_shardings=None, static_argnums=No
             with _core.ConfigScope({"disable_jit": True}):
                 return fun(*args, **kwargs)
         return _wraps(fun, run_directly)
-    static_argnums, static_argnames = _positions_and_names(fun, static_argnums, static_argnames)
-    donate_argnums, _ = _positions_and_names(fun, donate_argnums, donate_argnames)
-    compiled = _core.jit(fun, static_argnums, static_argnames, donate_argnums, keep_unused, bool(inline))
+    static_argnums, static_argnames = _positions_and_names(fun, static_argnums, static_argnames, "static")
+    donate_argnums, donate_argnames = _positions_and_names(fun, donate_argnums, donate_argnames, "donate")
+    for kind, both in (("argnums", set(static_argnums) & set(donate_argnums)),
+                       ("argnames", set(static_argnames) & set(donate_argnames))):
+        if both:
+            raise ValueError(f"static_{kind} and donate_{kind} cannot intersect: both hold {sorted(both)}")
+    compiled = _core.jit(fun, static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused, bool(inline))
     for name in ("__module__", "__name__", "__qualname__", "__doc__"):
         try:
             setattr(compiled, name, getattr(fun, name))
@@ -185,10 +189,11 @@ def hessian(fun, argnums=0, has_aux=False, holomorphic=False):
 
 
 def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_name=None, sum_match=False):
-    """Maps a function over an axis of its arguments."""
+    """Maps a function over an axis of its arguments.
+
+    `spmd_axis_name` says along which axis of a mesh the mapped axis is sharded: with one device, nothing.
+    """
     _check_callable(fun, "vmap")
-    if spmd_axis_name is not None:
-        raise NotImplementedError("vmap: spmd_axis_name needs a mesh of devices, which this version does not have")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not (in_axes is None or isinstance(in_axes, (int, tuple, dict)) or hasattr(in_axes, "__index__")):
@@ -338,7 +343,7 @@ def clear_caches():
 
 def typeof(x):
     """The abstract type of a value."""
-    return _core.as_array(x).aval
+    return _core.type_of(x)
 
 
 _tracebacks.guard(__name__)

@@ -1,4 +1,5 @@
 // jax.nn.initializers: the first values of weights, drawn as jax draws them.
+#include <capibara/arithmetic_error.h>
 #include <capibara/nn/initializers.h>
 #include <capibara/numpy/manipulation.h>
 #include <capibara/random.h>
@@ -42,7 +43,7 @@ Fans fans_of(const Shape& shape, const FanOptions& options) {
   const double out = static_cast<double>(size_along(shape, options.out_axis));
   const double batch = static_cast<double>(size_along(shape, options.batch_axis));
   if (in * out * batch == 0) {
-    throw ValueError("variance_scaling: division by zero: an axis of inputs, outputs or batches has size 0");
+    throw ZeroDivisionError("variance_scaling: division by zero: an axis of inputs, outputs or batches has size 0");
   }
   const double receptive_field = static_cast<double>(element_count(shape)) / in / out / batch;
   return {in * receptive_field, out * receptive_field};

@@ -1,4 +1,5 @@
 // jax.numpy: arrays put together and taken apart, and elements repeated.
+#include <capibara/arithmetic_error.h>
 #include <capibara/indexing.h>
 #include <capibara/lax.h>
 #include <capibara/numpy/indexing.h>
@@ -124,7 +125,8 @@ Arrays split_into(const char* name, const Array& x, const Sections& sections, in
     return lax::split(x, sizes, axis);
   }
   const int64_t count = *sections.count();
-  if (count <= 0) throw ValueError(concat(name, ": the number of sections must be positive, got ", count));
+  if (count == 0) throw ZeroDivisionError(concat(name, ": division by zero: the number of sections must be positive, got 0"));
+  if (count < 0) throw ValueError(concat(name, ": the number of sections must be positive, got ", count));
   const int64_t rest = size % count;
   if (rest != 0 && equal) {
     throw ValueError(concat(name, ": axis ", axis, " of size ", size, " has no equal division into ", count,

@@ -45,6 +45,7 @@ class Arguments {
       : function_(function), signature_(signature), values_(values) {}
 
   const std::string function() const { return std::string(function_); }
+  const Signature& signature() const { return signature_; }
   const Value& operator[](std::string_view name) const;
   bool given(std::string_view name) const { return !(*this)[name].is_none(); }
 

@@ -1,5 +1,6 @@
 // The table's rows of jax.lax: collectives over named axes. They map over nested tuples and lists.
 #include <capibara/lax.h>
+#include <capibara/numpy/reductions.h>
 
 #include "library/table/families.h"
 #include "library/table/lax_arguments.h"
@@ -27,38 +28,71 @@ std::optional<Value> sum_of_number(const Value& leaf, int64_t count) {
   return std::nullopt;
 }
 
-Value psum(const Arguments& a) {
-  const lax::AxisNames names = axis_names(a);
-  const lax::AxisGroups groups = axis_groups(a);
-  if (names.empty()) return a["x"];
-  return map_leaves(a["x"], [&](const Value& leaf) -> Value {
-    if (groups.empty()) {
-      if (std::optional<Value> known = sum_of_number(leaf, lanes(names))) return *known;
+// What `axis_name` of a reduction holds: names, and positions of the operand's own axes.
+struct ReducedAxes {
+  lax::AxisNames names;
+  Ints positions;
+
+  explicit ReducedAxes(const Arguments& a) {
+    const Value& value = a["axis_name"];
+    const Sequence* sequence = value.sequence();
+    for (const Value& item : sequence ? sequence->items : Values{value}) {
+      if (const std::string* name = item.get_if<std::string>()) {
+        names.push_back(*name);
+      } else if (const int64_t* position = item.get_if<int64_t>()) {
+        positions.push_back(*position);
+      } else {
+        throw TypeError(concat("lax.", a.function(),
+                               ": argument 'axis_name' must be the name of an axis or a tuple of ",
+                               "names and positions, got ", item.type_name()));
+      }
     }
-    const Array x = leaf_array(a, leaf);
-    return lax::psum(is_bool(x.dtype()) ? lax::convert_element_type(x, DType::int32) : x, names, groups);
+    lanes(names);  // NameError for a name that nothing binds, before anything else is said
+  }
+  jax::numpy::Axis axis() const { return jax::numpy::Axis(positions); }
+};
+
+Value psum(const Arguments& a) {
+  const ReducedAxes axes(a);
+  const lax::AxisGroups groups = axis_groups(a);
+  if (axes.names.empty() && axes.positions.empty()) return a["x"];
+  return map_leaves(a["x"], [&](const Value& leaf) -> Value {
+    if (groups.empty() && axes.positions.empty()) {
+      if (std::optional<Value> known = sum_of_number(leaf, lanes(axes.names))) return *known;
+    }
+    Array x = leaf_array(a, leaf);
+    if (is_bool(x.dtype())) x = lax::convert_element_type(x, DType::int32);
+    if (!axes.positions.empty()) x = jax::numpy::sum(x, {.axis = axes.axis()});
+    return axes.names.empty() ? x : lax::psum(x, axes.names, groups);
   });
 }
 
 Value pmean(const Arguments& a) {
-  const lax::AxisNames names = axis_names(a);
+  const ReducedAxes axes(a);
   const lax::AxisGroups groups = axis_groups(a);
+  if (!axes.positions.empty()) throw ValueError("lax.pmean: argument 'axis_name' takes names of axes, not positions");
   return map_leaves(a["x"], [&](const Value& leaf) -> Value {
     const int64_t* integer = leaf.get_if<int64_t>();
     const bool known = groups.empty() && (integer || leaf.get_if<double>());
     if (known) {
-      lanes(names);
+      lanes(axes.names);
       return integer ? Value(static_cast<double>(*integer)) : leaf;
     }
-    return lax::pmean(leaf_array(a, leaf), names, groups);
+    return lax::pmean(leaf_array(a, leaf), axes.names, groups);
   });
 }
 
-template <NamedReduction function>
+using Extreme = Array (*)(const Array&, const jax::numpy::MaxOptions&);
+
+template <NamedReduction function, Extreme of_positions>
 Value extreme(const Arguments& a) {
-  const lax::AxisNames names = axis_names(a);
+  const ReducedAxes axes(a);
   const lax::AxisGroups groups = axis_groups(a);
-  return map_leaves(a["x"], [&](const Value& leaf) -> Value { return function(leaf_array(a, leaf), names, groups); });
+  return map_leaves(a["x"], [&](const Value& leaf) -> Value {
+    Array x = leaf_array(a, leaf);
+    if (!axes.positions.empty()) x = of_positions(x, {.axis = axes.axis()});
+    return axes.names.empty() ? x : function(x, axes.names, groups);
+  });
 }
 
 Value all_gather(const Arguments& a) {
@@ -68,9 +102,8 @@ Value all_gather(const Arguments& a) {
   }
   const lax::AllGatherOptions options{
       .axis = a.integer("axis"), .tiled = a.flag("tiled"), .axis_index_groups = axis_groups(a)};
-  return map_leaves(a["x"], [&](const Value& leaf) -> Value {
-    return lax::all_gather(leaf_array(a, leaf), name, options);
-  });
+  return map_leaves(a["x"],
+                    [&](const Value& leaf) -> Value { return lax::all_gather(leaf_array(a, leaf), name, options); });
 }
 
 Value psum_scatter(const Arguments& a) {
@@ -78,9 +111,8 @@ Value psum_scatter(const Arguments& a) {
   const lax::PsumScatterOptions options{.scatter_dimension = a.integer("scatter_dimension"),
                                         .tiled = a.flag("tiled"),
                                         .axis_index_groups = axis_groups(a)};
-  return map_leaves(a["x"], [&](const Value& leaf) -> Value {
-    return lax::psum_scatter(leaf_array(a, leaf), name, options);
-  });
+  return map_leaves(a["x"],
+                    [&](const Value& leaf) -> Value { return lax::psum_scatter(leaf_array(a, leaf), name, options); });
 }
 
 Value exchange(const Arguments& a, int64_t split_axis, int64_t concat_axis, bool tiled) {
@@ -94,8 +126,10 @@ Value exchange(const Arguments& a, int64_t split_axis, int64_t concat_axis, bool
 const Function functions[] = {
     {"psum", "x, axis_name, *, axis_index_groups=None", psum, "The sum over named axes."},
     {"pmean", "x, axis_name, *, axis_index_groups=None", pmean, "The mean over named axes."},
-    {"pmax", "x, axis_name, *, axis_index_groups=None", extreme<lax::pmax>, "The maximum over named axes."},
-    {"pmin", "x, axis_name, *, axis_index_groups=None", extreme<lax::pmin>, "The minimum over named axes."},
+    {"pmax", "x, axis_name, *, axis_index_groups=None", extreme<lax::pmax, jax::numpy::max>,
+     "The maximum over named axes."},
+    {"pmin", "x, axis_name, *, axis_index_groups=None", extreme<lax::pmin, jax::numpy::min>,
+     "The minimum over named axes."},
     {"all_gather", "x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to='varying'", all_gather,
      "The values of all lanes, stacked or joined along an axis."},
     {"psum_scatter", "x, axis_name, *, scatter_dimension=0, axis_index_groups=None, tiled=False", psum_scatter,
@@ -110,27 +144,24 @@ const Function functions[] = {
      [](const Arguments& a) -> Value {
        const std::string name = single_axis_name(a);
        const std::vector<std::pair<int64_t, int64_t>> perm = a.pairs("perm");
-       return map_leaves(a["x"], [&](const Value& leaf) -> Value {
-         return lax::ppermute(leaf_array(a, leaf), name, perm);
-       });
+       return map_leaves(a["x"],
+                         [&](const Value& leaf) -> Value { return lax::ppermute(leaf_array(a, leaf), name, perm); });
      },
      "Sends each lane's value to another lane; lanes that receive nothing get zeros."},
     {"pshuffle", "x, axis_name, perm",
      [](const Arguments& a) -> Value {
        const std::string name = single_axis_name(a);
        const Ints perm = integer_sequence(a, "perm");
-       return map_leaves(a["x"], [&](const Value& leaf) -> Value {
-         return lax::pshuffle(leaf_array(a, leaf), name, perm);
-       });
+       return map_leaves(a["x"],
+                         [&](const Value& leaf) -> Value { return lax::pshuffle(leaf_array(a, leaf), name, perm); });
      },
      "Each lane's value becomes that of the lane which perm names for it."},
     {"pbroadcast", "x, axis_name, source",
      [](const Arguments& a) -> Value {
        const std::string name = single_axis_name(a);
        const int64_t source = a.integer("source");
-       return map_leaves(a["x"], [&](const Value& leaf) -> Value {
-         return lax::pbroadcast(leaf_array(a, leaf), name, source);
-       });
+       return map_leaves(
+           a["x"], [&](const Value& leaf) -> Value { return lax::pbroadcast(leaf_array(a, leaf), name, source); });
      },
      "One lane's value on every lane."},
     {"axis_index", "axis_name",

@@ -2,6 +2,7 @@
 #include <capibara/nn.h>
 
 #include "library/table/families.h"
+#include "library/table/named_axes.h"
 
 namespace capibara::library {
 
@@ -57,16 +58,26 @@ Value logsumexp(const Arguments& a) {
   return nn::logsumexp(a.array("a"), options);
 }
 
+Value softmax(const Arguments& a) {
+  return nn::softmax(a.array("x"), {.axis = a.axis("axis"), .where = a.optional_array("where")});
+}
+Value log_softmax(const Arguments& a) {
+  return nn::log_softmax(a.array("x"), {.axis = a.axis("axis"), .where = a.optional_array("where")});
+}
+
 Value swiglu(const Arguments& a) { return nn::swiglu(a.array("x"), {.axis = a.integer("axis")}); }
 Value contextual_relu(const Arguments& a) { return nn::contextual_relu(a.array("x"), a.array("context")); }
 
 constexpr std::string_view swiglu_doc =
     "silu(first half) * second half of an axis: a gated linear unit without weights. Capibara's own.";
 constexpr std::string_view contextual_relu_doc =
-    "relu(x - tanh(mean(context, axis=-1, keepdims=True))): a ReLU whose threshold follows the context. Capibara's own.";
+    "relu(x - tanh(mean(context, axis=-1, keepdims=True))): a ReLU whose threshold follows the context. Capibara's "
+    "own.";
 
-#define CAPIBARA_ACTIVATION(name, doc) \
-  { #name, "x", [](const Arguments& a) -> Value { return nn::name(a.array("x")); }, doc }
+#define CAPIBARA_ACTIVATION(name, doc)                                                  \
+  {                                                                                     \
+#name, "x", [](const Arguments& a) -> Value { return nn::name(a.array("x")); }, doc \
+  }
 
 const Function functions[] = {
     CAPIBARA_ACTIVATION(identity, "The argument itself."),
@@ -105,25 +116,17 @@ const Function functions[] = {
     {"gelu", "x, approximate=True",
      [](const Arguments& a) -> Value { return nn::gelu(a.array("x"), {.approximate = a.flag("approximate")}); },
      "x times the normal distribution function of x, by default approximated with tanh."},
-    {"glu", "x, axis=-1", [](const Arguments& a) -> Value { return nn::glu(a.array("x"), {.axis = a.integer("axis")}); },
+    {"glu", "x, axis=-1",
+     [](const Arguments& a) -> Value { return nn::glu(a.array("x"), {.axis = a.integer("axis")}); },
      "first half * sigmoid(second half) of an axis."},
-    {"softmax", "x, axis=-1, where=None",
-     [](const Arguments& a) -> Value {
-       return nn::softmax(a.array("x"), {.axis = a.axis("axis"), .where = a.optional_array("where")});
-     },
-     "exp(x) divided by its sum along axes."},
-    {"log_softmax", "x, axis=-1, where=None",
-     [](const Arguments& a) -> Value {
-       return nn::log_softmax(a.array("x"), {.axis = a.axis("axis"), .where = a.optional_array("where")});
-     },
-     "The logarithm of softmax."},
-    {"logsumexp", "a, axis=None, b=None, keepdims=False, return_sign=False, where=None", logsumexp,
+    {"softmax", "x, axis=-1, where=None", scaled_over_names<softmax>, "exp(x) divided by its sum along axes."},
+    {"log_softmax", "x, axis=-1, where=None", scaled_over_names<log_softmax>, "The logarithm of softmax."},
+    {"logsumexp", "a, axis=None, b=None, keepdims=False, return_sign=False, where=None", reduced_over_names<logsumexp>,
      "log(sum(b exp(a))) along axes; with return_sign, of the absolute sum, and its sign."},
     {"logmeanexp", "x, axis=None, where=None, keepdims=False",
      [](const Arguments& a) -> Value {
        return nn::logmeanexp(
-           a.array("x"),
-           {.axis = a.axis("axis"), .where = a.optional_array("where"), .keepdims = a.flag("keepdims")});
+           a.array("x"), {.axis = a.axis("axis"), .where = a.optional_array("where"), .keepdims = a.flag("keepdims")});
      },
      "log(mean(exp(x))) along axes."},
     {"standardize", "x, axis=-1, mean=None, variance=None, epsilon=1e-05, where=None, *, algorithm='fast'", standardize,

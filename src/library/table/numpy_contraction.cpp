@@ -141,6 +141,10 @@ Value dimension_numbers(const DotDimensionNumbers& numbers) {
 Value einsum(const Arguments& a) {
   a.require_absent("out");
   const EinsumCall call = einsum_call(a);
+  for (std::size_t i = 0; i < call.operands.size(); ++i) {
+    if (call.operands[i].is_none())
+      throw ValueError(concat("einsum: Cannot determine the shape of None: operand ", i, " must be an array"));
+  }
   const Values holder{Value::tuple_of(call.operands)};
   static const Signature signature("*operands");
   a.require_absent("out_sharding");

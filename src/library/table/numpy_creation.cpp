@@ -1,4 +1,5 @@
 // The table's rows of jax.numpy's makers of arrays and of the questions about whole arrays.
+#include <capibara/lax.h>
 #include <capibara/numpy/creation.h>
 
 #include <algorithm>
@@ -203,6 +204,21 @@ Value broadcast_shapes(const Arguments& a) {
   return Value::tuple_of(numpy::broadcast_shapes(shapes));
 }
 
+Value tri(const Arguments& a) {
+  numpy::TriOptions options{.M = a.optional_integer("M"), .k = 0, .dtype = a.optional_dtype("dtype")};
+  const Array* k = a["k"].array();
+  if (!k || !k->is_tracer()) {
+    options.k = a.integer("k");
+    return numpy::tri(a.integer("N"), options);
+  }
+  // The diagonal is known only when the program runs.
+  const Shape shape{a.integer("N"), options.M.value_or(a.integer("N"))};
+  const Array row = jax::lax::broadcasted_iota(k->dtype(), shape, 0),
+              column = jax::lax::broadcasted_iota(k->dtype(), shape, 1);
+  const Array below = jax::lax::ge(jax::lax::add(row, jax::lax::broadcast_in_dim(*k, shape, {})), column);
+  return jax::lax::convert_element_type(below, options.dtype.value_or(DType::float32));
+}
+
 const Function functions[] = {
     // From values.
     {"array", "object, dtype=None, *args, copy=True, order='K', ndmin=0, device=None, out_sharding=None", make_array,
@@ -278,12 +294,9 @@ const Function functions[] = {
     {"logspace", "start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0",
      [](const Arguments& a) -> Value {
        const numpy::LinspaceOptions all = linspace_options(a);
-       return numpy::logspace(a.array("start"), a.array("stop"),
-                              {.num = all.num,
-                               .endpoint = all.endpoint,
-                               .base = a.array("base"),
-                               .dtype = all.dtype,
-                               .axis = all.axis});
+       return numpy::logspace(
+           a.array("start"), a.array("stop"),
+           {.num = all.num, .endpoint = all.endpoint, .base = a.array("base"), .dtype = all.dtype, .axis = all.axis});
      },
      "Numbers evenly spaced on a logarithmic scale, from base^start to base^stop."},
     {"geomspace", "start, stop, num=50, endpoint=True, dtype=None, axis=0",
@@ -294,16 +307,9 @@ const Function functions[] = {
     // Matrices and grids.
     {"eye", "N, M=None, k=0, dtype=None, *, device=None", eye, "A matrix with ones on a diagonal and zeros elsewhere."},
     {"identity", "n, dtype=None",
-     [](const Arguments& a) -> Value {
-       return numpy::identity(a.integer("n"), {.dtype = a.optional_dtype("dtype")});
-     },
+     [](const Arguments& a) -> Value { return numpy::identity(a.integer("n"), {.dtype = a.optional_dtype("dtype")}); },
      "The identity matrix."},
-    {"tri", "N, M=None, k=0, dtype=None",
-     [](const Arguments& a) -> Value {
-       return numpy::tri(a.integer("N"),
-                         {.M = a.optional_integer("M"), .k = a.integer("k"), .dtype = a.optional_dtype("dtype")});
-     },
-     "A matrix with ones on and below a diagonal, and zeros above."},
+    {"tri", "N, M=None, k=0, dtype=None", tri, "A matrix with ones on and below a diagonal, and zeros above."},
     {"meshgrid", "*xi, copy=True, sparse=False, indexing='xy'", meshgrid,
      "The coordinates of a grid's points, from the coordinates along each axis."},
     {"indices", "dimensions, dtype=None, sparse=False",
@@ -320,15 +326,12 @@ const Function functions[] = {
      },
      "Whether two arrays have the same shape and elements."},
     {"array_equiv", "a1, a2",
-     [](const Arguments& a) -> Value {
-       return numpy::array_equiv(array_or_list(a, "a1"), array_or_list(a, "a2"));
-     },
+     [](const Arguments& a) -> Value { return numpy::array_equiv(array_or_list(a, "a1"), array_or_list(a, "a2")); },
      "Whether two arrays are equal after broadcasting."},
     {"allclose", "a, b, rtol=1e-05, atol=1e-08, equal_nan=False",
      [](const Arguments& a) -> Value {
-       return numpy::allclose(
-           a.array("a"), a.array("b"),
-           {.rtol = a.array("rtol"), .atol = a.array("atol"), .equal_nan = a.flag("equal_nan")});
+       return numpy::allclose(a.array("a"), a.array("b"),
+                              {.rtol = a.array("rtol"), .atol = a.array("atol"), .equal_nan = a.flag("equal_nan")});
      },
      "Whether |a - b| <= atol + rtol |b| everywhere."},
     {"isscalar", "element",
@@ -345,8 +348,7 @@ const Function functions[] = {
     {"ndim", "a",
      [](const Arguments& a) -> Value { return a.given("a") ? numpy::ndim(array_or_list(a, "a")) : int64_t{0}; },
      "The number of axes."},
-    {"shape", "a",
-     [](const Arguments& a) -> Value { return Value::tuple_of(numpy::shape(array_or_list(a, "a"))); },
+    {"shape", "a", [](const Arguments& a) -> Value { return Value::tuple_of(numpy::shape(array_or_list(a, "a"))); },
      "The sizes along the axes."},
     {"size", "a, axis=None", size, "The number of elements, in all or along some axes."},
     {"broadcast_shapes", "*shapes", broadcast_shapes, "The shape to which all of these broadcast."},

@@ -65,6 +65,15 @@ Value apply_along_axis(const Arguments& a) {
   return map_leaves(form, [&](const Value&) -> Value { return results[next++]; });
 }
 
+// Which diagonal bounds a triangle: a static argument in jax, which cannot be traced.
+int64_t diagonal(const Arguments& a) {
+  if (const Array* k = a["k"].array(); k && k->is_tracer()) {
+    throw ValueError(concat("Non-hashable static arguments are not supported: argument 'k' of ", a.function(),
+                            " must be an integer, got a traced array of type ", to_string(k->type())));
+  }
+  return a.integer("k");
+}
+
 const Function functions[] = {
     // At indices.
     {"take",
@@ -171,9 +180,9 @@ const Function functions[] = {
     {"diag_indices_from", "arr",
      [](const Arguments& a) -> Value { return Value::tuple_of(numpy::diag_indices_from(a.array("arr"))); },
      "The indices of the main diagonal of an array."},
-    {"tril", "m, k=0", [](const Arguments& a) -> Value { return numpy::tril(a.array("m"), {.k = a.integer("k")}); },
+    {"tril", "m, k=0", [](const Arguments& a) -> Value { return numpy::tril(a.array("m"), {.k = diagonal(a)}); },
      "The lower triangle, zeros elsewhere."},
-    {"triu", "m, k=0", [](const Arguments& a) -> Value { return numpy::triu(a.array("m"), {.k = a.integer("k")}); },
+    {"triu", "m, k=0", [](const Arguments& a) -> Value { return numpy::triu(a.array("m"), {.k = diagonal(a)}); },
      "The upper triangle, zeros elsewhere."},
     {"tril_indices", "n, k=0, m=None",
      [](const Arguments& a) -> Value {

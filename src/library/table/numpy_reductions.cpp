@@ -2,6 +2,7 @@
 #include <capibara/numpy/reductions.h>
 
 #include "library/table/families.h"
+#include "library/table/named_axes.h"
 #include "library/table/static_axis.h"
 
 namespace capibara::library {
@@ -84,6 +85,17 @@ numpy::CumulativeSumOptions cumulative_sum_options(const Arguments& a) {
           .include_initial = a.flag("include_initial")};
 }
 
+// The rows that take names of axes, or refuse them, too.
+Value sum_row(const Arguments& a) { return numpy::sum(a.array("a"), sum_options(a, a.flag("promote_integers"))); }
+Value prod_row(const Arguments& a) { return numpy::prod(a.array("a"), sum_options(a, a.flag("promote_integers"))); }
+Value max_row(const Arguments& a) { return numpy::max(a.array("a"), max_options(a)); }
+Value min_row(const Arguments& a) { return numpy::min(a.array("a"), max_options(a)); }
+Value any_row(const Arguments& a) { return numpy::any(a.array("a"), any_options(a)); }
+Value all_row(const Arguments& a) { return numpy::all(a.array("a"), any_options(a)); }
+Value mean_row(const Arguments& a) { return numpy::mean(a.array("a"), mean_options(a)); }
+Value var_row(const Arguments& a) { return numpy::var(a.array("a"), corrected_var_options(a)); }
+Value std_row(const Arguments& a) { return numpy::std(a.array("a"), corrected_var_options(a)); }
+
 const char* const sum_signature =
     "a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None, promote_integers=True";
 const char* const nansum_signature = "a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None";
@@ -97,22 +109,16 @@ const char* const cumsum_signature = "a, axis=None, dtype=None, out=None";
 const char* const cumulative_sum_signature = "x, /, *, axis=None, dtype=None, include_initial=False";
 
 const Function functions[] = {
-    {"sum", sum_signature,
-     [](const Arguments& a) -> Value { return numpy::sum(a.array("a"), sum_options(a, a.flag("promote_integers"))); },
-     "The sum of the elements along axes."},
-    {"prod", sum_signature,
-     [](const Arguments& a) -> Value { return numpy::prod(a.array("a"), sum_options(a, a.flag("promote_integers"))); },
-     "The product of the elements along axes."},
+    {"sum", sum_signature, reduced_over_names<sum_row>, "The sum of the elements along axes."},
+    {"prod", sum_signature, without_names<prod_row>, "The product of the elements along axes."},
     {"nansum", nansum_signature,
      [](const Arguments& a) -> Value { return numpy::nansum(a.array("a"), nan_sum_options(a)); },
      "The sum of the elements that are not NaN."},
     {"nanprod", nansum_signature,
      [](const Arguments& a) -> Value { return numpy::nanprod(a.array("a"), nan_sum_options(a)); },
      "The product of the elements that are not NaN."},
-    {"max", max_signature, [](const Arguments& a) -> Value { return numpy::max(a.array("a"), max_options(a)); },
-     "The greatest element along axes; NaN where there is one."},
-    {"min", max_signature, [](const Arguments& a) -> Value { return numpy::min(a.array("a"), max_options(a)); },
-     "The least element along axes; NaN where there is one."},
+    {"max", max_signature, reduced_over_names<max_row>, "The greatest element along axes; NaN where there is one."},
+    {"min", max_signature, reduced_over_names<min_row>, "The least element along axes; NaN where there is one."},
     {"amax", max_signature, [](const Arguments& a) -> Value { return numpy::amax(a.array("a"), max_options(a)); },
      "Another name of max."},
     {"amin", max_signature, [](const Arguments& a) -> Value { return numpy::amin(a.array("a"), max_options(a)); },
@@ -123,10 +129,8 @@ const Function functions[] = {
     {"nanmin", max_signature,
      [](const Arguments& a) -> Value { return numpy::nanmin(a.array("a"), nan_max_options(a)); },
      "The least element that is not NaN."},
-    {"any", any_signature, [](const Arguments& a) -> Value { return numpy::any(a.array("a"), any_options(a)); },
-     "Whether any element along axes is true."},
-    {"all", any_signature, [](const Arguments& a) -> Value { return numpy::all(a.array("a"), any_options(a)); },
-     "Whether all elements along axes are true."},
+    {"any", any_signature, without_names<any_row>, "Whether any element along axes is true."},
+    {"all", any_signature, without_names<all_row>, "Whether all elements along axes are true."},
     {"ptp", "a, axis=None, out=None, keepdims=False",
      [](const Arguments& a) -> Value {
        a.require_absent("out");
@@ -138,20 +142,16 @@ const Function functions[] = {
        return numpy::count_nonzero(a.array("a"), {.axis = static_axis(a, "axis"), .keepdims = a.flag("keepdims")});
      },
      "How many elements along axes are not zero."},
-    {"mean", "a, axis=None, dtype=None, out=None, keepdims=False, *, where=None",
-     [](const Arguments& a) -> Value { return numpy::mean(a.array("a"), mean_options(a)); }, "The mean along axes."},
+    {"mean", "a, axis=None, dtype=None, out=None, keepdims=False, *, where=None", reduced_over_names<mean_row>,
+     "The mean along axes."},
     {"nanmean", "a, axis=None, dtype=None, out=None, keepdims=False, where=None",
      [](const Arguments& a) -> Value {
        static_axis(a, "axis");
        return numpy::nanmean(a.array("a"), mean_options(a));
      },
      "The mean of the elements that are not NaN."},
-    {"var", var_signature,
-     [](const Arguments& a) -> Value { return numpy::var(a.array("a"), corrected_var_options(a)); },
-     "The variance along axes."},
-    {"std", var_signature,
-     [](const Arguments& a) -> Value { return numpy::std(a.array("a"), corrected_var_options(a)); },
-     "The standard deviation along axes."},
+    {"var", var_signature, reduced_over_names<var_row>, "The variance along axes."},
+    {"std", var_signature, reduced_over_names<std_row>, "The standard deviation along axes."},
     {"nanvar", nanvar_signature,
      [](const Arguments& a) -> Value { return numpy::nanvar(a.array("a"), nan_var_options(a)); },
      "The variance of the elements that are not NaN."},

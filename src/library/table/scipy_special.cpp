@@ -2,6 +2,7 @@
 #include <capibara/scipy/special.h>
 
 #include "library/table/families.h"
+#include "library/table/named_axes.h"
 
 namespace capibara::library {
 
@@ -52,7 +53,7 @@ Value log_ndtr(const Arguments& a) {
   }
 
 const Function functions[] = {
-    {"logsumexp", "a, axis=None, b=None, keepdims=False, return_sign=False, where=None", logsumexp,
+    {"logsumexp", "a, axis=None, b=None, keepdims=False, return_sign=False, where=None", reduced_over_names<logsumexp>,
      "log(sum(b exp(a))) along axes; with return_sign, of the absolute sum, and its sign."},
     {"softmax", "x, /, *, axis=None",
      [](const Arguments& a) -> Value { return special::softmax(a.array("x"), a.axis("axis")); },

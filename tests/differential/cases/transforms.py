@@ -336,6 +336,22 @@ def own_jvp(jax, **options):
     return f
 
 
+def failure(call):
+    """The class of what a call raises, as jax has it."""
+    try:
+        return call()
+    except Exception as error:
+        return [c.__name__ for c in (ZeroDivisionError, ValueError, TypeError) if isinstance(error, c)]
+
+
+def donated(jax, options, named):
+    """Which arguments of a call are gone after it."""
+    given = {name: jax.numpy.ones(4) + i for i, name in enumerate("xyz")}
+    result = jax.jit(lambda x, y, *, z: (x + y, x * z), **options)(
+        *[given[n] for n in "xy" if n not in named], **{n: given[n] for n in "xyz" if n in named or n == "z"})
+    return [result, [value.is_deleted() for value in given.values()]]
+
+
 def symbolic_jvp(jax, call):
     """What a rule with symbolic zeros makes of a call, and which tangents it was given as symbols."""
     seen = []
@@ -403,6 +419,24 @@ def nondiff_vjp(jax):
 
 
 CUSTOM = [
+    *[check(f"numpy.{name}: a named axis {axis}", lambda jax, name=name, axis=axis: jax.vmap(lambda x: getattr(jax.numpy, name)(x, axis=axis), axis_name="i")(jax.numpy.asarray(M))) for name in ("sum", "max", "min", "mean", "var", "std", "prod", "any", "all", "argmax", "cumsum") for axis in ("i", ("i", 0), (-1, "i"))],
+    *[check(f"numpy.{name}: a named axis, keepdims and where", lambda jax, name=name: jax.vmap(lambda x: getattr(jax.numpy, name)(x, axis=("i", 0), keepdims=True, where=x > 0, **({"initial": 0} if name == "max" else {})), axis_name="i")(jax.numpy.asarray(M))) for name in ("sum", "max", "mean", "var")],
+    check("numpy.sum: an unbound named axis", lambda jax: jax.numpy.sum(X, axis="i")),
+    check("numpy.sum: two named axes", lambda jax: jax.vmap(jax.vmap(lambda x: jax.numpy.sum(x, axis=("j", "i")), axis_name="i"), axis_name="j")(jax.numpy.asarray(M))),
+    check("numpy.sum: a named axis of a constant", lambda jax: jax.vmap(lambda x: jax.numpy.sum(jax.numpy.ones(2), axis="i"), axis_name="i")(X)),
+    check("numpy.mean: the gradient over a named axis", lambda jax: jax.vmap(jax.grad(lambda x: jax.numpy.mean(x**2, axis=("i", 0))), axis_name="i")(jax.numpy.asarray(M))),
+    check("nn.softmax, nn.log_softmax: a named axis", lambda jax: jax.vmap(lambda x: (jax.nn.softmax(x, axis="i"), jax.nn.log_softmax(x, axis=("i", 0))), axis_name="i")(jax.numpy.asarray(M))),
+    check("nn.logsumexp: a named axis", lambda jax: jax.jit(jax.vmap(lambda x: jax.nn.logsumexp(x, axis=("i", 0), b=2.0), axis_name="i"))(jax.numpy.asarray(M))),
+    *[check(f"lax.{name}: a name and a position", lambda jax, name=name: jax.vmap(lambda x: getattr(jax.lax, name)(x, ("i", 0)), axis_name="i")(jax.numpy.asarray(M))) for name in ("psum", "pmean", "pmax", "pmin")],
+    check("lax.psum: an unbound name", lambda jax: jax.vmap(lambda x: jax.lax.psum(x, "j"), axis_name="i")(X)),
+    check("vmap: spmd_axis_name", lambda jax: (jax.vmap(lambda x: x * 2, spmd_axis_name="i")(X), jax.jit(jax.vmap(lambda x: jax.lax.psum(x, "k"), axis_name="k", spmd_axis_name=("i", "j")))(X))),
+    check("vmap: spmd_axis_name binds nothing", lambda jax: jax.vmap(lambda x: jax.lax.psum(x, "i"), spmd_axis_name="i")(X)),
+    *[check(f"jit: donation by {options}", lambda jax, options=options, named=named: donated(jax, options, named)) for options in ({"donate_argnames": "y"}, {"donate_argnums": 1}, {"donate_argnames": ("y", "z")}, {"donate_argnums": 0}, {"donate_argnames": "w"}, {"donate_argnums": 7}, {"donate_argnames": "y", "static_argnames": "y"}) for named in ((), ("y",), ("y", "z"))],
+    check("numpy.split, numpy.array_split, numpy.hsplit: no sections", lambda jax: [failure(lambda: getattr(jax.numpy, n)(X, 0)) for n in ("split", "array_split", "hsplit")]),
+    check("numpy.einsum: None", lambda jax: jax.numpy.einsum("i,i->", None, X)),
+    check("numpy.tril, numpy.triu: a traced diagonal", lambda jax: [failure(lambda: jax.jit(lambda k: getattr(jax.numpy, n)(M, k))(1)) for n in ("tril", "triu")]),
+    check("numpy.tri, numpy.eye: a traced diagonal", lambda jax: jax.jit(lambda k: (jax.numpy.tri(3, 4, k), jax.numpy.tri(3, k=k, dtype=int)))(1)),
+    *[check(f"nn.initializers.variance_scaling: no {mode} of {shape}", lambda jax, mode=mode, shape=shape: jax.nn.initializers.variance_scaling(1.0, mode, "normal")(jax.random.key(0), shape)) for mode in ("fan_in", "fan_out", "fan_avg") for shape in ((0, 3), (3, 0))],
     check("custom_jvp: grad", lambda jax: jax.grad(own_jvp(jax), (0, 1))(2.0, 3.0)),
     check("custom_jvp: jvp and jit", lambda jax: jax.jit(lambda x: jax.jvp(own_jvp(jax), (x, 2.0), (1.0, 1.0)))(3.0)),
     check("custom_jvp: vmap", lambda jax: jax.vmap(jax.grad(own_jvp(jax)), (0, None))(X, 2.0)),
