@@ -70,6 +70,15 @@ def test_show_prints_the_program(tmp_path):
     assert "add a b" in done.stdout
 
 
+def test_show_prints_the_program_after_a_pass(tmp_path):
+    (tmp_path / "add.mlir").write_text(ADD)
+    passes = capibara("show", "--passes").stdout
+    assert [line.split()[0] for line in passes.splitlines()][-1] == "dce"
+    assert "add a b" in capibara("show", "--after", "dce", tmp_path / "add.mlir").stdout
+    done = capibara("show", "--after", "polish", tmp_path / "add.mlir")
+    assert (done.returncode, "there is no pass 'polish'" in done.stderr) == (1, True)
+
+
 def test_run_takes_and_gives_npy_files(tmp_path):
     (tmp_path / "add.mlir").write_text(ADD)
     x, y = np.array([1, 5], np.float32), np.asfortranarray(np.array([3, 4], np.float32))
