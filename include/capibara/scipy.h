@@ -2,6 +2,7 @@
 #pragma once
 
 #include <capibara/scipy/fft.h>
+#include <capibara/scipy/kde.h>
 #include <capibara/scipy/linalg.h>
 #include <capibara/scipy/ndimage.h>
 #include <capibara/scipy/signal.h>

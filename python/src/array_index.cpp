@@ -67,8 +67,9 @@ struct AtHelper {
 };
 struct AtIndex {
   IndexUpdate update;
-  Array array;
-  std::vector<Index> indices;
+  IndexedPart part;
+
+  nb::object updated(const Array& result) const { return wrap(part.put_back ? part.put_back(result) : result); }
 };
 
 UpdateOptions update_options(bool sorted, bool unique, nb::handle mode, bool wrap_negative) {
@@ -87,7 +88,8 @@ void def_update(Class& at, const char* name, Update update) {
   at.def(
       name,
       [update](const AtIndex& self, nb::handle values, bool sorted, bool unique, nb::handle mode, bool wrap_negative) {
-        return wrap((self.update.*update)(to_array(values, "at"), update_options(sorted, unique, mode, wrap_negative)));
+        return self.updated(
+            (self.update.*update)(to_array(values, "at"), update_options(sorted, unique, mode, wrap_negative)));
       },
       nb::arg("values"), nb::kw_only(), nb::arg("indices_are_sorted") = false, nb::arg("unique_indices") = false,
       nb::arg("mode") = nb::none(), nb::arg("wrap_negative_indices") = true);
@@ -140,7 +142,8 @@ void bind_array_indexing(nb::module_& m, nb::class_<Array>& array) {
       "apply",
       [](const AtIndex& self, nb::object function, bool sorted, bool unique, nb::handle mode, bool wrap_negative) {
         auto each = [&](const Array& element) { return to_array(function(wrap(element)), "at[].apply"); };
-        return wrap(apply_at(self.array, self.indices, each, update_options(sorted, unique, mode, wrap_negative)));
+        return self.updated(
+            apply_at(self.part.array, self.part.indices, each, update_options(sorted, unique, mode, wrap_negative)));
       },
       nb::arg("func"), nb::kw_only(), nb::arg("indices_are_sorted") = false, nb::arg("unique_indices") = false,
       nb::arg("mode") = nb::none(), nb::arg("wrap_negative_indices") = true);
@@ -148,8 +151,8 @@ void bind_array_indexing(nb::module_& m, nb::class_<Array>& array) {
       .def(
           "__getitem__",
           [](const AtHelper& self, nb::handle key) {
-            std::vector<Index> entries = index_entries(key, self.array);
-            return AtIndex{IndexUpdate(self.array, entries), self.array, entries};
+            IndexedPart part = indexed_part(self.array, key);
+            return AtIndex{IndexUpdate(part.array, part.indices), part};
           },
           nb::arg().none());
   array.def_prop_ro("at", [](const Array& self) { return AtHelper{self}; });

@@ -5,10 +5,21 @@
 
 #include "bindings.h"
 
+#include <functional>
+
 namespace capibara::python {
 
 // The entries of x[key]. Raises as jax does for lists, floats and traced slice bounds.
 std::vector<Index> index_entries(nb::handle key, const Array& array);
+
+// What x[key] selects from: x, or the part of it that windows (jax.ds) in the key name, and how that part goes back.
+struct IndexedPart {
+  Array array;
+  std::vector<Index> indices;
+  std::function<Array(const Array&)> put_back;  // empty where `array` is x itself
+};
+IndexedPart indexed_part(const Array& array, nb::handle key);
+Array read_index(const Array& array, nb::handle key);  // x[key]
 
 void bind_array_indexing(nb::module_& m, nb::class_<Array>& array);
 

@@ -44,8 +44,8 @@ std::string describe_tracer(const Array& array) {
 
 // Raises an error about a conversion that a traced array does not have: what was tried, why not, and where to read on.
 [[noreturn]] void refuse_tracer(const char* error, const Array& array, const std::string& attempt) {
-  raise_python(error, concat(attempt, origin_line(array), "\nSee https://docs.jax.dev/en/latest/errors.html#jax.errors.",
-                             error));
+  raise_python(error, concat(attempt, origin_line(array),
+                             "\nSee https://docs.jax.dev/en/latest/errors.html#jax.errors.", error));
 }
 
 [[noreturn]] void refuse_conversion(const Array& array, const char* function) {
@@ -350,8 +350,7 @@ void bind_arrays(nb::module_& m) {
                           concat("unhashable type: '", self.is_tracer() ? "Tracer" : "ArrayImpl", "'"));
            })
       .def(
-          "__getitem__",
-          [](const Array& self, nb::handle key) { return wrap(read_index(self, key)); },
+          "__getitem__", [](const Array& self, nb::handle key) { return wrap(read_index(self, key)); },
           nb::arg().none())
       .def("__setitem__",
            [](const Array&, nb::handle, nb::handle) {

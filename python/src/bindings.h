@@ -29,6 +29,7 @@ struct TracerArray : Array {
 nb::tuple int_tuple(std::span<const int64_t> integers);  // a shape, axes
 nb::object wrap(const Array& array);
 nb::tuple wrap_all(const Arrays& arrays);
+nb::object type_object(const ArrayType& type);  // what jax calls the abstract value: ShapedArray, or AbstractToken
 // Arrays, plain numbers, NumPy's arrays and scalars, and what offers __jax_array__, __dlpack__ or __array__; nothing
 // for other objects, lists included.
 std::optional<Array> array_if(nb::handle object);
@@ -103,6 +104,9 @@ void bind_control(nb::module_& m);
 void bind_custom(nb::module_& m);
 void bind_programs(nb::module_& m);
 void bind_primitives(nb::module_& m);
+void bind_traces(nb::module_& m);
+void bind_refs(nb::module_& m);
+void bind_kde(nb::module_& m);
 void bind_config(nb::module_& m);
 void bind_callbacks(nb::module_& m);
 

@@ -1,10 +1,8 @@
-// Calls from running programs back into Python, and refs.
+// Calls from running programs back into Python.
 #include <capibara/callback.h>
-#include <capibara/ref.h>
 
 #include <nanobind/stl/string.h>
 
-#include "array_index.h"
 #include "calls.h"
 
 namespace capibara::python {
@@ -18,18 +16,6 @@ Arrays check_results(const std::vector<nb::object>& objects, const Types& types)
     if (arrays[i].weak_type() || arrays[i].dtype() != types[i].dtype) arrays[i] = arrays[i].astype(types[i].dtype);
   }
   return arrays;
-}
-
-// ref[...] and ref[:] mean the whole array.
-bool names_everything(nb::handle key) {
-  if (key.ptr() == Py_Ellipsis) return true;
-  if (PySlice_Check(key.ptr()))
-    return key.attr("start").is_none() && key.attr("stop").is_none() && key.attr("step").is_none();
-  if (!PyTuple_Check(key.ptr())) return false;
-  for (nb::handle part : key) {
-    if (!names_everything(part)) return false;
-  }
-  return true;
 }
 
 struct Prepared {
@@ -101,24 +87,6 @@ void bind_callbacks(nb::module_& m) {
         to_arrays(objects, "debug.callback"), {.ordered = ordered});
   });
   m.def("effects_barrier", &jax::effects_barrier);
-
-  nb::class_<jax::Ref>(m, "Ref")
-      .def_prop_ro("shape", [](const jax::Ref& self) { return nb::object(wrap(self.handle()).attr("shape")); })
-      .def_prop_ro("dtype", [](const jax::Ref& self) { return numpy_dtype(self.handle().dtype()); })
-      .def_prop_ro("ndim", [](const jax::Ref& self) { return self.handle().ndim(); })
-      .def("__getitem__",
-           [](const jax::Ref& self, nb::handle key) {
-             Array whole = self.get();
-             if (names_everything(key)) return wrap(whole);
-             return wrap(capibara::index(whole, index_entries(key, whole)));
-           })
-      .def("__setitem__", [](const jax::Ref& self, nb::handle key, nb::handle value) {
-        if (names_everything(key)) return self.set(to_array(value, "ref"));
-        Array whole = self.get();
-        self.set(IndexUpdate(whole, index_entries(key, whole)).set(to_array(value, "ref")));
-      });
-  m.def("new_ref", [](nb::handle initial) { return jax::new_ref(to_array(initial, "new_ref")); });
-  m.def("freeze_ref", [](const jax::Ref& ref) { return wrap(jax::freeze(ref)); });
 }
 
 }  // namespace capibara::python

@@ -22,6 +22,9 @@ NB_MODULE(_core, m) {
   bind_control(m);
   bind_callbacks(m);
   bind_primitives(m);
+  bind_traces(m);
+  bind_refs(m);
+  bind_kde(m);
   bind_stablehlo(m);
   bind_sources(m);
   m.def(

@@ -205,18 +205,15 @@ bool returns_list(const Primitive& primitive) {
                                       "io_callback",
                                       "debug_callback",
                                       "optimization_barrier",
-                                      "psum",
-                                      "pmax",
-                                      "pmin",
                                       "rng_bit_generator",
-                                      "lu_pivots_to_permutation",
+                                      "hessenberg",
+                                      "tridiagonal",
+                                      "custom_lin",
                                       "geqrf",
                                       "geqp3",
-                                      "random_gamma",
                                       "closed_call",
                                       "core_call",
                                       "custom_root",
-                                      "swap",
                                       "addupdate",
                                       "threefry2x32"};
   for (const char* name : names) {
@@ -303,8 +300,6 @@ void bind_primitives(nb::module_& m) {
     for (nb::handle aval : avals) arguments.append(aval);
     return call_python(policy, nb::tuple(arguments), params_of(attrs));
   });
-  m.def("trace_identity", [] { return reinterpret_cast<std::uintptr_t>(current_trace().get()); });
-  m.def("is_tracing", [] { return current_trace() != evaluation_trace(); });
 }
 
 }  // namespace capibara::python

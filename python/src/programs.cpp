@@ -1,6 +1,7 @@
 // Jaxprs in Python: programs, equations, variables, literals, abstract values and parameters.
 #include "programs.h"
 
+#include <capibara/lax.h>
 #include <capibara/primitive.h>
 
 #include <nanobind/stl/string.h>
@@ -14,24 +15,6 @@
 namespace capibara::python {
 
 namespace {
-
-// An open program: what jax calls Jaxpr beside ClosedJaxpr.
-struct OpenProgram {
-  Program program;
-};
-
-struct VarView {
-  Program program;
-  Var var;
-};
-struct LiteralView {
-  Array value;
-};
-struct EquationView {
-  Program program;
-  std::size_t index;
-  const Equation& get() const { return program.equations()[index]; }
-};
 
 nb::object atom_view(const Program& program, Atom atom) {
   if (atom.is_literal()) return nb::cast(LiteralView{program.literal(atom)}, nb::rv_policy::move);
@@ -58,20 +41,22 @@ nb::list equation_views(const Program& program) {
 
 nb::list type_list(const Types& types) {
   nb::list list;
-  for (const ArrayType& type : types) list.append(nb::cast(type));
+  for (const ArrayType& type : types) list.append(type_object(type));
   return list;
 }
 
-nb::list effect_list(const Effects& effects) {
-  nb::list list;
+nb::object effect_set(const Effects& effects) {
+  nb::object module = nb::module_::import_("capibara._effects");
+  nb::object kinds = module.attr("KINDS");
+  nb::object set = nb::steal(PySet_New(nullptr));
   static const std::pair<Effects::Flag, const char*> names[] = {
       {Effects::ordered_io, "OrderedIO"}, {Effects::io, "IO"},           {Effects::debug, "Debug"},
       {Effects::ref_read, "Read"},        {Effects::ref_write, "Write"}, {Effects::ordered_debug, "OrderedDebug"}};
   for (const auto& [flag, name] : names) {
-    if (effects.has(flag)) list.append(nb::str(name));
+    if (effects.has(flag)) set.attr("add")(kinds[name]);
   }
-  for (const std::string& axis : effects.axes) list.append(nb::str(concat("NamedAxis(", axis, ")").c_str()));
-  return list;
+  for (const std::string& axis : effects.axes) set.attr("add")(module.attr("NamedAxisEffect")(axis));
+  return set;
 }
 
 nb::list outputs_of(const Program& program) {
@@ -102,7 +87,7 @@ bool all_integers(nb::handle sequence) {
 template <class Class, class Get>
 void def_program(Class& type, Get program_of) {
   type.def_prop_ro("eqns", [=](const typename Class::Type& self) { return equation_views(program_of(self)); })
-      .def_prop_ro("effects", [=](const typename Class::Type& self) { return effect_list(program_of(self).effects()); })
+      .def_prop_ro("effects", [=](const typename Class::Type& self) { return effect_set(program_of(self).effects()); })
       .def_prop_ro("in_avals",
                    [=](const typename Class::Type& self) { return type_list(program_of(self).input_types()); })
       .def_prop_ro("out_avals",
@@ -118,6 +103,13 @@ void def_program(Class& type, Get program_of) {
                    program_of(self) == program_of(nb::cast<const typename Class::Type&>(other));
           },
           nb::arg().none());
+}
+
+// A number with the type that a literal is to have.
+Array literal_value(nb::handle value, const ArrayType& type) {
+  Array array = to_array(value, "Literal");
+  if (array.ndim() != 0) throw TypeError("Literal: the value must be a scalar");
+  return array.type() == type ? array : jax::lax::convert_element_type(array, type.dtype, type.weak_type);
 }
 
 }  // namespace
@@ -309,7 +301,11 @@ void bind_programs(nb::module_& m) {
   nb::class_<Attrs>(m, "Attrs").def("params", [](const Attrs& self) { return params_of(self); });
   nb::class_<OpaqueView>(m, "OpaqueView").def("__repr__", [](const OpaqueView& self) { return self.opaque->print(); });
   nb::class_<VarView>(m, "Var")
-      .def_prop_ro("aval", [](const VarView& self) { return self.program.type(self.var); })
+      .def("__init__",
+           [](VarView* self, const ArrayType& type) {
+             new (self) VarView(new_variable(type));
+           })
+      .def_prop_ro("aval", [](const VarView& self) { return type_object(self.program.type(self.var)); })
       .def_prop_ro("count", [](const VarView& self) { return self.var.id; })
       .def("__hash__",
            [](const VarView& self) {
@@ -327,6 +323,10 @@ void bind_programs(nb::module_& m) {
         return concat("Var(id=", self.var.id, "):", short_string(self.program.type(self.var)));
       });
   nb::class_<LiteralView>(m, "Literal")
+      .def("__init__",
+           [](LiteralView* self, nb::handle value, nb::handle type) {
+             new (self) LiteralView{literal_value(value, nb::cast<const ArrayType&>(type))};
+           })
       .def_prop_ro("val", [](const LiteralView& self) { return wrap(self.value); })
       .def_prop_ro("aval", [](const LiteralView& self) { return self.value.type(); })
       .def("__hash__",
@@ -360,7 +360,7 @@ void bind_programs(nb::module_& m) {
                      return list;
                    })
       .def_prop_ro("params", [](const EquationView& self) { return params_of(self.get().attrs); })
-      .def_prop_ro("effects", [](const EquationView& self) { return effect_list(self.get().effects); })
+      .def_prop_ro("effects", [](const EquationView& self) { return effect_set(self.get().effects); })
       .def_prop_ro("source_info", [](const EquationView& self) { return to_string(self.get().source); })
       .def("__repr__", [](const EquationView& self) {
         return concat("<equation of ", self.get().primitive.name(), " with ", self.get().inputs.size(), " operands>");
@@ -396,7 +396,19 @@ void bind_programs(nb::module_& m) {
       .def("stablehlo", [](const Program& self) { return to_stablehlo(self); });
   nb::class_<OpenProgram> open(m, "Jaxpr");
   def_program(open, [](const OpenProgram& self) -> const Program& { return self.program; });
-  open.def_prop_ro("invars", [](const OpenProgram& self) { return var_views(self.program, self.program.invars()); })
+  open.def(
+          "__init__",
+          [](OpenProgram* self, nb::object constvars, nb::object invars, nb::object outvars, nb::object eqns,
+             nb::object, nb::object debug_info, bool) {
+            std::string name = nb::hasattr(debug_info, "func_name")
+                                   ? nb::cast<std::string>(nb::str(debug_info.attr("func_name")))
+                                   : std::string();
+            new (self) OpenProgram{build_program(constvars, invars, outvars, eqns, name)};
+          },
+          nb::arg("constvars"), nb::arg("invars"), nb::arg("outvars"), nb::arg("eqns"),
+          nb::arg("effects") = nb::none(), nb::arg("debug_info") = nb::none(), nb::arg("is_high") = false)
+      .def_prop_ro("name", [](const OpenProgram& self) { return self.program.name(); })
+      .def_prop_ro("invars", [](const OpenProgram& self) { return var_views(self.program, self.program.invars()); })
       .def_prop_ro("constvars",
                    [](const OpenProgram& self) { return var_views(self.program, self.program.constvars()); })
       .def_prop_ro("outvars", [](const OpenProgram& self) { return outputs_of(self.program); })

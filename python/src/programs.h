@@ -23,6 +23,28 @@ class PythonOpaque final : public Opaque {
   KeptObject object_;
 };
 
+// What Python sees of a program: jax's Jaxpr beside ClosedJaxpr, and its parts.
+struct OpenProgram {
+  Program program;
+};
+struct VarView {
+  Program program;
+  Var var;
+};
+struct LiteralView {
+  Array value;
+};
+struct EquationView {
+  Program program;
+  std::size_t index;
+  const Equation& get() const { return program.equations()[index]; }
+};
+
+VarView new_variable(const ArrayType& type);  // of no program yet
+// A program from Python's sequences of variables and equations.
+Program build_program(nb::handle constvars, nb::handle invars, nb::handle outvars, nb::handle equations,
+                      const std::string& name);
+
 nb::object from_attr(const Attr& attr);
 Attr to_attr(nb::handle object);
 nb::dict params_of(const Attrs& attrs);

@@ -1,6 +1,8 @@
 // Pytrees: the registry of node types, flattening, unflattening, and the class PyTreeDef.
 #include "trees.h"
 
+#include <capibara/ref.h>
+
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -570,7 +572,9 @@ PyTree flatten_with_paths(nb::handle tree, std::vector<std::pair<nb::object, nb:
 Arrays to_arrays(const std::vector<nb::object>& leaves, const char* operation) {
   Arrays arrays;
   arrays.reserve(leaves.size());
-  for (const nb::object& leaf : leaves) arrays.push_back(to_array(leaf, operation));
+  for (const nb::object& leaf : leaves) {
+    arrays.push_back(nb::isinstance<jax::Ref>(leaf) ? nb::cast<const jax::Ref&>(leaf).handle() : to_array(leaf, operation));
+  }
   return arrays;
 }
 

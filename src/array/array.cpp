@@ -72,6 +72,7 @@ std::string to_string(const ArrayType& type) {
 }
 
 std::string short_string(const ArrayType& type) {
+  if (type.dtype == DType::token) return std::string(short_name(type.dtype));
   std::string text = concat(short_name(type.dtype), dims_text(type.shape));
   return type.ref ? concat("Ref{", text, "}") : text;
 }

@@ -121,6 +121,7 @@ Arrays scan_flat(const FlatFunction& body, const Arrays& given_init, const Array
   auto stage_body = [&] {
     Types types = types_of(init);
     types.insert(types.end(), slices.begin(), slices.end());
+    require_tracing_allowed("body");
     return stage_open(body, types, "body");
   };
   Staged staged = stage_body();
@@ -195,6 +196,7 @@ Arrays while_flat(const FlatFunction& condition, const FlatFunction& body, const
     while (condition(init)[0].item<bool>()) init = body(init);
     return init;
   }
+  require_tracing_allowed("body");
   Staged body_staged = stage_open(body, types_of(init), "body");
   Types outputs = body_staged.program.output_types();
   if (outputs.size() == init.size() && strengthen(init, outputs)) {
@@ -244,6 +246,7 @@ Arrays cond_flat(const Array& index, const std::vector<FlatFunction>& branches, 
   }
   if (branches.size() == 1) return branches[0](operands);
   std::vector<Staged> staged;
+  require_tracing_allowed("branch");
   for (const FlatFunction& branch : branches) staged.push_back(stage_open(branch, types_of(operands), "branch"));
 
   // All branches take the union of what they captured.

@@ -9,6 +9,7 @@
 #include "primitives/monoid.h"
 #include "primitives/random.h"
 #include "program/derive.h"
+#include "runtime/warning.h"
 #include "trace/trace.h"
 
 namespace capibara::jax::random {
@@ -62,7 +63,22 @@ struct TypedKeys {
 TypedKeys typed_keys(const Array& key) {
   if (!key.defined()) throw TypeError("jax.random: the key is an empty Array");
   if (is_key(key.dtype())) return {key, false};
-  return {wrap(key, key_dtype()), true};
+  TypedKeys typed{wrap(key, key_dtype()), true};
+  const Config& settings = capibara::config();
+  if (settings.legacy_prng_key == "allow") {
+    if (settings.enable_custom_prng) {
+      warn(concat("Raw arrays as random keys to jax.random functions are deprecated: a valid ",
+                  settings.default_prng_impl, " key is assumed; make keys by jax.random.key()."),
+           WarningKind::future);
+    }
+    return typed;
+  }
+  const char* text =
+      "Legacy uint32 key array passed as key to jax.random function. Please create keys using jax.random.key(). If use "
+      "of a raw key array was intended, set jax_legacy_prng_key=\"allow\".";
+  if (settings.legacy_prng_key == "error") throw ValueError(text);
+  warn(text);
+  return typed;
 }
 
 TypedKeys single_key(const char* function, const Array& key) {
@@ -74,7 +90,9 @@ TypedKeys single_key(const char* function, const Array& key) {
   return typed;
 }
 
-Array returned(const TypedKeys& like, const Array& keys) { return like.wrapped ? unwrap(keys) : keys; }
+Array returned(const TypedKeys& like, const Array& keys) {
+  return like.wrapped && !capibara::config().enable_custom_prng ? unwrap(keys) : keys;
+}
 
 }  // namespace
 
@@ -85,7 +103,9 @@ Array seed_array(int64_t seed) {
 }
 
 Array key(const Array& seed, const KeyOptions& options) { return seeded("key", seed, options); }
-Array PRNGKey(const Array& seed, const KeyOptions& options) { return unwrap(seeded("PRNGKey", seed, options)); }
+Array PRNGKey(const Array& seed, const KeyOptions& options) {
+  return returned({{}, true}, seeded("PRNGKey", seed, options));
+}
 
 DType key_dtype(const std::string& impl) {
   const std::string& name = impl.empty() ? capibara::config().default_prng_impl : impl;
@@ -106,8 +126,9 @@ Array wrap_key_data(const Array& key_bits_array, const KeyOptions& options) {
 
 Array clone(const Array& key) {
   static const Primitive p = primitive("random_clone");
-  TypedKeys typed = typed_keys(key);
-  return returned(typed, bind1(p, {typed.keys}));
+  const bool raw = key.defined() && !is_key(key.dtype());
+  const Array cloned = bind1(p, {raw ? wrap(key, key_dtype()) : typed_keys(key).keys});
+  return raw ? unwrap(cloned) : cloned;
 }
 
 Array fold_in(const Array& key, const Array& data) {

@@ -106,7 +106,8 @@ std::vector<PrimitiveRecord> ref_records() {
   swap.batch = batch_write;
   swap.evaluate = [](std::span<const Array> inputs, const Attrs&) {
     Array old = cell(inputs[0]);
-    cell(inputs[0]) = inputs[1];
+    const bool as_weak = inputs[1].weak_type() == old.weak_type();
+    cell(inputs[0]) = as_weak ? inputs[1] : jax::lax::convert_element_type(inputs[1], old.dtype(), old.weak_type());
     return Arrays{old};
   };
 

@@ -62,6 +62,8 @@ struct Staged {
   Program program;
   Arrays captured;
 };
+// Raises RuntimeError while jax_no_tracing forbids to trace a user's function.
+void require_tracing_allowed(const std::string& name);
 Staged stage(const FlatFunction& function, std::span<const ArrayType> types, const std::string& name);
 // The same program with its constants captured as well, in the order of first use: it closes over nothing.
 Staged opened(const Staged& staged);

@@ -17,6 +17,7 @@ Arrays checkpoint_leaves(const FlatFunction& function, const TreeDef& in, std::s
   require_values("checkpoint", in, leaves);
   Types types;
   for (const Array& leaf : leaves) types.push_back(leaf.type());
+  require_tracing_allowed(options.name);
   Staged staged = stage_open(function, types, options.name);
   Arrays operands = staged.program.constants();
   operands.insert(operands.end(), staged.captured.begin(), staged.captured.end());

@@ -48,6 +48,7 @@ Types leaf_types(const char* operation, const TreeDef& structure, std::span<cons
 }
 
 Program stage_program(const FlatFunction& function, const Types& types, const std::string& name) {
+  require_tracing_allowed(name);
   return stage(function, types, name).program;
 }
 

@@ -5,7 +5,7 @@ from capibara import _core
 from capibara._core import Array, Ref  # noqa: F401
 from capibara._dtypes import float0  # noqa: F401
 from capibara._modules import explain_missing as _explain_missing
-from capibara._types import ShapeDtypeStruct  # noqa: F401
+from capibara._types import ShapeDtypeStruct, Slice as _Slice  # noqa: F401
 from capibara.jax._api import (  # noqa: F401
     block_until_ready,
     checkpoint,
@@ -91,6 +91,11 @@ numpy_rank_promotion = _scope("numpy_rank_promotion")
 default_matmul_precision = _scope("default_matmul_precision")
 default_prng_impl = _scope("default_prng_impl")
 threefry_partitionable = _scope("threefry_partitionable", True)
+no_tracing = _scope("no_tracing", True)
+enable_checks = _scope("enable_checks", True)
+enable_custom_prng = _scope("enable_custom_prng", True)
+softmax_custom_jvp = _scope("softmax_custom_jvp", True)
+legacy_prng_key = _scope("legacy_prng_key")
 
 
 def default_device(device=None):
@@ -125,14 +130,30 @@ def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):
 
 def print_environment_info(return_string=False):
     """What a bug report should say of the machine."""
+    import os
     import platform
     import sys
     import numpy as np
-    text = (f"capibara: {_core.version()}\njax interface: {__version__}\nnumpy: {np.__version__}\n"
-            f"python: {sys.version}\ndevice info: cpu, {device_count()} local devices\nplatform: {platform.uname()}")
+    version_of_python = sys.version.replace("\n", " ")
+    kind = devices()[0].device_kind
+    lines = [f"jax:    {__version__}", f"capibara: {_core.version()}", f"numpy:  {np.__version__}", f"python: {version_of_python}",
+             f"device info: {kind}-{device_count()}, {local_device_count()} local devices\"", f"process_count: {process_count()}",
+             f"platform: {platform.uname()}"]
+    lines += [f"{name}={value}" for name, value in os.environ.items() if name.startswith(("JAX_", "XLA_"))]
     if return_string:
-        return text
-    print(text)
+        return "\n".join(lines)
+    print("\n".join(lines))
+
+
+def ds(start, size=None, stride=None):
+    """A window of `size` elements from `start` on, which may be traced: x[jax.ds(i, 2)] is x[i:i+2]."""
+    if start is None:
+        return slice(None)
+    if stride is not None and not isinstance(stride, int):
+        raise ValueError(f"ds: the stride must be a Python integer, got {stride!r}")
+    if size is None:
+        start, size = 0, start
+    return _Slice(start, size, 1 if stride is None else stride)
 
 
 def new_ref(init_val):
@@ -159,4 +180,5 @@ def live_arrays(platform=None):
 from capibara.jax._array import complete as _complete  # noqa: E402
 
 _complete()
+tree_util.register_pytree_node_class(_Slice)
 _explain_missing(__name__)

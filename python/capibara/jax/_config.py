@@ -68,6 +68,7 @@ _CHOICES = {
     "default_matmul_precision": (None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32",
                                  "bfloat16_3x", "fastest", "ANY_F8_ANY_F8_F32", "F32_F32_F32", "BF16_BF16_F32", "TF32_TF32_F32"),
     "default_prng_impl": ("threefry2x32", "rbg", "unsafe_rbg"),
+    "legacy_prng_key": ("allow", "warn", "error"),
 }
 
 
@@ -95,7 +96,10 @@ for _name in (*_CORE, "traceback_filtering"):
 def scope(name, *default):
     """A context manager of one setting: scope('enable_x64')(True)."""
 
-    def make(value=default[0] if default else None):
+    def make(*given):
+        if len(given) > 1 or not (given or default):
+            raise TypeError(f"{name}: expected the new value as the only argument, got {len(given)}")
+        value = given[0] if given else default[0]
         _check(name, value)
         return _Scope({name: value})
 

@@ -1,15 +1,36 @@
 """jax.checkpoint_policies: what a checkpointed function may keep."""
+from typing import NamedTuple
+
 from capibara import _core
 from capibara._core import (  # noqa: F401
+    CheckpointPolicy,
     dots_saveable,
     dots_with_no_batch_dims_saveable,
     everything_saveable,
     nothing_saveable,
-    offload_dot_with_no_batch_dims,
-    save_from_both_policies,
 )
 from capibara._modules import explain_missing
 
+
+class SaveableType:
+    """The answer of a policy that a value is kept."""
+
+
+class RecomputeType:
+    """The answer of a policy that a value is computed again."""
+
+    def __bool__(self):
+        return False
+
+
+class Offloadable(NamedTuple):
+    """The answer of a policy that a value is kept in another memory; on the host all memory is one."""
+
+    src: str
+    dst: str
+
+
+Saveable, Recompute = SaveableType(), RecomputeType()
 checkpoint_dots = dots_saveable
 checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
 
@@ -29,10 +50,39 @@ def save_only_these_names(*names_which_can_be_saved):
     return _core.save_only_these_names(list(names_which_can_be_saved))
 
 
+def offload_dot_with_no_batch_dims(offload_src, offload_dst):
+    """Products without batch dimensions offloaded, all else computed again."""
+    def policy(primitive, *avals, **params):
+        kept = dots_with_no_batch_dims_saveable(primitive, *avals, **params)
+        return Offloadable(offload_src, offload_dst) if kept else Recompute
+    return policy
+
+
 def save_and_offload_only_these_names(*, names_which_can_be_saved, names_which_can_be_offloaded, offload_src, offload_dst):
-    """Some names saved where they are, some offloaded."""
-    return _core.save_and_offload_only_these_names(
-        list(names_which_can_be_saved), list(names_which_can_be_offloaded), offload_src, offload_dst)
+    """Some names saved where they are, some offloaded, all else computed again."""
+    saved, offloaded = set(names_which_can_be_saved), set(names_which_can_be_offloaded)
+    if saved & offloaded:
+        raise ValueError(f"save_and_offload_only_these_names: {sorted(saved & offloaded)} are to be saved and offloaded")
+
+    def policy(primitive, *avals, **params):
+        name = params.get("name") if primitive.name == "name" else None
+        if name in saved:
+            return Saveable
+        return Offloadable(offload_src, offload_dst) if name in offloaded else Recompute
+    return policy
+
+
+def save_from_both_policies(policy_1, policy_2):
+    """What one of two policies keeps."""
+    if isinstance(policy_1, CheckpointPolicy) and isinstance(policy_2, CheckpointPolicy):
+        return _core.save_from_both_policies(policy_1, policy_2)
+
+    def policy(primitive, *avals, **params):
+        answers = [p(primitive, *avals, **params) for p in (policy_1, policy_2)]
+        if not all(isinstance(answer, bool) for answer in answers):
+            raise ValueError(f"save_from_both_policies: the policies must answer True or False, got {answers}")
+        return any(answers)
+    return policy
 
 
 explain_missing(__name__)

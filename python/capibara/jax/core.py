@@ -2,11 +2,16 @@
 import difflib
 import functools
 
+import ml_dtypes
+import numpy as np
+
 from capibara import _core
 from capibara._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, ShapedArray, Tracer, Var  # noqa: F401
 from capibara._errors import InconclusiveDimensionOperation, JaxprTypeError  # noqa: F401
+from capibara._effects import AbstractToken, Effect, Token  # noqa: F401
 from capibara._modules import explain_missing
 from capibara._types import DropVar, UndefinedPrimal, Zero  # noqa: F401
+from capibara.jax._programs import DebugInfo, Effects, gensym, new_jaxpr_eqn, no_effects  # noqa: F401
 
 AbstractValue = ShapedArray
 Atom = (Var, Literal)
@@ -137,17 +142,24 @@ def eval_jaxpr(jaxpr, consts, *args, propagate_source_info=True):
     def read(atom):
         return atom.val if isinstance(atom, Literal) else values[atom]
 
+    def write(var, value):
+        if checked:
+            got = get_aval(value)
+            assert (got.shape, got.dtype) == (var.aval.shape, var.aval.dtype), f"eval_jaxpr: expected {var.aval}, got {got}"
+        values[var] = value
+
+    checked = _core.config_values()["enable_checks"]
     for var, value in zip(jaxpr.constvars, consts, strict=True):
-        values[var] = value
+        write(var, value)
     for var, value in zip(jaxpr.invars, args, strict=True):
-        values[var] = value
+        write(var, value)
     for equation in jaxpr.eqns:
         outputs = equation.primitive.bind(*map(read, equation.invars), **equation.params)
         if not isinstance(outputs, (list, tuple)):
             outputs = [outputs]
         for var, value in zip(equation.outvars, outputs, strict=True):
             if not isinstance(var, DropVar):
-                values[var] = value
+                write(var, value)
     return [read(atom) for atom in jaxpr.outvars]
 
 
@@ -160,13 +172,13 @@ def jaxpr_as_fun(closed_jaxpr):
 
 def get_aval(x):
     """The abstract type of a value."""
-    return _core.as_array(x).aval
+    return _core.type_of(x)
 
 
 def valid_jaxtype(x):
     """Whether a value can be an argument of traced functions."""
     try:
-        _core.as_array(x)
+        _core.type_of(x)
         return True
     except TypeError:
         return False
@@ -238,12 +250,60 @@ def trace_state_clean():
 
 def get_opaque_trace_state(convention=None):
     """Something equal as long as the same functions are being traced."""
-    return _core.trace_identity()
+    return _core.current_trace()
 
 
 def find_top_trace(values):
     """The trace that an operation on these values would go to."""
-    return _core.trace_identity()
+    return _core.current_trace()
+
+
+def take_current_trace():
+    """A context in which operations are evaluated at once; entering it gives the trace that was current."""
+    return _core.TraceSwitch(_core.evaluation_trace())
+
+
+class set_current_trace:
+    """A context in which operations go to the given trace."""
+
+    def __init__(self, trace, check_leaks=False):
+        self._switch = _core.TraceSwitch(trace)
+
+    def __enter__(self):
+        self._switch.__enter__()
+
+    def __exit__(self, *exception):
+        self._switch.__exit__(*exception)
+
+
+class TraceTag:
+    """Marks the tracers that one transformation made; all marks are equal."""
+
+    def __eq__(self, other):
+        return isinstance(other, TraceTag)
+
+    def __hash__(self):
+        return hash(TraceTag)
+
+
+def unsafe_am_i_under_a_jit():
+    """Whether some function around is being traced into a program."""
+    return "jit" in _core.trace_kinds()
+
+
+def unsafe_am_i_under_a_vmap():
+    """Whether some function around is being mapped."""
+    return "vmap" in _core.trace_kinds()
+
+
+def unsafe_get_axis_names():
+    """The names of mapped axes, the outermost first."""
+    return _core.axis_names()
+
+
+def nonempty_axis_env():
+    """Whether a mapped axis has a name."""
+    return bool(_core.axis_names())
 
 
 def primal_dtype_to_tangent_dtype(dtype):
@@ -251,6 +311,11 @@ def primal_dtype_to_tangent_dtype(dtype):
     return ShapedArray((), dtype).to_tangent_aval().dtype
 
 
-array_types = frozenset({_core.Array})
-no_effects = frozenset()
+def _numpy_types():
+    names = [name for name in dir(ml_dtypes) if name.startswith(("float", "int", "uint", "bfloat")) and isinstance(getattr(ml_dtypes, name), type)]
+    plain = [np.bool_, np.longlong, *(np.dtype(code).type for code in "bhilqBHILQefdFD")]
+    return {np.ndarray, *plain, *(getattr(ml_dtypes, name) for name in names if issubclass(getattr(ml_dtypes, name), np.generic))}
+
+
+array_types = _numpy_types()
 explain_missing(__name__)

@@ -1,4 +1,6 @@
 """jax.tree: the functions on pytrees under short names."""
+import dataclasses
+
 from capibara._modules import explain_missing
 from capibara.jax.tree_util import (  # noqa: F401
     tree_all as all,
@@ -15,5 +17,12 @@ from capibara.jax.tree_util import (  # noqa: F401
     tree_transpose as transpose,
     tree_unflatten as unflatten,
 )
+
+
+def static(**kwargs):
+    """A field of a dataclass that register_dataclass takes as structure; the options of dataclasses.field."""
+    metadata = {"static": True, **(kwargs.pop("metadata", None) or {})}
+    return dataclasses.field(metadata=metadata, **kwargs)
+
 
 explain_missing(__name__)

@@ -2,14 +2,15 @@
 import dataclasses
 import functools
 import operator
+import typing
 
 from capibara import _core
 from capibara._core import PyTreeDef  # noqa: F401
 from capibara._modules import explain_missing
 from capibara._tree_keys import DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey  # noqa: F401
 
-KeyEntry = object
-KeyPath = tuple
+KeyEntry = typing.TypeVar("KeyEntry", bound=typing.Any)
+KeyPath = tuple[KeyEntry, ...]
 
 
 def tree_flatten(tree, is_leaf=None):
@@ -194,7 +195,7 @@ def flatten_one_level(tree):
     level = _core.tree_level(tree)
     if level is None:
         raise ValueError(f"can't tree-flatten type: {type(tree)}")
-    return level[0], level[2]
+    return level[0], _level_data(tree, level)
 
 
 def flatten_one_level_with_keys(tree):
@@ -202,7 +203,12 @@ def flatten_one_level_with_keys(tree):
     level = _core.tree_level(tree)
     if level is None:
         raise ValueError(f"can't tree-flatten type: {type(tree)}")
-    return list(zip(level[1], level[0])), level[2]
+    return list(zip(level[1], level[0])), _level_data(tree, level)
+
+
+def _level_data(tree, level):
+    """The auxiliary data of a container; the keys of a dict as a tuple, which can be hashed."""
+    return tuple(level[2]) if type(tree) is dict else level[2]
 
 
 def register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func=None):

@@ -1,9 +1,17 @@
 """jax.typing: types for annotations."""
-from typing import Any, Union
+from typing import Any, Protocol, Union
 
 import numpy as np
 
 from capibara._core import Array
 
+
+class SupportsDType(Protocol):
+    """Whatever has a dtype, such as jax.numpy.float32."""
+
+    @property
+    def dtype(self) -> np.dtype: ...
+
+
 ArrayLike = Union[Array, np.ndarray, np.bool_, np.number, bool, int, float, complex]
-DTypeLike = Any
+DTypeLike = Union[str, type[Any], np.dtype, SupportsDType]

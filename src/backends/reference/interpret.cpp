@@ -63,14 +63,20 @@ class ReferenceBackend final : public Backend {
   Arrays run(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
     poll_interrupt();
     Kernel kernel = find_kernel(primitive.name());
-    if (!kernel) {
+    if (!kernel && primitive->evaluate) {
       TraceScope scope(evaluation_trace());
-      if (primitive->evaluate) return primitive->evaluate(inputs, attrs);
-      if (primitive->lower) return primitive->lower(inputs, attrs);
-      throw NotImplementedError(concat("primitive '", primitive.name(), "' has no evaluation rule on the reference backend"));
+      return primitive->evaluate(inputs, attrs);
     }
     Types types;
     for (const Array& input : inputs) types.push_back(input.type());
+    if (!kernel && primitive->lower) {
+      TraceScope scope(evaluation_trace());
+      primitive->type(types, attrs);  // refuses operands that the lowering does not expect
+      return primitive->lower(inputs, attrs);
+    }
+    if (!kernel) {
+      throw NotImplementedError(concat("primitive '", primitive.name(), "' has no evaluation rule on the reference backend"));
+    }
     TypeResult result = primitive->type(types, attrs);
     return kernel({inputs, result.types, attrs});
   }

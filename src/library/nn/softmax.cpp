@@ -1,4 +1,5 @@
 // jax.nn: softmax, logarithms of sums of exponentials, standardisation and one-hot codes.
+#include <capibara/config.h>
 #include <capibara/custom_derivatives.h>
 #include <capibara/nn/softmax.h>
 
@@ -19,10 +20,11 @@ Array greatest_of(const Array& x, const numpy::Axis& axis, const std::optional<A
   return max(x, {.axis = axis, .keepdims = true, .initial = -infinity, .where = mask});
 }
 
-Array masked_softmax(const Array& x, const numpy::Axis& axis, const std::optional<Array>& mask) {
+// The greatest element only scales both sides of the quotient: without a rule of its own it is held fixed instead.
+Array masked_softmax(const Array& x, const numpy::Axis& axis, const std::optional<Array>& mask, bool has_rule) {
   const Array greatest = greatest_of(x, axis, mask);
   const Array safe = mask ? where(*mask, x, -infinity) : x;
-  const Array unnormalized = exponential(safe - greatest);
+  const Array unnormalized = exponential(safe - (has_rule ? greatest : lax::stop_gradient(greatest)));
   const Array result = unnormalized / sum(unnormalized, {.axis = axis, .keepdims = true, .where = mask});
   return mask ? where(*mask, result, 0) : result;
 }
@@ -62,15 +64,16 @@ SignedLogarithm signed_logsumexp(const Array& a, const LogsumexpOptions& options
 
 Array softmax(const Array& x, const SoftmaxOptions& options) {
   const numpy::Axis axis = options.axis;
+  if (!capibara::config().softmax_custom_jvp) return masked_softmax(x, axis, options.where, false);
   if (!options.where) {
-    auto function = custom_jvp([axis](Array in) { return masked_softmax(in, axis, std::nullopt); }, "_softmax");
+    auto function = custom_jvp([axis](Array in) { return masked_softmax(in, axis, std::nullopt, true); }, "_softmax");
     function.defjvp([options, axis](const std::tuple<Array>& primals, const std::tuple<Array>& tangents) {
       const Array y = softmax(std::get<0>(primals), options);
       return std::tuple<Array, Array>(y, softmax_tangent(y, std::get<0>(tangents), axis, std::nullopt));
     });
     return function(x);
   }
-  auto function = custom_jvp([axis](Array in, Array mask) { return masked_softmax(in, axis, mask); }, "_softmax");
+  auto function = custom_jvp([axis](Array in, Array mask) { return masked_softmax(in, axis, mask, true); }, "_softmax");
   function.defjvp([axis](const std::tuple<Array, Array>& primals,
                                              const std::tuple<Array, Array>& tangents) {
     const auto& [in, mask] = primals;

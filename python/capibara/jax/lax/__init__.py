@@ -1,5 +1,9 @@
 """jax.lax: the primitives as functions, and structured control flow."""
+from collections.abc import Sequence as _Sequence
+from typing import Union as _Union
+
 from capibara import _core
+from capibara._effects import AbstractToken as _AbstractToken
 from capibara._modules import fill as _fill
 from capibara._types import (  # noqa: F401
     ConvDimensionNumbers,
@@ -14,9 +18,21 @@ from capibara._types import (  # noqa: F401
     ScatterDimensionNumbers,
 )
 
-PrecisionLike = object
-DotDimensionNumbers = tuple
-ConvGeneralDilatedDimensionNumbers = object
+PrecisionLike = _Union[None, str, Precision, tuple[str, str], tuple[Precision, Precision], DotAlgorithmPreset]
+DotDimensionNumbers = tuple[tuple[_Sequence[int], _Sequence[int]], tuple[_Sequence[int], _Sequence[int]]]
+ConvGeneralDilatedDimensionNumbers = _Union[None, ConvDimensionNumbers, tuple[str, str, str]]
+
+
+def create_token(_=None):
+    """A token: a value that only orders side effects."""
+    return create_token_p.bind()
+
+
+def after_all(*operands):
+    """A token that is ready when all the given ones are."""
+    if not all(isinstance(_core.type_of(operand), _AbstractToken) for operand in operands):
+        raise TypeError(f"after_all: the operands must be tokens, got {[type(operand).__name__ for operand in operands]}")
+    return after_all_p.bind(*operands)
 
 
 from capibara.jax.lax import _control  # noqa: E402

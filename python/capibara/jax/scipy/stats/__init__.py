@@ -4,6 +4,7 @@ import types as _types
 
 from capibara import _core
 from capibara._modules import fill as _fill
+from capibara.jax.scipy.stats._kde import gaussian_kde  # noqa: F401
 
 for _full in _core.library_modules():
     if _full.startswith("scipy.stats."):

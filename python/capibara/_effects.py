@@ -1,0 +1,89 @@
+"""Side effects of equations, and tokens, the values that order them."""
+
+
+class Effect:
+    """A generic side effect."""
+
+
+class DebugEffect(Effect):
+    """A callback that only looks."""
+
+    __str__ = lambda self: "Debug"  # noqa: E731
+
+
+class OrderedDebugEffect(Effect):
+    """A callback that only looks, in the order of the program."""
+
+    __str__ = lambda self: "OrderedDebug"  # noqa: E731
+
+
+class IOEffect(Effect):
+    """A callback with effects outside the program."""
+
+    __str__ = lambda self: "IO"  # noqa: E731
+
+
+class OrderedIOEffect(Effect):
+    """A callback with effects outside the program, in the order of the program."""
+
+    __str__ = lambda self: "OrderedIO"  # noqa: E731
+
+
+class ReadEffect(Effect):
+    """A mutable array is read."""
+
+    __str__ = lambda self: "Read"  # noqa: E731
+
+
+class WriteEffect(Effect):
+    """A mutable array is written."""
+
+    __str__ = lambda self: "Write"  # noqa: E731
+
+
+class NamedAxisEffect(Effect):
+    """A named axis is used."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __eq__(self, other):
+        return isinstance(other, NamedAxisEffect) and self.name == other.name
+
+    def __hash__(self):
+        return hash(("NamedAxisEffect", self.name))
+
+    def __repr__(self):
+        return f"NamedAxis({self.name})"
+
+
+# One object of each kind, under the name by which the core asks for it.
+KINDS = {str(effect): effect for effect in (DebugEffect(), OrderedDebugEffect(), IOEffect(), OrderedIOEffect(), ReadEffect(), WriteEffect())}
+
+
+class AbstractToken:
+    """The type of tokens."""
+
+    def str_short(self, short_dtypes=False, mesh_axis_types=False):
+        return "Tok"
+
+    def to_tangent_aval(self):
+        return self
+
+    to_ct_aval = to_tangent_aval
+
+    def __repr__(self):
+        return "AbstractToken()"
+
+
+abstract_token = AbstractToken()
+
+
+class Token:
+    """A value that only orders side effects, around the array that carries it."""
+
+    def __init__(self, buf):
+        self._buf = buf
+
+    def block_until_ready(self):
+        self._buf.block_until_ready()

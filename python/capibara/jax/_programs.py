@@ -1,0 +1,146 @@
+"""Programs taken apart and put together again in Python: equations of one's own, and what is known of functions."""
+import inspect
+from collections.abc import Set
+from typing import Any, NamedTuple
+
+from capibara import _core
+from capibara._core import Jaxpr, JaxprEqn, Literal, Var
+from capibara._effects import Effect
+from capibara._types import DropVar
+
+Effects = Set[Effect]
+no_effects = frozenset()
+
+
+class DebugInfo(NamedTuple):
+    """What is known of a traced function for messages: why it is traced, where it stands, its arguments and results."""
+
+    traced_for: str
+    func_src_info: str
+    arg_names: Any
+    result_paths: Any
+
+    @property
+    def func_name(self):
+        return self.func_src_info.split(" ")[0]
+
+    @property
+    def func_filename(self):
+        place = self.func_src_info.partition(" at ")[2]
+        return place.rpartition(":")[0] or None
+
+    @property
+    def func_lineno(self):
+        line = self.func_src_info.partition(" at ")[2].rpartition(":")[2]
+        return int(line) if line.isdigit() else None
+
+    def replace_func_name(self, name):
+        rest = self.func_src_info.split(" ")[1:]
+        return self._replace(func_src_info=" ".join([name, *rest]))
+
+    def resolve_result_paths(self):
+        """The same with the paths that a thunk stood for."""
+        return self._replace(result_paths=tuple(self.result_paths())) if callable(self.result_paths) else self
+
+    def safe_arg_names(self, expected):
+        """The names, empty where they are unknown; there must be as many as expected."""
+        assert self.arg_names is None or len(self.arg_names) == expected, (expected, self)
+        return ("",) * expected if self.arg_names is None else self.arg_names
+
+    def safe_result_paths(self, expected):
+        """The paths, empty where they are unknown; there must be as many as expected."""
+        assert self.result_paths is None or len(self.result_paths) == expected, (expected, self)
+        return ("",) * expected if self.result_paths is None else self.result_paths
+
+    def filter_arg_names(self, keep):
+        if self.arg_names is None:
+            return None
+        return tuple(name for name, kept in zip(self.safe_arg_names(len(keep)), keep) if kept)
+
+
+def source_of(function):
+    """'name at file:line' of a function, or its name where the place is unknown."""
+    while hasattr(function, "__wrapped__") or hasattr(function, "func"):
+        function = getattr(function, "__wrapped__", None) or function.func
+    name = getattr(function, "__name__", None) or "<unknown>"
+    code = getattr(function, "__code__", None)
+    return f"{name} at {code.co_filename}:{code.co_firstlineno}" if code else name
+
+
+def argument_names(signature, args, kwargs, static_argnums=(), static_argnames=()):
+    """The paths of the leaves of the arguments that are not static, named after the parameters where they fit."""
+    from capibara.jax.tree_util import keystr
+    fixed = {n % len(args) for n in static_argnums} if args else set()
+    parameters = list(signature.parameters.values()) if signature else []
+    try:
+        if signature:
+            signature.bind(*args, **kwargs)
+    except TypeError:
+        parameters = []
+    single = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    named = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
+    more = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), "kwargs")
+    roots = [(single[i] if i < len(single) else f"{rest}[{i - len(single)}]", value)
+             for i, value in enumerate(args) if i not in fixed]
+    roots += [(name if name in named else f"{more}[{name!r}]", kwargs[name]) for name in sorted(kwargs) if name not in static_argnames]
+    return tuple(f"{root}{keystr(path)}" for root, value in roots for path, _ in _core.tree_flatten_with_path(value, None)[0])
+
+
+def describe_function(traced_for, fun, args, kwargs, static_argnums=(), static_argnames=(), result_paths=None):
+    """The DebugInfo of a function and examples of its arguments."""
+    try:
+        signature = inspect.signature(fun)
+    except (ValueError, TypeError):
+        signature = None
+    names = argument_names(signature, args, kwargs, static_argnums, static_argnames)
+    return DebugInfo(traced_for, source_of(fun), names, result_paths)
+
+
+class _Equation(JaxprEqn):
+    """An equation that belongs to no program yet."""
+
+    def __init__(self, invars, outvars, primitive, params, effects, source_info):
+        self._parts = {"invars": list(invars), "outvars": list(outvars), "primitive": primitive, "params": dict(params),
+                       "effects": effects, "source_info": source_info}
+
+    def __getattribute__(self, name):
+        if name in ("invars", "outvars", "primitive", "params", "effects", "source_info"):
+            return self._parts[name]
+        return super().__getattribute__(name)
+
+    def __repr__(self):
+        return f"<equation of {self.primitive} with {len(self.invars)} operands>"
+
+
+_Equation.__name__ = _Equation.__qualname__ = "JaxprEqn"
+
+
+def new_jaxpr_eqn(invars, outvars, primitive, params, effects, source_info=None, ctx=None):
+    """An equation from its parts, to make a Jaxpr of."""
+    if _core.config_values()["enable_checks"]:
+        assert all(isinstance(atom, (Var, Literal)) for atom in invars), f"operands must be Var or Literal, got {invars}"
+        assert all(isinstance(var, (Var, DropVar)) for var in outvars), f"results must be Var, got {outvars}"
+    return _Equation(invars, outvars, primitive, params, effects, source_info)
+
+
+def gensym():
+    """What makes new variables: Var itself, called with a type."""
+    return Var
+
+
+def _replace_in_equation(self, **changes):
+    """The same equation with other parts."""
+    names = ("invars", "outvars", "primitive", "params", "effects", "source_info")
+    parts = {name: getattr(self, name) for name in names} | {n: v for n, v in changes.items() if n != "ctx"}
+    return new_jaxpr_eqn(**parts)
+
+
+def _replace_in_program(self, **changes):
+    """The same program with other parts."""
+    parts = {name: getattr(self, name) for name in ("constvars", "invars", "outvars", "eqns")} | changes
+    return Jaxpr(**parts)
+
+
+JaxprEqn.replace = _replace_in_equation
+Jaxpr.replace = _replace_in_program

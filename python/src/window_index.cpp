@@ -1,0 +1,113 @@
+// Windows between Python's brackets: jax.ds, whose position may be known only when the program runs.
+#include <capibara/lax.h>
+
+#include "array_index.h"
+
+namespace capibara::python {
+
+namespace {
+
+bool is_window(nb::handle key) {
+  static PyObject* window = nb::object(nb::module_::import_("capibara._types").attr("Slice")).release().ptr();
+  return PyObject_IsInstance(key.ptr(), window) == 1;
+}
+
+int64_t static_size(nb::handle size) {
+  nb::object index = nb::isinstance<Array>(size) && nb::cast<const Array&>(size).is_tracer()
+                         ? nb::object()
+                         : nb::steal(PyNumber_Index(size.ptr()));
+  if (!index) {
+    PyErr_Clear();
+    throw TypeError(concat("Shapes must be 1D sequences of concrete values of integer type, got the size ",
+                           nb::cast<std::string>(nb::str(size)), " of jax.ds"));
+  }
+  return nb::cast<int64_t>(index);
+}
+
+// How many dimensions an entry of the key selects from.
+int64_t consumed(nb::handle entry) {
+  if (entry.is_none() || PyBool_Check(entry.ptr())) return 0;
+  if (PySlice_Check(entry.ptr()) || PyLong_Check(entry.ptr()) || is_window(entry)) return 1;
+  std::optional<Array> array = array_if(entry);
+  return array && is_bool(array->dtype()) ? array->ndim() : 1;
+}
+
+Array start_of(nb::handle window) {
+  Array start = to_array(window.attr("start"), "jax.ds");
+  if (!is_integer(start.dtype())) {
+    throw TypeError(concat("index arguments to dynamic_slice must be integers of the same type, got: ", to_string(start.dtype())));
+  }
+  if (start.ndim() != 0) throw TypeError("jax.ds: the start must be a scalar");
+  return jax::lax::convert_element_type(start, DType::int32, false);
+}
+
+// Whether a window that begins at `start`, counted from the end where it is negative, lies in the dimension.
+Array lies_within(const Array& start, int64_t extent, int64_t dimension) {
+  auto constant = [&](int64_t value) { return jax::lax::full_like(start, Array(value)); };
+  Array low = jax::lax::ge(start, constant(-dimension)), high = jax::lax::le(start, constant(dimension - extent));
+  Array inner = jax::lax::bitwise_or(jax::lax::ge(start, constant(0)), jax::lax::le(start, constant(-extent)));
+  return jax::lax::bitwise_and(jax::lax::bitwise_and(low, high), inner);
+}
+
+}  // namespace
+
+IndexedPart indexed_part(const Array& array, nb::handle key) {
+  nb::list items;
+  if (PyTuple_Check(key.ptr())) {
+    for (nb::handle item : key) items.append(item);
+  } else {
+    items.append(key);
+  }
+  bool any = false;
+  for (nb::handle item : items) any = any || is_window(item);
+  if (!any) return {array, index_entries(key, array), {}};
+
+  int64_t named = 0;
+  for (nb::handle item : items) named += item.ptr() == Py_Ellipsis ? 0 : consumed(item);
+  Arrays starts(static_cast<std::size_t>(array.ndim()), jax::lax::full({}, Array(0), DType::int32));
+  Ints sizes = array.shape();
+  nb::list rest;
+  std::size_t axis = 0;
+  for (nb::handle item : items) {
+    if (item.ptr() == Py_Ellipsis) {
+      axis += static_cast<std::size_t>(std::max<int64_t>(array.ndim() - named, 0));
+      rest.append(item);
+      continue;
+    }
+    if (!is_window(item)) {
+      axis += static_cast<std::size_t>(consumed(item));
+      rest.append(item);
+      continue;
+    }
+    if (axis >= sizes.size()) throw IndexError(concat("Too many indices: array is ", array.ndim(), "-dimensional"));
+    const int64_t dimension = array.shape()[axis], stride = nb::cast<int64_t>(item.attr("stride"));
+    const int64_t count = static_size(item.attr("size")), extent = count == 0 ? 0 : (count - 1) * stride + 1;
+    if (extent > dimension) {
+      throw TypeError(concat("slice slice_sizes must be less than or equal to operand shape, got slice_sizes (", extent,
+                             ",) for operand shape (", dimension, ",)."));
+    }
+    starts[axis] = start_of(item);
+    sizes[axis] = extent;
+    rest.append(nb::steal(PySlice_New(nb::none().ptr(), nb::none().ptr(), nb::int_(stride).ptr())));
+    ++axis;
+  }
+  IndexedPart result;
+  result.array = jax::lax::dynamic_slice(array, starts, sizes);
+  result.indices = index_entries(nb::tuple(rest), result.array);
+  // A window that does not fit is clamped where it is read, and dropped where it is written.
+  result.put_back = [array, starts, sizes](const Array& updated) {
+    Array fits = Array(true);
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+      if (sizes[i] != array.shape()[i]) fits = jax::lax::bitwise_and(fits, lies_within(starts[i], sizes[i], array.shape()[i]));
+    }
+    return jax::lax::select(fits, jax::lax::dynamic_update_slice(array, updated, starts), array);
+  };
+  return result;
+}
+
+Array read_index(const Array& array, nb::handle key) {
+  IndexedPart part = indexed_part(array, key);
+  return capibara::index(part.array, part.indices);
+}
+
+}  // namespace capibara::python
