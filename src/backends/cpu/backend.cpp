@@ -80,6 +80,7 @@ class CpuExecutable final : public Executable {
   struct Call {
     const CpuExecutable* self;
     std::exception_ptr error;
+    const math::FlushDenormals* outside = nullptr;  // the mode in which kernels run: they flush by themselves
   };
 
   bool returned(int input) const {
@@ -100,6 +101,7 @@ class CpuExecutable final : public Executable {
     int32_t status;
     {
       const math::FlushDenormals flush;
+      call.outside = &flush;
       status = driver_(&runtime, buffers, 0, 0);
     }
     if (call.error) std::rethrow_exception(call.error);
@@ -118,6 +120,7 @@ class CpuExecutable final : public Executable {
     Call& call = *static_cast<Call*>(runtime->program);
     try {
       poll_interrupt();
+      const math::FlushDenormals::Paused pause(*call.outside);
       call.self->lowered_.kernels[static_cast<std::size_t>(kernel)](buffers);
       return done;
     } catch (...) {

@@ -19,6 +19,14 @@ class FlushDenormals {
   FlushDenormals(const FlushDenormals&) = delete;
   FlushDenormals& operator=(const FlushDenormals&) = delete;
 
+  // A scope inside in which the thread computes as before.
+  class Paused {
+   public:
+    explicit Paused(const FlushDenormals& scope) { write(scope.saved_); }
+    ~Paused() { write(read() | flush_bits); }
+    Paused(const Paused&) = delete;
+  };
+
  private:
 #if defined(__aarch64__)
   static constexpr std::uint64_t flush_bits = std::uint64_t{1} << 24;  // FPCR.FZ
