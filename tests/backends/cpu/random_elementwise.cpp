@@ -196,7 +196,11 @@ Value Generator::binary(const Value& x) {
     case 0: return rounds(lax::add(x.array, y.array), x.bound + y.bound, x.error + y.error);
     case 1: return rounds(lax::sub(x.array, y.array), x.bound + y.bound, x.error + y.error);
     case 2:
-    case 4: return rounds(lax::mul(x.array, y.array), x.bound * y.bound, y.bound * x.error + x.bound * y.error);
+    case 4: {
+      // Of complex numbers: sums of products, which may be fused.
+      const Error error = y.bound * x.error + x.bound * y.error;
+      return made(lax::mul(x.array, y.array), x.bound * y.bound, error, is_complex(dtype) ? 4 : error.none() ? 0 : 1);
+    }
     case 3: {
       if (!is_complex(dtype)) return divided(x, y);
       Value small = tame(y, 1);

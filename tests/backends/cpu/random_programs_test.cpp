@@ -108,7 +108,7 @@ TEST(RandomPrograms, HoldEveryKindOfOperation) {
        {"add", "sub", "mul", "div", "rem", "max", "min", "pow", "atan2", "exp", "log", "tanh", "logistic", "sin", "erf_inv", "lgamma",
         "sqrt", "rsqrt", "floor", "round", "sign", "clamp", "select_n", "eq", "lt", "and", "or", "xor", "not", "shift_left",
         "population_count", "convert_element_type", "bitcast_convert_type", "broadcast_in_dim", "reshape", "transpose", "slice", "rev",
-        "pad", "concatenate", "squeeze", "dynamic_slice", "dynamic_update_slice", "gather", "scatter", "scatter_add", "iota", "reduce_sum",
+        "pad", "concatenate", "squeeze", "dynamic_slice", "dynamic_update_slice", "gather", "scatter", "scatter-add", "iota", "reduce_sum",
         "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or", "argmax", "argmin", "cumsum", "cumprod", "cummax",
         "cumlogsumexp", "sort", "top_k", "dot_general", "conv_general_dilated", "reduce_window_sum", "scan", "while", "cond", "jit",
         "complex", "loop 1 deep", "loop 2 deep", "dtype bool", "dtype int8", "dtype int16", "dtype int32", "dtype int64", "dtype uint8",
