@@ -12,6 +12,7 @@ namespace capibara::cpu {
 namespace {
 
 constexpr int64_t largest_scratch = 64 * 1024;  // bytes of a row kept in the frame
+constexpr int64_t tile_width = 512;             // columns whose sums stay in the frame
 constexpr double nanoseconds_per_equation = 0.15, nanoseconds_per_function = 1.0;
 
 std::size_t at(int64_t position) { return static_cast<std::size_t>(position); }
@@ -152,6 +153,10 @@ class RegionWriter {
   // ---- flat groups ----------------------------------------------------------------------------------------------
 
   void flat() {
+    if (group_.results.size() == 1 && group_.kept.empty() && is_reduction(equation(group_.results[0]).primitive) && !group_.space.empty()) {
+      columns(equation(group_.results[0]));
+      return;
+    }
     const std::size_t rank = group_.space.size();
     Index index;
     for (std::size_t d = 0; d < rank; ++d) index.push_back(Affine::of(static_cast<Symbol>(d)));
@@ -172,6 +177,117 @@ class RegionWriter {
       for (const auto& [output, value] : values) {
         store_element(builder_, type(output).dtype, address(output, linear(index, group_.space)), value);
       }
+    });
+  }
+
+  // ---- a reduction that keeps the last dimension ------------------------------------------------------------------
+
+  // Sums of columns gather in a tile of the frame while whole rows of it stream by.
+  void columns(const Equation& self) {
+    const Var output = self.outputs[0];
+    const DType dtype = type(output).dtype;
+    const Shape& shape = program_.type(self.inputs[0]).shape;
+    const std::vector<bool> kept = kept_dimensions(program_, self);
+    const std::size_t rank = group_.space.size();
+    Index index, place(shape.size());
+    for (std::size_t d = 0; d < rank; ++d) index.push_back(Affine::of(static_cast<Symbol>(d)));
+    std::vector<std::size_t> reduced;
+    std::size_t next = 0;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      if (kept[d]) place[d] = index[next++];
+      else reduced.push_back(d);
+    }
+    for (std::size_t d : reduced) {
+      place[d] = Affine::of(static_cast<Symbol>(symbols_.size()));
+      symbols_.push_back(no_value);
+    }
+    Strides strides;
+    for (const Access& access : operand_reads(self.inputs[0], place, static_cast<Symbol>(symbols_.size()))) add_access(access, rank, strides);
+    strides.push_back(factors(linear(index, group_.space), rank));
+    std::vector<Loop> nest = joined(group_.space, {}, strides);
+    if (nest.empty()) nest.push_back({rank - 1, rank - 1, 1});
+    const Loop inner = nest.back();
+    nest.pop_back();
+    const Monoid monoid = *monoid_of(self.primitive);
+    const int parts = part_count(dtype);
+    const Scalar held = computed_type(dtype);
+    const int64_t width = std::min(inner.extent, tile_width), tiles = (inner.extent + width - 1) / width;
+    int64_t rows = 1;
+    for (std::size_t d : reduced) rows *= shape[d];
+    inner_size_ = static_cast<double>(width * rows);
+    std::vector<int32_t> sums;
+    for (int part = 0; part < parts; ++part) sums.push_back(builder_.local(width * byte_size(held)));
+    int64_t count = tiles;
+    for (const Loop& loop : nest) count *= loop.extent;
+    builder_.loop(count, {.parallel = true}, {}, [&](Value position, std::span<const Value>) {
+      Scoped scope(*this);
+      const Value all = builder_.index(tiles);
+      const Value tile = tiles == 1 ? builder_.index(0) : builder_.compute(Op::remainder_unsigned, position, all);
+      Value rest = tiles == 1 ? position : builder_.compute(Op::divide_unsigned, position, all);
+      for (std::size_t k = nest.size(); k-- > 0;) {
+        const Value extent = builder_.index(nest[k].extent);
+        enter(nest[k], k == 0 ? rest : builder_.compute(Op::remainder_unsigned, rest, extent));
+        if (k > 0) rest = builder_.compute(Op::divide_unsigned, rest, extent);
+      }
+      const Value begin = builder_.compute(Op::mul, tile, builder_.index(width));
+      Value length = no_value;
+      if (inner.extent % width != 0) {
+        const Value left = builder_.compute(Op::sub, builder_.index(inner.extent), begin);
+        const Value full = builder_.index(width);
+        length = builder_.compute(Op::select, builder_.compute(Op::lt, left, full), left, full);
+      }
+      // The tile's own dimension: where it begins, and the position in it.
+      auto over_tile = [&](auto&& write) {
+        builder_.loop(width, {.lanes = true, .extent_value = length}, {}, [&](Value lane, std::span<const Value>) {
+          Scoped inside(*this);
+          enter(inner, lane);
+          zero_unset();
+          write(lane);
+          return std::vector<Value>();
+        });
+      };
+      auto sum_address = [&](int part, Value lane) { return Address{sums[at(part)], 0, {{lane, 1}}}; };
+      const Symbol tile_start = symbol(begin);
+      for (Affine& entry : place) {
+        if (const int64_t factor = entry.factor(static_cast<Symbol>(inner.last))) entry.add(Affine::of(tile_start), factor);
+      }
+      for (Affine& entry : index) {
+        if (const int64_t factor = entry.factor(static_cast<Symbol>(inner.last))) entry.add(Affine::of(tile_start), factor);
+      }
+      const Element identity = identity_element(builder_, monoid, dtype);
+      over_tile([&](Value lane) {
+        for (int part = 0; part < parts; ++part) builder_.store(identity.parts[part], sum_address(part, lane));
+      });
+      over_rows(reduced, 0, shape, rank, [&] {
+        over_tile([&](Value lane) {
+          Element sum;
+          sum.count = parts;
+          for (int part = 0; part < parts; ++part) sum.parts[part] = builder_.load(held, sum_address(part, lane));
+          const Element total = combine(builder_, monoid, dtype, sum, element(self.inputs[0], place));
+          for (int part = 0; part < parts; ++part) builder_.store(total.parts[part], sum_address(part, lane));
+        });
+      });
+      over_tile([&](Value lane) {
+        Element sum;
+        sum.count = parts;
+        for (int part = 0; part < parts; ++part) sum.parts[part] = builder_.load(held, sum_address(part, lane));
+        store_element(builder_, dtype, address(output, linear(index, group_.space)), rounded_element(builder_, dtype, sum));
+      });
+      return std::vector<Value>();
+    });
+  }
+
+  template <class Write>
+  void over_rows(const std::vector<std::size_t>& reduced, std::size_t depth, const Shape& shape, std::size_t rank, Write&& write) {
+    if (depth == reduced.size()) {
+      write();
+      return;
+    }
+    builder_.loop(shape[reduced[depth]], {}, {}, [&](Value position, std::span<const Value>) {
+      Scoped scope(*this);
+      symbols_[rank + depth] = position;
+      over_rows(reduced, depth + 1, shape, rank, write);
+      return std::vector<Value>();
     });
   }
 
