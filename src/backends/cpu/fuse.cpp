@@ -69,6 +69,34 @@ Work work_of(const Program& program, const Equation& equation) {
   return is_elementwise(equation.primitive, dtypes, program.type(output).dtype) ? Work::loops : Work::host;
 }
 
+bool is_guarded(const Program& program, const Equation& equation) {
+  if (!equation.effects.empty() || !known_to_code(program, equation)) return false;
+  if (equation.primitive.is("concatenate")) return equation.inputs.size() <= 8;
+  if (!equation.primitive.is("pad")) return false;
+  for (const Attr& entry : equation.attrs.list("padding_config")) {
+    const Ints& padding = *entry.get_if<Ints>();
+    if (padding[0] < 0 || padding[1] < 0 || padding[2] != 0) return false;
+  }
+  return true;
+}
+
+std::vector<GuardedPart> guarded_parts(const Program& program, const Equation& equation) {
+  std::vector<GuardedPart> parts;
+  Ints begin(program.type(equation.outputs[0]).shape.size(), 0);
+  if (equation.primitive.is("pad")) {
+    const Attr::List& config = equation.attrs.list("padding_config");
+    for (std::size_t d = 0; d < begin.size(); ++d) begin[d] = (*config[d].get_if<Ints>())[0];
+    parts.push_back({0, begin});
+    return parts;
+  }
+  const std::size_t dimension = at(equation.attrs.integer("dimension"));
+  for (std::size_t i = 0; i < equation.inputs.size(); ++i) {
+    parts.push_back({i, begin});
+    begin[dimension] += program.type(equation.inputs[i]).shape[dimension];
+  }
+  return parts;
+}
+
 std::optional<Index> operand_index(const Program& program, const Equation& equation, std::size_t number,
                                    const Index& index, const std::function<Symbol()>& free_symbol) {
   const Shape& operand = program.type(equation.inputs[number]).shape;
@@ -76,6 +104,15 @@ std::optional<Index> operand_index(const Program& program, const Equation& equat
     if (number > 0) return Index{};  // a start of a dynamic slice
     return moved_index(equation, index, operand, program.type(equation.outputs[0]).shape,
                        [&](const Equation&, int64_t, int64_t) { return free_symbol(); });
+  }
+  if (equation.primitive.is("pad") || equation.primitive.is("concatenate")) {
+    Index result = index;
+    for (const GuardedPart& part : guarded_parts(program, equation)) {
+      if (part.operand != number) continue;
+      for (std::size_t d = 0; d < result.size(); ++d) result[d].constant -= part.begin[d];
+      return result;
+    }
+    return Index{};  // the value around a pad
   }
   if (is_reduction(equation.primitive)) {
     const std::vector<bool> kept = kept_dimensions(program, equation);
@@ -93,6 +130,18 @@ std::vector<Access> accesses(const Program& program, const Fusion& fusion, const
   std::set<std::pair<int32_t, std::vector<int64_t>>> seen;
   auto free_symbol = [&] { return first_free++; };
   auto push_operands = [&](const Equation& reader, const Index& place) {
+    if (reader.primitive.is("pad") || reader.primitive.is("concatenate")) {
+      const Shape& whole = program.type(reader.outputs[0]).shape;
+      for (const GuardedPart& part : guarded_parts(program, reader)) {
+        const Shape& own = program.type(reader.inputs[part.operand]).shape;
+        for (std::size_t d = 0; d < whole.size(); ++d) {
+          if (own[d] == whole[d]) continue;
+          Affine inside = place[d];
+          inside.constant -= part.begin[d];
+          found.push_back({Var(), {inside, Affine(own[d])}});
+        }
+      }
+    }
     if (reader.primitive.is("iota")) found.push_back({Var(), {place[at(reader.attrs.integer("dimension"))]}});
     for (std::size_t i = 0; i < reader.inputs.size(); ++i) {
       if (reader.inputs[i].is_literal()) continue;
@@ -168,6 +217,7 @@ class Fuser {
                           return !output.dropped() && (is_output_[at(output.id)] || !readers_[at(output.id)].empty());
                         });
     if (!needed) return;
+    if (work == Work::pieces && joins_guarded(e)) return;
     if (work != Work::loops) {
       open(e, work, {}, {});
       return;
@@ -192,6 +242,27 @@ class Fuser {
       }
     }
     store(e, homes);
+  }
+
+  // A pad or concatenation read by one nest without rows is computed there instead of being written first.
+  bool joins_guarded(int e) {
+    const Equation& self = equation(e);
+    const Var output = self.outputs[0];
+    if (!is_guarded(program_, self) || is_output_[at(output.id)]) return false;
+    std::vector<int> homes;
+    copies_read(output, homes);
+    if (homes.size() != 1) return false;
+    Group& reading = group(homes[0]);
+    if (reading.work != Work::loops || !reading.row.empty() || reading.size >= largest_group) return false;
+    for (int result : reading.results) {
+      if (is_reduction(equation(result).primitive)) return false;
+    }
+    reading.guarded = true;
+    fusion_.stored[at(output.id)] = false;
+    fusion_.home[at(e)] = homes[0];
+    copies_[at(e)] = 1;
+    ++reading.size;
+    return true;
   }
 
   // How often an element of the variable would be computed if its readers computed it; and the groups of the readers.
@@ -310,7 +381,7 @@ class Fuser {
   // Whether a value that is read once per row can be computed once per row of its reading group.
   bool joins_rows(int e, int g) {
     Group& reading = group(g);
-    if (reading.work != Work::loops || reading.size >= largest_group || reading.space.empty()) return false;
+    if (reading.work != Work::loops || reading.guarded || reading.size >= largest_group || reading.space.empty()) return false;
     const Equation& self = equation(e);
     const Var output = self.outputs[0];
     std::vector<bool> mask;

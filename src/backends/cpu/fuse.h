@@ -24,6 +24,7 @@ struct Group {
   std::vector<bool> row;
   std::vector<int> row_values;  // equations computed once per row, ascending; some are stored as well
   std::vector<int> kept;        // equations computed once per position that several others read, not stored
+  bool guarded = false;         // pads or concatenations are computed in registers: their ranges cut the inner loop
   int depth = 0;                // groups of greater depth run earlier
   int size = 0;                 // equations computed here
 };
@@ -39,6 +40,15 @@ struct Fusion {
 
 Fusion fuse(const Program& program);
 
+// A pad or a concatenation that can be computed in registers: which part an element comes from is told by its index.
+bool is_guarded(const Program& program, const Equation& equation);
+// The parts of such an equation along the dimensions that decide: where each begins in the output.
+struct GuardedPart {
+  std::size_t operand;
+  Ints begin;  // per dimension; not positive entries never occur
+};
+std::vector<GuardedPart> guarded_parts(const Program& program, const Equation& equation);
+
 // What an equation needs; `loops` also for those that only generated code can place.
 Work work_of(const Program& program, const Equation& equation);
 bool is_reduction(const Primitive& primitive);
@@ -52,7 +62,8 @@ struct Access {
   Index index;
 };
 // All elements read to compute the output of `equation` at `index`, down to stored variables and to the equations in
-// `stops`. A place that an iota shows is an access of no variable. Symbols of dynamic starts are numbered from `first_free` on; reductions add symbols for their own loops.
+// `stops`. A place that an iota shows is an access of no variable; so is one that decides between parts of a pad or a
+// concatenation, with the size of the part as a second entry. Symbols of dynamic starts are numbered from `first_free` on; reductions add symbols for their own loops.
 std::vector<Access> accesses(const Program& program, const Fusion& fusion, const Equation& equation, const Index& index,
                              const std::vector<int>& stops, Symbol first_free);
 // Operand `number` at the index that an element of the output needs; reduced dimensions come from `free_symbol`.

@@ -12,6 +12,7 @@ namespace capibara::cpu {
 namespace {
 
 constexpr int64_t largest_scratch = 64 * 1024;  // bytes of a row kept in the frame
+constexpr std::size_t most_cuts = 8;            // of one loop
 constexpr int64_t tile_width = 512;             // columns whose sums stay in the frame
 constexpr double nanoseconds_per_equation = 0.15, nanoseconds_per_function = 1.0;
 
@@ -167,7 +168,9 @@ class RegionWriter {
       }
     }
     strides.push_back(factors(linear(index, group_.space), rank));
-    run_flat(joined(group_.space, {}, strides), [&] {
+    const std::vector<Loop> nest = joined(group_.space, {}, strides);
+    if (group_.guarded && !nest.empty()) find_cuts(nest.back(), index);
+    run_flat(nest, [&] {
       // Everything is read before anything is written: a result may lie where an operand lay.
       std::vector<std::pair<Var, Element>> values;
       for (int e : members()) {
@@ -298,16 +301,39 @@ class RegionWriter {
     return all;
   }
 
+  // Where the inner loop passes from one part of a pad or concatenation to the next.
+  void find_cuts(const Loop& inner, const Index& index) {
+    const Symbol lane = static_cast<Symbol>(inner.last);
+    for (int e : members()) {
+      for (const Access& access : accesses(program_, fusion_, equation(e), index, stops_, static_cast<Symbol>(index.size()))) {
+        if (!access.var.dropped() || access.index.size() != 2) continue;
+        const Affine& place = access.index[0];
+        if (place.terms.size() != 1 || place.terms[0].first != lane || place.terms[0].second != 1) continue;
+        for (int64_t cut : {-place.constant, access.index[1].constant - place.constant}) {
+          if (cut > 0 && cut < inner.extent) cuts_.push_back(cut);
+        }
+      }
+    }
+    std::sort(cuts_.begin(), cuts_.end());
+    cuts_.erase(std::unique(cuts_.begin(), cuts_.end()), cuts_.end());
+    if (cuts_.size() > most_cuts) cuts_.clear();
+  }
+
   template <class Write>
   void run_flat(const std::vector<Loop>& nest, Write&& write) {
+    offsets_.assign(symbols_.size(), 0);
+    extents_.assign(symbols_.size(), 1);
+    for (const Loop& loop : nest) extents_[loop.last] = loop.extent;
     if (nest.empty()) {
       zero_unset();
       write();
       return;
     }
     const Loop& inner = nest.back();
-    auto run_inner = [&](bool parallel) {
-      builder_.loop(inner.extent, {.lanes = true, .parallel = parallel}, {}, [&](Value position, std::span<const Value>) {
+    auto run_inner = [&](bool parallel, int64_t begin, int64_t end) {
+      offsets_[inner.last] = begin;
+      extents_[inner.last] = end - begin;
+      builder_.loop(end - begin, {.lanes = true, .parallel = parallel}, {}, [&](Value position, std::span<const Value>) {
         Scoped scope(*this);
         enter(inner, position);
         zero_unset();
@@ -315,12 +341,65 @@ class RegionWriter {
         return std::vector<Value>();
       });
     };
-    if (nest.size() == 1) {
-      run_inner(true);
+    if (nest.size() == 1 && cuts_.empty()) {
+      run_inner(true, 0, inner.extent);
       return;
     }
     inner_size_ = static_cast<double>(inner.extent);
-    outer_loop(std::span(nest).first(nest.size() - 1), [&] { run_inner(false); });
+    outer_loop(std::span(nest).first(nest.size() - 1), [&] {
+      int64_t begin = 0;
+      for (int64_t cut : cuts_) {
+        run_inner(false, begin, cut);
+        begin = cut;
+      }
+      run_inner(false, begin, inner.extent);
+    });
+  }
+
+  // The least and the greatest value of an index; nothing where it depends on numbers found at run time.
+  std::optional<std::pair<int64_t, int64_t>> range_of(const Affine& place) const {
+    int64_t least = place.constant, most = place.constant;
+    for (const auto& [symbol, factor] : place.terms) {
+      if (at(symbol) >= extents_.size()) return std::nullopt;
+      const int64_t first = offsets_[at(symbol)] * factor, last = (offsets_[at(symbol)] + extents_[at(symbol)] - 1) * factor;
+      least += std::min(first, last);
+      most += std::max(first, last);
+    }
+    return std::pair(least, most);
+  }
+
+  // The place inside a part along one dimension, kept in bounds; `inside` tells whether it was.
+  Affine bounded(const Affine& place, int64_t size, Value& inside) {
+    const Value position = value_of(place), zero = builder_.index(0), last = builder_.index(size - 1);
+    const Value below = builder_.compute(Op::lt, position, zero), above = builder_.compute(Op::gt, position, last);
+    const Value out = builder_.compute(Op::bit_or, below, above);
+    const Value in = builder_.compute(Op::bit_xor, out, builder_.constant_int(Scalar::i1, 1));
+    inside = inside == no_value ? in : builder_.compute(Op::bit_and, inside, in);
+    return Affine::of(symbol(builder_.compute(Op::select, below, zero, builder_.compute(Op::select, above, last, position))));
+  }
+
+  // An element of a pad or concatenation: the part that its index falls into.
+  Element guarded(const Equation& self, const Index& index) {
+    const bool pads = self.primitive.is("pad");
+    std::optional<Element> value;
+    if (pads) value = element(self.inputs[1], {});
+    for (const GuardedPart& part : guarded_parts(program_, self)) {
+      const Shape& own = program_.type(self.inputs[part.operand]).shape;
+      Index place = index;
+      Value inside = no_value;
+      bool outside = false;
+      for (std::size_t d = 0; d < own.size() && !outside; ++d) {
+        place[d].constant -= part.begin[d];
+        if (own[d] == type(self.outputs[0]).shape[d]) continue;
+        const auto range = range_of(place[d]);
+        if (own[d] == 0 || (range && (range->second < 0 || range->first >= own[d]))) outside = true;
+        else if (!range || range->first < 0 || range->second >= own[d]) place[d] = bounded(place[d], own[d], inside);
+      }
+      if (outside) continue;
+      const Element found = element(self.inputs[part.operand], place);
+      value = inside == no_value || !value ? found : select_element(builder_, inside, found, *value);
+    }
+    return *value;
   }
 
   // A parallel loop over all positions of these loops.
@@ -634,6 +713,7 @@ class RegionWriter {
       if (!place) throw InternalError(concat("cpu: ", self.primitive.name(), " was fused where its index is no sum"));
       return element(self.inputs[0], *place);
     }
+    if (self.primitive.is("pad") || self.primitive.is("concatenate")) return guarded(self, index);
     if (is_reduction(self.primitive)) return reduced(self, index);
     std::vector<Element> inputs;
     std::vector<DType> dtypes;
@@ -704,7 +784,7 @@ class RegionWriter {
   }
 
   Value value_of(const Affine& place) {
-    Value sum = builder_.index(place.constant);
+    Value sum = builder_.index(place.constant + offset_of(place));
     for (const auto& [symbol, factor] : place.terms) {
       const Value scaled = builder_.compute(Op::mul, symbols_[at(symbol)], builder_.index(factor));
       sum = builder_.compute(Op::add, sum, scaled);
@@ -713,9 +793,18 @@ class RegionWriter {
   }
 
   Address address(Var var, const Affine& place) {
-    Address result{parameter(var), place.constant, {}};
+    Address result{parameter(var), place.constant + offset_of(place), {}};
     for (const auto& [symbol, factor] : place.terms) result.terms.push_back({symbols_[at(symbol)], factor});
     return result;
+  }
+
+  // Loops count from 0 also where they begin later.
+  int64_t offset_of(const Affine& place) const {
+    int64_t sum = 0;
+    for (const auto& [symbol, factor] : place.terms) {
+      if (at(symbol) < offsets_.size()) sum += offsets_[at(symbol)] * factor;
+    }
+    return sum;
   }
 
   int32_t parameter(Var var) {
@@ -740,6 +829,8 @@ class RegionWriter {
   std::vector<Value> symbols_;
   std::vector<std::map<Key, Element>> memo_;
   std::map<int32_t, int32_t> parameters_;
+  std::vector<int64_t> offsets_, extents_;  // where the loops of the space begin, and how long they are
+  std::vector<int64_t> cuts_;               // of the inner loop
   double inner_size_ = 1;
   std::size_t space_rank_ = 0;  // symbols below are dimensions of the space
 
