@@ -73,11 +73,13 @@ class Printer {
       text_ += " parallel over " + std::to_string(function_.extent) + ", " + number(function_.cost, 3) + " ns a turn";
     }
     text_ += " {\n";
+    depth_ = 1;
     for (std::size_t i = 0; i < function_.buffers.size(); ++i) {
       const BufferInfo& buffer = function_.buffers[i];
       line(std::string(buffer.local ? "local" : "parameter") + " b" + std::to_string(i) + ": " +
            std::to_string(buffer.bytes) + " bytes" + (buffer.written && !buffer.local ? ", written" : ""));
     }
+    depth_ = 0;
     print(function_.body);
     return text_ + "}\n";
   }

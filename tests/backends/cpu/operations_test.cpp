@@ -1,8 +1,6 @@
 // Every operation of the loop form on every type, at values where mistakes show, one at a time and in lanes.
 #include "backends/cpu/generated_code.h"
 
-#include <capibara/error.h>
-
 namespace capibara::cpu {
 namespace {
 

@@ -69,7 +69,7 @@ void FunctionEmitter::run() {
   if (analysis_.most_arguments() > 0) {
     arguments_ = b_.CreateAlloca(llvm::ArrayType::get(b_.getPtrTy(), analysis_.most_arguments()));
   }
-  if (analysis_.polls()) cancel_ = b_.CreateLoad(b_.getPtrTy(), out_->getArg(0));
+  if (analysis_.polls()) ask_ = b_.CreateLoad(b_.getPtrTy(), out_->getArg(0));
   if (function_.parallel) {
     llvm::BasicBlock* work = new_block("work");
     status_->addIncoming(b_.getInt32(0), b_.GetInsertBlock());
@@ -175,8 +175,21 @@ void FunctionEmitter::block(const Block& statements) {
 }
 
 void FunctionEmitter::poll() {
-  llvm::Value* flag = b_.CreateLoad(b_.getInt32Ty(), cancel_, true);
-  leave_if(b_.CreateICmpNE(flag, b_.getInt32(0)), b_.getInt32(1));
+  llvm::Value* flag = b_.CreateLoad(b_.getInt32Ty(), ask_, true);
+  llvm::BasicBlock *asking = new_block("ask"), *next = new_block("go");
+  b_.CreateCondBr(b_.CreateICmpNE(flag, b_.getInt32(0)), asking, next);
+  b_.SetInsertPoint(asking);
+  llvm::Value* status = call_host(poll_kernel, llvm::ConstantPointerNull::get(b_.getPtrTy()));
+  status_->addIncoming(status, b_.GetInsertBlock());
+  b_.CreateCondBr(b_.CreateICmpNE(status, b_.getInt32(0)), exit_, next);
+  b_.SetInsertPoint(next);
+}
+
+llvm::Value* FunctionEmitter::call_host(int32_t kernel, llvm::Value* arguments) {
+  llvm::Value* runtime = out_->getArg(0);
+  auto* signature = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getInt32Ty(), b_.getPtrTy()}, false);
+  llvm::Value* run = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getPtrTy(), runtime, 2));
+  return b_.CreateCall(signature, run, {runtime, b_.getInt32(static_cast<uint32_t>(kernel)), arguments});
 }
 
 llvm::Value* FunctionEmitter::argument_array(const std::vector<Argument>& arguments) {
@@ -208,11 +221,7 @@ void FunctionEmitter::statement(const Invoke& invoke) {
 }
 
 void FunctionEmitter::statement(const Host& host) {
-  llvm::Value* arguments = argument_array(host.arguments);
-  llvm::Value* runtime = out_->getArg(0);
-  auto* signature = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getInt32Ty(), b_.getPtrTy()}, false);
-  llvm::Value* run = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getPtrTy(), runtime, 2));
-  llvm::Value* status = b_.CreateCall(signature, run, {runtime, b_.getInt32(static_cast<uint32_t>(host.kernel)), arguments});
+  llvm::Value* status = call_host(host.kernel, argument_array(host.arguments));
   leave_if(b_.CreateICmpNE(status, b_.getInt32(0)), status);
 }
 

@@ -58,6 +58,7 @@ class FunctionEmitter {
   void statement(const Invoke& invoke);
   void statement(const Host& host);
   void poll();
+  llvm::Value* call_host(int32_t kernel, llvm::Value* arguments);
 
   // ---- structure.cpp -----------------------------------------------------------------------------------------------
   using Values = std::vector<llvm::Value*>;
@@ -75,6 +76,7 @@ class FunctionEmitter {
   // ---- operations.cpp ----------------------------------------------------------------------------------------------
   llvm::Value* operation(const Compute& compute, bool vectors);
   llvm::Value* combine(Op op, llvm::Value* a, llvm::Value* b);
+  llvm::Value* from_integer(bool is_signed, llvm::Value* value, llvm::Type* to);
   llvm::Value* convert_float(Scalar from, Scalar to, llvm::Value* value);
   llvm::Value* math(Math function, Scalar type, llvm::Value* a, llvm::Value* b);
 
@@ -124,7 +126,7 @@ class FunctionEmitter {
   std::vector<llvm::MDNode*> scopes_of_buffer_, others_of_buffer_;
   const Block* here_ = nullptr;      // the innermost block being written, and the statement in it
   std::size_t position_ = 0;
-  llvm::Value* cancel_ = nullptr;
+  llvm::Value* ask_ = nullptr;
   llvm::Value* arguments_ = nullptr;  // room for the pointers that a callee gets
   llvm::BasicBlock* exit_ = nullptr;
   llvm::PHINode* status_ = nullptr;

@@ -138,8 +138,8 @@ llvm::Value* FunctionEmitter::operation(const Compute& compute, bool vectors) {
     case Op::sign_extend: return b_.CreateSExt(a, wide(to));
     case Op::zero_extend: return b_.CreateZExt(a, wide(to));
     case Op::narrow: return b_.CreateTrunc(a, wide(to));
-    case Op::signed_to_float: return b_.CreateSIToFP(a, wide(to));
-    case Op::unsigned_to_float: return b_.CreateUIToFP(a, wide(to));
+    case Op::signed_to_float:
+    case Op::unsigned_to_float: return from_integer(compute.op == Op::signed_to_float, a, type_of(to));
     case Op::float_to_signed:
       return b_.CreateIntrinsic(llvm::Intrinsic::fptosi_sat, {wide(to), a->getType()}, {a});
     case Op::float_to_unsigned:
@@ -151,6 +151,21 @@ llvm::Value* FunctionEmitter::operation(const Compute& compute, bool vectors) {
     case Op::select: break;
   }
   throw std::runtime_error("emit: unknown operation in " + function_.name);
+}
+
+llvm::Value* FunctionEmitter::from_integer(bool is_signed, llvm::Value* value, llvm::Type* to) {
+  auto convert = [&](llvm::Value* integer, llvm::Type* type) {
+    return is_signed ? b_.CreateSIToFP(integer, type) : b_.CreateUIToFP(integer, type);
+  };
+  llvm::Type* result = like(value->getType(), to);
+  const bool rounds_twice = !is_x86(target_) && result->isVectorTy() && to->isFloatTy() && value->getType()->getScalarSizeInBits() == 64;
+  if (!rounds_twice) return convert(value, result);
+  // LLVM takes vectors of NEON through f64, which rounds twice; the scalar instruction rounds once.
+  llvm::Value* lanes = llvm::PoisonValue::get(result);
+  for (uint64_t lane = 0; lane < static_cast<uint64_t>(lanes_); ++lane) {
+    lanes = b_.CreateInsertElement(lanes, convert(b_.CreateExtractElement(value, lane), to), lane);
+  }
+  return lanes;
 }
 
 llvm::Value* FunctionEmitter::convert_float(Scalar from, Scalar to, llvm::Value* value) {
