@@ -13,6 +13,18 @@ def grid(label, function, *shape, **options):
     return check(label, lambda jax: jax.vmap(jax.vmap(lambda x: function(jax, x), axis_name="j"), axis_name="i")(jax.numpy.asarray(values)), **options)
 
 
+# jax 0.10.2 broadcasts NumPy's arrays and constants only: elsewhere its batching rule calls take with a list.
+LANES = np.arange(6, dtype=np.float32).reshape(3, 2)
+BROADCASTS = [
+    check("lax.pbroadcast: from one lane", lambda jax: [jax.numpy.asarray(jax.vmap(lambda x, s=source: jax.lax.pbroadcast(x, "i", s), axis_name="i")(LANES)) for source in (0, 1, 2)]),
+    check("lax.pbroadcast: a tuple of names", lambda jax: jax.numpy.asarray(jax.vmap(lambda x: jax.lax.pbroadcast(x, ("i",), 1), axis_name="i")(LANES))),
+    check("lax.pbroadcast: integers", lambda jax: jax.numpy.asarray(jax.vmap(lambda x: jax.lax.pbroadcast(x, "i", 2), axis_name="i")(LANES.astype(np.int32)))),
+    check("lax.pbroadcast: a constant", lambda jax: jax.vmap(lambda x: jax.lax.pbroadcast(np.float32(2), "i", 1), axis_name="i")(LANES)),
+    check("lax.pbroadcast: over the outer of two axes", lambda jax: jax.numpy.asarray(jax.vmap(jax.vmap(lambda x: jax.lax.pbroadcast(x, "j", 1), axis_name="i"), axis_name="j")(np.stack([LANES, LANES + 10])))),
+    check("lax.pbroadcast: no such lane", lambda jax: jax.vmap(lambda x: jax.lax.pbroadcast(x, "i", 7), axis_name="i")(LANES)),
+    check("lax.pbroadcast: a negative lane", lambda jax: jax.vmap(lambda x: jax.lax.pbroadcast(x, "i", -1), axis_name="i")(LANES)),
+]
+
 CASES = [
     lanes("psum", lambda jax, x: jax.lax.psum(x, "i"), 3, 2),
     lanes("psum of a tree", lambda jax, x: jax.lax.psum((x, [x * 2]), "i"), 3, 2),
@@ -54,6 +66,7 @@ CASES = [
     lanes("ppermute of a tree", lambda jax, x: jax.lax.ppermute((x, [x]), "i", perm=((0, 2), (1, 1), (2, 0))), 3),
     lanes("pshuffle", lambda jax, x: jax.lax.pshuffle(x, "i", [2, 0, 1]), 3, 2),
     lanes("pshuffle misfit", lambda jax, x: jax.lax.pshuffle(x, "i", [2, 0, 0]), 3, 2),
+    *BROADCASTS,
     lanes("axis_index", lambda jax, x: jax.lax.axis_index("i"), 3),
     lanes("axis_index of one in a tuple", lambda jax, x: jax.lax.axis_index(("i",)), 3),
     lanes("axis_size", lambda jax, x: x * jax.lax.axis_size("i"), 3),

@@ -2,14 +2,16 @@
 from typing import Any
 
 class ConvDimensionNumbers(Any): ...
-ConvGeneralDilatedDimensionNumbers: Any
+def ConvGeneralDilatedDimensionNumbers(*args: Any, **kwargs: Any) -> Any:
+    """"""
 class DotAlgorithmPreset(Any): ...
 DotDimensionNumbers: Any
 class FftType(Any): ...
 class GatherDimensionNumbers(Any): ...
 class GatherScatterMode(Any): ...
 class Precision(Any): ...
-PrecisionLike: Any
+def PrecisionLike(*args: Any, **kwargs: Any) -> Any:
+    """"""
 class RaggedDotDimensionNumbers(Any): ...
 class RandomAlgorithm(Any): ...
 class RoundingMethod(Any): ...
@@ -28,6 +30,8 @@ def add(x: Any, y: Any) -> Any:
 add_any_p: Any
 add_p: Any
 addupdate_p: Any
+def after_all(*operands: Any) -> Any:
+    """A token that is ready when all the given ones are."""
 after_all_p: Any
 def all_gather(x: Any, axis_name: Any, *args: Any, **kwargs: Any) -> Any:
     """"""
@@ -167,6 +171,8 @@ cos_p: Any
 def cosh(x: Any) -> Any:
     """The hyperbolic cosine."""
 cosh_p: Any
+def create_token(_: Any = ...) -> Any:
+    """A token: a value that only orders side effects."""
 create_token_p: Any
 def cumlogsumexp(operand: Any, axis: Any = ..., reverse: Any = ...) -> Any:
     """The running log(sum(exp)) along an axis."""
