@@ -110,50 +110,62 @@ struct KernelCase {
   Tolerance tolerance = {};
 };
 
-// Runs the case on both kernels; results must agree, and be bitwise equal for 1, 2 and 4 threads.
-inline void check_kernel(const KernelCase& test) {
-  Primitive primitive = capibara::primitive(test.primitive);
-  Types outputs = primitive->type(test.inputs, test.attrs).types;
-  std::string label = test.primitive;
-  for (const ArrayType& type : test.inputs) label += " " + to_string(type);
-  KernelMaker make = find_kernel_maker(test.primitive);
-  ASSERT_NE(make, nullptr) << label;
-  ASSERT_TRUE(make({test.inputs, outputs, test.attrs})) << label << ": left to the reference kernel";
-  HostKernel kernel = host_kernel(primitive, test.inputs, outputs, test.attrs);
-  HostKernel expected = reference_kernel(primitive, test.inputs, outputs, test.attrs);
+// Kernels that have run on one thread, to be run again on more.
+class KernelTest : public ::testing::Test {
+ protected:
+  // Runs the case on both kernels, whose results must agree, and keeps it for other numbers of threads.
+  void check_kernel(const KernelCase& test) {
+    Primitive primitive = capibara::primitive(test.primitive);
+    Types outputs = primitive->type(test.inputs, test.attrs).types;
+    std::string label = test.primitive;
+    for (const ArrayType& type : test.inputs) label += " " + to_string(type);
+    KernelMaker make = find_kernel_maker(test.primitive);
+    ASSERT_NE(make, nullptr) << label;
+    ASSERT_TRUE(make({test.inputs, outputs, test.attrs})) << label << ": left to the reference kernel";
+    Run run{label, host_kernel(primitive, test.inputs, outputs, test.attrs), outputs, {}, {}};
+    std::mt19937 random(17);
+    for (std::size_t i = 0; i < test.inputs.size(); ++i) {
+      run.operands.push_back(random_operand(test.inputs[i], i < test.values.size() ? test.values[i] : Values::plain, random));
+    }
+    std::vector<Bytes> wanted = run.results(reference_kernel(primitive, test.inputs, outputs, test.attrs));
+    run.first = run.results(run.kernel);
+    for (std::size_t i = 0; i < outputs.size(); ++i) expect_close(outputs[i], run.first[i], wanted[i], test.tolerance, label);
+    runs_.push_back(std::move(run));
+  }
 
-  std::mt19937 random(17);
-  std::vector<Bytes> operands, wanted, first;
-  for (std::size_t i = 0; i < test.inputs.size(); ++i) {
-    operands.push_back(random_operand(test.inputs[i], i < test.values.size() ? test.values[i] : Values::plain, random));
-  }
-  auto run = [&](const HostKernel& function) {
-    std::vector<Bytes> results;
-    std::vector<Bytes> copies = operands;
-    for (const ArrayType& type : outputs) {
-      results.push_back(bytes_for(type));
-      std::fill(results.back().begin(), results.back().end(), std::byte{0x5a});
+  static void SetUpTestSuite() { set_thread_count(1); }
+  // Results are bitwise equal for 1, 2 and 4 threads.
+  void TearDown() override {
+    for (int threads : {2, 4, 1}) {
+      set_thread_count(threads);
+      for (const Run& run : runs_) EXPECT_TRUE(threads == 1 || run.results(run.kernel) == run.first) << run.label << ": " << threads << " threads give another result than one";
     }
-    std::vector<std::byte*> buffers;
-    for (Bytes& bytes : copies) buffers.push_back(bytes.data());
-    for (Bytes& bytes : results) buffers.push_back(bytes.data());
-    function(buffers.data());
-    EXPECT_EQ(copies, operands) << label << ": an operand was written";
-    for (const Bytes& bytes : results) EXPECT_EQ(bytes.back(), std::byte{0x5a}) << label << ": written beyond the end";
-    return results;
+  }
+
+ private:
+  struct Run {
+    std::string label;
+    HostKernel kernel;
+    Types outputs;
+    std::vector<Bytes> operands, first;
+
+    std::vector<Bytes> results(const HostKernel& function) const {
+      std::vector<Bytes> results, copies = operands;
+      for (const ArrayType& type : outputs) {
+        results.push_back(bytes_for(type));
+        std::fill(results.back().begin(), results.back().end(), std::byte{0x5a});
+      }
+      std::vector<std::byte*> buffers;
+      for (Bytes& bytes : copies) buffers.push_back(bytes.data());
+      for (Bytes& bytes : results) buffers.push_back(bytes.data());
+      function(buffers.data());
+      EXPECT_EQ(copies, operands) << label << ": an operand was written";
+      for (const Bytes& bytes : results) EXPECT_EQ(bytes.back(), std::byte{0x5a}) << label << ": written beyond the end";
+      return results;
+    }
   };
-  wanted = run(expected);
-  for (int threads : {1, 2, 4}) {
-    set_thread_count(threads);
-    std::vector<Bytes> got = run(kernel);
-    if (threads == 1) {
-      first = got;
-      for (std::size_t i = 0; i < outputs.size(); ++i) expect_close(outputs[i], got[i], wanted[i], test.tolerance, label);
-    } else {
-      EXPECT_EQ(got, first) << label << ": " << threads << " threads give another result than one";
-    }
-  }
-}
+  std::vector<Run> runs_;
+};
 
 inline double epsilon_of(DType dtype) { return std::ldexp(1.0, -static_cast<int>(dtype_row(dtype).mantissa_bits)); }
 

@@ -19,13 +19,16 @@ Tolerance sum_tolerance(DType operand, DType out, int64_t terms) {
   return {sum * 4 * (static_cast<double>(terms) + 4), epsilon_of(out)};
 }
 
-void check_matmul(DType dtype, int64_t m, int64_t k, int64_t n, bool left_transposed = false, bool right_transposed = false) {
-  DotDimensionNumbers numbers{{left_transposed ? 0 : 1}, {right_transposed ? 1 : 0}, {}, {}};
-  Shape lhs = left_transposed ? Shape{k, m} : Shape{m, k}, rhs = right_transposed ? Shape{n, k} : Shape{k, n};
-  check_kernel({"dot_general", {type_of(dtype, lhs), type_of(dtype, rhs)}, dot_attrs(numbers), {}, sum_tolerance(dtype, dtype, k)});
-}
+class DotGeneral : public KernelTest {
+ protected:
+  void check_matmul(DType dtype, int64_t m, int64_t k, int64_t n, bool left_transposed = false, bool right_transposed = false) {
+    DotDimensionNumbers numbers{{left_transposed ? 0 : 1}, {right_transposed ? 1 : 0}, {}, {}};
+    Shape lhs = left_transposed ? Shape{k, m} : Shape{m, k}, rhs = right_transposed ? Shape{n, k} : Shape{k, n};
+    check_kernel({"dot_general", {type_of(dtype, lhs), type_of(dtype, rhs)}, dot_attrs(numbers), {}, sum_tolerance(dtype, dtype, k)});
+  }
+};
 
-TEST(DotGeneral, OfEveryDtype) {
+TEST_F(DotGeneral, OfEveryDtype) {
   for (DType dtype : {DType::bool_, DType::int4, DType::int8, DType::uint8, DType::int16, DType::uint16, DType::int32, DType::uint32, DType::int64, DType::uint64,
                       DType::float8_e4m3fn, DType::bfloat16, DType::float16, DType::float32, DType::float64, DType::complex64, DType::complex128}) {
     check_matmul(dtype, 5, 7, 3);
@@ -34,7 +37,7 @@ TEST(DotGeneral, OfEveryDtype) {
   }
 }
 
-TEST(DotGeneral, OfAwkwardSizes) {
+TEST_F(DotGeneral, OfAwkwardSizes) {
   for (int64_t m : {0, 1, 2, 7, 67}) {
     for (int64_t k : {0, 1, 3, 71, 401}) {
       for (int64_t n : {0, 1, 5, 73}) check_matmul(DType::float32, m, k, n);
@@ -42,7 +45,7 @@ TEST(DotGeneral, OfAwkwardSizes) {
   }
 }
 
-TEST(DotGeneral, OfTransposedOperands) {
+TEST_F(DotGeneral, OfTransposedOperands) {
   for (bool left : {false, true}) {
     for (bool right : {false, true}) {
       for (DType dtype : {DType::float32, DType::complex64, DType::int32}) {
@@ -55,20 +58,20 @@ TEST(DotGeneral, OfTransposedOperands) {
   }
 }
 
-TEST(DotGeneral, OfManyBlocks) {
+TEST_F(DotGeneral, OfManyBlocks) {
   check_matmul(DType::float32, 300, 800, 1600);
   check_matmul(DType::float32, 600, 390, 50);  // more rows than are packed at once
   check_matmul(DType::float64, 140, 400, 200);
   check_matmul(DType::complex128, 64, 400, 70);
 }
 
-TEST(DotGeneral, OfLongVectors) {
+TEST_F(DotGeneral, OfLongVectors) {
   for (DType dtype : {DType::float32, DType::float64, DType::complex64, DType::int32}) {
     check_kernel({"dot_general", {type_of(dtype, {50001}), type_of(dtype, {50001})}, dot_attrs({{0}, {0}, {}, {}}), {}, sum_tolerance(dtype, dtype, 50001)});
   }
 }
 
-TEST(DotGeneral, WithBatchAndScatteredDimensions) {
+TEST_F(DotGeneral, WithBatchAndScatteredDimensions) {
   // batch 1 and 3, contracting 0 and 4 of the left operand; the free ones do not continue each other.
   DotDimensionNumbers numbers{{0, 4}, {3, 1}, {1, 3}, {2, 0}};
   for (DType dtype : {DType::float32, DType::bfloat16, DType::complex64, DType::uint64}) {
@@ -78,8 +81,8 @@ TEST(DotGeneral, WithBatchAndScatteredDimensions) {
   }
 }
 
-TEST(DotGeneral, WithAPreferredDtypeOrAnAlgorithm) {
-  auto check = [](DType lhs, DType rhs, DType out, Attr precision) {
+TEST_F(DotGeneral, WithAPreferredDtypeOrAnAlgorithm) {
+  auto check = [this](DType lhs, DType rhs, DType out, Attr precision) {
     Tolerance tolerance = sum_tolerance(out, out, 50);
     check_kernel({"dot_general", {type_of(lhs, {20, 50}), type_of(rhs, {50, 30})}, dot_attrs({{1}, {0}, {}, {}}, out, precision), {}, tolerance});
   };
@@ -93,7 +96,7 @@ TEST(DotGeneral, WithAPreferredDtypeOrAnAlgorithm) {
   check(DType::float8_e4m3fn, DType::float8_e5m2, DType::float32, {});
 }
 
-struct Convolution {
+struct ConvolutionCase {
   Shape lhs, rhs;
   ConvDimensionNumbers numbers;
   Ints strides = {}, lhs_dilation = {}, rhs_dilation = {};
@@ -101,23 +104,26 @@ struct Convolution {
   int64_t feature_groups = 1, batch_groups = 1;
 };
 
-void check_convolution(DType dtype, Convolution c) {
-  std::size_t space = c.lhs.size() - 2;
-  for (Ints* list : {&c.strides, &c.lhs_dilation, &c.rhs_dilation}) {
-    if (list->empty()) list->assign(space, 1);
+class Convolution : public KernelTest {
+ protected:
+  void check_convolution(DType dtype, ConvolutionCase c) {
+    std::size_t space = c.lhs.size() - 2;
+    for (Ints* list : {&c.strides, &c.lhs_dilation, &c.rhs_dilation}) {
+      if (list->empty()) list->assign(space, 1);
+    }
+    if (c.padding.empty()) c.padding.assign(space, {0, 0});
+    Attrs attrs{{"window_strides", c.strides}, {"padding", padding_attr(c.padding)}, {"lhs_dilation", c.lhs_dilation}, {"rhs_dilation", c.rhs_dilation},
+                {"dimension_numbers", c.numbers}, {"feature_group_count", c.feature_groups}, {"batch_group_count", c.batch_groups},
+                {"precision", Attr()}, {"preferred_element_type", Attr()}};
+    int64_t terms = element_count(c.rhs) / std::max<int64_t>(1, c.rhs[static_cast<std::size_t>(c.numbers.rhs_spec[0])]);
+    check_kernel({"conv_general_dilated", {type_of(dtype, c.lhs), type_of(dtype, c.rhs)}, attrs, {}, sum_tolerance(dtype, dtype, terms)});
   }
-  if (c.padding.empty()) c.padding.assign(space, {0, 0});
-  Attrs attrs{{"window_strides", c.strides}, {"padding", padding_attr(c.padding)}, {"lhs_dilation", c.lhs_dilation}, {"rhs_dilation", c.rhs_dilation},
-              {"dimension_numbers", c.numbers}, {"feature_group_count", c.feature_groups}, {"batch_group_count", c.batch_groups},
-              {"precision", Attr()}, {"preferred_element_type", Attr()}};
-  int64_t terms = element_count(c.rhs) / std::max<int64_t>(1, c.rhs[static_cast<std::size_t>(c.numbers.rhs_spec[0])]);
-  check_kernel({"conv_general_dilated", {type_of(dtype, c.lhs), type_of(dtype, c.rhs)}, attrs, {}, sum_tolerance(dtype, dtype, terms)});
-}
+};
 
 const ConvDimensionNumbers images_first{{0, 1, 2, 3}, {0, 1, 2, 3}, {0, 1, 2, 3}};    // NCHW, OIHW
 const ConvDimensionNumbers features_last{{0, 3, 1, 2}, {3, 2, 0, 1}, {0, 3, 1, 2}};   // NHWC, HWIO
 
-TEST(Convolution, OfEveryDtypeAndLayout) {
+TEST_F(Convolution, OfEveryDtypeAndLayout) {
   for (DType dtype : {DType::int8, DType::int32, DType::bfloat16, DType::float16, DType::float32, DType::float64, DType::complex64}) {
     check_convolution(dtype, {{2, 3, 7, 11}, {5, 3, 3, 2}, images_first, {}, {}, {}, {{1, 1}, {0, 1}}});
     check_convolution(dtype, {{2, 7, 11, 3}, {3, 2, 3, 5}, features_last, {}, {}, {}, {{1, 1}, {0, 1}}});
@@ -125,7 +131,7 @@ TEST(Convolution, OfEveryDtypeAndLayout) {
   }
 }
 
-TEST(Convolution, WithStridesDilationsAndPadding) {
+TEST_F(Convolution, WithStridesDilationsAndPadding) {
   for (const ConvDimensionNumbers& numbers : {images_first, features_last}) {
     bool last = numbers == features_last;
     auto image = [last](int64_t n, int64_t c, int64_t h, int64_t w) { return last ? Shape{n, h, w, c} : Shape{n, c, h, w}; };
@@ -143,7 +149,7 @@ TEST(Convolution, WithStridesDilationsAndPadding) {
   }
 }
 
-TEST(Convolution, OfOtherRanksAndEmptyOnes) {
+TEST_F(Convolution, OfOtherRanksAndEmptyOnes) {
   check_convolution(DType::float32, {{5, 7}, {9, 7}, {{0, 1}, {0, 1}, {0, 1}}});
   check_convolution(DType::float32, {{2, 3, 50}, {4, 3, 7}, {{0, 1, 2}, {0, 1, 2}, {0, 1, 2}}, {}, {}, {}, {{3, 3}}});
   check_convolution(DType::float32, {{1, 2, 5, 6, 7}, {3, 2, 2, 3, 2}, {{0, 1, 2, 3, 4}, {0, 1, 2, 3, 4}, {0, 1, 2, 3, 4}}});

@@ -6,6 +6,8 @@
 namespace capibara::cpu {
 
 KernelMakers convolution_makers();
+KernelMakers cumulative_makers();
 KernelMakers dot_makers();
+KernelMakers order_makers();
 
 }  // namespace capibara::cpu
