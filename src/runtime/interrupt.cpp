@@ -4,6 +4,10 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <mutex>
+#include <thread>
+
+#include <unistd.h>
 
 namespace capibara {
 
@@ -25,6 +29,58 @@ void poll_interrupt() {
   last = now;
   (*ask)();
 }
+
+namespace {
+
+volatile int32_t tick = 0;
+
+// The thread that ticks; it sleeps where nothing ran for a while. A child of fork starts without it and makes its own.
+class Ticker {
+ public:
+  void begin() {
+    running_.fetch_add(1, std::memory_order_relaxed);
+    if (!awake_.load(std::memory_order_acquire) || process_ != getpid()) wake();
+  }
+  void end() { running_.fetch_sub(1, std::memory_order_relaxed); }
+
+ private:
+  void wake() {
+    std::lock_guard lock(mutex_);
+    const pid_t process = getpid();
+    if (awake_.load() && process_ == process) return;
+    process_ = process;
+    awake_.store(true, std::memory_order_release);
+    std::thread([this] { run(); }).detach();
+  }
+
+  void run() {
+    for (int idle = 0; idle < idle_periods; ++idle) {
+      std::this_thread::sleep_for(period);
+      if (running_.load(std::memory_order_relaxed) == 0) continue;
+      tick = 1;
+      idle = 0;
+    }
+    std::lock_guard lock(mutex_);
+    awake_.store(false, std::memory_order_release);
+  }
+
+  static constexpr int idle_periods = 200;
+  std::atomic<int> running_ = 0;
+  std::atomic<bool> awake_ = false;
+  pid_t process_ = 0;
+  std::mutex mutex_;
+};
+
+Ticker& ticker() {
+  static Ticker* instance = new Ticker;  // never freed: its thread may outlive everything else
+  return *instance;
+}
+
+}  // namespace
+
+Ticking::Ticking() { ticker().begin(); }
+Ticking::~Ticking() { ticker().end(); }
+volatile int32_t& Ticking::flag() { return tick; }
 
 void set_interrupt_handler(std::function<void()> next) {
   handler.store(next ? new std::function<void()>(std::move(next)) : nullptr, std::memory_order_release);

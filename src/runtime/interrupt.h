@@ -1,12 +1,23 @@
 // Interruption: long work asks now and then whether it should stop.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 namespace capibara {
 
 // Cheap; asks the handler at most every few milliseconds. The handler stops the work by throwing.
 void poll_interrupt();
+
+// While a Ticking lives, the flag becomes 1 every few milliseconds: code that cannot afford to read a clock looks at it,
+// sets it to 0 and polls. Beginning and ending one costs next to nothing: the thread that ticks goes on for a second.
+class Ticking {
+ public:
+  Ticking();
+  ~Ticking();
+  Ticking(const Ticking&) = delete;
+  static volatile int32_t& flag();
+};
 
 // Set once by the host language; an empty handler means that nothing interrupts.
 void set_interrupt_handler(std::function<void()> handler);

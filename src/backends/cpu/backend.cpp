@@ -19,7 +19,7 @@ namespace capibara::cpu {
 
 namespace {
 
-enum Status : int32_t { done = 0, cancelled = 1, failed = 2 };
+enum Status : int32_t { done = 0, failed = 2 };
 
 Program optimised(const Program& program) {
   OptimiseOptions options;
@@ -95,9 +95,9 @@ class CpuExecutable final : public Executable {
   }
 
   void run(std::byte* const* buffers) {
-    static const volatile int32_t never = 0;
     Call call{this, nullptr};
-    Runtime runtime{&never, run_parallel, run_host, &call};
+    Runtime runtime{&Ticking::flag(), run_parallel, run_host, &call};
+    const Ticking ticking;
     int32_t status;
     {
       const math::FlushDenormals flush;
@@ -105,10 +105,6 @@ class CpuExecutable final : public Executable {
       status = driver_(&runtime, buffers, 0, 0);
     }
     if (call.error) std::rethrow_exception(call.error);
-    if (status == cancelled) {
-      poll_interrupt();
-      throw RuntimeError("a compiled program was cancelled");
-    }
     if (status != done) throw InternalError(concat("a compiled program ended with status ", status));
   }
 
@@ -119,7 +115,9 @@ class CpuExecutable final : public Executable {
   static int32_t run_host(const Runtime* runtime, int32_t kernel, std::byte* const* buffers) {
     Call& call = *static_cast<Call*>(runtime->program);
     try {
+      Ticking::flag() = 0;
       poll_interrupt();
+      if (kernel == poll_kernel) return done;
       const math::FlushDenormals::Paused pause(*call.outside);
       call.self->lowered_.kernels[static_cast<std::size_t>(kernel)](buffers);
       return done;

@@ -96,7 +96,7 @@ struct For {
   Value extent_value = no_value;
   bool lanes = false;     // turns are independent but for combined carries: may run many at a time in vector registers
   bool parallel = false;  // the outermost loop of a region: it runs over the part that the caller names
-  bool poll = false;      // look at the cancel flag in each turn
+  bool poll = false;      // look in each turn whether the process asks to stop
   std::vector<Carry> carries;
   Block body;
 };
@@ -169,9 +169,12 @@ std::string to_string(const Function& function);
 
 // ---- across the module boundary ---------------------------------------------------------------------------------
 
+// What loops that poll call instead of a kernel: a status other than 0 ends the program.
+inline constexpr int32_t poll_kernel = -1;
+
 // What generated code needs of the process; the first argument of each function.
 struct Runtime {
-  const volatile int32_t* cancel;  // not 0: stop as soon as possible
+  const volatile int32_t* ask;  // not 0: loops that poll ask `host` with poll_kernel whether to go on
   // Runs function(runtime, buffers, begin, end) over [0, extent) on the threads of the pool; returns a status.
   int32_t (*parallel)(const Runtime*, int32_t (*function)(const Runtime*, std::byte* const*, int64_t, int64_t),
                       std::byte* const* buffers, int64_t extent, double cost);
