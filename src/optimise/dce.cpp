@@ -111,6 +111,8 @@ class Pruner {
     return {join(test_consts, step_consts, carry), carry, attrs};
   }
 
+  Smaller prune_barrier(const Equation& equation, const Mask& used) { return {used, used, equation.attrs}; }
+
   static Attrs with(const Attrs& attrs, const char* name, const Program& program) {
     return attrs.program(name).identity() == program.identity() ? attrs : attrs.with(name, program);
   }
@@ -122,6 +124,7 @@ class Pruner {
     if (primitive.is("scan")) return &Pruner::prune_scan;
     if (primitive.is("while")) return &Pruner::prune_while;
     if (primitive.is("cond")) return &Pruner::prune_branches;
+    if (primitive.is("optimization_barrier")) return &Pruner::prune_barrier;
     if (primitive.is("jit") || primitive.is("remat2")) return &Pruner::prune_call;
     return nullptr;
   }

@@ -282,6 +282,15 @@ TEST(Dce, DropsCarriesThatFeedOnlyThemselves) {
   EXPECT_EQ(program.equations()[0].attrs.program("body_jaxpr").equations().size(), 2u);
 }
 
+TEST(Dce, TakesThroughABarrierOnlyWhatIsRead) {
+  auto f = [](std::span<const Array> in) { return Arrays{lax::optimization_barrier({lax::sin(in[0]), lax::cos(in[0])})[1]}; };
+  EXPECT_EQ(passes::dce(traced(f, {type({})})).to_string(),
+            "{ lambda ; a:f32[]. let\n"
+            "    b:f32[] = cos a\n"
+            "    c:f32[] = optimization_barrier b\n"
+            "  in (c,) }");
+}
+
 TEST(Dce, KeepsEffects) {
   auto f = [](std::span<const Array> in) {
     jax::Ref cell = jax::new_ref(in[0]);
