@@ -4,6 +4,8 @@
 #include <capibara/config.h>
 
 #include <exception>
+#include <map>
+#include <mutex>
 
 #include "backends/cpu/compiler.h"
 #include "backends/cpu/fuse.h"
@@ -12,6 +14,7 @@
 #include "backends/reference/kernels.h"
 #include "optimise/pipeline.h"
 #include "primitives/math/denormals.h"
+#include "runtime/disk_cache.h"
 #include "runtime/interrupt.h"
 #include "runtime/thread_pool.h"
 
@@ -30,9 +33,54 @@ Program optimised(const Program& program) {
   return optimise(program, options);
 }
 
+// Machine code of modules by what they say: in memory while somebody runs it, and on disk.
+class CodeCache {
+ public:
+  static std::shared_ptr<const Code> get(const Module& module) {
+    static CodeCache* cache = new CodeCache;  // never freed: programs may run until the very end
+    return cache->find(module);
+  }
+
+ private:
+  std::shared_ptr<const Code> find(const Module& module) {
+    Compiler& generator = compiler();
+    const Target target = generator.host();
+    const Digest key = digest(concat(generator.version(), "\n", target.key(), "\n", to_string(module)));
+    {
+      std::lock_guard lock(mutex_);
+      if (std::shared_ptr<const Code> known = codes_[key].lock()) return known;
+      if (codes_.size() > most_entries) std::erase_if(codes_, [](const auto& entry) { return entry.second.expired(); });
+    }
+    std::shared_ptr<const Code> code = from_disk(generator, key);
+    if (!code) {
+      const std::string object = generator.object_code(module, target);
+      DiskCache::instance().store(key, object);
+      code = generator.link(object);
+    }
+    std::lock_guard lock(mutex_);
+    codes_[key] = code;
+    return code;
+  }
+
+  // Nothing where the file is absent or cannot be linked.
+  static std::shared_ptr<const Code> from_disk(Compiler& generator, const Digest& key) {
+    std::optional<std::string> object = DiskCache::instance().find(key);
+    if (!object) return nullptr;
+    try {
+      return generator.link(*object);
+    } catch (const std::runtime_error&) {
+      return nullptr;
+    }
+  }
+
+  static constexpr std::size_t most_entries = 4096;
+  std::mutex mutex_;
+  std::map<Digest, std::weak_ptr<const Code>> codes_;
+};
+
 class CpuExecutable final : public Executable {
  public:
-  CpuExecutable(const Program& program, Lowered lowered, std::unique_ptr<Code> code)
+  CpuExecutable(const Program& program, Lowered lowered, std::shared_ptr<const Code> code)
       : types_(program.output_types()), lowered_(std::move(lowered)), code_(std::move(code)), driver_(code_->driver()) {
     lowered_.module = {};
     for (const Array& constant : lowered_.constants) constants_.push_back(const_cast<std::byte*>(constant.raw_data()));
@@ -129,7 +177,7 @@ class CpuExecutable final : public Executable {
 
   Types types_;
   Lowered lowered_;
-  std::unique_ptr<Code> code_;
+  std::shared_ptr<const Code> code_;
   Entry driver_;
   std::vector<std::byte*> constants_;
 };
@@ -145,8 +193,7 @@ class CpuBackend final : public Backend {
   std::shared_ptr<Executable> compile(const Program& program) override {
     if (!can_lower(program)) return reference::backend().compile(program);
     Lowered lowered = lower_to_loops(optimised(program));
-    Compiler& code_generator = compiler();
-    std::unique_ptr<Code> code = code_generator.link(code_generator.object_code(lowered.module, code_generator.host()));
+    std::shared_ptr<const Code> code = CodeCache::get(lowered.module);
     return std::make_shared<CpuExecutable>(program, std::move(lowered), std::move(code));
   }
 };
