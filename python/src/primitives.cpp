@@ -167,7 +167,7 @@ void set_rule(UserPrimitive& self, std::shared_ptr<KeptObject> UserRules::*slot,
 
 nb::object bind_python(const Primitive& primitive, bool multiple, nb::args args, nb::kwargs kwargs) {
   Arrays inputs;
-  for (nb::handle argument : args) inputs.push_back(to_array(argument, primitive.name().c_str()));
+  for (nb::handle argument : args) inputs.push_back(to_operand(argument, primitive.name().c_str()));
   Arrays outputs = capibara::bind(primitive, inputs, attrs_of(kwargs));
   if (!multiple) return wrap(outputs.at(0));
   nb::list list;
@@ -243,7 +243,7 @@ void bind_primitives(nb::module_& m) {
       .def("bind",
            [](const Primitive& self, nb::args args, nb::kwargs kwargs) {
              Arrays inputs;
-             for (nb::handle argument : args) inputs.push_back(to_array(argument, self.name().c_str()));
+             for (nb::handle argument : args) inputs.push_back(to_operand(argument, self.name().c_str()));
              Arrays outputs = capibara::bind(self, inputs, attrs_of(kwargs));
              if (outputs.size() == 1 && !returns_list(self)) return wrap(outputs[0]);
              nb::list list;

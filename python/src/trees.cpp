@@ -569,12 +569,14 @@ PyTree flatten_with_paths(nb::handle tree, std::vector<std::pair<nb::object, nb:
   return PyTree(flatten_paths(tree, leaves, is_leaf, nb::list()));
 }
 
+Array to_operand(nb::handle leaf, const char* operation) {
+  return nb::isinstance<jax::Ref>(leaf) ? nb::cast<const jax::Ref&>(leaf).handle() : to_array(leaf, operation);
+}
+
 Arrays to_arrays(const std::vector<nb::object>& leaves, const char* operation) {
   Arrays arrays;
   arrays.reserve(leaves.size());
-  for (const nb::object& leaf : leaves) {
-    arrays.push_back(nb::isinstance<jax::Ref>(leaf) ? nb::cast<const jax::Ref&>(leaf).handle() : to_array(leaf, operation));
-  }
+  for (const nb::object& leaf : leaves) arrays.push_back(to_operand(leaf, operation));
   return arrays;
 }
 

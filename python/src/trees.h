@@ -42,6 +42,7 @@ nb::object none_is_leaf();  // an is_leaf that takes None as a leaf
 // Leaves with their key paths: tuples of SequenceKey, DictKey ... of capibara.jax.tree_util.
 PyTree flatten_with_paths(nb::handle tree, std::vector<std::pair<nb::object, nb::object>>& leaves, nb::handle is_leaf);
 
+Array to_operand(nb::handle leaf, const char* operation);  // to_array, or the handle of a ref
 // Every leaf as an array; raises TypeError that names the operation and the leaf.
 Arrays to_arrays(const std::vector<nb::object>& leaves, const char* operation);
 nb::object unflatten_arrays(const PyTree& tree, std::span<const Array> leaves);
