@@ -139,15 +139,15 @@ struct Operations<cpu::Number> {
   static V log(V x) { return elementary::log(x); }
   static V log1p(V x) { return elementary::log1p(x); }
   static V tanh(V x) { return elementary::tanh(x); }
-  static V log_double(V x) { return lanes::log(x); }
-  static V sin(V x) { return lanes::sin(x); }
-  static V cos(V x) { return lanes::cos(x); }
-  static V tan(V x) { return lanes::tan(x); }
-  static V atan2(V y, V x) { return lanes::atan2(y, x); }
-  static V pow(V x, V y) { return lanes::pow(x, y); }
-  static V cbrt(V x) { return lanes::cbrt(x); }
-  static V rem(V x, V y) { return lanes::rem(x, y); }
-  static V erf(V x) { return lanes::erf(x); }
+  static V log_double(V x) { return in_lanes::log(x); }
+  static V sin(V x) { return in_lanes::sin(x); }
+  static V cos(V x) { return in_lanes::cos(x); }
+  static V tan(V x) { return in_lanes::tan(x); }
+  static V atan2(V y, V x) { return in_lanes::atan2(y, x); }
+  static V pow(V x, V y) { return in_lanes::pow(x, y); }
+  static V cbrt(V x) { return in_lanes::cbrt(x); }
+  static V rem(V x, V y) { return in_lanes::rem(x, y); }
+  static V erf(V x) { return in_lanes::erf(x); }
 
   using Wide = V;
   static V widen(V x) { return convert(Scalar::f64, x); }

@@ -54,7 +54,7 @@ V erfc_far(V size, V power) {
 
 }  // namespace detail
 
-namespace lanes {
+namespace in_lanes {
 
 // erf of double precision without libm, for generated code. Beyond 6 it is 1.
 template <class V>
@@ -65,7 +65,7 @@ V erf(V x) {
   return select(lt(size, one), math::detail::erf_near(x, square), copysign(far, x));
 }
 
-}  // namespace lanes
+}  // namespace in_lanes
 
 template <class V>
 V erf(V x) {

@@ -6,7 +6,7 @@
 
 #include "primitives/math/value.h"
 
-namespace capibara::math::lanes {
+namespace capibara::math::in_lanes {
 
 namespace detail {
 
@@ -187,4 +187,4 @@ V atan2(V y, Same<V> x) {
   return select(logical_or(is_nan(x), is_nan(y)), x + y, result);
 }
 
-}  // namespace capibara::math::lanes
+}  // namespace capibara::math::in_lanes

@@ -5,7 +5,7 @@
 
 #include "primitives/math/value.h"
 
-namespace capibara::math::lanes {
+namespace capibara::math::in_lanes {
 
 namespace detail {
 
@@ -162,4 +162,4 @@ V rem(V x, Same<V> y) {
   return rarely(logical_or(many, tiny), r, [&] { return Operations<V>::library_rem(x, y); });
 }
 
-}  // namespace capibara::math::lanes
+}  // namespace capibara::math::in_lanes
