@@ -66,7 +66,7 @@ std::vector<Generator::Carry> Generator::carries(const Value& x) {
 }
 
 Value Generator::carried(const Carry& carry, const Array& array) const {
-  Value value{array, carry.bound, {}};
+  Value value{array, carry.bound, {}, carry.init.product};
   if (!carry.exact) value.error.gain[at(scope_->depth - 1)] = 1;
   return value;
 }
@@ -81,7 +81,8 @@ Value Generator::next_carry(const Carry& carry, const Value& now) {
       next = shaped(pick_of(dtype, carry.exact), now.shape());
       if (carry.exact && !next.exact()) continue;
       if (dice_.chance(35) && !is_bool(dtype)) {
-        next = rounds(lax::add(next.array, now.array), next.bound + now.bound, next.error + now.error);
+        Value total = summed(lax::add(next.array, now.array), next, now);
+        if (total.exact() || !carry.exact) next = total;
       }
       break;
     } catch (const Unfit&) {
@@ -125,6 +126,7 @@ std::vector<Value> Generator::after_loop(const std::vector<Carry>& carries, cons
   std::vector<Value> results;
   for (std::size_t i = 0; i < carries.size(); ++i) {
     results.push_back(made(arrays[i], carries[i].bound, carries[i].exact ? Error{} : greatest_carry));
+    results.back().product = next[i].product || carries[i].init.product;  // where a loop of one turn is no loop
   }
   return results;
 }
@@ -164,7 +166,7 @@ Value Generator::scan(const Value& x) {
     std::vector<Value> now;
     for (std::size_t i = 0; i < in.size(); ++i) {
       Value value = i < list.size() ? carried(list[i], in[i])
-                                    : Value{in[i], slices[i - list.size()].bound, slices[i - list.size()].error};
+                                    : Value{in[i], slices[i - list.size()].bound, slices[i - list.size()].error, slices[i - list.size()].product};
       inner.pool.push_back(value);
       inner.uses.push_back(0);
       now.push_back(value);
@@ -189,7 +191,9 @@ Value Generator::scan(const Value& x) {
     Error error = stacked[i].error;
     const double gain = error.gain[level];
     error.gain[level] = 0;
-    keep(made(results[list.size() + i], stacked[i].bound, error + gain * greatest_carry));
+    Value rows = made(results[list.size() + i], stacked[i].bound, error + gain * greatest_carry);
+    rows.product = stacked[i].product;
+    keep(rows);
   }
   for (std::size_t i = 1; i < last.size(); ++i) keep(last[i]);
   return last[0];
@@ -261,13 +265,13 @@ Value Generator::branches(const Value& x) {
   const int64_t outputs = dice_.between(1, 3);
   for (int64_t i = 0; i < outputs; ++i) types.push_back(i == 0 ? x.array.type() : pick().array.type());
 
-  std::vector<Value> joined(types.size());
+  std::vector<Value> either(types.size());
   auto branch = [&](std::span<const Array> in) {
     Scope inner;
     enter(inner, outer, 1);
     scope_ = &inner;
     for (std::size_t i = 0; i < in.size(); ++i) {
-      inner.pool.push_back({in[i], operands[i].bound, operands[i].error});
+      inner.pool.push_back({in[i], operands[i].bound, operands[i].error, operands[i].product});
       inner.uses.push_back(0);
     }
     steps(static_cast<int>(dice_.between(0, 6)));
@@ -279,16 +283,15 @@ Value Generator::branches(const Value& x) {
       } catch (const Unfit&) {
         result = constant(types[i].dtype, types[i].shape);
       }
-      joined[i].bound = std::max(joined[i].bound, result.bound);
-      joined[i].error = greatest(joined[i].error, result.error);
+      either[i] = joined(result.array, {either[i], result});
       results.push_back(result.array);
     }
     scope_ = &outer;
     return results;
   };
   Arrays results = lax::detail::cond_flat(selector, std::vector<lax::detail::FlatFunction>(count, branch), arrays_of(operands));
-  for (std::size_t i = 1; i < results.size(); ++i) keep(made(results[i], joined[i].bound, joined[i].error));
-  return made(results[0], joined[0].bound, joined[0].error);
+  for (std::size_t i = 1; i < results.size(); ++i) keep(moved(results[i], either[i]));
+  return moved(results[0], either[0]);
 }
 
 // A loop that fills an array row by row and may read the rows before: its carry is to be updated in place.
@@ -331,7 +334,7 @@ Value Generator::call(const Value& x) {
     Scope inner;
     enter(inner, outer, 1);
     scope_ = &inner;
-    inner.pool.push_back({in[0], x.bound, x.error});
+    inner.pool.push_back({in[0], x.bound, x.error, x.product});
     inner.uses.push_back(0);
     steps(static_cast<int>(dice_.between(1, 5)));
     result = pick();
@@ -344,7 +347,7 @@ Value Generator::call(const Value& x) {
   operands.push_back(x.array);
   static const Primitive jit = primitive("jit");
   Arrays results = capibara::bind(jit, operands, {{"jaxpr", staged.program}, {"name", "called"}});
-  return made(results[0], result.bound, result.error);
+  return moved(results[0], result);
 }
 
 }  // namespace capibara::random_programs

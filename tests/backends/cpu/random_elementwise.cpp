@@ -66,9 +66,13 @@ Value Generator::stepped(const Value& x) {
   const DType dtype = x.dtype();
   const int64_t choice = dice_.below(x.exact() ? 11 : 5);
   switch (choice) {
-    case 0: return made(lax::neg(x.array), x.bound, x.error);
+    case 0: return moved(lax::neg(x.array), x);
     case 1: return made(lax::abs(x.array), x.bound, x.error);
-    case 2: return rounds(lax::square(x.array), x.bound * x.bound, 2 * x.bound * x.error);
+    case 2: {
+      Value square = rounds(lax::square(x.array), x.bound * x.bound, 2 * x.bound * x.error);
+      square.product = true;
+      return square;
+    }
     case 3: {
       Value small = tame(x, 2);
       const int64_t power = dice_.between(2, 4);
@@ -155,8 +159,9 @@ Value Generator::divided(const Value& x, const Value& given) {
   Array divisor = lax::add(lax::abs(y.array), number(x.dtype(), 0.5));
   Error error = 2 * x.error + 4 * x.bound * y.error;
   if (x.exact() && y.exact() && dice_.chance(25)) return made(lax::rem(x.array, divisor), y.bound + 0.5, {});
-  const double units = error.none() ? 0 : 20;
-  return made(lax::div(x.array, divisor), 2 * x.bound, error, units);
+  Value quotient = made(lax::div(x.array, divisor), 2 * x.bound, error, error.none() ? 0 : 20);
+  quotient.product = true;  // by a constant: a product
+  return quotient;
 }
 
 Value Generator::binary(const Value& x) {
@@ -193,13 +198,15 @@ Value Generator::binary(const Value& x) {
     }
   }
   switch (dice_.below(is_complex(dtype) ? 4 : 10)) {
-    case 0: return rounds(lax::add(x.array, y.array), x.bound + y.bound, x.error + y.error);
-    case 1: return rounds(lax::sub(x.array, y.array), x.bound + y.bound, x.error + y.error);
+    case 0: return summed(lax::add(x.array, y.array), x, y);
+    case 1: return summed(lax::sub(x.array, y.array), x, y);
     case 2:
     case 4: {
       // Of complex numbers: sums of products, which may be fused.
       const Error error = y.bound * x.error + x.bound * y.error;
-      return made(lax::mul(x.array, y.array), x.bound * y.bound, error, is_complex(dtype) ? 4 : error.none() ? 0 : 1);
+      Value product = made(lax::mul(x.array, y.array), x.bound * y.bound, error, is_complex(dtype) ? 4 : error.none() ? 0 : 1);
+      product.product = true;
+      return product;
     }
     case 3: {
       if (!is_complex(dtype)) return divided(x, y);
@@ -224,7 +231,7 @@ Value Generator::binary(const Value& x) {
       if (dtype == DType::float32 || dtype == DType::float64) {
         return made(lax::complex(x.array, y.array), x.bound + y.bound, greatest(x.error, y.error));
       }
-      return rounds(lax::sub(y.array, x.array), x.bound + y.bound, x.error + y.error);
+      return summed(lax::sub(y.array, x.array), x, y);
     }
   }
 }
@@ -232,7 +239,6 @@ Value Generator::binary(const Value& x) {
 Value Generator::choice(const Value& x) {
   const DType dtype = x.dtype();
   Value y = like(x.shape(), dtype);
-  const double greater = std::max(x.bound, y.bound);
   const int64_t kind = dice_.below(6);
   if (kind == 0 && !is_complex(dtype) && !is_bool(dtype)) {
     Value low = constant(dtype, {});
@@ -243,11 +249,10 @@ Value Generator::choice(const Value& x) {
     Value z = like(x.shape(), dtype);
     Value which = tame(converted(like(x.shape(), DType::uint8, true), DType::int32), 12);
     Array index = lax::rem(lax::abs(which.array), number(DType::int32, 3));
-    return made(lax::select_n(index, {x.array, y.array, z.array}), std::max(greater, z.bound),
-                greatest(x.error, greatest(y.error, z.error)));
+    return joined(lax::select_n(index, {x.array, y.array, z.array}), {x, y, z});
   }
   Value predicate = dice_.chance(20) ? converted(index_number(), DType::bool_) : like(x.shape(), DType::bool_, true);
-  return made(lax::select(predicate.array, x.array, y.array), greater, greatest(x.error, y.error));
+  return joined(lax::select(predicate.array, x.array, y.array), {x, y});
 }
 
 Value Generator::conversion(const Value& x) {

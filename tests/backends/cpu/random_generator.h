@@ -3,10 +3,11 @@
 // Comparing two backends needs values whose error is known. Each value carries a bound on its elements and a bound on how
 // far two right implementations may differ, and every operation propagates both:
 //   - the same bits: integers, booleans, data movement, and the operations that IEEE 754 rounds (add, sub, mul, div, sqrt,
-//     comparisons, conversions, ...) of operands that have the same bits;
+//     comparisons, conversions, ...) of operands that have the same bits; a sum with a product may be fused, which is one
+//     rounding less;
 //   - transcendental functions differ by 8 units in the last place (special functions by 64) of the greatest result, plus the
 //     operand's error times the greatest slope;
-//   - sums and products of n terms by 2 + sqrt(n) units of the bound of the sum, in the dtype of the result.
+//   - sums and products of n terms by 2 + n / 4 units of the bound of the sum; 16-bit floats are summed as float32.
 // Operations with jumps (comparison, rounding, conversion to integers, argmax, sorting with values) only take operands
 // whose bits are the same. Inputs of functions with poles are moved away from them; what grows is scaled down. A loop's
 // carry has a gain, the factor by which one turn passes its error on; where it exceeds one the carry is scaled down.
@@ -43,6 +44,7 @@ struct Value {
   Array array;
   double bound = 0;  // of the magnitude of every element
   Error error;
+  bool product = false;  // a sum may take it in unrounded
 
   bool exact() const { return error.none(); }
   DType dtype() const { return array.dtype(); }
@@ -75,9 +77,11 @@ class Generator {
 
   // values (random_values.cpp)
   Value made(const Array& array, double bound, const Error& error, double units = 0);
-  Value moved(const Array& array, const Value& from) { return made(array, from.bound, from.error); }
+  Value moved(const Array& array, const Value& from);
   // The result of an operation that IEEE 754 rounds.
   Value rounds(const Array& array, double bound, const Error& error) { return made(array, bound, error, error.none() ? 0 : 1); }
+  Value summed(const Array& array, const Value& x, const Value& y);
+  Value joined(const Array& array, std::initializer_list<Value> parts);  // every element comes from one of the parts
   Array number(DType dtype, double value);
   Value constant(DType dtype, const Shape& shape);
   Value pick();

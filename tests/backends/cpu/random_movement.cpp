@@ -115,14 +115,13 @@ Value Generator::pad(const Value& x) {
   }
   require(fits(shape));
   Value filler = dice_.chance(50) ? constant(x.dtype(), {}) : like({}, x.dtype());
-  return made(lax::pad(x.array, filler.array, config), std::max(x.bound, filler.bound), greatest(x.error, filler.error));
+  return joined(lax::pad(x.array, filler.array, config), {x, filler});
 }
 
 Value Generator::concatenate(const Value& x) {
   const int64_t axis = axis_of(x);
   Arrays parts = {x.array};
-  double bound = x.bound;
-  Error error = x.error;
+  Value all = x;
   Shape total = x.shape();
   const int64_t more = dice_.between(1, 3);
   for (int64_t i = 0; i < more; ++i) {
@@ -132,10 +131,9 @@ Value Generator::concatenate(const Value& x) {
     require(fits(total));
     Value part = like(shape, x.dtype());
     parts.insert(parts.begin() + dice_.between(0, static_cast<int64_t>(parts.size())), part.array);
-    bound = std::max(bound, part.bound);
-    error = greatest(error, part.error);
+    all = joined(all.array, {all, part});
   }
-  return made(lax::concatenate(parts, axis), bound, error);
+  return moved(lax::concatenate(parts, axis), all);
 }
 
 Value Generator::indexed(const Value& x) {
@@ -166,8 +164,7 @@ Value Generator::dynamic_update(const Value& x) {
     sizes.push_back(dice_.chance(40) ? length : dice_.between(1, length));
   }
   Value update = like(sizes, x.dtype());
-  return made(lax::dynamic_update_slice(x.array, update.array, starts, dice_.chance(50)), std::max(x.bound, update.bound),
-              greatest(x.error, update.error));
+  return joined(lax::dynamic_update_slice(x.array, update.array, starts, dice_.chance(50)), {x, update});
 }
 
 Value Generator::gather(const Value& x) {
@@ -209,13 +206,11 @@ Value Generator::scatter(const Value& x) {
   }
   numbers_of.inserted_window_dims = {axis};
   numbers_of.scatter_dims_to_operand_dims = {axis};
-  const double greater = std::max(x.bound, updates.bound);
-  const Error joined = greatest(x.error, updates.error);
   const int64_t kind = dice_.below(4);
-  if (kind == 0) return made(lax::scatter(x.array, places.array, updates.array, numbers_of), greater, joined);
+  if (kind == 0) return joined(lax::scatter(x.array, places.array, updates.array, numbers_of), {x, updates});
   if (kind == 1 && !is_complex(x.dtype())) {
     auto function = dice_.chance(50) ? lax::scatter_min : lax::scatter_max;
-    return made(function(x.array, places.array, updates.array, numbers_of, {}), greater, joined);
+    return joined(function(x.array, places.array, updates.array, numbers_of, {}), {x, updates});
   }
   require(!is_bool(x.dtype()));
   // Places may repeat: up to `count` updates meet in one element.
@@ -226,7 +221,7 @@ Value Generator::scatter(const Value& x) {
     return made(lax::scatter_mul(x.array, places.array, updates.array, numbers_of), std::exp2(bits(x.dtype())), {});
   }
   return made(lax::scatter_add(x.array, places.array, updates.array, numbers_of),
-              is_integer(x.dtype()) ? std::exp2(bits(x.dtype())) : bound, x.error + terms * updates.error, 2 + std::sqrt(terms));
+              is_integer(x.dtype()) ? std::exp2(bits(x.dtype())) : bound, x.error + terms * updates.error, 2 + terms / 4);
 }
 
 }  // namespace capibara::random_programs

@@ -11,7 +11,7 @@ namespace {
 
 std::size_t at(int64_t position) { return static_cast<std::size_t>(position); }
 
-double units_of_sum(double terms) { return 2 + std::sqrt(terms); }
+double units_of_sum(double terms, DType dtype) { return 2 + terms / (bits(real_dtype(dtype)) < 32 ? 1024 : 4); }
 
 Ints all_axes(const Value& x) {
   Ints axes(x.shape().size());
@@ -41,9 +41,10 @@ bool small_float(DType dtype) { return is_floating(dtype) && bits(dtype) < 16; }
 // Operands are scaled down so that the sum stays in the range of narrow types.
 Value Generator::sum(const Value& given, const Ints& axes) {
   const double terms = std::max(1.0, count_along(given, axes));
-  if (is_integer(given.dtype())) return made(lax::reduce_sum(given.array, {axes}), std::exp2(bits(given.dtype())), {});
+  const DType dtype = given.dtype();
+  if (is_integer(dtype)) return made(lax::reduce_sum(given.array, {axes}), std::exp2(bits(dtype)), {});
   Value x = terms * given.bound > 4096 ? tame(given, 4096 / terms) : given;
-  return made(lax::reduce_sum(x.array, {axes}), terms * x.bound, terms * x.error, units_of_sum(terms));
+  return made(lax::reduce_sum(x.array, {axes}), terms * x.bound, terms * x.error, units_of_sum(terms, dtype));
 }
 
 Value Generator::mean(const Value& x, const Ints& axes) {
@@ -86,7 +87,7 @@ Value Generator::reduction(const Value& x) {
     if (is_integer(dtype)) return made(lax::reduce_prod(x.array, {axes}), std::exp2(bits(dtype)), {});
     Value small = tame(x, 1);
     require(terms <= 64 && !small_float(dtype));
-    return made(lax::reduce_prod(small.array, {axes}), 1, terms * small.error, units_of_sum(terms));
+    return made(lax::reduce_prod(small.array, {axes}), 1, terms * small.error, units_of_sum(terms, dtype));
   }
   if (kind == 5 && is_integer(dtype)) {
     Array result = dice_.chance(40)   ? lax::reduce_and(x.array, {axes})
@@ -117,12 +118,12 @@ Value Generator::row_pattern(const Value& given) {
     case 0: {  // softmax
       Array shifted = lax::exp(lax::sub(x.array, row(lax::reduce_max(x.array, {axes}))));
       Array result = lax::div(shifted, row(lax::reduce_sum(shifted, {axes})));
-      return made(result, 1, 4 * x.error, 16 + units_of_sum(terms));
+      return made(result, 1, 4 * x.error, 16 + units_of_sum(terms, dtype));
     }
     case 1: {  // logsumexp
       Array top = lax::reduce_max(x.array, {axes});
       Array total = lax::reduce_sum(lax::exp(lax::sub(x.array, row(top))), {axes});
-      return made(lax::add(lax::log(total), top), x.bound + std::log(terms) + 0.1, 3 * x.error, 16 + units_of_sum(terms));
+      return made(lax::add(lax::log(total), top), x.bound + std::log(terms) + 0.1, 3 * x.error, 16 + units_of_sum(terms, dtype));
     }
     case 2: {  // normalised rows
       require(terms * x.bound < 8192);
@@ -131,13 +132,13 @@ Value Generator::row_pattern(const Value& given) {
       Array centred = lax::sub(small.array, row(over_row(small.array)));
       Array variance = over_row(lax::mul(centred, centred));
       Array result = lax::mul(centred, row(lax::rsqrt(lax::add(variance, number(dtype, 0.5)))));
-      return made(result, 2.9, 26 * small.error, 60 + 16 * units_of_sum(terms));
+      return made(result, 2.9, 26 * small.error, 60 + 16 * units_of_sum(terms, dtype));
     }
     default: {  // root mean square
       require(terms * x.bound * x.bound < 8192);
       Array squares = lax::mul(lax::reduce_sum(lax::mul(x.array, x.array), {axes}), number(dtype, 1 / terms));
       Array result = lax::div(x.array, row(lax::sqrt(lax::add(squares, number(dtype, 1)))));
-      return made(result, x.bound, (1 + 2 * x.bound * x.bound) * x.error, 16 + 8 * units_of_sum(terms));
+      return made(result, x.bound, (1 + 2 * x.bound * x.bound) * x.error, 16 + 8 * units_of_sum(terms, dtype));
     }
   }
 }
@@ -152,17 +153,17 @@ Value Generator::cumulative(const Value& given) {
   if (kind < 2 || is_complex(dtype)) {
     Value x = is_inexact(dtype) && terms * given.bound > 1024 ? tame(given, 1024 / terms) : given;
     const double bound = is_integer(dtype) ? std::exp2(bits(dtype)) : terms * x.bound;
-    return made(lax::cumsum(x.array, options), bound, terms * x.error, units_of_sum(terms));
+    return made(lax::cumsum(x.array, options), bound, terms * x.error, units_of_sum(terms, dtype));
   }
   if (kind == 2) {
     if (is_integer(dtype)) return made(lax::cumprod(given.array, options), std::exp2(bits(dtype)), {});
     require(terms <= 64);
     Value x = tame(given, 1);
-    return made(lax::cumprod(x.array, options), 1, terms * x.error, units_of_sum(terms));
+    return made(lax::cumprod(x.array, options), 1, terms * x.error, units_of_sum(terms, dtype));
   }
   if (kind == 3 && is_floating(dtype)) {
     Value x = tame(given, 8);
-    return made(lax::cumlogsumexp(x.array, options), x.bound + std::log(terms) + 0.1, 3 * x.error, 16 + 4 * units_of_sum(terms));
+    return made(lax::cumlogsumexp(x.array, options), x.bound + std::log(terms) + 0.1, 3 * x.error, 16 + 4 * units_of_sum(terms, dtype));
   }
   return made(dice_.chance(50) ? lax::cummax(given.array, options) : lax::cummin(given.array, options), given.bound, given.error);
 }
@@ -220,7 +221,7 @@ Value Generator::contraction(const Value& given) {
   Array result = lax::dot_general(x.array, y.array, numbers, options);
   require(fits(result.shape()));
   if (is_integer(dtype)) return made(result, std::exp2(bits(dtype)), {});
-  return made(result, terms * x.bound * y.bound, (terms * y.bound) * x.error + (terms * x.bound) * y.error, units_of_sum(terms));
+  return made(result, terms * x.bound * y.bound, (terms * y.bound) * x.error + (terms * x.bound) * y.error, units_of_sum(terms, dtype));
 }
 
 Value Generator::window(const Value& given) {
@@ -235,7 +236,7 @@ Value Generator::window(const Value& given) {
     if (dice_.chance(50)) options.padding_mode = "SAME";
     const auto terms = static_cast<double>(2 * taps);
     return made(lax::conv_general_dilated(x.array, kernel.array, options), terms * x.bound * kernel.bound,
-                (terms * kernel.bound) * x.error + (terms * x.bound) * kernel.error, units_of_sum(terms));
+                (terms * kernel.bound) * x.error + (terms * x.bound) * kernel.error, units_of_sum(terms, dtype));
   }
   Ints window, strides;
   double terms = 1;
@@ -253,7 +254,7 @@ Value Generator::window(const Value& given) {
   }
   options.padding_mode = "SAME";
   const double bound = is_integer(dtype) ? std::exp2(bits(dtype)) : terms * given.bound;
-  return made(lax::reduce_window_sum(given.array, window, options), bound, terms * given.error, units_of_sum(terms));
+  return made(lax::reduce_window_sum(given.array, window, options), bound, terms * given.error, units_of_sum(terms, dtype));
 }
 
 }  // namespace capibara::random_programs

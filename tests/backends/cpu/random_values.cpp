@@ -51,6 +51,28 @@ Value Generator::made(const Array& array, double bound, const Error& error, doub
   return value;
 }
 
+Value Generator::moved(const Array& array, const Value& from) { return joined(array, {from}); }
+
+Value Generator::joined(const Array& array, std::initializer_list<Value> parts) {
+  double bound = 0;
+  Error error;
+  bool product = false;
+  for (const Value& part : parts) {
+    bound = std::max(bound, part.bound);
+    error = greatest(error, part.error);
+    product |= part.product;
+  }
+  Value value = made(array, bound, error);
+  value.product = product;
+  return value;
+}
+
+Value Generator::summed(const Array& array, const Value& x, const Value& y) {
+  const Error error = x.error + y.error;
+  const bool fused = x.product || y.product;
+  return made(array, x.bound + y.bound, error, fused || !error.none() ? 1 : 0);
+}
+
 Array Generator::number(DType dtype, double value) {
   return array_of(ArrayType{{}, dtype, false, false, {}}, {value, 0});
 }
@@ -145,7 +167,7 @@ Value Generator::shaped(const Value& x, const Shape& shape) {
   switch (dice_.below(want > 0 ? 4 : 1)) {
     case 0: {
       Array padded = lax::pad(flat, number(x.dtype(), is_bool(x.dtype()) ? 0 : 1), {{0, want - have, 0}});
-      return made(lax::reshape(padded, shape), std::max(1.0, x.bound), x.error);
+      return joined(lax::reshape(padded, shape), {x, Value{padded, 1, {}}});
     }
     case 1: {
       Array one = lax::slice(flat, {dice_.below(have)}, {have}, {have});
@@ -241,7 +263,7 @@ Generator::Generator(uint64_t seed) : seed_(seed), dice_(seed) {
   const int64_t dtypes = dice_.between(2, 4), sizes = dice_.between(2, 4);
   for (int64_t i = 0; i < dtypes; ++i) dtypes_.push_back(dice_.pick(all));
   const int64_t kind = dice_.below(20);
-  const Ints& list = kind == 0 ? large_sizes : kind < 5 ? long_sizes : ordinary_sizes;
+  const Ints& list = kind == 0 ? large_sizes : kind < 6 ? long_sizes : ordinary_sizes;
   for (int64_t i = 0; i < sizes; ++i) sizes_.push_back(dice_.pick(list));
   if (dice_.chance(6)) sizes_.push_back(0);
   most_elements_ = kind == 0 ? 320000 : 16384;
