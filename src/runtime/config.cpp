@@ -15,8 +15,12 @@ namespace {
 
 std::mutex defaults_mutex;
 
+// Programs are compiled where this build has the code generator.
 Config from_environment() {
   Config config;
+#ifdef CAPIBARA_HAS_CODE_GENERATOR
+  config.platform = "cpu";
+#endif
   if (const char* platform = std::getenv("CAPIBARA_PLATFORM"); platform && *platform) config.platform = platform;
   return config;
 }
