@@ -1,0 +1,51 @@
+// The nodes of pytrees: which Python types are containers, and how each is taken apart and put together.
+#pragma once
+
+#include "trees.h"
+
+namespace capibara::python {
+
+enum class NodeKind { leaf, none, tuple, list, dict, named_tuple, ordered_dict, default_dict, custom, dataclass };
+
+// How a registered class is taken apart.
+struct Registration {
+  nb::object type;
+  nb::object flatten, unflatten, flatten_with_keys;   // of custom nodes
+  std::vector<std::string> data_fields, meta_fields;  // of dataclasses
+  bool is_dataclass = false;
+};
+
+struct TreeNode {
+  NodeKind kind = NodeKind::leaf;
+  std::vector<TreePointer> children;
+  // dict: its keys in order; named tuple: its type; defaultdict: (factory, keys); custom: the auxiliary data;
+  // dataclass: the values of its meta fields.
+  nb::object data;
+  const Registration* custom = nullptr;
+  std::size_t leaves = 1, nodes = 1;
+};
+
+// One level of a tree: its children and what stands beside them.
+struct Level {
+  NodeKind kind = NodeKind::leaf;
+  const Registration* custom = nullptr;
+  std::vector<nb::object> children;
+  nb::object data;
+};
+
+const TreePointer& leaf_node();
+TreePointer make_node(NodeKind kind, std::vector<TreePointer> children, nb::object data = nb::object(),
+                      const Registration* custom = nullptr);
+
+PyTypeObject* ordered_dict_type();
+PyTypeObject* default_dict_type();
+const Registration* find_registration(PyTypeObject* type);  // null where a type is not registered
+void add_registration(nb::handle type, Registration registration);
+
+Level open_level(nb::handle tree);
+std::vector<nb::object> level_keys(nb::handle tree, const Level& level);  // of its children
+nb::object build_node(const TreeNode& node, const std::vector<nb::object>& children);
+std::string type_name(const TreeNode& node);
+std::vector<nb::object> items_of(nb::handle iterable);
+
+}  // namespace capibara::python
