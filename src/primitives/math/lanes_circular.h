@@ -44,6 +44,15 @@ Reduced<V> reduce(V x) {
   return {quarter, r, (second - r) + tail};
 }
 
+// For arguments of single precision, whose distance from a multiple of pi/2 is never that small.
+template <class V>
+Reduced<V> short_reduce(V x) {
+  V k = round_nearest_even(x * constant(0.6366197723675814, x));
+  V r = multiply_add(-k, constant(1.5707963267948966, x), x);
+  r = multiply_add(-k, constant(6.123233995736766e-17, x), r);
+  return {multiply_add(constant(-4, x), floor(k * constant(0.25, x)), k), r, r};
+}
+
 // sin and cos of r + low.
 template <class V>
 V sine(V r, V low) {
@@ -85,7 +94,7 @@ V sine_or_cosine(V x, bool ahead) {
     auto [quarter, r, low] = reduce(x);
     return by_quarter(quarter, sine(r, low), cosine(r, low), ahead);
   }
-  auto [quarter, r, low] = reduce(widen(x));
+  auto [quarter, r, low] = short_reduce(widen(x));
   V angle = narrow(r, x);
   return by_quarter(narrow(quarter, x), short_sine(angle), short_cosine(angle), ahead);
 }
@@ -127,7 +136,7 @@ V tan(V x) {
     auto [quarter, r, low] = detail::reduce(x);
     near = detail::tangent(quarter, detail::sine(r, low), detail::cosine(r, low));
   } else {
-    auto [quarter, r, low] = detail::reduce(widen(x));
+    auto [quarter, r, low] = detail::short_reduce(widen(x));
     auto z = r * r;
     auto sine = multiply_add(r * z, polynomial(z, detail::middle_sine_tail), r);
     auto cosine = multiply_add(z * z, polynomial(z, detail::middle_cosine_tail),
