@@ -632,17 +632,18 @@ class Lowering {
 
   // ---- buffers ----------------------------------------------------------------------------------------------------
 
+  // Small constants are one where their values are, large ones where they are the same array.
   int constant_number(const Array& array) {
-    for (std::size_t i = 0; i < lowered_.constants.size(); ++i) {
-      const Array& other = lowered_.constants[i];
-      if (other.same_as(array)) return static_cast<int>(i);
-      if (array.size() <= 8 && other.type() == array.type() &&
-          std::memcmp(other.raw_data(), array.raw_data(), at(bytes_of(array.type()))) == 0) {
-        return static_cast<int>(i);
-      }
+    const int next = static_cast<int>(lowered_.constants.size());
+    int number;
+    if (array.size() <= 8) {
+      const std::string content(reinterpret_cast<const char*>(array.raw_data()), at(bytes_of(array.type())));
+      number = small_constants_.try_emplace(concat(short_string(array.type()), " ", content), next).first->second;
+    } else {
+      number = large_constants_.try_emplace(array.body().get(), next).first->second;
     }
-    lowered_.constants.push_back(array);
-    return static_cast<int>(lowered_.constants.size()) - 1;
+    if (number == next) lowered_.constants.push_back(array);
+    return number;
   }
   int32_t constant_buffer(const Array& array) { return constant_base + constant_number(array); }
 
@@ -692,6 +693,8 @@ class Lowering {
   ArenaPlan arena_;
   std::unordered_map<const void*, std::unique_ptr<Analysis>> analyses_;
   std::unordered_map<std::string, int32_t> functions_;
+  std::unordered_map<std::string, int> small_constants_;
+  std::unordered_map<const void*, int> large_constants_;
 };
 
 bool holds_refs(const Program& program) {
