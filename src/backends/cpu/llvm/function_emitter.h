@@ -95,7 +95,9 @@ class FunctionEmitter {
   void store_one(llvm::Value* value, llvm::Value* pointer, const Address& address);
   llvm::Value* load_lanes(const Address& address, llvm::Type* element);
   void store_lanes(llvm::Value* value, const Address& address, llvm::Type* element);
+  int64_t step_of(const Address& address) const;
   bool load_pair(const Load& load);
+  bool store_pair(const Store& store);
   llvm::Value* argument_array(const std::vector<Argument>& arguments);
   void describe_buffers();
   template <class Access>
@@ -124,6 +126,7 @@ class FunctionEmitter {
   std::vector<Scope> scopes_;
   std::vector<llvm::Value*> bases_;  // null: loaded where used
   std::vector<llvm::MDNode*> scopes_of_buffer_, others_of_buffer_;
+  std::unordered_map<const Store*, const Store*> waiting_;  // the second of a pair, and the first
   const Block* here_ = nullptr;      // the innermost block being written, and the statement in it
   std::size_t position_ = 0;
   llvm::Value* ask_ = nullptr;

@@ -167,24 +167,37 @@ llvm::Value* FunctionEmitter::load_lanes(const Address& address, llvm::Type* ele
   return result;
 }
 
+namespace {
+
+bool same_terms(const Address& a, const Address& b) {
+  if (a.buffer != b.buffer || a.terms.size() != b.terms.size()) return false;
+  for (std::size_t i = 0; i < a.terms.size(); ++i) {
+    if (a.terms[i].index != b.terms[i].index || a.terms[i].factor != b.terms[i].factor) return false;
+  }
+  return true;
+}
+
+bool neighbours(const Address& a, const Address& b) {
+  return same_terms(a, b) && (a.offset - b.offset == 1 || b.offset - a.offset == 1);
+}
+
+}  // namespace
+
+// Elements from lane to lane; 0 where lanes gather.
+int64_t FunctionEmitter::step_of(const Address& address) const {
+  int64_t step = 0;
+  for (const Term& term : address.terms) {
+    if (analysis_.kind(term.index) == Kind::varying) return 0;
+    if (analysis_.kind(term.index) == Kind::affine) step += analysis_.step(term.index) * term.factor;
+  }
+  return step;
+}
+
 // Real and imaginary parts: two loads with step 2, one element apart, in one block with no store to the buffer between
 // them, are one load of everything.
 bool FunctionEmitter::load_pair(const Load& load) {
-  if (!here_ || type(load.result) == Scalar::i1) return false;
+  if (!here_ || type(load.result) == Scalar::i1 || step_of(load.address) != 2) return false;
   llvm::Type* element = memory_type_of(type(load.result));
-  int64_t step = 0;
-  for (const Term& term : load.address.terms) {
-    if (analysis_.kind(term.index) == Kind::varying) return false;
-    if (analysis_.kind(term.index) == Kind::affine) step += analysis_.step(term.index) * term.factor;
-  }
-  if (step != 2) return false;
-  auto same_terms = [&](const Address& other) {
-    if (other.buffer != load.address.buffer || other.terms.size() != load.address.terms.size()) return false;
-    for (std::size_t i = 0; i < other.terms.size(); ++i) {
-      if (other.terms[i].index != load.address.terms[i].index || other.terms[i].factor != load.address.terms[i].factor) return false;
-    }
-    return true;
-  };
   for (std::size_t i = position_ + 1; i < here_->size(); ++i) {
     const auto& what = (*here_)[i].what;
     if (const auto* store = std::get_if<Store>(&what)) {
@@ -192,12 +205,9 @@ bool FunctionEmitter::load_pair(const Load& load) {
     }
     if (std::holds_alternative<Load>(what)) {
       const Load& other = std::get<Load>(what);
-      const int64_t distance = other.address.offset - load.address.offset;
-      if (is_defined(other.result) || type(other.result) != type(load.result) || !same_terms(other.address) ||
-          (distance != 1 && distance != -1)) {
-        continue;
-      }
-      const Load &first = distance == 1 ? load : other, &second = distance == 1 ? other : load;
+      if (is_defined(other.result) || type(other.result) != type(load.result) || !neighbours(load.address, other.address)) continue;
+      const bool lower = load.address.offset < other.address.offset;
+      const Load &first = lower ? load : other, &second = lower ? other : load;
       llvm::Value* all = load_one(llvm::FixedVectorType::get(element, static_cast<unsigned>(2 * lanes_)),
                                   place(first.address, element).pointer, first.address);
       std::vector<int> even, odd;
@@ -239,18 +249,48 @@ void FunctionEmitter::store_lanes(llvm::Value* value, const Address& address, ll
   }
 }
 
+// Two stores with step 2, one element apart, are one store of everything, where the second one stands.
+bool FunctionEmitter::store_pair(const Store& store) {
+  if (step_of(store.address) != 2 || type(store.value) == Scalar::i1) return false;
+  if (auto place_of_first = waiting_.find(&store); place_of_first != waiting_.end()) {
+    const Store& other = *place_of_first->second;
+    waiting_.erase(place_of_first);
+    const bool lower = store.address.offset < other.address.offset;
+    const Store &first = lower ? store : other, &second = lower ? other : store;
+    std::vector<int> mixed;
+    for (int lane = 0; lane < lanes_; ++lane) {
+      mixed.push_back(lane);
+      mixed.push_back(lane + lanes_);
+    }
+    llvm::Value* both = b_.CreateShuffleVector(vector(first.value), vector(second.value), mixed);
+    store_one(both, place(first.address, memory_type_of(type(store.value))).pointer, first.address);
+    return true;
+  }
+  for (std::size_t i = position_ + 1; i < here_->size(); ++i) {
+    const auto& what = (*here_)[i].what;
+    if (const auto* other = std::get_if<Store>(&what)) {
+      if (other->address.buffer != store.address.buffer) continue;
+      if (type(other->value) != type(store.value) || !neighbours(store.address, other->address)) return false;
+      waiting_.emplace(other, &store);
+      return true;
+    }
+    if (const auto* load = std::get_if<Load>(&what)) {
+      if (load->address.buffer == store.address.buffer) return false;
+    } else if (!std::holds_alternative<Compute>(what)) {
+      return false;
+    }
+  }
+  return false;
+}
+
 void FunctionEmitter::statement(const Store& store) {
   llvm::Type* element = memory_type_of(type(store.value));
   bool vectors = false;
   if (lanes_ > 1) {
-    Kind kind = Kind::uniform;
-    int64_t step = 0;
-    for (const Term& term : store.address.terms) {
-      if (analysis_.kind(term.index) == Kind::varying) kind = Kind::varying;
-      if (analysis_.kind(term.index) == Kind::affine) step += analysis_.step(term.index) * term.factor;
-    }
-    vectors = kind == Kind::varying || step != 0;
+    for (const Term& term : store.address.terms) vectors |= analysis_.kind(term.index) == Kind::varying;
+    vectors |= step_of(store.address) != 0;
   }
+  if (vectors && store_pair(store)) return;
   llvm::Value* value = vectors ? vector(store.value) : scalar(store.value);
   if (type(store.value) == Scalar::i1) value = b_.CreateZExt(value, vectors ? widened(element) : element);
   if (vectors) store_lanes(value, store.address, element);
