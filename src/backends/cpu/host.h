@@ -8,8 +8,8 @@
 
 namespace capibara::cpu {
 
-// Runs on raw buffers: inputs, then outputs. No output overlaps an input. Raises what the primitive raises. May run on
-// several threads at once.
+// Runs on raw buffers: inputs, then outputs. No output overlaps an input, but the result of a scatter may be the very
+// buffer of its operand: then nothing is copied. Raises what the primitive raises. May run on several threads at once.
 using HostKernel = std::function<void(std::byte* const* buffers)>;
 
 // The fastest kernel there is for these types; where there is none of its own, the reference kernel behind raw buffers,

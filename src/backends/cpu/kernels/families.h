@@ -8,6 +8,11 @@ namespace capibara::cpu {
 KernelMakers convolution_makers();
 KernelMakers cumulative_makers();
 KernelMakers dot_makers();
+KernelMakers extreme_makers();
+KernelMakers index_makers();
 KernelMakers order_makers();
+KernelMakers random_makers();
+KernelMakers transpose_makers();
+KernelMakers window_makers();
 
 }  // namespace capibara::cpu
