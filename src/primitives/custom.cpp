@@ -24,10 +24,11 @@ std::size_t captured_count(const Attrs& attrs) { return static_cast<std::size_t>
 void check_captured(const char* kind, const JvpArgs& args) {
   for (std::size_t i = 0; i < captured_count(args.attrs); ++i) {
     if (!args.tangents[i].defined()) continue;
-    throw UnexpectedTracerError(concat("Detected differentiation of a ", kind,
-                                       " function with respect to a closed-over value. That's not supported because the "
-                                       "custom rule only specifies how to differentiate with respect to its arguments.\n"
-                                       "Hint: pass the closed-over value as an argument."));
+    throw UnexpectedTracerError(
+        concat("Detected differentiation of a ", kind,
+               " function with respect to a closed-over value. That's not supported because the "
+               "custom rule only specifies how to differentiate with respect to its arguments.\n"
+               "Hint: pass the closed-over value as an argument."));
   }
 }
 
@@ -72,8 +73,9 @@ BatchResult batch_custom_jvp(const BatchArgs& args) {
   std::size_t captured = captured_count(args.attrs);
   auto rule = args.attrs.opaque<CustomJvpRule>("jvp_jaxpr_fun");
   Mask argument_mask = part(mapped, captured, mapped.size());
-  auto batched = std::make_shared<CustomJvpRule>(
-      rule->name, [rule, axis = args.axis, argument_mask, outputs](std::span<const Array> primals, std::span<const Array> tangents) {
+  auto batched =
+      std::make_shared<CustomJvpRule>(rule->name, [rule, axis = args.axis, argument_mask, outputs](
+                                                      std::span<const Array> primals, std::span<const Array> tangents) {
         Arrays all(primals.begin(), primals.end());
         Mask given = defined_mask(tangents);
         append(all, where(tangents, given));
@@ -173,7 +175,8 @@ BatchResult batch_custom_vjp(const BatchArgs& args) {
     residual_dims->assign(all.dims.begin() + static_cast<std::ptrdiff_t>(count), all.dims.end());
     return std::pair(part(all.outputs, 0, count), part(all.outputs, count, all.outputs.size()));
   };
-  auto backward = [rule, axis, arguments, residual_dims](std::span<const Array> residuals, std::span<const Array> cotangents) {
+  auto backward = [rule, axis, arguments, residual_dims](std::span<const Array> residuals,
+                                                         std::span<const Array> cotangents) {
     Arrays operands(residuals.begin(), residuals.end());
     Mask given = defined_mask(cotangents);
     append(operands, where(cotangents, given));

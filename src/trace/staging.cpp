@@ -45,7 +45,8 @@ std::string StagingTrace::origin(const ArrayBody& tracer) {
   for (std::size_t i = 0; i < body.invars.size() && function.argument; ++i) {
     if (needed.count(body.invars[i].id)) names.push_back(function.argument(i));
   }
-  std::string text = concat("The error occurred while tracing the function ", function.text(), " for ", function.purpose, ".");
+  std::string text =
+      concat("The error occurred while tracing the function ", function.text(), " for ", function.purpose, ".");
   if (!names.empty()) {
     text += concat(" This concrete value was not available in Python because it depends on the value",
                    names.size() > 1 ? "s of the arguments " : " of the argument ");
@@ -104,7 +105,8 @@ Staged StagingTrace::finish(std::span<const Array> outputs, const std::string& n
   for (const Array& output : outputs) {
     if (!output.defined()) throw TypeError(concat(name, ": the function returned an empty array handle"));
     if (const Trace* trace = output.body()->trace(); trace && trace->ended) {
-      throw UnexpectedTracerError(concat(name, ": the function returned a leaked tracer of type ", to_string(output.type())));
+      throw UnexpectedTracerError(
+          concat(name, ": the function returned a leaked tracer of type ", to_string(output.type())));
     }
     atoms.push_back(atom(output));
   }
@@ -135,8 +137,9 @@ Staged stage(const FlatFunction& function, std::span<const ArrayType> types, con
     // Every tracer holds its trace; this function, the scope and the end marker hold it too.
     constexpr long own_holders = 3;
     if (trace.use_count() > own_holders) {
-      throw UnexpectedTracerError(concat("checking_leaks: ", trace.use_count() - own_holders, " traced values of '", name,
-                                         "' are still held after it returned.\nHint: return them instead of storing them outside."));
+      throw UnexpectedTracerError(
+          concat("checking_leaks: ", trace.use_count() - own_holders, " traced values of '", name,
+                 "' are still held after it returned.\nHint: return them instead of storing them outside."));
     }
   }
   return staged;
@@ -165,7 +168,8 @@ Staged opened(const Staged& staged) {
     for (Atom input : equation.inputs) visit(input);
   }
   for (Atom output : open.outputs()) visit(output);
-  for (std::size_t i = constants + staged.captured.size(); i < open.invars().size(); ++i) order.push_back(static_cast<int>(i));
+  for (std::size_t i = constants + staged.captured.size(); i < open.invars().size(); ++i)
+    order.push_back(static_cast<int>(i));
   Staged result{reorder_inputs(open, order), {}};
   for (std::size_t i = 0; i < values.size(); ++i) result.captured.push_back(values[static_cast<std::size_t>(order[i])]);
   return result;

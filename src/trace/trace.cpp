@@ -37,10 +37,10 @@ void check_leaks(const Primitive& primitive, std::span<const Array> inputs) {
     const Trace* trace = inputs[i].body()->trace();
     if (!trace) continue;
     if (!trace->ended && trace->thread == std::this_thread::get_id()) continue;
-    std::string text = concat(
-        "Encountered an unexpected tracer. ", primitive.name(), ": argument ", i, " is a leaked tracer of type ",
-        to_string(inputs[i].type()), " from ", trace->kind(),
-        trace->ended ? ", whose function has already returned." : ", which runs on another thread.");
+    std::string text =
+        concat("Encountered an unexpected tracer. ", primitive.name(), ": argument ", i, " is a leaked tracer of type ",
+               to_string(inputs[i].type()), " from ", trace->kind(),
+               trace->ended ? ", whose function has already returned." : ", which runs on another thread.");
     if (trace->function.text) {
       text += concat("\nThe function being traced when the value leaked was ", trace->function.text(), " traced for ",
                      trace->function.purpose, ".");

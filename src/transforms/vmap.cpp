@@ -3,9 +3,9 @@
 #include <capibara/lax.h>
 
 #include "primitives/rules.h"
-#include "transforms/flat.h"
 #include "program/memo.h"
 #include "program/source.h"
+#include "transforms/flat.h"
 
 #include <algorithm>
 
@@ -140,7 +140,8 @@ BatchResult vmap_in_place(const FlatFunction& function, std::span<const Array> i
   return run_batched(function, inputs, in_dims, axis);
 }
 
-BatchedCall batch_call(const Program& program, const MappedAxis& axis, std::span<const int64_t> dims, bool outputs_to_front) {
+BatchedCall batch_call(const Program& program, const MappedAxis& axis, std::span<const int64_t> dims,
+                       bool outputs_to_front) {
   static Memo<BatchedCall> calls;
   MemoKey key{program, {outputs_to_front}, {}, axis.size, axis.name, config().key(), {dims.begin(), dims.end()}};
   return calls.get(key, [&] {
@@ -152,18 +153,20 @@ BatchedCall batch_call(const Program& program, const MappedAxis& axis, std::span
     }
     BatchedCall call;
     call.program = stage(
-        [&](std::span<const Array> inputs) {
-          BatchResult result = run_batched([&](std::span<const Array> xs) { return evaluate_program(program, xs); },
-                                           inputs, dims, axis);
-          for (std::size_t i = 0; i < result.outputs.size(); ++i) {
-            if (!outputs_to_front || result.dims[i] == not_mapped) continue;
-            result.outputs[i] = batch_at(result.outputs[i], result.dims[i], axis.size, 0);
-            result.dims[i] = 0;
-          }
-          call.dims = result.dims;
-          return result.outputs;
-        },
-        types, program.name()).program;
+                       [&](std::span<const Array> inputs) {
+                         BatchResult result =
+                             run_batched([&](std::span<const Array> xs) { return evaluate_program(program, xs); },
+                                         inputs, dims, axis);
+                         for (std::size_t i = 0; i < result.outputs.size(); ++i) {
+                           if (!outputs_to_front || result.dims[i] == not_mapped) continue;
+                           result.outputs[i] = batch_at(result.outputs[i], result.dims[i], axis.size, 0);
+                           result.dims[i] = 0;
+                         }
+                         call.dims = result.dims;
+                         return result.outputs;
+                       },
+                       types, program.name())
+                       .program;
     return call;
   });
 }

@@ -54,8 +54,8 @@ double denominator_of(const std::string& mode, Fans fans) {
   if (mode == "fan_out") return fans.out;
   if (mode == "fan_avg") return (fans.in + fans.out) / 2;
   if (mode == "fan_geo_avg") return std::sqrt(fans.in * fans.out);
-  throw ValueError(concat("variance_scaling: mode must be 'fan_in', 'fan_out', 'fan_avg' or 'fan_geo_avg', got '", mode,
-                          "'"));
+  throw ValueError(
+      concat("variance_scaling: mode must be 'fan_in', 'fan_out', 'fan_avg' or 'fan_geo_avg', got '", mode, "'"));
 }
 
 // radius * exp(i angle) with a uniform angle.
@@ -97,8 +97,8 @@ Array draw_scaled(const Array& key, const Shape& shape, DType dtype, const std::
     if (is_complex(dtype)) return complex_uniform(key, shape, dtype) * lax::sqrt(spread);
     return random::uniform(key, {.shape = shape, .dtype = dtype, .minval = -1}) * lax::sqrt(3 * spread);
   }
-  throw ValueError(concat(
-      "variance_scaling: distribution must be 'truncated_normal', 'normal' or 'uniform', got '", distribution, "'"));
+  throw ValueError(concat("variance_scaling: distribution must be 'truncated_normal', 'normal' or 'uniform', got '",
+                          distribution, "'"));
 }
 
 Array draw_orthogonal(const Array& key, const Shape& shape, DType dtype, const Array& scale, int64_t column_axis) {
@@ -189,8 +189,8 @@ Initializer delta_orthogonal(const OrthogonalOptions& options) {
               throw ValueError(concat("delta_orthogonal: a shape of 3, 4 or 5 dimensions is needed, got ", rank));
             }
             if (shape[rank - 1] < shape[rank - 2]) {
-              throw ValueError(concat("delta_orthogonal: fan_in must not exceed fan_out, got ", shape[rank - 2], " and ",
-                                      shape[rank - 1]));
+              throw ValueError(concat("delta_orthogonal: fan_in must not exceed fan_out, got ", shape[rank - 2],
+                                      " and ", shape[rank - 1]));
             }
             const Shape square(shape.end() - 2, shape.end());
             const Array matrix = draw_orthogonal(key, square, to, options.scale, options.column_axis);

@@ -15,10 +15,9 @@ namespace {
 // The value of a bound of arange, which decides a shape.
 double concrete_bound(const char* argument, const Array& x) {
   if (x.is_tracer()) {
-    throw ConcretizationTypeError(
-        concat("arange: argument '", argument,
-               "' decides the shape of the result and must be concrete, got a tracer of type ", to_string(x.type()),
-               origin_line(x)));
+    throw ConcretizationTypeError(concat(
+        "arange: argument '", argument, "' decides the shape of the result and must be concrete, got a tracer of type ",
+        to_string(x.type()), origin_line(x)));
   }
   if (x.ndim() != 0) {
     throw ValueError(concat("arange: argument '", argument, "' must be a scalar, got ", to_string(x.type())));

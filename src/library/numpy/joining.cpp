@@ -125,7 +125,8 @@ Arrays split_into(const char* name, const Array& x, const Sections& sections, in
     return lax::split(x, sizes, axis);
   }
   const int64_t count = *sections.count();
-  if (count == 0) throw ZeroDivisionError(concat(name, ": division by zero: the number of sections must be positive, got 0"));
+  if (count == 0)
+    throw ZeroDivisionError(concat(name, ": division by zero: the number of sections must be positive, got 0"));
   if (count < 0) throw ValueError(concat(name, ": the number of sections must be positive, got ", count));
   const int64_t rest = size % count;
   if (rest != 0 && equal) {
