@@ -14,12 +14,13 @@
 #include "backends/cpu/hoist.h"
 #include "backends/cpu/region.h"
 #include "backends/cpu/registers.h"
+#include "backends/cpu/unshare.h"
 
 namespace capibara::cpu {
 
 namespace {
 
-constexpr int64_t largest_register_run = 3000;  // scalar operations in one function
+constexpr int64_t largest_register_run = 1500;  // scalar operations in one function
 
 std::size_t at(int64_t position) { return static_cast<std::size_t>(position); }
 int64_t bytes_of(const ArrayType& type) { return type.size() * storage_size(type.dtype); }
@@ -40,7 +41,7 @@ struct Place {
 
 class Lowering {
  public:
-  explicit Lowering(const Program& program) : program_(program) {
+  explicit Lowering(const Program& program) : program_(unshare(program)) {
     lowered_.module.functions.emplace_back();
     lowered_.module.functions[0].name = "driver";
     driver_ = std::make_unique<Builder>(driver_function_);
@@ -111,6 +112,13 @@ class Lowering {
     std::vector<int> last_use;  // group after which a variable is dead, -1: never read; outputs live on
     std::vector<std::vector<int>> members;  // equations of each group
   };
+
+  // A nested program with its own broadcasts for each reader; inputs and outputs keep their variables.
+  const Program& unshared(const Program& program) {
+    auto [place, inserted] = unshared_.try_emplace(program.identity());
+    if (inserted) place->second = {program, unshare(program)};
+    return place->second.second;
+  }
 
   const Analysis& analysis(const Program& program) {
     auto [place, inserted] = analyses_.try_emplace(program.identity());
@@ -408,8 +416,9 @@ class Lowering {
 
   // The body of a call, a branch or one turn of a loop: reads its inputs where they lie, writes its outputs where they
   // should lie. `replaced`: for some outputs the input whose memory they take over.
-  void lower_body(const Program& body, const std::vector<Address>& inputs, const std::vector<Address>& outputs,
+  void lower_body(const Program& given, const std::vector<Address>& inputs, const std::vector<Address>& outputs,
                   const std::map<std::size_t, Var>& replaced = {}) {
+    const Program& body = unshared(given);
     Frame frame(body);
     for (std::size_t i = 0; i < inputs.size(); ++i) frame.place[at(body.invars()[i].id)] = Place{inputs[i]};
     for (std::size_t i = 0; i < body.constvars().size(); ++i) {
@@ -486,7 +495,8 @@ class Lowering {
 
   // Whether an output of a body may be written over the carry that it replaces: nothing reads the old value later, and
   // the loops that write read it at the place they write, if at all.
-  bool may_replace(const Program& body, Var old, std::size_t output) {
+  bool may_replace(const Program& given, Var old, std::size_t output) {
+    const Program& body = unshared(given);
     const Analysis& known = analysis(body);
     const Atom result = body.outputs()[output];
     if (result.is_literal() || body.type(old).size() <= 64) return false;
@@ -686,12 +696,13 @@ class Lowering {
     }
   }
 
-  const Program& program_;
+  const Program program_;
   Lowered lowered_;
   Function driver_function_;
   std::unique_ptr<Builder> driver_;
   ArenaPlan arena_;
   std::unordered_map<const void*, std::unique_ptr<Analysis>> analyses_;
+  std::unordered_map<const void*, std::pair<Program, Program>> unshared_;  // the first is kept for its identity
   std::unordered_map<std::string, int32_t> functions_;
   std::unordered_map<std::string, int> small_constants_;
   std::unordered_map<const void*, int> large_constants_;

@@ -14,6 +14,7 @@ namespace capibara::cpu {
 namespace {
 
 constexpr int64_t most_elements = 64;       // of one value
+constexpr int64_t most_elements_outside_of_loops = 16;
 constexpr int64_t most_operations = 6000;   // of one body
 constexpr int64_t most_memory_operands = 64;
 
@@ -666,10 +667,21 @@ class RegisterWriter {
 
 bool fits_registers(const Program& program, const Equation& equation) {
   if (equation.inputs.size() > at(most_memory_operands) * 4) return false;
+  // Lanes serve longer values better, where no loop holds them.
+  const std::string& name = equation.primitive.name();
+  const bool holds_loops = is_call(name) || name == "scan" || name == "while" || name == "cond";
+  for (Var output : equation.outputs) {
+    if (!holds_loops && !output.dropped() && program.type(output).size() > most_elements_outside_of_loops) return false;
+  }
   return cost_of(program, equation, true).has_value();
 }
 
-int64_t register_cost(const Program& program, const Equation& equation) { return cost_of(program, equation, true).value_or(0); }
+int64_t register_cost(const Program& program, const Equation& equation) {
+  int64_t moved = 0;  // what is loaded and stored counts as well
+  for (Atom input : equation.inputs) moved += std::min(most_elements, program.type(input).size());
+  for (Var output : equation.outputs) moved += output.dropped() ? 0 : std::min(most_elements, program.type(output).size());
+  return cost_of(program, equation, true).value_or(0) + moved;
+}
 
 Region write_registers(const Program& program, std::span<const int> equations, const std::vector<Var>& stored) {
   return RegisterWriter().write(program, equations, stored);

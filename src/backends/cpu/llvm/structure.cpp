@@ -14,7 +14,7 @@ namespace capibara::cpu {
 namespace {
 
 // A loop of few turns becomes straight code up to so many statements.
-constexpr int64_t straight_turns = 8, straight_statements = 64;
+constexpr int64_t straight_turns = 4, straight_statements = 24;
 
 const llvm::ConstantInt* as_constant(llvm::Value* value) { return llvm::dyn_cast<llvm::ConstantInt>(value); }
 

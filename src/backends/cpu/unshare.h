@@ -1,0 +1,10 @@
+// Gives each reader of a broadcast or an iota its own.
+#pragma once
+
+#include <capibara/primitive.h>
+
+namespace capibara::cpu {
+
+Program unshare(const Program& program);
+
+}  // namespace capibara::cpu
