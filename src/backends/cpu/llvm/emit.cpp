@@ -13,6 +13,12 @@ namespace {
 // Below this a region runs on the calling thread: waking others costs as much (CPU.md, Threads).
 constexpr double parallel_nanoseconds = 20000;
 
+bool only_calls(const Block& block) {
+  return std::all_of(block.begin(), block.end(), [](const Statement& statement) {
+    return std::holds_alternative<Invoke>(statement.what) || std::holds_alternative<Host>(statement.what);
+  });
+}
+
 bool fuses(const Target& target) { return !is_x86(target) || has_feature(target, "+fma"); }
 
 }  // namespace
@@ -39,6 +45,11 @@ std::unique_ptr<llvm::Module> emit(const Module& module, const Target& target, l
       function->addParamAttr(argument, llvm::Attribute::ReadOnly);
     }
     functions.push_back(function);
+  }
+  // A driver that only calls gains nothing from care, and grows with the program.
+  if (!module.functions.empty() && only_calls(module.functions[0].body)) {
+    functions[0]->addFnAttr(llvm::Attribute::OptimizeNone);
+    functions[0]->addFnAttr(llvm::Attribute::NoInline);
   }
   for (std::size_t i = 0; i < module.functions.size(); ++i) FunctionEmitter(module, i, functions, target).run();
   return out;
