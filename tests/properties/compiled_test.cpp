@@ -4,6 +4,8 @@
 #include "backends/backend.h"
 #include "backends/cpu/compiler.h"
 
+#include <cstdlib>
+
 namespace capibara::properties {
 namespace {
 
@@ -29,8 +31,11 @@ class Compiling : public testing::TestWithParam<std::string> {};
 
 TEST_P(Compiling, KeepsValues) {
   if (!can_compile()) GTEST_SKIP() << "this build has no code generator";
+  // Thousands of programs take minutes to compile: a sixth of the calls, the same in each run, unless all are asked for.
+  const bool every_call = std::getenv("CAPIBARA_EVERY_CALL") != nullptr;
   for (Points points : {Points::plain, hard_points(primitive(GetParam()))}) {
-    for_each_call(points == Points::plain ? "compiled = eager" : "compiled = eager at hard points", GetParam(), [&](const Call& call) {
+    for_each_call(points == Points::plain ? "compiled = eager" : "compiled = eager at hard points", GetParam(), [&](const Call& call) -> std::string {
+      if (!every_call && seed_of(call) % 6 != 0) return not_applicable;
       Program program = stage(call.function(), call.sample.inputs, "f").program;
       Arrays inputs = Values(seed_of(call)).operands(call.sample, points);
       Arrays eager = call.function()(inputs);
