@@ -13,9 +13,9 @@ namespace capibara::command {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> table = {
-      {"show", "FILE.mlir [--lowered] [--stablehlo] [--after PASS] | --passes",
+      {"show", "FILE.mlir [--lowered] [--stablehlo | --loops | --ir] [--after PASS] | --passes",
        "Prints the program of a StableHLO file, or what it is after a pass of the optimiser; --passes lists them.",
-       {"after"}, {"lowered", "stablehlo", "passes"}, show},
+       {"after"}, {"lowered", "stablehlo", "passes", "loops", "ir"}, show},
       {"run", "FILE.mlir [INPUT.npy ...] [--output FOLDER] [--backend NAME]",
        "Runs a StableHLO file and prints its results, or writes them as .npy files.", {"output", "backend"}, {}, run},
       {"check", "[FOLDER|FILE.mlir ...] [--backend NAME] [--jobs N] [--self-test]",

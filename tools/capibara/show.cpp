@@ -1,10 +1,11 @@
-// capibara show: the program of a StableHLO file, as jaxpr text, as it was read or after a pass.
+// capibara show: the program of a StableHLO file, as it was read, after a pass, or on its way to machine code.
 #include <algorithm>
 #include <cstdio>
 #include <string_view>
 
 #include <capibara/program.h>
 
+#include "backends/cpu/backend.h"
 #include "command.h"
 #include "optimise/pipeline.h"
 #include "program/stablehlo/parser.h"
@@ -30,7 +31,10 @@ int show(const Arguments& arguments) {
     Program program = stablehlo::read_module(module);
     if (arguments.has("lowered")) program = lower(program);
     if (arguments.has("after")) program = optimise(program, {.after = arguments.text("after", "")});
-    const std::string text = arguments.has("stablehlo") ? to_stablehlo(program) : program.to_string();
+    const std::string text = arguments.has("loops")       ? cpu::loops_text(program)
+                             : arguments.has("ir")        ? cpu::ir_text(program)
+                             : arguments.has("stablehlo") ? to_stablehlo(program)
+                                                          : program.to_string();
     std::printf("%s%s", text.c_str(), text.ends_with('\n') ? "" : "\n");
   }
   return 0;

@@ -6,6 +6,7 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <unordered_map>
 
 #include "backends/cpu/compiler.h"
 #include "backends/cpu/fuse.h"
@@ -14,6 +15,7 @@
 #include "backends/reference/kernels.h"
 #include "optimise/pipeline.h"
 #include "primitives/math/denormals.h"
+#include "program/build.h"
 #include "runtime/disk_cache.h"
 #include "runtime/interrupt.h"
 #include "runtime/thread_pool.h"
@@ -96,8 +98,9 @@ class CpuExecutable final : public Executable {
       results.push_back(Buffer::allocate(static_cast<std::size_t>(bytes)));
       buffers.push_back(results.back().mutable_data());
     }
-    Buffer arena = Buffer::allocate(static_cast<std::size_t>(lowered_.arena_bytes));
-    buffers.push_back(arena.mutable_data());
+    Buffer arena;
+    if (lowered_.arena_bytes > 0) arena = Buffer::allocate(static_cast<std::size_t>(lowered_.arena_bytes));
+    buffers.push_back(arena.defined() ? arena.mutable_data() : nullptr);
     run(buffers.data());
     Arrays outputs;
     for (std::size_t i = 0; i < lowered_.outputs.size(); ++i) {
@@ -182,12 +185,70 @@ class CpuExecutable final : public Executable {
   std::vector<std::byte*> constants_;
 };
 
+// Operations run one by one that are worth compiling, as programs of one equation.
+class SingleOperations {
+ public:
+  // The program's executable; null where the operation is not worth it, or only the reference backend runs it.
+  static std::shared_ptr<Executable> find(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
+    const std::string& name = primitive.name();
+    const bool loops = name == "scan" || name == "while" || name == "cond";
+    int64_t elements = 0;
+    for (const Array& input : inputs) {
+      if (input.type().ref) return nullptr;
+      elements = std::max(elements, input.size());
+    }
+    const Config& settings = config();
+    if ((!loops && elements < fewest_elements) || settings.debug_nans || settings.debug_infs || primitive->evaluate) return nullptr;
+    if (!loops && !reference::find_kernel(name)) return nullptr;
+    static SingleOperations* known = new SingleOperations;  // never freed: operations may run until the very end
+    return known->get(primitive, inputs, attrs);
+  }
+
+ private:
+  struct Entry {
+    Primitive primitive;
+    Types types;
+    Attrs attrs;
+    std::shared_ptr<Executable> executable;
+  };
+
+  std::shared_ptr<Executable> get(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
+    Types types;
+    std::size_t key = attrs.hash() ^ std::hash<std::string>{}(primitive.name());
+    for (const Array& input : inputs) {
+      types.push_back(input.type());
+      key = key * 1099511628211u + static_cast<std::size_t>(input.dtype());
+      for (int64_t size : input.shape()) key = key * 1099511628211u + static_cast<std::size_t>(size);
+    }
+    {
+      std::lock_guard lock(mutex_);
+      const auto [first, last] = entries_.equal_range(key);
+      for (auto entry = first; entry != last; ++entry) {
+        if (entry->second.primitive == primitive && entry->second.types == types && entry->second.attrs == attrs) return entry->second.executable;
+      }
+    }
+    const FlatFunction call = [&](std::span<const Array> operands) { return capibara::bind(primitive, operands, attrs); };
+    const Program program = stage(call, types, primitive.name()).program;
+    std::shared_ptr<Executable> executable = program.effects().empty() && can_lower(program) ? cpu::backend().compile(program) : nullptr;
+    std::lock_guard lock(mutex_);
+    if (entries_.size() >= most_entries) entries_.clear();
+    entries_.emplace(key, Entry{primitive, std::move(types), attrs, executable});
+    return executable;
+  }
+
+  static constexpr int64_t fewest_elements = 16384;
+  static constexpr std::size_t most_entries = 2048;
+  std::mutex mutex_;
+  std::unordered_multimap<std::size_t, Entry> entries_;
+};
+
 class CpuBackend final : public Backend {
  public:
   std::string name() const override { return "cpu"; }
   int device_count() const override { return config().num_cpu_devices; }
   bool supports(const Primitive& primitive) const override { return reference::backend().supports(primitive); }
   Arrays run(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
+    if (std::shared_ptr<Executable> compiled = SingleOperations::find(primitive, inputs, attrs)) return compiled->execute(inputs, {});
     return reference::backend().run(primitive, inputs, attrs);
   }
   std::shared_ptr<Executable> compile(const Program& program) override {
