@@ -27,7 +27,7 @@ if(CAPIBARA_CPU AND CAPIBARA_CPU_SOURCES)
       target_compile_options(capibara_cpu PRIVATE -fno-rtti)
     endif()
     target_link_libraries(capibara_cpu PRIVATE ${CAPIBARA_LLVM_LIBRARIES} capibara_compile_options)
-    target_link_options(capibara_cpu PRIVATE -Wl,--as-needed -Wl,--gc-sections -s
+    target_link_options(capibara_cpu PRIVATE -Wl,--as-needed -Wl,--gc-sections -Wl,--build-id -s
       -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/cpu_symbols.map)
     set_target_properties(capibara_cpu PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/cpu_symbols.map)
     # Where it was built it is what programs run on by default.

@@ -1,4 +1,5 @@
 // Prints the loop form: one statement a line, inner blocks indented; for people and for `capibara show --loops`.
+// Different modules have different texts: constants are exact, and everything that code depends on is printed.
 #include "backends/cpu/loops.h"
 
 #include <bit>
@@ -70,7 +71,7 @@ class Printer {
   std::string run() {
     text_ = function_.name;
     if (function_.parallel) {
-      text_ += " parallel over " + std::to_string(function_.extent) + ", " + number(function_.cost, 3) + " ns a turn";
+      text_ += " parallel over " + std::to_string(function_.extent) + ", " + number(function_.cost, 9) + " ns a turn";
     }
     text_ += " {\n";
     depth_ = 1;

@@ -230,6 +230,7 @@ TEST(Targets, TheHostNamesNoProcessor) {
   EXPECT_TRUE(host.vector_bytes == 16 || host.vector_bytes == 32 || host.vector_bytes == 64);
   for (const std::string& feature : host.features) EXPECT_NE(feature, "+sve");
   EXPECT_NE(compiler().version().find("LLVM"), std::string::npos);
+  EXPECT_GE(compiler().version().size(), 40u) << "no build identity: " << compiler().version();
 }
 
 TEST(Printing, StatementsReadAsText) {

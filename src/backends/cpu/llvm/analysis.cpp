@@ -383,9 +383,10 @@ LaneChoice Analysis::try_lanes(const For& loop) {
   LaneChoice choice;
   choice.repeatable = true;
   for (std::size_t i = 0; i < walk.loaded.size(); ++i) choice.repeatable &= !(walk.loaded[i] && walk.stored[i]);
-  // Four registers for a value hide the latency of chains; fewer where many values live at once.
+  // Four registers for a value hide the latency of chains. Where many values live at once two are as fast, since some
+  // go through memory either way, and compile in a third of the time.
   const int pressure = walk.pressure();
-  const int registers = pressure <= 16 ? 4 : pressure <= 40 ? 2 : 1;
+  const int registers = pressure <= 10 ? 4 : pressure <= 64 ? 2 : 1;
   choice.lanes = std::clamp(registers * vector_bytes_ / walk.widest, 1, 64);
   if (loop.extent_value == no_value) {
     while (choice.lanes > loop.extent) choice.lanes /= 2;

@@ -3,6 +3,9 @@
 #include <mutex>
 #include <stdexcept>
 
+#include <link.h>
+
+#include <llvm/ADT/StringExtras.h>
 #include <llvm/Config/llvm-config.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
@@ -53,6 +56,32 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
   return machine;
 }
 
+// The linker's identity of this very module, in hexadecimal: a changed emitter never meets code of an earlier one.
+std::string build_identity() {
+  std::string identity;
+  auto look = [](dl_phdr_info* object, std::size_t, void* result) {
+    const auto here = reinterpret_cast<uintptr_t>(&build_identity);
+    bool holds = false;
+    std::string found;
+    for (int i = 0; i < object->dlpi_phnum; ++i) {
+      const ElfW(Phdr)& header = object->dlpi_phdr[i];
+      const uintptr_t start = object->dlpi_addr + header.p_vaddr;
+      if (header.p_type == PT_LOAD) holds |= here >= start && here < start + header.p_memsz;
+      if (header.p_type != PT_NOTE) continue;
+      for (uintptr_t at = start; at + sizeof(ElfW(Nhdr)) < start + header.p_memsz;) {
+        const auto* note = reinterpret_cast<const ElfW(Nhdr)*>(at);
+        const uintptr_t data = at + sizeof *note + (note->n_namesz + 3) / 4 * 4;
+        if (note->n_type == NT_GNU_BUILD_ID) found = llvm::toHex({reinterpret_cast<const uint8_t*>(data), note->n_descsz}, true);
+        at = data + (note->n_descsz + 3) / 4 * 4;
+      }
+    }
+    if (holds) *static_cast<std::string*>(result) = found;
+    return static_cast<int>(holds);
+  };
+  dl_iterate_phdr(look, &identity);
+  return identity;
+}
+
 // A machine with its passes and the place where they write. It serves one thread at a time; making one costs as much
 // as compiling a small function, so they are kept and used again.
 struct Generator {
@@ -91,7 +120,10 @@ class LlvmCompiler : public Compiler {
     static const Target target = host_target();
     return target;
   }
-  std::string version() const override { return "LLVM " LLVM_VERSION_STRING ", emitter 1"; }
+  std::string version() const override {
+    static const std::string text = "LLVM " LLVM_VERSION_STRING " " + build_identity();
+    return text;
+  }
 
   std::string object_code(const Module& module, const Target& target) override {
     const std::string key = target.key();
