@@ -95,11 +95,11 @@ class CpuExecutable final : public Executable {
     buffers.insert(buffers.end(), constants_.begin(), constants_.end());
     std::vector<Buffer> results;
     for (int64_t bytes : lowered_.output_bytes) {
-      results.push_back(Buffer::allocate(static_cast<std::size_t>(bytes)));
+      results.push_back(allocated(bytes));
       buffers.push_back(results.back().mutable_data());
     }
     Buffer arena;
-    if (lowered_.arena_bytes > 0) arena = Buffer::allocate(static_cast<std::size_t>(lowered_.arena_bytes));
+    if (lowered_.arena_bytes > 0) arena = allocated(lowered_.arena_bytes);
     buffers.push_back(arena.defined() ? arena.mutable_data() : nullptr);
     run(buffers.data());
     Arrays outputs;
@@ -133,6 +133,17 @@ class CpuExecutable final : public Executable {
     std::exception_ptr error;
     const math::FlushDenormals* outside = nullptr;  // the mode in which kernels run: they flush by themselves
   };
+
+  // Nothing has run yet when memory is short: the error says what the program needs most of it for.
+  Buffer allocated(int64_t bytes) const {
+    try {
+      return Buffer::allocate(static_cast<std::size_t>(bytes));
+    } catch (const RuntimeError& error) {
+      std::string largest;
+      for (const std::string& value : lowered_.largest) largest += (largest.empty() ? "" : ", ") + value;
+      throw RuntimeError(concat(error.what(), "; the largest values of the program are ", largest));
+    }
+  }
 
   bool returned(int input) const {
     for (const Lowered::Output& output : lowered_.outputs) {

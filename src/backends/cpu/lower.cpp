@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <set>
 #include <unordered_map>
 
 #include "backends/cpu/arena_plan.h"
@@ -23,7 +24,13 @@ namespace {
 constexpr int64_t largest_register_run = 1500;  // scalar operations in one function
 
 std::size_t at(int64_t position) { return static_cast<std::size_t>(position); }
-int64_t bytes_of(const ArrayType& type) { return type.size() * storage_size(type.dtype); }
+int64_t bytes_of(const ArrayType& type) {
+  int64_t bytes = storage_size(type.dtype);
+  for (int64_t size : type.shape) {
+    if (__builtin_mul_overflow(bytes, size, &bytes)) throw RuntimeError(concat("compile: ", to_string(type), " is larger than memory"));
+  }
+  return bytes;
+}
 
 bool same(const Address& a, const Address& b) {
   if (a.buffer != b.buffer || a.offset != b.offset || a.terms.size() != b.terms.size()) return false;
@@ -88,6 +95,9 @@ class Lowering {
     }
     lower(frame);
     lowered_.arena_bytes = arena_.size();
+    for (auto value = largest_.rbegin(); value != largest_.rend(); ++value) {
+      lowered_.largest.push_back(concat(value->second, " (", value->first, " bytes)"));
+    }
     number_buffers();
     lowered_.module.functions[0] = std::move(driver_function_);
     return std::move(lowered_);
@@ -218,6 +228,7 @@ class Lowering {
 
   // Memory for a variable: where it is wanted, or in the arena.
   const Address& make_place(Frame& frame, Var var) {
+    note_size(frame.program.type(var));
     std::optional<Place>& place = frame.place[at(var.id)];
     if (auto wanted = frame.wanted.find(var.id); wanted != frame.wanted.end()) {
       place = Place{wanted->second};
@@ -225,6 +236,11 @@ class Lowering {
       place = in_arena(bytes_of(frame.program.type(var)));
     }
     return place->address;
+  }
+
+  void note_size(const ArrayType& type) {
+    largest_.emplace(bytes_of(type), to_string(type));
+    if (largest_.size() > 5) largest_.erase(largest_.begin());
   }
 
   Place in_arena(int64_t bytes) {
@@ -701,6 +717,7 @@ class Lowering {
   Function driver_function_;
   std::unique_ptr<Builder> driver_;
   ArenaPlan arena_;
+  std::set<std::pair<int64_t, std::string>> largest_;
   std::unordered_map<const void*, std::unique_ptr<Analysis>> analyses_;
   std::unordered_map<const void*, std::pair<Program, Program>> unshared_;  // the first is kept for its identity
   std::unordered_map<std::string, int32_t> functions_;

@@ -21,6 +21,7 @@ struct Lowered {
   std::vector<Output> outputs;
   // The driver's buffers in order: the inputs, the constants, one per Output from the driver, the arena.
   std::vector<int64_t> output_bytes;
+  std::vector<std::string> largest;  // the largest values in memory, for errors
 };
 
 // Whether a program can be lowered at all: it holds no refs.
