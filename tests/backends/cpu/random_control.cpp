@@ -54,9 +54,13 @@ void Generator::enter(Scope& inner, Scope& outer, int64_t repeats) {
 
 std::vector<Generator::Carry> Generator::carries(const Value& x) {
   std::vector<Carry> list;
-  const int64_t count = dice_.between(1, 4);
+  // A few of any size, or many that fit registers.
+  static const std::vector<Shape> small_shapes = {{}, {}, {}, {3}, {3, 3}, {2, 5}, {4}};
+  const bool small = dice_.chance(25);
+  const int64_t count = small ? dice_.between(2, 14) : dice_.between(1, 4);
   for (int64_t i = 0; i < count; ++i) {
     Value init = i == 0 ? x : pick();
+    if (small) init = shaped(init, dice_.pick(small_shapes));
     const bool inexact = is_inexact(init.dtype());
     const double bound = inexact ? carry_bound : std::exp2(bits(init.dtype()));
     if (inexact) init = tame(init, bound);

@@ -257,8 +257,8 @@ Value Generator::choice(const Value& x) {
 
 Value Generator::conversion(const Value& x) {
   const DType dtype = any_dtype();
-  if (x.exact() && dice_.chance(15)) {
-    // Bits of numbers as integers; numbers made of any bits would not be tame.
+  if (x.exact() && !wild_ && dice_.chance(15)) {
+    // Bits of numbers as integers; numbers made of any bits would not be tame, and NaN has several.
     static const std::vector<std::pair<DType, DType>> pairs = {{DType::float32, DType::int32},  {DType::float32, DType::uint32},
                                                                {DType::float64, DType::int64},  {DType::float16, DType::uint16},
                                                                {DType::bfloat16, DType::int16}, {DType::int32, DType::uint32},

@@ -6,7 +6,7 @@
 //     comparisons, conversions, ...) of operands that have the same bits; a sum with a product may be fused, which is one
 //     rounding less;
 //   - transcendental functions differ by 8 units in the last place (special functions by 64) of the greatest result, plus the
-//     operand's error times the greatest slope;
+//     operand's error times the greatest slope; below 32 bits, where float32 is rounded, by 1.2 units;
 //   - sums and products of n terms by 2 + n / 4 units of the bound of the sum; 16-bit floats are summed as float32.
 // Operations with jumps (comparison, rounding, conversion to integers, argmax, sorting with values) only take operands
 // whose bits are the same. Inputs of functions with poles are moved away from them; what grows is scaled down. A loop's
@@ -90,6 +90,7 @@ class Generator {
   Value tame(const Value& x, double limit);
   Value converted(const Value& x, DType dtype);
   Value shaped(const Value& x, const Shape& shape);
+  Value repeated(const Value& flat, int64_t count);
   Value like(const Shape& shape, DType dtype, bool exact = false);
   Value index_number();  // int32[], small, the same bits
   int64_t axis_of(const Value& x);
@@ -164,6 +165,7 @@ class Generator {
   Ints sizes_;
   int64_t most_elements_ = 0;
   int equations_ = 0, most_equations_ = 0;
+  bool wild_ = false;  // inputs hold NaN, infinities, zeros of both signs
   Scope* scope_ = nullptr;
 };
 

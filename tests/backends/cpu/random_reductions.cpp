@@ -11,7 +11,7 @@ namespace {
 
 std::size_t at(int64_t position) { return static_cast<std::size_t>(position); }
 
-double units_of_sum(double terms, DType dtype) { return 2 + terms / (bits(real_dtype(dtype)) < 32 ? 1024 : 4); }
+double units_of_sum(double terms, DType dtype) { return bits(real_dtype(dtype)) < 32 ? 1.2 + terms / 1024 : 2 + terms / 4; }
 
 Ints all_axes(const Value& x) {
   Ints axes(x.shape().size());

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace capibara::random_programs {
 
@@ -46,6 +47,7 @@ Value Generator::made(const Array& array, double bound, const Error& error, doub
   }
   if (units > 0) {
     const FloatInfo info = finfo(real_dtype(dtype));
+    if (info.bits < 32 && units > 1.2 && units <= 64) units = 1.2;
     value.error.own += units * (info.eps * bound + (info.bits < 32 ? info.smallest_subnormal : info.tiny));
   }
   return value;
@@ -87,7 +89,7 @@ Value Generator::constant(DType dtype, const Shape& shape) {
 
 // Later values are drawn more often, so that programs become deep.
 Value Generator::pick() {
-  const double place = dice_.real(0, 1);
+  const double place = dice_.chance(20) ? 0 : dice_.real(0, 1);
   const auto count = static_cast<double>(scope_->pool.size());
   const auto index = scope_->pool.size() - 1 - static_cast<std::size_t>(std::min(count - 1, std::floor(count * place * place)));
   ++scope_->uses[index];
@@ -164,24 +166,44 @@ Value Generator::shaped(const Value& x, const Shape& shape) {
     return moved(lax::broadcast_in_dim(lax::reshape(x.array, dims), shape, places), x);
   }
   Array flat = lax::reshape(x.array, {have});
-  switch (dice_.below(want > 0 ? 4 : 1)) {
-    case 0: {
+  switch (want > 0 ? dice_.below(10) : 0) {
+    case 0:
+    case 1:
+    case 2:
+    case 3: {
       Array padded = lax::pad(flat, number(x.dtype(), is_bool(x.dtype()) ? 0 : 1), {{0, want - have, 0}});
       return joined(lax::reshape(padded, shape), {x, Value{padded, 1, {}}});
     }
-    case 1: {
+    case 4: {
       Array one = lax::slice(flat, {dice_.below(have)}, {have}, {have});
       return moved(lax::broadcast_in_dim(lax::reshape(one, {}), shape, {}), x);
     }
-    case 2: {
-      Array places_taken = lax::rem(lax::iota(DType::int32, want), number(DType::int32, static_cast<double>(have)));
-      return moved(lax::reshape(lax::index_take(flat, {places_taken}, {0}), shape), x);
-    }
+    case 5:
+    case 6:
+    case 7:
+    case 8: return moved(lax::reshape(repeated(moved(flat, x), want).array, shape), x);
     default: {
       if (is_complex(x.dtype()) || is_bool(x.dtype())) return moved(lax::broadcast_in_dim(lax::reshape(lax::slice(flat, {0}, {1}), {}), shape, {}), x);
       return moved(lax::broadcast_in_dim(lax::reduce_max(flat, {{0}}), shape, {}), x);
     }
   }
+}
+
+// The elements of a vector again and again.
+Value Generator::repeated(const Value& flat, int64_t count) {
+  const int64_t length = flat.size();
+  if (dice_.chance(40)) {
+    const int64_t copies = (count + length - 1) / length;
+    Array tiled = lax::reshape(lax::broadcast_in_dim(flat.array, {copies, length}, {1}), {copies * length});
+    return moved(lax::slice(tiled, {0}, {count}), flat);
+  }
+  Array places = lax::rem(lax::iota(DType::int32, count), number(DType::int32, static_cast<double>(length)));
+  GatherDimensionNumbers numbers;
+  numbers.collapsed_slice_dims = {0};
+  numbers.start_index_map = {0};
+  lax::GatherOptions options;
+  options.mode = lax::GatherScatterMode::promise_in_bounds;
+  return moved(lax::gather(flat.array, lax::reshape(places, {count, 1}), numbers, {1}, options), flat);
 }
 
 Value Generator::like(const Shape& shape, DType dtype, bool exact) {
@@ -267,7 +289,8 @@ Generator::Generator(uint64_t seed) : seed_(seed), dice_(seed) {
   for (int64_t i = 0; i < sizes; ++i) sizes_.push_back(dice_.pick(list));
   if (dice_.chance(6)) sizes_.push_back(0);
   most_elements_ = kind == 0 ? 320000 : 16384;
-  most_equations_ = static_cast<int>(dice_.between(4, 40));
+  most_equations_ = static_cast<int>(dice_.between(4, 45));
+  wild_ = dice_.chance(12);
 }
 
 RandomProgram Generator::make() {
@@ -296,6 +319,16 @@ RandomProgram Generator::make() {
     std::vector<double> parts(static_cast<std::size_t>(type.size()) * (is_complex(type.dtype) ? 2 : 1));
     for (double& part : parts) part = is_inexact(type.dtype) ? dice_.real(low, high) : std::floor(dice_.real(low, high + 1));
     for (double& part : parts) part = std::min(part, high);
+    if (wild_ && is_inexact(type.dtype)) {
+      const FloatInfo info = finfo(real_dtype(type.dtype));
+      const double infinity = info.has_infinity ? std::numeric_limits<double>::infinity() : 0;
+      // Denormals of float32 and wider are flushed by some operations and kept by others.
+      const double small = type.dtype == DType::float16 || info.bits == 8 ? info.smallest_subnormal : info.tiny;
+      const double specials[] = {std::nan(""), infinity, -infinity, 0.0, -0.0, small, 1.0, -1.0};
+      for (double& part : parts) {
+        if (dice_.chance(8)) part = specials[dice_.below(std::size(specials))];
+      }
+    }
     result.inputs.push_back(array_of(type, parts));
     bounds.push_back(is_complex(type.dtype) ? 3 : std::max(high, -low));
   }
