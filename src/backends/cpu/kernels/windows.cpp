@@ -63,20 +63,39 @@ struct WindowTaps {
   }
 
   int64_t places() const { return element_count(out); }
+  int64_t row() const { return out.empty() ? 1 : out.back(); }  // places along the last dimension
+};
 
-  void locate(int64_t place, int64_t* index) const {
-    for (std::size_t d = out.size(); d-- > 0; place /= out[d]) index[d] = place % out[d];
+// The windows of one row of places: what the other dimensions add to an offset is looked up once for each window element.
+class RowTaps {
+ public:
+  explicit RowTaps(const WindowTaps& taps) : taps_(taps), outer_(static_cast<std::size_t>(taps.window_size)), last_(outer_.size()) {
+    const std::size_t rank = taps.window.size();
+    for (std::size_t e = 0; e < last_.size(); ++e) last_[e] = rank == 0 ? 0 : taps.elements[e * rank + rank - 1];
   }
-  int64_t offset(const int64_t* index, int64_t element) const {
-    int64_t sum = 0;
-    const int64_t* coordinates = elements.data() + static_cast<std::size_t>(element) * window.size();
-    for (std::size_t d = 0; d < window.size(); ++d) {
-      int64_t part = taps[d][static_cast<std::size_t>(index[d] * window[d] + coordinates[d])];
-      if (part < 0) return -1;
-      sum += part;
+
+  void move_to(int64_t row) {
+    const std::size_t rank = taps_.window.size();
+    std::fill(outer_.begin(), outer_.end(), 0);
+    for (std::size_t d = rank == 0 ? 0 : rank - 1; d-- > 0; row /= taps_.out[d]) {
+      const int64_t* table = taps_.taps[d].data() + row % taps_.out[d] * taps_.window[d];
+      for (std::size_t e = 0; e < outer_.size(); ++e) {
+        const int64_t part = table[taps_.elements[e * rank + d]];
+        outer_[e] = part < 0 || outer_[e] < 0 ? -1 : outer_[e] + part;
+      }
     }
-    return sum;
   }
+  // The offset of an element of the window at the place `o` of the row; -1 outside.
+  int64_t offset(int64_t o, int64_t element) const {
+    const auto e = static_cast<std::size_t>(element);
+    if (outer_[e] < 0 || taps_.window.empty()) return outer_[e];
+    const int64_t part = taps_.taps.back()[static_cast<std::size_t>(o * taps_.window.back() + last_[e])];
+    return part < 0 ? -1 : outer_[e] + part;
+  }
+
+ private:
+  const WindowTaps& taps_;
+  std::vector<int64_t> outer_, last_;
 };
 
 // All elements in the compute type, converted once where they are stored otherwise.
@@ -96,11 +115,11 @@ bool is_running(const Shape& in, const Window& window) {
   return false;
 }
 
-// `initial` is the index of the input that holds the initial value; without one the monoid's identity.
+// The folds begin with the second input, or with the monoid's identity.
 HostKernel make_fold(const KernelRequest& request, Monoid monoid, bool has_initial) {
   const ArrayType &x = request.inputs[0], &out = request.outputs[0];
   Window window = Window::of(request.attrs);
-  if (x.rank() > 16 || out.size() == 0 || x.size() == 0 || is_running(x.shape, window)) return {};
+  if (out.size() == 0 || x.size() == 0 || is_running(x.shape, window)) return {};
   auto taps = std::make_shared<WindowTaps>(x.shape, out.shape, window);
   const DType dtype = x.dtype;
   const int64_t count = x.size();
@@ -115,20 +134,24 @@ HostKernel make_fold(const KernelRequest& request, Monoid monoid, bool has_initi
           std::byte* target = buffers[has_initial ? 2 : 1];
           const C initial = load_as<C>(dtype, has_initial ? buffers[1] : identity.raw_data(), 0);
           const int64_t run = taps->run;
-          const double cost = static_cast<double>(taps->window_size) * (4 + static_cast<double>(run));
-          parallel_for_cost(taps->places(), cost, [&](int64_t begin, int64_t end) {
-            Scratch<C> totals(run, "totals of a window");
-            int64_t index[16] = {};
-            for (int64_t place = begin; place < end; ++place) {
-              taps->locate(place, index);
-              std::fill_n(totals.data(), run, initial);
+          const int64_t row = taps->row();
+          const double cost = static_cast<double>(taps->window_size * row) * (1.5 + static_cast<double>(run));
+          parallel_for_cost(taps->places() / row, cost, [&](int64_t begin, int64_t end) {
+            Scratch<C> totals(row * run, "totals of a window");
+            RowTaps windows(*taps);
+            for (int64_t r = begin; r < end; ++r) {
+              windows.move_to(r);
+              std::fill_n(totals.data(), row * run, initial);
               for (int64_t e = 0; e < taps->window_size; ++e) {
-                const int64_t offset = taps->offset(index, e);
-                if (offset < 0) continue;
-                const C* element = values + offset;
-                for (int64_t i = 0; i < run; ++i) totals[i] = combine<M>(totals[i], element[i]);
+                for (int64_t o = 0; o < row; ++o) {
+                  const int64_t offset = windows.offset(o, e);
+                  if (offset < 0) continue;
+                  const C* element = values + offset;
+                  C* total = totals.data() + o * run;
+                  for (int64_t i = 0; i < run; ++i) total[i] = combine<M>(total[i], element[i]);
+                }
               }
-              store_range<C>(dtype, target + place * run * storage_size(dtype), run, totals.data());
+              store_range<C>(dtype, target + r * row * run * storage_size(dtype), row * run, totals.data());
             }
             return 0;
           });
@@ -181,7 +204,7 @@ HostKernel make_select_and_scatter(const KernelRequest& request) {
   const ArrayType &operand = request.inputs[0], &source = request.inputs[1], &out = request.outputs[0];
   std::optional<Keeps> keeps = recognise_comparison(request.attrs.program("select_jaxpr"));
   std::optional<Monoid> monoid = recognise_monoid(request.attrs.program("scatter_jaxpr"));
-  if (!keeps || !monoid || operand.rank() > 16 || is_complex(operand.dtype) || operand.dtype != source.dtype || out.size() == 0) return {};
+  if (!keeps || !monoid || is_complex(operand.dtype) || operand.dtype != source.dtype || out.size() == 0) return {};
   auto taps = std::make_shared<WindowTaps>(operand.shape, source.shape, Window::of(request.attrs));
   const DType dtype = operand.dtype;
   const int64_t count = out.size(), sources = source.size();
@@ -201,14 +224,15 @@ HostKernel make_select_and_scatter(const KernelRequest& request) {
           // Windows of different batches never meet; those of one batch write in order.
           parallel_for_cost(taps->batches, cost, [&](int64_t begin, int64_t end) {
             Scratch<int64_t> held(run, "positions in a window");
-            int64_t index[16] = {};
+            RowTaps windows(*taps);
+            const int64_t row = taps->row();
             for (int64_t b = begin; b < end; ++b) {
               std::fill_n(totals + b * taps->batch_elements, taps->batch_elements, initial);
               for (int64_t place = b * taps->batch_places; place < (b + 1) * taps->batch_places; ++place) {
-                taps->locate(place, index);
+                if (place % row == 0) windows.move_to(place / row);
                 std::fill_n(held.data(), run, int64_t{-1});
                 for (int64_t e = 0; e < taps->window_size; ++e) {
-                  const int64_t offset = taps->offset(index, e);
+                  const int64_t offset = windows.offset(place % row, e);
                   if (offset < 0) continue;
                   for (int64_t i = 0; i < run; ++i) {
                     if (held[i] < 0 || !keeps_held(*keeps, values[held[i]], values[offset + i])) held[i] = offset + i;
