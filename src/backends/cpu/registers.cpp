@@ -181,16 +181,16 @@ class RegisterWriter {
   RegisterWriter() : builder_(region_.function) {}
 
   Region write(const Program& program, std::span<const int> equations, const std::vector<Var>& stored) {
-    Frame frame(at(program.var_count()));
+    Frame frame;
     std::set<int32_t> computed;
     for (int e : equations) {
       const Equation& equation = program.equations()[at(e)];
       for (Atom input : equation.inputs) {
-        if (input.is_literal() || computed.count(input.code) || frame[at(input.code)]) continue;
+        if (input.is_literal() || computed.count(input.code) || frame.count(input.code)) continue;
         const ArrayType& type = program.type(input);
         const int32_t buffer = builder_.parameter(type.size() * storage_size(type.dtype), false);
         region_.parameters.push_back(input.var());
-        frame[at(input.code)] = in_memory(type, {buffer, 0, {}});
+        frame[input.code] = in_memory(type, {buffer, 0, {}});
       }
       for (Var output : equation.outputs) {
         if (!output.dropped()) computed.insert(output.id);
@@ -204,14 +204,14 @@ class RegisterWriter {
     }
     for (int e : equations) write_equation(program, program.equations()[at(e)], frame, &targets);
     for (const auto& [id, buffer] : targets) {
-      if (frame[at(id)]->memory) continue;  // written where it lies
-      store_all(*frame[at(id)], {buffer, 0, {}});
+      if (frame.at(id).memory) continue;  // written where it lies
+      store_all(frame.at(id), {buffer, 0, {}});
     }
     return std::move(region_);
   }
 
  private:
-  using Frame = std::vector<std::optional<Slot>>;
+  using Frame = std::unordered_map<int32_t, Slot>;  // by variable: a run of equations names few of a program's
 
   Slot in_memory(const ArrayType& type, Address address) {
     Slot slot{type, {}, std::move(address)};
@@ -234,7 +234,7 @@ class RegisterWriter {
   }
 
   Slot slot_of(const Program& program, Atom atom, const Frame& frame) {
-    if (!atom.is_literal()) return *frame[at(atom.code)];
+    if (!atom.is_literal()) return frame.at(atom.code);
     const Array& literal = program.literal(atom);
     return {literal.type(), {constant_element(builder_, literal.dtype(), literal.raw_data())}, {}};
   }
@@ -248,8 +248,8 @@ class RegisterWriter {
   // ---- programs -------------------------------------------------------------------------------------------------
 
   std::vector<Slot> write_body(const Program& body, std::vector<Slot> inputs) {
-    Frame frame(at(body.var_count()));
-    for (std::size_t i = 0; i < inputs.size(); ++i) frame[at(body.invars()[i].id)] = std::move(inputs[i]);
+    Frame frame;
+    for (std::size_t i = 0; i < inputs.size(); ++i) frame[body.invars()[i].id] = std::move(inputs[i]);
     for (std::size_t i = 0; i < body.constvars().size(); ++i) {
       const Array& constant = body.constants()[i];
       Slot slot{constant.type(), {}, {}};
@@ -257,7 +257,7 @@ class RegisterWriter {
       for (int64_t k = 0; k < constant.size(); ++k) {
         slot.elements.push_back(constant_element(builder_, constant.dtype(), constant.raw_data() + k * size));
       }
-      frame[at(body.constvars()[i].id)] = std::move(slot);
+      frame[body.constvars()[i].id] = std::move(slot);
     }
     for (const Equation& equation : body.equations()) write_equation(body, equation, frame, nullptr);
     std::vector<Slot> outputs;
@@ -285,7 +285,7 @@ class RegisterWriter {
       const Var output = equation.outputs[i];
       if (output.dropped()) continue;
       outputs[i].type = program.type(output);
-      frame[at(output.id)] = std::move(outputs[i]);
+      frame[output.id] = std::move(outputs[i]);
     }
   }
 
