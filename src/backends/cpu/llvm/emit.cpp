@@ -69,7 +69,7 @@ FunctionEmitter::FunctionEmitter(const Module& source, std::size_t index, std::s
 
 void FunctionEmitter::run() {
   llvm::BasicBlock* entry = new_block("entry");
-  exit_ = llvm::BasicBlock::Create(context_, "exit");
+  exit_ = new_block("exit");  // in the function from the beginning: it goes with it where the emission fails
   b_.SetInsertPoint(exit_);
   status_ = b_.CreatePHI(b_.getInt32Ty(), 4);
   b_.CreateRet(status_);
@@ -90,7 +90,7 @@ void FunctionEmitter::run() {
   block(function_.body);
   status_->addIncoming(b_.getInt32(0), b_.GetInsertBlock());
   b_.CreateBr(exit_);
-  exit_->insertInto(out_);
+  exit_->moveAfter(&out_->back());
 }
 
 // ---- values --------------------------------------------------------------------------------------------------------
