@@ -15,6 +15,7 @@
 #include "array/element.h"
 #include "backends/cpu/compiler.h"
 #include "backends/cpu/element.h"
+#include "backends/cpu/generated_code.h"
 #include "backends/reference/kernels.h"
 #include "primitives/math/denormals.h"
 
@@ -360,6 +361,7 @@ double allowed(const Case& one) {
 class Elementwise : public testing::TestWithParam<DType> {};
 
 TEST_P(Elementwise, GeneratedCodeAgreesWithTheReference) {
+  NEEDS_COMPILER();
   std::vector<Case> cases = cases_of(GetParam());
   ASSERT_FALSE(cases.empty());
   run_generated(cases);
