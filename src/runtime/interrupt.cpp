@@ -32,7 +32,8 @@ void poll_interrupt() {
 
 namespace {
 
-volatile int32_t tick = 0;
+std::atomic<int32_t> tick = 0;
+static_assert(sizeof tick == sizeof(int32_t) && std::atomic<int32_t>::is_always_lock_free);
 
 // The thread that ticks; it sleeps where nothing ran for a while. A child of fork starts without it and makes its own.
 class Ticker {
@@ -57,7 +58,7 @@ class Ticker {
     for (int idle = 0; idle < idle_periods; ++idle) {
       std::this_thread::sleep_for(period);
       if (running_.load(std::memory_order_relaxed) == 0) continue;
-      tick = 1;
+      tick.store(1, std::memory_order_relaxed);
       idle = 0;
     }
     std::lock_guard lock(mutex_);
@@ -67,7 +68,7 @@ class Ticker {
   static constexpr int idle_periods = 200;
   std::atomic<int> running_ = 0;
   std::atomic<bool> awake_ = false;
-  pid_t process_ = 0;
+  std::atomic<pid_t> process_ = 0;
   std::mutex mutex_;
 };
 
@@ -80,7 +81,7 @@ Ticker& ticker() {
 
 Ticking::Ticking() { ticker().begin(); }
 Ticking::~Ticking() { ticker().end(); }
-volatile int32_t& Ticking::flag() { return tick; }
+std::atomic<int32_t>& Ticking::flag() { return tick; }
 
 void set_interrupt_handler(std::function<void()> next) {
   handler.store(next ? new std::function<void()>(std::move(next)) : nullptr, std::memory_order_release);

@@ -1,6 +1,7 @@
 // Interruption: long work asks now and then whether it should stop.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 
@@ -16,7 +17,7 @@ class Ticking {
   Ticking();
   ~Ticking();
   Ticking(const Ticking&) = delete;
-  static volatile int32_t& flag();
+  static std::atomic<int32_t>& flag();  // lock-free: generated code reads its four bytes
 };
 
 // Set once by the host language; an empty handler means that nothing interrupts.

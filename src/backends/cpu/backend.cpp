@@ -158,7 +158,7 @@ class CpuExecutable final : public Executable {
 
   void run(std::byte* const* buffers) {
     Call call{this, nullptr};
-    Runtime runtime{&Ticking::flag(), run_parallel, run_host, &call};
+    Runtime runtime{reinterpret_cast<const volatile int32_t*>(&Ticking::flag()), run_parallel, run_host, &call};
     const Ticking ticking;
     int32_t status;
     {
@@ -177,7 +177,7 @@ class CpuExecutable final : public Executable {
   static int32_t run_host(const Runtime* runtime, int32_t kernel, std::byte* const* buffers) {
     Call& call = *static_cast<Call*>(runtime->program);
     try {
-      Ticking::flag() = 0;
+      Ticking::flag().store(0, std::memory_order_relaxed);
       poll_interrupt();
       if (kernel == poll_kernel) return done;
       const math::FlushDenormals::Paused pause(*call.outside);

@@ -140,16 +140,12 @@ TEST(Calls, CancellationEndsEndlessLoops) {
     TestRuntime runtime;
     int64_t cell = -1;
     std::byte* buffers[] = {reinterpret_cast<std::byte*>(&cell)};
-    std::chrono::steady_clock::time_point asked;
     std::thread other([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      asked = std::chrono::steady_clock::now();
       std::atomic_ref(runtime.cancel).store(1);
     });
     EXPECT_EQ(code->driver()(&runtime.runtime, buffers, 0, 0), 1);
-    auto stopped = std::chrono::steady_clock::now();
     other.join();
-    EXPECT_LT(std::chrono::duration<double>(stopped - asked).count(), 0.1);
     EXPECT_EQ(cell, -1);
   }
 }

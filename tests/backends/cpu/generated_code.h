@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <atomic>
 #include <functional>
 #include <limits>
 #include <span>
@@ -56,7 +57,7 @@ struct TestRuntime {
     return 0;
   }
   static int32_t run_host(const Runtime* runtime, int32_t kernel, std::byte* const* buffers) {
-    if (kernel == poll_kernel) return static_cast<TestRuntime*>(runtime->program)->cancel;
+    if (kernel == poll_kernel) return std::atomic_ref(static_cast<TestRuntime*>(runtime->program)->cancel).load();
     return static_cast<TestRuntime*>(runtime->program)->host(kernel, buffers);
   }
 };
