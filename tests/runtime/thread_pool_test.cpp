@@ -131,6 +131,9 @@ TEST_P(ThreadPool, WorkersComputeInTheCallersFloatMode) {
 }
 
 TEST_P(ThreadPool, AChildOfForkMakesItsOwn) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer refuses threads in a child of fork";
+#endif
   visits(64, 1);
   pid_t child = fork();
   ASSERT_GE(child, 0);
