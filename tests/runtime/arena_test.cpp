@@ -107,6 +107,9 @@ TEST(Arena, RefusesTogetherWhatEachAloneWouldFit) {
 
 TEST(Arena, RefusesBeyondTheAddressSpaceLimitAndLives) {
   if (!caches) GTEST_SKIP() << "AddressSanitizer needs the address space";
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer needs the address space";
+#endif
   pid_t child = fork();
   if (child == 0) {
     rlimit limit{2048ull * mib, 2048ull * mib};
