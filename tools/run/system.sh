@@ -47,6 +47,11 @@ look_for() {
     clang)
       command -v clang++ >/dev/null || MISSING+=(clang)
       ;;
+    emulator)  # runs code for AVX2 in the tests of other machines
+      [ "$(uname -m)" = x86_64 ] && return
+      command -v qemu-x86_64 >/dev/null || MISSING+=(qemu-user)
+      command -v x86_64-linux-gnu-gcc >/dev/null || MISSING+=(gcc-x86-64-linux-gnu libc6-dev-amd64-cross)
+      ;;
     python)
       command -v python3 >/dev/null || MISSING+=(python3)
       ;;

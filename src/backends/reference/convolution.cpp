@@ -48,7 +48,9 @@ Arrays convolve(const KernelArgs& args) {
     auto x = read_all<A>(lhs.dtype(), lhs.raw_data(), lhs.size());
     auto w = read_all<A>(rhs.dtype(), rhs.raw_data(), rhs.size());
     Elements<A> sums(out_type.size());
-    // Which input position each element of the window meets, for one place of the window.
+    // Which input position each element of the window meets, for one place of the window. Padding and the holes of a
+    // dilated input are zeros that take part: they turn infinite weights into NaN.
+    constexpr int64_t in_padding = -1;
     std::vector<std::pair<int64_t, int64_t>> taps;
     Ints place(space, 0);
     for (int64_t position = 0; position < out_size; ++position) {
@@ -62,7 +64,7 @@ Arrays convolve(const KernelArgs& args) {
           inside = at >= 0 && at % lhs_dilation[d] == 0 && at / lhs_dilation[d] < in_space[d];
           if (inside) from += at / lhs_dilation[d] * in_strides[d];
         }
-        if (inside) taps.emplace_back(k, from);
+        taps.emplace_back(k, inside ? from : in_padding);
         next_index(element, window);
       }
       for (int64_t n = 0; n < batch; ++n) {
@@ -70,10 +72,10 @@ Arrays convolve(const KernelArgs& args) {
         for (int64_t g = 0; g < groups; ++g) {
           int64_t row = batch_groups > 1 ? g * batch + n : n, first = feature_groups > 1 ? g * in_features : 0;
           for (const auto& [k, from] : taps) {
-            const A* input = x.data() + (row * in_size + from) * features + first;
+            const A* input = from == in_padding ? nullptr : x.data() + (row * in_size + from) * features + first;
             const A* kernel = w.data() + k * in_features * out_features + g * group_features;
             for (int64_t i = 0; i < in_features; ++i) {
-              add_scaled(input[i], kernel + i * out_features, target + g * group_features, group_features);
+              add_scaled(input ? input[i] : A{}, kernel + i * out_features, target + g * group_features, group_features);
             }
           }
         }

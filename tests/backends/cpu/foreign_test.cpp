@@ -1,0 +1,134 @@
+// Code for AVX2 runs and gives the results of the reference backend: directly on x86, under qemu-user elsewhere.
+//
+// Needs qemu-x86_64 and a C compiler for x86 (x86_64-linux-gnu-gcc; cc on x86). AVX-512 is beyond qemu-user: code for it
+// is emitted in tests and never run where the machine lacks it.
+#include "backends/backend.h"
+#include "backends/cpu/generated_code.h"
+#include "backends/cpu/lower.h"
+#include "backends/cpu/random_programs.h"
+#include "optimise/pipeline.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <unistd.h>
+
+namespace capibara::cpu {
+namespace {
+
+#ifdef __x86_64__
+constexpr const char* c_compiler = "cc";
+constexpr const char* emulator = "";
+#else
+constexpr const char* c_compiler = "x86_64-linux-gnu-gcc";
+constexpr const char* emulator = "qemu-x86_64 -cpu max -L /usr/x86_64-linux-gnu ";
+#endif
+
+Target avx2() {
+  return {"x86_64-unknown-linux-gnu", "x86-64", {"+sse4.2", "+popcnt", "+avx", "+avx2", "+fma", "+f16c", "+bmi", "+bmi2", "+lzcnt"}, 32};
+}
+
+bool starts(const std::string& command) { return std::system((command + " > /dev/null 2>&1").c_str()) == 0; }
+
+void write_number(std::ostream& out, int64_t value) { out.write(reinterpret_cast<const char*>(&value), sizeof value); }
+
+// Object code as a program of its own, run once; the folder is removed at the end.
+class ForeignRunner {
+ public:
+  ForeignRunner() {
+    char name[] = "/tmp/capibara-foreign-XXXXXX";
+    if (char* made = mkdtemp(name)) folder_ = made;
+    const std::filesystem::path source = std::filesystem::path(__FILE__).parent_path() / "foreign_runner.c";
+    usable_ = !folder_.empty() && std::filesystem::exists(source) &&
+              starts(concat(c_compiler, " -O1 -c ", source.string(), " -o ", folder_, "/runner.o")) &&
+              (*emulator == '\0' || starts("qemu-x86_64 --version"));
+#ifdef __x86_64__
+    usable_ = usable_ && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#endif
+  }
+  ~ForeignRunner() {
+    if (!folder_.empty()) std::filesystem::remove_all(folder_);
+  }
+
+  bool usable() const { return usable_; }
+
+  Arrays run(const Lowered& lowered, const Types& types, std::span<const Array> inputs) const {
+    write(folder_ + "/program.o", compiler().object_code(lowered.module, avx2()));
+    std::ostringstream data;
+    write_number(data, static_cast<int64_t>(inputs.size() + lowered.constants.size() + lowered.output_bytes.size() + 1));
+    for (const Array& input : inputs) write_array(data, input);
+    for (const Array& constant : lowered.constants) write_array(data, constant);
+    for (int64_t bytes : lowered.output_bytes) write_space(data, bytes, true);
+    write_space(data, lowered.arena_bytes, false);
+    write(folder_ + "/input", data.str());
+    const std::string at = folder_ + "/";
+    const std::string link = concat(c_compiler, " ", at, "runner.o ", at, "program.o -lm -o ", at, "program");
+    if (std::system(link.c_str()) != 0) throw RuntimeError("cannot link: " + link);
+    const int status = std::system(concat(emulator, at, "program < ", at, "input > ", at, "output").c_str());
+    if (status != 0) throw RuntimeError(concat("the program ended with status ", status));
+    std::ifstream output(at + "output", std::ios::binary);
+    std::vector<Buffer> results;
+    for (int64_t bytes : lowered.output_bytes) {
+      results.push_back(Buffer::allocate(static_cast<std::size_t>(bytes)));
+      output.read(reinterpret_cast<char*>(results.back().mutable_data()), bytes);
+    }
+    Arrays arrays;
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      const Lowered::Output& place = lowered.outputs[i];
+      const auto index = static_cast<std::size_t>(place.index);
+      const Buffer buffer = place.from == Lowered::Output::From::driver     ? results[index]
+                            : place.from == Lowered::Output::From::input    ? inputs[index].buffer()
+                            : place.from == Lowered::Output::From::constant ? lowered.constants[index].buffer()
+                                                                            : arrays[index].buffer();
+      arrays.push_back(Array::from_buffer(types[i], buffer));
+    }
+    return arrays;
+  }
+
+ private:
+  static void write(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+  static void write_array(std::ostream& out, const Array& array) {
+    const int64_t bytes = array.size() * static_cast<int64_t>(storage_size(array.dtype()));
+    write_number(out, bytes);
+    write_number(out, 0);
+    out.write(reinterpret_cast<const char*>(array.raw_data()), bytes);
+  }
+  static void write_space(std::ostream& out, int64_t bytes, bool output) {
+    write_number(out, bytes);
+    write_number(out, output);
+    out << std::string(static_cast<std::size_t>(bytes), '\x7f');
+  }
+
+  std::string folder_;
+  bool usable_ = false;
+};
+
+// Random programs that need no kernel of the process: all they do is in their own code.
+TEST(ForeignTargets, Avx2AgreesWithReferenceSlow) {
+  NEEDS_COMPILER();
+  const ForeignRunner runner;
+  if (!runner.usable()) GTEST_SKIP() << "needs " << c_compiler << (*emulator ? " and qemu-x86_64" : " and a processor with AVX2");
+  int tried = 0;
+  for (uint64_t seed = 1; seed <= 400 && tried < 60; ++seed) {
+    const random_programs::RandomProgram random = random_programs::make_random_program(seed);
+    const Lowered lowered = lower_to_loops(optimise(random.program));
+    if (!lowered.kernels.empty()) continue;
+    int64_t elements = 0;
+    for (const Array& input : random.inputs) elements += input.size();
+    if (elements > 200000) continue;
+    ++tried;
+    const random_programs::Runner reference = [](const Program& program, std::span<const Array> inputs) {
+      return backend("reference").compile(program)->execute(inputs, std::vector<bool>(inputs.size(), false));
+    };
+    const random_programs::Runner foreign = [&](const Program& program, std::span<const Array> inputs) {
+      return runner.run(lowered, program.output_types(), inputs);
+    };
+    EXPECT_EQ(random_programs::difference(random, reference, foreign), "") << random_programs::describe(random);
+  }
+  EXPECT_GE(tried, 30);
+}
+
+}  // namespace
+}  // namespace capibara::cpu
