@@ -19,6 +19,16 @@ struct Device {
 
 std::string to_string(const Device& device);  // "cpu:0"
 
+// Memory that only its device reads; a backend knows what it is.
+class DeviceMemory {
+ public:
+  virtual ~DeviceMemory() = default;
+  virtual bool is_ready() = 0;
+  virtual void wait() = 0;                       // until the value is there; raises what went wrong
+  virtual void copy_to_host(std::byte* to) = 0;  // waits as well
+  virtual void release() = 0;                    // nobody will read it again
+};
+
 // Bytes on one device. Copies share the same memory, its ready event and its deleted state.
 class Buffer {
  public:
@@ -28,7 +38,11 @@ class Buffer {
   // Memory owned by somebody else; `release` runs when the last copy is gone.
   static Buffer borrow(void* data, std::size_t bytes, std::function<void()> release, const Device& device = {});
 
+  // The host's copy is made when it is first asked for.
+  static Buffer on_device(std::shared_ptr<DeviceMemory> memory, std::size_t bytes, const Device& device);
+
   bool defined() const { return state_ != nullptr; }
+  bool same_as(const Buffer& other) const { return state_ == other.state_; }
   std::size_t size() const;
   const Device& device() const;
 
@@ -36,6 +50,11 @@ class Buffer {
   const std::byte* data() const;
   std::byte* mutable_data();
 
+  // The same bytes on a device: what on_device was given, or a copy that a backend has made and kept. Null where none is.
+  std::shared_ptr<DeviceMemory> device_memory() const;
+  void keep_on_device(std::shared_ptr<DeviceMemory> copy) const;
+
+  bool is_ready() const;
   void wait() const;
   void set_ready();
   void set_error(std::string message);
@@ -44,6 +63,8 @@ class Buffer {
   void mark_deleted();
 
  private:
+  const std::byte* fetched() const;
+
   struct State;
   std::shared_ptr<State> state_;
 };
