@@ -85,6 +85,7 @@ class Array {
   std::vector<T> to_vector() const;  // all elements in row-major order, converted
   explicit operator bool() const;    // the truth of a single element
   const Array& block_until_ready() const;
+  bool is_ready() const;  // whether a read would not wait
 
   // Devices.
   const Buffer& buffer() const;

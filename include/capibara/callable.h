@@ -115,6 +115,12 @@ T rebuild(const TreeDef& structure, std::span<const Array> leaves) {
 }
 
 template <class T>
+T rebuild(const TreeDef& structure, Arrays&& leaves) {
+  LeafReader reader(std::move(leaves));
+  return build_tree<T>(structure, reader);
+}
+
+template <class T>
 Arrays leaves_of(const T& tree) {
   Arrays leaves;
   collect_leaves(tree, leaves);

@@ -33,6 +33,7 @@ struct Config {
 };
 
 const Config& config();             // as seen by this thread
+std::size_t config_key();           // config().key(), remembered while nothing changes
 void update_config(const Config&);  // the process's defaults
 
 // Overrides the configuration of this thread until the end of the scope.

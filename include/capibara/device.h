@@ -29,12 +29,16 @@ class DeviceMemory {
   virtual void release() = 0;                    // nobody will read it again
 };
 
-// Bytes on one device. Copies share the same memory, its ready event and its deleted state.
+class Completion;  // of a program that runs in the background
+
+// Bytes on one device. Copies share the same memory, its completion and its deleted state.
 class Buffer {
  public:
   Buffer() = default;
 
   static Buffer allocate(std::size_t bytes, const Device& device = {});
+  // Memory that a program in the background fills.
+  static Buffer pending(std::size_t bytes, std::shared_ptr<Completion> completion, const Device& device = {});
   // Memory owned by somebody else; `release` runs when the last copy is gone.
   static Buffer borrow(void* data, std::size_t bytes, std::function<void()> release, const Device& device = {});
 
@@ -46,7 +50,8 @@ class Buffer {
   std::size_t size() const;
   const Device& device() const;
 
-  // Both wait for the ready event and raise the error it carries; a deleted buffer raises RuntimeError.
+  // Both wait for the memory to be filled and raise the error of the program that should have filled it; a deleted buffer
+  // raises RuntimeError.
   const std::byte* data() const;
   std::byte* mutable_data();
 
@@ -56,8 +61,8 @@ class Buffer {
 
   bool is_ready() const;
   void wait() const;
-  void set_ready();
-  void set_error(std::string message);
+  // The host's memory without waiting, for whoever fills it or reads it later; null where only a device has it.
+  std::byte* address() const;
 
   bool deleted() const;
   void mark_deleted();

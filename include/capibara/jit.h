@@ -136,8 +136,11 @@ class Jitted {
     using Arguments = decltype(packed);
     using Result = detail::result_of<F, Arguments>;
     if (detail::jit_disabled()) return Result(detail::call_with(f_, std::move(packed)));
-    Arrays leaves = detail::leaves_of(packed);
-    auto entry = find_entry<Arguments>(detail::make_structure(packed), leaves);
+    const TreeDef in = detail::make_structure(packed);
+    Arrays leaves;
+    leaves.reserve(in.num_leaves());
+    detail::move_leaves(packed, leaves);
+    auto entry = find_entry<Arguments>(in, leaves);
     return detail::rebuild<Result>(detail::jit_entry_structure(*entry), detail::call_jit_entry(*entry, leaves));
   }
 

@@ -91,15 +91,17 @@ TreeField(const char*, Member Struct::*) -> TreeField<Struct, Member>;
 
 namespace detail {
 
-// Reads leaves one after the other while a tree is rebuilt.
+// Reads leaves one after the other while a tree is rebuilt; leaves that nobody needs any more are moved.
 class LeafReader {
  public:
   explicit LeafReader(std::span<const Array> leaves) : leaves_(leaves) {}
-  const Array& next();
+  explicit LeafReader(Arrays&& leaves) : leaves_(leaves), movable_(leaves.data()) {}
+  Array next();
   void finish() const;  // raises ValueError where leaves remain
 
  private:
   std::span<const Array> leaves_;
+  Array* movable_ = nullptr;
   std::size_t position_ = 0;
 };
 
@@ -265,6 +267,8 @@ class TypedStaticLeaf final : public StaticLeaf {
 template <class T>
 void collect_leaves(const T& tree, Arrays& leaves);
 template <class T>
+void move_leaves(T& tree, Arrays& leaves);
+template <class T>
 TreeDef make_structure(const T& tree);
 template <class T>
 T build_tree(const TreeDef& structure, LeafReader& leaves);
@@ -288,6 +292,24 @@ void collect_leaves(const T& tree, Arrays& leaves) {
     for (const auto& element : tree) collect_leaves(element, leaves);
   } else if constexpr (!is_static_value<T>() && is_dict<T>::value) {
     for (const auto& [key, element] : tree) collect_leaves(element, leaves);
+  }
+}
+
+// The same, leaving empty handles in the tree.
+template <class T>
+void move_leaves(T& tree, Arrays& leaves) {
+  if constexpr (std::is_same_v<T, Array>) {
+    leaves.push_back(std::move(tree));
+  } else if constexpr (StructTree<T>) {
+    for_each_field<T>([&](const auto& field) { move_leaves(tree.*field.member, leaves); });
+  } else if constexpr (is_tuple<T>::value) {
+    std::apply([&](auto&... element) { (move_leaves(element, leaves), ...); }, tree);
+  } else if constexpr (is_optional<T>::value) {
+    if (tree) move_leaves(*tree, leaves);
+  } else if constexpr (!is_static_value<T>() && is_sequence<T>::value) {
+    for (auto& element : tree) move_leaves(element, leaves);
+  } else if constexpr (!is_static_value<T>() && is_dict<T>::value) {
+    for (auto& [key, element] : tree) move_leaves(element, leaves);
   }
 }
 

@@ -400,7 +400,6 @@ void bind_arrays(nb::module_& m) {
     }
     Buffer buffer = Buffer::allocate(bytes.size());
     std::memcpy(buffer.mutable_data(), bytes.c_str(), bytes.size());
-    buffer.set_ready();
     ArrayType type;
     type.shape = std::move(shape);
     type.dtype = *known;

@@ -135,6 +135,8 @@ const Array& Array::block_until_ready() const {
   return *this;
 }
 
+bool Array::is_ready() const { return is_tracer() || concrete(*this, "is_ready").buffer.is_ready(); }
+
 const Buffer& Array::buffer() const { return concrete(*this, "buffer").buffer; }
 Device Array::device() const { return concrete(*this, "device").buffer.device(); }
 bool Array::committed() const {

@@ -1,56 +1,93 @@
-// Buffers: shared memory with a ready event and a deleted state.
+// Buffers: shared memory with a completion and a deleted state.
 #include <capibara/device.h>
 #include <capibara/error.h>
 
 #include <atomic>
-#include <condition_variable>
+#include <cstdint>
 #include <cstdlib>
 #include <mutex>
 #include <new>
 
 #include "runtime/arena.h"
+#include "runtime/background.h"
 
 namespace capibara {
 
 struct Buffer::State {
   std::atomic<std::byte*> data{nullptr};  // null: only the device has it so far
-  std::shared_ptr<DeviceMemory> memory;   // the device's copy, under the mutex
   std::size_t size = 0;
   Device device;
-  std::function<void()> release;
-  std::atomic<bool> ready{true};
-  std::atomic<bool> deleted{false};
+  std::byte* block = nullptr;             // of the arena
+  std::function<void()> release;          // of borrowed memory
+  std::shared_ptr<Completion> completion; // null: was filled by whoever made it
+  std::shared_ptr<DeviceMemory> memory;   // the device's copy, under the mutex
   std::mutex mutex;
-  std::condition_variable became_ready;
-  std::string error;
+  std::atomic<bool> deleted{false};
 
+  State(std::size_t bytes, const Device& where) : size(bytes), device(where) {}
   ~State() {
     memory.reset();  // it may still read what is released
+    if (block) arena::give(block);
     if (release) release();
   }
 };
 
 namespace {
+
 constexpr std::size_t alignment = 64;  // one cache line; also what DLPack consumers expect at most
-}
+
+// Makes room for a small buffer's bytes behind its state: one allocation for both.
+template <class T>
+struct WithBytes {
+  using value_type = T;
+  std::size_t bytes;
+
+  explicit WithBytes(std::size_t count) : bytes(count) {}
+  template <class U>
+  WithBytes(const WithBytes<U>& other) : bytes(other.bytes) {}
+  T* allocate(std::size_t count) {
+    void* memory = std::malloc(count * sizeof(T) + bytes + alignment);
+    if (!memory) throw std::bad_alloc();
+    return static_cast<T*>(memory);
+  }
+  void deallocate(T* memory, std::size_t) { std::free(memory); }
+  template <class U>
+  friend bool operator==(const WithBytes&, const WithBytes<U>&) {
+    return true;
+  }
+};
+
+}  // namespace
 
 Buffer Buffer::allocate(std::size_t bytes, const Device& device) {
+  Buffer buffer;
   if (bytes >= arena::smallest_block) {
+    buffer.state_ = std::make_shared<State>(bytes, device);
     std::byte* block = arena::take(bytes, arena::Purpose::current());
-    return borrow(block, bytes, [block] { arena::give(block); }, device);
+    buffer.state_->block = block;
+    buffer.state_->data.store(block, std::memory_order_relaxed);
+    return buffer;
   }
-  std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  void* memory = std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded);
-  if (!memory) throw RuntimeError(concat("allocate: out of memory for a buffer of ", bytes, " bytes on ", to_string(device)));
-  return borrow(memory, bytes, [memory] { std::free(memory); }, device);
+  try {
+    buffer.state_ = std::allocate_shared<State>(WithBytes<State>(bytes), bytes, device);
+  } catch (const std::bad_alloc&) {
+    throw RuntimeError(concat("allocate: out of memory for a buffer of ", bytes, " bytes on ", to_string(device)));
+  }
+  const auto behind = reinterpret_cast<std::uintptr_t>(buffer.state_.get() + 1);
+  buffer.state_->data.store(reinterpret_cast<std::byte*>((behind + alignment - 1) / alignment * alignment), std::memory_order_relaxed);
+  return buffer;
+}
+
+Buffer Buffer::pending(std::size_t bytes, std::shared_ptr<Completion> completion, const Device& device) {
+  Buffer buffer = allocate(bytes, device);
+  buffer.state_->completion = std::move(completion);
+  return buffer;
 }
 
 Buffer Buffer::borrow(void* data, std::size_t bytes, std::function<void()> release, const Device& device) {
   Buffer buffer;
-  buffer.state_ = std::make_shared<State>();
+  buffer.state_ = std::make_shared<State>(bytes, device);
   buffer.state_->data = static_cast<std::byte*>(data);
-  buffer.state_->size = bytes;
-  buffer.state_->device = device;
   buffer.state_->release = std::move(release);
   return buffer;
 }
@@ -75,9 +112,9 @@ std::size_t Buffer::size() const { return state_->size; }
 const Device& Buffer::device() const { return state_->device; }
 
 const std::byte* Buffer::data() const {
-  if (state_->deleted) throw RuntimeError("Array has been deleted: its buffer was donated or freed");
+  if (deleted()) throw RuntimeError("Array has been deleted: its buffer was donated or freed");
   if (std::byte* data = state_->data.load(std::memory_order_acquire)) {
-    wait();
+    if (state_->completion) state_->completion->wait();
     return data;
   }
   return fetched();
@@ -103,43 +140,24 @@ std::byte* Buffer::mutable_data() {
   return data;
 }
 
+std::byte* Buffer::address() const { return state_->data.load(std::memory_order_acquire); }
+
 bool Buffer::is_ready() const {
-  if (!state_->ready.load(std::memory_order_acquire)) return false;
+  if (state_->completion) return state_->completion->done();
+  if (address()) return true;
   const std::shared_ptr<DeviceMemory> memory = device_memory();
-  return state_->data.load(std::memory_order_acquire) || !memory || memory->is_ready();
+  return !memory || memory->is_ready();
 }
 
 void Buffer::wait() const {
-  if (!state_->data.load(std::memory_order_acquire)) {
-    if (const std::shared_ptr<DeviceMemory> memory = device_memory()) memory->wait();
-  }
-  if (!state_->ready.load(std::memory_order_acquire)) {
-    std::unique_lock lock(state_->mutex);
-    state_->became_ready.wait(lock, [this] { return state_->ready.load(); });
-  }
-  if (!state_->error.empty()) throw RuntimeError(state_->error);
+  if (state_->completion) return state_->completion->wait();
+  if (address()) return;
+  if (const std::shared_ptr<DeviceMemory> memory = device_memory()) memory->wait();
 }
 
-void Buffer::set_ready() {
-  {
-    std::lock_guard lock(state_->mutex);
-    state_->ready.store(true, std::memory_order_release);
-  }
-  state_->became_ready.notify_all();
-}
-
-void Buffer::set_error(std::string message) {
-  {
-    std::lock_guard lock(state_->mutex);
-    state_->error = std::move(message);
-    state_->ready.store(true, std::memory_order_release);
-  }
-  state_->became_ready.notify_all();
-}
-
-bool Buffer::deleted() const { return state_->deleted; }
+bool Buffer::deleted() const { return state_->deleted.load(std::memory_order_relaxed); }
 void Buffer::mark_deleted() {
-  state_->deleted = true;
+  state_->deleted.store(true, std::memory_order_relaxed);
   std::lock_guard lock(state_->mutex);
   if (state_->memory) state_->memory->release();
   state_->memory.reset();

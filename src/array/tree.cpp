@@ -271,11 +271,12 @@ std::string tree_difference(const TreeDef& expected, const TreeDef& got) {
 
 namespace detail {
 
-const Array& LeafReader::next() {
+Array LeafReader::next() {
   if (position_ >= leaves_.size()) {
     throw ValueError(concat("unflatten: the structure needs more leaves than the ", leaves_.size(), " given"));
   }
-  return leaves_[position_++];
+  const std::size_t leaf = position_++;
+  return movable_ ? std::move(movable_[leaf]) : leaves_[leaf];
 }
 
 void LeafReader::finish() const {

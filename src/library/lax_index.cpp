@@ -240,7 +240,6 @@ Attr default_fill(DType dtype) {
   // The greatest uint64 has no int64: keep it as an array.
   Buffer buffer = Buffer::allocate(sizeof greatest);
   std::copy_n(reinterpret_cast<const std::byte*>(&greatest), sizeof greatest, buffer.mutable_data());
-  buffer.set_ready();
   return Array::from_buffer(sample_type(DType::uint64, {}), std::move(buffer));
 }
 

@@ -14,7 +14,6 @@ bool is_plain_number(const Array& x) { return x.defined() && !x.is_tracer() && x
 Array number_as(const Array& number, DType dtype, bool weak_type) {
   Buffer buffer = Buffer::allocate(static_cast<std::size_t>(storage_size(dtype)));
   convert_elements(number.dtype(), number.raw_data(), dtype, buffer.mutable_data(), 1);
-  buffer.set_ready();
   ArrayType type = sample_type(dtype, {});
   type.weak_type = weak_type;
   return Array::from_buffer(std::move(type), std::move(buffer));
@@ -42,7 +41,6 @@ Array scalar_of_type(const ArrayType& type, double value) {
   } else {
     std::fill_n(buffer.mutable_data(), storage_size(type.dtype), std::byte{0});
   }
-  buffer.set_ready();
   return Array::from_buffer(type.with_shape({}), std::move(buffer));
 }
 

@@ -22,7 +22,6 @@ Array gather_fill_value(const Attr& fill_value, DType dtype) {
   } else {
     throw TypeError("gather: fill_value must be a number where the mode is fill_or_drop");
   }
-  buffer.set_ready();
   return Array::from_buffer(sample_type(dtype, {}), std::move(buffer));
 }
 

@@ -50,7 +50,6 @@ Array clamped_indices(const Array& indices, const Ints& upper_bounds) {
   ArrayType type = sample_type(dtype, {static_cast<int64_t>(bounds.size())});
   Buffer buffer = Buffer::allocate(bounds.size() * static_cast<std::size_t>(storage_size(dtype)));
   convert_elements(DType::int64, bounds.data(), dtype, buffer.mutable_data(), static_cast<int64_t>(bounds.size()));
-  buffer.set_ready();
   Array upper = lax::broadcast_in_dim(Array::from_buffer(type, buffer), indices.shape(), {indices.ndim() - 1});
   return lax::clamp(scalar_of(dtype, 0), indices, upper);
 }

@@ -19,7 +19,6 @@ template <class C>
 Array make_scalar(DType dtype, C value) {
   Buffer buffer = Buffer::allocate(static_cast<std::size_t>(storage_size(dtype)));
   store_as<C>(dtype, buffer.mutable_data(), 0, value);
-  buffer.set_ready();
   return Array::from_buffer(scalar_type(dtype), buffer);
 }
 

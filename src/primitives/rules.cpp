@@ -59,7 +59,6 @@ Array scalar_like(const Array& like, double value) {
 Array scalar_of(DType dtype, double value, bool weak_type) {
   Buffer buffer = Buffer::allocate(static_cast<std::size_t>(storage_size(dtype)));
   store_as<double>(dtype, buffer.mutable_data(), 0, value);
-  buffer.set_ready();
   ArrayType type;
   type.dtype = dtype;
   type.weak_type = weak_type;

@@ -34,6 +34,7 @@ thread_local std::optional<Config> override_config;
 // A thread's copy of the defaults, refreshed when they change, so that reading needs no lock.
 thread_local Config seen_defaults;
 thread_local unsigned seen_version = 0;
+thread_local std::optional<std::size_t> known_key;  // of the configuration that this thread sees
 std::atomic<unsigned> version{1};
 
 }  // namespace
@@ -44,8 +45,15 @@ const Config& config() {
     std::lock_guard lock(defaults_mutex);
     seen_defaults = defaults();
     seen_version = now;
+    known_key.reset();
   }
   return seen_defaults;
+}
+
+std::size_t config_key() {
+  const Config& seen = config();
+  if (!known_key) known_key = seen.key();
+  return *known_key;
 }
 
 void update_config(const Config& config) {
@@ -58,9 +66,9 @@ std::size_t Config::key() const {
   std::size_t key = 0;
   auto mix = [&key](std::size_t value) { key = key * 1099511628211ULL + value; };
   for (bool flag : {enable_x64, threefry_partitionable, disable_jit, debug_nans, debug_infs, softmax_custom_jvp}) mix(flag);
-  for (const std::string& text :
-       {numpy_dtype_promotion, numpy_rank_promotion, default_matmul_precision, default_prng_impl, platform}) {
-    mix(std::hash<std::string>{}(text));
+  for (const std::string* text :
+       {&numpy_dtype_promotion, &numpy_rank_promotion, &default_matmul_precision, &default_prng_impl, &platform}) {
+    mix(std::hash<std::string>{}(*text));
   }
   return key;
 }
@@ -68,6 +76,7 @@ std::size_t Config::key() const {
 ConfigScope::ConfigScope(Config config) : had_previous_(override_config.has_value()) {
   if (had_previous_) previous_ = *override_config;
   override_config = std::move(config);
+  known_key.reset();
 }
 
 ConfigScope::~ConfigScope() {
@@ -76,6 +85,7 @@ ConfigScope::~ConfigScope() {
   } else {
     override_config.reset();
   }
+  known_key.reset();
 }
 
 namespace jax {

@@ -1,6 +1,8 @@
 // The handler that long work asks, and how often.
 #include "runtime/interrupt.h"
 
+#include <capibara/error.h>
+
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -18,9 +20,24 @@ std::atomic<const std::function<void()>*> handler = nullptr;
 
 constexpr std::chrono::milliseconds period(5);
 
+thread_local const std::atomic<int32_t>* stop_flag = nullptr;
+thread_local bool asks_handler = true;
+
 }  // namespace
 
+StopFlag::StopFlag(const std::atomic<int32_t>& flag, bool asks) : previous_(stop_flag), asked_(asks_handler) {
+  stop_flag = &flag;
+  asks_handler = asks;
+}
+
+StopFlag::~StopFlag() {
+  stop_flag = previous_;
+  asks_handler = asked_;
+}
+
 void poll_interrupt() {
+  if (stop_flag && stop_flag->load(std::memory_order_relaxed) != 0) throw RuntimeError("interrupted before the results were ready");
+  if (!asks_handler) return;
   const std::function<void()>* ask = handler.load(std::memory_order_acquire);
   if (!ask) return;
   thread_local std::chrono::steady_clock::time_point last;

@@ -20,6 +20,19 @@ class Ticking {
   static std::atomic<int32_t>& flag();  // lock-free: generated code reads its four bytes
 };
 
+// While a StopFlag lives, polls of this thread end the work as soon as the flag is set; the handler is asked only where
+// `asks`: threads of our own must not wait for the host language.
+class StopFlag {
+ public:
+  StopFlag(const std::atomic<int32_t>& flag, bool asks);
+  ~StopFlag();
+  StopFlag(const StopFlag&) = delete;
+
+ private:
+  const std::atomic<int32_t>* previous_;
+  bool asked_;
+};
+
 // Set once by the host language; an empty handler means that nothing interrupts.
 void set_interrupt_handler(std::function<void()> handler);
 

@@ -162,7 +162,6 @@ Array array_of_numbers(const Value& value, const Survey& survey, DType dtype, co
     require_range(function, numbers, dtype);
     fill(DType::int64, numbers);
   }
-  buffer.set_ready();
   return Array::from_buffer(ArrayType{survey.shape(), dtype, false, false, {}}, std::move(buffer));
 }
 

@@ -286,7 +286,6 @@ NdArray dense_array(const Operation& operation, const DenseElements& dense) {
     if (dense.bytes->size() != bytes) fail(operation, "the constant's elements do not fit its type");
     if (bytes > 0) std::memcpy(data, dense.bytes->data(), bytes);
   }
-  buffer.set_ready();
   return NdArray::from_buffer(type, std::move(buffer));
 }
 

@@ -1,0 +1,48 @@
+// Programs that run in the background: a queue worked off in order, by a thread of its own or by whoever waits.
+//
+// One program of the queue runs at a time, so that each finds the results of those before it. A thread that waits for a
+// result runs the queue itself where nobody does: a call that is waited for at once costs no change of threads. Between
+// looks at the clock a waiting thread asks whether it is interrupted; what it waits for is then given up.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace capibara {
+
+// One program on its way. Its results hold it, and reads of them wait for it.
+class Completion {
+ public:
+  explicit Completion(std::string name) : name_(std::move(name)) {}  // of the program, for errors
+
+  bool done() const { return done_.load(std::memory_order_acquire); }
+  // Returns when the program has run; raises the error that it ended with.
+  void wait();
+
+ private:
+  friend class Background;
+  void finish(std::exception_ptr error);  // before done_ is set, nobody reads the error
+
+  const std::string name_;
+  std::exception_ptr error_;
+  std::atomic<int32_t> stop_{0};
+  std::atomic<bool> done_{false};
+};
+
+// How a program in the background learns that it should end: generated code looks at the flag, kernels poll.
+using BackgroundWork = std::function<void(const std::atomic<int32_t>& stop)>;
+
+// Puts a program at the end of the queue. Waits while too many are on their way.
+void run_in_background(const std::shared_ptr<Completion>& completion, BackgroundWork work);
+
+// Whether this thread is running a program of the queue.
+bool in_background();
+
+// What the host language does around a wait, so that its other threads run: `after` receives what `before` returned.
+void set_wait_hooks(void* (*before)(), void (*after)(void*));
+
+}  // namespace capibara
