@@ -45,6 +45,7 @@ int check(const Arguments& arguments);
 int coverage(const Arguments& arguments);
 int coverage_python(const Arguments& arguments);
 int list_library(const Arguments& arguments);
+int bench(const Arguments& arguments);
 int help(const Arguments& arguments);
 
 }  // namespace capibara::command

@@ -26,6 +26,9 @@ const std::vector<Command>& commands() {
        {"results"}, {"markdown", "python"}, coverage},
       {"library", "[MODULE] [--markdown]", "Prints the functions of the library, or those of one module with their signatures.",
        {}, {"markdown"}, list_library},
+      {"bench", "[--only NAME,...] [--repeat N] [--peers LIST] [--json FILE] [--build FOLDER] [--list | --report]",
+       "Times capibara beside its peers, in a source tree; ./run bench installs the peers.",
+       {"only", "repeat", "peers", "json", "build"}, {"list", "report", "no-check"}, bench},
       {"help", "", "Prints this list.", {}, {}, help},
   };
   return table;

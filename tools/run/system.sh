@@ -2,6 +2,7 @@
 # shellcheck shell=bash
 
 VENV_PYTHON=build/venv/bin/python
+BENCH_PYTHON=build/bench-venv/bin/python
 
 version_at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
 
@@ -55,9 +56,12 @@ look_for() {
     python)
       command -v python3 >/dev/null || MISSING+=(python3)
       ;;
+    peers)
+      if [ ! -x $BENCH_PYTHON ] || [ -n "$(missing_packages $BENCH_PYTHON benchmarks/requirements.txt)" ]; then MISSING_PEERS=1; fi
+      ;;
     packages)
       if [ -x $VENV_PYTHON ]; then
-        [ -n "$(missing_packages)" ] && MISSING_PYTHON=1
+        [ -n "$(missing_packages $VENV_PYTHON tools/run/requirements.txt)" ] && MISSING_PYTHON=1
       else
         MISSING_PYTHON=1
         python3 -c 'import venv, ensurepip' 2>/dev/null || MISSING+=(python3-venv)
@@ -67,17 +71,18 @@ look_for() {
   esac
 }
 
-# The lines of requirements.txt that the environment of the tests does not satisfy.
+# missing_packages PYTHON FILE: the lines of a file of requirements that an environment does not satisfy.
 missing_packages() {
-  $VENV_PYTHON - <<'PYTHON'
+  "$1" - "$2" <<'PYTHON'
 import importlib.metadata as metadata
-for line in open("tools/run/requirements.txt"):
+import sys
+for line in open(sys.argv[1]):
     requirement = line.split("#")[0].strip()
     if not requirement:
         continue
     name, _, version = requirement.partition("==")
     try:
-        found = metadata.version(name)
+        found = metadata.version(name.partition("[")[0]).partition("+")[0]
     except metadata.PackageNotFoundError:
         found = None
     if found is None or (version and found != version):
@@ -100,9 +105,9 @@ confirm() {
 need() {
   [ "$(uname -s)" = Linux ] || { echo "run: $(uname -s) is not supported; Linux is (tested on Debian 12)" >&2; exit 2; }
   local group command
-  MISSING=() MISSING_PYTHON=0
+  MISSING=() MISSING_PYTHON=0 MISSING_PEERS=0
   for group in "$@"; do look_for "$group"; done
-  if [ ${#MISSING[@]} -eq 0 ] && [ $MISSING_PYTHON = 0 ]; then
+  if [ ${#MISSING[@]} -eq 0 ] && [ $MISSING_PYTHON = 0 ] && [ $MISSING_PEERS = 0 ]; then
     use_compiler
     return
   fi
@@ -111,6 +116,7 @@ need() {
   command="apt-get install -y --no-install-recommends ${MISSING[*]}"
   [ ${#MISSING[@]} -eq 0 ] || printf '   system packages: %s\n' "${MISSING[*]}"
   [ $MISSING_PYTHON = 0 ] || printf '   Python packages, into build/venv: %s\n' "$(sed 's/#.*//' tools/run/requirements.txt | xargs)"
+  [ $MISSING_PEERS = 0 ] || printf '   peers of the benchmarks, into build/bench-venv: %s\n' "$(sed 's/#.*//' benchmarks/requirements.txt | xargs)"
 
   if [ ${#MISSING[@]} -gt 0 ]; then
     command -v apt-get >/dev/null || { echo "run: no apt-get here; install the counterparts of these Debian packages and start again" >&2; exit 2; }
@@ -134,6 +140,7 @@ need() {
       { tail -n 15 build/logs/install.log; fail "installing failed, see build/logs/install.log"; }
   fi
   [ $MISSING_PYTHON = 0 ] || install_packages
+  [ $MISSING_PEERS = 0 ] || install_peers
   MISSING=()
   for group in "$@"; do look_for "$group"; done
   [ ${#MISSING[@]} -eq 0 ] || { echo "run: still missing after installing: ${MISSING[*]} (too old a system?)" >&2; exit 2; }
@@ -145,6 +152,20 @@ install_packages() {
   { [ -x $VENV_PYTHON ] || python3 -m venv build/venv; } >build/logs/packages.log 2>&1 &&
     $VENV_PYTHON -m pip install --disable-pip-version-check -r tools/run/requirements.txt >>build/logs/packages.log 2>&1 ||
     { tail -n 15 build/logs/packages.log; fail "installing Python packages failed, see build/logs/packages.log"; }
+}
+
+# A peer that cannot be installed is left out here: the suite runs with the others and names it.
+install_peers() {
+  say "peers of the benchmarks into build/bench-venv"
+  local log=build/logs/peers.log line
+  { [ -x $BENCH_PYTHON ] || python3 -m venv build/bench-venv; } >"$log" 2>&1 || { tail -n 15 "$log"; fail "no build/bench-venv, see $log"; }
+  while read -r line; do
+    # PyTorch's own index has builds without CUDA, a tenth of the size; PyPI is the second choice.
+    case $line in
+      torch*) $BENCH_PYTHON -m pip install --retries 1 "$line" --index-url https://download.pytorch.org/whl/cpu >>"$log" 2>&1 </dev/null && continue ;;
+    esac
+    $BENCH_PYTHON -m pip install "$line" >>"$log" 2>&1 </dev/null || say "$line could not be installed, see $log"
+  done < <(missing_packages $BENCH_PYTHON benchmarks/requirements.txt)
 }
 
 use_compiler() {
