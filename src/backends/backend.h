@@ -14,6 +14,8 @@ class Executable {
   virtual ~Executable() = default;
   // Runs on concrete arrays; donated inputs may be reused for outputs and are deleted afterwards.
   virtual Arrays execute(std::span<const Array> inputs, const std::vector<bool>& donated) = 0;
+  // Whether it is over in microseconds and calls nobody: not worth letting another thread run meanwhile.
+  virtual bool is_short() const { return false; }
 };
 
 class Backend {
@@ -25,6 +27,11 @@ class Backend {
   // One operation on concrete arrays, now.
   virtual Arrays run(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) = 0;
   virtual std::shared_ptr<Executable> compile(const Program& program) = 0;
+  // The same where it is known which inputs will be donated; `donated` has one entry for each.
+  virtual std::shared_ptr<Executable> compile_donating(const Program& program, const std::vector<bool>& donated) {
+    (void)donated;
+    return compile(program);
+  }
 };
 
 Backend& backend(const std::string& name);  // raises ValueError listing the names there are

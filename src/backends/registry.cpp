@@ -5,6 +5,7 @@
 #include <capibara/device.h>
 
 #include "backends/cpu/backend.h"
+#include "backends/pjrt/backend.h"
 #include "backends/reference/backend.h"
 
 namespace capibara {
@@ -16,7 +17,9 @@ struct Entry {
   Backend& (*get)();
 };
 
-constexpr Entry entries[] = {{"cpu", cpu::backend}, {"reference", reference::backend}};
+Backend& any_plugin() { return pjrt::backend("pjrt"); }
+
+constexpr Entry entries[] = {{"cpu", cpu::backend}, {"reference", reference::backend}, {"pjrt", any_plugin}};
 
 }  // namespace
 
@@ -30,9 +33,10 @@ Backend& backend(const std::string& name) {
   for (const Entry& entry : entries) {
     if (name == entry.name) return entry.get();
   }
+  if (pjrt::is_platform(name)) return pjrt::backend(name);
   std::string known;
   for (const Entry& entry : entries) known += concat(known.empty() ? "" : ", ", "'", entry.name, "'");
-  throw ValueError(concat("backend: unknown name '", name, "'; this build has ", known));
+  throw ValueError(concat("backend: unknown name '", name, "'; this build has ", known, ", and plugins for 'cuda', 'rocm', 'tpu', 'xla_cpu'"));
 }
 
 Backend& default_backend() { return backend(config().platform); }
@@ -40,11 +44,17 @@ Backend& default_backend() { return backend(config().platform); }
 namespace jax {
 
 std::vector<Device> devices(const std::string& platform) {
-  if (!platform.empty() && platform != "cpu") {
-    throw RuntimeError(concat("devices: unknown platform '", platform, "'; this build has 'cpu'"));
-  }
+  const std::string name = platform.empty() ? capibara::config().platform : platform;
   std::vector<Device> list;
-  for (int id = 0; id < default_backend().device_count(); ++id) list.push_back(Device{"cpu", id});
+  if (pjrt::is_platform(name)) {
+    pjrt::Client& client = pjrt::client(name);
+    for (int id = 0; id < client.device_count(); ++id) list.push_back(client.device(id));
+    return list;
+  }
+  if (name != "cpu" && name != "reference") {
+    throw RuntimeError(concat("Unknown backend ", name, ": this build has 'cpu', and plugins for 'cuda', 'rocm', 'tpu', 'xla_cpu'"));
+  }
+  for (int id = 0; id < capibara::config().num_cpu_devices; ++id) list.push_back(Device{"cpu", id});
   return list;
 }
 

@@ -1,6 +1,7 @@
 // The writer: functions for nested programs, one line for each equation, regions inline.
 #include "program/stablehlo/write.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -29,6 +30,12 @@ class ModuleWriter {
   std::string write(const Program& main);
   std::string symbol_of(const Program& program, const std::string& name);
   const WriteOptions& options() const { return options_; }
+  // The attributes of an argument of the main function.
+  std::string attributes_of(const std::string& symbol, Var argument, const Program& program) const {
+    if (symbol != "main" || options_.argument_attributes.empty()) return "";
+    const auto place = std::find(program.invars().begin(), program.invars().end(), argument);
+    return options_.argument_attributes.at(static_cast<std::size_t>(place - program.invars().begin()));
+  }
 
  private:
   std::string unique_symbol(const std::string& name);
@@ -61,6 +68,7 @@ class FunctionWriter {
     for (Var var : program.invars()) {
       std::string name = "%arg" + std::to_string(next_argument_++);
       arguments += (arguments.empty() ? "" : ", ") + name + ": " + type_text(program.type(var));
+      if (const std::string attributes = module_.attributes_of(symbol, var, program); !attributes.empty()) arguments += " " + attributes;
       names.set(var, std::move(name));
     }
     const Types results = program.output_types();

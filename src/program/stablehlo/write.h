@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <capibara/program.h>
 
@@ -10,6 +11,7 @@ namespace capibara::stablehlo {
 struct WriteOptions {
   std::string module_name = "main";
   bool locations = false;  // where an equation's source is known
+  std::vector<std::string> argument_attributes = {};  // of main, one text for each argument; empty: none
 };
 
 // The program must consist of primitives that StableHLO names, as `lower` leaves it.

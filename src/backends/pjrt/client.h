@@ -1,0 +1,144 @@
+// Client: the devices of a plugin, with its buffers, events and loaded programs as objects that free themselves.
+#pragma once
+
+#include <capibara/array.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/pjrt/compile_options.h"
+#include "backends/pjrt/plugin.h"
+
+namespace capibara::pjrt {
+
+class Client;
+
+// The type of an array as a plugin holds it: keys are arrays of their words. Raises TypeError for what no plugin holds.
+struct HostType {
+  abi::Type type;
+  Shape shape;
+};
+HostType host_type(const ArrayType& type);
+
+class Event {
+ public:
+  Event(const Plugin& plugin, abi::Event* event) : plugin_(&plugin), event_(event) {}
+  ~Event();
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+
+  bool is_ready() const;
+  void wait(const std::string& what) const;  // raises the error the event carries
+  // Called on any thread, perhaps at once; the text is empty where all went well.
+  void on_ready(std::function<void(std::string error)> callback) const;
+
+ private:
+  const Plugin* plugin_;
+  abi::Event* event_;
+};
+
+// Memory of one device that a plugin manages. `operation` is named in the errors it may carry.
+class DeviceBuffer final : public DeviceMemory {
+ public:
+  DeviceBuffer(Client& client, abi::Buffer* buffer, const ArrayType& type, int device,
+               std::shared_ptr<const std::string> operation = nullptr);
+  ~DeviceBuffer() override;
+
+  bool is_ready() override;
+  void wait() override;
+  void copy_to_host(std::byte* to) override;
+  void release() override;
+
+  Client& client() const { return client_; }
+  abi::Buffer* handle() const { return buffer_; }
+  int device() const { return device_; }
+
+ private:
+  const Event& ready();
+  std::string what() const { return operation_ ? *operation_ : std::string(); }
+
+  Client& client_;
+  abi::Buffer* buffer_;
+  ArrayType type_;
+  int device_;
+  std::shared_ptr<const std::string> operation_;
+  std::once_flag once_;
+  std::optional<Event> ready_;
+};
+
+struct MemoryAnalysis {
+  int64_t generated_code = 0, argument = 0, output = 0, alias = 0, temp = 0, peak = 0;
+};
+
+// A program on its device.
+class Loaded {
+ public:
+  Loaded(Client& client, abi::LoadedExecutable* executable);
+  ~Loaded();
+  Loaded(const Loaded&) = delete;
+
+  std::size_t output_count() const { return output_count_; }
+  // Starts the program and returns at once. `kept` are positions of donated inputs that the caller keeps all the same.
+  // The event tells when it has ended; only made where it is asked for.
+  std::vector<abi::Buffer*> execute(std::span<abi::Buffer* const> arguments, std::span<const int64_t> kept, const std::string& what,
+                                    abi::Event** ended = nullptr) const;
+  std::optional<std::string> serialized() const;  // nothing where the plugin cannot
+  MemoryAnalysis memory_analysis() const;
+  std::map<std::string, double> cost_analysis() const;
+
+ private:
+  Client& client_;
+  abi::LoadedExecutable* executable_;
+  abi::Executable* description_;
+  std::size_t output_count_ = 0;
+};
+
+struct MemoryStats {
+  int64_t bytes_in_use = 0;
+  std::optional<int64_t> peak_bytes_in_use, bytes_limit;
+};
+
+class Client {
+ public:
+  explicit Client(std::shared_ptr<const Plugin> plugin, int cpu_devices = 1);
+  // Never destroyed: arrays may live until the very end of the process.
+
+  const Plugin& plugin() const { return *plugin_; }
+  // As jax names devices: "gpu", "tpu", or the plugin's own platform.
+  const std::string& platform() const { return platform_; }
+  std::string platform_version() const;
+  int device_count() const { return static_cast<int>(devices_.size()); }
+  std::string device_kind(int device) const;
+  std::string device_text(int device) const;
+  MemoryStats memory_stats(int device) const;
+  Device device(int index) const { return {platform_, index}; }
+  bool reads_host_memory() const { return plugin_->platform() == "xla_cpu"; }
+
+  std::unique_ptr<Loaded> compile(const std::string& text, const CompileOptions& options, const std::string& what);
+  // Nothing where the bytes are not a program of this plugin.
+  std::unique_ptr<Loaded> load(const std::string& serialized);
+  // What a program compiled here depends on besides its text and options.
+  std::string fingerprint() const;
+
+  // The array on the device: where it is already, or copied. A copy is kept with the array's buffer.
+  std::shared_ptr<DeviceBuffer> buffer_of(const Array& array, int device);
+  std::shared_ptr<DeviceBuffer> upload(const Array& array, int device);
+
+  abi::Device* handle(int device) const { return devices_[static_cast<std::size_t>(device)]; }
+
+ private:
+  std::string text(abi::Function function) const;
+
+  std::shared_ptr<const Plugin> plugin_;
+  abi::Client* client_ = nullptr;
+  std::string platform_;
+  std::vector<abi::Device*> devices_;
+};
+
+}  // namespace capibara::pjrt

@@ -1,0 +1,133 @@
+// The part of XLA's interface for foreign functions that our handlers read: what a call frame holds, and where.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// Structures derive from their common head, which is laid out as if its members were their own first ones.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+
+namespace capibara::pjrt::ffi {
+
+struct Head {
+  std::size_t struct_size;
+  void* extension_start;
+};
+
+struct Extension {
+  std::size_t struct_size;
+  int32_t type;  // 1: the caller asks for metadata
+  Extension* next;
+};
+
+struct Error;
+enum ErrorCode : int32_t { internal = 13 };
+struct ErrorCreate : Head {
+  const char* message;
+  int32_t code;
+};
+static_assert(offsetof(ErrorCreate, code) == 24);
+
+struct StreamGet : Head {
+  void* context;
+  void* stream;
+};
+struct DeviceMemoryAllocate : Head {
+  void* context;
+  std::size_t size, alignment;
+  void* data;
+};
+static_assert(offsetof(DeviceMemoryAllocate, data) == 40);
+
+// Its functions begin at byte 40.
+struct Api {
+  std::size_t struct_size;
+  void* extension_start;
+  std::size_t version_struct_size;
+  void* version_extension;
+  int32_t major_version, minor_version;
+  void* internal;
+  Error* (*error_create)(ErrorCreate*);
+  void* error_get_details;
+  void* error_destroy;
+  void* handler_register;
+  Error* (*stream_get)(StreamGet*);
+  void* type_register;
+  void* context_get;
+  void* state_set;
+  void* state_get;
+  Error* (*memory_allocate)(DeviceMemoryAllocate*);
+};
+static_assert(offsetof(Api, error_create) == 48 && offsetof(Api, stream_get) == 80 && offsetof(Api, memory_allocate) == 120);
+
+struct Buffer : Head {
+  int32_t dtype;  // as in PJRT
+  void* data;
+  int64_t rank;
+  const int64_t* dims;
+};
+static_assert(offsetof(Buffer, data) == 24 && offsetof(Buffer, dims) == 40);
+
+struct List : Head {  // of operands, and of results
+  int64_t size;
+  const int32_t* types;  // 1: a buffer
+  void* const* values;
+};
+struct ByteSpan {
+  const char* data;
+  std::size_t size;
+};
+struct Scalar {
+  int32_t dtype;
+  void* value;
+};
+struct Attributes : Head {
+  int64_t size;
+  const int32_t* types;  // 1: array, 2: dictionary, 3: scalar, 4: string
+  const ByteSpan* const* names;
+  void* const* values;
+};
+static_assert(sizeof(List) == 40 && sizeof(Attributes) == 48);
+
+struct CallFrame {
+  std::size_t struct_size;
+  Extension* extension_start;
+  const Api* api;
+  void* context;
+  int32_t stage;  // 3: execute
+  List operands;
+  List results;
+  Attributes attributes;
+};
+static_assert(offsetof(CallFrame, operands) == 40 && offsetof(CallFrame, results) == 80 && offsetof(CallFrame, attributes) == 120);
+
+struct Metadata {
+  std::size_t struct_size;
+  std::size_t version_struct_size;
+  void* version_extension;
+  int32_t major_version, minor_version;
+  uint32_t traits;
+};
+static_assert(offsetof(Metadata, major_version) == 24 && offsetof(Metadata, traits) == 32);
+struct MetadataExtension : Extension {
+  Metadata* metadata;
+};
+static_assert(offsetof(MetadataExtension, metadata) == 24);
+
+enum Traits : uint32_t { no_traits = 0, command_buffer_compatible = 1 };
+
+// Answers the question about metadata; true where the frame was one.
+inline bool answer_metadata(CallFrame* frame, uint32_t traits) {
+  Extension* extension = frame->extension_start;
+  if (!extension || extension->type != 1) return false;
+  Metadata* metadata = static_cast<MetadataExtension*>(extension)->metadata;
+  metadata->major_version = 0;
+  metadata->minor_version = 1;
+  metadata->traits = traits;
+  return true;
+}
+
+}  // namespace capibara::pjrt::ffi
+
+#pragma GCC diagnostic pop

@@ -1,0 +1,149 @@
+// Preparing a program: rewriting what the host runs to foreign calls, lowering, and writing StableHLO.
+#include "backends/pjrt/prepare.h"
+
+#include <capibara/config.h>
+#include <capibara/error.h>
+
+#include <algorithm>
+
+#include "optimise/passes.h"
+#include "optimise/rewrite.h"
+#include "program/stablehlo/operations.h"
+#include "program/stablehlo/write.h"
+
+namespace capibara::pjrt {
+
+namespace {
+
+constexpr std::size_t largest_written_constant = 1024;  // bytes
+
+bool holds_wide_types(const Program& program) {
+  for (const ArrayType& type : program.body().var_types) {
+    if (canonicalize(type.dtype, false) != type.dtype) return true;
+  }
+  for (const Equation& equation : program.equations()) {
+    bool wide = false;
+    passes::for_each_program(equation.attrs, [&](const Program& nested) { wide = wide || holds_wide_types(nested); });
+    if (wide) return true;
+  }
+  return false;
+}
+
+// Replaces what `chosen` names by foreign calls of our handler.
+class HostCallPass {
+ public:
+  HostCallPass(HostCalls& calls, bool (*chosen)(const Equation&)) : calls_(calls), chosen_(chosen) {}
+
+  Program operator()(const Program& program) {
+    return passes::NestedPass([this](const Program& one, passes::NestedPass& nested) { return rewrite(one, nested); })(program);
+  }
+
+ private:
+  Program rewrite(const Program& program, passes::NestedPass& nested) {
+    passes::Copy copy(program);
+    bool changed = false;
+    for (const Equation& equation : program.equations()) {
+      std::vector<Atom> inputs = copy(equation.inputs);
+      if (!chosen_(equation)) {
+        Attrs attrs = nested(equation.attrs);
+        changed |= !passes::same_object(attrs, equation.attrs);
+        copy.emit(equation, std::move(inputs), std::move(attrs));
+        continue;
+      }
+      changed = true;
+      Equation call = equation;
+      call.primitive = primitive("custom_call");
+      Types types;
+      for (Atom input : equation.inputs) types.push_back(program.type(input));
+      const Types outputs = equation.primitive->type(types, equation.attrs).types;
+      Attr::List results;
+      for (const ArrayType& type : outputs) results.emplace_back(type.strong());
+      const int64_t number = calls_.add(equation.primitive, equation.attrs, types, outputs);
+      const bool effect = !equation.effects.empty();
+      copy.emit(call, std::move(inputs),
+                Attrs{{"call_target_name", std::string(host_call_target)},
+                      {"result_types", std::move(results)},
+                      {"has_side_effect", effect},
+                      {"api_version", 4},
+                      {"mhlo_backend_config", concat("{call = ", number, " : i64}")}});
+    }
+    return changed ? copy.finish() : program;
+  }
+
+  HostCalls& calls_;
+  bool (*chosen_)(const Equation&);
+};
+
+bool is_callback(const Equation& equation) { return runs_on_host(equation.primitive); }
+
+bool is_foreign_call(const Equation& equation) {
+  return equation.primitive.is("custom_call") && equation.attrs.text("call_target_name") != host_call_target;
+}
+
+// Constants of more than a few elements become arguments: the text stays small, and the plugin does not fold them.
+Program open_constants(const Program& program, Arrays& opened) {
+  Program::Body body = program.body();
+  body.constvars.clear();
+  body.constants.clear();
+  for (std::size_t i = 0; i < program.constants().size(); ++i) {
+    const Array& constant = program.constants()[i];
+    if (passes::byte_count(constant.type()) > largest_written_constant) {
+      opened.push_back(constant);
+      body.invars.push_back(program.constvars()[i]);
+    } else {
+      body.constvars.push_back(program.constvars()[i]);
+      body.constants.push_back(constant);
+    }
+  }
+  return opened.empty() ? program : Program(std::move(body));
+}
+
+// A donated argument says which output takes its memory.
+std::vector<std::string> donation_attributes(const Program& program, const std::vector<bool>& donated) {
+  std::vector<std::string> attributes(program.invars().size());
+  const Types outputs = program.output_types();
+  std::vector<bool> taken(outputs.size(), false);
+  for (std::size_t i = 0; i < donated.size(); ++i) {
+    if (!donated[i]) continue;
+    const ArrayType& type = program.type(program.invars()[i]);
+    attributes[i] = "{jax.buffer_donor = true}";
+    for (std::size_t k = 0; k < outputs.size(); ++k) {
+      if (taken[k] || outputs[k].shape != type.shape || outputs[k].dtype != type.dtype) continue;
+      taken[k] = true;
+      attributes[i] = concat("{tf.aliasing_output = ", k, " : i32}");
+      break;
+    }
+  }
+  return attributes;
+}
+
+}  // namespace
+
+bool runs_on_host(const Primitive& primitive) {
+  return primitive->evaluate && (primitive->stablehlo.empty() || primitive == stablehlo::expect_primitive() ||
+                                 primitive == stablehlo::probe_primitive() || primitive == stablehlo::expect_probe_primitive());
+}
+
+bool can_prepare(const Primitive& primitive) {
+  return runs_on_host(primitive) || primitive->lower || !primitive->stablehlo.empty();
+}
+
+Prepared prepare(const Program& program, const std::vector<bool>& donated) {
+  Config settings = config();
+  settings.enable_x64 = settings.enable_x64 || holds_wide_types(program);  // a program keeps the types it was traced with
+  ConfigScope scope(settings);
+  auto calls = std::make_shared<HostCalls>();
+  Program now = HostCallPass(*calls, is_callback)(passes::lift_constants(program));
+  now = HostCallPass(*calls, is_foreign_call)(lower(now));
+  Prepared prepared;
+  now = open_constants(now, prepared.constants);
+  stablehlo::WriteOptions options;
+  options.module_name = concat("jit_", program.name().empty() ? "fn" : program.name());
+  options.locations = true;
+  options.argument_attributes = donation_attributes(now, donated);
+  prepared.text = stablehlo::write_module(now, options);
+  if (!calls->empty()) prepared.calls = std::move(calls);
+  return prepared;
+}
+
+}  // namespace capibara::pjrt

@@ -1,0 +1,22 @@
+// From a program to the text that a plugin compiles: host calls marked, constants made arguments, primitives lowered.
+#pragma once
+
+#include "backends/pjrt/host_calls.h"
+
+namespace capibara::pjrt {
+
+struct Prepared {
+  std::string text;
+  Arrays constants;                  // the arguments after the program's own
+  std::shared_ptr<HostCalls> calls;  // null where the host has nothing to do
+};
+
+// `donated` has one entry for each input, or none.
+Prepared prepare(const Program& program, const std::vector<bool>& donated);
+
+// Whether the primitive can go out: by a StableHLO text, or as a call of the host.
+bool can_prepare(const Primitive& primitive);
+// Whether it runs on the host in any case.
+bool runs_on_host(const Primitive& primitive);
+
+}  // namespace capibara::pjrt
