@@ -238,6 +238,12 @@ struct Cbrt {
   }
 };
 
+// Comparisons keep the bits of what they choose; jax counts denormal numbers as zero here too.
+template <std::floating_point T>
+T without_denormals(T x) {
+  return std::abs(x) < std::numeric_limits<T>::min() ? std::copysign(T(0), x) : x;
+}
+
 struct Max {
   bool operator()(bool x, bool y) const { return x || y; }
   template <Integer T>
@@ -246,7 +252,7 @@ struct Max {
   }
   template <std::floating_point T>
   T operator()(T x, T y) const {
-    return math::maximum(x, y);
+    return without_denormals(math::maximum(x, y));
   }
   template <class T>
   std::complex<T> operator()(std::complex<T> x, std::complex<T> y) const {
@@ -262,7 +268,7 @@ struct Min {
   }
   template <std::floating_point T>
   T operator()(T x, T y) const {
-    return math::minimum(x, y);
+    return without_denormals(math::minimum(x, y));
   }
   template <class T>
   std::complex<T> operator()(std::complex<T> x, std::complex<T> y) const {
