@@ -135,11 +135,16 @@ Result concatenate(Site& site) {
   return site.simplifier.add(site.primitive, inputs, site.attrs, site.source);
 }
 
+// A reduction over dimensions of size 1 alone, or over none.
 Result reduce_nothing(Site& site) {
   const Attr* axes = site.attrs.find("axes");
   const Ints* list = axes ? axes->get_if<Ints>() : nullptr;
-  if (!list || !list->empty() || site.inputs.size() != 1) return std::nullopt;
-  return site.inputs[0];
+  if (!list || site.inputs.size() != 1 || !is_plain(site.attrs)) return std::nullopt;
+  if (list->empty()) return site.inputs[0];
+  for (int64_t axis : *list) {
+    if (at(site.type(0).shape, axis) != 1) return std::nullopt;
+  }
+  return reshaped(site, site.inputs[0], site.output_type().shape);
 }
 
 }  // namespace
@@ -155,6 +160,8 @@ void add_shape_rules(Rules& rules) {
            {"dynamic_slice", dynamic_slice},
            {"dynamic_update_slice", dynamic_update_slice},
            {"concatenate", concatenate},
+           {"reduce_sum", reduce_nothing},
+           {"reduce_prod", reduce_nothing},
            {"reduce_max", reduce_nothing},
            {"reduce_min", reduce_nothing},
            {"reduce_and", reduce_nothing},

@@ -12,167 +12,16 @@ namespace capibara::cpu {
 
 namespace {
 
-constexpr int largest_group = 96;            // equations in one nest: larger ones compile slowly and spill
+constexpr int largest_group = 96;              // equations in one nest: larger ones compile slowly and spill
 constexpr int64_t copies_of_cheap_values = 4;  // a cheap value may be computed this often instead of being stored
-constexpr int64_t one_row = 16384;           // elements: up to here a reduction to a single number runs as one row
+constexpr int64_t one_row = 16384;             // elements: up to here a reduction to a single number runs as one row
 constexpr int64_t shortest_row = 4;
+constexpr int64_t few_rows = 32, long_row = 65536;  // such rows are shared out in pieces, which nothing else can join
+constexpr int64_t most_gathered = 65536;       // elements of all sums of columns that are gathered along with rows
+constexpr int64_t shortest_gathered = 64;      // columns: with fewer, sums of them share no loops
+constexpr int64_t smallest_turned = 4096;      // elements: smaller transposes are read where they lie
 
 std::size_t at(int64_t position) { return static_cast<std::size_t>(position); }
-
-bool is_pieces(const std::string& name) {
-  return name == "concatenate" || name == "pad" || name == "dynamic_update_slice";
-}
-
-bool is_control(const std::string& name) {
-  return name == "scan" || name == "while" || name == "cond" || name == "jit" || name == "remat2" ||
-         name == "custom_jvp_call" || name == "custom_vjp_call" || name == "custom_vmap_call";
-}
-
-bool known_to_code(const Program& program, const Equation& equation) {
-  for (Atom input : equation.inputs) {
-    if (program.type(input).ref || !has_element(program.type(input).dtype)) return false;
-  }
-  for (Var output : equation.outputs) {
-    if (output.dropped() || program.type(output).ref || !has_element(program.type(output).dtype)) return false;
-  }
-  return equation.outputs.size() == 1;
-}
-
-}  // namespace
-
-bool is_reduction(const Primitive& primitive) {
-  static const std::string_view names[] = {"reduce_sum", "reduce_prod", "reduce_max", "reduce_min",
-                                           "reduce_and", "reduce_or", "reduce_xor"};
-  return std::find(std::begin(names), std::end(names), primitive.name()) != std::end(names);
-}
-
-std::vector<bool> kept_dimensions(const Program& program, const Equation& equation) {
-  std::vector<bool> kept(program.type(equation.inputs[0]).shape.size(), true);
-  for (int64_t axis : equation.attrs.ints("axes")) kept[at(axis)] = false;
-  return kept;
-}
-
-Work work_of(const Program& program, const Equation& equation) {
-  const std::string& name = equation.primitive.name();
-  if (is_control(name)) return Work::control;
-  if (!equation.effects.empty() || !known_to_code(program, equation)) return Work::host;
-  if (is_pieces(name)) return Work::pieces;
-  const Var output = equation.outputs[0];
-  if (name == "reshape") {
-    if (!equation.attrs["dimensions"].is_none()) return Work::host;
-    return differs_by_units(program.type(equation.inputs[0]).shape, program.type(output).shape) ? Work::loops : Work::alias;
-  }
-  if (moves_elements(equation.primitive) || name == "iota") return Work::loops;
-  if (is_reduction(equation.primitive)) return Work::loops;
-  std::vector<DType> dtypes;
-  for (Atom input : equation.inputs) dtypes.push_back(program.type(input).dtype);
-  return is_elementwise(equation.primitive, dtypes, program.type(output).dtype) ? Work::loops : Work::host;
-}
-
-bool is_guarded(const Program& program, const Equation& equation) {
-  if (!equation.effects.empty() || !known_to_code(program, equation)) return false;
-  if (equation.primitive.is("concatenate")) return equation.inputs.size() <= 8;
-  if (!equation.primitive.is("pad")) return false;
-  for (const Attr& entry : equation.attrs.list("padding_config")) {
-    const Ints& padding = *entry.get_if<Ints>();
-    if (padding[0] < 0 || padding[1] < 0 || padding[2] != 0) return false;
-  }
-  return true;
-}
-
-std::vector<GuardedPart> guarded_parts(const Program& program, const Equation& equation) {
-  std::vector<GuardedPart> parts;
-  Ints begin(program.type(equation.outputs[0]).shape.size(), 0);
-  if (equation.primitive.is("pad")) {
-    const Attr::List& config = equation.attrs.list("padding_config");
-    for (std::size_t d = 0; d < begin.size(); ++d) begin[d] = (*config[d].get_if<Ints>())[0];
-    parts.push_back({0, begin});
-    return parts;
-  }
-  const std::size_t dimension = at(equation.attrs.integer("dimension"));
-  for (std::size_t i = 0; i < equation.inputs.size(); ++i) {
-    parts.push_back({i, begin});
-    begin[dimension] += program.type(equation.inputs[i]).shape[dimension];
-  }
-  return parts;
-}
-
-std::optional<Index> operand_index(const Program& program, const Equation& equation, std::size_t number,
-                                   const Index& index, const std::function<Symbol()>& free_symbol) {
-  const Shape& operand = program.type(equation.inputs[number]).shape;
-  if (moves_elements(equation.primitive)) {
-    if (number > 0) return Index{};  // a start of a dynamic slice
-    return moved_index(equation, index, operand, program.type(equation.outputs[0]).shape,
-                       [&](const Equation&, int64_t, int64_t) { return free_symbol(); });
-  }
-  if (equation.primitive.is("pad") || equation.primitive.is("concatenate")) {
-    Index result = index;
-    for (const GuardedPart& part : guarded_parts(program, equation)) {
-      if (part.operand != number) continue;
-      for (std::size_t d = 0; d < result.size(); ++d) result[d].constant -= part.begin[d];
-      return result;
-    }
-    return Index{};  // the value around a pad
-  }
-  if (is_reduction(equation.primitive)) {
-    const std::vector<bool> kept = kept_dimensions(program, equation);
-    Index result(operand.size());
-    std::size_t next = 0;
-    for (std::size_t d = 0; d < operand.size(); ++d) result[d] = kept[d] ? index[next++] : Affine::of(free_symbol());
-    return result;
-  }
-  return stretched_index(index, operand);
-}
-
-std::vector<Access> accesses(const Program& program, const Fusion& fusion, const Equation& equation, const Index& index,
-                             const std::vector<int>& stops, Symbol first_free) {
-  std::vector<Access> found, todo;
-  std::set<std::pair<int32_t, std::vector<int64_t>>> seen;
-  auto free_symbol = [&] { return first_free++; };
-  auto push_operands = [&](const Equation& reader, const Index& place) {
-    if (reader.primitive.is("pad") || reader.primitive.is("concatenate")) {
-      const Shape& whole = program.type(reader.outputs[0]).shape;
-      for (const GuardedPart& part : guarded_parts(program, reader)) {
-        const Shape& own = program.type(reader.inputs[part.operand]).shape;
-        for (std::size_t d = 0; d < whole.size(); ++d) {
-          if (own[d] == whole[d]) continue;
-          Affine inside = place[d];
-          inside.constant -= part.begin[d];
-          found.push_back({Var(), {inside, Affine(own[d])}});
-        }
-      }
-    }
-    if (reader.primitive.is("iota")) found.push_back({Var(), {place[at(reader.attrs.integer("dimension"))]}});
-    for (std::size_t i = 0; i < reader.inputs.size(); ++i) {
-      if (reader.inputs[i].is_literal()) continue;
-      if (std::optional<Index> operand = operand_index(program, reader, i, place, free_symbol)) {
-        todo.push_back({reader.inputs[i].var(), *operand});
-      }
-    }
-  };
-  push_operands(equation, index);
-  while (!todo.empty()) {
-    Access access = std::move(todo.back());
-    todo.pop_back();
-    std::vector<int64_t> words;
-    for (const Affine& entry : access.index) {
-      words.push_back(entry.constant);
-      words.push_back(static_cast<int64_t>(entry.terms.size()));
-      for (const auto& [symbol, factor] : entry.terms) words.insert(words.end(), {symbol, factor});
-    }
-    if (!seen.emplace(access.var.id, std::move(words)).second) continue;
-    const int definition = fusion.definition[at(access.var.id)];
-    const bool stop = std::find(stops.begin(), stops.end(), definition) != stops.end();
-    if (definition < 0 || !fusion.inlined(access.var) || stop) {
-      found.push_back(std::move(access));
-    } else {
-      push_operands(program.equations()[at(definition)], access.index);
-    }
-  }
-  return found;
-}
-
-namespace {
 
 class Fuser {
  public:
@@ -228,7 +77,9 @@ class Fuser {
     if (!is_output_[at(output.id)] && homes.size() == 1) {
       Group& reading = group(homes[0]);
       const bool opens_loops = reading.work == Work::loops || reading.work == Work::pieces;
-      if (opens_loops && reading.size < largest_group && inlines(e, copies)) {
+      const bool turns = turns_rows(reader);
+      if (opens_loops && reading.size < largest_group && inlines(e, copies) && !(turns && !reading.row.empty())) {
+        reading.turned = reading.turned || turns;
         fusion_.stored[at(output.id)] = false;
         fusion_.home[at(e)] = homes[0];
         copies_[at(e)] = copies;
@@ -297,6 +148,12 @@ class Fuser {
     return copies <= copies_of_cheap_values;
   }
 
+  // A transpose that moves the last dimension, of an array that is worth a nest in tiles of its own.
+  bool turns_rows(const Equation& self) const {
+    if (!self.primitive.is("transpose") || program_.type(self.outputs[0]).size() < smallest_turned) return false;
+    return self.attrs.ints("permutation").back() + 1 != static_cast<int64_t>(shape(self.outputs[0]).size());
+  }
+
   // The index of the space itself, one symbol per dimension.
   static Index loop_index(const Group& group) {
     Index index;
@@ -323,12 +180,14 @@ class Fuser {
     std::vector<int> members = reading.results;
     members.insert(members.end(), reading.row_values.begin(), reading.row_values.end());
     members.insert(members.end(), reading.kept.begin(), reading.kept.end());
+    members.insert(members.end(), reading.columns.begin(), reading.columns.end());
     for (int e : members) {
       const bool by_row = !reading.row.empty() &&
                           std::find(reading.row_values.begin(), reading.row_values.end(), e) != reading.row_values.end();
       Index index = by_row ? shaped_row_index(reading, equation(e).outputs[0]) : loop_index(reading);
-      // A reduction over rows runs over the group's own inner loops.
-      if (by_row && is_reduction(equation(e).primitive)) {
+      // Reductions of rows and sums of columns run over the group's own loops.
+      const bool column = std::find(reading.columns.begin(), reading.columns.end(), e) != reading.columns.end();
+      if (column || (by_row && is_reduction(equation(e).primitive))) {
         collect(equation(e).inputs[0], loop_index(reading), stops, var, places);
         continue;
       }
@@ -381,7 +240,8 @@ class Fuser {
   // Whether a value that is read once per row can be computed once per row of its reading group.
   bool joins_rows(int e, int g) {
     Group& reading = group(g);
-    if (reading.work != Work::loops || reading.guarded || reading.size >= largest_group || reading.space.empty()) return false;
+    if (reading.work != Work::loops || reading.guarded || reading.turned || reading.size >= largest_group) return false;
+    if (reading.space.empty()) return false;
     const Equation& self = equation(e);
     const Var output = self.outputs[0];
     std::vector<bool> mask;
@@ -403,6 +263,8 @@ class Fuser {
     for (int64_t size : shape(self.outputs[0])) named *= size;
     if (named != rows || length < shortest_row) return false;
     if (std::find(mask.begin(), mask.end(), true) == mask.end() && length > one_row) return false;
+    if (rows <= few_rows && length >= long_row) return false;
+    if (static_cast<int64_t>(reading.columns.size()) * length > most_gathered) return false;
     if (is_reduction(self.primitive)) {
       return program_.type(self.inputs[0]).shape == reading.space && kept_dimensions(program_, self) == mask;
     }
@@ -442,15 +304,17 @@ class Fuser {
     auto others_later = [&](int g) {
       return std::all_of(homes.begin(), homes.end(), [&](int home) { return home == g || group(home).depth < group(g).depth; });
     };
-    const bool reduces = is_reduction(self.primitive);
+    const bool reduces = is_reduction(self.primitive), turns = turns_rows(self);
     for (int home : homes) {
       Group& reading = group(home);
       if (reading.work != Work::loops || reading.depth != deepest || reading.size >= largest_group || !others_later(home)) continue;
+      if (turns && !reading.row.empty()) continue;
       if (!reduces && reading.space == shape(output) && reads_in_place(home, output)) {
         const bool only_here = homes.size() == 1 && !is_output_[at(output.id)];
         (only_here ? reading.kept : reading.results).insert((only_here ? reading.kept : reading.results).begin(), e);
         if (only_here) fusion_.stored[at(output.id)] = false;
         fusion_.home[at(e)] = home;
+        reading.turned = reading.turned || turns;
         ++reading.size;
         return;
       }
@@ -461,29 +325,70 @@ class Fuser {
       }
     }
     const std::vector<bool> kept = reduces ? kept_dimensions(program_, self) : std::vector<bool>();
-    const bool by_rows = reduces && !kept.empty() && !kept.back() && row_length(self, kept) >= shortest_row;
+    if (reduces && !kept.empty() && kept.back()) return gather_columns(e, kept, deepest);
+    const bool by_rows = reduces && !kept.empty() && row_length(self, kept) >= shortest_row;
     const Shape& space = by_rows ? program_.type(self.inputs[0]).shape : shape(output);
     // A neighbour that runs before all readers and has the same loops.
-    auto neighbours = by_shape_.find({space, by_rows ? kept : std::vector<bool>()});
-    if (neighbours != by_shape_.end()) {
-      int looked_at = 0;
-      for (auto g = neighbours->second.rbegin(); g != neighbours->second.rend() && looked_at < 4; ++g, ++looked_at) {
-        Group& other = group(*g);
-        if (other.depth <= deepest || other.size >= largest_group) continue;
-        if (by_rows && other.row != kept) continue;
-        if (!by_rows && reduces) continue;
-        if (by_rows) {
-          join_rows(e, *g);
-          group(*g).results.insert(group(*g).results.begin(), e);
-        } else {
-          other.results.insert(other.results.begin(), e);
-          fusion_.home[at(e)] = *g;
-          ++other.size;
-        }
-        return;
-      }
+    const int neighbour = find_neighbour(space, deepest, [&](const Group& other) {
+      if (by_rows) return other.row == kept && fits_rows(e, other, kept);
+      return !reduces && (other.row.empty() || (!other.columns.empty() && !turns));
+    });
+    if (neighbour < 0) {
+      open(e, Work::loops, space, by_rows ? kept : std::vector<bool>());
+      return;
     }
-    open(e, Work::loops, space, by_rows ? kept : std::vector<bool>());
+    if (by_rows) {
+      join_rows(e, neighbour);
+    } else {
+      fusion_.home[at(e)] = neighbour;
+      group(neighbour).turned = group(neighbour).turned || turns;
+      ++group(neighbour).size;
+    }
+    group(neighbour).results.insert(group(neighbour).results.begin(), e);
+  }
+
+  // Sums of columns: gathered by a neighbour that runs over all rows anyway, or by a nest of their own.
+  void gather_columns(int e, const std::vector<bool>& kept, int deepest) {
+    const Shape& space = program_.type(equation(e).inputs[0]).shape;
+    std::vector<bool> summed(kept.size()), row(kept.size(), true);
+    for (std::size_t d = 0; d < kept.size(); ++d) summed[d] = !kept[d];
+    for (std::size_t d = kept.size(); d-- > 0 && kept[d];) row[d] = false;
+    const int neighbour = element_count(space) == 0 ? -1 : find_neighbour(space, deepest, [&](const Group& other) {
+      const std::vector<bool>& rows = other.row.empty() ? row : other.row;
+      int64_t width = 1;
+      for (std::size_t d = 0; d < rows.size(); ++d) {
+        if (!rows[d] && summed[d]) return false;
+        if (!rows[d]) width *= space[d];
+      }
+      if (other.guarded || other.turned || (!other.columns.empty() && other.summed != summed)) return false;
+      const int64_t gathered = static_cast<int64_t>(other.columns.size()) + 1;
+      return width >= shortest_gathered && gathered <= 8 && (other.row_values.empty() || gathered * width <= most_gathered);
+    });
+    if (neighbour < 0) open(e, Work::loops, space, row);
+    Group& gathering = neighbour < 0 ? fusion_.groups.back() : group(neighbour);
+    if (neighbour < 0) {
+      gathering.row_values.clear();
+    } else {
+      gathering.results.insert(gathering.results.begin(), e);
+      fusion_.home[at(e)] = neighbour;
+      ++gathering.size;
+    }
+    if (gathering.row.empty()) gathering.row = row;
+    gathering.summed = summed;
+    gathering.columns.insert(gathering.columns.begin(), e);
+  }
+
+  // A nest over this space that runs before all readers, one of the last few; -1 where there is none.
+  template <class Fits>
+  int find_neighbour(const Shape& space, int deepest, Fits&& fits) {
+    const auto place = by_space_.find(space);
+    if (place == by_space_.end()) return -1;
+    int looked_at = 0;
+    for (auto g = place->second.rbegin(); g != place->second.rend() && looked_at < 4; ++g, ++looked_at) {
+      const Group& other = group(*g);
+      if (other.depth > deepest && other.size < largest_group && fits(other)) return *g;
+    }
+    return -1;
   }
 
   int64_t row_length(const Equation& self, const std::vector<bool>& kept) const {
@@ -512,11 +417,12 @@ class Fuser {
     opened.space = space;
     opened.row = row;
     if (!row.empty()) opened.row_values = {e};
+    opened.turned = work == Work::loops && turns_rows(self);
     opened.depth = deepest + 1;
     opened.size = 1;
     deepest_of_all_ = std::max(deepest_of_all_, opened.depth);
     fusion_.home[at(e)] = static_cast<int>(fusion_.groups.size());
-    if (work == Work::loops) by_shape_[{space, row}].push_back(static_cast<int>(fusion_.groups.size()));
+    if (work == Work::loops) by_space_[space].push_back(static_cast<int>(fusion_.groups.size()));
     fusion_.groups.push_back(std::move(opened));
   }
 
@@ -567,6 +473,7 @@ class Fuser {
       std::sort(group.results.begin(), group.results.end());
       std::sort(group.row_values.begin(), group.row_values.end());
       std::sort(group.kept.begin(), group.kept.end());
+      std::sort(group.columns.begin(), group.columns.end());
     }
   }
 
@@ -575,7 +482,7 @@ class Fuser {
   std::vector<std::vector<int>> readers_;
   std::vector<bool> is_output_;
   std::vector<int64_t> copies_;
-  std::map<std::pair<Shape, std::vector<bool>>, std::vector<int>> by_shape_;
+  std::map<Shape, std::vector<int>> by_space_;  // groups of loops
   int deepest_of_all_ = 0;
 };
 

@@ -15,6 +15,7 @@
 #include "backends/cpu/hoist.h"
 #include "backends/cpu/region.h"
 #include "backends/cpu/registers.h"
+#include "backends/cpu/schedule.h"
 #include "backends/cpu/unshare.h"
 
 namespace capibara::cpu {
@@ -137,6 +138,7 @@ class Lowering {
     Analysis& found = *place->second;
     found.program = program;
     found.fusion = fuse(program);
+    schedule(program, found.fusion);
     const int groups = static_cast<int>(found.fusion.groups.size());
     found.last_use.assign(at(program.var_count()), -1);
     found.members.resize(at(groups));
@@ -317,12 +319,19 @@ class Lowering {
       }
     }
     if (frame.program.type(frame.program.equations()[at(group.results[0])].outputs[0]).size() == 0 && group.row.empty()) return;
+    std::optional<Place> shared;
+    int64_t shared_bytes = 0;
     for (Region& region : write_regions(frame.program, known.fusion, group, together, in_place)) {
       if (region.function.parallel && region.function.extent == 0) continue;
+      if (region.temporary_bytes > 0 && !shared) {
+        shared_bytes = region.temporary_bytes;
+        shared = in_arena(shared_bytes);
+      }
       std::vector<Argument> arguments;
-      for (Var var : region.parameters) arguments.push_back({address_of(frame, var)});
+      for (Var var : region.parameters) arguments.push_back({var.dropped() ? shared->address : address_of(frame, var)});
       driver_->invoke(function_number(std::move(region.function)), std::move(arguments));
     }
+    if (shared) arena_.release(shared->arena_offset, shared_bytes);
   }
 
   // An update of an array that dies here is written into the array itself.
@@ -522,7 +531,7 @@ class Lowering {
     if (std::count(body.outputs().begin(), body.outputs().end(), Atom(old)) != 0) return false;
     const int home = known.fusion.home[at(definition)];
     const Group& group = known.fusion.groups[at(home)];
-    const bool flat = group.work == Work::loops && group.row.empty();
+    const bool flat = group.work == Work::loops && group.row_values.empty();
     const Equation& writer = body.equations()[at(definition)];
     const bool updates = group.work == Work::pieces && writer.primitive.is("dynamic_update_slice") && writer.inputs[0] == Atom(old);
     if (!flat && !updates) return false;
@@ -544,7 +553,13 @@ class Lowering {
     std::vector<int> members = group.results;
     members.insert(members.end(), group.kept.begin(), group.kept.end());
     for (int e : members) {
-      for (const Access& access : accesses(body, known.fusion, body.equations()[at(e)], own, group.kept, static_cast<Symbol>(own.size()))) {
+      const Equation* source = &body.equations()[at(e)];
+      if (std::find(group.columns.begin(), group.columns.end(), e) != group.columns.end()) {  // it reads its operand in place
+        const Atom operand = source->inputs[0];
+        if (operand.is_literal() || !known.fusion.inlined(operand.var())) continue;
+        source = &body.equations()[at(known.fusion.definition[at(operand.code)])];
+      }
+      for (const Access& access : accesses(body, known.fusion, *source, own, group.kept, static_cast<Symbol>(own.size()))) {
         if (access.var == var && access.index != own) return false;
       }
     }

@@ -1,0 +1,161 @@
+// Elements of a nest: each is computed where its readers need it, from what lies in memory or in the frame.
+#include <algorithm>
+
+#include "backends/cpu/nest.h"
+
+namespace capibara::cpu {
+
+NestWriter::Key NestWriter::key_of(Var var, const Index& index) {
+  std::vector<int64_t> words;
+  for (const Affine& entry : index) {
+    words.push_back(entry.constant);
+    words.push_back(static_cast<int64_t>(entry.terms.size()));
+    for (const auto& [symbol, factor] : entry.terms) words.insert(words.end(), {symbol, factor});
+  }
+  return {var.id, std::move(words)};
+}
+
+int NestWriter::own_result(Var var) const {
+  const int definition = fusion_.definition[at(var.id)];
+  return definition >= 0 && fusion_.home[at(definition)] == group_number_ ? definition : -1;
+}
+
+Element NestWriter::take(DType dtype, std::span<const Value> values, std::size_t& position) {
+  Element element;
+  element.count = part_count(dtype);
+  for (int part = 0; part < element.count; ++part) element.parts[part] = values[position++];
+  return element;
+}
+
+Element NestWriter::element(Atom atom, const Index& index) {
+  if (atom.is_literal()) {
+    const Array& literal = program_.literal(atom);
+    return constant_element(builder_, literal.dtype(), literal.raw_data());
+  }
+  const Var var = atom.var();
+  if (auto row = row_known_.find(var.id); row != row_known_.end()) return row->second;
+  Key key = key_of(var, index);
+  for (auto scope = memo_.rbegin(); scope != memo_.rend(); ++scope) {
+    if (auto place = scope->find(key); place != scope->end()) return place->second;
+  }
+  const int own = own_result(var);
+  Element found;
+  if (std::optional<Element> kept = held(var, own, index)) found = *kept;
+  else if (own >= 0) found = element_of(equation(own), index);
+  else found = load_element(builder_, type(var).dtype, address(var, linear(index, type(var).shape)));
+  memo_.back().emplace(std::move(key), found);
+  return found;
+}
+
+Element NestWriter::element_of(const Equation& self, const Index& index) {
+  const Var output = self.outputs[0];
+  const DType dtype = type(output).dtype;
+  if (self.primitive.is("iota")) {
+    return convert_element(builder_, DType::int64, dtype, Element(value_of(index[at(self.attrs.integer("dimension"))])));
+  }
+  if (moves_elements(self.primitive)) {
+    std::optional<Index> place = moved_index(self, index, program_.type(self.inputs[0]).shape, type(output).shape,
+                                             [&](const Equation& slice, int64_t dimension, int64_t last) {
+                                               return symbol(start_value(slice.inputs[at(dimension) + 1], last));
+                                             });
+    if (!place) throw InternalError(concat("cpu: ", self.primitive.name(), " was fused where its index is no sum"));
+    return element(self.inputs[0], *place);
+  }
+  if (self.primitive.is("pad") || self.primitive.is("concatenate")) return guarded(self, index);
+  if (is_reduction(self.primitive)) return reduced(self, index);
+  std::vector<Element> inputs;
+  std::vector<DType> dtypes;
+  for (Atom input : self.inputs) {
+    dtypes.push_back(program_.type(input).dtype);
+    inputs.push_back(element(input, stretched_index(index, program_.type(input).shape)));
+  }
+  return apply_elementwise(builder_, self.primitive, self.attrs, dtypes, dtype, inputs);
+}
+
+// ---- pads and concatenations --------------------------------------------------------------------------------------
+
+// The least and the greatest value of an index; nothing where it depends on numbers found at run time.
+std::optional<std::pair<int64_t, int64_t>> NestWriter::range_of(const Affine& place) const {
+  int64_t least = place.constant, most = place.constant;
+  for (const auto& [symbol, factor] : place.terms) {
+    if (at(symbol) >= extents_.size()) return std::nullopt;
+    const int64_t first = offsets_[at(symbol)] * factor, last = (offsets_[at(symbol)] + extents_[at(symbol)] - 1) * factor;
+    least += std::min(first, last);
+    most += std::max(first, last);
+  }
+  return std::pair(least, most);
+}
+
+// The place inside a part along one dimension, kept in bounds; `inside` tells whether it was.
+Affine NestWriter::bounded(const Affine& place, int64_t size, Value& inside) {
+  const Value position = value_of(place), zero = builder_.index(0), last = builder_.index(size - 1);
+  const Value below = builder_.compute(Op::lt, position, zero), above = builder_.compute(Op::gt, position, last);
+  const Value out = builder_.compute(Op::bit_or, below, above);
+  const Value in = builder_.compute(Op::bit_xor, out, builder_.constant_int(Scalar::i1, 1));
+  inside = inside == no_value ? in : builder_.compute(Op::bit_and, inside, in);
+  return Affine::of(symbol(builder_.compute(Op::select, below, zero, builder_.compute(Op::select, above, last, position))));
+}
+
+// The part that the index falls into.
+Element NestWriter::guarded(const Equation& self, const Index& index) {
+  std::optional<Element> value;
+  if (self.primitive.is("pad")) value = element(self.inputs[1], {});
+  for (const GuardedPart& part : guarded_parts(program_, self)) {
+    const Shape& own = program_.type(self.inputs[part.operand]).shape;
+    Index place = index;
+    Value inside = no_value;
+    bool outside = false;
+    for (std::size_t d = 0; d < own.size() && !outside; ++d) {
+      place[d].constant -= part.begin[d];
+      if (own[d] == type(self.outputs[0]).shape[d]) continue;
+      const auto range = range_of(place[d]);
+      if (own[d] == 0 || (range && (range->second < 0 || range->first >= own[d]))) outside = true;
+      else if (!range || range->first < 0 || range->second >= own[d]) place[d] = bounded(place[d], own[d], inside);
+    }
+    if (outside) continue;
+    const Element found = element(self.inputs[part.operand], place);
+    value = inside == no_value || !value ? found : select_element(builder_, inside, found, *value);
+  }
+  return *value;
+}
+
+// ---- reductions over loops of their own, inside those of the group ------------------------------------------------
+
+Element NestWriter::reduced(const Equation& self, const Index& index) {
+  const DType dtype = type(self.outputs[0]).dtype;
+  const Shape& shape = program_.type(self.inputs[0]).shape;
+  const std::vector<bool> kept = kept_dimensions(program_, self);
+  Index place(shape.size());
+  std::vector<std::size_t> loops;
+  std::size_t next = 0;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (kept[d]) place[d] = index[next++];
+    else loops.push_back(d);
+  }
+  const Element identity = identity_element(builder_, *monoid_of(self.primitive), dtype);
+  std::vector<Value> initial(identity.parts, identity.parts + identity.count);
+  std::vector<Value> sums = reduce_nest(self, dtype, loops, 0, shape, place, initial);
+  std::size_t position = 0;
+  return rounded_element(builder_, dtype, take(dtype, sums, position));
+}
+
+std::vector<Value> NestWriter::reduce_nest(const Equation& self, DType dtype, const std::vector<std::size_t>& loops,
+                                           std::size_t depth, const Shape& shape, Index place,
+                                           const std::vector<Value>& initial) {
+  if (depth == loops.size()) {
+    std::size_t position = 0;
+    const Element sum = take(dtype, initial, position);
+    const Element joined = combine(builder_, *monoid_of(self.primitive), dtype, sum, element(self.inputs[0], place));
+    return {joined.parts, joined.parts + joined.count};
+  }
+  std::vector<Builder::Initial> carried;
+  for (Value value : initial) carried.push_back({value});
+  return builder_.loop(shape[loops[depth]], {}, carried, [&](Value position, std::span<const Value> values) {
+    Scoped scope(*this);
+    symbols_.push_back(position);
+    place[loops[depth]] = Affine::of(static_cast<Symbol>(symbols_.size()) - 1);
+    return reduce_nest(self, dtype, loops, depth + 1, shape, place, {values.begin(), values.end()});
+  });
+}
+
+}  // namespace capibara::cpu

@@ -1,0 +1,167 @@
+// What an equation needs of the machine, and which elements its output is made of.
+#include <algorithm>
+#include <set>
+
+#include "backends/cpu/element.h"
+#include "backends/cpu/fuse.h"
+
+namespace capibara::cpu {
+
+namespace {
+
+std::size_t at(int64_t position) { return static_cast<std::size_t>(position); }
+
+bool is_pieces(const std::string& name) {
+  return name == "concatenate" || name == "pad" || name == "dynamic_update_slice";
+}
+
+bool is_control(const std::string& name) {
+  return name == "scan" || name == "while" || name == "cond" || name == "jit" || name == "remat2" ||
+         name == "custom_jvp_call" || name == "custom_vjp_call" || name == "custom_vmap_call";
+}
+
+bool known_to_code(const Program& program, const Equation& equation) {
+  for (Atom input : equation.inputs) {
+    if (program.type(input).ref || !has_element(program.type(input).dtype)) return false;
+  }
+  for (Var output : equation.outputs) {
+    if (output.dropped() || program.type(output).ref || !has_element(program.type(output).dtype)) return false;
+  }
+  return equation.outputs.size() == 1;
+}
+
+}  // namespace
+
+bool is_reduction(const Primitive& primitive) {
+  static const std::string_view names[] = {"reduce_sum", "reduce_prod", "reduce_max", "reduce_min",
+                                           "reduce_and", "reduce_or", "reduce_xor"};
+  return std::find(std::begin(names), std::end(names), primitive.name()) != std::end(names);
+}
+
+std::vector<bool> kept_dimensions(const Program& program, const Equation& equation) {
+  std::vector<bool> kept(program.type(equation.inputs[0]).shape.size(), true);
+  for (int64_t axis : equation.attrs.ints("axes")) kept[at(axis)] = false;
+  return kept;
+}
+
+Work work_of(const Program& program, const Equation& equation) {
+  const std::string& name = equation.primitive.name();
+  if (is_control(name)) return Work::control;
+  if (!equation.effects.empty() || !known_to_code(program, equation)) return Work::host;
+  if (is_pieces(name)) return Work::pieces;
+  const Var output = equation.outputs[0];
+  if (name == "reshape") {
+    if (!equation.attrs["dimensions"].is_none()) return Work::host;
+    return differs_by_units(program.type(equation.inputs[0]).shape, program.type(output).shape) ? Work::loops : Work::alias;
+  }
+  if (moves_elements(equation.primitive) || name == "iota") return Work::loops;
+  if (is_reduction(equation.primitive)) return Work::loops;
+  std::vector<DType> dtypes;
+  for (Atom input : equation.inputs) dtypes.push_back(program.type(input).dtype);
+  return is_elementwise(equation.primitive, dtypes, program.type(output).dtype) ? Work::loops : Work::host;
+}
+
+bool is_guarded(const Program& program, const Equation& equation) {
+  if (!equation.effects.empty() || !known_to_code(program, equation)) return false;
+  if (equation.primitive.is("concatenate")) return equation.inputs.size() <= 8;
+  if (!equation.primitive.is("pad")) return false;
+  for (const Attr& entry : equation.attrs.list("padding_config")) {
+    const Ints& padding = *entry.get_if<Ints>();
+    if (padding[0] < 0 || padding[1] < 0 || padding[2] != 0) return false;
+  }
+  return true;
+}
+
+std::vector<GuardedPart> guarded_parts(const Program& program, const Equation& equation) {
+  std::vector<GuardedPart> parts;
+  Ints begin(program.type(equation.outputs[0]).shape.size(), 0);
+  if (equation.primitive.is("pad")) {
+    const Attr::List& config = equation.attrs.list("padding_config");
+    for (std::size_t d = 0; d < begin.size(); ++d) begin[d] = (*config[d].get_if<Ints>())[0];
+    parts.push_back({0, begin});
+    return parts;
+  }
+  const std::size_t dimension = at(equation.attrs.integer("dimension"));
+  for (std::size_t i = 0; i < equation.inputs.size(); ++i) {
+    parts.push_back({i, begin});
+    begin[dimension] += program.type(equation.inputs[i]).shape[dimension];
+  }
+  return parts;
+}
+
+std::optional<Index> operand_index(const Program& program, const Equation& equation, std::size_t number,
+                                   const Index& index, const std::function<Symbol()>& free_symbol) {
+  const Shape& operand = program.type(equation.inputs[number]).shape;
+  if (moves_elements(equation.primitive)) {
+    if (number > 0) return Index{};  // a start of a dynamic slice
+    return moved_index(equation, index, operand, program.type(equation.outputs[0]).shape,
+                       [&](const Equation&, int64_t, int64_t) { return free_symbol(); });
+  }
+  if (equation.primitive.is("pad") || equation.primitive.is("concatenate")) {
+    Index result = index;
+    for (const GuardedPart& part : guarded_parts(program, equation)) {
+      if (part.operand != number) continue;
+      for (std::size_t d = 0; d < result.size(); ++d) result[d].constant -= part.begin[d];
+      return result;
+    }
+    return Index{};  // the value around a pad
+  }
+  if (is_reduction(equation.primitive)) {
+    const std::vector<bool> kept = kept_dimensions(program, equation);
+    Index result(operand.size());
+    std::size_t next = 0;
+    for (std::size_t d = 0; d < operand.size(); ++d) result[d] = kept[d] ? index[next++] : Affine::of(free_symbol());
+    return result;
+  }
+  return stretched_index(index, operand);
+}
+
+std::vector<Access> accesses(const Program& program, const Fusion& fusion, const Equation& equation, const Index& index,
+                             const std::vector<int>& stops, Symbol first_free) {
+  std::vector<Access> found, todo;
+  std::set<std::pair<int32_t, std::vector<int64_t>>> seen;
+  auto free_symbol = [&] { return first_free++; };
+  auto push_operands = [&](const Equation& reader, const Index& place) {
+    if (reader.primitive.is("pad") || reader.primitive.is("concatenate")) {
+      const Shape& whole = program.type(reader.outputs[0]).shape;
+      for (const GuardedPart& part : guarded_parts(program, reader)) {
+        const Shape& own = program.type(reader.inputs[part.operand]).shape;
+        for (std::size_t d = 0; d < whole.size(); ++d) {
+          if (own[d] == whole[d]) continue;
+          Affine inside = place[d];
+          inside.constant -= part.begin[d];
+          found.push_back({Var(), {inside, Affine(own[d])}});
+        }
+      }
+    }
+    if (reader.primitive.is("iota")) found.push_back({Var(), {place[at(reader.attrs.integer("dimension"))]}});
+    for (std::size_t i = 0; i < reader.inputs.size(); ++i) {
+      if (reader.inputs[i].is_literal()) continue;
+      if (std::optional<Index> operand = operand_index(program, reader, i, place, free_symbol)) {
+        todo.push_back({reader.inputs[i].var(), *operand});
+      }
+    }
+  };
+  push_operands(equation, index);
+  while (!todo.empty()) {
+    Access access = std::move(todo.back());
+    todo.pop_back();
+    std::vector<int64_t> words;
+    for (const Affine& entry : access.index) {
+      words.push_back(entry.constant);
+      words.push_back(static_cast<int64_t>(entry.terms.size()));
+      for (const auto& [symbol, factor] : entry.terms) words.insert(words.end(), {symbol, factor});
+    }
+    if (!seen.emplace(access.var.id, std::move(words)).second) continue;
+    const int definition = fusion.definition[at(access.var.id)];
+    const bool stop = std::find(stops.begin(), stops.end(), definition) != stops.end();
+    if (definition < 0 || !fusion.inlined(access.var) || stop) {
+      found.push_back(std::move(access));
+    } else {
+      push_operands(program.equations()[at(definition)], access.index);
+    }
+  }
+  return found;
+}
+
+}  // namespace capibara::cpu
