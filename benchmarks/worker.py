@@ -119,14 +119,14 @@ class Worker:
 
         def widen(value):
             kind = numpy.asarray(value).dtype
-            floating = kind.name == "bfloat16" or kind.kind == "f"
+            floating = row.widen and (kind.name == "bfloat16" or kind.kind == "f")
             return numpy.asarray(value).astype(numpy.float64) if floating else value
 
         if row.truth:
             outputs = row.truth(numpy)(*libraries.map_tree(widen, inputs))
         else:
             jax = self.library.module
-            jax.config.update("jax_enable_x64", True)
+            jax.config.update("jax_enable_x64", row.widen or row.wide)
             inputs = libraries.map_tree(lambda value: jax.numpy.asarray(widen(value)), inputs)
             outputs = jax.jit(row.program(jax))(*inputs)
         self.save(outputs, path)

@@ -4,6 +4,12 @@ import importlib
 
 FAMILIES = (
     "contractions",
+    "convolutions",
+    "elementwise",
+    "ordering",
+    "control_flow",
+    "networks",
+    "dispatch",
 )
 
 

@@ -33,8 +33,10 @@ class Row:
     tolerance: float = 1e-4  # largest difference from float64, as a share of the largest value
     checked: Callable = None  # outputs -> those compared; all of them by default
     truth: Optional[Callable] = None  # (numpy) -> function in float64; by default jax runs `program` in float64
+    widen: bool = True  # the truth of jax has inputs and types of 64 bits; False: of the row's own types
+    unlike: tuple = ()  # peers whose results may differ: other random numbers
     exact: bool = False  # equal to the truth bit by bit
-    compared: bool = True  # False where there is nothing to compare: random bits, dispatch
+    compared: bool = True  # False where there is nothing to compare: dispatch
     torch_compile: bool = False  # also run through torch.compile, as the peer "torch.compile"
 
     def maker(self, library):
