@@ -4,6 +4,10 @@
 #include <capibara/config.h>
 #include <capibara/error.h>
 
+#if defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
 #include <cstdlib>
 #include <map>
 #include <unordered_map>
@@ -88,6 +92,17 @@ class PjrtExecutable final : public Executable {
   int device_ = 0;
 };
 
+// XLA generates SVE code by the name of the processor, also where the system does not let programs use it. Without
+// optimisation it generates none.
+bool hides_vectors() {
+#if defined(__aarch64__) && defined(__linux__)
+  constexpr unsigned long sve = 1ul << 22;
+  return (getauxval(AT_HWCAP) & sve) == 0;
+#else
+  return false;
+#endif
+}
+
 // A program that holds mutable references runs operation by operation: each of them on the device.
 bool runs_by_operation(const Program& program) { return holds_refs(program); }
 
@@ -132,6 +147,7 @@ class PjrtBackend final : public Backend {
   std::shared_ptr<Loaded> find(Client& device, const Prepared& prepared, const std::string& name) {
     CompileOptions options;
     options.overrides = overrides_from_environment();
+    if (device.reads_host_memory() && hides_vectors()) options.overrides.try_emplace("xla_backend_optimization_level", int64_t{0});
     const std::string what = concat("compile of ", name.empty() ? "a program" : name);
     if (prepared.calls) return device.compile(prepared.text, options, what);  // its numbers hold in this process alone
     const Digest key = digest(concat("pjrt\n", device.fingerprint(), "\n", options.serialize(), "\n", prepared.text));

@@ -101,7 +101,9 @@ void handle(ffi::CallFrame* frame, bool on_host) {
     if (place == all_calls().end()) throw InternalError("host call: its program is gone");
     call = place->second;
   }
-  if (frame->operands.size != static_cast<int64_t>(call.inputs.size()) || frame->results.size != static_cast<int64_t>(call.outputs.size())) {
+  // A call with a side effect has a token behind its operands and its results.
+  const int64_t tokens = frame->operands.size - static_cast<int64_t>(call.inputs.size());
+  if (tokens < 0 || tokens > 1 || frame->results.size != static_cast<int64_t>(call.outputs.size()) + tokens) {
     throw InternalError(concat("host call of ", call.primitive.name(), ": the frame has other operands than the program"));
   }
   const Copier copier(frame, on_host);
@@ -116,6 +118,8 @@ void handle(ffi::CallFrame* frame, bool on_host) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     copier.to_device(*static_cast<const ffi::Buffer*>(frame->results.values[i]), outputs[i].raw_data(), byte_count(call.outputs[i]));
   }
+  static constexpr std::byte token[4] = {};
+  if (tokens == 1) copier.to_device(*static_cast<const ffi::Buffer*>(frame->results.values[outputs.size()]), token, sizeof token);
   copier.finish();
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "backends/pjrt/order_effects.h"
 #include "optimise/passes.h"
 #include "optimise/rewrite.h"
 #include "program/stablehlo/operations.h"
@@ -134,7 +135,7 @@ Prepared prepare(const Program& program, const std::vector<bool>& donated) {
   ConfigScope scope(settings);
   auto calls = std::make_shared<HostCalls>();
   Program now = HostCallPass(*calls, is_callback)(passes::lift_constants(program));
-  now = HostCallPass(*calls, is_foreign_call)(lower(now));
+  now = order_effects(HostCallPass(*calls, is_foreign_call)(lower(now)));
   Prepared prepared;
   now = open_constants(now, prepared.constants);
   stablehlo::WriteOptions options;
