@@ -16,6 +16,7 @@ constexpr int largest_group = 96;              // equations in one nest: larger 
 constexpr int64_t copies_of_cheap_values = 4;  // a cheap value may be computed this often instead of being stored
 constexpr int64_t one_row = 16384;             // elements: up to here a reduction to a single number runs as one row
 constexpr int64_t shortest_row = 4;
+constexpr int64_t large_space = 1024;           // elements
 constexpr int64_t few_rows = 32, long_row = 65536;  // such rows are shared out in pieces, which nothing else can join
 constexpr int64_t most_gathered = 65536;       // elements of all sums of columns that are gathered along with rows
 constexpr int64_t shortest_gathered = 64;      // columns: with fewer, sums of them share no loops
@@ -329,7 +330,7 @@ class Fuser {
     const bool by_rows = reduces && !kept.empty() && row_length(self, kept) >= shortest_row;
     const Shape& space = by_rows ? program_.type(self.inputs[0]).shape : shape(output);
     // A neighbour that runs before all readers and has the same loops.
-    const int neighbour = find_neighbour(space, deepest, [&](const Group& other) {
+    const int neighbour = find_neighbour(e, space, deepest, [&](const Group& other) {
       if (by_rows) return other.row == kept && fits_rows(e, other, kept);
       return !reduces && (other.row.empty() || (!other.columns.empty() && !turns));
     });
@@ -353,7 +354,7 @@ class Fuser {
     std::vector<bool> summed(kept.size()), row(kept.size(), true);
     for (std::size_t d = 0; d < kept.size(); ++d) summed[d] = !kept[d];
     for (std::size_t d = kept.size(); d-- > 0 && kept[d];) row[d] = false;
-    const int neighbour = element_count(space) == 0 ? -1 : find_neighbour(space, deepest, [&](const Group& other) {
+    const int neighbour = element_count(space) == 0 ? -1 : find_neighbour(e, space, deepest, [&](const Group& other) {
       const std::vector<bool>& rows = other.row.empty() ? row : other.row;
       int64_t width = 1;
       for (std::size_t d = 0; d < rows.size(); ++d) {
@@ -378,17 +379,35 @@ class Fuser {
     gathering.columns.insert(gathering.columns.begin(), e);
   }
 
-  // A nest over this space that runs before all readers, one of the last few; -1 where there is none.
+  // A nest over this space that runs before all readers, one of the last few; -1 where there is none. Over large spaces
+  // it must read something in common: otherwise one nest saves nothing, and keeps the operands of both alive.
   template <class Fits>
-  int find_neighbour(const Shape& space, int deepest, Fits&& fits) {
+  int find_neighbour(int e, const Shape& space, int deepest, Fits&& fits) {
     const auto place = by_space_.find(space);
     if (place == by_space_.end()) return -1;
     int looked_at = 0;
     for (auto g = place->second.rbegin(); g != place->second.rend() && looked_at < 4; ++g, ++looked_at) {
       const Group& other = group(*g);
-      if (other.depth > deepest && other.size < largest_group && fits(other)) return *g;
+      if (other.depth <= deepest || other.size >= largest_group || !fits(other)) continue;
+      if (element_count(space) < large_space || reads_with(e, *g)) return *g;
     }
     return -1;
+  }
+
+  // Whether an equation reads, directly or through others that its loops can compute, a value that a group reads too.
+  bool reads_with(int e, int g) const {
+    std::vector<int> visits = {e};
+    for (std::size_t i = 0; i < visits.size() && visits.size() < 64; ++i) {
+      for (Atom input : equation(visits[i]).inputs) {
+        if (input.is_literal() || program_.type(input).size() < 2) continue;
+        for (int reader : readers_[at(input.code)]) {
+          if (fusion_.home[at(reader)] == g) return true;
+        }
+        const int definition = fusion_.definition[at(input.code)];
+        if (definition >= 0 && work_of(program_, equation(definition)) == Work::loops) visits.push_back(definition);
+      }
+    }
+    return false;
   }
 
   int64_t row_length(const Equation& self, const std::vector<bool>& kept) const {

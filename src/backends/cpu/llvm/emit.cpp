@@ -13,12 +13,6 @@ namespace {
 // Below this a region runs on the calling thread: waking others costs as much (CPU.md, Threads).
 constexpr double parallel_nanoseconds = 20000;
 
-bool only_calls(const Block& block) {
-  return std::all_of(block.begin(), block.end(), [](const Statement& statement) {
-    return std::holds_alternative<Invoke>(statement.what) || std::holds_alternative<Host>(statement.what);
-  });
-}
-
 bool fuses(const Target& target) { return !is_x86(target) || has_feature(target, "+fma"); }
 
 }  // namespace
@@ -45,11 +39,6 @@ std::unique_ptr<llvm::Module> emit(const Module& module, const Target& target, l
       function->addParamAttr(argument, llvm::Attribute::ReadOnly);
     }
     functions.push_back(function);
-  }
-  // A driver that only calls gains nothing from care, and grows with the program.
-  if (!module.functions.empty() && only_calls(module.functions[0].body)) {
-    functions[0]->addFnAttr(llvm::Attribute::OptimizeNone);
-    functions[0]->addFnAttr(llvm::Attribute::NoInline);
   }
   for (std::size_t i = 0; i < module.functions.size(); ++i) FunctionEmitter(module, i, functions, target).run();
   return out;
@@ -178,6 +167,11 @@ void FunctionEmitter::block(const Block& statements) {
   const std::size_t outer_position = position_;
   for (position_ = 0; position_ < statements.size(); ++position_) {
     const std::size_t position = position_;
+    if (const std::size_t count = lanes_ == 1 ? calls_in_a_row(statements, position) : 0) {
+      call_table(std::span(statements).subspan(position, count));
+      position_ = position + count - 1;
+      continue;
+    }
     std::visit([this](const auto& what) { statement(what); }, statements[position].what);
     position_ = position;
   }
@@ -190,17 +184,29 @@ void FunctionEmitter::poll() {
   llvm::BasicBlock *asking = new_block("ask"), *next = new_block("go");
   b_.CreateCondBr(b_.CreateICmpNE(flag, b_.getInt32(0)), asking, next);
   b_.SetInsertPoint(asking);
-  llvm::Value* status = call_host(poll_kernel, llvm::ConstantPointerNull::get(b_.getPtrTy()));
+  llvm::Value* status = call_host(b_.getInt32(static_cast<uint32_t>(poll_kernel)), llvm::ConstantPointerNull::get(b_.getPtrTy()));
   status_->addIncoming(status, b_.GetInsertBlock());
   b_.CreateCondBr(b_.CreateICmpNE(status, b_.getInt32(0)), exit_, next);
   b_.SetInsertPoint(next);
 }
 
-llvm::Value* FunctionEmitter::call_host(int32_t kernel, llvm::Value* arguments) {
+llvm::Value* FunctionEmitter::call_host(llvm::Value* kernel, llvm::Value* arguments) {
   llvm::Value* runtime = out_->getArg(0);
   auto* signature = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getInt32Ty(), b_.getPtrTy()}, false);
   llvm::Value* run = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getPtrTy(), runtime, 2));
-  return b_.CreateCall(signature, run, {runtime, b_.getInt32(static_cast<uint32_t>(kernel)), arguments});
+  return b_.CreateCall(signature, run, {runtime, kernel, arguments});
+}
+
+llvm::Value* FunctionEmitter::call_parallel(llvm::Value* function, llvm::Value* arguments, llvm::Value* extent, llvm::Value* cost) {
+  llvm::Value* runtime = out_->getArg(0);
+  auto* signature = llvm::FunctionType::get(
+      b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy(), b_.getInt64Ty(), b_.getDoubleTy()}, false);
+  llvm::Value* run = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getPtrTy(), runtime, 1));
+  return b_.CreateCall(signature, run, {runtime, function, arguments, extent, cost});
+}
+
+bool FunctionEmitter::runs_in_parallel(const Function& callee) {
+  return callee.parallel && static_cast<double>(callee.extent) * callee.cost >= parallel_nanoseconds;
 }
 
 llvm::Value* FunctionEmitter::argument_array(const std::vector<Argument>& arguments) {
@@ -217,22 +223,15 @@ void FunctionEmitter::statement(const Invoke& invoke) {
   const Function& callee = source_.functions.at(static_cast<std::size_t>(invoke.function));
   llvm::Function* target = functions_[static_cast<std::size_t>(invoke.function)];
   llvm::Value* arguments = argument_array(invoke.arguments);
-  llvm::Value* runtime = out_->getArg(0);
-  llvm::Value* status;
-  if (callee.parallel && static_cast<double>(callee.extent) * callee.cost >= parallel_nanoseconds) {
-    auto* signature = llvm::FunctionType::get(
-        b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy(), b_.getInt64Ty(), b_.getDoubleTy()}, false);
-    llvm::Value* run = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getPtrTy(), runtime, 1));
-    status = b_.CreateCall(signature, run,
-                           {runtime, target, arguments, index(callee.extent), llvm::ConstantFP::get(b_.getDoubleTy(), callee.cost)});
-  } else {
-    status = b_.CreateCall(target, {runtime, arguments, index(0), index(callee.extent)});
-  }
+  llvm::Value* status =
+      runs_in_parallel(callee)
+          ? call_parallel(target, arguments, index(callee.extent), llvm::ConstantFP::get(b_.getDoubleTy(), callee.cost))
+          : b_.CreateCall(target, {out_->getArg(0), arguments, index(0), index(callee.extent)});
   leave_if(b_.CreateICmpNE(status, b_.getInt32(0)), status);
 }
 
 void FunctionEmitter::statement(const Host& host) {
-  llvm::Value* status = call_host(host.kernel, argument_array(host.arguments));
+  llvm::Value* status = call_host(b_.getInt32(static_cast<uint32_t>(host.kernel)), argument_array(host.arguments));
   leave_if(b_.CreateICmpNE(status, b_.getInt32(0)), status);
 }
 

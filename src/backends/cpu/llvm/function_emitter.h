@@ -58,7 +58,13 @@ class FunctionEmitter {
   void statement(const Invoke& invoke);
   void statement(const Host& host);
   void poll();
-  llvm::Value* call_host(int32_t kernel, llvm::Value* arguments);
+  llvm::Value* call_host(llvm::Value* kernel, llvm::Value* arguments);
+  llvm::Value* call_parallel(llvm::Value* function, llvm::Value* arguments, llvm::Value* extent, llvm::Value* cost);
+  static bool runs_in_parallel(const Function& callee);
+
+  // ---- call_table.cpp ----------------------------------------------------------------------------------------------
+  std::size_t calls_in_a_row(const Block& statements, std::size_t first) const;  // 0 where a table is not worth it
+  void call_table(std::span<const Statement> calls);
 
   // ---- structure.cpp -----------------------------------------------------------------------------------------------
   using Values = std::vector<llvm::Value*>;
@@ -98,6 +104,8 @@ class FunctionEmitter {
   int64_t step_of(const Address& address) const;
   bool load_pair(const Load& load);
   bool store_pair(const Store& store);
+  bool store_square(const Store& store);
+  void write_square(const std::vector<const Store*>& stores);
   llvm::Value* argument_array(const std::vector<Argument>& arguments);
   void describe_buffers();
   template <class Access>
@@ -127,6 +135,7 @@ class FunctionEmitter {
   std::vector<llvm::Value*> bases_;  // null: loaded where used
   std::vector<llvm::MDNode*> scopes_of_buffer_, others_of_buffer_;
   std::unordered_map<const Store*, const Store*> waiting_;  // the second of a pair, and the first
+  std::unordered_map<const Store*, std::vector<const Store*>> squares_;  // stores that are written together
   const Block* here_ = nullptr;      // the innermost block being written, and the statement in it
   std::size_t position_ = 0;
   llvm::Value* ask_ = nullptr;
