@@ -8,8 +8,11 @@ FAMILIES = (
     "elementwise",
     "ordering",
     "control_flow",
+    "physics",
     "networks",
+    "transformer",
     "dispatch",
+    "processes",
 )
 
 
