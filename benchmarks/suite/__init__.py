@@ -4,6 +4,7 @@ import importlib
 
 FAMILIES = (
     "contractions",
+    "einsum",
     "convolutions",
     "elementwise",
     "ordering",

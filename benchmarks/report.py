@@ -1,0 +1,147 @@
+"""Writes docs/performance.md and its plots from the figures of a run of the suite."""
+
+import json
+import math
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PEERS = ("jax", "torch", "torch.compile", "mlx", "numpy", "numba")
+COLOURS = {"jax": "#3b6fb5", "torch": "#d9622b", "torch.compile": "#a83f8e", "mlx": "#6b6b6b", "numpy": "#3f9c5a", "numba": "#b59a1f"}
+TITLES = {
+    "contractions": "Matrix products", "einsum": "The planner of einsum", "convolutions": "Convolutions",
+    "elementwise": "Elementwise, norms, losses, optimisers", "ordering": "Sorting, sums, scatter, gather, random bits",
+    "control_flow": "Control flow", "physics": "Ocean physics (float64)", "networks": "Perceptrons", "transformer": "GPT training",
+    "dispatch": "Cost of a call", "processes": "Import, compile time, memory",
+}
+UNITS = ((1, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+
+
+def amount(value, unit):
+    if value is None:
+        return ""
+    if unit != "s":
+        return f"{value:.3g} {unit}" if unit == "x" else f"{value:,.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
+    scale, name = next(((scale, name) for scale, name in UNITS if value >= scale), UNITS[-1])
+    return f"{value / scale:.3g} {name}"
+
+
+def escape(text):
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def plot(title, records):
+    """Bars of each peer's time over ours on a logarithmic axis, as SVG; right of the line at 1 we are ahead."""
+    lines = [(record["name"], [(peer, record["ratio"][peer]) for peer in PEERS if record["ratio"].get(peer)]) for record in records]
+    lines = [(name, ratios) for name, ratios in lines if ratios]
+    if not lines:
+        return None
+    every = [ratio for _, ratios in lines for _, ratio in ratios]
+    low, high = min(0.5, min(every)), max(4.0, min(max(every), 200.0))
+    left, width, bar, gap = 250, 520, 9, 9
+
+    def place(ratio):
+        share = (math.log(min(max(ratio, low), high)) - math.log(low)) / (math.log(high) - math.log(low))
+        return left + width * share
+
+    parts, y = [], 44
+    for name, ratios in lines:
+        middle = y + bar * len(ratios) / 2 + 4
+        parts.append(f'<text x="{left - 8}" y="{middle:.1f}" text-anchor="end">{escape(name)}</text>')
+        for peer, ratio in ratios:
+            start, end = sorted((place(1), place(ratio)))
+            faint = "" if ratio >= 1 else ' fill-opacity="0.45"'
+            parts.append(f'<rect x="{start:.1f}" y="{y}" width="{max(end - start, 1):.1f}" height="{bar - 1}" fill="{COLOURS[peer]}"{faint}/>')
+            label = f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.2g}"
+            parts.append(f'<text x="{max(end, place(1)) + 3:.1f}" y="{y + 8}" font-size="8">{label}</text>')
+            y += bar
+        y += gap
+    bottom = y
+    axis = []
+    for tick in (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200):
+        if low <= tick <= high:
+            colour = "#222" if tick == 1 else "#ddd"
+            axis.append(f'<line x1="{place(tick):.1f}" y1="36" x2="{place(tick):.1f}" y2="{bottom}" stroke="{colour}"/>'
+                        f'<text x="{place(tick):.1f}" y="{bottom + 14}" text-anchor="middle">{tick:g}x</text>')
+    present = [peer for peer in PEERS if any(peer == name for _, ratios in lines for name, _ in ratios)]
+    legend = "".join(f'<rect x="{left + 95 * i}" y="20" width="10" height="10" fill="{COLOURS[peer]}"/>'
+                     f'<text x="{left + 95 * i + 14}" y="29">{peer}</text>' for i, peer in enumerate(present))
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 50}" height="{bottom + 24}" '
+            f'font-family="sans-serif" font-size="11">\n<rect width="100%" height="100%" fill="white"/>\n'
+            f'<text x="{left}" y="13" font-weight="bold">{escape(title)}: time of a peer / time of capibara</text>\n'
+            + "\n".join([legend] + axis + parts) + "\n</svg>\n")
+
+
+def cell(record, peer):
+    value = record["value"].get(peer)
+    if value is None:
+        return "failed" if peer in record["failed"] else ""
+    ratio = record["ratio"].get(peer)
+    return f"{amount(value, record['unit'])} ({ratio:.2f}x)" if ratio else amount(value, record["unit"])
+
+
+def table(records):
+    peers = [peer for peer in PEERS if any(peer in record["value"] or peer in record["failed"] for record in records)]
+    shares = any("share" in record for record in records)
+    errors = any("capibara" in record["error"] for record in records)
+    head = ["row", "threads", "capibara"] + peers + ["share of limit"] * shares + ["error"] * errors
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for record in records:
+        cells = [f"**{record['name']}**: {record['what']}", str(record["threads"]), cell(record, "capibara")]
+        cells += [cell(record, peer) for peer in peers]
+        if shares:
+            cells.append(f"{record['share']:.0%} of {record['limit'][0]}" if "share" in record else "")
+        if errors:
+            error = record["error"].get("capibara")
+            cells.append("" if error is None else f"{error:.1e}")
+        lines.append("| " + " | ".join(text.replace("|", "\\|") for text in cells) + " |")
+    return lines
+
+
+def write(path):
+    results = json.loads(path.read_text())
+    folder = ROOT / "docs" / "performance"
+    folder.mkdir(exist_ok=True)
+    machine, limits = results["machine"], results["limits"]
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(results["versions"].items()) if name != "capibara")
+    records = results["rows"]
+    ahead = {peer: sum(record["ratio"][peer] >= 1 for record in records if peer in record["ratio"]) for peer in PEERS}
+    counted = {peer: sum(peer in record["ratio"] for record in records) for peer in PEERS}
+    lines = [
+        "# Performance on the CPU", "",
+        "Made by `./run bench` and `./run bench --report` from one run; do not edit. Each library is a process of its own on the "
+        "same processors with the same number of threads. Rounds are interleaved, one process runs at a time, and the best of all "
+        "repetitions counts, as does the best of the peers'. A number in brackets is the peer's time over ours: above 1 we are "
+        "ahead. `error` is the largest difference from float64 (0 where bits must be equal) as a share of the largest value; "
+        "results of peers are compared with ours in the same run. capibara and jax run the same source.", "",
+        f"- machine: {machine['processor']}, {machine['processors']} processors, {machine['memory GiB']} GiB, {machine['system']}; "
+        f"load at the start {machine['load at start']:.1f}; {machine['date']}",
+        f"- peers: {versions}", ""]
+    if machine["load at start"] > 0.7:
+        lines += ["Other programs ran on this machine meanwhile: the figures are rough.", ""]
+    for name, why in results.get("missing", {}).items():
+        lines += [f"- missing: {name} ({why})", ""]
+    lines += ["| limit | 1 thread | 2 threads |", "|---|---|---|"]
+    for name, found in limits.items():
+        unit = "GB/s" if name in ("copy", "read") else "Gop/s"
+        lines.append(f"| {name} | " + " | ".join(f"{found[threads] / 1e9:.0f} {unit}" for threads in sorted(found)) + " |")
+    lines += ["", "Copying counts bytes read and written. A program whose arrays stay in the caches can be above the limit of memory.", "",
+              "Ahead of: " + ", ".join(f"{peer} in {ahead[peer]} of {counted[peer]} rows" for peer in PEERS if counted[peer]) + ".", ""]
+    families = list(dict.fromkeys(record["family"] for record in records))
+    for family in families:
+        chosen = [record for record in records if record["family"] == family]
+        lines += [f"## {TITLES[family]}", ""]
+        drawing = plot(TITLES[family], chosen)
+        if drawing:
+            (folder / f"{family}.svg").write_text(drawing)
+            lines += [f"![{TITLES[family]}](performance/{family}.svg)", ""]
+        lines += table(chosen) + [""]
+    below = [record for record in records if record["missed"] or record["failed"]]
+    if below:
+        lines += ["## Below what was asked", "", "| row | what |", "|---|---|"]
+        for record in below:
+            why = record["missed"] + [f"{name}: {text}" for name, text in record["failed"].items()]
+            lines.append(f"| {record['name']} | {'; '.join(why)} |".replace("\n", " "))
+        lines.append("")
+    (ROOT / "docs" / "performance.md").write_text("\n".join(lines))
+    print(f"wrote docs/performance.md and {len(families)} plots from {path}")
+    return 0
