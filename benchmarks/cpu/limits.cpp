@@ -2,10 +2,13 @@
 //
 // Prints lines `kind threads figure`: operations a second for f32, f64, bf16 and int8 (where the processor has the
 // instruction), bytes a second for copy (read + written) and read.
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -110,6 +113,21 @@ double seconds_of(int threads, int repeats, const std::function<void(int)>& work
 
 using Words = std::uint64_t __attribute__((vector_size(16)));
 
+struct Free {
+  void operator()(Words* words) const { std::free(words); }
+};
+using Block = std::unique_ptr<Words[], Free>;
+
+// Memory in huge pages, as our arrays are: with small ones the table of pages is the limit.
+Block make_block(std::size_t bytes) {
+  constexpr std::size_t huge = std::size_t{2} << 20;
+  Block block(static_cast<Words*>(std::aligned_alloc(huge, bytes)));
+  if (!block) std::abort();
+  madvise(block.get(), bytes, MADV_HUGEPAGE);
+  std::memset(static_cast<void*>(block.get()), 1, bytes);
+  return block;
+}
+
 // Eight sums in registers, written out: as an array they would live in memory.
 std::uint64_t add_up(const Words* words, std::size_t count) {
   Words s0{}, s1{}, s2{}, s3{}, s4{}, s5{}, s6{}, s7{};
@@ -126,9 +144,9 @@ std::uint64_t add_up(const Words* words, std::size_t count) {
 int main() {
   constexpr std::size_t bytes = std::size_t{256} << 20;
   constexpr long count = 400'000;
-  std::unique_ptr<Words[]> from(new Words[bytes / sizeof(Words)]), to(new Words[bytes / sizeof(Words)]);
-  std::memset(static_cast<void*>(from.get()), 1, bytes);
-  std::memset(static_cast<void*>(to.get()), 2, bytes);
+  const Block from_block = make_block(bytes), to_block = make_block(bytes);
+  const Words* from = from_block.get();
+  Words* to = to_block.get();
   for (const int threads : {1, 2}) {
     for (const Unit& unit : units()) {
       const double seconds = seconds_of(threads, 150, [&](int) { unit.run(count); });
@@ -136,11 +154,11 @@ int main() {
     }
     const std::size_t part = bytes / sizeof(Words) / threads;
     const double copied = seconds_of(threads, 40, [&](int thread) {
-      std::memcpy(static_cast<void*>(to.get() + thread * part), from.get() + thread * part, part * sizeof(Words));
+      std::memcpy(static_cast<void*>(to + thread * part), from + thread * part, part * sizeof(Words));
     });
     std::printf("copy %d %.6g\n", threads, 2.0 * bytes / copied);
     volatile std::uint64_t kept = 0;
-    const double read = seconds_of(threads, 40, [&](int thread) { kept = add_up(from.get() + thread * part, part); });
+    const double read = seconds_of(threads, 40, [&](int thread) { kept = add_up(from + thread * part, part); });
     std::printf("read %d %.6g\n", threads, 1.0 * bytes / read);
   }
   return 0;
