@@ -150,4 +150,6 @@ def load(name, threads):
         return TorchLibrary(name, threads)
     if name == "mlx":
         return MlxLibrary()
-    return NumpyLibrary(name)
+    if name in ("numpy", "numba"):
+        return NumpyLibrary(name)
+    raise ImportError(f"no library {name!r} in the suite")

@@ -1,0 +1,87 @@
+"""The benchmark suite itself: its rows, its workers, its judgement of figures, and the page written from them."""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+import numpy
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("CAPIBARA_BUILD", ROOT / "build" / "release"))
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+bench = pytest.importorskip("bench")
+import report  # noqa: E402
+import suite  # noqa: E402
+
+
+def a_record(**changes):
+    record = {"family": "contractions", "name": "product", "what": "small", "threads": 2, "unit": "s", "least": {}, "failed": {},
+              "error": {}, "value": {"capibara": 1e-3, "jax": 2e-3, "numpy": 4e-3}, "limit": ["f32", 5e6]}
+    record.update(changes)
+    return record
+
+
+def test_rows_have_names_of_their_own_and_inputs():
+    rows = suite.all_rows()
+    assert len(rows) > 90
+    for family, row in rows:
+        assert row.what and "," not in row.name, row.name
+        assert family in report.TITLES
+
+
+def test_a_figure_is_judged_by_ratio_limit_and_best_peer():
+    record = a_record(least={"jax": 1.5, "numpy": 5, "limit": 0.6, "best": 3, "most": 2e-3})
+    bench.judge(record, {"f32": {"2": 1e10}})
+    assert record["ratio"] == {"jax": 2.0, "numpy": 4.0}
+    assert record["share"] == pytest.approx(0.5)
+    assert record["missed"] == ["4.00x numpy, not 5x", "50% of the limit, not 60%", "2.00x the best peer, not 3x"]
+
+
+def test_differences_are_shares_of_the_largest_value():
+    ours, truth = [numpy.array([1.0, 100.0])], [numpy.array([1.5, 100.0])]
+    assert bench.difference(ours, truth, False) == pytest.approx(0.005)
+    assert bench.difference(ours, truth, True) == 1
+    assert bench.difference([numpy.array([numpy.nan])], [numpy.array([1.0])], False) == float("inf")
+    assert bench.difference([numpy.zeros(2)], [numpy.zeros(3)], False) == float("inf")
+
+
+def test_workers_answer_and_a_missing_peer_is_named(monkeypatch):
+    pytest.importorskip("jax")
+    if not (BUILD / "python" / "capibara").exists():
+        pytest.skip("the Python extension was not built")
+    options = argparse.Namespace(peers=["jax", "numba"], repeat=1, build=str(BUILD), check=True)
+    row = next(row for _, row in suite.all_rows() if row.name == "matmul f32 64 (1 thread)")
+    row.numba = lambda numba: None
+    real = bench.Process
+
+    def process(library, *rest):
+        # numba may be installed here: a library that cannot be, stands for it.
+        return real("no_such_library" if library == "numba" else library, *rest)
+    monkeypatch.setattr(bench, "Process", process)
+    runner = bench.Bench(options)
+    try:
+        record = runner.run("contractions", row)
+    finally:
+        runner.close()
+    assert record["value"]["capibara"] > 0 and record["value"]["jax"] > 0
+    assert record["error"]["capibara"] < 1e-5
+    assert "numba" in runner.missing and "numba" in record["failed"]
+
+
+def test_the_page_is_written_from_the_figures(tmp_path, monkeypatch):
+    record = a_record(least={"numpy": 5})
+    bench.judge(record, {"f32": {"2": 1e10}})
+    results = {"machine": {"processor": "p", "processors": 2, "memory GiB": 1.0, "system": "s", "load at start": 0.1, "date": "d"},
+               "limits": {"f32": {"1": 5e9, "2": 1e10}}, "versions": {"jax": "0.10.2"}, "missing": {}, "rows": [record]}
+    (tmp_path / "docs").mkdir()
+    monkeypatch.setattr(report, "ROOT", tmp_path)
+    (tmp_path / "results.json").write_text(json.dumps(results))
+    assert report.write(tmp_path / "results.json") == 0
+    page = (tmp_path / "docs" / "performance.md").read_text()
+    assert "**product**: small | 2 | 1 ms | 2 ms (2.00x) | 4 ms (4.00x) | 50% of f32" in page
+    assert "| product | 4.00x numpy, not 5x |" in page
+    assert (tmp_path / "docs" / "performance" / "contractions.svg").read_text().startswith("<svg")
