@@ -51,6 +51,8 @@ const Program& jit_entry_program(const JitEntry& entry);
 const TreeDef& jit_entry_structure(const JitEntry& entry);  // of the result
 const TreeDef& jit_entry_input_structure(const JitEntry& entry);
 std::string jit_entry_text(const JitEntry& entry);  // StableHLO
+bool jit_entry_lasts(const JitEntry& entry);     // valid for every call like the one that traced it
+bool jit_entry_is_short(const JitEntry& entry);  // compiled, and over before another thread could be woken
 bool jit_disabled();
 
 // The type of every leaf, for functions that need no values.

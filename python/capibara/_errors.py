@@ -1,6 +1,4 @@
 """The classes of errors: those jax users catch, all under JAXError."""
-import traceback
-
 from capibara import _tracebacks
 
 
@@ -9,6 +7,7 @@ class JAXError(Exception):
 
     def get_traceback(self):
         """The frames of the user's program, as text, without those of the library."""
+        import traceback
         frames = [(frame, line) for frame, line in traceback.walk_tb(self.__traceback__) if not _tracebacks.is_internal(frame)]
         return "".join(traceback.StackSummary.extract(iter(frames)).format())
 

@@ -1,5 +1,5 @@
 """How a module of the Python face is filled from the library's table, and what it says of names it does not have."""
-import difflib
+import importlib
 import sys
 
 from capibara import _core, _tracebacks
@@ -14,16 +14,31 @@ def fill(module_name, table_name):
     explain_missing(module_name)
 
 
-def explain_missing(module_name):
-    """Finishes a module: `module.name` of a name that does not exist says which existing name is nearest."""
+def explain_missing(module_name, later=None):
+    """Finishes a module: `module.name` of a name that does not exist says which existing name is nearest.
+
+    `later` names what is imported when it is first asked for: {name: module that has it, None where it is a module itself}.
+    """
     module = sys.modules[module_name]
+    later = later or {}
     _tracebacks.guard(module_name)
 
     def __getattr__(name):
+        if name in later:
+            source = later[name]
+            value = importlib.import_module(f"{module_name}.{name}") if source is None else getattr(importlib.import_module(source), name)
+            setattr(module, name, value)
+            return value
         shown = module_name.removeprefix("capibara.")
-        nearest = difflib.get_close_matches(name, [n for n in vars(module) if not n.startswith("_")], n=1, cutoff=0.5)
+        if name.startswith("__"):  # Python's own questions, __path__ while modules are imported
+            raise AttributeError(f"module '{shown}' has no attribute '{name}'", name=name, obj=module)
+        import difflib
+        known = {*vars(module), *later}
+        nearest = difflib.get_close_matches(name, [n for n in known if not n.startswith("_")], n=1, cutoff=0.5)
         hint = f" Did you mean: '{nearest[0]}'?" if nearest else ""
         raise AttributeError(f"module '{shown}' has no attribute '{name}'.{hint}", name=name, obj=module)
 
     if "__getattr__" not in vars(module):
         module.__getattr__ = __getattr__
+    if later:
+        module.__dir__ = lambda: sorted({*vars(module), *later})

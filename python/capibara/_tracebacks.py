@@ -2,7 +2,6 @@
 import functools
 import os
 import sys
-import traceback
 import types
 
 _PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
@@ -66,6 +65,7 @@ def filter_frames(error):
     mode = _mode if _mode != "auto" else "tracebackhide" if _ipython_hides() else "quiet_remove_frames"
     if mode == "off" or _is_nested():
         return
+    import traceback  # takes long: not before it is needed
     whole = error.__traceback__
     if mode == "tracebackhide":
         for frame, _ in traceback.walk_tb(whole):
@@ -108,6 +108,7 @@ def _users_part(whole):
 
 def _with_callers(whole):
     """A traceback that begins at the program's module: a cause is printed without the frames above the error."""
+    import traceback
     in_module = False
     for frame, line in traceback.walk_stack(whole.tb_frame.f_back):
         is_module = frame.f_code.co_name == "<module>"

@@ -1,9 +1,7 @@
 """Small Python types around the core: shapes without values, symbolic zeros, dimension numbers, enumerations."""
-import dataclasses
 import enum
-from typing import Any, NamedTuple
-
-import numpy as np
+import math
+from collections import namedtuple
 
 from capibara import _core
 
@@ -31,7 +29,7 @@ class ShapeDtypeStruct:
 
     @property
     def size(self):
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     def __len__(self):
         if not self.shape:
@@ -111,12 +109,30 @@ class SymbolicZero:
         return cls(_core.as_array(value).aval.to_tangent_aval())
 
 
-@dataclasses.dataclass
-class CustomVJPPrimal:
+class _Record:
+    """A class whose objects are their fields: compared and printed by them. Written here: dataclasses take long to import."""
+
+    __slots__ = ()
+    __hash__ = None
+
+    def _fields(self):
+        return tuple(getattr(self, name) for name in self.__slots__)
+
+    def __eq__(self, other):
+        return self._fields() == other._fields() if type(other) is type(self) else NotImplemented
+
+    def __repr__(self):
+        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
+        return f"{type(self).__qualname__}({fields})"
+
+
+class CustomVJPPrimal(_Record):
     """An argument of a forward rule that asked for symbolic zeros: its value, and whether it is differentiated."""
 
-    value: object
-    perturbed: bool
+    __slots__ = __match_args__ = ("value", "perturbed")
+
+    def __init__(self, value, perturbed):
+        self.value, self.perturbed = value, perturbed
 
 
 class UndefinedPrimal:
@@ -143,32 +159,14 @@ class AttributeTuple(tuple):
     """A list-valued parameter; kept apart from tuples of integers so that it can be handed back."""
 
 
-class GatherDimensionNumbers(NamedTuple):
-    offset_dims: tuple
-    collapsed_slice_dims: tuple
-    start_index_map: tuple
-    operand_batching_dims: tuple = ()
-    start_indices_batching_dims: tuple = ()
-
-
-class ScatterDimensionNumbers(NamedTuple):
-    update_window_dims: tuple
-    inserted_window_dims: tuple
-    scatter_dims_to_operand_dims: tuple
-    operand_batching_dims: tuple = ()
-    scatter_indices_batching_dims: tuple = ()
-
-
-class ConvDimensionNumbers(NamedTuple):
-    lhs_spec: tuple
-    rhs_spec: tuple
-    out_spec: tuple
-
-
-class _RaggedDotFields(NamedTuple):
-    dot_dimension_numbers: tuple
-    lhs_ragged_dimensions: tuple
-    rhs_group_dimensions: tuple
+GatherDimensionNumbers = namedtuple(
+    "GatherDimensionNumbers", "offset_dims, collapsed_slice_dims, start_index_map, operand_batching_dims, start_indices_batching_dims",
+    defaults=((), ()))
+ScatterDimensionNumbers = namedtuple(
+    "ScatterDimensionNumbers", "update_window_dims, inserted_window_dims, scatter_dims_to_operand_dims, operand_batching_dims, "
+    "scatter_indices_batching_dims", defaults=((), ()))
+ConvDimensionNumbers = namedtuple("ConvDimensionNumbers", "lhs_spec, rhs_spec, out_spec")
+_RaggedDotFields = namedtuple("_RaggedDotFields", "dot_dimension_numbers, lhs_ragged_dimensions, rhs_group_dimensions")
 
 
 class RaggedDotDimensionNumbers(_RaggedDotFields):
@@ -183,15 +181,13 @@ def _is_static(dimension):
     return hasattr(dimension, "__index__") and not isinstance(dimension, _core.Tracer)
 
 
-@dataclasses.dataclass(slots=True)
-class Slice:
+class Slice(_Record):
     """A window of an array: where it starts, which may be traced, its size and its stride."""
 
-    start: Any
-    size: Any
-    stride: int = 1
+    __slots__ = __match_args__ = ("start", "size", "stride")
 
-    def __post_init__(self):
+    def __init__(self, start, size, stride=1):
+        self.start, self.size, self.stride = start, size, stride
         if self.stride < 0:
             raise ValueError("`stride` must be >= 0.")
 

@@ -16,11 +16,17 @@ namespace {
 struct LibraryFunction {
   PyObject_HEAD vectorcallfunc vectorcall;
   const library::Function* record;
-  const library::Signature* signature;
+  const library::Signature* parsed;  // null until somebody calls or asks
   PyObject* name;
   PyObject* module;
   PyObject* dict;
 };
+
+// Parsed at the first use: most functions of a module are never called.
+const library::Signature& signature_of(LibraryFunction& function) {
+  if (!function.parsed) function.parsed = new library::Signature(function.record->signature);
+  return *function.parsed;
+}
 
 [[noreturn]] void raise_type_error(const std::string& text) {
   PyErr_SetString(PyExc_TypeError, text.c_str());
@@ -35,8 +41,8 @@ std::string_view text_of(PyObject* unicode) {
 
 PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t flags, PyObject* names) noexcept {
   return guarded([&]() -> PyObject* {
-    const auto& function = *reinterpret_cast<LibraryFunction*>(self);
-    const library::Signature& signature = *function.signature;
+    auto& function = *reinterpret_cast<LibraryFunction*>(self);
+    const library::Signature& signature = signature_of(function);
     const auto& parameters = signature.parameters();
     const std::size_t given = static_cast<std::size_t>(PyVectorcall_NARGS(flags));
     library::Values values(parameters.size());
@@ -120,13 +126,13 @@ PyObject* get_doc(PyObject* self, void*) noexcept {
 
 PyObject* get_signature(PyObject* self, void*) noexcept {
   return guarded([&]() -> PyObject* {
-    const auto& function = *reinterpret_cast<LibraryFunction*>(self);
+    auto& function = *reinterpret_cast<LibraryFunction*>(self);
     nb::object inspect = nb::module_::import_("inspect");
     nb::object kind = inspect.attr("Parameter");
     static const char* const kinds[] = {"POSITIONAL_ONLY", "POSITIONAL_OR_KEYWORD", "VAR_POSITIONAL", "KEYWORD_ONLY",
                                         "VAR_KEYWORD"};
     nb::list parameters;
-    for (const library::Parameter& parameter : function.signature->parameters()) {
+    for (const library::Parameter& parameter : signature_of(function).parameters()) {
       nb::object default_value =
           parameter.default_value ? from_value(*parameter.default_value) : nb::object(kind.attr("empty"));
       parameters.append(kind(parameter.name, kind.attr(kinds[parameter.kind]), nb::arg("default") = default_value));
@@ -190,7 +196,7 @@ nb::object make_function(std::string_view module, const library::Function& recor
   if (!function) throw nb::python_error();
   function->vectorcall = call_function;
   function->record = &record;
-  function->signature = new library::Signature(record.signature);
+  function->parsed = nullptr;
   function->name = PyUnicode_FromStringAndSize(record.name.data(), static_cast<Py_ssize_t>(record.name.size()));
   std::string full = concat("capibara.jax.", module);
   function->module = PyUnicode_FromStringAndSize(full.data(), static_cast<Py_ssize_t>(full.size()));

@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "calls.h"
+#include "jit_recent.h"
 #include "trace/trace.h"
 
 #include <structmember.h>
@@ -29,6 +30,7 @@ struct JitFunction {
   JitSettings settings;
   std::shared_ptr<detail::JitCache> cache;
   std::string name;
+  std::unique_ptr<RecentCalls> recent = std::make_unique<RecentCalls>();
 };
 
 // A call taken apart: static arguments and structures in one hashable key, arrays in the leaves.
@@ -176,17 +178,55 @@ nb::object rebuild(const detail::JitEntry& entry, const Arrays& outputs) {
   return unflatten_arrays(nb::cast<const PyTree&>(tree), outputs);
 }
 
-nb::object call_jit(const JitFunction& jit, nb::handle args, nb::handle kwargs) {
+// What a call should be recognised by when it comes again. Values that are being traced come once.
+void remember(const JitFunction& jit, const JitCall& call, const std::shared_ptr<const detail::JitEntry>& entry) {
+  RecentCall recent;
+  for (const Array& leaf : call.leaves) {
+    if (leaf.is_tracer() || leaf.type().ref) return;
+    recent.types.push_back(leaf.type());
+    recent.committed.push_back(leaf.committed());
+  }
+  if (!detail::jit_entry_lasts(*entry)) return;
+  recent.positional = call.positional;
+  recent.fixed = call.fixed;
+  for (nb::handle one : call.fixed_names) recent.fixed_names.emplace_back(nb::object(one[0]), nb::object(one[2]));
+  recent.in = call.in;
+  recent.settings = config_key();
+  recent.entry = entry;
+  nb::object out = static_object(detail::jit_entry_structure(*entry));
+  recent.out = nb::cast<const PyTree&>(out);
+  jit.recent->add(std::move(recent));
+}
+
+// Other threads of the interpreter run meanwhile, where the program takes longer than letting them.
+Arrays run_entry(const detail::JitEntry& entry, std::span<const Array> leaves) {
+  if (detail::jit_entry_is_short(entry)) return detail::call_jit_entry(entry, leaves);
+  nb::gil_scoped_release other_threads_run;
+  return detail::call_jit_entry(entry, leaves);
+}
+
+nb::object call_jit(const JitFunction& jit, PyObject* args, PyObject* kwargs) {
   if (detail::jit_disabled()) return call_python(jit.function, args, kwargs);
+  const bool now = evaluating();
+  if (now) {
+    Arrays leaves;
+    if (const RecentCall* recent = jit.recent->find(args, kwargs, leaves)) {
+      // Callbacks and other threads may replace the record meanwhile.
+      const std::shared_ptr<const detail::JitEntry> entry = recent->entry;
+      const PyTree out = recent->out;
+      return unflatten_arrays(out, run_entry(*entry, leaves));
+    }
+  }
   JitCall call = take_apart(jit, args, kwargs);
   auto entry = find_entry(jit, call);
-  if (current_trace() != evaluation_trace()) return rebuild(*entry, detail::call_jit_entry(*entry, call.leaves));
-  Arrays outputs;
-  {
-    nb::gil_scoped_release other_threads_run;
-    outputs = detail::call_jit_entry(*entry, call.leaves);
-  }
+  if (!now) return rebuild(*entry, detail::call_jit_entry(*entry, call.leaves));
+  Arrays outputs = run_entry(*entry, call.leaves);
+  remember(jit, call, entry);
   return rebuild(*entry, outputs);
+}
+
+PyObject* call_jit_slot(PyObject* self, PyObject* args, PyObject* kwargs) noexcept {
+  return guarded([&] { return call_jit(*nb::inst_ptr<JitFunction>(self), args, kwargs).release().ptr(); });
 }
 
 // The stages after tracing; one class serves Traced, Lowered and Compiled.
@@ -248,6 +288,7 @@ int traverse_jit(PyObject* self, visitproc visit, void* arg) noexcept {
 }
 int clear_jit(PyObject* self) noexcept {
   nb::inst_ptr<JitFunction>(self)->function.reset();
+  nb::inst_ptr<JitFunction>(self)->recent->clear();
   return 0;
 }
 PyObject* bind_jit_method(PyObject* self, PyObject* instance, PyObject*) noexcept {
@@ -257,6 +298,7 @@ PyObject* bind_jit_method(PyObject* self, PyObject* instance, PyObject*) noexcep
 PyType_Slot jit_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_jit)},
                            {Py_tp_clear, reinterpret_cast<void*>(clear_jit)},
                            {Py_tp_descr_get, reinterpret_cast<void*>(bind_jit_method)},
+                           {Py_tp_call, reinterpret_cast<void*>(call_jit_slot)},
                            {0, nullptr}};
 
 template <class Next>
@@ -285,8 +327,6 @@ void bind_jit(nb::module_& m) {
     return traced;
   };
   nb::class_<JitFunction>(m, "JitFunction", nb::dynamic_attr(), nb::type_slots(jit_slots))
-      .def("__call__",
-           [](const JitFunction& self, nb::args args, nb::kwargs kwargs) { return call_jit(self, args, kwargs); })
       .def_prop_ro("__wrapped__", [](const JitFunction& self) { return self.function; })
       .def("trace", [stage_of](const JitFunction& self, nb::args args,
                                nb::kwargs kwargs) { return stage_of(self, args, kwargs); })
@@ -297,7 +337,11 @@ void bind_jit(nb::module_& m) {
              Traced traced = stage_of(self, args, kwargs);
              return shape_structs(out_tree(traced), detail::jit_entry_program(*traced.entry).output_types());
            })
-      .def("clear_cache", [](const JitFunction& self) { detail::clear_jit_cache(*self.cache); })
+      .def("clear_cache",
+           [](const JitFunction& self) {
+             self.recent->clear();
+             detail::clear_jit_cache(*self.cache);
+           })
       .def("_cache_size", [](const JitFunction& self) { return detail::jit_cache_size(*self.cache); })
       .def("__repr__", [](const JitFunction& self) {
         return concat("<jitted function ", nb::cast<std::string>(nb::repr(self.function)), ">");

@@ -208,10 +208,20 @@ nb::object build_node(const TreeNode& node, const std::vector<nb::object>& child
       return nb::none();
     case NodeKind::tuple:
       return as_tuple();
-    case NodeKind::list:
-      return nb::steal(PySequence_List(as_tuple().ptr()));
-    case NodeKind::dict:
-      return fill(nb::dict(), node.data);
+    case NodeKind::list: {
+      nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(children.size())));
+      for (std::size_t i = 0; i < children.size(); ++i) {
+        PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), nb::object(children[i]).release().ptr());
+      }
+      return list;
+    }
+    case NodeKind::dict: {
+      nb::dict dict;
+      for (std::size_t i = 0; i < children.size(); ++i) {
+        if (PyDict_SetItem(dict.ptr(), PyList_GET_ITEM(node.data.ptr(), static_cast<Py_ssize_t>(i)), children[i].ptr()) < 0) throw nb::python_error();
+      }
+      return dict;
+    }
     case NodeKind::ordered_dict:
       return fill(nb::borrow(reinterpret_cast<PyObject*>(ordered_dict_type()))(), node.data);
     case NodeKind::default_dict:

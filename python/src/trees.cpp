@@ -57,6 +57,7 @@ TreePointer flatten_paths(nb::handle tree, std::vector<std::pair<nb::object, nb:
 nb::object unflatten_node(const TreeNode& node, std::span<const nb::object> leaves, std::size_t& position) {
   if (node.kind == NodeKind::leaf) return leaves[position++];
   std::vector<nb::object> children;
+  children.reserve(node.children.size());
   for (const TreePointer& child : node.children) children.push_back(unflatten_node(*child, leaves, position));
   return build_node(node, children);
 }
@@ -273,6 +274,7 @@ Arrays to_arrays(const std::vector<nb::object>& leaves, const char* operation) {
 }
 
 nb::object unflatten_arrays(const PyTree& tree, std::span<const Array> leaves) {
+  if (tree.node()->kind == NodeKind::leaf && leaves.size() == 1) return wrap(leaves[0]);
   std::vector<nb::object> objects;
   objects.reserve(leaves.size());
   for (const Array& leaf : leaves) objects.push_back(wrap(leaf));

@@ -126,7 +126,7 @@ def test_ctrl_c_stops_a_long_program():
       forever = jax.jit(lambda x: jax.lax.while_loop(lambda v: v[0] >= 0, lambda v: v * 1.0, x))
       print("running", flush=True)
       try:
-          forever(jnp.ones(3))
+          forever(jnp.ones(3)).block_until_ready()
       except KeyboardInterrupt:
           print("stopped", float(jnp.ones(3).sum()), flush=True)
       """)
@@ -138,6 +138,108 @@ def test_ctrl_c_stops_a_long_program():
     assert process.communicate(timeout=60)[0] == "stopped 3.0\n"
   finally:
     process.kill()
+
+
+def test_the_call_of_a_long_program_returns_at_once_and_its_error_comes_with_the_next_use():
+  out = run("""
+      import os, signal, threading, time
+      import capibara.jax as jax
+      import capibara.jax.numpy as jnp
+      signal.signal(signal.SIGINT, signal.default_int_handler)
+      forever = jax.jit(lambda x: jax.lax.while_loop(lambda v: v[0] >= 0, lambda v: v * 1.0, x))
+      never = forever(jnp.ones(3))
+      after = jax.jit(lambda x: x + 1)(never)
+      assert not never.is_ready() and not after.is_ready() and after.shape == (3,)
+      counted = []
+      def count():
+          for i in range(20):
+              counted.append(i)
+              time.sleep(0.01)
+          os.kill(os.getpid(), signal.SIGINT)
+      threading.Thread(target=count).start()
+      try:
+          after.block_until_ready()
+      except KeyboardInterrupt:
+          assert len(counted) == 20, "other threads run while one waits"
+      for value in (never, after):
+          try:
+              value + 1
+              print("no error")
+          except jax.errors.JaxRuntimeError as error:
+              assert "interrupted" in str(error), error
+      print(float(jnp.ones(3).sum()))
+      """)
+  assert out == "3.0\n"
+
+
+def test_a_process_ends_while_a_program_runs():
+  assert run("""
+      import capibara.jax as jax
+      import capibara.jax.numpy as jnp
+      forever = jax.jit(lambda x: jax.lax.while_loop(lambda v: v[0] >= 0, lambda v: v * 1.0, x))
+      never = forever(jnp.ones(3))
+      print("end")
+      """) == "end\n"
+
+
+def test_import_leaves_numpy_for_later():
+  out = run("""
+      import sys
+      import capibara.jax as jax
+      assert "numpy" not in sys.modules
+      assert {"numpy", "lax", "float0", "jit"} <= set(dir(jax))
+      from capibara.jax import numpy as jnp
+      assert jax.numpy is jnp and isinstance(jax.jit(lambda x: x + 1)(1.0), jnp.ndarray)
+      print("ok")
+      """)
+  assert out == "ok\n"
+
+
+def test_a_call_like_the_last_one_is_told_from_others():
+  out = run("""
+      import collections, numpy as np
+      import capibara.jax as jax
+      import capibara.jax.numpy as jnp
+      traced = []
+      @jax.jit
+      def f(tree, *, scale=1):
+          traced.append(None)
+          return jax.tree.map(lambda x: x * scale, tree)
+      x = jnp.arange(3.0)
+      Pair = collections.namedtuple("Pair", "a b")
+      trees = [x, (x, x), [x, x], {"a": x, "b": x}, {"b": x, "a": (x, None)}, Pair(x, 2.0), {"a": x}, (), None, 2.0, 2,
+               np.arange(3.0, dtype="float32"), jnp.arange(3), jnp.arange(4.0), (x, [x, {"k": 1}])]
+      for repeat in range(3):
+          for tree in trees:
+              got = f(tree)
+              assert jax.tree.structure(got) == jax.tree.structure(jax.tree.map(lambda v: v, tree)), (tree, got)
+              for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(tree)):
+                  assert a.dtype == jnp.asarray(b).dtype and a.weak_type == jnp.asarray(b).weak_type and np.array_equal(a, b)
+      assert len(traced) == len(trees) - 1, len(traced)  # the NumPy array is like x
+      assert f(x, scale=2)[1] == 2 and f(x, scale=2.0)[1] == 2 and f(scale=x, tree=x)[2] == 4
+      h = jax.jit(lambda a, n: a * n, static_argnums=1)
+      assert [h(x, n)[1] for n in (2, 3, 2, 3, 2.5)] == [2, 3, 2, 3, 2.5]
+      with jax.enable_x64(True):
+          assert f(2.0).dtype == "float64" and f(2.0).dtype == "float64"
+      assert f(2.0).dtype == "float32"
+      f.clear_cache()
+      assert f._cache_size() == 0
+      before = len(traced)
+      f(x)
+      assert len(traced) == before + 1 and f._cache_size() == 1
+      donate = jax.jit(lambda a: a + 1, donate_argnums=0)
+      y = x + 0
+      for _ in range(4):
+          old, y = y, donate(y)
+          assert old.is_deleted()
+      try:
+          f(old)
+          print("no error")
+      except RuntimeError as error:
+          assert "deleted" in str(error)
+      print("ok")
+      """)
+  assert out == "ok\n"
 
 
 def test_the_transform_programs_of_the_engine_evaluate_to_jaxs_values():

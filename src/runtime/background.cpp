@@ -20,7 +20,7 @@ namespace capibara {
 namespace {
 
 constexpr std::size_t most_in_flight = 32;
-constexpr std::chrono::milliseconds period(5);
+constexpr std::chrono::milliseconds period(2);  // between two questions whether a waiting thread is interrupted
 
 thread_local int running_depth = 0;
 
@@ -146,8 +146,12 @@ class Background {
   // Ends the program, and all before it that have not run.
   void give_up(Completion& completion) {
     std::lock_guard lock(mutex_);
-    if (runner_) runner_->stop_.store(1, std::memory_order_relaxed);
-    if (runner_ == &completion || completion.done()) return;
+    if (completion.done()) return;
+    if (runner_) {
+      runner_->stop_.store(1, std::memory_order_relaxed);
+      Ticking::flag().store(1, std::memory_order_relaxed);
+    }
+    if (runner_ == &completion) return;
     while (!queue_.empty()) {
       Job job = std::move(queue_.front());
       queue_.pop_front();
@@ -163,7 +167,9 @@ class Background {
     ended_ = true;
     queue_.clear();
     if (running_depth > 0) return;  // a program of this very thread called exit
-    if (runner_) runner_->stop_.store(1, std::memory_order_relaxed);
+    if (!runner_) return;
+    runner_->stop_.store(1, std::memory_order_relaxed);
+    Ticking::flag().store(1, std::memory_order_relaxed);
     finished_->wait_for(lock, std::chrono::seconds(2), [this] { return !runner_; });
   }
 

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-#include <unistd.h>
+#include <pthread.h>
 
 namespace capibara {
 
@@ -55,49 +55,56 @@ static_assert(sizeof tick == sizeof(int32_t) && std::atomic<int32_t>::is_always_
 // The thread that ticks; it sleeps where nothing ran for a while. A child of fork starts without it and makes its own.
 class Ticker {
  public:
+  Ticker() {
+    pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
+                   [] {
+                     instance().awake_.store(false);
+                     instance().mutex_.unlock();
+                   });
+  }
+  static Ticker& instance() {
+    static Ticker* made = new Ticker;  // never freed: its thread may outlive everything else
+    return *made;
+  }
   void begin() {
-    running_.fetch_add(1, std::memory_order_relaxed);
-    if (!awake_.load(std::memory_order_acquire) || process_ != getpid()) wake();
+    running_.fetch_add(1);
+    if (!awake_.load()) wake();
   }
   void end() { running_.fetch_sub(1, std::memory_order_relaxed); }
 
  private:
   void wake() {
     std::lock_guard lock(mutex_);
-    const pid_t process = getpid();
-    if (awake_.load() && process_ == process) return;
-    process_ = process;
-    awake_.store(true, std::memory_order_release);
+    if (awake_.load()) return;
+    awake_.store(true);
     std::thread([this] { run(); }).detach();
   }
 
   void run() {
-    for (int idle = 0; idle < idle_periods; ++idle) {
-      std::this_thread::sleep_for(period);
-      if (running_.load(std::memory_order_relaxed) == 0) continue;
-      tick.store(1, std::memory_order_relaxed);
-      idle = 0;
+    for (;;) {
+      for (int idle = 0; idle < idle_periods; ++idle) {
+        std::this_thread::sleep_for(period);
+        if (running_.load(std::memory_order_relaxed) == 0) continue;
+        tick.store(1, std::memory_order_relaxed);
+        idle = 0;
+      }
+      std::lock_guard lock(mutex_);
+      awake_.store(false);
+      if (running_.load() == 0) return;  // whoever begins from now on sees that nobody ticks
+      awake_.store(true);
     }
-    std::lock_guard lock(mutex_);
-    awake_.store(false, std::memory_order_release);
   }
 
   static constexpr int idle_periods = 200;
   std::atomic<int> running_ = 0;
   std::atomic<bool> awake_ = false;
-  std::atomic<pid_t> process_ = 0;
   std::mutex mutex_;
 };
 
-Ticker& ticker() {
-  static Ticker* instance = new Ticker;  // never freed: its thread may outlive everything else
-  return *instance;
-}
-
 }  // namespace
 
-Ticking::Ticking() { ticker().begin(); }
-Ticking::~Ticking() { ticker().end(); }
+Ticking::Ticking() { Ticker::instance().begin(); }
+Ticking::~Ticking() { Ticker::instance().end(); }
 std::atomic<int32_t>& Ticking::flag() { return tick; }
 
 void set_interrupt_handler(std::function<void()> next) {

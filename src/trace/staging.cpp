@@ -71,6 +71,8 @@ Array StagingTrace::new_input(const ArrayType& type) { return tracer(builder_.ad
 Atom StagingTrace::atom(const Array& array) {
   const ArrayBody* body = array.body().get();
   if (body->trace() == this) return static_cast<const StagedTracer*>(body)->var;
+  // The values of constants are read wherever programs are compared and folded, under locks: they must be there.
+  if (!body->trace() && !array.type().ref) array.block_until_ready();
   if (is_literal_value(array)) return builder_.add_literal(array);
   // A ref is never a constant: the program is given it at each call.
   if (!body->trace() && !array.type().ref) return builder_.add_constant(array);

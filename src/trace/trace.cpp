@@ -26,6 +26,8 @@ std::string origin_line(const Array& array) {
 
 std::shared_ptr<Trace> current_trace() { return current ? current : evaluation_trace(); }
 
+bool evaluating() { return !current || !current->parent; }
+
 TraceScope::TraceScope(std::shared_ptr<Trace> trace) : previous_(std::move(current)) { current = std::move(trace); }
 TraceScope::~TraceScope() { current = std::move(previous_); }
 

@@ -43,6 +43,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
 
 std::shared_ptr<Trace> current_trace();
 std::shared_ptr<Trace> evaluation_trace();
+bool evaluating();  // whether the current trace is evaluation: operations run at once
 
 // Makes a trace current on this thread until the end of the scope.
 class TraceScope {

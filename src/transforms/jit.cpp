@@ -107,7 +107,9 @@ class JitEntry {
   struct Ready {
     Program program;  // without unused inputs
     std::vector<std::size_t> inputs;
+    bool all_inputs = false;  // every leaf is an input
     std::vector<bool> donated;
+    bool donates = false;
     std::shared_ptr<Executable> executable;
   };
 
@@ -124,22 +126,26 @@ class JitEntry {
   }
 
   const Ready& ready() const {
-    std::call_once(once_, [this] { compile(); });
+    if (!compiled()) std::call_once(once_, [this] { compile(); });
     return ready_;
   }
+  bool compiled() const { return compiled_.load(std::memory_order_acquire); }
 
  private:
   void compile() const {
     auto start = std::chrono::steady_clock::now();
     std::tie(ready_.program, ready_.inputs) = pruned();
     choose_donations();
+    ready_.all_inputs = captured.empty() && ready_.inputs.size() == program.invars().size();
+    ready_.donates = std::find(ready_.donated.begin(), ready_.donated.end(), true) != ready_.donated.end();
     bool log = config().log_compiles;
     if (log) {
       print_line(concat("Compiling jit(", options.name, ") with global shapes and types (",
                         types_text(ready_.program.input_types()), ")."));
     }
-    ready_.executable = default_backend().compile(ready_.program);
+    ready_.executable = default_backend().compile_donating(ready_.program, ready_.donated);
     if (log) print_line(concat("Finished compilation of jit(", options.name, ") in ", seconds_since(start), " sec"));
+    compiled_.store(true, std::memory_order_release);
   }
 
   // A donated input is usable where an output of the same shape and dtype can take its memory.
@@ -166,6 +172,7 @@ class JitEntry {
   }
 
   mutable std::once_flag once_;
+  mutable std::atomic<bool> compiled_{false};
   mutable Ready ready_;
 };
 
@@ -179,18 +186,19 @@ class JitCache {
   const jax::JitOptions options;
 
   std::shared_ptr<const JitEntry> find(const TreeDef& in, std::span<const Array> leaves) const {
-    std::size_t settings = config().key();
-    std::size_t hash = hash_call(in, leaves, settings);
+    const std::size_t settings = config_key();
     readers_.fetch_add(1);
-    std::shared_ptr<const JitEntry> found;
-    for (const Node* node = buckets_[hash % bucket_count].load(); node; node = node->next) {
-      if (node->entry->key.hash == hash && matches(node->entry->key, in, leaves, settings)) {
-        found = node->entry;
-        break;
-      }
+    const Node* found = recent_.load();
+    if (!found || !matches(found->entry->key, in, leaves, settings)) {
+      const std::size_t hash = hash_call(in, leaves, settings);
+      found = buckets_[hash % bucket_count].load();
+      while (found && !(found->entry->key.hash == hash && matches(found->entry->key, in, leaves, settings))) found = found->next;
+      if (found) recent_.store(found);
     }
+    std::shared_ptr<const JitEntry> entry;
+    if (found) entry = found->entry;
     readers_.fetch_sub(1);
-    return found;
+    return entry;
   }
 
   // Two threads may have traced the same call: the entry that came first stays, and is returned.
@@ -210,6 +218,8 @@ class JitCache {
     for (std::size_t i = 0; i < bucket_count; ++i) old[i] = buckets_[i].exchange(nullptr);
     size_.store(0);
     while (readers_.load() != 0) std::this_thread::yield();
+    recent_.store(nullptr);  // nobody can find an old node any more
+    while (readers_.load() != 0) std::this_thread::yield();
     for (Node* node : old) {
       while (node) delete std::exchange(node, node->next);
     }
@@ -225,6 +235,7 @@ class JitCache {
   static constexpr std::size_t bucket_count = 32;
 
   std::array<std::atomic<Node*>, bucket_count> buckets_{};
+  mutable std::atomic<const Node*> recent_{nullptr};  // what the last call found: most calls are alike
   mutable std::atomic<int> readers_{0};
   std::atomic<std::size_t> size_{0};
   std::mutex writing_;
@@ -270,7 +281,7 @@ std::shared_ptr<const JitEntry> trace_jit_entry(JitCache& cache, const TreeDef& 
   auto start = std::chrono::steady_clock::now();
   auto entry = std::make_shared<JitEntry>();
   entry->options = cache.options;
-  entry->key = {in, leaf_types("jit", in, leaves), {}, config().key(), hash_call(in, leaves, config().key())};
+  entry->key = {in, leaf_types("jit", in, leaves), {}, config_key(), hash_call(in, leaves, config_key())};
   for (const Array& leaf : leaves) entry->key.committed.push_back(leaf.committed());
   entry->donated = donated ? *donated : leaves_at("donate_argnums", cache.options.donate_argnums, in);
   std::vector<bool> fixed = leaves_at("static_argnums", cache.options.static_argnums, in);
@@ -329,7 +340,7 @@ void check_donated_once(const JitEntry& entry, std::span<const Array> inputs, co
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!donated[i]) continue;
     for (std::size_t j = 0; j < inputs.size(); ++j) {
-      if (i == j || inputs[i].buffer().data() != inputs[j].buffer().data() || inputs[i].size() == 0) continue;
+      if (i == j || !inputs[i].buffer().same_as(inputs[j].buffer()) || inputs[i].size() == 0) continue;
       throw RuntimeError(concat("jit(", entry.options.name, "): a donated ", to_string(inputs[i].type()),
                                 " is passed twice; pass a copy, or do not donate it"));
     }
@@ -339,8 +350,7 @@ void check_donated_once(const JitEntry& entry, std::span<const Array> inputs, co
 }  // namespace
 
 Arrays call_jit_entry(const JitEntry& entry, std::span<const Array> leaves) {
-  bool traced = current_trace()->parent != nullptr ||
-                std::any_of(leaves.begin(), leaves.end(), [](const Array& leaf) { return leaf.is_tracer(); });
+  bool traced = !evaluating() || std::any_of(leaves.begin(), leaves.end(), [](const Array& leaf) { return leaf.is_tracer(); });
   if (traced || !entry.captured.empty()) {
     Arrays inputs = entry.captured;
     inputs.insert(inputs.end(), leaves.begin(), leaves.end());
@@ -348,10 +358,15 @@ Arrays call_jit_entry(const JitEntry& entry, std::span<const Array> leaves) {
     return call_program(entry.program, inputs, entry.options.name);
   }
   const JitEntry::Ready& ready = entry.ready();
-  Arrays inputs;
-  inputs.reserve(ready.inputs.size());
-  for (std::size_t input : ready.inputs) inputs.push_back(leaves[input]);
-  if (config().debug_nans || config().debug_infs) return execute_checked(entry, inputs);
+  Arrays chosen;
+  if (!ready.all_inputs) {
+    chosen.reserve(ready.inputs.size());
+    for (std::size_t input : ready.inputs) chosen.push_back(leaves[input]);
+  }
+  const std::span<const Array> inputs = ready.all_inputs ? leaves : std::span<const Array>(chosen);
+  const Config& settings = config();
+  if (settings.debug_nans || settings.debug_infs) return execute_checked(entry, inputs);
+  if (!ready.donates) return ready.executable->execute(inputs, {});
   check_donated_once(entry, inputs, ready.donated);
   return ready.executable->execute(inputs, ready.donated);
 }
@@ -391,6 +406,10 @@ const TreeDef& jit_entry_structure(const JitEntry& entry) { return entry.out; }
 const TreeDef& jit_entry_input_structure(const JitEntry& entry) { return entry.key.in; }
 std::string jit_entry_text(const JitEntry& entry) {
   return to_stablehlo(lower(entry.pruned().first), concat("jit_", entry.options.name));
+}
+bool jit_entry_lasts(const JitEntry& entry) { return entry.captured.empty() && entry.program.effects().axes.empty(); }
+bool jit_entry_is_short(const JitEntry& entry) {
+  return entry.captured.empty() && entry.compiled() && entry.ready().executable->is_short();
 }
 bool jit_disabled() { return config().disable_jit; }
 

@@ -1,9 +1,6 @@
 """capibara.jax: the interface of jax 0.10.2 on capibara's core."""
-import contextlib as _contextlib
-
 from capibara import _core
 from capibara._core import Array, Ref  # noqa: F401
-from capibara._dtypes import float0  # noqa: F401
 from capibara._modules import explain_missing as _explain_missing
 from capibara._types import ShapeDtypeStruct, Slice as _Slice  # noqa: F401
 from capibara.jax._api import (  # noqa: F401
@@ -50,34 +47,11 @@ from capibara.jax._install import check_compatibility, install  # noqa: F401
 from capibara.jax.custom_derivatives import closure_convert, custom_gradient, custom_jvp, custom_vjp  # noqa: F401
 from capibara.jax.version import __version__, __version_info__  # noqa: F401
 
-from capibara.jax import (  # noqa: F401
-    ad_checkpoint,
-    api_util,
-    checkpoint_policies,
-    core,
-    custom_batching,
-    custom_derivatives,
-    debug,
-    dlpack,
-    dtypes,
-    errors,
-    experimental,
-    extend,
-    flatten_util,
-    image,
-    interpreters,
-    lax,
-    nn,
-    numpy,
-    ops,
-    profiler,
-    random,
-    scipy,
-    stages,
-    tree,
-    tree_util,
-    typing,
-    version,
+# Modules that are imported when they are first asked for: most programs need few of them, and NumPy takes its time.
+_MODULES = (
+    "ad_checkpoint", "api_util", "checkpoint_policies", "core", "custom_batching", "custom_derivatives", "debug", "dlpack",
+    "dtypes", "errors", "experimental", "extend", "flatten_util", "image", "interpreters", "lax", "nn", "numpy", "ops",
+    "profiler", "random", "scipy", "stages", "tree", "tree_util", "typing", "version",
 )
 
 enable_x64 = _scope("enable_x64", True)
@@ -101,8 +75,9 @@ legacy_prng_key = _scope("legacy_prng_key")
 def default_device(device=None):
     """Computations run on this device while the context lasts; there is one kind of device."""
     from capibara.jax._devices import check_target
+    import contextlib
     check_target(device, None)
-    return _contextlib.nullcontext()
+    return contextlib.nullcontext()
 
 
 def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):
@@ -180,5 +155,5 @@ def live_arrays(platform=None):
 from capibara.jax._array import complete as _complete  # noqa: E402
 
 _complete()
-tree_util.register_pytree_node_class(_Slice)
-_explain_missing(__name__)
+_core.register_node(_Slice, _Slice.tree_flatten, _Slice.tree_unflatten)
+_explain_missing(__name__, later={"float0": "capibara._dtypes", **dict.fromkeys(_MODULES)})

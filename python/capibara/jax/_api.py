@@ -1,6 +1,5 @@
 """The transforms of functions: thin wrappers that hand their arguments to the core."""
 import functools
-import inspect
 
 from capibara import _core, _tracebacks
 from capibara._types import ShapeDtypeStruct
@@ -24,6 +23,7 @@ def _wraps(function, wrapper, prefix=""):
 def _check_callable(function, operation):
     if not callable(function):
         raise TypeError(f"{operation}: expected a callable value, got {function!r}")
+    import inspect  # takes long: not before it is needed
     if inspect.isgeneratorfunction(function):
         raise TypeError(f"{operation}: expected a function, got a generator function: {function}")
 
@@ -37,6 +37,7 @@ def _tuple_of(value):
 
 
 def _signature(function):
+    import inspect
     try:
         return inspect.signature(function)
     except (ValueError, TypeError):
@@ -49,7 +50,7 @@ def _positions_and_names(function, positions, names, what):
     signature = _signature(function)
     if signature is None:
         return positions, names
-    kinds = inspect.Parameter
+    from inspect import Parameter as kinds
     parameters = list(signature.parameters.values())
     positional = [p.name for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]
     takes_more = any(p.kind is kinds.VAR_POSITIONAL for p in parameters)

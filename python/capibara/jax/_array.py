@@ -1,6 +1,4 @@
 """The methods of arrays: functions of jax.numpy with the array first."""
-import numpy as np
-
 from capibara import _core, _tracebacks
 
 _METHODS = (
@@ -13,10 +11,8 @@ _METHODS = (
 def complete():
     """Gives the class Array its methods."""
     array = _core.Array
-    functions = _core.library_module("numpy")
     for name in _METHODS:
-        if name in functions:
-            setattr(array, name, functions[name])
+        setattr(array, name, _numpy(name))
     for name, value in vars(_Methods).items():
         if not name.startswith("__") or name in ("__round__", "__reversed__", "__array_namespace__", "__rmatmul__"):
             setattr(array, name, _tracebacks.boundary(value) if callable(value) else value)
@@ -26,11 +22,11 @@ class _Methods:
     """What is not a function of jax.numpy under the same signature."""
 
     def reshape(self, *args, order="C", copy=None, out_sharding=None):
-        shape = args[0] if len(args) == 1 and not np.isscalar(args[0]) and not hasattr(args[0], "__index__") else args
+        shape = args[0] if len(args) == 1 and not hasattr(args[0], "__index__") and not isinstance(args[0], (str, float)) else args
         return _numpy("reshape")(self, shape, order=order)
 
     def transpose(self, *args):
-        axes = None if not args or args[0] is None else (args[0] if len(args) == 1 and np.iterable(args[0]) else args)
+        axes = None if not args or args[0] is None else (args[0] if len(args) == 1 and not hasattr(args[0], "__index__") else args)
         return _numpy("transpose")(self, axes)
 
     def flatten(self, order="C", *, out_sharding=None):
@@ -42,6 +38,7 @@ class _Methods:
     def view(self, dtype=None, type=None):
         if dtype is None:
             return self
+        import numpy as np
         from capibara.jax import lax
         dtype = _core.canonical_dtype(dtype)
         if dtype == self.dtype:

@@ -1,16 +1,15 @@
 """Standing in for jax: `import jax` as capibara.jax, and what is covered of a version."""
 import importlib
-import importlib.abc
-import importlib.util
 import sys
 
 
-class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class _Finder:
     """Answers `import jax...` with the module capibara.jax...."""
 
     def find_spec(self, name, path=None, target=None):
         if name != "jax" and not name.startswith("jax."):
             return None
+        import importlib.util
         try:
             found = importlib.util.find_spec("capibara." + name)
         except (ImportError, AttributeError):
@@ -37,6 +36,8 @@ def install():
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
     prefix = "capibara.jax"
+    for name in sys.modules[prefix]._MODULES:
+        importlib.import_module(f"{prefix}.{name}")
     for name, module in list(sys.modules.items()):
         if module is not None and (name == prefix or name.startswith(prefix + ".")):
             sys.modules[name.removeprefix("capibara.")] = module

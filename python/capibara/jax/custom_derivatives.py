@@ -1,6 +1,5 @@
 """Functions with the user's own derivative rules."""
 import functools
-import inspect
 
 from capibara import _core, _tracebacks
 from capibara._modules import explain_missing
@@ -9,6 +8,7 @@ from capibara._types import CustomVJPPrimal, SymbolicZero
 
 def _positional(fun, args, kwargs):
     """Arguments by position, defaults filled in, as rules receive them."""
+    import inspect
     if not kwargs:
         try:
             signature = inspect.signature(fun)
@@ -26,6 +26,7 @@ def _positional(fun, args, kwargs):
 def _positions(nondiff_argnums, nondiff_argnames, fun):
     positions = [nondiff_argnums] if isinstance(nondiff_argnums, int) else list(nondiff_argnums)
     if nondiff_argnames:
+        import inspect
         names = list(inspect.signature(fun).parameters)
         wanted = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else nondiff_argnames
         positions += [names.index(name) for name in wanted]

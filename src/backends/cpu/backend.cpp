@@ -3,12 +3,17 @@
 
 #include <capibara/config.h>
 
+#include <atomic>
+#include <chrono>
 #include <exception>
 #include <map>
 #include <mutex>
+#include <set>
+#include <thread>
 #include <unordered_map>
 
 #include "backends/cpu/compiler.h"
+#include "backends/cpu/cost.h"
 #include "backends/cpu/fuse.h"
 #include "backends/cpu/lower.h"
 #include "backends/reference/backend.h"
@@ -16,6 +21,7 @@
 #include "optimise/pipeline.h"
 #include "primitives/math/denormals.h"
 #include "program/build.h"
+#include "runtime/background.h"
 #include "runtime/disk_cache.h"
 #include "runtime/interrupt.h"
 #include "runtime/thread_pool.h"
@@ -24,11 +30,14 @@ namespace capibara::cpu {
 
 namespace {
 
-enum Status : int32_t { done = 0, failed = 2 };
+enum Status : int32_t { done = 0, stopped = 1, failed = 2 };
 
 Program optimised(const Program& program) {
   OptimiseOptions options;
+  // Joins and cuts become the copies they are made of, which fuse with what they feed.
+  static const std::set<std::string_view> copies = {"split", "stack", "tile", "unstack"};
   options.keep = [](const Program& own, const Equation& equation) {
+    if (copies.contains(equation.primitive.name())) return false;
     return work_of(own, equation) != Work::host || reference::find_kernel(equation.primitive.name()) ||
            equation.primitive->evaluate;
   };
@@ -80,45 +89,53 @@ class CodeCache {
   std::map<Digest, std::weak_ptr<const Code>> codes_;
 };
 
-class CpuExecutable final : public Executable {
+// The addresses that a driver is given: on the stack where they are few.
+class Addresses {
  public:
-  CpuExecutable(const Program& program, Lowered lowered, std::shared_ptr<const Code> code)
-      : types_(program.output_types()), lowered_(std::move(lowered)), code_(std::move(code)), driver_(code_->driver()) {
+  explicit Addresses(std::size_t count) : many_(count > few ? new std::byte*[count] : nullptr), count_(count) {}
+  std::byte** data() { return many_ ? many_.get() : few_; }
+  std::size_t size() const { return count_; }
+
+ private:
+  static constexpr std::size_t few = 48;
+  std::byte* few_[few];
+  std::unique_ptr<std::byte*[]> many_;
+  std::size_t count_;
+};
+
+class CpuExecutable final : public Executable, public std::enable_shared_from_this<CpuExecutable> {
+ public:
+  CpuExecutable(const Program& program, Lowered lowered, std::shared_ptr<const Code> code, double nanoseconds, bool may_wait)
+      : name_(program.name()), types_(program.output_types()), lowered_(std::move(lowered)), code_(std::move(code)),
+        driver_(code_->driver()), short_(nanoseconds < short_nanoseconds), may_wait_(may_wait), nanoseconds_(nanoseconds) {
     lowered_.module = {};
     for (const Array& constant : lowered_.constants) constants_.push_back(const_cast<std::byte*>(constant.raw_data()));
+    scratch_place_ = program.invars().size() + constants_.size() + lowered_.output_bytes.size();
   }
 
   Arrays execute(std::span<const Array> inputs, const std::vector<bool>& donated) override {
-    std::vector<std::byte*> buffers;
-    buffers.reserve(inputs.size() + constants_.size() + lowered_.output_bytes.size() + 1);
-    for (const Array& input : inputs) buffers.push_back(const_cast<std::byte*>(input.raw_data()));
-    buffers.insert(buffers.end(), constants_.begin(), constants_.end());
-    std::vector<Buffer> results;
-    for (int64_t bytes : lowered_.output_bytes) {
-      results.push_back(allocated(bytes));
-      buffers.push_back(results.back().mutable_data());
+    Addresses addresses(inputs.size() + constants_.size() + lowered_.output_bytes.size() + 1);
+    std::byte** next = addresses.data();
+    bool ready = true;
+    for (const Array& input : inputs) {
+      const Buffer& buffer = input.buffer();
+      *next = buffer.address();
+      if (!*next) *next = const_cast<std::byte*>(input.raw_data());
+      ready = ready && buffer.is_ready();
+      ++next;
     }
-    Buffer arena;
-    if (lowered_.arena_bytes > 0) arena = allocated(lowered_.arena_bytes);
-    buffers.push_back(arena.defined() ? arena.mutable_data() : nullptr);
-    run(buffers.data());
-    Arrays outputs;
-    for (std::size_t i = 0; i < lowered_.outputs.size(); ++i) {
-      const Lowered::Output& output = lowered_.outputs[i];
-      switch (output.from) {
-        case Lowered::Output::From::driver:
-          outputs.push_back(Array::from_buffer(types_[i], results[static_cast<std::size_t>(output.index)]));
-          break;
-        case Lowered::Output::From::input:
-          outputs.push_back(typed(inputs[static_cast<std::size_t>(output.index)], types_[i]));
-          break;
-        case Lowered::Output::From::constant:
-          outputs.push_back(typed(lowered_.constants[static_cast<std::size_t>(output.index)], types_[i]));
-          break;
-        case Lowered::Output::From::output:
-          outputs.push_back(typed(outputs[static_cast<std::size_t>(output.index)], types_[i]));
-          break;
+    next = std::copy(constants_.begin(), constants_.end(), next);
+    std::shared_ptr<Completion> completion;
+    const bool is_long = nanoseconds_.load(std::memory_order_relaxed) > long_nanoseconds;
+    if (may_wait_ && (is_long || !ready) && !in_background()) completion = std::make_shared<Completion>(name_);
+    Arrays outputs = make_outputs(inputs, completion, next);
+    if (completion) {
+      run_later(inputs, outputs, addresses, completion);
+    } else {
+      if (!ready) {
+        for (const Array& input : inputs) input.block_until_ready();
       }
+      run(addresses.data(), nullptr);
     }
     for (std::size_t i = 0; i < donated.size(); ++i) {
       if (donated[i] && !returned(static_cast<int>(i))) inputs[i].delete_buffers();
@@ -126,18 +143,66 @@ class CpuExecutable final : public Executable {
     return outputs;
   }
 
+  bool is_short() const override { return short_ && may_wait_; }
+
  private:
   // What generated code reaches through Runtime::program.
   struct Call {
     const CpuExecutable* self;
+    const std::atomic<int32_t>* stop;               // of a program in the background
+    std::thread::id caller;
     std::exception_ptr error;
     const math::FlushDenormals* outside = nullptr;  // the mode in which kernels run: they flush by themselves
   };
 
+  // Scratch memory of one run.
+  class Scratch {
+   public:
+    explicit Scratch(const CpuExecutable& self) {
+      const int64_t bytes = self.lowered_.arena_bytes;
+      if (bytes <= on_stack) return;
+      large_ = self.allocated(bytes, nullptr);
+    }
+    std::byte* data() { return large_.defined() ? large_.address() : few_; }
+
+   private:
+    static constexpr int64_t on_stack = 4096;
+    alignas(64) std::byte few_[on_stack];
+    Buffer large_;
+  };
+
+  Arrays make_outputs(std::span<const Array> inputs, const std::shared_ptr<Completion>& completion, std::byte** addresses) const {
+    Arrays outputs;
+    outputs.reserve(lowered_.outputs.size());
+    for (std::size_t i = 0; i < lowered_.outputs.size(); ++i) {
+      const Lowered::Output& output = lowered_.outputs[i];
+      const auto index = static_cast<std::size_t>(output.index);
+      switch (output.from) {
+        case Lowered::Output::From::driver: {
+          Buffer buffer = allocated(lowered_.output_bytes[index], completion);
+          addresses[index] = buffer.address();
+          outputs.push_back(Array::from_buffer(types_[i], std::move(buffer)));
+          break;
+        }
+        case Lowered::Output::From::input:
+          outputs.push_back(typed(inputs[index], types_[i]));
+          break;
+        case Lowered::Output::From::constant:
+          outputs.push_back(typed(lowered_.constants[index], types_[i]));
+          break;
+        case Lowered::Output::From::output:
+          outputs.push_back(typed(outputs[index], types_[i]));
+          break;
+      }
+    }
+    return outputs;
+  }
+
   // Nothing has run yet when memory is short: the error says what the program needs most of it for.
-  Buffer allocated(int64_t bytes) const {
+  Buffer allocated(int64_t bytes, const std::shared_ptr<Completion>& completion) const {
+    const auto size = static_cast<std::size_t>(bytes);
     try {
-      return Buffer::allocate(static_cast<std::size_t>(bytes));
+      return completion ? Buffer::pending(size, completion) : Buffer::allocate(size);
     } catch (const RuntimeError& error) {
       std::string largest;
       for (const std::string& value : lowered_.largest) largest += (largest.empty() ? "" : ", ") + value;
@@ -156,17 +221,41 @@ class CpuExecutable final : public Executable {
     return array.type() == type ? array : Array::from_buffer(type, array.buffer(), array.committed());
   }
 
-  void run(std::byte* const* buffers) {
-    Call call{this, nullptr};
-    Runtime runtime{reinterpret_cast<const volatile int32_t*>(&Ticking::flag()), run_parallel, run_host, &call};
+  // The work holds what it reads and writes: inputs may be donated, and results forgotten, before it is done.
+  void run_later(std::span<const Array> inputs, const Arrays& outputs, Addresses& addresses, const std::shared_ptr<Completion>& completion) {
+    std::vector<Buffer> read, held;
+    for (const Array& input : inputs) read.push_back(input.buffer());
+    for (const Array& output : outputs) held.push_back(output.buffer());
+    std::vector<std::byte*> kept(addresses.data(), addresses.data() + addresses.size());
+    run_in_background(completion, [self = shared_from_this(), read = std::move(read), held = std::move(held),
+                                   kept = std::move(kept)](const std::atomic<int32_t>& stop) mutable {
+      for (const Buffer& input : read) input.wait();  // raises where the program before has failed
+      self->run(kept.data(), &stop);
+    });
+  }
+
+  void run(std::byte** addresses, const std::atomic<int32_t>* stop) {
+    Scratch scratch(*this);
+    addresses[scratch_place_] = scratch.data();
+    if (short_) return drive(addresses, stop, &never);
     const Ticking ticking;
+    const auto begin = std::chrono::steady_clock::now();
+    drive(addresses, stop, reinterpret_cast<const volatile int32_t*>(&Ticking::flag()));
+    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
+    nanoseconds_.store(took.count(), std::memory_order_relaxed);
+  }
+
+  void drive(std::byte* const* addresses, const std::atomic<int32_t>* stop, const volatile int32_t* ask) {
+    Call call{this, stop, std::this_thread::get_id(), nullptr};
+    const Runtime runtime{ask, run_parallel, run_host, &call};
     int32_t status;
     {
       const math::FlushDenormals flush;
       call.outside = &flush;
-      status = driver_(&runtime, buffers, 0, 0);
+      status = driver_(&runtime, addresses, 0, 0);
     }
     if (call.error) std::rethrow_exception(call.error);
+    if (status == stopped) throw RuntimeError(concat(name_, ": interrupted before its results were ready"));
     if (status != done) throw InternalError(concat("a compiled program ended with status ", status));
   }
 
@@ -177,9 +266,13 @@ class CpuExecutable final : public Executable {
   static int32_t run_host(const Runtime* runtime, int32_t kernel, std::byte* const* buffers) {
     Call& call = *static_cast<Call*>(runtime->program);
     try {
-      Ticking::flag().store(0, std::memory_order_relaxed);
+      if (kernel == poll_kernel) {
+        Ticking::flag().store(0, std::memory_order_relaxed);
+        if (call.stop && call.stop->load(std::memory_order_relaxed) != 0) return stopped;
+        if (call.caller == std::this_thread::get_id()) poll_interrupt();
+        return done;
+      }
       poll_interrupt();
-      if (kernel == poll_kernel) return done;
       const math::FlushDenormals::Paused pause(*call.outside);
       call.self->lowered_.kernels[static_cast<std::size_t>(kernel)](buffers);
       return done;
@@ -189,11 +282,19 @@ class CpuExecutable final : public Executable {
     }
   }
 
+  // Below the first, a program is over before anybody could interrupt it; above the second its call does not wait for it.
+  static constexpr double short_nanoseconds = 20e3, long_nanoseconds = 200e3;
+  static constexpr int32_t never = 0;
+
+  std::string name_;
   Types types_;
   Lowered lowered_;
   std::shared_ptr<const Code> code_;
   Entry driver_;
+  bool short_, may_wait_;
+  std::atomic<double> nanoseconds_;  // estimated at first, then how long the last run took
   std::vector<std::byte*> constants_;
+  std::size_t scratch_place_;  // of the driver's buffers, behind all others
 };
 
 // Operations run one by one that are worth compiling, as programs of one equation.
@@ -264,9 +365,10 @@ class CpuBackend final : public Backend {
   }
   std::shared_ptr<Executable> compile(const Program& program) override {
     if (!can_lower(program)) return reference::backend().compile(program);
-    Lowered lowered = lower_to_loops(optimised(program));
+    const Program best = optimised(program);
+    Lowered lowered = lower_to_loops(best);
     std::shared_ptr<const Code> code = CodeCache::get(lowered.module);
-    return std::make_shared<CpuExecutable>(program, std::move(lowered), std::move(code));
+    return std::make_shared<CpuExecutable>(program, std::move(lowered), std::move(code), estimated_nanoseconds(best), may_run_later(best));
   }
 };
 

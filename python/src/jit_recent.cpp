@@ -1,0 +1,132 @@
+// Compares the arguments of a call with those of an earlier one, taking the leaves along.
+#include "jit_recent.h"
+
+#include "tree_nodes.h"
+
+#include <capibara/config.h>
+
+namespace capibara::python {
+
+namespace {
+
+// Walks a recorded structure and the arguments side by side.
+class Match {
+ public:
+  Match(const RecentCall& call, Arrays& leaves) : call_(call), leaves_(leaves) {}
+
+  bool arguments(PyObject* args, PyObject* kwargs) {
+    if (static_cast<std::size_t>(PyTuple_GET_SIZE(args)) != call_.positional) return false;
+    const TreeNode& both = *call_.in.node();
+    std::size_t next = 0, next_fixed = 0;
+    for (std::size_t i = 0; i < call_.positional; ++i) {
+      PyObject* value = PyTuple_GET_ITEM(args, static_cast<Py_ssize_t>(i));
+      if (next_fixed < call_.fixed.size() && call_.fixed[next_fixed].first == i) {
+        if (!same_static(call_.fixed[next_fixed++].second.ptr(), value)) return false;
+      } else if (!node(*both.children[0]->children[next++], value)) {
+        return false;
+      }
+    }
+    return keywords(*both.children[1], kwargs);
+  }
+
+ private:
+  bool keywords(const TreeNode& named, PyObject* kwargs) {
+    const std::size_t given = kwargs ? static_cast<std::size_t>(PyDict_GET_SIZE(kwargs)) : 0;
+    if (given != named.children.size() + call_.fixed_names.size()) return false;
+    if (given == 0) return true;
+    for (const auto& [name, value] : call_.fixed_names) {
+      PyObject* now = PyDict_GetItemWithError(kwargs, name.ptr());
+      if (!now || !same_static(value.ptr(), now)) return false;
+    }
+    return entries(named, kwargs);
+  }
+
+  bool entries(const TreeNode& dict, PyObject* values) {
+    for (std::size_t i = 0; i < dict.children.size(); ++i) {
+      PyObject* value = PyDict_GetItemWithError(values, PyList_GET_ITEM(dict.data.ptr(), static_cast<Py_ssize_t>(i)));
+      if (!value || !node(*dict.children[i], value)) return false;
+    }
+    return true;
+  }
+
+  // The same object, or an equal one of a type in which equal values mean the same.
+  static bool same_static(PyObject* a, PyObject* b) {
+    if (a == b) return true;
+    PyTypeObject* type = Py_TYPE(a);
+    if (type != Py_TYPE(b)) return false;
+    if (type != &PyLong_Type && type != &PyUnicode_Type && type != &PyFloat_Type && type != &PyBytes_Type) return false;
+    return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
+  }
+
+  bool node(const TreeNode& expected, PyObject* o) {
+    switch (expected.kind) {
+      case NodeKind::leaf:
+        return leaf(o);
+      case NodeKind::none:
+        return o == Py_None;
+      case NodeKind::tuple:
+        return Py_TYPE(o) == &PyTuple_Type && items(expected, &PyTuple_GET_ITEM(o, 0), PyTuple_GET_SIZE(o));
+      case NodeKind::named_tuple:
+        return reinterpret_cast<PyObject*>(Py_TYPE(o)) == expected.data.ptr() && items(expected, &PyTuple_GET_ITEM(o, 0), PyTuple_GET_SIZE(o));
+      case NodeKind::list:
+        return Py_TYPE(o) == &PyList_Type && items(expected, reinterpret_cast<PyListObject*>(o)->ob_item, PyList_GET_SIZE(o));
+      case NodeKind::dict:
+        return Py_TYPE(o) == &PyDict_Type && static_cast<std::size_t>(PyDict_GET_SIZE(o)) == expected.children.size() &&
+               entries(expected, o);
+      default:
+        return false;  // user classes say themselves what they consist of: their code runs once, on the long way
+    }
+  }
+
+  bool items(const TreeNode& expected, PyObject* const* values, Py_ssize_t count) {
+    if (static_cast<std::size_t>(count) != expected.children.size()) return false;
+    for (std::size_t i = 0; i < expected.children.size(); ++i) {
+      if (!node(*expected.children[i], values[i])) return false;
+    }
+    return true;
+  }
+
+  bool leaf(PyObject* o) {
+    static PyTypeObject* const concrete = reinterpret_cast<PyTypeObject*>(nb::type<ConcreteArray>().ptr());
+    const std::size_t i = leaves_.size();
+    if (Py_TYPE(o) == concrete) {
+      leaves_.push_back(*nb::inst_ptr<ConcreteArray>(o));
+    } else if (PyFloat_CheckExact(o)) {
+      leaves_.push_back(Array(PyFloat_AS_DOUBLE(o)));
+    } else if (PyBool_Check(o)) {
+      leaves_.push_back(Array(o == Py_True));
+    } else if (PyLong_CheckExact(o)) {
+      int overflow = 0;
+      const long long value = PyLong_AsLongLongAndOverflow(o, &overflow);
+      if (overflow != 0) return false;
+      leaves_.push_back(Array(static_cast<int64_t>(value)));
+    } else {
+      return false;
+    }
+    return leaves_[i].defined() && leaves_[i].type() == call_.types[i] && leaves_[i].committed() == call_.committed[i];
+  }
+
+  const RecentCall& call_;
+  Arrays& leaves_;
+};
+
+}  // namespace
+
+const RecentCall* RecentCalls::find(PyObject* args, PyObject* kwargs, Arrays& leaves) const {
+  const std::size_t settings = config_key();
+  for (const std::unique_ptr<RecentCall>& call : calls_) {
+    if (call->settings != settings) continue;
+    leaves.clear();
+    leaves.reserve(call->types.size());
+    if (Match(*call, leaves).arguments(args, kwargs)) return call.get();
+    PyErr_Clear();
+  }
+  return nullptr;
+}
+
+void RecentCalls::add(RecentCall call) {
+  if (calls_.size() == most) calls_.pop_back();
+  calls_.insert(calls_.begin(), std::make_unique<RecentCall>(std::move(call)));
+}
+
+}  // namespace capibara::python

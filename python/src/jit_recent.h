@@ -1,0 +1,40 @@
+// The calls that a jitted Python function saw last: one like them needs no key, no hash and no search.
+#pragma once
+
+#include <capibara/jit.h>
+
+#include "calls.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace capibara::python {
+
+// One call as it looked, and what was compiled for it.
+struct RecentCall {
+  std::size_t positional = 0;
+  std::vector<std::pair<std::size_t, nb::object>> fixed;        // static positional arguments
+  std::vector<std::pair<nb::object, nb::object>> fixed_names;   // static keyword arguments
+  PyTree in;                                                    // ((dynamic arguments), {dynamic keywords})
+  Types types;                                                  // of the leaves
+  std::vector<bool> committed;
+  std::size_t settings = 0;                                     // config_key() of the call
+  std::shared_ptr<const detail::JitEntry> entry;
+  PyTree out;
+};
+
+class RecentCalls {
+ public:
+  // The call that these arguments repeat, with its leaves; null where there is none. Only looks at objects whose meaning
+  // as arguments is plain.
+  const RecentCall* find(PyObject* args, PyObject* kwargs, Arrays& leaves) const;
+  void add(RecentCall call);
+  void clear() { calls_.clear(); }
+
+ private:
+  static constexpr std::size_t most = 4;
+  std::vector<std::unique_ptr<RecentCall>> calls_;  // the newest first
+};
+
+}  // namespace capibara::python
