@@ -302,8 +302,12 @@ def machine():
 # --- judging and printing ----------------------------------------------------------------------------------------------
 
 
-def judge(record, limits):
-    """Adds ratios, the share of the limit, and what was asked for but not reached."""
+def judge(record, limits, others=()):
+    """Adds ratios, the share of the limit, and what was asked for but not reached.
+
+    `least` asks for: a ratio to a peer ("jax"), to the best of them ("best"), a share of the limit ("limit"), a figure of
+    at most ("most"), or at most so many times our own figure of another row ("of NAME").
+    """
     ours = record["value"].get("capibara")
     record["ratio"] = {name: value / ours for name, value in record["value"].items() if name != "capibara" and ours}
     if "limit" in record and ours:
@@ -327,6 +331,10 @@ def judge(record, limits):
         elif what == "most":
             if ours > least:
                 missed.append(f"{show_value(ours, record['unit'])}, not {show_value(least, record['unit'])}")
+        elif what.startswith("of "):
+            known = [other["value"].get("capibara") for other in others if "of " + other["name"] == what]
+            if known and known[0] and ours > least * known[0]:
+                missed.append(f"{ours / known[0]:.2f} times {what[3:]}, not {least}")
         elif what in record["ratio"]:
             if record["ratio"][what] < least:
                 missed.append(f"{record['ratio'][what]:.2f}x {what}, not {least}x")
@@ -373,7 +381,7 @@ def main():
     parser.add_argument("--only", default="", metavar="NAME,...", help="families, or rows whose name has NAME in it")
     parser.add_argument("--repeat", type=int, default=6, metavar="N", help="rounds (default 6)")
     parser.add_argument("--peers", default=",".join(PEERS), metavar="LIST", help="libraries to compare with (default: all)")
-    parser.add_argument("--json", default="build/bench/results.json", metavar="FILE", help="where the figures are written")
+    parser.add_argument("--json", metavar="FILE", help="where the figures are written (default build/bench/results.json; with --only, only.json)")
     parser.add_argument("--build", default="build/release", metavar="FOLDER", help="the build that is measured")
     parser.add_argument("--no-check", dest="check", action="store_false", help="do not compare results")
     parser.add_argument("--list", action="store_true", help="print the rows")
@@ -381,6 +389,7 @@ def main():
     options = parser.parse_args()
     options.peers = [name for name in options.peers.split(",") if name]
     options.only = [name for name in options.only.split(",") if name]
+    options.json = options.json or f"build/bench/{'only' if options.only else 'results'}.json"
     unknown = [name for name in options.peers if name not in PEERS]
     if unknown:
         parser.error(f"no peer '{unknown[0]}'; there are: {', '.join(PEERS)}")
@@ -405,7 +414,7 @@ def main():
     try:
         for family, row in rows:
             record = bench.run(family, row)
-            judge(record, limits)
+            judge(record, limits, results["rows"])
             show(record)
             broken |= bool(record["failed"])
             results["versions"] = bench.versions
@@ -417,7 +426,7 @@ def main():
     # Another program may have disturbed the first measurement: the limits are the higher ones of start and end.
     results["limits"] = measure_limits((ROOT / options.build).resolve(), limits)
     for record in results["rows"]:
-        judge(record, limits)
+        judge(record, limits, results["rows"])
     path.write_text(json.dumps(results, indent=1) + "\n")
     for name, why in bench.missing.items():
         print(f"missing peer: {name} ({why})")
