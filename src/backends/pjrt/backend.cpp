@@ -231,6 +231,7 @@ class PjrtBackend final : public Backend {
 constexpr const char* platforms[] = {"pjrt", "cuda", "gpu", "rocm", "tpu", "xla_cpu"};
 
 PjrtBackend& instance(const std::string& name) {
+  if (!is_platform(name)) throw ValueError(concat("backend: '", name, "' is no platform of PJRT plugins"));
   static std::mutex mutex;
   static auto* backends = new std::map<std::string, std::unique_ptr<PjrtBackend>>;  // never freed
   std::lock_guard lock(mutex);
