@@ -73,8 +73,9 @@ class Worker:
         if path:
             self.save(outputs, path)
         del outputs
-        self.repetition(1)
-        seconds = min(self.repetition(1), self.repetition(1))
+        seconds = self.repetition(1)
+        if seconds < 1:
+            seconds = min(self.repetition(1), self.repetition(1))
         calls = max(1, min(20000, math.ceil(0.001 / max(seconds, 1e-7))))
         if calls > 1:
             seconds = self.repetition(calls)
