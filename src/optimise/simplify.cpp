@@ -19,6 +19,7 @@ const Rules& rules() {
     add_shape_rules(rules);
     add_contract_rules(rules);
     add_scalar_rules(rules);
+    add_index_rules(rules);
     return rules;
   }();
   return all;

@@ -57,6 +57,7 @@ void add_algebra_rules(Rules& rules);   // simplify_algebra.cpp
 void add_shape_rules(Rules& rules);     // simplify_shape.cpp
 void add_contract_rules(Rules& rules);  // simplify_contract.cpp
 void add_scalar_rules(Rules& rules);    // simplify_scalar.cpp
+void add_index_rules(Rules& rules);     // simplify_index.cpp
 
 // Element by element: the output at an index depends on the operands at that index alone.
 bool is_elementwise(const Primitive& primitive);

@@ -17,6 +17,7 @@
 #include "backends/cpu/registers.h"
 #include "backends/cpu/schedule.h"
 #include "backends/cpu/unshare.h"
+#include "optimise/simplify.h"
 
 namespace capibara::cpu {
 
@@ -334,6 +335,32 @@ class Lowering {
     if (shared) arena_.release(shared->arena_offset, shared_bytes);
   }
 
+  // A slice of the very elements that an update then replaces, which meets the update element by element: each is read
+  // before it is written.
+  static bool reads_what_it_writes(const Program& program, const std::vector<int>& members, const Equation& slice, const Equation& update) {
+    if (!slice.primitive.is("dynamic_slice") || slice.inputs[0] != update.inputs[0] ||
+        !std::equal(slice.inputs.begin() + 1, slice.inputs.end(), update.inputs.begin() + 2, update.inputs.end()) ||
+        slice.attrs.ints("slice_sizes") != program.type(update.inputs[1]).shape) {
+      return false;
+    }
+    std::vector<Atom> follows = {slice.outputs[0]};
+    for (int e : members) {
+      const Equation& equation = program.equations()[at(e)];
+      const bool reads = std::any_of(equation.inputs.begin(), equation.inputs.end(), [&](Atom input) {
+        return std::find(follows.begin(), follows.end(), input) != follows.end();
+      });
+      if (!reads || &equation == &update) continue;
+      if (!passes::is_elementwise(equation.primitive) || program.type(equation.outputs[0]).shape != program.type(update.inputs[1]).shape) return false;
+      follows.push_back(equation.outputs[0]);
+    }
+    return true;
+  }
+
+  // Kernels of scatters write into their operand where the result has the same memory.
+  static bool is_scatter(const Group& group, const Equation& equation) {
+    return group.work == Work::host && equation.primitive.name().starts_with("scatter") && equation.inputs.size() == 3;
+  }
+
   // An update of an array that dies here is written into the array itself.
   bool takes_over(Frame& frame, const Analysis& known, int g, Together& together) {
     const Group& group = known.fusion.groups[at(g)];
@@ -345,9 +372,9 @@ class Lowering {
     std::optional<Place>& place = frame.place[at(old.id)];
     if (known.fusion.inlined(old) || !place || place->arena_offset < 0 || known.last_use[at(old.id)] != g) return false;
     for (int e : known.members[at(g)]) {
-      const std::vector<Atom>& inputs = frame.program.equations()[at(e)].inputs;
-      const auto reads = std::count(inputs.begin(), inputs.end(), Atom(old));
-      if (reads > (e == group.results[0] ? 1 : 0)) return false;
+      const Equation& reader = frame.program.equations()[at(e)];
+      const auto reads = std::count(reader.inputs.begin(), reader.inputs.end(), Atom(old));
+      if (reads > (e == group.results[0] || reads_what_it_writes(frame.program, known.members[at(g)], reader, equation) ? 1 : 0)) return false;
     }
     frame.place[at(output.id)] = *place;
     place->arena_offset = -1;
@@ -533,14 +560,15 @@ class Lowering {
     const Group& group = known.fusion.groups[at(home)];
     const bool flat = group.work == Work::loops && group.row_values.empty();
     const Equation& writer = body.equations()[at(definition)];
-    const bool updates = group.work == Work::pieces && writer.primitive.is("dynamic_update_slice") && writer.inputs[0] == Atom(old);
+    const bool in_place = group.work == Work::pieces ? writer.primitive.is("dynamic_update_slice") : is_scatter(group, writer);
+    const bool updates = in_place && writer.inputs[0] == Atom(old);
     if (!flat && !updates) return false;
     for (std::size_t e = 0; e < body.equations().size(); ++e) {
       const Equation& reader = body.equations()[e];
       if (known.fusion.home[e] < 0 || std::find(reader.inputs.begin(), reader.inputs.end(), Atom(old)) == reader.inputs.end()) continue;
       if (known.fusion.home[e] > home || known.fusion.groups[at(known.fusion.home[e])].work == Work::alias) return false;
       if (known.fusion.home[e] < home) continue;
-      if (updates && static_cast<int>(e) != definition) return false;
+      if (updates && static_cast<int>(e) != definition && !reads_what_it_writes(body, known.members[at(home)], reader, writer)) return false;
       if (updates && std::count(reader.inputs.begin(), reader.inputs.end(), Atom(old)) != 1) return false;
     }
     return updates || reads_at_own_place(body, known, group, old);
