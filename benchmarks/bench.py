@@ -49,6 +49,7 @@ class Process:
     def __init__(self, library, threads, build, disk_cache=False):
         self.library = library
         environment = dict(os.environ, **libraries.thread_environment(threads))
+        environment["CAPIBARA_BUILD"] = str(build)
         environment["PYTHONPATH"] = os.pathsep.join([str(FOLDER), str(build / "python")])
         if not disk_cache:
             environment["CAPIBARA_CACHE"] = "off"

@@ -1,5 +1,6 @@
 """Elementwise chains, activations, norms, softmax, losses and optimisers: bound by memory or by the vector functions."""
 
+import ml_dtypes
 import numpy
 
 from .contractions import normal
@@ -223,6 +224,17 @@ def rows():
         "jax": lambda jax: swiglu(jax.nn.sigmoid), "torch": lambda torch: lambda x, gate: x * torch.nn.functional.silu(gate),
         "mlx": lambda mx: swiglu(mx.sigmoid)}, {"jax": 1.5, "torch": 1.2}, {"jax": 1.5, "torch": 1.2},
         shapes=((N, N), (N, N)), moved=3 * BYTES, moved_back=5 * BYTES, peers=("torch", "mlx"))
+    half = dict(dtype=ml_dtypes.bfloat16, suffix=" bf16", tolerance=1e-2, peers=("torch", "mlx"), moved=BYTES)
+    found += same("gelu", "gelu by tanh, 4096x4096 bf16", {
+        "jax": lambda jax: jax.nn.gelu, "torch": lambda torch: lambda x: torch.nn.functional.gelu(x, approximate="tanh")},
+        {"jax": 2, "torch": 1.0}, **half)
+    found += same("softmax", "softmax of rows, 4096x4096 bf16", {
+        "jax": lambda jax: jax.nn.softmax, "torch": lambda torch: lambda x: torch.softmax(x, -1),
+        "mlx": lambda mx: lambda x: mx.softmax(x, axis=-1)}, {"jax": 2, "torch": 1.0}, **half)
+    found += same("swiglu", "x * silu(gate), 4096x4096 bf16", {
+        "jax": lambda jax: swiglu(jax.nn.sigmoid), "torch": lambda torch: lambda x, gate: x * torch.nn.functional.silu(gate),
+        "mlx": lambda mx: swiglu(mx.sigmoid)}, {"jax": 1.5, "torch": 1.2}, shapes=((N, N), (N, N)),
+        **dict(half, moved=3 * BYTES // 2))
     labels = lambda random: (random.standard_normal((1024, 50257)).astype(numpy.float32),
                              random.integers(0, 50257, 1024).astype(numpy.int32))
     found.append(Row("cross-entropy", "loss and gradient, 1024 rows of 50257 f32", labels, cross_entropy,

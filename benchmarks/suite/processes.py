@@ -28,6 +28,17 @@ def import_time(library, module):
                for _ in range(5))
 
 
+def cpp_call(line):
+    """A figure that the C++ program benchmarks/cpu/dispatch.cpp prints, in microseconds."""
+    def measure(library, module):
+        program = os.path.join(os.environ["CAPIBARA_BUILD"], "benchmarks", "dispatch")
+        for text in subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines():
+            if text.startswith(line + "  "):
+                return float(text.split()[-2])
+        raise ValueError(f"dispatch prints no line {line!r}")
+    return measure
+
+
 # --- compiling ---------------------------------------------------------------------------------------------------------
 
 
@@ -170,6 +181,10 @@ def rows():
     return [
         ProcessRow("import", "import capibara.jax, jax, torch, mlx.core, numpy", import_time,
                    ("capibara", "jax", "torch", "mlx", "numpy"), least={"most": 60}, repeat=1),
+        ProcessRow("C++ jit call", "one array of 4 f32, from C++", cpp_call("jit, one array"), ("capibara",), unit="us", threads=1,
+                   least={"most": 0.3}, repeat=1),
+        ProcessRow("C++ eager add", "two arrays of 4 f32, from C++", cpp_call("eager add"), ("capibara",), unit="us", threads=1,
+                   repeat=1),
         ProcessRow("first call of 10 operations", "compile and run, nothing compiled before", ten_operations, BOTH,
                    least={"most": 15, "jax": 1.0}),
         ProcessRow("compile 2 layers", "unrolled transformer step, 2 layers of width 64; trace included", compile_layers(2), BOTH,
