@@ -12,6 +12,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "backends/pjrt/cuda_kernels.h"
 #include "backends/pjrt/prepare.h"
 #include "backends/reference/backend.h"
 #include "program/build.h"
@@ -124,8 +125,8 @@ class PjrtBackend final : public Backend {
   std::shared_ptr<Executable> compile(const Program& program) override { return compile_donating(program, {}); }
   std::shared_ptr<Executable> compile_donating(const Program& program, const std::vector<bool>& donated) override {
     if (runs_by_operation(program)) return reference::backend().compile(program);
-    Prepared prepared = prepare(program, donated);
     Client& device = client();
+    Prepared prepared = prepare(program, donated, has_cuda_kernels(device));
     if (prepared.calls) register_host_calls(device);
     std::shared_ptr<Loaded> loaded = find(device, prepared, program.name());
     return std::make_shared<PjrtExecutable>(device, program, std::move(prepared), std::move(loaded), donated);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "backends/pjrt/cuda_kernels.h"
 #include "backends/pjrt/order_effects.h"
 #include "optimise/passes.h"
 #include "optimise/rewrite.h"
@@ -75,10 +76,42 @@ class HostCallPass {
   bool (*chosen_)(const Equation&);
 };
 
+// Replaces what our CUDA kernels take by calls of them.
+Program call_kernels(const Program& program) {
+  return passes::NestedPass([](const Program& one, passes::NestedPass& nested) {
+    passes::Copy copy(one);
+    bool changed = false;
+    for (const Equation& equation : one.equations()) {
+      Types types;
+      for (Atom input : equation.inputs) types.push_back(one.type(input));
+      const std::optional<KernelCall> kernel = kernel_call(equation.primitive, types, equation.attrs);
+      Attrs attrs = kernel ? equation.attrs : nested(equation.attrs);
+      changed |= kernel || !passes::same_object(attrs, equation.attrs);
+      Equation call = equation;
+      if (kernel) {
+        Attr::List results;
+        for (const ArrayType& type : equation.primitive->type(types, equation.attrs).types) results.emplace_back(type);
+        for (const ArrayType& type : kernel->scratch) {
+          results.emplace_back(type);
+          call.outputs.push_back(Var{});
+        }
+        call.primitive = primitive("custom_call");
+        attrs = Attrs{{"call_target_name", kernel->target},
+                      {"result_types", std::move(results)},
+                      {"has_side_effect", false},
+                      {"api_version", 4},
+                      {"mhlo_backend_config", "{" + kernel->settings + "}"}};
+      }
+      copy.emit(call, copy(equation.inputs), std::move(attrs));
+    }
+    return changed ? copy.finish() : one;
+  })(program);
+}
+
 bool is_callback(const Equation& equation) { return runs_on_host(equation.primitive); }
 
 bool is_foreign_call(const Equation& equation) {
-  return equation.primitive.is("custom_call") && equation.attrs.text("call_target_name") != host_call_target;
+  return equation.primitive.is("custom_call") && !equation.attrs.text("call_target_name").starts_with("capibara_");
 }
 
 // Constants of more than a few elements become arguments: the text stays small, and the plugin does not fold them.
@@ -131,12 +164,13 @@ bool can_prepare(const Primitive& primitive) {
   return runs_on_host(primitive) || primitive->lower || !primitive->stablehlo.empty();
 }
 
-Prepared prepare(const Program& program, const std::vector<bool>& donated) {
+Prepared prepare(const Program& program, const std::vector<bool>& donated, bool cuda_kernels) {
   Config settings = config();
   settings.enable_x64 = settings.enable_x64 || holds_wide_types(program);  // a program keeps the types it was traced with
   ConfigScope scope(settings);
   auto calls = std::make_shared<HostCalls>();
   Program now = HostCallPass(*calls, is_callback)(passes::lift_constants(program));
+  if (cuda_kernels) now = call_kernels(now);
   now = order_effects(HostCallPass(*calls, is_foreign_call)(lower(now)));
   Prepared prepared;
   now = open_constants(now, prepared.constants);

@@ -11,8 +11,8 @@ struct Prepared {
   std::shared_ptr<HostCalls> calls;  // null where the host has nothing to do
 };
 
-// `donated` has one entry for each input, or none.
-Prepared prepare(const Program& program, const std::vector<bool>& donated);
+// `donated` has one entry for each input, or none. `cuda_kernels`: our own take over what they can.
+Prepared prepare(const Program& program, const std::vector<bool>& donated, bool cuda_kernels = false);
 
 // Whether the primitive can go out: by a StableHLO text, or as a call of the host.
 bool can_prepare(const Primitive& primitive);

@@ -1,0 +1,30 @@
+# The module of CUDA kernels, built where nvcc is found: one shared object that the PJRT backend opens when a GPU is there.
+
+option(CAPIBARA_CUDA "Build the CUDA kernels where nvcc is found" ON)
+file(GLOB CAPIBARA_CUDA_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/*.cu)
+if(CAPIBARA_CUDA AND CAPIBARA_CUDA_SOURCES)
+  find_program(CAPIBARA_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin $ENV{CUDA_PATH}/bin /usr/local/cuda/bin)
+  if(CAPIBARA_NVCC)
+    # Hopper's own code, and an intermediate form for what comes before and after it. The runtime is linked statically.
+    set(CAPIBARA_CUDA_OBJECTS "")
+    foreach(source ${CAPIBARA_CUDA_SOURCES})
+      get_filename_component(name ${source} NAME_WE)
+      set(object ${CMAKE_BINARY_DIR}/cuda/${name}.o)
+      add_custom_command(OUTPUT ${object}
+        COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/cuda
+        COMMAND ${CAPIBARA_NVCC} -std=c++17 -O3 -ccbin ${CMAKE_CXX_COMPILER} -Xcompiler -fPIC,-fvisibility=hidden --diag-suppress=1427
+                -gencode arch=compute_90a,code=sm_90a -gencode arch=compute_80,code=compute_80
+                -I${PROJECT_SOURCE_DIR}/src -c ${source} -o ${object}
+        DEPENDS ${source} ${PROJECT_SOURCE_DIR}/src/backends/cuda/kernels.h ${PROJECT_SOURCE_DIR}/src/backends/pjrt/ffi.h)
+      list(APPEND CAPIBARA_CUDA_OBJECTS ${object})
+    endforeach()
+    add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/lib/libcapibara_cuda.so
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/lib
+      COMMAND ${CAPIBARA_NVCC} -shared -cudart static -ccbin ${CMAKE_CXX_COMPILER} ${CAPIBARA_CUDA_OBJECTS} -o ${CMAKE_BINARY_DIR}/lib/libcapibara_cuda.so
+      DEPENDS ${CAPIBARA_CUDA_OBJECTS})
+    add_custom_target(capibara_cuda ALL DEPENDS ${CMAKE_BINARY_DIR}/lib/libcapibara_cuda.so)
+    message(STATUS "capibara: CUDA kernels with ${CAPIBARA_NVCC}")
+  else()
+    message(STATUS "capibara: no nvcc: programs on a GPU run without our own kernels")
+  endif()
+endif()

@@ -1,0 +1,27 @@
+// The table of the CUDA module: one record for each kernel that XLA programs may call by name.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/pjrt/ffi.h"
+
+namespace capibara::cuda {
+
+struct KernelRecord {
+  const char* target;  // the name of the foreign call
+  void* (*handler)(pjrt::ffi::CallFrame*);
+};
+
+struct KernelTable {
+  int32_t version;
+  int32_t count;
+  const KernelRecord* records;
+};
+
+inline constexpr int32_t table_version = 1;
+inline constexpr const char* module_file = "libcapibara_cuda.so";
+// The module exports one function of this name and type.
+inline constexpr const char* table_symbol = "capibara_cuda_kernels";
+using TableFunction = const KernelTable* (*)();
+
+}  // namespace capibara::cuda

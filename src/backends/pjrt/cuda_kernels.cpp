@@ -1,0 +1,85 @@
+// The kernels of the CUDA module: loading, registering, and the calls they stand for.
+#include "backends/pjrt/cuda_kernels.h"
+
+#include <dlfcn.h>
+
+#include <capibara/error.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <mutex>
+
+#include "backends/cuda/kernels.h"
+#include "kernels/layer_norm.h"
+
+namespace capibara::pjrt {
+
+namespace {
+
+// A thread holds up to four 16-byte pieces of a row, a block has up to 512 threads.
+bool fits(const ArrayType& rows) {
+  if (rows.dtype != DType::float32 && rows.dtype != DType::bfloat16) return false;
+  const int64_t piece = 16 / storage_size(rows.dtype), columns = rows.shape.back();
+  return columns > 0 && columns % piece == 0 && columns / piece <= 4 * 512;
+}
+
+std::string real_text(double value) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.9e", value);
+  return text;
+}
+
+// Blocks of the backward kernel: enough to fill a large GPU, few enough that their sums are little memory.
+int64_t block_count(const ArrayType& rows) {
+  const int64_t threads = std::max<int64_t>(32, rows.shape.back() * storage_size(rows.dtype) / 16);
+  const int64_t blocks = 132 * std::clamp<int64_t>(1024 / threads, 1, 8);
+  return std::max<int64_t>(1, std::min(blocks, rows.size() / std::max<int64_t>(1, rows.shape.back())));
+}
+
+const cuda::KernelTable* load_module() {
+  void* library = dlopen(cuda::module_file, RTLD_NOW | RTLD_LOCAL);
+  if (!library) return nullptr;
+  auto function = reinterpret_cast<cuda::TableFunction>(dlsym(library, cuda::table_symbol));
+  const cuda::KernelTable* table = function ? function() : nullptr;
+  return table && table->version == cuda::table_version ? table : nullptr;
+}
+
+}  // namespace
+
+std::optional<KernelCall> kernel_call(const Primitive& primitive, std::span<const ArrayType> inputs, const Attrs& attrs) {
+  if (primitive == kernels::layer_norm_primitive() && fits(inputs[0])) {
+    return KernelCall{"capibara_layer_norm", concat("epsilon = ", real_text(attrs.real("epsilon")), " : f32"), {}};
+  }
+  if (primitive == kernels::layer_norm_grad_primitive() && fits(inputs[1])) {
+    ArrayType sums;
+    sums.shape = {2, block_count(inputs[1]), inputs[1].shape.back()};
+    return KernelCall{"capibara_layer_norm_grad", "", {sums}};
+  }
+  return std::nullopt;
+}
+
+bool has_cuda_kernels(const Client& client) {
+  const Plugin& plugin = client.plugin();
+  if (plugin.platform() != "cuda") return false;
+  static std::mutex mutex;
+  static std::map<const Plugin*, bool> known;
+  std::lock_guard lock(mutex);
+  if (auto place = known.find(&plugin); place != known.end()) return place->second;
+  const abi::Extension* extension = plugin.extension(abi::gpu_custom_call_extension);
+  const cuda::KernelTable* table = extension ? load_module() : nullptr;
+  if (!table) return known[&plugin] = false;
+  for (int32_t i = 0; i < table->count; ++i) {
+    const std::string name = table->records[i].target;
+    abi::GpuRegister args{};
+    args.struct_size = sizeof args;
+    args.name = name.data();
+    args.name_size = name.size();
+    args.api_version = 1;
+    args.execute = reinterpret_cast<void*>(table->records[i].handler);
+    plugin.check(static_cast<const abi::GpuExtension*>(extension)->custom_call(&args), name);
+  }
+  return known[&plugin] = true;
+}
+
+}  // namespace capibara::pjrt
