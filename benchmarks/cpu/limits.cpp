@@ -32,19 +32,20 @@ struct Unit {
 #if defined(__aarch64__)
 
 // Sixteen independent accumulators: four pipes of four cycles each.
-#define CAPIBARA_SIXTEEN(form, kind)                                                                                    \
-  form(0, kind) form(1, kind) form(2, kind) form(3, kind) form(4, kind) form(5, kind) form(6, kind) form(7, kind)       \
-  form(8, kind) form(9, kind) form(10, kind) form(11, kind) form(12, kind) form(13, kind) form(14, kind) form(15, kind)
+#define CAPIBARA_SIXTEEN(form, kind)                                                                              \
+  form(0, kind) form(1, kind) form(2, kind) form(3, kind) form(4, kind) form(5, kind) form(6, kind) form(7, kind) \
+      form(8, kind) form(9, kind) form(10, kind) form(11, kind) form(12, kind) form(13, kind) form(14, kind)      \
+          form(15, kind)
 #define CAPIBARA_FMLA(n, kind) "fmla v" #n "." kind ", v30." kind ", v31." kind "\n"
 // By their codes, since not every assembler knows them: v_n += v30 * v31.
 #define CAPIBARA_BFMMLA(n, kind) ".inst 0x6e5fefc0 + " #n "\n"
 #define CAPIBARA_SMMLA(n, kind) ".inst 0x4e9fa7c0 + " #n "\n"
-#define CAPIBARA_LOOP(function, form, kind)                                                                             \
-  void function(long count) {                                                                                           \
-    asm volatile("movi v30.16b, #0\nmovi v31.16b, #0\n1:\n" CAPIBARA_SIXTEEN(form, kind) CAPIBARA_SIXTEEN(              \
-                     form, kind) "subs %0, %0, #1\nb.ne 1b\n"                                                           \
-                 : "+r"(count)::"cc", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12",  \
-                 "v13", "v14", "v15", "v30", "v31");                                                                    \
+#define CAPIBARA_LOOP(function, form, kind)                                                                            \
+  void function(long count) {                                                                                          \
+    asm volatile("movi v30.16b, #0\nmovi v31.16b, #0\n1:\n" CAPIBARA_SIXTEEN(form, kind)                               \
+                     CAPIBARA_SIXTEEN(form, kind) "subs %0, %0, #1\nb.ne 1b\n"                                         \
+                 : "+r"(count)::"cc", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", \
+                   "v13", "v14", "v15", "v30", "v31");                                                                 \
   }
 CAPIBARA_LOOP(multiply_f32, CAPIBARA_FMLA, "4s")
 CAPIBARA_LOOP(multiply_f64, CAPIBARA_FMLA, "2d")
@@ -63,21 +64,22 @@ std::vector<Unit> units() {
 #elif defined(__x86_64__)
 
 // Twelve independent accumulators; the empty asm keeps them from being folded.
-#define CAPIBARA_LOOP(function, features, vector, zero, step)                                                           \
-  __attribute__((target(features))) void function(long count) {                                                         \
-    vector sums[12], a = zero(), b = zero();                                                                            \
-    for (vector& sum : sums) sum = zero();                                                                              \
-    for (; count > 0; --count) {                                                                                        \
-      asm volatile("" : "+v"(a), "+v"(b));                                                                              \
-      _Pragma("GCC unroll 12") for (int i = 0; i < 12; ++i) sums[i] = step;                                              \
-    }                                                                                                                   \
-    for (vector& sum : sums) asm volatile("" : "+v"(sum));                                                              \
+#define CAPIBARA_LOOP(function, features, vector, zero, step)               \
+  __attribute__((target(features))) void function(long count) {             \
+    vector sums[12], a = zero(), b = zero();                                \
+    for (vector & sum : sums) sum = zero();                                 \
+    for (; count > 0; --count) {                                            \
+      asm volatile("" : "+v"(a), "+v"(b));                                  \
+      _Pragma("GCC unroll 12") for (int i = 0; i < 12; ++i) sums[i] = step; \
+    }                                                                       \
+    for (vector & sum : sums) asm volatile("" : "+v"(sum));                 \
   }
 CAPIBARA_LOOP(multiply_f32_256, "avx2,fma", __m256, _mm256_setzero_ps, _mm256_fmadd_ps(a, b, sums[i]))
 CAPIBARA_LOOP(multiply_f64_256, "avx2,fma", __m256d, _mm256_setzero_pd, _mm256_fmadd_pd(a, b, sums[i]))
 CAPIBARA_LOOP(multiply_f32_512, "avx512f", __m512, _mm512_setzero_ps, _mm512_fmadd_ps(a, b, sums[i]))
 CAPIBARA_LOOP(multiply_f64_512, "avx512f", __m512d, _mm512_setzero_pd, _mm512_fmadd_pd(a, b, sums[i]))
-CAPIBARA_LOOP(multiply_int8_512, "avx512f,avx512vnni", __m512i, _mm512_setzero_si512, _mm512_dpbusd_epi32(sums[i], a, b))
+CAPIBARA_LOOP(multiply_int8_512, "avx512f,avx512vnni", __m512i, _mm512_setzero_si512,
+              _mm512_dpbusd_epi32(sums[i], a, b))
 CAPIBARA_LOOP(multiply_bf16_512, "avx512f,avx512bf16", __m512, _mm512_setzero_ps,
               _mm512_dpbf16_ps(sums[i], reinterpret_cast<__m512bh&>(a), reinterpret_cast<__m512bh&>(b)))
 

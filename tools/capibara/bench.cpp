@@ -33,9 +33,11 @@ int bench(const Arguments& arguments) {
   if (!arguments.words.empty()) throw UsageError{concat("takes options only, got '", arguments.words[0], "'")};
   const std::string tree = source_tree();
   const std::string python = tree + "/build/bench-venv/bin/python";
-  if (!exists(python)) throw ValueError(concat("bench: ", python, " does not exist; ./run bench installs the peers there"));
+  if (!exists(python))
+    throw ValueError(concat("bench: ", python, " does not exist; ./run bench installs the peers there"));
   std::vector<std::string> words = {python, tree + "/benchmarks/bench.py"};
-  for (const auto& [name, value] : arguments.options) words.push_back(value.empty() ? "--" + name : "--" + name + "=" + value);
+  for (const auto& [name, value] : arguments.options)
+    words.push_back(value.empty() ? "--" + name : "--" + name + "=" + value);
   std::vector<char*> command;
   for (std::string& word : words) command.push_back(word.data());
   command.push_back(nullptr);
