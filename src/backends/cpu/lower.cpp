@@ -50,7 +50,7 @@ struct Place {
 
 class Lowering {
  public:
-  explicit Lowering(const Program& program) : program_(unshare(program)) {
+  Lowering(const Program& program, const std::vector<bool>& donated) : program_(unshare(program)), donated_(donated) {
     lowered_.module.functions.emplace_back();
     lowered_.module.functions[0].name = "driver";
     driver_ = std::make_unique<Builder>(driver_function_);
@@ -87,6 +87,13 @@ class Lowering {
         } else if (constant != program_.constvars().end()) {
           output.from = Lowered::Output::From::constant;
           output.index = constant_number(program_.constants()[at(constant - program_.constvars().begin())]);
+        } else if (const int given = donated_for(i); given >= 0) {
+          output.from = Lowered::Output::From::donated;
+          output.index = given;
+          donated_[at(given)] = false;
+          driver_function_.buffers[at(given)].written = true;
+          frame.wanted[atom.code] = {given, 0, {}};
+          if (may_replace_in(program_, program_.invars()[at(given)], i)) frame.replaces[atom.code] = program_.invars()[at(given)].id;
         } else {
           output.index = static_cast<int>(lowered_.output_bytes.size());
           lowered_.output_bytes.push_back(bytes_of(output.type));
@@ -124,6 +131,49 @@ class Lowering {
     std::vector<int> last_use;  // group after which a variable is dead, -1: never read; outputs live on
     std::vector<std::vector<int>> members;  // equations of each group
   };
+
+  // The donated input whose memory an output of the program takes: nobody reads it once the output is written. -1: none.
+  int donated_for(std::size_t output) {
+    const Atom atom = program_.outputs()[output];
+    const ArrayType& type = program_.type(atom);
+    const Analysis& known = analysis(program_);
+    for (std::size_t i = 0; i < donated_.size(); ++i) {
+      const Var input = program_.invars()[i];
+      if (!donated_[i] || program_.type(input).shape != type.shape || program_.type(input).dtype != type.dtype) continue;
+      if (known.last_use[at(input.id)] < writer_of(known, atom) || carries_through(known, input, atom) || may_replace_in(program_, input, output)) {
+        return static_cast<int>(i);
+      }
+    }
+    return -1;
+  }
+
+  // The first group that writes a result of the program where it is wanted; -1 where that is not told.
+  static int writer_of(const Analysis& known, Atom atom) {
+    while (true) {
+      const int definition = known.fusion.definition[at(atom.code)];
+      if (definition < 0) return -1;
+      const int home = known.fusion.home[at(definition)];
+      const Equation& equation = known.program.equations()[at(definition)];
+      if (carries_of(equation).count > 0) return -1;
+      if (known.fusion.groups[at(home)].work != Work::alias) return home;
+      if (equation.inputs[0].is_literal()) return -1;
+      atom = equation.inputs[0];
+    }
+  }
+
+  // Whether the input is the first value of the carry that ends as this result, and nothing else any more.
+  static bool carries_through(const Analysis& known, Var input, Atom atom) {
+    const int definition = known.fusion.definition[at(atom.code)];
+    if (definition < 0) return false;
+    const Equation& loop = known.program.equations()[at(definition)];
+    if (known.last_use[at(input.id)] != known.fusion.home[at(definition)]) return false;
+    if (std::count(loop.inputs.begin(), loop.inputs.end(), Atom(input)) != 1) return false;
+    const Carries carries = carries_of(loop);
+    for (std::size_t i = 0; i < carries.count; ++i) {
+      if (loop.outputs[i] == atom.var()) return loop.inputs[carries.first + i] == Atom(input);
+    }
+    return false;
+  }
 
   // A nested program with its own broadcasts for each reader; inputs and outputs keep their variables.
   const Program& unshared(const Program& program) {
@@ -169,11 +219,17 @@ class Lowering {
 
   void lower(Frame& frame) {
     const Analysis& known = analysis(frame.program);
-    // An alias that is wanted somewhere makes its operand wanted there.
+    // An alias that is wanted somewhere makes its operand wanted there, and a carry its first value.
     for (std::size_t g = known.fusion.groups.size(); g-- > 0;) {
       const Group& group = known.fusion.groups[g];
-      if (group.work != Work::alias) continue;
       const Equation& equation = frame.program.equations()[at(group.results[0])];
+      const Carries carries = carries_of(equation);
+      for (std::size_t i = 0; i < carries.count; ++i) {
+        auto wanted = frame.wanted.find(equation.outputs[i].id);
+        if (wanted == frame.wanted.end() || !dies_as_carry(known, static_cast<int>(g), equation, carries.first + i)) continue;
+        frame.wanted.try_emplace(equation.inputs[carries.first + i].code, wanted->second);
+      }
+      if (group.work != Work::alias) continue;
       auto wanted = frame.wanted.find(equation.outputs[0].id);
       if (wanted == frame.wanted.end() || equation.inputs[0].is_literal()) continue;
       const int32_t operand = equation.inputs[0].code;
@@ -199,6 +255,7 @@ class Lowering {
           lower_host(frame, frame.program.equations()[at(group.results[0])]);
           break;
         case Work::control:
+          take_over_carries(frame, known, static_cast<int>(g), frame.program.equations()[at(group.results[0])]);
           lower_control(frame, frame.program.equations()[at(group.results[0])]);
           break;
       }
@@ -208,6 +265,45 @@ class Lowering {
       if (known.last_use[at(id)] != static_cast<int>(known.fusion.groups.size())) continue;
       const Place& place = *frame.place[at(id)];
       if (!same(place.address, address)) copy(place.address, address, bytes_of(frame.program.type(Var{id})));
+    }
+  }
+
+  // The carries of a loop among its operands; none where an equation is not a loop.
+  struct Carries {
+    std::size_t first = 0, count = 0;
+  };
+  static Carries carries_of(const Equation& equation) {
+    const Attrs& attrs = equation.attrs;
+    if (equation.primitive.is("scan")) return {at(attrs.integer("num_consts")), at(attrs.integer("num_carry"))};
+    if (!equation.primitive.is("while")) return {};
+    const std::size_t first = at(attrs.integer("cond_nconsts") + attrs.integer("body_nconsts"));
+    return {first, equation.inputs.size() - first};
+  }
+
+  // Whether an operand of a loop is computed in this program and read by nobody else from the loop on.
+  static bool dies_as_carry(const Analysis& known, int g, const Equation& loop, std::size_t operand) {
+    Atom atom = loop.inputs[operand];
+    if (atom.is_literal() || std::count(loop.inputs.begin(), loop.inputs.end(), atom) != 1) return false;
+    while (true) {
+      const int definition = known.fusion.definition[at(atom.code)];
+      if (definition < 0 || known.fusion.inlined(atom.var()) || known.last_use[at(atom.code)] != g) return false;
+      const Group& home = known.fusion.groups[at(known.fusion.home[at(definition)])];
+      if (home.work != Work::alias) return true;
+      atom = known.program.equations()[at(definition)].inputs[0];
+      if (atom.is_literal()) return false;
+    }
+  }
+
+  // Results of a loop take the memory of first values that nobody reads later.
+  void take_over_carries(Frame& frame, const Analysis& known, int g, const Equation& loop) {
+    const Carries carries = carries_of(loop);
+    for (std::size_t i = 0; i < carries.count; ++i) {
+      const Var output = loop.outputs[i];
+      if (output.dropped() || frame.wanted.count(output.id) || !dies_as_carry(known, g, loop, carries.first + i)) continue;
+      std::optional<Place>& first = frame.place[at(loop.inputs[carries.first + i].code)];
+      if (!first || first->arena_offset < 0) continue;
+      frame.place[at(output.id)] = *first;
+      first->arena_offset = -1;
     }
   }
 
@@ -420,7 +516,8 @@ class Lowering {
     for (std::size_t i = 0; i < equation.outputs.size(); ++i) {
       const Var output = equation.outputs[i];
       if (!output.dropped()) {
-        results.places.push_back(make_place(frame, output));
+        const std::optional<Place>& known = frame.place[at(output.id)];  // taken over
+        results.places.push_back(known ? known->address : make_place(frame, output));
         continue;
       }
       const Place place = in_arena(bytes_of(types[i]));
@@ -541,14 +638,15 @@ class Lowering {
   void start_carries(Frame& frame, std::span<const Atom> initial, const std::vector<Address>& carries, const Program& body,
                      std::size_t first) {
     for (std::size_t i = 0; i < initial.size(); ++i) {
-      copy(address_of(frame, initial[i]), carries[i], bytes_of(body.type(body.invars()[first + i])));
+      const Address from = address_of(frame, initial[i]);
+      if (!same(from, carries[i])) copy(from, carries[i], bytes_of(body.type(body.invars()[first + i])));
     }
   }
 
   // Whether an output of a body may be written over the carry that it replaces: nothing reads the old value later, and
   // the loops that write read it at the place they write, if at all.
-  bool may_replace(const Program& given, Var old, std::size_t output) {
-    const Program& body = unshared(given);
+  bool may_replace(const Program& given, Var old, std::size_t output) { return may_replace_in(unshared(given), old, output); }
+  bool may_replace_in(const Program& body, Var old, std::size_t output) {
     const Analysis& known = analysis(body);
     const Atom result = body.outputs()[output];
     if (result.is_literal() || body.type(old).size() <= 64) return false;
@@ -756,6 +854,7 @@ class Lowering {
   }
 
   const Program program_;
+  std::vector<bool> donated_;  // inputs whose memory outputs may still take
   Lowered lowered_;
   Function driver_function_;
   std::unique_ptr<Builder> driver_;
@@ -789,6 +888,6 @@ bool holds_refs(const Program& program) {
 
 bool can_lower(const Program& program) { return !holds_refs(program); }
 
-Lowered lower_to_loops(const Program& program) { return Lowering(program).run(); }
+Lowered lower_to_loops(const Program& program, const std::vector<bool>& donated) { return Lowering(program, donated).run(); }
 
 }  // namespace capibara::cpu

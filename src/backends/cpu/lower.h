@@ -12,9 +12,10 @@ struct Lowered {
   std::vector<Array> constants;
   int64_t arena_bytes = 0;
 
-  // Where each output comes from: written by the driver, or an array that exists already.
+  // Where each output comes from: written by the driver (into the memory of a donated input, too), or an array that
+  // exists already.
   struct Output {
-    enum class From { driver, input, constant, output } from = From::driver;
+    enum class From { driver, input, donated, constant, output } from = From::driver;
     int index = 0;  // of the driver's output buffers, of the inputs, of the constants, of an earlier output
     ArrayType type;
   };
@@ -26,6 +27,7 @@ struct Lowered {
 
 // Whether a program can be lowered at all: it holds no refs.
 bool can_lower(const Program& program);
-Lowered lower_to_loops(const Program& program);
+// `donated`: inputs whose memory outputs may take; empty for none.
+Lowered lower_to_loops(const Program& program, const std::vector<bool>& donated = {});
 
 }  // namespace capibara::cpu

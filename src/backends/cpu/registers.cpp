@@ -433,6 +433,9 @@ class RegisterWriter {
     if (name == "dynamic_update_slice") return dynamic_update_slice(type, inputs);
     std::vector<DType> dtypes;
     for (const Slot& input : inputs) dtypes.push_back(input.type.dtype);
+    if (inputs.size() == 1 && type.size() >= fewest_lanes && is_long_function(name, type.dtype)) {
+      return function_in_lanes(equation, type, inputs[0]);
+    }
     for (int64_t k = 0; k < type.size(); ++k) {
       const Index index = constant_index(k, type.shape);
       if (name == "iota") {
@@ -460,6 +463,30 @@ class RegisterWriter {
       }
     }
     return slot;
+  }
+
+  // Functions of dozens of operations: several elements at a time, through memory, beat one after another in registers.
+  static constexpr int64_t fewest_lanes = 4;
+  static bool is_long_function(const std::string& name, DType dtype) {
+    static const std::set<std::string_view> names = {"exp",  "exp2",  "expm1", "log",  "log1p", "tanh",  "logistic", "sin",    "cos",
+                                                     "tan",  "asin",  "acos",  "atan", "sinh",  "cosh",  "asinh",    "acosh",  "atanh",
+                                                     "cbrt", "erf",   "erfc",  "erf_inv", "lgamma", "digamma"};
+    return (dtype == DType::float32 || dtype == DType::float64) && names.contains(name);
+  }
+
+  Slot function_in_lanes(const Equation& equation, const ArrayType& type, const Slot& input) {
+    const Address from = spilled(input);
+    const Address to{builder_.local(type.size() * static_cast<int64_t>(storage_size(type.dtype))), 0, {}};
+    builder_.loop(type.size(), {.lanes = true}, {}, [&](Value position, std::span<const Value>) {
+      Address source = from, target = to;
+      source.terms.push_back({position, 1});
+      target.terms.push_back({position, 1});
+      const std::vector<DType> dtypes = {type.dtype};
+      const std::vector<Element> operands = {load_element(builder_, type.dtype, source)};
+      store_element(builder_, type.dtype, target, apply_elementwise(builder_, equation.primitive, equation.attrs, dtypes, type.dtype, operands, 0));
+      return std::vector<Value>();
+    });
+    return in_memory(type, to);
   }
 
   Element concatenated(const Equation& equation, Index index, const std::vector<Slot>& inputs) {
