@@ -1,6 +1,8 @@
 // Python's operators on arrays: each is the function of jax.numpy with its name.
 #include "array_operators.h"
 
+#include <capibara/numpy.h>
+
 #include "bindings.h"
 #include "library/table/function.h"
 
@@ -43,6 +45,18 @@ PyObject* binary(const char* function, PyObject* a, PyObject* b) noexcept {
   });
 }
 
+// The operators of C++ are those of jax.numpy: no need to go through the table.
+using Direct = Array (*)(const Array&, const Array&);
+PyObject* direct(Direct function, PyObject* a, PyObject* b) noexcept {
+  return guarded([&]() -> PyObject* {
+    const std::optional<Array> x = operand(a);
+    if (!x) return not_implemented();
+    const std::optional<Array> y = operand(b);
+    if (!y) return not_implemented();
+    return wrap(function(*x, *y)).release().ptr();
+  });
+}
+
 PyObject* unary(const char* function, PyObject* a) noexcept {
   return guarded([&]() -> PyObject* {
     return from_value(call_library("numpy", function, {nb::cast<Array>(nb::handle(a))})).release().ptr();
@@ -53,10 +67,12 @@ PyObject* unary(const char* function, PyObject* a) noexcept {
   PyObject* slot(PyObject* a, PyObject* b) noexcept { return binary(function, a, b); }
 #define CAPIBARA_UNARY(slot, function) \
   PyObject* slot(PyObject* a) noexcept { return unary(function, a); }
-CAPIBARA_BINARY(op_add, "add")
-CAPIBARA_BINARY(op_subtract, "subtract")
-CAPIBARA_BINARY(op_multiply, "multiply")
-CAPIBARA_BINARY(op_true_divide, "true_divide")
+#define CAPIBARA_DIRECT(slot, function) \
+  PyObject* slot(PyObject* a, PyObject* b) noexcept { return direct(jax::numpy::function, a, b); }
+CAPIBARA_DIRECT(op_add, add)
+CAPIBARA_DIRECT(op_subtract, subtract)
+CAPIBARA_DIRECT(op_multiply, multiply)
+CAPIBARA_DIRECT(op_true_divide, true_divide)
 CAPIBARA_BINARY(op_floor_divide, "floor_divide")
 CAPIBARA_BINARY(op_remainder, "remainder")
 CAPIBARA_BINARY(op_divmod, "divmod")
@@ -70,6 +86,7 @@ CAPIBARA_UNARY(op_negative, "negative")
 CAPIBARA_UNARY(op_positive, "positive")
 CAPIBARA_UNARY(op_absolute, "abs")
 CAPIBARA_UNARY(op_invert, "invert")
+#undef CAPIBARA_DIRECT
 #undef CAPIBARA_BINARY
 #undef CAPIBARA_UNARY
 

@@ -124,7 +124,10 @@ nb::object wrap(const Array& array) {
   if (!array.defined()) return nb::none();
   if (array.type().ref) return nb::cast(jax::Ref(array), nb::rv_policy::move);
   if (array.is_tracer()) return nb::cast(TracerArray(array), nb::rv_policy::move);
-  nb::object whole = nb::cast(ConcreteArray(array), nb::rv_policy::move);
+  static const nb::handle concrete = nb::type<ConcreteArray>();
+  nb::object whole = nb::inst_alloc(concrete);
+  new (nb::inst_ptr<ConcreteArray>(whole)) ConcreteArray(array);
+  nb::inst_mark_ready(whole);
   if (array.dtype() != DType::token) return whole;
   return nb::module_::import_("capibara._effects").attr("Token")(whole);
 }
@@ -373,7 +376,11 @@ void bind_arrays(nb::module_& m) {
       .def("__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); });
   bind_array_indexing(m, array);
 
+#if NB_VERSION_MAJOR >= 3
+  nb::class_<ConcreteArray, Array>(m, "ArrayImpl", nb::pooled(1024))  // results come and go: their objects are used again
+#else
   nb::class_<ConcreteArray, Array>(m, "ArrayImpl")
+#endif
       .def("__reduce__", &reduce_array)
       .def("block_until_ready",
            [](nb::handle self) {

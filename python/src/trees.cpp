@@ -62,6 +62,43 @@ nb::object unflatten_node(const TreeNode& node, std::span<const nb::object> leav
   return build_node(node, children);
 }
 
+// The same with arrays for leaves, without lists on the way where a container can be filled directly.
+nb::object unflatten_node(const TreeNode& node, std::span<const Array> leaves, std::size_t& position) {
+  const auto count = static_cast<Py_ssize_t>(node.children.size());
+  switch (node.kind) {
+    case NodeKind::leaf:
+      return wrap(leaves[position++]);
+    case NodeKind::tuple: {
+      nb::object tuple = nb::steal(PyTuple_New(count));
+      for (Py_ssize_t i = 0; i < count; ++i) {
+        PyTuple_SET_ITEM(tuple.ptr(), i, unflatten_node(*node.children[static_cast<std::size_t>(i)], leaves, position).release().ptr());
+      }
+      return tuple;
+    }
+    case NodeKind::list: {
+      nb::object list = nb::steal(PyList_New(count));
+      for (Py_ssize_t i = 0; i < count; ++i) {
+        PyList_SET_ITEM(list.ptr(), i, unflatten_node(*node.children[static_cast<std::size_t>(i)], leaves, position).release().ptr());
+      }
+      return list;
+    }
+    case NodeKind::dict: {
+      nb::dict dict;
+      for (Py_ssize_t i = 0; i < count; ++i) {
+        const nb::object value = unflatten_node(*node.children[static_cast<std::size_t>(i)], leaves, position);
+        if (PyDict_SetItem(dict.ptr(), PyList_GET_ITEM(node.data.ptr(), i), value.ptr()) < 0) throw nb::python_error();
+      }
+      return dict;
+    }
+    default: {
+      std::vector<nb::object> children;
+      children.reserve(node.children.size());
+      for (const TreePointer& child : node.children) children.push_back(unflatten_node(*child, leaves, position));
+      return build_node(node, children);
+    }
+  }
+}
+
 bool same_data(const nb::object& a, const nb::object& b) {
   if (a.is_valid() != b.is_valid()) return false;
   if (!a.is_valid() || a.is(b)) return true;
@@ -274,11 +311,11 @@ Arrays to_arrays(const std::vector<nb::object>& leaves, const char* operation) {
 }
 
 nb::object unflatten_arrays(const PyTree& tree, std::span<const Array> leaves) {
-  if (tree.node()->kind == NodeKind::leaf && leaves.size() == 1) return wrap(leaves[0]);
-  std::vector<nb::object> objects;
-  objects.reserve(leaves.size());
-  for (const Array& leaf : leaves) objects.push_back(wrap(leaf));
-  return tree.unflatten(objects);
+  if (leaves.size() != tree.num_leaves()) {
+    throw InternalError(concat("a structure of ", tree.num_leaves(), " leaves was given ", leaves.size()));
+  }
+  std::size_t position = 0;
+  return unflatten_node(*tree.node(), leaves, position);
 }
 
 TreeDef static_part(nb::handle object) { return TreeDef::value(std::make_shared<StaticObject>(object)); }

@@ -20,6 +20,7 @@ namespace capibara {
 namespace {
 
 constexpr std::size_t most_in_flight = 32;
+constexpr std::size_t most_bytes_in_flight = std::size_t{256} << 20;
 constexpr std::chrono::milliseconds period(2);  // between two questions whether a waiting thread is interrupted
 
 thread_local int running_depth = 0;
@@ -54,21 +55,28 @@ class Background {
     return *made;
   }
 
-  void add(const std::shared_ptr<Completion>& completion, BackgroundWork work) {
+  void add(const std::shared_ptr<Completion>& completion, BackgroundWork work, std::size_t bytes) {
     std::unique_lock lock(mutex_);
-    while (queue_.size() >= most_in_flight && running_depth == 0) {
-      const std::shared_ptr<Completion> first = queue_.front().completion;
-      lock.unlock();
-      until_done(*first);
-      lock.lock();
-    }
-    queue_.push_back({completion, std::move(work)});
+    wait_while(lock, [this] { return queue_.size() >= most_in_flight; });
+    queue_.push_back({completion, std::move(work), bytes});
+    bytes_ += bytes;
     if (!thread_) {
       thread_ = true;
       std::thread([this] { serve(); }).detach();
     }
     lock.unlock();
     arrived_->notify_one();
+  }
+
+  void wait_for_room(std::size_t bytes) {
+    if (bytes == 0) return;
+    std::unique_lock lock(mutex_);
+    wait_while(lock, [this, bytes] { return bytes_ + bytes > most_bytes_in_flight; });
+  }
+
+  void wait_for_all() {
+    std::unique_lock lock(mutex_);
+    wait_while(lock, [] { return true; });
   }
 
   // Runs programs or sleeps until this one is done. Whatever interrupts the wait is thrown, and the program given up.
@@ -97,7 +105,19 @@ class Background {
   struct Job {
     std::shared_ptr<Completion> completion;
     BackgroundWork work;
+    std::size_t bytes;
   };
+
+  // Waits for one program after the other, the oldest first, while there are any and `full` says so.
+  template <class Full>
+  void wait_while(std::unique_lock<std::mutex>& lock, Full full) {
+    while (running_depth == 0 && (runner_ || !queue_.empty()) && full()) {
+      const std::shared_ptr<Completion> oldest = runner_ ? runner_ : queue_.front().completion;
+      lock.unlock();
+      until_done(*oldest);
+      lock.lock();
+    }
+  }
 
   void serve() {
     std::unique_lock lock(mutex_);
@@ -112,7 +132,7 @@ class Background {
   std::exception_ptr run_next(std::unique_lock<std::mutex>& lock, bool asks) {
     Job job = std::move(queue_.front());
     queue_.pop_front();
-    runner_ = job.completion.get();
+    runner_ = job.completion;
     lock.unlock();
     std::exception_ptr error, interruption;
     ++running_depth;
@@ -133,6 +153,7 @@ class Background {
     job.work = nullptr;  // inputs that nobody else holds are freed before anybody is told
     lock.lock();
     runner_ = nullptr;
+    bytes_ -= job.bytes;
     job.completion->finish(error);
     finished_->notify_all();
     if (!queue_.empty()) arrived_->notify_one();
@@ -151,10 +172,11 @@ class Background {
       runner_->stop_.store(1, std::memory_order_relaxed);
       Ticking::flag().store(1, std::memory_order_relaxed);
     }
-    if (runner_ == &completion) return;
+    if (runner_.get() == &completion) return;
     while (!queue_.empty()) {
       Job job = std::move(queue_.front());
       queue_.pop_front();
+      bytes_ -= job.bytes;
       job.completion->finish(interrupted(*job.completion));
       if (job.completion.get() == &completion) break;
     }
@@ -190,7 +212,8 @@ class Background {
   std::condition_variable* arrived_ = new std::condition_variable;   // never freed, as the whole
   std::condition_variable* finished_ = new std::condition_variable;
   std::deque<Job> queue_;
-  Completion* runner_ = nullptr;  // the program being run
+  std::shared_ptr<Completion> runner_;  // the program being run
+  std::size_t bytes_ = 0;               // of the results of all programs on their way
   bool thread_ = false;           // whether the thread exists
   bool ended_ = false;
 };
@@ -205,9 +228,12 @@ void Completion::wait() {
   if (error_) std::rethrow_exception(error_);
 }
 
-void run_in_background(const std::shared_ptr<Completion>& completion, BackgroundWork work) {
-  Background::instance().add(completion, std::move(work));
+void run_in_background(const std::shared_ptr<Completion>& completion, BackgroundWork work, std::size_t bytes) {
+  Background::instance().add(completion, std::move(work), bytes);
 }
+
+void wait_for_room(std::size_t bytes) { Background::instance().wait_for_room(bytes); }
+void wait_for_background() { Background::instance().wait_for_all(); }
 
 bool in_background() { return running_depth > 0; }
 

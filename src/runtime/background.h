@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -36,8 +37,14 @@ class Completion {
 // How a program in the background learns that it should end: generated code looks at the flag, kernels poll.
 using BackgroundWork = std::function<void(const std::atomic<int32_t>& stop)>;
 
-// Puts a program at the end of the queue. Waits while too many are on their way.
-void run_in_background(const std::shared_ptr<Completion>& completion, BackgroundWork work);
+// Puts a program at the end of the queue; `bytes` is the memory that its results hold. Waits while too many are on their way.
+void run_in_background(const std::shared_ptr<Completion>& completion, BackgroundWork work, std::size_t bytes = 0);
+
+// Waits until the results of programs on their way leave room for more: asked before memory is taken for them.
+void wait_for_room(std::size_t bytes);
+
+// Waits until no program is on its way, whatever became of them.
+void wait_for_background();
 
 // Whether this thread is running a program of the queue.
 bool in_background();

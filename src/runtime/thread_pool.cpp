@@ -27,6 +27,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/background.h"
+
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
@@ -353,6 +355,7 @@ int32_t parallel_for_cost(int64_t extent, double cost, ParallelBody body) {
 void set_thread_count(int count) {
   if (count < 1 || count > 1024) throw ValueError(concat("set_thread_count: expected 1 to 1024, got ", count));
   pool();  // registers the fork handlers
+  wait_for_background();
   std::lock_guard lock(creation);
   delete current.exchange(nullptr);
   current.store(new Pool(count));

@@ -21,6 +21,7 @@
 #include "optimise/pipeline.h"
 #include "primitives/math/denormals.h"
 #include "program/build.h"
+#include "runtime/arena.h"
 #include "runtime/background.h"
 #include "runtime/disk_cache.h"
 #include "runtime/interrupt.h"
@@ -110,6 +111,7 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
         driver_(code_->driver()), short_(nanoseconds < short_nanoseconds), may_wait_(may_wait), nanoseconds_(nanoseconds) {
     lowered_.module = {};
     for (const Array& constant : lowered_.constants) constants_.push_back(const_cast<std::byte*>(constant.raw_data()));
+    for (int64_t bytes : lowered_.output_bytes) result_bytes_ += static_cast<std::size_t>(bytes);
     scratch_place_ = program.invars().size() + constants_.size() + lowered_.output_bytes.size();
   }
 
@@ -127,7 +129,10 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     next = std::copy(constants_.begin(), constants_.end(), next);
     std::shared_ptr<Completion> completion;
     const bool is_long = nanoseconds_.load(std::memory_order_relaxed) > long_nanoseconds;
-    if (may_wait_ && (is_long || !ready) && !in_background()) completion = std::make_shared<Completion>(name_);
+    if (may_wait_ && (is_long || !ready) && !in_background()) {
+      completion = std::make_shared<Completion>(name_);
+      wait_for_room(result_bytes_);
+    }
     Arrays outputs = make_outputs(inputs, completion, next);
     if (completion) {
       run_later(inputs, outputs, addresses, completion);
@@ -227,11 +232,14 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     for (const Array& input : inputs) read.push_back(input.buffer());
     for (const Array& output : outputs) held.push_back(output.buffer());
     std::vector<std::byte*> kept(addresses.data(), addresses.data() + addresses.size());
-    run_in_background(completion, [self = shared_from_this(), read = std::move(read), held = std::move(held),
-                                   kept = std::move(kept)](const std::atomic<int32_t>& stop) mutable {
+    auto work = [self = shared_from_this(), read = std::move(read), held = std::move(held), kept = std::move(kept),
+                 settings = config()](const std::atomic<int32_t>& stop) mutable {
       for (const Buffer& input : read) input.wait();  // raises where the program before has failed
+      const ConfigScope as_called(settings);
+      const arena::Purpose purpose(self->name_);
       self->run(kept.data(), &stop);
-    });
+    };
+    run_in_background(completion, std::move(work), result_bytes_);
   }
 
   void run(std::byte** addresses, const std::atomic<int32_t>* stop) {
@@ -294,6 +302,7 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
   bool short_, may_wait_;
   std::atomic<double> nanoseconds_;  // estimated at first, then how long the last run took
   std::vector<std::byte*> constants_;
+  std::size_t result_bytes_ = 0;
   std::size_t scratch_place_;  // of the driver's buffers, behind all others
 };
 
