@@ -103,7 +103,8 @@ class Printer {
       if (!inside.empty()) inside += " + ";
       inside += std::to_string(address.offset);
     }
-    return "b" + std::to_string(address.buffer) + "[" + inside + "]";
+    const std::string ahead = address.ahead == 0 ? "" : " ahead " + std::to_string(address.ahead);
+    return "b" + std::to_string(address.buffer) + "[" + inside + "]" + ahead;
   }
 
   static std::string arguments_text(const std::vector<Argument>& arguments) {

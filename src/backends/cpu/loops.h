@@ -59,6 +59,7 @@ struct Address {
   int32_t buffer = 0;  // of the function; see Function::buffers
   int64_t offset = 0;
   std::vector<Term> terms;
+  int64_t ahead = 0;  // of a load: what lies so many elements further on will be read soon; 0: nothing to say
 };
 
 struct Statement;

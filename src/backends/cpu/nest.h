@@ -77,6 +77,8 @@ class NestWriter {
   Element element_of(const Equation& self, const Index& index);
   // An element that the nest has put somewhere on its way; `own` is the equation of this group that computes it, or -1.
   virtual std::optional<Element> held(Var, int own, const Index&) { return static_cast<void>(own), std::nullopt; }
+  // How far from an element that is read at `place` the nest will read soon, 0 where that is next to it.
+  virtual int64_t ahead_of(Var, const Affine& place) const { return static_cast<void>(place), 0; }
   // The equation of this group that computes a variable, -1 where it comes from elsewhere.
   int own_result(Var var) const;
   static Element take(DType dtype, std::span<const Value> values, std::size_t& position);
@@ -107,6 +109,8 @@ class NestWriter {
   std::size_t space_rank_ = 0;              // symbols below are dimensions of the space
 
  private:
+  Element read(Var var, const Affine& place);
+  std::optional<Var> own_sum(const Equation& self) const;
   Element guarded(const Equation& self, const Index& index);
   std::optional<std::pair<int64_t, int64_t>> range_of(const Affine& place) const;
   Affine bounded(const Affine& place, int64_t size, Value& inside);

@@ -42,9 +42,15 @@ Element NestWriter::element(Atom atom, const Index& index) {
   Element found;
   if (std::optional<Element> kept = held(var, own, index)) found = *kept;
   else if (own >= 0) found = element_of(equation(own), index);
-  else found = load_element(builder_, type(var).dtype, address(var, linear(index, type(var).shape)));
+  else found = read(var, linear(index, type(var).shape));
   memo_.back().emplace(std::move(key), found);
   return found;
+}
+
+Element NestWriter::read(Var var, const Affine& place) {
+  Address from = address(var, place);
+  from.ahead = ahead_of(var, place);
+  return load_element(builder_, type(var).dtype, from);
 }
 
 Element NestWriter::element_of(const Equation& self, const Index& index) {
@@ -63,6 +69,11 @@ Element NestWriter::element_of(const Equation& self, const Index& index) {
   }
   if (self.primitive.is("pad") || self.primitive.is("concatenate")) return guarded(self, index);
   if (is_reduction(self.primitive)) return reduced(self, index);
+  if (const std::optional<Var> sum = own_sum(self)) {
+    const Value one = builder_.constant(computed_type(dtype), 1), total = row_known_.at(sum->id).parts[0];
+    const Element value = element(self.inputs[0], stretched_index(index, program_.type(self.inputs[0]).shape));
+    return rounded_element(builder_, dtype, Element(builder_.compute(Op::mul, value.parts[0], builder_.compute(Op::div, one, total))));
+  }
   std::vector<Element> inputs;
   std::vector<DType> dtypes;
   for (Atom input : self.inputs) {
@@ -70,6 +81,33 @@ Element NestWriter::element_of(const Equation& self, const Index& index) {
     inputs.push_back(element(input, stretched_index(index, program_.type(input).shape)));
   }
   return apply_elementwise(builder_, self.primitive, self.attrs, dtypes, dtype, inputs);
+}
+
+// The sum of the row by which this equation divides exponentials, where that is a softmax: exp(x - max x) / sum of these.
+// No element is above 1 and no sum below, so that one reciprocal for the row serves as well as a division for each element.
+std::optional<Var> NestWriter::own_sum(const Equation& self) const {
+  if (!self.primitive.is("div") || !is_floating(type(self.outputs[0]).dtype)) return std::nullopt;
+  auto maker = [&](Atom atom) -> const Equation* {
+    const int definition = atom.is_literal() ? -1 : fusion_.definition[at(atom.code)];
+    return definition < 0 ? nullptr : &equation(definition);
+  };
+  // The equation behind shapes, and behind bounds by a number.
+  auto source = [&](Atom atom) {
+    const Equation* found = maker(atom);
+    while (found) {
+      const bool bounds = found->primitive.is("max") && (found->inputs[0].is_literal() || found->inputs[1].is_literal());
+      if (!bounds && !moves_elements(found->primitive)) break;
+      found = maker(found->inputs[bounds && found->inputs[0].is_literal() ? 1 : 0]);
+    }
+    return found;
+  };
+  const Equation *above = maker(self.inputs[0]), *sum = source(self.inputs[1]);
+  if (!above || !above->primitive.is("exp") || !sum || !sum->primitive.is("reduce_sum") || sum->inputs[0] != self.inputs[0]) return std::nullopt;
+  const Equation* difference = maker(above->inputs[0]);
+  const Equation* greatest = difference && difference->primitive.is("sub") ? source(difference->inputs[1]) : nullptr;
+  if (!greatest || !greatest->primitive.is("reduce_max") || greatest->inputs[0] != difference->inputs[0]) return std::nullopt;
+  const Var total = sum->outputs[0];
+  return row_known_.count(total.id) ? std::optional(total) : std::nullopt;
 }
 
 // ---- pads and concatenations --------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ namespace capibara::cpu {
 namespace {
 
 constexpr int64_t largest_scratch = 64 * 1024;  // bytes of a row kept in the frame
+constexpr int64_t shortest_ahead = 1024;        // bytes: shorter rows come on their own
 
 enum Kind : int { inner_kind, row_kind, summed_kind };
 
@@ -86,6 +87,8 @@ void RowNest::plan_stages() {
     if (item.per_row && !item.reduces) continue;
     for (const Access& access : item.reads) {
       if (access.var.dropped()) continue;
+      int& last = last_read_[access.var.id];
+      last = std::max(last, item.level);
       const int definition = fusion_.definition[at(access.var.id)];
       auto own = stage.find(definition);
       if (own != stage.end() && item.level > own->second) read_later_.push_back(definition);
@@ -279,6 +282,15 @@ std::optional<Element> RowNest::held(Var var, int own, const Index& index) {
   if (auto scratch = scratch_.find(own); scratch != scratch_.end()) return load_element(builder_, type(var).dtype, scratch_address(scratch->second));
   if (listed(group_.results, own)) return load_element(builder_, type(var).dtype, address(var, linear(index, type(var).shape)));
   return std::nullopt;
+}
+
+// Stages after the first find a row in the cache: the last of them asks for the next row meanwhile.
+int64_t RowNest::ahead_of(Var var, const Affine& place) const {
+  const auto last = last_read_.find(var.id);
+  const std::vector<Loop>& rows = summed_.empty() ? outer_ : summed_;
+  if (stage_ < 2 || last == last_read_.end() || last->second != stage_ || rows.empty()) return 0;
+  const int64_t step = place.factor(static_cast<Symbol>(rows.back().last));
+  return step * storage_size(type(var).dtype) >= shortest_ahead ? step : 0;
 }
 
 bool RowNest::finished_before(int e) const {

@@ -47,6 +47,7 @@ class RowNest : public NestWriter {
   void know_sums(const Items& sums, std::span<const Value> values);
   bool finished_before(int e) const;
   std::optional<Element> held(Var var, int own, const Index& index) override;
+  int64_t ahead_of(Var var, const Affine& place) const override;
   Value lane_position(std::size_t k) const { return symbols_[inner_[k].last]; }
   Address scratch_address(int32_t buffer) const;
   template <class Write>
@@ -101,6 +102,7 @@ class RowNest : public NestWriter {
   int stages_ = 0, stage_ = 0;
   std::vector<int> read_later_;
   std::map<int, int32_t> scratch_;
+  std::map<int32_t, int> last_read_;  // the stage in which a variable is read for the last time
 
   std::vector<Loop> outer_, summed_, inner_;  // rows, rows that columns sum over, and what is inside of a row
   std::optional<Loop> run_;                   // summed rows and what is inside of them as one loop, where that is possible

@@ -33,6 +33,9 @@ class Analysis {
   const Compute* product_of(const Compute& sum) const;
   bool is_fused(Value product) const { return fused_[index(product)]; }
 
+  // The computation of a value, null where it is loaded, carried or an index.
+  const Compute* definition(Value value) const { return definitions_[index(value)]; }
+
   // Never stored to while the function runs: loads may move.
   bool is_constant_buffer(int32_t buffer) const { return constant_buffers_[static_cast<std::size_t>(buffer)]; }
   bool calls() const { return calls_; }

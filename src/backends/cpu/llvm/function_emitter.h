@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <tuple>
 #include <unordered_map>
@@ -81,6 +82,9 @@ class FunctionEmitter {
 
   // ---- operations.cpp ----------------------------------------------------------------------------------------------
   llvm::Value* operation(const Compute& compute, bool vectors);
+  std::optional<double> known_number(Value value) const;
+  llvm::Value* bound(const Compute& choice, bool vectors);
+  llvm::Value* divide(Value divisor, llvm::Value* a, llvm::Value* b);
   llvm::Value* combine(Op op, llvm::Value* a, llvm::Value* b);
   llvm::Value* from_integer(bool is_signed, llvm::Value* value, llvm::Type* to);
   llvm::Value* convert_float(Scalar from, Scalar to, llvm::Value* value);
@@ -99,6 +103,7 @@ class FunctionEmitter {
   llvm::Value* lane_pointer(const Place& place, llvm::Type* element, int lane);
   llvm::Value* load_one(llvm::Type* type, llvm::Value* pointer, const Address& address);
   void store_one(llvm::Value* value, llvm::Value* pointer, const Address& address);
+  void prefetch(llvm::Value* pointer, llvm::Type* element, int64_t ahead);
   llvm::Value* load_lanes(const Address& address, llvm::Type* element);
   void store_lanes(llvm::Value* value, const Address& address, llvm::Type* element);
   int64_t step_of(const Address& address) const;

@@ -1,4 +1,4 @@
-// Addresses, loads and stores: contiguous, reversed, pairs two apart, strided or gathered lane by lane.
+// Addresses, loads and stores: contiguous, reversed, pairs two apart, turned squares, strided or gathered lane by lane.
 #include <stdexcept>
 
 #include <llvm/IR/MDBuilder.h>
@@ -141,9 +141,21 @@ void FunctionEmitter::store_one(llvm::Value* value, llvm::Value* pointer, const 
   described(b_.CreateAlignedStore(value, pointer, alignment(value->getType()->getScalarType())), address.buffer);
 }
 
+// Asks for the cache lines of a vector that will be read soon; it may lie beyond the end of the buffer.
+void FunctionEmitter::prefetch(llvm::Value* pointer, llvm::Type* element, int64_t ahead) {
+  constexpr int64_t cache_line = 64;
+  const int64_t bytes = element->getScalarSizeInBits() / 8 * lanes_;
+  llvm::Value* start = b_.CreatePtrAdd(pointer, index(ahead * (element->getScalarSizeInBits() / 8)));
+  for (int64_t offset = 0; offset < bytes; offset += cache_line) {
+    llvm::Value* line = offset == 0 ? start : b_.CreatePtrAdd(start, index(offset));
+    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()}, {line, b_.getInt32(0), b_.getInt32(2), b_.getInt32(1)});
+  }
+}
+
 llvm::Value* FunctionEmitter::load_lanes(const Address& address, llvm::Type* element) {
   Place from = place(address, element);
   if (from.gathered.empty() && (from.step == 1 || from.step == -1)) {
+    if (from.step == 1 && address.ahead != 0) prefetch(from.pointer, element, address.ahead);
     if (from.step == 1) return load_one(widened(element), from.pointer, address);
     llvm::Value* first = b_.CreateGEP(element, from.pointer, index(1 - lanes_));
     std::vector<int> reversed;
@@ -283,6 +295,45 @@ bool FunctionEmitter::store_pair(const Store& store) {
   return false;
 }
 
+// Four stores far apart from lane to lane, one element apart from each other: lanes and stores change places four by
+// four, so that whole vectors are written. Emitted where the last of them stands.
+bool FunctionEmitter::store_square(const Store& store) {
+  if (auto square = squares_.find(&store); square != squares_.end()) {
+    if (square->second.back() == &store) write_square(square->second);
+    return true;
+  }
+  const int64_t step = step_of(store.address);
+  if (lanes_ % 4 != 0 || (step < 4 && step > -4) || type(store.value) == Scalar::i1) return false;
+  std::vector<const Store*> found = {&store};
+  for (std::size_t i = position_ + 1; i < here_->size() && found.size() < 4; ++i) {
+    const auto& what = (*here_)[i].what;
+    if (std::holds_alternative<Compute>(what)) continue;
+    const auto* other = std::get_if<Store>(&what);
+    if (!other || type(other->value) != type(store.value) || !same_terms(store.address, other->address)) return false;
+    if (other->address.offset != store.address.offset + static_cast<int64_t>(found.size())) return false;
+    found.push_back(other);
+  }
+  if (found.size() < 4) return false;
+  for (const Store* each : found) squares_[each] = found;
+  return true;
+}
+
+void FunctionEmitter::write_square(const std::vector<const Store*>& stores) {
+  llvm::Type* element = memory_type_of(type(stores[0]->value));
+  const Place to = place(stores[0]->address, element);
+  for (int first = 0; first < lanes_; first += 4) {
+    llvm::Value* rows[4];
+    for (std::size_t i = 0; i < 4; ++i) rows[i] = b_.CreateShuffleVector(vector(stores[i]->value), {first, first + 1, first + 2, first + 3});
+    // Interleaving halves twice turns a square of four.
+    auto low = [&](llvm::Value* a, llvm::Value* b) { return b_.CreateShuffleVector(a, b, {0, 4, 1, 5}); };
+    auto high = [&](llvm::Value* a, llvm::Value* b) { return b_.CreateShuffleVector(a, b, {2, 6, 3, 7}); };
+    llvm::Value *even_low = low(rows[0], rows[2]), *odd_low = low(rows[1], rows[3]);
+    llvm::Value *even_high = high(rows[0], rows[2]), *odd_high = high(rows[1], rows[3]);
+    llvm::Value* columns[4] = {low(even_low, odd_low), high(even_low, odd_low), low(even_high, odd_high), high(even_high, odd_high)};
+    for (int lane = 0; lane < 4; ++lane) store_one(columns[lane], lane_pointer(to, element, first + lane), stores[0]->address);
+  }
+}
+
 void FunctionEmitter::statement(const Store& store) {
   llvm::Type* element = memory_type_of(type(store.value));
   bool vectors = false;
@@ -290,7 +341,7 @@ void FunctionEmitter::statement(const Store& store) {
     for (const Term& term : store.address.terms) vectors |= analysis_.kind(term.index) == Kind::varying;
     vectors |= step_of(store.address) != 0;
   }
-  if (vectors && store_pair(store)) return;
+  if (vectors && (store_pair(store) || store_square(store))) return;
   llvm::Value* value = vectors ? vector(store.value) : scalar(store.value);
   if (type(store.value) == Scalar::i1) value = b_.CreateZExt(value, vectors ? widened(element) : element);
   if (vectors) store_lanes(value, store.address, element);

@@ -1,5 +1,8 @@
 // Operations on scalars and on vectors: one instruction, or a short sequence, for each Op.
+#include <bit>
+#include <cmath>
 #include <iterator>
+#include <optional>
 #include <stdexcept>
 
 #include <llvm/IR/Intrinsics.h>
@@ -63,6 +66,45 @@ llvm::Value* FunctionEmitter::combine(Op op, llvm::Value* a, llvm::Value* b) {
   }
 }
 
+// The number that a value is, where it is a regular constant.
+std::optional<double> FunctionEmitter::known_number(Value value) const {
+  const Compute* found = analysis_.definition(value);
+  if (!found || found->op != Op::constant) return std::nullopt;
+  double number = 0;
+  if (type(value) == Scalar::f64) number = std::bit_cast<double>(found->bits);
+  else if (type(value) == Scalar::f32) number = std::bit_cast<float>(static_cast<uint32_t>(found->bits));
+  return std::isnormal(number) ? std::optional(number) : std::nullopt;
+}
+
+// x > k ? k : x and x < k ? k : x are one instruction where minima keep NaN, as on aarch64; so is the second of two such
+// choices, x < low ? low : (x > high ? high : x).
+llvm::Value* FunctionEmitter::bound(const Compute& choice, bool vectors) {
+  auto test_of = [&](const Compute& select) -> const Compute* {
+    const Compute* test = analysis_.definition(select.a);
+    return test && (test->op == Op::gt || test->op == Op::lt) && test->b == select.b ? test : nullptr;
+  };
+  const std::optional<double> limit = known_number(choice.b);
+  const Compute* test = test_of(choice);
+  if (is_x86(target_) || !limit || !test) return nullptr;
+  if (test->a != choice.c) {
+    const Compute* inner = analysis_.definition(choice.c);
+    const Compute* other = inner && inner->op == Op::select ? test_of(*inner) : nullptr;
+    const std::optional<double> further = inner ? known_number(inner->b) : std::nullopt;
+    if (!other || !further || other->a != test->a || inner->c != test->a || other->op == test->op) return nullptr;
+    if (test->op == Op::lt ? *limit > *further : *limit < *further) return nullptr;
+  }
+  auto operand = [&](Value value) { return vectors ? vector(value) : scalar(value); };
+  return combine(test->op == Op::gt ? Op::minimum : Op::maximum, operand(choice.c), operand(choice.b));
+}
+
+// Powers of two have exact reciprocals.
+llvm::Value* FunctionEmitter::divide(Value divisor, llvm::Value* a, llvm::Value* b) {
+  int exponent = 0;
+  const std::optional<double> number = known_number(divisor);
+  const bool exact = number && std::abs(std::frexp(*number, &exponent)) == 0.5 && std::abs(exponent) < 120;
+  return exact ? b_.CreateFMul(a, llvm::ConstantFP::get(a->getType(), 1 / *number)) : b_.CreateFDiv(a, b);
+}
+
 llvm::Value* FunctionEmitter::operation(const Compute& compute, bool vectors) {
   const Scalar to = type(compute.result);
   if (compute.op == Op::constant) return constant(to, compute.bits);
@@ -83,6 +125,7 @@ llvm::Value* FunctionEmitter::operation(const Compute& compute, bool vectors) {
     return b_.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
   }
   if (compute.op == Op::select) {
+    if (llvm::Value* bounded = bound(compute, vectors)) return bounded;
     llvm::Value* condition =
         vectors && analysis_.kind(compute.a) != Kind::uniform ? vector(compute.a) : scalar(compute.a);
     return b_.CreateSelect(condition, operand(compute.b), operand(compute.c));
@@ -101,7 +144,7 @@ llvm::Value* FunctionEmitter::operation(const Compute& compute, bool vectors) {
     case Op::sub: return floats ? b_.CreateFSub(a, b) : b_.CreateSub(a, b);
     case Op::mul: return floats ? b_.CreateFMul(a, b) : b_.CreateMul(a, b);
     case Op::neg: return floats ? b_.CreateFNeg(a) : b_.CreateNeg(a);
-    case Op::div: return b_.CreateFDiv(a, b);
+    case Op::div: return divide(compute.b, a, b);
     case Op::fma: return b_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, operand(compute.c)});
     case Op::sqrt: return unary(llvm::Intrinsic::sqrt);
     case Op::abs: return unary(llvm::Intrinsic::fabs);
