@@ -383,7 +383,8 @@ def main():
     parser.add_argument("--only", default="", metavar="NAME,...", help="families, or rows whose name has NAME in it")
     parser.add_argument("--repeat", type=int, default=6, metavar="N", help="rounds (default 6)")
     parser.add_argument("--peers", default=",".join(PEERS), metavar="LIST", help="libraries to compare with (default: all)")
-    parser.add_argument("--json", metavar="FILE", help="where the figures are written (default build/bench/results.json; with --only, only.json)")
+    parser.add_argument("--json", metavar="FILE",
+                        help="where the figures are written (default build/bench/results.json; with --only, only.json)")
     parser.add_argument("--build", default="build/release", metavar="FOLDER", help="the build that is measured")
     parser.add_argument("--no-check", dest="check", action="store_false", help="do not compare results")
     parser.add_argument("--list", action="store_true", help="print the rows")

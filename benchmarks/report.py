@@ -6,7 +6,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = ("jax", "torch", "torch.compile", "mlx", "numpy", "numba")
-COLOURS = {"jax": "#3b6fb5", "torch": "#d9622b", "torch.compile": "#a83f8e", "mlx": "#6b6b6b", "numpy": "#3f9c5a", "numba": "#b59a1f"}
+COLOURS = {"jax": "#3b6fb5", "torch": "#d9622b", "torch.compile": "#a83f8e", "mlx": "#6b6b6b", "numpy": "#3f9c5a",
+           "numba": "#b59a1f"}
 TITLES = {
     "contractions": "Matrix products", "einsum": "The planner of einsum", "convolutions": "Convolutions",
     "elementwise": "Elementwise, norms, losses, optimisers", "ordering": "Sorting, sums, scatter, gather, random bits",
@@ -50,7 +51,8 @@ def plot(title, records):
         for peer, ratio in ratios:
             start, end = sorted((place(1), place(ratio)))
             faint = "" if ratio >= 1 else ' fill-opacity="0.45"'
-            parts.append(f'<rect x="{start:.1f}" y="{y}" width="{max(end - start, 1):.1f}" height="{bar - 1}" fill="{COLOURS[peer]}"{faint}/>')
+            parts.append(f'<rect x="{start:.1f}" y="{y}" width="{max(end - start, 1):.1f}" height="{bar - 1}" '
+                         f'fill="{COLOURS[peer]}"{faint}/>')
             label = f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.2g}"
             parts.append(f'<text x="{max(end, place(1)) + 3:.1f}" y="{y + 8}" font-size="8">{label}</text>')
             y += bar
@@ -124,8 +126,9 @@ def write(path):
     for name, found in limits.items():
         unit = "GB/s" if name in ("copy", "read") else "Gop/s"
         lines.append(f"| {name} | " + " | ".join(f"{found[threads] / 1e9:.0f} {unit}" for threads in sorted(found)) + " |")
-    lines += ["", "Copying counts bytes read and written. A program whose arrays stay in the caches can be above the limit of memory.", "",
-              "Ahead of: " + ", ".join(f"{peer} in {ahead[peer]} of {counted[peer]} rows" for peer in PEERS if counted[peer]) + ".", ""]
+    won = ", ".join(f"{peer} in {ahead[peer]} of {counted[peer]} rows" for peer in PEERS if counted[peer])
+    lines += ["", "Copying counts bytes read and written. A program whose arrays stay in the caches can be above the limit of "
+              "memory.", "", f"Ahead of: {won}.", ""]
     families = list(dict.fromkeys(record["family"] for record in records))
     for family in families:
         chosen = [record for record in records if record["family"] == family]

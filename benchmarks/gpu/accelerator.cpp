@@ -186,8 +186,8 @@ Array attention(const Block& block, const Array& x, const Sizes& sizes) {
   const DType half = x.dtype();
   const Array all = jnp::einsum("btd,de->bte", {x, block.qkv.astype(half)}) + block.qkv_bias.astype(half);
   const Array heads = all.reshape({sizes.batch, sizes.length, 3, sizes.heads, head});
-  const Array q = lax::index_in_dim(heads, 0, {.axis = 2, .keepdims = false}), k = lax::index_in_dim(heads, 1, {.axis = 2, .keepdims = false}),
-              v = lax::index_in_dim(heads, 2, {.axis = 2, .keepdims = false});
+  const auto part = [&](int64_t i) { return lax::index_in_dim(heads, i, 2, false); };
+  const Array q = part(0), k = part(1), v = part(2);
   const Array scores = jnp::einsum("bqhd,bkhd->bhqk", {q, k}).astype(DType::float32) * (1 / std::sqrt(static_cast<double>(head)));
   const Array mask = lax::iota(DType::int32, sizes.length).reshape({-1, 1}) >= lax::iota(DType::int32, sizes.length);
   const Array weights = jax::nn::softmax(jnp::where(mask, scores, Array(-1e30f)), {.axis = -1}).astype(half);
@@ -197,14 +197,14 @@ Array attention(const Block& block, const Array& x, const Sizes& sizes) {
 
 Array loss(const Gpt& model, const Array& tokens, const Array& targets, const Sizes& sizes) {
   const DType half = DType::bfloat16;
-  Array x = (jnp::take(model.tokens, tokens, {.axis = 0, .mode = "clip"}) + model.positions).astype(half);
+  Array x = (jnp::take(model.tokens, tokens, {.axis = 0, .mode = "clip", .fill_value = {}}) + model.positions).astype(half);
   for (const Block& block : model.blocks) {
     x = x + attention(block, normalized(x, block.scale1, block.bias1), sizes);
     const Array inner = jnp::einsum("btd,de->bte", {normalized(x, block.scale2, block.bias2), block.up.astype(half)}) + block.up_bias.astype(half);
     x = x + jnp::einsum("btd,de->bte", {jax::nn::gelu(inner), block.down.astype(half)}) + block.down_bias.astype(half);
   }
   const Array logits = jnp::einsum("btd,vd->btv", {normalized(x, model.scale, model.bias), model.tokens.astype(half)}).astype(DType::float32);
-  const Array picked = jnp::take_along_axis(logits, jnp::expand_dims(targets, -1), {.axis = -1, .mode = "clip"});
+  const Array picked = jnp::take_along_axis(logits, jnp::expand_dims(targets, -1), {.axis = -1, .mode = "clip", .fill_value = {}, .wrap_negative_indices = {}});
   return jnp::mean(jax::nn::logsumexp(logits, {.axis = -1}) - jnp::squeeze(picked, -1));
 }
 

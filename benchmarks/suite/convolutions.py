@@ -11,7 +11,8 @@ AHEAD = {"jax": 1.0, "torch": 1.0}
 def convolution(stride, padding, groups=1):
     def program(jax):
         return lambda x, w: jax.lax.conv_general_dilated(
-            x, w, (stride, stride), [(padding, padding)] * 2, dimension_numbers=("NCHW", "OIHW", "NCHW"), feature_group_count=groups)
+            x, w, (stride, stride), [(padding, padding)] * 2, dimension_numbers=("NCHW", "OIHW", "NCHW"),
+            feature_group_count=groups)
 
     def torch_program(torch):
         return lambda x, w: torch.nn.functional.conv2d(x, w, stride=stride, padding=padding, groups=groups)

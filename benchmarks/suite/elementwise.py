@@ -208,7 +208,8 @@ def rows():
         "mlx": lambda mx: lambda x: mx.softmax(x, axis=-1), "numpy": softmax_numpy},
         {"jax": 2, "torch": 1.0, "of exp": 1.4}, {"jax": 2, "torch": 1.0}, torch_compile=True)
     found += same("layernorm", "layer norm with scale and shift, 4096x4096 f32", {
-        "jax": layer_norm, "torch": lambda torch: lambda x, scale, shift: torch.nn.functional.layer_norm(x, (N,), scale, shift, 1e-5),
+        "jax": layer_norm,
+        "torch": lambda torch: lambda x, scale, shift: torch.nn.functional.layer_norm(x, (N,), scale, shift, 1e-5),
         "mlx": lambda mx: lambda x, scale, shift: mx.fast.layer_norm(x, scale, shift, 1e-5), "numpy": layer_norm_numpy},
         {"limit": 0.60, "jax": 1.5, "torch": 1.2}, {"limit": 0.60, "jax": 1.5, "torch": 1.2}, shapes=((N, N), (N,), (N,)),
         torch_compile=True)

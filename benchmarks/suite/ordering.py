@@ -149,7 +149,8 @@ def rows():
 def small_algebra():
     def spd(random):
         a = random.standard_normal((100000, 4, 4)).astype(numpy.float32)
-        return (a @ a.swapaxes(1, 2) + 4 * numpy.eye(4, dtype=numpy.float32), random.standard_normal((100000, 4)).astype(numpy.float32))
+        return (a @ a.swapaxes(1, 2) + 4 * numpy.eye(4, dtype=numpy.float32),
+                random.standard_normal((100000, 4)).astype(numpy.float32))
     return [
         Row("solve 1e5 of 4x4", "100000 systems of 4 unknowns f32", spd,
             lambda jax: lambda a, b: jax.numpy.linalg.solve(a, b[..., None])[..., 0],

@@ -61,7 +61,8 @@ def zeros_like(tree):
 def inputs_of(shape):
     def inputs(random):
         parameters, tokens = initial(shape, random)
-        state = {"parameters": parameters, "means": zeros_like(parameters), "squares": zeros_like(parameters), "step": numpy.float32(0)}
+        state = {"parameters": parameters, "means": zeros_like(parameters), "squares": zeros_like(parameters),
+                 "step": numpy.float32(0)}
         return state, tokens
     return inputs
 
