@@ -28,6 +28,7 @@ struct TracerArray : Array {
 
 nb::tuple int_tuple(std::span<const int64_t> integers);  // a shape, axes
 nb::object wrap(const Array& array);
+nb::object wrap(Array&& array);
 nb::tuple wrap_all(const Arrays& arrays);
 nb::object type_object(const ArrayType& type);  // what jax calls the abstract value: ShapedArray, or AbstractToken
 // Arrays, plain numbers, NumPy's arrays and scalars, and what offers __jax_array__, __dlpack__ or __array__; nothing
@@ -108,6 +109,7 @@ void bind_traces(nb::module_& m);
 void bind_refs(nb::module_& m);
 void bind_kde(nb::module_& m);
 void bind_config(nb::module_& m);
+void bind_devices(nb::module_& m);
 void bind_callbacks(nb::module_& m);
 
 }  // namespace capibara::python

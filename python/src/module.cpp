@@ -16,6 +16,7 @@ NB_MODULE(_core, m) {
   bind_functions(m);
   bind_trees(m);
   bind_config(m);
+  bind_devices(m);
   bind_transforms(m);
   bind_jit(m);
   bind_custom(m);

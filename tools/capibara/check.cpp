@@ -89,6 +89,7 @@ int check(const Arguments& arguments) {
   Config settings = config();
   settings.enable_x64 = true;
   settings.platform = arguments.text("backend", settings.platform);
+  settings.default_matmul_precision = "highest";  // the expected values are those of full products
   backend(settings.platform);  // an unknown name is an error before any file is read
   const bool self_test = arguments.has("self-test");
 

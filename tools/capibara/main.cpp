@@ -29,6 +29,7 @@ const std::vector<Command>& commands() {
       {"bench", "[--only NAME,...] [--repeat N] [--peers LIST] [--json FILE] [--build FOLDER] [--list | --report]",
        "Times capibara beside its peers, in a source tree; ./run bench installs the peers.",
        {"only", "repeat", "peers", "json", "build"}, {"list", "report", "no-check"}, bench},
+      {"doctor", "", "Prints which backends and plugins there are, and tries each.", {}, {}, doctor},
       {"help", "", "Prints this list.", {}, {}, help},
   };
   return table;

@@ -88,23 +88,22 @@ class _Methods:
 
     @property
     def sharding(self):
-        from capibara.jax._devices import Device, SingleDeviceSharding
-        return SingleDeviceSharding(Device("cpu", 0))
+        from capibara.jax._devices import SingleDeviceSharding
+        return SingleDeviceSharding(self.device)
 
     def to_device(self, device, *, stream=None):
         return self
 
     def devices(self):
-        from capibara.jax._devices import Device
-        return {Device("cpu", 0)}
+        return {self.device}
 
     @property
     def device(self):
-        from capibara.jax._devices import Device
-        return Device("cpu", 0)
+        from capibara.jax._devices import Device, device_of
+        return Device("cpu", 0) if isinstance(self, _core.Tracer) else device_of(self)
 
     def platform(self):
-        return "cpu"
+        return self.device.platform
 
     @property
     def T(self):

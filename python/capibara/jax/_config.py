@@ -1,18 +1,41 @@
 """jax.config: settings of the process, and scopes that change them on this thread."""
 import contextlib
 import os
+import sys
 
 from capibara import _core, _tracebacks
 
 # jax_<name>: settings that the core holds, or that the Python face holds itself with what they may be.
 _CORE = tuple(_core.config_values())
 _OWN = {
-    "platform_name": ("cpu", ("", "cpu", None)),
-    "platforms": ("cpu", ("", "cpu", None)),
+    "platform_name": (None, None),
+    "platforms": (None, None),
     "traceback_filtering": ("auto", _tracebacks.MODES),
     "debug_mode": (False, (True, False)),
     "debug_key_reuse": (False, (False,)),
 }
+
+
+_NATIVE = _core.platform()  # what this build runs programs on by itself
+_search_begun = False
+
+
+def choose_platform(value):
+    """'cuda', or a list such as 'cuda,cpu' whose first member programs run on; 'cpu' or nothing is the native backend."""
+    first = (value or "cpu").split(",")[0].strip()
+    if first not in ("cpu", "reference") and not _core.is_plugin_platform(first):
+        raise RuntimeError(f"Unable to initialize backend '{first}': Backend '{first}' is not in the list of known backends: "
+                           "['cpu', 'reference', 'pjrt', 'cuda', 'rocm', 'tpu', 'gpu', 'xla_cpu']")
+    find_plugins()
+    _core.set_platform(_NATIVE if first == "cpu" else first)
+
+
+def find_plugins():
+    """Tells the core where this interpreter keeps its packages: plugins lie among them."""
+    global _search_begun
+    if not _search_begun:
+        _search_begun = True
+        _core.add_package_folders([folder for folder in sys.path if folder.endswith(("site-packages", "dist-packages"))])
 
 
 class Config:
@@ -29,6 +52,10 @@ class Config:
         if short in _CORE:
             _check(short, value)
             _core.config_update(short, value)
+            return
+        if short in ("platforms", "platform_name"):
+            choose_platform(value)
+            self._own[short] = value
             return
         allowed = _OWN[short][1]
         if value not in allowed:
@@ -81,7 +108,7 @@ def _check(name, value):
 
 config = Config()
 
-for _name in (*_CORE, "traceback_filtering"):
+for _name in (*_CORE, "traceback_filtering", "platforms"):
     _text = os.environ.get(f"JAX_{_name.upper()}")
     if _text is not None:
         _now = getattr(config, f"jax_{_name}")

@@ -5,15 +5,16 @@ from capibara import _core
 class Device:
     """One device of a backend."""
 
-    def __init__(self, platform, number):
+    def __init__(self, platform, number, kind=None):
         self.platform, self.id, self.process_index, self.local_hardware_id = platform, number, 0, number
-        self.device_kind = platform
+        self.device_kind = kind or platform
 
     def __repr__(self):
-        return f"CpuDevice(id={self.id})"
+        names = {"cpu": "CpuDevice", "gpu": "CudaDevice", "tpu": "TpuDevice"}
+        return f"{names.get(self.platform, 'PluginDevice')}(id={self.id})"
 
     def __str__(self):
-        return f"cpu:{self.id}"
+        return f"{'cuda' if self.platform == 'gpu' else self.platform}:{self.id}"
 
     def __eq__(self, other):
         return isinstance(other, Device) and (self.platform, self.id) == (other.platform, other.id)
@@ -23,7 +24,7 @@ class Device:
 
     def memory_stats(self):
         """What is known of the device's memory: nothing on the host."""
-        return None
+        return _core.memory_stats(self.platform, self.id)
 
 
 class SingleDeviceSharding:
@@ -54,16 +55,24 @@ class Shard:
     def __init__(self, array):
         self.data = array
         self.index = (slice(None),) * array.ndim
-        self.device = Device("cpu", 0)
+        self.device = device_of(array)
         self.replica_id = 0
+
+
+def device_of(array):
+    """The device that holds an array."""
+    return Device(*_core.array_device(array))
 
 
 def devices(backend=None):
     """The devices of a backend."""
-    if backend not in (None, "cpu", "reference"):
+    from capibara.jax._config import find_plugins
+    find_plugins()
+    name = backend or _core.platform()
+    if name not in ("cpu", "reference") and not _core.is_plugin_platform(name):
         raise RuntimeError(f"Unknown backend: '{backend}' requested, but no platforms that are instances of {backend} "
                            "are present. Platforms present are: cpu")
-    return [Device("cpu", i) for i in range(_core.config_values()["num_cpu_devices"])]
+    return [Device(platform, number, kind) for platform, number, kind, _ in _core.devices(name)]
 
 
 def local_devices(process_index=None, backend=None, host_id=None):
@@ -81,7 +90,7 @@ local_device_count = device_count
 
 def default_backend():
     """The platform that programs run on."""
-    return "cpu"
+    return devices()[0].platform
 
 
 def process_count(backend=None):

@@ -108,6 +108,24 @@ Program call_kernels(const Program& program) {
   })(program);
 }
 
+// Products without a precision of their own, as a text that was read may hold, get the configured one.
+Program set_precision(const Program& program) {
+  const std::string& wanted = config().default_matmul_precision;
+  if (wanted != "highest" && wanted != "float32") return program;
+  return passes::NestedPass([](const Program& one, passes::NestedPass& nested) {
+    passes::Copy copy(one);
+    bool changed = false;
+    for (const Equation& equation : one.equations()) {
+      Attrs attrs = nested(equation.attrs);
+      const Attr* precision = attrs.find("precision");
+      if (precision && precision->is_none()) attrs = attrs.with("precision", Attr::List{"highest", "highest"});
+      changed |= !passes::same_object(attrs, equation.attrs);
+      copy.emit(equation, copy(equation.inputs), std::move(attrs));
+    }
+    return changed ? copy.finish() : one;
+  })(program);
+}
+
 bool is_callback(const Equation& equation) { return runs_on_host(equation.primitive); }
 
 bool is_foreign_call(const Equation& equation) {
@@ -173,7 +191,7 @@ Prepared prepare(const Program& program, const std::vector<bool>& donated, bool 
   if (cuda_kernels) now = call_kernels(now);
   now = order_effects(HostCallPass(*calls, is_foreign_call)(lower(now)));
   Prepared prepared;
-  now = open_constants(now, prepared.constants);
+  now = open_constants(set_precision(now), prepared.constants);
   stablehlo::WriteOptions options;
   options.module_name = concat("jit_", program.name().empty() ? "fn" : program.name());
   options.locations = true;

@@ -1,0 +1,81 @@
+"""Builds capibara for an accelerator, runs its figures beside JAX's, and prints one table.
+
+    python3 benchmarks/gpu/compare.py [--platform cuda] [--small] [--golden FOLDER] [--build FOLDER] [NAME...]
+
+Needs g++, CMake and a Python with jax and its plugin; nvcc for our own kernels. Each figure runs in a fresh process, ours and
+JAX's one after the other.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = ["first", "matmul", "dispatch", "long", "layer_norm", "gpt2"]
+# Whether less is better, by the unit.
+LESS = {"s", "ms", "us"}
+
+
+def build(folder, jobs):
+    configure = ["cmake", "-S", ROOT, "-B", folder, "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG", "-DCAPIBARA_TESTS=OFF",
+                 "-DCAPIBARA_LAPACK=OFF", "-DCAPIBARA_CPU=OFF", "-DCAPIBARA_PYTHON=OFF", "-DCAPIBARA_EXAMPLES=OFF",
+                 "-DCAPIBARA_BENCHMARKS=ON"]
+    subprocess.run(list(map(str, configure)), check=True, stdout=subprocess.DEVNULL)
+    targets = ["benchmark_accelerator", "capibara_command"]
+    listed = subprocess.run(["cmake", "--build", str(folder), "--target", "help"], capture_output=True, text=True).stdout
+    if "capibara_cuda" in listed:
+        targets.append("capibara_cuda")
+    subprocess.run(["cmake", "--build", str(folder), f"-j{jobs}", "--target", *targets], check=True)
+
+
+def figures(command, environment):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=environment)
+    if done.returncode:
+        print(f"   {' '.join(map(str, command))}: {done.stderr.strip()[-2000:]}", flush=True)
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return {row["name"]: (row["value"], row["unit"]) for row in rows}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--platform", default="cuda")
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--build", default=str(ROOT / "build" / "gpu"))
+    parser.add_argument("--golden", default=os.environ.get("CAPIBARA_GOLDEN", str(ROOT.parent / "shared" / "golden" / "stablehlo")))
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--no-build", action="store_true")
+    parser.add_argument("--python", default=sys.executable, help="an interpreter with jax and its plugin")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    folder = Path(options.build)
+    if not options.no_build:
+        build(folder, options.jobs)
+    # The plugin is found in the packages of the interpreter that has jax.
+    packages = subprocess.run([options.python, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"],
+                              capture_output=True, text=True, check=True).stdout.strip()
+    environment = dict(os.environ, CAPIBARA_CACHE="off")
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [packages, os.environ.get("PYTHONPATH", "")]))
+    small = ["--small"] if options.small else []
+    print(f"{'figure':<34}{'capibara':>12}{'JAX':>12}  {'unit':<14}ratio (above 1: capibara is ahead)", flush=True)
+    for name in options.names or NAMES:
+        ours = figures([folder / "benchmarks" / "accelerator", options.platform, *small, name], environment)
+        theirs = figures([options.python, ROOT / "benchmarks" / "gpu" / "jax_peer.py", *small, name], dict(os.environ))
+        for figure in dict.fromkeys([*ours, *theirs]):
+            mine, unit = ours.get(figure, (None, ""))
+            other, unit = theirs.get(figure, (None, unit))
+            ratio = ""
+            if mine and other and unit not in ("nats", "of the largest"):
+                ratio = f"{(other / mine if unit in LESS else mine / other):.3f}"
+            show = lambda value: "-" if value is None else f"{value:.5g}"
+            print(f"{figure:<34}{show(mine):>12}{show(other):>12}  {unit:<14}{ratio}", flush=True)
+    if Path(options.golden).is_dir() and (not options.names or "golden" in options.names):
+        done = subprocess.run([str(folder / "capibara"), "check", options.golden, "--backend", options.platform], capture_output=True,
+                              text=True, env=environment)
+        (folder / "golden.log").write_text(done.stdout + done.stderr)
+        print(f"golden files: {done.stdout.strip().splitlines()[-1] if done.stdout.strip() else done.stderr[-500:]}  (see {folder / 'golden.log'})")
+
+
+if __name__ == "__main__":
+    main()

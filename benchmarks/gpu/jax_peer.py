@@ -1,0 +1,194 @@
+"""The figures of accelerator.cpp for JAX: the same mathematics, sizes and way of timing; one line of JSON each."""
+import time
+
+PROCESS_START = time.perf_counter()
+
+import json
+import statistics
+import sys
+
+
+def report(name, value, unit):
+    print(json.dumps({"name": name, "value": value, "unit": unit}), flush=True)
+
+
+def timed(calls, call):
+    import jax
+
+    for _ in range(2):
+        jax.block_until_ready(call())
+    rounds = []
+    for _ in range(9):
+        start = time.perf_counter()
+        for _ in range(calls):
+            last = call()
+        jax.block_until_ready(last)
+        rounds.append((time.perf_counter() - start) / calls)
+    return statistics.median(rounds)
+
+
+def first_result(small):
+    import jax
+    import numpy
+
+    numpy.asarray(jax.jit(lambda x: x + 1)(numpy.float32([1, 2, 3])))
+    report("first_result", time.perf_counter() - PROCESS_START, "s")
+
+
+def matmul(small):
+    import jax
+    import jax.numpy as jnp
+
+    for n in [256] if small else [4096, 8192]:
+        f = jax.jit(jnp.matmul)
+        a = jax.random.normal(jax.random.key(0), (n, n)).astype(jnp.bfloat16)
+        report(f"matmul_bf16_{n}", 2 * n**3 / timed(3 if small else 20, lambda: f(a, a)) * 1e-12, "TFLOP/s")
+
+
+def dispatch(small):
+    import jax
+    import jax.numpy as jnp
+
+    f = jax.jit(lambda x: x + 1)
+    x = jnp.ones(8)
+    report("dispatch_sync", timed(1, lambda: f(x)) * 1e6, "us")
+    rounds = 50 if small else 1000
+
+    def alone(call):
+        times = []
+        jax.block_until_ready(call())
+        for _ in range(rounds):
+            start = time.perf_counter()
+            jax.block_until_ready(call())
+            times.append(time.perf_counter() - start)
+        return statistics.median(times) * 1e6
+
+    report("dispatch_sync_median", alone(lambda: f(x)), "us")
+    report("dispatch_async", timed(rounds, lambda: f(x)) * 1e6, "us")
+    many = jax.jit(lambda xs: [x + 1 for x in xs])
+    xs = [jnp.ones(8) * i for i in range(20)]
+    report("dispatch_20_sync", alone(lambda: many(xs)), "us")
+    report("dispatch_20_async", timed(rounds, lambda: many(xs)[0]) * 1e6, "us")
+
+
+def long_program(small):
+    import jax
+    import jax.numpy as jnp
+
+    n = 512 if small else 8192
+    f = jax.jit(lambda x: jax.lax.fori_loop(0, 40, lambda i, v: jnp.tanh(v @ v), x))
+    x = (jnp.ones((n, n)) * 0.01).astype(jnp.bfloat16)
+    f(x).block_until_ready()
+    start = time.perf_counter()
+    y = f(x)
+    report("long_program_returns", (time.perf_counter() - start) * 1e6, "us")
+    y.block_until_ready()
+    report("long_program_ends", (time.perf_counter() - start) * 1e3, "ms")
+
+
+def norm(x, scale, bias):
+    import jax
+    import jax.numpy as jnp
+
+    wide = x.astype(jnp.float32)
+    centered = wide - wide.mean(-1, keepdims=True)
+    normal = centered * jax.lax.rsqrt((centered * centered).mean(-1, keepdims=True) + 1e-5)
+    return (normal * scale.astype(jnp.float32) + bias.astype(jnp.float32)).astype(x.dtype)
+
+
+def layer_norm(small):
+    import jax
+    import jax.numpy as jnp
+
+    for rows, columns in [(64, 256)] if small else [(32768, 768), (16384, 4096), (65536, 4096)]:
+        x = jax.random.normal(jax.random.key(1), (rows, columns)).astype(jnp.bfloat16)
+        dy = jax.random.normal(jax.random.key(2), (rows, columns)).astype(jnp.bfloat16)
+        scale, bias = jnp.ones(columns, jnp.bfloat16), jnp.zeros(columns, jnp.bfloat16)
+        size, calls = rows * columns * 2, 3 if small else 50
+        copy = jax.jit(lambda v: -v)
+        report(f"copy_{rows}x{columns}", 2 * size / timed(calls, lambda: copy(x)) * 1e-9, "GB/s")
+        forward = jax.jit(norm)
+        report(f"layer_norm_{rows}x{columns}", 2 * size / timed(calls, lambda: forward(x, scale, bias)) * 1e-9, "GB/s")
+
+        @jax.jit
+        def both(x, scale, bias, dy):
+            y, pull = jax.vjp(norm, x, scale, bias)
+            return y, *pull(dy)
+
+        report(f"layer_norm_grad_{rows}x{columns}", 5 * size / timed(calls, lambda: both(x, scale, bias, dy)[1]) * 1e-9, "GB/s")
+
+
+def gpt2(small):
+    import jax
+    import jax.numpy as jnp
+
+    layers, heads, width, length, batch, vocabulary = (2, 2, 32, 16, 2, 101) if small else (12, 12, 768, 1024, 32, 50257)
+    half = jnp.bfloat16
+
+    def attention(block, x):
+        head = width // heads
+        every = jnp.einsum("btd,de->bte", x, block["qkv"].astype(half)) + block["qkv_bias"].astype(half)
+        every = every.reshape(batch, length, 3, heads, head)
+        q, k, v = every[:, :, 0], every[:, :, 1], every[:, :, 2]
+        scores = jnp.einsum("bqhd,bkhd->bhqk", q, k).astype(jnp.float32) * (1 / head**0.5)
+        mask = jnp.arange(length)[:, None] >= jnp.arange(length)
+        weights = jax.nn.softmax(jnp.where(mask, scores, -1e30), axis=-1).astype(half)
+        mixed = jnp.einsum("bhqk,bkhd->bqhd", weights, v).reshape(batch, length, width)
+        return jnp.einsum("btd,de->bte", mixed, block["out"].astype(half)) + block["out_bias"].astype(half)
+
+    def loss(model, tokens, targets):
+        x = (jnp.take(model["tokens"], tokens, axis=0, mode="clip") + model["positions"]).astype(half)
+        for block in model["blocks"]:
+            x = x + attention(block, norm(x, block["scale1"], block["bias1"]))
+            inner = jnp.einsum("btd,de->bte", norm(x, block["scale2"], block["bias2"]), block["up"].astype(half))
+            inner = inner + block["up_bias"].astype(half)
+            x = x + jnp.einsum("btd,de->bte", jax.nn.gelu(inner), block["down"].astype(half)) + block["down_bias"].astype(half)
+        logits = jnp.einsum("btd,vd->btv", norm(x, model["scale"], model["bias"]), model["tokens"].astype(half)).astype(jnp.float32)
+        picked = jnp.take_along_axis(logits, targets[..., None], axis=-1, mode="clip")
+        return jnp.mean(jax.nn.logsumexp(logits, axis=-1) - picked[..., 0])
+
+    seed = iter(range(1000))
+
+    def weight(*shape):
+        return jax.random.normal(jax.random.key(next(seed)), shape) * 0.02
+
+    d = width
+    model = {"tokens": weight(vocabulary, d), "positions": weight(length, d), "scale": jnp.ones(d), "bias": jnp.zeros(d), "blocks": []}
+    for _ in range(layers):
+        model["blocks"].append({
+            "scale1": jnp.ones(d), "bias1": jnp.zeros(d), "qkv": weight(d, 3 * d), "qkv_bias": jnp.zeros(3 * d), "out": weight(d, d),
+            "out_bias": jnp.zeros(d), "scale2": jnp.ones(d), "bias2": jnp.zeros(d), "up": weight(d, 4 * d), "up_bias": jnp.zeros(4 * d),
+            "down": weight(4 * d, d), "down_bias": jnp.zeros(d)})
+    momentum = jax.tree.map(jnp.zeros_like, model)
+    tokens = jax.random.randint(jax.random.key(5), (batch, length), 0, vocabulary)
+    targets = jnp.roll(tokens, -1, axis=1)
+
+    def step(model, momentum, tokens, targets):
+        value, gradient = jax.value_and_grad(loss)(model, tokens, targets)
+        velocity = jax.tree.map(lambda m, g: 0.9 * m + g, momentum, gradient)
+        return jax.tree.map(lambda p, v: p - 1e-3 * v, model, velocity), velocity, value
+
+    step = jax.jit(step, donate_argnums=(0, 1))
+    start = time.perf_counter()
+    model, momentum, value = step(model, momentum, tokens, targets)
+    first = float(value)
+    report("gpt2_first_step", time.perf_counter() - start, "s")
+    report("gpt2_first_loss", first, "nats")
+    rounds = []
+    for _ in range(3 if small else 7):
+        start = time.perf_counter()
+        steps = 2 if small else 5
+        for _ in range(steps):
+            model, momentum, value = step(model, momentum, tokens, targets)
+        value.block_until_ready()
+        rounds.append((time.perf_counter() - start) / steps)
+    report("gpt2_step", statistics.median(rounds) * 1e3, "ms")
+    report("gpt2_last_loss", float(value), "nats")
+
+
+FIGURES = {"first": first_result, "matmul": matmul, "dispatch": dispatch, "long": long_program, "layer_norm": layer_norm, "gpt2": gpt2}
+
+if __name__ == "__main__":
+    names = [word for word in sys.argv[1:] if word != "--small"]
+    for name in names or FIGURES:
+        FIGURES[name]("--small" in sys.argv)

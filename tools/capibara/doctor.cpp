@@ -1,0 +1,73 @@
+// capibara doctor: what this build has, which plugins this machine has, and whether each of them works.
+#include <algorithm>
+#include <cstdio>
+
+#include <capibara/config.h>
+#include <capibara/error.h>
+#include <capibara/jit.h>
+#include <capibara/numpy.h>
+#include <capibara/version.h>
+
+#include "backends/backend.h"
+#include "backends/pjrt/backend.h"
+#include "backends/pjrt/cuda_kernels.h"
+#include "command.h"
+
+namespace capibara::command {
+
+namespace {
+
+// One addition, to its value.
+std::string try_addition(const std::string& platform) {
+  try {
+    Config settings = config();
+    settings.platform = platform;
+    ConfigScope scope(settings);
+    const Array sum = jax::jit([](const Array& x) { return x + 1; })(array<float>({1, 2, 3}));
+    return sum.to_vector<float>() == std::vector<float>{2, 3, 4} ? "works" : "gives wrong values";
+  } catch (const std::exception& error) {
+    return concat("fails: ", error.what());
+  }
+}
+
+void describe_plugin(const pjrt::Candidate& candidate) {
+  std::printf("  %-8s %s\n", candidate.platform.c_str(), candidate.path.c_str());
+  if (!pjrt::is_platform(candidate.platform)) {
+    std::printf("           its platform is not known here; name it in CAPIBARA_PLUGIN and choose 'pjrt'\n");
+    return;
+  }
+  try {
+    pjrt::Client& client = pjrt::client(candidate.platform);
+    std::printf("           %s, %s\n", client.plugin().version().c_str(), client.platform_version().c_str());
+    for (int device = 0; device < client.device_count(); ++device) {
+      std::printf("           device %d: %s\n", device, client.device_kind(device).c_str());
+    }
+    if (candidate.platform == "cuda") std::printf("           own kernels: %s\n", pjrt::has_cuda_kernels(client) ? "loaded" : "none");
+    std::printf("           x + 1 %s\n", try_addition(candidate.platform).c_str());
+  } catch (const std::exception& error) {
+    std::printf("           %s\n", error.what());
+  }
+}
+
+}  // namespace
+
+int doctor(const Arguments&) {
+  std::printf("capibara %s\nprograms run on '%s' by default\n", version(), config().platform.c_str());
+  for (const char* name : {"cpu", "reference"}) std::printf("  %-10s x + 1 %s\n", name, try_addition(name).c_str());
+  const pjrt::Search found = pjrt::search();
+  std::printf("plugins (%zu):\n", found.found.size());
+  std::vector<std::string> seen;
+  for (const pjrt::Candidate& candidate : found.found) {
+    if (std::find(seen.begin(), seen.end(), candidate.platform) != seen.end()) {
+      std::printf("  %-8s %s (another one of this platform comes first)\n", candidate.platform.c_str(), candidate.path.c_str());
+      continue;
+    }
+    seen.push_back(candidate.platform);
+    describe_plugin(candidate);
+  }
+  std::printf("looked at:\n");
+  for (const std::string& line : found.looked) std::printf("  %s\n", line.c_str());
+  return 0;
+}
+
+}  // namespace capibara::command
