@@ -139,6 +139,8 @@ Result convert(Site& site) {
   if (!inner || !is_plain(inner->attrs)) return std::nullopt;
   DType from = site.simplifier.type(inner->inputs[0]).dtype;
   if (!is_exact(from, site.type(0).dtype)) return std::nullopt;
+  // Floating-point numbers beyond an integer type end at its bounds, integers wrap around.
+  if (is_floating(site.type(0).dtype) && is_integer(from) && is_integer(to) && from != to && !is_exact(from, to)) return std::nullopt;
   Atom x = inner->inputs[0];
   if (from == to) return x;
   return site.simplifier.add(site.primitive, {x}, site.attrs, site.source);

@@ -184,6 +184,8 @@ TEST(Simplify, JoinsConversionsThatLoseNothing) {
   EXPECT_EQ(by(DType::float32, DType::bfloat16, DType::float32), "convert_element_type convert_element_type");
   EXPECT_EQ(by(DType::int32, DType::float32, DType::int32), "convert_element_type convert_element_type");
   EXPECT_EQ(by(DType::int8, DType::uint32, DType::float32), "convert_element_type convert_element_type");
+  EXPECT_EQ(by(DType::int8, DType::float32, DType::int16), "convert_element_type");
+  EXPECT_EQ(by(DType::int8, DType::float32, DType::uint8), "convert_element_type convert_element_type");  // -1 becomes 0, not 255
   EXPECT_EQ(by(DType::float16, DType::bfloat16, DType::float32), "convert_element_type convert_element_type");
 }
 
