@@ -12,5 +12,9 @@ file(GLOB_RECURSE CAPIBARA_PYTHON_MODULES CONFIGURE_DEPENDS
      RELATIVE ${PROJECT_SOURCE_DIR}/python ${PROJECT_SOURCE_DIR}/python/capibara/*.py ${PROJECT_SOURCE_DIR}/python/capibara/*.pyi ${PROJECT_SOURCE_DIR}/python/capibara/*.json)
 
 # The inner loops of the native kernels are fast in every build type; products and sums there may become one operation.
-file(GLOB CAPIBARA_LOOP_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/gem*.cpp)
+file(GLOB CAPIBARA_LOOP_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/gem*.cpp
+     ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/convolution.cpp ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/dot_general.cpp)
 set_source_files_properties(${CAPIBARA_LOOP_SOURCES} PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast")
+foreach(kernel cumulative extremes index order random windows)
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/${kernel}.cpp PROPERTIES COMPILE_OPTIONS "-O3")
+endforeach()

@@ -1,7 +1,6 @@
 // gather and scatter: windows of an array read or written at places that an array of indices names.
 //
-// Updates meet an element in the order of the index vectors: threads divide the windows' elements, or the index vectors
-// where these are known to be distinct.
+// Updates meet an element in the order of the index vectors, however many threads there are.
 #include <algorithm>
 #include <complex>
 #include <cstring>
@@ -35,11 +34,15 @@ struct WindowPlan {
   Axis rows_in_operand, rows_in_windows;
   int64_t run = 1, operand_step = 1, window_step = 1;
   bool empty_windows = false;
+  bool disjoint = true;  // windows that begin at different places share no element
 
   WindowPlan(const GatherDimensionNumbers& dims, const Ints& sizes, const Shape& operand, const ArrayType& indices, const Shape& windows, bool clamp_inside)
       : index_dtype(indices.dtype), vector_size(indices.shape.back()), clamp(clamp_inside) {
     Ints operand_strides = reference::row_major_strides(operand), window_strides = reference::row_major_strides(windows);
-    for (int64_t dim : dims.start_index_map) coordinates.push_back({at(operand, dim) - at(sizes, dim), at(operand_strides, dim)});
+    for (int64_t dim : dims.start_index_map) {
+      coordinates.push_back({at(operand, dim) - at(sizes, dim), at(operand_strides, dim)});
+      disjoint = disjoint && at(sizes, dim) == 1;
+    }
     Shape batch(indices.shape.begin(), indices.shape.end() - 1);
     Ints in_windows, in_operand(batch.size(), 0);
     for (int64_t dim : other_dims(static_cast<int64_t>(windows.size()), dims.offset_dims)) in_windows.push_back(at(window_strides, dim));
@@ -79,26 +82,42 @@ struct WindowPlan {
   int64_t count() const { return empty_windows ? 0 : batch_in_windows.extent(); }
   int64_t rows() const { return rows_in_operand.extent(); }
 
-  // Where the window of an index vector begins in the operand; nothing where it is out of bounds.
-  std::optional<int64_t> place(const std::byte* indices, int64_t b) const {
-    int64_t offset = batch_in_operand.at(b);
-    for (std::size_t k = 0; k < coordinates.size(); ++k) {
-      const Coordinate& coordinate = coordinates[k];
-      int64_t start = index_at(indices, b * vector_size + static_cast<int64_t>(k));
-      if ((start < 0 || start > coordinate.greatest) && !clamp) return std::nullopt;
-      offset += std::max<int64_t>(0, std::min(start, coordinate.greatest)) * coordinate.stride;
+  // Where the windows of index vectors [first, first + count) begin in the operand; -1 where they are out of bounds.
+  void places(const std::byte* indices, int64_t first, int64_t count, int64_t* out) const {
+    for (int64_t i = 0; i < count; ++i) out[i] = batch_in_operand.at(first + i);
+    const int64_t skipped = first * vector_size;
+    if (index_dtype == DType::int32) {
+      add_coordinates(count, out, [from = reinterpret_cast<const int32_t*>(indices) + skipped](int64_t i) { return int64_t{from[i]}; });
+    } else if (index_dtype == DType::int64) {
+      add_coordinates(count, out, [from = reinterpret_cast<const int64_t*>(indices) + skipped](int64_t i) { return from[i]; });
+    } else {
+      add_coordinates(count, out, [this, indices, skipped](int64_t i) {
+        const int64_t value = element_as_int64(index_dtype, indices, skipped + i);
+        return is_unsigned(index_dtype) && value < 0 ? INT64_MAX : value;  // beyond the range: the greatest
+      });
     }
-    return offset;
   }
 
  private:
-  int64_t index_at(const std::byte* indices, int64_t i) const {
-    if (index_dtype == DType::int32) return reinterpret_cast<const int32_t*>(indices)[i];
-    if (index_dtype == DType::int64) return reinterpret_cast<const int64_t*>(indices)[i];
-    int64_t value = element_as_int64(index_dtype, indices, i);
-    return is_unsigned(index_dtype) && value < 0 ? INT64_MAX : value;  // beyond the range: the greatest
+  template <class Index>
+  void add_coordinates(int64_t count, int64_t* out, Index&& index) const {
+    for (std::size_t k = 0; k < coordinates.size(); ++k) {
+      const auto [greatest, stride] = coordinates[k];
+      const int64_t step = vector_size, at = static_cast<int64_t>(k);
+      if (clamp) {
+        for (int64_t i = 0; i < count; ++i) out[i] += std::max<int64_t>(0, std::min(index(i * step + at), greatest)) * stride;
+      } else {
+        for (int64_t i = 0; i < count; ++i) {
+          const int64_t start = index(i * step + at);
+          const uint64_t distance = static_cast<uint64_t>(start) * static_cast<uint64_t>(stride);  // may wrap where it is not used
+          out[i] = out[i] < 0 || start < 0 || start > greatest ? -1 : out[i] + static_cast<int64_t>(distance);
+        }
+      }
+    }
   }
 };
+
+constexpr int64_t chunk = 512;  // index vectors that are read together
 
 struct Sixteen {
   uint64_t parts[2];
@@ -126,6 +145,32 @@ void copy_run(T* to, int64_t to_step, const T* from, int64_t from_step, int64_t 
   }
 }
 
+// Reads the windows of index vectors [first, first + count), which begin at `places`.
+template <class T>
+void gather_windows(const WindowPlan& plan, int64_t first, int64_t count, const int64_t* places, const T* source, T* target, const T& fill_value) {
+  const Axis& batch = plan.batch_in_windows;
+  if (plan.rows() == 1 && plan.run == 1) {
+    if (batch.is_regular()) {
+      T* to = target + batch.at(first);
+      for (int64_t i = 0, step = batch.stride(); i < count; ++i) to[i * step] = places[i] < 0 ? fill_value : source[places[i]];
+    } else {
+      for (int64_t i = 0; i < count; ++i) target[batch.at(first + i)] = places[i] < 0 ? fill_value : source[places[i]];
+    }
+    return;
+  }
+  for (int64_t b = 0; b < count; ++b) {
+    T* window = target + batch.at(first + b);
+    for (int64_t r = 0; r < plan.rows(); ++r) {
+      T* to = window + plan.rows_in_windows.at(r);
+      if (places[b] >= 0) {
+        copy_run(to, plan.window_step, source + places[b] + plan.rows_in_operand.at(r), plan.operand_step, plan.run);
+      } else {
+        for (int64_t i = 0; i < plan.run; ++i) to[i * plan.window_step] = fill_value;
+      }
+    }
+  }
+}
+
 HostKernel make_gather(const KernelRequest& request) {
   const ArrayType &x = request.inputs[0], &out = request.outputs[0];
   Mode mode = mode_of(request.attrs);
@@ -137,24 +182,18 @@ HostKernel make_gather(const KernelRequest& request) {
   if (mode == Mode::fill_or_drop && !fill.defined()) return {};
   return [plan, size, elements, fill](std::byte* const* buffers) {
     if (elements == 0) return;
-    const double cost = 4 + static_cast<double>(plan->rows()) * (2 + 0.1 * static_cast<double>(plan->run * size));
+    const double cost = 1.5 + static_cast<double>(plan->rows()) * (0.5 + 0.1 * static_cast<double>(plan->run * size));
     visit_bytes(size, [&]<class T>(Type<T>) {
       const T* source = reinterpret_cast<const T*>(buffers[0]);
       T* target = reinterpret_cast<T*>(buffers[2]);
       T fill_value{};
       if (fill.defined()) std::memcpy(&fill_value, fill.raw_data(), sizeof(T));
       parallel_for_cost(plan->count(), cost, [&](int64_t begin, int64_t end) {
-        for (int64_t b = begin; b < end; ++b) {
-          const std::optional<int64_t> place = plan->place(buffers[1], b);
-          T* window = target + plan->batch_in_windows.at(b);
-          for (int64_t r = 0; r < plan->rows(); ++r) {
-            T* to = window + plan->rows_in_windows.at(r);
-            if (place) {
-              copy_run(to, plan->window_step, source + *place + plan->rows_in_operand.at(r), plan->operand_step, plan->run);
-            } else {
-              for (int64_t i = 0; i < plan->run; ++i) to[i * plan->window_step] = fill_value;
-            }
-          }
+        int64_t places[chunk];
+        for (int64_t first = begin; first < end; first += chunk) {
+          const int64_t count = std::min(chunk, end - first);
+          plan->places(buffers[1], first, count, places);
+          gather_windows(*plan, first, count, places, source, target, fill_value);
         }
         return 0;
       });
@@ -235,43 +274,124 @@ void visit_combine(Combine combine, F&& f) {
   }
 }
 
-// Calls row(operand position, windows position, count) for every piece of every window; pieces of one element of the operand
-// come in the order of the index vectors.
-template <class Row>
-void for_each_update(const WindowPlan& plan, const std::byte* indices, bool distinct, Row&& row) {
-  auto windows = [&](int64_t begin, int64_t end, int64_t first, int64_t count) {
-    for (int64_t b = begin; b < end; ++b) {
-      const std::optional<int64_t> place = plan.place(indices, b);
-      if (!place) continue;
-      const int64_t window = plan.batch_in_windows.at(b);
-      for (int64_t r = 0; r < plan.rows(); ++r) {
-        row(*place + plan.rows_in_operand.at(r) + first * plan.operand_step, window + plan.rows_in_windows.at(r) + first * plan.window_step, count);
+// Some windows that are inside the operand, in the order of their index vectors: where each begins there and in the updates,
+// and which elements of its runs are meant.
+struct Updates {
+  int64_t count = 0, first = 0, run = 1;
+  int64_t operand[chunk], windows[chunk];
+};
+
+// Calls apply(updates) until it has seen every element of every window; those that meet one element of the operand come in
+// the order of the index vectors. Threads divide the index vectors, the windows' elements, or the operand.
+void for_each_update(const WindowPlan& plan, const std::byte* indices, bool distinct, int64_t operand_size, FunctionRef<void(const Updates&)> apply) {
+  // Windows [begin, end) that begin in [least, limit), and elements [first, first + run) of their runs.
+  auto windows = [&](int64_t begin, int64_t end, int64_t least, int64_t limit, int64_t first, int64_t run) {
+    int64_t places[chunk];
+    Updates updates;
+    updates.first = first;
+    updates.run = run;
+    for (; begin < end; begin += chunk) {
+      const int64_t count = std::min(chunk, end - begin);
+      plan.places(indices, begin, count, places);
+      int64_t kept = 0;
+      for (int64_t i = 0; i < count; ++i) {
+        updates.operand[kept] = places[i];
+        updates.windows[kept] = plan.batch_in_windows.at(begin + i);
+        kept += places[i] >= least && places[i] < limit;
       }
+      updates.count = kept;
+      if (kept > 0) apply(updates);
     }
   };
-  const double one = 4 + static_cast<double>(plan.rows()) * (2 + static_cast<double>(plan.run));
+  const int64_t count = plan.count(), window = plan.rows() * plan.run;
+  const double one = 2 + static_cast<double>(window);
   if (distinct) {
-    parallel_for_cost(plan.count(), one, [&](int64_t begin, int64_t end) {
-      windows(begin, end, 0, plan.run);
+    parallel_for_cost(count, one, [&](int64_t begin, int64_t end) {
+      windows(begin, end, 0, operand_size, 0, plan.run);
       return 0;
     });
     return;
   }
   constexpr int64_t piece = 64;  // elements of a run
   const int64_t pieces = (plan.run + piece - 1) / piece;
-  if (pieces < 2) return windows(0, plan.count(), 0, plan.run);
-  parallel_for_cost(pieces, one * static_cast<double>(plan.count()) / static_cast<double>(pieces), [&](int64_t begin, int64_t end) {
-    windows(0, plan.count(), begin * piece, std::min(end * piece, plan.run) - begin * piece);
+  if (pieces >= 2) {
+    parallel_for_cost(pieces, one * static_cast<double>(count) / static_cast<double>(pieces), [&](int64_t begin, int64_t end) {
+      windows(0, count, 0, operand_size, begin * piece, std::min(end * piece, plan.run) - begin * piece);
+      return 0;
+    });
+    return;
+  }
+  const int64_t parts = plan.disjoint && window >= 8 ? thread_count() : 1;
+  parallel_for_cost(parts, one * static_cast<double>(count) / static_cast<double>(parts), [&](int64_t begin, int64_t end) {
+    windows(0, count, operand_size * begin / parts, operand_size * end / parts, 0, plan.run);
     return 0;
+  });
+}
+
+// Calls row(operand position, updates position, count) for every run.
+template <class Row>
+void for_each_run(const WindowPlan& plan, const Updates& updates, Row&& row) {
+  if (plan.rows() == 1) {
+    const int64_t operand = updates.first * plan.operand_step, window = updates.first * plan.window_step;
+    for (int64_t i = 0; i < updates.count; ++i) row(updates.operand[i] + operand, updates.windows[i] + window, updates.run);
+    return;
+  }
+  for (int64_t i = 0; i < updates.count; ++i) {
+    for (int64_t r = 0; r < plan.rows(); ++r) {
+      row(updates.operand[i] + plan.rows_in_operand.at(r) + updates.first * plan.operand_step,
+          updates.windows[i] + plan.rows_in_windows.at(r) + updates.first * plan.window_step, updates.run);
+    }
+  }
+}
+
+// operand = operand op updates, each step rounded to the array's dtype, so that repeated indices add up as in a loop.
+template <Combine O, class C>
+void combine_updates(const WindowPlan& plan, DType dtype, std::byte* operand, const std::byte* source, const Updates& updates) {
+  const bool single = plan.rows() == 1 && plan.run == 1, neighbours = plan.operand_step == 1 && plan.window_step == 1;
+  if (stored_as<C>(dtype)) {
+    C* target = reinterpret_cast<C*>(operand);
+    const C* __restrict from = reinterpret_cast<const C*>(source);
+    if (single) {
+      for (int64_t i = 0; i < updates.count; ++i) target[updates.operand[i]] = combined<O>(target[updates.operand[i]], from[updates.windows[i]]);
+    } else if (neighbours) {
+      for_each_run(plan, updates, [&](int64_t to, int64_t at, int64_t count) {
+        C* __restrict place = target + to;
+        for (int64_t i = 0; i < count; ++i) place[i] = combined<O>(place[i], from[at + i]);
+      });
+    } else {
+      for_each_run(plan, updates, [&](int64_t to, int64_t at, int64_t count) {
+        for (int64_t i = 0; i < count; ++i) target[to + i * plan.operand_step] = combined<O>(target[to + i * plan.operand_step], from[at + i * plan.window_step]);
+      });
+    }
+    return;
+  }
+  const int64_t size = storage_size(dtype);
+  constexpr int64_t some = 64;
+  for_each_run(plan, updates, [&](int64_t to, int64_t at, int64_t count) {
+    if (neighbours && count > 1) {
+      C held[some], added[some];
+      for (int64_t i = 0; i < count; i += some) {
+        const int64_t now = std::min(some, count - i);
+        load_range<C>(dtype, operand + (to + i) * size, now, held);
+        load_range<C>(dtype, source + (at + i) * size, now, added);
+        for (int64_t k = 0; k < now; ++k) held[k] = combined<O>(held[k], added[k]);
+        store_range<C>(dtype, operand + (to + i) * size, now, held);
+      }
+      return;
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t place = to + i * plan.operand_step;
+      store_as<C>(dtype, operand, place, combined<O>(load_as<C>(dtype, operand, place), load_as<C>(dtype, source, at + i * plan.window_step)));
+    }
   });
 }
 
 void copy_bytes(std::byte* to, const std::byte* from, int64_t bytes) {
   if (to == from || bytes == 0) return;
-  constexpr int64_t chunk = 1 << 18;
-  parallel_for_cost((bytes + chunk - 1) / chunk, static_cast<double>(chunk) / 20, [&](int64_t begin, int64_t end) {
-    int64_t first = begin * chunk;
-    std::memcpy(to + first, from + first, static_cast<std::size_t>(std::min(end * chunk, bytes) - first));
+  constexpr int64_t part = 1 << 18;
+  parallel_for_cost((bytes + part - 1) / part, static_cast<double>(part) / 20, [&](int64_t begin, int64_t end) {
+    int64_t first = begin * part;
+    std::memcpy(to + first, from + first, static_cast<std::size_t>(std::min(end * part, bytes) - first));
     return 0;
   });
 }
@@ -286,7 +406,7 @@ HostKernel make_scatter(const KernelRequest& request) {
                                            updates.shape, mode_of(request.attrs) == Mode::clip);
   const bool distinct = request.attrs.boolean("unique_indices") && !plan->clamp;  // clamped ones may meet
   const DType dtype = x.dtype;
-  const int64_t size = storage_size(dtype), bytes = x.size() * size;
+  const int64_t size = storage_size(dtype), elements = x.size(), bytes = elements * size;
   const bool nothing = updates.size() == 0;
   if (*combine == Combine::replace) {
     return [=](std::byte* const* buffers) {
@@ -295,8 +415,10 @@ HostKernel make_scatter(const KernelRequest& request) {
       visit_bytes(size, [&]<class T>(Type<T>) {
         T* target = reinterpret_cast<T*>(buffers[3]);
         const T* source = reinterpret_cast<const T*>(buffers[2]);
-        for_each_update(*plan, buffers[1], distinct, [&](int64_t to, int64_t from, int64_t count) {
-          copy_run(target + to, plan->operand_step, source + from, plan->window_step, count);
+        for_each_update(*plan, buffers[1], distinct, elements, [&](const Updates& updates) {
+          for_each_run(*plan, updates, [&](int64_t to, int64_t from, int64_t count) {
+            copy_run(target + to, plan->operand_step, source + from, plan->window_step, count);
+          });
         });
       });
     };
@@ -308,25 +430,8 @@ HostKernel make_scatter(const KernelRequest& request) {
       kernel = [=](std::byte* const* buffers) {
         copy_bytes(buffers[3], buffers[0], bytes);
         if (nothing) return;
-        for_each_update(*plan, buffers[1], distinct, [&](int64_t to, int64_t from, int64_t count) {
-          if (stored_as<C>(dtype)) {
-            C* target = reinterpret_cast<C*>(buffers[3]) + to;
-            const C* source = reinterpret_cast<const C*>(buffers[2]) + from;
-            if (plan->operand_step == 1 && plan->window_step == 1) {
-              for (int64_t i = 0; i < count; ++i) target[i] = combined<O>(target[i], source[i]);
-            } else {
-              for (int64_t i = 0; i < count; ++i) {
-                C& place = target[i * plan->operand_step];
-                place = combined<O>(place, source[i * plan->window_step]);
-              }
-            }
-            return;
-          }
-          // Each step is rounded to the array's dtype, so that repeated indices add up as in a loop.
-          for (int64_t i = 0; i < count; ++i) {
-            const int64_t place = to + i * plan->operand_step;
-            store_as<C>(dtype, buffers[3], place, combined<O>(load_as<C>(dtype, buffers[3], place), load_as<C>(dtype, buffers[2], from + i * plan->window_step)));
-          }
+        for_each_update(*plan, buffers[1], distinct, elements, [&](const Updates& updates) {
+          combine_updates<O, C>(*plan, dtype, buffers[3], buffers[2], updates);
         });
       };
     });
