@@ -145,7 +145,7 @@ class Fuser {
     const Equation& self = equation(e);
     if (is_reduction(self.primitive)) return false;
     if (moves_elements(self.primitive) || self.primitive.is("iota")) return true;
-    if (is_expensive(self.primitive)) return copies == 1;
+    if (is_expensive(self.primitive) || self.primitive.is("random_bits")) return copies == 1;
     return copies <= copies_of_cheap_values;
   }
 

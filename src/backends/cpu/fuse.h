@@ -55,6 +55,8 @@ std::vector<GuardedPart> guarded_parts(const Program& program, const Equation& e
 // What an equation needs; `loops` also for those that only generated code can place.
 Work work_of(const Program& program, const Equation& equation);
 bool is_reduction(const Primitive& primitive);
+// random_bits of one threefry key: each element comes from the block of its own counter, so loops can compute it.
+bool is_counted_bits(const Program& program, const Equation& equation);
 
 // The dimensions of a reduction's operand that it keeps.
 std::vector<bool> kept_dimensions(const Program& program, const Equation& equation);

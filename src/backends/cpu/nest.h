@@ -110,6 +110,7 @@ class NestWriter {
 
  private:
   Element read(Var var, const Affine& place);
+  Element counted_bits(const Equation& self, const Index& index);
   std::optional<Var> own_sum(const Equation& self) const;
   Element guarded(const Equation& self, const Index& index);
   std::optional<std::pair<int64_t, int64_t>> range_of(const Affine& place) const;

@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "backends/cpu/nest.h"
+#include "backends/cpu/number.h"
+#include "primitives/math/threefry.h"
 
 namespace capibara::cpu {
 
@@ -59,6 +61,7 @@ Element NestWriter::element_of(const Equation& self, const Index& index) {
   if (self.primitive.is("iota")) {
     return convert_element(builder_, DType::int64, dtype, Element(value_of(index[at(self.attrs.integer("dimension"))])));
   }
+  if (self.primitive.is("random_bits")) return counted_bits(self, index);
   if (moves_elements(self.primitive)) {
     std::optional<Index> place = moved_index(self, index, program_.type(self.inputs[0]).shape, type(output).shape,
                                              [&](const Equation& slice, int64_t dimension, int64_t last) {
@@ -81,6 +84,27 @@ Element NestWriter::element_of(const Equation& self, const Index& index) {
     inputs.push_back(element(input, stretched_index(index, program_.type(input).shape)));
   }
   return apply_elementwise(builder_, self.primitive, self.attrs, dtypes, dtype, inputs);
+}
+
+// Random bits: the words of the block that belongs to the element's place.
+Element NestWriter::counted_bits(const Equation& self, const Index& index) {
+  const ArrayType& bits = type(self.outputs[0]);
+  const Element key = element(self.inputs[0], {});
+  const Value counter = value_of(linear(index, bits.shape));
+  auto word = [&](Value value) { return Word{&builder_, value}; };
+  Value high = builder_.constant_int(Scalar::i32, 0);
+  if (bits.size() > int64_t{1} << 32) {
+    high = builder_.convert(Op::narrow, Scalar::i32, builder_.compute(Op::shift_right_logical, counter, builder_.index(32)));
+  }
+  const Value low = builder_.convert(Op::narrow, Scalar::i32, counter);
+  const auto words = math::threefry2x32<Word>({word(key.parts[0]), word(key.parts[1])}, {word(high), word(low)});
+  const Scalar to = computed_type(bits.dtype);
+  if (to == Scalar::i64) {
+    const Value upper = builder_.convert(Op::zero_extend, to, words[0].value), lower = builder_.convert(Op::zero_extend, to, words[1].value);
+    return Element(builder_.compute(Op::bit_or, builder_.compute(Op::shift_left, upper, builder_.index(32)), lower));
+  }
+  const Value mixed = builder_.compute(Op::bit_xor, words[0].value, words[1].value);
+  return Element(to == Scalar::i32 ? mixed : builder_.convert(Op::narrow, to, mixed));
 }
 
 // The sum of the row by which this equation divides exponentials, where that is a softmax: exp(x - max x) / sum of these.

@@ -1,4 +1,6 @@
 // What an equation needs of the machine, and which elements its output is made of.
+#include <capibara/config.h>
+
 #include <algorithm>
 #include <set>
 
@@ -54,11 +56,17 @@ Work work_of(const Program& program, const Equation& equation) {
     if (!equation.attrs["dimensions"].is_none()) return Work::host;
     return differs_by_units(program.type(equation.inputs[0]).shape, program.type(output).shape) ? Work::loops : Work::alias;
   }
-  if (moves_elements(equation.primitive) || name == "iota") return Work::loops;
+  if (moves_elements(equation.primitive) || name == "iota" || is_counted_bits(program, equation)) return Work::loops;
   if (is_reduction(equation.primitive)) return Work::loops;
   std::vector<DType> dtypes;
   for (Atom input : equation.inputs) dtypes.push_back(program.type(input).dtype);
   return is_elementwise(equation.primitive, dtypes, program.type(output).dtype) ? Work::loops : Work::host;
+}
+
+bool is_counted_bits(const Program& program, const Equation& equation) {
+  if (!equation.primitive.is("random_bits") || !config().threefry_partitionable) return false;
+  const ArrayType& key = program.type(equation.inputs[0]);
+  return key.dtype == DType::key_fry && key.rank() == 0;
 }
 
 bool is_guarded(const Program& program, const Equation& equation) {
@@ -134,6 +142,7 @@ std::vector<Access> accesses(const Program& program, const Fusion& fusion, const
         }
       }
     }
+    if (reader.primitive.is("random_bits")) found.push_back({Var(), {linear(place, program.type(reader.outputs[0]).shape)}});
     if (reader.primitive.is("iota")) found.push_back({Var(), {place[at(reader.attrs.integer("dimension"))]}});
     for (std::size_t i = 0; i < reader.inputs.size(); ++i) {
       if (reader.inputs[i].is_literal()) continue;
