@@ -232,8 +232,8 @@ void gpt2() {
       {.donate_argnums = {0, 1}, .name = "gpt2_step"});
   Gpt model = initial(sizes);
   Gpt momentum = jax::tree::map([](const Array& p) { return jnp::zeros_like(p); }, model);
-  const Array tokens = jax::random::randint(jax::random::key(5), {.shape = Shape{sizes.batch, sizes.length}}, 0, sizes.vocabulary);
-  const Array targets = jnp::roll(tokens, -1, {.axis = 1});
+  const Array tokens = jax::random::randint(jax::random::key(5), Shape{sizes.batch, sizes.length}, 0, sizes.vocabulary);
+  const Array targets = jnp::roll(tokens, -1, 1);
   const auto compiling = Clock::now();
   Array value;
   std::tie(model, momentum, value) = step(model, momentum, tokens, targets);

@@ -59,7 +59,7 @@ def main():
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [packages, os.environ.get("PYTHONPATH", "")]))
     small = ["--small"] if options.small else []
     print(f"{'figure':<34}{'capibara':>12}{'JAX':>12}  {'unit':<14}ratio (above 1: capibara is ahead)", flush=True)
-    for name in options.names or NAMES:
+    for name in [name for name in options.names if name != "golden"] or (NAMES if not options.names else []):
         ours = figures([folder / "benchmarks" / "accelerator", options.platform, *small, name], environment)
         theirs = figures([options.python, ROOT / "benchmarks" / "gpu" / "jax_peer.py", *small, name], dict(os.environ))
         for figure in dict.fromkeys([*ours, *theirs]):

@@ -301,7 +301,7 @@ bool start(const ffi::CallFrame* frame, const Extent& extent, bool is_forward, c
 void* run(ffi::CallFrame* frame, bool is_forward) {
   if (ffi::answer_metadata(frame, ffi::command_buffer_compatible)) return nullptr;
   if (frame->stage != 3) return nullptr;
-  constexpr int32_t f32 = 11, bf16 = 13;
+  constexpr int32_t f32 = 11, bf16 = 16;  // XLA_FFI_DataType
   const ffi::Buffer& x = operand(frame, is_forward ? 0 : 1);
   const Extent extent = extent_of(x);
   const cudaStream_t stream = stream_of(frame);

@@ -62,7 +62,7 @@ struct Api {
 static_assert(offsetof(Api, error_create) == 48 && offsetof(Api, stream_get) == 80 && offsetof(Api, memory_allocate) == 120);
 
 struct Buffer : Head {
-  int32_t dtype;  // as in PJRT
+  int32_t dtype;  // XLA's own numbers, which are not those of PJRT: 11 float32, 16 bfloat16
   void* data;
   int64_t rank;
   const int64_t* dims;
