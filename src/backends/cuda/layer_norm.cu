@@ -257,10 +257,11 @@ Extent extent_of(const ffi::Buffer& buffer) {
 template <class T>
 int pieces_for(int columns) {
   if (columns % Piece<T>::size != 0) return 0;
+  // Several loads in flight for each thread count for more than many threads: blocks of 128 as long as they reach.
   for (int pieces : {1, 2, 4}) {
-    if (columns / Piece<T>::size <= 512 * pieces) return pieces;
+    if (columns / Piece<T>::size <= 128 * pieces) return pieces;
   }
-  return 0;
+  return columns / Piece<T>::size <= 512 * 4 ? 4 : 0;
 }
 
 int threads_for(int pieces_of_row, int pieces) { return ((pieces_of_row + pieces - 1) / pieces + 31) / 32 * 32; }
