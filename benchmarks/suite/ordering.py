@@ -134,7 +134,7 @@ def rows():
         Row("threefry 64 M bits", "2097152 uint32", key_inputs,
             lambda jax: lambda key: jax.random.bits(key, (1 << 21,), jax.numpy.uint32),
             torch=lambda torch: lambda key: torch.randint(-2**31, 2**31 - 1, (1 << 21,), dtype=torch.int32),
-            mlx=lambda mx: lambda key: mx.random.bits((1 << 21,), width=4),
+            mlx=lambda mx: lambda key: mx.random.randint(-2**31, 2**31 - 1, (1 << 21,), mx.int32),
             numpy=lambda numpy: lambda key: numpy.random.default_rng(7).integers(0, 2**32, 1 << 21, dtype=numpy.uint32),
             least=AHEAD, exact=True, tolerance=0, widen=False, unlike=("torch", "mlx", "numpy")),
         Row("normal 4 M", "4194304 f32 by threefry", key_inputs,
