@@ -120,17 +120,21 @@ nb::tuple int_tuple(std::span<const int64_t> integers) {
   return nb::borrow<nb::tuple>(tuple);
 }
 
-nb::object wrap(const Array& array) {
+nb::object wrap(Array&& array) {
   if (!array.defined()) return nb::none();
-  if (array.type().ref) return nb::cast(jax::Ref(array), nb::rv_policy::move);
-  if (array.is_tracer()) return nb::cast(TracerArray(array), nb::rv_policy::move);
+  const ArrayType& type = array.type();
+  if (type.ref) return nb::cast(jax::Ref(array), nb::rv_policy::move);
+  if (array.is_tracer()) return nb::cast(TracerArray(std::move(array)), nb::rv_policy::move);
+  const bool token = type.dtype == DType::token;
   static const nb::handle concrete = nb::type<ConcreteArray>();
   nb::object whole = nb::inst_alloc(concrete);
-  new (nb::inst_ptr<ConcreteArray>(whole)) ConcreteArray(array);
+  new (nb::inst_ptr<ConcreteArray>(whole)) ConcreteArray(std::move(array));
   nb::inst_mark_ready(whole);
-  if (array.dtype() != DType::token) return whole;
+  if (!token) return whole;
   return nb::module_::import_("capibara._effects").attr("Token")(whole);
 }
+
+nb::object wrap(const Array& array) { return wrap(Array(array)); }
 
 nb::object type_object(const ArrayType& type) {
   if (type.dtype != DType::token) return nb::cast(type);

@@ -63,11 +63,13 @@ nb::object unflatten_node(const TreeNode& node, std::span<const nb::object> leav
 }
 
 // The same with arrays for leaves, without lists on the way where a container can be filled directly.
-nb::object unflatten_node(const TreeNode& node, std::span<const Array> leaves, std::size_t& position) {
+template <class Leaf>  // Array where the leaves are nobody else's: they are moved
+nb::object unflatten_node(const TreeNode& node, std::span<Leaf> leaves, std::size_t& position) {
   const auto count = static_cast<Py_ssize_t>(node.children.size());
   switch (node.kind) {
     case NodeKind::leaf:
-      return wrap(leaves[position++]);
+      if constexpr (std::is_const_v<Leaf>) return wrap(leaves[position++]);
+      else return wrap(std::move(leaves[position++]));
     case NodeKind::tuple: {
       nb::object tuple = nb::steal(PyTuple_New(count));
       for (Py_ssize_t i = 0; i < count; ++i) {
@@ -310,13 +312,21 @@ Arrays to_arrays(const std::vector<nb::object>& leaves, const char* operation) {
   return arrays;
 }
 
-nb::object unflatten_arrays(const PyTree& tree, std::span<const Array> leaves) {
+namespace {
+
+template <class Leaf>
+nb::object unflatten_all(const PyTree& tree, std::span<Leaf> leaves) {
   if (leaves.size() != tree.num_leaves()) {
     throw InternalError(concat("a structure of ", tree.num_leaves(), " leaves was given ", leaves.size()));
   }
   std::size_t position = 0;
   return unflatten_node(*tree.node(), leaves, position);
 }
+
+}  // namespace
+
+nb::object unflatten_arrays(const PyTree& tree, std::span<const Array> leaves) { return unflatten_all(tree, leaves); }
+nb::object unflatten_arrays(const PyTree& tree, Arrays&& leaves) { return unflatten_all(tree, std::span<Array>(leaves)); }
 
 TreeDef static_part(nb::handle object) { return TreeDef::value(std::make_shared<StaticObject>(object)); }
 

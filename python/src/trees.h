@@ -46,6 +46,7 @@ Array to_operand(nb::handle leaf, const char* operation);  // to_array, or the h
 // Every leaf as an array; raises TypeError that names the operation and the leaf.
 Arrays to_arrays(const std::vector<nb::object>& leaves, const char* operation);
 nb::object unflatten_arrays(const PyTree& tree, std::span<const Array> leaves);
+nb::object unflatten_arrays(const PyTree& tree, Arrays&& leaves);
 
 // A pytree structure, and other Python objects beside it, as a static part of the core's tree structures.
 TreeDef static_part(nb::handle object);
