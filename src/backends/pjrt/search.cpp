@@ -89,7 +89,9 @@ void add_libraries(const fs::path& folder, const std::string& why, std::vector<C
   }
   std::sort(paths.begin(), paths.end());
   for (const std::string& path : paths) {
-    if (path.find("plugin") == std::string::npos && path.find("pjrt") == std::string::npos && path.find("libtpu") == std::string::npos) continue;
+    const std::string name = fs::path(path).filename().string();
+    const bool named = name.find("plugin") != std::string::npos || name.find("pjrt") != std::string::npos || name == "libtpu.so";
+    if (!named) continue;  // other libraries of the package
     found.push_back({platform_of(path), path, why});
   }
 }
