@@ -1,11 +1,14 @@
 // conv_general_dilated: a product of matrices whose one operand is gathered from the input while it is packed.
 //
-// Rows of that operand are places of the window (batch, space), its inner dimension is (element of the window, feature).
-// The other operand is the kernel. The result's features are the columns where they lie next to each other, else the rows.
+// Rows of that operand are places of the window (batch, space), its inner dimension is (element of the window, feature), or
+// (feature, element) where the window is long: weight gradients, whose window is an image. The other operand is the kernel.
+// The result's features are the columns where they lie next to each other, else the rows.
 #include <algorithm>
 #include <memory>
 
+#include "backends/cpu/kernels/depthwise.h"
 #include "backends/cpu/kernels/families.h"
+#include "backends/cpu/kernels/gemm_pack.h"
 #include "backends/cpu/kernels/product.h"
 #include "backends/reference/kernels.h"
 #include "primitives/window_shape.h"
@@ -14,14 +17,7 @@ namespace capibara::cpu {
 
 namespace {
 
-template <class T>
-void add_product(T& sum, const T& x, const T& y) {
-  if constexpr (Parts<T>::count == 2) {
-    sum += T(x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real());
-  } else {
-    sum += x * y;
-  }
-}
+constexpr std::size_t most_dims = 16;  // of space
 
 struct ConvolutionPlan {
   ProductTypes types;
@@ -29,144 +25,153 @@ struct ConvolutionPlan {
   int64_t groups, group_features, in_features, batch;
   bool batch_groups;
   int64_t lhs_batch_stride, lhs_feature_stride;
-  Ints out_space;                          // places of the window by dimension
-  std::vector<std::vector<int64_t>> taps;  // by dimension, [place * window + element]: offset into the input, or -1 outside
-  Ints window;
-  std::vector<int64_t> elements;           // [window element][dimension]
-  Axis places, features;                   // of one group in the output
-  Axis kernel_features, kernel_inner;      // of one group in the kernel
+  Window window;
+  std::vector<int64_t> elements;       // [window element][dimension]
+  bool along_window;                   // the last dimension of the window is the innermost
+  Axis places, features;               // of one group in the output
+  Axis kernel_features, kernel_inner;  // of one group in the kernel
   int64_t out_feature_stride, kernel_feature_stride;
 
-  int64_t window_size() const { return kernel_inner.extent() / std::max<int64_t>(in_features, 1); }
+  // The same in real numbers, for complex products.
+  int64_t inner() const { return kernel_inner.extent(); }
 
-  // Offsets into the input of one window element at one place; -1 in the padding.
-  int64_t tap(const int64_t* place, int64_t element) const {
-    int64_t offset = 0;
-    for (std::size_t d = 0; d < window.size(); ++d) {
-      int64_t part = taps[d][static_cast<std::size_t>(place[d] * window[d] + elements[static_cast<std::size_t>(element) * window.size() + d])];
-      if (part < 0) return -1;
-      offset += part;
+  // Packs places [first, first + count) as panels of `width` rows.
+  template <class K, class S>
+  void pack(const S* input, int64_t first, int64_t count, int64_t k0, int64_t k, int64_t width, typename K::Packed* out) const {
+    const int64_t padded = (k + K::together - 1) / K::together * K::together;
+    for (int64_t i = 0; i < count; i += width) {
+      Lanes lanes;
+      lanes.count = std::min(width, count - i);
+      find_places(first + i, lanes);
+      if (along_window) pack_along_window<K, S>(input, lanes, k0, k, width, out + i * padded);
+      else pack_along_features<K, S>(input, lanes, k0, k, width, out + i * padded);
     }
-    return offset;
   }
 
-  // Packs places [first, first + count) as rows.
-  template <class T>
-  void pack(const T* input, int64_t first, int64_t count, int64_t k0, int64_t k, int64_t width, Real<T>* out) const {
-    with_width(width, [&]<int Width>() {
-      for (int64_t i = 0; i < count; i += Width) {
-        pack_panel<Width, T>(input, first + i, std::min<int64_t>(Width, count - i), k0, k, out + i * k * Parts<T>::count);
-      }
-    });
-  }
+  // The places of one panel.
+  struct Lanes {
+    int64_t count;
+    int64_t place[most_panel_width][most_dims], image[most_panel_width];
+  };
 
-  template <int Width, class T>
-  void pack_panel(const T* input, int64_t first, int64_t count, int64_t k0, int64_t k, Real<T>* out) const {
-    static const T zero(0);
-    constexpr std::size_t most_dims = 16;
-    const std::size_t space = window.size();
-    int64_t place[Width][most_dims], image[Width];
-    for (int64_t i = 0; i < count; ++i) {
+  void find_places(int64_t first, Lanes& lanes) const {
+    const std::size_t space = window.size.size();
+    for (int64_t i = 0; i < lanes.count; ++i) {
       int64_t rest = first + i;
-      for (std::size_t d = space; d-- > 0; rest /= out_space[d]) place[i][d] = rest % out_space[d];
-      image[i] = rest * lhs_batch_stride;
+      for (std::size_t d = space; d-- > 0; rest /= window.places[d]) lanes.place[i][d] = rest % window.places[d];
+      lanes.image[i] = rest * lhs_batch_stride;
     }
+  }
+
+  template <class K, class S>
+  void pack_along_features(const S* input, const Lanes& lanes, int64_t k0, int64_t k, int64_t width, typename K::Packed* out) const {
     for (int64_t p = k0; p < k0 + k;) {
       const int64_t element = p / in_features, feature = p % in_features, run = std::min(in_features - feature, k0 + k - p);
-      const T* from[Width];
-      int64_t step[Width];
-      bool neighbours = count == Width;
-      for (int64_t i = 0; i < Width; ++i) {
-        const int64_t offset = i < count ? tap(place[i], element) : -1;
-        from[i] = offset < 0 ? &zero : input + image[i] + offset + feature * lhs_feature_stride;
-        step[i] = offset < 0 ? 0 : lhs_feature_stride;
-        neighbours = neighbours && offset >= 0 && from[i] == from[0] + i;
+      const S* from[most_panel_width] = {};
+      for (int64_t i = 0; i < lanes.count; ++i) {
+        const int64_t offset = window.tap(lanes.place[i], elements.data() + static_cast<std::size_t>(element) * window.size.size());
+        from[i] = offset < 0 ? nullptr : input + lanes.image[i] + offset + feature * lhs_feature_stride;
       }
-      if (neighbours) {
-        for (int64_t f = 0; f < run; ++f, out += Width * Parts<T>::count) {
-          const T* source = from[0] + f * lhs_feature_stride;
-          for (int64_t i = 0; i < Width; ++i) put_packed<T>(out, i, Width, source[i]);
-        }
-      } else {
-        for (int64_t f = 0; f < run; ++f, out += Width * Parts<T>::count) {
-          for (int64_t i = 0; i < Width; ++i) put_packed<T>(out, i, Width, from[i][f * step[i]]);
-        }
-      }
+      pack_rows<K, S>(from, lanes.count, lhs_feature_stride, run, width, out);
+      out += run * width;
       p += run;
     }
   }
 
-  template <class T>
-  void run_group(int64_t g, const T* lhs, const T* rhs, T* out) const {
-    const T* input = lhs + (batch_groups ? g * batch * lhs_batch_stride : g * in_features * lhs_feature_stride);
-    const T* kernel = rhs + g * group_features * kernel_feature_stride;
-    T* target = out + g * group_features * out_feature_stride;
-    auto pack_places = [&](int64_t first, int64_t count, int64_t k0, int64_t k, int64_t width, Real<T>* block) {
-      pack<T>(input, first, count, k0, k, width, block);
-    };
-    auto pack_kernel = [&](int64_t first, int64_t count, int64_t k0, int64_t k, int64_t width, Real<T>* block) {
-      pack_matrix<T>(kernel, kernel_features, kernel_inner, first, count, k0, k, width, block);
-    };
-    if (out_feature_stride == 1) multiply_packed<T>(kernel_inner.extent(), pack_places, pack_kernel, target, places, features);
-    else multiply_packed<T>(kernel_inner.extent(), pack_kernel, pack_places, target, features, places);
+  // Runs along the last dimension of the window, with zeros where they leave the input.
+  template <class K, class S>
+  void pack_along_window(const S* input, const Lanes& lanes, int64_t k0, int64_t k, int64_t width, typename K::Packed* out) const {
+    const std::size_t space = window.size.size();
+    const int64_t length = window.size.back(), step = window.step.back() * window.dilation.back(), all = inner() / in_features;
+    constexpr int64_t most_run = most_inner_bytes;
+    Scratch<S> hold(most_panel_width * std::min({length, k, most_run}), "rows of a convolution");
+    for (int64_t p = k0; p < k0 + k;) {
+      const int64_t feature = p / all, element = p % all, begin = element % length;
+      const int64_t run = std::min({length - begin, k0 + k - p, most_run});
+      const int64_t* outer = elements.data() + static_cast<std::size_t>(element) * space;
+      const S* from[most_panel_width] = {};
+      for (int64_t i = 0; i < lanes.count; ++i) {
+        const int64_t offset = window.outer_tap(lanes.place[i], outer);
+        if (offset < 0) continue;
+        const int64_t start = lanes.place[i][space - 1] * window.stride.back() - window.padding.back();
+        const int64_t dilation = window.dilation.back(), extent = window.extent.back();
+        const int64_t low = std::clamp<int64_t>(start >= 0 ? 0 : (-start + dilation - 1) / dilation, begin, begin + run);
+        const int64_t high = std::clamp<int64_t>(start >= extent ? 0 : (extent - start + dilation - 1) / dilation, low, begin + run);
+        const S* row = input + lanes.image[i] + feature * lhs_feature_stride + offset + start * window.step.back();
+        if (step == 1 && low == begin && high == begin + run) {
+          from[i] = row + begin;
+          continue;
+        }
+        S* own = hold.data() + i * run;
+        for (int64_t q = begin; q < low; ++q) own[q - begin] = S();
+        if (step == 1) std::copy(row + low, row + high, own + (low - begin));
+        else for (int64_t q = low; q < high; ++q) own[q - begin] = row[q * step];
+        for (int64_t q = high; q < begin + run; ++q) own[q - begin] = S();
+        from[i] = own;
+      }
+      for (int64_t i = 0; i < width; ++i) {
+        if (!from[i]) from[i] = absent_row<S>();
+      }
+      pack_transposed<K, S>(from, run, width, out);
+      out += run * width;
+      p += run;
+    }
   }
 
-  // One feature in, one out for each group: no product of matrices is left. Straight sums over the window, along the
-  // features where they lie next to each other, else along the last dimension of space.
+  template <class K, class S>
+  void run_group(int64_t g, const S* lhs, const S* rhs, typename K::Sum* out) const {
+    using P = typename K::Packed;
+    const S* input = lhs + (batch_groups ? g * batch * lhs_batch_stride : g * in_features * lhs_feature_stride);
+    const S* kernel = rhs + g * group_features * kernel_feature_stride;
+    typename K::Sum* target = out + g * group_features * out_feature_stride;
+    auto pack_places = [&](int64_t first, int64_t count, int64_t k0, int64_t k, int64_t width, P* block) {
+      pack<K, S>(input, first, count, k0, k, width, block);
+    };
+    auto pack_kernel = [&](int64_t first, int64_t count, int64_t k0, int64_t k, int64_t width, P* block) {
+      pack_matrix<K, S>(kernel, kernel_features, kernel_inner, first, count, k0, k, width, block);
+    };
+    if (out_feature_stride == 1) Product<K>{inner(), pack_places, pack_kernel, target, places, features}.run();
+    else Product<K>{inner(), pack_kernel, pack_places, target, features, places}.run();
+  }
+
+  // Complex numbers one by one: convolutions of them are rare.
   template <class T>
-  void run_depthwise(const T* lhs, const T* rhs, T* out) const {
-    const int64_t size = window_size();
-    const bool along_features = window.empty() || (lhs_feature_stride == 1 && kernel_feature_stride == 1 && out_feature_stride == 1);
-    const int64_t row = along_features ? 1 : out_space.back(), rows = places.extent() / row, features = along_features ? 1 : groups;
-    const double cost = static_cast<double>(size * (along_features ? groups : row)) * 0.5 * Parts<T>::count;
-    parallel_for_cost(rows * features, cost, [&](int64_t begin, int64_t end) {
-      std::vector<int64_t> place(window.size());
-      for (int64_t task = begin; task < end; ++task) {
-        const int64_t g = task % features, r = task / features * row;
-        int64_t rest = r;
-        for (std::size_t d = window.size(); d-- > 0; rest /= out_space[d]) place[d] = rest % out_space[d];
-        const T* input = lhs + rest * lhs_batch_stride + g * lhs_feature_stride;
-        const T* kernel = rhs + g * kernel_feature_stride;
-        if (along_features) sum_features(input, kernel, place.data(), out + places.at(r));
-        else sum_row(input, kernel, place.data(), out + g * out_feature_stride, r);
+  void run_complex(const T* lhs, const T* rhs, T* out) const {
+    const std::size_t space = window.size.size();
+    const double cost = static_cast<double>(inner()) * 4;
+    parallel_for_cost(places.extent() * groups * group_features, cost, [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t) {
+        const int64_t f = t % (groups * group_features), g = f / group_features;
+        Lanes lanes;
+        lanes.count = 1;
+        find_places(t / (groups * group_features), lanes);
+        const T* input = lhs + lanes.image[0] + (batch_groups ? g * batch * lhs_batch_stride : g * in_features * lhs_feature_stride);
+        Real<T> re = 0, im = 0;
+        for (int64_t p = 0; p < inner(); ++p) {
+          const int64_t element = along_window ? p % (inner() / in_features) : p / in_features;
+          const int64_t feature = along_window ? p / (inner() / in_features) : p % in_features;
+          const int64_t offset = window.tap(lanes.place[0], elements.data() + static_cast<std::size_t>(element) * space);
+          if (offset < 0) continue;
+          const T x = input[offset + feature * lhs_feature_stride], y = rhs[f * kernel_feature_stride + kernel_inner.at(p)];
+          re += x.real() * y.real() - x.imag() * y.imag();
+          im += x.real() * y.imag() + x.imag() * y.real();
+        }
+        out[f * out_feature_stride + places.at(t / (groups * group_features))] = T(re, im);
       }
       return 0;
     });
   }
 
-  template <class T>
-  void sum_features(const T* input, const T* kernel, const int64_t* place, T* target) const {
-    for (int64_t g = 0; g < groups; ++g) target[g * out_feature_stride] = T(0);
-    for (int64_t e = 0; e < window_size(); ++e) {
-      const int64_t offset = tap(place, e);
-      if (offset < 0) continue;
-      const T *x = input + offset, *w = kernel + kernel_inner.at(e);
-      if (window.empty()) {
-        for (int64_t g = 0; g < groups; ++g) add_product(target[g * out_feature_stride], x[g * lhs_feature_stride], w[g * kernel_feature_stride]);
-      } else {
-        for (int64_t g = 0; g < groups; ++g) add_product(target[g], x[g], w[g]);
-      }
-    }
-  }
-
-  // All places of the last dimension, from `first` on; place.back() is 0.
-  template <class T>
-  void sum_row(const T* input, const T* kernel, int64_t* place, T* out, int64_t first) const {
-    const int64_t count = out_space.back(), last = window.back();
-    for (int64_t o = 0; o < count; ++o) out[places.at(first + o)] = T(0);
-    for (int64_t e = 0; e < window_size(); ++e) {
-      int64_t outer = 0;
-      for (std::size_t d = 0; d + 1 < window.size() && outer >= 0; ++d) {
-        int64_t part = taps[d][static_cast<std::size_t>(place[d] * window[d] + elements[static_cast<std::size_t>(e) * window.size() + d])];
-        outer = part < 0 ? -1 : outer + part;
-      }
-      if (outer < 0) continue;
-      const T weight = kernel[kernel_inner.at(e)], *x = input + outer;
-      const int64_t* table = taps.back().data() + elements[static_cast<std::size_t>(e + 1) * window.size() - 1];
-      for (int64_t o = 0; o < count; ++o) {
-        if (table[o * last] >= 0) add_product(out[places.at(first + o)], x[table[o * last]], weight);
-      }
-    }
+  template <class K, class S>
+  void run_groups(const S* lhs, const S* rhs, typename K::Sum* out) const {
+    // A few groups share out their own parts; many are shared out whole.
+    const double cost = multiply_cost<K>(static_cast<double>(places.extent() * group_features) * static_cast<double>(inner()));
+    auto run = [&](int64_t begin, int64_t end) {
+      for (int64_t g = begin; g < end; ++g) run_group<K, S>(g, lhs, rhs, out);
+      return 0;
+    };
+    if (groups < 8) run(0, groups);
+    else parallel_for_cost(groups, 1000 + 2 * cost, run);
   }
 
   template <class T>
@@ -176,22 +181,20 @@ struct ConvolutionPlan {
     const T* rhs = product_operand<T>(types.rhs, types.rhs_rounded, buffers[1], rhs_size, rhs_hold);
     ProductResult<T> result(types.out, buffers[2], out_size);
     T* out = result.values();
-    if (kernel_inner.extent() == 0) {
+    if (inner() == 0) {
       std::fill_n(out, out_size, T(0));
+    } else if constexpr (Parts<T>::count == 2) {
+      run_complex<T>(lhs, rhs, out);
     } else if (groups > 1 && in_features == 1 && group_features == 1 && !batch_groups) {
-      run_depthwise<T>(lhs, rhs, out);
+      Depthwise<T>{window, elements, places, groups, batch, lhs_batch_stride, lhs_feature_stride, kernel_inner, kernel_feature_stride, out_feature_stride, lhs, rhs, out}.run();
     } else {
-      // A few groups share out their own parts; many are shared out whole.
-      const double cost = multiply_cost<T>(static_cast<double>(places.extent() * group_features) * static_cast<double>(kernel_inner.extent()));
-      auto run_groups = [&](int64_t begin, int64_t end) {
-        for (int64_t g = begin; g < end; ++g) run_group<T>(g, lhs, rhs, out);
-        return 0;
-      };
-      if (groups < 8) run_groups(0, groups);
-      else parallel_for_cost(groups, 1000 + 2 * cost, run_groups);
+      run_groups<typename KindOf<T>::type, T>(lhs, rhs, out);
     }
-    result.finish();
+    result.convert_all();
   }
+
+  // Whether runs of the inner dimension fill whole groups of k.
+  bool fills(int64_t together) const { return (along_window ? window.size.back() : in_features) % together == 0; }
 };
 
 Axis axis_of(const Ints& shape, const Ints& strides, std::initializer_list<Ints> dims) {
@@ -212,7 +215,7 @@ HostKernel make_convolution(const KernelRequest& request) {
   auto padding = padding_of(attrs["padding"]);
   const ArrayType &lhs = request.inputs[0], &rhs = request.inputs[1], &out = request.outputs[0];
   const std::size_t space = strides.size();
-  if (space > 16) return {};
+  if (space > most_dims) return {};
   auto plan = std::make_shared<ConvolutionPlan>();
   int64_t feature_groups = attrs.integer("feature_group_count"), batch_groups = attrs.integer("batch_group_count");
   plan->types = product_types(request);
@@ -231,11 +234,18 @@ HostKernel make_convolution(const KernelRequest& request) {
   plan->lhs_feature_stride = at(lhs_strides, numbers.lhs_spec[1]);
   plan->out_feature_stride = at(out_strides, numbers.out_spec[1]);
   plan->kernel_feature_stride = at(rhs_strides, numbers.rhs_spec[0]);
+  Window& window = plan->window;
   for (std::size_t d = 0; d < space; ++d) {
     int64_t in = at(lhs.shape, numbers.lhs_spec[d + 2]), step = at(lhs_strides, numbers.lhs_spec[d + 2]);
     int64_t size = at(rhs.shape, numbers.rhs_spec[d + 2]), results = at(out.shape, numbers.out_spec[d + 2]);
-    plan->window.push_back(size);
-    plan->out_space.push_back(results);
+    window.size.push_back(size);
+    window.places.push_back(results);
+    window.extent.push_back(in);
+    window.step.push_back(step);
+    window.stride.push_back(strides[d]);
+    window.dilation.push_back(rhs_dilation[d]);
+    window.padding.push_back(padding[d].first);
+    window.regular = window.regular && lhs_dilation[d] == 1;
     std::vector<int64_t> table;
     for (int64_t o = 0; o < results; ++o) {
       for (int64_t e = 0; e < size; ++e) {
@@ -244,19 +254,34 @@ HostKernel make_convolution(const KernelRequest& request) {
         table.push_back(inside ? position / lhs_dilation[d] * step : -1);
       }
     }
-    plan->taps.push_back(std::move(table));
+    window.taps.push_back(std::move(table));
   }
-  if (element_count(plan->window) != 0) {
+  if (element_count(window.size) != 0) {
     Ints element(space, 0);
     do plan->elements.insert(plan->elements.end(), element.begin(), element.end());
-    while (reference::next_index(element, plan->window));
+    while (reference::next_index(element, window.size));
   }
+  plan->along_window = space > 0 && window.regular && window.size.back() > plan->in_features;
   Ints out_space_dims(numbers.out_spec.begin() + 2, numbers.out_spec.end()), rhs_space_dims(numbers.rhs_spec.begin() + 2, numbers.rhs_spec.end());
   plan->places = axis_of(out.shape, out_strides, {{numbers.out_spec[0]}, out_space_dims});
   plan->features = Axis::regular(plan->group_features, plan->out_feature_stride);
   plan->kernel_features = Axis::regular(plan->group_features, plan->kernel_feature_stride);
-  plan->kernel_inner = axis_of(rhs.shape, rhs_strides, {rhs_space_dims, {numbers.rhs_spec[1]}});
+  plan->kernel_inner = plan->along_window ? axis_of(rhs.shape, rhs_strides, {{numbers.rhs_spec[1]}, rhs_space_dims})
+                                          : axis_of(rhs.shape, rhs_strides, {rhs_space_dims, {numbers.rhs_spec[1]}});
   HostKernel kernel;
+  const bool depthwise = plan->groups > 1 && plan->in_features == 1 && plan->group_features == 1 && !plan->batch_groups;
+  if (!depthwise && plan->inner() != 0) {
+    const bool narrow = visit_narrow_product(plan->types, [&]<class K, class S>(K, Type<S>) {
+      if (!plan->fills(K::together)) return;
+      kernel = [plan](std::byte* const* buffers) {
+        if (plan->out_size == 0) return;
+        ProductResult<typename K::Sum> result(plan->types.out, buffers[2], plan->out_size);
+        plan->run_groups<K, S>(reinterpret_cast<const S*>(buffers[0]), reinterpret_cast<const S*>(buffers[1]), result.values());
+        result.convert_all();
+      };
+    });
+    if (narrow && kernel) return kernel;
+  }
   visit_product_type(plan->types, [&]<class T>(Type<T>) {
     kernel = [plan](std::byte* const* buffers) {
       if (plan->out_size != 0) plan->run<T>(buffers);

@@ -2,9 +2,10 @@
 #include "primitives/contract.h"
 
 #include "backends/cpu/kernels/families.h"
+#include "backends/cpu/kernels/gemm_pack.h"
+#include "backends/cpu/kernels/gemm_tile.h"
 #include "backends/cpu/kernels/product.h"
 #include "backends/reference/kernels.h"
-#include "runtime/interrupt.h"
 
 namespace capibara::cpu {
 
@@ -30,20 +31,133 @@ ProductTypes product_types(const KernelRequest& request) {
 
 namespace {
 
-Axis axis_of(const ArrayType& type, const Ints& dims) {
+// `parts` 2: complex numbers as two real ones each, next to each other.
+Axis axis_of(const ArrayType& type, const Ints& dims, int64_t parts = 1, bool both_parts = false) {
   Ints strides = reference::row_major_strides(type.shape), sizes, steps;
   for (int64_t d : dims) {
     sizes.push_back(type.shape[static_cast<std::size_t>(d)]);
-    steps.push_back(strides[static_cast<std::size_t>(d)]);
+    steps.push_back(strides[static_cast<std::size_t>(d)] * parts);
+  }
+  if (both_parts) {
+    sizes.push_back(2);
+    steps.push_back(1);
   }
   return Axis(sizes, steps);
 }
+
+constexpr double small_product = 4096;            // products of elements: straight loops
+constexpr int64_t in_place_bytes = 64 * 1024;     // a right operand that stays in the first cache is not packed
 
 struct DotPlan {
   ProductTypes types;
   int64_t lhs_size, rhs_size, out_size;
   Axis lhs_batch, lhs_free, lhs_inner, rhs_batch, rhs_free, rhs_inner;
   Axis out_rows, out_columns;
+  Axis real_free, real_inner, real_rows, real_columns;  // of a complex left operand and result
+
+  int64_t rows() const { return out_rows.extent(); }
+  int64_t columns() const { return out_columns.extent(); }
+  int64_t inner() const { return lhs_inner.extent(); }
+
+  template <class K, class S>
+  void multiply(const S* lhs, const S* rhs, typename K::Sum* out, const Finish* finish) const {
+    using P = typename K::Packed;
+    const int64_t m = rows(), n = columns(), k = inner();
+    const Matrix<S> left{lhs, lhs_free, lhs_inner}, right{rhs, rhs_free, rhs_inner};
+    if constexpr (std::is_same_v<S, typename K::Sum>) {
+      if (k == 0 || static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) <= small_product) {
+        multiply_small<S>(left, right, out, out_rows, out_columns);
+        return done(finish);
+      }
+    } else if (k == 0) {
+      std::fill_n(out, m * n, typename K::Sum(0));
+      return done(finish);
+    }
+    if constexpr (std::is_same_v<S, typename K::Sum> || std::is_same_v<typename K::Sum, float>) {
+      if (multiply_vector<S, typename K::Sum>(left, right, out, out_rows, out_columns)) return done(finish);
+    }
+    auto pack_left = [&](int64_t first, int64_t count, int64_t k0, int64_t some, int64_t width, P* block) {
+      pack_matrix<K, S>(lhs, lhs_free, lhs_inner, first, count, k0, some, width, block);
+    };
+    auto pack_right = [&](int64_t first, int64_t count, int64_t k0, int64_t some, int64_t width, P* block) {
+      pack_matrix<K, S>(rhs, rhs_free, rhs_inner, first, count, k0, some, width, block);
+    };
+    Product<K> product{k, pack_left, pack_right, out, out_rows, out_columns, finish};
+    if constexpr (std::is_same_v<S, P> && K::together == 1) {
+      const bool close = rhs_free.is_regular() && rhs_free.contiguous(0, n) && rhs_inner.is_regular() && n % best_tile<K>().lanes == 0;
+      if (close && k * n * static_cast<int64_t>(sizeof(S)) <= in_place_bytes) {
+        product.right_in_place = rhs;
+        product.right_stride = rhs_inner.stride();
+      }
+    }
+    product.run();
+  }
+
+  template <class R>
+  void multiply_complex(const std::complex<R>* lhs, const std::complex<R>* rhs, std::complex<R>* out) const {
+    using T = std::complex<R>;
+    using K = typename KindOf<R>::type;
+    const int64_t m = rows(), n = columns(), k = inner();
+    const Matrix<T> left{lhs, lhs_free, lhs_inner}, right{rhs, rhs_free, rhs_inner};
+    if (k == 0 || static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) <= small_product / 4) {
+      return multiply_small<T>(left, right, out, out_rows, out_columns);
+    }
+    if (multiply_vector<T, T>(left, right, out, out_rows, out_columns)) return;
+    auto pack_left = [&](int64_t first, int64_t count, int64_t k0, int64_t some, int64_t width, R* block) {
+      pack_matrix<K, R>(reinterpret_cast<const R*>(lhs), real_free, real_inner, first, count, k0, some, width, block);
+    };
+    auto pack_right = [&](int64_t first, int64_t count, int64_t k0, int64_t some, int64_t width, R* block) {
+      for (int64_t i = 0; i < count; i += width) {
+        pack_spread<R>(rhs, rhs_free, rhs_inner, first + i, std::min(width, count - i), k0, some, width, block + i * some);
+      }
+    };
+    Product<K>{2 * k, pack_left, pack_right, reinterpret_cast<R*>(out), real_rows, real_columns}.run();
+  }
+
+  void done(const Finish* finish) const {
+    if (finish) (*finish)(0, rows(), 0, columns());
+  }
+
+  // Calls one(b) for every element of the batch: a few large products share out their own parts, many are shared out whole.
+  template <class F>
+  void each(double cost, F&& one) const {
+    const int64_t batch = lhs_batch.extent();
+    if (batch == 1 || (batch < 8 && cost > 1e5)) {
+      for (int64_t b = 0; b < batch; ++b) one(b);
+      return;
+    }
+    parallel_for_cost(batch, 100 + cost, [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b) one(b);
+      return 0;
+    });
+  }
+
+  template <class K, class S>
+  void run_as(const S* lhs, const S* rhs, ProductResult<typename K::Sum>& result) const {
+    const int64_t n = columns(), step = rows() * n;
+    typename K::Sum* out = result.values();
+    if constexpr (std::is_same_v<S, float> || std::is_same_v<S, double>) {
+      if (run_tiny<S>(lhs, rhs, out)) return result.convert_all();
+    }
+    each(multiply_cost<K>(static_cast<double>(step) * static_cast<double>(inner())), [&](int64_t b) {
+      auto convert = [&](int64_t row, int64_t count, int64_t column, int64_t width) {
+        if (width == n) return result.convert(b * step + row * n, count * n);
+        for (int64_t i = row; i < row + count; ++i) result.convert(b * step + i * n + column, width);
+      };
+      const Finish finish = convert;
+      multiply<K, S>(lhs + lhs_batch.at(b), rhs + rhs_batch.at(b), out + b * step, result.converts() ? &finish : nullptr);
+    });
+  }
+
+  // Matrices of a few elements in rows one after the other.
+  template <class T>
+  bool run_tiny(const T* lhs, const T* rhs, T* out) const {
+    const int64_t m = rows(), n = columns(), k = inner(), batch = lhs_batch.extent();
+    auto step_is = [](const Axis& axis, int64_t step) { return axis.is_regular() && (axis.extent() == 1 || axis.stride() == step); };
+    if (k > 4 || n > 4 || (batch == 1 && m < 64) || !lhs_batch.is_regular() || !rhs_batch.is_regular()) return false;
+    if (!step_is(lhs_inner, 1) || !step_is(lhs_free, k) || !step_is(rhs_free, 1) || !step_is(rhs_inner, n)) return false;
+    return multiply_tiny<T>(batch, m, k, n, lhs, lhs_batch.stride(), rhs, rhs_batch.stride(), out);
+  }
 
   template <class T>
   void run(std::byte* const* buffers) const {
@@ -51,42 +165,55 @@ struct DotPlan {
     const T* lhs = product_operand<T>(types.lhs, types.lhs_rounded, buffers[0], lhs_size, lhs_hold);
     const T* rhs = product_operand<T>(types.rhs, types.rhs_rounded, buffers[1], rhs_size, rhs_hold);
     ProductResult<T> result(types.out, buffers[2], out_size);
-    T* out = result.values();
-    const int64_t batch = lhs_batch.extent(), step = out_rows.extent() * out_columns.extent();
-    auto one = [&](int64_t b) {
-      multiply<T>({lhs + lhs_batch.at(b), lhs_free, lhs_inner}, {rhs + rhs_batch.at(b), rhs_free, rhs_inner}, out + b * step, out_rows,
-                  out_columns);
-    };
-    const double cost = 30 + multiply_cost<T>(static_cast<double>(step) * static_cast<double>(lhs_inner.extent()));
-    // A few large products share out their own parts; many are shared out whole.
-    if (batch == 1 || (batch < 8 && cost > 1e5)) {
-      for (int64_t b = 0; b < batch; ++b) one(b);
+    if constexpr (Parts<T>::count == 2) {
+      using K = typename KindOf<Real<T>>::type;
+      const int64_t step = rows() * columns();
+      each(4 * multiply_cost<K>(static_cast<double>(step) * static_cast<double>(inner())),
+           [&](int64_t b) { multiply_complex(lhs + lhs_batch.at(b), rhs + rhs_batch.at(b), result.values() + b * step); });
+      result.convert_all();
     } else {
-      parallel_for_cost(batch, cost, [&](int64_t begin, int64_t end) {
-        for (int64_t b = begin; b < end; ++b) one(b);
-        return 0;
-      });
+      run_as<typename KindOf<T>::type, T>(lhs, rhs, result);
     }
-    result.finish();
   }
 };
 
 HostKernel make_dot_general(const KernelRequest& request) {
   const auto& numbers = request.attrs.get<DotDimensionNumbers>("dimension_numbers");
   const ArrayType &lhs = request.inputs[0], &rhs = request.inputs[1], &out = request.outputs[0];
-  DotPlan plan{product_types(request), lhs.size(), rhs.size(), out.size(), {}, {}, {}, {}, {}, {}, {}, {}};
+  DotPlan plan;
+  plan.types = product_types(request);
+  plan.lhs_size = lhs.size();
+  plan.rhs_size = rhs.size();
+  plan.out_size = out.size();
+  const Ints lhs_free = remaining_dims(lhs.rank(), numbers.lhs_contracting, numbers.lhs_batch);
   plan.lhs_batch = axis_of(lhs, numbers.lhs_batch);
   plan.rhs_batch = axis_of(rhs, numbers.rhs_batch);
   plan.lhs_inner = axis_of(lhs, numbers.lhs_contracting);
   plan.rhs_inner = axis_of(rhs, numbers.rhs_contracting);
-  plan.lhs_free = axis_of(lhs, remaining_dims(lhs.rank(), numbers.lhs_contracting, numbers.lhs_batch));
+  plan.lhs_free = axis_of(lhs, lhs_free);
   plan.rhs_free = axis_of(rhs, remaining_dims(rhs.rank(), numbers.rhs_contracting, numbers.rhs_batch));
-  plan.out_rows = Axis::regular(plan.lhs_free.extent(), plan.rhs_free.extent());
-  plan.out_columns = Axis::regular(plan.rhs_free.extent(), 1);
+  const int64_t m = plan.lhs_free.extent(), n = plan.rhs_free.extent();
+  plan.out_rows = Axis::regular(m, n);
+  plan.out_columns = Axis::regular(n, 1);
+  if (is_complex(plan.types.out)) {
+    plan.real_free = axis_of(lhs, lhs_free, 2);
+    plan.real_inner = axis_of(lhs, numbers.lhs_contracting, 2, true);
+    plan.real_rows = Axis::regular(m, 2 * n);
+    plan.real_columns = Axis::regular(2 * n, 1);
+  }
+  auto shared = std::make_shared<const DotPlan>(std::move(plan));
   HostKernel kernel;
-  visit_product_type(plan.types, [&]<class T>(Type<T>) {
-    kernel = [plan = std::move(plan)](std::byte* const* buffers) {
-      if (plan.out_size != 0) plan.run<T>(buffers);
+  const bool narrow = visit_narrow_product(shared->types, [&]<class K, class S>(K, Type<S>) {
+    kernel = [shared](std::byte* const* buffers) {
+      if (shared->out_size == 0) return;
+      ProductResult<typename K::Sum> result(shared->types.out, buffers[2], shared->out_size);
+      shared->run_as<K, S>(reinterpret_cast<const S*>(buffers[0]), reinterpret_cast<const S*>(buffers[1]), result);
+    };
+  });
+  if (narrow) return kernel;
+  visit_product_type(shared->types, [&]<class T>(Type<T>) {
+    kernel = [shared](std::byte* const* buffers) {
+      if (shared->out_size != 0) shared->run<T>(buffers);
     };
   });
   return kernel;

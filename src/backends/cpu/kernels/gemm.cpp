@@ -1,9 +1,14 @@
 // The loops around the tile: blocks that fit the caches, packed once, shared out among threads.
+//
+// Three ways, chosen by the shape alone. Few rows: all of the left operand is packed at once, and columns are shared out, each
+// group packing its own part of the right operand. Many rows: blocks of the right operand are packed by all threads
+// together, and rows are shared out. Few rows and columns but a long inner dimension: fixed parts of it are summed apart.
 #include "backends/cpu/kernels/gemm.h"
 
 #include <algorithm>
 #include <thread>
 
+#include "backends/cpu/kernels/gemm_pack.h"
 #include "backends/cpu/kernels/gemm_tile.h"
 #include "backends/cpu/kernels/scratch.h"
 #include "runtime/interrupt.h"
@@ -54,162 +59,327 @@ Axis Axis::regular(int64_t extent, int64_t stride) {
 
 namespace {
 
-// Bytes of one packed block of the left operand stay in the second-level cache, of the right one in the last.
-constexpr int64_t inner_block = 384, row_block = 128, column_block = 1536;
-
-// Panels of a fixed number of rows: the compiler knows the inner loop's length.
-template <int Width, class T>
-void pack_panel(const T* data, const Axis& rows, const Axis& inner, int64_t first, int64_t count, int64_t k0, int64_t k, Real<T>* out) {
-  constexpr int64_t step = Width * Parts<T>::count;
-  if (inner.is_regular() && count == Width) {
-    const int64_t stride = inner.stride();
-    const T* start[Width];
-    for (int64_t i = 0; i < Width; ++i) start[i] = data + rows.at(first + i) + k0 * stride;
-    if (stride == 1) {
-      for (int64_t p = 0; p < k; ++p) {
-        for (int64_t i = 0; i < Width; ++i) put_packed<T>(out + p * step, i, Width, start[i][p]);
-      }
-      return;
-    }
-    if (rows.contiguous(first, count)) {
-      for (int64_t p = 0; p < k; ++p) {
-        const T* from = start[0] + p * stride;
-        for (int64_t i = 0; i < Width; ++i) put_packed<T>(out + p * step, i, Width, from[i]);
-      }
-      return;
-    }
-  }
-  for (int64_t p = 0; p < k; ++p) {
-    const T* from = data + inner.at(k0 + p);
-    for (int64_t i = 0; i < Width; ++i) put_packed<T>(out + p * step, i, Width, i < count ? from[rows.at(first + i)] : T(0));
-  }
+int64_t rounded(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+// Parts of about equal size, at most `most` each.
+int64_t even_part(int64_t whole, int64_t most, int64_t step) {
+  const int64_t parts = (whole + most - 1) / most;
+  return parts <= 1 ? whole : rounded((whole + parts - 1) / parts, step);
 }
 
-template <class T>
-struct Task {
-  Tile<T> tile;
-  T* out;
-  const Axis &rows, &columns;
-  int64_t k;
-  bool accumulate;
+// Columns as panels of up to `most` vectors; a last one of a single vector is avoided: it would run at a third of the speed.
+struct Panels {
+  int64_t vectors, most;
+  int64_t count() const { return (vectors + most - 1) / most; }
+  int64_t start(int64_t panel) const { return panel * most - (panel > 0 && panel == count() - 1 && shared() ? 1 : 0); }
+  int64_t width(int64_t panel) const { return (panel + 1 == count() ? vectors : start(panel + 1)) - start(panel); }
+  bool shared() const { return most == 3 && vectors % 3 == 1 && vectors > 3; }
+};
 
-  // Rows [m0, m0 + m) by columns [n0, n0 + n) from their packed panels.
-  void run(const Real<T>* left, int64_t m0, int64_t m, const Real<T>* right, int64_t n0, int64_t n) const {
-    constexpr int parts = Parts<T>::count;
-    alignas(64) T edge[14 * 64];
-    for (int64_t j = 0; j < n; j += tile.columns) {
-      const Real<T>* b = right + j * k * parts;
-      const int64_t width = std::min<int64_t>(tile.columns, n - j);
-      const bool straight = width == tile.columns && columns.contiguous(n0 + j, width) && rows.is_regular();
-      for (int64_t i = 0; i < m; i += tile.rows) {
-        const Real<T>* a = left + i * k * parts;
-        const int64_t height = std::min<int64_t>(tile.rows, m - i);
-        if (straight && height == tile.rows) {
-          tile.run(k, a, b, out + rows.at(m0 + i) + columns.at(n0 + j), rows.stride(), accumulate);
+// How a product is cut up.
+struct Blocks {
+  bool by_columns;  // few rows
+  int64_t inner, rows, columns;
+};
+
+template <class K>
+Blocks blocks_of(int64_t m, int64_t n, int64_t inner) {
+  constexpr int64_t size = sizeof(typename K::Packed);
+  const Tile<K>& tile = best_tile<K>();
+  Blocks blocks;
+  blocks.inner = even_part(inner, most_inner_bytes / size, 8);
+  blocks.by_columns = m <= 160 && rounded(m, tile.rows) * inner * size <= 640 * 1024;
+  if (blocks.by_columns) {
+    blocks.rows = m;
+    blocks.columns = rounded(48, tile.lanes * tile.vectors);
+  } else {
+    blocks.rows = rounded(std::clamp<int64_t>(m / 8, 64, 128), tile.rows);
+    blocks.columns = even_part(n, 2048, tile.lanes * tile.vectors);
+  }
+  return blocks;
+}
+
+template <class K>
+class Run {
+ public:
+  using P = typename K::Packed;
+  using S = typename K::Sum;
+  static constexpr int64_t together = K::together;
+
+  explicit Run(const Product<K>& product)
+      : product_(product), tile_(best_tile<K>()), m_(product.rows.extent()), n_(product.columns.extent()), inner_(product.inner),
+        blocks_(blocks_of<K>(m_, n_, inner_)), caller_(std::this_thread::get_id()) {}
+
+  void run() {
+    if (blocks_.by_columns) by_columns();
+    else by_rows();
+  }
+
+  Panels panels(int64_t columns) const { return {(columns + tile_.lanes - 1) / tile_.lanes, tile_.vectors}; }
+  int64_t panel_height(int64_t left) const { return left <= tile_.few_rows ? tile_.few_rows : tile_.rows; }
+  int64_t packed_rows(int64_t rows) const {
+    const int64_t whole = rows / tile_.rows * tile_.rows;
+    return whole == rows ? rows : whole + panel_height(rows - whole);
+  }
+  const Blocks& blocks() const { return blocks_; }
+
+  // Panels [first, last) of columns from n0 on, of which there are `columns`.
+  void pack_right(Pack<P> pack, int64_t n0, int64_t columns, int64_t k0, int64_t k, P* out, int64_t first, int64_t last) const {
+    const Panels all = panels(columns);
+    const int64_t padded = rounded(k, together);
+    for (int64_t p = first; p < last;) {
+      const int64_t start = all.start(p) * tile_.lanes, width = all.width(p) * tile_.lanes;
+      int64_t end = start;
+      for (; p < last && all.width(p) * tile_.lanes == width; ++p) end += width;
+      pack(n0 + start, std::min(end, columns) - start, k0, k, width, out + start * padded);
+    }
+  }
+
+ private:
+  double cost(int64_t m, int64_t n, int64_t k) const {
+    return multiply_cost<K>(static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k));
+  }
+  void poll() const {
+    if (std::this_thread::get_id() == caller_) poll_interrupt();
+  }
+  void finish(int64_t m0, int64_t m, int64_t n0, int64_t n) const {
+    if (product_.finish) (*product_.finish)(m0, m, n0, n);
+  }
+
+  void pack_left(int64_t m0, int64_t m, int64_t k0, int64_t k, P* out, int64_t first, int64_t last) const {
+    const int64_t padded = rounded(k, together);
+    for (int64_t p = first; p < last; ++p) {
+      const int64_t i = p * tile_.rows;
+      product_.left(m0 + i, std::min<int64_t>(tile_.rows, m - i), k0, k, panel_height(m - i), out + i * padded);
+    }
+  }
+
+  // Rows [m0, m0 + m) by columns [n0, n0 + n) for k [k0, k0 + k), from packed panels; `right` may be null: in place.
+  void tiles(const P* left, int64_t m0, int64_t m, const P* right, int64_t n0, int64_t n, int64_t k0, int64_t k) const {
+    const int64_t padded = rounded(k, together), steps = padded / together;
+    const bool accumulate = k0 != 0;
+    const Panels all = panels(n);
+    alignas(64) S edge[most_tile_rows * most_tile_columns];
+    for (int64_t p = 0; p < all.count(); ++p) {
+      const int64_t vectors = all.width(p), j = all.start(p) * tile_.lanes, panel = vectors * tile_.lanes, width = std::min(panel, n - j);
+      const P* b = right ? right + j * padded : product_.right_in_place + k0 * product_.right_stride + n0 + j;
+      const int64_t b_step = static_cast<int64_t>(sizeof(P)) * (right ? panel * together : product_.right_stride);
+      const bool straight = width == panel && product_.columns.contiguous(n0 + j, width) && product_.rows.is_regular();
+      S* column = product_.out + product_.columns.at(n0 + j);
+      for (int64_t i = 0; i < m; i += tile_.rows) {
+        const P* a = left + i * padded;
+        const int64_t height = std::min<int64_t>(tile_.rows, m - i), whole = panel_height(m - i);
+        const TileFunction<K> run = tile_.run[whole == tile_.rows ? 0 : 1][vectors - 1];
+        if (straight && height == whole) {
+          run(steps, a, b, b_step, column + product_.rows.at(m0 + i), product_.rows.stride() * static_cast<int64_t>(sizeof(S)), accumulate);
           continue;
         }
-        tile.run(k, a, b, edge, tile.columns, false);
+        run(steps, a, b, b_step, edge, panel * static_cast<int64_t>(sizeof(S)), 0);
+        const bool neighbours = product_.columns.contiguous(n0 + j, width);
         for (int64_t r = 0; r < height; ++r) {
-          T* target = out + rows.at(m0 + i + r);
-          for (int64_t c = 0; c < width; ++c) {
-            T& place = target[columns.at(n0 + j + c)];
-            const T& value = edge[r * tile.columns + c];
-            place = accumulate ? place + value : value;
+          S* target = product_.out + product_.rows.at(m0 + i + r);
+          const S* value = edge + r * panel;
+          if (neighbours) {
+            target += product_.columns.at(n0 + j);
+            if (accumulate) {
+              for (int64_t c = 0; c < width; ++c) target[c] += value[c];
+            } else {
+              for (int64_t c = 0; c < width; ++c) target[c] = value[c];
+            }
+          } else {
+            for (int64_t c = 0; c < width; ++c) {
+              S& place = target[product_.columns.at(n0 + j + c)];
+              place = accumulate ? place + value[c] : value[c];
+            }
           }
         }
       }
     }
   }
+
+  void by_columns() {
+    const int64_t padded = rounded(inner_, together), rows = packed_rows(m_), row_panels = (m_ + tile_.rows - 1) / tile_.rows;
+    Scratch<P> left(rows * padded, "packing of a matrix");
+    parallel_for_cost(row_panels, static_cast<double>(tile_.rows * inner_) * 0.3, [&](int64_t begin, int64_t end) {
+      for (int64_t k0 = 0; k0 < inner_; k0 += blocks_.inner) {
+        pack_left(0, m_, k0, std::min(blocks_.inner, inner_ - k0), left.data() + rows * k0, begin, end);
+      }
+      return 0;
+    });
+    const int64_t groups = (n_ + blocks_.columns - 1) / blocks_.columns;
+    const bool packs = !product_.right_in_place && !product_.right_panels;
+    const double each = cost(m_, std::min(n_, blocks_.columns), inner_) + (packs ? static_cast<double>(blocks_.columns * inner_) * 0.2 : 0);
+    parallel_for_cost(groups, each, [&](int64_t begin, int64_t end) {
+      Scratch<P> block;
+      if (packs) block = Scratch<P>(rounded(std::min(n_, blocks_.columns), tile_.lanes) * rounded(std::min(inner_, blocks_.inner), together), "packing of a matrix");
+      for (int64_t g = begin; g < end; ++g) {
+        const int64_t n0 = g * blocks_.columns, n = std::min(blocks_.columns, n_ - n0);
+        for (int64_t k0 = 0; k0 < inner_; k0 += blocks_.inner) {
+          const int64_t k = std::min(blocks_.inner, inner_ - k0);
+          const P* right = nullptr;
+          if (product_.right_panels) {
+            right = product_.right_panels + n0 * padded + k0 * rounded(n, tile_.lanes);
+          } else if (packs) {
+            pack_right(product_.right, n0, n, k0, k, block.data(), 0, panels(n).count());
+            right = block.data();
+          }
+          tiles(left.data() + rows * k0, 0, m_, right, n0, n, k0, k);
+        }
+        finish(0, m_, n0, n);
+        poll();
+      }
+      return 0;
+    });
+  }
+
+  void by_rows() {
+    const int64_t row_step = blocks_.rows, row_tasks = (m_ + row_step - 1) / row_step;
+    const int64_t inner_most = rounded(std::min(inner_, blocks_.inner), together);
+    const int64_t column_most = rounded(std::min(n_, blocks_.columns), tile_.lanes);
+    // With more threads than blocks of rows, columns are shared out as well and all rows are packed before.
+    const bool grid = thread_count() > row_tasks && !in_parallel_region();
+    Scratch<P> right_block, left_block;
+    if (!product_.right_panels) right_block = Scratch<P>(column_most * inner_most, "packing of a matrix");
+    if (grid) left_block = Scratch<P>(packed_rows(m_) * inner_most, "packing of a matrix");
+    for (int64_t n0 = 0; n0 < n_; n0 += blocks_.columns) {
+      const int64_t n = std::min(blocks_.columns, n_ - n0);
+      for (int64_t k0 = 0; k0 < inner_; k0 += blocks_.inner) {
+        const int64_t k = std::min(blocks_.inner, inner_ - k0), padded = rounded(k, together);
+        const bool last = k0 + k == inner_;
+        poll_interrupt();
+        const P* right = right_block.data();
+        if (product_.right_panels) {
+          right = product_.right_panels + n0 * rounded(inner_, together) + k0 * rounded(n, tile_.lanes);
+        } else {
+          const double each = static_cast<double>(tile_.lanes * tile_.vectors * k) * 0.2;
+          parallel_for_cost(panels(n).count(), each, [&](int64_t begin, int64_t end) {
+            pack_right(product_.right, n0, n, k0, k, right_block.data(), begin, end);
+            return 0;
+          });
+        }
+        if (grid) {
+          parallel_for_cost((m_ + tile_.rows - 1) / tile_.rows, static_cast<double>(tile_.rows * k) * 0.3, [&](int64_t begin, int64_t end) {
+            pack_left(0, m_, k0, k, left_block.data(), begin, end);
+            return 0;
+          });
+          // Groups of columns that begin where panels of the block do: all panels but the last two have one width.
+          const Panels all = panels(n);
+          const int64_t tasks = std::clamp<int64_t>(2 * thread_count() / row_tasks, 1, all.count());
+          const int64_t group = (all.count() + tasks - 1) / tasks, groups = (all.count() + group - 1) / group;
+          parallel_for_cost(row_tasks * groups, cost(row_step, group * tile_.lanes * tile_.vectors, k), [&](int64_t begin, int64_t end) {
+            for (int64_t t = begin; t < end; ++t) {
+              const int64_t m0 = t % row_tasks * row_step, m = std::min(row_step, m_ - m0), first = t / row_tasks * group;
+              const int64_t from = all.start(first) * tile_.lanes;
+              const int64_t to = first + group < all.count() ? all.start(first + group) * tile_.lanes : n;
+              tiles(left_block.data() + m0 * padded, m0, m, right + from * padded, n0 + from, to - from, k0, k);
+              if (last) finish(m0, m, n0 + from, to - from);
+              poll();
+            }
+            return 0;
+          });
+        } else {
+          parallel_for_cost(row_tasks, cost(row_step, n, k), [&](int64_t begin, int64_t end) {
+            Scratch<P> block(packed_rows(row_step) * inner_most, "packing of a matrix");
+            for (int64_t t = begin; t < end; ++t) {
+              const int64_t m0 = t * row_step, m = std::min(row_step, m_ - m0);
+              pack_left(m0, m, k0, k, block.data(), 0, (m + tile_.rows - 1) / tile_.rows);
+              tiles(block.data(), m0, m, right, n0, n, k0, k);
+              if (last) finish(m0, m, n0, n);
+              poll();
+            }
+            return 0;
+          });
+        }
+      }
+    }
+  }
+
+  const Product<K>& product_;
+  const Tile<K>& tile_;
+  const int64_t m_, n_, inner_;
+  const Blocks blocks_;
+  const std::thread::id caller_;
 };
 
-int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+// Parts of a long inner dimension, or 1: where the result has too few elements to be shared out.
+int64_t inner_parts(int64_t m, int64_t n, int64_t inner) {
+  constexpr int64_t shortest = 2048;
+  if (m * n > 128 * 128 || inner < 2 * shortest) return 1;
+  return std::min<int64_t>(16, inner / shortest);
+}
 
 }  // namespace
 
-template <class T>
-void pack_matrix(const T* data, const Axis& rows, const Axis& inner, int64_t first, int64_t count, int64_t k0, int64_t k, int64_t width,
-                 Real<T>* out) {
-  with_width(width, [&]<int Width>() {
-    for (int64_t i = 0; i < count; i += Width) {
-      pack_panel<Width, T>(data, rows, inner, first + i, std::min<int64_t>(Width, count - i), k0, k, out + i * k * Parts<T>::count);
+template <class K>
+void Product<K>::run() const {
+  using S = typename K::Sum;
+  const int64_t m = rows.extent(), n = columns.extent();
+  const int64_t parts = right_panels ? 1 : inner_parts(m, n, inner);
+  if (parts == 1) return Run<K>(*this).run();
+  const int64_t part = rounded((inner + parts - 1) / parts, 8);
+  Scratch<S> sums(parts * m * n, "parts of a product");
+  const Axis part_rows = Axis::regular(m, n), part_columns = Axis::regular(n, 1);
+  parallel_for_cost(parts, multiply_cost<K>(static_cast<double>(m * n) * static_cast<double>(part)), [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      const int64_t first = p * part;
+      auto left_part = [&](int64_t row, int64_t count, int64_t k0, int64_t k, int64_t width, P* to) { left(row, count, first + k0, k, width, to); };
+      auto right_part = [&](int64_t row, int64_t count, int64_t k0, int64_t k, int64_t width, P* to) { right(row, count, first + k0, k, width, to); };
+      Product<K> own{std::min(part, inner - first), left_part, right_part, sums.data() + p * m * n, part_rows, part_columns};
+      if (right_in_place) {
+        own.right_in_place = right_in_place + first * right_stride;
+        own.right_stride = right_stride;
+      }
+      if (own.inner > 0) Run<K>(own).run();
+      else std::fill_n(own.out, m * n, S(0));
     }
+    return 0;
   });
+  for (int64_t i = 0; i < m; ++i) {
+    S* total = sums.data() + i * n;
+    for (int64_t p = 1; p < parts; ++p) {
+      const S* next = sums.data() + (p * m + i) * n;
+      for (int64_t j = 0; j < n; ++j) total[j] += next[j];
+    }
+    S* target = out + rows.at(i);
+    for (int64_t j = 0; j < n; ++j) target[columns.at(j)] = total[j];
+  }
+  if (finish) (*finish)(0, m, 0, n);
 }
 
-template <class T>
-void multiply_packed(int64_t inner, Pack<T> left, Pack<T> right, T* out, const Axis& rows, const Axis& columns) {
-  constexpr int parts = Parts<T>::count;
-  const int64_t m = rows.extent(), n = columns.extent();
-  const Tile<T> tile = best_tile<T>();
-  const int64_t row_step = round_up(row_block, tile.rows), column_step = round_up(column_block, tile.columns);
-  const int64_t inner_most = std::min(inner, inner_block), column_most = round_up(std::min(n, column_step), tile.columns);
-  // All rows are packed at once where they are few: then columns are shared out as well.
-  const bool rows_at_once = m <= 4 * row_step;
-  const int64_t rows_most = round_up(rows_at_once ? m : row_step, tile.rows);
-  Scratch<Real<T>> right_block(column_most * inner_most * parts, "packing of a matrix");
-  Scratch<Real<T>> left_block;
-  if (rows_at_once) left_block = Scratch<Real<T>>(rows_most * inner_most * parts, "packing of a matrix");
-  const std::thread::id caller = std::this_thread::get_id();
-  auto poll = [caller] {
-    if (std::this_thread::get_id() == caller) poll_interrupt();
-  };
+template <class K>
+int64_t packed_size(int64_t inner, int64_t columns) {
+  return rounded(columns, best_tile<K>().lanes) * rounded(inner, K::together);
+}
 
-  for (int64_t n0 = 0; n0 < n; n0 += column_step) {
-    const int64_t n_count = std::min(column_step, n - n0), column_panels = (n_count + tile.columns - 1) / tile.columns;
-    for (int64_t k0 = 0; k0 < inner; k0 += inner_block) {
-      const int64_t k = std::min(inner_block, inner - k0);
-      const Task<T> task{tile, out, rows, columns, k, k0 != 0};
-      poll_interrupt();
-      auto pack_panels = [&](Pack<T> pack, int64_t first, int64_t count, int64_t width, Real<T>* block) {
-        parallel_for_cost((count + width - 1) / width, static_cast<double>(width * k * parts) * 0.5, [&](int64_t begin, int64_t end) {
-          pack(first + begin * width, std::min(end * width, count) - begin * width, k0, k, width, block + begin * width * k * parts);
-          return 0;
-        });
-      };
-      pack_panels(right, n0, n_count, tile.columns, right_block.data());
-      const double panel_cost = multiply_cost<T>(static_cast<double>(k) * static_cast<double>(tile.columns));
-      if (rows_at_once) {
-        pack_panels(left, 0, m, tile.rows, left_block.data());
-        // A grid of tasks: blocks of rows by groups of column panels, worth about 20 microseconds each.
-        const int64_t row_tasks = (m + row_step - 1) / row_step;
-        const double strip = panel_cost * static_cast<double>(std::min(m, row_step));
-        const int64_t group = std::clamp<int64_t>(static_cast<int64_t>(20000 / strip), 1, column_panels);
-        const int64_t column_tasks = (column_panels + group - 1) / group;
-        parallel_for_cost(row_tasks * column_tasks, strip * static_cast<double>(group), [&](int64_t begin, int64_t end) {
-          for (int64_t t = begin; t < end; ++t) {
-            const int64_t m0 = t % row_tasks * row_step, first = t / row_tasks * group * tile.columns;
-            task.run(left_block.data() + m0 * k * parts, m0, std::min(row_step, m - m0), right_block.data() + first * k * parts,
-                     n0 + first, std::min(group * tile.columns, n_count - first));
-            poll();
-          }
-          return 0;
-        });
-      } else {
-        const double cost = panel_cost * static_cast<double>(row_step * column_panels);
-        parallel_for_cost((m + row_step - 1) / row_step, cost, [&](int64_t begin, int64_t end) {
-          Scratch<Real<T>> block(rows_most * inner_most * parts, "packing of a matrix");
-          for (int64_t t = begin; t < end; ++t) {
-            const int64_t m0 = t * row_step, m_count = std::min(row_step, m - m0);
-            left(m0, m_count, k0, k, tile.rows, block.data());
-            task.run(block.data(), m0, m_count, right_block.data(), n0, n_count);
-            poll();
-          }
-          return 0;
-        });
-      }
+template <class K>
+void pack_whole(int64_t rows, int64_t inner, int64_t columns, Pack<typename K::Packed> right, typename K::Packed* out) {
+  const Axis row_axis = Axis::regular(rows, columns), column_axis = Axis::regular(columns, 1);
+  const Run<K> run(Product<K>{inner, right, right, nullptr, row_axis, column_axis});
+  const Blocks& blocks = run.blocks();
+  for (int64_t n0 = 0; n0 < columns; n0 += blocks.columns) {
+    const int64_t n = std::min(blocks.columns, columns - n0);
+    for (int64_t k0 = 0; k0 < inner; k0 += blocks.inner) {
+      const int64_t k = std::min(blocks.inner, inner - k0);
+      typename K::Packed* to = out + n0 * rounded(inner, K::together) + k0 * rounded(n, best_tile<K>().lanes);
+      const Panels all = run.panels(n);
+      parallel_for_cost(all.count(), static_cast<double>(12 * k) * 0.3, [&](int64_t begin, int64_t end) {
+        run.pack_right(right, n0, n, k0, k, to, begin, end);
+        return 0;
+      });
     }
   }
 }
 
-#define CAPIBARA_INSTANTIATE(T)                                                                                                    \
-  template void pack_matrix<T>(const T*, const Axis&, const Axis&, int64_t, int64_t, int64_t, int64_t, int64_t, Real<T>*);        \
-  template void multiply_packed<T>(int64_t, Pack<T>, Pack<T>, T*, const Axis&, const Axis&);
-CAPIBARA_INSTANTIATE(float)
-CAPIBARA_INSTANTIATE(double)
-CAPIBARA_INSTANTIATE(std::uint32_t)
-CAPIBARA_INSTANTIATE(std::uint64_t)
-CAPIBARA_INSTANTIATE(std::complex<float>)
-CAPIBARA_INSTANTIATE(std::complex<double>)
+#define CAPIBARA_INSTANTIATE(KIND)                              \
+  template void Product<KIND>::run() const;                     \
+  template int64_t packed_size<KIND>(int64_t, int64_t);         \
+  template void pack_whole<KIND>(int64_t, int64_t, int64_t, Pack<KIND::Packed>, KIND::Packed*);
+CAPIBARA_INSTANTIATE(Singles)
+CAPIBARA_INSTANTIATE(Doubles)
+CAPIBARA_INSTANTIATE(Words)
+CAPIBARA_INSTANTIATE(Longs)
+CAPIBARA_INSTANTIATE(Brains)
+CAPIBARA_INSTANTIATE(SignedBytes)
+CAPIBARA_INSTANTIATE(UnsignedBytes)
 #undef CAPIBARA_INSTANTIATE
 
 }  // namespace capibara::cpu

@@ -1,8 +1,8 @@
 // Products of matrices: packed blocks in the order of BLIS, for any place of the elements in memory.
 //
-// The type T is what products are computed in: float, double, complex of these, or uint32/uint64 for integers, which wrap.
 // Every element of the result meets k in rising order, in blocks that depend on the shape alone: the number of threads
-// changes nothing.
+// changes nothing. Complex products are real ones: the left operand and the result as they lie in memory, with real and
+// imaginary parts as two of the inner dimension and two columns, the right operand spread to [[re, im], [-im, re]].
 #pragma once
 
 #include <complex>
@@ -27,6 +27,54 @@ struct Parts<std::complex<T>> {
 template <class T>
 using Real = typename Parts<T>::Real;
 
+// A kind of product: what packed panels hold, what the sums are, and how many k of one row lie together in a panel.
+template <class P, class S, int Together>
+struct Kind {
+  using Packed = P;
+  using Sum = S;
+  static constexpr int together = Together;
+};
+struct BrainBits {  // a bfloat16 as it lies in memory
+  std::uint16_t bits;
+};
+struct HalfBits {  // a float16
+  std::uint16_t bits;
+};
+using Singles = Kind<float, float, 1>;
+using Doubles = Kind<double, double, 1>;
+using Words = Kind<std::uint32_t, std::uint32_t, 1>;  // integers wrap
+using Longs = Kind<std::uint64_t, std::uint64_t, 1>;
+// Only where the processor multiplies them: has_tile.
+#if defined(__x86_64__)
+using Brains = Kind<BrainBits, float, 2>;
+#else
+using Brains = Kind<BrainBits, float, 4>;
+#endif
+using SignedBytes = Kind<std::int8_t, std::uint32_t, 8>;
+using UnsignedBytes = Kind<std::uint8_t, std::uint32_t, 8>;
+
+template <class Kind>
+bool has_tile();
+
+template <class T>
+struct KindOf;
+template <>
+struct KindOf<float> {
+  using type = Singles;
+};
+template <>
+struct KindOf<double> {
+  using type = Doubles;
+};
+template <>
+struct KindOf<std::uint32_t> {
+  using type = Words;
+};
+template <>
+struct KindOf<std::uint64_t> {
+  using type = Longs;
+};
+
 // Dimensions of an array taken together as the rows or columns of a matrix: where each begins, in elements.
 class Axis {
  public:
@@ -39,67 +87,74 @@ class Axis {
   bool is_regular() const { return offsets_.empty(); }
   int64_t stride() const { return stride_; }  // of a regular one
   int64_t at(int64_t i) const { return offsets_.empty() ? i * stride_ : offsets_[static_cast<std::size_t>(i)]; }
-  bool contiguous(int64_t first, int64_t count) const { return at(first + count - 1) - at(first) == count - 1 && (is_regular() || runs_[static_cast<std::size_t>(first)] >= count); }
+  bool contiguous(int64_t first, int64_t count) const {
+    return is_regular() ? stride_ == 1 || count == 1 : runs_[static_cast<std::size_t>(first)] >= count;
+  }
+  int64_t run(int64_t i) const { return runs_[static_cast<std::size_t>(i)]; }  // of an irregular one: neighbours from i on
 
  private:
   int64_t extent_ = 1, stride_ = 0;
   std::vector<int64_t> offsets_, runs_;  // runs: how many of the next ones lie next to each other
 };
 
-// Writes rows [first, first + count) and k [k0, k0 + k) of an operand as panels of `width` rows: panel[k][row], absent rows
-// as zeros. A complex panel has for each k the real parts, then the imaginary ones.
-template <class T>
-using Pack = FunctionRef<void(int64_t first, int64_t count, int64_t k0, int64_t k, int64_t width, Real<T>* out)>;
+// Writes rows [first, first + count) and k [k0, k0 + k) of an operand as panels of `width` rows, one after the other:
+// panel[k / together][row][k % together]. Absent rows and absent k (up to a multiple of `together`) are zeros.
+template <class P>
+using Pack = FunctionRef<void(int64_t first, int64_t count, int64_t k0, int64_t k, int64_t width, P* out)>;
 
-// Calls f.operator()<Width>() for the width of a panel that best_tile may ask for.
-template <class F>
-void with_width(int64_t width, F&& f) {
-  switch (width) {
-    case 2: return f.template operator()<2>();
-    case 3: return f.template operator()<3>();
-    case 4: return f.template operator()<4>();
-    case 6: return f.template operator()<6>();
-    case 8: return f.template operator()<8>();
-    case 12: return f.template operator()<12>();
-    case 14: return f.template operator()<14>();
-    case 16: return f.template operator()<16>();
-    default: return f.template operator()<32>();
-  }
+// Called when a part of the result is complete: by the thread that finished it, while it lies in its cache.
+using Finish = FunctionRef<void(int64_t row, int64_t rows, int64_t column, int64_t columns)>;
+
+// out[rows, columns] = left[rows, inner] * right[inner, columns].
+template <class Kind>
+struct Product {
+  using P = typename Kind::Packed;
+  int64_t inner;
+  Pack<P> left, right;
+  typename Kind::Sum* out;
+  const Axis &rows, &columns;
+  const Finish* finish = nullptr;
+  // A right operand that may be read as it lies: rows of k with neighbouring columns, this many elements apart.
+  const P* right_in_place = nullptr;
+  int64_t right_stride = 0;
+  // Panels that were packed before: constants.
+  const P* right_panels = nullptr;
+
+  void run() const;
+};
+
+// The panels of a whole right operand, for right_panels of a product with this many rows.
+template <class Kind>
+int64_t packed_size(int64_t inner, int64_t columns);  // elements
+template <class Kind>
+void pack_whole(int64_t rows, int64_t inner, int64_t columns, Pack<typename Kind::Packed> right, typename Kind::Packed* out);
+
+// Nanoseconds that one core needs for this many multiplications and additions, roughly.
+template <class Kind>
+double multiply_cost(double products) {
+  using P = typename Kind::Packed;
+  if (Kind::together > 1) return products * (sizeof(P) == 1 ? 0.004 : 0.008);
+  return products * (sizeof(P) == 4 ? 0.028 : 0.056);
 }
 
-// One element of a packed panel.
-template <class T>
-void put_packed(Real<T>* panel, int64_t row, int64_t width, const T& value) {
-  if constexpr (Parts<T>::count == 2) {
-    panel[row] = value.real();
-    panel[width + row] = value.imag();
-  } else {
-    panel[row] = value;
-  }
-}
-
-// The packing of a matrix in memory.
-template <class T>
-void pack_matrix(const T* data, const Axis& rows, const Axis& inner, int64_t first, int64_t count, int64_t k0, int64_t k,
-                 int64_t width, Real<T>* out);
-
-// out[rows, columns] = left[rows, inner] * right[inner, columns]; both operands are packed with their k last.
-template <class T>
-void multiply_packed(int64_t inner, Pack<T> left, Pack<T> right, T* out, const Axis& rows, const Axis& columns);
-
-// The same for matrices in memory, by the way that suits their sizes: without packing where they are small or vectors.
+// A matrix in memory.
 template <class T>
 struct Matrix {
   const T* data;
   const Axis &free, &inner;
 };
-template <class T>
-void multiply(const Matrix<T>& left, const Matrix<T>& right, T* out, const Axis& rows, const Axis& columns);
 
-// Nanoseconds that one core needs for this many multiplications and additions, roughly.
+// Products that packing would not pay for, of T or of narrower floats: vectors by matrices, and dots. False: left to others.
+template <class T, class Sum>
+bool multiply_vector(const Matrix<T>& left, const Matrix<T>& right, Sum* out, const Axis& rows, const Axis& columns);
+
+// Straight loops for a few elements.
 template <class T>
-double multiply_cost(double products) {
-  return products * (sizeof(Real<T>) == 4 ? 0.03 : 0.06) * (Parts<T>::count == 2 ? 4 : 1);
-}
+void multiply_small(const Matrix<T>& left, const Matrix<T>& right, T* out, const Axis& rows, const Axis& columns);
+
+// Many products of tiny matrices, each [m, inner] * [inner, n] with all dimensions up to 4 and rows in a row: b-th of
+// operands and results at these steps. False: not for these sizes.
+template <class T>
+bool multiply_tiny(int64_t batch, int64_t m, int64_t inner, int64_t n, const T* left, int64_t left_step, const T* right, int64_t right_step, T* out);
 
 }  // namespace capibara::cpu

@@ -1,93 +1,151 @@
-// The tiles of each architecture, and the choice of one at run time.
+// The tiles written in C++ vectors (x86, 64-bit integers), and the choice of one for each kind at run time.
+//
+// x86 has few enough accumulators per tile that compilers keep them in registers: llvm-mca sees 31.6 of 32 flops per cycle
+// for AVX2 6x16 and 59.5 of 64 for AVX-512 14x32.
 #include "backends/cpu/kernels/gemm_tile.h"
+
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 namespace capibara::cpu {
 
 namespace {
 
-template <class R, int Rows, int Vectors>
-void plain(int64_t k, const R* a, const R* b, R* c, int64_t stride, bool accumulate) {
-  real_tile<R, 16, Rows, Vectors>(k, a, b, c, stride, accumulate);
-}
-template <class R, int Rows, int Vectors>
-void plain_complex(int64_t k, const R* a, const R* b, std::complex<R>* c, int64_t stride, bool accumulate) {
-  complex_tile<R, 16, Rows, Vectors>(k, a, b, c, stride, accumulate);
+#define CAPIBARA_INLINE inline __attribute__((always_inline))
+
+template <class R, int Bytes, int Rows, int Vectors>
+CAPIBARA_INLINE void real_tile(int64_t steps, const R* a, const R* b, int64_t b_step, R* c, int64_t c_step, int64_t accumulate) {
+  typedef R V __attribute__((vector_size(Bytes)));
+  typedef R U __attribute__((vector_size(Bytes), aligned(alignof(R)), may_alias));
+  constexpr int lanes = Bytes / static_cast<int>(sizeof(R));
+  V sum[Rows][Vectors] = {};
+  for (; steps > 0; --steps, a += Rows, b = reinterpret_cast<const R*>(reinterpret_cast<const char*>(b) + b_step)) {
+    V row[Vectors];
+#pragma GCC unroll 8
+    for (int j = 0; j < Vectors; ++j) row[j] = *reinterpret_cast<const U*>(b + j * lanes);
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 8
+      for (int j = 0; j < Vectors; ++j) sum[i][j] += row[j] * a[i];
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 8
+    for (int j = 0; j < Vectors; ++j) {
+      U* place = reinterpret_cast<U*>(reinterpret_cast<char*>(c) + i * c_step) + j;
+      *place = accumulate ? *place + sum[i][j] : sum[i][j];
+    }
+  }
 }
 
-#if defined(__x86_64__)
-template <class R>
-__attribute__((target("avx2,fma"))) void avx2(int64_t k, const R* a, const R* b, R* c, int64_t stride, bool accumulate) {
-  real_tile<R, 32, 6, 2>(k, a, b, c, stride, accumulate);
-}
-template <class R>
-__attribute__((target("avx2,fma"))) void avx2_complex(int64_t k, const R* a, const R* b, std::complex<R>* c, int64_t stride,
-                                                      bool accumulate) {
-  complex_tile<R, 32, 3, 1>(k, a, b, c, stride, accumulate);
-}
-template <class R>
-__attribute__((target("avx512f,avx512dq"))) void avx512(int64_t k, const R* a, const R* b, R* c, int64_t stride, bool accumulate) {
-  real_tile<R, 64, 14, 2>(k, a, b, c, stride, accumulate);
-}
-bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
-bool has_avx512() { return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq"); }
-#endif
+#define CAPIBARA_TILE(NAME, TARGET, BYTES)                                                                             \
+  template <class R, int Rows, int Vectors>                                                                            \
+  TARGET void NAME(int64_t steps, const R* a, const R* b, int64_t b_step, R* c, int64_t c_step, int64_t accumulate) {  \
+    real_tile<R, BYTES, Rows, Vectors>(steps, a, b, b_step, c, c_step, accumulate);                                    \
+  }
+CAPIBARA_TILE(plain, , 16)
 
+template <class K>
+Tile<K> plain_tile() {
+  using R = typename K::Packed;
+  constexpr int lanes = 16 / static_cast<int>(sizeof(R));
 #if defined(__aarch64__)
-constexpr int plain_rows = 8, plain_vectors = 3, complex_rows = 4, complex_vectors = 2;  // 32 registers
+  return {4, 2, lanes, 3, {{plain<R, 4, 1>, plain<R, 4, 2>, plain<R, 4, 3>}, {plain<R, 2, 1>, plain<R, 2, 2>, plain<R, 2, 3>}}};
 #else
-constexpr int plain_rows = 4, plain_vectors = 2, complex_rows = 2, complex_vectors = 1;  // 16 registers
+  return {4, 2, lanes, 2, {{plain<R, 4, 1>, plain<R, 4, 2>}, {plain<R, 2, 1>, plain<R, 2, 2>}}};
 #endif
-
-template <class R>
-Tile<R> choose() {
-  constexpr int lanes = 16 / static_cast<int>(sizeof(R));
-#if defined(__x86_64__)
-  if (has_avx512()) return {14, 4 * lanes * 2, avx512<R>};
-  if (has_avx2()) return {6, 2 * lanes * 2, avx2<R>};
-#endif
-  return {plain_rows, plain_vectors * lanes, plain<R, plain_rows, plain_vectors>};
 }
 
-template <class R>
-Tile<std::complex<R>> choose_complex() {
-  constexpr int lanes = 16 / static_cast<int>(sizeof(R));
 #if defined(__x86_64__)
-  if (has_avx2()) return {3, 2 * lanes, avx2_complex<R>};
-#endif
-  return {complex_rows, complex_vectors * lanes, plain_complex<R, complex_rows, complex_vectors>};
+CAPIBARA_TILE(avx2, __attribute__((target("avx2,fma"))), 32)
+CAPIBARA_TILE(avx512, __attribute__((target("avx512f,avx512dq"))), 64)
+
+template <class K>
+Tile<K> x86_tile() {
+  using R = typename K::Packed;
+  constexpr int size = static_cast<int>(sizeof(R));
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) {
+    return {14, 4, 64 / size, 2, {{avx512<R, 14, 1>, avx512<R, 14, 2>}, {avx512<R, 4, 1>, avx512<R, 4, 2>}}};
+  }
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    return {6, 2, 32 / size, 2, {{avx2<R, 6, 1>, avx2<R, 6, 2>}, {avx2<R, 2, 1>, avx2<R, 2, 2>}}};
+  }
+  return plain_tile<K>();
 }
+
+// Pairs of bfloat16: a pair of a by sixteen pairs of b.
+template <int Rows, int Vectors>
+__attribute__((target("avx512f,avx512bf16"))) void brain(int64_t steps, const BrainBits* a, const BrainBits* b, int64_t b_step, float* c,
+                                                         int64_t c_step, int64_t accumulate) {
+  __m512 sum[Rows][Vectors];
+  for (auto& row : sum) {
+    for (__m512& entry : row) entry = _mm512_setzero_ps();
+  }
+  for (; steps > 0; --steps, a += 2 * Rows, b = reinterpret_cast<const BrainBits*>(reinterpret_cast<const char*>(b) + b_step)) {
+    __m512i row[Vectors];
+#pragma GCC unroll 8
+    for (int j = 0; j < Vectors; ++j) row[j] = _mm512_loadu_si512(b + 32 * j);
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) {
+      int pair;
+      __builtin_memcpy(&pair, a + 2 * i, 4);
+      const __m512i factor = _mm512_set1_epi32(pair);
+#pragma GCC unroll 8
+      for (int j = 0; j < Vectors; ++j) sum[i][j] = _mm512_dpbf16_ps(sum[i][j], reinterpret_cast<__m512bh>(factor), reinterpret_cast<__m512bh>(row[j]));
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 8
+    for (int j = 0; j < Vectors; ++j) {
+      float* place = reinterpret_cast<float*>(reinterpret_cast<char*>(c) + i * c_step) + 16 * j;
+      _mm512_storeu_ps(place, accumulate ? _mm512_add_ps(_mm512_loadu_ps(place), sum[i][j]) : sum[i][j]);
+    }
+  }
+}
+#endif
 
 }  // namespace
 
-template <>
-Tile<float> best_tile() {
-  static const Tile<float> tile = choose<float>();
-  return tile;
+// One row for each kind: the tile of each architecture.
+#if defined(__aarch64__)
+#define CAPIBARA_CHOOSE(KIND, NEON, X86) \
+  template <>                            \
+  const Tile<KIND>& best_tile() {        \
+    static const Tile<KIND> tile = NEON; \
+    return tile;                         \
+  }
+#elif defined(__x86_64__)
+#define CAPIBARA_CHOOSE(KIND, NEON, X86) \
+  template <>                            \
+  const Tile<KIND>& best_tile() {        \
+    static const Tile<KIND> tile = X86;  \
+    return tile;                         \
+  }
+#endif
+// clang-format off
+CAPIBARA_CHOOSE(Singles, neon_singles, x86_tile<Singles>())
+CAPIBARA_CHOOSE(Doubles, neon_doubles, x86_tile<Doubles>())
+CAPIBARA_CHOOSE(Words, neon_words, x86_tile<Words>())
+CAPIBARA_CHOOSE(Longs, plain_tile<Longs>(), x86_tile<Longs>())
+CAPIBARA_CHOOSE(Brains, (getauxval(AT_HWCAP2) & HWCAP2_BF16) ? neon_brains : Tile<Brains>(),
+                __builtin_cpu_supports("avx512bf16") ? (Tile<Brains>{14, 4, 16, 2, {{brain<14, 1>, brain<14, 2>}, {brain<4, 1>, brain<4, 2>}}}) : Tile<Brains>())
+CAPIBARA_CHOOSE(SignedBytes, (getauxval(AT_HWCAP2) & HWCAP2_I8MM) ? neon_signed_bytes : Tile<SignedBytes>(), Tile<SignedBytes>())
+CAPIBARA_CHOOSE(UnsignedBytes, (getauxval(AT_HWCAP2) & HWCAP2_I8MM) ? neon_unsigned_bytes : Tile<UnsignedBytes>(), Tile<UnsignedBytes>())
+// clang-format on
+
+template <class Kind>
+bool has_tile() {
+  return best_tile<Kind>().rows != 0;
 }
-template <>
-Tile<double> best_tile() {
-  static const Tile<double> tile = choose<double>();
-  return tile;
-}
-template <>
-Tile<std::uint32_t> best_tile() {
-  static const Tile<std::uint32_t> tile = choose<std::uint32_t>();
-  return tile;
-}
-template <>
-Tile<std::uint64_t> best_tile() {
-  static const Tile<std::uint64_t> tile = choose<std::uint64_t>();
-  return tile;
-}
-template <>
-Tile<std::complex<float>> best_tile() {
-  static const Tile<std::complex<float>> tile = choose_complex<float>();
-  return tile;
-}
-template <>
-Tile<std::complex<double>> best_tile() {
-  static const Tile<std::complex<double>> tile = choose_complex<double>();
-  return tile;
-}
+template bool has_tile<Brains>();
+template bool has_tile<SignedBytes>();
+template bool has_tile<UnsignedBytes>();
 
 }  // namespace capibara::cpu

@@ -1,109 +1,37 @@
 // The innermost step of a product of matrices: one tile of the result held in registers while k runs.
-//
-// Plain vector types without unrolling: g++ keeps these accumulators in registers, but spills unrolled and intrinsic
-// versions (measured on Neoverse-V1).
 #pragma once
-
-#include <complex>
-#include <cstdint>
-#include <cstring>
 
 #include "backends/cpu/kernels/gemm.h"
 
 namespace capibara::cpu {
 
-// c[rows, columns] = or += a * b for packed panels; c is row-major with `stride` elements between rows.
-template <class T>
-using TileFunction = void (*)(int64_t k, const Real<T>* a, const Real<T>* b, T* c, int64_t stride, bool accumulate);
+// c = or += a * b for packed panels; `steps` counts groups of `together` k. `b_step`: bytes from one group of b to the next;
+// `c_step`: bytes between rows of c.
+template <class Kind>
+using TileFunction = void (*)(int64_t steps, const typename Kind::Packed* a, const typename Kind::Packed* b, int64_t b_step,
+                              typename Kind::Sum* c, int64_t c_step, int64_t accumulate);
 
-template <class T>
+// Tiles of two heights, each of one to `vectors` vectors of columns: what is left at the edges is not computed for nothing.
+template <class Kind>
 struct Tile {
-  int rows, columns;
-  TileFunction<T> run;
+  int rows = 0, few_rows = 0;
+  int lanes = 0, vectors = 0;
+  TileFunction<Kind> run[2][3] = {};  // [few rows][vectors - 1]
 };
 
-template <class R, int Bytes>
-struct VectorOf {
-  typedef R type __attribute__((vector_size(Bytes)));
-  typedef R unaligned __attribute__((vector_size(Bytes), aligned(alignof(R)), may_alias));
-  static constexpr int lanes = Bytes / static_cast<int>(sizeof(R));
-};
+inline constexpr int most_tile_rows = 14, most_tile_columns = 32;
 
-#define CAPIBARA_INLINE inline __attribute__((always_inline))
+// The tile for this processor; its rows are 0 where has_tile says no.
+template <class Kind>
+const Tile<Kind>& best_tile();
 
-template <class R, int Bytes, int Rows, int Vectors>
-CAPIBARA_INLINE void real_tile(int64_t k, const R* a, const R* b, R* c, int64_t stride, bool accumulate) {
-  using V = typename VectorOf<R, Bytes>::type;
-  using U = typename VectorOf<R, Bytes>::unaligned;
-  constexpr int lanes = VectorOf<R, Bytes>::lanes, columns = lanes * Vectors;
-  V sum[Rows][Vectors] = {};
-  for (; k > 0; --k, a += Rows, b += columns) {
-    V row[Vectors];
-#pragma GCC unroll 8
-    for (int j = 0; j < Vectors; ++j) row[j] = *reinterpret_cast<const U*>(b + j * lanes);
 #if defined(__aarch64__)
-    // Whole registers of a, multiplied by lane: single elements would take eight registers.
-    static_assert(Rows % lanes == 0);
-    V column[Rows / lanes];
-#pragma GCC unroll 8
-    for (int i = 0; i < Rows / lanes; ++i) column[i] = *reinterpret_cast<const U*>(a + i * lanes);
+extern const Tile<Singles> neon_singles;
+extern const Tile<Doubles> neon_doubles;
+extern const Tile<Words> neon_words;
+extern const Tile<Brains> neon_brains;
+extern const Tile<SignedBytes> neon_signed_bytes;
+extern const Tile<UnsignedBytes> neon_unsigned_bytes;
 #endif
-#pragma GCC unroll 16
-    for (int i = 0; i < Rows; ++i) {
-#if defined(__aarch64__)
-      const R factor = column[i / lanes][i % lanes];
-#else
-      const R factor = a[i];
-#endif
-#pragma GCC unroll 8
-      for (int j = 0; j < Vectors; ++j) sum[i][j] += row[j] * factor;
-    }
-  }
-#pragma GCC unroll 16
-  for (int i = 0; i < Rows; ++i) {
-#pragma GCC unroll 8
-    for (int j = 0; j < Vectors; ++j) {
-      U* place = reinterpret_cast<U*>(c + i * stride + j * lanes);
-      *place = accumulate ? *place + sum[i][j] : sum[i][j];
-    }
-  }
-}
-
-template <class R, int Bytes, int Rows, int Vectors>
-CAPIBARA_INLINE void complex_tile(int64_t k, const R* a, const R* b, std::complex<R>* c, int64_t stride, bool accumulate) {
-  using V = typename VectorOf<R, Bytes>::type;
-  using U = typename VectorOf<R, Bytes>::unaligned;
-  constexpr int lanes = VectorOf<R, Bytes>::lanes, columns = lanes * Vectors;
-  V re[Rows][Vectors] = {}, im[Rows][Vectors] = {};
-  for (; k > 0; --k, a += 2 * Rows, b += 2 * columns) {
-    V x[Vectors], y[Vectors];
-#pragma GCC unroll 8
-    for (int j = 0; j < Vectors; ++j) {
-      x[j] = *reinterpret_cast<const U*>(b + j * lanes);
-      y[j] = *reinterpret_cast<const U*>(b + columns + j * lanes);
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < Rows; ++i) {
-#pragma GCC unroll 8
-      for (int j = 0; j < Vectors; ++j) {
-        re[i][j] += x[j] * a[i];
-        re[i][j] -= y[j] * a[Rows + i];
-        im[i][j] += y[j] * a[i];
-        im[i][j] += x[j] * a[Rows + i];
-      }
-    }
-  }
-  for (int i = 0; i < Rows; ++i) {
-    for (int j = 0; j < columns; ++j) {
-      std::complex<R> value(re[i][j / lanes][j % lanes], im[i][j / lanes][j % lanes]);
-      std::complex<R>& place = c[i * stride + j];
-      place = accumulate ? place + value : value;
-    }
-  }
-}
-
-// The tile for this processor.
-template <class T>
-Tile<T> best_tile();
 
 }  // namespace capibara::cpu

@@ -1,14 +1,15 @@
-// Products that packing would not pay for: small matrices, vectors by matrices, and dots of long vectors.
+// Products that packing would not pay for: vectors by matrices at the speed of memory, and dots of long vectors.
 #include <algorithm>
 
 #include "backends/cpu/kernels/gemm.h"
-#include "backends/cpu/kernels/gemm_tile.h"
+#include "backends/cpu/kernels/gemm_pack.h"
 #include "backends/cpu/kernels/scratch.h"
-#include "runtime/interrupt.h"
 
 namespace capibara::cpu {
 
 namespace {
+
+#define CAPIBARA_INLINE inline __attribute__((always_inline))
 
 // The textbook product: std::complex's own checks for infinities that became NaN, which jax does not.
 template <class T>
@@ -20,98 +21,149 @@ CAPIBARA_INLINE void add_product(T& sum, const T& x, const T& y) {
   }
 }
 
-// Sum of x[i * x_step] * y[i]: sixteen sums side by side, then folded in halves.
-template <class T>
-T dot(const T* x, int64_t x_step, const T* y, int64_t y_step, int64_t count) {
-  constexpr int64_t side = 16;
-  T sums[side] = {};
-  int64_t i = 0;
-  if (x_step == 1 && y_step == 1) {
-    for (; i + side <= count; i += side) {
-      for (int64_t s = 0; s < side; ++s) add_product(sums[s], x[i + s], y[i + s]);
-    }
+template <class V, class T>
+CAPIBARA_INLINE V load_vector(const T* from) {
+  using Sum = std::remove_cvref_t<decltype(V{}[0])>;
+  V v;
+  if constexpr (std::is_same_v<T, Sum>) {
+    __builtin_memcpy(&v, from, 16);
   } else {
-    for (; i + side <= count; i += side) {
-      for (int64_t s = 0; s < side; ++s) add_product(sums[s], x[(i + s) * x_step], y[(i + s) * y_step]);
+#pragma GCC unroll 4
+    for (int l = 0; l < static_cast<int>(16 / sizeof(Sum)); ++l) v[l] = packed_element<Sum>(from[l]);
+  }
+  return v;
+}
+
+// Sums of x[k] * rows[r][k] for a few rows at once: sixteen (or four vectors) side by side, then folded in halves. The order
+// of the sum is the same for every number of rows.
+template <int Rows, class T, class Sum>
+CAPIBARA_INLINE void dots(const T* x, int64_t x_step, const T* const* rows, int64_t step, int64_t count, Sum* out) {
+  constexpr int64_t side = 16;
+  Sum sums[Rows][side] = {};
+  int64_t i = 0;
+  if (x_step == 1 && step == 1) {
+    if constexpr (std::is_floating_point_v<Sum>) {
+      typedef Sum V __attribute__((vector_size(16)));
+      constexpr int lanes = 16 / static_cast<int>(sizeof(Sum)), vectors = static_cast<int>(side) / lanes;
+      V vector_sums[Rows][vectors] = {};
+      for (; i + side <= count; i += side) {
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; ++v) {
+          const V own = load_vector<V>(x + i + v * lanes);
+#pragma GCC unroll 4
+          for (int r = 0; r < Rows; ++r) vector_sums[r][v] += own * load_vector<V>(rows[r] + i + v * lanes);
+        }
+      }
+      for (int r = 0; r < Rows; ++r) __builtin_memcpy(sums[r], vector_sums[r], sizeof(sums[r]));
+    } else {
+      for (; i + side <= count; i += side) {
+        for (int r = 0; r < Rows; ++r) {
+          for (int64_t s = 0; s < side; ++s) add_product(sums[r][s], packed_element<Sum>(x[i + s]), packed_element<Sum>(rows[r][i + s]));
+        }
+      }
     }
   }
-  for (int64_t s = 0; i < count; ++i, ++s) add_product(sums[s], x[i * x_step], y[i * y_step]);
-  for (int64_t half = side / 2; half > 0; half /= 2) {
-    for (int64_t s = 0; s < half; ++s) sums[s] += sums[s + half];
+  for (int r = 0; r < Rows; ++r) {
+    for (int64_t p = i; p < count; ++p) {
+      add_product(sums[r][(p - i) % side], packed_element<Sum>(x[p * x_step]), packed_element<Sum>(rows[r][p * step]));
+    }
+    for (int64_t half = side / 2; half > 0; half /= 2) {
+      for (int64_t s = 0; s < half; ++s) sums[r][s] += sums[r][s + half];
+    }
+    out[r] = sums[r][0];
   }
-  return sums[0];
 }
 
 constexpr int64_t dot_block = 8192;  // long dots are sums of blocks, whoever computes them
 
 // One long dot: blocks side by side, joined in order.
-template <class T>
-T long_dot(const T* x, int64_t x_step, const T* y, int64_t y_step, int64_t count) {
-  if (count <= dot_block) return dot(x, x_step, y, y_step, count);
-  int64_t blocks = (count + dot_block - 1) / dot_block;
-  Scratch<T> partial(blocks, "a dot product");
-  parallel_for_cost(blocks, static_cast<double>(dot_block) * 0.2 * Parts<T>::count, [&](int64_t begin, int64_t end) {
+template <class T, class Sum>
+Sum long_dot(const T* x, int64_t x_step, const T* y, int64_t y_step, int64_t count) {
+  const int64_t blocks = std::max<int64_t>(1, (count + dot_block - 1) / dot_block);
+  Scratch<Sum> partial(blocks, "a dot product");
+  parallel_for_cost(blocks, static_cast<double>(dot_block) * 0.2 * Parts<Sum>::count, [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) {
-      int64_t first = b * dot_block;
-      partial[b] = dot(x + first * x_step, x_step, y + first * y_step, y_step, std::min(dot_block, count - first));
+      const int64_t first = b * dot_block;
+      const T* row = y + first * y_step;
+      dots<1>(x + first * x_step, x_step, &row, y_step, std::min(dot_block, count - first), &partial[b]);
     }
     return 0;
   });
-  T total = partial[0];
+  Sum total = partial[0];
   for (int64_t b = 1; b < blocks; ++b) total += partial[b];
   return total;
 }
 
-// out[n] = sum of x[k] * matrix[k][n] where the matrix's rows are contiguous: four rows at a time added to a strip of out.
-template <class T>
-void add_rows(const T* x, int64_t x_step, const T* matrix, int64_t row_step, int64_t inner, T* out, int64_t count) {
-  std::fill_n(out, count, T(0));
+// out[n] = sum of x[k] * matrix[k][n] where the matrix's rows are contiguous: eight rows at a time added to a strip of out.
+template <class T, class Sum>
+void add_rows(const T* x, int64_t x_step, const T* matrix, int64_t row_step, int64_t inner, Sum* __restrict out, int64_t count) {
+  std::fill_n(out, count, Sum(0));
   int64_t k = 0;
-  for (; k + 4 <= inner; k += 4) {
-    const T x0 = x[k * x_step], x1 = x[(k + 1) * x_step], x2 = x[(k + 2) * x_step], x3 = x[(k + 3) * x_step];
-    const T* row = matrix + k * row_step;
-    for (int64_t n = 0; n < count; ++n) {
-      T sum = out[n];
-      add_product(sum, x0, row[n]);
-      add_product(sum, x1, row[n + row_step]);
-      add_product(sum, x2, row[n + 2 * row_step]);
-      add_product(sum, x3, row[n + 3 * row_step]);
-      out[n] = sum;
+  if constexpr (Parts<Sum>::count == 1) {
+    for (; k + 8 <= inner; k += 8) {
+      Sum factor[8];
+      for (int64_t t = 0; t < 8; ++t) factor[t] = packed_element<Sum>(x[(k + t) * x_step]);
+      const T* row = matrix + k * row_step;
+      for (int64_t n = 0; n < count; ++n) {
+        Sum sum = out[n];
+#pragma GCC unroll 8
+        for (int64_t t = 0; t < 8; ++t) sum += factor[t] * packed_element<Sum>(row[n + t * row_step]);
+        out[n] = sum;
+      }
     }
   }
   for (; k < inner; ++k) {
-    const T factor = x[k * x_step];
+    const Sum factor = packed_element<Sum>(x[k * x_step]);
     const T* row = matrix + k * row_step;
-    for (int64_t n = 0; n < count; ++n) add_product(out[n], factor, row[n]);
+    for (int64_t n = 0; n < count; ++n) add_product(out[n], factor, packed_element<Sum>(row[n]));
   }
 }
 
 // A vector by a matrix whose axes are regular; `places` says where the results go. False: not for these strides.
-template <class T>
-bool vector_by_matrix(const Matrix<T>& vector, const Matrix<T>& matrix, T* out, const Axis& places) {
+template <class T, class Sum>
+bool vector_by_matrix(const Matrix<T>& vector, const Matrix<T>& matrix, Sum* out, const Axis& places) {
   const int64_t inner = matrix.inner.extent(), count = matrix.free.extent();
-  if (!vector.inner.is_regular() || !matrix.inner.is_regular() || !matrix.free.is_regular() || !places.is_regular()) return false;
+  if (!vector.inner.is_regular() || !matrix.inner.is_regular() || !places.is_regular()) return false;
   const T* x = vector.data + vector.free.at(0);
   const int64_t x_step = vector.inner.stride();
   out += places.at(0);
   if (count == 1) {
-    *out = long_dot(x, x_step, matrix.data + matrix.free.at(0), matrix.inner.stride(), inner);
+    *out = long_dot<T, Sum>(x, x_step, matrix.data + matrix.free.at(0), matrix.inner.stride(), inner);
     return true;
   }
   const double cost = static_cast<double>(inner) * static_cast<double>(sizeof(T)) / 20;  // bound by memory, about 20 GB/s
   if (matrix.inner.stride() == 1) {
+    Scratch<T> close;  // a vector with gaps is gathered once
+    if (x_step != 1 && inner > 1) {
+      close = Scratch<T>(inner, "a vector");
+      for (int64_t k = 0; k < inner; ++k) close[k] = x[k * x_step];
+      x = close.data();
+    }
     parallel_for_cost(count, cost, [&](int64_t begin, int64_t end) {
-      for (int64_t n = begin; n < end; ++n) out[n * places.stride()] = dot(x, x_step, matrix.data + n * matrix.free.stride(), 1, inner);
+      int64_t n = begin;
+      for (; n + 4 <= end; n += 4) {
+        const T* rows[4];
+        Sum results[4];
+        for (int64_t r = 0; r < 4; ++r) rows[r] = matrix.data + matrix.free.at(n + r);
+        dots<4>(x, 1, rows, 1, inner, results);
+        for (int64_t r = 0; r < 4; ++r) out[(n + r) * places.stride()] = results[r];
+      }
+      for (; n < end; ++n) {
+        const T* row = matrix.data + matrix.free.at(n);
+        Sum result;
+        dots<1>(x, 1, &row, 1, inner, &result);
+        out[n * places.stride()] = result;
+      }
       return 0;
     });
     return true;
   }
-  if (matrix.free.stride() != 1 || places.stride() != 1) return false;
+  if (!matrix.free.is_regular() || matrix.free.stride() != 1 || places.stride() != 1) return false;
   constexpr int64_t strip = 1024;
-  int64_t strips = (count + strip - 1) / strip;
+  const int64_t strips = (count + strip - 1) / strip;
   parallel_for_cost(strips, cost * static_cast<double>(std::min(strip, count)), [&](int64_t begin, int64_t end) {
     for (int64_t s = begin; s < end; ++s) {
-      int64_t first = s * strip;
+      const int64_t first = s * strip;
       add_rows(x, x_step, matrix.data + first, matrix.inner.stride(), inner, out + first, std::min(strip, count - first));
     }
     return 0;
@@ -119,7 +171,14 @@ bool vector_by_matrix(const Matrix<T>& vector, const Matrix<T>& matrix, T* out, 
   return true;
 }
 
-// Straight loops; each result meets k in rising order.
+}  // namespace
+
+template <class T, class Sum>
+bool multiply_vector(const Matrix<T>& left, const Matrix<T>& right, Sum* out, const Axis& rows, const Axis& columns) {
+  if (rows.extent() == 1 && vector_by_matrix<T, Sum>(left, right, out + rows.at(0), columns)) return true;
+  return columns.extent() == 1 && vector_by_matrix<T, Sum>(right, left, out + columns.at(0), rows);
+}
+
 template <class T>
 void multiply_small(const Matrix<T>& left, const Matrix<T>& right, T* out, const Axis& rows, const Axis& columns) {
   const int64_t inner = left.inner.extent(), n = columns.extent();
@@ -146,30 +205,9 @@ void multiply_small(const Matrix<T>& left, const Matrix<T>& right, T* out, const
   }
 }
 
-}  // namespace
-
-template <class T>
-void multiply(const Matrix<T>& left, const Matrix<T>& right, T* out, const Axis& rows, const Axis& columns) {
-  const int64_t m = rows.extent(), n = columns.extent(), inner = left.inner.extent();
-  if (m == 0 || n == 0) return;
-  constexpr double small = 4096;  // products
-  if (inner == 0 || static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(inner) <= small) {
-    return multiply_small(left, right, out, rows, columns);
-  }
-  if (m == 1 && vector_by_matrix(left, right, out + rows.at(0), columns)) return;
-  if (n == 1 && vector_by_matrix(right, left, out + columns.at(0), rows)) return;
-  multiply_packed<T>(
-      inner,
-      [&](int64_t first, int64_t count, int64_t k0, int64_t k, int64_t width, Real<T>* block) {
-        pack_matrix<T>(left.data, left.free, left.inner, first, count, k0, k, width, block);
-      },
-      [&](int64_t first, int64_t count, int64_t k0, int64_t k, int64_t width, Real<T>* block) {
-        pack_matrix<T>(right.data, right.free, right.inner, first, count, k0, k, width, block);
-      },
-      out, rows, columns);
-}
-
-#define CAPIBARA_INSTANTIATE(T) template void multiply<T>(const Matrix<T>&, const Matrix<T>&, T*, const Axis&, const Axis&);
+#define CAPIBARA_INSTANTIATE(T)                                                                                        \
+  template bool multiply_vector<T, T>(const Matrix<T>&, const Matrix<T>&, T*, const Axis&, const Axis&);               \
+  template void multiply_small<T>(const Matrix<T>&, const Matrix<T>&, T*, const Axis&, const Axis&);
 CAPIBARA_INSTANTIATE(float)
 CAPIBARA_INSTANTIATE(double)
 CAPIBARA_INSTANTIATE(std::uint32_t)
@@ -177,5 +215,7 @@ CAPIBARA_INSTANTIATE(std::uint64_t)
 CAPIBARA_INSTANTIATE(std::complex<float>)
 CAPIBARA_INSTANTIATE(std::complex<double>)
 #undef CAPIBARA_INSTANTIATE
+template bool multiply_vector<BrainBits, float>(const Matrix<BrainBits>&, const Matrix<BrainBits>&, float*, const Axis&, const Axis&);
+template bool multiply_vector<HalfBits, float>(const Matrix<HalfBits>&, const Matrix<HalfBits>&, float*, const Axis&, const Axis&);
 
 }  // namespace capibara::cpu

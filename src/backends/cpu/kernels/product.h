@@ -75,7 +75,7 @@ const T* product_operand(DType dtype, DType rounded, const std::byte* data, int6
   return hold.data();
 }
 
-// Where results of type T are gathered: the output itself, or memory from which `finish` converts.
+// Where sums of type T are gathered: the output itself, or memory from which parts are converted when they are complete.
 template <class T>
 class ProductResult {
  public:
@@ -83,11 +83,15 @@ class ProductResult {
     if (!same_bits<T>(dtype)) hold_ = Scratch<T>(count, "result of a product before its conversion");
   }
   T* values() { return hold_.data() ? hold_.data() : reinterpret_cast<T*>(data_); }
-  void finish() {
-    if (!hold_.data()) return;
+  bool converts() const { return hold_.data() != nullptr; }
+  void convert(int64_t first, int64_t count) const {
+    store_range<T>(dtype_, element_address(dtype_, static_cast<void*>(data_), first), count, hold_.data() + first);
+  }
+  void convert_all() const {
+    if (!converts()) return;
     parallel_for_cost((count_ + conversion_chunk - 1) / conversion_chunk, conversion_chunk * 1.0, [&](int64_t begin, int64_t end) {
-      int64_t first = begin * conversion_chunk, size = std::min(end * conversion_chunk, count_) - first;
-      store_range<T>(dtype_, element_address(dtype_, static_cast<void*>(data_), first), size, hold_.data() + first);
+      const int64_t first = begin * conversion_chunk;
+      convert(first, std::min(end * conversion_chunk, count_) - first);
       return 0;
     });
   }
@@ -98,5 +102,20 @@ class ProductResult {
   int64_t count_;
   Scratch<T> hold_;
 };
+
+// Operands that panels are packed from as they lie: no copy of another type is made. False: neither of these.
+template <class F>
+bool visit_narrow_product(const ProductTypes& types, F&& f) {
+  if (types.lhs != types.rhs || types.lhs != types.lhs_rounded || types.rhs != types.rhs_rounded) return false;
+  const bool to_float = is_floating(types.out) && bits(types.out) <= 32, to_integer = is_integer(types.out) && bits(types.out) <= 32;
+  if (to_float && types.lhs == DType::bfloat16) {
+    has_tile<Brains>() ? f(Brains{}, Type<BrainBits>{}) : f(Singles{}, Type<BrainBits>{});
+    return true;
+  }
+  if (to_float && types.lhs == DType::float16) return f(Singles{}, Type<HalfBits>{}), true;
+  if (to_integer && types.lhs == DType::int8 && has_tile<SignedBytes>()) return f(SignedBytes{}, Type<std::int8_t>{}), true;
+  if (to_integer && types.lhs == DType::uint8 && has_tile<UnsignedBytes>()) return f(UnsignedBytes{}, Type<std::uint8_t>{}), true;
+  return false;
+}
 
 }  // namespace capibara::cpu
