@@ -1,6 +1,9 @@
 // Arithmetic in loop form: sums, products, quotients, powers, roots, rounding, signs, extrema.
 #include <capibara/error.h>
 
+#include <bit>
+#include <cmath>
+
 #include "backends/cpu/elementwise.h"
 #include "primitives/math/complex_roots.h"
 #include "primitives/math/exponential.h"
@@ -262,6 +265,20 @@ Element nextafter_real(const Call& call) {
 Element add_complex(const Call& call) { return element_of(call.complex(0) + call.complex(1)); }
 Element sub_complex(const Call& call) { return element_of(call.complex(0) - call.complex(1)); }
 Element mul_complex(const Call& call) { return element_of(call.complex(0) * call.complex(1)); }
+// A constant divides by its reciprocal, as jax's compiler has it: a product takes a fifteenth of the time.
+Element divide_real(const Call& call) {
+  const uint64_t* known = call.b.constant_of(call.value(1));
+  const bool is_single = call.type() == DType::float32;
+  if (known && (is_single || call.type() == DType::float64)) {
+    const double by = is_single ? std::bit_cast<float>(static_cast<uint32_t>(*known)) : std::bit_cast<double>(*known);
+    const double reciprocal = is_single ? 1.0f / static_cast<float>(by) : 1.0 / by;
+    const bool regular = is_single ? std::isnormal(static_cast<float>(by)) && std::isnormal(static_cast<float>(reciprocal))
+                                   : std::isnormal(by) && std::isnormal(reciprocal);
+    if (regular) return Element(call.b.compute(Op::mul, call.value(0), call.b.constant(call.b.type(call.value(0)), reciprocal)));
+  }
+  return Element(call.b.compute(Op::div, call.value(0), call.value(1)));
+}
+
 Element div_complex(const Call& call) { return element_of(call.complex(0) / call.complex(1)); }
 Element neg_complex(const Call& call) { return element_of(-call.complex(0)); }
 Element abs_complex(const Call& call) { return element_of(math::abs(call.complex(0))); }
@@ -291,7 +308,7 @@ ElementwiseRows arithmetic_rows() {
       {"sub", nullptr, sub, sub, sub_complex, nullptr},
       {"mul", both, mul, mul, mul_complex, nullptr},
       {"mulhi", nullptr, multiply_high, nullptr, nullptr, nullptr},
-      {"div", nullptr, divide_integer, write_binary<Op::div>, div_complex, nullptr, expensive},
+      {"div", nullptr, divide_integer, divide_real, div_complex, nullptr, expensive},
       {"rem", nullptr, remainder_integer, rem_real, nullptr, nullptr, expensive},
       {"pow", nullptr, power_integer, power_real, power_complex, nullptr, expensive},
       {"integer_pow", nullptr, fixed_power_integer, fixed_power_real, fixed_power_complex, nullptr},

@@ -159,8 +159,8 @@ Value Generator::divided(const Value& x, const Value& given) {
   Array divisor = lax::add(lax::abs(y.array), number(x.dtype(), 0.5));
   Error error = 2 * x.error + 4 * x.bound * y.error;
   if (x.exact() && y.exact() && dice_.chance(25)) return made(lax::rem(x.array, divisor), y.bound + 0.5, {});
-  Value quotient = made(lax::div(x.array, divisor), 2 * x.bound, error, error.none() ? 0 : 20);
-  quotient.product = true;  // by a constant: a product
+  Value quotient = made(lax::div(x.array, divisor), 2 * x.bound, error, error.none() ? 2 : 20);
+  quotient.product = true;  // by a constant: a product with its reciprocal
   return quotient;
 }
 
