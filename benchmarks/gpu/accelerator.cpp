@@ -61,6 +61,10 @@ double timed(int calls, const std::function<Array()>& call) {
   return median(rounds);
 }
 
+Array normal_bf16(int64_t seed, const Shape& shape) {
+  return jax::jit([seed, shape] { return jax::random::normal(jax::random::key(seed), {.shape = shape}).astype(DType::bfloat16); })();
+}
+
 // ---- the figures --------------------------------------------------------------------------------------------------
 
 void first_result() {
@@ -72,7 +76,7 @@ void first_result() {
 void matmul() {
   for (int64_t n : small ? std::vector<int64_t>{256} : std::vector<int64_t>{4096, 8192}) {
     const auto f = jax::jit([](const Array& a, const Array& b) { return jnp::matmul(a, b); });
-    const Array a = jax::random::normal(jax::random::key(0), {.shape = Shape{n, n}}).astype(DType::bfloat16);
+    const Array a = normal_bf16(0, {n, n});
     const double seconds = timed(small ? 3 : 20, [&] { return f(a, a); });
     report(concat("matmul_bf16_", n).c_str(), 2.0 * static_cast<double>(n * n * n) / seconds * 1e-12, "TFLOP/s");
   }
@@ -129,8 +133,8 @@ void long_program() {
 void layer_norm() {
   for (const auto& [rows, columns] : small ? std::vector<std::pair<int64_t, int64_t>>{{64, 256}}
                                            : std::vector<std::pair<int64_t, int64_t>>{{32768, 768}, {16384, 4096}, {65536, 4096}}) {
-    const Array x = jax::random::normal(jax::random::key(1), {.shape = Shape{rows, columns}}).astype(DType::bfloat16);
-    const Array dy = jax::random::normal(jax::random::key(2), {.shape = Shape{rows, columns}}).astype(DType::bfloat16);
+    const Array x = normal_bf16(1, {rows, columns});
+    const Array dy = normal_bf16(2, {rows, columns});
     const Array scale = jnp::ones({columns}).astype(DType::bfloat16), bias = jnp::zeros({columns}).astype(DType::bfloat16);
     const double bytes = static_cast<double>(rows * columns) * 2;
     const int calls = small ? 3 : 50;
@@ -230,8 +234,8 @@ void gpt2() {
         return std::tuple(next, velocity, value);
       },
       {.donate_argnums = {0, 1}, .name = "gpt2_step"});
-  Gpt model = initial(sizes);
-  Gpt momentum = jax::tree::map([](const Array& p) { return jnp::zeros_like(p); }, model);
+  Gpt model = jax::jit([sizes] { return initial(sizes); })();
+  Gpt momentum = jax::jit([](const Gpt& like) { return jax::tree::map([](const Array& p) { return jnp::zeros_like(p); }, like); })(model);
   const Array tokens = jax::random::randint(jax::random::key(5), Shape{sizes.batch, sizes.length}, 0, sizes.vocabulary);
   const Array targets = jnp::roll(tokens, -1, 1);
   const auto compiling = Clock::now();

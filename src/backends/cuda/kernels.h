@@ -10,6 +10,7 @@ namespace capibara::cuda {
 struct KernelRecord {
   const char* target;  // the name of the foreign call
   void* (*handler)(pjrt::ffi::CallFrame*);
+  uint32_t traits;  // whether calls may be replayed as a CUDA graph, without the handler
 };
 
 struct KernelTable {

@@ -317,7 +317,8 @@ void* run(ffi::CallFrame* frame, bool is_forward) {
 void* layer_norm(ffi::CallFrame* frame) { return run(frame, true); }
 void* layer_norm_grad(ffi::CallFrame* frame) { return run(frame, false); }
 
-constexpr KernelRecord records[] = {{"capibara_layer_norm", layer_norm}, {"capibara_layer_norm_grad", layer_norm_grad}};
+constexpr KernelRecord records[] = {{"capibara_layer_norm", layer_norm, ffi::command_buffer_compatible},
+                                    {"capibara_layer_norm_grad", layer_norm_grad, ffi::command_buffer_compatible}};
 constexpr KernelTable table = {table_version, 2, records};
 
 }  // namespace

@@ -340,8 +340,9 @@ struct GpuRegister {
   void* prepare;
   void* initialize;
   void* execute;
+  uint32_t traits;
 };
-static_assert(offsetof(GpuRegister, execute) == 56);
+static_assert(offsetof(GpuRegister, execute) == 56 && offsetof(GpuRegister, traits) == 64);
 struct GpuExtension : Extension {
   Error* (*custom_call)(GpuRegister*);
 };

@@ -71,12 +71,12 @@ bool has_cuda_kernels(const Client& client) {
   if (!table) return known[&plugin] = false;
   for (int32_t i = 0; i < table->count; ++i) {
     const std::string name = table->records[i].target;
-    abi::GpuRegister args{};
-    args.struct_size = sizeof args;
+    abi::Args<abi::GpuRegister> args;
     args.name = name.data();
     args.name_size = name.size();
     args.api_version = 1;
     args.execute = reinterpret_cast<void*>(table->records[i].handler);
+    args.traits = table->records[i].traits;
     plugin.check(static_cast<const abi::GpuExtension*>(extension)->custom_call(&args), name);
   }
   return known[&plugin] = true;

@@ -219,8 +219,7 @@ void register_host_calls(const Client& client) {
   if (known.count(&plugin)) return;
   const std::string name = host_call_target;
   if (const abi::Extension* extension = plugin.extension(abi::gpu_custom_call_extension); extension && plugin.platform() == "cuda") {
-    abi::GpuRegister args{};
-    args.struct_size = sizeof args;
+    abi::Args<abi::GpuRegister> args;
     args.name = name.data();
     args.name_size = name.size();
     args.api_version = 1;
@@ -228,8 +227,7 @@ void register_host_calls(const Client& client) {
     plugin.check(static_cast<const abi::GpuExtension*>(extension)->custom_call(&args), "host calls");
   } else if (const abi::Extension* handlers = plugin.extension(abi::ffi_extension); handlers && client.reads_host_memory()) {
     const std::string platform = "HOST";
-    abi::FfiRegister args{};
-    args.struct_size = sizeof args;
+    abi::Args<abi::FfiRegister> args;
     args.name = name.data();
     args.name_size = name.size();
     args.handler = reinterpret_cast<void*>(on_cpu);
