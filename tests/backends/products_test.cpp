@@ -96,6 +96,58 @@ TEST_F(DotGeneral, WithAPreferredDtypeOrAnAlgorithm) {
   check(DType::float8_e4m3fn, DType::float8_e5m2, DType::float32, {});
 }
 
+TEST_F(DotGeneral, OfNarrowTypesInEveryOrder) {
+  for (DType dtype : {DType::bfloat16, DType::float16, DType::int8, DType::uint8, DType::float64}) {
+    for (bool left : {false, true}) {
+      for (bool right : {false, true}) {
+        check_matmul(dtype, 31, 67, 45, left, right);
+        check_matmul(dtype, 9, 129, 12, left, right);
+        check_matmul(dtype, 1, 77, 130, left, right);
+        check_matmul(dtype, 130, 77, 1, left, right);
+        check_matmul(dtype, 200, 1100, 97, left, right);  // several blocks of k
+      }
+    }
+  }
+}
+
+TEST_F(DotGeneral, OfFewRowsAndColumnsButALongSum) {
+  for (DType dtype : {DType::float32, DType::float64, DType::int32, DType::bfloat16}) {
+    check_matmul(dtype, 7, 30011, 5);
+    check_matmul(dtype, 64, 9001, 48, true, false);
+    check_matmul(dtype, 3, 5000, 3, true, false);
+  }
+}
+
+TEST_F(DotGeneral, OfManyTinyMatrices) {
+  for (DType dtype : {DType::float32, DType::float64}) {
+    for (int64_t m : {1, 2, 3, 4}) {
+      for (int64_t n : {1, 3, 4}) {
+        check_kernel({"dot_general", {type_of(dtype, {5001, m, 3}), type_of(dtype, {5001, 3, n})}, dot_attrs({{2}, {1}, {0}, {0}}), {}, sum_tolerance(dtype, dtype, 3)});
+      }
+    }
+    check_matmul(dtype, 50001, 3, 3);
+    check_matmul(dtype, 5001, 4, 2, false, true);
+    check_kernel({"dot_general", {type_of(dtype, {501, 3, 3}), type_of(dtype, {501, 3})}, dot_attrs({{2}, {1}, {0}, {0}}), {}, sum_tolerance(dtype, dtype, 3)});
+  }
+}
+
+TEST_F(DotGeneral, OfEveryWayToShareItOut) {
+  for (DType dtype : {DType::float32, DType::bfloat16}) {
+    check_matmul(dtype, 16, 1024, 500);
+    check_matmul(dtype, 200, 520, 600, false, true);
+    check_matmul(dtype, 1, 700, 1100, false, true);
+    check_matmul(dtype, 1100, 700, 1, true, false);
+  }
+}
+
+TEST_F(DotGeneral, CarriesNaNAndInfinities) {
+  for (DType dtype : {DType::float32, DType::float64, DType::bfloat16}) {
+    for (int64_t size : {3, 20, 70}) {
+      check_kernel({"dot_general", {type_of(dtype, {size, 2}), type_of(dtype, {2, size})}, dot_attrs({{1}, {0}, {}, {}}), {Values::awkward, Values::awkward}, sum_tolerance(dtype, dtype, 2)});
+    }
+  }
+}
+
 struct ConvolutionCase {
   Shape lhs, rhs;
   ConvDimensionNumbers numbers;
@@ -146,6 +198,36 @@ TEST_F(Convolution, WithStridesDilationsAndPadding) {
     check_convolution(DType::float32, {image(2, 33, 10, 9), kernel(33, 1, 3, 3), numbers, {2, 1}, {}, {}, {{1, 1}, {1, 1}}, 33});  // depthwise
     check_convolution(DType::complex64, {image(2, 7, 5, 9), kernel(7, 1, 3, 3), numbers, {1, 1}, {2, 2}, {}, {{1, 1}, {1, 1}}, 7});
     check_convolution(DType::float32, {image(2, 5, 5, 5), kernel(7, 5, 1, 1), numbers});
+  }
+}
+
+TEST_F(Convolution, OfWindowsAsLongAsImages) {
+  // What the gradient of the weights is: the window is an image, its features are the batch.
+  const ConvDimensionNumbers weights{{1, 0, 2, 3}, {1, 0, 2, 3}, {1, 0, 2, 3}};
+  for (DType dtype : {DType::float32, DType::bfloat16, DType::complex64}) {
+    check_convolution(dtype, {{3, 5, 12, 16}, {3, 9, 12, 16}, weights, {}, {}, {}, {{1, 1}, {1, 1}}});
+    check_convolution(dtype, {{3, 5, 13, 17}, {3, 9, 6, 8}, weights, {}, {}, {2, 2}, {{1, 1}, {0, 1}}});
+    check_convolution(dtype, {{2, 3, 20, 33}, {6, 3, 7, 9}, images_first, {2, 2}, {}, {}, {{3, 3}, {4, 5}}});
+    check_convolution(dtype, {{2, 3, 9, 9}, {6, 3, 5, 5}, images_first, {}, {}, {}, {{7, 7}, {8, 9}}});  // windows outside of the image
+  }
+}
+
+TEST_F(Convolution, OfFeaturesThatFillGroups) {
+  for (DType dtype : {DType::bfloat16, DType::float16, DType::int8, DType::uint8, DType::float32}) {
+    check_convolution(dtype, {{2, 16, 14, 13}, {24, 16, 3, 3}, images_first, {}, {}, {}, {{1, 1}, {1, 1}}});
+    check_convolution(dtype, {{2, 14, 13, 16}, {3, 3, 16, 24}, features_last, {2, 2}, {}, {}, {{1, 1}, {1, 1}}});
+    check_convolution(dtype, {{2, 24, 7, 7}, {16, 24, 3, 3}, images_first, {}, {2, 2}, {}, {{2, 2}, {2, 2}}});
+  }
+}
+
+TEST_F(Convolution, OfEachFeatureAlone) {
+  for (DType dtype : {DType::float32, DType::float64, DType::bfloat16, DType::int32}) {
+    check_convolution(dtype, {{2, 9, 21, 40}, {9, 1, 3, 3}, images_first, {}, {}, {}, {{1, 1}, {1, 1}}, 9});
+    check_convolution(dtype, {{2, 9, 21, 40}, {9, 1, 5, 3}, images_first, {2, 2}, {}, {2, 1}, {{3, 2}, {1, 1}}, 9});
+    check_convolution(dtype, {{2, 21, 40, 35}, {3, 3, 1, 35}, features_last, {2, 1}, {}, {}, {{1, 1}, {0, 2}}, 35});
+    check_convolution(dtype, {{2, 9, 11, 10}, {9, 1, 3, 3}, images_first, {}, {2, 2}, {}, {{2, 2}, {2, 2}}, 9});
+    check_convolution(dtype, {{2, 9, 3, 3}, {9, 1, 3, 3}, images_first, {}, {}, {}, {{6, 6}, {6, 6}}, 9});
+    check_convolution(dtype, {{9, 2, 8, 9}, {9, 2, 8, 9}, images_first, {}, {}, {}, {{1, 1}, {1, 1}}, 1, 9});
   }
 }
 
