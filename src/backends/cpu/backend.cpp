@@ -192,6 +192,8 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
         case Lowered::Output::From::input:
           outputs.push_back(typed(inputs[index], types_[i]));
           break;
+        case Lowered::Output::From::donated:
+          throw InternalError("cpu: a program lowered without donation takes the memory of an input");
         case Lowered::Output::From::constant:
           outputs.push_back(typed(lowered_.constants[index], types_[i]));
           break;
