@@ -57,6 +57,10 @@ TEST_F(Scatter, WritesRowsElementsAndWindowsInOrder) {
         check_scatter(op, dtype, {3, 9, 4}, type_of(DType::int32, {6, 3, 1}), {6, 3, 4}, {{2}, {1}, {1}, {0}, {1}}, mode);
       }
       check_scatter(op, DType::float32, {50, 300}, type_of(DType::int32, {2000, 1}), {2000, 300}, {{1}, {0}, {0}, {}, {}}, mode);
+      for (DType dtype : {DType::bfloat16, DType::float32, DType::int64}) {
+        check_scatter(op, dtype, {8, 16}, type_of(DType::int32, {20000, 1}), {20000, 16}, {{1}, {0}, {0}, {}, {}}, mode);  // threads divide the operand
+        check_scatter(op, dtype, {8}, type_of(DType::int32, {3001, 1}), {3001}, {{}, {0}, {0}, {}, {}}, mode);
+      }
       check_scatter(op, DType::float32, {50, 3}, type_of(DType::int32, {0, 1}), {0, 3}, {{1}, {0}, {0}, {}, {}}, mode);
     }
   }

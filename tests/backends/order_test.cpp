@@ -47,6 +47,17 @@ TEST_F(TopK, OfEveryDtype) {
   }
 }
 
+TEST_F(TopK, FewOfLongRowsAlongAnyDimension) {
+  for (DType dtype : {DType::int8, DType::bfloat16, DType::float32, DType::int64}) {
+    for (int64_t k : {1, 100}) {
+      const Attrs along_last = {{"k", k}, {"axis", int64_t{1}}, {"operand_is_stable", Attr()}};
+      check_kernel({"top_k", {type_of(dtype, {2, 70001})}, along_last, {Values::awkward}});  // in pieces
+      check_kernel({"top_k", {type_of(dtype, {5, 3000})}, along_last, {Values::plain}});
+      check_kernel({"top_k", {type_of(dtype, {1003, 3})}, {{"k", k}, {"axis", int64_t{0}}, {"operand_is_stable", Attr()}}, {Values::awkward}});
+    }
+  }
+}
+
 TEST_F(Cumulative, OfEveryDtypeAndDirection) {
   std::vector<DType> dtypes = ordered;
   dtypes.insert(dtypes.end(), {DType::complex64, DType::complex128});
@@ -54,7 +65,7 @@ TEST_F(Cumulative, OfEveryDtypeAndDirection) {
     for (DType dtype : dtypes) {
       if (dtype == DType::bool_) continue;
       for (bool reverse : {false, true}) {
-        for (const Shape& shape : {Shape{67}, Shape{3, 5, 7}, Shape{2, 31, 130}, Shape{0, 3}, Shape{1, 1}}) {
+        for (const Shape& shape : {Shape{67}, Shape{3, 5, 7}, Shape{2, 31, 130}, Shape{11, 67}, Shape{0, 3}, Shape{1, 1}}) {
           int64_t axis = static_cast<int64_t>(shape.size()) / 2;
           check_kernel({name, {type_of(dtype, shape)}, {{"axis", axis}, {"reverse", reverse}}, {is_floating(dtype) ? Values::awkward : Values::plain}});
         }

@@ -27,9 +27,34 @@ struct Lanes {
   int64_t outer, length, inner;
   bool reverse;
 
-  // Calls fold(running, elements, count, first) on pieces of neighbouring lanes, step after step.
+  // Folds `Together` lanes of neighbouring elements, whose chains of operations overlap.
+  template <int Together, class C, class Fold>
+  void run_rows(const C* in, C* out, Fold&& fold) const {
+    const int64_t step = reverse ? -1 : 1, start = reverse ? length - 1 : 0;
+    C running[Together];
+    for (int k = 0; k < Together; ++k) out[k * length + start] = running[k] = fold(in[k * length + start], in[k * length + start], true);
+    for (int64_t i = 1, at = start + step; i < length; ++i, at += step) {
+#pragma GCC unroll 4
+      for (int k = 0; k < Together; ++k) out[k * length + at] = running[k] = fold(running[k], in[k * length + at], false);
+    }
+  }
+
+  // Calls fold(running, element, first) along every lane.
   template <class C, class Fold>
   void run(const std::byte* in, std::byte* out, double step_cost, Fold&& fold) const {
+    if (inner == 1 && length > 0 && stored_as<C>(dtype)) {
+      constexpr int64_t together = 4;
+      const C* from = reinterpret_cast<const C*>(in);
+      C* to = reinterpret_cast<C*>(out);
+      parallel_for_cost((outer + together - 1) / together, step_cost * static_cast<double>(length * std::min(outer, together)), [&](int64_t begin, int64_t end) {
+        int64_t row = begin * together;
+        const int64_t last = std::min(outer, end * together);
+        for (; row + together <= last; row += together) run_rows<together>(from + row * length, to + row * length, fold);
+        for (; row < last; ++row) run_rows<1>(from + row * length, to + row * length, fold);
+        return 0;
+      });
+      return;
+    }
     constexpr int64_t piece = 64;  // lanes that one task carries along
     const int64_t pieces = (inner + piece - 1) / piece, size = storage_size(dtype);
     const double cost = step_cost * static_cast<double>(length * std::min(inner, piece));

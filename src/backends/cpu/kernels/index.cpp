@@ -20,6 +20,16 @@ namespace {
 
 using Mode = jax::lax::GatherScatterMode;
 
+// Where [first, first + count) of an axis begin.
+void positions(const Axis& axis, int64_t first, int64_t count, int64_t* out) {
+  if (axis.is_regular()) {
+    int64_t at = axis.at(first);
+    for (int64_t i = 0, stride = axis.stride(); i < count; ++i, at += stride) out[i] = at;
+  } else {
+    for (int64_t i = 0; i < count; ++i) out[i] = axis.at(first + i);
+  }
+}
+
 // The windows of one gather or scatter. "Operand" is the large array, "windows" the gather's output or scatter's updates.
 struct WindowPlan {
   DType index_dtype;
@@ -84,7 +94,7 @@ struct WindowPlan {
 
   // Where the windows of index vectors [first, first + count) begin in the operand; -1 where they are out of bounds.
   void places(const std::byte* indices, int64_t first, int64_t count, int64_t* out) const {
-    for (int64_t i = 0; i < count; ++i) out[i] = batch_in_operand.at(first + i);
+    positions(batch_in_operand, first, count, out);
     const int64_t skipped = first * vector_size;
     if (index_dtype == DType::int32) {
       add_coordinates(count, out, [from = reinterpret_cast<const int32_t*>(indices) + skipped](int64_t i) { return int64_t{from[i]}; });
@@ -236,7 +246,10 @@ bool less(const C& a, const C& b) {
 
 template <Combine O, class C>
 C combined(C a, C b) {
-  if constexpr (O == Combine::min) return a != a || (b == b && !less(b, a)) ? a : b;
+  if constexpr ((O == Combine::min || O == Combine::max) && std::is_floating_point_v<C>) {
+    const bool second = (a == a) & !(O == Combine::min ? a <= b : a >= b);  // NaN wins
+    return second ? b : a;
+  } else if constexpr (O == Combine::min) return a != a || (b == b && !less(b, a)) ? a : b;
   else if constexpr (O == Combine::max) return a != a || (b == b && !less(a, b)) ? a : b;
   else if constexpr (std::is_same_v<C, bool>) {
     if constexpr (O == Combine::bit_and || O == Combine::mul) return a && b;
@@ -286,17 +299,18 @@ struct Updates {
 void for_each_update(const WindowPlan& plan, const std::byte* indices, bool distinct, int64_t operand_size, FunctionRef<void(const Updates&)> apply) {
   // Windows [begin, end) that begin in [least, limit), and elements [first, first + run) of their runs.
   auto windows = [&](int64_t begin, int64_t end, int64_t least, int64_t limit, int64_t first, int64_t run) {
-    int64_t places[chunk];
+    int64_t places[chunk], in_windows[chunk];
     Updates updates;
     updates.first = first;
     updates.run = run;
     for (; begin < end; begin += chunk) {
       const int64_t count = std::min(chunk, end - begin);
       plan.places(indices, begin, count, places);
+      positions(plan.batch_in_windows, begin, count, in_windows);
       int64_t kept = 0;
       for (int64_t i = 0; i < count; ++i) {
         updates.operand[kept] = places[i];
-        updates.windows[kept] = plan.batch_in_windows.at(begin + i);
+        updates.windows[kept] = in_windows[i];
         kept += places[i] >= least && places[i] < limit;
       }
       updates.count = kept;
