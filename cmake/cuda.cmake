@@ -23,6 +23,7 @@ if(CAPIBARA_CUDA AND CAPIBARA_CUDA_SOURCES)
       COMMAND ${CAPIBARA_NVCC} -shared -cudart static -ccbin ${CMAKE_CXX_COMPILER} ${CAPIBARA_CUDA_OBJECTS} -o ${CMAKE_BINARY_DIR}/lib/libcapibara_cuda.so
       DEPENDS ${CAPIBARA_CUDA_OBJECTS})
     add_custom_target(capibara_cuda ALL DEPENDS ${CMAKE_BINARY_DIR}/lib/libcapibara_cuda.so)
+    install(FILES ${CMAKE_BINARY_DIR}/lib/libcapibara_cuda.so DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
     message(STATUS "capibara: CUDA kernels with ${CAPIBARA_NVCC}")
   else()
     message(STATUS "capibara: no nvcc: programs on a GPU run without our own kernels")

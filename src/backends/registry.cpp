@@ -21,6 +21,9 @@ Backend& any_plugin() { return pjrt::backend("pjrt"); }
 
 constexpr Entry entries[] = {{"cpu", cpu::backend}, {"reference", reference::backend}, {"pjrt", any_plugin}};
 
+// Programs run on the first of a list such as "cuda,cpu".
+std::string first_platform(const std::string& platforms) { return platforms.substr(0, platforms.find(',')); }
+
 }  // namespace
 
 std::vector<std::string> backend_names() {
@@ -39,12 +42,12 @@ Backend& backend(const std::string& name) {
   throw ValueError(concat("backend: unknown name '", name, "'; this build has ", known, ", and plugins for 'cuda', 'rocm', 'tpu', 'xla_cpu'"));
 }
 
-Backend& default_backend() { return backend(config().platform); }
+Backend& default_backend() { return backend(first_platform(config().platform)); }
 
 namespace jax {
 
 std::vector<Device> devices(const std::string& platform) {
-  const std::string name = platform.empty() ? capibara::config().platform : platform;
+  const std::string name = first_platform(platform.empty() ? capibara::config().platform : platform);
   std::vector<Device> list;
   if (pjrt::is_platform(name)) {
     pjrt::Client& client = pjrt::client(name);

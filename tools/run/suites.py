@@ -349,7 +349,7 @@ def all_suites():
     examples = sorted((ROOT / "examples").glob("*.cpp"))
     suites.append(Suite("examples", "", run_examples, " ".join(f"example_{source.stem}" for source in examples) or "all"))
     suites.append(Suite("check", "", run_check, "capibara_command"))
-    suites.append(Suite("check_pjrt", "", run_check_pjrt, "capibara_command"))
+    suites.append(Suite("check_pjrt", "", run_check_pjrt, "capibara_command", quick=False))
     suites.append(Suite("cmake_project", "", run_cmake_project, "all", "shared", quick=False))
     suites.append(Suite("minimal", "", run_minimal, "", "minimal", quick=False))
     return suites

@@ -50,9 +50,9 @@ Arrays on_reference(const Program& program, const Arrays& inputs) {
   return default_backend().compile(program)->execute(inputs, {});
 }
 
-class Catalog : public OnPlugin, public testing::WithParamInterface<std::string> {};
+class CatalogSlow : public OnPlugin, public testing::WithParamInterface<std::string> {};
 
-TEST_P(Catalog, GivesTheValuesOfTheReference) {
+TEST_P(CatalogSlow, GivesTheValuesOfTheReference) {
   const Primitive tried = primitive(GetParam());
   ASSERT_TRUE(can_prepare(tried)) << "has no text and no host call";
   for (DType dtype : {DType::float32, DType::int32, DType::complex64}) {
@@ -82,7 +82,7 @@ std::vector<std::string> tried_names() {
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Catalog, testing::ValuesIn(tried_names()), properties::test_name);
+INSTANTIATE_TEST_SUITE_P(All, CatalogSlow, testing::ValuesIn(tried_names()), properties::test_name);
 
 }  // namespace
 }  // namespace capibara::pjrt
