@@ -210,11 +210,8 @@ nb::object call_jit(const JitFunction& jit, PyObject* args, PyObject* kwargs) {
   const bool now = evaluating();
   if (now) {
     Arrays leaves;
-    if (const RecentCall* recent = jit.recent->find(args, kwargs, leaves)) {
-      // Callbacks and other threads may replace the record meanwhile.
-      const std::shared_ptr<const detail::JitEntry> entry = recent->entry;
-      const PyTree out = recent->out;
-      return unflatten_arrays(out, run_entry(*entry, leaves));
+    if (const std::shared_ptr<const RecentCall> recent = jit.recent->find(args, kwargs, leaves)) {
+      return unflatten_arrays(recent->out, run_entry(*recent->entry, leaves));
     }
   }
   JitCall call = take_apart(jit, args, kwargs);

@@ -112,13 +112,14 @@ class Match {
 
 }  // namespace
 
-const RecentCall* RecentCalls::find(PyObject* args, PyObject* kwargs, Arrays& leaves) const {
+std::shared_ptr<const RecentCall> RecentCalls::find(PyObject* args, PyObject* kwargs, Arrays& leaves) const {
   const std::size_t settings = config_key();
-  for (const std::unique_ptr<RecentCall>& call : calls_) {
+  for (std::size_t i = 0; i < calls_.size(); ++i) {
+    std::shared_ptr<const RecentCall> call = calls_[i];
     if (call->settings != settings) continue;
     leaves.clear();
     leaves.reserve(call->types.size());
-    if (Match(*call, leaves).arguments(args, kwargs)) return call.get();
+    if (Match(*call, leaves).arguments(args, kwargs)) return call;
     PyErr_Clear();
   }
   return nullptr;
@@ -126,7 +127,7 @@ const RecentCall* RecentCalls::find(PyObject* args, PyObject* kwargs, Arrays& le
 
 void RecentCalls::add(RecentCall call) {
   if (calls_.size() == most) calls_.pop_back();
-  calls_.insert(calls_.begin(), std::make_unique<RecentCall>(std::move(call)));
+  calls_.insert(calls_.begin(), std::make_shared<const RecentCall>(std::move(call)));
 }
 
 }  // namespace capibara::python

@@ -27,14 +27,14 @@ struct RecentCall {
 class RecentCalls {
  public:
   // The call that these arguments repeat, with its leaves; null where there is none. Only looks at objects whose meaning
-  // as arguments is plain.
-  const RecentCall* find(PyObject* args, PyObject* kwargs, Arrays& leaves) const;
+  // as arguments is plain. Comparing keys may run code of the user, and with it other calls: the result is shared.
+  std::shared_ptr<const RecentCall> find(PyObject* args, PyObject* kwargs, Arrays& leaves) const;
   void add(RecentCall call);
   void clear() { calls_.clear(); }
 
  private:
   static constexpr std::size_t most = 4;
-  std::vector<std::unique_ptr<RecentCall>> calls_;  // the newest first
+  std::vector<std::shared_ptr<const RecentCall>> calls_;  // the newest first
 };
 
 }  // namespace capibara::python

@@ -4,6 +4,7 @@
 
 #include "array/element.h"
 #include "array/format.h"
+#include "runtime/small_blocks.h"
 #include "trace/trace.h"
 
 #include <cstring>
@@ -97,7 +98,7 @@ Array Array::from_host(DType dtype, Shape shape, const void* elements, bool weak
 }
 
 Array Array::from_buffer(ArrayType type, Buffer buffer, bool committed) {
-  return Array(std::make_shared<const ConcreteBody>(std::move(type), std::move(buffer), committed));
+  return Array(std::allocate_shared<const ConcreteBody>(SmallBlocks<ConcreteBody>(), std::move(type), std::move(buffer), committed));
 }
 
 const ArrayType& Array::type() const {

@@ -10,6 +10,7 @@
 
 #include "runtime/arena.h"
 #include "runtime/background.h"
+#include "runtime/small_blocks.h"
 
 namespace capibara {
 
@@ -36,27 +37,6 @@ namespace {
 
 constexpr std::size_t alignment = 64;  // one cache line; also what DLPack consumers expect at most
 
-// Makes room for a small buffer's bytes behind its state: one allocation for both.
-template <class T>
-struct WithBytes {
-  using value_type = T;
-  std::size_t bytes;
-
-  explicit WithBytes(std::size_t count) : bytes(count) {}
-  template <class U>
-  WithBytes(const WithBytes<U>& other) : bytes(other.bytes) {}
-  T* allocate(std::size_t count) {
-    void* memory = std::malloc(count * sizeof(T) + bytes + alignment);
-    if (!memory) throw std::bad_alloc();
-    return static_cast<T*>(memory);
-  }
-  void deallocate(T* memory, std::size_t) { std::free(memory); }
-  template <class U>
-  friend bool operator==(const WithBytes&, const WithBytes<U>&) {
-    return true;
-  }
-};
-
 }  // namespace
 
 Buffer Buffer::allocate(std::size_t bytes, const Device& device) {
@@ -69,7 +49,8 @@ Buffer Buffer::allocate(std::size_t bytes, const Device& device) {
     return buffer;
   }
   try {
-    buffer.state_ = std::allocate_shared<State>(WithBytes<State>(bytes), bytes, device);
+    // The bytes lie behind the state: one block for both.
+    buffer.state_ = std::allocate_shared<State>(SmallBlocks<State>(bytes + alignment), bytes, device);
   } catch (const std::bad_alloc&) {
     throw RuntimeError(concat("allocate: out of memory for a buffer of ", bytes, " bytes on ", to_string(device)));
   }
