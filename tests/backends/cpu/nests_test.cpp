@@ -1,0 +1,127 @@
+// Nests of every form over awkward shapes: sums of columns, long rows, tiles of transposes, random bits; against the
+// reference backend, and with the same bits for every number of threads.
+#include <capibara/lax.h>
+#include <capibara/nn.h>
+#include <capibara/numpy.h>
+#include <capibara/random.h>
+#include <capibara/transforms.h>
+
+#include <gtest/gtest.h>
+
+#include "backends/backend.h"
+#include "backends/cpu/lower.h"
+#include "backends/cpu/random_programs.h"
+#include "optimise/pipeline.h"
+#include "program/build.h"
+#include "runtime/thread_pool.h"
+
+namespace capibara::cpu {
+namespace {
+
+namespace lax = jax::lax;
+namespace numpy = jax::numpy;
+
+using Maker = std::function<Arrays(std::span<const Array>)>;
+
+Array values(const Shape& shape, DType dtype = DType::float32) {
+  const Array count = lax::convert_element_type(lax::iota(DType::int32, element_count(shape)), DType::float32);
+  return lax::convert_element_type(lax::reshape(lax::sin(count * 0.7f) * 2.0f, shape), dtype);
+}
+
+void expect_as_reference(const Maker& function, const Arrays& inputs, double tolerance) {
+  Types types;
+  for (const Array& input : inputs) types.push_back(input.type());
+  const FlatFunction flat = [&](std::span<const Array> given) { return function(given); };
+  const Program program = stage(flat, types, "f").program;
+  const std::vector<bool> donated(inputs.size(), false);
+  const Arrays want = backend("reference").compile(program)->execute(inputs, donated);
+  const std::shared_ptr<Executable> executable = backend("cpu").compile(program);
+  const int threads = thread_count();
+  Arrays first;
+  for (int count : {1, 2, 4}) {
+    set_thread_count(count);
+    const Arrays got = executable->execute(inputs, donated);
+    EXPECT_EQ(random_programs::difference(got, want, std::vector<double>(want.size(), tolerance)), "");
+    if (first.empty()) first = got;
+    EXPECT_EQ(random_programs::difference(got, first, std::vector<double>(want.size(), 0)), "") << count << " threads";
+  }
+  set_thread_count(threads);
+}
+
+TEST(Nests, SumColumnsOfEveryShape) {
+  for (const Shape& shape : std::vector<Shape>{{5000, 3}, {70001, 1}, {40000, 16}, {300, 1000}, {17, 20000}, {2, 3}, {0, 7}, {7, 0}, {4099, 129}}) {
+    expect_as_reference([](std::span<const Array> x) { return Arrays{lax::reduce_sum(x[0], {.axes = {0}}), lax::reduce_max(x[0], {.axes = {0}})}; },
+                        {values(shape)}, 1e-2);
+  }
+}
+
+TEST(Nests, SumMiddleAndMixedDimensions) {
+  for (const Ints& axes : std::vector<Ints>{{1}, {0, 2}, {0, 1}, {0, 1, 2}, {1, 3}, {0, 2, 3}}) {
+    expect_as_reference([&](std::span<const Array> x) { return Arrays{lax::reduce_sum(x[0], {.axes = axes})}; }, {values({6, 70, 5, 90})}, 1e-2);
+  }
+}
+
+TEST(Nests, CutLongRowsIntoPieces) {
+  for (const Shape& shape : std::vector<Shape>{{1, 200003}, {3, 131072}, {400001}}) {
+    expect_as_reference(
+        [](std::span<const Array> x) {
+          const int64_t last = static_cast<int64_t>(x[0].type().rank()) - 1;
+          return Arrays{lax::reduce_sum(x[0], {.axes = {last}}), lax::reduce_max(lax::exp(x[0]), {.axes = {last}}), x[0] * 2.0f};
+        },
+        {values(shape)}, 5e-2);
+  }
+}
+
+TEST(Nests, SumNarrowTypesInSingles) {
+  for (DType dtype : {DType::bfloat16, DType::float16, DType::int8, DType::complex64}) {
+    expect_as_reference([](std::span<const Array> x) { return Arrays{lax::reduce_sum(x[0], {.axes = {0}})}; }, {values({400, 90}, dtype)},
+                        dtype == DType::int8 ? 0 : 0.3);
+  }
+}
+
+TEST(Nests, TurnTransposedOperandsInTiles) {
+  for (const Shape& shape : std::vector<Shape>{{100, 130}, {64, 64}, {9, 500}, {67, 8}, {1000, 3}}) {
+    const Shape turned = {shape[1], shape[0]};
+    expect_as_reference([](std::span<const Array> x) { return Arrays{lax::transpose(x[0], {1, 0}) + x[1], lax::transpose(lax::exp(x[0]), {1, 0})}; },
+                        {values(shape), values(turned)}, 1e-5);
+  }
+  expect_as_reference([](std::span<const Array> x) { return Arrays{lax::transpose(x[0], {2, 0, 1}) * 3.0f, lax::transpose(x[0], {0, 2, 1})}; },
+                      {values({5, 70, 90})}, 1e-5);
+  for (DType dtype : {DType::bool_, DType::int8, DType::bfloat16, DType::float64, DType::complex64}) {
+    expect_as_reference([](std::span<const Array> x) { return Arrays{lax::transpose(x[0], {1, 0})}; }, {values({100, 77}, dtype)}, 0);
+  }
+}
+
+TEST(Nests, NormaliseRowsOfTransposedArrays) {
+  expect_as_reference([](std::span<const Array> x) { return Arrays{jax::nn::softmax(lax::transpose(x[0], {1, 0}))}; }, {values({90, 120})}, 1e-5);
+}
+
+TEST(Nests, GatherGradientsOfLayerNormInOnePass) {
+  const Maker gradients = [](std::span<const Array> x) {
+    const Array centred = x[0] - numpy::mean(x[0], {.axis = -1, .keepdims = true});
+    const Array scale = lax::rsqrt(numpy::mean(centred * centred, {.axis = -1, .keepdims = true}) + 1e-5f);
+    const Array wanted = x[1] * x[2];
+    const Array inner = lax::reduce_sum(wanted * centred, {.axes = {1}});
+    const Array moved = wanted * scale - centred * lax::reshape(inner, {x[0].shape()[0], 1}) * scale;
+    return Arrays{moved, lax::reduce_sum(x[1] * centred * scale, {.axes = {0}}), lax::reduce_sum(x[1], {.axes = {0}})};
+  };
+  expect_as_reference(gradients, {values({300, 257}), values({300, 257}), values({1, 257})}, 1e-2);
+  const FlatFunction flat = [&](std::span<const Array> given) { return gradients(given); };
+  const Types types = {values({300, 257}).type(), values({300, 257}).type(), values({1, 257}).type()};
+  // One nest over all rows, and one that joins the sums of its runs.
+  EXPECT_LE(lower_to_loops(optimise(stage(flat, types, "f").program)).module.functions.size(), 3u);
+}
+
+TEST(Nests, ComputeRandomBitsWhereTheyAreRead) {
+  const Array key = jax::random::key(7);
+  for (const Shape& shape : std::vector<Shape>{{}, {5}, {1000}, {33, 70}}) {
+    expect_as_reference(
+        [&](std::span<const Array> x) {
+          return Arrays{jax::random::bits(x[0], {.shape = shape}), jax::random::bits(x[0], {.shape = shape, .dtype = DType::uint8})};
+        },
+        {key}, 0);
+  }
+}
+
+}  // namespace
+}  // namespace capibara::cpu
