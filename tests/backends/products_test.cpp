@@ -220,6 +220,17 @@ TEST_F(Convolution, OfFeaturesThatFillGroups) {
   }
 }
 
+TEST_F(Convolution, OfDilatedInputs) {
+  // The gradients of strided convolutions: phases with parts of the window, some with none of it.
+  for (const Ints& dilation : {Ints{2, 2}, Ints{3, 2}, Ints{1, 4}, Ints{6, 3}}) {
+    for (const Ints& window_dilation : {Ints{1, 1}, Ints{2, 3}, Ints{4, 2}}) {
+      check_convolution(DType::float32, {{2, 5, 6, 7}, {9, 5, 3, 3}, images_first, {}, dilation, window_dilation, {{4, 5}, {4, 3}}});
+      check_convolution(DType::float32, {{2, 6, 7, 5}, {2, 3, 5, 9}, features_last, {}, dilation, window_dilation, {{3, 6}, {2, 5}}});
+      check_convolution(DType::bfloat16, {{2, 16, 6, 7}, {8, 8, 3, 1}, images_first, {}, dilation, window_dilation, {{8, 5}, {0, 3}}, 2});
+    }
+  }
+}
+
 TEST_F(Convolution, OfEachFeatureAlone) {
   for (DType dtype : {DType::float32, DType::float64, DType::bfloat16, DType::int32}) {
     check_convolution(dtype, {{2, 9, 21, 40}, {9, 1, 3, 3}, images_first, {}, {}, {}, {{1, 1}, {1, 1}}, 9});

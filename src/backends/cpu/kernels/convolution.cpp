@@ -3,8 +3,12 @@
 // Rows of that operand are places of the window (batch, space), its inner dimension is (element of the window, feature), or
 // (feature, element) where the window is long: weight gradients, whose window is an image. The other operand is the kernel.
 // The result's features are the columns where they lie next to each other, else the rows.
+//
+// A dilated input (the gradient of a strided convolution) is mostly zeros: places fall into phases, each of which meets its own
+// part of the window and is a convolution without holes.
 #include <algorithm>
 #include <memory>
+#include <numeric>
 
 #include "backends/cpu/kernels/depthwise.h"
 #include "backends/cpu/kernels/families.h"
@@ -19,6 +23,11 @@ namespace {
 
 constexpr std::size_t most_dims = 16;  // of space
 
+// One dimension of space: of window, places, input, output and kernel.
+struct Dimension {
+  int64_t size, places, extent, step, stride, dilation, padding, lhs_dilation, out_step, kernel_step;
+};
+
 struct ConvolutionPlan {
   ProductTypes types;
   int64_t lhs_size, rhs_size, out_size;
@@ -31,8 +40,13 @@ struct ConvolutionPlan {
   Axis places, features;               // of one group in the output
   Axis kernel_features, kernel_inner;  // of one group in the kernel
   int64_t out_feature_stride, kernel_feature_stride;
+  int64_t out_batch_stride, kernel_in_stride;
+  struct Phase;
+  std::vector<Phase> phases;  // empty: the input is not dilated
 
-  // The same in real numbers, for complex products.
+  void set_space(const std::vector<Dimension>& dims);
+  void set_phases(const std::vector<Dimension>& dims);
+
   int64_t inner() const { return kernel_inner.extent(); }
 
   // Packs places [first, first + count) as panels of `width` rows.
@@ -163,7 +177,10 @@ struct ConvolutionPlan {
   }
 
   template <class K, class S>
-  void run_groups(const S* lhs, const S* rhs, typename K::Sum* out) const {
+  void run_groups(const S* lhs, const S* rhs, typename K::Sum* out) const;
+
+  template <class K, class S>
+  void run_whole(const S* lhs, const S* rhs, typename K::Sum* out) const {
     // A few groups share out their own parts; many are shared out whole.
     const double cost = multiply_cost<K>(static_cast<double>(places.extent() * group_features) * static_cast<double>(inner()));
     auto run = [&](int64_t begin, int64_t end) {
@@ -194,18 +211,108 @@ struct ConvolutionPlan {
   }
 
   // Whether runs of the inner dimension fill whole groups of k.
-  bool fills(int64_t together) const { return (along_window ? window.size.back() : in_features) % together == 0; }
+  bool fills(int64_t together) const;
 };
 
-Axis axis_of(const Ints& shape, const Ints& strides, std::initializer_list<Ints> dims) {
-  Ints sizes, steps;
-  for (const Ints& part : dims) {
-    for (int64_t d : part) {
-      sizes.push_back(shape[static_cast<std::size_t>(d)]);
-      steps.push_back(strides[static_cast<std::size_t>(d)]);
+struct ConvolutionPlan::Phase {
+  ConvolutionPlan plan;
+  int64_t kernel_offset, out_offset;
+};
+
+bool ConvolutionPlan::fills(int64_t together) const {
+  for (const Phase& phase : phases) {
+    if (phase.plan.inner() != 0 && !phase.plan.fills(together)) return false;
+  }
+  return (along_window ? window.size.back() : in_features) % together == 0;
+}
+
+template <class K, class S>
+void ConvolutionPlan::run_groups(const S* lhs, const S* rhs, typename K::Sum* out) const {
+  if (phases.empty()) return run_whole<K, S>(lhs, rhs, out);
+  for (const Phase& phase : phases) {
+    if (phase.plan.inner() != 0) {
+      phase.plan.run_whole<K, S>(lhs, rhs + phase.kernel_offset, out + phase.out_offset);
+      continue;
+    }
+    for (int64_t p = 0; p < phase.plan.places.extent(); ++p) {
+      typename K::Sum* target = out + phase.out_offset + phase.plan.places.at(p);
+      for (int64_t f = 0; f < groups * group_features; ++f) target[f * out_feature_stride] = typename K::Sum(0);
     }
   }
-  return Axis(sizes, steps);
+}
+
+void ConvolutionPlan::set_space(const std::vector<Dimension>& dims) {
+  window = {};
+  elements.clear();
+  Ints place_sizes{batch}, place_steps{out_batch_stride}, inner_sizes, inner_steps;
+  for (const Dimension& d : dims) {
+    window.size.push_back(d.size);
+    window.places.push_back(d.places);
+    window.extent.push_back(d.extent);
+    window.step.push_back(d.step);
+    window.stride.push_back(d.stride);
+    window.dilation.push_back(d.dilation);
+    window.padding.push_back(d.padding);
+    window.regular = window.regular && d.lhs_dilation == 1;
+    std::vector<int64_t> table;
+    for (int64_t o = 0; o < d.places; ++o) {
+      for (int64_t e = 0; e < d.size; ++e) {
+        const int64_t position = o * d.stride + e * d.dilation - d.padding;
+        const bool inside = position >= 0 && position % d.lhs_dilation == 0 && position / d.lhs_dilation < d.extent;
+        table.push_back(inside ? position / d.lhs_dilation * d.step : -1);
+      }
+    }
+    window.taps.push_back(std::move(table));
+    place_sizes.push_back(d.places);
+    place_steps.push_back(d.out_step);
+    inner_sizes.push_back(d.size);
+    inner_steps.push_back(d.kernel_step);
+  }
+  if (element_count(window.size) != 0) {
+    Ints element(dims.size(), 0);
+    do elements.insert(elements.end(), element.begin(), element.end());
+    while (reference::next_index(element, window.size));
+  }
+  along_window = !dims.empty() && window.regular && window.size.back() > in_features;
+  inner_sizes.insert(along_window ? inner_sizes.begin() : inner_sizes.end(), in_features);
+  inner_steps.insert(along_window ? inner_steps.begin() : inner_steps.end(), kernel_in_stride);
+  places = Axis(place_sizes, place_steps);
+  kernel_inner = Axis(inner_sizes, inner_steps);
+}
+
+void ConvolutionPlan::set_phases(const std::vector<Dimension>& dims) {
+  Ints counts;
+  for (const Dimension& d : dims) {
+    if (d.lhs_dilation > 1 && d.stride != 1) return;
+    counts.push_back(d.lhs_dilation);
+  }
+  if (element_count(counts) == 1 || element_count(counts) > 64) return;
+  Ints residue(dims.size(), 0);
+  do {
+    std::vector<Dimension> own = dims;
+    int64_t kernel_offset = 0, out_offset = 0;
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+      Dimension& d = own[i];
+      if (d.lhs_dilation == 1) continue;
+      const int64_t factor = d.lhs_dilation, common = std::gcd(factor, d.dilation), element_step = factor / common, r = residue[i];
+      int64_t first = 0;
+      while (first < element_step && (r + first * d.dilation - d.padding) % factor != 0) ++first;
+      const bool some = first < element_step && first < d.size;
+      out_offset += r * d.out_step;
+      d.places = std::max<int64_t>(0, (d.places - r + factor - 1) / factor);
+      d.out_step *= factor;
+      d.lhs_dilation = 1;
+      d.padding = some ? -((r + first * d.dilation - d.padding) / factor) : 0;
+      d.dilation /= common;
+      if (some) kernel_offset += first * d.kernel_step;
+      d.size = some ? (d.size - first + element_step - 1) / element_step : 0;
+      d.kernel_step *= element_step;
+    }
+    ConvolutionPlan plan = *this;
+    plan.phases.clear();
+    plan.set_space(own);
+    if (plan.places.extent() != 0) phases.push_back({std::move(plan), kernel_offset, out_offset});
+  } while (reference::next_index(residue, counts));
 }
 
 HostKernel make_convolution(const KernelRequest& request) {
@@ -234,42 +341,20 @@ HostKernel make_convolution(const KernelRequest& request) {
   plan->lhs_feature_stride = at(lhs_strides, numbers.lhs_spec[1]);
   plan->out_feature_stride = at(out_strides, numbers.out_spec[1]);
   plan->kernel_feature_stride = at(rhs_strides, numbers.rhs_spec[0]);
-  Window& window = plan->window;
-  for (std::size_t d = 0; d < space; ++d) {
-    int64_t in = at(lhs.shape, numbers.lhs_spec[d + 2]), step = at(lhs_strides, numbers.lhs_spec[d + 2]);
-    int64_t size = at(rhs.shape, numbers.rhs_spec[d + 2]), results = at(out.shape, numbers.out_spec[d + 2]);
-    window.size.push_back(size);
-    window.places.push_back(results);
-    window.extent.push_back(in);
-    window.step.push_back(step);
-    window.stride.push_back(strides[d]);
-    window.dilation.push_back(rhs_dilation[d]);
-    window.padding.push_back(padding[d].first);
-    window.regular = window.regular && lhs_dilation[d] == 1;
-    std::vector<int64_t> table;
-    for (int64_t o = 0; o < results; ++o) {
-      for (int64_t e = 0; e < size; ++e) {
-        int64_t position = o * strides[d] + e * rhs_dilation[d] - padding[d].first;
-        bool inside = position >= 0 && position % lhs_dilation[d] == 0 && position / lhs_dilation[d] < in;
-        table.push_back(inside ? position / lhs_dilation[d] * step : -1);
-      }
-    }
-    window.taps.push_back(std::move(table));
-  }
-  if (element_count(window.size) != 0) {
-    Ints element(space, 0);
-    do plan->elements.insert(plan->elements.end(), element.begin(), element.end());
-    while (reference::next_index(element, window.size));
-  }
-  plan->along_window = space > 0 && window.regular && window.size.back() > plan->in_features;
-  Ints out_space_dims(numbers.out_spec.begin() + 2, numbers.out_spec.end()), rhs_space_dims(numbers.rhs_spec.begin() + 2, numbers.rhs_spec.end());
-  plan->places = axis_of(out.shape, out_strides, {{numbers.out_spec[0]}, out_space_dims});
+  plan->out_batch_stride = at(out_strides, numbers.out_spec[0]);
+  plan->kernel_in_stride = at(rhs_strides, numbers.rhs_spec[1]);
   plan->features = Axis::regular(plan->group_features, plan->out_feature_stride);
   plan->kernel_features = Axis::regular(plan->group_features, plan->kernel_feature_stride);
-  plan->kernel_inner = plan->along_window ? axis_of(rhs.shape, rhs_strides, {{numbers.rhs_spec[1]}, rhs_space_dims})
-                                          : axis_of(rhs.shape, rhs_strides, {rhs_space_dims, {numbers.rhs_spec[1]}});
+  std::vector<Dimension> dims;
+  for (std::size_t d = 0; d < space; ++d) {
+    const int64_t i = numbers.lhs_spec[d + 2], k = numbers.rhs_spec[d + 2], o = numbers.out_spec[d + 2];
+    dims.push_back({at(rhs.shape, k), at(out.shape, o), at(lhs.shape, i), at(lhs_strides, i), strides[d], rhs_dilation[d], padding[d].first,
+                    lhs_dilation[d], at(out_strides, o), at(rhs_strides, k)});
+  }
+  plan->set_space(dims);
   HostKernel kernel;
   const bool depthwise = plan->groups > 1 && plan->in_features == 1 && plan->group_features == 1 && !plan->batch_groups;
+  if (!depthwise && plan->out_size != 0 && !is_complex(plan->types.out)) plan->set_phases(dims);
   if (!depthwise && plan->inner() != 0) {
     const bool narrow = visit_narrow_product(plan->types, [&]<class K, class S>(K, Type<S>) {
       if (!plan->fills(K::together)) return;
