@@ -66,6 +66,9 @@ class Buffer {
 
   bool deleted() const;
   void mark_deleted();
+  // The memory under a new state, for a program that writes its result over it; this buffer counts as deleted. Undefined
+  // where somebody else may still read the memory, or owns it: then nothing changes.
+  Buffer take(std::shared_ptr<Completion> completion = nullptr) const;
 
  private:
   const std::byte* fetched() const;

@@ -23,6 +23,7 @@ namespace {
 // The bytes of an array as Python's buffer protocol shows them.
 struct ByteView {
   Array array;
+  Buffer held = array.buffer();  // so that no program writes over what is looked at
 };
 
 int view_bytes(PyObject* self, Py_buffer* view, int flags) noexcept {

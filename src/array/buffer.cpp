@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "runtime/arena.h"
 #include "runtime/background.h"
@@ -142,6 +143,17 @@ void Buffer::mark_deleted() {
   std::lock_guard lock(state_->mutex);
   if (state_->memory) state_->memory->release();
   state_->memory.reset();
+}
+
+Buffer Buffer::take(std::shared_ptr<Completion> completion) const {
+  if (!state_->block || state_.use_count() != 1 || deleted()) return {};
+  Buffer(*this).mark_deleted();
+  Buffer taken;
+  taken.state_ = std::make_shared<State>(state_->size, state_->device);
+  taken.state_->block = std::exchange(state_->block, nullptr);
+  taken.state_->data.store(state_->data.exchange(nullptr));
+  taken.state_->completion = std::move(completion);
+  return taken;
 }
 
 std::string to_string(const Device& device) { return concat(device.platform, ":", device.id); }

@@ -44,6 +44,7 @@ DType dtype_from(const DLDataType& type) {
 struct Exported {
   DLManagedTensor tensor;
   Array array;
+  Buffer held;  // so that no program writes over what is looked at
   Shape shape;
 };
 
@@ -77,6 +78,7 @@ DLManagedTensor* to_dlpack(const Array& array) {
   DLDataType type = data_type(array.dtype());
   auto exported = std::make_unique<Exported>();
   exported->array = array;
+  exported->held = array.buffer();
   exported->shape = array.shape();
   DLTensor& tensor = exported->tensor.dl_tensor;
   tensor.data = const_cast<std::byte*>(array.raw_data());

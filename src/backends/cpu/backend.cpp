@@ -3,6 +3,7 @@
 
 #include <capibara/config.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <exception>
@@ -133,17 +134,14 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
       completion = std::make_shared<Completion>(name_);
       wait_for_room(result_bytes_);
     }
-    Arrays outputs = make_outputs(inputs, completion, next);
-    if (completion) {
-      run_later(inputs, outputs, addresses, completion);
-    } else {
-      if (!ready) {
-        for (const Array& input : inputs) input.block_until_ready();
-      }
-      run(addresses.data(), nullptr);
+    if (!completion && !ready) {
+      for (const Array& input : inputs) input.block_until_ready();
     }
+    Arrays outputs = make_outputs(inputs, donated, completion, addresses.data(), next);
+    if (completion) run_later(inputs, outputs, addresses, completion);
+    else run(addresses.data(), nullptr);
     for (std::size_t i = 0; i < donated.size(); ++i) {
-      if (donated[i] && !returned(static_cast<int>(i))) inputs[i].delete_buffers();
+      if (donated[i] && !returned(static_cast<int>(i)) && !inputs[i].is_deleted()) inputs[i].delete_buffers();
     }
     return outputs;
   }
@@ -176,7 +174,9 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     Buffer large_;
   };
 
-  Arrays make_outputs(std::span<const Array> inputs, const std::shared_ptr<Completion>& completion, std::byte** addresses) const {
+  // Fills in where the outputs lie, and where donated inputs whose memory they take lie now.
+  Arrays make_outputs(std::span<const Array> inputs, const std::vector<bool>& donated, const std::shared_ptr<Completion>& completion,
+                      std::byte** input_addresses, std::byte** addresses) const {
     Arrays outputs;
     outputs.reserve(lowered_.outputs.size());
     for (std::size_t i = 0; i < lowered_.outputs.size(); ++i) {
@@ -189,11 +189,20 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
           outputs.push_back(Array::from_buffer(types_[i], std::move(buffer)));
           break;
         }
+        case Lowered::Output::From::donated: {
+          Buffer buffer = index < donated.size() && donated[index] ? taken(inputs, index, completion) : Buffer();
+          if (!buffer.defined()) {
+            const std::byte* values = inputs[index].raw_data();
+            buffer = allocated(static_cast<int64_t>(inputs[index].buffer().size()), completion);
+            std::copy_n(values, buffer.size(), buffer.address());
+          }
+          input_addresses[index] = buffer.address();
+          outputs.push_back(Array::from_buffer(types_[i], std::move(buffer)));
+          break;
+        }
         case Lowered::Output::From::input:
           outputs.push_back(typed(inputs[index], types_[i]));
           break;
-        case Lowered::Output::From::donated:
-          throw InternalError("cpu: a program lowered without donation takes the memory of an input");
         case Lowered::Output::From::constant:
           outputs.push_back(typed(lowered_.constants[index], types_[i]));
           break;
@@ -203,6 +212,14 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
       }
     }
     return outputs;
+  }
+
+  // The memory of a donated input, as soon as it is ready; undefined where others hold it.
+  static Buffer taken(std::span<const Array> inputs, std::size_t index, const std::shared_ptr<Completion>& completion) {
+    const Buffer& buffer = inputs[index].buffer();
+    buffer.wait();
+    const auto uses = std::count_if(inputs.begin(), inputs.end(), [&](const Array& input) { return input.buffer().same_as(buffer); });
+    return uses == 1 ? buffer.take(completion) : Buffer();
   }
 
   // Nothing has run yet when memory is short: the error says what the program needs most of it for.
@@ -231,7 +248,9 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
   // The work holds what it reads and writes: inputs may be donated, and results forgotten, before it is done.
   void run_later(std::span<const Array> inputs, const Arrays& outputs, Addresses& addresses, const std::shared_ptr<Completion>& completion) {
     std::vector<Buffer> read, held;
-    for (const Array& input : inputs) read.push_back(input.buffer());
+    for (const Array& input : inputs) {
+      if (!input.is_deleted()) read.push_back(input.buffer());  // else a result has taken its memory
+    }
     for (const Array& output : outputs) held.push_back(output.buffer());
     std::vector<std::byte*> kept(addresses.data(), addresses.data() + addresses.size());
     auto work = [self = shared_from_this(), read = std::move(read), held = std::move(held), kept = std::move(kept),
@@ -374,10 +393,11 @@ class CpuBackend final : public Backend {
     if (std::shared_ptr<Executable> compiled = SingleOperations::find(primitive, inputs, attrs)) return compiled->execute(inputs, {});
     return reference::backend().run(primitive, inputs, attrs);
   }
-  std::shared_ptr<Executable> compile(const Program& program) override {
+  std::shared_ptr<Executable> compile(const Program& program) override { return compile_donating(program, {}); }
+  std::shared_ptr<Executable> compile_donating(const Program& program, const std::vector<bool>& donated) override {
     if (!can_lower(program)) return reference::backend().compile(program);
     const Program best = optimised(program);
-    Lowered lowered = lower_to_loops(best);
+    Lowered lowered = lower_to_loops(best, donated);
     std::shared_ptr<const Code> code = CodeCache::get(lowered.module);
     return std::make_shared<CpuExecutable>(program, std::move(lowered), std::move(code), estimated_nanoseconds(best), may_run_later(best));
   }
