@@ -254,12 +254,13 @@ Extent extent_of(const ffi::Buffer& buffer) {
 }
 
 // How many pieces a thread holds, so that a block has at most 512 threads; 0 where rows are too long or no whole pieces.
+// Forward, several loads in flight for each thread count for more than many threads: blocks of 128 as long as they reach.
+// Backward a thread holds three rows at once, and more pieces would cost registers.
 template <class T>
-int pieces_for(int columns) {
+int pieces_for(int columns, bool is_forward) {
   if (columns % Piece<T>::size != 0) return 0;
-  // Several loads in flight for each thread count for more than many threads: blocks of 128 as long as they reach.
   for (int pieces : {1, 2, 4}) {
-    if (columns / Piece<T>::size <= 128 * pieces) return pieces;
+    if (columns / Piece<T>::size <= (is_forward ? 128 : 512) * pieces) return pieces;
   }
   return columns / Piece<T>::size <= 512 * 4 ? 4 : 0;
 }
@@ -291,7 +292,7 @@ void start_backward(const ffi::CallFrame* frame, const Extent& extent, cudaStrea
 
 template <class T>
 bool start(const ffi::CallFrame* frame, const Extent& extent, bool is_forward, cudaStream_t stream) {
-  switch (pieces_for<T>(extent.columns)) {
+  switch (pieces_for<T>(extent.columns, is_forward)) {
     case 1: is_forward ? start_forward<T, 1>(frame, extent, stream) : start_backward<T, 1>(frame, extent, stream); return true;
     case 2: is_forward ? start_forward<T, 2>(frame, extent, stream) : start_backward<T, 2>(frame, extent, stream); return true;
     case 4: is_forward ? start_forward<T, 4>(frame, extent, stream) : start_backward<T, 4>(frame, extent, stream); return true;
