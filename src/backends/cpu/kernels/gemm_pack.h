@@ -159,8 +159,10 @@ inline void pack_neighbours(RowOf row, int64_t count, int64_t k, int64_t width, 
         for (int64_t t = 0; t < together; ++t) v[t] = p + t < k && some > 0 ? Z::load(row(p + t) + i, some) : Z::load(nothing, lanes);
         Z::transpose(v);
         P* to = out + p * width + i * together;
-        const int64_t vectors = std::min(lanes, width - i) * together / lanes;
-        for (int64_t t = 0; t < vectors; ++t) std::memcpy(static_cast<void*>(to + t * lanes), &v[t], 16);
+        const int64_t elements = std::min(lanes, width - i) * together;  // the last vector may be partly used
+        for (int64_t t = 0; t * lanes < elements; ++t) {
+          std::memcpy(static_cast<void*>(to + t * lanes), &v[t], static_cast<std::size_t>(std::min(lanes, elements - t * lanes)) * sizeof(P));
+        }
       }
     }
   }
