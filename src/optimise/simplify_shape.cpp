@@ -135,8 +135,9 @@ Result concatenate(Site& site) {
   return site.simplifier.add(site.primitive, inputs, site.attrs, site.source);
 }
 
-// A reduction over dimensions of size 1 alone, or over none.
+// A reduction over dimensions of size 1 alone, or over none; complex sums and products begin with a number of their own.
 Result reduce_nothing(Site& site) {
+  if (is_complex(site.type(0).dtype)) return std::nullopt;
   const Attr* axes = site.attrs.find("axes");
   const Ints* list = axes ? axes->get_if<Ints>() : nullptr;
   if (!list || site.inputs.size() != 1 || !is_plain(site.attrs)) return std::nullopt;

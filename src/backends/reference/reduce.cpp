@@ -74,8 +74,8 @@ Array fold_axes(Monoid monoid, const Array& x, const Array& init, const Ints& ax
 template <Monoid M>
 Arrays named_reduction(const KernelArgs& args) {
   const Array& x = args.inputs[0];
-  // Single elements are their own sums, with their sign of zero, as in jax.
-  if (x.size() == args.output_types[0].size()) return {Array::from_buffer(args.output_types[0], x.buffer())};
+  // Single elements are their own sums, with their sign of zero, as in jax. Complex infinities times one have NaN in them.
+  if (!is_complex(x.dtype()) && x.size() == args.output_types[0].size()) return {Array::from_buffer(args.output_types[0], x.buffer())};
   return {fold_axes(M, x, identity_element(M, x.dtype()), args.attrs.ints("axes"), args.output_types[0])};
 }
 
