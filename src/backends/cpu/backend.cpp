@@ -218,7 +218,8 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
   static Buffer taken(std::span<const Array> inputs, std::size_t index, const std::shared_ptr<Completion>& completion) {
     const Buffer& buffer = inputs[index].buffer();
     buffer.wait();
-    const auto uses = std::count_if(inputs.begin(), inputs.end(), [&](const Array& input) { return input.buffer().same_as(buffer); });
+    const auto uses = std::count_if(inputs.begin(), inputs.end(),
+                                    [&](const Array& input) { return !input.is_deleted() && input.buffer().same_as(buffer); });
     return uses == 1 ? buffer.take(completion) : Buffer();
   }
 

@@ -22,18 +22,18 @@ Array copy_of(const Array& array) {
   return Array::from_buffer(array.type(), buffer);
 }
 
-// Runs a function with its first input donated on the cpu backend, and as it is on the reference backend.
+// Runs a function with its first `count` inputs donated on the cpu backend, and as it is on the reference backend.
 struct Donating {
   Arrays got, want;
   const std::byte* donated = nullptr;  // where the memory was
   Array input;
 
-  explicit Donating(const Flat& function, Arrays inputs) {
+  explicit Donating(const Flat& function, Arrays inputs, std::size_t count = 1) {
     Types types;
     for (const Array& each : inputs) types.push_back(each.type());
     const Program program = stage(function, types, "f").program;
     std::vector<bool> none(inputs.size(), false), first = none;
-    first[0] = true;
+    for (std::size_t i = 0; i < count; ++i) first[i] = true;
     Arrays copies;  // nobody but this test may hold the memory that is donated
     for (const Array& each : inputs) copies.push_back(copy_of(each));
     want = backend("reference").compile(program)->execute(copies, none);
@@ -73,6 +73,13 @@ TEST(Donation, TwoResultsOfOneInputTakeItOnce) {
   NEEDS_COMPILER();
   const Donating run([](std::span<const Array> in) { return Arrays{in[0] + 1, in[0] * 3}; }, {numbers(1), numbers(0.5)});
   EXPECT_NE(run.got[0].raw_data(), run.got[1].raw_data());
+}
+
+TEST(Donation, SeveralInputsAreDonatedAtOnce) {
+  NEEDS_COMPILER();
+  const Flat update = [](std::span<const Array> in) { return Arrays{in[0] - in[2] * 2, in[1] * 0.5f + in[2]}; };
+  const Donating run(update, {numbers(1), numbers(2), numbers(0.5)}, 2);
+  EXPECT_TRUE(run.in_place());
 }
 
 TEST(Donation, MemoryThatOthersHoldIsCopied) {
