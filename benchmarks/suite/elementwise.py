@@ -10,40 +10,32 @@ N = 4096
 BYTES = 4 * N * N
 
 
-def gradient(function):
+def gradients(function, pull_back):
     """The program that gives the gradients of sum(function(...) * cotangent) with respect to all but the last input."""
-    def program(jax):
-        inner = function(jax)
+    def program(library):
+        inner = function(library)
 
         def run(*inputs):
             *points, cotangent = inputs
-            return jax.vjp(inner, *points)[1](cotangent)
+            return pull_back(library, inner, points, cotangent)
         return run
     return program
+
+
+def gradient(function):
+    return gradients(function, lambda jax, inner, points, cotangent: jax.vjp(inner, *points)[1](cotangent))
 
 
 def torch_gradient(function):
-    def program(torch):
-        inner = function(torch)
-
-        def run(*inputs):
-            *points, cotangent = inputs
-            with torch.enable_grad():
-                points = [point.detach().requires_grad_() for point in points]
-                return torch.autograd.grad(inner(*points), points, cotangent)
-        return run
-    return program
+    def pull_back(torch, inner, points, cotangent):
+        with torch.enable_grad():
+            points = [point.detach().requires_grad_() for point in points]
+            return torch.autograd.grad(inner(*points), points, cotangent)
+    return gradients(function, pull_back)
 
 
 def mlx_gradient(function):
-    def program(mx):
-        inner = function(mx)
-
-        def run(*inputs):
-            *points, cotangent = inputs
-            return mx.vjp(inner, points, [cotangent])[1]
-        return run
-    return program
+    return gradients(function, lambda mx, inner, points, cotangent: mx.vjp(inner, points, [cotangent])[1])
 
 
 def same(name, what, forward, least, backward=None, shapes=((N, N),), moved=2 * BYTES, moved_back=3 * BYTES, dtype=numpy.float32,

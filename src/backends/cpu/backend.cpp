@@ -11,7 +11,6 @@
 #include <mutex>
 #include <set>
 #include <thread>
-#include <unordered_map>
 
 #include "backends/cpu/compiler.h"
 #include "backends/cpu/cost.h"
@@ -19,6 +18,7 @@
 #include "backends/cpu/lower.h"
 #include "backends/reference/backend.h"
 #include "backends/reference/kernels.h"
+#include "backends/single_operations.h"
 #include "optimise/pipeline.h"
 #include "primitives/math/denormals.h"
 #include "program/build.h"
@@ -328,70 +328,15 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
   std::size_t scratch_place_;  // of the driver's buffers, behind all others
 };
 
-// Operations run one by one that are worth compiling, as programs of one equation.
-class SingleOperations {
- public:
-  // The program's executable; null where the operation is not worth it, or only the reference backend runs it.
-  static std::shared_ptr<Executable> find(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
-    const std::string& name = primitive.name();
-    const bool loops = name == "scan" || name == "while" || name == "cond";
-    int64_t elements = 0;
-    for (const Array& input : inputs) {
-      if (input.type().ref) return nullptr;
-      elements = std::max(elements, input.size());
-    }
-    const Config& settings = config();
-    if ((!loops && elements < fewest_elements) || settings.debug_nans || settings.debug_infs || primitive->evaluate) return nullptr;
-    if (!loops && !reference::find_kernel(name)) return nullptr;
-    static SingleOperations* known = new SingleOperations;  // never freed: operations may run until the very end
-    return known->get(primitive, inputs, attrs);
-  }
-
- private:
-  struct Entry {
-    Primitive primitive;
-    Types types;
-    Attrs attrs;
-    std::shared_ptr<Executable> executable;
-  };
-
-  std::shared_ptr<Executable> get(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
-    Types types;
-    std::size_t key = attrs.hash() ^ std::hash<std::string>{}(primitive.name());
-    for (const Array& input : inputs) {
-      types.push_back(input.type());
-      key = key * 1099511628211u + static_cast<std::size_t>(input.dtype());
-      for (int64_t size : input.shape()) key = key * 1099511628211u + static_cast<std::size_t>(size);
-    }
-    {
-      std::lock_guard lock(mutex_);
-      const auto [first, last] = entries_.equal_range(key);
-      for (auto entry = first; entry != last; ++entry) {
-        if (entry->second.primitive == primitive && entry->second.types == types && entry->second.attrs == attrs) return entry->second.executable;
-      }
-    }
-    const FlatFunction call = [&](std::span<const Array> operands) { return capibara::bind(primitive, operands, attrs); };
-    const Program program = stage(call, types, primitive.name()).program;
-    std::shared_ptr<Executable> executable = program.effects().empty() && can_lower(program) ? cpu::backend().compile(program) : nullptr;
-    std::lock_guard lock(mutex_);
-    if (entries_.size() >= most_entries) entries_.clear();
-    entries_.emplace(key, Entry{primitive, std::move(types), attrs, executable});
-    return executable;
-  }
-
-  static constexpr int64_t fewest_elements = 16384;
-  static constexpr std::size_t most_entries = 2048;
-  std::mutex mutex_;
-  std::unordered_multimap<std::size_t, Entry> entries_;
-};
-
 class CpuBackend final : public Backend {
  public:
   std::string name() const override { return "cpu"; }
   int device_count() const override { return config().num_cpu_devices; }
   bool supports(const Primitive& primitive) const override { return reference::backend().supports(primitive); }
   Arrays run(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
-    if (std::shared_ptr<Executable> compiled = SingleOperations::find(primitive, inputs, attrs)) return compiled->execute(inputs, {});
+    if (is_worth_compiling(primitive, inputs)) {
+      if (std::shared_ptr<Executable> compiled = single_operations().find(primitive, inputs, attrs, compile_alone)) return compiled->execute(inputs, {});
+    }
     return reference::backend().run(primitive, inputs, attrs);
   }
   std::shared_ptr<Executable> compile(const Program& program) override { return compile_donating(program, {}); }
@@ -402,6 +347,32 @@ class CpuBackend final : public Backend {
     std::shared_ptr<const Code> code = CodeCache::get(lowered.module);
     return std::make_shared<CpuExecutable>(program, std::move(lowered), std::move(code), estimated_nanoseconds(best), may_run_later(best));
   }
+
+ private:
+  static bool is_worth_compiling(const Primitive& primitive, std::span<const Array> inputs) {
+    const std::string& name = primitive.name();
+    const bool loops = name == "scan" || name == "while" || name == "cond";
+    int64_t elements = 0;
+    for (const Array& input : inputs) {
+      if (input.type().ref) return false;
+      elements = std::max(elements, input.size());
+    }
+    const Config& settings = config();
+    if ((!loops && elements < fewest_elements) || settings.debug_nans || settings.debug_infs || primitive->evaluate) return false;
+    return loops || reference::find_kernel(name);
+  }
+
+  static SingleOperations& single_operations() {
+    static auto* known = new SingleOperations(2048);  // never freed: operations may run until the very end
+    return *known;
+  }
+
+  // Null where only the reference backend runs it.
+  static std::shared_ptr<Executable> compile_alone(const Program& program) {
+    return program.effects().empty() && can_lower(program) ? cpu::backend().compile(program) : nullptr;
+  }
+
+  static constexpr int64_t fewest_elements = 16384;
 };
 
 }  // namespace

@@ -10,11 +10,11 @@
 
 #include <cstdlib>
 #include <map>
-#include <unordered_map>
 
 #include "backends/pjrt/cuda_kernels.h"
 #include "backends/pjrt/prepare.h"
 #include "backends/reference/backend.h"
+#include "backends/single_operations.h"
 #include "program/build.h"
 #include "runtime/disk_cache.h"
 
@@ -119,7 +119,7 @@ class PjrtBackend final : public Backend {
     bool refs = false;
     for (const Array& input : inputs) refs = refs || input.type().ref || input.dtype() == DType::token;
     if (refs || runs_on_host(primitive) || !can_prepare(primitive)) return reference::backend().run(primitive, inputs, attrs);
-    return single(primitive, inputs, attrs)->execute(inputs, {});
+    return single_operations_.find(primitive, inputs, attrs, [this](const Program& program) { return compile(program); })->execute(inputs, {});
   }
 
   std::shared_ptr<Executable> compile(const Program& program) override { return compile_donating(program, {}); }
@@ -185,48 +185,13 @@ class PjrtBackend final : public Backend {
     return overrides;
   }
 
-  struct Single {
-    Primitive primitive;
-    Types types;
-    Attrs attrs;
-    std::size_t config;
-    std::shared_ptr<Executable> executable;
-  };
-
-  // One operation as a program of one equation, kept.
-  std::shared_ptr<Executable> single(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
-    Types types;
-    const std::size_t settings = config().key();
-    std::size_t key = attrs.hash() ^ std::hash<std::string>{}(primitive.name()) ^ settings;
-    for (const Array& input : inputs) {
-      types.push_back(input.type());
-      key = key * 1099511628211u + static_cast<std::size_t>(input.dtype());
-      for (int64_t size : input.shape()) key = key * 1099511628211u + static_cast<std::size_t>(size);
-    }
-    {
-      std::lock_guard lock(singles_mutex_);
-      const auto [first, last] = singles_.equal_range(key);
-      for (auto entry = first; entry != last; ++entry) {
-        const Single& one = entry->second;
-        if (one.config == settings && one.primitive == primitive && one.types == types && one.attrs == attrs) return one.executable;
-      }
-    }
-    const FlatFunction call = [&](std::span<const Array> operands) { return capibara::bind(primitive, operands, attrs); };
-    std::shared_ptr<Executable> executable = compile(stage(call, types, primitive.name()).program);
-    std::lock_guard lock(singles_mutex_);
-    if (singles_.size() >= most_entries) singles_.clear();
-    singles_.emplace(key, Single{primitive, std::move(types), attrs, settings, executable});
-    return executable;
-  }
-
   static constexpr std::size_t most_entries = 4096;
   const std::string platform_;
   std::mutex mutex_;
   Client* client_ = nullptr;  // never freed, as everything that lives on it
   std::mutex programs_mutex_;
   std::map<Digest, std::weak_ptr<Loaded>> programs_;
-  std::mutex singles_mutex_;
-  std::unordered_multimap<std::size_t, Single> singles_;
+  SingleOperations single_operations_{most_entries};
 };
 
 constexpr const char* platforms[] = {"pjrt", "cuda", "gpu", "rocm", "tpu", "xla_cpu"};

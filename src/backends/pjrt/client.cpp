@@ -118,25 +118,18 @@ std::string Client::text(Function function) const {
 
 std::string Client::platform_version() const { return text(Function::client_platform_version); }
 
-std::string Client::device_kind(int device) const {
+std::string Client::description(int device, Function function) const {
   Args<abi::DeviceDescriptionOf> description;
   description.device = handle(device);
   plugin_->call(Function::device_description, description, "device");
-  Args<abi::DescriptionText> kind;
-  kind.description = description.description;
-  plugin_->call(Function::description_kind, kind, "device");
-  return std::string(kind.text, kind.size);
+  Args<abi::DescriptionText> args;
+  args.description = description.description;
+  plugin_->call(function, args, "device");
+  return std::string(args.text, args.size);
 }
 
-std::string Client::device_text(int device) const {
-  Args<abi::DeviceDescriptionOf> description;
-  description.device = handle(device);
-  plugin_->call(Function::device_description, description, "device");
-  Args<abi::DescriptionText> text;
-  text.description = description.description;
-  plugin_->call(Function::description_debug_string, text, "device");
-  return std::string(text.text, text.size);
-}
+std::string Client::device_kind(int device) const { return description(device, Function::description_kind); }
+std::string Client::device_text(int device) const { return description(device, Function::description_debug_string); }
 
 MemoryStats Client::memory_stats(int device) const {
   Args<abi::DeviceMemoryStats> args;

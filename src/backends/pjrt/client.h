@@ -134,6 +134,7 @@ class Client {
 
  private:
   std::string text(abi::Function function) const;
+  std::string description(int device, abi::Function function) const;
 
   std::shared_ptr<const Plugin> plugin_;
   abi::Client* client_ = nullptr;

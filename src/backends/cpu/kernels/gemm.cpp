@@ -120,7 +120,6 @@ class Run {
     const int64_t whole = rows / tile_.rows * tile_.rows;
     return whole == rows ? rows : whole + panel_height(rows - whole);
   }
-  const Blocks& blocks() const { return blocks_; }
 
   // Panels [first, last) of columns from n0 on, of which there are `columns`.
   void pack_right(Pack<P> pack, int64_t n0, int64_t columns, int64_t k0, int64_t k, P* out, int64_t first, int64_t last) const {
@@ -206,7 +205,7 @@ class Run {
       return 0;
     });
     const int64_t groups = (n_ + blocks_.columns - 1) / blocks_.columns;
-    const bool packs = !product_.right_in_place && !product_.right_panels;
+    const bool packs = !product_.right_in_place;
     const double each = cost(m_, std::min(n_, blocks_.columns), inner_) + (packs ? static_cast<double>(blocks_.columns * inner_) * 0.2 : 0);
     parallel_for_cost(groups, each, [&](int64_t begin, int64_t end) {
       Scratch<P> block;
@@ -216,9 +215,7 @@ class Run {
         for (int64_t k0 = 0; k0 < inner_; k0 += blocks_.inner) {
           const int64_t k = std::min(blocks_.inner, inner_ - k0);
           const P* right = nullptr;
-          if (product_.right_panels) {
-            right = product_.right_panels + n0 * padded + k0 * rounded(n, tile_.lanes);
-          } else if (packs) {
+          if (packs) {
             pack_right(product_.right, n0, n, k0, k, block.data(), 0, panels(n).count());
             right = block.data();
           }
@@ -237,8 +234,7 @@ class Run {
     const int64_t column_most = rounded(std::min(n_, blocks_.columns), tile_.lanes);
     // With more threads than blocks of rows, columns are shared out as well and all rows are packed before.
     const bool grid = thread_count() > row_tasks && !in_parallel_region();
-    Scratch<P> right_block, left_block;
-    if (!product_.right_panels) right_block = Scratch<P>(column_most * inner_most, "packing of a matrix");
+    Scratch<P> right_block(column_most * inner_most, "packing of a matrix"), left_block;
     if (grid) left_block = Scratch<P>(packed_rows(m_) * inner_most, "packing of a matrix");
     for (int64_t n0 = 0; n0 < n_; n0 += blocks_.columns) {
       const int64_t n = std::min(blocks_.columns, n_ - n0);
@@ -247,15 +243,11 @@ class Run {
         const bool last = k0 + k == inner_;
         poll_interrupt();
         const P* right = right_block.data();
-        if (product_.right_panels) {
-          right = product_.right_panels + n0 * rounded(inner_, together) + k0 * rounded(n, tile_.lanes);
-        } else {
-          const double each = static_cast<double>(tile_.lanes * tile_.vectors * k) * 0.2;
-          parallel_for_cost(panels(n).count(), each, [&](int64_t begin, int64_t end) {
-            pack_right(product_.right, n0, n, k0, k, right_block.data(), begin, end);
-            return 0;
-          });
-        }
+        const double each = static_cast<double>(tile_.lanes * tile_.vectors * k) * 0.2;
+        parallel_for_cost(panels(n).count(), each, [&](int64_t begin, int64_t end) {
+          pack_right(product_.right, n0, n, k0, k, right_block.data(), begin, end);
+          return 0;
+        });
         if (grid) {
           parallel_for_cost((m_ + tile_.rows - 1) / tile_.rows, static_cast<double>(tile_.rows * k) * 0.3, [&](int64_t begin, int64_t end) {
             pack_left(0, m_, k0, k, left_block.data(), begin, end);
@@ -313,7 +305,7 @@ template <class K>
 void Product<K>::run() const {
   using S = typename K::Sum;
   const int64_t m = rows.extent(), n = columns.extent();
-  const int64_t parts = right_panels ? 1 : inner_parts(m, n, inner);
+  const int64_t parts = inner_parts(m, n, inner);
   if (parts == 1) return Run<K>(*this).run();
   const int64_t part = rounded((inner + parts - 1) / parts, 8);
   Scratch<S> sums(parts * m * n, "parts of a product");
@@ -345,34 +337,7 @@ void Product<K>::run() const {
   if (finish) (*finish)(0, m, 0, n);
 }
 
-template <class K>
-int64_t packed_size(int64_t inner, int64_t columns) {
-  return rounded(columns, best_tile<K>().lanes) * rounded(inner, K::together);
-}
-
-template <class K>
-void pack_whole(int64_t rows, int64_t inner, int64_t columns, Pack<typename K::Packed> right, typename K::Packed* out) {
-  const Axis row_axis = Axis::regular(rows, columns), column_axis = Axis::regular(columns, 1);
-  const Run<K> run(Product<K>{inner, right, right, nullptr, row_axis, column_axis});
-  const Blocks& blocks = run.blocks();
-  for (int64_t n0 = 0; n0 < columns; n0 += blocks.columns) {
-    const int64_t n = std::min(blocks.columns, columns - n0);
-    for (int64_t k0 = 0; k0 < inner; k0 += blocks.inner) {
-      const int64_t k = std::min(blocks.inner, inner - k0);
-      typename K::Packed* to = out + n0 * rounded(inner, K::together) + k0 * rounded(n, best_tile<K>().lanes);
-      const Panels all = run.panels(n);
-      parallel_for_cost(all.count(), static_cast<double>(12 * k) * 0.3, [&](int64_t begin, int64_t end) {
-        run.pack_right(right, n0, n, k0, k, to, begin, end);
-        return 0;
-      });
-    }
-  }
-}
-
-#define CAPIBARA_INSTANTIATE(KIND)                              \
-  template void Product<KIND>::run() const;                     \
-  template int64_t packed_size<KIND>(int64_t, int64_t);         \
-  template void pack_whole<KIND>(int64_t, int64_t, int64_t, Pack<KIND::Packed>, KIND::Packed*);
+#define CAPIBARA_INSTANTIATE(KIND) template void Product<KIND>::run() const;
 CAPIBARA_INSTANTIATE(Singles)
 CAPIBARA_INSTANTIATE(Doubles)
 CAPIBARA_INSTANTIATE(Words)

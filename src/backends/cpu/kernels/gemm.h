@@ -117,17 +117,9 @@ struct Product {
   // A right operand that may be read as it lies: rows of k with neighbouring columns, this many elements apart.
   const P* right_in_place = nullptr;
   int64_t right_stride = 0;
-  // Panels that were packed before: constants.
-  const P* right_panels = nullptr;
 
   void run() const;
 };
-
-// The panels of a whole right operand, for right_panels of a product with this many rows.
-template <class Kind>
-int64_t packed_size(int64_t inner, int64_t columns);  // elements
-template <class Kind>
-void pack_whole(int64_t rows, int64_t inner, int64_t columns, Pack<typename Kind::Packed> right, typename Kind::Packed* out);
 
 // Nanoseconds that one core needs for this many multiplications and additions, roughly.
 template <class Kind>

@@ -115,20 +115,16 @@ __attribute__((target("avx512f,avx512bf16"))) void brain(int64_t steps, const Br
 
 // One row for each kind: the tile of each architecture.
 #if defined(__aarch64__)
-#define CAPIBARA_CHOOSE(KIND, NEON, X86) \
-  template <>                            \
-  const Tile<KIND>& best_tile() {        \
-    static const Tile<KIND> tile = NEON; \
-    return tile;                         \
-  }
+#define CAPIBARA_HERE(NEON, X86) NEON
 #elif defined(__x86_64__)
-#define CAPIBARA_CHOOSE(KIND, NEON, X86) \
-  template <>                            \
-  const Tile<KIND>& best_tile() {        \
-    static const Tile<KIND> tile = X86;  \
-    return tile;                         \
-  }
+#define CAPIBARA_HERE(NEON, X86) X86
 #endif
+#define CAPIBARA_CHOOSE(KIND, NEON, X86)                       \
+  template <>                                                  \
+  const Tile<KIND>& best_tile() {                              \
+    static const Tile<KIND> tile = CAPIBARA_HERE(NEON, (X86)); \
+    return tile;                                               \
+  }
 // clang-format off
 CAPIBARA_CHOOSE(Singles, neon_singles, x86_tile<Singles>())
 CAPIBARA_CHOOSE(Doubles, neon_doubles, x86_tile<Doubles>())
