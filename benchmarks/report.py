@@ -1,4 +1,4 @@
-"""Writes docs/performance.md and its plots from the figures of a run of the suite."""
+"""Writes docs/performance.md and its plots from the figures of a run of the suite, and those kept of an accelerator."""
 
 import json
 import math
@@ -99,6 +99,21 @@ def table(records):
     return lines
 
 
+def accelerator(path):
+    """The section on an accelerator, from what benchmarks/gpu/compare.py kept."""
+    kept = json.loads(path.read_text())
+    lines = ["## Accelerators", "", f"`python3 benchmarks/gpu/compare.py --json docs/performance/{path.name}` on {kept['machine']}; "
+             "both libraries in one run, each figure in fresh processes. [accelerators.md](accelerators.md) explains the figures.", "",
+             "| figure | unit | capibara | JAX | ratio (above 1: capibara is ahead) |", "|---|---|---|---|---|"]
+    for figure in kept["figures"]:
+        cells = ["" if figure[library] is None else f"{figure[library]:.5g}" for library in ("capibara", "jax")]
+        ratio = "" if figure["ratio"] is None else f"{figure['ratio']:.2f}"
+        lines.append(f"| {figure['name'].replace('_', ' ')} | {figure['unit']} | {cells[0]} | {cells[1]} | {ratio} |")
+    if "golden" in kept:
+        lines += ["", f"Golden files of StableHLO (`capibara check --backend cuda`): {kept['golden']}."]
+    return lines + [""]
+
+
 def write(path):
     results = json.loads(path.read_text())
     folder = ROOT / "docs" / "performance"
@@ -109,7 +124,7 @@ def write(path):
     ahead = {peer: sum(record["ratio"][peer] >= 1 for record in records if peer in record["ratio"]) for peer in PEERS}
     counted = {peer: sum(peer in record["ratio"] for record in records) for peer in PEERS}
     lines = [
-        "# Performance on the CPU", "",
+        "# Performance", "",
         "Made by `./run bench` and `./run bench --report` from one run; do not edit. Each library is a process of its own on the "
         "same processors with the same number of threads. Rounds are interleaved, one process runs at a time, and the best of all "
         "repetitions counts, as does the best of the peers'. A number in brackets is the peer's time over ours: above 1 we are "
@@ -145,6 +160,8 @@ def write(path):
             why = record["missed"] + [f"{name}: {text}" for name, text in record["failed"].items()]
             lines.append(f"| {record['name']} | {'; '.join(why)} |".replace("\n", " "))
         lines.append("")
+    if (folder / "accelerator.json").exists():
+        lines += accelerator(folder / "accelerator.json")
     (ROOT / "docs" / "performance.md").write_text("\n".join(lines))
     print(f"wrote docs/performance.md and {len(families)} plots from {path}")
     return 0

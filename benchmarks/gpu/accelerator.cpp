@@ -122,12 +122,16 @@ void long_program() {
   });
   const Array x = (jnp::ones({n, n}) * 0.01).astype(DType::bfloat16);
   f(x).block_until_ready();
-  const auto start = Clock::now();
-  const Array y = f(x);
-  const double returned = seconds_since(start);
-  y.block_until_ready();
-  report("long_program_returns", returned * 1e6, "us");
-  report("long_program_ends", seconds_since(start) * 1e3, "ms");
+  std::vector<double> returned, ended;
+  for (int i = 0; i < 9; ++i) {
+    const auto start = Clock::now();
+    const Array y = f(x);
+    returned.push_back(seconds_since(start));
+    y.block_until_ready();
+    ended.push_back(seconds_since(start));
+  }
+  report("long_program_returns", median(returned) * 1e6, "us");
+  report("long_program_ends", median(ended) * 1e3, "ms");
 }
 
 void layer_norm() {

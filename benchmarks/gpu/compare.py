@@ -1,8 +1,8 @@
 """Builds capibara for an accelerator, runs its figures beside JAX's, and prints one table.
 
-    python3 benchmarks/gpu/compare.py [--platform cuda] [--small] [--golden FOLDER] [--build FOLDER] [NAME...]
+    python3 benchmarks/gpu/compare.py [--platform cuda] [--small] [--golden FOLDER] [--build FOLDER] [--json FILE] [NAME...]
 
-Needs g++, CMake and a Python with jax and its plugin; nvcc for our own kernels. Each figure runs in a fresh process, ours and
+With --json the figures are kept for `./run bench --report`, which shows docs/performance/accelerator.json. Needs g++, CMake and a Python with jax and its plugin; nvcc for our own kernels. Each figure runs in a fresh process, ours and
 JAX's one after the other.
 """
 import argparse
@@ -38,6 +38,12 @@ def figures(command, environment):
     return {row["name"]: (row["value"], row["unit"]) for row in rows}
 
 
+def machine(python):
+    """What the figures were taken on, in words."""
+    ask = "import jax; print(jax.devices()[0].device_kind, '| jax', jax.__version__)"
+    return subprocess.run([python, "-c", ask], capture_output=True, text=True).stdout.strip()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--platform", default="cuda")
@@ -46,6 +52,7 @@ def main():
     parser.add_argument("--golden", default=os.environ.get("CAPIBARA_GOLDEN", str(ROOT.parent / "shared" / "golden" / "stablehlo")))
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--no-build", action="store_true")
+    parser.add_argument("--json", help="also write the figures into this file")
     parser.add_argument("--python", default=sys.executable, help="an interpreter with jax and its plugin")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
@@ -58,6 +65,7 @@ def main():
     environment = dict(os.environ, CAPIBARA_CACHE="off")
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [packages, os.environ.get("PYTHONPATH", "")]))
     small = ["--small"] if options.small else []
+    kept = {"machine": machine(options.python), "figures": []}
     print(f"{'figure':<34}{'capibara':>12}{'JAX':>12}  {'unit':<14}ratio (above 1: capibara is ahead)", flush=True)
     for name in [name for name in options.names if name != "golden"] or (NAMES if not options.names else []):
         ours = figures([folder / "benchmarks" / "accelerator", options.platform, *small, name], environment)
@@ -65,16 +73,20 @@ def main():
         for figure in dict.fromkeys([*ours, *theirs]):
             mine, unit = ours.get(figure, (None, ""))
             other, unit = theirs.get(figure, (None, unit))
-            ratio = ""
+            ratio = None
             if mine and other and unit not in ("nats", "of the largest"):
-                ratio = f"{(other / mine if unit in LESS else mine / other):.3f}"
+                ratio = other / mine if unit in LESS else mine / other
+            kept["figures"].append({"name": figure, "capibara": mine, "jax": other, "unit": unit, "ratio": ratio})
             show = lambda value: "-" if value is None else f"{value:.5g}"
-            print(f"{figure:<34}{show(mine):>12}{show(other):>12}  {unit:<14}{ratio}", flush=True)
+            print(f"{figure:<34}{show(mine):>12}{show(other):>12}  {unit:<14}{'' if ratio is None else f'{ratio:.3f}'}", flush=True)
     if Path(options.golden).is_dir() and (not options.names or "golden" in options.names):
         done = subprocess.run([str(folder / "capibara"), "check", options.golden, "--backend", options.platform], capture_output=True,
                               text=True, env=environment)
         (folder / "golden.log").write_text(done.stdout + done.stderr)
-        print(f"golden files: {done.stdout.strip().splitlines()[-1] if done.stdout.strip() else done.stderr[-500:]}  (see {folder / 'golden.log'})")
+        kept["golden"] = done.stdout.strip().splitlines()[-1] if done.stdout.strip() else done.stderr[-500:]
+        print(f"golden files: {kept['golden']}  (see {folder / 'golden.log'})")
+    if options.json:
+        Path(options.json).write_text(json.dumps(kept, indent=1) + "\n")
 
 
 if __name__ == "__main__":
