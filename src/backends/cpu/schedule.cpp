@@ -95,7 +95,7 @@ class Schedule {
           if (definition >= 0) before.insert(fusion_.home[at(definition)]);
           if (definition < 0 || fusion_.home[at(definition)] != group) reads.insert(root_[at(input.code)]);
         }
-        if (may_run_in_place(fusion_.groups[g], equation) && !equation.inputs[0].is_literal()) {
+        if (may_run_in_place(fusion_.groups[g], equation) && !equation.inputs.empty() && !equation.inputs[0].is_literal()) {
           for (int reader : values_[at(root_[at(equation.inputs[0].code)])].readers) before.insert(reader);
         }
         for (Var output : equation.outputs) {
