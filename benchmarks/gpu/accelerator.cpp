@@ -260,12 +260,43 @@ void gpt2() {
   report("gpt2_last_loss", value.item<double>(), "nats");
 }
 
+// Decompositions of one large matrix, and how well their factors give it back.
+void linear_algebra() {
+  const int64_t n = small ? 64 : 2048;
+  const int calls = small ? 1 : 3;
+  const Array a = jax::random::normal(jax::random::key(0), {.shape = {n, n}});
+  const Array symmetric = a + jnp::transpose(a), wide = lax::slice_in_dim(a, 0, n / 2);
+  const jnp::ProductOptions exact{"highest", std::nullopt};
+  const auto lu = jax::jit([](const Array& x) { return std::get<0>(lax::linalg::lu(x)); });
+  const auto qr = jax::jit([exact](const Array& x) {
+    const auto [q, r] = jnp::linalg::qr(x);
+    return jnp::matmul(q, r, exact);
+  });
+  const auto eigh = jax::jit([exact](const Array& x) {
+    const auto [w, v] = jnp::linalg::eigh(x);
+    return jnp::matmul(v * w, jnp::transpose(v), exact);
+  });
+  const auto svd = jax::jit([exact](const Array& x) {
+    const auto [u, s, vh] = jnp::linalg::svd(x, {false, false, std::nullopt});
+    return jnp::matmul(u * s, vh, exact);
+  });
+  auto difference = [](const Array& x, const Array& y) { return (jnp::max(jnp::abs(x - y)) / jnp::max(jnp::abs(y))).item<double>(); };
+  report("lu_f32", timed(calls, [&] { return lu(a); }) * 1e3, "ms");
+  report("qr_f32", timed(calls, [&] { return qr(a); }) * 1e3, "ms");
+  report("eigh_f32", timed(calls, [&] { return eigh(symmetric); }) * 1e3, "ms");
+  report("svd_wide_f32", timed(calls, [&] { return svd(wide); }) * 1e3, "ms");
+  report("qr_error", difference(qr(a), a), "of the largest");
+  report("eigh_error", difference(eigh(symmetric), symmetric), "of the largest");
+  report("svd_error", difference(svd(wide), wide), "of the largest");
+}
+
 struct Figure {
   const char* name;
   void (*run)();
 };
 constexpr Figure figures[] = {{"first", first_result}, {"matmul", matmul}, {"dispatch", dispatch},
-                              {"long", long_program},  {"layer_norm", layer_norm}, {"gpt2", gpt2}};
+                              {"long", long_program},  {"layer_norm", layer_norm},
+                              {"linear_algebra", linear_algebra}, {"gpt2", gpt2}};
 
 }  // namespace
 

@@ -190,7 +190,39 @@ def gpt2(small):
     report("gpt2_last_loss", float(value), "nats")
 
 
-FIGURES = {"first": first_result, "matmul": matmul, "dispatch": dispatch, "long": long_program, "layer_norm": layer_norm, "gpt2": gpt2}
+def linear_algebra(small):
+    import jax
+    import jax.numpy as jnp
+
+    n = 64 if small else 2048
+    a = jax.random.normal(jax.random.key(0), (n, n))
+    symmetric, wide, calls = a + a.T, a[:n // 2], 1 if small else 3
+    product = lambda x, y: jnp.matmul(x, y, precision="highest")
+    lu = jax.jit(lambda x: jax.lax.linalg.lu(x)[0])
+    qr = jax.jit(lambda x: product(*jnp.linalg.qr(x)))
+
+    @jax.jit
+    def eigh(x):
+        w, v = jnp.linalg.eigh(x)
+        return product(v * w, v.T)
+
+    @jax.jit
+    def svd(x):
+        u, s, vt = jnp.linalg.svd(x, full_matrices=False)
+        return product(u * s, vt)
+
+    difference = lambda x, y: float(jnp.abs(x - y).max() / jnp.abs(y).max())
+    report("lu_f32", timed(calls, lambda: lu(a)) * 1e3, "ms")
+    report("qr_f32", timed(calls, lambda: qr(a)) * 1e3, "ms")
+    report("eigh_f32", timed(calls, lambda: eigh(symmetric)) * 1e3, "ms")
+    report("svd_wide_f32", timed(calls, lambda: svd(wide)) * 1e3, "ms")
+    report("qr_error", difference(qr(a), a), "of the largest")
+    report("eigh_error", difference(eigh(symmetric), symmetric), "of the largest")
+    report("svd_error", difference(svd(wide), wide), "of the largest")
+
+
+FIGURES = {"first": first_result, "matmul": matmul, "dispatch": dispatch, "long": long_program, "layer_norm": layer_norm, "linear_algebra": linear_algebra,
+           "gpt2": gpt2}
 
 if __name__ == "__main__":
     names = [word for word in sys.argv[1:] if word != "--small"]

@@ -12,6 +12,7 @@
 #include <map>
 
 #include "backends/pjrt/cuda_kernels.h"
+#include "backends/pjrt/cusolver.h"
 #include "backends/pjrt/prepare.h"
 #include "backends/reference/backend.h"
 #include "backends/single_operations.h"
@@ -126,7 +127,7 @@ class PjrtBackend final : public Backend {
   std::shared_ptr<Executable> compile_donating(const Program& program, const std::vector<bool>& donated) override {
     if (runs_by_operation(program)) return reference::backend().compile(program);
     Client& device = client();
-    Prepared prepared = prepare(program, donated, has_cuda_kernels(device));
+    Prepared prepared = prepare(program, donated, {has_cuda_kernels(device), [&] { return has_cusolver(device); }});
     if (prepared.calls) register_host_calls(device);
     std::shared_ptr<Loaded> loaded = find(device, prepared, program.name());
     return std::make_shared<PjrtExecutable>(device, program, std::move(prepared), std::move(loaded), donated);

@@ -38,7 +38,12 @@ struct DeviceMemoryAllocate : Head {
   std::size_t size, alignment;
   void* data;
 };
-static_assert(offsetof(DeviceMemoryAllocate, data) == 40);
+struct DeviceMemoryFree : Head {
+  void* context;
+  std::size_t size;
+  void* data;
+};
+static_assert(offsetof(DeviceMemoryAllocate, data) == 40 && sizeof(DeviceMemoryFree) == 40);
 
 // Its functions begin at byte 40.
 struct Api {
@@ -58,8 +63,9 @@ struct Api {
   void* state_set;
   void* state_get;
   Error* (*memory_allocate)(DeviceMemoryAllocate*);
+  Error* (*memory_free)(DeviceMemoryFree*);
 };
-static_assert(offsetof(Api, error_create) == 48 && offsetof(Api, stream_get) == 80 && offsetof(Api, memory_allocate) == 120);
+static_assert(offsetof(Api, error_create) == 48 && offsetof(Api, stream_get) == 80 && offsetof(Api, memory_allocate) == 120 && offsetof(Api, memory_free) == 128);
 
 struct Buffer : Head {
   int32_t dtype;  // XLA's own numbers, which are not those of PJRT: 11 float32, 16 bfloat16

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "backends/pjrt/cuda_kernels.h"
+#include "backends/pjrt/cusolver.h"
 #include "backends/pjrt/order_effects.h"
 #include "optimise/passes.h"
 #include "optimise/rewrite.h"
@@ -182,14 +183,16 @@ bool can_prepare(const Primitive& primitive) {
   return runs_on_host(primitive) || primitive->lower || !primitive->stablehlo.empty();
 }
 
-Prepared prepare(const Program& program, const std::vector<bool>& donated, bool cuda_kernels) {
+Prepared prepare(const Program& program, const std::vector<bool>& donated, const Extras& extras) {
   Config settings = config();
   settings.enable_x64 = settings.enable_x64 || holds_wide_types(program);  // a program keeps the types it was traced with
   ConfigScope scope(settings);
   auto calls = std::make_shared<HostCalls>();
   Program now = HostCallPass(*calls, is_callback)(passes::lift_constants(program));
-  if (cuda_kernels) now = call_kernels(now);
-  now = order_effects(HostCallPass(*calls, is_foreign_call)(lower(now)));
+  if (extras.cuda_kernels) now = call_kernels(now);
+  now = lower(now);
+  if (extras.cusolver) now = call_cusolver(now, extras.cusolver);
+  now = order_effects(HostCallPass(*calls, is_foreign_call)(now));
   Prepared prepared;
   now = open_constants(set_precision(now), prepared.constants);
   stablehlo::WriteOptions options;

@@ -11,8 +11,13 @@ struct Prepared {
   std::shared_ptr<HostCalls> calls;  // null where the host has nothing to do
 };
 
-// `donated` has one entry for each input, or none. `cuda_kernels`: our own take over what they can.
-Prepared prepare(const Program& program, const std::vector<bool>& donated, bool cuda_kernels = false);
+// What a device has beyond the plugin itself.
+struct Extras {
+  bool cuda_kernels = false;       // our own take over what they can
+  std::function<bool()> cusolver;  // whether it takes over calls of LAPACK; asked only where there is one
+};
+// `donated` has one entry for each input, or none.
+Prepared prepare(const Program& program, const std::vector<bool>& donated, const Extras& extras = {});
 
 // Whether the primitive can go out: by a StableHLO text, or as a call of the host.
 bool can_prepare(const Primitive& primitive);
