@@ -40,6 +40,35 @@ nb::list object_list(const std::vector<nb::object>& objects) {
   return list;
 }
 
+// Waits for what is ready, and gathers the leaves that are not: waiting lets other threads run, which may change containers.
+void wait_for_ready(PyObject* tree, std::vector<nb::object>& others) {
+  static PyTypeObject* const concrete = reinterpret_cast<PyTypeObject*>(nb::type<ConcreteArray>().ptr());
+  PyTypeObject* const type = Py_TYPE(tree);
+  if (type == concrete) {
+    const Array& array = *nb::inst_ptr<ConcreteArray>(tree);
+    if (array.is_ready()) array.block_until_ready();  // raises where its program has failed
+    else others.push_back(nb::borrow(tree));
+  } else if (type == &PyTuple_Type) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tree); ++i) wait_for_ready(PyTuple_GET_ITEM(tree, i), others);
+  } else if (type == &PyList_Type) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(tree); ++i) wait_for_ready(PyList_GET_ITEM(tree, i), others);
+  } else if (type == &PyDict_Type) {
+    PyObject *key, *value;
+    for (Py_ssize_t position = 0; PyDict_Next(tree, &position, &key, &value);) wait_for_ready(value, others);
+  } else {
+    flatten(tree, others);
+  }
+}
+
+nb::object block_until_ready(nb::handle tree) {
+  std::vector<nb::object> others;
+  wait_for_ready(tree.ptr(), others);
+  for (const nb::object& leaf : others) {
+    if (nb::hasattr(leaf, "block_until_ready")) leaf.attr("block_until_ready")();
+  }
+  return nb::borrow(tree);
+}
+
 }  // namespace
 
 void bind_trees(nb::module_& m) {
@@ -108,6 +137,7 @@ void bind_trees(nb::module_& m) {
         return flatten(tree, leaves, is_leaf);
       },
       nb::arg("tree").none(), nb::arg("is_leaf") = nb::none());
+  m.def("block_until_ready", block_until_ready, nb::arg("x").none());
   m.def(
       "tree_leaves",
       [](nb::handle tree, nb::handle is_leaf) {

@@ -29,3 +29,23 @@ def test_wrong_arguments_are_type_errors():
 def test_malformed_text_is_a_value_error():
   with pytest.raises(ValueError, match="1:"):
     capibara.run_stablehlo("this is not a module", [])
+
+
+def test_waiting_for_a_tree_waits_for_every_leaf_that_can_be_waited_for():
+  import capibara.jax as cj
+
+  class Later:
+    waits = 0
+
+    def block_until_ready(self):
+      Later.waits += 1
+
+  x, later = cj.numpy.arange(5), Later()
+  for tree in (x, [x, (x, None)], {"a": x, "b": [1, "word"]}, np.ones(3), None, [later, {"b": later}]):
+    assert cj.block_until_ready(tree) is tree
+  assert Later.waits == 2
+  long = cj.jit(lambda a: {"product": a @ a, "sum": [a + 1]})(cj.numpy.ones((1024, 1024)))
+  assert cj.block_until_ready(long)["product"].is_ready()
+  x.delete()
+  with pytest.raises(RuntimeError, match="deleted"):
+    cj.block_until_ready([x])

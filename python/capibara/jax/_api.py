@@ -302,10 +302,7 @@ def named_call(fun, *, name=None):
 
 def block_until_ready(x):
     """Waits for every array of a tree."""
-    for leaf in _core.tree_leaves(x):
-        if hasattr(leaf, "block_until_ready"):
-            leaf.block_until_ready()
-    return x
+    return _core.block_until_ready(x)
 
 
 def device_get(x):
