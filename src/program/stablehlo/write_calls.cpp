@@ -42,15 +42,14 @@ std::optional<CallText> foreign_call(const Primitive& primitive, const WriteArgs
   call.target = args.attrs.text("call_target_name");
   if (args.attrs.has("has_side_effect") && args.attrs.boolean("has_side_effect")) call.attributes = "has_side_effect = true, ";
   const Attr* settings = args.attrs.find("mhlo_backend_config");
-  if (settings && call.target.starts_with("capibara_")) {  // our own calls need no words of jax's
+  const bool ours = settings && call.target.starts_with("capibara_");  // needs no words of jax's
+  if (ours) {
     call.attributes += "api_version = 4 : i32, backend_config = " + *settings->get_if<std::string>();
-    return call;
+  } else {
+    call.attributes += "backend_config = \"\"";
+    if (settings) call.attributes += ", mhlo.backend_config = " + *settings->get_if<std::string>();
   }
-  call.attributes += "backend_config = \"\"";
-  if (settings) {
-    call.attributes += ", mhlo.backend_config = " + *settings->get_if<std::string>();
-  }
-  if (args.attrs.has("num_batch_dims")) {
+  if (!ours && args.attrs.has("num_batch_dims")) {
     call.attributes += concat(", mhlo.frontend_attributes = {num_batch_dims = \"", args.attrs.integer("num_batch_dims"), "\"}");
   }
   if (args.attrs.has("operand_layouts")) call.attributes += ", operand_layouts = " + layouts_text(args.attrs["operand_layouts"]);
