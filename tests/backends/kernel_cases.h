@@ -108,6 +108,7 @@ struct KernelCase {
   Attrs attrs;
   std::vector<Values> values = {};  // by input; plain where absent
   Tolerance tolerance = {};
+  std::vector<bool> constants = {};  // inputs that a kernel may keep in another form
 };
 
 // Kernels that have run on one thread, to be run again on more.
@@ -121,8 +122,8 @@ class KernelTest : public ::testing::Test {
     for (const ArrayType& type : test.inputs) label += " " + to_string(type);
     KernelMaker make = find_kernel_maker(test.primitive);
     ASSERT_NE(make, nullptr) << label;
-    ASSERT_TRUE(make({test.inputs, outputs, test.attrs})) << label << ": left to the reference kernel";
-    Run run{label, host_kernel(primitive, test.inputs, outputs, test.attrs), outputs, {}, {}};
+    ASSERT_TRUE(make({test.inputs, outputs, test.attrs, test.constants})) << label << ": left to the reference kernel";
+    Run run{label, host_kernel(primitive, test.inputs, outputs, test.attrs, test.constants), outputs, {}, {}};
     std::mt19937 random(17);
     for (std::size_t i = 0; i < test.inputs.size(); ++i) {
       run.operands.push_back(random_operand(test.inputs[i], i < test.values.size() ? test.values[i] : Values::plain, random));

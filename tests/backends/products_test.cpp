@@ -1,6 +1,8 @@
 // Dot products and convolutions of the CPU backend against the reference kernels.
 #include <capibara/lax.h>
 
+#include <array>
+
 #include "backends/kernel_cases.h"
 #include "primitives/window_shape.h"
 
@@ -137,6 +139,20 @@ TEST_F(DotGeneral, OfEveryWayToShareItOut) {
     check_matmul(dtype, 200, 520, 600, false, true);
     check_matmul(dtype, 1, 700, 1100, false, true);
     check_matmul(dtype, 1100, 700, 1, true, false);
+  }
+}
+
+TEST_F(DotGeneral, KeepsConstantOperandsPacked) {
+  for (DType dtype : {DType::float32, DType::float64, DType::bfloat16, DType::float16, DType::int8, DType::uint8, DType::int32}) {
+    for (bool transposed : {false, true}) {
+      for (auto [m, k, n] : {std::array<int64_t, 3>{16, 700, 300}, {3, 129, 77}, {300, 600, 130}, {1, 300, 400}, {130, 300, 3}, {260, 1100, 33}, {7, 5000, 9}}) {
+        const DotDimensionNumbers numbers{{1}, {transposed ? 1 : 0}, {}, {}};
+        for (const std::vector<bool>& constants : {std::vector<bool>{false, true}, {true, false}, {true, true}}) {
+          check_kernel({"dot_general", {type_of(dtype, {m, k}), type_of(dtype, transposed ? Shape{n, k} : Shape{k, n})}, dot_attrs(numbers), {},
+                        sum_tolerance(dtype, dtype, k), constants});
+        }
+      }
+    }
   }
 }
 

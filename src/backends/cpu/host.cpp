@@ -69,9 +69,9 @@ HostKernel reference_kernel(const Primitive& primitive, const Types& inputs, con
   return Reference{primitive, inputs, outputs, attrs, reference::find_kernel(primitive.name()), may_keep_operands(primitive, attrs)};
 }
 
-HostKernel host_kernel(const Primitive& primitive, const Types& inputs, const Types& outputs, const Attrs& attrs) {
+HostKernel host_kernel(const Primitive& primitive, const Types& inputs, const Types& outputs, const Attrs& attrs, const std::vector<bool>& constants) {
   if (KernelMaker make = find_kernel_maker(primitive.name())) {
-    if (HostKernel kernel = make({inputs, outputs, attrs})) return kernel;
+    if (HostKernel kernel = make({inputs, outputs, attrs, constants})) return kernel;
   }
   return reference_kernel(primitive, inputs, outputs, attrs);
 }

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <vector>
 
 namespace capibara::cpu {
 
@@ -14,7 +15,9 @@ using HostKernel = std::function<void(std::byte* const* buffers)>;
 
 // The fastest kernel there is for these types; where there is none of its own, the reference kernel behind raw buffers,
 // or the primitive's evaluation rule. Raises NotImplementedError for a primitive that nothing evaluates.
-HostKernel host_kernel(const Primitive& primitive, const Types& inputs, const Types& outputs, const Attrs& attrs);
+// `constants`: inputs that hold the same values in every run, of which a kernel may keep another form; empty for none.
+HostKernel host_kernel(const Primitive& primitive, const Types& inputs, const Types& outputs, const Attrs& attrs,
+                       const std::vector<bool>& constants = {});
 
 // The reference kernel (or the evaluation rule) alone: what host_kernel is compared with.
 HostKernel reference_kernel(const Primitive& primitive, const Types& inputs, const Types& outputs, const Attrs& attrs);

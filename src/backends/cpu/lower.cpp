@@ -351,15 +351,18 @@ int32_t Lowering::function_number(Function function) {
 void Lowering::lower_host(Frame& frame, const Equation& equation) {
   Types inputs, outputs;
   std::vector<Argument> arguments;
+  std::vector<bool> constants;
   for (Atom input : equation.inputs) {
     inputs.push_back(frame.program.type(input));
     arguments.push_back({address_of(frame, input)});
+    const Address& place = arguments.back().address;
+    constants.push_back(place.buffer >= constant_base && place.buffer < output_base && place.terms.empty());
   }
   TypeResult result = equation.primitive->type(inputs, equation.attrs);
   outputs = result.types;
   const Results results = make_results(frame, equation, outputs);
   for (const Address& place : results.places) arguments.push_back({place});
-  lowered_.kernels.push_back(host_kernel(equation.primitive, inputs, outputs, equation.attrs));
+  lowered_.kernels.push_back(host_kernel(equation.primitive, inputs, outputs, equation.attrs, constants));
   driver_->host(static_cast<int32_t>(lowered_.kernels.size()) - 1, std::move(arguments));
   release(results);
 }

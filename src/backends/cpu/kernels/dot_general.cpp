@@ -1,6 +1,8 @@
 // dot_general: dimensions sorted into batch, rows, columns and inner, then products of matrices.
 #include "primitives/contract.h"
 
+#include <mutex>
+
 #include "backends/cpu/kernels/families.h"
 #include "backends/cpu/kernels/gemm_pack.h"
 #include "backends/cpu/kernels/gemm_tile.h"
@@ -45,6 +47,14 @@ Axis axis_of(const ArrayType& type, const Ints& dims, int64_t parts = 1, bool bo
   return Axis(sizes, steps);
 }
 
+// Operands that never change, packed by the first run.
+struct PackedConstants {
+  std::once_flag left_once, right_once;
+  Scratch<std::byte> left, right;
+};
+// Packing them pays where they are large and meet few rows or columns; else it is a small part of the product.
+constexpr int64_t constant_bytes = 8 * 1024, constant_rows = 1024;
+
 constexpr double small_product = 4096;            // products of elements: straight loops
 constexpr int64_t in_place_bytes = 64 * 1024;     // a right operand that stays in the first cache is not packed
 
@@ -53,6 +63,8 @@ struct DotPlan {
   int64_t lhs_size, rhs_size, out_size;
   Axis lhs_batch, lhs_free, lhs_inner, rhs_batch, rhs_free, rhs_inner;
   Axis out_rows, out_columns;
+  std::shared_ptr<PackedConstants> packed;  // null: no operand is constant
+  bool left_constant = false, right_constant = false;
   Axis real_free, real_inner, real_rows, real_columns;  // of a complex left operand and result
 
   int64_t rows() const { return out_rows.extent(); }
@@ -90,7 +102,30 @@ struct DotPlan {
         product.right_stride = rhs_inner.stride();
       }
     }
+    if (packed) use_packed<K>(product);
     product.run();
+  }
+
+  template <class K>
+  void use_packed(Product<K>& product) const {
+    using P = typename K::Packed;
+    const int64_t most = constant_rows * 4 / static_cast<int64_t>(sizeof(P));
+    auto kept = [&](std::once_flag& once, Scratch<std::byte>& hold, int64_t size, auto&& pack) -> const P* {
+      const int64_t bytes = size * static_cast<int64_t>(sizeof(P));
+      if (bytes < constant_bytes) return nullptr;
+      std::call_once(once, [&] {
+        Scratch<std::byte> all(bytes, "packing of a constant matrix");
+        pack(reinterpret_cast<P*>(all.data()));
+        hold = std::move(all);
+      });
+      return reinterpret_cast<const P*>(hold.data());
+    };
+    if (right_constant && !product.right_in_place && rows() <= most) {
+      product.packed_right = kept(packed->right_once, packed->right, product.packed_right_size(), [&](P* to) { product.pack_right(to); });
+    }
+    if (left_constant && columns() <= most) {
+      product.packed_left = kept(packed->left_once, packed->left, product.packed_left_size(), [&](P* to) { product.pack_left(to); });
+    }
   }
 
   template <class R>
@@ -200,6 +235,10 @@ HostKernel make_dot_general(const KernelRequest& request) {
     plan.real_inner = axis_of(lhs, numbers.lhs_contracting, 2, true);
     plan.real_rows = Axis::regular(m, 2 * n);
     plan.real_columns = Axis::regular(2 * n, 1);
+  } else if (plan.lhs_batch.extent() == 1) {
+    plan.left_constant = request.is_constant(0);
+    plan.right_constant = request.is_constant(1);
+    if (plan.left_constant || plan.right_constant) plan.packed = std::make_shared<PackedConstants>();
   }
   auto shared = std::make_shared<const DotPlan>(std::move(plan));
   HostKernel kernel;

@@ -75,6 +75,8 @@ struct Panels {
   bool shared() const { return most == 3 && vectors % 3 == 1 && vectors > 3; }
 };
 
+constexpr int64_t few_rows_inner_bytes = 1024;  // of k in one block, where rows are few
+
 // How a product is cut up.
 struct Blocks {
   bool by_columns;  // few rows
@@ -86,11 +88,12 @@ Blocks blocks_of(int64_t m, int64_t n, int64_t inner) {
   constexpr int64_t size = sizeof(typename K::Packed);
   const Tile<K>& tile = best_tile<K>();
   Blocks blocks;
-  blocks.inner = even_part(inner, most_inner_bytes / size, 8);
   blocks.by_columns = m <= 160 && rounded(m, tile.rows) * inner * size <= 640 * 1024;
+  blocks.inner = even_part(inner, (blocks.by_columns ? few_rows_inner_bytes : most_inner_bytes) / size, 8);
   if (blocks.by_columns) {
+    // Rows of the right operand are read in long pieces; a block of it stays in the second cache.
     blocks.rows = m;
-    blocks.columns = rounded(48, tile.lanes * tile.vectors);
+    blocks.columns = rounded(std::clamp<int64_t>(n / 16, 48, 256), tile.lanes * tile.vectors);
   } else {
     blocks.rows = rounded(std::clamp<int64_t>(m / 8, 64, 128), tile.rows);
     blocks.columns = even_part(n, 2048, tile.lanes * tile.vectors);
@@ -119,6 +122,34 @@ class Run {
   int64_t packed_rows(int64_t rows) const {
     const int64_t whole = rows / tile_.rows * tile_.rows;
     return whole == rows ? rows : whole + panel_height(rows - whole);
+  }
+
+  // Where a block lies in an operand that is packed as a whole.
+  int64_t right_size() const { return rounded(n_, tile_.lanes) * rounded(inner_, together); }
+  int64_t left_size() const { return packed_rows(m_) * rounded(inner_, together); }
+  int64_t right_place(int64_t n0, int64_t n, int64_t k0) const { return n0 * rounded(inner_, together) + rounded(n, tile_.lanes) * k0; }
+  int64_t left_place(int64_t m0, int64_t k0, int64_t k) const { return packed_rows(m_) * k0 + m0 * rounded(k, together); }
+
+  void pack_whole_right(P* out) const {
+    const int64_t column_blocks = (n_ + blocks_.columns - 1) / blocks_.columns, inner_blocks = (inner_ + blocks_.inner - 1) / blocks_.inner;
+    parallel_for_cost(column_blocks * inner_blocks, static_cast<double>(blocks_.columns * blocks_.inner) * 0.2, [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t) {
+        const int64_t n0 = t / inner_blocks * blocks_.columns, n = std::min(blocks_.columns, n_ - n0);
+        const int64_t k0 = t % inner_blocks * blocks_.inner, k = std::min(blocks_.inner, inner_ - k0);
+        pack_right(product_.right, n0, n, k0, k, out + right_place(n0, n, k0), 0, panels(n).count());
+      }
+      return 0;
+    });
+  }
+
+  void pack_whole_left(P* out) const {
+    parallel_for_cost((m_ + tile_.rows - 1) / tile_.rows, static_cast<double>(tile_.rows * inner_) * 0.3, [&](int64_t begin, int64_t end) {
+      for (int64_t k0 = 0; k0 < inner_; k0 += blocks_.inner) {
+        const int64_t k = std::min(blocks_.inner, inner_ - k0);
+        pack_left(0, m_, k0, k, out + left_place(0, k0, k), begin, end);
+      }
+      return 0;
+    });
   }
 
   // Panels [first, last) of columns from n0 on, of which there are `columns`.
@@ -196,16 +227,15 @@ class Run {
   }
 
   void by_columns() {
-    const int64_t padded = rounded(inner_, together), rows = packed_rows(m_), row_panels = (m_ + tile_.rows - 1) / tile_.rows;
-    Scratch<P> left(rows * padded, "packing of a matrix");
-    parallel_for_cost(row_panels, static_cast<double>(tile_.rows * inner_) * 0.3, [&](int64_t begin, int64_t end) {
-      for (int64_t k0 = 0; k0 < inner_; k0 += blocks_.inner) {
-        pack_left(0, m_, k0, std::min(blocks_.inner, inner_ - k0), left.data() + rows * k0, begin, end);
-      }
-      return 0;
-    });
+    Scratch<P> left_block;
+    const P* left = product_.packed_left;
+    if (!left) {
+      left_block = Scratch<P>(left_size(), "packing of a matrix");
+      pack_whole_left(left_block.data());
+      left = left_block.data();
+    }
     const int64_t groups = (n_ + blocks_.columns - 1) / blocks_.columns;
-    const bool packs = !product_.right_in_place;
+    const bool packs = !product_.right_in_place && !product_.packed_right;
     const double each = cost(m_, std::min(n_, blocks_.columns), inner_) + (packs ? static_cast<double>(blocks_.columns * inner_) * 0.2 : 0);
     parallel_for_cost(groups, each, [&](int64_t begin, int64_t end) {
       Scratch<P> block;
@@ -214,12 +244,12 @@ class Run {
         const int64_t n0 = g * blocks_.columns, n = std::min(blocks_.columns, n_ - n0);
         for (int64_t k0 = 0; k0 < inner_; k0 += blocks_.inner) {
           const int64_t k = std::min(blocks_.inner, inner_ - k0);
-          const P* right = nullptr;
+          const P* right = product_.packed_right ? product_.packed_right + right_place(n0, n, k0) : nullptr;
           if (packs) {
             pack_right(product_.right, n0, n, k0, k, block.data(), 0, panels(n).count());
             right = block.data();
           }
-          tiles(left.data() + rows * k0, 0, m_, right, n0, n, k0, k);
+          tiles(left + left_place(0, k0, k), 0, m_, right, n0, n, k0, k);
         }
         finish(0, m_, n0, n);
         poll();
@@ -234,22 +264,26 @@ class Run {
     const int64_t column_most = rounded(std::min(n_, blocks_.columns), tile_.lanes);
     // With more threads than blocks of rows, columns are shared out as well and all rows are packed before.
     const bool grid = thread_count() > row_tasks && !in_parallel_region();
-    Scratch<P> right_block(column_most * inner_most, "packing of a matrix"), left_block;
-    if (grid) left_block = Scratch<P>(packed_rows(m_) * inner_most, "packing of a matrix");
+    Scratch<P> right_block, left_block;
+    if (!product_.packed_right) right_block = Scratch<P>(column_most * inner_most, "packing of a matrix");
+    if (grid && !product_.packed_left) left_block = Scratch<P>(packed_rows(m_) * inner_most, "packing of a matrix");
     for (int64_t n0 = 0; n0 < n_; n0 += blocks_.columns) {
       const int64_t n = std::min(blocks_.columns, n_ - n0);
       for (int64_t k0 = 0; k0 < inner_; k0 += blocks_.inner) {
         const int64_t k = std::min(blocks_.inner, inner_ - k0), padded = rounded(k, together);
         const bool last = k0 + k == inner_;
         poll_interrupt();
-        const P* right = right_block.data();
+        const P* right = product_.packed_right ? product_.packed_right + right_place(n0, n, k0) : right_block.data();
         const double each = static_cast<double>(tile_.lanes * tile_.vectors * k) * 0.2;
-        parallel_for_cost(panels(n).count(), each, [&](int64_t begin, int64_t end) {
-          pack_right(product_.right, n0, n, k0, k, right_block.data(), begin, end);
-          return 0;
-        });
+        if (!product_.packed_right) {
+          parallel_for_cost(panels(n).count(), each, [&](int64_t begin, int64_t end) {
+            pack_right(product_.right, n0, n, k0, k, right_block.data(), begin, end);
+            return 0;
+          });
+        }
+        const P* left = product_.packed_left ? product_.packed_left + left_place(0, k0, k) : left_block.data();
         if (grid) {
-          parallel_for_cost((m_ + tile_.rows - 1) / tile_.rows, static_cast<double>(tile_.rows * k) * 0.3, [&](int64_t begin, int64_t end) {
+          if (!product_.packed_left) parallel_for_cost((m_ + tile_.rows - 1) / tile_.rows, static_cast<double>(tile_.rows * k) * 0.3, [&](int64_t begin, int64_t end) {
             pack_left(0, m_, k0, k, left_block.data(), begin, end);
             return 0;
           });
@@ -262,7 +296,7 @@ class Run {
               const int64_t m0 = t % row_tasks * row_step, m = std::min(row_step, m_ - m0), first = t / row_tasks * group;
               const int64_t from = all.start(first) * tile_.lanes;
               const int64_t to = first + group < all.count() ? all.start(first + group) * tile_.lanes : n;
-              tiles(left_block.data() + m0 * padded, m0, m, right + from * padded, n0 + from, to - from, k0, k);
+              tiles(left + m0 * padded, m0, m, right + from * padded, n0 + from, to - from, k0, k);
               if (last) finish(m0, m, n0 + from, to - from);
               poll();
             }
@@ -270,11 +304,12 @@ class Run {
           });
         } else {
           parallel_for_cost(row_tasks, cost(row_step, n, k), [&](int64_t begin, int64_t end) {
-            Scratch<P> block(packed_rows(row_step) * inner_most, "packing of a matrix");
+            Scratch<P> block;
+            if (!left) block = Scratch<P>(packed_rows(row_step) * inner_most, "packing of a matrix");
             for (int64_t t = begin; t < end; ++t) {
               const int64_t m0 = t * row_step, m = std::min(row_step, m_ - m0);
-              pack_left(m0, m, k0, k, block.data(), 0, (m + tile_.rows - 1) / tile_.rows);
-              tiles(block.data(), m0, m, right, n0, n, k0, k);
+              if (!left) pack_left(m0, m, k0, k, block.data(), 0, (m + tile_.rows - 1) / tile_.rows);
+              tiles(left ? left + m0 * padded : block.data(), m0, m, right, n0, n, k0, k);
               if (last) finish(m0, m, n0, n);
               poll();
             }
@@ -300,6 +335,23 @@ int64_t inner_parts(int64_t m, int64_t n, int64_t inner) {
 }
 
 }  // namespace
+
+template <class K>
+int64_t Product<K>::packed_left_size() const {
+  return inner_parts(rows.extent(), columns.extent(), inner) == 1 ? Run<K>(*this).left_size() : 0;
+}
+template <class K>
+int64_t Product<K>::packed_right_size() const {
+  return inner_parts(rows.extent(), columns.extent(), inner) == 1 ? Run<K>(*this).right_size() : 0;
+}
+template <class K>
+void Product<K>::pack_left(P* to) const {
+  Run<K>(*this).pack_whole_left(to);
+}
+template <class K>
+void Product<K>::pack_right(P* to) const {
+  Run<K>(*this).pack_whole_right(to);
+}
 
 template <class K>
 void Product<K>::run() const {
@@ -337,7 +389,7 @@ void Product<K>::run() const {
   if (finish) (*finish)(0, m, 0, n);
 }
 
-#define CAPIBARA_INSTANTIATE(KIND) template void Product<KIND>::run() const;
+#define CAPIBARA_INSTANTIATE(KIND) template struct Product<KIND>;
 CAPIBARA_INSTANTIATE(Singles)
 CAPIBARA_INSTANTIATE(Doubles)
 CAPIBARA_INSTANTIATE(Words)

@@ -117,8 +117,15 @@ struct Product {
   // A right operand that may be read as it lies: rows of k with neighbouring columns, this many elements apart.
   const P* right_in_place = nullptr;
   int64_t right_stride = 0;
+  // Operands that pack_left and pack_right have written for a product of these sizes: `left` and `right` are not called.
+  const P *packed_left = nullptr, *packed_right = nullptr;
 
   void run() const;
+  // How many elements a whole packed operand has; 0 where these sizes are cut up otherwise.
+  int64_t packed_left_size() const;
+  int64_t packed_right_size() const;
+  void pack_left(P* to) const;
+  void pack_right(P* to) const;
 };
 
 // Nanoseconds that one core needs for this many multiplications and additions, roughly.

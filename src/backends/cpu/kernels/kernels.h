@@ -13,6 +13,9 @@ struct KernelRequest {
   const Types& inputs;
   const Types& outputs;
   const Attrs& attrs;
+  const std::vector<bool>& constants;  // inputs with the same values in every run; may be empty
+
+  bool is_constant(std::size_t input) const { return input < constants.size() && constants[input]; }
 };
 // Prepares a kernel; an empty function says that these types are left to the reference kernel.
 using KernelMaker = HostKernel (*)(const KernelRequest&);
