@@ -337,6 +337,10 @@ Arrays execute_checked(const JitEntry& entry, std::span<const Array> inputs) {
 }
 
 void check_donated_once(const JitEntry& entry, std::span<const Array> inputs, const std::vector<bool>& donated) {
+  std::vector<const std::byte*> addresses;
+  for (const Array& input : inputs) addresses.push_back(input.buffer().address());
+  std::sort(addresses.begin(), addresses.end());
+  if (std::adjacent_find(addresses.begin(), addresses.end()) == addresses.end()) return;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!donated[i]) continue;
     for (std::size_t j = 0; j < inputs.size(); ++j) {
@@ -376,7 +380,7 @@ void compile_jit_entry(const JitEntry& entry) {
     throw ConcretizationTypeError(
         concat("compile: jit(", entry.options.name, ") captures a value that is being traced"));
   }
-  entry.ready();
+  entry.ready().executable->finish();
 }
 
 void check_jit_entry(const JitEntry& entry, const TreeDef& in, std::span<const Array> leaves) {
