@@ -36,13 +36,15 @@ TEST_F(Gather, ReadsRowsElementsAndWindows) {
 
 class Scatter : public KernelTest {
  protected:
-  void check_scatter(const std::string& op, DType dtype, Shape operand, ArrayType indices, Shape updates, ScatterDimensionNumbers dims, const char* mode) {
+  void check_scatter(const std::string& op, DType dtype, Shape operand, ArrayType indices, Shape updates, ScatterDimensionNumbers dims, const char* mode,
+                     Tolerance tolerance = {}, Values values = Values::awkward) {
     std::string name = op == "replace" ? "scatter" : "scatter-" + op;
     check_kernel({name,
                   {type_of(dtype, std::move(operand)), std::move(indices), type_of(dtype, std::move(updates))},
                   {{"dimension_numbers", dims}, {"unique_indices", false}, {"indices_are_sorted", false}, {"mode", mode},
                    {"update_jaxpr", update_region(op, dtype)}, {"update_consts", Attr::List{}}},
-                  {Values::plain, Values::indices, is_floating(dtype) ? Values::awkward : Values::plain}});
+                  {Values::plain, Values::indices, is_floating(dtype) ? values : Values::plain},
+                  tolerance});
   }
 };
 
@@ -62,6 +64,22 @@ TEST_F(Scatter, WritesRowsElementsAndWindowsInOrder) {
         check_scatter(op, dtype, {8}, type_of(DType::int32, {3001, 1}), {3001}, {{}, {0}, {0}, {}, {}}, mode);
       }
       check_scatter(op, DType::float32, {50, 3}, type_of(DType::int32, {0, 1}), {0, 3}, {{1}, {0}, {0}, {}, {}}, mode);
+    }
+  }
+}
+
+TEST_F(Scatter, DividesManyUpdatesOfFewElementsByTheShapesAlone) {
+  for (const char* op : {"replace", "add", "sub", "max"}) {
+    for (DType dtype : {DType::int32, DType::uint8, DType::int64, DType::bfloat16, DType::float16, DType::float32, DType::float64}) {
+      const bool sums = std::string(op) == "add" && (dtype == DType::float32 || dtype == DType::float64);
+      const Tolerance tolerance = sums ? Tolerance{1000 * epsilon_of(dtype), 1000 * epsilon_of(dtype)} : Tolerance{};
+      check_scatter(op, dtype, {40}, type_of(DType::int32, {70000, 1}), {70000}, {{}, {0}, {0}, {}, {}}, "fill_or_drop", tolerance, Values::plain);
+      check_scatter(op, dtype, {5, 30}, type_of(DType::int64, {70000, 2}), {70000}, {{}, {0, 1}, {0, 1}, {}, {}}, "clip", tolerance, Values::plain);
+    }
+    check_scatter(op, DType::float32, {400000}, type_of(DType::int32, {50000, 1}), {50000}, {{}, {0}, {0}, {}, {}}, "fill_or_drop");  // threads divide the operand
+    for (int64_t run : {2, 3, 7, 16, 23, 65, 130}) {
+      check_scatter(op, DType::float32, {9, run}, type_of(DType::int32, {4000, 1}), {4000, run}, {{1}, {0}, {0}, {}, {}}, "fill_or_drop");
+      check_scatter(op, DType::int8, {3, run}, type_of(DType::int32, {400, 1}), {400, run}, {{1}, {0}, {0}, {}, {}}, "clip");
     }
   }
 }
@@ -90,7 +108,7 @@ TEST_F(EveryKernel, AgreesOnTheSamplesOfTheCatalog) {
       if (!primitive->dtypes.empty() && std::find(primitive->dtypes.begin(), primitive->dtypes.end(), dtype) == primitive->dtypes.end()) continue;
       for (const Sample& sample : primitive->samples(dtype)) {
         Types outputs = primitive->type(sample.inputs, sample.attrs).types;
-        if (!make({sample.inputs, outputs, sample.attrs})) continue;
+        if (!make({sample.inputs, outputs, sample.attrs, {}})) continue;
         std::vector<Values> values;
         for (const ArrayType& type : sample.inputs) values.push_back(sample.integers_are_indices && is_integer(type.dtype) ? Values::indices : Values::plain);
         Tolerance tolerance;

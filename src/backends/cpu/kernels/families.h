@@ -12,6 +12,7 @@ KernelMakers extreme_makers();
 KernelMakers index_makers();
 KernelMakers order_makers();
 KernelMakers random_makers();
+KernelMakers scatter_makers();
 KernelMakers transpose_makers();
 KernelMakers window_makers();
 
