@@ -259,8 +259,6 @@ void bind_arrays(nb::module_& m) {
       .def_prop_ro("aval", [](const Array& self) { return type_object(self.type()); })
       .def_prop_ro("committed", [](const Array& self) { return self.committed(); })
       .def_prop_ro("_committed", [](const Array& self) { return self.committed(); })
-      .def_prop_ro("is_fully_addressable", [](const Array&) { return true; })
-      .def_prop_ro("is_fully_replicated", [](const Array&) { return true; })
       .def("is_deleted", [](const Array& self) { return self.is_deleted(); })
       .def("is_ready", [](const Array& self) { return self.is_ready(); })
       .def("delete", [](const Array& self) { self.delete_buffers(); })

@@ -110,6 +110,7 @@ void bind_refs(nb::module_& m);
 void bind_kde(nb::module_& m);
 void bind_config(nb::module_& m);
 void bind_devices(nb::module_& m);
+void bind_placements(nb::module_& m);
 void bind_callbacks(nb::module_& m);
 
 }  // namespace capibara::python

@@ -7,34 +7,67 @@
 
 #include "backends/pjrt/backend.h"
 #include "bindings.h"
+#include "runtime/key_value_store.h"
+#include "runtime/transfer_guard.h"
 
 namespace capibara::python {
 
 namespace {
 
-// Rows of (platform, id, kind, text).
+// Rows of (platform, id, kind, process, whether it is this process's, kinds of its memory, the default one).
 nb::list list_devices(const std::string& platform) {
-  const std::string name = platform.empty() ? config().platform : platform;
+  std::string name = platform.empty() ? config().platform : platform;
+  name = name.substr(0, name.find(','));
   nb::list rows;
-  for (const Device& device : jax::devices(name)) {
-    std::string kind = device.platform, text;
-    if (pjrt::is_platform(name)) {
-      kind = pjrt::client(name).device_kind(device.id);
-      text = pjrt::client(name).device_text(device.id);
+  if (pjrt::is_platform(name)) {
+    pjrt::Client& client = pjrt::client(name);
+    for (const pjrt::DeviceInfo& info : client.devices()) {
+      nb::list memories;
+      for (const pjrt::DeviceInfo::Memory& memory : info.memories) memories.append(memory.kind);
+      rows.append(nb::make_tuple(client.platform(), info.id, info.kind, info.process, info.addressable, memories, info.default_memory));
     }
-    rows.append(nb::make_tuple(device.platform, device.id, kind, text));
+    return rows;
+  }
+  for (const Device& device : jax::devices(name)) {
+    nb::list memories;
+    memories.append("device");
+    rows.append(nb::make_tuple(device.platform, device.id, device.platform, 0, true, memories, "device"));
   }
   return rows;
 }
 
+// The client whose devices Python calls by this platform.
+pjrt::Client& client_called(const std::string& platform) {
+  std::string own = config().platform;
+  own = own.substr(0, own.find(','));
+  if (pjrt::is_platform(own) && pjrt::client(own).platform() == platform) return pjrt::client(own);
+  return pjrt::client(platform);
+}
+
 nb::object memory_stats(const std::string& platform, int id) {
   if (!pjrt::is_platform(platform)) return nb::none();
-  const pjrt::MemoryStats stats = pjrt::client(platform).memory_stats(id);
+  pjrt::MemoryStats stats;
+  try {
+    stats = client_called(platform).memory_stats(id);
+  } catch (const RuntimeError& error) {
+    if (std::string_view(error.what()).find("UNIMPLEMENTED") == std::string_view::npos) throw;
+    return nb::none();  // as for a device that counts nothing
+  }
   nb::dict all;
   all["bytes_in_use"] = stats.bytes_in_use;
   if (stats.peak_bytes_in_use) all["peak_bytes_in_use"] = *stats.peak_bytes_in_use;
   if (stats.bytes_limit) all["bytes_limit"] = *stats.bytes_limit;
+  if (stats.num_allocs) all["num_allocs"] = *stats.num_allocs;
+  if (stats.largest_alloc_size) all["largest_alloc_size"] = *stats.largest_alloc_size;
   return all;
+}
+
+void set_guard(int direction, nb::handle value, bool of_thread) {
+  const auto place = static_cast<transfer::Direction>(direction);
+  std::optional<transfer::Guard> guard;
+  if (!value.is_none()) guard = transfer::guard_named(nb::cast<std::string>(value));
+  if (of_thread) transfer::set_for_thread(place, guard);
+  else transfer::set_default(place, guard.value_or(transfer::Guard::allow));
 }
 
 }  // namespace
@@ -53,6 +86,22 @@ void bind_devices(nb::module_& m) {
   m.def("array_device", [](const Array& array) {
     const Device device = array.device();
     return nb::make_tuple(device.platform, device.id);
+  });
+  m.def("set_transfer_guard", &set_guard, nb::arg("direction"), nb::arg("guard").none(), nb::arg("of_thread"));
+  m.def(
+      "initialize_processes",
+      [](const std::string& address, int count, int id, int timeout) {
+        nb::gil_scoped_release other_threads_run;
+        distributed::initialize(address, count, id, timeout);
+      },
+      nb::arg("address"), nb::arg("count"), nb::arg("id"), nb::arg("timeout"));
+  m.def("shut_down_processes", [] {
+    nb::gil_scoped_release other_threads_run;
+    distributed::shutdown();
+  });
+  m.def("process_group", [] {
+    const ProcessGroup group = distributed::group();
+    return nb::make_tuple(group.process_id, group.process_count, group.store != nullptr);
   });
 }
 

@@ -16,6 +16,8 @@ class Executable {
   virtual Arrays execute(std::span<const Array> inputs, const std::vector<bool>& donated) = 0;
   // Whether it is over in microseconds and calls nobody: not worth letting another thread run meanwhile.
   virtual bool is_short() const { return false; }
+  // Does now what would otherwise wait for the first call.
+  virtual void finish() {}
 };
 
 class Backend {

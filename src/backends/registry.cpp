@@ -51,7 +51,7 @@ std::vector<Device> devices(const std::string& platform) {
   std::vector<Device> list;
   if (pjrt::is_platform(name)) {
     pjrt::Client& client = pjrt::client(name);
-    for (int id = 0; id < client.device_count(); ++id) list.push_back(client.device(id));
+    for (const pjrt::DeviceInfo& info : client.devices()) list.push_back(client.device(info.id));
     return list;
   }
   if (name != "cpu" && name != "reference") {
@@ -61,7 +61,16 @@ std::vector<Device> devices(const std::string& platform) {
   return list;
 }
 
-std::vector<Device> local_devices(const std::string& platform) { return devices(platform); }
+std::vector<Device> local_devices(const std::string& platform) {
+  const std::string name = first_platform(platform.empty() ? capibara::config().platform : platform);
+  if (!pjrt::is_platform(name)) return devices(name);
+  pjrt::Client& client = pjrt::client(name);
+  std::vector<Device> list;
+  for (const pjrt::DeviceInfo& info : client.devices()) {
+    if (info.addressable) list.push_back(client.device(info.id));
+  }
+  return list;
+}
 int device_count(const std::string& platform) { return static_cast<int>(devices(platform).size()); }
 
 }  // namespace jax

@@ -79,7 +79,7 @@ class Inliner {
   // False where the equation is copied as it was.
   bool rewrite(Copy& copy, const Equation& equation, NestedPass& nested) {
     if (const char* attr = called_attr(equation)) return call(copy, equation, equation.attrs.program(attr), nested);
-    if (equation.primitive.is("name")) {
+    if (equation.primitive.is("name") || equation.primitive.is("sharding_constraint")) {
       copy.bind(equation.outputs[0], copy(equation.inputs[0]));
       return true;
     }

@@ -20,6 +20,7 @@ Family random_family();       // threefry2x32, random_bits, key wrapping, rng_bi
 Family linalg_family();       // decompositions and triangular solves
 Family fft_family();
 Family collective_family();   // psum and its kin, axis_index
+Family sharding_family();     // sharding_constraint
 Family effect_family();       // callbacks, debug prints, refs, tokens, custom_call, barriers
 
 }  // namespace capibara

@@ -39,9 +39,7 @@ void describe_plugin(const pjrt::Candidate& candidate) {
   try {
     pjrt::Client& client = pjrt::client(candidate.platform);
     std::printf("           %s, %s\n", client.plugin().version().c_str(), client.platform_version().c_str());
-    for (int device = 0; device < client.device_count(); ++device) {
-      std::printf("           device %d: %s\n", device, client.device_kind(device).c_str());
-    }
+    for (const pjrt::DeviceInfo& device : client.devices()) std::printf("           device %d: %s\n", device.id, device.kind.c_str());
     if (candidate.platform == "cuda") std::printf("           own kernels: %s\n", pjrt::has_cuda_kernels(client) ? "loaded" : "none");
     std::printf("           x + 1 %s\n", try_addition(candidate.platform).c_str());
   } catch (const std::exception& error) {

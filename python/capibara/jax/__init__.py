@@ -50,8 +50,8 @@ from capibara.jax.version import __version__, __version_info__  # noqa: F401
 # Modules that are imported when they are first asked for: most programs need few of them, and NumPy takes its time.
 _MODULES = (
     "ad_checkpoint", "api_util", "checkpoint_policies", "core", "custom_batching", "custom_derivatives", "debug", "dlpack",
-    "dtypes", "errors", "experimental", "extend", "flatten_util", "image", "interpreters", "lax", "nn", "numpy", "ops",
-    "profiler", "random", "scipy", "stages", "tree", "tree_util", "typing", "version",
+    "distributed", "dtypes", "errors", "experimental", "extend", "flatten_util", "image", "interpreters", "lax", "nn", "numpy", "ops",
+    "profiler", "random", "scipy", "sharding", "stages", "tree", "tree_util", "typing", "version",
 )
 
 enable_x64 = _scope("enable_x64", True)
@@ -73,10 +73,13 @@ legacy_prng_key = _scope("legacy_prng_key")
 
 
 def default_device(device=None):
-    """Computations run on this device while the context lasts; there is one kind of device."""
+    """Computations run on this device while the context lasts: the first one, others are chosen by device_put."""
     from capibara.jax._devices import check_target
     import contextlib
     check_target(device, None)
+    if isinstance(device, Device) and device != local_devices()[0]:
+        raise NotImplementedError(f"default_device: programs without placed arguments run on {local_devices()[0]!r}, got {device!r}; "
+                                  "use device_put to move arguments")
     return contextlib.nullcontext()
 
 
@@ -156,4 +159,8 @@ from capibara.jax._array import complete as _complete  # noqa: E402
 
 _complete()
 _core.register_node(_Slice, _Slice.tree_flatten, _Slice.tree_unflatten)
-_explain_missing(__name__, later={"float0": "capibara._dtypes", **dict.fromkeys(_MODULES)})
+_SHARDING = ("NamedSharding", "P", "Shard", "make_mesh", "set_mesh", "make_array_from_callback", "make_array_from_single_device_arrays")
+_GUARDS = ("transfer_guard", "transfer_guard_host_to_device", "transfer_guard_device_to_device", "transfer_guard_device_to_host")
+_explain_missing(__name__, later={
+    "float0": "capibara._dtypes", **dict.fromkeys(_MODULES), **dict.fromkeys(_SHARDING, "capibara.jax._sharding"),
+    **dict.fromkeys(_GUARDS, "capibara.jax._transfer_guards")})

@@ -85,10 +85,9 @@ def jit(fun=None, /, *, in_shardings=None, out_shardings=None, static_argnums=No
             donate_argnames=donate_argnames, keep_unused=keep_unused, device=device, backend=backend, inline=inline,
             compiler_options=compiler_options, debug=debug, in_shardings=in_shardings, out_shardings=out_shardings)
     _check_callable(fun, "jit")
-    for name, value in (("in_shardings", in_shardings), ("out_shardings", out_shardings),
-                        ("abstracted_axes", abstracted_axes), ("compiler_options", compiler_options)):
+    for name, value in (("abstracted_axes", abstracted_axes), ("compiler_options", compiler_options)):
         if value is not None:
-            raise NotImplementedError(f"jit: {name} is not supported on one device, got {value!r}")
+            raise NotImplementedError(f"jit: {name} is not supported, got {value!r}")
     if device is not None or backend is not None:
         from capibara.jax._devices import check_target
         check_target(device, backend)
@@ -103,7 +102,11 @@ def jit(fun=None, /, *, in_shardings=None, out_shardings=None, static_argnums=No
                        ("argnames", set(static_argnames) & set(donate_argnames))):
         if both:
             raise ValueError(f"static_{kind} and donate_{kind} cannot intersect: both hold {sorted(both)}")
-    compiled = _core.jit(fun, static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused, bool(inline))
+    traced = fun
+    if in_shardings is not None or out_shardings is not None:
+        from capibara.jax._sharding import bordered
+        traced = _wraps(fun, bordered(fun, in_shardings, out_shardings, static_argnums))
+    compiled = _core.jit(traced, static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused, bool(inline))
     for name in ("__module__", "__name__", "__qualname__", "__doc__"):
         try:
             setattr(compiled, name, getattr(fun, name))
@@ -309,16 +312,19 @@ def device_get(x):
     """Every array of a tree as a NumPy array."""
     import numpy as np
     leaves, tree = _core.tree_flatten(x)
+    for leaf in leaves:
+        if isinstance(leaf, _core.Array):
+            _core.fetch(leaf)
     return tree.unflatten([np.asarray(leaf) if isinstance(leaf, _core.Array) else leaf for leaf in leaves])
 
 
 def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
-    """Every leaf of a tree as an array on a device."""
-    if device is not None:
-        from capibara.jax._devices import check_target
-        check_target(device, None)
-    leaves, tree = _core.tree_flatten(x)
-    return tree.unflatten([_core.as_array(leaf) for leaf in leaves])
+    """Every leaf of a tree as an array on devices: on the default one, on a device, or as a sharding says."""
+    if device is None:
+        leaves, tree = _core.tree_flatten(x)
+        return tree.unflatten([_core.as_array(leaf) for leaf in leaves])
+    from capibara.jax import _sharding
+    return _sharding.device_put(x, device)
 
 
 def pure_callback(callback, result_shape_dtypes, *args, sharding=None, vmap_method=None, vectorized=None, **kwargs):

@@ -73,37 +73,45 @@ class _Methods:
     def addressable_data(self, index):
         if isinstance(self, _core.Tracer):
             _refuse_tracer(self)
-        if index != 0:
-            raise IndexError("list index out of range")
-        return self
+        return self.addressable_shards[index].data
 
     @property
     def addressable_shards(self):
-        from capibara.jax._devices import Shard
-        if isinstance(self, _core.Tracer):
-            _refuse_tracer(self)
-        return [Shard(self)]
+        from capibara.jax._sharding import shards_of
+        return shards_of(self)
 
     global_shards = addressable_shards
 
     @property
     def sharding(self):
-        from capibara.jax._devices import SingleDeviceSharding
-        return SingleDeviceSharding(self.device)
+        from capibara.jax._sharding import sharding_of
+        return sharding_of(self)
 
     def to_device(self, device, *, stream=None):
-        return self
+        from capibara.jax._sharding import device_put
+        return device_put(self, device)
 
     def devices(self):
-        return {self.device}
+        return self.sharding.device_set
 
     @property
     def device(self):
         from capibara.jax._devices import Device, device_of
-        return Device("cpu", 0) if isinstance(self, _core.Tracer) else device_of(self)
+        if isinstance(self, _core.Tracer):
+            return Device("cpu", 0)
+        placement = _core.array_placement(self)
+        return self.sharding if placement is not None and placement.axes[0] else device_of(self)
+
+    @property
+    def is_fully_replicated(self):
+        return self.sharding.is_fully_replicated
+
+    @property
+    def is_fully_addressable(self):
+        return self.sharding.is_fully_addressable
 
     def platform(self):
-        return self.device.platform
+        return next(iter(self.devices())).platform
 
     @property
     def T(self):

@@ -13,6 +13,10 @@ _OWN = {
     "traceback_filtering": ("auto", _tracebacks.MODES),
     "debug_mode": (False, (True, False)),
     "debug_key_reuse": (False, (False,)),
+    "transfer_guard": (None, None),
+    "transfer_guard_host_to_device": (None, None),
+    "transfer_guard_device_to_device": (None, None),
+    "transfer_guard_device_to_host": (None, None),
 }
 
 
@@ -55,6 +59,11 @@ class Config:
             return
         if short in ("platforms", "platform_name"):
             choose_platform(value)
+            self._own[short] = value
+            return
+        if short.startswith("transfer_guard"):
+            from capibara.jax._transfer_guards import set_default
+            set_default(short, value)
             self._own[short] = value
             return
         allowed = _OWN[short][1]
@@ -108,7 +117,7 @@ def _check(name, value):
 
 config = Config()
 
-for _name in (*_CORE, "traceback_filtering", "platforms"):
+for _name in (*_CORE, "traceback_filtering", "platforms", *(_own for _own in _OWN if _own.startswith("transfer_guard"))):
     _text = os.environ.get(f"JAX_{_name.upper()}")
     if _text is not None:
         _now = getattr(config, f"jax_{_name}")

@@ -2,12 +2,48 @@
 from capibara import _core
 
 
+class Memory:
+    """A kind of memory that a device addresses."""
+
+    def __init__(self, device, kind):
+        self._device, self.kind = device, kind
+
+    @property
+    def platform(self):
+        return self._device.platform
+
+    @property
+    def process_index(self):
+        return self._device.process_index
+
+    def addressable_by_devices(self):
+        return [self._device]
+
+    def __eq__(self, other):
+        return isinstance(other, Memory) and (self._device, self.kind) == (other._device, other.kind)
+
+    def __hash__(self):
+        return hash((self._device, self.kind))
+
+    def __repr__(self):
+        return f"{self.kind.upper()}_{self._device.id}"
+
+
 class Device:
     """One device of a backend."""
 
-    def __init__(self, platform, number, kind=None):
-        self.platform, self.id, self.process_index, self.local_hardware_id = platform, number, 0, number
-        self.device_kind = kind or platform
+    def __init__(self, platform, number, kind=None, process_index=0, addressable=True, memories=("device",), default_memory="device"):
+        self.platform, self.id, self.process_index, self.local_hardware_id = platform, number, process_index, number
+        self.device_kind, self.addressable = kind or platform, addressable
+        self._memories, self._default_memory = tuple(memories), default_memory or (memories[0] if memories else "device")
+
+    @property
+    def host_id(self):
+        return self.process_index
+
+    @property
+    def client_process(self):
+        return process_index()
 
     def __repr__(self):
         names = {"cpu": "CpuDevice", "gpu": "CudaDevice", "tpu": "TpuDevice"}
@@ -23,69 +59,71 @@ class Device:
         return hash((self.platform, self.id))
 
     def memory_stats(self):
-        """What is known of the device's memory: nothing on the host."""
+        """What is known of the device's memory; None where nothing is counted, as on the host."""
         return _core.memory_stats(self.platform, self.id)
 
+    def addressable_memories(self):
+        """The kinds of memory that arrays of this device may lie in."""
+        return [Memory(self, kind) for kind in self._memories]
 
-class SingleDeviceSharding:
-    """The layout of an array that lies on one device."""
+    def default_memory(self):
+        """Where arrays lie that nothing is said of."""
+        return Memory(self, self._default_memory)
 
-    def __init__(self, device, *, memory_kind=None):
-        self._device, self.memory_kind = device, memory_kind or "device"
-
-    @property
-    def device_set(self):
-        return {self._device}
-
-    is_fully_replicated = is_fully_addressable = True
-
-    def __eq__(self, other):
-        return isinstance(other, SingleDeviceSharding) and self._device == other._device
-
-    def __hash__(self):
-        return hash(self._device)
-
-    def __repr__(self):
-        return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
+    def memory(self, kind):
+        """The memory of a kind."""
+        if kind not in self._memories:
+            raise ValueError(f"Could not find memory addressable by device {self.device_kind}. Device {self.device_kind} can address the "
+                             f"following memory kinds: {', '.join(self._memories)}. Got memory kind: {kind}")
+        return Memory(self, kind)
 
 
-class Shard:
-    """The part of an array on one device: here the whole array."""
-
-    def __init__(self, array):
-        self.data = array
-        self.index = (slice(None),) * array.ndim
-        self.device = device_of(array)
-        self.replica_id = 0
+_known = {}  # rows of the core as devices: the same objects each time
 
 
 def device_of(array):
     """The device that holds an array."""
-    return Device(*_core.array_device(array))
+    platform, number = _core.array_device(array)
+    own = _core.platform().split(",")[0]
+    if _core.is_plugin_platform(own):
+        for device in devices(own):
+            if (device.platform, device.id) == (platform, number):
+                return device
+    return Device(platform, number)
 
 
 def devices(backend=None):
-    """The devices of a backend."""
+    """The devices of a backend, those of other processes too."""
     from capibara.jax._config import find_plugins
     find_plugins()
     name = backend or _core.platform()
-    if name not in ("cpu", "reference") and not _core.is_plugin_platform(name):
+    if name.split(",")[0] not in ("cpu", "reference") and not _core.is_plugin_platform(name.split(",")[0]):
         raise RuntimeError(f"Unknown backend: '{backend}' requested, but no platforms that are instances of {backend} "
                            "are present. Platforms present are: cpu")
-    return [Device(platform, number, kind) for platform, number, kind, _ in _core.devices(name)]
+    listed = []
+    for platform, number, kind, process, addressable, memories, default_memory in _core.devices(name):
+        key = (platform, number, kind, process)
+        if key not in _known:
+            _known[key] = Device(platform, number, kind, process, addressable, memories, default_memory)
+        listed.append(_known[key])
+    return listed
 
 
 def local_devices(process_index=None, backend=None, host_id=None):
-    """The devices of this process."""
-    return devices(backend)
+    """The devices of this process, or of another one."""
+    if process_index is None:
+        return [device for device in devices(backend) if device.addressable]
+    return [device for device in devices(backend) if device.process_index == process_index]
 
 
 def device_count(backend=None):
-    """The number of devices."""
+    """The number of devices of all processes."""
     return len(devices(backend))
 
 
-local_device_count = device_count
+def local_device_count(backend=None):
+    """The number of this process's devices."""
+    return len(local_devices(backend=backend))
 
 
 def default_backend():
@@ -94,15 +132,18 @@ def default_backend():
 
 
 def process_count(backend=None):
-    return 1
+    """The number of processes of this program."""
+    return _core.process_group()[1]
 
 
 def process_index(backend=None):
-    return 0
+    """The number of this process."""
+    return _core.process_group()[0]
 
 
 def process_indices(backend=None):
-    return [0]
+    """The numbers of all processes."""
+    return list(range(process_count()))
 
 
 def check_target(device, backend):

@@ -46,10 +46,12 @@ enum class Function : std::size_t {
   client_compile = 200,
   client_buffer_from_host = 216,
   description_id = 224,
+  description_process = 232,
   description_kind = 248,
   description_debug_string = 256,
   device_description = 272,
   device_local_hardware_id = 288,
+  device_memories = 296,
   device_default_memory = 304,
   device_memory_stats = 312,
   memory_kind = 328,
@@ -67,11 +69,17 @@ enum class Function : std::size_t {
   buffer_device_size = 552,
   buffer_delete = 576,
   buffer_is_deleted = 584,
+  buffer_copy_to_device = 592,
   buffer_to_host = 600,
   buffer_ready_event = 616,
   topology_create = 696,
   topology_destroy = 704,
+  topology_platform = 712,
+  topology_version = 720,
+  topology_devices = 728,
   compile = 752,
+  buffer_copy_to_memory = 776,
+  client_topology = 800,
   executable_memory_stats = 808,
   client_dma_map = 920,
   client_dma_unmap = 928,
@@ -141,15 +149,46 @@ struct EventAwait : Head { Event* event; };
 struct EventOnReady : Head { Event* event; void (*callback)(Error*, void*); void* user; };
 static_assert(offsetof(EventIsReady, is_ready) == 24 && offsetof(EventOnReady, user) == 32);
 
+// Questions of a client to the store that the processes of a program share. An error is made by `fail`.
+using FailCallback = Error* (*)(int32_t code, const char* message, std::size_t size);
+struct KeyValueGet : Head {
+  const char* key;
+  std::size_t key_size;
+  int32_t timeout_ms;
+  FailCallback* fail;
+  void* user;
+  char* value;  // freed by the deleter
+  std::size_t value_size;
+  void (*deleter)(char*);
+};
+struct KeyValueTryGet : Head {
+  const char* key;
+  std::size_t key_size;
+  FailCallback* fail;
+  void* user;
+  char* value;
+  std::size_t value_size;
+  void (*deleter)(char*);
+};
+struct KeyValuePut : Head {
+  const char* key;
+  std::size_t key_size;
+  const char* value;
+  std::size_t value_size;
+  FailCallback* fail;
+  void* user;
+};
+static_assert(sizeof(KeyValueGet) == 80 && sizeof(KeyValueTryGet) == 72 && sizeof(KeyValuePut) == 64);
+
 struct ClientCreate : Head {
   const NamedValue* options;
   std::size_t option_count;
-  void* get;
+  Error* (*get)(struct KeyValueGet*);
   void* get_user;
-  void* put;
+  Error* (*put)(struct KeyValuePut*);
   void* put_user;
   Client* client;
-  void* try_get;
+  Error* (*try_get)(struct KeyValueTryGet*);
   void* try_get_user;
 };
 static_assert(offsetof(ClientCreate, client) == 64 && sizeof(ClientCreate) == 88);
@@ -185,6 +224,9 @@ struct TopologyCreate : Head {
   Topology* topology;
 };
 struct TopologyDestroy : Head { Topology* topology; };
+struct TopologyText : Head { Topology* topology; const char* text; std::size_t size; };
+struct TopologyDevices : Head { Topology* topology; DeviceDescription* const* descriptions; std::size_t count; };
+struct ClientTopology : Head { Client* client; Topology* topology; };
 static_assert(offsetof(TopologyCreate, topology) == 48);
 
 // The element types of buffers.
@@ -217,6 +259,7 @@ struct DescriptionText : Head { DeviceDescription* description; const char* text
 struct DeviceDescriptionOf : Head { Device* device; DeviceDescription* description; };
 struct DeviceLocalId : Head { Device* device; int32_t id; };
 struct DeviceDefaultMemory : Head { Device* device; Memory* memory; };
+struct DeviceMemories : Head { Device* device; Memory* const* memories; std::size_t count; };
 struct MemoryKind : Head { Memory* memory; const char* kind; std::size_t size; };
 struct OptionalCount {
   int64_t value;
@@ -293,6 +336,8 @@ struct LoadedExecute : Head {
 static_assert(offsetof(LoadedExecute, outputs) == 56 && sizeof(LoadedExecute) == 80);
 
 struct BufferOnly : Head { Buffer* buffer; };  // destroy and delete
+struct BufferCopyToDevice : Head { Buffer* from; Device* device; Buffer* copy; };
+struct BufferCopyToMemory : Head { Buffer* from; Memory* memory; Buffer* copy; };
 struct BufferIsDeleted : Head { Buffer* buffer; bool is_deleted; };
 struct BufferSize : Head { Buffer* buffer; std::size_t bytes; };
 struct BufferReadyEvent : Head { Buffer* buffer; Event* event; };

@@ -13,9 +13,10 @@
 
 #include "backends/pjrt/cuda_kernels.h"
 #include "backends/pjrt/cusolver.h"
-#include "backends/pjrt/prepare.h"
+#include "backends/pjrt/executable.h"
 #include "backends/reference/backend.h"
 #include "backends/single_operations.h"
+#include "optimise/rewrite.h"
 #include "program/build.h"
 #include "runtime/disk_cache.h"
 
@@ -27,72 +28,12 @@ bool holds_refs(const Program& program) {
   for (const ArrayType& type : program.body().var_types) {
     if (type.ref) return true;
   }
-  return false;
+  bool nested = false;
+  for (const Equation& equation : program.equations()) {
+    passes::for_each_program(equation.attrs, [&](const Program& one) { nested = nested || holds_refs(one); });
+  }
+  return nested;
 }
-
-class PjrtExecutable final : public Executable {
- public:
-  PjrtExecutable(Client& client, const Program& program, Prepared prepared, std::shared_ptr<Loaded> loaded, std::vector<bool> donated)
-      : client_(client), types_(program.output_types()), calls_(std::move(prepared.calls)), loaded_(std::move(loaded)),
-        donated_(std::move(donated)), name_(std::make_shared<const std::string>(program.name().empty() ? "program" : program.name())) {
-    for (const Array& constant : prepared.constants) constants_.push_back(client.buffer_of(constant, device_));
-  }
-
-  Arrays execute(std::span<const Array> inputs, const std::vector<bool>& donated) override {
-    std::vector<std::shared_ptr<DeviceBuffer>> held;
-    std::vector<abi::Buffer*> arguments;
-    held.reserve(inputs.size());
-    arguments.reserve(inputs.size() + constants_.size());
-    for (const Array& input : inputs) {
-      held.push_back(client_.buffer_of(input, device_));
-      arguments.push_back(held.back()->handle());
-    }
-    for (const auto& constant : constants_) arguments.push_back(constant->handle());
-    // What was compiled as donated and is not given away this time.
-    std::vector<int64_t> kept;
-    for (std::size_t i = 0; i < donated_.size(); ++i) {
-      if (donated_[i] && (i >= donated.size() || !donated[i])) kept.push_back(static_cast<int64_t>(i));
-    }
-    const std::vector<abi::Buffer*> results = start(arguments, kept);
-    Arrays outputs;
-    outputs.reserve(results.size());
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      auto memory = std::make_shared<DeviceBuffer>(client_, results[i], types_[i], device_, name_);
-      const auto bytes = static_cast<std::size_t>(types_[i].size() * storage_size(types_[i].dtype));
-      outputs.push_back(Array::from_buffer(types_[i], Buffer::on_device(std::move(memory), bytes, client_.device(device_))));
-    }
-    for (std::size_t i = 0; i < donated.size(); ++i) {
-      if (donated[i]) inputs[i].delete_buffers();
-    }
-    return outputs;
-  }
-
-  const Loaded& loaded() const { return *loaded_; }
-
- private:
-  std::vector<abi::Buffer*> start(std::span<abi::Buffer* const> arguments, std::span<const int64_t> kept) {
-    // Where nothing comes back, nobody would learn of an error later on.
-    if (!calls_ && loaded_->output_count() > 0) return loaded_->execute(arguments, kept, *name_);
-    std::vector<abi::Buffer*> results;
-    auto run = [&] {
-      abi::Event* ended = nullptr;
-      results = loaded_->execute(arguments, kept, *name_, &ended);
-      if (ended) Event(client_.plugin(), ended).wait(*name_);
-    };
-    if (calls_) calls_->serve(run);
-    else run();
-    return results;
-  }
-
-  Client& client_;
-  Types types_;
-  std::shared_ptr<HostCalls> calls_;
-  std::shared_ptr<Loaded> loaded_;
-  std::vector<bool> donated_;
-  std::shared_ptr<const std::string> name_;
-  std::vector<std::shared_ptr<DeviceBuffer>> constants_;
-  int device_ = 0;
-};
 
 // XLA generates SVE code by the name of the processor, also where the system does not let programs use it. Without
 // optimisation it generates none.
@@ -127,10 +68,11 @@ class PjrtBackend final : public Backend {
   std::shared_ptr<Executable> compile_donating(const Program& program, const std::vector<bool>& donated) override {
     if (runs_by_operation(program)) return reference::backend().compile(program);
     Client& device = client();
-    Prepared prepared = prepare(program, donated, {has_cuda_kernels(device), [&] { return has_cusolver(device); }});
-    if (prepared.calls) register_host_calls(device);
-    std::shared_ptr<Loaded> loaded = find(device, prepared, program.name());
-    return std::make_shared<PjrtExecutable>(device, program, std::move(prepared), std::move(loaded), donated);
+    const Extras extras{has_cuda_kernels(device), [&device] { return has_cusolver(device); }};
+    return std::make_shared<PjrtExecutable>(device, program, donated, extras,
+                                            [this, &device, name = program.name()](const Prepared& prepared, const std::vector<int>& devices) {
+                                              return find(device, prepared, devices, name);
+                                            });
   }
 
   Client& client() {
@@ -146,8 +88,10 @@ class PjrtBackend final : public Backend {
 
  private:
   // The program of a text: in memory while somebody runs it, and on disk.
-  std::shared_ptr<Loaded> find(Client& device, const Prepared& prepared, const std::string& name) {
+  std::shared_ptr<Loaded> find(Client& device, const Prepared& prepared, const std::vector<int>& devices, const std::string& name) {
     CompileOptions options;
+    options.devices.assign(devices.begin(), devices.end());
+    options.partitions = std::max<int64_t>(1, static_cast<int64_t>(devices.size()));
     options.overrides = overrides_from_environment();
     if (device.reads_host_memory() && hides_vectors()) options.overrides.try_emplace("xla_backend_optimization_level", int64_t{0});
     const std::string what = concat("compile of ", name.empty() ? "a program" : name);
@@ -162,7 +106,7 @@ class PjrtBackend final : public Backend {
     if (std::optional<std::string> bytes = DiskCache::instance().find(key)) loaded = device.load(*bytes);
     if (!loaded) {
       loaded = device.compile(prepared.text, options, what);
-      if (std::optional<std::string> bytes = loaded->serialized()) DiskCache::instance().store(key, *bytes);
+      if (std::optional<std::string> bytes = loaded->compiled().serialized()) DiskCache::instance().store(key, *bytes);
     }
     std::lock_guard lock(programs_mutex_);
     programs_[key] = loaded;
@@ -219,8 +163,8 @@ bool is_platform(const std::string& name) {
 Backend& backend(const std::string& name) { return instance(name); }
 Client& client(const std::string& name) { return instance(name).client(); }
 
-const Loaded* loaded(const Executable& executable) {
-  const auto* own = dynamic_cast<const PjrtExecutable*>(&executable);
+const Loaded* loaded(Executable& executable) {
+  auto* own = dynamic_cast<PjrtExecutable*>(&executable);
   return own ? &own->loaded() : nullptr;
 }
 

@@ -13,7 +13,7 @@ Backend& backend(const std::string& name);
 Client& client(const std::string& name);  // raises RuntimeError where there is no plugin
 
 // What became of a compiled program, where the executable is one of a plugin; null otherwise.
-const Loaded* loaded(const Executable& executable);
+const Loaded* loaded(Executable& executable);
 std::string stablehlo_text(const Program& program);  // as the plugin gets it
 
 }  // namespace capibara::pjrt

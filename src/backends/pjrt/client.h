@@ -14,6 +14,7 @@
 
 #include "backends/pjrt/compile_options.h"
 #include "backends/pjrt/plugin.h"
+#include "sharding/placed_memory.h"
 
 namespace capibara::pjrt {
 
@@ -44,10 +45,11 @@ class Event {
 };
 
 // Memory of one device that a plugin manages. `operation` is named in the errors it may carry.
-class DeviceBuffer final : public DeviceMemory {
+class DeviceBuffer final : public PlacedMemory {
  public:
+  // `device` is its id; `memory_kind` is empty for the device's own memory.
   DeviceBuffer(Client& client, abi::Buffer* buffer, const ArrayType& type, int device,
-               std::shared_ptr<const std::string> operation = nullptr);
+               std::shared_ptr<const std::string> operation = nullptr, std::string memory_kind = "");
   ~DeviceBuffer() override;
 
   bool is_ready() override;
@@ -58,6 +60,9 @@ class DeviceBuffer final : public DeviceMemory {
   Client& client() const { return client_; }
   abi::Buffer* handle() const { return buffer_; }
   int device() const { return device_; }
+  const ArrayType& type() const { return type_; }
+  const std::string& memory_kind() const { return memory_kind_; }
+  std::shared_ptr<const Placement> placement() const override;
 
  private:
   const Event& ready();
@@ -68,15 +73,36 @@ class DeviceBuffer final : public DeviceMemory {
   ArrayType type_;
   int device_;
   std::shared_ptr<const std::string> operation_;
+  std::string memory_kind_;
   std::once_flag once_;
   std::optional<Event> ready_;
 };
 
 struct MemoryAnalysis {
   int64_t generated_code = 0, argument = 0, output = 0, alias = 0, temp = 0, peak = 0;
+  int64_t host_generated_code = 0, host_argument = 0, host_output = 0, host_alias = 0, host_temp = 0;
 };
 
-// A program on its device.
+// What a compiler made, whether or not there is a device for it.
+class Compiled {
+ public:
+  Compiled(const Plugin& plugin, abi::Executable* executable) : plugin_(&plugin), executable_(executable) {}
+  ~Compiled();
+  Compiled(const Compiled&) = delete;
+
+  std::size_t output_count() const;
+  std::optional<std::string> serialized() const;  // nothing where the plugin cannot
+  MemoryAnalysis memory_analysis() const;
+  std::map<std::string, double> cost_analysis() const;
+  // The compiled program as XLA's own message (HloModuleProto, perhaps with its configuration behind it), and its format.
+  std::pair<std::string, std::string> optimized_program() const;
+
+ private:
+  const Plugin* plugin_;
+  abi::Executable* executable_;
+};
+
+// A program on its devices.
 class Loaded {
  public:
   Loaded(Client& client, abi::LoadedExecutable* executable);
@@ -84,24 +110,38 @@ class Loaded {
   Loaded(const Loaded&) = delete;
 
   std::size_t output_count() const { return output_count_; }
-  // Starts the program and returns at once. `kept` are positions of donated inputs that the caller keeps all the same.
-  // The event tells when it has ended; only made where it is asked for.
-  std::vector<abi::Buffer*> execute(std::span<abi::Buffer* const> arguments, std::span<const int64_t> kept, const std::string& what,
-                                    abi::Event** ended = nullptr) const;
-  std::optional<std::string> serialized() const;  // nothing where the plugin cannot
-  MemoryAnalysis memory_analysis() const;
-  std::map<std::string, double> cost_analysis() const;
+  const Compiled& compiled() const { return *compiled_; }
+  // Starts the program and returns at once. Each device has a list of `argument_count` buffers; the outputs of the first device
+  // come first. `kept` are positions of donated inputs that the caller keeps all the same. The events (one for each device) tell
+  // when it has ended; only made where they are asked for.
+  std::vector<abi::Buffer*> execute(std::span<abi::Buffer* const* const> arguments, std::size_t argument_count,
+                                    std::span<const int64_t> kept, const std::string& what, abi::Event** ended = nullptr) const;
 
  private:
   Client& client_;
   abi::LoadedExecutable* executable_;
-  abi::Executable* description_;
+  std::unique_ptr<Compiled> compiled_;
   std::size_t output_count_ = 0;
 };
 
 struct MemoryStats {
   int64_t bytes_in_use = 0;
-  std::optional<int64_t> peak_bytes_in_use, bytes_limit;
+  std::optional<int64_t> peak_bytes_in_use, bytes_limit, num_allocs, largest_alloc_size;
+};
+
+// One device of the program's processes.
+struct DeviceInfo {
+  abi::Device* handle = nullptr;
+  int id = 0;
+  int process = 0;
+  bool addressable = false;  // by this process
+  std::string kind, text;
+  struct Memory {
+    std::string kind;
+    abi::Memory* handle;
+  };
+  std::vector<Memory> memories;  // of addressable devices
+  std::string default_memory;
 };
 
 class Client {
@@ -113,11 +153,13 @@ class Client {
   // As jax names devices: "gpu", "tpu", or the plugin's own platform.
   const std::string& platform() const { return platform_; }
   std::string platform_version() const;
+  int process_index() const { return process_; }
   int device_count() const { return static_cast<int>(devices_.size()); }
-  std::string device_kind(int device) const;
-  std::string device_text(int device) const;
+  const std::vector<DeviceInfo>& devices() const { return devices_; }  // of all processes
+  const DeviceInfo& info(int id) const;                                // raises ValueError listing the devices
+  int first_device() const { return first_; }                          // the id of this process's first device
   MemoryStats memory_stats(int device) const;
-  Device device(int index) const { return {platform_, index}; }
+  Device device(int id) const { return {platform_, id}; }
   bool reads_host_memory() const { return plugin_->platform() == "xla_cpu"; }
 
   std::unique_ptr<Loaded> compile(const std::string& text, const CompileOptions& options, const std::string& what);
@@ -128,18 +170,23 @@ class Client {
 
   // The array on the device: where it is already, or copied. A copy is kept with the array's buffer.
   std::shared_ptr<DeviceBuffer> buffer_of(const Array& array, int device);
-  std::shared_ptr<DeviceBuffer> upload(const Array& array, int device);
+  std::shared_ptr<DeviceBuffer> upload(const Array& array, int device, const std::string& memory_kind = "");
+  // The array as the placement says, committed to it. Raises ValueError where it cannot lie so.
+  Array put(const Array& array, const Placement& placement);
 
-  abi::Device* handle(int device) const { return devices_[static_cast<std::size_t>(device)]; }
+  abi::Device* handle(int device) const { return info(device).handle; }
+  abi::Memory* memory(int device, const std::string& kind) const;  // raises ValueError listing the kinds
+  abi::Client* handle() const { return client_; }
 
  private:
+  void list_devices();
   std::string text(abi::Function function) const;
-  std::string description(int device, abi::Function function) const;
 
   std::shared_ptr<const Plugin> plugin_;
   abi::Client* client_ = nullptr;
   std::string platform_;
-  std::vector<abi::Device*> devices_;
+  std::vector<DeviceInfo> devices_;
+  int process_ = 0, first_ = 0;
 };
 
 }  // namespace capibara::pjrt

@@ -2,6 +2,7 @@
 #include <capibara/error.h>
 
 #include "backends/pjrt/client.h"
+#include "runtime/transfer_guard.h"
 
 namespace capibara::pjrt {
 
@@ -60,8 +61,12 @@ void Event::on_ready(std::function<void(std::string)> callback) const {
 // ---- buffers ------------------------------------------------------------------------------------------------------
 
 DeviceBuffer::DeviceBuffer(Client& client, abi::Buffer* buffer, const ArrayType& type, int device,
-                           std::shared_ptr<const std::string> operation)
-    : client_(client), buffer_(buffer), type_(type), device_(device), operation_(std::move(operation)) {}
+                           std::shared_ptr<const std::string> operation, std::string memory_kind)
+    : client_(client), buffer_(buffer), type_(type), device_(device), operation_(std::move(operation)), memory_kind_(std::move(memory_kind)) {}
+
+std::shared_ptr<const Placement> DeviceBuffer::placement() const {
+  return std::make_shared<const Placement>(Placement{client_.platform(), {device_}, {}, {}, memory_kind_});
+}
 
 DeviceBuffer::~DeviceBuffer() {
   ready_.reset();
@@ -84,6 +89,10 @@ bool DeviceBuffer::is_ready() { return ready().is_ready(); }
 void DeviceBuffer::wait() { ready().wait(what()); }
 
 void DeviceBuffer::copy_to_host(std::byte* to) {
+  // Where the device's memory is the host's, reading it is no transfer.
+  if (!client_.reads_host_memory()) {
+    transfer::check(transfer::Direction::device_to_host, [&] { return concat("shape=", to_string(type_), ", device=", to_string(client_.device(device_))); });
+  }
   const HostType type = host_type(type_);
   std::vector<int64_t> order(type.shape.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(order.size() - 1 - i);
@@ -107,54 +116,27 @@ void DeviceBuffer::release() {
   drop(client_.plugin(), client_.plugin().try_call(Function::buffer_delete, args));
 }
 
-// ---- loaded programs ----------------------------------------------------------------------------------------------
+// ---- programs -----------------------------------------------------------------------------------------------------
 
-Loaded::Loaded(Client& client, abi::LoadedExecutable* executable) : client_(client), executable_(executable) {
-  Args<abi::LoadedExecutableOf> of;
-  of.loaded = executable;
-  client.plugin().call(Function::loaded_executable, of, "compile");
-  description_ = of.executable;
-  Args<abi::ExecutableCount> count;
-  count.executable = description_;
-  client.plugin().call(Function::executable_output_count, count, "compile");
-  output_count_ = count.count;
-}
-
-Loaded::~Loaded() {
-  Args<abi::ExecutableDestroy> description;
-  description.executable = description_;
-  drop(client_.plugin(), client_.plugin().try_call(Function::executable_destroy, description));
-  Args<abi::LoadedDestroy> loaded;
-  loaded.executable = executable_;
-  drop(client_.plugin(), client_.plugin().try_call(Function::loaded_destroy, loaded));
-}
-
-std::vector<abi::Buffer*> Loaded::execute(std::span<abi::Buffer* const> arguments, std::span<const int64_t> kept,
-                                          const std::string& what, abi::Event** ended) const {
-  Args<abi::ExecuteOptions> options;
-  options.non_donatable = kept.data();
-  options.non_donatable_count = kept.size();
-  std::vector<abi::Buffer*> outputs(output_count_, nullptr);
-  abi::Buffer* const* argument_list = arguments.data();
-  abi::Buffer** output_list = outputs.data();
-  Args<abi::LoadedExecute> args;
+Compiled::~Compiled() {
+  Args<abi::ExecutableDestroy> args;
   args.executable = executable_;
-  args.options = &options;
-  args.arguments = &argument_list;
-  args.device_count = 1;
-  args.argument_count = arguments.size();
-  args.outputs = &output_list;
-  args.events = ended;
-  client_.plugin().check(client_.plugin().try_call(Function::loaded_execute, args), what);
-  return outputs;
+  drop(*plugin_, plugin_->try_call(Function::executable_destroy, args));
 }
 
-std::optional<std::string> Loaded::serialized() const {
+std::size_t Compiled::output_count() const {
+  Args<abi::ExecutableCount> args;
+  args.executable = executable_;
+  plugin_->call(Function::executable_output_count, args, "compile");
+  return args.count;
+}
+
+std::optional<std::string> Compiled::serialized() const {
   Args<abi::ExecutableSerialize> args;
-  args.executable = description_;
-  if (!client_.plugin().has(Function::executable_serialize)) return std::nullopt;
-  if (abi::Error* error = client_.plugin().try_call(Function::executable_serialize, args)) {
-    client_.plugin().take_message(error);
+  args.executable = executable_;
+  if (!plugin_->has(Function::executable_serialize)) return std::nullopt;
+  if (abi::Error* error = plugin_->try_call(Function::executable_serialize, args)) {
+    plugin_->take_message(error);
     return std::nullopt;
   }
   std::string bytes(args.bytes, args.size);
@@ -162,17 +144,18 @@ std::optional<std::string> Loaded::serialized() const {
   return bytes;
 }
 
-MemoryAnalysis Loaded::memory_analysis() const {
+MemoryAnalysis Compiled::memory_analysis() const {
   Args<abi::ExecutableMemory> args;
-  args.executable = description_;
-  client_.plugin().call(Function::executable_memory_stats, args, "memory_analysis");
-  return {args.generated_code, args.argument, args.output, args.alias, args.temp, args.peak};
+  args.executable = executable_;
+  plugin_->call(Function::executable_memory_stats, args, "memory_analysis");
+  return {args.generated_code, args.argument, args.output, args.alias, args.temp, args.peak,
+          args.host_generated_code, args.host_argument, args.host_output, args.host_alias, args.host_temp};
 }
 
-std::map<std::string, double> Loaded::cost_analysis() const {
+std::map<std::string, double> Compiled::cost_analysis() const {
   Args<abi::ExecutableCosts> args;
-  args.executable = description_;
-  client_.plugin().call(Function::executable_cost_analysis, args, "cost_analysis");
+  args.executable = executable_;
+  plugin_->call(Function::executable_cost_analysis, args, "cost_analysis");
   std::map<std::string, double> costs;
   for (std::size_t i = 0; i < args.count; ++i) {
     const abi::NamedValue& value = args.properties[i];
@@ -181,6 +164,54 @@ std::map<std::string, double> Loaded::cost_analysis() const {
     else if (value.type == abi::named_integer) costs[name] = static_cast<double>(value.integer);
   }
   return costs;
+}
+
+std::pair<std::string, std::string> Compiled::optimized_program() const {
+  Args<abi::ProgramText> program;
+  Args<abi::ExecutableProgram> args;
+  args.executable = executable_;
+  args.program = &program;
+  plugin_->call(Function::executable_optimized_program, args, "optimized program");  // asks for its size
+  std::string code(program.code_size, '\0');
+  program.code = code.data();
+  plugin_->call(Function::executable_optimized_program, args, "optimized program");
+  return {std::move(code), std::string(program.format, program.format_size)};
+}
+
+Loaded::Loaded(Client& client, abi::LoadedExecutable* executable) : client_(client), executable_(executable) {
+  Args<abi::LoadedExecutableOf> of;
+  of.loaded = executable;
+  client.plugin().call(Function::loaded_executable, of, "compile");
+  compiled_ = std::make_unique<Compiled>(client.plugin(), of.executable);
+  output_count_ = compiled_->output_count();
+}
+
+Loaded::~Loaded() {
+  compiled_.reset();
+  Args<abi::LoadedDestroy> loaded;
+  loaded.executable = executable_;
+  drop(client_.plugin(), client_.plugin().try_call(Function::loaded_destroy, loaded));
+}
+
+std::vector<abi::Buffer*> Loaded::execute(std::span<abi::Buffer* const* const> arguments, std::size_t argument_count,
+                                          std::span<const int64_t> kept, const std::string& what, abi::Event** ended) const {
+  Args<abi::ExecuteOptions> options;
+  options.non_donatable = kept.data();
+  options.non_donatable_count = kept.size();
+  std::vector<abi::Buffer*> outputs(output_count_ * arguments.size(), nullptr);
+  abi::Buffer** first_outputs = outputs.data();
+  std::vector<abi::Buffer**> lists;  // only where there are several devices
+  for (std::size_t i = 0; arguments.size() > 1 && i < arguments.size(); ++i) lists.push_back(outputs.data() + i * output_count_);
+  Args<abi::LoadedExecute> args;
+  args.executable = executable_;
+  args.options = &options;
+  args.arguments = arguments.data();
+  args.device_count = arguments.size();
+  args.argument_count = argument_count;
+  args.outputs = lists.empty() ? &first_outputs : lists.data();
+  args.events = ended;
+  client_.plugin().check(client_.plugin().try_call(Function::loaded_execute, args), what);
+  return outputs;
 }
 
 }  // namespace capibara::pjrt

@@ -11,6 +11,7 @@
 #include "backends/pjrt/order_effects.h"
 #include "optimise/passes.h"
 #include "optimise/rewrite.h"
+#include "program/stablehlo/borders.h"
 #include "program/stablehlo/operations.h"
 #include "program/stablehlo/write.h"
 
@@ -152,22 +153,42 @@ Program open_constants(const Program& program, Arrays& opened) {
 }
 
 // A donated argument says which output takes its memory.
-std::vector<std::string> donation_attributes(const Program& program, const std::vector<bool>& donated) {
+std::vector<std::string> donation_attributes(const Program& program, const std::vector<bool>& donated, bool partitioned) {
   std::vector<std::string> attributes(program.invars().size());
   const Types outputs = program.output_types();
   std::vector<bool> taken(outputs.size(), false);
   for (std::size_t i = 0; i < donated.size(); ++i) {
     if (!donated[i]) continue;
     const ArrayType& type = program.type(program.invars()[i]);
-    attributes[i] = "{jax.buffer_donor = true}";
-    for (std::size_t k = 0; k < outputs.size(); ++k) {
+    attributes[i] = "jax.buffer_donor = true";
+    // Whether parts of an input and an output have the same size is not known before the program is cut up.
+    for (std::size_t k = 0; k < outputs.size() && !partitioned; ++k) {
       if (taken[k] || outputs[k].shape != type.shape || outputs[k].dtype != type.dtype) continue;
       taken[k] = true;
-      attributes[i] = concat("{tf.aliasing_output = ", k, " : i32}");
+      attributes[i] = concat("tf.aliasing_output = ", k, " : i32");
       break;
     }
   }
   return attributes;
+}
+
+// How arguments lie that nothing inside the program says it of.
+void add_shardings(const Program& program, const Placement& partitions, const std::vector<std::shared_ptr<const Placement>>& inputs,
+                   std::vector<std::string>& attributes) {
+  std::vector<bool> told(program.invars().size(), false);
+  for (const stablehlo::BorderDemand& demand : stablehlo::find_borders(program).arguments) told[demand.index] = true;
+  for (std::size_t i = 0; i < attributes.size(); ++i) {
+    if (told[i]) continue;
+    const Placement* own = i < inputs.size() && inputs[i] ? inputs[i].get() : &partitions;
+    // A mesh of its own over the same devices would need a declaration of its own.
+    if (!(own->mesh == partitions.mesh) && own->replicated()) own = &partitions;
+    if (!(own->mesh == partitions.mesh)) {
+      throw NotImplementedError(concat("argument ", i, " lies on ", mesh_text(own->mesh), ", other arguments on ", mesh_text(partitions.mesh),
+                                       "; one program takes one mesh. Hint: device_put it to a sharding of the other mesh."));
+    }
+    attributes[i] += concat(attributes[i].empty() ? "" : ", ", "sdy.sharding = #sdy.sharding<@mesh, ",
+                            shardy_text(own->spec, program.type(program.invars()[i]).shape.size()), ">");
+  }
 }
 
 }  // namespace
@@ -183,7 +204,8 @@ bool can_prepare(const Primitive& primitive) {
   return runs_on_host(primitive) || primitive->lower || !primitive->stablehlo.empty();
 }
 
-Prepared prepare(const Program& program, const std::vector<bool>& donated, const Extras& extras) {
+Prepared prepare(const Program& program, const std::vector<bool>& donated, const Extras& extras,
+                 const std::shared_ptr<const Placement>& partitions, const std::vector<std::shared_ptr<const Placement>>& inputs) {
   Config settings = config();
   settings.enable_x64 = settings.enable_x64 || holds_wide_types(program);  // a program keeps the types it was traced with
   ConfigScope scope(settings);
@@ -198,7 +220,12 @@ Prepared prepare(const Program& program, const std::vector<bool>& donated, const
   stablehlo::WriteOptions options;
   options.module_name = concat("jit_", program.name().empty() ? "fn" : program.name());
   options.locations = true;
-  options.argument_attributes = donation_attributes(now, donated);
+  options.argument_attributes = donation_attributes(now, donated, partitions != nullptr);
+  if (partitions) {
+    options.partitions = *partitions;
+    add_shardings(now, *partitions, inputs, options.argument_attributes);
+  }
+  prepared.effects = program.effects().flags != 0;
   prepared.text = stablehlo::write_module(now, options);
   if (!calls->empty()) prepared.calls = std::move(calls);
   return prepared;

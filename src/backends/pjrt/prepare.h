@@ -1,6 +1,8 @@
 // From a program to the text that a plugin compiles: host calls marked, constants made arguments, primitives lowered.
 #pragma once
 
+#include <capibara/placement.h>
+
 #include "backends/pjrt/host_calls.h"
 
 namespace capibara::pjrt {
@@ -9,6 +11,7 @@ struct Prepared {
   std::string text;
   Arrays constants;                  // the arguments after the program's own
   std::shared_ptr<HostCalls> calls;  // null where the host has nothing to do
+  bool effects = false;              // some of these calls have side effects
 };
 
 // What a device has beyond the plugin itself.
@@ -16,8 +19,10 @@ struct Extras {
   bool cuda_kernels = false;       // our own take over what they can
   std::function<bool()> cusolver;  // whether it takes over calls of LAPACK; asked only where there is one
 };
-// `donated` has one entry for each input, or none.
-Prepared prepare(const Program& program, const std::vector<bool>& donated, const Extras& extras = {});
+// `donated` has one entry for each input, or none. For several devices `partitions` is their mesh, and `inputs` say how each input
+// lies on it (null: whole on every device).
+Prepared prepare(const Program& program, const std::vector<bool>& donated, const Extras& extras = {},
+                 const std::shared_ptr<const Placement>& partitions = nullptr, const std::vector<std::shared_ptr<const Placement>>& inputs = {});
 
 // Whether the primitive can go out: by a StableHLO text, or as a call of the host.
 bool can_prepare(const Primitive& primitive);

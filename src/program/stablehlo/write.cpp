@@ -10,6 +10,7 @@
 #include <capibara/error.h>
 
 #include "program/source.h"
+#include "program/stablehlo/borders.h"
 #include "program/stablehlo/operations.h"
 #include "program/stablehlo/write_calls.h"
 
@@ -27,20 +28,38 @@ class ModuleWriter {
  public:
   explicit ModuleWriter(const WriteOptions& options) : options_(options) { symbols_.insert("main"); }
 
+  // The name of a mesh; it is declared at the head of the module.
+  std::string mesh_symbol(const Mesh& mesh) {
+    for (std::size_t i = 0; i < meshes_.size(); ++i) {
+      if (meshes_[i] == mesh) return i == 0 ? "@mesh" : concat("@mesh_", i - 1);
+    }
+    meshes_.push_back(mesh);
+    return mesh_symbol(mesh);
+  }
+
   std::string write(const Program& main);
   std::string symbol_of(const Program& program, const std::string& name);
   const WriteOptions& options() const { return options_; }
-  // The attributes of an argument of the main function.
-  std::string attributes_of(const std::string& symbol, Var argument, const Program& program) const {
-    if (symbol != "main" || options_.argument_attributes.empty()) return "";
-    const auto place = std::find(program.invars().begin(), program.invars().end(), argument);
-    return options_.argument_attributes.at(static_cast<std::size_t>(place - program.invars().begin()));
+  // The attributes of an argument or a result of the main function: those given, and how it lies on devices.
+  std::string argument_attributes(std::size_t index, const Program& program) {
+    return attributes(options_.argument_attributes, index, argument_borders_, program.type(program.invars()[index]).rank());
+  }
+  std::string result_attributes(std::size_t index, const Program& program) {
+    return attributes(options_.result_attributes, index, result_borders_, program.type(program.outputs()[index]).rank());
+  }
+  // Demands on arguments and results of main are their attributes, not operations.
+  bool is_border(const std::string& symbol, const Equation& equation) const {
+    return symbol == "main" && border_equations_.count(&equation) != 0;
   }
 
  private:
   std::string unique_symbol(const std::string& name);
+  std::string attributes(const std::vector<std::string>& given, std::size_t index, const std::vector<BorderDemand>& demands, int64_t rank);
 
   WriteOptions options_;
+  std::vector<Mesh> meshes_;  // in the order of their first use
+  std::vector<BorderDemand> argument_borders_, result_borders_;
+  std::set<const Equation*> border_equations_;
   std::vector<Callee> callees_;  // in the order of their first call
   std::unordered_map<std::size_t, std::vector<std::size_t>> callees_of_hash_;
   std::set<std::string> symbols_;
@@ -64,16 +83,26 @@ class FunctionWriter {
 
   std::string write(const Program& program, const std::string& symbol, const char* visibility) {
     Names names(program);
+    symbol_ = symbol;
+    const bool main = symbol == "main";
     std::string arguments;
-    for (Var var : program.invars()) {
+    for (std::size_t i = 0; i < program.invars().size(); ++i) {
+      const Var var = program.invars()[i];
       std::string name = "%arg" + std::to_string(next_argument_++);
       arguments += (arguments.empty() ? "" : ", ") + name + ": " + type_text(program.type(var));
-      if (const std::string attributes = module_.attributes_of(symbol, var, program); !attributes.empty()) arguments += " " + attributes;
+      if (main) arguments += module_.argument_attributes(i, program);
       names.set(var, std::move(name));
     }
     const Types results = program.output_types();
+    std::string result_list;
+    bool attributes = false;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const std::string own = main ? module_.result_attributes(i, program) : "";
+      attributes = attributes || !own.empty();
+      result_list += concat(i ? ", " : "", type_text(results[i]), own);
+    }
     out_ = concat("  func.func ", visibility, " ", symbol_text(symbol), "(", arguments, ")");
-    if (!results.empty()) out_ += results.size() == 1 ? " -> " + type_text(results[0]) : " -> (" + types_text(results) + ")";
+    if (!results.empty()) out_ += results.size() == 1 && !attributes ? " -> " + result_list : " -> (" + result_list + ")";
     out_ += " {\n";
     write_body(program, names, 2, "return");
     return out_ + "  }\n";
@@ -189,6 +218,8 @@ class FunctionWriter {
       line(level, left + "stablehlo.after_all " + joined(operands) + " : !stablehlo.token", equation.source);
     } else if (equation.primitive.is("rng_uniform")) {
       write_uniform(names, equation, operands, inputs, outputs, level);
+    } else if (equation.primitive.is("sharding_constraint")) {
+      write_constraint(names, equation, operands, inputs, level);
     } else if (const OperationRow* row = find_row(equation.primitive, attrs)) {
       write_row(*row, names, equation, operands, inputs, outputs, level);
     } else if (std::optional<CallText> call = find_call(equation.primitive, {attrs, inputs, outputs})) {
@@ -196,6 +227,15 @@ class FunctionWriter {
     } else {
       throw NotImplementedError(concat("to_stablehlo: primitive '", equation.primitive.name(), "' has no StableHLO text"));
     }
+  }
+
+  // sdy.sharding_constraint %a <@mesh, [{"x"}, {}]> : type
+  void write_constraint(Names& names, const Equation& equation, const std::vector<std::string>& operands, const Types& inputs, int level) {
+    const Placement& placement = *equation.attrs.opaque<PlacementAttr>("sharding")->placement;
+    if (placement.devices.size() == 1 || module_.is_border(symbol_, equation)) return names.set(equation.outputs[0], operands[0]);
+    const std::string body = shardy_text(placement.spec, inputs[0].shape.size(), equation.attrs.ints("unconstrained_dims"));
+    line(level, concat(define(names, equation), "sdy.sharding_constraint ", operands[0], " <", module_.mesh_symbol(placement.mesh), ", ", body, "> : ",
+                       type_text(inputs[0])), equation.source);
   }
 
   void write_row(const OperationRow& row, Names& names, const Equation& equation, std::vector<std::string> operands,
@@ -324,6 +364,7 @@ class FunctionWriter {
   std::string out_;
   int next_value_ = 0;
   int next_argument_ = 0;
+  std::string symbol_;  // of the function
   std::vector<std::map<std::string, std::string>> literals_;  // by dense text, for each open block
 };
 
@@ -343,14 +384,43 @@ std::string ModuleWriter::symbol_of(const Program& program, const std::string& n
   return callees_.back().symbol;
 }
 
+std::string ModuleWriter::attributes(const std::vector<std::string>& given, std::size_t index, const std::vector<BorderDemand>& demands,
+                                     int64_t rank) {
+  std::string text = given.empty() ? "" : given.at(index);
+  for (const BorderDemand& demand : demands) {
+    if (demand.index != index || demand.placement->devices.size() == 1) continue;
+    text += concat(text.empty() ? "" : ", ", "sdy.sharding = #sdy.sharding<", mesh_symbol(demand.placement->mesh), ", ",
+                   shardy_text(demand.placement->spec, static_cast<std::size_t>(rank)), ">");
+  }
+  return text.empty() ? "" : concat(" {", text, "}");
+}
+
 std::string ModuleWriter::write(const Program& main) {
-  std::string out = "module " + symbol_text(options_.module_name) + " {\n";
-  out += FunctionWriter(*this).write(main, "main", "public");
+  const Borders borders = find_borders(main);
+  argument_borders_ = borders.arguments;
+  result_borders_ = borders.results;
+  border_equations_.insert(borders.equations.begin(), borders.equations.end());
+  std::size_t devices = borders.devices.size();
+  if (options_.partitions) {
+    devices = options_.partitions->devices.size();
+    mesh_symbol(options_.partitions->mesh);
+  }
+  std::string out = FunctionWriter(*this).write(main, "main", "public");
   for (std::size_t i = 0; i < callees_.size(); ++i) {  // grows while functions are written
     const Callee callee = callees_[i];
     out += FunctionWriter(*this).write(callee.program, callee.symbol, "private");
   }
-  return out + "}\n";
+  std::string head = "module " + symbol_text(options_.module_name);
+  if (devices > 1) head += concat(" attributes {mhlo.num_partitions = ", devices, " : i32, mhlo.num_replicas = 1 : i32}");
+  head += " {\n";
+  for (const Mesh& mesh : meshes_) {
+    std::string axes;
+    for (std::size_t i = 0; i < mesh.axis_names.size(); ++i) {
+      axes += concat(i ? ", " : "", quoted_text(mesh.axis_names[i]), "=", mesh.axis_sizes[i]);
+    }
+    head += concat("  sdy.mesh ", mesh_symbol(mesh), " = <[", axes, "]>\n");
+  }
+  return head + out + "}\n";
 }
 
 }  // namespace

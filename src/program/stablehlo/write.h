@@ -1,9 +1,11 @@
 // Writes a program as the text of a StableHLO module.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include <capibara/placement.h>
 #include <capibara/program.h>
 
 namespace capibara::stablehlo {
@@ -11,7 +13,11 @@ namespace capibara::stablehlo {
 struct WriteOptions {
   std::string module_name = "main";
   bool locations = false;  // where an equation's source is known
-  std::vector<std::string> argument_attributes = {};  // of main, one text for each argument; empty: none
+  // Of main: one text for each argument or result, without braces; empty: none.
+  std::vector<std::string> argument_attributes = {};
+  std::vector<std::string> result_attributes = {};
+  // The devices of a program that is cut up for a mesh, where its own constraints do not tell.
+  std::optional<Placement> partitions = std::nullopt;
 };
 
 // The program must consist of primitives that StableHLO names, as `lower` leaves it.

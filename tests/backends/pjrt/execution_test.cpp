@@ -132,15 +132,15 @@ TEST_F(Execution, TellsWhatAProgramNeeds) {
   const auto executable = default_backend().compile(program);
   const Loaded* own = loaded(*executable);
   ASSERT_TRUE(own);
-  EXPECT_EQ(own->memory_analysis().argument, 64 * 64 * 4);
-  EXPECT_EQ(own->memory_analysis().output, 64 * 64 * 4);
+  EXPECT_EQ(own->compiled().memory_analysis().argument, 64 * 64 * 4);
+  EXPECT_EQ(own->compiled().memory_analysis().output, 64 * 64 * 4);
 }
 
 TEST_F(Execution, LoadsSerializedProgramsAndRefusesDamagedOnes) {
   Client& device = client("xla_cpu");
   const Program program = jax::make_jaxpr([](const Array& x) { return x * 5; })(jnp::ones({3}));
   auto made = device.compile(stablehlo_text(program), {}, "test");
-  const std::optional<std::string> bytes = made->serialized();
+  const std::optional<std::string> bytes = made->compiled().serialized();
   if (!bytes) GTEST_SKIP() << "the plugin does not serialize";
   EXPECT_TRUE(device.load(*bytes));
   EXPECT_FALSE(device.load("no program"));

@@ -35,6 +35,12 @@ def after_all(*operands):
     return after_all_p.bind(*operands)
 
 
+def with_sharding_constraint(x, shardings):
+    """The value of x, lying on devices as the shardings say while a compiled program runs."""
+    from capibara.jax import _sharding
+    return _sharding.with_sharding_constraint(x, shardings)
+
+
 from capibara.jax.lax import _control  # noqa: E402
 from capibara.jax.lax._control import *  # noqa: E402,F401,F403
 

@@ -1,0 +1,56 @@
+// Placement: on which devices the parts of an array lie, and moving arrays there.
+#pragma once
+
+#include <capibara/array.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace capibara {
+
+// A mesh of devices, and the axes of it that split each dimension; without axes, one device. The dimensions that `spec`
+// does not name are not split.
+struct Placement {
+  std::string platform;      // of all devices
+  std::vector<int> devices;  // ids, in row-major order of the mesh
+  Mesh mesh;
+  PartitionSpec spec;
+  std::string memory_kind;   // empty: the device's own memory
+
+  // Into how many parts a dimension is cut.
+  int64_t parts(std::size_t dim) const;
+  bool replicated() const;  // every device holds the whole array
+  // What one device holds of an array. Raises ValueError where the parts would not be equal or the array has too few
+  // dimensions.
+  Shape shard_shape(const Shape& shape) const;
+  // Where the part of the device at this position of the mesh begins, one index for each dimension.
+  Shape shard_offset(const Shape& shape, std::size_t position) const;
+
+  friend bool operator==(const Placement&, const Placement&) = default;
+};
+
+std::string to_string(const Placement& placement);  // {x=4,y=2} [x, (y)] on xla_cpu
+
+namespace jax {
+
+// The first devices of the platform (the default one where none is named) as a mesh.
+Placement make_placement(const Mesh& mesh, const PartitionSpec& spec, const std::string& platform = "");
+
+Array device_put(const Array& x, const Device& device);
+Array device_put(const Array& x, const Placement& placement);
+// Where an array lies; nothing for an array in the host's own memory.
+std::optional<Placement> placement(const Array& x);
+// The part of an array on each device of its placement, as arrays of those devices.
+std::vector<Array> addressable_shards(const Array& x);
+// The other way: one array of a plugin's devices from parts that lie there, one for each device of this process in the order of
+// the placement.
+Array join_shards(const Shape& shape, const Placement& placement, const std::vector<Array>& shards);
+
+namespace lax {
+// Inside a compiled program: x must lie like this. `unconstrained` are dimensions that may lie as the compiler likes.
+Array with_sharding_constraint(const Array& x, const Placement& placement, const std::vector<int64_t>& unconstrained = {});
+}  // namespace lax
+
+}  // namespace jax
+}  // namespace capibara

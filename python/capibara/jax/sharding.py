@@ -1,0 +1,13 @@
+"""jax.sharding: meshes, specifications and shardings."""
+from capibara._modules import explain_missing
+from capibara.jax._sharding import (  # noqa: F401
+    AxisType,
+    Mesh,
+    NamedSharding,
+    PartitionSpec,
+    Sharding,
+    SingleDeviceSharding,
+    set_mesh,
+)
+
+explain_missing(__name__)

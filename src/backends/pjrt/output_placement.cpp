@@ -1,0 +1,188 @@
+// Where the outputs of a program lie: read from what the compiler made of it, as a message of protocol buffers.
+//
+// HloModuleProto 12 is the sharding of the outputs. OpSharding: 1 kind (0 replicated, 1 maximal, 2 tuple, 3 tiles), 3 counts of
+// tiles, 4 their devices, 5 the members of a tuple, 6 the last count is one of replicas, 8 kinds of the last counts, 9 and 10
+// shape and permutation of an iota that lists the devices.
+#include <capibara/error.h>
+
+#include <numeric>
+
+#include "backends/pjrt/sharded_buffer.h"
+
+namespace capibara::pjrt {
+
+namespace {
+
+class Fields {
+ public:
+  explicit Fields(std::string_view bytes) : rest_(bytes) {}
+
+  // Steps to the next field; false at the end.
+  bool next() {
+    if (rest_.empty()) return false;
+    const uint64_t tag = varint();
+    number = static_cast<int>(tag >> 3);
+    bytes = {};
+    integer = 0;
+    switch (tag & 7) {
+      case 0: integer = varint(); break;
+      case 1: take(8); break;
+      case 2: bytes = take(varint()); break;
+      case 5: take(4); break;
+      default: throw RuntimeError("sharding of outputs: the plugin's message has an unknown kind of field");
+    }
+    return true;
+  }
+  void add_integers(Ints& to) const {  // packed, or one by one
+    if (bytes.data() == nullptr) return to.push_back(static_cast<int64_t>(integer));
+    Fields packed(bytes);
+    while (!packed.rest_.empty()) to.push_back(static_cast<int64_t>(packed.varint()));
+  }
+
+  int number = 0;
+  uint64_t integer = 0;
+  std::string_view bytes;
+
+ private:
+  uint64_t varint() {
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      if (rest_.empty()) throw RuntimeError("sharding of outputs: the plugin's message ends early");
+      const auto byte = static_cast<unsigned char>(rest_.front());
+      rest_.remove_prefix(1);
+      value |= static_cast<uint64_t>(byte & 127) << shift;
+      if (byte < 128) break;
+    }
+    return value;
+  }
+  std::string_view take(uint64_t size) {
+    if (size > rest_.size()) throw RuntimeError("sharding of outputs: the plugin's message ends early");
+    const std::string_view part = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+    return part;
+  }
+  std::string_view rest_;
+};
+
+std::string_view field(std::string_view message, int number) {
+  for (Fields fields(message); fields.next();) {
+    if (fields.number == number) return fields.bytes.data() ? fields.bytes : std::string_view("", 0);
+  }
+  return {};
+}
+
+struct OpSharding {
+  int64_t kind = 0;
+  Ints tiles, devices, iota_shape, iota_permutation, last_kinds;
+  bool last_is_replicas = false;
+  std::vector<OpSharding> members;
+};
+
+OpSharding read_sharding(std::string_view message) {
+  OpSharding sharding;
+  for (Fields fields(message); fields.next();) {
+    switch (fields.number) {
+      case 1: sharding.kind = static_cast<int64_t>(fields.integer); break;
+      case 3: fields.add_integers(sharding.tiles); break;
+      case 4: fields.add_integers(sharding.devices); break;
+      case 5: sharding.members.push_back(read_sharding(fields.bytes)); break;
+      case 6: sharding.last_is_replicas = fields.integer != 0; break;
+      case 8: fields.add_integers(sharding.last_kinds); break;
+      case 9: fields.add_integers(sharding.iota_shape); break;
+      case 10: fields.add_integers(sharding.iota_permutation); break;
+      default: break;
+    }
+  }
+  return sharding;
+}
+
+// The devices in the order of the tiles.
+Ints tile_devices(const OpSharding& sharding) {
+  if (!sharding.devices.empty()) return sharding.devices;
+  const Ints& shape = sharding.iota_shape;
+  const std::size_t rank = shape.size();
+  Ints strides(rank, 1), list, index(rank, 0);
+  for (std::size_t i = rank; i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  for (int64_t count = element_count(shape); count > 0; --count) {
+    int64_t device = 0;
+    for (std::size_t i = 0; i < rank; ++i) device += index[i] * strides[static_cast<std::size_t>(sharding.iota_permutation[i])];
+    list.push_back(device);
+    for (std::size_t i = rank; i-- > 0;) {
+      if (++index[i] < shape[static_cast<std::size_t>(sharding.iota_permutation[i])]) break;
+      index[i] = 0;
+    }
+  }
+  return list;
+}
+
+// The axes of the mesh by which the tiles of each dimension are counted.
+std::optional<PartitionSpec> find_spec(const OpSharding& sharding, const Mesh& mesh, std::size_t rank) {
+  PartitionSpec spec{std::vector<std::vector<std::string>>(rank)};
+  if (sharding.kind == 0) return PartitionSpec{};
+  if (sharding.kind != 3 || sharding.tiles.size() < rank) return std::nullopt;
+  const Ints devices = tile_devices(sharding);
+  const std::size_t axes = mesh.axis_names.size();
+  std::vector<bool> used(axes, false);
+  for (std::size_t dim = 0; dim < rank; ++dim) {
+    int64_t tiles = sharding.tiles[dim];
+    if (tiles == 1) continue;
+    int64_t behind = 1;  // tiles of the later dimensions
+    for (std::size_t later = dim + 1; later < sharding.tiles.size(); ++later) behind *= sharding.tiles[later];
+    // What each device counts along this dimension; the slowest axis is taken off first.
+    Ints count(devices.size());
+    for (std::size_t place = 0; place < devices.size(); ++place) {
+      count[static_cast<std::size_t>(devices[place])] = static_cast<int64_t>(place) / behind % tiles;
+    }
+    while (tiles > 1) {
+      bool found = false;
+      for (std::size_t axis = 0; axis < axes && !found; ++axis) {
+        const int64_t size = mesh.axis_sizes[axis];
+        if (used[axis] || size == 1 || tiles % size != 0) continue;
+        int64_t stride = 1;
+        for (std::size_t later = axis + 1; later < axes; ++later) stride *= mesh.axis_sizes[later];
+        found = true;
+        for (std::size_t device = 0; device < count.size() && found; ++device) {
+          found = count[device] / (tiles / size) == static_cast<int64_t>(device) / stride % size;
+        }
+        if (!found) continue;
+        used[axis] = true;
+        spec.dims[dim].push_back(mesh.axis_names[axis]);
+        tiles /= size;
+        for (int64_t& value : count) value %= tiles;
+      }
+      if (!found) return std::nullopt;
+    }
+  }
+  return spec;
+}
+
+}  // namespace
+
+std::vector<std::shared_ptr<const Placement>> output_placements(const Compiled& compiled, const Placement& partitions, const Types& types) {
+  if (types.empty()) return {};
+  const auto [program, format] = compiled.optimized_program();
+  const std::string_view module = format == "hlo_with_config" ? field(program, 1) : std::string_view(program);
+  const OpSharding all = read_sharding(field(module, 12));
+  std::vector<std::shared_ptr<const Placement>> placements;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const OpSharding* own = &all;
+    if (all.kind == 2) {
+      if (all.members.size() != types.size()) {
+        throw RuntimeError(concat("sharding of outputs: the plugin tells of ", all.members.size(), " outputs, the program has ", types.size()));
+      }
+      own = &all.members[i];
+    }
+    const std::optional<PartitionSpec> spec = find_spec(*own, partitions.mesh, types[i].shape.size());
+    if (!spec) {
+      throw NotImplementedError(concat("output ", i, " of type ", to_string(types[i]), " lies in a way that no axes of ", mesh_text(partitions.mesh),
+                                       " describe.\nHint: say by out_shardings how it should lie."));
+    }
+    Placement placement = partitions;
+    placement.spec = *spec;
+    placement.memory_kind.clear();
+    placements.push_back(std::make_shared<const Placement>(std::move(placement)));
+  }
+  return placements;
+}
+
+}  // namespace capibara::pjrt
