@@ -79,7 +79,7 @@ class Fuser {
       Group& reading = group(homes[0]);
       const bool opens_loops = reading.work == Work::loops || reading.work == Work::pieces;
       const bool turns = turns_rows(reader);
-      if (opens_loops && reading.size < largest_group && inlines(e, copies) && !(turns && !reading.row.empty())) {
+      if (opens_loops && reading.size < largest_group && inlines(e, copies) && !(turns && !reading.row.empty()) && !hinders_update(e, reading)) {
         reading.turned = reading.turned || turns;
         fusion_.stored[at(output.id)] = false;
         fusion_.home[at(e)] = homes[0];
@@ -147,6 +147,17 @@ class Fuser {
     if (moves_elements(self.primitive) || self.primitive.is("iota")) return true;
     if (is_expensive(self.primitive) || self.primitive.is("random_bits")) return copies == 1;
     return copies <= copies_of_cheap_values;
+  }
+
+  // A slice of an array that the group updates elsewhere: read before, it lets the update be written into the array itself.
+  bool hinders_update(int e, const Group& reading) const {
+    const Equation& self = equation(e);
+    if (reading.work != Work::pieces || !self.primitive.is("dynamic_slice")) return false;
+    const Equation& update = equation(reading.results[0]);
+    if (!update.primitive.is("dynamic_update_slice") || update.inputs[0] != self.inputs[0]) return false;
+    const bool same_place = std::equal(self.inputs.begin() + 1, self.inputs.end(), update.inputs.begin() + 2, update.inputs.end()) &&
+                            shape(self.outputs[0]) == program_.type(update.inputs[1]).shape;
+    return !same_place && element_count(shape(self.outputs[0])) * 4 <= program_.type(self.inputs[0]).size();
   }
 
   // A transpose that moves the last dimension, of an array that is worth a nest in tiles of its own.

@@ -107,6 +107,18 @@ TEST(Memory, AnUpdatedCarryHasOneBuffer) {
   EXPECT_LT(program.arena_bytes, 10000);
 }
 
+TEST(Memory, ACarryIsUpdatedInPlaceFromAnotherOfItsRows) {
+  const Lowered program = lowered(
+      [](std::span<const Array> x) {
+        return lax::fori_loop(0, 10, [](Array i, Array carry) {
+          const Array row = lax::dynamic_slice(carry, {i, numpy::zeros_like(i)}, {1, 300});
+          return lax::dynamic_update_slice(carry, row * 0.5f + 1.0f, {i + 1, numpy::zeros_like(i)});
+        }, x[0]);
+      },
+      {f32({100, 300})});
+  EXPECT_LT(program.arena_bytes, 5000);
+}
+
 TEST(Memory, ElementwiseCarriesAreUpdatedInPlace) {
   const Lowered program = lowered(
       [](std::span<const Array> x) {

@@ -1,5 +1,6 @@
 // Nests of every form over awkward shapes: sums of columns, long rows, tiles of transposes, random bits; against the
 // reference backend, and with the same bits for every number of threads.
+#include <capibara/control.h>
 #include <capibara/lax.h>
 #include <capibara/nn.h>
 #include <capibara/numpy.h>
@@ -52,6 +53,20 @@ TEST(Nests, SumColumnsOfEveryShape) {
   for (const Shape& shape : std::vector<Shape>{{5000, 3}, {70001, 1}, {40000, 16}, {300, 1000}, {17, 20000}, {2, 3}, {0, 7}, {7, 0}, {4099, 129}}) {
     expect_as_reference([](std::span<const Array> x) { return Arrays{lax::reduce_sum(x[0], {.axes = {0}}), lax::reduce_max(x[0], {.axes = {0}})}; },
                         {values(shape)}, 1e-2);
+  }
+}
+
+TEST(Nests, UpdateACarryFromItsOtherRows) {
+  for (int distance : {0, 1, 3}) {
+    expect_as_reference(
+        [&](std::span<const Array> x) {
+          return Arrays{lax::fori_loop(0, 30, [&](Array i, Array carry) {
+            const Array zero = numpy::zeros_like(i);
+            const Array row = lax::dynamic_slice(carry, {i, zero}, {1, 37}), two = lax::dynamic_slice(carry, {i + 4, zero}, {2, 37});
+            return lax::dynamic_update_slice(carry, row * 0.5f + lax::slice(two, {1, 0}, {2, 37}), {i + distance, zero});
+          }, x[0])};
+        },
+        {values({40, 37})}, 1e-5);
   }
 }
 
