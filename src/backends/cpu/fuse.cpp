@@ -34,6 +34,7 @@ class Fuser {
     readers_.resize(vars);
     is_output_.assign(vars, false);
     copies_.assign(equations, 1);
+    reduced_.assign(equations, false);
     for (std::size_t e = 0; e < equations; ++e) {
       const Equation& equation = program.equations()[e];
       for (Atom input : equation.inputs) {
@@ -84,6 +85,9 @@ class Fuser {
         fusion_.stored[at(output.id)] = false;
         fusion_.home[at(e)] = homes[0];
         copies_[at(e)] = copies;
+        reduced_[at(e)] = std::any_of(readers_[at(output.id)].begin(), readers_[at(output.id)].end(), [&](int r) {
+          return is_reduction(equation(r).primitive) || reduced_[at(r)];
+        });
         ++reading.size;
         return;
       }
@@ -137,6 +141,8 @@ class Fuser {
       sum += copies_[at(e)] * stretch;
       most = std::max(most, copies_[at(e)] * stretch);
       if (moves_elements(reader.primitive) || is_reduction(reader.primitive) || read != size) same_place = false;
+      // A value on its way into a reduction and one on its way out of the row are computed at different times.
+      if (reduced_[at(e)] != reduced_[at(readers_[at(var.id)].front())]) same_place = false;
     }
     return same_place ? most : sum;
   }
@@ -512,6 +518,7 @@ class Fuser {
   std::vector<std::vector<int>> readers_;
   std::vector<bool> is_output_;
   std::vector<int64_t> copies_;
+  std::vector<bool> reduced_;  // computed inside of its readers, which end in a reduction
   std::map<Shape, std::vector<int>> by_space_;  // groups of loops
   int deepest_of_all_ = 0;
 };

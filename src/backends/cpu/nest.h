@@ -137,6 +137,8 @@ struct Part {
 Region write_flat_nest(const Program& program, const Fusion& fusion, const Group& group, const Together& together);
 Region write_piece(const Program& program, const Fusion& fusion, const Group& group, const Together& together, Var target,
                    const Part& part);
+// nest_table.cpp: of one large array of 16-bit floats; nothing where the group is any other.
+std::vector<Region> write_table_nest(const Program& program, const Fusion& fusion, const Group& group, const Together& together);
 // nest_rows.cpp: row by row, stage by stage; sums of columns gather while the rows run by.
 std::vector<Region> write_row_nest(const Program& program, const Fusion& fusion, const Group& group, const Together& together);
 

@@ -125,12 +125,21 @@ std::optional<Var> NestWriter::own_sum(const Equation& self) const {
     }
     return found;
   };
-  const Equation *above = maker(self.inputs[0]), *sum = source(self.inputs[1]);
-  if (!above || !above->primitive.is("exp") || !sum || !sum->primitive.is("reduce_sum") || sum->inputs[0] != self.inputs[0]) return std::nullopt;
+  // Sums of bfloat16 are gathered in float32. Quotients of its eight digits are never near the middle between two numbers,
+  // so that the product rounds to the very same one; those of float16 are.
+  const DType dtype = type(self.outputs[0]).dtype;
+  if (bits(dtype) < 32 && dtype != DType::bfloat16) return std::nullopt;
+  const Equation *above = maker(self.inputs[0]), *sum = source(self.inputs[1]), *rounded = sum;
+  if (sum && dtype == DType::bfloat16 && sum->primitive.is("convert_element_type")) sum = source(sum->inputs[0]);
+  if (!above || !above->primitive.is("exp") || !sum || !sum->primitive.is("reduce_sum")) return std::nullopt;
+  const Equation* widened = rounded == sum ? nullptr : maker(sum->inputs[0]);
+  const bool same = widened ? widened->primitive.is("convert_element_type") && widened->inputs[0] == self.inputs[0]
+                            : sum->inputs[0] == self.inputs[0];
+  if (!same) return std::nullopt;
   const Equation* difference = maker(above->inputs[0]);
   const Equation* greatest = difference && difference->primitive.is("sub") ? source(difference->inputs[1]) : nullptr;
   if (!greatest || !greatest->primitive.is("reduce_max") || greatest->inputs[0] != difference->inputs[0]) return std::nullopt;
-  const Var total = sum->outputs[0];
+  const Var total = rounded->outputs[0];
   return row_known_.count(total.id) ? std::optional(total) : std::nullopt;
 }
 

@@ -133,6 +133,7 @@ struct Operations<cpu::Number> {
   // exp of single precision ends in zero by itself (see elementary.h); that of double precision flushes.
   static V exp(V x) {
     V power = elementary::exp(x);
+    if (!is_double(x)) return power;
     return select(lt(power, constant(smallest_normal(x), x)), constant(0, x), power);
   }
   static V expm1(V x) { return elementary::expm1(x); }

@@ -51,7 +51,8 @@ std::vector<Region> write_regions(const Program& program, const Fusion& fusion, 
   if (group.work == Work::loops && !group.row.empty()) return write_row_nest(program, fusion, group, together);
   std::vector<Region> regions;
   if (group.work == Work::loops) {
-    regions.push_back(write_flat_nest(program, fusion, group, together));
+    regions = write_table_nest(program, fusion, group, together);
+    if (regions.empty()) regions.push_back(write_flat_nest(program, fusion, group, together));
     return regions;
   }
   const Equation& self = program.equations()[static_cast<std::size_t>(group.results[0])];

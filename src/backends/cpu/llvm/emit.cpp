@@ -80,6 +80,7 @@ void FunctionEmitter::run() {
   status_->addIncoming(b_.getInt32(0), b_.GetInsertBlock());
   b_.CreateBr(exit_);
   exit_->moveAfter(&out_->back());
+  finish_table();
 }
 
 // ---- values --------------------------------------------------------------------------------------------------------

@@ -89,6 +89,10 @@ class FunctionEmitter {
   llvm::Value* from_integer(bool is_signed, llvm::Value* value, llvm::Type* to);
   llvm::Value* convert_float(Scalar from, Scalar to, llvm::Value* value);
   llvm::Value* math(Math function, Scalar type, llvm::Value* a, llvm::Value* b);
+  // The product of a and b plus c.
+  llvm::Value* multiply_add(llvm::Value* a, llvm::Value* b, llvm::Value* c);
+  llvm::Value* from_table(llvm::Constant* splat);
+  void finish_table();
 
   // ---- memory.cpp --------------------------------------------------------------------------------------------------
   struct Place {
@@ -143,6 +147,8 @@ class FunctionEmitter {
   std::unordered_map<const Store*, std::vector<const Store*>> squares_;  // stores that are written together
   const Block* here_ = nullptr;      // the innermost block being written, and the statement in it
   std::size_t position_ = 0;
+  llvm::GlobalVariable* table_ = nullptr;  // of constants that are loaded where they are used
+  std::vector<llvm::Constant*> table_entries_;
   llvm::Value* ask_ = nullptr;
   llvm::Value* arguments_ = nullptr;  // room for the pointers that a callee gets
   llvm::BasicBlock* exit_ = nullptr;

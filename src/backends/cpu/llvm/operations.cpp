@@ -1,10 +1,12 @@
 // Operations on scalars and on vectors: one instruction, or a short sequence, for each Op.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <iterator>
 #include <optional>
 #include <stdexcept>
 
+#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/Intrinsics.h>
 
 #include "backends/cpu/llvm/function_emitter.h"
@@ -97,6 +99,50 @@ llvm::Value* FunctionEmitter::bound(const Compute& choice, bool vectors) {
   return combine(test->op == Op::gt ? Op::minimum : Op::maximum, operand(choice.c), operand(choice.b));
 }
 
+// On aarch64 the sum overwrites the register of c. A constant would be copied there first, which takes a pipe of the
+// arithmetic and a port of the registers; loaded each time it takes neither.
+llvm::Value* FunctionEmitter::multiply_add(llvm::Value* a, llvm::Value* b, llvm::Value* c) {
+  auto* known = llvm::dyn_cast<llvm::Constant>(c);
+  if (known && c->getType()->isVectorTy() && !is_x86(target_) && !llvm::isa<llvm::Constant>(a)) c = from_table(known);
+  return b_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, c});
+}
+
+// A constant that is the same in all lanes, one load for each register: volatile, so that it stays inside of loops.
+llvm::Value* FunctionEmitter::from_table(llvm::Constant* splat) {
+  llvm::Constant* element = splat->getSplatValue();
+  auto* type = llvm::cast<llvm::FixedVectorType>(splat->getType());
+  const unsigned lanes = type->getNumElements(), bits = type->getScalarSizeInBits();
+  const unsigned width = 8 * static_cast<unsigned>(target_.vector_bytes) / bits;
+  if (!element || lanes % width != 0) return splat;
+  if (!table_) table_ = llvm::cast<llvm::GlobalVariable>(out_->getParent()->getOrInsertGlobal("constants", b_.getInt8Ty()));
+  auto place = std::find(table_entries_.begin(), table_entries_.end(), element);
+  if (place == table_entries_.end()) place = table_entries_.insert(place, element);
+  auto* part = llvm::FixedVectorType::get(element->getType(), width);
+  const auto offset = static_cast<uint64_t>((place - table_entries_.begin()) * target_.vector_bytes);
+  llvm::Value* address = b_.CreateConstGEP1_64(b_.getInt8Ty(), table_, offset);
+  std::vector<llvm::Value*> parts;
+  for (unsigned i = 0; i < lanes / width; ++i) parts.push_back(b_.CreateAlignedLoad(part, address, llvm::Align(16), true));
+  return llvm::concatenateVectors(b_, parts);
+}
+
+void FunctionEmitter::finish_table() {
+  if (!table_) return;
+  std::vector<llvm::Constant*> entries;
+  for (llvm::Constant* element : table_entries_) {
+    const auto count = static_cast<unsigned>(target_.vector_bytes) * 8 / element->getType()->getScalarSizeInBits();
+    entries.push_back(llvm::ConstantVector::getSplat(llvm::ElementCount::getFixed(count), element));
+  }
+  llvm::Constant* all = llvm::ConstantStruct::getAnon(entries);
+  const std::string name = out_->getName().str() + ".constants";
+  auto* table = llvm::cast<llvm::GlobalVariable>(out_->getParent()->getOrInsertGlobal(name, all->getType()));
+  table->setInitializer(all);
+  table->setConstant(true);
+  table->setLinkage(llvm::GlobalValue::PrivateLinkage);
+  table->setAlignment(llvm::Align(16));
+  table_->replaceAllUsesWith(table);
+  table_->eraseFromParent();
+}
+
 // Powers of two have exact reciprocals.
 llvm::Value* FunctionEmitter::divide(Value divisor, llvm::Value* a, llvm::Value* b) {
   int exponent = 0;
@@ -122,7 +168,7 @@ llvm::Value* FunctionEmitter::operation(const Compute& compute, bool vectors) {
       x = b_.CreateFNeg(x);
       z = operand(compute.a);
     }
-    return b_.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
+    return multiply_add(x, y, z);
   }
   if (compute.op == Op::select) {
     if (llvm::Value* bounded = bound(compute, vectors)) return bounded;
@@ -145,7 +191,7 @@ llvm::Value* FunctionEmitter::operation(const Compute& compute, bool vectors) {
     case Op::mul: return floats ? b_.CreateFMul(a, b) : b_.CreateMul(a, b);
     case Op::neg: return floats ? b_.CreateFNeg(a) : b_.CreateNeg(a);
     case Op::div: return divide(compute.b, a, b);
-    case Op::fma: return b_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, operand(compute.c)});
+    case Op::fma: return multiply_add(a, b, operand(compute.c));
     case Op::sqrt: return unary(llvm::Intrinsic::sqrt);
     case Op::abs: return unary(llvm::Intrinsic::fabs);
     case Op::floor: return unary(llvm::Intrinsic::floor);
@@ -232,6 +278,9 @@ llvm::Value* FunctionEmitter::convert_float(Scalar from, Scalar to, llvm::Value*
   }
   if (to == Scalar::f16) return b_.CreateBitCast(b_.CreateFPTrunc(value, half), i16);
   // To the nearest bf16, ties to even; a NaN stays one and becomes quiet.
+  if (!is_x86(target_) && has_feature(target_, "+bf16")) {
+    return b_.CreateBitCast(b_.CreateFPTrunc(value, like(shape, llvm::Type::getBFloatTy(context_))), i16);
+  }
   llvm::Value* bits = b_.CreateBitCast(value, i32);
   llvm::Value* upper = b_.CreateLShr(bits, number(16));
   llvm::Value* odd = b_.CreateAnd(upper, number(1));
