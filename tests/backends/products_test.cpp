@@ -142,6 +142,26 @@ TEST_F(DotGeneral, OfEveryWayToShareItOut) {
   }
 }
 
+TEST_F(DotGeneral, OfSmallMatricesAsTheyLie) {
+  for (DType dtype : {DType::float32, DType::float64}) {
+    for (int64_t m : {1, 5, 8, 17, 64}) {
+      for (int64_t k : {1, 3, 4, 18, 64, 131}) {
+        for (int64_t n : {4, 8, 12, 20, 64, 66}) check_matmul(dtype, m, k, n);
+      }
+    }
+    check_kernel({"dot_general", {type_of(dtype, {9, 20, 33}), type_of(dtype, {9, 33, 28})}, dot_attrs({{2}, {1}, {0}, {0}}), {}, sum_tolerance(dtype, dtype, 33)});
+    check_kernel({"dot_general", {type_of(dtype, {20, 9, 33}), type_of(dtype, {33, 9, 28})}, dot_attrs({{2}, {0}, {1}, {1}}), {}, sum_tolerance(dtype, dtype, 33)});
+  }
+}
+
+TEST_F(DotGeneral, OfVectorsByMatricesInParts) {
+  for (DType dtype : {DType::float32, DType::float64, DType::bfloat16, DType::complex64, DType::int32}) {
+    check_matmul(dtype, 1, 515, 1300);
+    check_matmul(dtype, 1, 1030, 4100);
+    check_matmul(dtype, 9000, 70, 1, true, false);
+  }
+}
+
 TEST_F(DotGeneral, KeepsConstantOperandsPacked) {
   for (DType dtype : {DType::float32, DType::float64, DType::bfloat16, DType::float16, DType::int8, DType::uint8, DType::int32}) {
     for (bool transposed : {false, true}) {

@@ -56,6 +56,7 @@ struct PackedConstants {
 constexpr int64_t constant_bytes = 8 * 1024, constant_rows = 1024;
 
 constexpr double small_product = 4096;            // products of elements: straight loops
+constexpr double most_unpacked = 1 << 21;         // products of elements: operands are not packed
 constexpr int64_t in_place_bytes = 64 * 1024;     // a right operand that stays in the first cache is not packed
 
 struct DotPlan {
@@ -71,8 +72,19 @@ struct DotPlan {
   int64_t columns() const { return out_columns.extent(); }
   int64_t inner() const { return lhs_inner.extent(); }
 
+  // Whether both operands are read as they lie: they stay in the first cache, and few tiles read each of them.
+  bool stays_unpacked(std::size_t size) const {
+    const auto m = static_cast<double>(rows()), n = static_cast<double>(columns()), k = static_cast<double>(inner());
+    auto in_rows = [](const Axis& rows, const Axis& elements) {
+      return rows.is_regular() && elements.is_regular() && (elements.extent() == 1 || elements.stride() == 1);
+    };
+    return columns() <= 256 && k * n * static_cast<double>(size) <= in_place_bytes && m * n * k <= most_unpacked && in_rows(lhs_free, lhs_inner) &&
+           in_rows(rhs_inner, rhs_free);
+  }
+
+  // `next_lhs` and `next_rhs`: what the next product of a batch reads; may be null.
   template <class K, class S>
-  void multiply(const S* lhs, const S* rhs, typename K::Sum* out, const Finish* finish) const {
+  void multiply(const S* lhs, const S* rhs, typename K::Sum* out, const Finish* finish, const S* next_lhs = nullptr, const S* next_rhs = nullptr) const {
     using P = typename K::Packed;
     const int64_t m = rows(), n = columns(), k = inner();
     const Matrix<S> left{lhs, lhs_free, lhs_inner}, right{rhs, rhs_free, rhs_inner};
@@ -87,6 +99,9 @@ struct DotPlan {
     }
     if constexpr (std::is_same_v<S, typename K::Sum> || std::is_same_v<typename K::Sum, float>) {
       if (multiply_vector<S, typename K::Sum>(left, right, out, out_rows, out_columns)) return done(finish);
+    }
+    if constexpr (std::is_same_v<S, float> || std::is_same_v<S, double>) {
+      if (stays_unpacked(sizeof(S)) && multiply_unpacked<S>({m, k, n, lhs, lhs_free.stride(), rhs, rhs_inner.stride(), out, next_lhs, next_rhs})) return done(finish);
     }
     auto pack_left = [&](int64_t first, int64_t count, int64_t k0, int64_t some, int64_t width, P* block) {
       pack_matrix<K, S>(lhs, lhs_free, lhs_inner, first, count, k0, some, width, block);
@@ -180,7 +195,9 @@ struct DotPlan {
         for (int64_t i = row; i < row + count; ++i) result.convert(b * step + i * n + column, width);
       };
       const Finish finish = convert;
-      multiply<K, S>(lhs + lhs_batch.at(b), rhs + rhs_batch.at(b), out + b * step, result.converts() ? &finish : nullptr);
+      const bool more = b + 1 < lhs_batch.extent();
+      multiply<K, S>(lhs + lhs_batch.at(b), rhs + rhs_batch.at(b), out + b * step, result.converts() ? &finish : nullptr,
+                     more ? lhs + lhs_batch.at(b + 1) : nullptr, more ? rhs + rhs_batch.at(b + 1) : nullptr);
     });
   }
 

@@ -93,7 +93,7 @@ Blocks blocks_of(int64_t m, int64_t n, int64_t inner) {
   if (blocks.by_columns) {
     // Rows of the right operand are read in long pieces; a block of it stays in the second cache.
     blocks.rows = m;
-    blocks.columns = rounded(std::clamp<int64_t>(n / 16, 48, 256), tile.lanes * tile.vectors);
+    blocks.columns = rounded(std::clamp<int64_t>(n / 8, 48, 512), tile.lanes * tile.vectors);
   } else {
     blocks.rows = rounded(std::clamp<int64_t>(m / 8, 64, 128), tile.rows);
     blocks.columns = even_part(n, 2048, tile.lanes * tile.vectors);

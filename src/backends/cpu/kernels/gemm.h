@@ -147,6 +147,21 @@ struct Matrix {
 template <class T, class Sum>
 bool multiply_vector(const Matrix<T>& left, const Matrix<T>& right, Sum* out, const Axis& rows, const Axis& columns);
 
+// A product of small matrices whose rows lie in memory as they are, with neighbouring elements; what comes next may be named.
+template <class T>
+struct SmallProduct {
+  int64_t m, inner, n;
+  const T* left;
+  int64_t left_step;
+  const T* right;
+  int64_t right_step;
+  T* out;  // rows of n
+  const T *next_left = nullptr, *next_right = nullptr;
+};
+// False: left to others (another processor, or n does not fill vectors).
+template <class T>
+bool multiply_unpacked(const SmallProduct<T>& product);
+
 // Straight loops for a few elements.
 template <class T>
 void multiply_small(const Matrix<T>& left, const Matrix<T>& right, T* out, const Axis& rows, const Axis& columns);

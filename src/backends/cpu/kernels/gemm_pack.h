@@ -289,8 +289,9 @@ void pack_matrix(const S* data, const Axis& rows, const Axis& inner, int64_t fir
                  typename K::Packed* out) {
   const int64_t padded = (k + K::together - 1) / K::together * K::together;
   if (count > 1 && rows.contiguous(first, count)) {
-    // A few k of all panels, then the next: memory is read along its rows.
-    constexpr int64_t strip = 16;
+    // A few k of all panels, then the next: memory is read along its rows. No more of them than ways in the first cache, twice:
+    // rows that are a power of two apart meet in one set.
+    constexpr int64_t strip = 8;
     for (int64_t p0 = 0; p0 < k; p0 += strip) {
       const int64_t some = std::min(strip, k - p0);
       for (int64_t i = 0; i < count; i += width) {

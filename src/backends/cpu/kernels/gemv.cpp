@@ -94,6 +94,27 @@ Sum long_dot(const T* x, int64_t x_step, const T* y, int64_t y_step, int64_t cou
   return total;
 }
 
+// Four vectors at a time, eight rows by their factors added to sums.
+template <class Sum>
+CAPIBARA_INLINE int64_t add_eight_rows(const Sum* factor, const Sum* row, int64_t row_step, Sum* out, int64_t count) {
+  typedef Sum V __attribute__((vector_size(16)));
+  constexpr int lanes = 16 / static_cast<int>(sizeof(Sum));
+  int64_t n = 0;
+  for (; n + 4 * lanes <= count; n += 4 * lanes) {
+    V sum[4];
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; ++v) __builtin_memcpy(&sum[v], out + n + v * lanes, 16);
+#pragma GCC unroll 8
+    for (int t = 0; t < 8; ++t) {
+#pragma GCC unroll 4
+      for (int v = 0; v < 4; ++v) sum[v] += factor[t] * load_vector<V>(row + t * row_step + n + v * lanes);
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; ++v) __builtin_memcpy(out + n + v * lanes, &sum[v], 16);
+  }
+  return n;
+}
+
 // out[n] = sum of x[k] * matrix[k][n] where the matrix's rows are contiguous: eight rows at a time added to a strip of out.
 template <class T, class Sum>
 void add_rows(const T* x, int64_t x_step, const T* matrix, int64_t row_step, int64_t inner, Sum* __restrict out, int64_t count) {
@@ -104,7 +125,9 @@ void add_rows(const T* x, int64_t x_step, const T* matrix, int64_t row_step, int
       Sum factor[8];
       for (int64_t t = 0; t < 8; ++t) factor[t] = packed_element<Sum>(x[(k + t) * x_step]);
       const T* row = matrix + k * row_step;
-      for (int64_t n = 0; n < count; ++n) {
+      int64_t n = 0;
+      if constexpr (std::is_same_v<T, Sum> && std::is_floating_point_v<Sum>) n = add_eight_rows<Sum>(factor, row, row_step, out, count);
+      for (; n < count; ++n) {
         Sum sum = out[n];
 #pragma GCC unroll 8
         for (int64_t t = 0; t < 8; ++t) sum += factor[t] * packed_element<Sum>(row[n + t * row_step]);
@@ -159,15 +182,27 @@ bool vector_by_matrix(const Matrix<T>& vector, const Matrix<T>& matrix, Sum* out
     return true;
   }
   if (!matrix.free.is_regular() || matrix.free.stride() != 1 || places.stride() != 1) return false;
-  constexpr int64_t strip = 1024;
+  // Long pieces of rows: memory runs at full speed only where it is read on and on. Where that leaves too few of them, fixed
+  // parts of the inner dimension are summed apart.
+  constexpr int64_t strip = 16 * 1024 / static_cast<int64_t>(sizeof(Sum)), shared_out = 16;
   const int64_t strips = (count + strip - 1) / strip;
-  parallel_for_cost(strips, cost * static_cast<double>(std::min(strip, count)), [&](int64_t begin, int64_t end) {
-    for (int64_t s = begin; s < end; ++s) {
-      const int64_t first = s * strip;
-      add_rows(x, x_step, matrix.data + first, matrix.inner.stride(), inner, out + first, std::min(strip, count - first));
+  const int64_t parts = inner * count < 128 * 1024 || strips >= shared_out ? 1 : std::clamp<int64_t>(shared_out / strips, 1, std::max<int64_t>(1, inner / 32));
+  const int64_t part = (inner + parts * 8 - 1) / (parts * 8) * 8;
+  Scratch<Sum> partial;
+  if (parts > 1) partial = Scratch<Sum>((parts - 1) * count, "parts of a product");
+  parallel_for_cost(strips * parts, cost * static_cast<double>(std::min(strip, count)) / static_cast<double>(parts), [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t p = task / strips, first = task % strips * strip, k0 = std::min(p * part, inner);
+      Sum* sums = p == 0 ? out : partial.data() + (p - 1) * count;
+      add_rows(x + k0 * x_step, x_step, matrix.data + k0 * matrix.inner.stride() + first, matrix.inner.stride(), std::min(part, inner - k0), sums + first,
+               std::min(strip, count - first));
     }
     return 0;
   });
+  for (int64_t p = 1; p < parts; ++p) {
+    const Sum* more = partial.data() + (p - 1) * count;
+    for (int64_t n = 0; n < count; ++n) out[n] += more[n];
+  }
   return true;
 }
 
