@@ -15,6 +15,6 @@ file(GLOB_RECURSE CAPIBARA_PYTHON_MODULES CONFIGURE_DEPENDS
 file(GLOB CAPIBARA_LOOP_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/gem*.cpp
      ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/convolution.cpp ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/dot_general.cpp)
 set_source_files_properties(${CAPIBARA_LOOP_SOURCES} PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast")
-foreach(kernel cumulative extremes index order random scatter windows)
+foreach(kernel cumulative extremes index order random scatter top_k windows)
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/${kernel}.cpp PROPERTIES COMPILE_OPTIONS "-O3")
 endforeach()

@@ -38,6 +38,15 @@ TEST_F(Sort, AlongAnyDimensionWithManyOperandsAndKeys) {
   check_sort({type_of(DType::float32, {400, 50})}, 1, 1);
 }
 
+TEST_F(Sort, OfLongRowsIsSharedOutAmongThreads) {
+  for (DType dtype : {DType::bool_, DType::int8, DType::uint16, DType::int32, DType::int64, DType::bfloat16, DType::float16, DType::float32, DType::float64}) {
+    check_sort({type_of(dtype, {70001})}, 0, 1);
+    check_sort({type_of(dtype, {70001}), type_of(DType::float32, {70001})}, 0, 2);
+    check_sort({type_of(dtype, {900, 37})}, 0, 1);
+    for (int64_t n : {63, 64, 65, 96, 97, 4095, 4097}) check_sort({type_of(dtype, {2, n})}, 1, 1);
+  }
+}
+
 TEST_F(TopK, OfEveryDtype) {
   for (DType dtype : ordered) {
     for (int64_t k : {0, 1, 5, 40}) {

@@ -13,7 +13,7 @@ const Table& table() {
   static const Table makers = [] {
     Table all;
     for (const KernelMakers& list :
-         {convolution_makers(), cumulative_makers(), dot_makers(), extreme_makers(), index_makers(), order_makers(), random_makers(), scatter_makers(), transpose_makers(), window_makers()}) {
+         {convolution_makers(), cumulative_makers(), dot_makers(), extreme_makers(), index_makers(), order_makers(), random_makers(), scatter_makers(), top_k_makers(), transpose_makers(), window_makers()}) {
       for (const KernelMakerEntry& entry : list) all.emplace(entry.primitive, entry.make);
     }
     return all;
