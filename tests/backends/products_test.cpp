@@ -128,6 +128,9 @@ TEST_F(DotGeneral, OfManyTinyMatrices) {
       }
     }
     check_matmul(dtype, 50001, 3, 3);
+    for (int64_t k : {1, 2, 3, 4}) {
+      for (int64_t n : {1, 2, 3, 4}) check_matmul(dtype, 4097, k, n);
+    }
     check_matmul(dtype, 5001, 4, 2, false, true);
     check_kernel({"dot_general", {type_of(dtype, {501, 3, 3}), type_of(dtype, {501, 3})}, dot_attrs({{2}, {1}, {0}, {0}}), {}, sum_tolerance(dtype, dtype, 3)});
   }
@@ -178,6 +181,7 @@ TEST_F(DotGeneral, KeepsConstantOperandsPacked) {
 
 TEST_F(DotGeneral, CarriesNaNAndInfinities) {
   for (DType dtype : {DType::float32, DType::float64, DType::bfloat16}) {
+    check_kernel({"dot_general", {type_of(dtype, {203, 3}), type_of(dtype, {3, 3})}, dot_attrs({{1}, {0}, {}, {}}), {Values::awkward, Values::awkward}, sum_tolerance(dtype, dtype, 3)});
     for (int64_t size : {3, 20, 70}) {
       check_kernel({"dot_general", {type_of(dtype, {size, 2}), type_of(dtype, {2, size})}, dot_attrs({{1}, {0}, {}, {}}), {Values::awkward, Values::awkward}, sum_tolerance(dtype, dtype, 2)});
     }

@@ -1,6 +1,7 @@
 // dot_general: dimensions sorted into batch, rows, columns and inner, then products of matrices.
 #include "primitives/contract.h"
 
+#include <atomic>
 #include <mutex>
 
 #include "backends/cpu/kernels/families.h"
@@ -78,7 +79,7 @@ struct DotPlan {
     auto in_rows = [](const Axis& rows, const Axis& elements) {
       return rows.is_regular() && elements.is_regular() && (elements.extent() == 1 || elements.stride() == 1);
     };
-    return columns() <= 256 && k * n * static_cast<double>(size) <= in_place_bytes && m * n * k <= most_unpacked && in_rows(lhs_free, lhs_inner) &&
+    return rows() > 1 && inner() > 0 && columns() <= 256 && k * n * static_cast<double>(size) <= in_place_bytes && m * n * k <= most_unpacked && in_rows(lhs_free, lhs_inner) &&
            in_rows(rhs_inner, rhs_free);
   }
 
@@ -88,6 +89,9 @@ struct DotPlan {
     using P = typename K::Packed;
     const int64_t m = rows(), n = columns(), k = inner();
     const Matrix<S> left{lhs, lhs_free, lhs_inner}, right{rhs, rhs_free, rhs_inner};
+    if constexpr (std::is_same_v<S, float> || std::is_same_v<S, double>) {
+      if (stays_unpacked(sizeof(S)) && multiply_unpacked<S>({m, k, n, lhs, lhs_free.stride(), rhs, rhs_inner.stride(), out, next_lhs, next_rhs})) return done(finish);
+    }
     if constexpr (std::is_same_v<S, typename K::Sum>) {
       if (k == 0 || static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) <= small_product) {
         multiply_small<S>(left, right, out, out_rows, out_columns);
@@ -99,9 +103,6 @@ struct DotPlan {
     }
     if constexpr (std::is_same_v<S, typename K::Sum> || std::is_same_v<typename K::Sum, float>) {
       if (multiply_vector<S, typename K::Sum>(left, right, out, out_rows, out_columns)) return done(finish);
-    }
-    if constexpr (std::is_same_v<S, float> || std::is_same_v<S, double>) {
-      if (stays_unpacked(sizeof(S)) && multiply_unpacked<S>({m, k, n, lhs, lhs_free.stride(), rhs, rhs_inner.stride(), out, next_lhs, next_rhs})) return done(finish);
     }
     auto pack_left = [&](int64_t first, int64_t count, int64_t k0, int64_t some, int64_t width, P* block) {
       pack_matrix<K, S>(lhs, lhs_free, lhs_inner, first, count, k0, some, width, block);
@@ -182,21 +183,34 @@ struct DotPlan {
     });
   }
 
+  // Whether rows of the result are complete long before all of it is: those of a batch, or blocks of many.
+  bool finishes_in_blocks() const {
+    constexpr int64_t few_rows = 160, many_columns = 2048, narrow = 16;
+    return !is_complex(types.out) && columns() >= narrow && (lhs_batch.extent() >= 8 || (rows() > few_rows && columns() <= many_columns));
+  }
+
   template <class K, class S>
-  void run_as(const S* lhs, const S* rhs, ProductResult<typename K::Sum>& result) const {
+  void run_as(const S* lhs, const S* rhs, ProductResult<typename K::Sum>& result, const RowsDone* rows_done) const {
     const int64_t n = columns(), step = rows() * n;
     typename K::Sum* out = result.values();
     if constexpr (std::is_same_v<S, float> || std::is_same_v<S, double>) {
-      if (run_tiny<S>(lhs, rhs, out)) return result.convert_all();
+      if (!rows_done && run_tiny<S>(lhs, rhs, out)) return result.convert_all();
     }
+    std::vector<std::atomic<int64_t>> finished(rows_done ? static_cast<std::size_t>(lhs_batch.extent() * rows()) : 0);  // columns, at the first row of a block
     each(multiply_cost<K>(static_cast<double>(step) * static_cast<double>(inner())), [&](int64_t b) {
-      auto convert = [&](int64_t row, int64_t count, int64_t column, int64_t width) {
-        if (width == n) return result.convert(b * step + row * n, count * n);
-        for (int64_t i = row; i < row + count; ++i) result.convert(b * step + i * n + column, width);
+      auto complete = [&](int64_t row, int64_t count, int64_t column, int64_t width) {
+        if (result.converts()) {
+          if (width == n) result.convert(b * step + row * n, count * n);
+          else for (int64_t i = row; i < row + count; ++i) result.convert(b * step + i * n + column, width);
+        }
+        if (!rows_done) return;
+        const int64_t first = b * rows() + row;
+        if (width < n && finished[static_cast<std::size_t>(first)].fetch_add(width, std::memory_order_acq_rel) + width < n) return;
+        (*rows_done)(first, count);
       };
-      const Finish finish = convert;
+      const Finish finish = complete;
       const bool more = b + 1 < lhs_batch.extent();
-      multiply<K, S>(lhs + lhs_batch.at(b), rhs + rhs_batch.at(b), out + b * step, result.converts() ? &finish : nullptr,
+      multiply<K, S>(lhs + lhs_batch.at(b), rhs + rhs_batch.at(b), out + b * step, result.converts() || rows_done ? &finish : nullptr,
                      more ? lhs + lhs_batch.at(b + 1) : nullptr, more ? rhs + rhs_batch.at(b + 1) : nullptr);
     });
   }
@@ -212,7 +226,7 @@ struct DotPlan {
   }
 
   template <class T>
-  void run(std::byte* const* buffers) const {
+  void run(std::byte* const* buffers, const RowsDone* rows_done) const {
     Scratch<T> lhs_hold, rhs_hold;
     const T* lhs = product_operand<T>(types.lhs, types.lhs_rounded, buffers[0], lhs_size, lhs_hold);
     const T* rhs = product_operand<T>(types.rhs, types.rhs_rounded, buffers[1], rhs_size, rhs_hold);
@@ -224,12 +238,12 @@ struct DotPlan {
            [&](int64_t b) { multiply_complex(lhs + lhs_batch.at(b), rhs + rhs_batch.at(b), result.values() + b * step); });
       result.convert_all();
     } else {
-      run_as<typename KindOf<T>::type, T>(lhs, rhs, result);
+      run_as<typename KindOf<T>::type, T>(lhs, rhs, result, rows_done);
     }
   }
 };
 
-HostKernel make_dot_general(const KernelRequest& request) {
+std::shared_ptr<const DotPlan> plan_of(const KernelRequest& request) {
   const auto& numbers = request.attrs.get<DotDimensionNumbers>("dimension_numbers");
   const ArrayType &lhs = request.inputs[0], &rhs = request.inputs[1], &out = request.outputs[0];
   DotPlan plan;
@@ -257,25 +271,44 @@ HostKernel make_dot_general(const KernelRequest& request) {
     plan.right_constant = request.is_constant(1);
     if (plan.left_constant || plan.right_constant) plan.packed = std::make_shared<PackedConstants>();
   }
-  auto shared = std::make_shared<const DotPlan>(std::move(plan));
-  HostKernel kernel;
-  const bool narrow = visit_narrow_product(shared->types, [&]<class K, class S>(K, Type<S>) {
-    kernel = [shared](std::byte* const* buffers) {
-      if (shared->out_size == 0) return;
-      ProductResult<typename K::Sum> result(shared->types.out, buffers[2], shared->out_size);
-      shared->run_as<K, S>(reinterpret_cast<const S*>(buffers[0]), reinterpret_cast<const S*>(buffers[1]), result);
+  return std::make_shared<const DotPlan>(std::move(plan));
+}
+
+using PlannedProduct = std::function<void(std::byte* const* buffers, const RowsDone* rows_done)>;
+
+PlannedProduct planned(const std::shared_ptr<const DotPlan>& plan) {
+  PlannedProduct product;
+  const bool narrow = visit_narrow_product(plan->types, [&]<class K, class S>(K, Type<S>) {
+    product = [plan](std::byte* const* buffers, const RowsDone* rows_done) {
+      if (plan->out_size == 0) return;
+      ProductResult<typename K::Sum> result(plan->types.out, buffers[2], plan->out_size);
+      plan->run_as<K, S>(reinterpret_cast<const S*>(buffers[0]), reinterpret_cast<const S*>(buffers[1]), result, rows_done);
     };
   });
-  if (narrow) return kernel;
-  visit_product_type(shared->types, [&]<class T>(Type<T>) {
-    kernel = [shared](std::byte* const* buffers) {
-      if (shared->out_size != 0) shared->run<T>(buffers);
+  if (narrow) return product;
+  visit_product_type(plan->types, [&]<class T>(Type<T>) {
+    product = [plan](std::byte* const* buffers, const RowsDone* rows_done) {
+      if (plan->out_size != 0) plan->run<T>(buffers, rows_done);
     };
   });
-  return kernel;
+  return product;
+}
+
+HostKernel make_dot_general(const KernelRequest& request) {
+  PlannedProduct product = planned(plan_of(request));
+  if (!product) return {};
+  return [product = std::move(product)](std::byte* const* buffers) { product(buffers, nullptr); };
 }
 
 }  // namespace
+
+ProductKernel product_kernel(const Types& inputs, const Types& outputs, const Attrs& attrs, const std::vector<bool>& constants) {
+  const std::shared_ptr<const DotPlan> plan = plan_of({inputs, outputs, attrs, constants});
+  PlannedProduct product = plan->finishes_in_blocks() ? planned(plan) : PlannedProduct();
+  if (!product) return {};
+  return {plan->lhs_batch.extent() * plan->rows(),
+          [product = std::move(product)](std::byte* const* buffers, const RowsDone& done) { product(buffers, &done); }};
+}
 
 KernelMakers dot_makers() { return {{"dot_general", make_dot_general}}; }
 
