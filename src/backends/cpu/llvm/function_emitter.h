@@ -61,7 +61,6 @@ class FunctionEmitter {
   void poll();
   llvm::Value* call_host(llvm::Value* kernel, llvm::Value* arguments);
   llvm::Value* call_parallel(llvm::Value* function, llvm::Value* arguments, llvm::Value* extent, llvm::Value* cost);
-  static bool runs_in_parallel(const Function& callee);
 
   // ---- call_table.cpp ----------------------------------------------------------------------------------------------
   std::size_t calls_in_a_row(const Block& statements, std::size_t first) const;  // 0 where a table is not worth it
@@ -149,6 +148,8 @@ class FunctionEmitter {
   std::size_t position_ = 0;
   llvm::GlobalVariable* table_ = nullptr;  // of constants that are loaded where they are used
   std::vector<llvm::Constant*> table_entries_;
+  std::map<llvm::Constant*, uint64_t> table_places_;  // in bytes
+  uint64_t table_bytes_ = 0;
   llvm::Value* ask_ = nullptr;
   llvm::Value* arguments_ = nullptr;  // room for the pointers that a callee gets
   llvm::BasicBlock* exit_ = nullptr;

@@ -1,12 +1,10 @@
 // Operations on scalars and on vectors: one instruction, or a short sequence, for each Op.
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <iterator>
 #include <optional>
 #include <stdexcept>
 
-#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/Intrinsics.h>
 
 #include "backends/cpu/llvm/function_emitter.h"
@@ -107,36 +105,27 @@ llvm::Value* FunctionEmitter::multiply_add(llvm::Value* a, llvm::Value* b, llvm:
   return b_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, c});
 }
 
-// A constant that is the same in all lanes, one load for each register: volatile, so that it stays inside of loops.
+// A constant that is the same in all lanes, from a table that has it once for each register: nothing says that the table
+// does not change, so that loads stay inside of loops, and no two of them are of the same place.
 llvm::Value* FunctionEmitter::from_table(llvm::Constant* splat) {
-  llvm::Constant* element = splat->getSplatValue();
-  auto* type = llvm::cast<llvm::FixedVectorType>(splat->getType());
-  const unsigned lanes = type->getNumElements(), bits = type->getScalarSizeInBits();
-  const unsigned width = 8 * static_cast<unsigned>(target_.vector_bytes) / bits;
-  if (!element || lanes % width != 0) return splat;
+  if (!splat->getSplatValue()) return splat;
   if (!table_) table_ = llvm::cast<llvm::GlobalVariable>(out_->getParent()->getOrInsertGlobal("constants", b_.getInt8Ty()));
-  auto place = std::find(table_entries_.begin(), table_entries_.end(), element);
-  if (place == table_entries_.end()) place = table_entries_.insert(place, element);
-  auto* part = llvm::FixedVectorType::get(element->getType(), width);
-  const auto offset = static_cast<uint64_t>((place - table_entries_.begin()) * target_.vector_bytes);
-  llvm::Value* address = b_.CreateConstGEP1_64(b_.getInt8Ty(), table_, offset);
-  std::vector<llvm::Value*> parts;
-  for (unsigned i = 0; i < lanes / width; ++i) parts.push_back(b_.CreateAlignedLoad(part, address, llvm::Align(16), true));
-  return llvm::concatenateVectors(b_, parts);
+  auto [place, inserted] = table_places_.try_emplace(splat, table_bytes_);
+  if (inserted) {
+    table_entries_.push_back(splat);
+    const auto bytes = splat->getType()->getPrimitiveSizeInBits().getFixedValue() / 8;
+    table_bytes_ += (bytes + 15) / 16 * 16;
+  }
+  return b_.CreateAlignedLoad(splat->getType(), b_.CreateConstGEP1_64(b_.getInt8Ty(), table_, place->second), llvm::Align(16));
 }
 
 void FunctionEmitter::finish_table() {
   if (!table_) return;
-  std::vector<llvm::Constant*> entries;
-  for (llvm::Constant* element : table_entries_) {
-    const auto count = static_cast<unsigned>(target_.vector_bytes) * 8 / element->getType()->getScalarSizeInBits();
-    entries.push_back(llvm::ConstantVector::getSplat(llvm::ElementCount::getFixed(count), element));
-  }
-  llvm::Constant* all = llvm::ConstantStruct::getAnon(entries);
+  llvm::Constant* all = llvm::ConstantStruct::getAnon(table_entries_, true);  // packed: places are multiples of 16
   const std::string name = out_->getName().str() + ".constants";
   auto* table = llvm::cast<llvm::GlobalVariable>(out_->getParent()->getOrInsertGlobal(name, all->getType()));
   table->setInitializer(all);
-  table->setConstant(true);
+  table->setConstant(false);
   table->setLinkage(llvm::GlobalValue::PrivateLinkage);
   table->setAlignment(llvm::Align(16));
   table_->replaceAllUsesWith(table);
