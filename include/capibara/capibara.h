@@ -1,6 +1,7 @@
 // Everything a program that uses capibara needs, in one header.
 #pragma once
 
+#include <capibara/analysis.h>
 #include <capibara/array.h>
 #include <capibara/callback.h>
 #include <capibara/config.h>
@@ -16,6 +17,7 @@
 #include <capibara/nn.h>
 #include <capibara/numpy.h>
 #include <capibara/ops.h>
+#include <capibara/placement.h>
 #include <capibara/primitive.h>
 #include <capibara/program.h>
 #include <capibara/random.h>

@@ -1,8 +1,10 @@
 // jit and its stages: functions traced to programs, lowered to StableHLO, compiled and cached.
 #pragma once
 
+#include <capibara/analysis.h>
 #include <capibara/callable.h>
 #include <capibara/config.h>
+#include <capibara/placement.h>
 
 #include <memory>
 #include <string>
@@ -45,12 +47,16 @@ std::shared_ptr<const JitEntry> trace_jit_entry(JitCache& cache, const TreeDef& 
                                                 const std::optional<std::vector<bool>>& donated = std::nullopt);
 // Runs the compiled program, or adds a call to the program being traced.
 Arrays call_jit_entry(const JitEntry& entry, std::span<const Array> leaves);
-void compile_jit_entry(const JitEntry& entry);
+// How each leaf lies on devices; null, or an empty list: nowhere in particular.
+using LeafPlacements = std::vector<std::shared_ptr<const Placement>>;
+LeafPlacements leaf_placements(std::span<const Array> leaves);
+ExecutableDetails compile_jit_entry(const JitEntry& entry, const LeafPlacements& leaves = {});
 void check_jit_entry(const JitEntry& entry, const TreeDef& in, std::span<const Array> leaves);  // TypeError
 const Program& jit_entry_program(const JitEntry& entry);
 const TreeDef& jit_entry_structure(const JitEntry& entry);  // of the result
 const TreeDef& jit_entry_input_structure(const JitEntry& entry);
-std::string jit_entry_text(const JitEntry& entry);  // StableHLO
+std::string jit_entry_text(const JitEntry& entry, const LeafPlacements& leaves = {});  // StableHLO
+ProgramCost jit_entry_cost(const JitEntry& entry);
 bool jit_entry_lasts(const JitEntry& entry);     // valid for every call like the one that traced it
 bool jit_entry_is_short(const JitEntry& entry);  // compiled, and over before another thread could be woken
 bool jit_disabled();
@@ -82,6 +88,9 @@ class Compiled {
   }
   std::string as_text() const { return capibara::detail::jit_entry_text(*entry_); }
   const Program& program() const { return capibara::detail::jit_entry_program(*entry_); }
+  ProgramCost cost_analysis() const { return capibara::detail::jit_entry_cost(*entry_); }
+  // As the backend planned it; nothing where it does not plan.
+  std::optional<MemoryUse> memory_analysis() const { return capibara::detail::compile_jit_entry(*entry_).memory; }
 
  private:
   std::shared_ptr<const capibara::detail::JitEntry> entry_;

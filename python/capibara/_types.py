@@ -331,3 +331,17 @@ class ResizeMethod(_LibraryEnum):
         if text not in names:
             raise ValueError(f'Unknown resize method "{text}"')
         return ResizeMethod[names[text]]
+
+
+class CompiledMemoryStats:
+    """The memory of a compiled program on one device, in bytes."""
+
+    _NAMES = ("generated_code", "argument", "output", "alias", "temp", "host_generated_code", "host_argument", "host_output", "host_alias", "host_temp")
+
+    def __init__(self, *sizes):
+        *sizes, self.peak_memory_in_bytes = sizes
+        for name, size in zip(self._NAMES, sizes):
+            setattr(self, f"{name}_size_in_bytes", size)
+
+    def __repr__(self):
+        return f"CompiledMemoryStats({', '.join(f'{name}_size_in_bytes=' + str(getattr(self, f'{name}_size_in_bytes')) for name in self._NAMES)})"

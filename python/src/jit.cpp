@@ -1,5 +1,6 @@
 // jit for Python functions: the compiled function object, its cache, and its stages.
 #include <capibara/jit.h>
+#include <capibara/placement.h>
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -233,6 +234,7 @@ struct Stage {
   std::string name;
   nb::object function;
   std::shared_ptr<detail::JitCache> cache;
+  detail::LeafPlacements placements;  // how the arguments lie that it was made for
 };
 struct Traced : Stage {};
 struct Lowered : Stage {};
@@ -298,6 +300,52 @@ PyType_Slot jit_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_jit
                            {Py_tp_call, reinterpret_cast<void*>(call_jit_slot)},
                            {0, nullptr}};
 
+// Arguments that are given by their types alone may say how they will lie.
+void add_described_placements(const JitFunction& jit, nb::handle args, nb::handle kwargs, detail::LeafPlacements& placements) {
+  std::vector<nb::object> leaves;
+  const auto count = static_cast<std::size_t>(PyTuple_GET_SIZE(args.ptr()));
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!at_position(jit.settings.static_positions, i, count)) flatten(nb::handle(PyTuple_GET_ITEM(args.ptr(), static_cast<Py_ssize_t>(i))), leaves);
+  }
+  nb::dict named;
+  for (auto [name, value] : nb::borrow<nb::dict>(kwargs)) {
+    if (!listed(jit.settings.static_names, name)) named[name] = value;
+  }
+  flatten(named, leaves);
+  if (leaves.size() != placements.size()) return;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (placements[i] || nb::isinstance<Array>(leaves[i]) || !nb::hasattr(leaves[i], "sharding")) continue;
+    nb::object sharding = leaves[i].attr("sharding");
+    if (nb::hasattr(sharding, "_placement")) {
+      placements[i] = std::make_shared<const Placement>(nb::cast<const Placement&>(nb::object(sharding.attr("_placement"))));
+    }
+  }
+}
+
+nb::object memory_analysis(const Compiled& self) {
+  const ExecutableDetails details = detail::compile_jit_entry(*self.entry, self.placements);
+  if (!details.memory) return nb::none();
+  const MemoryUse& use = *details.memory;
+  return nb::module_::import_("capibara._types").attr("CompiledMemoryStats")(
+      use.generated_code, use.argument, use.output, use.alias, use.temp, use.host_generated_code, use.host_argument, use.host_output,
+      use.host_alias, use.host_temp, use.peak);
+}
+
+nb::dict cost_analysis(const Stage& self) {
+  const ProgramCost cost = detail::jit_entry_cost(*self.entry);
+  nb::dict all;
+  all["flops"] = cost.flops;
+  if (cost.transcendentals > 0) all["transcendentals"] = cost.transcendentals;
+  all["bytes accessed"] = cost.bytes_accessed;
+  return all;
+}
+
+nb::list placement_list(const detail::LeafPlacements& placements) {
+  nb::list list;
+  for (const auto& one : placements) list.append(one ? nb::cast(*one) : nb::none());
+  return list;
+}
+
 template <class Next>
 Next next_stage(const Stage& stage) {
   Next next;
@@ -321,6 +369,8 @@ void bind_jit(nb::module_& m) {
     traced.name = jit.name;
     traced.function = jit.function;
     traced.cache = jit.cache;
+    traced.placements = detail::leaf_placements(call.leaves);
+    add_described_placements(jit, args, kwargs, traced.placements);
     return traced;
   };
   nb::class_<JitFunction>(m, "JitFunction", nb::dynamic_attr(), nb::type_slots(jit_slots))
@@ -386,7 +436,7 @@ void bind_jit(nb::module_& m) {
               throw ValueError(concat("as_text: the dialect must be None or 'stablehlo', got '",
                                       nb::cast<std::string>(dialect), "'"));
             }
-            return detail::jit_entry_text(*self.entry);
+            return detail::jit_entry_text(*self.entry, self.placements);
           },
           nb::arg("dialect") = nb::none(), nb::kw_only(), nb::arg("debug_info") = false)
       .def(
@@ -394,14 +444,20 @@ void bind_jit(nb::module_& m) {
           [](const Lowered& self, nb::handle options) {
             if (!options.is_none() && nb::len(options) > 0)
               throw ValueError("compile: the backend takes no compiler_options");
-            detail::compile_jit_entry(*self.entry);
+            detail::compile_jit_entry(*self.entry, self.placements);
             return next_stage<Compiled>(self);
           },
-          nb::arg("compiler_options") = nb::none());
+          nb::arg("compiler_options") = nb::none())
+      .def("cost_analysis", [](const Lowered& self) { return cost_analysis(self); });
   nb::class_<Compiled, Stage> compiled(m, "Compiled");
-  compiled.def("__call__", &call_compiled).def("as_text", [](const Compiled& self) {
-    return detail::jit_entry_text(*self.entry);
-  });
+  compiled.def("__call__", &call_compiled)
+      .def("as_text", [](const Compiled& self) { return detail::jit_entry_text(*self.entry, self.placements); })
+      .def("cost_analysis", [](const Compiled& self) { return cost_analysis(self); })
+      .def("memory_analysis", &memory_analysis)
+      .def_prop_ro("_input_placements", [](const Compiled& self) { return placement_list(self.placements); })
+      .def_prop_ro("_output_placements", [](const Compiled& self) {
+        return placement_list(detail::compile_jit_entry(*self.entry, self.placements).outputs);
+      });
   describe(traced);
   describe(lowered);
   describe(compiled);

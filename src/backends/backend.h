@@ -1,6 +1,7 @@
 // The contract between the library and whatever runs programs.
 #pragma once
 
+#include <capibara/analysis.h>
 #include <capibara/primitive.h>
 
 #include <memory>
@@ -16,8 +17,12 @@ class Executable {
   virtual Arrays execute(std::span<const Array> inputs, const std::vector<bool>& donated) = 0;
   // Whether it is over in microseconds and calls nobody: not worth letting another thread run meanwhile.
   virtual bool is_short() const { return false; }
-  // Does now what would otherwise wait for the first call.
-  virtual void finish() {}
+  // What is known of it for inputs that lie like this (null: nowhere in particular). Compiles now what would otherwise wait for
+  // the first call.
+  virtual ExecutableDetails details(std::span<const std::shared_ptr<const Placement>> inputs) {
+    (void)inputs;
+    return {};
+  }
 };
 
 class Backend {

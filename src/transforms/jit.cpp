@@ -5,6 +5,7 @@
 #include "backends/backend.h"
 #include "program/derive.h"
 #include "program/hash.h"
+#include "program/stablehlo/write.h"
 #include "runtime/warning.h"
 #include "trace/trace.h"
 
@@ -375,12 +376,27 @@ Arrays call_jit_entry(const JitEntry& entry, std::span<const Array> leaves) {
   return ready.executable->execute(inputs, ready.donated);
 }
 
-void compile_jit_entry(const JitEntry& entry) {
+LeafPlacements leaf_placements(std::span<const Array> leaves) {
+  LeafPlacements placements;
+  for (const Array& leaf : leaves) {
+    std::shared_ptr<const Placement> own;
+    if (!leaf.is_tracer() && !leaf.type().ref && leaf.committed()) {
+      if (std::optional<Placement> known = jax::placement(leaf)) own = std::make_shared<const Placement>(*known);
+    }
+    placements.push_back(std::move(own));
+  }
+  return placements;
+}
+
+ExecutableDetails compile_jit_entry(const JitEntry& entry, const LeafPlacements& leaves) {
   if (!entry.captured.empty()) {
     throw ConcretizationTypeError(
         concat("compile: jit(", entry.options.name, ") captures a value that is being traced"));
   }
-  entry.ready().executable->finish();
+  const JitEntry::Ready& ready = entry.ready();
+  LeafPlacements inputs;
+  for (std::size_t input : ready.inputs) inputs.push_back(leaves.empty() ? nullptr : leaves[input]);
+  return ready.executable->details(inputs);
 }
 
 void check_jit_entry(const JitEntry& entry, const TreeDef& in, std::span<const Array> leaves) {
@@ -408,9 +424,17 @@ void check_jit_entry(const JitEntry& entry, const TreeDef& in, std::span<const A
 const Program& jit_entry_program(const JitEntry& entry) { return entry.program; }
 const TreeDef& jit_entry_structure(const JitEntry& entry) { return entry.out; }
 const TreeDef& jit_entry_input_structure(const JitEntry& entry) { return entry.key.in; }
-std::string jit_entry_text(const JitEntry& entry) {
-  return to_stablehlo(lower(entry.pruned().first), concat("jit_", entry.options.name));
+std::string jit_entry_text(const JitEntry& entry, const LeafPlacements& leaves) {
+  const auto [program, inputs] = entry.pruned();
+  stablehlo::WriteOptions options;
+  options.module_name = concat("jit_", entry.options.name);
+  for (std::size_t input : inputs) {
+    const bool known = input >= entry.captured.size() && !leaves.empty();
+    options.argument_placements.push_back(known ? leaves[input - entry.captured.size()] : nullptr);
+  }
+  return stablehlo::write_program(program, options);
 }
+ProgramCost jit_entry_cost(const JitEntry& entry) { return count_cost(entry.pruned().first); }
 bool jit_entry_lasts(const JitEntry& entry) { return entry.captured.empty() && entry.program.effects().axes.empty(); }
 bool jit_entry_is_short(const JitEntry& entry) {
   return entry.captured.empty() && entry.compiled() && entry.ready().executable->is_short();

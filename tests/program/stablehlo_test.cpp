@@ -79,6 +79,7 @@ TEST(StableHlo, ReadOfWriteIsTheLoweredProgramForEveryPrimitive) {
   int tested = 0;
   catalog_programs::for_each_case(dtypes, [&](const catalog_programs::Case& one) {
     SCOPED_TRACE(one.name);
+    if (one.name.starts_with("sharding_constraint")) return;  // over one device it is nothing; see sharding_text_test.cpp
     try {
       lower(one.program);
     } catch (const NotImplementedError&) {
@@ -95,7 +96,8 @@ TEST(StableHlo, EveryPrimitiveOfTheSubsetHasAText) {
     if (primitive->stablehlo.empty()) continue;
     const std::string& name = primitive.name();
     const bool special = name == "jit" || name == "while" || name == "cond" || name == "round" || name == "custom_call" ||
-                         name == "create_token" || name == "after_all" || name == "rng_uniform";
+                         name == "create_token" || name == "after_all" || name == "rng_uniform" ||
+                         name == "sharding_constraint";
     EXPECT_TRUE(special || stablehlo::find_row(primitive, {})) << name;
   }
 }

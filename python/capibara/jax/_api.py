@@ -350,4 +350,20 @@ def typeof(x):
     return _core.type_of(x)
 
 
+def _shardings(tree, placements):
+    from capibara.jax._devices import local_devices
+    from capibara.jax._sharding import SingleDeviceSharding, sharding_from
+    return tree.unflatten([SingleDeviceSharding(local_devices()[0]) if one is None else sharding_from(one) for one in placements])
+
+
+def _input_shardings(self):
+    return _shardings(self.in_tree, self._input_placements)
+
+
+def _output_shardings(self):
+    return _shardings(self.out_tree, self._output_placements or [None] * self.out_tree.num_leaves)
+
+
+_core.Compiled.input_shardings = property(_input_shardings, doc="How the arguments lie that it was compiled for.")
+_core.Compiled.output_shardings = property(_output_shardings, doc="How its results lie.")
 _tracebacks.guard(__name__)

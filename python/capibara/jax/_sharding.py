@@ -246,6 +246,10 @@ def _slices(offset, part, whole):
     return tuple(slice(None) if size == full else slice(begin, begin + size) for begin, size, full in zip(offset, part, whole))
 
 
+class DuplicateSpecError(Exception):
+    """An axis of a mesh cannot split two dimensions."""
+
+
 class NamedSharding(Sharding):
     """A mesh, and which of its axes split which dimension."""
 
@@ -268,8 +272,8 @@ class NamedSharding(Sharding):
                 if name not in mesh.axis_names:
                     raise ValueError(f"Resource axis: {name} of {spec} is not found in mesh: {mesh.axis_names}.")
                 if name in seen:
-                    raise ValueError(f"A single NamedSharding spec specification can map every mesh axis to at most one positional "
-                                     f"dimension, but {spec} has duplicate entries for `{name}`")
+                    raise DuplicateSpecError(f"A single NamedSharding spec specification can map every mesh axis to at most one positional "
+                                             f"dimension, but {spec} has duplicate entries for `{name}`")
                 seen.add(name)
             axes.append(list(names))
         self._device_list = tuple(mesh.devices.flat)

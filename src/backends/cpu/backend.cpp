@@ -113,7 +113,17 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     lowered_.module = {};
     for (const Array& constant : lowered_.constants) constants_.push_back(const_cast<std::byte*>(constant.raw_data()));
     for (int64_t bytes : lowered_.output_bytes) result_bytes_ += static_cast<std::size_t>(bytes);
+    for (const ArrayType& type : program.input_types()) argument_bytes_ += type.size() * storage_size(type.dtype);
     scratch_place_ = program.invars().size() + constants_.size() + lowered_.output_bytes.size();
+  }
+
+  ExecutableDetails details(std::span<const std::shared_ptr<const Placement>>) override {
+    MemoryUse use;
+    use.argument = argument_bytes_;
+    for (const ArrayType& type : types_) use.output += type.size() * storage_size(type.dtype);
+    use.temp = lowered_.arena_bytes;
+    use.peak = use.argument + use.output + use.temp;
+    return {use, {}};
   }
 
   Arrays execute(std::span<const Array> inputs, const std::vector<bool>& donated) override {
@@ -156,6 +166,8 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     std::thread::id caller;
     std::exception_ptr error;
     const math::FlushDenormals* outside = nullptr;  // the mode in which kernels run: they flush by themselves
+    const ProductKernel* product = nullptr;         // waits for the region that runs on its rows
+    std::byte* product_buffers[3] = {};
   };
 
   // Scratch memory of one run.
@@ -290,7 +302,42 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
   }
 
   static int32_t run_parallel(const Runtime* runtime, Entry function, std::byte* const* buffers, int64_t extent, double cost) {
+    if (static_cast<Call*>(runtime->program)->product) return run_product(runtime, function, buffers, extent);
     return parallel_for_cost(extent, cost, [&](int64_t begin, int64_t end) { return function(runtime, buffers, begin, end); });
+  }
+
+  // A product, and a region on each block of its rows as soon as that is complete.
+  static int32_t run_product(const Runtime* runtime, Entry region, std::byte* const* buffers, int64_t extent) {
+    Call& call = *static_cast<Call*>(runtime->program);
+    const ProductKernel& product = *std::exchange(call.product, nullptr);
+    // Turns of the region for one row, or rows for one turn: such a turn runs when the last of its rows is there.
+    const int64_t turns = extent / product.rows, rows = turns > 0 ? 1 : product.rows / extent;
+    std::vector<std::atomic<int64_t>> there(turns > 0 ? 0 : static_cast<std::size_t>(extent));
+    std::atomic<int32_t> status{done};
+    auto run_turns = [&](int64_t begin, int64_t end) {
+      if (status.load(std::memory_order_relaxed) != done) return;
+      const math::FlushDenormals flush;
+      const int32_t own = region(runtime, buffers, begin, end);
+      if (own != done) status.store(own, std::memory_order_relaxed);
+    };
+    auto follow = [&](int64_t first, int64_t count) {
+      if (turns > 0) return run_turns(first * turns, (first + count) * turns);
+      for (int64_t row = first, end; row < first + count; row = end) {
+        const int64_t turn = row / rows;
+        end = std::min(first + count, (turn + 1) * rows);
+        const int64_t before = there[static_cast<std::size_t>(turn)].fetch_add(end - row, std::memory_order_acq_rel);
+        if (before + end - row == rows) run_turns(turn, turn + 1);
+      }
+    };
+    try {
+      poll_interrupt();
+      const math::FlushDenormals::Paused pause(*call.outside);
+      product.run(call.product_buffers, follow);
+      return status.load(std::memory_order_relaxed);
+    } catch (...) {
+      call.error = std::current_exception();
+      return failed;
+    }
   }
 
   static int32_t run_host(const Runtime* runtime, int32_t kernel, std::byte* const* buffers) {
@@ -302,9 +349,15 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
         if (call.caller == std::this_thread::get_id()) poll_interrupt();
         return done;
       }
+      const HostKernel& own = call.self->lowered_.kernels[static_cast<std::size_t>(kernel)];
+      if (!own) {
+        call.product = &call.self->lowered_.products.at(kernel);
+        std::copy_n(buffers, std::size(call.product_buffers), call.product_buffers);
+        return done;
+      }
       poll_interrupt();
       const math::FlushDenormals::Paused pause(*call.outside);
-      call.self->lowered_.kernels[static_cast<std::size_t>(kernel)](buffers);
+      own(buffers);
       return done;
     } catch (...) {
       call.error = std::current_exception();
@@ -325,6 +378,7 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
   std::atomic<double> nanoseconds_;  // estimated at first, then how long the last run took
   std::vector<std::byte*> constants_;
   std::size_t result_bytes_ = 0;
+  int64_t argument_bytes_ = 0;
   std::size_t scratch_place_;  // of the driver's buffers, behind all others
 };
 

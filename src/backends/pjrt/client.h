@@ -1,6 +1,7 @@
 // Client: the devices of a plugin, with its buffers, events and loaded programs as objects that free themselves.
 #pragma once
 
+#include <capibara/analysis.h>
 #include <capibara/array.h>
 
 #include <functional>
@@ -78,11 +79,6 @@ class DeviceBuffer final : public PlacedMemory {
   std::optional<Event> ready_;
 };
 
-struct MemoryAnalysis {
-  int64_t generated_code = 0, argument = 0, output = 0, alias = 0, temp = 0, peak = 0;
-  int64_t host_generated_code = 0, host_argument = 0, host_output = 0, host_alias = 0, host_temp = 0;
-};
-
 // What a compiler made, whether or not there is a device for it.
 class Compiled {
  public:
@@ -92,7 +88,7 @@ class Compiled {
 
   std::size_t output_count() const;
   std::optional<std::string> serialized() const;  // nothing where the plugin cannot
-  MemoryAnalysis memory_analysis() const;
+  MemoryUse memory_analysis() const;
   std::map<std::string, double> cost_analysis() const;
   // The compiled program as XLA's own message (HloModuleProto, perhaps with its configuration behind it), and its format.
   std::pair<std::string, std::string> optimized_program() const;

@@ -144,7 +144,7 @@ std::optional<std::string> Compiled::serialized() const {
   return bytes;
 }
 
-MemoryAnalysis Compiled::memory_analysis() const {
+MemoryUse Compiled::memory_analysis() const {
   Args<abi::ExecutableMemory> args;
   args.executable = executable_;
   plugin_->call(Function::executable_memory_stats, args, "memory_analysis");

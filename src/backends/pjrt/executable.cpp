@@ -49,8 +49,13 @@ PjrtExecutable::PjrtExecutable(Client& client, const Program& program, std::vect
   }
 }
 
-void PjrtExecutable::finish() {
-  if (!borders_.first) plain();
+ExecutableDetails PjrtExecutable::details(std::span<const std::shared_ptr<const Placement>> inputs) {
+  std::vector<Placed> own(inputs.begin(), inputs.end());
+  own.resize(program_.invars().size());
+  const bool placed = std::any_of(own.begin(), own.end(), [](const Placed& one) { return one != nullptr; });
+  const std::shared_ptr<const Variant> variant = placed || borders_.first ? find(program_.input_types(), std::move(own)) : plain();
+  const Compiled& compiled = variant->loaded->compiled();
+  return {compiled.memory_analysis(), variant->outputs};
 }
 
 const Loaded& PjrtExecutable::loaded() { return *plain()->loaded; }
@@ -64,18 +69,18 @@ std::shared_ptr<const PjrtExecutable::Variant> PjrtExecutable::plain() {
 // ---- where a call runs --------------------------------------------------------------------------------------------
 
 // The devices that the program's constraints and its inputs agree on.
-PjrtExecutable::Placed PjrtExecutable::partitions_of(std::span<const Array> inputs, const std::vector<Placed>& own) const {
+PjrtExecutable::Placed PjrtExecutable::partitions_of(std::span<const ArrayType> types, const std::vector<Placed>& own) const {
   Placed chosen = borders_.first;
-  std::size_t chooser = inputs.size();
+  std::size_t chooser = types.size();
   for (std::size_t i = 0; i < own.size(); ++i) {
     if (!own[i]) continue;
     if (!chosen) {
       chosen = own[i];
       chooser = i;
     } else if (chosen->devices != own[i]->devices) {
-      const std::string other = chooser < inputs.size() ? concat("argument ", chooser, " with shape ", to_string(inputs[chooser].type())) : "a constraint";
+      const std::string other = chooser < types.size() ? concat("argument ", chooser, " with shape ", to_string(types[chooser])) : "a constraint";
       throw ValueError(concat("Received incompatible devices for jitted computation. Got ", other, " and with ", devices_text(*chosen),
-                              " and argument ", i, " of ", *name_, " with shape ", to_string(inputs[i].type()), " and with ", devices_text(*own[i])));
+                              " and argument ", i, " of ", *name_, " with shape ", to_string(types[i]), " and with ", devices_text(*own[i])));
     } else if (chosen->mesh.axis_names.empty()) {
       chosen = own[i];
     }
@@ -98,11 +103,15 @@ std::shared_ptr<const PjrtExecutable::Variant> PjrtExecutable::find(std::span<co
     own[i] = placed->placement();
     if (own[i]->platform != client_.platform()) own[i] = nullptr;
   }
+  return find(program_.input_types(), std::move(own));
+}
+
+std::shared_ptr<const PjrtExecutable::Variant> PjrtExecutable::find(std::span<const ArrayType> types, std::vector<Placed> own) {
   for (const stablehlo::BorderDemand& demand : borders_.arguments) {
     Placed& input = own[demand.index];
     if (input && !same_layout(*input, *demand.placement)) {
       throw ValueError(concat("Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: ",
-                              to_string(*demand.placement), ",\narg sharding: ", to_string(*input), " for arg type: ", to_string(inputs[demand.index].type())));
+                              to_string(*demand.placement), ",\narg sharding: ", to_string(*input), " for arg type: ", to_string(types[demand.index])));
     }
     if (!input) input = demand.placement;
   }
@@ -113,7 +122,7 @@ std::shared_ptr<const PjrtExecutable::Variant> PjrtExecutable::find(std::span<co
       if (matches(*variant)) return variant;
     }
   }
-  const Placed partitions = partitions_of(inputs, own);
+  const Placed partitions = partitions_of(types, own);
   std::shared_ptr<const Variant> made = make(std::move(own), partitions);
   std::lock_guard lock(mutex_);
   variants_.push_back(made);
@@ -142,6 +151,21 @@ std::shared_ptr<const PjrtExecutable::Variant> PjrtExecutable::make(std::vector<
   }
   if (devices.size() > 1) {
     variant->outputs = output_placements(variant->loaded->compiled(), *partitions, types_);
+    // An output that lies like an input is described like it: P('x', None) stays what it was.
+    for (std::size_t i = 0; i < types_.size(); ++i) {
+      for (std::size_t k = variant->inputs.size(); k-- > 0;) {
+        const Placed& input = variant->inputs[k];
+        if (input && program_.type(program_.invars()[k]).rank() == types_[i].rank() && input->mesh == partitions->mesh &&
+            same_layout(*input, *variant->outputs[i])) {
+          variant->outputs[i] = input;
+        }
+      }
+    }
+    // A constraint that runs by itself is obeyed to the letter.
+    if (program_.equations().size() == 1 && program_.equations()[0].primitive.is("sharding_constraint") &&
+        program_.equations()[0].attrs.ints("unconstrained_dims").empty()) {
+      variant->outputs[0] = borders_.first;
+    }
     for (const stablehlo::BorderDemand& demand : borders_.results) {
       Placement wanted = *demand.placement;
       wanted.memory_kind.clear();

@@ -20,7 +20,7 @@ class PjrtExecutable final : public Executable {
   PjrtExecutable(Client& client, const Program& program, std::vector<bool> donated, Extras extras, Compiler compile);
 
   Arrays execute(std::span<const Array> inputs, const std::vector<bool>& donated) override;
-  void finish() override;
+  ExecutableDetails details(std::span<const std::shared_ptr<const Placement>> inputs) override;
   const Loaded& loaded();  // for inputs that lie nowhere in particular
 
  private:
@@ -40,8 +40,9 @@ class PjrtExecutable final : public Executable {
 
   std::shared_ptr<const Variant> plain();
   std::shared_ptr<const Variant> find(std::span<const Array> inputs, const Memories& memories);
+  std::shared_ptr<const Variant> find(std::span<const ArrayType> types, std::vector<Placed> own);
   std::shared_ptr<const Variant> make(std::vector<Placed> inputs, Placed partitions) const;
-  Placed partitions_of(std::span<const Array> inputs, const std::vector<Placed>& own) const;
+  Placed partitions_of(std::span<const ArrayType> types, const std::vector<Placed>& own) const;
   std::vector<abi::Buffer*> start(const Variant& variant, std::span<abi::Buffer* const* const> arguments, std::size_t count,
                                   std::span<const int64_t> kept) const;
   std::vector<int64_t> kept_positions(const std::vector<bool>& donated) const;

@@ -153,6 +153,7 @@ std::optional<PartitionSpec> find_spec(const OpSharding& sharding, const Mesh& m
       if (!found) return std::nullopt;
     }
   }
+  while (!spec.dims.empty() && spec.dims.back().empty()) spec.dims.pop_back();
   return spec;
 }
 

@@ -11,7 +11,6 @@
 #include "backends/pjrt/order_effects.h"
 #include "optimise/passes.h"
 #include "optimise/rewrite.h"
-#include "program/stablehlo/borders.h"
 #include "program/stablehlo/operations.h"
 #include "program/stablehlo/write.h"
 
@@ -172,25 +171,6 @@ std::vector<std::string> donation_attributes(const Program& program, const std::
   return attributes;
 }
 
-// How arguments lie that nothing inside the program says it of.
-void add_shardings(const Program& program, const Placement& partitions, const std::vector<std::shared_ptr<const Placement>>& inputs,
-                   std::vector<std::string>& attributes) {
-  std::vector<bool> told(program.invars().size(), false);
-  for (const stablehlo::BorderDemand& demand : stablehlo::find_borders(program).arguments) told[demand.index] = true;
-  for (std::size_t i = 0; i < attributes.size(); ++i) {
-    if (told[i]) continue;
-    const Placement* own = i < inputs.size() && inputs[i] ? inputs[i].get() : &partitions;
-    // A mesh of its own over the same devices would need a declaration of its own.
-    if (!(own->mesh == partitions.mesh) && own->replicated()) own = &partitions;
-    if (!(own->mesh == partitions.mesh)) {
-      throw NotImplementedError(concat("argument ", i, " lies on ", mesh_text(own->mesh), ", other arguments on ", mesh_text(partitions.mesh),
-                                       "; one program takes one mesh. Hint: device_put it to a sharding of the other mesh."));
-    }
-    attributes[i] += concat(attributes[i].empty() ? "" : ", ", "sdy.sharding = #sdy.sharding<@mesh, ",
-                            shardy_text(own->spec, program.type(program.invars()[i]).shape.size()), ">");
-  }
-}
-
 }  // namespace
 
 bool runs_on_host(const Primitive& primitive) {
@@ -222,8 +202,10 @@ Prepared prepare(const Program& program, const std::vector<bool>& donated, const
   options.locations = true;
   options.argument_attributes = donation_attributes(now, donated, partitions != nullptr);
   if (partitions) {
-    options.partitions = *partitions;
-    add_shardings(now, *partitions, inputs, options.argument_attributes);
+    options.argument_placements.assign(now.invars().size(), partitions);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i]) options.argument_placements[i] = inputs[i];
+    }
   }
   prepared.effects = program.effects().flags != 0;
   prepared.text = stablehlo::write_module(now, options);

@@ -401,9 +401,12 @@ std::string ModuleWriter::write(const Program& main) {
   result_borders_ = borders.results;
   border_equations_.insert(borders.equations.begin(), borders.equations.end());
   std::size_t devices = borders.devices.size();
-  if (options_.partitions) {
-    devices = options_.partitions->devices.size();
-    mesh_symbol(options_.partitions->mesh);
+  for (std::size_t i = 0; i < options_.argument_placements.size(); ++i) {
+    const std::shared_ptr<const Placement>& own = options_.argument_placements[i];
+    const auto told = [&](const BorderDemand& demand) { return demand.index == i; };
+    if (!own || own->devices.size() == 1 || std::any_of(argument_borders_.begin(), argument_borders_.end(), told)) continue;
+    devices = own->devices.size();
+    argument_borders_.push_back({i, own});
   }
   std::string out = FunctionWriter(*this).write(main, "main", "public");
   for (std::size_t i = 0; i < callees_.size(); ++i) {  // grows while functions are written
@@ -444,12 +447,20 @@ bool has_wide_types(const Program& program) {
 
 }  // namespace
 
-std::string to_stablehlo(const Program& program, const std::string& module_name) {
+namespace stablehlo {
+
+std::string write_program(const Program& program, const WriteOptions& options) {
   // A program that was read may hold 64-bit types whatever the configuration says of host values.
   Config settings = config();
   settings.enable_x64 = settings.enable_x64 || has_wide_types(program);
   ConfigScope scope(settings);
-  return stablehlo::write_module(lower(program), {.module_name = module_name});
+  return write_module(lower(program), options);
+}
+
+}  // namespace stablehlo
+
+std::string to_stablehlo(const Program& program, const std::string& module_name) {
+  return stablehlo::write_program(program, {.module_name = module_name});
 }
 
 }  // namespace capibara

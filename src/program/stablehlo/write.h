@@ -1,7 +1,7 @@
 // Writes a program as the text of a StableHLO module.
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,11 +16,13 @@ struct WriteOptions {
   // Of main: one text for each argument or result, without braces; empty: none.
   std::vector<std::string> argument_attributes = {};
   std::vector<std::string> result_attributes = {};
-  // The devices of a program that is cut up for a mesh, where its own constraints do not tell.
-  std::optional<Placement> partitions = std::nullopt;
+  // How the arguments of main lie on several devices, where its own constraints do not tell; null: nothing is said.
+  std::vector<std::shared_ptr<const Placement>> argument_placements = {};
 };
 
 // The program must consist of primitives that StableHLO names, as `lower` leaves it.
 std::string write_module(const Program& program, const WriteOptions& options = {});
+// Any program: it is lowered first.
+std::string write_program(const Program& program, const WriteOptions& options = {});
 
 }  // namespace capibara::stablehlo

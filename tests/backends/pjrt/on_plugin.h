@@ -27,6 +27,7 @@ class OnPlugin : public testing::Test {
     if (!has_plugin()) GTEST_SKIP() << "no XLA:CPU plugin is installed (xla-cpu-pjrt)";
     Config settings = config();
     settings.platform = "xla_cpu";
+    settings.num_cpu_devices = 4;  // the first test's count holds for all
     scope_.emplace(settings);
   }
   void TearDown() override { scope_.reset(); }
