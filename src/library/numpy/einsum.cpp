@@ -200,7 +200,7 @@ EinsumPath einsum_path(const std::string& subscripts, const std::vector<Shape>& 
     }
     out.optimized_cost += cost(labels, !step.removed.empty(), step.inputs.size());
     out.largest_intermediate = std::max(out.largest_intermediate, equation.size_of(step.result));
-    steps += concat("  ", labels.size(), "  ", text, "->", to_text(step.result), "\n");
+    steps += "  " + std::to_string(labels.size()) + "  " + text + "->" + to_text(step.result) + "\n";
   }
   out.text = concat("  Complete contraction:  ", out.equation, "\n      Naive FLOP count:  ", out.naive_cost,
                     "\n  Optimized FLOP count:  ", out.optimized_cost,

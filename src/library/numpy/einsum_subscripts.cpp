@@ -1,15 +1,11 @@
-// einsum's subscripts: parsing as NumPy does, and the search for a cheap order of contraction.
+// einsum's subscripts: parsing as NumPy does.
 #include "library/numpy/einsum_subscripts.h"
 
 #include <algorithm>
-#include <limits>
-#include <set>
 
 #include "primitives/shape.h"
 
 namespace capibara {
-
-using jax::numpy::ContractionPath;
 
 namespace {
 
@@ -105,7 +101,7 @@ void expand_ellipses(const char* name, Subscripts& equation, bool has_output, co
 
 double Subscripts::size_of(const Labels& labels) const {
   double size = 1;
-  for (char32_t label : labels) size *= static_cast<double>(sizes.at(label));
+  for (char32_t label : labels) size *= elements.at(label);
   return size;
 }
 
@@ -173,181 +169,8 @@ Subscripts parse_subscripts(const char* name, const std::string& subscripts, con
       known->second = shapes[i][d];
     }
   }
+  for (const auto& [label, size] : equation.sizes) equation.elements[label] = static_cast<double>(size);
   return equation;
-}
-
-// ---- the order of contraction ------------------------------------------------------------------------------------
-
-namespace {
-
-using LabelSet = std::set<char32_t>;
-
-// Operands by number: inputs first, then the result of each step.
-struct PathSearch {
-  const Subscripts& equation;
-  std::vector<LabelSet> operands;
-  LabelSet output;
-  double best_cost = std::numeric_limits<double>::infinity();
-  std::vector<std::pair<std::size_t, std::size_t>> steps, best_steps;
-
-  explicit PathSearch(const Subscripts& e) : equation(e), output(e.output.begin(), e.output.end()) {
-    for (const Labels& input : e.inputs) operands.emplace_back(input.begin(), input.end());
-  }
-
-  double size_of(const LabelSet& labels) const { return equation.size_of(Labels(labels.begin(), labels.end())); }
-
-  // What is left of two operands when they are contracted: labels that the output or another operand needs.
-  LabelSet contracted(std::size_t i, std::size_t j, const std::vector<std::size_t>& remaining, double& cost) const {
-    LabelSet either = operands[i], kept;
-    either.insert(operands[j].begin(), operands[j].end());
-    bool inner = false;
-    for (char32_t label : either) {
-      bool needed = output.count(label) > 0;
-      for (std::size_t other : remaining) {
-        needed = needed || (other != i && other != j && operands[other].count(label) > 0);
-      }
-      if (needed)
-        kept.insert(label);
-      else
-        inner = inner || (operands[i].count(label) > 0 && operands[j].count(label) > 0);
-    }
-    cost = size_of(either) * (inner ? 2 : 1);
-    return kept;
-  }
-
-  // Every order, except those that already cost more than the best one found.
-  void search_all(std::vector<std::size_t> remaining, double cost) {
-    if (remaining.size() == 1) {
-      best_cost = cost;
-      best_steps = steps;
-      return;
-    }
-    for (std::size_t a = 0; a < remaining.size(); ++a) {
-      for (std::size_t b = a + 1; b < remaining.size(); ++b) {
-        const std::size_t i = remaining[a], j = remaining[b];
-        double step_cost = 0;
-        LabelSet result = contracted(i, j, remaining, step_cost);
-        if (cost + step_cost >= best_cost) continue;
-        std::vector<std::size_t> next;
-        for (std::size_t other : remaining) {
-          if (other != i && other != j) next.push_back(other);
-        }
-        next.push_back(operands.size());
-        operands.push_back(std::move(result));
-        steps.emplace_back(i, j);
-        search_all(std::move(next), cost + step_cost);
-        steps.pop_back();
-        operands.pop_back();
-      }
-    }
-  }
-
-  // At each step the pair that shrinks what must be kept the most; pairs without a common label come last.
-  void search_greedily(std::vector<std::size_t> remaining) {
-    while (remaining.size() > 1) {
-      std::tuple<bool, double, double> best{true, std::numeric_limits<double>::infinity(), 0};
-      std::pair<std::size_t, std::size_t> chosen{remaining[0], remaining[1]};
-      for (std::size_t a = 0; a < remaining.size(); ++a) {
-        for (std::size_t b = a + 1; b < remaining.size(); ++b) {
-          const std::size_t i = remaining[a], j = remaining[b];
-          const bool apart = std::none_of(operands[i].begin(), operands[i].end(),
-                                          [&](char32_t label) { return operands[j].count(label) > 0; });
-          double cost = 0;
-          LabelSet result = contracted(i, j, remaining, cost);
-          std::tuple<bool, double, double> score{apart, size_of(result) - size_of(operands[i]) - size_of(operands[j]),
-                                                 cost};
-          if (score >= best) continue;
-          best = score;
-          chosen = {i, j};
-        }
-      }
-      double cost = 0;
-      LabelSet result = contracted(chosen.first, chosen.second, remaining, cost);
-      std::erase_if(remaining, [&](std::size_t other) { return other == chosen.first || other == chosen.second; });
-      remaining.push_back(operands.size());
-      operands.push_back(std::move(result));
-      best_steps.push_back(chosen);
-    }
-  }
-};
-
-// From numbers that never change to places in the list that shrinks at every step.
-ContractionPath as_places(std::size_t count, const std::vector<std::pair<std::size_t, std::size_t>>& steps) {
-  std::vector<std::size_t> list;
-  for (std::size_t i = 0; i < count; ++i) list.push_back(i);
-  ContractionPath path;
-  std::size_t next = count;
-  for (const auto& [i, j] : steps) {
-    Ints places;
-    for (std::size_t number : {i, j}) places.push_back(std::find(list.begin(), list.end(), number) - list.begin());
-    std::sort(places.begin(), places.end());
-    list.erase(list.begin() + places[1]);
-    list.erase(list.begin() + places[0]);
-    list.push_back(next++);
-    path.push_back(places);
-  }
-  return path;
-}
-
-constexpr std::size_t exhaustive_limit = 6;  // operands; more would take too long to try in every order
-
-}  // namespace
-
-ContractionPath find_path(const char* name, const Subscripts& equation, const jax::numpy::EinsumOptions& options) {
-  if (const auto* path = std::get_if<ContractionPath>(&options.optimize)) return *path;
-  const std::string& method = std::get<std::string>(options.optimize);
-  const std::size_t count = equation.inputs.size();
-  if (count <= 2) return {range(static_cast<int64_t>(count))};
-  if (method == "unoptimized") return ContractionPath(count - 1, Ints{0, 1});
-  static const std::set<std::string> methods = {
-      "auto",         "auto-hq",    "optimal",  "dp",       "dynamic-programming", "greedy",
-      "eager",        "branch-all", "branch-1", "branch-2", "random-greedy",       "random-greedy-128",
-      "opportunistic"};
-  if (!methods.count(method)) {
-    throw ValueError(
-        concat(name, ": optimize must be True, False, a path, 'auto', 'optimal' or 'greedy', got '", method, "'"));
-  }
-  PathSearch search(equation);
-  std::vector<std::size_t> all;
-  for (std::size_t i = 0; i < count; ++i) all.push_back(i);
-  if (count <= exhaustive_limit && method != "greedy")
-    search.search_all(all, 0);
-  else
-    search.search_greedily(all);
-  return as_places(count, search.best_steps);
-}
-
-std::vector<Contraction> contractions(const char* name, const Subscripts& equation, const ContractionPath& path) {
-  std::vector<Labels> terms = equation.inputs;
-  std::vector<Contraction> steps;
-  for (std::size_t s = 0; s < path.size(); ++s) {
-    Contraction step;
-    step.places = path[s];
-    std::sort(step.places.rbegin(), step.places.rend());
-    Labels all;
-    for (int64_t place : step.places) {
-      if (place < 0 || place >= static_cast<int64_t>(terms.size())) {
-        throw IndexError(
-            concat(name, ": the path names operand ", place, " of ", terms.size(), " (argument 'optimize')"));
-      }
-      step.inputs.push_back(terms[static_cast<std::size_t>(place)]);
-      all += step.inputs.back();
-      terms.erase(terms.begin() + place);
-    }
-    for (char32_t label : all) {
-      const bool needed = has(equation.output, label) ||
-                          std::any_of(terms.begin(), terms.end(), [&](const Labels& term) { return has(term, label); });
-      Labels& list = needed ? step.result : step.removed;
-      if (!has(list, label)) list.push_back(label);
-    }
-    if (s + 1 == path.size()) step.result = equation.output;
-    terms.push_back(step.result);
-    steps.push_back(std::move(step));
-  }
-  if (terms.size() != 1) {
-    throw ValueError(concat(name, ": the path leaves ", terms.size(), " operands uncontracted (argument 'optimize')"));
-  }
-  return steps;
 }
 
 }  // namespace capibara

@@ -3,16 +3,31 @@
 
 #include <capibara/numpy/contraction.h>
 
+#include <array>
 #include <map>
+#include <unordered_map>
 
 namespace capibara {
 
 using Labels = std::u32string;  // one axis each
 
+// A value for each label; those of ASCII are found at once.
+template <class T>
+class LabelTable {
+ public:
+  T& operator[](char32_t label) { return label < plain_.size() ? plain_[label] : others_[label]; }
+  const T& at(char32_t label) const { return label < plain_.size() ? plain_[label] : others_.at(label); }
+
+ private:
+  std::array<T, 128> plain_{};
+  std::unordered_map<char32_t, T> others_;
+};
+
 struct Subscripts {
   std::vector<Labels> inputs;
   Labels output;
   std::map<char32_t, int64_t> sizes;  // the greater one where an axis of size one is broadcast
+  LabelTable<double> elements;        // the same as numbers to multiply
 
   double size_of(const Labels& labels) const;
 };
