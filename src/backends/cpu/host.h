@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <functional>
+
+#include "runtime/thread_pool.h"
 #include <vector>
 
 namespace capibara::cpu {
@@ -18,6 +20,16 @@ using HostKernel = std::function<void(std::byte* const* buffers)>;
 // `constants`: inputs that hold the same values in every run, of which a kernel may keep another form; empty for none.
 HostKernel host_kernel(const Primitive& primitive, const Types& inputs, const Types& outputs, const Attrs& attrs,
                        const std::vector<bool>& constants = {});
+
+// A product that tells which rows of its result, [batch, rows, columns] taken as [batch * rows, columns], are complete: each
+// row once, by the thread that computed the last of it, and before run returns.
+using RowsDone = FunctionRef<void(int64_t first, int64_t count)>;
+struct ProductKernel {
+  int64_t rows = 0;
+  std::function<void(std::byte* const* buffers, const RowsDone& done)> run;  // empty: not for these types
+};
+// For a dot_general that finishes its rows in blocks of about the size of a cache.
+ProductKernel product_kernel(const Types& inputs, const Types& outputs, const Attrs& attrs, const std::vector<bool>& constants);
 
 // The reference kernel (or the evaluation rule) alone: what host_kernel is compared with.
 HostKernel reference_kernel(const Primitive& primitive, const Types& inputs, const Types& outputs, const Attrs& attrs);

@@ -161,6 +161,13 @@ struct Function {
   }
 };
 
+// Whether a function is worth the threads of the pool: the driver gives it to Runtime::parallel. Shorter ones it calls:
+// waking others costs as much (CPU.md, Threads).
+inline bool runs_in_parallel(const Function& function) {
+  constexpr double least_nanoseconds = 20000;
+  return function.parallel && static_cast<double>(function.extent) * function.cost >= least_nanoseconds;
+}
+
 struct Module {
   std::vector<Function> functions;  // [0] is the driver
 };

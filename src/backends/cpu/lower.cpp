@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backends/cpu/epilogue.h"
 #include "backends/cpu/hoist.h"
 #include "backends/cpu/lowering.h"
 #include "backends/cpu/registers.h"
@@ -12,6 +13,7 @@ namespace capibara::cpu {
 namespace {
 
 constexpr int64_t largest_register_run = 1500;  // scalar operations in one function
+constexpr int64_t largest_turn = 256 * 1024;    // bytes of a product that an epilogue may read at once: what stays in the cache
 
 std::size_t at(int64_t position) { return static_cast<std::size_t>(position); }
 
@@ -165,9 +167,13 @@ void Lowering::lower(Frame& frame) {
         break;
       case Work::loops:
       case Work::pieces:
-        lower_loops(frame, known, static_cast<int>(g));
+        invoke(calls_of(frame, known, static_cast<int>(g)));
         break;
       case Work::host:
+        if (const int last = lower_product(frame, known, static_cast<int>(g)); last >= 0) {
+          for (; static_cast<int>(g) < last; ++g) release_dead(frame, known, static_cast<int>(g));
+          break;
+        }
         lower_host(frame, frame.program.equations()[at(group.results[0])]);
         break;
       case Work::control:
@@ -288,7 +294,8 @@ void Lowering::lower_alias(Frame& frame, const Group& group) {
   frame.place[at(equation.outputs[0].id)] = Place{address_of(frame, equation.inputs[0])};
 }
 
-void Lowering::lower_loops(Frame& frame, const Analysis& known, int g) {
+std::vector<Lowering::RegionCall> Lowering::calls_of(Frame& frame, const Analysis& known, int g) {
+  std::vector<RegionCall> calls;
   const Group& group = known.fusion.groups[at(g)];
   Together together;
   const bool taken_over = takes_over(frame, known, g, together);
@@ -302,7 +309,7 @@ void Lowering::lower_loops(Frame& frame, const Analysis& known, int g) {
       in_place = true;
     }
   }
-  if (frame.program.type(frame.program.equations()[at(group.results[0])].outputs[0]).size() == 0 && group.row.empty()) return;
+  if (frame.program.type(frame.program.equations()[at(group.results[0])].outputs[0]).size() == 0 && group.row.empty()) return calls;
   std::optional<Place> shared;
   int64_t shared_bytes = 0;
   for (Region& region : write_regions(frame.program, known.fusion, group, together, in_place)) {
@@ -313,9 +320,14 @@ void Lowering::lower_loops(Frame& frame, const Analysis& known, int g) {
     }
     std::vector<Argument> arguments;
     for (Var var : region.parameters) arguments.push_back({var.dropped() ? shared->address : address_of(frame, var)});
-    driver_->invoke(function_number(std::move(region.function)), std::move(arguments));
+    calls.push_back({std::move(region.function), std::move(arguments)});
   }
   if (shared) arena_.release(shared->arena_offset, shared_bytes);
+  return calls;
+}
+
+void Lowering::invoke(std::vector<RegionCall> calls) {
+  for (RegionCall& call : calls) driver_->invoke(function_number(std::move(call.function)), std::move(call.arguments));
 }
 
 bool Lowering::takes_over(Frame& frame, const Analysis& known, int g, Together& together) {
@@ -348,23 +360,97 @@ int32_t Lowering::function_number(Function function) {
   return place->second;
 }
 
-void Lowering::lower_host(Frame& frame, const Equation& equation) {
-  Types inputs, outputs;
-  std::vector<Argument> arguments;
-  std::vector<bool> constants;
+Lowering::HostCall Lowering::host_call(Frame& frame, const Equation& equation, const Results& results) {
+  HostCall call;
   for (Atom input : equation.inputs) {
-    inputs.push_back(frame.program.type(input));
-    arguments.push_back({address_of(frame, input)});
-    const Address& place = arguments.back().address;
-    constants.push_back(place.buffer >= constant_base && place.buffer < output_base && place.terms.empty());
+    call.inputs.push_back(frame.program.type(input));
+    call.arguments.push_back({address_of(frame, input)});
+    const Address& place = call.arguments.back().address;
+    call.constants.push_back(place.buffer >= constant_base && place.buffer < output_base && place.terms.empty());
   }
-  TypeResult result = equation.primitive->type(inputs, equation.attrs);
-  outputs = result.types;
-  const Results results = make_results(frame, equation, outputs);
-  for (const Address& place : results.places) arguments.push_back({place});
-  lowered_.kernels.push_back(host_kernel(equation.primitive, inputs, outputs, equation.attrs, constants));
-  driver_->host(static_cast<int32_t>(lowered_.kernels.size()) - 1, std::move(arguments));
+  call.outputs = equation.primitive->type(call.inputs, equation.attrs).types;
+  for (const Address& place : results.places) call.arguments.push_back({place});
+  return call;
+}
+
+void Lowering::lower_host(Frame& frame, const Equation& equation) {
+  Types inputs;
+  for (Atom input : equation.inputs) inputs.push_back(frame.program.type(input));
+  const Results results = make_results(frame, equation, equation.primitive->type(inputs, equation.attrs).types);
+  HostCall call = host_call(frame, equation, results);
+  lowered_.kernels.push_back(host_kernel(equation.primitive, call.inputs, call.outputs, equation.attrs, call.constants));
+  driver_->host(static_cast<int32_t>(lowered_.kernels.size()) - 1, std::move(call.arguments));
   release(results);
+}
+
+int Lowering::lower_product(Frame& frame, const Analysis& known, int g) {
+  const Equation& product = frame.program.equations()[at(known.fusion.groups[at(g)].results[0])];
+  if (!product.primitive.is("dot_general") || product.outputs[0].dropped()) return -1;
+  // The result under all of its names, and the first group behind them.
+  std::vector<Atom> names = {product.outputs[0]};
+  auto reads = [&](int e) {
+    const std::vector<Atom>& inputs = frame.program.equations()[at(e)].inputs;
+    return std::find_first_of(inputs.begin(), inputs.end(), names.begin(), names.end()) != inputs.end();
+  };
+  int next = g + 1;
+  for (; next < static_cast<int>(known.fusion.groups.size()) && known.fusion.groups[at(next)].work == Work::alias; ++next) {
+    const int e = known.fusion.groups[at(next)].results[0];
+    if (reads(e)) names.push_back(frame.program.equations()[at(e)].outputs[0]);
+  }
+  if (next == static_cast<int>(known.fusion.groups.size())) return -1;
+  const Group& reader = known.fusion.groups[at(next)];
+  if (reader.work != Work::loops || !reader.columns.empty()) return -1;
+  if (std::none_of(known.members[at(next)].begin(), known.members[at(next)].end(), reads)) return -1;
+  HostCall call = host_call(frame, product, make_results(frame, product, {frame.program.type(product.outputs[0])}));
+  ProductKernel kernel = product_kernel(call.inputs, call.outputs, product.attrs, call.constants);
+  for (int alias = g + 1; alias < next; ++alias) lower_alias(frame, known.fusion.groups[at(alias)]);
+  std::vector<RegionCall> calls = calls_of(frame, known, next);
+  const auto number = static_cast<int32_t>(lowered_.kernels.size());
+  if (may_follow(call, kernel, calls)) {
+    lowered_.kernels.emplace_back();
+    lowered_.products.emplace(number, std::move(kernel));
+  } else {
+    lowered_.kernels.push_back(host_kernel(product.primitive, call.inputs, call.outputs, product.attrs, call.constants));
+  }
+  driver_->host(number, std::move(call.arguments));
+  invoke(std::move(calls));
+  return next;
+}
+
+// Whether loops may run on rows of a product while it still computes others: they read no other rows, and write nothing
+// that it reads.
+bool Lowering::may_follow(const HostCall& product, const ProductKernel& kernel, const std::vector<RegionCall>& calls) const {
+  if (!kernel.run || calls.size() != 1) return false;
+  const auto& [region, arguments] = calls[0];
+  if (!runs_in_parallel(region)) return false;
+  // A turn is a part of a row, or several rows that are finished soon after each other.
+  const bool in_rows = region.extent % kernel.rows == 0;
+  const bool of_rows = kernel.rows % region.extent == 0 && bytes_of(product.outputs[0]) / region.extent <= largest_turn;
+  if (!in_rows && !of_rows) return false;
+  std::vector<std::size_t> shared;
+  std::vector<int64_t> sizes;
+  std::vector<bool> written;
+  for (const BufferInfo& buffer : region.buffers) {
+    if (buffer.local) continue;
+    sizes.push_back(buffer.bytes);
+    written.push_back(buffer.written);
+  }
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const Address& own = arguments[i].address;
+    if (same(own, product.arguments.back().address)) {
+      if (written[i]) return false;
+      shared.push_back(i);
+    }
+    if (!written[i]) continue;
+    for (std::size_t k = 0; k < product.inputs.size(); ++k) {
+      const Address& operand = product.arguments[k].address;
+      if (operand.buffer != own.buffer) continue;
+      const bool apart = operand.terms.empty() && own.terms.empty() &&
+                         (own.offset + sizes[i] <= operand.offset || operand.offset + bytes_of(product.inputs[k]) <= own.offset);
+      if (!apart) return false;
+    }
+  }
+  return !shared.empty() && reads_own_share(region, shared, bytes_of(product.outputs[0]));
 }
 
 Lowering::Results Lowering::make_results(Frame& frame, const Equation& equation, const Types& types) {

@@ -1,6 +1,8 @@
 // A whole program in loop form: the driver, its regions, the plan of its memory, and the kernels that it calls.
 #pragma once
 
+#include <map>
+
 #include "backends/cpu/host.h"
 #include "backends/cpu/loops.h"
 
@@ -8,7 +10,9 @@ namespace capibara::cpu {
 
 struct Lowered {
   Module module;
-  std::vector<HostKernel> kernels;  // by the number in Host
+  std::vector<HostKernel> kernels;  // by the number in Host; empty ones are products with an epilogue:
+  // the region that the driver invokes next runs on their rows as these are finished.
+  std::map<int32_t, ProductKernel> products;
   std::vector<Array> constants;
   int64_t arena_bytes = 0;
 

@@ -62,17 +62,32 @@ class Lowering {
   void lower_registers(Frame& frame, const Analysis& known, int first, int end);
 
   void lower_alias(Frame& frame, const Group& group);
-  void lower_loops(Frame& frame, const Analysis& known, int g);
+  // The loops of a group as calls, before any of them is a statement of the driver.
+  struct RegionCall {
+    Function function;
+    std::vector<Argument> arguments;
+  };
+  std::vector<RegionCall> calls_of(Frame& frame, const Analysis& known, int g);
+  void invoke(std::vector<RegionCall> calls);
   // An update of an array that dies here is written into the array itself.
   bool takes_over(Frame& frame, const Analysis& known, int g, Together& together);
   // Equal regions are one function.
   int32_t function_number(Function function);
-  void lower_host(Frame& frame, const Equation& equation);
   // Memory for the outputs of an equation; what nobody reads is given back when the equation is done.
   struct Results {
     std::vector<Address> places;
     std::vector<std::pair<int64_t, int64_t>> unread;  // offset and size in the arena
   };
+  struct HostCall {
+    Types inputs, outputs;
+    std::vector<Argument> arguments;  // those of the inputs, then those of the outputs
+    std::vector<bool> constants;
+  };
+  HostCall host_call(Frame& frame, const Equation& equation, const Results& results);
+  void lower_host(Frame& frame, const Equation& equation);
+  // A product and the group of loops that reads its result next; returns that group's number, or -1 where there is none.
+  int lower_product(Frame& frame, const Analysis& known, int g);
+  bool may_follow(const HostCall& product, const ProductKernel& kernel, const std::vector<RegionCall>& calls) const;
   Results make_results(Frame& frame, const Equation& equation, const Types& types);
   void release(const Results& results);
   void copy(const Address& from, const Address& to, int64_t bytes);

@@ -183,10 +183,15 @@ struct DotPlan {
     });
   }
 
-  // Whether rows of the result are complete long before all of it is: those of a batch, or blocks of many.
+  // Whether rows of the result are complete long before all of it is, and are read faster then: blocks of many rows of a
+  // result that leaves the cache, or matrices of a batch that are converted. (Reading each f32 matrix of a batch at once
+  // gained nothing: the product's own reading ahead is disturbed.)
   bool finishes_in_blocks() const {
     constexpr int64_t few_rows = 160, many_columns = 2048, narrow = 16;
-    return !is_complex(types.out) && columns() >= narrow && (lhs_batch.extent() >= 8 || (rows() > few_rows && columns() <= many_columns));
+    if (is_complex(types.out) || columns() < narrow) return false;
+    const int64_t bytes = out_size * storage_size(types.out);
+    if (lhs_batch.extent() > 1) return lhs_batch.extent() >= 8 && bits(types.out) == 16 && bytes >= 1 << 20;
+    return rows() > few_rows && columns() <= many_columns && bytes >= 4 << 20;
   }
 
   template <class K, class S>

@@ -10,9 +10,6 @@ namespace capibara::cpu {
 
 namespace {
 
-// Below this a region runs on the calling thread: waking others costs as much (CPU.md, Threads).
-constexpr double parallel_nanoseconds = 20000;
-
 bool fuses(const Target& target) { return !is_x86(target) || has_feature(target, "+fma"); }
 
 }  // namespace
@@ -204,10 +201,6 @@ llvm::Value* FunctionEmitter::call_parallel(llvm::Value* function, llvm::Value* 
       b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy(), b_.getInt64Ty(), b_.getDoubleTy()}, false);
   llvm::Value* run = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getPtrTy(), runtime, 1));
   return b_.CreateCall(signature, run, {runtime, function, arguments, extent, cost});
-}
-
-bool FunctionEmitter::runs_in_parallel(const Function& callee) {
-  return callee.parallel && static_cast<double>(callee.extent) * callee.cost >= parallel_nanoseconds;
 }
 
 llvm::Value* FunctionEmitter::argument_array(const std::vector<Argument>& arguments) {
