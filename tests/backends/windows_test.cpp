@@ -29,6 +29,22 @@ TEST_F(Windows, FoldWithKnownMonoids) {
   check_fold("reduce_window_sum", DType::complex64, {2, 11, 9, 5}, pooling);
 }
 
+TEST_F(Windows, FoldAlongLongRows) {
+  for (const char* name : {"reduce_window_sum", "reduce_window_max", "reduce_window_min"}) {
+    for (DType dtype : {DType::int8, DType::uint16, DType::int32, DType::uint64, DType::bfloat16, DType::float32, DType::float64}) {
+      for (int64_t stride : {1, 2, 3}) {
+        for (int64_t size : {1, 2, 3, 7}) {
+          // channels first and last, with and without padding; holes in the input and in the window.
+          check_fold(name, dtype, {3, 9, 67}, Window{{1, size, size}, {1, 1, stride}, {{0, 0}, {1, 0}, {size / 2, 2}}, {1, 1, 1}, {1, 1, 1}});
+          check_fold(name, dtype, {3, 9, 67}, Window{{1, 2, size}, {1, 2, stride}, {{0, 0}, {0, 0}, {-2, 1}}, {1, 1, 1}, {1, 1, 2}});
+          check_fold(name, dtype, {7, 12, 37}, Window{{2, size, 1}, {1, stride, 1}, {{0, 0}, {size - 1, 1}, {0, 0}}, {1, 1, 1}, {1, 1, 1}});
+          check_fold(name, dtype, {2, 8, 41}, Window{{1, 3, size}, {1, 1, 1}, {{0, 0}, {1, 1}, {size - 1, stride}}, {1, 2, stride}, {1, 1, 1}});
+        }
+      }
+    }
+  }
+}
+
 TEST_F(Windows, FoldWithARegionAndAnInitialValue) {
   for (Monoid monoid : {Monoid::add, Monoid::mul, Monoid::max, Monoid::bit_or}) {
     for (DType dtype : {DType::int32, DType::float32}) {
@@ -46,6 +62,34 @@ TEST_F(Windows, ScatterToTheSelectedElement) {
     Attrs attrs = {{"window_dimensions", pooling.dimensions}, {"window_strides", pooling.strides}, {"padding", padding_attr(pooling.padding)},
                    {"select_jaxpr", select}, {"scatter_jaxpr", monoid_region(Monoid::add, dtype)}, {"select_consts", Attr::List{}}, {"scatter_consts", Attr::List{}}};
     check_kernel({"select_and_scatter", {type_of(dtype, {4, 11, 9, 5}), type_of(dtype, {4, 6, 5, 5}), type_of(dtype, {})}, attrs});
+  }
+}
+
+TEST_F(Windows, ScatterAlongLongRows) {
+  for (DType dtype : {DType::int8, DType::int32, DType::bfloat16, DType::float32, DType::float64}) {
+    Types types = {scalar_type(dtype), scalar_type(dtype)};
+    for (bool lowest : {false, true}) {
+      Program select = stage_region("select", [lowest](std::span<const Array> xs) { return Arrays{lowest ? xs[0] < xs[1] : xs[0] >= xs[1]}; }, types);
+      for (int64_t stride : {1, 2, 3}) {
+        for (int64_t size : {2, 3}) {
+          auto check = [&](const Shape& shape, const Ints& dimensions, const Ints& strides, int64_t pad) {
+            Shape places;
+            std::vector<std::pair<int64_t, int64_t>> padding;
+            for (std::size_t d = 0; d < shape.size(); ++d) {
+              padding.push_back(dimensions[d] > 1 ? std::pair{pad, pad} : std::pair<int64_t, int64_t>{0, 0});
+              places.push_back((shape[d] + 2 * padding.back().first - dimensions[d]) / strides[d] + 1);
+            }
+            Attrs attrs = {{"window_dimensions", dimensions}, {"window_strides", strides}, {"padding", padding_attr(padding)},
+                           {"select_jaxpr", select}, {"scatter_jaxpr", monoid_region(Monoid::add, dtype)}, {"select_consts", Attr::List{}}, {"scatter_consts", Attr::List{}}};
+            check_kernel({"select_and_scatter", {type_of(dtype, shape), type_of(dtype, places), type_of(dtype, {})}, attrs,
+                          {is_floating(dtype) ? Values::awkward : Values::plain}});
+          };
+          check({3, 10, 67}, {1, size, size}, {1, stride, stride}, size / 2);
+          check({3, 10, 67}, {1, 1, size}, {1, 1, stride}, 0);
+          check({3, 11, 9, 21}, {1, size, size, 1}, {1, stride, stride, 1}, size / 2);
+        }
+      }
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 // Sliding windows: folds with the known monoids, and the scattering of one value to each window's selected element.
 //
-// Each result meets the elements of its window in row-major order; padding and dilation are skipped by tables.
+// Each result meets the elements of its window in row-major order; padding and dilation are skipped by tables. Vectors run along
+// dimensions that the window leaves alone where these are innermost, else along the places of the last dimension.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -9,6 +10,7 @@
 #include "array/element.h"
 #include "backends/cpu/kernels/families.h"
 #include "backends/cpu/kernels/scratch.h"
+#include "backends/cpu/kernels/window_lanes.h"
 #include "backends/reference/regions.h"
 #include "primitives/window_shape.h"
 #include "runtime/thread_pool.h"
@@ -28,6 +30,9 @@ struct WindowTaps {
   std::vector<int64_t> elements;           // [window element][dimension]
   int64_t run = 1, window_size = 1;
   int64_t batches = 1, batch_places = 1, batch_elements = 1;  // leading dimensions that the window leaves alone
+  // The last dimension. Where the input is dilated there, places fall into as many phases, each of which is not.
+  int64_t stride = 1, dilation = 1, padding = 0, base = 1, extent = 1;
+  bool in_phases = false;
 
   WindowTaps(const Shape& in, const Shape& results, const Window& w) {
     auto untouched = [&](std::size_t d) {
@@ -56,6 +61,15 @@ struct WindowTaps {
       Ints element(rank, 0);
       do elements.insert(elements.end(), element.begin(), element.end());
       while (reference::next_index(element, window));
+    }
+    if (rank > 0) {
+      const std::size_t last = rank - 1;
+      stride = w.strides[last];
+      dilation = w.window_dilation[last];
+      padding = w.padding[last].first;
+      base = w.base_dilation[last];
+      extent = in[last];
+      in_phases = run == 1 && (base == 1 || stride == 1);
     }
     batches = std::max<int64_t>(batches, 1);
     batch_places = element_count(out) / batches;
@@ -93,6 +107,9 @@ class RowTaps {
     return part < 0 ? -1 : outer_[e] + part;
   }
 
+  int64_t outer(int64_t element) const { return outer_[static_cast<std::size_t>(element)]; }
+  int64_t last(int64_t element) const { return last_[static_cast<std::size_t>(element)]; }
+
  private:
   const WindowTaps& taps_;
   std::vector<int64_t> outer_, last_;
@@ -103,9 +120,87 @@ template <class C>
 const C* as_computed(DType dtype, const std::byte* data, int64_t count, Scratch<C>& hold) {
   if (stored_as<C>(dtype)) return reinterpret_cast<const C*>(data);
   hold = Scratch<C>(count, "converted operand of a window");
-  load_range<C>(dtype, data, count, hold.data());
+  constexpr int64_t chunk = 16384;
+  parallel_for_cost((count + chunk - 1) / chunk, chunk * 1.0, [&](int64_t begin, int64_t end) {
+    const int64_t first = begin * chunk;
+    load_range<C>(dtype, element_address(dtype, static_cast<const void*>(data), first), std::min(end * chunk, count) - first, hold.data() + first);
+    return 0;
+  });
   return hold.data();
 }
+
+// The elements of the windows of one phase of a row: where they lie for the phase's first place, and for which places.
+template <class C>
+struct PhaseTaps {
+  std::vector<const C*> start;
+  std::vector<int64_t> from, to;
+  int64_t step = 1;  // elements from one place to the next
+  int64_t low = 0, high = 0;
+
+  // `places` of the phase. False: no window has an element.
+  bool find(const WindowTaps& taps, const RowTaps& row, const C* values, int64_t phase, int64_t places) {
+    start.clear();
+    from.clear();
+    to.clear();
+    step = taps.base == 1 ? taps.stride : 1;
+    low = 0;
+    high = places;
+    for (int64_t e = 0; e < taps.window_size; ++e) {
+      if (row.outer(e) < 0) continue;
+      const int64_t position = phase * taps.stride + row.last(e) * taps.dilation - taps.padding;
+      const int64_t place = position >= 0 ? position / taps.base : -((-position + taps.base - 1) / taps.base);
+      if (place * taps.base != position) continue;
+      const int64_t begin = std::min(places, place >= 0 ? 0 : (-place + step - 1) / step);
+      const int64_t end = std::clamp<int64_t>(place >= taps.extent ? 0 : (taps.extent - place + step - 1) / step, begin, places);
+      start.push_back(values + row.outer(e) + place);
+      from.push_back(begin);
+      to.push_back(end);
+      low = std::max(low, begin);
+      high = std::min(high, end);
+    }
+    low = std::min(low, places);
+    high = std::max(low, high);
+    return !start.empty();
+  }
+  int64_t count() const { return static_cast<int64_t>(start.size()); }
+};
+
+// Folds of one row of places without a run of neighbours.
+template <Monoid M, class C>
+struct RowFold {
+  PhaseTaps<C> phase;
+  std::vector<const C*> inside;
+  Scratch<C> line;  // one phase of a dilated row
+
+  void operator()(const WindowTaps& taps, const RowTaps& row, const C* values, C initial, C* out) {
+    for (int64_t p = 0; p < std::min(taps.base, taps.row()); ++p) {
+      const int64_t places = (taps.row() - p + taps.base - 1) / taps.base;
+      if (taps.base != 1 && !line.data()) line = Scratch<C>(taps.row(), "places of a window");
+      C* target = taps.base == 1 ? out : line.data();
+      if (!phase.find(taps, row, values, p, places)) {
+        std::fill_n(target, places, initial);
+      } else {
+        auto at_the_edge = [&](int64_t begin, int64_t end) {
+          for (int64_t o = begin; o < end; ++o) {
+            C total = initial;
+            for (std::size_t e = 0; e < phase.start.size(); ++e) {
+              if (o >= phase.from[e] && o < phase.to[e]) total = combine<M>(total, phase.start[e][o * phase.step]);
+            }
+            target[o] = total;
+          }
+        };
+        at_the_edge(0, phase.low);
+        inside.clear();
+        for (const C* start : phase.start) inside.push_back(start + phase.low * phase.step);
+        fold_windows<M, C>(inside.data(), phase.count(), initial, phase.step, target + phase.low, phase.high - phase.low);
+        at_the_edge(phase.high, places);
+      }
+      if (taps.base != 1) {
+        for (int64_t o = 0; o < places; ++o) out[p + o * taps.base] = target[o];
+      }
+    }
+  }
+};
 
 // A window as long as its axis, padded by all but one: a cumulative operation, which the reference kernel does in O(n).
 bool is_running(const Shape& in, const Window& window) {
@@ -135,23 +230,30 @@ HostKernel make_fold(const KernelRequest& request, Monoid monoid, bool has_initi
           const C initial = load_as<C>(dtype, has_initial ? buffers[1] : identity.raw_data(), 0);
           const int64_t run = taps->run;
           const int64_t row = taps->row();
-          const double cost = static_cast<double>(taps->window_size * row) * (1.5 + static_cast<double>(run));
+          const double cost = static_cast<double>(taps->window_size * row) * (0.5 + 0.3 * static_cast<double>(run));
+          const bool in_place = stored_as<C>(dtype);
           parallel_for_cost(taps->places() / row, cost, [&](int64_t begin, int64_t end) {
-            Scratch<C> totals(row * run, "totals of a window");
+            Scratch<C> totals;
+            if (!in_place) totals = Scratch<C>(row * run, "totals of a window");
             RowTaps windows(*taps);
+            RowFold<M, C> fold_row;
+            std::vector<const C*> elements;
             for (int64_t r = begin; r < end; ++r) {
+              C* out_row = in_place ? reinterpret_cast<C*>(target) + r * row * run : totals.data();
               windows.move_to(r);
-              std::fill_n(totals.data(), row * run, initial);
-              for (int64_t e = 0; e < taps->window_size; ++e) {
+              if (taps->in_phases) {
+                fold_row(*taps, windows, values, initial, out_row);
+              } else {
                 for (int64_t o = 0; o < row; ++o) {
-                  const int64_t offset = windows.offset(o, e);
-                  if (offset < 0) continue;
-                  const C* element = values + offset;
-                  C* total = totals.data() + o * run;
-                  for (int64_t i = 0; i < run; ++i) total[i] = combine<M>(total[i], element[i]);
+                  elements.clear();
+                  for (int64_t e = 0; e < taps->window_size; ++e) {
+                    const int64_t offset = windows.offset(o, e);
+                    if (offset >= 0) elements.push_back(values + offset);
+                  }
+                  fold_in_lanes<M, C, 1>(elements.data(), static_cast<int64_t>(elements.size()), initial, 1, out_row + o * run, run);
                 }
               }
-              store_range<C>(dtype, target + r * row * run * storage_size(dtype), row * run, totals.data());
+              if (!in_place) store_range<C>(dtype, element_address(dtype, static_cast<void*>(target), r * row * run), row * run, totals.data());
             }
             return 0;
           });
@@ -173,8 +275,6 @@ HostKernel make_reduce_window(const KernelRequest& request) {
   return monoid ? make_fold(request, *monoid, true) : HostKernel();
 }
 
-enum class Keeps { ge, le, gt, lt };
-
 // The comparison that a region makes between its two inputs, in their order.
 std::optional<Keeps> recognise_comparison(const Program& region) {
   if (region.equations().size() != 1 || region.invars().size() != 2 || region.outputs().size() != 1) return std::nullopt;
@@ -190,15 +290,51 @@ std::optional<Keeps> recognise_comparison(const Program& region) {
   return std::nullopt;
 }
 
-template <class C>
-bool keeps_held(Keeps keeps, C held, C candidate) {
+template <class F>
+void visit_keeps(Keeps keeps, F&& f) {
   switch (keeps) {
-    case Keeps::ge: return held >= candidate;
-    case Keeps::le: return held <= candidate;
-    case Keeps::gt: return held > candidate;
-    default: return held < candidate;
+    case Keeps::ge: return f(std::integral_constant<Keeps, Keeps::ge>());
+    case Keeps::le: return f(std::integral_constant<Keeps, Keeps::le>());
+    case Keeps::gt: return f(std::integral_constant<Keeps, Keeps::gt>());
+    default: return f(std::integral_constant<Keeps, Keeps::lt>());
   }
 }
+
+// One value for each place of a row without a run of neighbours, added to the element that its window selects.
+template <Keeps K, Monoid M, class C>
+struct RowScatter {
+  PhaseTaps<C> phase;
+  std::vector<const C*> inside;
+  std::vector<std::int32_t> chosen;
+
+  void operator()(const WindowTaps& taps, const RowTaps& row, const C* values, const C* updates, C* totals) {
+    const int64_t places = taps.row();
+    if (!phase.find(taps, row, values, 0, places)) return;
+    auto add = [&](int64_t o, std::size_t e) {
+      C& total = totals[phase.start[e] + o * phase.step - values];
+      total = combine<M>(total, updates[o]);
+    };
+    auto one = [&](int64_t o) {
+      std::ptrdiff_t held = -1;
+      for (std::size_t e = 0; e < phase.start.size(); ++e) {
+        if (o < phase.from[e] || o >= phase.to[e]) continue;
+        if (held < 0 || !keeps_held<K>(phase.start[static_cast<std::size_t>(held)][o * phase.step], phase.start[e][o * phase.step])) held = static_cast<std::ptrdiff_t>(e);
+      }
+      if (held >= 0) add(o, static_cast<std::size_t>(held));
+    };
+    int64_t o = 0;
+    for (; o < phase.low; ++o) one(o);
+    inside.clear();
+    for (const C* start : phase.start) inside.push_back(start + phase.low * phase.step);
+    chosen.resize(static_cast<std::size_t>(places));
+    const int64_t count = phase.high - phase.low;
+    int64_t done = 0;
+    if (phase.step == 1) done = choose_in_lanes<K, C, 1>(inside.data(), phase.count(), chosen.data(), count);
+    else if (phase.step == 2) done = choose_in_lanes<K, C, 2>(inside.data(), phase.count(), chosen.data(), count);
+    for (int64_t i = 0; i < done; ++i, ++o) add(o, static_cast<std::size_t>(chosen[static_cast<std::size_t>(i)]));
+    for (; o < places; ++o) one(o);
+  }
+};
 
 HostKernel make_select_and_scatter(const KernelRequest& request) {
   const ArrayType &operand = request.inputs[0], &source = request.inputs[1], &out = request.outputs[0];
@@ -223,26 +359,36 @@ HostKernel make_select_and_scatter(const KernelRequest& request) {
           const double cost = static_cast<double>(taps->batch_places * taps->window_size * run) * 3;
           // Windows of different batches never meet; those of one batch write in order.
           parallel_for_cost(taps->batches, cost, [&](int64_t begin, int64_t end) {
-            Scratch<int64_t> held(run, "positions in a window");
             RowTaps windows(*taps);
             const int64_t row = taps->row();
-            for (int64_t b = begin; b < end; ++b) {
-              std::fill_n(totals + b * taps->batch_elements, taps->batch_elements, initial);
-              for (int64_t place = b * taps->batch_places; place < (b + 1) * taps->batch_places; ++place) {
-                if (place % row == 0) windows.move_to(place / row);
-                std::fill_n(held.data(), run, int64_t{-1});
-                for (int64_t e = 0; e < taps->window_size; ++e) {
-                  const int64_t offset = windows.offset(place % row, e);
-                  if (offset < 0) continue;
-                  for (int64_t i = 0; i < run; ++i) {
-                    if (held[i] < 0 || !keeps_held(*keeps, values[held[i]], values[offset + i])) held[i] = offset + i;
+            visit_keeps(*keeps, [&]<Keeps K>(std::integral_constant<Keeps, K>) {
+              RowScatter<K, M, C> scatter_row;
+              std::vector<const C*> elements;
+              std::vector<C*> targets;
+              for (int64_t b = begin; b < end; ++b) {
+                std::fill_n(totals + b * taps->batch_elements, taps->batch_elements, initial);
+                for (int64_t place = b * taps->batch_places; place < (b + 1) * taps->batch_places; place += row) {
+                  windows.move_to(place / row);
+                  if (taps->in_phases) {
+                    scatter_row(*taps, windows, values, updates + place, totals);
+                    continue;
+                  }
+                  for (int64_t o = 0; o < row; ++o) {
+                    elements.clear();
+                    targets.clear();
+                    for (int64_t e = 0; e < taps->window_size; ++e) {
+                      const int64_t offset = windows.offset(o, e);
+                      if (offset < 0) continue;
+                      elements.push_back(values + offset);
+                      targets.push_back(totals + offset);
+                    }
+                    if (!elements.empty()) {
+                      select_and_add<K, M, C>(elements.data(), targets.data(), static_cast<int64_t>(elements.size()), updates + (place + o) * run, run);
+                    }
                   }
                 }
-                for (int64_t i = 0; i < run; ++i) {
-                  if (held[i] >= 0) totals[held[i]] = combine<M>(totals[held[i]], updates[place * run + i]);
-                }
               }
-            }
+            });
             return 0;
           });
           if (!stored_as<C>(dtype)) store_range<C>(dtype, buffers[3], count, totals);
