@@ -7,6 +7,7 @@
 
 #include "calls.h"
 #include "jit_recent.h"
+#include "program/stablehlo/borders.h"
 #include "trace/trace.h"
 
 #include <structmember.h>
@@ -322,6 +323,16 @@ void add_described_placements(const JitFunction& jit, nb::handle args, nb::handl
   }
 }
 
+// The devices of a topology that the program was lowered for; null: devices that are here.
+std::shared_ptr<const Placement> described_devices(const Stage& stage) {
+  detail::LeafPlacements all = stage.placements;
+  all.push_back(stablehlo::find_borders(detail::jit_entry_program(*stage.entry)).first);
+  for (const std::shared_ptr<const Placement>& one : all) {
+    if (one && one->platform.starts_with("topology:")) return one;
+  }
+  return nullptr;
+}
+
 nb::object memory_analysis(const Compiled& self) {
   const ExecutableDetails details = detail::compile_jit_entry(*self.entry, self.placements);
   if (!details.memory) return nb::none();
@@ -441,11 +452,14 @@ void bind_jit(nb::module_& m) {
           nb::arg("dialect") = nb::none(), nb::kw_only(), nb::arg("debug_info") = false)
       .def(
           "compile",
-          [](const Lowered& self, nb::handle options) {
+          [](const Lowered& self, nb::handle options) -> nb::object {
             if (!options.is_none() && nb::len(options) > 0)
               throw ValueError("compile: the backend takes no compiler_options");
+            if (const std::shared_ptr<const Placement> described = described_devices(self)) {
+              return compile_for_topology(described->platform, described->devices, detail::jit_entry_text(*self.entry, self.placements), self.name);
+            }
             detail::compile_jit_entry(*self.entry, self.placements);
-            return next_stage<Compiled>(self);
+            return nb::cast(next_stage<Compiled>(self));
           },
           nb::arg("compiler_options") = nb::none())
       .def("cost_analysis", [](const Lowered& self) { return cost_analysis(self); });

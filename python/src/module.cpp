@@ -18,6 +18,7 @@ NB_MODULE(_core, m) {
   bind_config(m);
   bind_devices(m);
   bind_placements(m);
+  bind_topologies(m);
   bind_transforms(m);
   bind_jit(m);
   bind_custom(m);

@@ -42,6 +42,7 @@ std::string read_text(const std::string& path);  // raises ValueError
 int show(const Arguments& arguments);
 int run(const Arguments& arguments);
 int check(const Arguments& arguments);
+int compile(const Arguments& arguments);
 int doctor(const Arguments& arguments);
 int coverage(const Arguments& arguments);
 int coverage_python(const Arguments& arguments);

@@ -38,6 +38,10 @@ class Device:
         self._memories, self._default_memory = tuple(memories), default_memory or (memories[0] if memories else "device")
 
     @property
+    def _placement_platform(self):
+        return self.platform
+
+    @property
     def host_id(self):
         return self.process_index
 

@@ -50,15 +50,22 @@ class Primitive:
     def def_abstract_eval(self, abstract_eval):
         """The types of its results, from those of its arguments."""
         def rule(*avals, **params):
-            result = abstract_eval(*avals, **params)
-            return [_as_aval(a) for a in result] if self.multiple_results else _as_aval(result)
+            return self._avals(abstract_eval(*avals, **params))
         self._handle.set_abstract_eval(rule)
+        self._handle.effectful = False
         return abstract_eval
 
     def def_effectful_abstract_eval(self, abstract_eval):
-        """Like def_abstract_eval, for rules that return (types, effects)."""
-        self.def_abstract_eval(lambda *avals, **params: abstract_eval(*avals, **params)[0])
+        """Like def_abstract_eval, for rules that return (types, effects): equations with effects are never removed."""
+        def rule(*avals, **params):
+            types, effects = abstract_eval(*avals, **params)
+            return self._avals(types), bool(effects)
+        self._handle.set_abstract_eval(rule)
+        self._handle.effectful = True
         return abstract_eval
+
+    def _avals(self, types):
+        return [_as_aval(a) for a in types] if self.multiple_results else _as_aval(types)
 
     def def_jvp(self, jvp):
         """jvp(primals, tangents, **params) -> (result, tangent); a tangent may be a symbolic Zero."""

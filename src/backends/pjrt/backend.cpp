@@ -4,10 +4,6 @@
 #include <capibara/config.h>
 #include <capibara/error.h>
 
-#if defined(__linux__)
-#include <sys/auxv.h>
-#endif
-
 #include <cstdlib>
 #include <map>
 
@@ -33,17 +29,6 @@ bool holds_refs(const Program& program) {
     passes::for_each_program(equation.attrs, [&](const Program& one) { nested = nested || holds_refs(one); });
   }
   return nested;
-}
-
-// XLA generates SVE code by the name of the processor, also where the system does not let programs use it. Without
-// optimisation it generates none.
-bool hides_vectors() {
-#if defined(__aarch64__) && defined(__linux__)
-  constexpr unsigned long sve = 1ul << 22;
-  return (getauxval(AT_HWCAP) & sve) == 0;
-#else
-  return false;
-#endif
 }
 
 // A program that holds mutable references runs operation by operation: each of them on the device.
@@ -89,11 +74,9 @@ class PjrtBackend final : public Backend {
  private:
   // The program of a text: in memory while somebody runs it, and on disk.
   std::shared_ptr<Loaded> find(Client& device, const Prepared& prepared, const std::vector<int>& devices, const std::string& name) {
-    CompileOptions options;
+    CompileOptions options = standard_options(device.plugin().platform());
     options.devices.assign(devices.begin(), devices.end());
     options.partitions = std::max<int64_t>(1, static_cast<int64_t>(devices.size()));
-    options.overrides = overrides_from_environment();
-    if (device.reads_host_memory() && hides_vectors()) options.overrides.try_emplace("xla_backend_optimization_level", int64_t{0});
     const std::string what = concat("compile of ", name.empty() ? "a program" : name);
     if (prepared.calls) return device.compile(prepared.text, options, what);  // its numbers hold in this process alone
     const Digest key = digest(concat("pjrt\n", device.fingerprint(), "\n", options.serialize(), "\n", prepared.text));
@@ -111,23 +94,6 @@ class PjrtBackend final : public Backend {
     std::lock_guard lock(programs_mutex_);
     programs_[key] = loaded;
     return loaded;
-  }
-
-  // CAPIBARA_XLA_OPTIONS="xla_gpu_autotune_level=0 xla_cpu_enable_fast_math=False": settings of XLA, checked by the plugin.
-  static std::map<std::string, std::variant<bool, int64_t, double, std::string>> overrides_from_environment() {
-    std::map<std::string, std::variant<bool, int64_t, double, std::string>> overrides;
-    const char* variable = std::getenv("CAPIBARA_XLA_OPTIONS");
-    const std::string text = variable ? variable : "";
-    for (std::size_t begin = 0; begin < text.size();) {
-      const std::size_t end = std::min(text.find(' ', begin), text.size());
-      const std::string word = text.substr(begin, end - begin);
-      begin = end + 1;
-      if (word.empty()) continue;
-      const std::size_t equals = word.find('=');
-      if (equals == std::string::npos) throw ValueError(concat("CAPIBARA_XLA_OPTIONS: expected NAME=VALUE, got '", word, "'"));
-      overrides[word.substr(0, equals)] = word.substr(equals + 1);
-    }
-    return overrides;
   }
 
   static constexpr std::size_t most_entries = 4096;

@@ -6,6 +6,7 @@
 
 #include <capibara/error.h>
 
+#include "backends/pjrt/named_values.h"
 #include "runtime/key_value_store.h"
 #include "runtime/transfer_guard.h"
 
@@ -15,28 +16,6 @@ using abi::Args;
 using abi::Function;
 
 namespace {
-
-// Names and values that a plugin's client is created with.
-class NamedValues {
- public:
-  void integer(const char* name, int64_t value) { add(name, abi::named_integer).integer = value; }
-  void real(const char* name, float value) { add(name, abi::named_float).real = value; }
-  void boolean(const char* name, bool value) { add(name, abi::named_bool).boolean = value; }
-  const std::vector<abi::NamedValue>& list() const { return values_; }
-
- private:
-  abi::NamedValue& add(const char* name, abi::NamedType type) {
-    abi::NamedValue value{};
-    value.struct_size = sizeof value;
-    value.name = name;
-    value.name_size = std::string_view(name).size();
-    value.type = type;
-    value.value_size = 1;
-    values_.push_back(value);
-    return values_.back();
-  }
-  std::vector<abi::NamedValue> values_;
-};
 
 NamedValues client_options(const std::string& platform, int cpu_devices, const ProcessGroup& group) {
   NamedValues options;

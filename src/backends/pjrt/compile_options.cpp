@@ -1,7 +1,15 @@
 // Writing compile options: numbers of fields are those of xla's compile_options.proto.
 #include "backends/pjrt/compile_options.h"
 
+#if defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
+#include <algorithm>
 #include <bit>
+#include <cstdlib>
+
+#include <capibara/error.h>
 
 namespace capibara::pjrt {
 
@@ -40,7 +48,42 @@ class Message {
   std::string out_;
 };
 
+// XLA generates SVE code by the name of the processor, also where the system does not let programs use it. Without
+// optimisation it generates none.
+bool hides_vectors() {
+#if defined(__aarch64__) && defined(__linux__)
+  constexpr unsigned long sve = 1ul << 22;
+  return (getauxval(AT_HWCAP) & sve) == 0;
+#else
+  return false;
+#endif
+}
+
+// CAPIBARA_XLA_OPTIONS="xla_gpu_autotune_level=0 xla_cpu_enable_fast_math=False": settings of XLA, checked by the plugin.
+std::map<std::string, std::variant<bool, int64_t, double, std::string>> overrides_from_environment() {
+  std::map<std::string, std::variant<bool, int64_t, double, std::string>> overrides;
+  const char* variable = std::getenv("CAPIBARA_XLA_OPTIONS");
+  const std::string text = variable ? variable : "";
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (word.empty()) continue;
+    const std::size_t equals = word.find('=');
+    if (equals == std::string::npos) throw ValueError(concat("CAPIBARA_XLA_OPTIONS: expected NAME=VALUE, got '", word, "'"));
+    overrides[word.substr(0, equals)] = word.substr(equals + 1);
+  }
+  return overrides;
+}
+
 }  // namespace
+
+CompileOptions standard_options(const std::string& platform) {
+  CompileOptions options;
+  options.overrides = overrides_from_environment();
+  if (platform == "xla_cpu" && hides_vectors()) options.overrides.try_emplace("xla_backend_optimization_level", int64_t{0});
+  return options;
+}
 
 std::string CompileOptions::serialize() const {
   Message build;

@@ -18,4 +18,7 @@ struct CompileOptions {
   std::string serialize() const;
 };
 
+// What every program of a plugin for this platform is compiled with: settings from CAPIBARA_XLA_OPTIONS, and what the machine needs.
+CompileOptions standard_options(const std::string& platform);
+
 }  // namespace capibara::pjrt

@@ -1,0 +1,80 @@
+// capibara compile: compiles a StableHLO file ahead of time, for a topology by name or for a plugin's own devices.
+#include <cstdio>
+#include <fstream>
+
+#include <capibara/error.h>
+
+#include "backends/pjrt/backend.h"
+#include "backends/pjrt/topology.h"
+#include "command.h"
+
+namespace capibara::command {
+
+namespace {
+
+// NAME=VALUE,...: numbers, lists such as 2x2x1, true and false, and texts.
+pjrt::TopologyOptions read_options(const std::string& text) {
+  pjrt::TopologyOptions options;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    begin = end + 1;
+    const std::size_t equals = word.find('=');
+    if (equals == std::string::npos) throw UsageError{concat("--options needs NAME=VALUE, got '", word, "'")};
+    const std::string name = word.substr(0, equals), value = word.substr(equals + 1);
+    if (value == "true" || value == "false") {
+      options[name] = value == "true";
+    } else if (!value.empty() && value.find_first_not_of("0123456789") == std::string::npos) {
+      options[name] = static_cast<int64_t>(std::stoll(value));
+    } else if (!value.empty() && value.find_first_not_of("0123456789x") == std::string::npos && name != "topology") {
+      std::vector<int64_t> list;
+      for (std::size_t place = 0; place < value.size();) {
+        const std::size_t next = std::min(value.find('x', place), value.size());
+        list.push_back(std::atoll(value.substr(place, next - place).c_str()));
+        place = next + 1;
+      }
+      options[name] = std::move(list);
+    } else {
+      options[name] = value;
+    }
+  }
+  return options;
+}
+
+}  // namespace
+
+int compile(const Arguments& arguments) {
+  if (arguments.words.size() != 1) throw UsageError{"one file is needed"};
+  const std::string text = read_text(arguments.words[0]), name = arguments.text("topology", "");
+  std::unique_ptr<pjrt::Topology> topology;
+  if (name.empty()) {
+    topology = std::make_unique<pjrt::Topology>(pjrt::client(arguments.text("platform", "pjrt")));
+  } else {
+    const std::string platform = arguments.text("platform", "");
+    topology = std::make_unique<pjrt::Topology>(platform.empty() ? pjrt::topology_platform(name) : platform, name, read_options(arguments.text("options", "")));
+  }
+  const std::vector<pjrt::DeviceInfo>& devices = topology->devices();
+  pjrt::CompileOptions options = pjrt::standard_options(topology->plugin().platform());
+  options.partitions = pjrt::partition_count(text);
+  if (options.partitions > static_cast<int64_t>(devices.size())) {
+    throw ValueError(concat(arguments.words[0], " is for ", options.partitions, " devices, but the topology has ", devices.size()));
+  }
+  for (int64_t i = 0; i < options.partitions; ++i) options.devices.push_back(devices[static_cast<std::size_t>(i)].id);
+  const std::shared_ptr<const pjrt::Compiled> compiled = topology->compile(text, options, concat("compile of ", arguments.words[0]));
+  std::printf("%s, %s\n%zu x %s, the program runs on %lld\n", topology->plugin().version().c_str(), topology->platform_version().c_str(), devices.size(),
+              devices.empty() ? "device" : devices[0].kind.c_str(), static_cast<long long>(options.partitions));
+  const MemoryUse use = compiled->memory_analysis();
+  const std::pair<const char*, int64_t> rows[] = {{"arguments", use.argument}, {"results", use.output}, {"aliased", use.alias},
+                                                   {"temporaries", use.temp}, {"code", use.generated_code}, {"peak", use.peak}};
+  for (const auto& [what, bytes] : rows) std::printf("  %-12s %14lld bytes on each device\n", what, static_cast<long long>(bytes));
+  const std::string output = arguments.text("output", "");
+  if (output.empty()) return 0;
+  const std::optional<std::string> bytes = compiled->serialized();
+  if (!bytes) throw RuntimeError(concat("the plugin ", topology->plugin().path(), " does not serialize programs"));
+  std::ofstream file(output, std::ios::binary);
+  if (!file.write(bytes->data(), static_cast<std::streamsize>(bytes->size()))) throw RuntimeError(concat(output, " cannot be written"));
+  std::printf("%s: %zu bytes\n", output.c_str(), bytes->size());
+  return 0;
+}
+
+}  // namespace capibara::command
