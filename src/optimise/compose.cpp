@@ -38,6 +38,8 @@ class Composer {
   explicit Composer(const Keep& keep) : keep_(keep) {}
 
   Program operator()(const Program& program, NestedPass& nested) {
+    auto concerns = [&](const Equation& equation) { return equation.primitive->lower && !keep_(program, equation); };
+    if (!changes(program, nested, concerns)) return program;
     Copy copy(program);
     bool changed = false;
     for (const Equation& equation : program.equations()) {

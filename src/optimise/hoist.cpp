@@ -90,6 +90,8 @@ class Hoister {
   explicit Hoister(const Program& program) : copy_(program) {}
 
   Program operator()(NestedPass& nested) {
+    auto is_loop = [](const Equation& equation) { return equation.primitive.is("scan") || equation.primitive.is("while"); };
+    if (!changes(copy_.from(), nested, is_loop)) return copy_.from();
     bool changed = false;
     for (const Equation& equation : copy_.from().equations()) {
       Equation loop = equation;

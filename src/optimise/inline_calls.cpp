@@ -69,6 +69,7 @@ class Inliner {
   explicit Inliner(const Program& root) : calls_(root) {}
 
   Program operator()(const Program& program, NestedPass& nested) {
+    if (!changes(program, nested, concerns)) return program;
     bool changed = false;
     Copy copy(program);
     for (const Equation& equation : program.equations()) changed |= rewrite(copy, equation, nested);
@@ -76,6 +77,11 @@ class Inliner {
   }
 
  private:
+  static bool concerns(const Equation& equation) {
+    const Primitive& primitive = equation.primitive;
+    return called_attr(equation) || primitive.is("name") || primitive.is("sharding_constraint") || primitive.is("cond") || primitive.is("scan");
+  }
+
   // False where the equation is copied as it was.
   bool rewrite(Copy& copy, const Equation& equation, NestedPass& nested) {
     if (const char* attr = called_attr(equation)) return call(copy, equation, equation.attrs.program(attr), nested);

@@ -12,6 +12,10 @@ class Lifter {
   explicit Lifter(const Program& program) : copy_(program) {}
 
   Program operator()(NestedPass& nested) {
+    auto concerns = [](const Equation& equation) {
+      return equation.primitive.is("jit") || equation.primitive.is("scan") || equation.primitive.is("while") || equation.primitive.is("cond");
+    };
+    if (!changes(copy_.from(), nested, concerns)) return copy_.from();
     bool changed = false;
     for (const Equation& equation : copy_.from().equations()) {
       Attrs attrs = nested(equation.attrs);

@@ -42,6 +42,7 @@ Attrs attrs_of(Monoid monoid, const Equation& equation) {
 }
 
 Program named_program(const Program& program, NestedPass& nested) {
+  if (!changes(program, nested, [&](const Equation& equation) { return named(program, equation).has_value(); })) return program;
   bool changed = false;
   Program::Body body = program.body();
   for (Equation& equation : body.equations) {

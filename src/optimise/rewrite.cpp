@@ -3,6 +3,7 @@
 
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 
 namespace capibara::passes {
 
@@ -129,6 +130,7 @@ Attrs rewrite_programs(const Attrs& attrs, const Rewrite& rewrite) {
 bool same_object(const Attrs& a, const Attrs& b) { return a.entries().data() == b.entries().data(); }
 
 Program NestedPass::operator()(const Program& program) {
+  if (!std::exchange(begun_, true)) return body_(program, *this);  // the outermost: it is in none of its own equations
   auto place = done_.find(program);
   if (place != done_.end()) return place->second;
   Program result = body_(program, *this);

@@ -66,8 +66,20 @@ class NestedPass {
 
  private:
   Body body_;
+  bool begun_ = false;
   ProgramMap<Program> done_;
 };
+
+// Whether a pass changes a program at all: by an equation that `concerns` it, or in the programs inside of others. Copying
+// equations costs more than looking at them.
+template <class F>
+bool changes(const Program& program, NestedPass& nested, F&& concerns) {
+  for (const Equation& equation : program.equations()) {
+    if (concerns(equation)) return true;
+    if (holds_programs(equation.attrs) && !same_object(nested(equation.attrs), equation.attrs)) return true;
+  }
+  return false;
+}
 
 // Pure and the same each time: such an equation may be merged with its like, folded, or moved out of a loop.
 bool repeatable(const Program& program, const Equation& equation);

@@ -351,9 +351,9 @@ bool Lowering::takes_over(Frame& frame, const Analysis& known, int g, Together& 
 }
 
 int32_t Lowering::function_number(Function function) {
-  hoist(function);
   auto [place, inserted] = functions_.try_emplace(to_string(function), static_cast<int32_t>(lowered_.module.functions.size()));
   if (inserted) {
+    hoist(function);
     function.name = concat("region_", place->second);
     lowered_.module.functions.push_back(std::move(function));
   }
