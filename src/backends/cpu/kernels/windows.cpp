@@ -33,6 +33,13 @@ struct WindowTaps {
   // The last dimension. Where the input is dilated there, places fall into as many phases, each of which is not.
   int64_t stride = 1, dilation = 1, padding = 0, base = 1, extent = 1;
   bool in_phases = false;
+  // Of a phase and an element along the last dimension: where it lies for the phase's first place, and for which places it is
+  // inside; none where the phase misses it.
+  struct Part {
+    int64_t place, from, to;
+    bool meets;
+  };
+  std::vector<Part> parts;  // [phase][element]
 
   WindowTaps(const Shape& in, const Shape& results, const Window& w) {
     auto untouched = [&](std::size_t d) {
@@ -70,6 +77,15 @@ struct WindowTaps {
       base = w.base_dilation[last];
       extent = in[last];
       in_phases = run == 1 && (base == 1 || stride == 1);
+      for (int64_t phase = 0; in_phases && phase < base; ++phase) {
+        for (int64_t e = 0; e < window[last]; ++e) {
+          const int64_t position = phase * stride + e * dilation - padding, places = phase_places(phase);
+          const int64_t place = position >= 0 ? position / base : -((-position + base - 1) / base);
+          const int64_t from = std::min(places, place >= 0 ? 0 : (-place + step() - 1) / step());
+          const int64_t to = std::clamp<int64_t>(place >= extent ? 0 : (extent - place + step() - 1) / step(), from, places);
+          parts.push_back({place, from, to, place * base == position});
+        }
+      }
     }
     batches = std::max<int64_t>(batches, 1);
     batch_places = element_count(out) / batches;
@@ -77,6 +93,8 @@ struct WindowTaps {
   }
 
   int64_t places() const { return element_count(out); }
+  int64_t step() const { return base == 1 ? stride : 1; }  // elements from one place of a phase to the next
+  int64_t phase_places(int64_t phase) const { return std::max<int64_t>(0, (row() - phase + base - 1) / base); }
   int64_t row() const { return out.empty() ? 1 : out.back(); }  // places along the last dimension
 };
 
@@ -90,9 +108,19 @@ class RowTaps {
 
   void move_to(int64_t row) {
     const std::size_t rank = taps_.window.size();
-    std::fill(outer_.begin(), outer_.end(), 0);
-    for (std::size_t d = rank == 0 ? 0 : rank - 1; d-- > 0; row /= taps_.out[d]) {
-      const int64_t* table = taps_.taps[d].data() + row % taps_.out[d] * taps_.window[d];
+    int64_t start = 0;
+    std::size_t d = rank == 0 ? 0 : rank - 1;
+    places_.resize(d);
+    for (std::size_t i = d; i-- > 0; row /= taps_.out[i]) places_[i] = row % taps_.out[i];
+    // What all elements share: dimensions in which the window has one element.
+    for (std::size_t i = 0; i < d; ++i) {
+      const int64_t part = taps_.window[i] == 1 ? taps_.taps[i][static_cast<std::size_t>(places_[i])] : 0;
+      start = part < 0 || start < 0 ? -1 : start + part;
+    }
+    std::fill(outer_.begin(), outer_.end(), start);
+    for (; start >= 0 && d-- > 0;) {
+      if (taps_.window[d] == 1) continue;
+      const int64_t* table = taps_.taps[d].data() + places_[d] * taps_.window[d];
       for (std::size_t e = 0; e < outer_.size(); ++e) {
         const int64_t part = table[taps_.elements[e * rank + d]];
         outer_[e] = part < 0 || outer_[e] < 0 ? -1 : outer_[e] + part;
@@ -112,7 +140,7 @@ class RowTaps {
 
  private:
   const WindowTaps& taps_;
-  std::vector<int64_t> outer_, last_;
+  std::vector<int64_t> outer_, last_, places_;
 };
 
 // All elements in the compute type, converted once where they are stored otherwise.
@@ -142,21 +170,18 @@ struct PhaseTaps {
     start.clear();
     from.clear();
     to.clear();
-    step = taps.base == 1 ? taps.stride : 1;
+    step = taps.step();
     low = 0;
     high = places;
+    const WindowTaps::Part* parts = taps.parts.data() + phase * taps.window.back();
     for (int64_t e = 0; e < taps.window_size; ++e) {
-      if (row.outer(e) < 0) continue;
-      const int64_t position = phase * taps.stride + row.last(e) * taps.dilation - taps.padding;
-      const int64_t place = position >= 0 ? position / taps.base : -((-position + taps.base - 1) / taps.base);
-      if (place * taps.base != position) continue;
-      const int64_t begin = std::min(places, place >= 0 ? 0 : (-place + step - 1) / step);
-      const int64_t end = std::clamp<int64_t>(place >= taps.extent ? 0 : (taps.extent - place + step - 1) / step, begin, places);
-      start.push_back(values + row.outer(e) + place);
-      from.push_back(begin);
-      to.push_back(end);
-      low = std::max(low, begin);
-      high = std::min(high, end);
+      const WindowTaps::Part& part = parts[row.last(e)];
+      if (row.outer(e) < 0 || !part.meets) continue;
+      start.push_back(values + row.outer(e) + part.place);
+      from.push_back(part.from);
+      to.push_back(part.to);
+      low = std::max(low, part.from);
+      high = std::min(high, part.to);
     }
     low = std::min(low, places);
     high = std::max(low, high);
@@ -174,7 +199,7 @@ struct RowFold {
 
   void operator()(const WindowTaps& taps, const RowTaps& row, const C* values, C initial, C* out) {
     for (int64_t p = 0; p < std::min(taps.base, taps.row()); ++p) {
-      const int64_t places = (taps.row() - p + taps.base - 1) / taps.base;
+      const int64_t places = taps.phase_places(p);
       if (taps.base != 1 && !line.data()) line = Scratch<C>(taps.row(), "places of a window");
       C* target = taps.base == 1 ? out : line.data();
       if (!phase.find(taps, row, values, p, places)) {
