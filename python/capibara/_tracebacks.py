@@ -8,6 +8,7 @@ _PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 MODES = ("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto")
 _mode = "auto"
 _codes = set()  # of all boundaries
+excluded_files = []  # of other libraries that asked to be left out
 _NOTE = ("--------------------\nThe frames of capibara itself were left out of this traceback. "
          "Set JAX_TRACEBACK_FILTERING=off to see them.")
 
@@ -23,7 +24,7 @@ def set_mode(mode):
 
 
 def is_internal(frame):
-    return frame.f_code.co_filename.startswith(_PACKAGE)
+    return frame.f_code.co_filename.startswith(_PACKAGE) or frame.f_code.co_filename in excluded_files
 
 
 def boundary(function):

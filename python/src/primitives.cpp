@@ -15,6 +15,7 @@ namespace {
 // The rules of a user's primitive, filled in after it is made.
 struct UserRules {
   bool multiple_results = false;
+  bool effectful = false;  // the abstract evaluation returns (types, effects)
   std::shared_ptr<KeptObject> impl, abstract_eval, jvp, transpose, batch, lowering;
 };
 
@@ -56,13 +57,19 @@ PrimitiveRecord record_of(const std::string& name, std::shared_ptr<UserRules> ru
     nb::list avals;
     for (const ArrayType& type : types) avals.append(nb::cast(type));
     nb::object result = call_python(rules->abstract_eval->get(), nb::tuple(avals), params_of(attrs));
+    Effects effects;
+    if (rules->effectful) {
+      nb::object named = result[1];
+      if (PyObject_IsTrue(named.ptr()) == 1) effects = Effects::debug;
+      result = nb::object(result[0]);
+    }
     Types out;
     if (rules->multiple_results) {
       for (nb::handle item : result) out.push_back(leaf_type(item, "abstract_eval"));
     } else {
       out.push_back(leaf_type(result, "abstract_eval"));
     }
-    return out;
+    return TypeResult(out, effects);
   };
   record.evaluate = [rules, name](std::span<const Array> inputs, const Attrs& attrs) {
     nb::gil_scoped_acquire lock;
@@ -270,6 +277,9 @@ void bind_primitives(nb::module_& m) {
       .def_prop_rw(
           "multiple_results", [](const UserPrimitive& self) { return self.rules->multiple_results; },
           [](UserPrimitive& self, bool value) { self.rules->multiple_results = value; })
+      .def_prop_rw(
+          "effectful", [](const UserPrimitive& self) { return self.rules->effectful; },
+          [](UserPrimitive& self, bool value) { self.rules->effectful = value; })
       .def("set_impl", [](UserPrimitive& self, nb::object rule) { set_rule(self, &UserRules::impl, rule); })
       .def("set_abstract_eval",
            [](UserPrimitive& self, nb::object rule) { set_rule(self, &UserRules::abstract_eval, rule); })

@@ -251,6 +251,10 @@ void bind_programs(nb::module_& m) {
       .def_prop_ro("weak_type", [](const ArrayType& self) { return self.weak_type; })
       .def_prop_ro("ndim", [](const ArrayType& self) { return self.rank(); })
       .def_prop_ro("size", [](const ArrayType& self) { return self.size(); })
+      .def_prop_ro("sharding",
+                   [](const ArrayType& self) {
+                     return nb::module_::import_("capibara.jax._abstract_mesh").attr("type_sharding")(self.rank());
+                   })
       .def_prop_ro("named_shape", [](const ArrayType&) { return nb::dict(); })
       .def("__len__",
            [](const ArrayType& self) {

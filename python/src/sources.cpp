@@ -4,6 +4,7 @@
 #include <frameobject.h>
 
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "bindings.h"
@@ -19,13 +20,20 @@ std::string& package_folder() {
   return *folder;
 }
 
+// Files of other libraries that asked to be left out.
+std::set<std::string, std::less<>>& excluded_files() {
+  static auto* files = new std::set<std::string, std::less<>>;
+  return *files;
+}
+
 bool is_internal(PyCodeObject* code) {
   const char* file = PyUnicode_AsUTF8(code->co_filename);
   if (!file) {
     PyErr_Clear();
     return true;
   }
-  return !package_folder().empty() && std::string_view(file).starts_with(package_folder());
+  if (!package_folder().empty() && std::string_view(file).starts_with(package_folder())) return true;
+  return !excluded_files().empty() && excluded_files().contains(std::string_view(file));
 }
 
 // The innermost frame of the user's program; null where there is none.
@@ -71,6 +79,7 @@ Source find_line(Source scope) {
 
 void bind_sources(nb::module_& m) {
   m.def("set_package_folder", [](const std::string& folder) { package_folder() = folder; });
+  m.def("exclude_source_file", [](const std::string& file) { excluded_files().insert(file); });
   set_source_finder(find_line);
 }
 

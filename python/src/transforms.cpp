@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "calls.h"
+#include "program/build.h"
 
 namespace capibara::python {
 
@@ -345,6 +346,13 @@ std::pair<Program, PyTree> stage_python(nb::handle function, nb::handle args, nb
   return {program, out};
 }
 
+// The tree of a call without arguments.
+PyTree empty_call() {
+  std::vector<nb::object> objects;
+  nb::object both = nb::make_tuple(nb::tuple(), nb::dict());
+  return flatten(both, objects);
+}
+
 nb::object checkpoint(nb::object function, nb::tuple args, nb::dict kwargs, nb::object policy, bool prevent_cse) {
   std::vector<nb::object> objects;
   nb::object both = nb::make_tuple(args, kwargs);
@@ -390,6 +398,16 @@ void bind_transforms(nb::module_& m) {
   m.def("make_program", [](nb::object f, nb::tuple args, nb::dict kwargs) {
     auto [program, out] = stage_python(f, args, kwargs, "make_jaxpr");
     return nb::make_tuple(nb::cast(program), nb::cast(out), shape_structs(out, program.output_types()));
+  });
+  // A function without arguments as (program, out tree, the traced values it reads: the program's inputs).
+  m.def("make_open_program", [](nb::object f) {
+    PyTree out;
+    PyTree in = empty_call();
+    require_tracing_allowed(function_name(f));
+    Staged staged = stage(flat_function(f, in, out, "make_jaxpr"), {}, function_name(f));
+    nb::list captured;
+    for (const Array& array : staged.captured) captured.append(wrap(array));
+    return nb::make_tuple(nb::cast(staged.program), nb::cast(out), captured);
   });
   m.def("eval_shape", [](nb::object f, nb::tuple args, nb::dict kwargs) {
     auto [program, out] = stage_python(f, args, kwargs, "eval_shape");

@@ -234,7 +234,7 @@ def _while_rule(equation, enabled, error, *args):
     params, known = equation.params, []
     condition, body = (_checked(params[name], enabled, known) for name in ("cond_jaxpr", "body_jaxpr"))
     if _is_mapped(params["cond_jaxpr"].jaxpr, params["body_jaxpr"].jaxpr):
-        raise ValueError("Checkify does not support batched while-loops (checkify-of-vmap-of-while). Hint: if possible, move the vmap "
+        raise ValueError("Checkify does not support batched while-loops (checkify-of-vmap-of-while). \nHint: if possible, move the vmap "
                          "to the outer level to get vmap-of-checkify-of-while.")
     first, second = params["cond_nconsts"], params["body_nconsts"]
     condition_consts, body_consts, state = args[:first], args[first:first + second], args[first + second:]
