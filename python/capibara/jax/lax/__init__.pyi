@@ -525,6 +525,7 @@ def select_n(which: Any, *cases: Any) -> Any:
 select_n_p: Any
 def shape_as_value(shape: Any) -> Any:
     """A shape as an array of integers."""
+sharding_constraint_p: Any
 def shift_left(x: Any, y: Any) -> Any:
     """x << y."""
 shift_left_p: Any
@@ -607,6 +608,8 @@ unstack_p: Any
 def while_loop(cond_fun: Any, body_fun: Any, init_val: Any) -> Any:
     """Runs body_fun as long as cond_fun of the state is true."""
 while_p: Any
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """The value of x, lying on devices as the shardings say while a compiled program runs."""
 xor_p: Any
 def zeta(x: Any, q: Any) -> Any:
     """The Hurwitz zeta function."""
