@@ -1,0 +1,47 @@
+"""Damaged files of compiled programs are compiled again."""
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from test_sharding import plugin
+
+pytest.importorskip("capibara._core", reason="the Python extension is not built")
+
+PROGRAM = """
+    import capibara.jax as jax
+    import capibara.jax.numpy as jnp
+    x = jnp.arange(12.0).reshape(3, 4)
+    print(float(jax.jit(lambda v: (v @ v.T).sum() + jnp.tanh(v).max())(x)))
+    """
+
+
+def run(folder):
+  environment = dict(os.environ, CAPIBARA_PLUGIN=plugin(), JAX_PLATFORMS="xla_cpu", CAPIBARA_CACHE=str(folder))
+  done = subprocess.run([sys.executable, "-c", textwrap.dedent(PROGRAM)], capture_output=True, text=True, timeout=120, env=environment)
+  assert done.returncode == 0, done.stdout + done.stderr
+  return float(done.stdout)
+
+
+def damaged(content, how):
+  if how == "cut":
+    return content[:len(content) // 2]
+  if how == "empty":
+    return b""
+  if how == "noise":
+    return bytes(range(256)) * 8
+  return bytes(byte ^ 0x55 if 100 < place < 140 else byte for place, byte in enumerate(content))
+
+
+@pytest.mark.skipif(plugin() is None, reason="no plugin of XLA:CPU (xla-cpu-pjrt)")
+@pytest.mark.parametrize("how", ["cut", "empty", "noise", "changed"])
+def test_a_damaged_file_is_compiled_again(tmp_path, how):
+  wanted = run(tmp_path)
+  files = [path for path in tmp_path.rglob("*") if path.is_file()]
+  assert files
+  for path in files:
+    path.write_bytes(damaged(path.read_bytes(), how))
+  assert run(tmp_path) == wanted
+  assert run(tmp_path) == wanted
