@@ -38,6 +38,16 @@ struct Lanes {
       return [&]<int... I>(std::integer_sequence<int, I...>) { return __builtin_shufflevector(first, second, (2 * I)...); }(std::make_integer_sequence<int, count>());
     }
   }
+  // The same, but with 2 the one in front of the first is read.
+  template <int Stride>
+  static inline __attribute__((always_inline)) V load_last(const C* from) {
+    if constexpr (Stride == 1) {
+      return load<1>(from);
+    } else {
+      const V first = *reinterpret_cast<const Unaligned*>(from - 1), second = *reinterpret_cast<const Unaligned*>(from - 1 + count);
+      return [&]<int... I>(std::integer_sequence<int, I...>) { return __builtin_shufflevector(first, second, (2 * I + 1)...); }(std::make_integer_sequence<int, count>());
+    }
+  }
   static inline __attribute__((always_inline)) void store(C* to, V value) { *reinterpret_cast<Unaligned*>(to) = value; }
 
   // As reference::combine.
@@ -90,6 +100,13 @@ inline void fold_in_lanes(const C* const* taps, int64_t tap_count, C initial, in
       typename L::V total = first;
       for (int64_t e = 0; e < tap_count; ++e) total = L::template combine<M>(total, L::template load<Stride>(taps[e] + i * Stride));
       L::store(out + i, total);
+    }
+    if (i < count && count > L::count) {  // the last vector once more, ending with the last window
+      i = count - L::count;
+      typename L::V total = first;
+      for (int64_t e = 0; e < tap_count; ++e) total = L::template combine<M>(total, L::template load_last<Stride>(taps[e] + i * Stride));
+      L::store(out + i, total);
+      return;
     }
   }
   for (; i < count; ++i) {

@@ -1,7 +1,8 @@
 // Sliding windows: folds with the known monoids, and the scattering of one value to each window's selected element.
 //
-// Each result meets the elements of its window in row-major order; padding and dilation are skipped by tables. Vectors run along
-// dimensions that the window leaves alone where these are innermost, else along the places of the last dimension.
+// Each result meets the elements of its window in row-major order; padding and dilation are skipped by tables. Vectors
+// run along dimensions that the window leaves alone where these are innermost, else along the places of the last
+// dimension.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -24,17 +25,18 @@ using reference::is_complex_number;
 
 // Where the elements of every window lie. Trailing dimensions that the window leaves alone make one run of neighbours.
 struct WindowTaps {
-  Shape out;                               // without the dimensions of the run
+  Shape out;  // without the dimensions of the run
   Ints window;
-  std::vector<std::vector<int64_t>> taps;  // by dimension, [place * window + element]: offset into the input, or -1 outside
-  std::vector<int64_t> elements;           // [window element][dimension]
+  std::vector<std::vector<int64_t>>
+      taps;                       // by dimension, [place * window + element]: offset into the input, or -1 outside
+  std::vector<int64_t> elements;  // [window element][dimension]
   int64_t run = 1, window_size = 1;
   int64_t batches = 1, batch_places = 1, batch_elements = 1;  // leading dimensions that the window leaves alone
   // The last dimension. Where the input is dilated there, places fall into as many phases, each of which is not.
   int64_t stride = 1, dilation = 1, padding = 0, base = 1, extent = 1;
   bool in_phases = false;
-  // Of a phase and an element along the last dimension: where it lies for the phase's first place, and for which places it is
-  // inside; none where the phase misses it.
+  // Of a phase and an element along the last dimension: where it lies for the phase's first place, and for which places
+  // it is inside; none where the phase misses it.
   struct Part {
     int64_t place, from, to;
     bool meets;
@@ -43,7 +45,8 @@ struct WindowTaps {
 
   WindowTaps(const Shape& in, const Shape& results, const Window& w) {
     auto untouched = [&](std::size_t d) {
-      return w.dimensions[d] == 1 && w.strides[d] == 1 && w.base_dilation[d] == 1 && w.padding[d] == std::pair<int64_t, int64_t>{0, 0};
+      return w.dimensions[d] == 1 && w.strides[d] == 1 && w.base_dilation[d] == 1 &&
+             w.padding[d] == std::pair<int64_t, int64_t>{0, 0};
     };
     std::size_t rank = in.size();
     Ints strides = reference::row_major_strides(in);
@@ -57,7 +60,8 @@ struct WindowTaps {
       std::vector<int64_t> table;
       for (int64_t o = 0; o < results[d]; ++o) {
         for (int64_t e = 0; e < w.dimensions[d]; ++e) {
-          int64_t position = o * w.strides[d] + e * w.window_dilation[d] - w.padding[d].first, base = w.base_dilation[d];
+          int64_t position = o * w.strides[d] + e * w.window_dilation[d] - w.padding[d].first,
+                  base = w.base_dilation[d];
           bool inside = position >= 0 && position % base == 0 && position / base < in[d];
           table.push_back(inside ? position / base * strides[d] : -1);
         }
@@ -82,7 +86,8 @@ struct WindowTaps {
           const int64_t position = phase * stride + e * dilation - padding, places = phase_places(phase);
           const int64_t place = position >= 0 ? position / base : -((-position + base - 1) / base);
           const int64_t from = std::min(places, place >= 0 ? 0 : (-place + step() - 1) / step());
-          const int64_t to = std::clamp<int64_t>(place >= extent ? 0 : (extent - place + step() - 1) / step(), from, places);
+          const int64_t to =
+              std::clamp<int64_t>(place >= extent ? 0 : (extent - place + step() - 1) / step(), from, places);
           parts.push_back({place, from, to, place * base == position});
         }
       }
@@ -98,10 +103,12 @@ struct WindowTaps {
   int64_t row() const { return out.empty() ? 1 : out.back(); }  // places along the last dimension
 };
 
-// The windows of one row of places: what the other dimensions add to an offset is looked up once for each window element.
+// The windows of one row of places: what the other dimensions add to an offset is looked up once for each window
+// element.
 class RowTaps {
  public:
-  explicit RowTaps(const WindowTaps& taps) : taps_(taps), outer_(static_cast<std::size_t>(taps.window_size)), last_(outer_.size()) {
+  explicit RowTaps(const WindowTaps& taps)
+      : taps_(taps), outer_(static_cast<std::size_t>(taps.window_size)), last_(outer_.size()) {
     const std::size_t rank = taps.window.size();
     for (std::size_t e = 0; e < last_.size(); ++e) last_[e] = rank == 0 ? 0 : taps.elements[e * rank + rank - 1];
   }
@@ -151,7 +158,8 @@ const C* as_computed(DType dtype, const std::byte* data, int64_t count, Scratch<
   constexpr int64_t chunk = 16384;
   parallel_for_cost((count + chunk - 1) / chunk, chunk * 1.0, [&](int64_t begin, int64_t end) {
     const int64_t first = begin * chunk;
-    load_range<C>(dtype, element_address(dtype, static_cast<const void*>(data), first), std::min(end * chunk, count) - first, hold.data() + first);
+    load_range<C>(dtype, element_address(dtype, static_cast<const void*>(data), first),
+                  std::min(end * chunk, count) - first, hold.data() + first);
     return 0;
   });
   return hold.data();
@@ -217,7 +225,8 @@ struct RowFold {
         at_the_edge(0, phase.low);
         inside.clear();
         for (const C* start : phase.start) inside.push_back(start + phase.low * phase.step);
-        fold_windows<M, C>(inside.data(), phase.count(), initial, phase.step, target + phase.low, phase.high - phase.low);
+        fold_windows<M, C>(inside.data(), phase.count(), initial, phase.step, target + phase.low,
+                           phase.high - phase.low);
         at_the_edge(phase.high, places);
       }
       if (taps.base != 1) {
@@ -230,7 +239,9 @@ struct RowFold {
 // A window as long as its axis, padded by all but one: a cumulative operation, which the reference kernel does in O(n).
 bool is_running(const Shape& in, const Window& window) {
   for (std::size_t d = 0; d < in.size(); ++d) {
-    if (window.dimensions[d] > 1 && window.dimensions[d] == in[d] && window.padding[d].first + window.padding[d].second == in[d] - 1) return true;
+    if (window.dimensions[d] > 1 && window.dimensions[d] == in[d] &&
+        window.padding[d].first + window.padding[d].second == in[d] - 1)
+      return true;
   }
   return false;
 }
@@ -262,7 +273,7 @@ HostKernel make_fold(const KernelRequest& request, Monoid monoid, bool has_initi
             if (!in_place) totals = Scratch<C>(row * run, "totals of a window");
             RowTaps windows(*taps);
             RowFold<M, C> fold_row;
-            std::vector<const C*> elements;
+            std::vector<const C*> elements(static_cast<std::size_t>(taps->window_size));
             for (int64_t r = begin; r < end; ++r) {
               C* out_row = in_place ? reinterpret_cast<C*>(target) + r * row * run : totals.data();
               windows.move_to(r);
@@ -270,15 +281,18 @@ HostKernel make_fold(const KernelRequest& request, Monoid monoid, bool has_initi
                 fold_row(*taps, windows, values, initial, out_row);
               } else {
                 for (int64_t o = 0; o < row; ++o) {
-                  elements.clear();
+                  std::size_t count = 0;
                   for (int64_t e = 0; e < taps->window_size; ++e) {
                     const int64_t offset = windows.offset(o, e);
-                    if (offset >= 0) elements.push_back(values + offset);
+                    if (offset >= 0) elements[count++] = values + offset;
                   }
-                  fold_in_lanes<M, C, 1>(elements.data(), static_cast<int64_t>(elements.size()), initial, 1, out_row + o * run, run);
+                  fold_in_lanes<M, C, 1>(elements.data(), static_cast<int64_t>(count), initial, 1, out_row + o * run,
+                                         run);
                 }
               }
-              if (!in_place) store_range<C>(dtype, element_address(dtype, static_cast<void*>(target), r * row * run), row * run, totals.data());
+              if (!in_place)
+                store_range<C>(dtype, element_address(dtype, static_cast<void*>(target), r * row * run), row * run,
+                               totals.data());
             }
             return 0;
           });
@@ -302,13 +316,15 @@ HostKernel make_reduce_window(const KernelRequest& request) {
 
 // The comparison that a region makes between its two inputs, in their order.
 std::optional<Keeps> recognise_comparison(const Program& region) {
-  if (region.equations().size() != 1 || region.invars().size() != 2 || region.outputs().size() != 1) return std::nullopt;
+  if (region.equations().size() != 1 || region.invars().size() != 2 || region.outputs().size() != 1)
+    return std::nullopt;
   const Equation& equation = region.equations()[0];
-  if (equation.inputs.size() != 2 || equation.inputs[0] != Atom(region.invars()[0]) || equation.inputs[1] != Atom(region.invars()[1]) ||
-      region.outputs()[0] != Atom(equation.outputs[0])) {
+  if (equation.inputs.size() != 2 || equation.inputs[0] != Atom(region.invars()[0]) ||
+      equation.inputs[1] != Atom(region.invars()[1]) || region.outputs()[0] != Atom(equation.outputs[0])) {
     return std::nullopt;
   }
-  static constexpr std::pair<const char*, Keeps> names[] = {{"ge", Keeps::ge}, {"le", Keeps::le}, {"gt", Keeps::gt}, {"lt", Keeps::lt}};
+  static constexpr std::pair<const char*, Keeps> names[] = {
+      {"ge", Keeps::ge}, {"le", Keeps::le}, {"gt", Keeps::gt}, {"lt", Keeps::lt}};
   for (const auto& [name, keeps] : names) {
     if (equation.primitive.is(name)) return keeps;
   }
@@ -318,10 +334,14 @@ std::optional<Keeps> recognise_comparison(const Program& region) {
 template <class F>
 void visit_keeps(Keeps keeps, F&& f) {
   switch (keeps) {
-    case Keeps::ge: return f(std::integral_constant<Keeps, Keeps::ge>());
-    case Keeps::le: return f(std::integral_constant<Keeps, Keeps::le>());
-    case Keeps::gt: return f(std::integral_constant<Keeps, Keeps::gt>());
-    default: return f(std::integral_constant<Keeps, Keeps::lt>());
+    case Keeps::ge:
+      return f(std::integral_constant<Keeps, Keeps::ge>());
+    case Keeps::le:
+      return f(std::integral_constant<Keeps, Keeps::le>());
+    case Keeps::gt:
+      return f(std::integral_constant<Keeps, Keeps::gt>());
+    default:
+      return f(std::integral_constant<Keeps, Keeps::lt>());
   }
 }
 
@@ -343,7 +363,9 @@ struct RowScatter {
       std::ptrdiff_t held = -1;
       for (std::size_t e = 0; e < phase.start.size(); ++e) {
         if (o < phase.from[e] || o >= phase.to[e]) continue;
-        if (held < 0 || !keeps_held<K>(phase.start[static_cast<std::size_t>(held)][o * phase.step], phase.start[e][o * phase.step])) held = static_cast<std::ptrdiff_t>(e);
+        if (held < 0 ||
+            !keeps_held<K>(phase.start[static_cast<std::size_t>(held)][o * phase.step], phase.start[e][o * phase.step]))
+          held = static_cast<std::ptrdiff_t>(e);
       }
       if (held >= 0) add(o, static_cast<std::size_t>(held));
     };
@@ -354,8 +376,10 @@ struct RowScatter {
     chosen.resize(static_cast<std::size_t>(places));
     const int64_t count = phase.high - phase.low;
     int64_t done = 0;
-    if (phase.step == 1) done = choose_in_lanes<K, C, 1>(inside.data(), phase.count(), chosen.data(), count);
-    else if (phase.step == 2) done = choose_in_lanes<K, C, 2>(inside.data(), phase.count(), chosen.data(), count);
+    if (phase.step == 1)
+      done = choose_in_lanes<K, C, 1>(inside.data(), phase.count(), chosen.data(), count);
+    else if (phase.step == 2)
+      done = choose_in_lanes<K, C, 2>(inside.data(), phase.count(), chosen.data(), count);
     for (int64_t i = 0; i < done; ++i, ++o) add(o, static_cast<std::size_t>(chosen[static_cast<std::size_t>(i)]));
     for (; o < places; ++o) one(o);
   }
@@ -365,61 +389,64 @@ HostKernel make_select_and_scatter(const KernelRequest& request) {
   const ArrayType &operand = request.inputs[0], &source = request.inputs[1], &out = request.outputs[0];
   std::optional<Keeps> keeps = recognise_comparison(request.attrs.program("select_jaxpr"));
   std::optional<Monoid> monoid = recognise_monoid(request.attrs.program("scatter_jaxpr"));
-  if (!keeps || !monoid || is_complex(operand.dtype) || operand.dtype != source.dtype || out.size() == 0) return {};
+  // Anything but a sum is rare.
+  if (!keeps || !monoid || *monoid != Monoid::add || is_complex(operand.dtype) || operand.dtype != source.dtype ||
+      out.size() == 0)
+    return {};
   auto taps = std::make_shared<WindowTaps>(operand.shape, source.shape, Window::of(request.attrs));
   const DType dtype = operand.dtype;
   const int64_t count = out.size(), sources = source.size();
   HostKernel kernel;
   visit_compute(dtype, [&]<class C>(Type<C>) {
-    reference::visit_monoid(*monoid, [&]<Monoid M>(reference::MonoidTag<M>) {
-      if constexpr (reference::folds<M, C> && !is_complex_number<C>) {
-        kernel = [=](std::byte* const* buffers) {
-          Scratch<C> hold, source_hold, totals_hold;
-          const C* values = as_computed<C>(dtype, buffers[0], count, hold);
-          const C* updates = as_computed<C>(dtype, buffers[1], sources, source_hold);
-          C* totals = reinterpret_cast<C*>(buffers[3]);
-          if (!stored_as<C>(dtype)) totals = (totals_hold = Scratch<C>(count, "totals of a window")).data();
-          const C initial = load_as<C>(dtype, buffers[2], 0);
-          const int64_t run = taps->run;
-          const double cost = static_cast<double>(taps->batch_places * taps->window_size * run) * 3;
-          // Windows of different batches never meet; those of one batch write in order.
-          parallel_for_cost(taps->batches, cost, [&](int64_t begin, int64_t end) {
-            RowTaps windows(*taps);
-            const int64_t row = taps->row();
-            visit_keeps(*keeps, [&]<Keeps K>(std::integral_constant<Keeps, K>) {
-              RowScatter<K, M, C> scatter_row;
-              std::vector<const C*> elements;
-              std::vector<C*> targets;
-              for (int64_t b = begin; b < end; ++b) {
-                std::fill_n(totals + b * taps->batch_elements, taps->batch_elements, initial);
-                for (int64_t place = b * taps->batch_places; place < (b + 1) * taps->batch_places; place += row) {
-                  windows.move_to(place / row);
-                  if (taps->in_phases) {
-                    scatter_row(*taps, windows, values, updates + place, totals);
-                    continue;
+    constexpr Monoid M = Monoid::add;
+    if constexpr (!is_complex_number<C>) {
+      kernel = [=](std::byte* const* buffers) {
+        Scratch<C> hold, source_hold, totals_hold;
+        const C* values = as_computed<C>(dtype, buffers[0], count, hold);
+        const C* updates = as_computed<C>(dtype, buffers[1], sources, source_hold);
+        C* totals = reinterpret_cast<C*>(buffers[3]);
+        if (!stored_as<C>(dtype)) totals = (totals_hold = Scratch<C>(count, "totals of a window")).data();
+        const C initial = load_as<C>(dtype, buffers[2], 0);
+        const int64_t run = taps->run;
+        const double cost = static_cast<double>(taps->batch_places * taps->window_size * run) * 3;
+        // Windows of different batches never meet; those of one batch write in order.
+        parallel_for_cost(taps->batches, cost, [&](int64_t begin, int64_t end) {
+          RowTaps windows(*taps);
+          const int64_t row = taps->row();
+          visit_keeps(*keeps, [&]<Keeps K>(std::integral_constant<Keeps, K>) {
+            RowScatter<K, M, C> scatter_row;
+            std::vector<const C*> elements;
+            std::vector<C*> targets;
+            for (int64_t b = begin; b < end; ++b) {
+              std::fill_n(totals + b * taps->batch_elements, taps->batch_elements, initial);
+              for (int64_t place = b * taps->batch_places; place < (b + 1) * taps->batch_places; place += row) {
+                windows.move_to(place / row);
+                if (taps->in_phases) {
+                  scatter_row(*taps, windows, values, updates + place, totals);
+                  continue;
+                }
+                for (int64_t o = 0; o < row; ++o) {
+                  elements.clear();
+                  targets.clear();
+                  for (int64_t e = 0; e < taps->window_size; ++e) {
+                    const int64_t offset = windows.offset(o, e);
+                    if (offset < 0) continue;
+                    elements.push_back(values + offset);
+                    targets.push_back(totals + offset);
                   }
-                  for (int64_t o = 0; o < row; ++o) {
-                    elements.clear();
-                    targets.clear();
-                    for (int64_t e = 0; e < taps->window_size; ++e) {
-                      const int64_t offset = windows.offset(o, e);
-                      if (offset < 0) continue;
-                      elements.push_back(values + offset);
-                      targets.push_back(totals + offset);
-                    }
-                    if (!elements.empty()) {
-                      select_and_add<K, M, C>(elements.data(), targets.data(), static_cast<int64_t>(elements.size()), updates + (place + o) * run, run);
-                    }
+                  if (!elements.empty()) {
+                    select_and_add<K, M, C>(elements.data(), targets.data(), static_cast<int64_t>(elements.size()),
+                                            updates + (place + o) * run, run);
                   }
                 }
               }
-            });
-            return 0;
+            }
           });
-          if (!stored_as<C>(dtype)) store_range<C>(dtype, buffers[3], count, totals);
-        };
-      }
-    });
+          return 0;
+        });
+        if (!stored_as<C>(dtype)) store_range<C>(dtype, buffers[3], count, totals);
+      };
+    }
   });
   return kernel;
 }
