@@ -70,6 +70,19 @@ TEST(Nests, UpdateACarryFromItsOtherRows) {
   }
 }
 
+TEST(Nests, ComputeFunctionsOfShortRows) {
+  for (DType dtype : {DType::float32, DType::float64, DType::bfloat16}) {
+    for (const Shape& shape : std::vector<Shape>{{64, 2}, {512, 3, 3}, {33, 5}, {100, 6}, {9, 7}}) {
+      expect_as_reference(
+          [&](std::span<const Array> x) {
+            const Array spread = lax::broadcast_in_dim(x[1], shape, shape.size() == 3 ? Ints{0, 1} : Ints{0});
+            return Arrays{lax::exp(x[0] - spread), lax::tanh(x[0] * spread)};
+          },
+          {values(shape, dtype), values(Shape(shape.begin(), shape.end() - 1), dtype)}, dtype == DType::bfloat16 ? 0.1 : 1e-4);
+    }
+  }
+}
+
 TEST(Nests, SumMiddleAndMixedDimensions) {
   for (const Ints& axes : std::vector<Ints>{{1}, {0, 2}, {0, 1}, {0, 1, 2}, {1, 3}, {0, 2, 3}}) {
     expect_as_reference([&](std::span<const Array> x) { return Arrays{lax::reduce_sum(x[0], {.axes = axes})}; }, {values({6, 70, 5, 90})}, 1e-2);

@@ -108,20 +108,20 @@ llvm::Value* FunctionEmitter::multiply_add(llvm::Value* a, llvm::Value* b, llvm:
 // A constant that is the same in all lanes, from a table that has it once for each register: nothing says that the table
 // does not change, so that loads stay inside of loops, and no two of them are of the same place.
 llvm::Value* FunctionEmitter::from_table(llvm::Constant* splat) {
-  if (!splat->getSplatValue()) return splat;
+  const auto bytes = splat->getType()->getPrimitiveSizeInBits().getFixedValue() / 8;
+  if (!splat->getSplatValue() || bytes % 16 != 0) return splat;
   if (!table_) table_ = llvm::cast<llvm::GlobalVariable>(out_->getParent()->getOrInsertGlobal("constants", b_.getInt8Ty()));
   auto [place, inserted] = table_places_.try_emplace(splat, table_bytes_);
   if (inserted) {
     table_entries_.push_back(splat);
-    const auto bytes = splat->getType()->getPrimitiveSizeInBits().getFixedValue() / 8;
-    table_bytes_ += (bytes + 15) / 16 * 16;
+    table_bytes_ += bytes;
   }
   return b_.CreateAlignedLoad(splat->getType(), b_.CreateConstGEP1_64(b_.getInt8Ty(), table_, place->second), llvm::Align(16));
 }
 
 void FunctionEmitter::finish_table() {
   if (!table_) return;
-  llvm::Constant* all = llvm::ConstantStruct::getAnon(table_entries_, true);  // packed: places are multiples of 16
+  llvm::Constant* all = llvm::ConstantStruct::getAnon(table_entries_, true);  // packed: all sizes are multiples of 16
   const std::string name = out_->getName().str() + ".constants";
   auto* table = llvm::cast<llvm::GlobalVariable>(out_->getParent()->getOrInsertGlobal(name, all->getType()));
   table->setInitializer(all);
