@@ -130,6 +130,23 @@ struct Operations<cpu::Number> {
     return from_bits(b, like.type, b.compute(Op::shift_left, field, b.constant_int(like.integer, like.digits)));
   }
 
+  // One bit of the representation, counted from the last; and the sign of x changed where z has that bit.
+  static Condition has_bit(V z, int bit) {
+    cpu::Builder& b = *z.builder;
+    const Scalar integer = layout(z).integer;
+    const cpu::Value here = b.compute(Op::bit_and, bits_of(z), b.constant_int(integer, std::int64_t{1} << bit));
+    return {&b, b.compute(Op::ne, here, b.constant_int(integer, 0))};
+  }
+  static V negated_by_bit(V x, V z, int bit) {
+    cpu::Builder& b = *x.builder;
+    const Layout like = layout(x);
+    const cpu::Value word = b.convert(Op::narrow, like.integer, bits_of(z));
+    const cpu::Value here = b.compute(Op::bit_and, word, b.constant_int(like.integer, std::int64_t{1} << bit));
+    const int places = 8 * cpu::byte_size(like.integer) - 1 - bit;
+    const cpu::Value sign = b.compute(Op::shift_left, here, b.constant_int(like.integer, places));
+    return from_bits(b, like.type, b.compute(Op::bit_xor, bits_of(x), sign));
+  }
+
   // exp of single precision ends in zero by itself (see elementary.h); that of double precision flushes.
   static V exp(V x) {
     V power = elementary::exp(x);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "backends/cpu/number.h"
 #include "backends/cpu/registers_writer.h"
 
 namespace capibara::cpu::registers {
@@ -43,13 +44,51 @@ Slot Writer::function_in_lanes(const Equation& equation, const ArrayType& type, 
     const std::vector<DType> dtypes = {type.dtype};
     std::vector<Element> results;
     for (int64_t block = 0; block < blocks; ++block) {
-      const std::vector<Element> operands = {load_element(builder_, type.dtype, in_lane(from, block * width, lane))};
-      results.push_back(apply_elementwise(builder_, equation.primitive, equation.attrs, dtypes, type.dtype, operands, 0));
+      results.push_back(load_element(builder_, type.dtype, in_lane(from, block * width, lane)));
     }
+    results = apply_in_blocks(equation, dtypes, type.dtype, {results}, at(blocks));
     for (int64_t block = 0; block < blocks; ++block) store_element(builder_, type.dtype, in_lane(to, block * width, lane), results[at(block)]);
     return std::vector<Value>();
   });
   return in_memory(type, to);
+}
+
+// A sine looks whether its argument is huge. One look at all blocks leaves their computations side by side.
+Writer::Blocks Writer::apply_in_blocks(const Equation& equation, const std::vector<DType>& dtypes, DType dtype,
+                                       const std::vector<Blocks>& operands, std::size_t count) {
+  auto apply = [&] {
+    Blocks results;
+    for (std::size_t block = 0; block < count; ++block) {
+      std::vector<Element> parts;
+      for (const Blocks& operand : operands) parts.push_back(operand[operand.size() == 1 ? 0 : block]);
+      results.push_back(apply_elementwise(builder_, equation.primitive, equation.attrs, dtypes, dtype, parts));
+    }
+    return results;
+  };
+  const bool sine = equation.primitive.is("sin");
+  if (count == 1 || operands[0].size() == 1 || !(sine || equation.primitive.is("cos")) || !is_long_function("sin", dtype)) return apply();
+  Value huge = no_value;
+  for (const Element& element : operands[0]) {
+    const Value here = math::in_lanes::detail::is_irreducible(Number{&builder_, element.parts[0]}).value;
+    huge = huge == no_value ? here : builder_.compute(Op::bit_or, huge, here);
+  }
+  auto values_of = [](const Blocks& blocks) {
+    std::vector<Value> values;
+    for (const Element& element : blocks) values.push_back(element.parts[0]);
+    return values;
+  };
+  Blocks results;
+  for (Value value : builder_.branch(huge, [&] { return values_of(apply()); }, [&] {
+         Blocks near;
+         for (const Element& element : operands[0]) {
+           const Number x{&builder_, element.parts[0]};
+           near.push_back(Element((sine ? math::in_lanes::reducible_sin(x) : math::in_lanes::reducible_cos(x)).value));
+         }
+         return values_of(near);
+       })) {
+    results.push_back(Element(value));
+  }
+  return results;
 }
 
 Address Writer::in_lane(Address address, int64_t offset, Value lane) {
@@ -139,11 +178,7 @@ std::vector<Writer::Blocks> Writer::step_in_lanes(const Program& body, const Lan
     if (stretches(body, equation)) {
       result.assign(type.size() == 1 ? 1 : at(lanes.blocks), operands[0][0]);
     } else {
-      for (int64_t block = 0; block < (type.size() == 1 ? 1 : lanes.blocks); ++block) {
-        std::vector<Element> parts;
-        for (const Blocks& operand : operands) parts.push_back(operand[operand.size() == 1 ? 0 : at(block)]);
-        result.push_back(apply_elementwise(builder_, equation.primitive, equation.attrs, dtypes, type.dtype, parts));
-      }
+      result = apply_in_blocks(equation, dtypes, type.dtype, operands, type.size() == 1 ? 1 : at(lanes.blocks));
     }
     known[equation.outputs[0].id] = std::move(result);
   }

@@ -73,6 +73,8 @@ class Writer {
   };
   static bool runs_in_lanes(const Equation& equation, const ArrayType& type);
   Slot function_in_lanes(const Equation& equation, const ArrayType& type, const Slot& input);
+  Blocks apply_in_blocks(const Equation& equation, const std::vector<DType>& dtypes, DType dtype, const std::vector<Blocks>& operands,
+                         std::size_t count);
   static Address in_lane(Address address, int64_t offset, Value lane);
   Address in_blocks(const Slot& slot, int64_t count);
   static std::optional<Lanes> lanes_of(const Equation& scan);

@@ -24,33 +24,32 @@ inline constexpr double short_cosine_tail[] = {2.443808547459069e-05, -0.0013887
 
 inline constexpr double reducible = 1073741824;  // 2^30
 
-// x = quarter pi/2 + (r + low) modulo 2 pi, with quarter 0, 1, 2 or 3 and |r| <= pi/4; in double precision.
+// x = turns pi/2 + (r + low) with |r| <= pi/4; in double precision. `turns` stands in the last bits of a large number.
 template <class V>
 struct Reduced {
-  V quarter, r, low;
+  V turns, r, low;
 };
+inline constexpr double large = 6755399441055744;  // 1.5 * 2^52: its last place is 1
 template <class V>
 Reduced<V> reduce(V x) {
-  V k = round_nearest_even(x * constant(0.6366197723675814, x));
-  V first = multiply_add(-k, constant(1.5707963267948966, x), x);
-  V product = k * constant(6.123233995736766e-17, x);
-  V product_low = multiply_add(k, constant(6.123233995736766e-17, x), -product);
-  // first - product, and what rounding took from that.
-  V second = first - product, taken = second - first;
-  V error = (first - (second - taken)) - (product + taken);
-  V tail = multiply_add(k, constant(1.4973849048591698e-33, x), error - product_low);
-  V r = second + tail;
-  V quarter = multiply_add(constant(-4, x), floor(k * constant(0.25, x)), k);
-  return {quarter, r, (second - r) + tail};
+  V turns = multiply_add(x, constant(0.6366197723675814, x), constant(large, x));
+  V k = constant(large, x) - turns;
+  V first = multiply_add(k, constant(1.5707963267948966, x), x);
+  V r = multiply_add(k, constant(6.123233995736766e-17, x), first);
+  // What rounding took from r, and the third part of pi/2. Near multiples of pi/2 the difference itself is rounded.
+  V difference = first - r, lost = (first - difference) - r;
+  V low = multiply_add(k, constant(6.123233995736766e-17, x), difference) + lost;
+  return {turns, r, multiply_add(k, constant(-1.4973849048591698e-33, x), low)};
 }
 
 // For arguments of single precision, whose distance from a multiple of pi/2 is never that small.
 template <class V>
 Reduced<V> short_reduce(V x) {
-  V k = round_nearest_even(x * constant(0.6366197723675814, x));
-  V r = multiply_add(-k, constant(1.5707963267948966, x), x);
-  r = multiply_add(-k, constant(6.123233995736766e-17, x), r);
-  return {multiply_add(constant(-4, x), floor(k * constant(0.25, x)), k), r, r};
+  V turns = multiply_add(x, constant(0.6366197723675814, x), constant(large, x));
+  V k = constant(large, x) - turns;
+  V r = multiply_add(k, constant(1.5707963267948966, x), x);
+  r = multiply_add(k, constant(6.123233995736766e-17, x), r);
+  return {turns, r, r};
 }
 
 // sin and cos of r + low.
@@ -78,25 +77,29 @@ V short_cosine(V r) {
   return w + multiply_add(z * z, polynomial(z, short_cosine_tail), (one - w) - half);
 }
 
-// sin of the angle `turns` quarters ahead: the sine or cosine of r with the sign of the quadrant.
-template <class V>
-V by_quarter(V quarter, V sine_of_r, V cosine_of_r, bool ahead) {
-  V one = constant(1, quarter), two = constant(2, quarter), three = constant(3, quarter);
-  auto odd = logical_or(eq(quarter, one), eq(quarter, three));
-  V size = ahead ? select(odd, sine_of_r, cosine_of_r) : select(odd, cosine_of_r, sine_of_r);
-  auto negative = ahead ? logical_or(eq(quarter, one), eq(quarter, two)) : ge(quarter, two);
-  return select(negative, -size, size);
+// Whether the number of turns is odd: sine and cosine change places.
+template <class W>
+auto is_odd(W turns) {
+  return Operations<W>::has_bit(turns, 0);
+}
+
+// The sine, or the cosine a quarter ahead of it, by those of r: with the sign of the quadrant.
+template <class V, class W>
+V by_quarter(W turns, V sine_of_r, V cosine_of_r, bool ahead) {
+  V size = ahead ? select(is_odd(turns), sine_of_r, cosine_of_r) : select(is_odd(turns), cosine_of_r, sine_of_r);
+  if (ahead) turns = turns + constant(1, turns);
+  return Operations<V>::negated_by_bit(size, turns, 1);
 }
 
 template <class V>
 V sine_or_cosine(V x, bool ahead) {
   if (is_double(x)) {
-    auto [quarter, r, low] = reduce(x);
-    return by_quarter(quarter, sine(r, low), cosine(r, low), ahead);
+    auto [turns, r, low] = reduce(x);
+    return by_quarter(turns, sine(r, low), cosine(r, low), ahead);
   }
-  auto [quarter, r, low] = short_reduce(widen(x));
+  auto [turns, r, low] = short_reduce(widen(x));
   V angle = narrow(r, x);
-  return by_quarter(narrow(quarter, x), short_sine(angle), short_cosine(angle), ahead);
+  return by_quarter(turns, short_sine(angle), short_cosine(angle), ahead);
 }
 
 template <class V>
@@ -106,24 +109,33 @@ Condition<V> is_irreducible(V x) {
 
 }  // namespace detail
 
+// Of arguments below 2^30.
 template <class V>
-V sin(V x) {
+V reducible_sin(V x) {
   V near = detail::sine_or_cosine(x, false);
   // Keeps the sign of zero.
-  V result = select(lt(abs(x), constant(is_double(x) ? 7.450580596923828e-9 : 1.220703125e-4, x)), x, near);
-  return rarely(detail::is_irreducible(x), result, [&] { return Operations<V>::library_sin(x); });
+  return select(lt(abs(x), constant(is_double(x) ? 7.450580596923828e-9 : 1.220703125e-4, x)), x, near);
+}
+template <class V>
+V reducible_cos(V x) {
+  return detail::sine_or_cosine(x, true);
+}
+
+template <class V>
+V sin(V x) {
+  return rarely(detail::is_irreducible(x), reducible_sin(x), [&] { return Operations<V>::library_sin(x); });
 }
 
 template <class V>
 V cos(V x) {
-  return rarely(detail::is_irreducible(x), detail::sine_or_cosine(x, true), [&] { return Operations<V>::library_cos(x); });
+  return rarely(detail::is_irreducible(x), reducible_cos(x), [&] { return Operations<V>::library_cos(x); });
 }
 
 namespace detail {
 
 template <class V>
-V tangent(V quarter, V sine_of_r, V cosine_of_r) {
-  auto odd = logical_or(eq(quarter, constant(1, quarter)), eq(quarter, constant(3, quarter)));
+V tangent(V turns, V sine_of_r, V cosine_of_r) {
+  auto odd = is_odd(turns);
   return select(odd, -cosine_of_r, sine_of_r) / select(odd, sine_of_r, cosine_of_r);
 }
 
@@ -133,15 +145,15 @@ template <class V>
 V tan(V x) {
   V near = x;
   if (is_double(x)) {
-    auto [quarter, r, low] = detail::reduce(x);
-    near = detail::tangent(quarter, detail::sine(r, low), detail::cosine(r, low));
+    auto [turns, r, low] = detail::reduce(x);
+    near = detail::tangent(turns, detail::sine(r, low), detail::cosine(r, low));
   } else {
-    auto [quarter, r, low] = detail::short_reduce(widen(x));
+    auto [turns, r, low] = detail::short_reduce(widen(x));
     auto z = r * r;
     auto sine = multiply_add(r * z, polynomial(z, detail::middle_sine_tail), r);
     auto cosine = multiply_add(z * z, polynomial(z, detail::middle_cosine_tail),
                                multiply_add(z, constant(-0.5, z), constant(1, z)));
-    near = narrow(detail::tangent(quarter, sine, cosine), x);
+    near = narrow(detail::tangent(turns, sine, cosine), x);
   }
   V result = select(lt(abs(x), constant(is_double(x) ? 7.450580596923828e-9 : 1.220703125e-4, x)), x, near);
   return rarely(detail::is_irreducible(x), result, [&] { return Operations<V>::library_tan(x); });
