@@ -83,6 +83,20 @@ TEST_F(Cumulative, OfEveryDtypeAndDirection) {
   }
 }
 
+TEST_F(Cumulative, SumsFewLongLanesInBlocks) {
+  for (DType dtype : {DType::int32, DType::int64, DType::uint32, DType::float32, DType::float64}) {
+    for (bool reverse : {false, true}) {
+      for (const Shape& shape : {Shape{1, 300007}, Shape{3, 262144}, Shape{1, 65537}, Shape{9, 1031}}) {
+        const bool blocks = is_floating(dtype) && shape[0] < 4 && shape[1] > 100000;
+        const Tolerance tolerance = blocks ? Tolerance{1e5 * epsilon_of(dtype), 1e5 * epsilon_of(dtype)} : Tolerance{};
+        check_kernel({"cumsum", {type_of(dtype, shape)}, {{"axis", int64_t{1}}, {"reverse", reverse}}, {Values::plain}, tolerance});
+        if (shape[1] < 2000) check_kernel({"cumprod", {type_of(dtype, shape)}, {{"axis", int64_t{1}}, {"reverse", reverse}}, {Values::plain}});
+      }
+      check_kernel({"cumprod", {type_of(dtype, {5, 9000})}, {{"axis", int64_t{0}}, {"reverse", reverse}}, {Values::plain}});
+    }
+  }
+}
+
 TEST_F(Cumulative, LogSumExp) {
   for (DType dtype : {DType::bfloat16, DType::float32, DType::float64}) {
     for (bool reverse : {false, true}) {
