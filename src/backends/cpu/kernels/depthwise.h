@@ -8,6 +8,7 @@
 
 #include "array/element.h"
 #include "backends/cpu/kernels/gemm.h"
+#include "backends/cpu/kernels/window_lanes.h"
 
 namespace capibara::cpu {
 
@@ -135,8 +136,9 @@ struct Depthwise {
       const int64_t outer = window.outer_tap(place, element(e));
       if (outer < 0) continue;
       const int64_t start = element(e)[last] * window.dilation[last] - window.padding[last], extent = window.extent[last];
-      const int64_t from = std::min(count, start >= 0 ? 0 : (-start + stride - 1) / stride);
-      const int64_t to = std::clamp<int64_t>(start >= extent ? 0 : (extent - start + stride - 1) / stride, from, count);
+      auto steps = [stride](int64_t way) { return stride == 1 ? way : (way + stride - 1) / stride; };
+      const int64_t from = std::min(count, start >= 0 ? 0 : steps(-start));
+      const int64_t to = std::clamp<int64_t>(start >= extent ? 0 : steps(extent - start), from, count);
       taps.push_back({input + outer + start * window.step[last], kernel + kernel_inner.at(e), from, to});
       low = std::max(low, from);
       high = std::min(high, to);
@@ -151,23 +153,43 @@ struct Depthwise {
     };
     for (int64_t o = 0; o < low; ++o) one(o);
     int64_t o = low;
-    constexpr int64_t side = 64 / static_cast<int64_t>(sizeof(T));
-    for (; o + side <= high; o += side) {
-      T sums[side] = {};
-      if (step == 1) {
-        for (const Tap& tap : taps) {
-          const T weight = *tap.w, *x = tap.x + o;
-          for (int64_t s = 0; s < side; ++s) sums[s] += x[s] * weight;
-        }
-      } else {
-        for (const Tap& tap : taps) {
-          const T weight = *tap.w, *x = tap.x + o * step;
-          for (int64_t s = 0; s < side; ++s) sums[s] += x[s * step] * weight;
-        }
-      }
-      for (int64_t s = 0; s < side; ++s) target[(o + s) * out_step] = sums[s];
-    }
+    if (out_step == 1 && step == 1) o = sum_inside<1>(taps, low, high, target);
+    else if (out_step == 1 && step == 2) o = sum_inside<2>(taps, low, high, target);
     for (; o < count; ++o) one(o);
+  }
+
+  // Results [low, high), which meet every tap, in vectors; the last vector ends with the last of them. Returns where it ended.
+  template <int Step>
+  static int64_t sum_inside(const std::vector<Tap>& taps, int64_t low, int64_t high, T* target) {
+    int64_t o = low;
+    if constexpr (has_lanes<T>) {
+      using L = Lanes<T>;
+      // With a step of 2 a vector reads one element too many: the next result has it.
+      for (; o + 4 * L::count + (Step - 1) <= high; o += 4 * L::count) {
+        typename L::V sum[4] = {};
+        for (const Tap& tap : taps) {
+          const typename L::V weight = L::all(*tap.w);
+          const T* x = tap.x + o * Step;
+#pragma GCC unroll 4
+          for (int v = 0; v < 4; ++v) sum[v] += weight * L::template load<Step>(x + v * L::count * Step);
+        }
+#pragma GCC unroll 4
+        for (int v = 0; v < 4; ++v) L::store(target + o + v * L::count, sum[v]);
+      }
+      for (; o + L::count + (Step - 1) <= high; o += L::count) {
+        typename L::V sum = {};
+        for (const Tap& tap : taps) sum += L::all(*tap.w) * L::template load<Step>(tap.x + o * Step);
+        L::store(target + o, sum);
+      }
+      if (o < high && high - low > L::count) {
+        o = high - L::count;
+        typename L::V sum = {};
+        for (const Tap& tap : taps) sum += L::all(*tap.w) * L::template load_last<Step>(tap.x + o * Step);
+        L::store(target + o, sum);
+        return high;
+      }
+    }
+    return o;
   }
 };
 

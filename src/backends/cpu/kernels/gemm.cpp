@@ -75,8 +75,6 @@ struct Panels {
   bool shared() const { return most == 3 && vectors % 3 == 1 && vectors > 3; }
 };
 
-constexpr int64_t few_rows_inner_bytes = 1024;  // of k in one block, where rows are few
-
 // How a product is cut up.
 struct Blocks {
   bool by_columns;  // few rows
@@ -89,7 +87,7 @@ Blocks blocks_of(int64_t m, int64_t n, int64_t inner) {
   const Tile<K>& tile = best_tile<K>();
   Blocks blocks;
   blocks.by_columns = m <= 160 && rounded(m, tile.rows) * inner * size <= 640 * 1024;
-  blocks.inner = even_part(inner, (blocks.by_columns ? few_rows_inner_bytes : most_inner_bytes) / size, 8);
+  blocks.inner = even_part(inner, most_inner_bytes / size, 8);
   if (blocks.by_columns) {
     // Rows of the right operand are read in long pieces; a block of it stays in the second cache.
     blocks.rows = m;
