@@ -236,6 +236,13 @@ TEST_F(Convolution, WithStridesDilationsAndPadding) {
     check_convolution(DType::float32, {image(6, 2, 8, 9), kernel(9, 2, 3, 3), numbers, {}, {}, {}, {{1, 1}, {1, 1}}, 1, 3});
     check_convolution(DType::float32, {image(2, 20, 8, 9), kernel(40, 2, 2, 2), numbers, {}, {}, {}, {{1, 0}, {0, 0}}, 10});
     check_convolution(DType::float32, {image(2, 33, 10, 9), kernel(33, 1, 3, 3), numbers, {2, 1}, {}, {}, {{1, 1}, {1, 1}}, 33});  // depthwise
+    for (int64_t width : {9, 18, 33, 56, 67}) {
+      for (int64_t stride : {1, 2, 3}) {
+        for (DType dtype : {DType::float32, DType::float64, DType::int32}) {
+          check_convolution(dtype, {image(2, 6, 5, width), kernel(6, 1, 3, 3), numbers, {1, stride}, {}, {}, {{1, 1}, {1, 1}}, 6});
+        }
+      }
+    }
     check_convolution(DType::complex64, {image(2, 7, 5, 9), kernel(7, 1, 3, 3), numbers, {1, 1}, {2, 2}, {}, {{1, 1}, {1, 1}}, 7});
     check_convolution(DType::float32, {image(2, 5, 5, 5), kernel(7, 5, 1, 1), numbers});
   }
