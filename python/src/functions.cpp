@@ -39,6 +39,15 @@ std::string_view text_of(PyObject* unicode) {
   return {text, static_cast<std::size_t>(size)};
 }
 
+// Whether an object is the sharding of a type outside of any mesh: asking for it asks for nothing.
+bool splits_nothing(PyObject* object) {
+  if (object == Py_None) return false;
+  nb::object answer = nb::steal(PyObject_GetAttrString(object, "splits_nothing"));
+  if (answer.is_valid()) return answer.ptr() == Py_True;
+  PyErr_Clear();
+  return false;
+}
+
 PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t flags, PyObject* names) noexcept {
   return guarded([&]() -> PyObject* {
     auto& function = *reinterpret_cast<LibraryFunction*>(self);
@@ -82,7 +91,9 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
       if (filled[static_cast<std::size_t>(index)]) {
         raise_type_error(concat(name, "() got multiple values for argument '", keyword, "'"));
       }
-      values[static_cast<std::size_t>(index)] = to_value(arguments[given + static_cast<std::size_t>(k)]);
+      PyObject* argument = arguments[given + static_cast<std::size_t>(k)];
+      if (keyword == "out_sharding" && splits_nothing(argument)) argument = Py_None;
+      values[static_cast<std::size_t>(index)] = to_value(argument);
       filled[static_cast<std::size_t>(index)] = true;
     }
     for (std::size_t i = 0; i < parameters.size(); ++i) {

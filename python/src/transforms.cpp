@@ -346,13 +346,6 @@ std::pair<Program, PyTree> stage_python(nb::handle function, nb::handle args, nb
   return {program, out};
 }
 
-// The tree of a call without arguments.
-PyTree empty_call() {
-  std::vector<nb::object> objects;
-  nb::object both = nb::make_tuple(nb::tuple(), nb::dict());
-  return flatten(both, objects);
-}
-
 nb::object checkpoint(nb::object function, nb::tuple args, nb::dict kwargs, nb::object policy, bool prevent_cse) {
   std::vector<nb::object> objects;
   nb::object both = nb::make_tuple(args, kwargs);
@@ -399,12 +392,15 @@ void bind_transforms(nb::module_& m) {
     auto [program, out] = stage_python(f, args, kwargs, "make_jaxpr");
     return nb::make_tuple(nb::cast(program), nb::cast(out), shape_structs(out, program.output_types()));
   });
-  // A function without arguments as (program, out tree, the traced values it reads: the program's inputs).
-  m.def("make_open_program", [](nb::object f) {
-    PyTree out;
-    PyTree in = empty_call();
+  // (program, out tree, the traced values that the function reads: the program's first inputs).
+  m.def("make_open_program", [](nb::object f, nb::tuple args) {
+    std::vector<nb::object> objects;
+    nb::object both = nb::make_tuple(args, nb::dict());
+    PyTree in = flatten(both, objects), out;
+    Types types;
+    for (const nb::object& object : objects) types.push_back(leaf_type(object, "make_jaxpr"));
     require_tracing_allowed(function_name(f));
-    Staged staged = stage(flat_function(f, in, out, "make_jaxpr"), {}, function_name(f));
+    Staged staged = stage(flat_function(f, in, out, "make_jaxpr"), types, function_name(f));
     nb::list captured;
     for (const Array& array : staged.captured) captured.append(wrap(array));
     return nb::make_tuple(nb::cast(staged.program), nb::cast(out), captured);

@@ -62,6 +62,22 @@ nb::object unflatten_node(const TreeNode& node, std::span<const nb::object> leav
   return build_node(node, children);
 }
 
+// A dict to be filled. One that holds the keys already need not grow while it is.
+nb::object new_dict(const TreeNode& node) {
+  constexpr std::size_t large = 8;
+  if (node.children.size() < large) return nb::dict();
+  if (!node.pattern.is_valid()) {
+    nb::dict pattern;
+    for (nb::handle key : nb::borrow<nb::list>(node.data)) {
+      if (PyDict_SetItem(pattern.ptr(), key.ptr(), Py_None) < 0) throw nb::python_error();
+    }
+    node.pattern = pattern;
+  }
+  nb::object dict = nb::steal(PyDict_Copy(node.pattern.ptr()));
+  if (!dict.is_valid()) throw nb::python_error();
+  return dict;
+}
+
 // The same with arrays for leaves, without lists on the way where a container can be filled directly.
 template <class Leaf>  // Array where the leaves are nobody else's: they are moved
 nb::object unflatten_node(const TreeNode& node, std::span<Leaf> leaves, std::size_t& position) {
@@ -85,7 +101,7 @@ nb::object unflatten_node(const TreeNode& node, std::span<Leaf> leaves, std::siz
       return list;
     }
     case NodeKind::dict: {
-      nb::dict dict;
+      nb::object dict = new_dict(node);
       for (Py_ssize_t i = 0; i < count; ++i) {
         const nb::object value = unflatten_node(*node.children[static_cast<std::size_t>(i)], leaves, position);
         if (PyDict_SetItem(dict.ptr(), PyList_GET_ITEM(node.data.ptr(), i), value.ptr()) < 0) throw nb::python_error();
@@ -124,6 +140,10 @@ void flatten_up_to_node(const TreeNode& node, nb::handle tree, std::vector<nb::o
     throw ValueError(concat("Expected ", type_name(node), ", got ", nb::cast<std::string>(nb::repr(tree)), "."));
   }
   if (!same_level(node, level)) {
+    if (type_name(node) == "dict") {
+      throw ValueError(concat("Dict key mismatch; expected keys: ", nb::cast<std::string>(nb::repr(node.data)),
+                              "; present keys: ", nb::cast<std::string>(nb::repr(level.data)), "."));
+    }
     if (node.children.size() != level.children.size()) {
       throw ValueError(concat(type_name(node), " arity mismatch: ", level.children.size(), " != ", node.children.size(),
                               "; ", type_name(node), ": ", nb::cast<std::string>(nb::repr(tree)), "."));

@@ -163,4 +163,4 @@ _SHARDING = ("NamedSharding", "P", "Shard", "make_mesh", "set_mesh", "make_array
 _GUARDS = ("transfer_guard", "transfer_guard_host_to_device", "transfer_guard_device_to_device", "transfer_guard_device_to_host")
 _explain_missing(__name__, later={
     "float0": "capibara._dtypes", **dict.fromkeys(_MODULES), **dict.fromkeys(_SHARDING, "capibara.jax._sharding"),
-    **dict.fromkeys(_GUARDS, "capibara.jax._transfer_guards")})
+    **dict.fromkeys(_GUARDS, "capibara.jax._transfer_guards"), "pmap": "capibara.jax._pmap"})

@@ -69,6 +69,7 @@ class TypeSharding(NamedSharding):
 
     num_devices = property(lambda self: self.mesh.size)
     memory_kind = None
+    splits_nothing = property(lambda self: self.mesh.empty)
     is_fully_replicated = property(lambda self: all(entry is None for entry in self.spec))
 
     def shard_shape(self, global_shape):
@@ -81,6 +82,10 @@ class TypeSharding(NamedSharding):
 
     def is_equivalent_to(self, other, ndim):
         return self == other
+
+    def update(self, *, mesh=None, spec=None):
+        """The same with another mesh or specification."""
+        return TypeSharding(self.mesh if mesh is None else mesh, self.spec if spec is None else spec)
 
     def __eq__(self, other):
         return isinstance(other, TypeSharding) and (self.mesh, self.spec) == (other.mesh, other.spec)

@@ -6,9 +6,11 @@ from capibara import _core
 from capibara._dtypes import KeyType, extended, float0, prng_key  # noqa: F401
 from capibara._errors import TypePromotionError  # noqa: F401
 from capibara._modules import explain_missing
+from capibara._types import ShapeDtypeStruct
 
 bfloat16 = ml_dtypes.bfloat16
 finfo = ml_dtypes.finfo
+_ABSTRACT = (ShapeDtypeStruct, _core.ShapedArray)
 
 
 class iinfo(ml_dtypes.iinfo):
@@ -17,7 +19,7 @@ class iinfo(ml_dtypes.iinfo):
 
 def canonicalize_dtype(dtype, allow_extended_dtype=False):
     """A dtype as the configuration narrows it."""
-    return _core.canonical_dtype(dtype)
+    return _core.canonical_dtype(np.float64 if dtype is None else dtype)
 
 
 def itemsize_bits(dtype):
@@ -84,7 +86,7 @@ def result_type(*args, return_weak_type_flag=False):
     """The dtype an operation on these values, dtypes or types has."""
     if not args:
         raise ValueError("at least one array or dtype is required")
-    dtype, weak = _core.promote_scalar_types([_core.scalar_type(a) for a in args])
+    dtype, weak = _core.promote_scalar_types([(a.dtype, a.weak_type) if isinstance(a, _ABSTRACT) else _core.scalar_type(a) for a in args])
     dtype = _core.canonical_dtype(dtype)
     return (dtype, weak) if return_weak_type_flag else dtype
 

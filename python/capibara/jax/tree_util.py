@@ -46,7 +46,8 @@ def _match(treedef, tree, other, is_leaf=None):
     try:
         return treedef.flatten_up_to(other)
     except ValueError as error:
-        raise ValueError(_difference(tree, other, (), is_leaf) or str(error)) from None
+        found, reason = _difference(tree, other, (), is_leaf), str(error)
+        raise ValueError(reason if not found else f"{found}\n{reason}" if reason.startswith("Dict key") else found) from None
 
 
 def _difference(prefix, full, path, is_leaf=None):

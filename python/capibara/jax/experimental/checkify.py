@@ -34,7 +34,7 @@ def checkify(f, errors=user_checks):
     """A function like f that returns (error, result): failed checks of the kinds in `errors` are values instead of exceptions."""
     @functools.wraps(f, updated=())
     def checked(*args, **kwargs):
-        program, out_tree, captured = _core.make_open_program(lambda: f(*args, **kwargs))
+        program, out_tree, captured = _core.make_open_program(lambda: f(*args, **kwargs), ())
         error, outputs = run_program(program, errors, init_error, *captured)
         return error, out_tree.unflatten(outputs)
     return checked

@@ -6,6 +6,32 @@ not_mapped = None
 primitive_batchers = _Rules("def_batch", "batch")
 
 
+class _AxisRules:
+    """Rules that are told of the mapped axis: rule(size, name, trace, arguments, dims, **params); its name is None."""
+
+    def __init__(self):
+        self._known = {}
+
+    def __setitem__(self, primitive, rule):
+        def plain(args, dims, **params):
+            size = next(a.shape[d] for a, d in zip(args, dims) if d is not None)
+            return rule(size, None, None, args, dims, **params)
+        primitive.def_batch(plain)
+        self._known[primitive] = rule
+
+    def __getitem__(self, primitive):
+        return self._known[primitive]
+
+    def __contains__(self, primitive):
+        return primitive in self._known
+
+    def get(self, primitive, default=None):
+        return self._known.get(primitive, default)
+
+
+axis_primitive_batchers = _AxisRules()
+
+
 def moveaxis(x, source, destination):
     """An array with one axis moved."""
     import capibara.jax.numpy as jnp

@@ -15,10 +15,15 @@ def lower_fun(fun, multiple_results=True):
 
 
 def register_lowering(prim, rule, platform=None, inline=True, cacheable=True):
-    """Gives a user's primitive its lowering, which must come from lower_fun."""
+    """Gives a user's primitive its lowering, as lower_fun makes it.
+
+    A rule that builds MLIR operations is not used: the primitive is evaluated by its implementation, which it must have.
+    """
     if not isinstance(rule, _LoweredFunction):
-        raise NotImplementedError("register_lowering: the rule must be made by mlir.lower_fun; rules that build MLIR operations "
-                                  "have no meaning here")
+        if prim._handle.has("impl"):
+            return rule
+        raise NotImplementedError(f"register_lowering: the rule of '{prim.name}' must be made by mlir.lower_fun, since rules that "
+                                  "build MLIR operations have no meaning here; or give the primitive an implementation first, by def_impl")
     prim.def_lowering(rule.function)
     return rule
 
