@@ -2,7 +2,7 @@
 #include <capibara/config.h>
 
 #include <algorithm>
-#include <set>
+#include <unordered_map>
 
 #include "backends/cpu/element.h"
 #include "backends/cpu/fuse.h"
@@ -127,7 +127,7 @@ std::optional<Index> operand_index(const Program& program, const Equation& equat
 std::vector<Access> accesses(const Program& program, const Fusion& fusion, const Equation& equation, const Index& index,
                              const std::vector<int>& stops, Symbol first_free) {
   std::vector<Access> found, todo;
-  std::set<std::pair<int32_t, std::vector<int64_t>>> seen;
+  std::unordered_map<int32_t, std::vector<Index>> seen;
   auto free_symbol = [&] { return first_free++; };
   auto push_operands = [&](const Equation& reader, const Index& place) {
     if (reader.primitive.is("pad") || reader.primitive.is("concatenate")) {
@@ -155,13 +155,9 @@ std::vector<Access> accesses(const Program& program, const Fusion& fusion, const
   while (!todo.empty()) {
     Access access = std::move(todo.back());
     todo.pop_back();
-    std::vector<int64_t> words;
-    for (const Affine& entry : access.index) {
-      words.push_back(entry.constant);
-      words.push_back(static_cast<int64_t>(entry.terms.size()));
-      for (const auto& [symbol, factor] : entry.terms) words.insert(words.end(), {symbol, factor});
-    }
-    if (!seen.emplace(access.var.id, std::move(words)).second) continue;
+    std::vector<Index>& places = seen[access.var.id];
+    if (std::find(places.begin(), places.end(), access.index) != places.end()) continue;
+    places.push_back(access.index);
     const int definition = fusion.definition[at(access.var.id)];
     const bool stop = std::find(stops.begin(), stops.end(), definition) != stops.end();
     if (definition < 0 || !fusion.inlined(access.var) || stop) {
