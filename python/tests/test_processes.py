@@ -1,5 +1,7 @@
-"""Two processes of one program: they meet at the coordinator, share its key-value store, and see their devices."""
+"""Two processes of one program: they meet at the coordinator, share its key-value store, and see the devices of both."""
 import os
+import pathlib
+import shutil
 import socket
 import subprocess
 import sys
@@ -79,3 +81,59 @@ def test_one_that_is_alone_says_so():
     """ % free_port()
   done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60)
   assert done.stdout.split() == ["True", "False"], done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def described_plugin(tmp_path_factory):
+  """A plugin that describes two GPUs of each process; its clients meet at the key-value store."""
+  source = pathlib.Path(__file__).parents[2] / "tests" / "backends" / "pjrt" / "described_plugin.c"
+  made = tmp_path_factory.mktemp("plugin") / "described_cuda_plugin.so"
+  compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+  if compiler is None:
+    pytest.skip("no C compiler")
+  subprocess.run([compiler, "-shared", "-fPIC", "-o", str(made), str(source)], check=True)
+  return str(made)
+
+
+def test_see_the_devices_of_both(described_plugin):
+  out = run_both(MEET + """
+    print(len(jax.devices()), len(jax.local_devices()), *(f"{d.id}@{d.process_index}" for d in jax.devices()), *(d.id for d in jax.local_devices()))
+    print(jax.local_device_count(), [d.id for d in jax.local_devices(process_index=1)])
+    """, CAPIBARA_PLUGIN=described_plugin, JAX_PLATFORMS="cuda")
+  devices = ["0@0", "1@0", "2@1", "3@1"]
+  assert out == [["4", "2", *devices, "0", "1", "2", "[2,", "3]"], ["4", "2", *devices, "2", "3", "2", "[2,", "3]"]]
+
+
+def test_one_process_alone_sees_its_devices(described_plugin):
+  program = """
+    import capibara.jax as jax
+    jax.distributed.initialize("127.0.0.1:%d", num_processes=1, process_id=0)
+    print(len(jax.devices()))
+    """ % free_port()
+  done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60,
+                        env=dict(os.environ, CAPIBARA_PLUGIN=described_plugin, JAX_PLATFORMS="cuda"))
+  assert done.stdout.split() == ["2"], done.stdout + done.stderr
+
+
+def test_compile_for_gpus_that_are_described(described_plugin, tmp_path):
+  program = """
+    import capibara.jax as jax
+    import capibara.jax.numpy as jnp
+    from capibara.jax.experimental import topologies
+    from capibara.jax.sharding import NamedSharding, PartitionSpec as P
+    topology = topologies.get_topology_desc("1x2x4")
+    print(len(topology.devices), topology.devices[5].process_index, topology.devices[0].device_kind.replace(" ", "_"))
+    lies = NamedSharding(topologies.make_mesh(topology, (8,), ("x",)), P("x"))
+    lowered = jax.jit(lambda v: v * 2, in_shardings=lies, out_shardings=lies).lower(jax.ShapeDtypeStruct((16,), jnp.float32))
+    compiled = lowered.compile()
+    memory = compiled.memory_analysis()
+    print(memory.argument_size_in_bytes, memory.temp_size_in_bytes, memory.peak_memory_in_bytes)
+    print(compiled.serialize().startswith(lowered.as_text().encode()), "num_partitions=8" if "mhlo.num_partitions = 8" in compiled.as_text() else "")
+    try:
+        jax.jit(lambda refuse: refuse, in_shardings=lies).lower(jax.ShapeDtypeStruct((9,), jnp.float32))
+    except ValueError as error:
+        print("partitioned" in str(error))
+    """
+  done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60,
+                        env=dict(os.environ, CAPIBARA_PLUGIN=described_plugin))
+  assert done.stdout.split() == ["8", "1", "Described_GPU", "101", "104", "999", "True", "num_partitions=8", "True"], done.stdout + done.stderr

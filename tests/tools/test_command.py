@@ -54,6 +54,23 @@ def test_help_lists_the_commands():
         assert f"  {name} " in done.stdout
 
 
+@pytest.mark.parametrize("topology, plugin", [("v6e:8x8", "tpu"), ("v4:2x2x4", "tpu"), ("1x1x4", "cuda")])
+def test_compile_says_which_plugin_a_topology_needs(tmp_path, topology, plugin):
+    (tmp_path / "add.mlir").write_text(ADD)
+    done = capibara("compile", tmp_path / "add.mlir", "--topology", topology)
+    if done.returncode == 0:
+        pytest.skip(f"this machine has a plugin for {plugin}")
+    assert done.returncode == 1
+    assert f"topology '{topology}'" in done.stderr and f"'{plugin}'" in done.stderr and "Looked at:" in done.stderr
+
+
+def test_compile_refuses_what_is_no_topology(tmp_path):
+    (tmp_path / "add.mlir").write_text(ADD)
+    done = capibara("compile", tmp_path / "add.mlir", "--topology", "nowhere")
+    assert done.returncode == 1 and "v5e:4x4" in done.stderr
+    assert capibara("compile").returncode == 2
+
+
 def test_unknown_commands_and_options_are_usage_errors():
     assert capibara().returncode == 2
     assert capibara("dance").returncode == 2

@@ -16,8 +16,8 @@ class NamedValues {
   void real(const std::string& name, float value) { add(name, abi::named_float).real = value; }
   void boolean(const std::string& name, bool value) { add(name, abi::named_bool).boolean = value; }
   void text(const std::string& name, const std::string& value) {
-    texts_.push_back(value);
     abi::NamedValue& added = add(name, abi::named_string);
+    texts_.push_back(value);
     added.string = texts_.back().data();
     added.value_size = texts_.back().size();
   }
