@@ -5,6 +5,8 @@
 
 #include <capibara/config.h>
 
+#include <unordered_map>
+
 namespace capibara::python {
 
 namespace {
@@ -41,7 +43,41 @@ class Match {
     return entries(named, kwargs);
   }
 
+  // The values of a large dict of leaves whose keys are the objects they were before, in the same order: no key is looked up.
+  // Otherwise leaves nothing behind.
+  bool entries_in_order(const TreeNode& dict, PyObject* values) {
+    constexpr std::size_t large = 8;
+    const std::size_t count = dict.children.size(), first = leaves_.size();
+    if (count < large || dict.leaves != count) return false;
+    Py_ssize_t position = 0;
+    PyObject *key = nullptr, *value = nullptr;
+    if (dict.arrival.empty()) {
+      std::vector<std::size_t> arrival;
+      std::unordered_map<PyObject*, std::size_t> places;
+      for (std::size_t i = 0; i < count; ++i) places.emplace(PyList_GET_ITEM(dict.data.ptr(), static_cast<Py_ssize_t>(i)), i);
+      while (PyDict_Next(values, &position, &key, &value)) {
+        const auto place = places.find(key);
+        if (place == places.end()) return false;
+        arrival.push_back(place->second);
+      }
+      if (arrival.size() != count) return false;
+      dict.arrival = std::move(arrival);
+      position = 0;
+    }
+    leaves_.resize(first + count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t place = dict.arrival[i];
+      if (!PyDict_Next(values, &position, &key, &value) || key != PyList_GET_ITEM(dict.data.ptr(), static_cast<Py_ssize_t>(place)) ||
+          dict.children[place]->kind != NodeKind::leaf || !leaf(value, first + place)) {
+        leaves_.resize(first);
+        return false;
+      }
+    }
+    return true;
+  }
+
   bool entries(const TreeNode& dict, PyObject* values) {
+    if (entries_in_order(dict, values)) return true;
     for (std::size_t i = 0; i < dict.children.size(); ++i) {
       PyObject* value = PyDict_GetItemWithError(values, PyList_GET_ITEM(dict.data.ptr(), static_cast<Py_ssize_t>(i)));
       if (!value || !node(*dict.children[i], value)) return false;
@@ -61,7 +97,8 @@ class Match {
   bool node(const TreeNode& expected, PyObject* o) {
     switch (expected.kind) {
       case NodeKind::leaf:
-        return leaf(o);
+        leaves_.emplace_back();
+        return leaf(o, leaves_.size() - 1);
       case NodeKind::none:
         return o == Py_None;
       case NodeKind::tuple:
@@ -86,20 +123,19 @@ class Match {
     return true;
   }
 
-  bool leaf(PyObject* o) {
+  bool leaf(PyObject* o, std::size_t i) {
     static PyTypeObject* const concrete = reinterpret_cast<PyTypeObject*>(nb::type<ConcreteArray>().ptr());
-    const std::size_t i = leaves_.size();
     if (Py_TYPE(o) == concrete) {
-      leaves_.push_back(*nb::inst_ptr<ConcreteArray>(o));
+      leaves_[i] = *nb::inst_ptr<ConcreteArray>(o);
     } else if (PyFloat_CheckExact(o)) {
-      leaves_.push_back(Array(PyFloat_AS_DOUBLE(o)));
+      leaves_[i] = Array(PyFloat_AS_DOUBLE(o));
     } else if (PyBool_Check(o)) {
-      leaves_.push_back(Array(o == Py_True));
+      leaves_[i] = Array(o == Py_True);
     } else if (PyLong_CheckExact(o)) {
       int overflow = 0;
       const long long value = PyLong_AsLongLongAndOverflow(o, &overflow);
       if (overflow != 0) return false;
-      leaves_.push_back(Array(static_cast<int64_t>(value)));
+      leaves_[i] = Array(static_cast<int64_t>(value));
     } else {
       return false;
     }

@@ -23,6 +23,10 @@ struct TreeNode {
   nb::object data;
   const Registration* custom = nullptr;
   std::size_t leaves = 1, nodes = 1;
+  // Of large dicts, made when first needed: one with these keys, to be copied, and the children in the order that the keys of
+  // the dict it was made from came in.
+  mutable nb::object pattern;
+  mutable std::vector<std::size_t> arrival;
 };
 
 // One level of a tree: its children and what stands beside them.

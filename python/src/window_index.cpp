@@ -1,7 +1,13 @@
 // Windows between Python's brackets: jax.ds, whose position may be known only when the program runs.
+#include <capibara/config.h>
+#include <capibara/device.h>
 #include <capibara/lax.h>
 
+#include <cstring>
+#include <optional>
+
 #include "array_index.h"
+#include "trace/trace.h"
 
 namespace capibara::python {
 
@@ -105,7 +111,44 @@ IndexedPart indexed_part(const Array& array, nb::handle key) {
   return result;
 }
 
+namespace {
+
+// x[i] and x[i, j] of an array in the host's memory: the elements lie next to each other and are copied, without the operations
+// that slice and reshape. Nothing for all other cases.
+std::optional<Array> read_neighbours(const Array& array, PyObject* key) {
+  constexpr int64_t most = 1 << 16;  // bytes; more is worth the threads of a backend
+  if (array.is_tracer() || !evaluating()) return std::nullopt;
+  const ArrayType& type = array.type();
+  if (type.ref || is_key(type.dtype) || type.dtype == DType::token || !type.sharding.single_device() || array.committed()) return std::nullopt;
+  const bool several = PyTuple_CheckExact(key);
+  const Py_ssize_t named = several ? PyTuple_GET_SIZE(key) : 1;
+  if (named == 0 || named > type.rank()) return std::nullopt;
+  int64_t place = 0;
+  for (Py_ssize_t i = 0; i < named; ++i) {
+    PyObject* item = several ? PyTuple_GET_ITEM(key, i) : key;
+    if (!PyLong_CheckExact(item)) return std::nullopt;
+    int overflow = 0;
+    int64_t index = PyLong_AsLongLongAndOverflow(item, &overflow);
+    const int64_t size = type.shape[static_cast<std::size_t>(i)];
+    if (index < 0) index += size;
+    if (overflow != 0 || index < 0 || index >= size) return std::nullopt;
+    place = place * size + index;
+  }
+  ArrayType result = type;
+  result.shape.erase(result.shape.begin(), result.shape.begin() + named);
+  const int64_t bytes = result.size() * storage_size(type.dtype);
+  const Buffer& whole = array.buffer();
+  if (bytes > most || whole.deleted() || !whole.address() || !whole.is_ready() || whole.device_memory() || !(whole.device() == Device{}) || config().debug_nans || config().debug_infs) return std::nullopt;
+  const std::byte* data = whole.data();
+  Buffer part = Buffer::allocate(static_cast<std::size_t>(bytes));
+  std::memcpy(part.address(), data + place * bytes, static_cast<std::size_t>(bytes));
+  return Array::from_buffer(std::move(result), std::move(part));
+}
+
+}  // namespace
+
 Array read_index(const Array& array, nb::handle key) {
+  if (std::optional<Array> part = read_neighbours(array, key.ptr())) return *std::move(part);
   IndexedPart part = indexed_part(array, key);
   return capibara::index(part.array, part.indices);
 }
