@@ -149,6 +149,7 @@ Client::Client(std::shared_ptr<const Plugin> plugin, int cpu_devices)
   plugin_->call(Function::client_process_index, process, "process index");
   process_ = process.index;
   list_devices();
+  if (plugin_->platform() == "cuda") staging_ = std::make_unique<Staging>(*plugin_, client_);
 }
 
 void Client::list_devices() {
@@ -312,13 +313,19 @@ std::shared_ptr<DeviceBuffer> Client::upload(const Array& array, int device, con
   args.dims = type.shape.data();
   args.rank = type.shape.size();
   args.semantics = host.size() < 65536 ? abi::during_call : abi::until_transfer_completes;
+  const std::shared_ptr<std::byte> block = staging_block(host.size());
+  if (block) {
+    copy_in_parallel(block.get(), host.data(), host.size());
+    args.data = block.get();
+  }
   args.device = handle(device);
   if (!memory_kind.empty()) args.memory = memory(device, memory_kind);
   plugin_->call(Function::client_buffer_from_host, args, "device_put");
   if (args.done_with_host) {
     Event done(*plugin_, args.done_with_host);
     // The host's memory stays until it has been read; a failure shows at the buffer itself.
-    if (args.semantics != abi::during_call) done.on_ready([host](const std::string&) {});
+    if (block) done.on_ready([block](const std::string&) {});
+    else if (args.semantics != abi::during_call) done.on_ready([host](const std::string&) {});
   }
   return std::make_shared<DeviceBuffer>(*this, args.buffer, array.type(), device, nullptr, memory_kind);
 }

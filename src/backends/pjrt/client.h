@@ -15,6 +15,7 @@
 
 #include "backends/pjrt/compile_options.h"
 #include "backends/pjrt/plugin.h"
+#include "backends/pjrt/staging.h"
 #include "sharding/placed_memory.h"
 
 namespace capibara::pjrt {
@@ -173,6 +174,8 @@ class Client {
   abi::Device* handle(int device) const { return info(device).handle; }
   abi::Memory* memory(int device, const std::string& kind) const;  // raises ValueError listing the kinds
   abi::Client* handle() const { return client_; }
+  // For copies between the host and the device; null where the device's memory is the host's, or the array is small.
+  std::shared_ptr<std::byte> staging_block(std::size_t bytes) { return staging_ ? staging_->take(bytes) : nullptr; }
 
  private:
   void list_devices();
@@ -183,6 +186,7 @@ class Client {
   std::string platform_;
   std::vector<DeviceInfo> devices_;
   int process_ = 0, first_ = 0;
+  std::unique_ptr<Staging> staging_;
 };
 
 }  // namespace capibara::pjrt

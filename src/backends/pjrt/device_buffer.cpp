@@ -104,10 +104,13 @@ void DeviceBuffer::copy_to_host(std::byte* to) {
   Args<abi::BufferToHost> args;
   args.source = buffer_;
   args.layout = &layout;
-  args.to = to;
   args.size = static_cast<std::size_t>(type_.size() * storage_size(type_.dtype));
+  const std::shared_ptr<std::byte> block = client_.staging_block(args.size);
+  args.to = block ? block.get() : to;
+  const std::size_t bytes = args.size;
   client_.plugin().call(Function::buffer_to_host, args, what());
   Event(client_.plugin(), args.event).wait(what());
+  if (block) copy_in_parallel(to, block.get(), bytes);
 }
 
 void DeviceBuffer::release() {

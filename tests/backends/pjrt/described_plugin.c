@@ -187,7 +187,7 @@ const void* GetPjrtApi(void) {
       {40, error_destroy}, {48, error_message}, {56, error_code}, {64, well}, {120, client_create}, {144, client_process}, {152, client_text},
       {160, client_devices}, {168, client_own_devices}, {224, description_id}, {232, description_process}, {248, description_text},
       {256, description_text}, {272, description_of}, {296, no_memories}, {360, executable_destroy}, {432, executable_serialize},
-      {696, topology_create}, {704, well}, {720, client_text}, {728, topology_devices}, {752, compile}, {808, executable_memory}};
+      {696, topology_create}, {704, well}, {720, client_text}, {728, topology_devices}, {752, compile}, {808, executable_memory}, {920, well}, {928, well}};
   for (size_t i = 0; i < sizeof table / sizeof table[0]; ++i) AT(Function, api, table[i].offset) = table[i].function;
   return api;
 }

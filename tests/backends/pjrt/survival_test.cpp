@@ -10,6 +10,8 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 namespace capibara::pjrt {
@@ -96,6 +98,39 @@ TEST(SurvivalOfPlugins, ThatAreNoLibrariesAtAll) {
   const std::string error = error_of([&] { Plugin("xla_cpu", path); });
   EXPECT_NE(error.find(path), std::string::npos) << error;
   EXPECT_NE(error_of([] { Plugin("xla_cpu", "libm.so.6"); }), "");
+}
+
+TEST(StagingBlocks, AreLentMappedOnceAndLimited) {
+  const std::string path = testing::TempDir() + "/described_plugin.so", source = (std::filesystem::path(__FILE__).parent_path() / "described_plugin.c").string();
+  if (!std::ifstream(source) || std::system(concat("cc -shared -fPIC -o ", path, " ", source, " > /dev/null 2>&1").c_str()) != 0) GTEST_SKIP() << "no C compiler";
+  const Plugin plugin("cuda", path);
+  Staging staging(plugin, nullptr);
+  EXPECT_FALSE(staging.take(1000));
+  EXPECT_FALSE(staging.take(Staging::largest + 1));
+  std::byte* first = nullptr;
+  {
+    const std::shared_ptr<std::byte> block = staging.take(3 << 20);
+    ASSERT_TRUE(block);
+    first = block.get();
+    std::vector<std::byte> values(3 << 20, std::byte{7}), back(values.size());
+    copy_in_parallel(block.get(), values.data(), values.size());
+    copy_in_parallel(back.data(), block.get(), values.size());
+    EXPECT_EQ(back, values);
+    EXPECT_NE(staging.take(4 << 20).get(), first);  // it is lent
+  }
+  EXPECT_EQ(staging.mapped_bytes(), std::size_t{8} << 20);
+  const std::shared_ptr<std::byte> again = staging.take(4 << 20), other = staging.take(4 << 20);
+  EXPECT_TRUE(again.get() == first || other.get() == first);
+  EXPECT_EQ(staging.mapped_bytes(), std::size_t{8} << 20);
+  std::vector<std::shared_ptr<std::byte>> held;
+  for (int i = 0; i < 8; ++i) held.push_back(staging.take(Staging::largest));
+  EXPECT_FALSE(held.back());
+  EXPECT_LE(staging.mapped_bytes(), Staging::limit);
+}
+
+TEST(StagingBlocks, AreNoneWhereThePluginMapsNothing) {
+  if (!has_plugin()) GTEST_SKIP() << "no XLA:CPU plugin is installed (xla-cpu-pjrt)";
+  EXPECT_FALSE(client("xla_cpu").staging_block(2 << 20));
 }
 
 TEST(Topologies, SayWhichPluginTheyNeed) {
