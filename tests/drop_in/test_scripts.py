@@ -42,7 +42,7 @@ def printed_by_jax(script):
     return kept.read_text()
 
 
-def assert_alike(expected, got):
+def assert_alike(expected, got, relative=2e-3, absolute=2e-4):
     """The same words, and numbers within a tolerance; spaces of printed arrays do not count."""
     def words(text):
         return re.sub(r"[\s]+", "", NUMBER.sub("#", text))
@@ -51,7 +51,7 @@ def assert_alike(expected, got):
     wrong = []
     for first, second in zip(NUMBER.findall(expected), NUMBER.findall(got)):
         a, b = float(first), float(second)
-        if not (first == second or abs(a - b) <= 2e-3 * abs(a) + 2e-4):
+        if not (first == second or abs(a - b) <= relative * abs(a) + absolute):
             wrong.append(f"{second} in place of {first}")
     assert not wrong, f"{wrong}\njax printed\n{expected}\ncapibara printed\n{got}"
 
