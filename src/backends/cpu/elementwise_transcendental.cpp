@@ -26,8 +26,8 @@ Number exp_of_bfloat16(Number x) {
   // n + 127 in the last digits of a large number. The factor is a little below 1 / log 2: 88.5 then has n = 127.
   const double magic = 12582912.0 + 127;
   Number shifted = math::multiply_add(inside, math::constant(1.4398096508071856, x), math::constant(magic, x));
-  Number n = shifted - math::constant(magic, x);
-  Number rest = math::multiply_add(inside, math::constant(1.4426950408889634, x), -n);
+  Number minus_n = math::constant(magic, x) - shifted;
+  Number rest = math::multiply_add(inside, math::constant(1.4426950408889634, x), minus_n);
   const double series[] = {0.00956280529499054, 0.0559009425342083, 0.24024848639965057, 0.693125307559967, 1.000001311302185};
   const Value word = b.convert(Op::bitcast, Scalar::i32, shifted.value);
   const Value power = b.compute(Op::shift_left, word, b.constant_int(Scalar::i32, 23));

@@ -101,7 +101,7 @@ llvm::Value* FunctionEmitter::bound(const Compute& choice, bool vectors) {
 // arithmetic and a port of the registers; loaded each time it takes neither.
 llvm::Value* FunctionEmitter::multiply_add(llvm::Value* a, llvm::Value* b, llvm::Value* c) {
   auto* known = llvm::dyn_cast<llvm::Constant>(c);
-  if (known && c->getType()->isVectorTy() && !is_x86(target_) && !llvm::isa<llvm::Constant>(a)) c = from_table(known);
+  if (known && c->getType()->isVectorTy() && !is_x86(target_)) c = from_table(known);
   return b_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, c});
 }
 
