@@ -1,0 +1,75 @@
+// Scans of elementwise operations on small carries: lanes past the end, sequences, huge arguments; against the reference backend.
+#include <capibara/control.h>
+#include <capibara/lax.h>
+#include <capibara/numpy.h>
+
+#include <gtest/gtest.h>
+
+#include "backends/backend.h"
+#include "backends/cpu/random_programs.h"
+#include "program/build.h"
+
+namespace capibara::cpu {
+namespace {
+
+namespace lax = jax::lax;
+
+using Maker = std::function<Arrays(std::span<const Array>)>;
+
+Array values(const Shape& shape, DType dtype, float factor = 2) {
+  const Array count = lax::convert_element_type(lax::iota(DType::int32, element_count(shape)), DType::float32);
+  return lax::convert_element_type(lax::reshape(lax::sin(count * 0.7f + 0.1f) * factor, shape), dtype);
+}
+
+void expect_as_reference(const Maker& function, const Arrays& inputs, double tolerance) {
+  Types types;
+  for (const Array& input : inputs) types.push_back(input.type());
+  const FlatFunction flat = [&](std::span<const Array> given) { return function(given); };
+  const Program program = stage(flat, types, "f").program;
+  const std::vector<bool> donated(inputs.size(), false);
+  const Arrays want = backend("reference").compile(program)->execute(inputs, donated);
+  const Arrays got = backend("cpu").compile(program)->execute(inputs, donated);
+  EXPECT_EQ(random_programs::difference(got, want, std::vector<double>(want.size(), tolerance)), "");
+}
+
+TEST(ScanLanes, CarriesOfEverySizeRunAsOneByOne) {
+  for (DType dtype : {DType::float32, DType::float64, DType::bfloat16}) {
+    const double tolerance = dtype == DType::float64 ? 1e-12 : dtype == DType::float32 ? 1e-4 : 0.1;
+    for (int64_t size : {2, 4, 5, 8, 9, 13, 16, 33}) {
+      expect_as_reference(
+          [&](std::span<const Array> x) {
+            return Arrays{lax::fori_loop(0, 7, [&](Array, Array carry) { return carry * 0.5f + x[1] * lax::sin(carry) + lax::tanh(carry); }, x[0])};
+          },
+          {values({size}, dtype), values({size}, dtype, 0.3f)}, tolerance);
+    }
+  }
+}
+
+TEST(ScanLanes, HugeArgumentsOfOneLaneLeaveTheOthersAlone) {
+  expect_as_reference(
+      [](std::span<const Array> x) {
+        return Arrays{lax::fori_loop(0, 3, [&](Array, Array carry) { return lax::sin(carry * x[1]) + lax::cos(carry); }, x[0])};
+      },
+      {values({9}, DType::float64), lax::convert_element_type(lax::exp(values({9}, DType::float64, 14) * 2.0), DType::float64)}, 1e-6);
+}
+
+TEST(ScanLanes, SequencesAreReadAndWrittenInPlace) {
+  for (int64_t size : {4, 6, 8, 9}) {
+    for (bool reverse : {false, true}) {
+      expect_as_reference(
+          [&](std::span<const Array> x) {
+            const auto [last, stacked] = lax::scan(
+                [](Array carry, Array one) {
+                  const Array next = lax::tanh(carry + one) * 0.9f;
+                  return std::pair(next, next * one);
+                },
+                x[0], x[1], {.reverse = reverse});
+            return Arrays{last, stacked};
+          },
+          {values({size}, DType::float32), values({11, size}, DType::float32)}, 1e-5);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace capibara::cpu
