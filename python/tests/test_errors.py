@@ -111,8 +111,8 @@ def test_filtering_refuses_other_modes():
 def test_a_missing_name_suggests_the_nearest():
   with pytest.raises(AttributeError, match="'arrange'. Did you mean: 'arange'"):
     jnp.arrange(3)
-  with pytest.raises(AttributeError, match="has no attribute 'pmap'"):
-    jax.pmap
+  with pytest.raises(AttributeError, match="has no attribute 'vmapp'. Did you mean: 'vmap'"):
+    jax.vmapp
 
 
 def test_truth_of_a_tracer():
