@@ -195,6 +195,24 @@ struct PhaseTaps {
     high = std::max(low, high);
     return !start.empty();
   }
+  // The same for a row that has been folded over the other dimensions already.
+  void find_along(const WindowTaps& taps, const C* row) {
+    start.clear();
+    from.clear();
+    to.clear();
+    step = taps.step();
+    low = 0;
+    high = taps.row();
+    for (const WindowTaps::Part& part : taps.parts) {
+      start.push_back(row + part.place);
+      from.push_back(part.from);
+      to.push_back(part.to);
+      low = std::max(low, part.from);
+      high = std::min(high, part.to);
+    }
+    low = std::min(low, taps.row());
+    high = std::max(low, high);
+  }
   int64_t count() const { return static_cast<int64_t>(start.size()); }
 };
 
@@ -203,14 +221,36 @@ template <Monoid M, class C>
 struct RowFold {
   PhaseTaps<C> phase;
   std::vector<const C*> inside;
-  Scratch<C> line;  // one phase of a dilated row
+  Scratch<C> line;  // one phase of a dilated row, or a row of the input folded over the other dimensions
+
+  // Extremes are the same in every order: the other dimensions first, each column once, not once for every window over
+  // it.
+  static bool columns_first(const WindowTaps& taps) {
+    return (M == Monoid::max || M == Monoid::min) && !is_complex_number<C> && taps.base == 1 &&
+           taps.window.back() > 1 && taps.stride <= taps.window.back() && taps.window_size > taps.window.back();
+  }
 
   void operator()(const WindowTaps& taps, const RowTaps& row, const C* values, C initial, C* out) {
     for (int64_t p = 0; p < std::min(taps.base, taps.row()); ++p) {
       const int64_t places = taps.phase_places(p);
       if (taps.base != 1 && !line.data()) line = Scratch<C>(taps.row(), "places of a window");
       C* target = taps.base == 1 ? out : line.data();
-      if (!phase.find(taps, row, values, p, places)) {
+      bool some;
+      if (columns_first(taps)) {
+        inside.clear();
+        for (int64_t e = 0; e < taps.window_size; e += taps.window.back()) {
+          if (row.outer(e) >= 0) inside.push_back(values + row.outer(e));
+        }
+        some = !inside.empty();
+        if (!line.data()) line = Scratch<C>(taps.extent, "a row of a window");
+        if (some) {
+          fold_windows<M, C>(inside.data(), static_cast<int64_t>(inside.size()), initial, 1, line.data(), taps.extent);
+          phase.find_along(taps, line.data());
+        }
+      } else {
+        some = phase.find(taps, row, values, p, places);
+      }
+      if (!some) {
         std::fill_n(target, places, initial);
       } else {
         auto at_the_edge = [&](int64_t begin, int64_t end) {
