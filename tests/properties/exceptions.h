@@ -58,6 +58,8 @@ inline constexpr Exception exceptions[] = {
     {"<ct", "reduce_window_max", takes_complex, "the derivative compares, and complex numbers do not"},
     {"jvp", "reduce_window_min", takes_complex, "the derivative compares, and complex numbers do not"},
     {"<ct", "reduce_window_min", takes_complex, "the derivative compares, and complex numbers do not"},
+    // Texts that say less than a program.
+    {"read(write", "sharding_constraint", always, "a text names axes of a mesh, not devices: a reader keeps the values"},
     // Batching by a loop, as its vmap_method or its effect demands.
     {"size", "pure_callback", always, "lane by lane"},
     {"size", "io_callback", always, "lane by lane"},

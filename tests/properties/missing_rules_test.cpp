@@ -62,7 +62,6 @@ const std::map<std::string, std::string> absent = {
     {"dce_sink", "keeps a value alive for checkify, which is not here"},
     {"device_put", "arrays move between devices outside of programs"},
     {"ragged_all_to_all", "an exchange between devices; vmap has no rule for it in jax either"},
-    {"sharding_constraint", "shardings of programs come with the distributed backends"},
     {"stage", "jax's own marker of the stages of its compiler"},
 };
 
