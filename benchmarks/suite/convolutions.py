@@ -1,4 +1,4 @@
-"""Convolutions: dense, strided, pointwise, depthwise, and their gradients."""
+"""Convolutions: dense, strided, pointwise, depthwise; pooling; and their gradients."""
 
 import numpy
 
@@ -44,6 +44,28 @@ def pair(name, what, image, weights, stride=1, padding=1, groups=1, least=None, 
     ]
 
 
+def max_pooling():
+    """Windows of 3x3 with stride 2, channels first."""
+    image, result = (8, 64, 112, 112), (8, 64, 56, 56)
+
+    def inputs(*shapes):
+        return lambda random: tuple(random.standard_normal(shape).astype(numpy.float32) for shape in shapes)
+
+    def program(jax):
+        return lambda x: jax.lax.reduce_window(x, -jax.numpy.inf, jax.lax.max, (1, 1, 3, 3), (1, 1, 2, 2), [(0, 0), (0, 0), (1, 1), (1, 1)])
+
+    def torch_program(torch):
+        return lambda x: torch.nn.functional.max_pool2d(x, 3, stride=2, padding=1)
+
+    what = "(8,64,112,112), 3x3 stride 2 f32"
+    moved = 4 * int(numpy.prod(image) + numpy.prod(result))
+    return [
+        Row("max pooling", what, inputs(image), program, torch=torch_program, limit=("copy", moved), least=AHEAD, tolerance=0),
+        Row("max pooling backward", f"gradient of {what}", inputs(image, result), gradient(program), torch=torch_gradient(torch_program),
+            least=AHEAD, tolerance=1e-6),
+    ]
+
+
 def rows():
     dense = dict(AHEAD, limit=0.70)
     found = pair("conv 3x3", "(8,64,56,56), 64 filters f32", (8, 64, 56, 56), (64, 64, 3, 3), least=dense, backward=dense)
@@ -53,4 +75,5 @@ def rows():
                   backward=dense)
     found += pair("conv depthwise", "(8,128,56,56), 3x3 f32", (8, 128, 56, 56), (128, 1, 3, 3), groups=128)
     found += pair("conv 7x7 stride 2", "(4,3,224,224), 64 filters f32", (4, 3, 224, 224), (64, 3, 7, 7), stride=2, padding=3)
+    found += max_pooling()
     return found
