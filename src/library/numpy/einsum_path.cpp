@@ -1,5 +1,5 @@
-// The order in which einsum contracts its operands: sets of labels as bits, every order of few operands, and for many the best of
-// several greedy orders, improved part by part.
+// The order in which einsum contracts its operands: sets of labels as bits, every order of few operands, and for many a
+// greedy order, improved part by part.
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -135,8 +135,8 @@ class Planner {
     return steps;
   }
 
-  // At each step the pair with the least score: what it makes, less some of what it takes.
-  Steps greedy(double weight) const {
+  // At each step the pair with the least score: what it makes, less what it takes.
+  Steps greedy() const {
     std::vector<int> held(labels_, 0);  // by how many operands
     Set once(labels_), twice(labels_);
     std::vector<Set> operands = inputs_;
@@ -165,7 +165,7 @@ class Planner {
       if (!apart && !both.any()) return;
       const Set either = x | y;
       const Set gone = minus((both & twice) | (minus(either, both) & once), output_);
-      candidates.push_back({size_(minus(either, gone)) - weight * (sizes[static_cast<std::size_t>(a)] + sizes[static_cast<std::size_t>(b)]), size_(either), a, b});
+      candidates.push_back({size_(minus(either, gone)) - sizes[static_cast<std::size_t>(a)] - sizes[static_cast<std::size_t>(b)], size_(either), a, b});
     };
     for (int a = 0; a < count_; ++a) {
       for (int b = a + 1; b < count_; ++b) consider(a, b, false);
@@ -202,34 +202,29 @@ class Planner {
     return steps;
   }
 
-  // What an order costs, and what each of its results holds.
-  double cost(const Steps& steps, std::vector<Set>* results = nullptr) const {
+  // What each operand and each result of an order holds.
+  std::vector<Set> results_of(const Steps& steps) const {
     std::vector<int> held(labels_, 0);
     std::vector<Set> operands = inputs_;
     operands.reserve(inputs_.size() * 2);
     for (const Set& input : operands) input.each([&](std::size_t label) { ++held[label]; });
     output_.each([&](std::size_t label) { ++held[label]; });
-    double total = 0;
     for (const auto& [a, b] : steps) {
       const Set &x = operands[static_cast<std::size_t>(a)], &y = operands[static_cast<std::size_t>(b)];
-      const Set either = x | y;
-      total += size_(either);
       Set kept(labels_);
       x.each([&](std::size_t label) { --held[label]; });
       y.each([&](std::size_t label) { --held[label]; });
-      either.each([&](std::size_t label) {
+      (x | y).each([&](std::size_t label) {
         if (held[label] > 0) kept.insert(label), ++held[label];
       });
       operands.push_back(kept);
     }
-    if (results) *results = std::move(operands);
-    return total;
+    return operands;
   }
 
   // Puts parts of an order, of `width` operands or results each, into their best order.
   Steps improved(const Steps& steps, std::size_t width) const {
-    std::vector<Set> results;
-    cost(steps, &results);
+    std::vector<Set> results = results_of(steps);
     std::vector<std::pair<int, int>> tree(results.size(), {-1, -1});
     for (std::size_t i = 0; i < steps.size(); ++i) tree[inputs_.size() + i] = steps[i];
     for (std::size_t top = results.size(); top-- > inputs_.size();) {
@@ -413,20 +408,11 @@ template <class Set>
 Steps plan(const std::string& method, std::vector<Set> inputs, Set output, std::size_t labels, const std::vector<double>& sizes) {
   const std::size_t count = inputs.size();
   Planner<Set> planner(std::move(inputs), std::move(output), labels, sizes);
-  if (method == "greedy" || method == "eager" || method == "opportunistic") return planner.greedy(1);
+  if (method == "greedy" || method == "eager" || method == "opportunistic") return planner.greedy();
   if (count <= every_order) return planner.search_all();
   const bool asked = method == "optimal" || method == "dp" || method == "dynamic-programming";
   if (count <= (asked ? every_set_if_asked : every_set)) return planner.best_order();
-  Steps best;
-  double least = infinite;
-  for (double weight : {1.0, 0.0}) {
-    Steps steps = planner.greedy(weight);
-    if (const double cost = planner.cost(steps); cost < least || best.empty()) {
-      least = cost;
-      best = std::move(steps);
-    }
-  }
-  return planner.improved(best, 5);
+  return planner.improved(planner.greedy(), 5);
 }
 
 }  // namespace
