@@ -3,6 +3,7 @@
 //     accelerator PLATFORM [--small] [NAME...]     (PLATFORM: cuda, tpu, xla_cpu)
 #include <capibara/capibara.h>
 #include <capibara/kernels.h>
+#include <capibara/placement.h>
 
 #include <algorithm>
 #include <chrono>
@@ -260,6 +261,28 @@ void gpt2() {
   report("gpt2_last_loss", value.item<double>(), "nats");
 }
 
+// Copies of a large array: to the device, and of a result back to the host.
+void transfer() {
+  const int64_t count = small ? 1 << 16 : 1 << 26;
+  const double bytes = 4.0 * static_cast<double>(count);
+  const std::vector<float> values(static_cast<std::size_t>(count), 1.5f);
+  const auto f = jax::jit([](const Array& x) { return x + 1; });
+  std::vector<double> to, back;
+  for (int round = 0; round < 5; ++round) {
+    const Array fresh = Array::from_host(DType::float32, {count}, values.data());
+    auto start = Clock::now();
+    jax::device_put(fresh, jax::devices()[0]).block_until_ready();
+    to.push_back(seconds_since(start));
+    const Array result = f(fresh);
+    result.block_until_ready();
+    start = Clock::now();
+    if (reinterpret_cast<const float*>(result.raw_data())[count - 1] != 2.5f) throw ValueError("transfer: a copy has other values");
+    back.push_back(seconds_since(start));
+  }
+  report("copy_to_device", bytes / median(to) * 1e-9, "GB/s");
+  report("copy_to_host", bytes / median(back) * 1e-9, "GB/s");
+}
+
 // Decompositions of one large matrix, and how well their factors give it back.
 void linear_algebra() {
   const int64_t n = small ? 64 : 2048;
@@ -296,7 +319,7 @@ struct Figure {
 };
 constexpr Figure figures[] = {{"first", first_result}, {"matmul", matmul}, {"dispatch", dispatch},
                               {"long", long_program},  {"layer_norm", layer_norm},
-                              {"linear_algebra", linear_algebra}, {"gpt2", gpt2}};
+                              {"linear_algebra", linear_algebra}, {"transfer", transfer}, {"gpt2", gpt2}};
 
 }  // namespace
 

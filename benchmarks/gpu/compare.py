@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = ["first", "matmul", "dispatch", "long", "layer_norm", "linear_algebra", "gpt2"]
+NAMES = ["first", "matmul", "dispatch", "long", "layer_norm", "linear_algebra", "transfer", "gpt2"]
 # Whether less is better, by the unit.
 LESS = {"s", "ms", "us"}
 

@@ -221,7 +221,29 @@ def linear_algebra(small):
     report("svd_error", difference(svd(wide), wide), "of the largest")
 
 
-FIGURES = {"first": first_result, "matmul": matmul, "dispatch": dispatch, "long": long_program, "layer_norm": layer_norm, "linear_algebra": linear_algebra,
+def transfer(small):
+    import jax
+    import numpy
+
+    count = 1 << 16 if small else 1 << 26
+    f = jax.jit(lambda x: x + 1)
+    to, back = [], []
+    for _ in range(5):
+        fresh = numpy.full(count, 1.5, numpy.float32)
+        start = time.perf_counter()
+        placed = jax.device_put(fresh)
+        placed.block_until_ready()
+        to.append(time.perf_counter() - start)
+        result = f(placed)
+        result.block_until_ready()
+        start = time.perf_counter()
+        assert numpy.asarray(result)[-1] == 2.5
+        back.append(time.perf_counter() - start)
+    report("copy_to_device", 4e-9 * count / statistics.median(to), "GB/s")
+    report("copy_to_host", 4e-9 * count / statistics.median(back), "GB/s")
+
+
+FIGURES = {"first": first_result, "matmul": matmul, "dispatch": dispatch, "long": long_program, "layer_norm": layer_norm, "linear_algebra": linear_algebra, "transfer": transfer,
            "gpt2": gpt2}
 
 if __name__ == "__main__":
