@@ -64,6 +64,13 @@ class iinfo(_dtypes.iinfo):
     """What an integer dtype can hold."""
 
 
+def iscomplexobj(x):
+    """Whether a value, or a scalar type such as complex64, is of a complex dtype."""
+    if isinstance(x, type) and isinstance(getattr(x, "dtype", None), _np.dtype):
+        return _dtypes.issubdtype(x.dtype, _np.complexfloating)
+    return _core.library_function("numpy", "iscomplexobj")(x)
+
+
 def result_type(*args):
     """The dtype an operation on these values, dtypes or types has."""
     return _dtypes.result_type(*args)
