@@ -45,6 +45,7 @@ class PjrtBackend final : public Backend {
   Arrays run(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
     bool refs = false;
     for (const Array& input : inputs) refs = refs || input.type().ref || input.dtype() == DType::token;
+    passes::for_each_program(attrs, [&](const Program& one) { refs = refs || holds_refs(one); });
     if (refs || runs_on_host(primitive) || !can_prepare(primitive)) return reference::backend().run(primitive, inputs, attrs);
     return single_operations_.find(primitive, inputs, attrs, [this](const Program& program) { return compile(program); })->execute(inputs, {});
   }

@@ -247,18 +247,10 @@ MemoryStats Client::memory_stats(int device) const {
 }
 
 std::unique_ptr<Loaded> Client::compile(const std::string& text, const CompileOptions& options, const std::string& what) {
-  Args<abi::ProgramText> program;
-  std::string code = text;  // the interface does not promise to leave it alone
-  program.code = code.data();
-  program.code_size = code.size();
-  program.format = "mlir";
-  program.format_size = 4;
-  const std::string settings = options.serialize();
+  CompileArguments arguments(text, options);
   Args<abi::ClientCompile> args;
   args.client = client_;
-  args.program = &program;
-  args.options = settings.data();
-  args.options_size = settings.size();
+  arguments.give_to(args);
   plugin_->call(Function::client_compile, args, what);
   return std::make_unique<Loaded>(*this, args.executable);
 }

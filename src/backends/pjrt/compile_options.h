@@ -7,6 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include "backends/pjrt/api.h"
+
 namespace capibara::pjrt {
 
 struct CompileOptions {
@@ -16,6 +18,28 @@ struct CompileOptions {
   std::map<std::string, std::variant<bool, int64_t, double, std::string>> overrides;
 
   std::string serialize() const;
+};
+
+// The arguments of a compilation: a program's text and its options, kept while the plugin reads them.
+class CompileArguments {
+ public:
+  CompileArguments(std::string text, const CompileOptions& options) : text_(std::move(text)), options_(options.serialize()) {
+    program_.code = text_.data();  // the interface does not promise to leave it alone
+    program_.code_size = text_.size();
+    program_.format = "mlir";
+    program_.format_size = 4;
+  }
+  CompileArguments(const CompileArguments&) = delete;
+  template <class T>
+  void give_to(abi::Args<T>& args) {
+    args.program = &program_;
+    args.options = options_.data();
+    args.options_size = options_.size();
+  }
+
+ private:
+  std::string text_, options_;
+  abi::Args<abi::ProgramText> program_;
 };
 
 // What every program of a plugin for this platform is compiled with: settings from CAPIBARA_XLA_OPTIONS, and what the machine needs.

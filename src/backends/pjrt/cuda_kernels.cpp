@@ -61,25 +61,17 @@ std::optional<KernelCall> kernel_call(const Primitive& primitive, std::span<cons
 
 bool has_cuda_kernels(const Client& client) {
   const Plugin& plugin = client.plugin();
-  if (plugin.platform() != "cuda") return false;
+  if (!plugin.takes_gpu_calls()) return false;
   static std::mutex mutex;
   static std::map<const Plugin*, bool> known;
   std::lock_guard lock(mutex);
   if (auto place = known.find(&plugin); place != known.end()) return place->second;
-  const abi::Extension* extension = plugin.extension(abi::gpu_custom_call_extension);
-  const cuda::KernelTable* table = extension ? load_module() : nullptr;
-  if (!table) return known[&plugin] = false;
-  for (int32_t i = 0; i < table->count; ++i) {
-    const std::string name = table->records[i].target;
-    abi::Args<abi::GpuRegister> args;
-    args.name = name.data();
-    args.name_size = name.size();
-    args.api_version = 1;
-    args.execute = reinterpret_cast<void*>(table->records[i].handler);
-    args.traits = table->records[i].traits;
-    plugin.check(static_cast<const abi::GpuExtension*>(extension)->custom_call(&args), name);
+  const cuda::KernelTable* table = load_module();
+  for (int32_t i = 0; table && i < table->count; ++i) {
+    const cuda::KernelRecord& kernel = table->records[i];
+    plugin.register_gpu_call(kernel.target, reinterpret_cast<void*>(kernel.handler), kernel.traits);
   }
-  return known[&plugin] = true;
+  return known[&plugin] = table != nullptr;
 }
 
 }  // namespace capibara::pjrt

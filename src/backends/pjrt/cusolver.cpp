@@ -339,23 +339,14 @@ std::optional<Attrs> cusolver_attributes(const Equation& equation, const ArrayTy
 
 bool has_cusolver(const Client& client) {
   const Plugin& plugin = client.plugin();
-  if (plugin.platform() != "cuda") return false;
+  if (!plugin.takes_gpu_calls()) return false;
   static std::mutex mutex;
   static std::map<const Plugin*, bool> known;
   std::lock_guard lock(mutex);
   if (auto place = known.find(&plugin); place != known.end()) return place->second;
-  const abi::Extension* extension = plugin.extension(abi::gpu_custom_call_extension);
-  if (extension && !library) library = open_library(plugin.path());
-  if (!extension || !library) return known[&plugin] = false;
-  const std::string name = target_name;
-  abi::Args<abi::GpuRegister> args;
-  args.name = name.data();
-  args.name_size = name.size();
-  args.api_version = 1;
-  args.execute = reinterpret_cast<void*>(handle);
-  args.traits = ffi::no_traits;
-  plugin.check(static_cast<const abi::GpuExtension*>(extension)->custom_call(&args), name);
-  return known[&plugin] = true;
+  if (!library) library = open_library(plugin.path());
+  if (library) plugin.register_gpu_call(target_name, reinterpret_cast<void*>(handle), ffi::no_traits);
+  return known[&plugin] = library != nullptr;
 }
 
 Program call_cusolver(const Program& program, const std::function<bool()>& available) {

@@ -218,13 +218,8 @@ void register_host_calls(const Client& client) {
   std::lock_guard lock(mutex);
   if (known.count(&plugin)) return;
   const std::string name = host_call_target;
-  if (const abi::Extension* extension = plugin.extension(abi::gpu_custom_call_extension); extension && plugin.platform() == "cuda") {
-    abi::Args<abi::GpuRegister> args;
-    args.name = name.data();
-    args.name_size = name.size();
-    args.api_version = 1;
-    args.execute = reinterpret_cast<void*>(on_cuda);
-    plugin.check(static_cast<const abi::GpuExtension*>(extension)->custom_call(&args), "host calls");
+  if (plugin.takes_gpu_calls()) {
+    plugin.register_gpu_call(name, reinterpret_cast<void*>(on_cuda), ffi::no_traits);
   } else if (const abi::Extension* handlers = plugin.extension(abi::ffi_extension); handlers && client.reads_host_memory()) {
     const std::string platform = "HOST";
     abi::Args<abi::FfiRegister> args;

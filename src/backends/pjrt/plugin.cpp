@@ -95,4 +95,14 @@ const abi::Extension* Plugin::extension(int32_t type) const {
   return nullptr;
 }
 
+void Plugin::register_gpu_call(const std::string& name, void* handler, uint32_t traits) const {
+  abi::Args<abi::GpuRegister> args;
+  args.name = name.data();
+  args.name_size = name.size();
+  args.api_version = 1;
+  args.execute = handler;
+  args.traits = traits;
+  check(static_cast<const abi::GpuExtension*>(extension(abi::gpu_custom_call_extension))->custom_call(&args), name);
+}
+
 }  // namespace capibara::pjrt

@@ -54,6 +54,9 @@ class Plugin {
   }
   std::string take_message(abi::Error* error) const;  // and frees it
   const abi::Extension* extension(int32_t type) const;
+  // Whether programs for GPUs may call functions of ours, and telling the plugin of one.
+  bool takes_gpu_calls() const { return platform_ == "cuda" && extension(abi::gpu_custom_call_extension); }
+  void register_gpu_call(const std::string& name, void* handler, uint32_t traits) const;
 
  private:
   using Entry = abi::Error* (*)(void*);

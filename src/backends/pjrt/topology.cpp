@@ -120,18 +120,10 @@ std::shared_ptr<const Compiled> Topology::compile(const std::string& text, const
     std::shared_ptr<Loaded> loaded = client_->compile(text, options, what);
     return {loaded, &loaded->compiled()};  // the plugin's description does not outlive the program
   }
-  Args<abi::ProgramText> program;
-  std::string code = text;  // the interface does not promise to leave it alone
-  program.code = code.data();
-  program.code_size = code.size();
-  program.format = "mlir";
-  program.format_size = 4;
-  const std::string settings = options.serialize();
+  CompileArguments arguments(text, options);
   Args<abi::Compile> args;
   args.topology = topology_;
-  args.program = &program;
-  args.options = settings.data();
-  args.options_size = settings.size();
+  arguments.give_to(args);
   plugin_->call(Function::compile, args, what);
   return std::make_shared<const Compiled>(*plugin_, args.executable);
 }

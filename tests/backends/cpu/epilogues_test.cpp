@@ -7,11 +7,9 @@
 
 #include <random>
 
-#include "backends/backend.h"
 #include "backends/cpu/lower.h"
-#include "backends/cpu/random_programs.h"
+#include "backends/cpu/small_programs.h"
 #include "optimise/pipeline.h"
-#include "program/build.h"
 #include "runtime/thread_pool.h"
 
 namespace capibara::cpu {
@@ -20,26 +18,8 @@ namespace {
 namespace lax = jax::lax;
 namespace numpy = jax::numpy;
 
-using Maker = std::function<Arrays(std::span<const Array>)>;
-
-Array values(const Shape& shape, DType dtype = DType::float32) {
-  const Array count = lax::convert_element_type(lax::iota(DType::int32, element_count(shape)), DType::float32);
-  return lax::convert_element_type(lax::reshape(lax::sin(count * 0.7f), shape), dtype);
-}
-
-Program program_of(const Maker& function, const Arrays& inputs) {
-  Types types;
-  for (const Array& input : inputs) types.push_back(input.type());
-  const FlatFunction flat = [&](std::span<const Array> given) { return function(given); };
-  return stage(flat, types, "f").program;
-}
-
 std::size_t epilogues(const Program& program, const std::vector<bool>& donated = {}) {
   return lower_to_loops(optimise(program), donated).products.size();
-}
-
-Arrays executed(const char* platform, const Program& program, const Arrays& inputs) {
-  return backend(platform).compile(program)->execute(inputs, std::vector<bool>(inputs.size(), false));
 }
 
 // Whether a product of float32 matrices of this shape tells when blocks of its rows are complete.

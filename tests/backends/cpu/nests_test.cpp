@@ -9,45 +9,15 @@
 
 #include <gtest/gtest.h>
 
-#include "backends/backend.h"
 #include "backends/cpu/lower.h"
-#include "backends/cpu/random_programs.h"
+#include "backends/cpu/small_programs.h"
 #include "optimise/pipeline.h"
-#include "program/build.h"
-#include "runtime/thread_pool.h"
 
 namespace capibara::cpu {
 namespace {
 
 namespace lax = jax::lax;
 namespace numpy = jax::numpy;
-
-using Maker = std::function<Arrays(std::span<const Array>)>;
-
-Array values(const Shape& shape, DType dtype = DType::float32) {
-  const Array count = lax::convert_element_type(lax::iota(DType::int32, element_count(shape)), DType::float32);
-  return lax::convert_element_type(lax::reshape(lax::sin(count * 0.7f) * 2.0f, shape), dtype);
-}
-
-void expect_as_reference(const Maker& function, const Arrays& inputs, double tolerance) {
-  Types types;
-  for (const Array& input : inputs) types.push_back(input.type());
-  const FlatFunction flat = [&](std::span<const Array> given) { return function(given); };
-  const Program program = stage(flat, types, "f").program;
-  const std::vector<bool> donated(inputs.size(), false);
-  const Arrays want = backend("reference").compile(program)->execute(inputs, donated);
-  const std::shared_ptr<Executable> executable = backend("cpu").compile(program);
-  const int threads = thread_count();
-  Arrays first;
-  for (int count : {1, 2, 4}) {
-    set_thread_count(count);
-    const Arrays got = executable->execute(inputs, donated);
-    EXPECT_EQ(random_programs::difference(got, want, std::vector<double>(want.size(), tolerance)), "");
-    if (first.empty()) first = got;
-    EXPECT_EQ(random_programs::difference(got, first, std::vector<double>(want.size(), 0)), "") << count << " threads";
-  }
-  set_thread_count(threads);
-}
 
 TEST(Nests, SumColumnsOfEveryShape) {
   for (const Shape& shape : std::vector<Shape>{{5000, 3}, {70001, 1}, {40000, 16}, {300, 1000}, {17, 20000}, {2, 3}, {0, 7}, {7, 0}, {4099, 129}}) {

@@ -5,32 +5,12 @@
 
 #include <gtest/gtest.h>
 
-#include "backends/backend.h"
-#include "backends/cpu/random_programs.h"
-#include "program/build.h"
+#include "backends/cpu/small_programs.h"
 
 namespace capibara::cpu {
 namespace {
 
 namespace lax = jax::lax;
-
-using Maker = std::function<Arrays(std::span<const Array>)>;
-
-Array values(const Shape& shape, DType dtype, float factor = 2) {
-  const Array count = lax::convert_element_type(lax::iota(DType::int32, element_count(shape)), DType::float32);
-  return lax::convert_element_type(lax::reshape(lax::sin(count * 0.7f + 0.1f) * factor, shape), dtype);
-}
-
-void expect_as_reference(const Maker& function, const Arrays& inputs, double tolerance) {
-  Types types;
-  for (const Array& input : inputs) types.push_back(input.type());
-  const FlatFunction flat = [&](std::span<const Array> given) { return function(given); };
-  const Program program = stage(flat, types, "f").program;
-  const std::vector<bool> donated(inputs.size(), false);
-  const Arrays want = backend("reference").compile(program)->execute(inputs, donated);
-  const Arrays got = backend("cpu").compile(program)->execute(inputs, donated);
-  EXPECT_EQ(random_programs::difference(got, want, std::vector<double>(want.size(), tolerance)), "");
-}
 
 TEST(ScanLanes, CarriesOfEverySizeRunAsOneByOne) {
   for (DType dtype : {DType::float32, DType::float64, DType::bfloat16}) {

@@ -7,16 +7,12 @@
 
 #include <numeric>
 
-#include "backends/backend.h"
-#include "backends/cpu/random_programs.h"
-#include "program/build.h"
+#include "backends/cpu/small_programs.h"
 
 namespace capibara::cpu {
 namespace {
 
 namespace lax = jax::lax;
-
-using Maker = std::function<Arrays(std::span<const Array>)>;
 
 // All numbers of a dtype that are no denormals, `copies` times.
 Array all_numbers(DType dtype, int copies) {
@@ -30,10 +26,8 @@ Array all_numbers(DType dtype, int copies) {
 }
 
 std::string difference_from_reference(const Maker& function, const Array& input, double tolerance) {
-  const FlatFunction flat = [&](std::span<const Array> given) { return function(given); };
-  const Program program = stage(flat, Types{input.type()}, "f").program;
-  const Arrays want = backend("reference").compile(program)->execute(Arrays{input}, {false});
-  const Arrays got = backend("cpu").compile(program)->execute(Arrays{input}, {false});
+  const Program program = program_of(function, {input});
+  const Arrays want = executed("reference", program, {input}), got = executed("cpu", program, {input});
   return random_programs::difference(got, want, std::vector<double>(want.size(), tolerance));
 }
 

@@ -368,7 +368,7 @@ def isclose(a: Any, b: Any, rtol: Any = ..., atol: Any = ..., equal_nan: Any = .
 def iscomplex(x: Any) -> Any:
     """Whether the imaginary part is not zero."""
 def iscomplexobj(x: Any) -> Any:
-    """Whether this is a complex number or an array of them."""
+    """Whether a value, or a scalar type such as complex64, is of a complex dtype."""
 def isdtype(dtype: Any, kind: Any) -> Any:
     """Whether a dtype is of a kind of the array API."""
 def isfinite(x: Any) -> Any:

@@ -1,0 +1,52 @@
+// Programs made from functions, inputs for them, and their comparison with the reference backend.
+#pragma once
+
+#include <capibara/lax.h>
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "backends/backend.h"
+#include "backends/cpu/random_programs.h"
+#include "program/build.h"
+#include "runtime/thread_pool.h"
+
+namespace capibara::cpu {
+
+using Maker = std::function<Arrays(std::span<const Array>)>;
+
+inline Array values(const Shape& shape, DType dtype = DType::float32, float factor = 2) {
+  const Array count = jax::lax::convert_element_type(jax::lax::iota(DType::int32, element_count(shape)), DType::float32);
+  return jax::lax::convert_element_type(jax::lax::reshape(jax::lax::sin(count * 0.7f + 0.1f) * factor, shape), dtype);
+}
+
+inline Program program_of(const Maker& function, const Arrays& inputs) {
+  Types types;
+  for (const Array& input : inputs) types.push_back(input.type());
+  const FlatFunction flat = [&](std::span<const Array> given) { return function(given); };
+  return stage(flat, types, "f").program;
+}
+
+inline Arrays executed(const char* platform, const Program& program, const Arrays& inputs) {
+  return backend(platform).compile(program)->execute(inputs, std::vector<bool>(inputs.size(), false));
+}
+
+// Values as those of the reference, and the same bits on 1, 2 and 4 threads.
+inline void expect_as_reference(const Maker& function, const Arrays& inputs, double tolerance) {
+  const Program program = program_of(function, inputs);
+  const Arrays want = executed("reference", program, inputs);
+  const std::shared_ptr<Executable> executable = backend("cpu").compile(program);
+  const int threads = thread_count();
+  Arrays first;
+  for (int count : {1, 2, 4}) {
+    set_thread_count(count);
+    const Arrays got = executable->execute(inputs, std::vector<bool>(inputs.size(), false));
+    EXPECT_EQ(random_programs::difference(got, want, std::vector<double>(want.size(), tolerance)), "");
+    if (first.empty()) first = got;
+    EXPECT_EQ(random_programs::difference(got, first, std::vector<double>(want.size(), 0)), "") << count << " threads";
+  }
+  set_thread_count(threads);
+}
+
+}  // namespace capibara::cpu
