@@ -16,7 +16,7 @@ namespace capibara::cpu {
 
 using Maker = std::function<Arrays(std::span<const Array>)>;
 
-inline Array values(const Shape& shape, DType dtype = DType::float32, float factor = 2) {
+inline Array values(const Shape& shape, DType dtype = DType::float32, float factor = 1) {
   const Array count = jax::lax::convert_element_type(jax::lax::iota(DType::int32, element_count(shape)), DType::float32);
   return jax::lax::convert_element_type(jax::lax::reshape(jax::lax::sin(count * 0.7f + 0.1f) * factor, shape), dtype);
 }
