@@ -115,24 +115,27 @@ void dispatch() {
   report("dispatch_20_async", timed(rounds, [&] { return many(xs)[0]; }) * 1e6, "us");
 }
 
-// A program of many milliseconds: how soon the call returns.
+// Programs of many milliseconds: how soon their calls return. One is a loop of many kernels, one is a few large products.
 void long_program() {
   const int64_t n = small ? 512 : 8192;
-  const auto f = jax::jit([](const Array& x) {
-    return lax::fori_loop(0, 40, [](const Array&, const Array& v) { return jnp::tanh(jnp::matmul(v, v)); }, x);
-  });
-  const Array x = (jnp::ones({n, n}) * 0.01).astype(DType::bfloat16);
-  f(x).block_until_ready();
-  std::vector<double> returned, ended;
-  for (int i = 0; i < 9; ++i) {
-    const auto start = Clock::now();
-    const Array y = f(x);
-    returned.push_back(seconds_since(start));
-    y.block_until_ready();
-    ended.push_back(seconds_since(start));
-  }
-  report("long_program_returns", median(returned) * 1e6, "us");
-  report("long_program_ends", median(ended) * 1e3, "ms");
+  auto step = [](const Array& v) { return jnp::tanh(jnp::matmul(v, v)); };
+  const auto loop = jax::jit([step](const Array& x) { return lax::fori_loop(0, 40, [step](const Array&, const Array& v) { return step(v); }, x); });
+  const auto products = jax::jit([step](const Array& x) { return step(step(step(step(x)))); });
+  auto time = [](const std::string& name, const auto& f, const Array& x) {
+    f(x).block_until_ready();
+    std::vector<double> returned, ended;
+    for (int i = 0; i < 9; ++i) {
+      const auto start = Clock::now();
+      const Array y = f(x);
+      returned.push_back(seconds_since(start));
+      y.block_until_ready();
+      ended.push_back(seconds_since(start));
+    }
+    report((name + "_returns").c_str(), median(returned) * 1e6, "us");
+    report((name + "_ends").c_str(), median(ended) * 1e3, "ms");
+  };
+  time("long_loop", loop, (jnp::ones({n, n}) * 0.01).astype(DType::bfloat16));
+  time("long_products", products, (jnp::ones({2 * n, 2 * n}) * 0.01).astype(DType::bfloat16));
 }
 
 void layer_norm() {

@@ -76,18 +76,21 @@ def long_program(small):
     import jax.numpy as jnp
 
     n = 512 if small else 8192
-    f = jax.jit(lambda x: jax.lax.fori_loop(0, 40, lambda i, v: jnp.tanh(v @ v), x))
-    x = (jnp.ones((n, n)) * 0.01).astype(jnp.bfloat16)
-    f(x).block_until_ready()
-    returned, ended = [], []
-    for _ in range(9):
-        start = time.perf_counter()
-        y = f(x)
-        returned.append(time.perf_counter() - start)
-        y.block_until_ready()
-        ended.append(time.perf_counter() - start)
-    report("long_program_returns", statistics.median(returned) * 1e6, "us")
-    report("long_program_ends", statistics.median(ended) * 1e3, "ms")
+    step = lambda v: jnp.tanh(v @ v)
+    loop = jax.jit(lambda x: jax.lax.fori_loop(0, 40, lambda i, v: step(v), x))
+    products = jax.jit(lambda x: step(step(step(step(x)))))
+    for name, f, size in (("long_loop", loop, n), ("long_products", products, 2 * n)):
+        x = (jnp.ones((size, size)) * 0.01).astype(jnp.bfloat16)
+        f(x).block_until_ready()
+        returned, ended = [], []
+        for _ in range(9):
+            start = time.perf_counter()
+            y = f(x)
+            returned.append(time.perf_counter() - start)
+            y.block_until_ready()
+            ended.append(time.perf_counter() - start)
+        report(f"{name}_returns", statistics.median(returned) * 1e6, "us")
+        report(f"{name}_ends", statistics.median(ended) * 1e3, "ms")
 
 
 def norm(x, scale, bias):
