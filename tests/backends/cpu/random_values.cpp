@@ -224,7 +224,12 @@ int64_t Generator::axis_of(const Value& x) {
   return dice_.below(x.rank());
 }
 
-bool Generator::fits(const Shape& shape) const { return element_count(shape) * scope_->repeats <= most_elements_; }
+bool Generator::fits(const Shape& shape) const {
+  // An empty array may be padded: its other dimensions count too.
+  int64_t elements = scope_->repeats;
+  for (int64_t size : shape) elements *= std::max<int64_t>(1, size);
+  return elements <= most_elements_;
+}
 
 void Generator::keep(const Value& given) {
   Value value = given;
