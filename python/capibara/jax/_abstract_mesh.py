@@ -1,10 +1,10 @@
 """Meshes without devices, and the sharding that is part of an array's type."""
-import collections
+import math
 
-from capibara.jax._sharding import AxisType, NamedSharding, PartitionSpec, Sharding
+from capibara.jax._sharding import AxisType, NamedAxes, NamedSharding, PartitionSpec, Sharding, current_mesh
 
 
-class AbstractMesh:
+class AbstractMesh(NamedAxes):
     """Named axes and their sizes, without devices."""
 
     def __init__(self, axis_sizes, axis_names, axis_types=None):
@@ -16,16 +16,7 @@ class AbstractMesh:
             raise ValueError(f"AbstractMesh: there must be as many axis types as axis names, got {self.axis_types} and {self.axis_names}")
 
     @property
-    def shape(self):
-        return collections.OrderedDict(self.shape_tuple)
-
-    @property
-    def shape_tuple(self):
-        return tuple(zip(self.axis_names, self.axis_sizes))
-
-    @property
     def size(self):
-        import math
         return math.prod(self.axis_sizes) if self.axis_sizes else 0
 
     @property
@@ -104,7 +95,6 @@ def type_sharding(rank):
 
 def get_abstract_mesh():
     """The axes of the mesh in whose context the program is; without one, the mesh without axes."""
-    from capibara.jax._sharding import current_mesh
     mesh = current_mesh()
     return no_mesh if mesh is None else AbstractMesh(mesh.axis_sizes, mesh.axis_names, mesh.axis_types)
 

@@ -73,7 +73,19 @@ def _entry(entry):
 _open_meshes = threading.local()
 
 
-class Mesh:
+class NamedAxes:
+    """What meshes with and without devices share: axes with names and sizes."""
+
+    @property
+    def shape(self):
+        return collections.OrderedDict(self.shape_tuple)
+
+    @property
+    def shape_tuple(self):
+        return tuple(zip(self.axis_names, self.axis_sizes))
+
+
+class Mesh(NamedAxes):
     """A grid of devices whose axes have names."""
 
     def __init__(self, devices, axis_names, axis_types=None):
@@ -96,14 +108,6 @@ class Mesh:
     @property
     def axis_sizes(self):
         return self.devices.shape
-
-    @property
-    def shape(self):
-        return collections.OrderedDict(self.shape_tuple)
-
-    @property
-    def shape_tuple(self):
-        return tuple(zip(self.axis_names, self.axis_sizes))
 
     @property
     def size(self):

@@ -211,34 +211,12 @@ __global__ void add_blocks(const float* partial, T* dscale, T* dbias, int blocks
 
 // ---- handlers -----------------------------------------------------------------------------------------------------
 
-void* failure(const ffi::CallFrame* frame, const char* message) {
-  ffi::ErrorCreate create{};
-  create.struct_size = sizeof create;
-  create.message = message;
-  create.code = ffi::internal;
-  return frame->api->error_create(&create);
-}
-
 const ffi::Buffer& operand(const ffi::CallFrame* frame, int index) { return *static_cast<const ffi::Buffer*>(frame->operands.values[index]); }
 const ffi::Buffer& result(const ffi::CallFrame* frame, int index) { return *static_cast<const ffi::Buffer*>(frame->results.values[index]); }
 
 float float_attribute(const ffi::CallFrame* frame, const char* name, float otherwise) {
-  const ffi::Attributes& all = frame->attributes;
-  for (int64_t i = 0; i < all.size; ++i) {
-    if (all.names[i]->size == std::strlen(name) && std::memcmp(all.names[i]->data, name, all.names[i]->size) == 0) {
-      float value;
-      std::memcpy(&value, static_cast<const ffi::Scalar*>(all.values[i])->value, sizeof value);
-      return value;
-    }
-  }
+  if (const void* value = ffi::find_attribute(frame, name)) std::memcpy(&otherwise, static_cast<const ffi::Scalar*>(value)->value, sizeof otherwise);
   return otherwise;
-}
-
-cudaStream_t stream_of(const ffi::CallFrame* frame) {
-  ffi::StreamGet get{};
-  get.struct_size = sizeof get;
-  get.context = frame->context;
-  return frame->api->stream_get(&get) ? nullptr : static_cast<cudaStream_t>(get.stream);
 }
 
 struct Extent {
@@ -306,13 +284,13 @@ void* run(ffi::CallFrame* frame, bool is_forward) {
   constexpr int32_t f32 = 11, bf16 = 16;  // XLA_FFI_DataType
   const ffi::Buffer& x = operand(frame, is_forward ? 0 : 1);
   const Extent extent = extent_of(x);
-  const cudaStream_t stream = stream_of(frame);
+  const auto stream = static_cast<cudaStream_t>(ffi::stream_of(frame));
   bool started = extent.rows == 0;
   if (!started && x.dtype == f32) started = start<float>(frame, extent, is_forward, stream);
   else if (!started && x.dtype == bf16) started = start<__nv_bfloat16>(frame, extent, is_forward, stream);
-  if (!started) return failure(frame, "layer_norm: the CUDA kernel takes float32 and bfloat16 rows of whole 16-byte pieces");
+  if (!started) return ffi::failure(frame, "layer_norm: the CUDA kernel takes float32 and bfloat16 rows of whole 16-byte pieces");
   const cudaError_t status = cudaGetLastError();
-  return status == cudaSuccess ? nullptr : failure(frame, cudaGetErrorString(status));
+  return status == cudaSuccess ? nullptr : ffi::failure(frame, cudaGetErrorString(status));
 }
 
 void* layer_norm(ffi::CallFrame* frame) { return run(frame, true); }

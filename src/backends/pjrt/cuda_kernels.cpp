@@ -7,8 +7,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
-#include <mutex>
 
 #include "backends/cuda/kernels.h"
 #include "kernels/layer_norm.h"
@@ -60,18 +58,15 @@ std::optional<KernelCall> kernel_call(const Primitive& primitive, std::span<cons
 }
 
 bool has_cuda_kernels(const Client& client) {
-  const Plugin& plugin = client.plugin();
-  if (!plugin.takes_gpu_calls()) return false;
-  static std::mutex mutex;
-  static std::map<const Plugin*, bool> known;
-  std::lock_guard lock(mutex);
-  if (auto place = known.find(&plugin); place != known.end()) return place->second;
-  const cuda::KernelTable* table = load_module();
-  for (int32_t i = 0; table && i < table->count; ++i) {
-    const cuda::KernelRecord& kernel = table->records[i];
-    plugin.register_gpu_call(kernel.target, reinterpret_cast<void*>(kernel.handler), kernel.traits);
-  }
-  return known[&plugin] = table != nullptr;
+  static AskedOnce answers;
+  return client.plugin().takes_gpu_calls() && answers(client.plugin(), [](const Plugin& plugin) {
+    const cuda::KernelTable* table = load_module();
+    for (int32_t i = 0; table && i < table->count; ++i) {
+      const cuda::KernelRecord& kernel = table->records[i];
+      plugin.register_gpu_call(kernel.target, reinterpret_cast<void*>(kernel.handler), kernel.traits);
+    }
+    return table != nullptr;
+  });
 }
 
 }  // namespace capibara::pjrt

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <string_view>
@@ -121,19 +120,17 @@ struct Settings {
   int64_t transposed = 0;  // the matrices lie in rows: as columns they are the transposed ones
 };
 
-Settings read_settings(const ffi::Attributes& attributes) {
+Settings read_settings(const ffi::CallFrame* frame) {
   Settings settings;
-  for (int64_t i = 0; i < attributes.size; ++i) {
-    const std::string_view name(attributes.names[i]->data, attributes.names[i]->size);
-    const void* value = attributes.values[i];
-    if (name == "routine") {
-      const auto* text = static_cast<const ffi::ByteSpan*>(value);
-      settings.routine.assign(text->data, text->size);
-      continue;
-    }
-    int64_t& number = name == "lower" ? settings.lower : name == "job" ? settings.job : settings.transposed;
-    std::memcpy(&number, static_cast<const ffi::Scalar*>(value)->value, sizeof number);
-  }
+  const auto* routine = static_cast<const ffi::ByteSpan*>(ffi::find_attribute(frame, "routine"));
+  if (!routine) throw InternalError("the frame does not say which routine");
+  settings.routine.assign(routine->data, routine->size);
+  auto read = [&](std::string_view name, int64_t& number) {
+    if (const void* value = ffi::find_attribute(frame, name)) std::memcpy(&number, static_cast<const ffi::Scalar*>(value)->value, sizeof number);
+  };
+  read("lower", settings.lower);
+  read("job", settings.job);
+  read("transposed", settings.transposed);
   return settings;
 }
 
@@ -271,20 +268,14 @@ void* handle(ffi::CallFrame* frame) {
   if (ffi::answer_metadata(frame, ffi::no_traits) || frame->stage != 3) return nullptr;
   std::string message;
   try {
-    ffi::StreamGet get{};
-    get.struct_size = sizeof get;
-    get.context = frame->context;
-    if (frame->api->stream_get(&get)) throw RuntimeError("the program has no stream");
-    Decomposition(frame, read_settings(frame->attributes), get.stream).run();
+    void* stream = ffi::stream_of(frame);
+    if (!stream) throw RuntimeError("the program has no stream");
+    Decomposition(frame, read_settings(frame), stream).run();
     return nullptr;
   } catch (const std::exception& error) {
     message = concat("cuSOLVER: ", error.what());
   }
-  ffi::ErrorCreate create{};
-  create.struct_size = sizeof create;
-  create.message = message.c_str();
-  create.code = ffi::internal;
-  return frame->api->error_create(&create);
+  return ffi::failure(frame, message.c_str());
 }
 
 // ---- the pass -------------------------------------------------------------------------------------------------------
@@ -338,15 +329,12 @@ std::optional<Attrs> cusolver_attributes(const Equation& equation, const ArrayTy
 }  // namespace
 
 bool has_cusolver(const Client& client) {
-  const Plugin& plugin = client.plugin();
-  if (!plugin.takes_gpu_calls()) return false;
-  static std::mutex mutex;
-  static std::map<const Plugin*, bool> known;
-  std::lock_guard lock(mutex);
-  if (auto place = known.find(&plugin); place != known.end()) return place->second;
-  if (!library) library = open_library(plugin.path());
-  if (library) plugin.register_gpu_call(target_name, reinterpret_cast<void*>(handle), ffi::no_traits);
-  return known[&plugin] = library != nullptr;
+  static AskedOnce answers;
+  return client.plugin().takes_gpu_calls() && answers(client.plugin(), [](const Plugin& plugin) {
+    if (!library) library = open_library(plugin.path());
+    if (library) plugin.register_gpu_call(target_name, reinterpret_cast<void*>(handle), ffi::no_traits);
+    return library != nullptr;
+  });
 }
 
 Program call_cusolver(const Program& program, const std::function<bool()>& available) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 // Structures derive from their common head, which is laid out as if its members were their own first ones.
 #pragma GCC diagnostic push
@@ -132,6 +133,32 @@ inline bool answer_metadata(CallFrame* frame, uint32_t traits) {
   metadata->minor_version = 1;
   metadata->traits = traits;
   return true;
+}
+
+// The value of an attribute by its name: a Scalar or a ByteSpan; null where there is none.
+inline const void* find_attribute(const CallFrame* frame, std::string_view name) {
+  const Attributes& all = frame->attributes;
+  for (int64_t i = 0; i < all.size; ++i) {
+    if (std::string_view(all.names[i]->data, all.names[i]->size) == name) return all.values[i];
+  }
+  return nullptr;
+}
+
+// The stream on which the program runs; null where it has none.
+inline void* stream_of(const CallFrame* frame) {
+  StreamGet get{};
+  get.struct_size = sizeof get;
+  get.context = frame->context;
+  return frame->api->stream_get(&get) ? nullptr : get.stream;
+}
+
+// What a handler returns that has failed.
+inline Error* failure(const CallFrame* frame, const char* message) {
+  ErrorCreate create{};
+  create.struct_size = sizeof create;
+  create.message = message;
+  create.code = internal;
+  return frame->api->error_create(&create);
 }
 
 }  // namespace capibara::pjrt::ffi

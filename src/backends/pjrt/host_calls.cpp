@@ -53,11 +53,8 @@ class Copier {
   Copier(const ffi::CallFrame* frame, bool on_host) : on_host_(on_host) {
     if (on_host_) return;
     if (!CudaDriver::get().complete()) throw RuntimeError("host call: libcuda.so.1 cannot be loaded, by which operands come to the host");
-    ffi::StreamGet get{};
-    get.struct_size = sizeof get;
-    get.context = frame->context;
-    if (frame->api->stream_get(&get)) throw RuntimeError("host call: the program has no stream");
-    stream_ = get.stream;
+    stream_ = ffi::stream_of(frame);
+    if (!stream_) throw RuntimeError("host call: the program has no stream");
   }
   void to_host(std::byte* to, const ffi::Buffer& from, std::size_t bytes) const {
     if (bytes == 0) return;
@@ -83,21 +80,17 @@ class Copier {
 
 std::size_t byte_count(const ArrayType& type) { return static_cast<std::size_t>(type.size() * storage_size(type.dtype)); }
 
-int64_t call_number(const ffi::Attributes& attributes) {
-  for (int64_t i = 0; i < attributes.size; ++i) {
-    const ffi::ByteSpan& name = *attributes.names[i];
-    if (std::string_view(name.data, name.size) == "call") {
-      return *static_cast<const int64_t*>(static_cast<const ffi::Scalar*>(attributes.values[i])->value);
-    }
-  }
-  throw InternalError("host call: the frame does not say which");
+int64_t call_number(const ffi::CallFrame* frame) {
+  const void* value = ffi::find_attribute(frame, "call");
+  if (!value) throw InternalError("host call: the frame does not say which");
+  return *static_cast<const int64_t*>(static_cast<const ffi::Scalar*>(value)->value);
 }
 
 void handle(ffi::CallFrame* frame, bool on_host) {
   HostCalls::Call call;
   {
     std::lock_guard lock(calls_mutex);
-    const auto place = all_calls().find(call_number(frame->attributes));
+    const auto place = all_calls().find(call_number(frame));
     if (place == all_calls().end()) throw InternalError("host call: its program is gone");
     call = place->second;
   }
@@ -135,11 +128,7 @@ void* answer(ffi::CallFrame* frame, bool on_host) {
   } catch (...) {
     message = "host call: unknown error";
   }
-  ffi::ErrorCreate create{};
-  create.struct_size = sizeof create;
-  create.message = message.c_str();
-  create.code = ffi::internal;
-  return frame->api->error_create(&create);
+  return ffi::failure(frame, message.c_str());
 }
 
 void* on_cpu(ffi::CallFrame* frame) { return answer(frame, true); }

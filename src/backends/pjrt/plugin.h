@@ -1,7 +1,9 @@
 // Plugin: a shared library that runs StableHLO on some device, found on this machine and called through PJRT's C interface.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -68,6 +70,21 @@ class Plugin {
 
   std::string platform_, path_;
   const abi::Api* api_ = nullptr;  // the library is never closed: its threads go on
+};
+
+// The answer to a question that is asked of each plugin once.
+class AskedOnce {
+ public:
+  template <class Question>
+  bool operator()(const Plugin& plugin, const Question& question) {
+    std::lock_guard lock(mutex_);
+    if (auto place = answers_.find(&plugin); place != answers_.end()) return place->second;
+    return answers_[&plugin] = question(plugin);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<const Plugin*, bool> answers_;
 };
 
 }  // namespace capibara::pjrt

@@ -5,23 +5,13 @@
 #include <functional>
 #include <numeric>
 
+#include "backends/axis_rows.h"
 #include "backends/reference/regions.h"
 #include "primitives/sort.h"
 
 namespace capibara::reference {
 
 namespace {
-
-// Rows along one axis: element i of row r stands at start(r) + i * stride.
-struct Rows {
-  int64_t length, stride, count;
-
-  Rows(const Shape& shape, int64_t axis) : length(shape[static_cast<std::size_t>(axis)]), stride(1) {
-    for (std::size_t d = static_cast<std::size_t>(axis) + 1; d < shape.size(); ++d) stride *= shape[d];
-    count = length == 0 ? 0 : element_count(shape) / length;
-  }
-  int64_t start(int64_t row) const { return row / stride * length * stride + row % stride; }
-};
 
 enum class Zeros { equal, distinct };
 
@@ -62,7 +52,7 @@ void append_keys(const Array& x, Zeros zeros, std::vector<Keys>& keys) {
 }
 
 // The order of each row as positions within it; equal keys keep their order.
-void sort_rows(const Rows& rows, const std::vector<Keys>& keys, int64_t take,
+void sort_rows(const AxisRows& rows, const std::vector<Keys>& keys, int64_t take,
                const std::function<void(int64_t row, const std::vector<int64_t>& order)>& emit) {
   struct Entry {
     uint64_t key;
@@ -91,8 +81,8 @@ void sort_rows(const Rows& rows, const std::vector<Keys>& keys, int64_t take,
   }
 }
 
-void copy_row(const Array& x, const Rows& rows, int64_t row, const std::vector<int64_t>& order, std::byte* out,
-              const Rows& out_rows) {
+void copy_row(const Array& x, const AxisRows& rows, int64_t row, const std::vector<int64_t>& order, std::byte* out,
+              const AxisRows& out_rows) {
   auto size = static_cast<std::size_t>(storage_size(x.dtype()));
   int64_t start = rows.start(row), out_start = out_rows.start(row);
   for (int64_t i = 0; i < std::min(out_rows.length, rows.length); ++i) {
@@ -102,7 +92,7 @@ void copy_row(const Array& x, const Rows& rows, int64_t row, const std::vector<i
 }
 
 Arrays sort_by_keys(std::span<const Array> inputs, const std::vector<Keys>& keys, int64_t axis) {
-  Rows rows(inputs[0].shape(), axis);
+  AxisRows rows(inputs[0].shape(), axis);
   std::vector<Output> outputs;
   for (const Array& x : inputs) outputs.push_back(allocate(x.type()));
   sort_rows(rows, keys, rows.length, [&](int64_t row, const std::vector<int64_t>& order) {
@@ -201,7 +191,7 @@ std::optional<int64_t> lexicographic_keys(const Region& region, std::span<const 
 // Batcher's odd-even merge network on all rows at once, the comparator called on whole layers of pairs. Ties are broken by
 // position, so the result is that of a stable sort.
 Arrays sort_by_region(const Region& region, std::span<const Array> inputs, int64_t axis) {
-  Rows rows(inputs[0].shape(), axis);
+  AxisRows rows(inputs[0].shape(), axis);
   std::vector<std::vector<int64_t>> order(static_cast<std::size_t>(rows.count));
   for (auto& row : order) {
     row.resize(static_cast<std::size_t>(rows.length));
@@ -288,7 +278,7 @@ Arrays take_extremes(const KernelArgs& args, int64_t axis, bool greatest) {
     for (uint64_t& key : keys[0]) key = ~key;
   }
   Array filler = identity_element(greatest ? Monoid::max : Monoid::min, x.dtype());
-  Rows rows(x.shape(), axis), out_rows(args.output_types[0].shape, axis);
+  AxisRows rows(x.shape(), axis), out_rows(args.output_types[0].shape, axis);
   sort_rows(rows, keys, std::min(out_rows.length, rows.length), [&](int64_t row, const std::vector<int64_t>& order) {
     copy_row(x, rows, row, order, values.data, out_rows);
     for (int64_t i = 0; i < out_rows.length; ++i) {

@@ -72,27 +72,24 @@ HostKernel make_gather(const KernelRequest& request) {
       T* target = reinterpret_cast<T*>(buffers[2]);
       T fill_value{};
       if (fill.defined()) std::memcpy(&fill_value, fill.raw_data(), sizeof(T));
-      if (single) {
+      auto in_chunks = [&]<class Place>(Type<Place>, auto gather_chunk) {
         parallel_for_cost(plan->count(), cost, [&](int64_t begin, int64_t end) {
-          uint32_t places[chunk];
-          for (int64_t first = begin; first < end; first += chunk) {
-            const int64_t count = std::min(chunk, end - first);
-            plan->short_places(buffers[1], first, count, places);
-            gather_elements(*plan, first, count, places, source, target, fill_value);
-          }
+          Place places[chunk];
+          for (int64_t first = begin; first < end; first += chunk) gather_chunk(first, std::min(chunk, end - first), places);
           return 0;
         });
-        return;
-      }
-      parallel_for_cost(plan->count(), cost, [&](int64_t begin, int64_t end) {
-        int64_t places[chunk];
-        for (int64_t first = begin; first < end; first += chunk) {
-          const int64_t count = std::min(chunk, end - first);
+      };
+      if (single) {
+        in_chunks(Type<uint32_t>{}, [&](int64_t first, int64_t count, uint32_t* places) {
+          plan->short_places(buffers[1], first, count, places);
+          gather_elements(*plan, first, count, places, source, target, fill_value);
+        });
+      } else {
+        in_chunks(Type<int64_t>{}, [&](int64_t first, int64_t count, int64_t* places) {
           plan->places(buffers[1], first, count, places);
           gather_windows(*plan, first, count, places, source, target, fill_value);
-        }
-        return 0;
-      });
+        });
+      }
     });
   };
 }

@@ -127,7 +127,7 @@ struct KeySort {
 
 // Sorts the rows of one operand.
 template <class Key, Numbers N>
-void sort_keys(const KeySort<Key, N>& sort, const Rows& rows, const Key* in, Key* out) {
+void sort_keys(const KeySort<Key, N>& sort, const AxisRows& rows, const Key* in, Key* out) {
   if (rows.stride == 1) {
     parallel_for_cost(rows.count, row_cost(rows.length) / 2, [&](int64_t begin, int64_t end) {
       Scratch<Key> scratch(rows.length, "sort");
@@ -156,7 +156,7 @@ void sort_keys(const KeySort<Key, N>& sort, const Rows& rows, const Key* in, Key
 }
 
 template <class Key, Numbers N>
-HostKernel key_kernel(const Rows& rows, Key infinity = 0) {
+HostKernel key_kernel(const AxisRows& rows, Key infinity = 0) {
   return [rows, infinity](std::byte* const* buffers) {
     const KeySort<Key, N> sort{{infinity}};
     sort_keys(sort, rows, reinterpret_cast<const Key*>(buffers[0]), reinterpret_cast<Key*>(buffers[1]));
@@ -164,7 +164,7 @@ HostKernel key_kernel(const Rows& rows, Key infinity = 0) {
 }
 
 // An empty function where elements are no plain numbers.
-HostKernel make_key_sort(DType dtype, const Rows& rows) {
+HostKernel make_key_sort(DType dtype, const AxisRows& rows) {
   switch (dtype) {
     case DType::bool_:
     case DType::uint8: return key_kernel<uint8_t, Numbers::natural>(rows);
@@ -235,7 +235,7 @@ void move_row(int64_t size, const std::byte* from, std::byte* to, const uint32_t
 }
 
 // The order of one row by one operand.
-void arrange_by(Workspace& work, DType dtype, const std::byte* data, const Rows& rows, int64_t row, bool first) {
+void arrange_by(Workspace& work, DType dtype, const std::byte* data, const AxisRows& rows, int64_t row, bool first) {
   visit_compute(dtype, [&]<class C>(Type<C>) {
     const C* values = reinterpret_cast<const C*>(data) + rows.start(row);
     if (rows.stride != 1 || !stored_as<C>(dtype)) {
@@ -255,7 +255,7 @@ void arrange_by(Workspace& work, DType dtype, const std::byte* data, const Rows&
 
 HostKernel make_sort(const KernelRequest& request) {
   const std::size_t keys = static_cast<std::size_t>(request.attrs.integer("num_keys")), operands = request.inputs.size();
-  Rows rows(request.inputs[0].shape, request.attrs.integer("dimension"));
+  AxisRows rows(request.inputs[0].shape, request.attrs.integer("dimension"));
   if (rows.length >= std::numeric_limits<uint32_t>::max()) return {};
   if (operands == 1) {
     if (HostKernel kernel = make_key_sort(request.inputs[0].dtype, rows)) return kernel;

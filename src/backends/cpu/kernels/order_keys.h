@@ -1,4 +1,4 @@
-// Rows along one axis and the unsigned keys of their elements, whose order is that of the elements.
+// The unsigned keys of the elements of rows, whose order is that of the elements.
 #pragma once
 
 #include <bit>
@@ -7,20 +7,10 @@
 #include <limits>
 
 #include "array/element.h"
+#include "backends/axis_rows.h"
 #include "backends/cpu/kernels/kernels.h"
 
 namespace capibara::cpu {
-
-// Rows along one axis: element i of row r stands at start(r) + i * stride.
-struct Rows {
-  int64_t length, stride, count;
-
-  Rows(const Shape& shape, int64_t axis) : length(shape[static_cast<std::size_t>(axis)]), stride(1) {
-    for (std::size_t d = static_cast<std::size_t>(axis) + 1; d < shape.size(); ++d) stride *= shape[d];
-    count = length == 0 ? 0 : element_count(shape) / length;
-  }
-  int64_t start(int64_t row) const { return row / stride * length * stride + row % stride; }
-};
 
 // Whether both zeros are one key and all NaNs are one key, or every bit pattern has its own place.
 enum class Zeros { equal, distinct };
@@ -53,7 +43,7 @@ KeyOf<C> key_of(C value) {
 
 // The elements of a row next to each other, in the compute type.
 template <class C>
-void load_row(DType dtype, const std::byte* data, const Rows& rows, int64_t row, std::byte* between, C* out) {
+void load_row(DType dtype, const std::byte* data, const AxisRows& rows, int64_t row, std::byte* between, C* out) {
   const int64_t size = storage_size(dtype);
   const std::byte* from = data + rows.start(row) * size;
   if (rows.stride == 1) return load_range<C>(dtype, from, rows.length, out);

@@ -65,7 +65,7 @@ class Selection {
 // The first `take` of each row's order by descending (or rising) total order of bits.
 struct Extremes {
   DType dtype;
-  Rows rows, out_rows;
+  AxisRows rows, out_rows;
   bool greatest;
 
   int64_t take() const { return out_rows.length; }
@@ -174,7 +174,7 @@ struct Extremes {
 
 HostKernel make_extremes(const KernelRequest& request, int64_t axis, bool greatest) {
   const DType dtype = request.inputs[0].dtype;
-  Extremes extremes{dtype, Rows(request.inputs[0].shape, axis), Rows(request.outputs[0].shape, axis), greatest};
+  Extremes extremes{dtype, AxisRows(request.inputs[0].shape, axis), AxisRows(request.outputs[0].shape, axis), greatest};
   const int64_t length = extremes.rows.length, take = extremes.take();
   if (take > length || request.outputs[1].dtype != DType::int32 || is_complex(dtype) || length >= std::numeric_limits<int32_t>::max()) return {};
   HostKernel kernel;

@@ -1,0 +1,19 @@
+// AxisRows: an array as rows along one of its axes, for kernels that walk along it.
+#pragma once
+
+#include <capibara/array.h>
+
+namespace capibara {
+
+// Element i of row r stands at start(r) + i * stride.
+struct AxisRows {
+  int64_t length, stride, count;
+
+  AxisRows(const Shape& shape, int64_t axis) : length(shape[static_cast<std::size_t>(axis)]), stride(1) {
+    for (std::size_t d = static_cast<std::size_t>(axis) + 1; d < shape.size(); ++d) stride *= shape[d];
+    count = length == 0 ? 0 : element_count(shape) / length;
+  }
+  int64_t start(int64_t row) const { return row / stride * length * stride + row % stride; }
+};
+
+}  // namespace capibara
