@@ -34,6 +34,15 @@ nb::object node_data(const PyTree& tree) {
   }
 }
 
+// Visits leaves and nodes in postorder; a node is given what its children's visits returned, and its data.
+nb::object walk(const PyTree& tree, nb::handle visit_node, nb::handle visit_leaf, const std::vector<nb::object>& leaves, std::size_t& position) {
+  if (tree.node()->kind == NodeKind::leaf) return visit_leaf(leaves[position++]);
+  nb::list children;
+  for (const PyTree& child : tree.children()) children.append(walk(child, visit_node, visit_leaf, leaves, position));
+  const nb::object data = node_data(tree);
+  return visit_node(nb::tuple(children), data[1]);
+}
+
 nb::list object_list(const std::vector<nb::object>& objects) {
   nb::list list;
   for (const nb::object& object : objects) list.append(object);
@@ -97,6 +106,16 @@ void bind_trees(nb::module_& m) {
              return list;
            })
       .def("node_data", &node_data)
+      .def(
+          "walk",
+          [](const PyTree& self, nb::handle visit_node, nb::handle visit_leaf, nb::handle leaves) {
+            const std::vector<nb::object> items = items_of(leaves);
+            if (items.size() != self.num_leaves())
+              throw ValueError(concat("PyTreeDef.walk: expected ", self.num_leaves(), " leaves, got ", items.size()));
+            std::size_t position = 0;
+            return walk(self, visit_node, visit_leaf, items, position);
+          },
+          nb::arg("f_node"), nb::arg("f_leaf"), nb::arg("leaves"))
       .def("__reduce__",
            [](const PyTree& self) {
              std::vector<nb::object> numbers;
@@ -148,14 +167,14 @@ void bind_trees(nb::module_& m) {
       nb::arg("tree").none(), nb::arg("is_leaf") = nb::none());
   m.def(
       "tree_flatten_with_path",
-      [](nb::handle tree, nb::handle is_leaf) {
+      [](nb::handle tree, nb::handle is_leaf, bool is_leaf_takes_path) {
         std::vector<std::pair<nb::object, nb::object>> leaves;
-        PyTree structure = flatten_with_paths(tree, leaves, is_leaf);
+        PyTree structure = is_leaf_takes_path ? flatten_asking_with_paths(tree, leaves, is_leaf) : flatten_with_paths(tree, leaves, is_leaf);
         nb::list list;
         for (const auto& [path, leaf] : leaves) list.append(nb::make_tuple(path, leaf));
         return nb::make_tuple(list, nb::cast(structure));
       },
-      nb::arg("tree").none(), nb::arg("is_leaf") = nb::none());
+      nb::arg("tree").none(), nb::arg("is_leaf") = nb::none(), nb::arg("is_leaf_takes_path") = false);
   // One level: (children, keys, what stands beside them), or None for a leaf.
   m.def(
       "tree_level",

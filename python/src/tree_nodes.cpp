@@ -148,6 +148,12 @@ Level open_level(nb::handle tree) {
             "The to_iterable function for a custom PyTree node should return a (children, aux_data) tuple, got " +
             nb::cast<std::string>(nb::repr(both)));
       }
+      if (!nb::hasattr(both[0], "__iter__")) {
+        throw ValueError(
+            "The to_iterable function for a custom PyTree node should return a (children, aux_data) tuple where 'children' is "
+            "iterable, got " +
+            nb::cast<std::string>(nb::repr(both)));
+      }
       level.children = items_of(both[0]);
       level.data = nb::borrow(both[1]);
       break;

@@ -51,5 +51,7 @@ std::vector<nb::object> level_keys(nb::handle tree, const Level& level);  // of 
 nb::object build_node(const TreeNode& node, const std::vector<nb::object>& children);
 std::string type_name(const TreeNode& node);
 std::vector<nb::object> items_of(nb::handle iterable);
+// flatten_with_paths for an is_leaf that is asked with the key path, too: is_leaf(path, tree).
+PyTree flatten_asking_with_paths(nb::handle tree, std::vector<std::pair<nb::object, nb::object>>& leaves, nb::handle is_leaf);
 
 }  // namespace capibara::python

@@ -35,20 +35,23 @@ TreePointer flatten_node(nb::handle tree, std::vector<nb::object>& leaves, nb::h
 }
 
 TreePointer flatten_paths(nb::handle tree, std::vector<std::pair<nb::object, nb::object>>& leaves, nb::handle is_leaf,
-                          nb::list path) {
+                          bool takes_path, nb::list path) {
   RecursionGuard guard;
   auto add_leaf = [&] {
     leaves.emplace_back(nb::tuple(path), nb::borrow(tree));
     return leaf_node();
   };
-  if (is_leaf.is_valid() && !is_leaf.is_none() && nb::cast<bool>(nb::bool_(is_leaf(tree)))) return add_leaf();
+  if (is_leaf.is_valid() && !is_leaf.is_none()) {
+    const nb::object answer = takes_path ? is_leaf(nb::tuple(path), tree) : is_leaf(tree);
+    if (nb::cast<bool>(nb::bool_(answer))) return add_leaf();
+  }
   Level level = open_level(tree);
   if (level.kind == NodeKind::leaf) return add_leaf();
   std::vector<nb::object> keys = level_keys(tree, level);
   std::vector<TreePointer> children;
   for (std::size_t i = 0; i < level.children.size(); ++i) {
     path.append(keys[i]);
-    children.push_back(flatten_paths(level.children[i], leaves, is_leaf, path));
+    children.push_back(flatten_paths(level.children[i], leaves, is_leaf, takes_path, path));
     path.attr("pop")();
   }
   return make_node(level.kind, std::move(children), std::move(level.data), level.custom);
@@ -121,7 +124,12 @@ bool same_data(const nb::object& a, const nb::object& b) {
   if (a.is_valid() != b.is_valid()) return false;
   if (!a.is_valid() || a.is(b)) return true;
   int equal = PyObject_RichCompareBool(a.ptr(), b.ptr(), Py_EQ);
-  if (equal < 0) throw nb::python_error();
+  if (equal < 0) {
+    nb::python_error cause;
+    nb::raise_from(cause, PyExc_ValueError,
+                   "Exception raised while checking equality of metadata fields of pytree. Make sure that metadata fields "
+                   "are hashable and have simple equality semantics. (Note: arrays cannot be passed as metadata fields!)");
+  }
   return equal == 1;
 }
 
@@ -136,21 +144,27 @@ void flatten_up_to_node(const TreeNode& node, nb::handle tree, std::vector<nb::o
     return;
   }
   Level level = open_level(tree);
+  const auto text = [](nb::handle object) { return nb::cast<std::string>(nb::repr(object)); };
   if (node.kind != level.kind || node.custom != level.custom) {
-    throw ValueError(concat("Expected ", type_name(node), ", got ", nb::cast<std::string>(nb::repr(tree)), "."));
+    if (node.custom || node.kind == NodeKind::ordered_dict || node.kind == NodeKind::default_dict) {
+      PyTypeObject* const mapping = node.kind == NodeKind::ordered_dict ? ordered_dict_type() : default_dict_type();
+      const nb::handle type = node.custom ? node.custom->type.ptr() : reinterpret_cast<PyObject*>(mapping);
+      throw ValueError(concat("Custom node type mismatch: expected type: ", text(type), ", value: ", text(tree), "."));
+    }
+    const std::string expected = node.kind == NodeKind::named_tuple ? "named tuple" : type_name(node);
+    throw ValueError(concat("Expected ", expected, ", got ", text(tree), "."));
   }
   if (!same_level(node, level)) {
-    if (type_name(node) == "dict") {
-      throw ValueError(concat("Dict key mismatch; expected keys: ", nb::cast<std::string>(nb::repr(node.data)),
-                              "; present keys: ", nb::cast<std::string>(nb::repr(level.data)), "."));
+    if (node.kind == NodeKind::dict)
+      throw ValueError(concat("Dict key mismatch; expected keys: ", text(node.data), "; present keys: ", text(level.data), "."));
+    if (node.kind == NodeKind::named_tuple && !node.data.is(level.data))
+      throw ValueError(concat("Named tuple type mismatch: expected type: ", text(node.data), ", tuple: ", text(tree), "."));
+    if (node.children.size() != level.children.size() && node.kind != NodeKind::ordered_dict && node.kind != NodeKind::default_dict) {
+      const bool list = node.kind == NodeKind::list, tuple = node.kind == NodeKind::tuple;
+      throw ValueError(concat(list ? "List" : tuple ? "Tuple" : type_name(node), " arity mismatch: ", level.children.size(), " != ",
+                              node.children.size(), "; ", type_name(node), ": ", text(tree), "."));
     }
-    if (node.children.size() != level.children.size()) {
-      throw ValueError(concat(type_name(node), " arity mismatch: ", level.children.size(), " != ", node.children.size(),
-                              "; ", type_name(node), ": ", nb::cast<std::string>(nb::repr(tree)), "."));
-    }
-    throw ValueError(concat("Mismatch custom node data: ", nb::cast<std::string>(nb::repr(node.data)),
-                            " != ", nb::cast<std::string>(nb::repr(level.data)),
-                            "; value: ", nb::cast<std::string>(nb::repr(tree)), "."));
+    throw ValueError(concat("Mismatch custom node data: ", text(node.data), " != ", text(level.data), "; value: ", text(tree), "."));
   }
   for (std::size_t i = 0; i < node.children.size(); ++i) flatten_up_to_node(*node.children[i], level.children[i], out);
 }
@@ -318,7 +332,11 @@ nb::object none_is_leaf() {
 }
 
 PyTree flatten_with_paths(nb::handle tree, std::vector<std::pair<nb::object, nb::object>>& leaves, nb::handle is_leaf) {
-  return PyTree(flatten_paths(tree, leaves, is_leaf, nb::list()));
+  return PyTree(flatten_paths(tree, leaves, is_leaf, false, nb::list()));
+}
+
+PyTree flatten_asking_with_paths(nb::handle tree, std::vector<std::pair<nb::object, nb::object>>& leaves, nb::handle is_leaf) {
+  return PyTree(flatten_paths(tree, leaves, is_leaf, true, nb::list()));
 }
 
 Array to_operand(nb::handle leaf, const char* operation) {

@@ -7,6 +7,7 @@ import typing
 from capibara import _core
 from capibara._core import PyTreeDef  # noqa: F401
 from capibara._modules import explain_missing
+from capibara._tree_errors import prefix_errors
 from capibara._tree_keys import DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey  # noqa: F401
 
 KeyEntry = typing.TypeVar("KeyEntry", bound=typing.Any)
@@ -42,58 +43,30 @@ def tree_map(f, tree, *rest, is_leaf=None):
     return treedef.unflatten([f(*values) for values in zip(leaves, *others)])
 
 
-def _match(treedef, tree, other, is_leaf=None):
+def _match(treedef, tree, other, is_leaf=None, name="tree_map tree"):
     try:
         return treedef.flatten_up_to(other)
-    except ValueError as error:
-        found, reason = _difference(tree, other, (), is_leaf), str(error)
-        raise ValueError(reason if not found else f"{found}\n{reason}" if reason.startswith("Dict key") else found) from None
-
-
-def _difference(prefix, full, path, is_leaf=None):
-    """Where two trees first differ, in words."""
-    if is_leaf is not None and is_leaf(prefix):
-        return None
-    level = _core.tree_level(prefix)
-    if level is None:
-        return None
-    where = f"    tree_map tree{keystr(path)}"
-    if type(prefix) is not type(full):
-        return (f"pytree structure error: different types at key path\n{where}\nAt that key path, the prefix pytree "
-                f"tree_map tree has a subtree of type\n    {type(prefix)}\nbut at the same key path the full pytree has "
-                f"a subtree of different type\n    {type(full)}.")
-    other = _core.tree_level(full)
-    children, keys, data = level
-    other_children, _, other_data = other
-    if len(children) != len(other_children):
-        return (f"pytree structure error: different lengths of {type(prefix).__name__} at key path\n{where}\nAt that key "
-                f"path, the prefix pytree tree_map tree has a subtree of type {type(prefix).__name__} of length "
-                f"{len(children)}, but the full pytree has a subtree of the same type but of length {len(other_children)}.")
-    if data != other_data:
-        return (f"pytree structure error: different pytree metadata at key path\n{where}\nAt that key path, the prefix "
-                f"pytree tree_map tree has a subtree of type\n    {type(prefix)}\nwith metadata\n    {data}\nbut at the "
-                f"same key path the full pytree has a subtree of the same type but with metadata\n    {other_data}")
-    for key, child, other_child in zip(keys, children, other_children):
-        found = _difference(child, other_child, path + (key,), is_leaf)
-        if found:
-            return found
-    return None
+    except ValueError:
+        found = prefix_errors(tree, other, is_leaf)
+        if not found:
+            raise
+    raise found[0](name)
 
 
 def tree_flatten_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
     """Pairs of key path and leaf, and the structure."""
-    return _core.tree_flatten_with_path(tree, is_leaf)
+    return _core.tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
 
 
 def tree_leaves_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
     """Pairs of key path and leaf."""
-    return _core.tree_flatten_with_path(tree, is_leaf)[0]
+    return _core.tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
 def tree_map_with_path(f, tree, *rest, is_leaf=None, is_leaf_takes_path=False):
     """tree_map for a function that also takes the key path."""
-    pairs, treedef = _core.tree_flatten_with_path(tree, is_leaf)
-    others = [_match(treedef, tree, other, is_leaf) for other in rest]
+    pairs, treedef = _core.tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
+    others = [_match(treedef, tree, other, None if is_leaf_takes_path else is_leaf) for other in rest]
     return treedef.unflatten([f(path, leaf, *values) for (path, leaf), *values in zip(pairs, *others)])
 
 
@@ -162,10 +135,28 @@ def tree_broadcast(prefix_tree, full_tree, is_leaf=None):
 def broadcast_prefix(prefix_tree, full_tree, is_leaf=None):
     """The leaves of a prefix tree, one for each leaf of the full tree."""
     leaves, treedef = _core.tree_flatten(prefix_tree, is_leaf)
-    parts = _match(treedef, prefix_tree, full_tree, is_leaf)
+    parts = _match(treedef, prefix_tree, full_tree, is_leaf, "broadcast_prefix prefix_tree")
     result = []
     for leaf, part in zip(leaves, parts):
         result += [leaf] * len(_core.tree_leaves(part, is_leaf))
+    return result
+
+
+def broadcast_flattened_prefix_with_treedef(prefix_leaves, prefix_treedef, full_treedef):
+    """broadcast_prefix of trees that are known by their structures alone."""
+    leaves, result = iter(prefix_leaves), []
+
+    def visit(prefix, full):
+        if prefix.node_data() is None:
+            result.extend([next(leaves)] * full.num_leaves)
+            return
+        children, others = prefix.children(), full.children()
+        if prefix.node_data() != full.node_data() or len(children) != len(others):
+            raise ValueError(f"broadcast_flattened_prefix_with_treedef: {prefix} is not a prefix of {full}")
+        for child, other in zip(children, others):
+            visit(child, other)
+
+    visit(prefix_treedef, full_treedef)
     return result
 
 
@@ -245,21 +236,28 @@ def register_dataclass(nodetype=None, data_fields=None, meta_fields=None, drop_f
         return functools.partial(register_dataclass, data_fields=data_fields, meta_fields=meta_fields, drop_fields=drop_fields)
     if data_fields is None or meta_fields is None:
         if (data_fields is None) != (meta_fields is None):
-            raise TypeError("register_dataclass: data_fields and meta_fields must both be specified when either is specified.")
+            raise TypeError("register_dataclass: data_fields and meta_fields must both be specified when either is specified. "
+                            f"Got {data_fields=} {meta_fields=}.")
         if not dataclasses.is_dataclass(nodetype):
             raise TypeError(f"register_dataclass: data_fields and meta_fields are required when nodetype is not a dataclass. Got {nodetype=}.")
         fields = [f for f in dataclasses.fields(nodetype) if f.init and f.name not in drop_fields]
         data_fields = [f.name for f in fields if not f.metadata.get("static", False)]
         meta_fields = [f.name for f in fields if f.metadata.get("static", False)]
     elif dataclasses.is_dataclass(nodetype):
-        known = {f.name for f in dataclasses.fields(nodetype) if f.init}
-        named = {*data_fields, *meta_fields, *drop_fields}
-        if known - named:
-            raise ValueError(f"data_fields and meta_fields must include all dataclass fields with init=True and only them. Missing fields: {known - named}.")
-        if named - known - set(drop_fields):
-            raise ValueError(f"data_fields and meta_fields must include all dataclass fields with init=True and only them. Unexpected fields: {named - known}.")
+        _check_fields({f.name for f in dataclasses.fields(nodetype) if f.init}, data_fields, meta_fields, drop_fields)
+    if overlap := {*data_fields} & {*meta_fields}:
+        raise ValueError(f"data_fields and meta_fields must not overlap. Overlapping fields: {overlap}.")
     _core.register_dataclass_node(nodetype, list(data_fields), list(meta_fields))
     return nodetype
+
+
+def _check_fields(known, data_fields, meta_fields, drop_fields):
+    named = {*data_fields, *meta_fields}
+    rule = "data_fields and meta_fields must include all dataclass fields with ``init=True`` and only them."
+    if missing := known - named - {*drop_fields}:
+        raise ValueError(f"{rule} Missing fields: {missing}. Add them to drop_fields to suppress this error.")
+    if unexpected := named - known:
+        raise ValueError(f"{rule} Unexpected fields: {unexpected}.")
 
 
 def register_static(cls):
@@ -276,15 +274,31 @@ def register_custom_pytree(nodetype, flatten_func=None, unflatten_func=None, fla
     return nodetype
 
 
+class _PartialFunction:
+    """A functools.partial inside of a Partial, which would otherwise take it apart and make its arguments leaves."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self, *args, **keywords):
+        return self.function(*args, **keywords)
+
+    def __hash__(self):
+        return hash(self.function)
+
+    def __eq__(self, other):
+        return self.function == (other.function if isinstance(other, _PartialFunction) else other)
+
+    def __repr__(self):
+        return repr(self.function)
+
+
 class Partial(functools.partial):
     """functools.partial as a container: the function is structure, its arguments are leaves."""
 
     def __new__(cls, func, *args, **keywords):
         if isinstance(func, functools.partial):
-            original = func
-            func = original.func
-            args = original.args + args
-            keywords = {**original.keywords, **keywords}
+            func = _PartialFunction(func)
         return super().__new__(cls, func, *args, **keywords)
 
 
