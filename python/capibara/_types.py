@@ -19,6 +19,15 @@ class ShapeDtypeStruct:
         self.weak_type = weak_type
         self.sharding = sharding
 
+    @classmethod
+    def like(cls, x):
+        """The type of an array, number or abstract value."""
+        if hasattr(x, "shape") and hasattr(x, "dtype"):
+            placed = getattr(x, "sharding", None) if getattr(x, "_committed", True) else None
+            return cls(x.shape, _core.canonical_dtype(x.dtype), sharding=placed, weak_type=getattr(x, "weak_type", False))
+        value = _core.as_array(x)
+        return cls(value.shape, value.dtype, weak_type=value.weak_type)
+
     def _as_zeros(self):
         """An array of this type, for functions that only look at types."""
         return _zeros(self)

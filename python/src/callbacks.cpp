@@ -34,19 +34,18 @@ Prepared prepare(nb::object function, nb::object result_types, nb::tuple args, n
   PyTree in = flatten(both, objects);
   call.leaves = to_arrays(objects, "callback");
   auto kept = std::make_shared<KeptObject>(function);
-  auto trees = std::make_shared<KeptObject>(nb::make_tuple(nb::cast(in), nb::cast(call.out)));
+  auto tree = std::make_shared<KeptObject>(nb::cast(in));
   Types types = call.types;
-  call.function = [kept, trees, types](const Arrays& values) {
+  call.function = [kept, tree, types](const Arrays& values) {
     nb::gil_scoped_acquire lock;
-    nb::object in_tree = trees->get()[0], out_tree = trees->get()[1];
-    nb::object pair = unflatten_arrays(nb::cast<const PyTree&>(in_tree), values);
+    nb::object pair = unflatten_arrays(nb::cast<const PyTree&>(tree->get()), values);
     nb::object result = call_python(kept->get(), nb::object(pair[0]), nb::object(pair[1]));
     std::vector<nb::object> outputs;
-    PyTree got = flatten(result, outputs);
-    const PyTree& expected = nb::cast<const PyTree&>(out_tree);
-    if (!(got == expected)) {
-      throw RuntimeError(
-          concat("callback: the function must return ", expected.to_string(), ", got ", got.to_string()));
+    const PyTree got = flatten(result, outputs);
+    // The structure is the declared one: that of the result may have more levels, as long as the leaves are the same.
+    if (outputs.size() != types.size()) {
+      throw RuntimeError(concat("callback: the function must return ", types.size(), " array", types.size() == 1 ? "" : "s",
+                                ", got ", outputs.size(), " in ", got.to_string()));
     }
     return check_results(outputs, types);
   };
@@ -75,16 +74,26 @@ void bind_callbacks(nb::module_& m) {
       nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg());
   m.def("debug_callback", [](nb::object f, nb::tuple args, nb::dict kwargs, bool ordered) {
     std::vector<nb::object> objects;
-    nb::object both = nb::make_tuple(args, kwargs);
-    auto in = std::make_shared<KeptObject>(nb::cast(flatten(both, objects)));
-    auto kept = std::make_shared<KeptObject>(f);
+    const PyTree tree = flatten(nb::make_tuple(args, kwargs), objects);
+    Arrays operands;
+    nb::list others;  // what is no array, None where an array stands
+    for (const nb::object& object : objects) {
+      std::optional<Array> array = array_if(object);
+      others.append(array ? nb::none() : nb::object(nb::make_tuple(object)));
+      if (array) operands.push_back(std::move(*array));
+    }
+    auto kept = std::make_shared<KeptObject>(nb::make_tuple(f, nb::cast(tree), others));
     jax::debug::callback(
-        [kept, in](const Arrays& values) {
+        [kept](const Arrays& values) {
           nb::gil_scoped_acquire lock;
-          nb::object pair = unflatten_arrays(nb::cast<const PyTree&>(in->get()), values);
-          call_python(kept->get(), nb::object(pair[0]), nb::object(pair[1]));
+          std::vector<nb::object> leaves;
+          std::size_t next = 0;
+          for (nb::handle other : nb::borrow<nb::list>(kept->get()[2]))
+            leaves.push_back(other.is_none() ? wrap(values[next++]) : nb::object(other[0]));
+          const nb::object pair = nb::cast<const PyTree&>(kept->get()[1]).unflatten(leaves);
+          call_python(kept->get()[0], nb::object(pair[0]), nb::object(pair[1]));
         },
-        to_arrays(objects, "debug.callback"), {.ordered = ordered});
+        operands, {.ordered = ordered});
   });
   m.def("effects_barrier", &jax::effects_barrier);
 }

@@ -29,6 +29,10 @@ PartialEvalSplit partial_eval(const PartialEvalArgs& args) {
   SavePolicy nothing = [](const Primitive&, std::span<const ArrayType>, const Attrs&) { return false; };
   SavePolicy policy = nothing;
   if (!args.attrs["policy"].is_none()) policy = args.attrs.opaque<Policy>("policy")->save;
+  const Effects& effects = args.attrs.program("jaxpr").effects();
+  if (effects.has(Effects::io) || effects.has(Effects::ordered_io))
+    throw NotImplementedError("Effects not supported in partial-eval of `checkpoint`/`remat`: [IO]. A callback that runs again in the backward pass "
+                              "would not run exactly once.");
   ProgramSplit halves = partial_eval_program(args.attrs.program("jaxpr"), args.unknown, {}, &policy);
   PartialEvalSplit split;
   split.unknown_outputs = halves.unknown_outputs;

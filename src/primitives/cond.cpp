@@ -81,6 +81,11 @@ Arrays transpose(const TransposeArgs& args) {
 
 // A mapped index: every branch runs on all lanes, and each lane takes its own.
 BatchResult batch_by_select(const BatchArgs& args, const std::vector<Program>& branches) {
+  for (const Program& branch : branches) {
+    // Every lane runs every branch: what must happen for some lanes only cannot be taken back.
+    if (branch.effects().has(Effects::io) || branch.effects().has(Effects::ordered_io))
+      throw NotImplementedError("IO effect not supported in vmap-of-cond.");
+  }
   int64_t size = args.axis.size;
   Array index = batch_at(args.inputs[0], args.dims[0], size);
   Arrays inputs;

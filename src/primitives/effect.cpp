@@ -29,14 +29,14 @@ Arrays call(std::span<const Array> inputs, const Attrs& attrs) {
   }
   Types expected = result_types(attrs);
   if (results.size() != expected.size()) {
-    throw ValueError(concat("callback '", attrs.opaque<Callback>("callback")->name, "' must return ", expected.size(),
-                            " arrays, got ", results.size()));
+    throw RuntimeError(concat("callback '", attrs.opaque<Callback>("callback")->name, "' must return ", expected.size(),
+                              " arrays, got ", results.size()));
   }
   for (std::size_t i = 0; i < results.size(); ++i) {
     const ArrayType& got = results[i].type();
     if (got.shape != expected[i].shape || got.dtype != expected[i].dtype) {
-      throw ValueError(concat("callback '", attrs.opaque<Callback>("callback")->name, "': result ", i, " must be ",
-                              to_string(expected[i]), ", got ", to_string(got)));
+      throw RuntimeError(concat("callback '", attrs.opaque<Callback>("callback")->name, "': result ", i, " must be ",
+                                to_string(expected[i]), ", got ", to_string(got)));
     }
   }
   return results;
@@ -104,6 +104,8 @@ BatchResult batch_pure(const BatchArgs& args) {
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
     if (args.mapped(i) || *name == "broadcast_all") {
       operands.push_back(batch_at(args.inputs[i], args.dims[i], args.axis.size));
+    } else if (*name == "legacy_vectorized") {
+      operands.push_back(args.inputs[i]);
     } else {
       operands.push_back(lax::expand_dims(args.inputs[i], {0}));
     }
@@ -231,11 +233,17 @@ Family effect_family() {
   pure.jvp = [](const JvpArgs&) -> JvpResult {
     throw ValueError("Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks while taking gradients.");
   };
+  pure.transpose = [](const TransposeArgs&) -> Arrays {
+    throw ValueError("Pure callbacks do not support transpose. Please use `jax.custom_vjp` to use callbacks while taking gradients.");
+  };
   pure.batch = batch_pure;
 
   PrimitiveRecord io = callback_record("io_callback", "Calls a host function with side effects.");
   io.jvp = [](const JvpArgs&) -> JvpResult {
     throw ValueError("IO callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks while taking gradients.");
+  };
+  io.transpose = [](const TransposeArgs&) -> Arrays {
+    throw ValueError("IO callbacks do not support transpose. Please use `jax.custom_vjp` to use callbacks while taking gradients.");
   };
   io.batch = [](const BatchArgs& args) {
     if (args.attrs.boolean("ordered")) throw ValueError("Cannot `vmap` ordered IO callback.");

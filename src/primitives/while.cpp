@@ -143,6 +143,10 @@ BatchResult batch(const BatchArgs& args) {
   if (!mapped_predicate) {
     result.outputs = bind_while(condition.program, loop.condition_consts, body.program, loop.body_consts, operands);
   } else {
+    for (const Program* part : {&loop.condition, &loop.body}) {
+      if (part->effects().has(Effects::io) || part->effects().has(Effects::ordered_io))
+        throw NotImplementedError("IO effect not supported in while_loop with batched predicate: lanes that are done would have it, too.");
+    }
     // The loop runs until every lane is done; finished lanes keep their values. The condition's consts join the body's.
     namespace lax = jax::lax;
     Arrays condition_values = part(operands, 0, loop.condition_consts);

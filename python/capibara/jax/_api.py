@@ -315,7 +315,9 @@ def device_get(x):
     for leaf in leaves:
         if isinstance(leaf, _core.Array):
             _core.fetch(leaf)
-    return tree.unflatten([np.asarray(leaf) if isinstance(leaf, _core.Array) else leaf for leaf in leaves])
+    # Keys have no form on the host: they stay as they are.
+    is_number = [isinstance(leaf, _core.Array) and isinstance(leaf.dtype, np.dtype) for leaf in leaves]
+    return tree.unflatten([np.asarray(leaf) if number else leaf for leaf, number in zip(leaves, is_number)])
 
 
 def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
@@ -331,12 +333,34 @@ def pure_callback(callback, result_shape_dtypes, *args, sharding=None, vmap_meth
     """Calls a Python function without side effects from a program."""
     if vectorized is not None:
         raise NotImplementedError("pure_callback: use vmap_method instead of vectorized")
-    return _core.pure_callback(callback, result_shape_dtypes, args, kwargs, vmap_method)
+    _check_result_types(result_shape_dtypes)
+    return _core.pure_callback(_reporting(callback, "pure_callback"), result_shape_dtypes, args, kwargs, vmap_method)
 
 
 def io_callback(callback, result_shape_dtypes, *args, sharding=None, ordered=False, **kwargs):
     """Calls a Python function with side effects from a program, exactly once."""
-    return _core.io_callback(callback, result_shape_dtypes, args, kwargs, ordered)
+    _check_result_types(result_shape_dtypes)
+    return _core.io_callback(_reporting(callback, "io_callback"), result_shape_dtypes, args, kwargs, ordered)
+
+
+def _check_result_types(types):
+    for leaf in _core.tree_leaves(types):
+        dtype = getattr(leaf, "dtype", None)
+        if dtype is not None and _core.canonical_dtype(dtype) != dtype:
+            raise ValueError(f"result_shape_dtypes cannot specify 64-bit types when `jax_enable_x64` is disabled, got {dtype}")
+
+
+def _reporting(callback, api):
+    """The same function; its errors are logged where they happen: whoever waits for the result may be far away."""
+    @functools.wraps(callback, assigned=("__name__",), updated=())
+    def call(*args, **kwargs):
+        try:
+            return callback(*args, **kwargs)
+        except Exception:
+            import logging
+            logging.getLogger("jax").exception("jax.%s failed", api)
+            raise
+    return call
 
 
 def clear_caches():

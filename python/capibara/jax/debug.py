@@ -3,17 +3,33 @@ import builtins
 import functools
 import logging
 import string
+import sys
 
-from capibara import _core
+import numpy as np
+
+from capibara import _core, _tracebacks
 from capibara._effects import DebugEffect, OrderedDebugEffect  # noqa: F401
 from capibara._modules import explain_missing
 from capibara.jax._debugger import breakpoint  # noqa: F401
 
-_logger = logging.getLogger("jax.debug")
+_logger = logging.getLogger("jax._src.debugging")  # the name under which programs ask for it
 
 
-def callback(callback, *args, ordered=False, partitioned=False, **kwargs):
-    """Calls a Python function with values of the running program."""
+def callback(callback=None, *args, ordered=False, partitioned=False, **kwargs):
+    """Calls a Python function with values of the running program: callback(f, x), or callback(ordered=True)(f, x).
+
+    Arguments that are no arrays, such as dtypes and texts, are handed over as they are.
+    """
+    if callback is not None:
+        return _call(ordered, callback, *args, **kwargs)
+    if args or kwargs:
+        raise TypeError(f"debug_callback received unexpected arguments in the two-call form: {args=} {kwargs=}")
+    return functools.partial(_call, ordered)
+
+
+def _call(ordered, callback, /, *args, **kwargs):
+    if not callable(callback):
+        raise TypeError(f"first argument to jax.debug.callback must be callable, but got an object of type {type(callback)}")
     _core.debug_callback(callback, args, kwargs, ordered)
 
 
@@ -24,18 +40,20 @@ class _FieldCheck(string.Formatter):
         return ""
 
     def check_unused_args(self, used_args, args, kwargs):
-        unused = [n for n in range(len(args)) if n not in used_args] + [name for name in kwargs if name not in used_args]
-        if unused:
-            raise ValueError(f"debug.print: arguments that the format does not name: {unused}")
+        if unused := [value for n, value in enumerate(args) if n not in used_args]:
+            raise ValueError(f"Unused positional arguments to `jax.debug.print`: {unused}")
+        if unused := [name for name in kwargs if name not in used_args]:
+            raise ValueError(f"Unused keyword arguments to `jax.debug.print`: {unused}. You may be passing an f-string, whose fields "
+                             "Python has filled already: pass a plain string with fields, and the values as arguments.")
 
 
 def print(fmt=None, *args, ordered=False, partitioned=False, skip_format_check=False, _use_logging=False, **kwargs):
     """Prints values of the running program: debug.print("x = {x}", x=x), or debug.print(ordered=True)("x = {x}", x=x)."""
-    if fmt is None:
-        if args or kwargs:
-            raise TypeError(f"debug.print: without a format it takes options only, got {args=} {kwargs=}")
-        return functools.partial(_print, ordered, skip_format_check, _use_logging)
-    return _print(ordered, skip_format_check, _use_logging, fmt, *args, **kwargs)
+    if fmt is not None:
+        return _print(ordered, skip_format_check, _use_logging, fmt, *args, **kwargs)
+    if args or kwargs:
+        raise TypeError(f"debug_print received unexpected arguments in the two-call form: {args=} {kwargs=}")
+    return functools.partial(_print, ordered, skip_format_check, _use_logging)
 
 
 def _print(ordered, skip_format_check, use_logging, fmt, /, *args, **kwargs):
@@ -44,18 +62,27 @@ def _print(ordered, skip_format_check, use_logging, fmt, /, *args, **kwargs):
     # A text without a field in front is written as it is, the values behind it.
     first = next(string.Formatter().parse(fmt), (None, None))
     has_fields = first[1] is not None
+    options = np.get_printoptions()  # of the place that prints, not of the thread that runs the program
+    caller = sys._getframe()
+    while caller.f_back is not None and _tracebacks.is_internal(caller):
+        caller = caller.f_back
+    place = caller.f_code.co_filename, caller.f_lineno
 
     def show(*values, **names):
-        import numpy as np
-        values = [np.asarray(v) if hasattr(v, "shape") else v for v in values]
-        names = {k: np.asarray(v) if hasattr(v, "shape") else v for k, v in names.items()}
-        text = fmt.format(*values, **names) if has_fields else " ".join([fmt, *map(str, values)])
+        values = tuple(map(_shown, values))
+        with np.printoptions(**options):
+            text = fmt.format(*values, **{k: _shown(v) for k, v in names.items()}) if has_fields else " ".join([fmt, *map(str, values)])
         if use_logging:
-            _logger.info("%s", text)
+            _logger.handle(_logger.makeRecord(_logger.name, logging.INFO, *place, text, (), None))
         else:
             builtins.print(text)
 
     _core.debug_callback(show, args, kwargs, ordered)
+
+
+def _shown(value):
+    """What formats are applied to: NumPy's arrays know them; keys show themselves."""
+    return np.asarray(value) if isinstance(value, _core.Array) and isinstance(value.dtype, np.dtype) else value
 
 
 log = functools.partial(print, _use_logging=True)
