@@ -9,7 +9,7 @@ MODES = ("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto")
 _mode = "auto"
 _codes = set()  # of all boundaries
 excluded_files = []  # of other libraries that asked to be left out
-_NOTE = ("--------------------\nThe frames of capibara itself were left out of this traceback. "
+_NOTE = ("--------------------\nFor simplicity, the frames of capibara itself were left out of this traceback. "
          "Set JAX_TRACEBACK_FILTERING=off to see them.")
 
 
@@ -62,21 +62,35 @@ def guard(module_name):
 
 
 def filter_frames(error):
-    """Takes the library's frames out of an error's traceback, as the mode says."""
+    """Takes the library's frames out of an error's traceback, as the mode says; called by a boundary's own frame."""
+    _filter(error, sys._getframe(1).f_back)
+
+
+def filter_frames_of_call(error):
+    """The same for calls that have no frame of their own, such as those of jitted functions."""
+    _filter(error, sys._getframe(1))
+
+
+def _filter(error, caller):
     mode = _mode if _mode != "auto" else "tracebackhide" if _ipython_hides() else "quiet_remove_frames"
-    if mode == "off" or _is_nested():
+    if mode == "off" or _is_nested(caller):
         return
     import traceback  # takes long: not before it is needed
     whole = error.__traceback__
     if mode == "tracebackhide":
         for frame, _ in traceback.walk_tb(whole):
             if is_internal(frame):
-                frame.f_locals["__tracebackhide__"] = True
+                names = frame.f_locals
+                if type(names) is dict:  # before Python 3.13 a copy, which would keep the error, and so the frame, alive
+                    names.clear()
+                names["__tracebackhide__"] = True
         return
     error.__traceback__ = _users_part(whole)
     if mode == "quiet_remove_frames":
         if _NOTE not in getattr(error, "__notes__", ()):
             error.add_note(_NOTE)
+        return
+    if isinstance(error.__cause__, UnfilteredStackTrace):  # by a call inside of this one: it has all frames already
         return
     cause = UnfilteredStackTrace("".join(traceback.format_exception_only(error)).strip()
                                  + "\n\nThis is the error with all frames; the one below leaves out capibara's own.")
@@ -86,9 +100,8 @@ def filter_frames(error):
     error.__cause__, error.__context__ = cause, None
 
 
-def _is_nested():
-    """Whether a boundary further out will see the error, too."""
-    frame = sys._getframe(2).f_back  # the caller of the boundary that asks
+def _is_nested(frame):
+    """Whether a boundary further out will see the error, too; `frame` is the caller of the one that asks."""
     while frame is not None:
         if frame.f_code in _codes:
             return True

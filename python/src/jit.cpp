@@ -224,8 +224,45 @@ nb::object call_jit(const JitFunction& jit, PyObject* args, PyObject* kwargs) {
   return rebuild(*entry, outputs);
 }
 
+// With debug_nans or debug_infs: after a hit the function runs again as if it were not jitted, on the arguments as they were given.
+// Where it meets the bad value itself, its error names the user's line and takes the place of the one that is set.
+void find_bad_value_without_jit(const JitFunction& jit, PyObject* args, PyObject* kwargs) {
+  const Config& settings = config();
+  if (!(settings.debug_nans || settings.debug_infs) || !PyErr_ExceptionMatches(PyExc_FloatingPointError)) return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  const nb::object result = nb::steal(PyObject_Call(jit.function.ptr(), args, kwargs));
+  if (!result.is_valid() && (PyErr_ExceptionMatches(PyExc_FloatingPointError) || PyErr_ExceptionMatches(PyExc_ZeroDivisionError))) {
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+  } else {
+    PyErr_Restore(type, value, traceback);
+  }
+}
+
+// A call of a jitted function is a boundary of the library: the frames of the error that is set are filtered here.
+void filter_frames_of_call() {
+  if (!PyErr_ExceptionMatches(PyExc_Exception)) return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (traceback) PyException_SetTraceback(value, traceback);
+  static PyObject* filter = nb::object(nb::module_::import_("capibara._tracebacks").attr("filter_frames_of_call")).release().ptr();
+  const nb::object done = nb::steal(PyObject_CallOneArg(filter, value));
+  if (!done.is_valid()) PyErr_Clear();  // the user's error is the one to show
+  Py_XDECREF(traceback);
+  PyErr_Restore(type, value, PyException_GetTraceback(value));
+}
+
 PyObject* call_jit_slot(PyObject* self, PyObject* args, PyObject* kwargs) noexcept {
-  return guarded([&] { return call_jit(*nb::inst_ptr<JitFunction>(self), args, kwargs).release().ptr(); });
+  const JitFunction& jit = *nb::inst_ptr<JitFunction>(self);
+  PyObject* result = guarded([&] { return call_jit(jit, args, kwargs).release().ptr(); });
+  if (!result) {
+    find_bad_value_without_jit(jit, args, kwargs);
+    filter_frames_of_call();
+  }
+  return result;
 }
 
 // The stages after tracing; one class serves Traced, Lowered and Compiled.

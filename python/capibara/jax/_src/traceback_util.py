@@ -1,6 +1,7 @@
 """jax._src.traceback_util: which frames tracebacks leave out."""
 from capibara import _tracebacks
 from capibara._modules import explain_missing
+from capibara._tracebacks import UnfilteredStackTrace  # noqa: F401
 
 _exclude_paths = _tracebacks.excluded_files
 
