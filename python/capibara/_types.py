@@ -64,7 +64,9 @@ class ShapeDtypeStruct:
 
 def array_from_pickle(*parts):
     """An array from what its __reduce__ gave."""
-    return _core.array_from_pickle(*parts)
+    array = _core.array_from_pickle(*parts)
+    narrow = _core.canonical_dtype(array.dtype)
+    return array if narrow == array.dtype else array.astype(narrow)
 
 
 def as_abstract_arrays(tree):

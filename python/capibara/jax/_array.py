@@ -16,6 +16,7 @@ def complete():
     for name, value in vars(_Methods).items():
         if not name.startswith("__") or name in ("__round__", "__reversed__", "__array_namespace__", "__rmatmul__"):
             setattr(array, name, _tracebacks.boundary(value) if callable(value) else value)
+    _core.Tracer.__reduce__ = lambda self: self.tobytes()  # raises: a traced value has no bytes to be pickled
 
 
 class _Methods:
