@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace capibara {
 
@@ -31,6 +32,10 @@ class Backend {
   virtual std::string name() const = 0;
   virtual int device_count() const = 0;
   virtual bool supports(const Primitive& primitive) const = 0;
+  // How it runs a primitive, in the words of `capibara coverage`; several where it depends on types and parameters.
+  virtual std::vector<std::string> ways(const Primitive& primitive) const {
+    return supports(primitive) ? std::vector<std::string>{name()} : std::vector<std::string>{};
+  }
   // One operation on concrete arrays, now.
   virtual Arrays run(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) = 0;
   virtual std::shared_ptr<Executable> compile(const Program& program) = 0;

@@ -2,13 +2,15 @@
 
 import builtins
 
+import ml_dtypes
 import numpy as np
 
-# Relative error allowed; the absolute one is a twentieth. Gradients are allowed ten times as much.
+# Relative error allowed; the absolute one is a twentieth. Numbers of 16 bits and fewer are computed in float32 and rounded:
+# two units of the last place for 16 bits, one for fewer.
 TOLERANCES = {
-    "float64": 1e-11, "complex128": 1e-11, "float32": 2e-5, "complex64": 2e-5, "float16": 4e-3, "bfloat16": 2e-2,
+    "float64": 1e-11, "complex128": 1e-11, "float32": 2e-5, "complex64": 2e-5, "float16": 2e-3, "bfloat16": 1.6e-2,
 }
-SMALL_FLOAT = 0.13  # eight bits and fewer
+GRADIENT_FACTORS = {"float64": 10, "complex128": 10, "float32": 10, "complex64": 10}  # of the others: 2
 
 # Classes of errors that users name beside the built-in ones; others are compared by the first built-in class they are.
 PUBLIC_ERRORS = {
@@ -37,7 +39,11 @@ def difference(expected, got, tolerance=None, mode="eager"):
         return f"raises {got[1][0]}: {first_line(got[2])}\n   jax returns {brief(expected[1])}"
     if got[0] != "value":
         return f"{got[0]}: {got[1]}"
-    return tree_difference(expected[1], got[1], tolerance, 10 if mode == "grad" else 1)
+    return tree_difference(expected[1], got[1], tolerance, mode == "grad")
+
+
+def small_float_tolerance(name):
+    return float(ml_dtypes.finfo(name).eps)
 
 
 def first_line(text):
@@ -51,13 +57,13 @@ def public_class(names):
     return names[0]
 
 
-def tree_difference(expected, got, tolerance, factor, place=""):
+def tree_difference(expected, got, tolerance, gradient, place=""):
     kind = expected[0]
     where = f" at {place}" if place else ""
     if kind != got[0]:
         return f"expected {brief(expected)}, got {brief(got)}{where}"
     if kind in ("array", "numpy", "key"):
-        return array_difference(expected, got, tolerance, factor, where)
+        return array_difference(expected, got, tolerance, gradient, where)
     if kind == "python":
         if expected[1] != got[1]:
             return f"expected a Python {expected[1]}, got {got[1]} {got[2]!r}{where}"
@@ -75,14 +81,14 @@ def tree_difference(expected, got, tolerance, factor, place=""):
                 if first[0] != second[0]:
                     return f"expected the key {first[0]}, got {second[0]}{where}"
                 inner, first, second = f"{place}[{first[0]}]", first[1], second[1]
-            found = tree_difference(first, second, tolerance, factor, inner)
+            found = tree_difference(first, second, tolerance, gradient, inner)
             if found:
                 return found
         return ""
     return "" if expected == got else f"expected {brief(expected)}, got {brief(got)}{where}"
 
 
-def array_difference(expected, got, tolerance, factor, where):
+def array_difference(expected, got, tolerance, gradient, where):
     if expected[1:-1] != got[1:-1]:
         return f"expected {brief(expected)}, got {brief(got)}{where}"
     name = expected[1]
@@ -91,7 +97,9 @@ def array_difference(expected, got, tolerance, factor, where):
         return f"expected values of shape {values.shape}, got {others.shape}{where}"
     if name in TOLERANCES or name.startswith("float"):
         wide = np.complex128 if name.startswith("complex") else np.float64
-        allowed = factor * (tolerance or TOLERANCES.get(name, SMALL_FLOAT))
+        allowed = tolerance or TOLERANCES.get(name) or small_float_tolerance(name)
+        if gradient:
+            allowed *= GRADIENT_FACTORS.get(name, 2)
         return value_difference(values.astype(wide), others.astype(wide), allowed, where)
     if values.dtype.kind not in "biuSUO":  # integers of four bits and fewer
         values, others = values.astype(np.int32), others.astype(np.int32)

@@ -45,12 +45,15 @@ def has_only_arrays(tree):
 
 
 def modes_wanted(case, outcome, first):
-    """The modes beyond eager, by the eager outcome of jax; `first` says that no earlier case of its name worked."""
+    """The modes beyond eager, by the eager outcome of jax; `first` says that no earlier case of its name worked.
+
+    Every call runs under jit, so that it meets the compiler; vmap and grad are asked of one call of each name.
+    """
     if case.function is not None or outcome[0] != "value" or not has_only_arrays(outcome[1]):
         return []
     if not any(isinstance(leaf, (np.ndarray, Key)) for leaf in leaves((case.args, case.kwargs))):
         return []
-    return [mode for mode in MODES[1:] if case.modes.get(mode, first)]
+    return [mode for mode in MODES[1:] if case.modes.get(mode, first or mode == "jit")]
 
 
 # --- arguments -------------------------------------------------------------------------------------------------------

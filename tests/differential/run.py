@@ -18,19 +18,21 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from importlib import metadata
 from pathlib import Path
 
-import compare
-import evaluate
-import makers
-
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+sys.path.append(str(ROOT / "tools" / "run"))
+
+import compare  # noqa: E402
+import evaluate  # noqa: E402
+import makers  # noqa: E402
+import patience  # noqa: E402
+
 KEPT = ROOT / "build" / "differential"
 CASES = HERE / "cases"
-SILENT_SECONDS = 120  # an evaluation that takes longer hangs
+CALL_SECONDS = 120  # of processor; an evaluation that takes more hangs
 
 
 def module_path():
@@ -85,7 +87,7 @@ def collect(library, path, work):
             command = [sys.executable, "-X", "faulthandler", HERE / "evaluate.py", library, path, out, "--work", work_file]
             with open(log, "wb") as output:
                 child = subprocess.Popen(list(map(str, command)), env=environment(library), stdin=subprocess.DEVNULL,
-                                         stdout=output, stderr=subprocess.STDOUT)
+                                         stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
                 status = wait(child, out)
             dead = read_stream(out, outcomes)
             text = log.read_text(errors="replace")
@@ -109,19 +111,16 @@ def collect(library, path, work):
 
 
 def wait(child, out):
-    """Waits as long as results arrive; None where they stopped to."""
-    size, since = -1, time.monotonic()
-    while True:
-        try:
-            return child.wait(timeout=0.5)
-        except subprocess.TimeoutExpired:
-            now = out.stat().st_size if out.exists() else 0
-            if now != size:
-                size, since = now, time.monotonic()
-            elif time.monotonic() - since > SILENT_SECONDS:
-                child.kill()
-                child.wait()
-                return None
+    """Waits as long as results arrive; None where they stopped to. An interruption ends the child too."""
+    try:
+        status = patience.wait(child, CALL_SECONDS, lambda: out.stat().st_size if out.exists() else 0)
+    except BaseException:
+        child.kill()
+        raise
+    if status is None:
+        child.kill()
+        child.wait()
+    return status
 
 
 def jax_version():
@@ -195,22 +194,22 @@ def has_gradient(case):
 
 
 class Tally:
-    """Counts of a run, by module and by name, and what failed."""
+    """Counts of a run: calls by module, comparisons by mode and by name, and what failed."""
 
     def __init__(self):
         self.modules = collections.defaultdict(lambda: [0, 0, 0])
+        self.modes = collections.defaultdict(lambda: [0, 0])
         self.names = collections.defaultdict(lambda: [0, 0])
         self.failures = []
 
-    def add(self, case, mode, problem):
-        module = self.modules[case.module]
-        if problem:
-            module[1] += 1
-            self.failures.append((case, mode, problem))
-        else:
-            module[0] += 1
-        for name in case.covers:
-            self.names[name][1 if problem else 0] += 1
+    def add(self, case, problems):
+        """One call; `problems` has an entry for each mode it was compared in, empty where the results agree."""
+        self.failures += [(case, mode, problem) for mode, problem in problems.items() if problem]
+        self.modules[case.module][1 if any(problems.values()) else 0] += 1
+        for mode, problem in problems.items():
+            self.modes[mode][1 if problem else 0] += 1
+            for name in case.covers:
+                self.names[name][1 if problem else 0] += 1
 
     def skip(self, case):
         self.modules[case.module][2] += 1
@@ -260,13 +259,16 @@ def compare_family(path, options):
         if case.identity in seen:
             continue
         seen.add(case.identity)
+        problems = {}
         for mode in work.get(case.identity, ()):
             outcome = got.get(case.identity, {}).get(mode, ("crash", "was not evaluated"))
             if outcome[0] == "missing":
                 if case.name in missing:
                     continue
                 missing.add(case.name)
-            tally.add(case, mode, compare.difference(expected[case.identity][mode], outcome, case.tolerance, mode))
+            problems[mode] = compare.difference(expected[case.identity][mode], outcome, case.tolerance, mode)
+        if problems:
+            tally.add(case, problems)
     return tally, [note for note in notes if note]
 
 
@@ -342,6 +344,8 @@ def main(arguments=None):
                 write_results(path.stem, tally)
             for module, counts in tally.modules.items():
                 total.modules[module] = [first + second for first, second in zip(total.modules[module], counts)]
+            for mode, counts in tally.modes.items():
+                total.modes[mode] = [first + second for first, second in zip(total.modes[mode], counts)]
 
     if options.against == "capibara" and not options.file:
         write_coverage()
@@ -349,6 +353,7 @@ def main(arguments=None):
     for module in sorted(total.modules):
         passed, failed, skipped = total.modules[module]
         print(f"   {module:<28}{passed:6} passed{failed:6} failed{skipped:6} skipped")
+    print("   comparisons: " + ", ".join(f"{mode} {passed} passed {failed} failed" for mode, (passed, failed) in sorted(total.modes.items())))
     passed, failed, skipped = (sum(counts[part] for counts in total.modules.values()) for part in range(3))
     print(f"{passed} passed, {failed + failed_notes} failed, {skipped} skipped")
     return 1 if failed or failed_notes else 0

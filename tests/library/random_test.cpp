@@ -7,7 +7,6 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <functional>
 #include <map>
 #include <sstream>
@@ -309,109 +308,6 @@ TEST(Random, DrawsTheSameUnderJit) {
       EXPECT_EQ(std::memcmp(eager.raw_data(), compiled.raw_data(), bytes), 0) << record.name;
     }
   });
-}
-
-// ---- the shared golden vectors --------------------------------------------------------------------------------------
-
-// {"seed=N": {"draw": nested lists of numbers}}: every draw as its numbers in order, under "N draw".
-std::map<std::string, std::vector<std::string>> read_golden(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream whole;
-  whole << file.rdbuf();
-  const std::string text = whole.str();
-  std::map<std::string, std::vector<std::string>> draws;
-  std::string seed, draw;
-  int depth = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (c == '{') ++depth;
-    if (c == '}') --depth;
-    if (c == '"') {
-      std::size_t end = text.find('"', i + 1);
-      std::string word = text.substr(i + 1, end - i - 1);
-      i = end;
-      if (text[end + 1] == ':') {
-        (depth == 1 ? seed : draw) = word;
-      } else if (depth == 2) {
-        draws[seed.substr(5) + " " + draw].push_back(word);
-      }
-    } else if (depth == 2 && (std::isalnum(static_cast<unsigned char>(c)) || c == '-')) {
-      std::size_t end = text.find_first_of(",]} \n", i);
-      draws[seed.substr(5) + " " + draw].push_back(text.substr(i, end - i));
-      i = end - 1;
-      if (text[end] == '}') continue;
-    }
-  }
-  return draws;
-}
-
-TEST(Random, DrawsTheSharedGoldenVectors) {
-  const std::string path = "../shared/jax/golden_prng.json";
-  if (!std::ifstream(path)) GTEST_SKIP() << "no " << path;
-  auto exactly = [](const Array& x) { return x; };
-  struct Draw {
-    std::function<Array(const Array&)> function;
-    double tolerance = 0;
-  };
-  Array logits = array<float>({{0, 1, 2, 3}, {3, 2, 1, 0}});
-  const std::map<std::string, Draw> table = {
-      {"key_data", {exactly}},
-      {"split(2)", {[](const Array& k) { return random::split(k); }}},
-      {"split(5)", {[](const Array& k) { return random::split(k, 5); }}},
-      {"split((2,3))", {[](const Array& k) {
-         return random::split(k, Shape{2, 3});
-       }}},
-      {"fold_in(0)", {[](const Array& k) { return random::fold_in(k, 0); }}},
-      {"fold_in(7)", {[](const Array& k) { return random::fold_in(k, 7); }}},
-      {"fold_in(4294967295)",
-       {[](const Array& k) { return random::fold_in(k, array<uint32_t>({4294967295u}, Shape{})); }}},
-      {"bits32(())", {[](const Array& k) { return random::bits(k); }}},
-      {"bits32((4,))", {[](const Array& k) { return random::bits(k, {.shape = {4}}); }}},
-      {"bits32((2,3))", {[](const Array& k) {
-         return random::bits(k, {.shape = {2, 3}});
-       }}},
-      {"bits8((5,))", {[](const Array& k) { return random::bits(k, {.shape = {5}, .dtype = DType::uint8}); }}},
-      {"bits16((5,))", {[](const Array& k) { return random::bits(k, {.shape = {5}, .dtype = DType::uint16}); }}},
-      {"uniform((5,))", {[](const Array& k) { return random::uniform(k, {.shape = {5}}); }}},
-      {"uniform((4,),-2,3)",
-       {[](const Array& k) { return random::uniform(k, {.shape = {4}, .minval = -2, .maxval = 3}); }, 3e-7}},
-      {"uniform_f16((4,))",
-       {[](const Array& k) { return random::uniform(k, {.shape = {4}, .dtype = DType::float16}); }}},
-      {"normal((5,))", {[](const Array& k) { return random::normal(k, {.shape = {5}}); }, 1e-6}},
-      {"truncated_normal(-2,2,(4,))",
-       {[](const Array& k) { return random::truncated_normal(k, -2, 2, {.shape = {4}}); }, 1e-6}},
-      {"gumbel((4,))", {[](const Array& k) { return random::gumbel(k, {.shape = {4}}); }, 1e-6}},
-      {"exponential((4,))", {[](const Array& k) { return random::exponential(k, {.shape = {4}}); }, 1e-6}},
-      {"bernoulli(.3,(8,))", {[](const Array& k) { return random::bernoulli(k, {.p = 0.3, .shape = {8}}); }}},
-      {"categorical(logits=[[0,1,2,3],[3,2,1,0]])", {[&](const Array& k) { return random::categorical(k, logits); }}},
-      {"randint((6,),0,10)", {[](const Array& k) { return random::randint(k, {6}, 0, 10); }}},
-      {"randint((6,),-5,100)", {[](const Array& k) { return random::randint(k, {6}, -5, 100); }}},
-      {"permutation(10)", {[](const Array& k) { return random::permutation(k, 10); }}},
-      {"permutation(2000)[:8]", {[](const Array& k) { return random::permutation(k, 2000)(slice(8)); }}},
-  };
-  int checked = 0;
-  for (const auto& [name, numbers] : read_golden(path)) {
-    std::size_t space = name.find(' ');
-    std::string draw = name.substr(space + 1);
-    Array key = random::key(std::stoll(name.substr(0, space)));
-    ++checked;
-    if (draw == "bits64((3,))") {
-      Settings wide(true);
-      std::vector<uint64_t> got = random::bits(key, {.shape = {3}, .dtype = DType::uint64}).to_vector<uint64_t>();
-      for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(std::to_string(got[i]), numbers[i]) << name;
-      continue;
-    }
-    auto found = table.find(draw);
-    ASSERT_NE(found, table.end()) << name;
-    Array drawn = found->second.function(key);
-    std::vector<double> got = (is_key(drawn.dtype()) ? random::key_data(drawn) : drawn).to_vector<double>();
-    ASSERT_EQ(got.size(), numbers.size()) << name;
-    for (std::size_t i = 0; i < got.size(); ++i) {
-      double want = numbers[i] == "true" ? 1 : numbers[i] == "false" ? 0 : std::stod(numbers[i]);
-      EXPECT_NEAR(got[i], want, found->second.tolerance * (1 + std::abs(want))) << name << " at " << i;
-    }
-  }
-  EXPECT_EQ(checked, 5 * 26);
 }
 
 // ---- keys -----------------------------------------------------------------------------------------------------------

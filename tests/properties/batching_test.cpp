@@ -94,7 +94,7 @@ Program staged_vmap(const Call& call, const std::vector<int64_t>& dims, int64_t 
   return stage([&](std::span<const Array> in) { return vmap_flat(call.function(), in, dims, {}, {"", size}); }, types, "f").program;
 }
 
-class Batching : public testing::TestWithParam<std::string> {};
+class Batching : public Property {};
 
 TEST_P(Batching, IsALoop) {
   const int64_t size = 3;

@@ -53,7 +53,7 @@ Point point_of(const Call& call) {
   return point;
 }
 
-class Derivatives : public testing::TestWithParam<std::string> {};
+class Derivatives : public Property {};
 
 TEST_P(Derivatives, AreFiniteDifferences) {
   int tried = 0;

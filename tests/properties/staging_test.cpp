@@ -13,7 +13,7 @@ class PrintTallies : public testing::Environment {
 };
 [[maybe_unused]] const testing::Environment* const print_tallies = testing::AddGlobalTestEnvironment(new PrintTallies);
 
-class Staging : public testing::TestWithParam<std::string> {};
+class Staging : public Property {};
 
 TEST_P(Staging, KeepsValues) {
   Config settings = config();

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tools" / "run"))
 specification = importlib.util.spec_from_file_location("suites", ROOT / "tools" / "run" / "suites.py")
 suites = importlib.util.module_from_spec(specification)
 sys.modules["suites"] = suites
@@ -14,7 +15,7 @@ specification.loader.exec_module(suites)
 
 def make_runner(tmp_path, monkeypatch):
     monkeypatch.setattr(suites, "RESULTS", tmp_path)
-    return suites.Runner(SimpleNamespace(build=tmp_path, quick=False, jobs=1, sanitizer=""))
+    return suites.Runner(SimpleNamespace(build=tmp_path, quick=False, jobs=1, sanitizer="", full=False))
 
 
 def write_program(path, text):
@@ -65,25 +66,34 @@ def test_program_that_was_not_built_is_a_failure(tmp_path, monkeypatch):
     assert suites.run_googletest(make_runner(tmp_path, monkeypatch), "room").failed == 1
 
 
-def test_check_line_is_counted(tmp_path, monkeypatch):
-    monkeypatch.setenv("CAPIBARA_GOLDEN", str(tmp_path))
+def check(tmp_path, monkeypatch, body):
     runner = make_runner(tmp_path, monkeypatch)
-    write_program(tmp_path / "capibara", 'echo "7 passed, 2 failed, 1 skipped"; exit 1\n')
-    counts = suites.run_check(runner)
-    assert (counts.passed, counts.failed, counts.skipped) == (7, 2, 1)
+    runner.environment.pop("CAPIBARA_PLUGIN", None)
+    monkeypatch.setattr(suites, "check_folders", lambda runner: [tmp_path])
+    write_program(tmp_path / "capibara", body)
+    return suites.run_check(runner)
 
 
-def test_check_without_closing_line_fails(tmp_path, monkeypatch):
-    monkeypatch.setenv("CAPIBARA_GOLDEN", str(tmp_path))
+def test_a_checked_file_is_one_test_on_all_backends(tmp_path, monkeypatch):
+    counts = check(tmp_path, monkeypatch, """
+echo "PASS f/right.mlir"; echo "SKIP f/silent.mlir"; echo "     holds no expected values"
+case "$*" in *reference*) echo "PASS f/wrong.mlir";; *) echo "FAIL f/wrong.mlir"; echo "     1 of 2 elements differ";; esac
+echo "1 passed, 1 failed, 1 skipped"
+""")
+    assert (counts.passed, counts.failed, counts.skipped) == (1, 1, 1)
+    assert counts.failures == [("wrong.mlir", "on cpu: 1 of 2 elements differ")]
+
+
+def test_check_without_closing_line_fails_on_each_backend(tmp_path, monkeypatch):
+    assert check(tmp_path, monkeypatch, "exit 0\n").failed == 2
+
+
+def test_a_program_is_waited_for_while_it_works(tmp_path, monkeypatch):
+    monkeypatch.setattr(suites.patience, "IDLE_SECONDS", 2)
     runner = make_runner(tmp_path, monkeypatch)
-    write_program(tmp_path / "capibara", "exit 0\n")
-    assert suites.run_check(runner).failed == 1
-
-
-def test_absent_golden_folder_is_one_skip(tmp_path, monkeypatch):
-    monkeypatch.setenv("CAPIBARA_GOLDEN", str(tmp_path / "absent"))
-    counts = suites.run_check(make_runner(tmp_path, monkeypatch))
-    assert (counts.failed, counts.skipped) == (0, 1)
+    busy = runner.start("busy", [sys.executable, "-c", "import time\nend = time.process_time() + 3\nwhile time.process_time() < end: pass"])
+    idle = runner.start("idle", [sys.executable, "-c", "import time; time.sleep(60)"])
+    assert (busy[0], idle[0]) == (0, None)
 
 
 def test_suite_without_tests_is_a_failure(tmp_path, monkeypatch, capsys):

@@ -168,6 +168,24 @@ def test_coverage_has_a_row_for_each_primitive():
     assert int(lines[-1].split()[0]) == len(lines) - 2
 
 
+def test_page_of_primitives_is_what_the_command_prints():
+    done = capibara("coverage", "--markdown")
+    assert done.stdout == (ROOT / "docs" / "primitives.md").read_text(), "run: build/capibara coverage --markdown > docs/primitives.md"
+
+
+def test_coverage_tells_what_runs_a_primitive():
+    rows = {line.split()[0]: line for line in capibara("coverage").stdout.splitlines()}
+    assert " compiled " in rows["add"] and " kernel " in rows["sort"] and " lapack " in rows["eigh"] and " host " in rows["pure_callback"]
+
+
+def test_check_computes_with_arguments_not_while_compiling(folder):
+    # The optimiser folds constants by the reference backend: a program on arguments leaves it nothing to fold.
+    done = capibara("check", folder / "right.mlir", CAPIBARA_DUMP=str(folder / "dump"))
+    assert done.returncode == 0
+    last = sorted((folder / "dump").rglob("*"))[-1].read_text()
+    assert "add" in last, last
+
+
 def test_golden_files(request):
     golden = os.environ.get("CAPIBARA_GOLDEN") or str(ROOT.parent / "shared" / "golden" / "stablehlo")
     if not Path(golden).exists():

@@ -160,10 +160,6 @@ install_peers() {
   local log=build/logs/peers.log line
   { [ -x $BENCH_PYTHON ] || python3 -m venv build/bench-venv; } >"$log" 2>&1 || { tail -n 15 "$log"; fail "no build/bench-venv, see $log"; }
   while read -r line; do
-    # PyTorch's own index has builds without CUDA, a tenth of the size; PyPI is the second choice.
-    case $line in
-      torch*) $BENCH_PYTHON -m pip install --retries 1 "$line" --index-url https://download.pytorch.org/whl/cpu >>"$log" 2>&1 </dev/null && continue ;;
-    esac
     $BENCH_PYTHON -m pip install "$line" >>"$log" 2>&1 </dev/null || say "$line could not be installed, see $log"
   done < <(missing_packages $BENCH_PYTHON benchmarks/requirements.txt)
 }

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "backends/cpu/compiler.h"
+#include "backends/cpu/coverage.h"
 #include "backends/cpu/cost.h"
 #include "backends/cpu/fuse.h"
 #include "backends/cpu/lower.h"
@@ -30,10 +31,6 @@
 
 namespace capibara::cpu {
 
-namespace {
-
-enum Status : int32_t { done = 0, stopped = 1, failed = 2 };
-
 Program optimised(const Program& program) {
   OptimiseOptions options;
   // Joins and cuts become the copies they are made of, which fuse with what they feed.
@@ -45,6 +42,10 @@ Program optimised(const Program& program) {
   };
   return optimise(program, options);
 }
+
+namespace {
+
+enum Status : int32_t { done = 0, stopped = 1, failed = 2 };
 
 // Machine code of modules by what they say: in memory while somebody runs it, and on disk.
 class CodeCache {
@@ -387,6 +388,7 @@ class CpuBackend final : public Backend {
   std::string name() const override { return "cpu"; }
   int device_count() const override { return config().num_cpu_devices; }
   bool supports(const Primitive& primitive) const override { return reference::backend().supports(primitive); }
+  std::vector<std::string> ways(const Primitive& primitive) const override { return ways_to_run(primitive); }
   Arrays run(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
     if (is_worth_compiling(primitive, inputs)) {
       if (std::shared_ptr<Executable> compiled = single_operations().find(primitive, inputs, attrs, compile_alone)) return compiled->execute(inputs, {});

@@ -7,6 +7,9 @@ namespace capibara::cpu {
 
 Backend& backend();
 
+// The program that is compiled: what the optimiser makes of the given one.
+Program optimised(const Program& program);
+
 // What becomes of a program on the way to machine code, for readers.
 std::string loops_text(const Program& program);
 std::string ir_text(const Program& program);

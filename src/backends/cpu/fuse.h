@@ -53,6 +53,7 @@ struct GuardedPart {
 std::vector<GuardedPart> guarded_parts(const Program& program, const Equation& equation);
 
 // What an equation needs; `loops` also for those that only generated code can place.
+bool is_control(const Primitive& primitive);  // holds programs that become control flow of the driver
 Work work_of(const Program& program, const Equation& equation);
 bool is_reduction(const Primitive& primitive);
 // random_bits of one threefry key: each element comes from the block of its own counter, so loops can compute it.

@@ -69,6 +69,11 @@ HostKernel reference_kernel(const Primitive& primitive, const Types& inputs, con
   return Reference{primitive, inputs, outputs, attrs, reference::find_kernel(primitive.name()), may_keep_operands(primitive, attrs)};
 }
 
+const Primitive* reference_primitive(const HostKernel& kernel) {
+  const Reference* reference = kernel.target<Reference>();
+  return reference ? &reference->primitive : nullptr;
+}
+
 HostKernel host_kernel(const Primitive& primitive, const Types& inputs, const Types& outputs, const Attrs& attrs, const std::vector<bool>& constants) {
   if (KernelMaker make = find_kernel_maker(primitive.name())) {
     if (HostKernel kernel = make({inputs, outputs, attrs, constants})) return kernel;

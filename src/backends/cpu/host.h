@@ -31,6 +31,9 @@ struct ProductKernel {
 // For a dot_general that finishes its rows in blocks of about the size of a cache.
 ProductKernel product_kernel(const Types& inputs, const Types& outputs, const Attrs& attrs, const std::vector<bool>& constants);
 
+// The primitive that a kernel leaves to the reference backend (or to its evaluation rule); null for kernels of this backend.
+const Primitive* reference_primitive(const HostKernel& kernel);
+
 // The reference kernel (or the evaluation rule) alone: what host_kernel is compared with.
 HostKernel reference_kernel(const Primitive& primitive, const Types& inputs, const Types& outputs, const Attrs& attrs);
 

@@ -17,11 +17,6 @@ bool is_pieces(const std::string& name) {
   return name == "concatenate" || name == "pad" || name == "dynamic_update_slice";
 }
 
-bool is_control(const std::string& name) {
-  return name == "scan" || name == "while" || name == "cond" || name == "jit" || name == "remat2" ||
-         name == "custom_jvp_call" || name == "custom_vjp_call" || name == "custom_vmap_call";
-}
-
 bool known_to_code(const Program& program, const Equation& equation) {
   for (Atom input : equation.inputs) {
     if (program.type(input).ref || !has_element(program.type(input).dtype)) return false;
@@ -33,6 +28,11 @@ bool known_to_code(const Program& program, const Equation& equation) {
 }
 
 }  // namespace
+
+bool is_control(const Primitive& primitive) {
+  static const std::string_view names[] = {"scan", "while", "cond", "jit", "remat2", "custom_jvp_call", "custom_vjp_call", "custom_vmap_call"};
+  return std::find(std::begin(names), std::end(names), primitive.name()) != std::end(names);
+}
 
 bool is_reduction(const Primitive& primitive) {
   static const std::string_view names[] = {"reduce_sum", "reduce_prod", "reduce_max", "reduce_min",
@@ -48,7 +48,7 @@ std::vector<bool> kept_dimensions(const Program& program, const Equation& equati
 
 Work work_of(const Program& program, const Equation& equation) {
   const std::string& name = equation.primitive.name();
-  if (is_control(name)) return Work::control;
+  if (is_control(equation.primitive)) return Work::control;
   if (!equation.effects.empty() || !known_to_code(program, equation)) return Work::host;
   if (is_pieces(name)) return Work::pieces;
   const Var output = equation.outputs[0];

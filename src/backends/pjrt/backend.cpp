@@ -42,6 +42,12 @@ class PjrtBackend final : public Backend {
   int device_count() const override { return const_cast<PjrtBackend*>(this)->client().device_count(); }
   bool supports(const Primitive& primitive) const override { return can_prepare(primitive) || reference::backend().supports(primitive); }
 
+  std::vector<std::string> ways(const Primitive& primitive) const override {
+    if (runs_on_host(primitive)) return {"host"};
+    if (can_prepare(primitive)) return {"program"};
+    return supports(primitive) ? std::vector<std::string>{"reference"} : std::vector<std::string>{};
+  }
+
   Arrays run(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
     bool refs = false;
     for (const Array& input : inputs) refs = refs || input.type().ref || input.dtype() == DType::token;

@@ -1,0 +1,44 @@
+"""Waits for a program as long as it works: a loaded machine makes it slow, only a program that stands still hangs."""
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+IDLE_SECONDS = 180  # without any use of the processor
+LOOK_SECONDS = 0.5
+
+
+def processor_seconds(session):
+    """What the living processes of a session have used so far, by its number; they include the children they waited for."""
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rsplit(")", 1)[1].split()  # from the third field on: the name may hold spaces
+        except OSError:
+            continue  # it has just ended
+        if int(fields[3]) == session:
+            ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def wait(child, limit, progress=lambda: None):
+    """The status of a child that leads its own session; None where it stood still or used `limit` seconds of processor.
+
+    `progress()` is any value that changes while the child gets on: each change starts the limit anew.
+    """
+    seen = progress()
+    start = used = processor_seconds(child.pid)
+    since = time.monotonic()
+    while True:
+        try:
+            return child.wait(timeout=LOOK_SECONDS)
+        except subprocess.TimeoutExpired:
+            now = processor_seconds(child.pid)
+            state = progress()
+            if state != seen:
+                seen, start, used, since = state, now, now, time.monotonic()
+            if now > used + 0.05 or now < used:  # less: a process of the session ended
+                used, since = now, time.monotonic()
+            if now - start > limit or time.monotonic() - since > IDLE_SECONDS:
+                return None
