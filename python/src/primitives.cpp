@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "calls.h"
+#include "program/build.h"
 #include "programs.h"
 #include "trace/trace.h"
 
@@ -74,7 +75,8 @@ PrimitiveRecord record_of(const std::string& name, std::shared_ptr<UserRules> ru
   record.evaluate = [rules, name](std::span<const Array> inputs, const Attrs& attrs) {
     nb::gil_scoped_acquire lock;
     if (!rules->impl)
-      throw NotImplementedError(concat("Evaluation rule for '", name, "' not implemented: give it one by def_impl"));
+      throw NotImplementedError(concat("Evaluation rule for '", name, "' not implemented: an implementation or lowering rule for primitive '",
+                                       name, "' not found; give it one by def_impl or mlir.register_lowering"));
     nb::object result = call_python(rules->impl->get(), positional(inputs), params_of(attrs));
     return results(result, rules->multiple_results, "impl");
   };
@@ -218,8 +220,8 @@ bool returns_list(const Primitive& primitive) {
                                       "custom_lin",
                                       "geqrf",
                                       "geqp3",
+                                      "call",
                                       "closed_call",
-                                      "core_call",
                                       "custom_root",
                                       "addupdate",
                                       "threefry2x32"};
@@ -229,13 +231,45 @@ bool returns_list(const Primitive& primitive) {
   return false;
 }
 
+bool builds_program() {
+  for (std::shared_ptr<Trace> trace = current_trace(); trace; trace = trace->parent) {
+    if (std::string_view(trace->kind()) == "jit") return true;
+  }
+  return false;
+}
+
+// call and closed_call of a function: an equation where a program is being built, and no more than the call elsewhere.
+nb::object bind_function(const Primitive& primitive, nb::tuple args, nb::handle functions) {
+  if (nb::len(functions) != 1) {
+    throw TypeError(concat(primitive.name(), ": subfuns must hold one function, got ", nb::len(functions)));
+  }
+  nb::object function = nb::object(functions[0]);
+  if (!builds_program()) return nb::list(call_python(function, args));
+  std::vector<nb::object> objects;
+  PyTree in = flatten(nb::make_tuple(args, nb::dict()), objects), out;
+  Arrays leaves = to_arrays(objects, primitive.name().c_str());
+  Types types;
+  for (const Array& leaf : leaves) types.push_back(leaf.type());
+  Staged staged = stage_open(flat_function(function, in, out, primitive.name().c_str()), types, function_name(function));
+  Arrays operands = staged.program.constants();
+  operands.insert(operands.end(), staged.captured.begin(), staged.captured.end());
+  operands.insert(operands.end(), leaves.begin(), leaves.end());
+  nb::list results;
+  for (const Array& output : capibara::bind(primitive, operands, {{"call_jaxpr", constants_to_inputs(staged.program)}})) {
+    results.append(wrap(output));
+  }
+  return results;
+}
+
+bool calls_function(const Primitive& primitive) { return primitive.is("call") || primitive.is("closed_call"); }
+
 }  // namespace
 
 void bind_primitives(nb::module_& m) {
   nb::class_<Primitive>(m, "CatalogPrimitive")
       .def_prop_ro("name", [](const Primitive& self) { return self.name(); })
       .def_prop_ro("multiple_results", [](const Primitive& self) { return returns_list(self); })
-      .def_prop_ro("call_primitive", [](const Primitive&) { return false; })
+      .def_prop_ro("call_primitive", [](const Primitive& self) { return calls_function(self); })
       .def_prop_ro("map_primitive", [](const Primitive&) { return false; })
       .def_prop_ro("doc", [](const Primitive& self) { return self->doc; })
       .def_prop_ro("rules",
@@ -249,6 +283,9 @@ void bind_primitives(nb::module_& m) {
                    })
       .def("bind",
            [](const Primitive& self, nb::args args, nb::kwargs kwargs) {
+             if (calls_function(self) && kwargs.contains("subfuns")) {
+               return bind_function(self, args, nb::object(kwargs["subfuns"]));
+             }
              Arrays inputs;
              for (nb::handle argument : args) inputs.push_back(to_operand(argument, self.name().c_str()));
              Arrays outputs = capibara::bind(self, inputs, attrs_of(kwargs));

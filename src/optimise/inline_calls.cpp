@@ -21,6 +21,8 @@ const char* called_attr(const Equation& equation) {
   };
   static constexpr Call calls[] = {{"jit", "jaxpr"},
                                    {"remat2", "jaxpr"},
+                                   {"call", "call_jaxpr"},
+                                   {"closed_call", "call_jaxpr"},
                                    {"custom_jvp_call", "call_jaxpr"},
                                    {"custom_vjp_call", "call_jaxpr"},
                                    {"custom_vmap_call", "call_jaxpr"}};

@@ -4,8 +4,10 @@
 namespace capibara {
 
 Family control_family() {
-  Family family = {jit_record(),        scan_record(), while_record(),       cond_record(),
-                   checkpoint_record(), name_record(), linear_solve_record()};
+  Family family = call_records();
+  for (PrimitiveRecord& record : Family{scan_record(), while_record(), cond_record(), checkpoint_record(), name_record(), linear_solve_record()}) {
+    family.push_back(std::move(record));
+  }
   for (PrimitiveRecord& record : custom_rule_records()) family.push_back(std::move(record));
   return family;
 }

@@ -7,7 +7,7 @@
 
 namespace capibara {
 
-PrimitiveRecord jit_record();
+std::vector<PrimitiveRecord> call_records();  // jit, call, closed_call
 PrimitiveRecord scan_record();
 PrimitiveRecord while_record();
 PrimitiveRecord cond_record();

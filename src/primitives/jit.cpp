@@ -1,4 +1,4 @@
-// jit: the call of a nested program, compiled once and shared by all its callers.
+// Calls of a nested program: jit, compiled once and shared by all its callers, and the plain calls of interpreters.
 #include "primitives/control.h"
 
 #include <capibara/config.h>
@@ -16,33 +16,43 @@ Primitive jit() {
   return instance;
 }
 
-Arrays call(const Program& program, std::span<const Array> inputs, const Attrs& attrs) {
-  return capibara::bind(jit(), inputs, attrs.with("jaxpr", program));
+// The parameter that holds the called program, under JAX's name.
+const char* program_attr(const Primitive& primitive) { return primitive.is("jit") ? "jaxpr" : "call_jaxpr"; }
+
+template <class Args>
+const Program& called_by(const Args& args) {
+  return args.attrs.program(program_attr(args.primitive));
+}
+
+// The same call as the one that is transformed, of a derived program.
+template <class Args>
+Arrays call(const Args& args, const Program& program, std::span<const Array> inputs) {
+  return capibara::bind(args.primitive, inputs, args.attrs.with(program_attr(args.primitive), program));
 }
 
 JvpResult jvp(const JvpArgs& args) {
-  return jvp_of_call(args.attrs.program("jaxpr"), args, [&](const Program& program, std::span<const Array> operands) {
-    return call(program, operands, args.attrs);
+  return jvp_of_call(called_by(args), args, [&](const Program& program, std::span<const Array> operands) {
+    return call(args, program, operands);
   });
 }
 
 Arrays transpose(const TransposeArgs& args) {
   Mask known = defined_mask(args.inputs);
   Mask nonzero = defined_mask(args.cotangents);
-  TransposedProgram derived = transpose_program(args.attrs.program("jaxpr"), !known, nonzero, false);
+  TransposedProgram derived = transpose_program(called_by(args), !known, nonzero, false);
   Arrays operands = where(args.inputs, known);
   append(operands, where(args.cotangents, nonzero));
-  Arrays results = spread(call(derived.program, operands, args.attrs), derived.nonzero_results);
+  Arrays results = spread(call(args, derived.program, operands), derived.nonzero_results);
   return spread(results, !known);
 }
 
 BatchResult batch(const BatchArgs& args) {
-  BatchedCall derived = batch_call(args.attrs.program("jaxpr"), args.axis, args.dims, false);
-  return {call(derived.program, args.inputs, args.attrs), derived.dims};
+  BatchedCall derived = batch_call(called_by(args), args.axis, args.dims, false);
+  return {call(args, derived.program, args.inputs), derived.dims};
 }
 
 PartialEvalSplit split_call(const PartialEvalArgs& args) {
-  const Program& program = args.attrs.program("jaxpr");
+  const Program& program = called_by(args);
   ProgramSplit halves = args.policy ? partial_eval_program(program, args.unknown, {}, args.policy)
                                     : partial_eval_call(program, args.unknown);
   PartialEvalSplit split;
@@ -75,7 +85,7 @@ PartialEvalSplit split_call(const PartialEvalArgs& args) {
   }
   split.known = stage(
       [&](std::span<const Array> inputs) {
-        Arrays all = call(known_call, inputs, args.attrs);
+        Arrays all = call(args, known_call, inputs);
         Arrays outputs = part(all, 0, known_outputs);
         for (std::size_t r = 0; r < residuals; ++r) {
           if (position[r] >= 0) outputs.push_back(all[static_cast<std::size_t>(position[r])]);
@@ -95,7 +105,7 @@ PartialEvalSplit split_call(const PartialEvalArgs& args) {
   for (std::size_t i = 0; i < args.unknown.size(); ++i) {
     if (args.unknown[i]) split.operands.push_back({false, static_cast<int>(i)});
   }
-  split.staged = stage([&](std::span<const Array> inputs) { return call(halves.staged, inputs, args.attrs); },
+  split.staged = stage([&](std::span<const Array> inputs) { return call(args, halves.staged, inputs); },
                        halves.staged.input_types(), "staged").program;
   return split;
 }
@@ -104,7 +114,7 @@ PartialEvalSplit split_call(const PartialEvalArgs& args) {
 PartialEvalSplit partial_eval(const PartialEvalArgs& args) {
   if (args.policy) return split_call(args);
   static Memo<PartialEvalSplit> memo;
-  MemoKey key{args.attrs.program("jaxpr"), args.unknown, {}, static_cast<int64_t>(args.attrs.hash()), "", config().key()};
+  MemoKey key{called_by(args), args.unknown, {}, static_cast<int64_t>(args.attrs.hash()), args.primitive.name(), config().key()};
   return memo.get(key, [&] { return split_call(args); });
 }
 
@@ -119,25 +129,43 @@ Arrays call_program(const Program& program, std::span<const Array> inputs, const
   return capibara::bind(jit(), inputs, {{"jaxpr", interned(program)}, {"name", name}});
 }
 
-PrimitiveRecord jit_record() {
+namespace {
+
+PrimitiveRecord call_record(const char* name, const char* doc, const char* program_attr) {
   PrimitiveRecord record;
-  record.name = "jit";
-  record.doc = "Calls a program.";
-  record.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
-    const Program& program = attrs.program("jaxpr");
-    check_operands("jit", program, types);
+  record.name = name;
+  record.doc = doc;
+  record.type = [name, program_attr](std::span<const ArrayType> types, const Attrs& attrs) {
+    const Program& program = attrs.program(program_attr);
+    check_operands(name, program, types);
     return TypeResult(program.output_types(), program.effects());
   };
   record.jvp = jvp;
   record.transpose = transpose;
   record.batch = batch;
   record.partial_eval = partial_eval;
-  record.dce = [](const Attrs& attrs, const Mask& used) {
-    DceProgram pruned = dce_program(attrs.program("jaxpr"), used);
-    return DceResult{pruned.used_inputs, attrs.with("jaxpr", pruned.program), {}};
+  record.dce = [program_attr](const Attrs& attrs, const Mask& used) {
+    DceProgram pruned = dce_program(attrs.program(program_attr), used);
+    return DceResult{pruned.used_inputs, attrs.with(program_attr, pruned.program), {}};
   };
-  record.stablehlo = "func.call";
   return record;
+}
+
+PrimitiveRecord plain_call_record(const char* name, const char* doc, const char* symbol) {
+  PrimitiveRecord record = call_record(name, doc, "call_jaxpr");
+  record.lower = [symbol](std::span<const Array> inputs, const Attrs& attrs) {
+    return call_program(attrs.program("call_jaxpr"), inputs, symbol);
+  };
+  return record;
+}
+
+}  // namespace
+
+std::vector<PrimitiveRecord> call_records() {
+  PrimitiveRecord jit = call_record("jit", "Calls a program.", "jaxpr");
+  jit.stablehlo = "func.call";
+  return {jit, plain_call_record("call", "Calls a program as it is, without a boundary of compilation.", "core_call"),
+          plain_call_record("closed_call", "Calls a program that holds its constants.", "closed_call")};
 }
 
 }  // namespace capibara

@@ -69,6 +69,12 @@ Array product(const Array& x, const Array& y) {
   return f(x, y);
 }
 
+// What interpreters bind: the program of a function as one equation.
+Array called(const char* name, const Array& x, const Array& y) {
+  Program program = stage([](Inputs in) { return Arrays{cubic(in[0], in[1])}; }, Types{x.type(), y.type()}, "cubic").program;
+  return capibara::bind(primitive(name), Arrays{x, y}, {{"call_jaxpr", program}})[0];
+}
+
 Array square_by_rule(const Array& x) {
   auto f = jax::custom_batching::custom_vmap([](Array v) { return lax::mul(v, v); }, "square");
   f.def_vmap([](int64_t, const std::vector<bool>& batched, Array v) { return std::tuple(lax::mul(v, v), bool(batched[0])); });
@@ -133,6 +139,8 @@ const std::multimap<std::string, Composition>& compositions() {
                   std::vector<Branch> branches = {cubic, [](Array x, Array) { return lax::neg(x); }, [](Array x, Array y) { return lax::mul(x, y); }};
                   return Arrays{lax::switch_<Array, Array, Array>(in[0], branches, in[1], in[2])};
                 }, {DType::int32}}},
+      {"call", {"of a function", {{2, 3}, {2, 3}}, binary([](Array x, Array y) { return called("call", x, y); })}},
+      {"closed_call", {"of a function", {{2, 3}, {2, 3}}, binary([](Array x, Array y) { return called("closed_call", x, y); })}},
       {"remat2", {"of one function", {{2, 3}, {2, 3}}, binary([](Array x, Array y) { return jax::checkpoint(cubic)(x, y); })}},
       {"remat2", {"that saves everything", {{3}, {3}}, binary([](Array x, Array y) {
                     return jax::checkpoint(cubic, {.policy = jax::checkpoint_policies::everything_saveable})(x, y);

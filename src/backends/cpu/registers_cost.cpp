@@ -9,7 +9,8 @@ namespace capibara::cpu {
 namespace registers {
 
 bool is_call(const std::string& name) {
-  return name == "jit" || name == "remat2" || name == "custom_jvp_call" || name == "custom_vjp_call" || name == "custom_vmap_call";
+  return name == "jit" || name == "remat2" || name == "call" || name == "closed_call" || name == "custom_jvp_call" ||
+         name == "custom_vjp_call" || name == "custom_vmap_call";
 }
 const Program& called(const Equation& equation) {
   const std::string& name = equation.primitive.name();

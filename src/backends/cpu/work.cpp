@@ -30,7 +30,7 @@ bool known_to_code(const Program& program, const Equation& equation) {
 }  // namespace
 
 bool is_control(const Primitive& primitive) {
-  static const std::string_view names[] = {"scan", "while", "cond", "jit", "remat2", "custom_jvp_call", "custom_vjp_call", "custom_vmap_call"};
+  static const std::string_view names[] = {"scan", "while", "cond", "jit", "remat2", "call", "closed_call", "custom_jvp_call", "custom_vjp_call", "custom_vmap_call"};
   return std::find(std::begin(names), std::end(names), primitive.name()) != std::end(names);
 }
 

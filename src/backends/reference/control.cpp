@@ -89,6 +89,8 @@ KernelList control_kernels() {
           {"while", run_while},
           {"cond", run_cond},
           {"remat2", run_jit},
+          {"call", run_call},
+          {"closed_call", run_call},
           {"name", run_name},
           {"custom_jvp_call", run_call},
           {"custom_vjp_call", run_call},

@@ -41,7 +41,7 @@ const Program* called_program(const Equation& equation) {
 }
 
 bool is_plain_call(const Equation& equation) {
-  static const std::unordered_set<std::string> names = {"jit",    "closed_call",     "core_call",
+  static const std::unordered_set<std::string> names = {"jit",    "call",            "closed_call",
                                                         "remat2", "custom_jvp_call", "custom_vjp_call"};
   return names.count(equation.primitive.name()) != 0 && called_program(equation) != nullptr;
 }

@@ -110,6 +110,7 @@ def broadcast_to_rank(x: Any, rank: Any) -> Any:
     """Adds leading dimensions of size 1 until there are `rank` of them."""
 def broadcasted_iota(dtype: Any, shape: Any, dimension: Any, *, out_sharding: Any = ...) -> Any:
     """Each element's position along one dimension."""
+call_p: Any
 def cbrt(x: Any, *, accuracy: Any = ...) -> Any:
     """The cube root."""
 cbrt_p: Any
@@ -121,6 +122,7 @@ cholesky_update_p: Any
 def clamp(min: Any, x: Any, max: Any) -> Any:
     """x, no smaller than min and no greater than max."""
 clamp_p: Any
+closed_call_p: Any
 def clz(x: Any) -> Any:
     """The number of leading zero bits."""
 clz_p: Any
