@@ -30,3 +30,45 @@ def _roots(function, args, kwargs):
         else:
             roots.append((name, value))
     return roots
+
+
+def inconsistent_sizes(function, numbered, found, axis_size):
+    """What vmap says of axes whose sizes differ; `found` holds (leaf, axis, size, type) of every mapped leaf."""
+    groups = {}
+    for leaf, axis, size, kind in found:
+        groups.setdefault(size, []).append(f"axis {axis} of {_argument_in_words(function, numbered, leaf)} of type {kind}")
+    lines = [] if axis_size is None else [f"  * the `axis_size` argument was {axis_size}"]
+    groups = sorted(groups.items(), key=lambda group: -len(group[1]))
+    for position, (size, places) in enumerate(groups):
+        if len(places) == 1:
+            lines.append(f"  * one axis had size {size}: {places[0]}")
+        else:
+            lines.append(f"  * {'most' if position == 0 else 'some'} axes ({len(places)} of them) had size {size}, e.g. {places[0]}")
+    return "vmap got inconsistent sizes for array axes to be mapped:\n" + ";\n".join(lines)
+
+
+def _argument_in_words(function, numbered, leaf):
+    args, kwargs = numbered
+    for name, value in kwargs.items():
+        for path, number in _core.tree_flatten_with_path(value)[0]:
+            if number == leaf:
+                return f"kwargs[{name!r}]" + "".join(map(str, path))
+    return f"argument {argument_name(function, (args, kwargs), leaf)}"
+
+
+def not_a_prefix(name, prefix, full):
+    """What is said of a specification that does not fit the tree it is given for."""
+    from capibara._tree_errors import prefix_errors
+    errors = prefix_errors(prefix, full, lambda x: x is None)
+    text = f"{name} specification must be a tree prefix of the corresponding value; "
+    if not errors:
+        return f"{text}got specification {prefix!r} for value tree {_core.tree_structure(full)}"
+    return f"{text}\n  Mismatch details ({len(errors)} found):\n  " + "\n  ".join(str(error(name)) for error in errors)
+
+
+def result_place(numbered, number):
+    """Where a leaf is in a result, in words; nothing where it is the result itself."""
+    for path, leaf in _core.tree_flatten_with_path(numbered)[0]:
+        if leaf == number and path:
+            return f" at output component {''.join(map(str, path))}"
+    return ""

@@ -5,12 +5,17 @@
 
 #include <nanobind/stl/string.h>
 
+#include "program/source.h"
 #include "trace/trace.h"
 
 namespace capibara::python {
 
 std::string function_name(nb::handle function) {
-  if (nb::hasattr(function, "__name__")) return nb::cast<std::string>(nb::str(function.attr("__name__")));
+  if (nb::object name = nb::getattr(function, "__name__", nb::none()); !name.is_none()) {
+    nb::object text = nb::steal(PyObject_Str(name.ptr()));  // it need not be a string
+    if (!text.is_valid()) throw nb::python_error();
+    return nb::cast<std::string>(text);
+  }
   if (nb::hasattr(function, "func")) return function_name(nb::object(function.attr("func")));
   return "<unnamed function>";
 }
@@ -57,6 +62,7 @@ TracedCall::TracedCall(nb::handle function, const char* purpose, std::function<n
   std::shared_ptr<Trace> trace = current_trace();
   if (!trace->parent || trace->function.text) return;
   trace_ = trace;
+  open_scope();
   nb::object code = code_of(function);
   if (code.is_none()) {
     trace->function.text = [name = function_name(function)] { return name; };
@@ -80,6 +86,17 @@ TracedCall::TracedCall(nb::handle function, const char* purpose, const PyTree& a
     : TracedCall(function, purpose,
                  [&args] { return nb::make_tuple(args.unflatten(numbers(args.num_leaves())), nb::dict()); }) {}
 
+// Names of scopes begin anew in a program of its own, and say which transformation runs the others: vmap(layer).
+void TracedCall::open_scope() {
+  const std::string_view kind = trace_->kind();
+  SourceInfo info;
+  if (kind != "jit") {
+    info = source_info(current_scope());
+    info.name_scope = joined_scope(info.name_scope, kind == "vmap" ? "vmap()" : "jvp()");  // or linearize, which is jvp
+  }
+  scope_ = std::make_unique<SourceScope>(info.name_scope.empty() ? Source{} : intern(info));
+}
+
 TracedCall::~TracedCall() {
   if (trace_) trace_->function.argument = nullptr;
 }
@@ -90,6 +107,30 @@ std::vector<nb::object> numbers(std::size_t count) {
   return all;
 }
 
+Arrays result_arrays(nb::handle function, const PyTree& tree, const std::vector<nb::object>& objects, const char* purpose) {
+  Arrays arrays;
+  arrays.reserve(objects.size());
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    try {
+      arrays.push_back(to_operand(objects[i], purpose));
+    } catch (const TypeError&) {
+      nb::object code = code_of(function);
+      nb::object at = nb::module_::import_("capibara._origins").attr("result_place")(tree.unflatten(numbers(tree.num_leaves())), i);
+      throw TypeError(concat("function ", code.is_none() ? function_name(function) : place_of(code), " traced for ", purpose,
+                             " returned a value of type ", nb::cast<std::string>(nb::str(objects[i].type())),
+                             nb::cast<std::string>(at), ", which is not a valid JAX type"));
+    }
+  }
+  return arrays;
+}
+
+std::string tracer_kind(const Array& tracer) {
+  const std::string_view kind = tracer.body()->trace()->kind();
+  if (kind == "vmap") return "BatchTracer";
+  if (kind == "jvp") return "JVPTracer";
+  return "DynamicJaxprTracer";
+}
+
 FlatFunction flat_function(nb::handle function, const PyTree& in, PyTree& out, const char* operation) {
   return [function, &in, &out, operation](std::span<const Array> leaves) {
     nb::gil_scoped_acquire lock;
@@ -98,7 +139,7 @@ FlatFunction flat_function(nb::handle function, const PyTree& in, PyTree& out, c
     nb::object result = call_python(function, nb::object(both[0]), nb::object(both[1]));
     std::vector<nb::object> objects;
     out = flatten(result, objects);
-    return to_arrays(objects, operation);
+    return result_arrays(function, out, objects, purpose_of(operation));
   };
 }
 

@@ -8,10 +8,13 @@
 #include "trees.h"
 
 namespace capibara {
+class SourceScope;
 class Trace;
 }
 
 namespace capibara::python {
+
+void bind_linear_functions(nb::module_& m);  // part of bind_transforms
 
 std::string function_name(nb::handle function);
 
@@ -28,7 +31,10 @@ class TracedCall {
   TracedCall& operator=(const TracedCall&) = delete;
 
  private:
+  void open_scope();
+
   std::shared_ptr<Trace> trace_;  // null: the trace knows its function already
+  std::unique_ptr<SourceScope> scope_;
 };
 
 std::vector<nb::object> numbers(std::size_t count);  // 0, 1, 2...
@@ -42,6 +48,12 @@ struct CallStructure {
 };
 FlatFunction kept_function(nb::handle function, const PyTree& in, std::shared_ptr<CallStructure> structure,
                            const char* operation);
+
+// The leaves of what a function returned as arrays; one that is none is named in the error, with its place in `tree`.
+Arrays result_arrays(nb::handle function, const PyTree& tree, const std::vector<nb::object>& objects, const char* purpose);
+
+// How jax calls the class of a traced array: BatchTracer, JVPTracer, DynamicJaxprTracer.
+std::string tracer_kind(const Array& tracer);
 
 // The type of a leaf: of an array or number, or of an object with shape and dtype.
 ArrayType leaf_type(nb::handle leaf, const char* operation);
@@ -61,6 +73,37 @@ class Auxiliary {
   PyTree tree_;
   std::vector<nb::object> leaves_;
   std::vector<bool> is_array_;
+};
+
+// What a function returned: the value that is differentiated, and auxiliary data behind it where there is some.
+class SplitResult {
+ public:
+  explicit SplitResult(bool has_aux) : has_aux_(has_aux) {}
+
+  // The leaves of both; those of the value come first.
+  Arrays take(nb::object result, const char* operation) {
+    nb::object value = result, rest;
+    if (has_aux_) std::tie(value, rest) = split_auxiliary(result, operation);
+    std::vector<nb::object> outputs;
+    tree = flatten(value, outputs);
+    main = outputs.size();
+    Arrays all = to_arrays(outputs, operation);
+    if (has_aux_) auxiliary_.take(rest, all);
+    return all;
+  }
+  nb::object value(const Arrays& outputs) const {
+    return unflatten_arrays(tree, std::span<const Array>(outputs).first(main));
+  }
+  nb::object auxiliary(const Arrays& outputs) const {
+    return auxiliary_.rebuild(std::span<const Array>(outputs).subspan(main));
+  }
+
+  PyTree tree;           // of the value
+  std::size_t main = 0;  // how many leaves the value has
+
+ private:
+  bool has_aux_;
+  Auxiliary auxiliary_;
 };
 
 }  // namespace capibara::python

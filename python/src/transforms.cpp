@@ -1,4 +1,4 @@
-// grad, vjp, jvp, linearize, Jacobians, vmap, checkpoint and shape evaluation for Python functions.
+// grad, jvp, Jacobians, vmap, checkpoint and shape evaluation for Python functions.
 #include <capibara/transforms.h>
 
 #include <nanobind/stl/string.h>
@@ -97,89 +97,6 @@ nb::object value_and_grad(nb::object function, nb::object argnums, bool has_aux,
   return nb::make_tuple(value, selected.rebuild(call.gradients));
 }
 
-// What a function returned: the value that is differentiated, and auxiliary data behind it where there is some.
-class SplitResult {
- public:
-  explicit SplitResult(bool has_aux) : has_aux_(has_aux) {}
-
-  // The leaves of both; those of the value come first.
-  Arrays take(nb::object result, const char* operation) {
-    nb::object value = result, rest;
-    if (has_aux_) std::tie(value, rest) = split_auxiliary(result, operation);
-    std::vector<nb::object> outputs;
-    tree = flatten(value, outputs);
-    main = outputs.size();
-    Arrays all = to_arrays(outputs, operation);
-    if (has_aux_) auxiliary_.take(rest, all);
-    return all;
-  }
-  nb::object value(const Arrays& outputs) const {
-    return unflatten_arrays(tree, std::span<const Array>(outputs).first(main));
-  }
-  nb::object auxiliary(const Arrays& outputs) const {
-    return auxiliary_.rebuild(std::span<const Array>(outputs).subspan(main));
-  }
-
-  PyTree tree;           // of the value
-  std::size_t main = 0;  // how many leaves the value has
-
- private:
-  bool has_aux_;
-  Auxiliary auxiliary_;
-};
-
-// A linearised function as Python calls it, forwards or backwards.
-struct LinearFunction {
-  std::shared_ptr<const detail::LinearMap> map;
-  PyTree in, out;  // of the positional arguments as a tuple, and of the result
-
-  nb::object push(nb::args tangents) const {
-    std::vector<nb::object> objects;
-    PyTree got = flatten(tangents, objects);
-    if (!(got == in)) {
-      throw TypeError(
-          concat("linearized function called on tangent values inconsistent with the original primal "
-                 "values: got ",
-                 got.to_string(), " for primal structure ", in.to_string()));
-    }
-    TreeDef plain = plain_leaves(in.num_leaves());
-    return unflatten_arrays(out, detail::push_forward(*map, plain, plain, to_arrays(objects, "linearize")));
-  }
-  nb::object pull(nb::handle cotangent) const {
-    std::vector<nb::object> objects;
-    PyTree got = flatten(cotangent, objects);
-    if (!(got == out)) {
-      throw ValueError(concat("unexpected tree structure of argument to vjp function: got ", got.to_string(),
-                              ", but expected to match ", out.to_string()));
-    }
-    TreeDef plain = plain_leaves(out.num_leaves());
-    return unflatten_arrays(in, detail::pull_back(*map, plain, plain, to_arrays(objects, "vjp")));
-  }
-};
-struct PushForward : LinearFunction {};
-struct PullBack : LinearFunction {};
-
-template <class Function>
-nb::object linearize(const char* operation, nb::object function, nb::tuple primals, bool has_aux) {
-  std::vector<nb::object> objects;
-  PyTree in = flatten(primals, objects);
-  Arrays leaves = to_arrays(objects, operation);
-  SplitResult result(has_aux);
-  FlatFunction flat = [&](std::span<const Array> values) {
-    TracedCall traced(function, operation);
-    return result.take(call_python(function, unflatten_arrays(in, values)), operation);
-  };
-  detail::LinearizedCall call =
-      detail::linearize_leaves(flat, leaves, std::vector<bool>(leaves.size(), true), result.main);
-  Function linear;
-  linear.map = call.map;
-  linear.in = in;
-  linear.out = result.tree;
-  nb::object callable = nb::cast(std::move(linear), nb::rv_policy::move);
-  if (!has_aux) return nb::make_tuple(result.value(call.outputs), callable);
-  return nb::make_tuple(result.value(call.outputs), callable, result.auxiliary(call.outputs));
-}
-
 nb::object jvp(nb::object function, nb::object primals, nb::object tangents, bool has_aux) {
   auto is_sequence = [](const nb::object& o) { return PyTuple_Check(o.ptr()) || PyList_Check(o.ptr()); };
   if (!is_sequence(primals) || !is_sequence(tangents)) {
@@ -234,7 +151,7 @@ nb::object jacobian(bool forward, nb::object function, nb::object argnums, bool 
 // ---- vmap --------------------------------------------------------------------------------------------------------
 
 // One axis for each leaf of `full` from a prefix of its structure: integers and None.
-void spread_axes(nb::handle prefix, nb::handle full, std::vector<jax::Axes>& axes, const char* what) {
+void spread_axes(nb::handle prefix, nb::handle full, std::vector<std::optional<int64_t>>& axes, const char* what) {
   auto count_leaves = [](nb::handle tree) {
     std::vector<nb::object> leaves;
     flatten(tree, leaves);
@@ -261,12 +178,31 @@ void spread_axes(nb::handle prefix, nb::handle full, std::vector<jax::Axes>& axe
   try {
     parts = structure.flatten_up_to(full);
   } catch (const ValueError&) {
-    throw ValueError(concat(
-        "vmap ", what, " specification must be a tree prefix of the corresponding value, got specification ",
-        nb::cast<std::string>(nb::repr(prefix)), " for value tree ",
-        nb::cast<std::string>(nb::repr(nb::module_::import_("capibara._core").attr("tree_structure")(full))), "."));
+    std::string name = concat("vmap ", what);
+    nb::object text = nb::module_::import_("capibara._origins").attr("not_a_prefix")(name, nb::borrow(prefix), nb::borrow(full));
+    throw ValueError(nb::cast<std::string>(text));
   }
   for (std::size_t i = 0; i < parts.size(); ++i) spread_axes(entries[i], parts[i], axes, what);
+}
+
+// Leaves with an axis have one size along it, which is also axis_size where that is given.
+void check_mapped_sizes(nb::handle function, const PyTree& in, const Arrays& leaves, const std::vector<int64_t>& axes,
+                        const std::vector<std::size_t>& positions, nb::handle axis_size) {
+  std::optional<int64_t> size;
+  if (!axis_size.is_none()) size = nb::cast<int64_t>(axis_size);
+  nb::list found;
+  bool consistent = true;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    const int64_t rank = leaves[i].ndim(), axis = axes[i] < 0 ? axes[i] + rank : axes[i];
+    if (axis < 0 || axis >= rank) return;  // the core says so
+    consistent &= !size || *size == leaves[i].shape(axis);
+    if (!size) size = leaves[i].shape(axis);
+    found.append(nb::make_tuple(positions[i], axes[i], leaves[i].shape(axis), capibara::to_string(leaves[i].type())));
+  }
+  if (consistent) return;
+  nb::object text = nb::module_::import_("capibara._origins").attr("inconsistent_sizes")(
+      nb::borrow(function), in.unflatten(numbers(in.num_leaves())), found, nb::borrow(axis_size));
+  throw ValueError(nb::cast<std::string>(text));
 }
 
 nb::object vmap(nb::object function, nb::object in_axes, nb::object out_axes, nb::object axis_name,
@@ -274,10 +210,9 @@ nb::object vmap(nb::object function, nb::object in_axes, nb::object out_axes, nb
   std::vector<nb::object> objects;
   nb::object both = nb::make_tuple(args, kwargs);
   PyTree in = flatten(both, objects), out;
-  Arrays leaves = to_arrays(objects, "vmap");
-  if (leaves.empty() && axis_size.is_none()) {
-    throw ValueError(
-        "vmap wrapped function must be passed at least one argument containing an array, got empty *args and **kwargs");
+  if (objects.empty() && axis_size.is_none()) {
+    throw ValueError(concat("vmap wrapped function must be passed at least one argument containing an array or axis_size must be specified, "
+                            "got empty *args=", nb::cast<std::string>(nb::repr(args)), " and **kwargs=", nb::cast<std::string>(nb::repr(kwargs))));
   }
   nb::object positional_axes = in_axes;
   if (PyList_Check(in_axes.ptr())) positional_axes = nb::steal(PyList_AsTuple(in_axes.ptr()));
@@ -287,23 +222,43 @@ nb::object vmap(nb::object function, nb::object in_axes, nb::object out_axes, nb
                "arguments passed to the function, but got len(in_axes)=",
                nb::len(positional_axes), ", len(args)=", args.size()));
   }
-  std::vector<jax::Axes> axes;
+  std::vector<std::optional<int64_t>> axes;
   spread_axes(positional_axes, args, axes, "in_axes");
   spread_axes(nb::int_(0), kwargs, axes, "in_axes");
+  // Leaves without an axis reach the function as they are: they need not be arrays.
+  Arrays leaves;
+  std::vector<int64_t> mapped_axes;
+  std::vector<std::size_t> positions;
+  std::vector<jax::Axes> leaf_axes;
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    if (!axes[i]) continue;
+    leaves.push_back(to_operand(objects[i], "vmap"));
+    mapped_axes.push_back(*axes[i]);
+    positions.push_back(i);
+    leaf_axes.emplace_back(*axes[i]);
+  }
+  if (leaves.empty() && axis_size.is_none()) {
+    throw ValueError("vmap must have at least one non-None value in in_axes or axis_size must be specified");
+  }
+  check_mapped_sizes(function, in, leaves, mapped_axes, positions, axis_size);
   jax::VmapOptions options;
-  options.in_axes = jax::Axes(axes);
+  options.in_axes = jax::Axes(leaf_axes);
   if (!axis_name.is_none()) options.axis_name = nb::cast<std::string>(nb::str(axis_name));
   if (!axis_size.is_none()) options.axis_size = nb::cast<int64_t>(axis_size);
   TreeDef out_structure;
   FlatFunction flat = [&](std::span<const Array> values) {
     TracedCall traced(function, "vmap");
-    nb::object pair = unflatten_arrays(in, values);
+    std::vector<nb::object> given = objects;
+    for (std::size_t i = 0; i < values.size(); ++i) given[positions[i]] = wrap(values[i]);
+    nb::object pair = in.unflatten(given);
     nb::object result = call_python(function, nb::object(pair[0]), nb::object(pair[1]));
     std::vector<nb::object> outputs;
     out = flatten(result, outputs);
     out_structure = plain_leaves(outputs.size());
+    std::vector<std::optional<int64_t>> wanted;
+    spread_axes(out_axes, result, wanted, "out_axes");
     std::vector<jax::Axes> each;
-    spread_axes(out_axes, result, each, "out_axes");
+    for (const std::optional<int64_t>& axis : wanted) each.push_back(axis ? jax::Axes(*axis) : jax::Axes(std::nullopt));
     options.out_axes = jax::Axes(each);
     return to_arrays(outputs, "vmap");
   };
@@ -311,28 +266,6 @@ nb::object vmap(nb::object function, nb::object in_axes, nb::object out_axes, nb
 }
 
 // ---- the others --------------------------------------------------------------------------------------------------
-
-struct Transposed {
-  std::shared_ptr<const detail::TransposedFunction> function;
-  PyTree in, out;
-};
-
-nb::object linear_transpose(nb::object function, nb::args primals) {
-  std::vector<nb::object> objects;
-  Transposed transposed;
-  transposed.in = flatten(primals, objects);
-  Types types;
-  for (const nb::object& object : objects) types.push_back(leaf_type(object, "linear_transpose"));
-  FlatFunction flat = [&](std::span<const Array> values) {
-    TracedCall traced(function, "linear_transpose", transposed.in);
-    nb::object result = call_python(function, unflatten_arrays(transposed.in, values));
-    std::vector<nb::object> outputs;
-    transposed.out = flatten(result, outputs);
-    return to_arrays(outputs, "linear_transpose");
-  };
-  transposed.function = detail::transpose_leaves(flat, types);
-  return nb::cast(std::move(transposed), nb::rv_policy::move);
-}
 
 // Traces a function for arguments of which only the types matter: (program, out tree, closed-over values first).
 std::pair<Program, PyTree> stage_python(nb::handle function, nb::handle args, nb::handle kwargs,
@@ -376,17 +309,12 @@ nb::object checkpoint(nb::object function, nb::tuple args, nb::dict kwargs, nb::
 }  // namespace
 
 void bind_transforms(nb::module_& m) {
+  bind_linear_functions(m);
   m.def("value_and_grad", &value_and_grad);
   m.def("jvp", &jvp);
-  m.def("vjp",
-        [](nb::object f, nb::tuple primals, bool has_aux) { return linearize<PullBack>("vjp", f, primals, has_aux); });
-  m.def("linearize", [](nb::object f, nb::tuple primals, bool has_aux) {
-    return linearize<PushForward>("linearize", f, primals, has_aux);
-  });
   m.def("jacobian", &jacobian);
   m.def("vmap", &vmap, nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg().none(), nb::arg().none(), nb::arg(),
         nb::arg());
-  m.def("linear_transpose", &linear_transpose);
   m.def("checkpoint", &checkpoint, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg());
   m.def("make_program", [](nb::object f, nb::tuple args, nb::dict kwargs) {
     auto [program, out] = stage_python(f, args, kwargs, "make_jaxpr");
@@ -425,28 +353,6 @@ void bind_transforms(nb::module_& m) {
   m.def("checkpoint_name", [](nb::handle x, const std::string& name) {
     return wrap(detail::name_leaf(to_array(x, "checkpoint_name"), name));
   });
-
-  nb::class_<PullBack>(m, "PullBack")
-      .def(
-          "__call__", [](const PullBack& self, nb::handle ct) { return self.pull(ct); }, nb::arg().none());
-  nb::class_<PushForward>(m, "PushForward").def("__call__", [](const PushForward& self, nb::args tangents) {
-    return self.push(tangents);
-  });
-  nb::class_<Transposed>(m, "Transposed")
-      .def(
-          "__call__",
-          [](const Transposed& self, nb::handle cotangent) {
-            std::vector<nb::object> objects;
-            PyTree got = flatten(cotangent, objects);
-            if (!(got == self.out)) {
-              throw TypeError(concat("cotangent tree does not match function output, expected ", self.out.to_string(),
-                                     " but got ", got.to_string()));
-            }
-            TreeDef plain = plain_leaves(objects.size());
-            return unflatten_arrays(self.in, detail::apply_transposed(*self.function, plain, plain,
-                                                                      to_arrays(objects, "linear_transpose")));
-          },
-          nb::arg().none());
 
   namespace policies = jax::checkpoint_policies;
   nb::class_<jax::CheckpointPolicy>(m, "CheckpointPolicy")

@@ -5,7 +5,7 @@
 #include "array/element.h"
 #include "array/format.h"
 #include "primitives/rules.h"
-#include "transforms/flat.h"
+#include "transforms/linear_map.h"
 
 #include <algorithm>
 #include <cstring>
@@ -96,13 +96,6 @@ std::vector<bool> argument_leaves(const char* operation, const TreeDef& in, std:
 
 // ---- linear maps ------------------------------------------------------------------------------------------------
 
-class LinearMap {
- public:
-  Linearized linearized;  // of the main outputs
-  Types in_types, out_types;
-  std::vector<bool> differentiated;  // inputs with a tangent in the linear program
-};
-
 LinearizedCall linearize_leaves(const FlatFunction& function, std::span<const Array> leaves,
                                 const std::vector<bool>& differentiated, const std::size_t& main) {
   auto map = std::make_shared<LinearMap>();
@@ -186,6 +179,11 @@ Arrays pull_back(const LinearMap& map, const TreeDef& expected, const TreeDef& g
   Arrays given;
   for (std::size_t i = 0; i < cotangents.size(); ++i) {
     ArrayType wanted = tangent_type(map.out_types[i]);
+    // The output itself may stand for its cotangent where that is float0.
+    if (wanted.dtype == DType::float0 && same_shape_and_dtype(map.out_types[i], cotangents[i].type())) {
+      given.emplace_back();
+      continue;
+    }
     if (!same_shape_and_dtype(wanted, cotangents[i].type())) {
       throw ValueError(concat("unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got ",
                               to_string(cotangents[i].type()), ", but expected ", to_string(wanted),
@@ -388,24 +386,29 @@ JacobianCall jacrev_leaves(const FlatFunction& function, std::span<const Array> 
 
 // ---- linear_transpose ---------------------------------------------------------------------------------------------
 
-class TransposedFunction {
- public:
-  Staged staged;
-  Types in_types;
-};
+namespace {
+
+std::string type_list(const Types& types) {
+  std::string text = "[";
+  for (const ArrayType& type : types) text += concat(text.size() > 1 ? ", " : "", to_string(type));
+  return text + "]";
+}
+
+bool all_of(const Types& types, bool (*test)(DType)) {
+  return std::all_of(types.begin(), types.end(), [&](const ArrayType& type) { return test(type.dtype); });
+}
+
+}  // namespace
 
 std::shared_ptr<const TransposedFunction> transpose_leaves(const FlatFunction& function, const Types& types) {
-  for (const ArrayType& type : types) {
-    if (!is_inexact(type.dtype)) {
-      throw TypeError(
-          concat("linear_transpose only supports [float or complex] -> [float or complex] functions, but got an "
-                 "argument of type ",
-                 to_string(type)));
-    }
-  }
   auto transposed = std::make_shared<TransposedFunction>();
   transposed->staged = stage(function, types, "linear_transpose");
   transposed->in_types = types;
+  const Types results = transposed->staged.program.output_types();
+  if (!(all_of(types, is_inexact) && all_of(results, is_inexact)) && !(all_of(types, is_integer) && all_of(results, is_integer))) {
+    throw TypeError(concat("linear_transpose only supports [float or complex] -> [float or complex], and integer -> integer functions, "
+                           "but got ", type_list(types), " -> ", type_list(results), "."));
+  }
   return transposed;
 }
 
@@ -430,7 +433,9 @@ Arrays apply_transposed(const TransposedFunction& function, const TreeDef& expec
   std::fill_n(is_linear.begin(), captured, false);
   Arrays results = backward_pass(program, is_linear, inputs, cotangents), arguments;
   for (std::size_t i = captured; i < results.size(); ++i) {
-    arguments.push_back(instantiate(results[i], function.in_types[i - captured]));
+    const ArrayType& type = function.in_types[i - captured];
+    // The transpose of a function on integers has integers for cotangents.
+    arguments.push_back(results[i].defined() || is_inexact(type.dtype) ? instantiate(results[i], type) : lax::full(type.shape, Array(0), type.dtype));
   }
   return arguments;
 }
