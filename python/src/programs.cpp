@@ -256,6 +256,14 @@ void bind_programs(nb::module_& m) {
                      return nb::module_::import_("capibara.jax._abstract_mesh").attr("type_sharding")(self.rank());
                    })
       .def_prop_ro("named_shape", [](const ArrayType&) { return nb::dict(); })
+      .def_prop_ro("_is_ref", [](const ArrayType& self) { return self.ref; })
+      .def_prop_ro("inner_aval",
+                   [](const ArrayType& self) {
+                     if (!self.ref) throw nb::attribute_error("inner_aval: the type is none of a mutable array");
+                     ArrayType inner = self;
+                     inner.ref = false;
+                     return inner;
+                   })
       .def("__len__",
            [](const ArrayType& self) {
              if (self.shape.empty()) throw nb::type_error("len() of unsized object");
@@ -363,9 +371,19 @@ void bind_programs(nb::module_& m) {
                      }
                      return list;
                    })
-      .def_prop_ro("params", [](const EquationView& self) { return params_of(self.get().attrs); })
+      .def_prop_ro("params",
+                   [](const EquationView& self) {
+                     nb::dict params = params_of(self.get().attrs);
+                     // Constants of what `call` calls are operands: jax shows it as a jaxpr without any.
+                     if (self.get().primitive.is("call")) params["call_jaxpr"] = OpenProgram{self.get().attrs.program("call_jaxpr")};
+                     return params;
+                   })
       .def_prop_ro("effects", [](const EquationView& self) { return effect_set(self.get().effects); })
-      .def_prop_ro("source_info", [](const EquationView& self) { return to_string(self.get().source); })
+      .def_prop_ro("source_info",
+                   [](const EquationView& self) {
+                     const SourceInfo info = source_info(self.get().source);
+                     return nb::module_::import_("capibara._sources").attr("SourceInfo")(info.name_scope, info.file, info.line);
+                   })
       .def("__repr__", [](const EquationView& self) {
         return concat("<equation of ", self.get().primitive.name(), " with ", self.get().inputs.size(), " operands>");
       });
@@ -417,6 +435,18 @@ void bind_programs(nb::module_& m) {
                    [](const OpenProgram& self) { return var_views(self.program, self.program.constvars()); })
       .def_prop_ro("outvars", [](const OpenProgram& self) { return outputs_of(self.program); })
       .def_prop_ro("is_high", [](const OpenProgram&) { return false; });
+  // (program, which inputs it still reads) for the outputs marked; inputs marked in `kept` stay.
+  m.def("dce_program", [](const OpenProgram& self, const std::vector<bool>& used, const std::vector<bool>& kept) {
+    DceProgram pruned = dce_program(self.program, used, kept);
+    nb::list inputs;
+    for (bool input : pruned.used_inputs) inputs.append(nb::bool_(input));
+    return nb::make_tuple(OpenProgram{pruned.program}, inputs);
+  });
+  m.def("ref_type", [](const ArrayType& inner) {
+    ArrayType type = inner;
+    type.ref = true;
+    return type;
+  });
   m.def("verify_program", [](const Program& self) { verify(self); });
 }
 

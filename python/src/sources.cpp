@@ -80,6 +80,10 @@ Source find_line(Source scope) {
 void bind_sources(nb::module_& m) {
   m.def("set_package_folder", [](const std::string& folder) { package_folder() = folder; });
   m.def("exclude_source_file", [](const std::string& file) { excluded_files().insert(file); });
+  m.def("current_source", [] {
+    const SourceInfo info = source_info(current_source());
+    return nb::make_tuple(info.name_scope, info.file, info.line);
+  });
   set_source_finder(find_line);
 }
 

@@ -21,6 +21,10 @@ std::string to_string(Source source);  // "layer1/attention" or "file:line (scop
 
 // The source given to equations staged on this thread now.
 Source current_source();
+// The same without the line that is running: names of scopes alone.
+Source current_scope();
+// A name inside of scopes. A scope that ends with () is a transformation, which holds the next name: vmap(layer)/bias.
+std::string joined_scope(const std::string& scope, const std::string& name);
 
 // Finds the line of the host language that is running, added to a source that has none. Set once.
 using SourceFinder = std::function<Source(Source scope)>;

@@ -69,8 +69,8 @@ Array ShapeDtypeStruct(Shape shape, DType dtype, bool weak_type) {
 Scope ensure_compile_time_eval() { return Scope(std::make_shared<TraceScope>(evaluation_trace())); }
 
 Scope named_scope(const std::string& name) {
-  SourceInfo info = source_info(current_source());
-  info.name_scope += info.name_scope.empty() ? name : concat("/", name);
+  SourceInfo info = source_info(current_scope());
+  info.name_scope = joined_scope(info.name_scope, name);
   return Scope(std::make_shared<SourceScope>(intern(info)));
 }
 
