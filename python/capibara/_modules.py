@@ -14,6 +14,13 @@ def fill(module_name, table_name):
     explain_missing(module_name)
 
 
+def as_initializer(function):
+    """A function of the library that fills arrays, as a Python function with a name and a signature."""
+    def init(key, shape, dtype=None, out_sharding=None):
+        return function(key, shape, dtype, out_sharding)
+    return init
+
+
 def explain_missing(module_name, later=None):
     """Finishes a module: `module.name` of a name that does not exist says which existing name is nearest.
 

@@ -59,7 +59,7 @@ std::string describe_tracer(const Array& array) {
 
 void require_scalar(const Array& array, const char* what) {
   if (array.ndim() != 0) {
-    raise_python("LibraryTypeError", concat("Only scalar arrays can be converted to Python scalars; got array.ndim=",
+    raise_python("LibraryTypeError", concat("Only scalar arrays can be converted to Python scalars. Got array.ndim=",
                                             array.ndim(), " where ", what, " is needed"));
   }
 }
@@ -78,12 +78,12 @@ nb::object python_scalar(const Array& array) {
 }
 
 nb::object to_bool(const Array& array) {
-  if (array.is_tracer()) {
+  if (array.size() == 1) {
+    if (!array.is_tracer()) return nb::bool_(static_cast<bool>(array));
     refuse_tracer("TracerBoolConversionError", array,
                   concat("Attempted boolean conversion of ", describe_tracer(array),
                          ".\nHint: use lax.cond or jnp.where, or mark the argument as static."));
   }
-  if (array.size() == 1) return nb::bool_(static_cast<bool>(array));
   if (array.size() == 0) {
     throw ValueError(
         "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is not empty.");
@@ -126,6 +126,7 @@ nb::object wrap(Array&& array) {
   const ArrayType& type = array.type();
   if (type.ref) return nb::cast(jax::Ref(array), nb::rv_policy::move);
   if (array.is_tracer()) return nb::cast(TracerArray(std::move(array)), nb::rv_policy::move);
+  if (type.dtype == DType::float0) return numpy_view(array);  // nothing can be computed with it
   const bool token = type.dtype == DType::token;
   static const nb::handle concrete = nb::type<ConcreteArray>();
   nb::object whole = nb::inst_alloc(concrete);
@@ -212,6 +213,9 @@ std::optional<Array> array_if(nb::handle object) {
   static PyObject* ndarray = nb::handle(numpy).attr("ndarray").ptr();
   static PyObject* generic = nb::handle(numpy).attr("generic").ptr();
   if (PyObject_IsInstance(o, ndarray) == 1 || PyObject_IsInstance(o, generic) == 1) {
+    if (reinterpret_cast<PyObject*>(Py_TYPE(o)) != ndarray && nb::hasattr(object, "mask") && nb::hasattr(object, "filled")) {
+      throw ValueError("numpy masked arrays are not supported as arguments of JAX functions: use arr.filled() to get a plain array");
+    }
     return array_from_numpy(object);
   }
   static PyObject* token = nb::object(nb::module_::import_("capibara._effects").attr("Token")).release().ptr();
@@ -229,6 +233,9 @@ std::optional<Array> array_if(nb::handle object) {
   // Subclasses of the plain numbers: IntEnum, numpy-like floats.
   if (PyLong_Check(o)) return Array(static_cast<int64_t>(PyLong_AsLongLong(o)));
   if (PyFloat_Check(o)) return Array(PyFloat_AsDouble(o));
+  static PyObject* types = nb::module_::import_("capibara._types").release().ptr();
+  nb::object converted = nb::handle(types).attr("convert_value")(nb::borrow(object));
+  if (!converted.is_none()) return array_if(converted);
   return std::nullopt;
 }
 
@@ -247,7 +254,7 @@ void bind_arrays(nb::module_& m) {
         return wrap(capibara::index(self.array, {Index(self.next++)}));
       });
 
-  nb::class_<Array> array(m, "Array", nb::type_slots(array_operator_slots()), nb::dynamic_attr());
+  nb::class_<Array> array(m, "Array", nb::type_slots(array_operator_slots()), nb::dynamic_attr(), nb::is_weak_referenceable());
   array.attr("__array_priority__") = 100;
   array.def_prop_ro("shape", [](const Array& self) { return int_tuple(self.shape()); })
       .def_prop_ro("dtype", [](const Array& self) { return numpy_dtype(self.dtype()); })
@@ -311,32 +318,32 @@ void bind_arrays(nb::module_& m) {
       .def("__bool__", &to_bool)
       .def("__int__",
            [](const Array& self) {
-             if (self.is_tracer()) refuse_conversion(self, "int");
              require_scalar(self, "int()");
+             if (self.is_tracer()) refuse_conversion(self, "int");
              return nb::module_::import_("builtins").attr("int")(python_scalar(self));
            })
       .def("__float__",
            [](const Array& self) {
-             if (self.is_tracer()) refuse_conversion(self, "float");
              require_scalar(self, "float()");
+             if (self.is_tracer()) refuse_conversion(self, "float");
              return nb::module_::import_("builtins").attr("float")(python_scalar(self));
            })
       .def("__complex__",
            [](const Array& self) {
-             if (self.is_tracer()) refuse_conversion(self, "complex");
              require_scalar(self, "complex()");
+             if (self.is_tracer()) refuse_conversion(self, "complex");
              return nb::module_::import_("builtins").attr("complex")(python_scalar(self));
            })
       .def("__index__",
            [](const Array& self) {
+             if (self.ndim() != 0 || !is_integer(self.dtype())) {
+               raise_python("LibraryTypeError",
+                            concat("Only integer scalar arrays can be converted to a scalar index. Got ",
+                                   capibara::to_string(self.type())));
+             }
              if (self.is_tracer()) {
                refuse_tracer("TracerIntegerConversionError", self,
                              concat("The __index__() method was called on ", describe_tracer(self)));
-             }
-             if (self.ndim() != 0 || !is_integer(self.dtype())) {
-               raise_python("LibraryTypeError",
-                            concat("Only integer scalar arrays can be converted to a scalar index, got ",
-                                   capibara::to_string(self.type())));
              }
              return python_scalar(self);
            })
@@ -349,11 +356,6 @@ void bind_arrays(nb::module_& m) {
            [](const Array& self) {
              if (self.ndim() == 0) raise_python("LibraryTypeError", "iteration over a 0-d array");
              return ArrayIterator{self};
-           })
-      .def("__hash__",
-           [](const Array& self) -> int64_t {
-             raise_python("LibraryTypeError",
-                          concat("unhashable type: '", self.is_tracer() ? "Tracer" : "ArrayImpl", "'"));
            })
       .def(
           "__getitem__", [](const Array& self, nb::handle key) { return wrap(read_index(self, key)); },
@@ -377,6 +379,7 @@ void bind_arrays(nb::module_& m) {
            })
       .def("__copy__", [](nb::handle self) { return nb::borrow(self); })
       .def("__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); });
+  array.attr("__hash__") = nb::none();  // so that nobody takes arrays for hashable
   bind_array_indexing(m, array);
 
 #if NB_VERSION_MAJOR >= 3

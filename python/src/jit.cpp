@@ -65,6 +65,38 @@ bool listed(const std::vector<std::string>& names, nb::handle name) {
                           "Non-hashable static arguments are not supported."));
 }
 
+nb::object with_static(const JitCall& call, const nb::object& dynamic, bool hide_static);
+
+// The pair (args, kwargs) of a call with the numbers of its leaves, by which errors name them.
+nb::object numbered_arguments(const JitCall& call) {
+  nb::object both = call.in.unflatten(numbers(call.in.num_leaves()));
+  return nb::make_tuple(with_static(call, both[0], true), nb::object(both[1]));
+}
+
+// The leaves of a call as arrays; one that is none is named in the error.
+Arrays argument_arrays(const JitFunction& jit, const JitCall& call, const std::vector<nb::object>& objects) {
+  Arrays arrays;
+  arrays.reserve(objects.size());
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    const nb::object& object = objects[i];
+    if (!nb::isinstance<Array>(object) && !is_number(object) && nb::hasattr(object, "__jax_array__")) {
+      throw ValueError("Triggering __jax_array__() during abstractification is no longer supported: register the type as a "
+                       "pytree, or call jnp.asarray on the argument.");
+    }
+    try {
+      arrays.push_back(to_operand(object, "jit"));
+    } catch (const TypeError&) {
+      nb::object name = nb::module_::import_("capibara._origins").attr("argument_name");
+      throw TypeError(concat("Error interpreting argument to ", nb::cast<std::string>(nb::repr(jit.function)),
+                             " as an abstract array. The problematic value is of type ",
+                             nb::cast<std::string>(nb::str(object.type())), " and was passed to the function at path ",
+                             nb::cast<std::string>(name(jit.function, numbered_arguments(call), i)),
+                             ".\nHint: an argument that is no array must be named in static_argnums or static_argnames."));
+    }
+  }
+  return arrays;
+}
+
 JitCall take_apart(const JitFunction& jit, nb::handle args, nb::handle kwargs) {
   JitCall call;
   const JitSettings& settings = jit.settings;
@@ -100,8 +132,7 @@ JitCall take_apart(const JitFunction& jit, nb::handle args, nb::handle kwargs) {
   for (nb::handle value : dynamic) trees.push_back(flatten(value, objects));
   PyTree names_tree = flatten(named, objects);
   call.in = PyTree::tuple({PyTree::tuple(trees), names_tree});
-  call.leaves =
-      to_arrays(objects, concat("Error interpreting argument to ", jit.name, " as an abstract array").c_str());
+  call.leaves = argument_arrays(jit, call, objects);
   call.key = nb::make_tuple(nb::tuple(fixed), nb::tuple(fixed_names), nb::cast(call.in), call.positional);
   call.structure = TreeDef::tuple({static_part(call.key), plain_leaves(call.leaves.size())});
   return call;
@@ -148,10 +179,7 @@ nb::object with_static(const JitCall& call, const nb::object& dynamic, bool hide
 FlatFunction traced_function(const JitFunction& jit, const JitCall& call, TreeDef& out) {
   return [&jit, &call, &out](std::span<const Array> leaves) {
     nb::gil_scoped_acquire lock;
-    TracedCall traced(jit.function, "jit", [&call] {
-      nb::object both = call.in.unflatten(numbers(call.in.num_leaves()));
-      return nb::make_tuple(with_static(call, both[0], true), nb::object(both[1]));
-    });
+    TracedCall traced(jit.function, "jit", [&call] { return numbered_arguments(call); });
     nb::object both = unflatten_arrays(call.in, leaves);
     nb::object arguments = with_static(call, both[0], false);
     nb::object named = nb::steal(PyDict_Copy(nb::object(both[1]).ptr()));
@@ -159,9 +187,7 @@ FlatFunction traced_function(const JitFunction& jit, const JitCall& call, TreeDe
     nb::object result = call_python(jit.function, arguments, named);
     std::vector<nb::object> objects;
     PyTree tree = flatten(result, objects);
-    Arrays arrays = to_arrays(
-        objects,
-        concat("function ", jit.name, " traced for jit returned a value of type that is not a valid JAX type").c_str());
+    Arrays arrays = result_arrays(jit.function, tree, objects, "jit");
     out = leaves_behind(nb::cast(tree), arrays.size());
     return arrays;
   };
@@ -287,18 +313,40 @@ PyTree in_tree(const Stage& stage) {
   return nb::cast<PyTree>(nb::object(key[2]));
 }
 
+// The types of the arguments, without those of captured values, which come first.
+Types argument_types(const Stage& stage) {
+  Types types = detail::jit_entry_program(*stage.entry).input_types();
+  types.erase(types.begin(), types.end() - static_cast<std::ptrdiff_t>(in_tree(stage).num_leaves()));
+  return types;
+}
+
 // The arguments' types, and whether they are donated.
 nb::object argument_info(const Stage& stage) {
   nb::object make = nb::module_::import_("capibara._types").attr("ArgInfo");
-  Types types = detail::jit_entry_program(*stage.entry).input_types();
+  const Types types = argument_types(stage);
   PyTree tree = in_tree(stage);
   std::vector<nb::object> leaves;
-  const std::size_t captured = types.size() - tree.num_leaves();  // captured values come first
   for (std::size_t i = 0; i < tree.num_leaves(); ++i) {
-    const ArrayType& type = types[captured + i];
+    const ArrayType& type = types[i];
     leaves.push_back(make(int_tuple(type.shape), numpy_dtype(type.dtype), nb::bool_(stage.donated[i])));
   }
   return tree.unflatten(leaves);
+}
+
+// Arguments of other types than those compiled for are named.
+void check_types(const Compiled& self, const JitCall& call) {
+  const Types types = argument_types(self);
+  std::string text;
+  nb::object name = nb::module_::import_("capibara._origins").attr("argument_name");
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const ArrayType& got = call.leaves[i].type();
+    if (got.shape == types[i].shape && got.dtype == types[i].dtype) continue;
+    text += concat("\nArgument '", nb::cast<std::string>(name(self.function, numbered_arguments(call), i)), "' compiled with ",
+                   capibara::to_string(types[i]), " and called with ", capibara::to_string(got));
+  }
+  if (!text.empty()) {
+    throw TypeError(concat("Argument types differ from the types for which this computation was compiled. The mismatches are:", text));
+  }
 }
 
 nb::object call_compiled(const Compiled& self, nb::args args, nb::kwargs kwargs) {
@@ -311,6 +359,12 @@ nb::object call_compiled(const Compiled& self, nb::args args, nb::kwargs kwargs)
         concat("Function compiled with input pytree does not match the input pytree it was called with: compiled for ",
                expected.to_string(), ", called with ", call.in.to_string()));
   }
+  for (const Array& leaf : call.leaves) {
+    if (!leaf.is_tracer()) continue;
+    throw TypeError(concat("Cannot apply JAX transformations to a function lowered and compiled for a particular signature. Detected "
+                           "argument of Tracer type ", tracer_kind(leaf), ". Transform the function before it is compiled."));
+  }
+  check_types(self, call);
   detail::check_jit_entry(*self.entry, detail::jit_entry_input_structure(*self.entry), call.leaves);
   return rebuild(*self.entry, detail::call_jit_entry(*self.entry, call.leaves));
 }
@@ -439,7 +493,10 @@ void bind_jit(nb::module_& m) {
            })
       .def("_cache_size", [](const JitFunction& self) { return detail::jit_cache_size(*self.cache); })
       .def("__repr__", [](const JitFunction& self) {
-        return concat("<jitted function ", nb::cast<std::string>(nb::repr(self.function)), ">");
+        nb::object text = nb::steal(self.function.is_valid() ? PyObject_Repr(self.function.ptr()) : nullptr);
+        if (text.is_valid()) return concat("<PjitFunction of ", nb::cast<std::string>(text), ">");
+        PyErr_Clear();  // a function that cannot show itself
+        return std::string("<PjitFunction>");
       });
   m.def("jit", [](nb::object function, std::vector<int> static_argnums, std::vector<std::string> static_argnames,
                   std::vector<int> donate_argnums, std::vector<std::string> donate_argnames, bool keep_unused,
@@ -468,7 +525,16 @@ void bind_jit(nb::module_& m) {
                      })
         .def_prop_ro("args_info", [](const Stage& self) { return argument_info(self); })
         .def_prop_ro("in_avals", [](const Stage& self) {
-          return shape_structs(in_tree(self), detail::jit_entry_program(*self.entry).input_types());
+          std::vector<nb::object> avals;
+          for (const ArrayType& type : argument_types(self)) avals.push_back(type_object(type));
+          return in_tree(self).unflatten(avals);
+        })
+        .def_prop_ro("donate_argnums", [](const Stage& self) {
+          nb::list donated;
+          for (std::size_t i = 0; i < self.donated.size(); ++i) {
+            if (self.donated[i]) donated.append(i);
+          }
+          return nb::tuple(donated);
         });
   };
   nb::class_<Stage>(m, "Stage");

@@ -55,7 +55,7 @@ nb::object named_tuple_class(const library::Sequence& sequence) {
 
 // A function the library returned: an initializer (key, shape, dtype=..., out_sharding=None).
 nb::object from_callable(const library::Callable& function) {
-  return nb::cpp_function([function](nb::args positional, nb::kwargs named) {
+  nb::object called = nb::cpp_function([function](nb::args positional, nb::kwargs named) {
     static const char* const names[] = {"key", "shape", "dtype", "out_sharding"};
     library::Values arguments;
     for (nb::handle argument : positional) arguments.push_back(to_value(argument));
@@ -73,6 +73,7 @@ nb::object from_callable(const library::Callable& function) {
     while (!arguments.empty() && arguments.back().is_none()) arguments.pop_back();
     return from_value(function(arguments));
   });
+  return nb::module_::import_("capibara._modules").attr("as_initializer")(called);
 }
 
 }  // namespace

@@ -5,27 +5,39 @@ from capibara import _core, _tracebacks
 from capibara._types import ShapeDtypeStruct
 
 
-def _wraps(function, wrapper, prefix=""):
-    """A wrapper that shows itself as the function it wraps, in tracebacks too."""
+def _wraps(function, wrapper, doc=None):
+    """A wrapper that shows itself as the function it wraps, in tracebacks too. `doc` may say what it does of {fun}."""
     wrapper = _tracebacks.boundary(wrapper)
-    for name in ("__module__", "__qualname__", "__doc__"):
-        try:
-            setattr(wrapper, name, getattr(function, name))
-        except (AttributeError, TypeError):
-            pass
-    name = getattr(function, "__name__", None)
-    if name is not None:
-        wrapper.__name__ = f"{prefix}{name}"
+    _copy_attributes(function, wrapper)
+    if doc is not None:
+        wrapper.__doc__ = doc.format(fun=getattr(function, "__name__", "a function"), doc=getattr(function, "__doc__", None) or "")
     wrapper.__wrapped__ = function
     return wrapper
 
 
+def _copy_attributes(function, wrapper):
+    """What a function is called and says of itself, and attributes of its own, as functools.wraps copies them."""
+    for name in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
+        try:
+            setattr(wrapper, name, getattr(function, name))
+        except (AttributeError, TypeError):
+            pass
+    for name, value in (getattr(function, "__dict__", None) or {}).items():
+        if name != "__wrapped__":
+            try:
+                setattr(wrapper, name, value)
+            except (AttributeError, TypeError):  # a name that is no string, or taken by the wrapper
+                pass
+
+
 def _check_callable(function, operation):
+    if isinstance(function, staticmethod):
+        raise TypeError(f"{operation}: staticmethod arguments are not supported, got {function!r}; put @staticmethod outside")
     if not callable(function):
-        raise TypeError(f"{operation}: expected a callable value, got {function!r}")
+        raise TypeError(f"{operation}: Expected a callable value, got {function!r}")
     import inspect  # takes long: not before it is needed
     if inspect.isgeneratorfunction(function):
-        raise TypeError(f"{operation}: expected a function, got a generator function: {function}")
+        raise TypeError(f"{operation}: Expected a function, got a generator function: {function}")
 
 
 def _tuple_of(value):
@@ -49,6 +61,8 @@ def _positions_and_names(function, positions, names, what):
     positions, names = list(_tuple_of(positions)), list(_tuple_of(names))
     signature = _signature(function)
     if signature is None:
+        if names and what == "donate":
+            raise ValueError(f"Getting the signature of function {function} failed. Pass donate_argnums instead of donate_argnames.")
         return positions, names
     from inspect import Parameter as kinds
     parameters = list(signature.parameters.values())
@@ -107,11 +121,7 @@ def jit(fun=None, /, *, in_shardings=None, out_shardings=None, static_argnums=No
         from capibara.jax._sharding import bordered
         traced = _wraps(fun, bordered(fun, in_shardings, out_shardings, static_argnums))
     compiled = _core.jit(traced, static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused, bool(inline))
-    for name in ("__module__", "__name__", "__qualname__", "__doc__"):
-        try:
-            setattr(compiled, name, getattr(fun, name))
-        except AttributeError:
-            pass
+    _copy_attributes(fun, compiled)
     return compiled
 
 
@@ -124,7 +134,7 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
     def value_and_grad_f(*args, **kwargs):
         return _core.value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, args, kwargs)
 
-    return _wraps(fun, value_and_grad_f)
+    return _wraps(fun, value_and_grad_f, f"Value and gradient of {{fun}} with respect to positional argument(s) {argnums}: a pair.")
 
 
 def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, reduce_axes=()):
@@ -137,7 +147,7 @@ def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, redu
         value, gradient = _core.value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, args, kwargs)
         return (gradient, value[1]) if has_aux else gradient
 
-    return _wraps(fun, grad_f)
+    return _wraps(fun, grad_f, f"Gradient of {{fun}} with respect to positional argument(s) {argnums}.")
 
 
 def jvp(fun, primals, tangents, has_aux=False):
@@ -169,7 +179,7 @@ def _jacobian(forward, fun, argnums, has_aux, holomorphic, allow_int):
     def jacobian_f(*args, **kwargs):
         return _core.jacobian(forward, fun, argnums, has_aux, holomorphic, allow_int, args, kwargs)
 
-    return _wraps(fun, jacobian_f)
+    return _wraps(fun, jacobian_f, f"Jacobian of {{fun}} with respect to positional argument(s) {argnums}.")
 
 
 def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
@@ -208,7 +218,8 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
     def vmap_f(*args, **kwargs):
         return _core.vmap(fun, in_axes, out_axes, axis_name, axis_size, args, kwargs)
 
-    return _wraps(fun, vmap_f)
+    return _wraps(fun, vmap_f, "Vectorized version of {fun}: its arguments have a further axis, over which it is mapped.\n\n"
+                               "Original documentation:\n\n{doc}")
 
 
 def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=(), static_argnames=(), concrete=False):
@@ -259,7 +270,12 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False, abstra
         program, _, shapes = _core.make_program(with_fixed if fixed else fun, moving, kwargs)
         return (program, shapes) if return_shape else program
 
-    return _wraps(fun, make_jaxpr_f, "make_jaxpr_")
+    make_jaxpr_f = _wraps(fun, make_jaxpr_f)
+    for name in ("__name__", "__qualname__"):
+        if hasattr(fun, name):
+            setattr(make_jaxpr_f, name, f"make_jaxpr({getattr(fun, name)})")
+    make_jaxpr_f.__module__ = "jax"
+    return make_jaxpr_f
 
 
 def eval_shape(fun, *args, **kwargs):
@@ -309,15 +325,23 @@ def block_until_ready(x):
 
 
 def device_get(x):
-    """Every array of a tree as a NumPy array."""
+    """Every array of a tree as a NumPy array; traced arrays and keys, which have none, stay as they are."""
     import numpy as np
     leaves, tree = _core.tree_flatten(x)
-    for leaf in leaves:
-        if isinstance(leaf, _core.Array):
+    arrays = [isinstance(leaf, _core.ArrayImpl) and isinstance(leaf.dtype, np.dtype) for leaf in leaves]
+    for leaf, is_array in zip(leaves, arrays):
+        if is_array:
             _core.fetch(leaf)
-    # Keys have no form on the host: they stay as they are.
-    is_number = [isinstance(leaf, _core.Array) and isinstance(leaf.dtype, np.dtype) for leaf in leaves]
-    return tree.unflatten([np.asarray(leaf) if number else leaf for leaf, number in zip(leaves, is_number)])
+    return tree.unflatten([np.asarray(leaf) if is_array else leaf for leaf, is_array in zip(leaves, arrays)])
+
+
+def copy_to_host_async(x):
+    """Starts copies to the host of every leaf that offers one; a later device_get waits for less."""
+    for leaf in _core.tree_leaves(x):
+        copy = getattr(leaf, "copy_to_host_async", None)
+        if copy is not None:
+            copy()
+    return x
 
 
 def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
@@ -388,6 +412,22 @@ def _output_shardings(self):
     return _shardings(self.out_tree, self._output_placements or [None] * self.out_tree.num_leaves)
 
 
+class _Module:
+    """The program of a lowered function: as text, StableHLO."""
+
+    def __init__(self, text):
+        self._text = text
+
+    def __str__(self):
+        return self._text
+
+
+def _compiler_ir(self, dialect=None):
+    """The program as the compiler gets it; its text is as_text(dialect)."""
+    return _Module(self.as_text(dialect))
+
+
+_core.Lowered.compiler_ir = _compiler_ir
 _core.Compiled.input_shardings = property(_input_shardings, doc="How the arguments lie that it was compiled for.")
 _core.Compiled.output_shardings = property(_output_shardings, doc="How its results lie.")
 _tracebacks.guard(__name__)

@@ -3,6 +3,7 @@ import numpy as np
 
 from capibara import _core
 from capibara._modules import explain_missing
+from capibara._origins import not_a_prefix
 from capibara.jax._programs import describe_function
 from capibara.jax.extend.linear_util import WrappedFun
 
@@ -19,6 +20,17 @@ def debug_info(traced_for, fun, args, kwargs, *, static_argnums=(), static_argna
     return describe_function(traced_for, fun, args, kwargs, static_argnums, static_argnames, result_paths_thunk)
 
 
+def resolve_kwargs(fun, args, kwargs):
+    """All arguments of a call by position, defaults filled in; keyword-only arguments have no position."""
+    import inspect
+    bound = inspect.signature(fun).bind(*args, **kwargs)
+    bound.apply_defaults()
+    given = [name for name in kwargs if name in bound.kwargs]
+    if given:
+        raise TypeError(f"resolve_kwargs: keyword arguments could not be resolved to positions: {', '.join(given)}")
+    return bound.args
+
+
 def safe_map(f, *args):
     """map as a list, over sequences of one length."""
     args = [list(arg) for arg in args]
@@ -30,11 +42,11 @@ def safe_map(f, *args):
 def flatten_axes(name, treedef, axis_tree, *, kws=False, tupled_args=False):
     """One axis for each leaf of a structure, from a prefix of it with integers and None."""
     leaves, prefix = _core.tree_flatten(axis_tree, lambda x: x is None)
+    full = treedef.unflatten([object() for _ in range(treedef.num_leaves)])
     try:
-        parts = prefix.flatten_up_to(treedef.unflatten([object() for _ in range(treedef.num_leaves)]))
-    except ValueError as error:
-        raise ValueError(f"{name} specification must be a tree prefix of the corresponding value, got specification "
-                         f"{axis_tree} for value tree {treedef}: {error}") from None
+        parts = prefix.flatten_up_to(full)
+    except ValueError:
+        raise ValueError(not_a_prefix(name, axis_tree, full)) from None
     return [axis for axis, part in zip(leaves, parts) for _ in _core.tree_leaves(part)]
 
 
