@@ -9,10 +9,10 @@ def main():
         return 0 if len(sys.argv) > 1 else 2
     import capibara.jax
     capibara.jax.install()
-    script = sys.argv[1]
-    sys.argv = sys.argv[1:]
     import os
-    sys.path[0] = os.path.dirname(os.path.abspath(script))
+    script = os.path.abspath(sys.argv[1])  # as `python script.py` sets __file__
+    sys.argv = sys.argv[1:]
+    sys.path[0] = os.path.dirname(script)
     try:
         runpy.run_path(script, run_name="__main__")
     except Exception as error:

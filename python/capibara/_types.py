@@ -62,6 +62,18 @@ class ShapeDtypeStruct:
         return hash((self.shape, self.dtype, self.weak_type))
 
 
+value_converters = {}  # {class: function that makes an array, or something like one, of its objects}
+
+
+def convert_value(value):
+    """An object as its class is registered in value_converters; None where it is not."""
+    for kind in type(value).__mro__:
+        if kind in value_converters:
+            converted = value_converters[kind](value)
+            return None if converted is value else converted
+    return None
+
+
 def array_from_pickle(*parts):
     """An array from what its __reduce__ gave."""
     array = _core.array_from_pickle(*parts)

@@ -7,6 +7,7 @@ from capibara.jax._api import (  # noqa: F401
     block_until_ready,
     checkpoint,
     clear_caches,
+    copy_to_host_async,
     device_get,
     device_put,
     ensure_compile_time_eval,
@@ -50,7 +51,7 @@ from capibara.jax.version import __version__, __version_info__  # noqa: F401
 # Modules that are imported when they are first asked for: most programs need few of them, and NumPy takes its time.
 _MODULES = (
     "ad_checkpoint", "api_util", "checkpoint_policies", "core", "custom_batching", "custom_derivatives", "debug", "dlpack",
-    "distributed", "dtypes", "errors", "experimental", "extend", "flatten_util", "image", "interpreters", "lax", "nn", "numpy", "ops",
+    "distributed", "dtypes", "errors", "experimental", "extend", "flatten_util", "image", "interpreters", "lax", "lib", "monitoring", "nn", "numpy", "ops",
     "profiler", "random", "scipy", "sharding", "stages", "tree", "tree_util", "typing", "version",
 )
 

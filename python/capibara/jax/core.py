@@ -1,12 +1,13 @@
 """jax.core: programs seen from outside, primitives of one's own, and evaluation of programs."""
 import difflib
 import functools
+import typing
 
 import ml_dtypes
 import numpy as np
 
 from capibara import _core
-from capibara._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, ShapedArray, Tracer, Var  # noqa: F401
+from capibara._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, ShapedArray, Trace, Tracer, Var  # noqa: F401
 from capibara._errors import InconclusiveDimensionOperation, JaxprTypeError  # noqa: F401
 from capibara._effects import AbstractToken, Effect, Token  # noqa: F401
 from capibara._modules import explain_missing
@@ -15,6 +16,8 @@ from capibara.jax._programs import DebugInfo, Effects, gensym, new_jaxpr_eqn, no
 
 AbstractValue = ShapedArray
 Atom = (Var, Literal)
+Value = typing.Any
+ParamDict = dict[str, typing.Any]
 _user_primitives = {}
 
 
@@ -42,8 +45,13 @@ class Primitive:
         """Applies the primitive under the current transformation."""
         return self._handle.bind(*args, **params)
 
+    def get_bind_params(self, params):
+        """What bind takes for an equation with these parameters."""
+        return dict(params)
+
     def def_impl(self, impl):
         """How it is evaluated on concrete arrays."""
+        self.impl = impl
         self._handle.set_impl(impl)
         return impl
 
@@ -65,6 +73,9 @@ class Primitive:
         return abstract_eval
 
     def _avals(self, types):
+        if self.multiple_results != isinstance(types, (list, tuple)):
+            raise ValueError(f"{self.name}.abstract_eval() method should return a tuple or list of types where the primitive has "
+                             f"multiple_results, and one type where it has not, got {types!r}")
         return [_as_aval(a) for a in types] if self.multiple_results else _as_aval(types)
 
     def def_jvp(self, jvp):
@@ -96,6 +107,28 @@ class Primitive:
 
     def __hash__(self):
         return hash(self._handle.primitive)
+
+
+def _bind_params(self, params):
+    """What bind takes for an equation with these parameters: calls of functions take the function."""
+    if not self.call_primitive:
+        return dict(params)
+    from capibara.jax.extend.linear_util import wrap_init
+    program = params["call_jaxpr"]
+    jaxpr, consts = (program.jaxpr, program.consts) if isinstance(program, ClosedJaxpr) else (program, ())
+    return {"subfuns": (wrap_init(functools.partial(eval_jaxpr, jaxpr, consts)),)}
+
+
+_core.CatalogPrimitive.get_bind_params = _bind_params
+_catalog = {primitive.name: primitive for primitive in _core.catalog()}
+call_p, closed_call_p = _catalog["call"], _catalog["closed_call"]
+call = call_p.bind
+
+
+def call_impl(*args, subfuns):
+    """A call outside of any program: the function's own results."""
+    fun, = subfuns
+    return fun.call_wrapped(*args)
 
 
 def _as_aval(value):
@@ -161,7 +194,7 @@ def eval_jaxpr(jaxpr, consts, *args, propagate_source_info=True):
     for var, value in zip(jaxpr.invars, args, strict=True):
         write(var, value)
     for equation in jaxpr.eqns:
-        outputs = equation.primitive.bind(*map(read, equation.invars), **equation.params)
+        outputs = equation.primitive.bind(*map(read, equation.invars), **equation.primitive.get_bind_params(equation.params))
         if not isinstance(outputs, (list, tuple)):
             outputs = [outputs]
         for var, value in zip(equation.outvars, outputs, strict=True):
@@ -177,8 +210,14 @@ def jaxpr_as_fun(closed_jaxpr):
     return run
 
 
+pytype_aval_mappings = {}  # {class: function that gives the type of its objects}, for classes that are no arrays themselves
+
+
 def get_aval(x):
     """The abstract type of a value."""
+    for kind in type(x).__mro__ if pytype_aval_mappings else ():
+        if kind in pytype_aval_mappings:
+            return pytype_aval_mappings[kind](x)
     return _core.type_of(x)
 
 
@@ -248,6 +287,24 @@ def subjaxprs(jaxpr):
 def is_constant_dim(dimension):
     """Whether a dimension is a number: always, since shapes are static."""
     return isinstance(dimension, int)
+
+
+def eval_context():
+    """A context in which operations are evaluated at once, even while a function is being traced."""
+    return _core.NamedScope("")
+
+
+ensure_compile_time_eval = eval_context
+
+
+def min_dim(d1, d2):
+    """The smaller of two dimensions."""
+    return min(d1, d2)
+
+
+def max_dim(d1, d2):
+    """The larger of two dimensions."""
+    return max(d1, d2)
 
 
 def trace_state_clean():

@@ -1,4 +1,5 @@
 """jax._src: the few private names of jax that libraries import and that mean something here."""
 from capibara._modules import explain_missing
 
-explain_missing(__name__, later=dict.fromkeys(("compiler", "core", "dispatch", "dtypes", "traceback_util", "xla_bridge")))
+explain_missing(__name__, later=dict.fromkeys((
+    "ad_util", "compiler", "core", "dispatch", "dtypes", "flatten_util", "state", "traceback_util", "tree_util", "util", "xla_bridge")))

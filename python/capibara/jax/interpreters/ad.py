@@ -27,6 +27,7 @@ class _Rules:
         return self._known.get(primitive, default)
 
 
+add_jaxvals_p = next(primitive for primitive in _core.catalog() if primitive.name == "add_any")
 primitive_jvps = _Rules("def_jvp", "jvp")
 primitive_transposes = _Rules("def_transpose", "transpose")
 
@@ -36,6 +37,23 @@ def instantiate_zeros(tangent):
     if isinstance(tangent, Zero):
         return _core.library_function("numpy", "zeros")(tangent.aval.shape, tangent.aval.dtype)
     return tangent
+
+
+def zeros_like_aval(aval):
+    """An array of zeros of a type."""
+    return _core.library_function("numpy", "zeros")(aval.shape, aval.dtype)
+
+
+def add_tangents(x, y):
+    """The sum of two tangents, either of which may be a symbolic zero."""
+    if isinstance(x, Zero):
+        return y
+    return x if isinstance(y, Zero) else add_jaxvals(x, y)
+
+
+def add_jaxvals(x, y):
+    """The sum of two tangents or cotangents."""
+    return add_jaxvals_p.bind(x, y)
 
 
 def is_undefined_primal(x):

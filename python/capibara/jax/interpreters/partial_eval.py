@@ -1,6 +1,6 @@
 """jax.interpreters.partial_eval: functions staged into programs."""
 from capibara import _core
-from capibara._core import Literal
+from capibara._core import Jaxpr, Literal
 from capibara._modules import explain_missing
 from capibara._types import DropVar
 
@@ -10,6 +10,20 @@ def trace_to_jaxpr_dynamic(fun, in_avals, *_, **__):
     function = getattr(fun, "call_wrapped", fun)
     program, _, _ = _core.make_program(lambda *args: function(*args), tuple(in_avals), {})
     return program.jaxpr, program.out_avals, program.consts
+
+
+def dce_jaxpr(jaxpr, used_outputs, instantiate=False):
+    """The program of the outputs marked, without equations that they do not need: (jaxpr, which inputs it reads).
+
+    Inputs marked in `instantiate` stay; all constants do.
+    """
+    count = len(jaxpr.constvars)
+    kept = [instantiate] * len(jaxpr.invars) if isinstance(instantiate, bool) else list(instantiate)
+    open_program = Jaxpr([], [*jaxpr.constvars, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns)
+    pruned, used_inputs = _core.dce_program(open_program, list(used_outputs), [True] * count + kept)
+    constvars, invars = pruned.invars[:count], pruned.invars[count:]
+    used_inputs = [used or stays for used, stays in zip(used_inputs[count:], kept)]
+    return Jaxpr(constvars, invars, pruned.outvars, pruned.eqns), used_inputs
 
 
 class PartialVal(tuple):

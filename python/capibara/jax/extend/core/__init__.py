@@ -17,6 +17,7 @@ from capibara.jax.core import (  # noqa: F401
     TraceTag,
     Var,
     array_types,
+    call_impl,
     check_jaxpr,
     concrete_or_error,
     find_top_trace,

@@ -1,0 +1,19 @@
+"""jax._src.state.types: the types of mutable arrays, and what equations do to them."""
+from capibara import _core
+from capibara._effects import ReadEffect, WriteEffect  # noqa: F401
+from capibara._modules import explain_missing
+
+
+class _IsRefType(type):
+    def __instancecheck__(cls, value):
+        return isinstance(value, _core.ShapedArray) and value._is_ref
+
+
+class AbstractRef(metaclass=_IsRefType):
+    """The type of a mutable array of a type: such types are ShapedArrays that know it."""
+
+    def __new__(cls, inner_aval):
+        return _core.ref_type(inner_aval)
+
+
+explain_missing(__name__)

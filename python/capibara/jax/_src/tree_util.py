@@ -1,0 +1,5 @@
+"""jax._src.tree_util: names of jax.tree_util."""
+from capibara._modules import explain_missing
+from capibara.jax.tree_util import *  # noqa: F401,F403
+
+explain_missing(__name__)

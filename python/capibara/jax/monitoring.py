@@ -1,0 +1,84 @@
+"""jax.monitoring: named events and durations, handed to whoever listens."""
+from capibara._modules import explain_missing
+
+_listeners = {"event": [], "duration": [], "time span": [], "scalar": []}
+
+
+def _tell(kind, *what, **metadata):
+    for listener in list(_listeners[kind]):
+        listener(*what, **metadata)
+
+
+def _remove(kind, callback):
+    if callback not in _listeners[kind]:
+        raise ValueError(f"monitoring: {callback!r} is not registered as a listener of {kind}s")
+    _listeners[kind].remove(callback)
+
+
+def record_event(event, **metadata):
+    """Tells that an event happened: listener(event, **metadata)."""
+    _tell("event", event, **metadata)
+
+
+def record_event_duration_secs(event, duration, **metadata):
+    """Tells how many seconds something took: listener(event, duration, **metadata)."""
+    _tell("duration", event, duration, **metadata)
+
+
+def record_event_time_span(event, start_time, end_time, **metadata):
+    """Tells when something began and ended: listener(event, start_time, end_time, **metadata)."""
+    _tell("time span", event, start_time, end_time, **metadata)
+
+
+def record_scalar(event, value, **metadata):
+    """Tells a number: listener(event, value, **metadata)."""
+    _tell("scalar", event, value, **metadata)
+
+
+def register_event_listener(callback):
+    """Calls a function at every event."""
+    _listeners["event"].append(callback)
+
+
+def register_event_duration_secs_listener(callback):
+    """Calls a function at every duration."""
+    _listeners["duration"].append(callback)
+
+
+def register_event_time_span_listener(callback):
+    """Calls a function at every time span."""
+    _listeners["time span"].append(callback)
+
+
+def register_scalar_listener(callback):
+    """Calls a function at every number."""
+    _listeners["scalar"].append(callback)
+
+
+def unregister_event_listener(callback):
+    """Calls it no more."""
+    _remove("event", callback)
+
+
+def unregister_event_duration_listener(callback):
+    """Calls it no more."""
+    _remove("duration", callback)
+
+
+def unregister_event_time_span_listener(callback):
+    """Calls it no more."""
+    _remove("time span", callback)
+
+
+def unregister_scalar_listener(callback):
+    """Calls it no more."""
+    _remove("scalar", callback)
+
+
+def clear_event_listeners():
+    """Nobody listens any more."""
+    for listeners in _listeners.values():
+        listeners.clear()
+
+
+explain_missing(__name__)
