@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -58,9 +59,29 @@ Array empty_like(const Array& prototype, const LikeOptions& options = {});
 Array full_like(const Array& a, const Array& fill_value, const LikeOptions& options = {});
 
 // ---- sequences ----------------------------------------------------------------------------------------------------
-// arange(stop), arange(start, stop), arange(start, stop, step); all must be concrete.
-Array arange(const Array& start, const std::optional<Array>& stop = std::nullopt,
-             const std::optional<Array>& step = std::nullopt, const FillOptions& options = {});
+// A bound or step of arange, which must be concrete. Numbers decide the length in double precision, arrays in their own.
+class RangeBound {
+ public:
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  RangeBound(T value)
+      : real_(static_cast<double>(value)), integer_(static_cast<int64_t>(value)), is_integer_(std::is_integral_v<T>) {}
+  RangeBound(Array array) : array_(std::move(array)) {}
+
+  const Array& array() const { return array_; }  // empty for a number
+  bool is_integer() const { return is_integer_; }
+  double real() const { return real_; }
+  int64_t integer() const { return integer_; }
+
+ private:
+  Array array_;
+  double real_ = 0;
+  int64_t integer_ = 0;
+  bool is_integer_ = false;
+};
+// arange(stop), arange(start, stop), arange(start, stop, step).
+Array arange(const RangeBound& start, const std::optional<RangeBound>& stop = std::nullopt,
+             const std::optional<RangeBound>& step = std::nullopt, const FillOptions& options = {});
 struct LinspaceOptions {
   int64_t num = 50;
   bool endpoint = true;

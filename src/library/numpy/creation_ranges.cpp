@@ -1,10 +1,12 @@
 // jax.numpy's evenly spaced numbers: arange, linspace, logspace, geomspace.
+#include <capibara/config.h>
 #include <capibara/lax.h>
 #include <capibara/numpy/creation.h>
 
 #include <cmath>
 #include <limits>
 
+#include "array/element.h"
 #include "library/numpy/elementwise_operands.h"
 #include "trace/trace.h"
 
@@ -13,18 +15,39 @@ namespace capibara::jax::numpy {
 namespace {
 
 // The value of a bound of arange, which decides a shape.
-double concrete_bound(const char* argument, const Array& x) {
+double concrete_bound(const char* argument, const RangeBound& bound) {
+  const Array& x = bound.array();
+  if (!x.defined()) return bound.real();
   if (x.is_tracer()) {
     throw ConcretizationTypeError(concat(
         "arange: argument '", argument, "' decides the shape of the result and must be concrete, got a tracer of type ",
         to_string(x.type()), origin_line(x)));
   }
   if (x.ndim() != 0) {
-    throw ValueError(concat("arange: argument '", argument, "' must be a scalar, got ", to_string(x.type())));
+    throw ValueError(concat("jax.numpy.arange: arguments must be scalars; got ", argument, " of type ", to_string(x.type())));
   }
   if (is_complex(x.dtype()))
-    throw ValueError(concat("arange: argument '", argument, "' must be real, got a complex number"));
+    throw ValueError(concat("Passing complex start/stop/step to jnp.arange is no longer supported: argument '", argument, "' must be real"));
   return x.item<double>();
+}
+
+ScalarType type_of(const RangeBound& bound) {
+  if (bound.array().defined()) return {bound.array().dtype(), bound.array().weak_type()};
+  return {bound.is_integer() ? default_int() : default_float(), true};
+}
+
+// A bound as a scalar of the dtype that arange computes in; integers wrap around.
+Array bound_as(const RangeBound& bound, DType dtype) {
+  if (bound.array().defined()) return lax::convert_element_type(bound.array(), dtype, false);
+  Buffer buffer = Buffer::allocate(static_cast<std::size_t>(storage_size(dtype)));
+  const int64_t integer = bound.integer();
+  const double real = bound.real();
+  if (bound.is_integer()) {
+    convert_elements(DType::int64, &integer, dtype, buffer.mutable_data(), 1);
+  } else {
+    convert_elements(DType::float64, &real, dtype, buffer.mutable_data(), 1);
+  }
+  return Array::from_buffer(ArrayType{{}, dtype, false, false, {}}, std::move(buffer));
 }
 
 int64_t length(double count) { return count > 0 ? static_cast<int64_t>(std::ceil(count)) : 0; }
@@ -94,33 +117,37 @@ void require_count(const char* name, int64_t num) {
 
 }  // namespace
 
-Array arange(const Array& start, const std::optional<Array>& stop, const std::optional<Array>& step,
+Array arange(const RangeBound& start, const std::optional<RangeBound>& stop, const std::optional<RangeBound>& step,
              const FillOptions& options) {
-  Arrays given = {start};
-  if (stop) given.push_back(*stop);
-  if (step) given.push_back(*step);
+  std::vector<ScalarType> types = {type_of(start)};
+  bool has_array = start.array().defined();
+  for (const std::optional<RangeBound>& bound : {stop, step}) {
+    if (!bound) continue;
+    types.push_back(type_of(*bound));
+    has_array = has_array || bound->array().defined();
+  }
   const bool only_stop = !stop && !step;
   double first = concrete_bound(only_stop ? "stop" : "start", start);
   double last = stop ? concrete_bound("stop", *stop) : first;
-  const double stride = step ? concrete_bound("step", *step) : 1;
-  const ScalarType common = result_type(given);
+  const ScalarType common = promote_types(types, capibara::config().enable_x64);
   const DType dtype = canonical(options.dtype.value_or(common.dtype));
-  const bool in_single = !common.weak && is_floating(common.dtype) && bits(common.dtype) <= 32;
-  Array begin = start;
+  const bool in_single = has_array && is_floating(common.dtype) && bits(common.dtype) <= 32;
+  const double stride = rounded(step ? concrete_bound("step", *step) : 1, in_single);
+  RangeBound begin = start;
   if (!stop) {
     begin = 0;
     first = 0;
   }
-  const double distance = rounded(last - first, in_single);
+  const double distance = rounded(rounded(last, in_single) - rounded(first, in_single), in_single);
   if (!step) {
     const Array counts = lax::iota(dtype, length(distance));
-    return first == 0 ? counts : lax::add(lax::convert_element_type(begin, dtype, false), counts);
+    return first == 0 ? counts : lax::add(bound_as(begin, dtype), counts);
   }
   const bool is_narrow = is_floating(dtype) && bits(dtype) < 32;
   const DType computed_in = is_narrow ? DType::float32 : dtype;
   const Array counts = lax::iota(computed_in, length(rounded(distance / stride, in_single)));
-  const Array moved = lax::mul(lax::convert_element_type(*step, computed_in, false), counts);
-  return lax::convert_element_type(lax::add(lax::convert_element_type(begin, computed_in, false), moved), dtype, false);
+  const Array moved = lax::mul(bound_as(*step, computed_in), counts);
+  return lax::convert_element_type(lax::add(bound_as(begin, computed_in), moved), dtype, false);
 }
 
 Array linspace(const Array& start, const Array& stop, const LinspaceOptions& options) {
