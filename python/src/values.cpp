@@ -1,8 +1,11 @@
 // Values of the library's table to and from Python's objects.
 #include <nanobind/stl/string.h>
 
+#include <limits>
+
 #include "bindings.h"
-#include "library/table/function.h"
+#include "library/numpy/promotion_scope.h"
+#include "library/table/host_number.h"
 
 namespace capibara::python {
 
@@ -35,10 +38,25 @@ library::Callable to_callable(nb::handle function) {
         list.append(from_value(argument));
       }
     }
+    PromotionScope own(PromotionScope::all);  // the user's code, not the library's
     nb::object result = nb::steal(PyObject_Call(kept->get().ptr(), nb::tuple(list).ptr(), named.ptr()));
     if (!result) throw nb::python_error();
     return to_value(result);
   };
+}
+
+library::Value big_integer_value(nb::handle object, int sign) {
+  const uint64_t low_bits = PyLong_AsUnsignedLongLongMask(object.ptr());
+  PyLong_AsUnsignedLongLong(object.ptr());
+  const bool fits = !PyErr_Occurred();
+  PyErr_Clear();
+  double real = PyLong_AsDouble(object.ptr());
+  if (PyErr_Occurred()) {  // beyond float64
+    PyErr_Clear();
+    real = sign * std::numeric_limits<double>::infinity();
+  }
+  return std::shared_ptr<const library::Foreign>(
+      std::make_shared<library::BigInteger>(nb::cast<std::string>(nb::str(object)), low_bits, real, fits));
 }
 
 nb::object named_tuple_class(const library::Sequence& sequence) {
@@ -87,7 +105,7 @@ library::Value to_value(nb::handle object) {
     int overflow = 0;
     long long value = PyLong_AsLongLongAndOverflow(o, &overflow);
     if (overflow == 0) return static_cast<int64_t>(value);
-    return *array_if(object);
+    return big_integer_value(object, overflow);
   }
   if (PyFloat_CheckExact(o)) return PyFloat_AS_DOUBLE(o);
   if (PyComplex_CheckExact(o)) return std::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o));

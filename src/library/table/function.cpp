@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "library/numpy/promote.h"
+#include "library/table/host_number.h"
 #include "runtime/warning.h"
 
 namespace capibara::library {
@@ -88,7 +89,12 @@ struct NumberAsArray {
   }
 };
 
-std::optional<Array> as_array(const Value& value) { return std::visit(NumberAsArray(), value.content()); }
+std::optional<Array> as_array(const Value& value) {
+  if (const BigInteger* big = big_integer(value)) {
+    throw OverflowError(concat("Python int ", big->text(), " too large to convert to ", to_string(default_int())));
+  }
+  return std::visit(NumberAsArray(), value.content());
+}
 
 }  // namespace
 

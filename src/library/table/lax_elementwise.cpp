@@ -2,6 +2,7 @@
 #include <capibara/lax.h>
 
 #include "library/table/families.h"
+#include "library/table/host_number.h"
 #include "library/table/lax_arguments.h"
 
 namespace capibara::library {
@@ -118,7 +119,7 @@ const Function functions[] = {
      },
      "Rounds to a floating format with fewer bits, keeping the dtype."},
     {"convert_element_type", "operand, new_dtype",
-     [](const Arguments& a) -> Value { return lax::convert_element_type(a.array("operand"), a.dtype("new_dtype")); },
+     [](const Arguments& a) -> Value { return converted(a, "operand", a.dtype("new_dtype")); },
      "The elements as another dtype."},
     {"bitcast_convert_type", "operand, new_dtype",
      [](const Arguments& a) -> Value { return lax::bitcast_convert_type(a.array("operand"), a.dtype("new_dtype")); },

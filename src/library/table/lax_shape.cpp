@@ -2,6 +2,7 @@
 #include <capibara/lax.h>
 
 #include "library/table/families.h"
+#include "library/table/host_number.h"
 #include "library/table/lax_arguments.h"
 
 namespace capibara::library {
@@ -17,18 +18,22 @@ void require_scalar_fill(const Arguments& a, const Array& value) {
 
 Value full(const Arguments& a) {
   a.require_absent("sharding");
-  const Array value = a.array("fill_value");
+  const std::optional<DType> dtype = a.optional_dtype("dtype");
+  const Array value = dtype ? converted(a, "fill_value", *dtype) : a.array("fill_value");
   require_scalar_fill(a, value);
-  if (std::optional<DType> dtype = a.optional_dtype("dtype")) return lax::full(a.shape("shape"), value, *dtype);
   return lax::full(a.shape("shape"), value);
 }
 
 Value full_like(const Arguments& a) {
   a.require_absent("sharding");
-  const Array x = a.array("x"), value = a.array("fill_value");
+  const Array x = a.array("x");
+  const std::optional<DType> dtype = a.optional_dtype("dtype");
+  const DType to = dtype.value_or(x.dtype());
+  const bool is_strong = dtype || (is_integer(to) && !x.weak_type());
+  const Array value = is_strong ? converted(a, "fill_value", to) : a.array("fill_value");
   require_scalar_fill(a, value);
   const Shape shape = a.given("shape") ? a.shape("shape") : x.shape();
-  if (std::optional<DType> dtype = a.optional_dtype("dtype")) return lax::full(shape, value, *dtype);
+  if (is_strong) return lax::full(shape, value);
   if (is_key(x.dtype()) && !is_key(value.dtype())) return lax::zeros(x.type().with_shape(shape));
   return lax::full(shape, lax::full_like(lax::zeros(x.type().with_shape({})), value));
 }

@@ -9,6 +9,7 @@
 #include "library/numpy/promote.h"
 #include "library/plain_number.h"
 #include "library/table/function.h"
+#include "library/table/host_number.h"
 
 namespace capibara::library {
 
@@ -18,7 +19,7 @@ enum class Rung { none, boolean, integer, real, complex };  // of plain numbers,
 
 Rung rung_of(const Value& value) {
   if (value.get_if<bool>()) return Rung::boolean;
-  if (value.get_if<int64_t>()) return Rung::integer;
+  if (value.get_if<int64_t>() || big_integer(value)) return Rung::integer;
   if (value.get_if<double>()) return Rung::real;
   return value.get_if<std::complex<double>>() ? Rung::complex : Rung::none;
 }
@@ -40,8 +41,10 @@ class Survey {
   const Shape& shape() const { return shape_; }
   bool only_numbers() const { return arrays_.empty(); }
   Rung rung() const { return rung_; }
+  bool has_big_integer() const { return has_big_integer_; }
 
   DType dtype() const {
+    if (has_big_integer_ && rung_ == Rung::integer && arrays_.empty()) return canonical(DType::uint64);
     std::vector<ScalarType> types = arrays_;
     switch (rung_) {
       case Rung::none: break;
@@ -76,6 +79,7 @@ class Survey {
     if (const Rung rung = rung_of(value); rung != Rung::none) {
       fits_ = fits_ && depth == shape_.size();
       has_boolean_ = has_boolean_ || rung == Rung::boolean;
+      has_big_integer_ = has_big_integer_ || big_integer(value);
       rung_ = std::max(rung_, rung);
       return;
     }
@@ -94,7 +98,7 @@ class Survey {
   Shape shape_;
   bool fits_ = true;
   Rung rung_ = Rung::none;
-  bool has_boolean_ = false;
+  bool has_boolean_ = false, has_big_integer_ = false;
   std::vector<ScalarType> arrays_;
 };
 
@@ -102,6 +106,9 @@ template <class T>
 T number_in(const Value& value) {
   if (const double* real = value.get_if<double>()) return static_cast<T>(*real);
   if (const int64_t* integer = value.get_if<int64_t>()) return static_cast<T>(*integer);
+  if (const BigInteger* big = big_integer(value)) {
+    return std::is_integral_v<T> ? static_cast<T>(big->low_bits()) : static_cast<T>(big->real());
+  }
   return static_cast<T>(*value.get_if<bool>());
 }
 template <>
@@ -120,13 +127,20 @@ void gather(const Value& value, std::vector<T>& to) {
 }
 
 // Whether every number has a place among the integers of a dtype.
-void require_range(const char* function, const std::vector<int64_t>& numbers, DType dtype) {
-  if (!is_integer(dtype)) return;
-  const IntInfo info = iinfo(dtype);
-  for (int64_t number : numbers) {
-    if (number >= info.min && (number < 0 || static_cast<uint64_t>(number) <= info.max)) continue;
-    throw OverflowError(concat(function, ": Python integer ", number, " out of bounds for ", to_string(dtype)));
+void require_range(const char* function, const Value& value, DType dtype) {
+  if (const Sequence* sequence = value.sequence()) {
+    for (const Value& item : sequence->items) require_range(function, item, dtype);
+    return;
   }
+  const IntInfo info = iinfo(dtype);
+  const BigInteger* big = big_integer(value);
+  if (big && (!big->fits_unsigned() || big->low_bits() > info.max)) {
+    throw OverflowError(concat(function, ": Python integer ", big->text(), " out of bounds for ", to_string(dtype)));
+  }
+  if (big) return;
+  const auto number = number_in<int64_t>(value);
+  if (number >= info.min && (number < 0 || static_cast<uint64_t>(number) <= info.max)) return;
+  throw OverflowError(concat(function, ": Python integer ", number, " out of bounds for ", to_string(dtype)));
 }
 
 void require_integral(const char* function, const std::vector<double>& numbers, DType dtype) {
@@ -149,7 +163,7 @@ Array array_of_numbers(const Value& value, const Survey& survey, DType dtype, co
     numbers.reserve(static_cast<std::size_t>(count));
     gather(value, numbers);
     fill(DType::complex128, numbers);
-  } else if (survey.rung() == Rung::real) {
+  } else if (survey.rung() == Rung::real || (survey.has_big_integer() && !is_integer(dtype))) {
     std::vector<double> numbers;
     numbers.reserve(static_cast<std::size_t>(count));
     gather(value, numbers);
@@ -158,9 +172,10 @@ Array array_of_numbers(const Value& value, const Survey& survey, DType dtype, co
   } else {
     std::vector<int64_t> numbers;
     numbers.reserve(static_cast<std::size_t>(count));
+    if (is_integer(dtype)) require_range(function, value, dtype);
     gather(value, numbers);
-    require_range(function, numbers, dtype);
-    fill(DType::int64, numbers);
+    // Two's complement: the bits of what only uint64 holds are right in either type.
+    fill(is_unsigned(dtype) ? DType::uint64 : DType::int64, numbers);
   }
   return Array::from_buffer(ArrayType{survey.shape(), dtype, false, false, {}}, std::move(buffer));
 }
@@ -185,7 +200,9 @@ Array array_of(const Value& value, const char* function, std::optional<DType> dt
   if (!dtype && !value.sequence()) {
     switch (survey.rung()) {
       case Rung::boolean: return Array(*value.get_if<bool>());
-      case Rung::integer: return Array(*value.get_if<int64_t>());
+      case Rung::integer:
+        if (const int64_t* integer = value.get_if<int64_t>()) return Array(*integer);
+        throw OverflowError(concat("Python int ", big_integer(value)->text(), " too large to convert to ", to_string(default_int())));
       case Rung::real: return Array(*value.get_if<double>());
       default: return Array(*value.get_if<std::complex<double>>());
     }

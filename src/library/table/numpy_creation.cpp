@@ -7,17 +7,13 @@
 #include "array/element.h"
 #include "library/numpy/promote.h"
 #include "library/table/families.h"
+#include "library/table/host_number.h"
 
 namespace capibara::library {
 
 namespace {
 
 namespace numpy = jax::numpy;
-
-void require_no_placement(const Arguments& a) {
-  a.require_absent("device");
-  a.require_absent("out_sharding");
-}
 
 void require_order(const Value& order) {
   const std::string* text = order.get_if<std::string>();
@@ -42,7 +38,7 @@ Value make_array(const Arguments& a) {
   if (rest.size() > 1) order = rest[1];
   if (rest.size() > 2) ndmin = rest[2];
   require_order(order);
-  require_no_placement(a);
+  a.require_absent("out_sharding");
   const int64_t* rank = ndmin.get_if<int64_t>();
   if (!rank) throw TypeError(concat("array: argument 'ndmin' must be an integer, got ", ndmin.type_name()));
   const bool* truth = copy.get_if<bool>();
@@ -51,7 +47,7 @@ Value make_array(const Arguments& a) {
 
 // The dtype of zeros and its like; zeros(2, 3) is told what it meant.
 numpy::FillOptions fill_options(const Arguments& a) {
-  require_no_placement(a);
+  a.require_absent("out_sharding");
   if (a["dtype"].get_if<int64_t>()) {
     throw TypeError(concat("Cannot interpret '", *a["dtype"].get_if<int64_t>(), "' as a data type: ", a.function(),
                            " takes the shape as one tuple"));
@@ -66,7 +62,6 @@ Value filled(const Arguments& a) {
 }
 
 numpy::LikeOptions like_options(const Arguments& a) {
-  a.require_absent("device");
   return {.dtype = a.optional_dtype("dtype"), .shape = a.optional_ints("shape")};
 }
 
@@ -76,8 +71,14 @@ Value filled_like(const Arguments& a) {
   return function(a.array("a"), like_options(a));
 }
 
-// An argument that decides a shape may be None.
-std::optional<Array> bound(const Arguments& a, std::string_view name) { return a.optional_array(name); }
+// A bound of arange: a number keeps its full precision.
+std::optional<numpy::RangeBound> bound(const Arguments& a, std::string_view name) {
+  const Value& value = a[name];
+  if (value.is_none()) return std::nullopt;
+  if (const int64_t* integer = value.get_if<int64_t>()) return *integer;
+  if (const double* real = value.get_if<double>()) return *real;
+  return a.array(name);
+}
 
 numpy::LinspaceOptions linspace_options(const Arguments& a) {
   return {.num = a.integer("num"),
@@ -87,16 +88,24 @@ numpy::LinspaceOptions linspace_options(const Arguments& a) {
 }
 
 Value linspace(const Arguments& a) {
-  a.require_absent("device");
   const numpy::LinspaceOptions options = linspace_options(a);
   if (a.flag("retstep")) return numpy::linspace_and_step(a.array("start"), a.array("stop"), options);
   return numpy::linspace(a.array("start"), a.array("stop"), options);
 }
 
 Value eye(const Arguments& a) {
-  a.require_absent("device");
-  return numpy::eye(a.integer("N"),
-                    {.M = a.optional_integer("M"), .k = a.array("k"), .dtype = a.optional_dtype("dtype")});
+  const int64_t rows = a.integer("N");
+  const std::optional<int64_t> columns = a.optional_integer("M");
+  numpy::EyeOptions options = {.M = columns, .k = 0, .dtype = a.optional_dtype("dtype")};
+  // Diagonals beyond the matrix are all the same one.
+  if (const int64_t* k = a["k"].get_if<int64_t>()) {
+    options.k = std::clamp(*k, -std::max<int64_t>(rows, 0), std::max<int64_t>(columns.value_or(rows), 0));
+  } else if (const BigInteger* k = big_integer(a["k"])) {
+    options.k = k->real() < 0 ? -rows : columns.value_or(rows);
+  } else {
+    options.k = a.array("k");
+  }
+  return numpy::eye(rows, options);
 }
 
 Value meshgrid(const Arguments& a) {
@@ -226,7 +235,7 @@ const Function functions[] = {
     {"asarray", "a, dtype=None, order=None, *, copy=None, device=None, out_sharding=None",
      [](const Arguments& a) -> Value {
        require_order(a["order"]);
-       require_no_placement(a);
+       a.require_absent("out_sharding");
        return made(a, a["a"], a.flag("copy"), 0);
      },
      "An array from numbers, arrays, or nested sequences of them; an array comes back as it is."},
@@ -240,7 +249,6 @@ const Function functions[] = {
     {"astype", "x, dtype, /, *, copy=False, device=None",
      [](const Arguments& a) -> Value {
        const Array x = a.array("x");
-       a.require_absent("device");
        const DType dtype = a.given("dtype") ? a.dtype("dtype") : default_float();
        return numpy::astype(x, dtype, {.copy = a.flag("copy")});
      },
@@ -263,7 +271,7 @@ const Function functions[] = {
     {"full", "shape, fill_value, dtype=None, *, device=None, out_sharding=None",
      [](const Arguments& a) -> Value {
        const numpy::FillOptions options = fill_options(a);
-       const Array value = a.array("fill_value");
+       const Array value = options.dtype ? converted(a, "fill_value", *options.dtype) : a.array("fill_value");
        return numpy::full(a.shape("shape"), value, options);
      },
      "An array filled with one value, or with an array broadcast to the shape."},
@@ -277,16 +285,21 @@ const Function functions[] = {
     {"full_like", "a, fill_value, dtype=None, shape=None, *, device=None, out_sharding=None",
      [](const Arguments& a) -> Value {
        a.require_absent("out_sharding");
-       const Array like = a.array("a"), value = a.array("fill_value");
-       return numpy::full_like(like, value, like_options(a));
+       const Array like = a.array("a");
+       const numpy::LikeOptions options = like_options(a);
+       const DType dtype = options.dtype.value_or(like.dtype());
+       const bool is_strong = options.dtype || (is_integer(dtype) && !like.weak_type());
+       return numpy::full_like(like, is_strong ? converted(a, "fill_value", dtype) : a.array("fill_value"), options);
      },
      "An array of the type of another one, filled with one value."},
     // Sequences.
     {"arange", "start, stop=None, step=None, dtype=None, *, device=None, out_sharding=None",
      [](const Arguments& a) -> Value {
-       require_no_placement(a);
+       a.require_absent("out_sharding");
        const numpy::FillOptions options = {.dtype = a.optional_dtype("dtype")};
-       return numpy::arange(a.array("start"), bound(a, "stop"), bound(a, "step"), options);
+       const std::optional<numpy::RangeBound> start = bound(a, "start");
+       if (!start) throw TypeError("arange requires ndarray or scalar arguments, got <class 'NoneType'> at position 0.");
+       return numpy::arange(*start, bound(a, "stop"), bound(a, "step"), options);
      },
      "Numbers from start (by default 0) up to, but without, stop."},
     {"linspace", "start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None", linspace,
