@@ -86,7 +86,7 @@ ConvDimensionNumbers conv_dimension_numbers(const std::string& lhs, const std::s
 Array conv_general_dilated(const Array& lhs, const Array& rhs, const ConvOptions& options) {
   static const Primitive p = primitive("conv_general_dilated");
   if (lhs.ndim() != rhs.ndim() || lhs.ndim() < 2) {
-    throw TypeError(concat("conv_general_dilated: lhs and rhs must have the same number of dimensions, at least 2, got ",
+    throw ValueError(concat("conv_general_dilated lhs and rhs must have the same number of dimensions, at least 2, got ",
                            to_string(lhs.type()), " and ", to_string(rhs.type())));
   }
   auto space = static_cast<std::size_t>(lhs.ndim() - 2);

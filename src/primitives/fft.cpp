@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "array/format.h"
 #include "program/derive.h"
 
 namespace capibara {
@@ -68,8 +69,8 @@ TypeResult fft_type(std::span<const ArrayType> types, const Attrs& attrs) {
     throw ValueError(concat("fft: fft_lengths must have one to three entries, got ", lengths.size()));
   }
   if (static_cast<int64_t>(lengths.size()) > x.rank()) {
-    throw ValueError(concat("fft: input ", to_string(x), " must have at least as many dimensions as fft_lengths has entries, ",
-                            lengths.size()));
+    throw ValueError(concat(name, " input shape ", shape_tuple(x.shape), " must have at least as many input dimensions as fft_lengths ",
+                            shape_tuple(lengths)));
   }
   std::size_t first = x.shape.size() - lengths.size();
   bool real = kind == real_forward;
@@ -81,7 +82,9 @@ TypeResult fft_type(std::span<const ArrayType> types, const Attrs& attrs) {
     bool last_of_half = kind == real_inverse && i + 1 == lengths.size();
     int64_t expected = last_of_half ? lengths[i] / 2 + 1 : lengths[i];
     if (x.shape[first + i] != expected && !(last_of_half && lengths[i] == 0)) {
-      throw ValueError(concat(name, " input ", to_string(x), " minor dimensions must be equal to fft_lengths", last_of_half ? " (the last one halved plus one)" : "",
+      throw ValueError(concat(name, " input shape ", shape_tuple(x.shape), " minor dimensions must be equal to ",
+                              kind == real_inverse ? concat("all except the last fft_length, got fft_lengths=", shape_tuple(lengths))
+                                                   : concat("fft_lengths ", shape_tuple(lengths)),
                               ": expected ", expected, " in dimension ", first + i, ", got ", x.shape[first + i]));
     }
   }

@@ -1,6 +1,8 @@
 // gather: windows of an operand at positions held in an index array.
+#include <algorithm>
+
 #include "array/element.h"
-#include "primitives/shape.h"
+#include "primitives/index_map.h"
 
 namespace capibara {
 
@@ -43,48 +45,47 @@ TypeResult gather_type(std::span<const ArrayType> types, const Attrs& attrs) {
   }
   if (indices.rank() == 0) throw TypeError("gather: indices must have rank 1 or more, got a scalar");
   int64_t rank = static_cast<int64_t>(dims.offset_dims.size()) + indices.rank() - 1;
+  const auto outside = std::find_if(dims.offset_dims.begin(), dims.offset_dims.end(),
+                                    [&](int64_t dim) { return dim < 0 || dim >= rank; });
+  if (outside != dims.offset_dims.end()) {
+    throw TypeError(concat("Offset dimension ", outside - dims.offset_dims.begin(), " in gather op is out of bounds; got ",
+                           *outside, ", but should have been in [0, ", rank, ")"));
+  }
   require_sorted_unique("gather", "offset_dims", dims.offset_dims, rank);
+  require_index_map("gather", "start_index_map", dims.start_index_map, x, indices);
   require_sorted_unique("gather", "collapsed_slice_dims", dims.collapsed_slice_dims, x.rank());
-  require_batching_dims("gather", x, indices, dims.operand_batching_dims, dims.start_indices_batching_dims);
-  if (static_cast<int64_t>(dims.start_index_map.size()) != indices.shape.back()) {
-    throw TypeError(concat("gather: start_index_map must have one entry per component of the index vectors, got ",
-                           tuple(dims.start_index_map), " for indices of shape ", tuple(indices.shape)));
-  }
-  for (int64_t dim : dims.start_index_map) {
-    if (dim < 0 || dim >= x.rank()) {
-      throw TypeError(
-          concat("gather: start_index_map must be in [0, ", x.rank(), "), got ", tuple(dims.start_index_map)));
-    }
-  }
-  if (has_duplicates(dims.start_index_map)) {
-    throw TypeError(concat("gather: start_index_map must not repeat, got ", tuple(dims.start_index_map)));
-  }
+  require_sorted_unique("gather", "operand_batching_dims", dims.operand_batching_dims, x.rank());
   require_disjoint("gather", "collapsed_slice_dims", dims.collapsed_slice_dims, "operand_batching_dims",
                    dims.operand_batching_dims);
   require_disjoint("gather", "start_index_map", dims.start_index_map, "operand_batching_dims",
                    dims.operand_batching_dims);
+  require_batching_dims("gather", x, indices, dims.operand_batching_dims, dims.start_indices_batching_dims);
   if (static_cast<int64_t>(sizes.size()) != x.rank()) {
-    throw TypeError(concat("gather: slice_sizes must have one entry per operand dimension, got ", tuple(sizes),
+    throw TypeError(concat("Gather op must have one slice size for every input dimension; got slice_sizes ", tuple(sizes),
                            " for shape ", tuple(x.shape)));
   }
   if (sizes.size() != dims.offset_dims.size() + dims.collapsed_slice_dims.size() + dims.operand_batching_dims.size()) {
-    throw TypeError(
-        concat("gather: every dimension of the window must be an offset dimension, collapsed or batching, got ",
-               "slice_sizes ", tuple(sizes), ", offset_dims ", tuple(dims.offset_dims), ", collapsed_slice_dims ",
-               tuple(dims.collapsed_slice_dims), ", operand_batching_dims ", tuple(dims.operand_batching_dims)));
+    throw TypeError(concat("All components of the offset index in a gather op must either be a offset dimension or ",
+                           "explicitly collapsed/batching; got slice_sizes ", tuple(sizes), ", offset_dims ",
+                           tuple(dims.offset_dims), ", collapsed_slice_dims ", tuple(dims.collapsed_slice_dims),
+                           ", operand_batching_dims ", tuple(dims.operand_batching_dims)));
   }
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    auto dim = static_cast<int64_t>(i);
-    bool batching = contains(dims.operand_batching_dims, dim);
     if (sizes[i] < 0 || (indices.size() != 0 && sizes[i] > x.shape[i])) {
-      throw TypeError(
-          concat("gather: slice_sizes must be within the operand shape ", tuple(x.shape), ", got ", tuple(sizes)));
-    }
-    if ((contains(dims.collapsed_slice_dims, dim) && sizes[i] != 1) || (batching && sizes[i] > 1)) {
-      throw TypeError(concat("gather: collapsed and batching dimensions need a slice size of 1, got ", tuple(sizes),
-                             " at dimension ", i));
+      throw TypeError(concat("Slice size at index ", i, " in gather op is out of range, must be within [0, ", x.shape[i],
+                             "], got ", sizes[i], "."));
     }
   }
+  const auto require_bound = [&](const Ints& reduced, const char* what, int64_t least) {
+    for (std::size_t i = 0; i < reduced.size(); ++i) {
+      const int64_t bound = at(sizes, reduced[i]);
+      if (bound >= least && bound <= 1) continue;
+      throw TypeError(concat("Gather op can only ", what, ", but bound is ", bound, " for index ", reduced[i],
+                             " at position ", i, "."));
+    }
+  };
+  require_bound(dims.collapsed_slice_dims, "collapse slice dims with bound 1", 1);
+  require_bound(dims.operand_batching_dims, "have operand batching dims with bound 0/1", 0);
   Shape shape;
   std::size_t next_batch = 0, next_size = 0;
   for (int64_t i = 0; i < rank; ++i) {

@@ -1,6 +1,6 @@
 // The index family: joins slices, gather and scatter, and holds what gather and scatter share.
 #include "array/element.h"
-#include "primitives/shape.h"
+#include "primitives/index_map.h"
 
 namespace capibara {
 
@@ -56,11 +56,11 @@ Array clamped_indices(const Array& indices, const Ints& upper_bounds) {
 
 void require_sorted_unique(const char* op, const char* name, const Ints& dims, int64_t rank) {
   if (!std::is_sorted(dims.begin(), dims.end()))
-    throw TypeError(concat(op, ": ", name, " must be sorted, got ", tuple(dims)));
-  if (has_duplicates(dims)) throw TypeError(concat(op, ": ", name, " must not repeat, got ", tuple(dims)));
+    throw TypeError(concat(name, " in ", op, " op must be sorted; got ", tuple(dims)));
+  if (has_duplicates(dims)) throw TypeError(concat(name, " in ", op, " op must not repeat; got ", tuple(dims)));
   for (int64_t dim : dims) {
     if (dim < 0 || dim >= rank)
-      throw TypeError(concat(op, ": ", name, " must be in [0, ", rank, "), got ", tuple(dims)));
+      throw TypeError(concat("Invalid ", name, " set in ", op, " op; valid range is [0, ", rank, "), got ", tuple(dims)));
   }
 }
 
@@ -68,33 +68,53 @@ void require_disjoint(const char* op, const char* name, const Ints& dims, const 
   for (int64_t dim : dims) {
     if (contains(other, dim)) {
       throw TypeError(
-          concat(op, ": ", name, " and ", other_name, " must be disjoint, got ", tuple(dims), " and ", tuple(other)));
+          concat(name, " and ", other_name, " in ", op, " op must be disjoint; got ", tuple(dims), " and ", tuple(other)));
     }
   }
 }
 
 void require_batching_dims(const char* op, const ArrayType& operand, const ArrayType& indices,
                            const Ints& operand_batching, const Ints& indices_batching) {
-  require_sorted_unique(op, "operand_batching_dims", operand_batching, operand.rank());
-  if (operand_batching.size() != indices_batching.size()) {
-    throw TypeError(concat(op, ": operand and indices need equally many batching dims, got ", tuple(operand_batching),
-                           " and ", tuple(indices_batching)));
-  }
+  const bool is_gather = op == std::string_view("gather");
+  const std::string shown = is_gather ? "Gather op" : "Scatter op";
+  const char* name = is_gather ? "start_indices_batching_dims" : "scatter_indices_batching_dims";
   if (has_duplicates(indices_batching)) {
-    throw TypeError(concat(op, ": the batching dims of the indices must not repeat, got ", tuple(indices_batching)));
+    throw TypeError(concat(name, " in ", op, " op must not repeat; got ", tuple(indices_batching)));
   }
-  for (std::size_t i = 0; i < indices_batching.size(); ++i) {
-    int64_t dim = indices_batching[i];
-    if (dim < 0 || dim >= indices.rank() - 1) {
-      throw TypeError(concat(op, ": the batching dims of the indices must be in [0, ", indices.rank() - 1,
-                             ") (the last dimension holds the index vectors), got ", tuple(indices_batching)));
-    }
-    if (at(operand.shape, operand_batching[i]) != at(indices.shape, dim)) {
-      throw TypeError(concat(op, ": batching dims must have equal sizes, got operand ", to_string(operand), " with ",
-                             tuple(operand_batching), " and indices ", to_string(indices), " with ",
+  for (int64_t dim : indices_batching) {
+    if (dim < 0 || dim >= indices.rank()) {
+      throw TypeError(concat("Invalid ", name, " set in ", op, " op; valid range is [0, ", indices.rank(), "), got ",
                              tuple(indices_batching)));
     }
+    if (dim == indices.rank() - 1) {
+      throw TypeError(concat(shown, " cannot have the index vector dimension as a batching dimension; got ",
+                             tuple(indices_batching), " for indices of shape ", tuple(indices.shape)));
+    }
   }
+  if (operand_batching.size() != indices_batching.size()) {
+    throw TypeError(concat(shown, " requires equal numbers of operand_batching_dims and ", name, "; got ",
+                           tuple(operand_batching), " and ", tuple(indices_batching)));
+  }
+  for (std::size_t i = 0; i < indices_batching.size(); ++i) {
+    if (at(operand.shape, operand_batching[i]) == at(indices.shape, indices_batching[i])) continue;
+    throw TypeError(concat(shown, " requires operand batching dimensions and indices batching dimensions to have the ",
+                           "same shape; got operand ", to_string(operand), " with ", tuple(operand_batching),
+                           " and indices ", to_string(indices), " with ", tuple(indices_batching)));
+  }
+}
+
+void require_index_map(const char* op, const char* name, const Ints& map, const ArrayType& operand,
+                       const ArrayType& indices) {
+  if (static_cast<int64_t>(map.size()) != indices.shape.back()) {
+    throw TypeError(concat(op == std::string_view("gather") ? "Gather" : "Scatter", " op has ", map.size(),
+                           " elements in ", name, " and the bound of dimension index_vector_dim=", indices.rank() - 1,
+                           " of indices is ", indices.shape.back(), ". These two numbers must be equal."));
+  }
+  for (std::size_t i = 0; i < map.size(); ++i) {
+    if (map[i] >= 0 && map[i] < operand.rank()) continue;
+    throw TypeError(concat("Invalid ", name, " mapping; domain is [0, ", operand.rank(), "), got: ", i, "->", map[i], "."));
+  }
+  if (has_duplicates(map)) throw TypeError(concat(name, " in ", op, " op must not repeat; got ", tuple(map)));
 }
 
 Family index_family() {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "array/format.h"
 #include "program/derive.h"
 
 namespace capibara {
@@ -58,7 +59,7 @@ void check_axes(const std::string& op, const Ints& axes, const ArrayType& operan
     }
     if (std::find(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(i), axes[i]) !=
         axes.begin() + static_cast<std::ptrdiff_t>(i)) {
-      throw ValueError(concat(op, ": axis ", axes[i], " is given twice (argument '", argument, "')"));
+      throw ValueError(concat(op, ": duplicate value in 'axes' ", shape_tuple(axes), " (argument '", argument, "')"));
     }
   }
 }
@@ -205,7 +206,7 @@ PrimitiveRecord arg_reduction_record(std::string name, std::string doc, bool hig
                              ". Accepted dtypes are subtypes of bool, floating, integer."));
     }
     if (types[0].shape[static_cast<std::size_t>(axes[0])] < 1) {
-      throw ValueError(concat(name, " requires a non-empty reduced dimension, got ", to_string(types[0]), " with axis ",
+      throw ValueError(concat(name, " require non-empty reduced dimension, got ", to_string(types[0]), " with axis ",
                               axes[0]));
     }
     DType index_dtype = attrs.dtype("index_dtype");

@@ -1,5 +1,5 @@
 // scatter and its combining forms: windows of an operand, at positions held in an index array, replaced or combined.
-#include "primitives/shape.h"
+#include "primitives/index_map.h"
 #include "trace/trace.h"
 
 #include <map>
@@ -44,49 +44,39 @@ void check_one_operand(const ArrayType& x, const ArrayType& indices, const Array
   require_same_dtypes("scatter", std::vector<ArrayType>{x, updates});
   int64_t rank = indices.rank() - 1 + static_cast<int64_t>(dims.update_window_dims.size());
   if (updates.rank() != rank) {
-    throw TypeError(concat("scatter: updates must have rank ", rank, ", got ", to_string(updates)));
+    throw TypeError(concat("Updates tensor must be of rank ", rank, "; got ", updates.rank(), "."));
   }
   require_sorted_unique("scatter", "update_window_dims", dims.update_window_dims, rank);
   require_sorted_unique("scatter", "inserted_window_dims", dims.inserted_window_dims, x.rank());
-  require_batching_dims("scatter", x, indices, dims.operand_batching_dims, dims.scatter_indices_batching_dims);
+  require_sorted_unique("scatter", "operand_batching_dims", dims.operand_batching_dims, x.rank());
   require_disjoint("scatter", "inserted_window_dims", dims.inserted_window_dims, "operand_batching_dims",
                    dims.operand_batching_dims);
   require_disjoint("scatter", "scatter_dims_to_operand_dims", dims.scatter_dims_to_operand_dims,
                    "operand_batching_dims", dims.operand_batching_dims);
+  require_batching_dims("scatter", x, indices, dims.operand_batching_dims, dims.scatter_indices_batching_dims);
   std::size_t window_rank =
       dims.update_window_dims.size() + dims.inserted_window_dims.size() + dims.operand_batching_dims.size();
   if (window_rank != x.shape.size()) {
-    throw TypeError(concat("scatter: the window must have the rank of the operand, got update_window_dims ",
-                           tuple(dims.update_window_dims), ", inserted_window_dims ", tuple(dims.inserted_window_dims),
-                           ", operand_batching_dims ", tuple(dims.operand_batching_dims), " for ", to_string(x)));
+    throw TypeError(concat("Scatter op has window of size ", window_rank, "; doesn't match operand of rank ", x.rank(),
+                           ". Got update_window_dims ", tuple(dims.update_window_dims), ", inserted_window_dims ",
+                           tuple(dims.inserted_window_dims), ", operand_batching_dims ",
+                           tuple(dims.operand_batching_dims), " for ", to_string(x)));
   }
-  const Ints& map = dims.scatter_dims_to_operand_dims;
-  if (static_cast<int64_t>(map.size()) != indices.shape.back()) {
-    throw TypeError(
-        concat("scatter: scatter_dims_to_operand_dims must have one entry per component of the index vectors, got ",
-               tuple(map), " for indices of shape ", tuple(indices.shape)));
-  }
-  for (int64_t dim : map) {
-    if (dim < 0 || dim >= x.rank()) {
-      throw TypeError(concat("scatter: scatter_dims_to_operand_dims must be in [0, ", x.rank(), "), got ", tuple(map)));
-    }
-  }
-  if (has_duplicates(map)) {
-    throw TypeError(concat("scatter: scatter_dims_to_operand_dims must not repeat, got ", tuple(map)));
-  }
+  require_index_map("scatter", "scatter_dims_to_operand_dims", dims.scatter_dims_to_operand_dims, x, indices);
   Ints sizes = window_sizes(dims, x.rank(), updates.shape);
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     bool window = !contains(dims.inserted_window_dims, static_cast<int64_t>(i)) &&
                   !contains(dims.operand_batching_dims, static_cast<int64_t>(i));
     if (window && sizes[i] > x.shape[i]) {
-      throw TypeError(concat("scatter: the window of the updates must not exceed the operand, got window ",
-                             tuple(sizes), " for ", to_string(x)));
+      throw TypeError(concat("Bounds of the window dimensions of updates must not exceed the bounds of the corresponding ",
+                             "dimensions of operand; got window ", tuple(sizes), " for ", to_string(x)));
     }
   }
   std::size_t next = 0;
   for (int64_t dim : other_dims(rank, dims.update_window_dims)) {
     if (at(updates.shape, dim) != indices.shape[next++]) {
-      throw TypeError(concat("scatter: the batch dimensions of updates must be those of the indices, got updates ",
+      throw TypeError(concat("Bounds of the scatter dimensions of updates must be the same as the bounds of the ",
+                             "corresponding dimensions of scatter indices; got updates ",
                              to_string(updates), " and indices ", to_string(indices)));
     }
   }

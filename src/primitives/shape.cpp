@@ -46,21 +46,26 @@ TypeResult broadcast_in_dim_type(std::span<const ArrayType> types, const Attrs& 
   const ArrayType& x = types[0];
   require_sizes("broadcast_in_dim", "shape", shape);
   int64_t rank = static_cast<int64_t>(shape.size());
+  if (x.rank() > rank) {
+    throw TypeError(concat("broadcast_in_dim target broadcast shape must have equal or higher rank to the operand shape; ",
+                           "got operand shape ", tuple(x.shape), " and target shape ", tuple(shape)));
+  }
   if (static_cast<int64_t>(dims.size()) != x.rank()) {
-    throw TypeError(concat("broadcast_in_dim: broadcast_dimensions must have one entry per operand dimension, got ",
+    throw TypeError(concat("broadcast_in_dim broadcast_dimensions must have length equal to operand ndim; got ",
                            tuple(dims), " for an operand of shape ", tuple(x.shape)));
   }
   if (has_duplicates(dims)) {
-    throw TypeError(concat("broadcast_in_dim: broadcast_dimensions must not repeat, got ", tuple(dims)));
+    throw TypeError(concat("broadcast_in_dim broadcast_dimensions must not contain duplicates; got ", tuple(dims)));
   }
   for (std::size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] < 0 || dims[i] >= rank) {
-      throw TypeError(concat("broadcast_in_dim: broadcast_dimensions must be a subset of the output dimensions, got ",
+      throw TypeError(concat("broadcast_in_dim broadcast_dimensions must be a subset of output dimensions; got ",
                              tuple(dims), " for output shape ", tuple(shape)));
     }
     if (x.shape[i] != 1 && x.shape[i] != at(shape, dims[i])) {
       throw TypeError(
-          concat("broadcast_in_dim: operand dimensions must be 1 or equal to the output's, got operand shape ",
+          concat("broadcast_in_dim operand dimension sizes must either be 1, or be equal to their corresponding ",
+                 "dimensions in the target broadcast shape; got operand shape ",
                  tuple(x.shape), ", output shape ", tuple(shape), ", broadcast_dimensions ", tuple(dims)));
     }
   }
@@ -136,7 +141,7 @@ TypeResult reshape_type(std::span<const ArrayType> types, const Attrs& attrs) {
     }
   }
   if (element_count(sizes) != types[0].size()) {
-    throw TypeError(concat("reshape: total size of new_sizes must be unchanged, got ", tuple(sizes), " (size ",
+    throw TypeError(concat("reshape total size must be unchanged: new_sizes ", tuple(sizes), " (size ",
                            element_count(sizes), ") for shape ", tuple(types[0].shape), " (size ", types[0].size(),
                            ")"));
   }
@@ -199,10 +204,10 @@ TypeResult squeeze_type(std::span<const ArrayType> types, const Attrs& attrs) {
   require_count("squeeze", types, 1);
   const Ints& dims = attrs.ints("dimensions");
   const ArrayType& x = types[0];
-  if (has_duplicates(dims)) throw ValueError(concat("squeeze: dimensions must not repeat, got ", tuple(dims)));
+  if (has_duplicates(dims)) throw ValueError(concat("squeeze: dimensions are not unique, got ", tuple(dims)));
   for (int64_t dim : dims) {
     if (dim < 0 || dim >= x.rank()) {
-      throw ValueError(concat("squeeze: dimensions must be in [0, ", x.rank(), "), got ", tuple(dims)));
+      throw ValueError(concat("squeeze: axis ", dim, " is out of bounds for array of dimension ", x.rank()));
     }
     if (at(x.shape, dim) != 1) {
       throw ValueError(

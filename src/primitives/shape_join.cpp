@@ -43,11 +43,11 @@ TypeResult pad_type(std::span<const ArrayType> types, const Attrs& attrs) {
   Shape shape;
   for (std::size_t i = 0; i < config.size(); ++i) {
     const auto& [low, high, interior] = config[i];
-    if (interior < 0) throw ValueError(concat("pad: interior padding must not be negative, got ", config_text(config)));
+    if (interior < 0) throw ValueError(concat("pad: interior padding in padding_config must be nonnegative, got ", config_text(config)));
     int64_t dilated = x.shape[i] == 0 ? 0 : 1 + (x.shape[i] - 1) * (interior + 1);
     shape.push_back(low + high + dilated);
     if (shape.back() < 0) {
-      throw ValueError(concat("pad: dimension ", i, " has a negative size after padding, got padding_config ",
+      throw ValueError(concat("Dimension size after padding is not at least 0: got size ", shape.back(), " of dimension ", i, " for padding_config ",
                               config_text(config), " for shape ", tuple(x.shape)));
     }
   }
@@ -203,14 +203,14 @@ TypeResult split_type(std::span<const ArrayType> types, const Attrs& attrs) {
   const Ints& sizes = attrs.ints("sizes");
   int64_t axis = attrs.integer("axis");
   if (axis < 0 || axis >= types[0].rank()) {
-    throw ValueError(concat("split: axis ", axis, " is out of range for shape ", tuple(types[0].shape)));
+    throw ValueError(concat("split: axis ", axis, " is out of bounds for shape ", tuple(types[0].shape)));
   }
   for (int64_t size : sizes) {
-    if (size < 0) throw ValueError(concat("split: sizes must not be negative, got ", tuple(sizes)));
+    if (size < 0) throw ValueError(concat("Sizes passed to split must be nonnegative, got ", tuple(sizes)));
   }
   int64_t total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
   if (total != at(types[0].shape, axis)) {
-    throw ValueError(concat("split: the sum of sizes, ", total, ", must equal dimension ", axis, " of shape ",
+    throw ValueError(concat("Sum of sizes ", total, " must be equal to dimension ", axis, " of the operand shape ",
                             tuple(types[0].shape)));
   }
   Types out;

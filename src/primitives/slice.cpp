@@ -110,7 +110,7 @@ void require_start_indices(const std::string& op, std::span<const ArrayType> sta
     if (!is_integer(start.dtype) || start.dtype != starts[0].dtype) {
       std::string names;
       for (const ArrayType& s : starts) names += (names.empty() ? "" : ", ") + to_string(s.dtype);
-      throw TypeError(concat(op, ": index arguments must be integers of the same type, got ", names));
+      throw TypeError(concat("index arguments to ", op, " must be integers of the same type, got ", names));
     }
   }
 }

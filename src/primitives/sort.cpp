@@ -215,6 +215,10 @@ PrimitiveRecord top_k_record() {
       throw ValueError(concat("k argument to top_k must be no larger than size along axis; got k=", k, " for ",
                               to_string(types[0]), " and axis ", axis));
     }
+    if (size > std::numeric_limits<int32_t>::max()) {
+      throw ValueError(concat("top_k returns int32 indices, which will overflow for array dimensions larger than ",
+                              std::numeric_limits<int32_t>::max(), ", got ", to_string(types[0])));
+    }
     size = k;
     ArrayType values = types[0].with_shape(shape);
     return Types{values, values.with_dtype(DType::int32)};

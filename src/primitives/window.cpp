@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "array/format.h"
 #include "program/derive.h"
 
 namespace capibara {
@@ -134,7 +135,8 @@ PrimitiveRecord general_window_record() {
                                to_string(types[i]), " and ", to_string(types[n + i])));
       }
       if (types[n + i].rank() != 0) {
-        throw TypeError(concat("reduce_window: init_value ", i, " must be a scalar, got ", to_string(types[n + i])));
+        throw TypeError(concat("reduce_window expected init_values to be scalars but init_values have shapes [",
+                               shape_tuple(types[n + i].shape), "]."));
       }
     }
     check_region("reduce_window", attrs.program("jaxpr"), types.subspan(0, n));

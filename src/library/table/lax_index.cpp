@@ -24,7 +24,7 @@ Arrays start_indices(const Arguments& a, const Array& x) {
   }
   for (const Array& start : starts) {
     if (start.dtype() == starts[0].dtype()) continue;
-    throw TypeError(concat("lax.", a.function(), ": start_indices must be integers of the same type, got ",
+    throw TypeError(concat("index arguments to ", a.function(), " must be integers of the same type, got: ",
                            dtype_name(starts[0].dtype()), " and ", dtype_name(start.dtype())));
   }
   return starts;

@@ -60,18 +60,26 @@ Reduced reduced(const Arguments& a, const char* operand_name, const char* init_n
   result.is_list = !result.single && operands.sequence()->is_list;
   const bool same_structure = result.single == !init_values.sequence();
   if (!same_structure || result.operands.size() != result.init_values.size()) {
-    throw ValueError(concat("lax.", a.function(), ": operands must have the same tree structure as init_values: ",
+    throw ValueError(concat("lax.", a.function(), ": Operands must have the same tree structure as init_values: ",
                             operands.type_name(), " of ", result.operands.size(), " and ", init_values.type_name(),
                             " of ", result.init_values.size()));
   }
   if (result.operands.empty()) throw ValueError(concat("lax.", a.function(), " must have at least one operand."));
   result.computation = [function = a.callable("computation"), called = a.function(), single = result.single,
                         is_list = result.is_list](const Arrays& x, const Arrays& y) -> Arrays {
-    if (single) return {array_of(function({Value(x[0]), Value(y[0])}), called.c_str())};
+    if (single) {
+      const Value out = function({Value(x[0]), Value(y[0])});
+      if (out.sequence()) {
+        throw ValueError(concat(called, " output must have the same tree structure as the operands: expected one array, ",
+                                "got ", out.type_name()));
+      }
+      return {array_of(out, called.c_str())};
+    }
     auto packed = [&](const Arrays& all) { return is_list ? Value::list_of(all) : Value::tuple_of(all); };
     const Value out = function({packed(x), packed(y)});
     if (!out.sequence()) {
-      throw ValueError(concat("lax.", called, ": the computation must return ", x.size(), " arrays, got ", out.type_name()));
+      throw ValueError(concat(called, " output must have the same tree structure as the operands: expected ", x.size(),
+                              " arrays, got ", out.type_name()));
     }
     Arrays results;
     for (const Value& item : out.sequence()->items) results.push_back(array_of(item, called.c_str()));
