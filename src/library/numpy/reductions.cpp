@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "array/format.h"
 #include "library/numpy/promote.h"
 #include "library/numpy/reductions.h"
 #include "library/numpy/steps.h"
@@ -44,7 +45,7 @@ Array identity(const Array& a, double value) {
 std::optional<Array> checked_where(const char* name, const std::optional<Array>& where) {
   if (where && !is_bool(where->dtype())) {
     throw ValueError(
-        concat(name, ": where must be None or a boolean array; got where.dtype=", to_string(where->dtype())));
+        concat("jnp.", name, ": where must be None or a boolean array; got where.dtype=", to_string(where->dtype())));
   }
   return where;
 }
@@ -97,7 +98,7 @@ Array reduce(const Monoid& monoid, const Monoid& of_bools, Array a, const Reduct
   if (call.initial) {
     const Array initial = lax::convert_element_type(*call.initial, a.dtype());
     if (initial.ndim() != 0) {
-      throw ValueError(concat(monoid.name, ": initial value must be a scalar. Got ", to_string(initial.type())));
+      throw ValueError(concat(monoid.name, ": initial value must be a scalar. Got array of shape ", shape_tuple(initial.shape())));
     }
     reduced = used.combine(initial, reduced);
   }

@@ -39,10 +39,10 @@ Array accumulate(const Accumulation& how, Array a, const std::optional<int64_t>&
 }
 
 Array accumulate_array(const Accumulation& how, const Array& x, const CumulativeSumOptions& options, int initial) {
-  if (x.ndim() == 0) throw ValueError(concat(how.name, ": the input must be non-scalar, got ", to_string(x.type())));
+  if (x.ndim() == 0) throw ValueError(concat("The input must be non-scalar to take a cumulative reduction: ", how.name, " got ", to_string(x.type())));
   if (!options.axis && x.ndim() > 1) {
-    throw ValueError(concat(how.name, ": argument 'axis' is only optional for one-dimensional arrays, got none for ",
-                            to_string(x.type())));
+    throw ValueError(concat("The input array has rank ", x.ndim(), ", however ", how.name,
+                            ": argument 'axis' is only optional for arrays of rank 1"));
   }
   const int64_t axis = canonical_axis(how.name, options.axis.value_or(0), x.ndim());
   const Array result = accumulate(how, x, axis, options.dtype);

@@ -52,7 +52,7 @@ Array alternating(const Array& k) { return numpy::power(Array(-1.0), k); }
 
 void check_kind(const char* name, const std::string& kind) {
   if (kind == "symmetric" || kind == "lower" || kind == "upper") return;
-  throw ValueError(concat(name, ": kind must be symmetric, lower or upper; got ", kind));
+  throw ValueError(concat(name, ": Expected kind to be one of symmetric, lower or upper; got ", kind));
 }
 
 void require_vector(const char* name, const char* argument, const Array& x) {
@@ -122,7 +122,9 @@ Array circulant(const Array& c) {
 Array leslie(const Array& fecundity, const Array& survival) {
   const Array f = numpy::atleast_1d(fecundity), s = numpy::atleast_1d(survival);
   if (f.shape(-1) < 2 || s.shape(-1) != f.shape(-1) - 1) {
-    throw ValueError(concat("leslie: f must have at least 2 entries along the last axis and s one less, got ", to_string(f.type()),
+    throw ValueError(concat(f.shape(-1) < 2 ? "leslie: the length of f along the last axis must be at least 2"
+                                           : "leslie: Incorrect lengths for f and s: s must have one entry less than f",
+                            ", got ", to_string(f.type()),
                             " and ", to_string(s.type())));
   }
   const auto one = [](std::span<const Array> in) -> Arrays {
@@ -134,7 +136,7 @@ Array leslie(const Array& fecundity, const Array& survival) {
 
 Array companion(const Array& coefficients) {
   const Array a = numpy::atleast_1d(promote_inexact("companion", coefficients));
-  if (a.shape(-1) < 2) throw ValueError(concat("companion: the last axis must have at least 2 entries, got ", to_string(a.type())));
+  if (a.shape(-1) < 2) throw ValueError(concat("companion: the length of `a` along the last axis must be at least 2, got ", to_string(a.type())));
   const auto one = [](std::span<const Array> in) -> Arrays {
     const Array& x = in[0];
     const Array first = -lax::slice_in_dim(x, 1, std::nullopt) / x(0);
@@ -152,7 +154,7 @@ Array fiedler(const Array& a) {
 
 Array fiedler_companion(const Array& coefficients) {
   const Array a = numpy::atleast_1d(promote_inexact("fiedler_companion", coefficients));
-  if (a.shape(-1) == 0) throw ValueError(concat("fiedler_companion: the last axis must not be empty, got ", to_string(a.type())));
+  if (a.shape(-1) == 0) throw ValueError(concat("fiedler_companion: the length of `a` along the last axis must be nonzero, got ", to_string(a.type())));
   const auto one = [](std::span<const Array> in) -> Arrays {
     const int64_t n = in[0].shape(0) - 1;
     if (n == 0) return {lax::empty({0, 0}, in[0].dtype())};
@@ -179,7 +181,7 @@ Array convolution_matrix(const Array& a, int64_t n, const std::string& mode) {
   if (n <= 0) throw ValueError(concat("convolution_matrix: n must be a positive integer; got ", n));
   require_vector("convolution_matrix", "a", a);
   const int64_t m = a.shape(-1), length = m + n - 1;
-  if (m < 1) throw ValueError(concat("convolution_matrix: a must not be empty, got ", to_string(a.type())));
+  if (m < 1) throw ValueError(concat("convolution_matrix: len(a) must be at least 1, got ", to_string(a.type())));
   if (mode != "full" && mode != "valid" && mode != "same") {
     throw ValueError(concat("convolution_matrix: mode must be one of 'full', 'valid', 'same'; got ", mode));
   }

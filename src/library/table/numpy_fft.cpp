@@ -1,6 +1,8 @@
 // The table's rows of jax.numpy.fft.
 #include <capibara/numpy/fft.h>
 
+#include <set>
+
 #include "library/table/families.h"
 
 namespace capibara::library {
@@ -9,30 +11,53 @@ namespace fft = jax::numpy::fft;
 
 namespace {
 
+// A sequence as Python writes it: [0, 1] or (0, 1).
+std::string written(const Value& value) {
+  const Sequence* sequence = value.sequence();
+  if (!sequence) return value.type_name();
+  std::string text(1, sequence->is_list ? '[' : '(');
+  for (const Value& item : sequence->items) {
+    if (text.size() > 1) text += ", ";
+    const int64_t* number = item.get_if<int64_t>();
+    text += number ? std::to_string(*number) : item.type_name();
+  }
+  if (!sequence->is_list && sequence->items.size() == 1) text += ',';
+  return text + (sequence->is_list ? ']' : ')');
+}
+
 fft::FftOptions one_axis(const Arguments& a) {
   if (a["axis"].sequence()) {
     throw ValueError(concat("jax.numpy.fft.", a.function(), " does not support multiple axes. Please use jax.numpy.fft.",
-                            a.function(), "n."));
+                            a.function(), "n. Got axis = ", written(a["axis"]), "."));
   }
   return {.n = a.optional_integer("n"), .axis = a.optional_integer("axis"), .norm = a.text("norm")};
 }
 
 fft::FftnOptions any_axes(const Arguments& a) {
-  return {.s = a.optional_ints("s"), .axes = a.optional_ints("axes"), .norm = a.text("norm")};
+  const std::optional<Ints> axes = a.optional_ints("axes");
+  if (axes && std::set<int64_t>(axes->begin(), axes->end()).size() != axes->size()) {
+    throw ValueError(concat("jax.numpy.fft.", a.function(), " does not support repeated axes. Got axes ",
+                            written(a["axes"]), "."));
+  }
+  return {.s = a.optional_ints("s"), .axes = axes, .norm = a.text("norm")};
 }
 
 fft::Fft2Options two_axes(const Arguments& a) {
-  return {.s = a.optional_ints("s"), .axes = a.ints("axes"), .norm = a.text("norm")};
+  const Ints axes = a.ints("axes");
+  if (axes.size() != 2) {
+    throw ValueError(concat("jax.numpy.fft.", a.function(), " only supports 2 axes. Got axes = ", written(a["axes"]), "."));
+  }
+  return {.s = a.optional_ints("s"), .axes = axes, .norm = a.text("norm")};
 }
 
 int64_t sample_count(const Arguments& a) {
   for (const char* name : {"n", "d"}) {
     if (a[name].sequence()) {
-      throw ValueError(concat("The ", name, " argument of jax.numpy.fft.", a.function(), " only takes one number, got ",
-                              a[name].type_name()));
+      throw ValueError(concat("The ", name, " argument of jax.numpy.fft.", a.function(), " only takes ",
+                              name == std::string_view("n") ? "an int" : "a single value", ". Got ", name, " = ",
+                              written(a[name]), "."));
     }
   }
-  a.require_absent("device");
   return a.integer("n");
 }
 
