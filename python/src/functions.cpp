@@ -1,13 +1,18 @@
 // The functions of the library's table as Python callables: one type for all of them.
+#include <capibara/lax.h>
+
 #include <nanobind/stl/string.h>
 
 #include "bindings.h"
+#include "library/numpy/promote.h"
+#include "library/numpy/promotion_scope.h"
 #include "library/table/function.h"
 
 #include <structmember.h>
 
 #include <cstddef>
 #include <map>
+#include <utility>
 
 namespace capibara::python {
 
@@ -48,6 +53,31 @@ bool splits_nothing(PyObject* object) {
   return false;
 }
 
+// Functions of NumPy and of SciPy's special functions and distributions promote what they are given; those of the other
+// modules take arguments of several kinds.
+PromotionScope::Rule promotion_rule(std::string_view module) {
+  const bool promotes = module.ends_with(".numpy") || module.ends_with(".special") || module.find(".stats") != module.npos;
+  return promotes ? PromotionScope::first : PromotionScope::none;
+}
+
+// A result on the device or sharding that the argument `device` named.
+nb::object placed(nb::object result, PyObject* device) {
+  if (device == Py_None) return result;
+  return nb::module_::import_("capibara.jax._sharding").attr("device_put")(result, nb::handle(device));
+}
+
+// What zeros_like and its like look at: anything with a shape and a dtype, whose values are not asked for.
+library::Value prototype_value(PyObject* object) {
+  const bool is_array = nb::isinstance<Array>(object) || nb::hasattr(object, "__array_interface__");
+  if (is_array || nb::hasattr(object, "_as_zeros") || !nb::hasattr(object, "shape") || !nb::hasattr(object, "dtype")) {
+    return to_value(object);
+  }
+  ArrayType type;
+  for (nb::handle size : nb::handle(object).attr("shape")) type.shape.push_back(nb::cast<int64_t>(size));
+  type.dtype = canonical(to_dtype(nb::handle(object).attr("dtype")));
+  return jax::lax::zeros(type);
+}
+
 PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t flags, PyObject* names) noexcept {
   return guarded([&]() -> PyObject* {
     auto& function = *reinterpret_cast<LibraryFunction*>(self);
@@ -57,11 +87,11 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
     library::Values values(parameters.size());
     std::vector<bool> filled(parameters.size(), false);
     const std::size_t positional = std::min(given, signature.positional_count());
+    std::string name(function.record->name);
     for (std::size_t i = 0; i < positional; ++i) {
-      values[i] = to_value(arguments[i]);
+      values[i] = i == 0 && name.ends_with("_like") ? prototype_value(arguments[0]) : to_value(arguments[i]);
       filled[i] = true;
     }
-    std::string name(function.record->name);
     if (given > positional) {
       if (!signature.has_variadic()) {
         raise_type_error(concat(name, "() takes ", signature.positional_count(), " positional argument",
@@ -74,6 +104,7 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
     }
     library::Sequence others;  // what **name takes: a tuple whose fields are the keywords
     others.type_name = "keywords";
+    PyObject* device = Py_None;
     const Py_ssize_t keywords = names ? PyTuple_GET_SIZE(names) : 0;
     for (Py_ssize_t k = 0; k < keywords; ++k) {
       std::string_view keyword = text_of(PyTuple_GET_ITEM(names, k));
@@ -93,6 +124,7 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
       }
       PyObject* argument = arguments[given + static_cast<std::size_t>(k)];
       if (keyword == "out_sharding" && splits_nothing(argument)) argument = Py_None;
+      if (keyword == "device") std::swap(device, argument);  // the function makes the array, then it is placed
       values[static_cast<std::size_t>(index)] = to_value(argument);
       filled[static_cast<std::size_t>(index)] = true;
     }
@@ -110,9 +142,9 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
                                 " argument: '", parameters[i].name, "'"));
       }
     }
-    return from_value(function.record->call(library::Arguments(function.record->name, signature, values)))
-        .release()
-        .ptr();
+    PromotionScope promotions(promotion_rule(text_of(function.module)));
+    library::Value result = function.record->call(library::Arguments(function.record->name, signature, values));
+    return placed(from_value(result), device).release().ptr();
   });
 }
 

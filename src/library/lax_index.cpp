@@ -206,7 +206,7 @@ Array index_take(const Array& x, const Arrays& indices, const Ints& axes) {
     sizes.push_back(static_cast<int32_t>(x.shape(axis)));
     slice_sizes[static_cast<std::size_t>(axis)] = 1;
   }
-  vectors = vectors % expand_dims(array<int32_t>(sizes), range(vectors.ndim() - 1));
+  vectors = vectors % convert_element_type(expand_dims(array<int32_t>(sizes), range(vectors.ndim() - 1)), vectors.dtype());
   Ints offset_dims = range(x.ndim() - vectors.shape(1) + 1, 1);
   return gather(x, vectors, {offset_dims, axes, axes, {}, {}}, slice_sizes);
 }

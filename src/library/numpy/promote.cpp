@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "array/format.h"
+#include "library/numpy/promotion_scope.h"
 #include "library/plain_number.h"
 #include "program/derive.h"
 #include "runtime/warning.h"
@@ -16,15 +18,23 @@ namespace lax = jax::lax;
 
 namespace {
 
+thread_local PromotionScope::Rule dtype_rule = PromotionScope::all, rank_rule = PromotionScope::all;
+
+// A promotion of several operands was the user's; the next one is the library's.
+void use_up(PromotionScope::Rule& rule, const Arrays& operands) {
+  if (rule == PromotionScope::first && operands.size() > 1) rule = PromotionScope::none;
+}
+
 PromotionMode promotion_mode() {
+  if (dtype_rule == PromotionScope::none) return PromotionMode::standard;
   return config().numpy_dtype_promotion == "strict" ? PromotionMode::strict : PromotionMode::standard;
 }
 
 void check_rank_promotion(const char* name, const Arrays& operands) {
   const std::string& mode = config().numpy_rank_promotion;
-  if (mode == "allow") return;
+  if (mode == "allow" || rank_rule == PromotionScope::none) return;
   std::string shapes;
-  for (const Array& x : operands) shapes += concat(shapes.empty() ? "" : " ", to_string(x.type()));
+  for (const Array& x : operands) shapes += concat(shapes.empty() ? "" : " ", shape_tuple(x.shape()));
   if (mode == "raise") {
     throw ValueError(concat("Operands could not be broadcast together for ", name, " on shapes ", shapes,
                             " and with the config option jax_numpy_rank_promotion='raise'; reshape one of them"));
@@ -54,6 +64,13 @@ void require_numbers(const char* name, const Arrays& operands) {
 
 }  // namespace
 
+PromotionScope::PromotionScope(Rule rule) : dtypes_(dtype_rule), ranks_(rank_rule) { dtype_rule = rank_rule = rule; }
+
+PromotionScope::~PromotionScope() {
+  dtype_rule = dtypes_;
+  rank_rule = ranks_;
+}
+
 DType canonical(DType dtype) { return canonicalize(dtype, config().enable_x64); }
 DType default_float() { return canonical(DType::float64); }
 DType default_int() { return canonical(DType::int64); }
@@ -76,13 +93,17 @@ Arrays promote_dtypes(const Arrays& operands) {
   if (std::all_of(operands.begin(), operands.end(), [&](const Array& x) {
         return x.dtype() == first.dtype && x.weak_type() == first.weak_type;
       })) {
+    use_up(dtype_rule, operands);
     return operands;
   }
-  return convert_all(operands, result_type(operands));
+  const ScalarType to = result_type(operands);
+  use_up(dtype_rule, operands);
+  return convert_all(operands, to);
 }
 
 Arrays promote_dtypes_inexact(const Arrays& operands) {
   ScalarType to = result_type(operands);
+  use_up(dtype_rule, operands);
   to.dtype = inexact_dtype(to.dtype);
   return convert_all(operands, to);
 }
@@ -95,8 +116,9 @@ Arrays promote_ranks(const char* name, const Arrays& operands) {
     differ = differ || (rank != 0 && x.ndim() != rank);
     rank = std::max(rank, x.ndim());
   }
+  if (differ) check_rank_promotion(name, operands);
+  use_up(rank_rule, operands);
   if (!differ) return operands;
-  check_rank_promotion(name, operands);
   std::vector<Shape> shapes;
   for (const Array& x : operands) shapes.push_back(x.shape());
   lax::broadcast_shapes(shapes);  // raises ValueError where the shapes do not fit
@@ -175,7 +197,7 @@ Ints Axis::resolve(const char* operation, int64_t rank) const {
   for (int64_t axis : *list_) {
     const int64_t own = canonical_axis(operation, axis, rank);
     if (std::find(axes.begin(), axes.end(), own) != axes.end()) {
-      throw ValueError(concat(operation, ": duplicate value in 'axis': ", axis));
+      throw ValueError(concat(operation, ": duplicate value in 'axis': ", shape_tuple(*list_)));
     }
     axes.push_back(own);
   }
