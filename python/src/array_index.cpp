@@ -6,8 +6,11 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <limits>
+
 #include "library/index_expression.h"
 #include "library/numpy/promote.h"
+#include "library/table/function.h"
 
 namespace capibara::python {
 
@@ -27,6 +30,16 @@ std::optional<int64_t> slice_bound(nb::handle bound) {
   return nb::cast<int64_t>(index);
 }
 
+// What a list was meant as: an array of positions, or a tuple of entries for several axes.
+const char* meant_as(nb::handle sequence) {
+  for (nb::handle item : sequence) {
+    const bool is_number = PyLong_Check(item.ptr()) || PyFloat_Check(item.ptr());
+    if (is_number || (nb::isinstance<Array>(item) && nb::cast<const Array&>(item).ndim() == 0)) continue;
+    return "tuple";
+  }
+  return "array";
+}
+
 Index entry(nb::handle key) {
   PyObject* o = key.ptr();
   if (o == Py_None) return newaxis;
@@ -38,12 +51,11 @@ Index entry(nb::handle key) {
   if (PyLong_Check(o)) return nb::cast<int64_t>(key);
   if (PyList_Check(o) || PyTuple_Check(o)) {
     throw TypeError(
-        concat("Using a non-tuple sequence for multidimensional indexing is not allowed; use `arr[array(seq)]` "
-               "instead of `arr[seq]`. See https://github.com/jax-ml/jax/issues/4564 for more information."));
+        concat("Using a non-tuple sequence for multidimensional indexing is not allowed; use `arr[", meant_as(key),
+               "(seq)]` instead of `arr[seq]`. See https://github.com/jax-ml/jax/issues/4564 for more information."));
   }
-  if (PyFloat_Check(o) || PyUnicode_Check(o)) {
-    throw TypeError(
-        concat("JAX does not support string or float indexing; got idx=", nb::cast<std::string>(nb::repr(key))));
+  if (PyUnicode_Check(o)) {
+    throw TypeError(concat("JAX does not support string indexing; got idx=", nb::cast<std::string>(nb::repr(key))));
   }
   std::optional<Array> array = array_if(key);
   if (!array) {
@@ -81,6 +93,17 @@ UpdateOptions update_options(bool sorted, bool unique, nb::handle mode, bool wra
   return options;
 }
 
+// What an element is set to: integers go to the array's own dtype where they fit it, whatever the default width.
+Array update_values(const Array& array, nb::handle values) {
+  if (PyLong_CheckExact(values.ptr()) && is_unsigned(array.dtype()) && bits(array.dtype()) >= 32) {
+    const uint64_t number = PyLong_AsUnsignedLongLong(values.ptr());
+    const bool fits = !PyErr_Occurred() && number > std::numeric_limits<int32_t>::max() && number <= iinfo(array.dtype()).max;
+    PyErr_Clear();
+    if (fits) return Array::from_host(DType::uint64, {}, &number, false);
+  }
+  return to_array(values, "at");
+}
+
 using Update = Array (IndexUpdate::*)(const Array&, const UpdateOptions&) const;
 
 template <class Class>
@@ -89,7 +112,7 @@ void def_update(Class& at, const char* name, Update update) {
       name,
       [update](const AtIndex& self, nb::handle values, bool sorted, bool unique, nb::handle mode, bool wrap_negative) {
         return self.updated(
-            (self.update.*update)(to_array(values, "at"), update_options(sorted, unique, mode, wrap_negative)));
+            (self.update.*update)(update_values(self.part.array, values), update_options(sorted, unique, mode, wrap_negative)));
       },
       nb::arg("values"), nb::kw_only(), nb::arg("indices_are_sorted") = false, nb::arg("unique_indices") = false,
       nb::arg("mode") = nb::none(), nb::arg("wrap_negative_indices") = true);
@@ -101,8 +124,10 @@ std::vector<Index> index_entries(nb::handle key, const Array&) {
   std::vector<Index> entries;
   if (PyTuple_Check(key.ptr())) {
     for (nb::handle item : nb::borrow<nb::tuple>(key)) {
-      if (PyList_Check(item.ptr())) {
-        entries.push_back(entry(nb::module_::import_("numpy").attr("asarray")(item)));
+      if (PyList_Check(item.ptr()) || PyTuple_Check(item.ptr())) {
+        const Array positions = library::array_of(to_value(item), "index");
+        const bool is_empty = positions.size() == 0;  // a list without numbers has no dtype of its own
+        entries.push_back(entry(wrap(is_empty ? jax::lax::convert_element_type(positions, DType::int32) : positions)));
       } else {
         entries.push_back(entry(item));
       }

@@ -10,6 +10,7 @@
 #include "library/index_expression.h"
 #include "library/plain_number.h"
 #include "primitives/shape.h"
+#include "runtime/warning.h"
 
 namespace capibara {
 
@@ -173,6 +174,12 @@ Array update(const Array& array, const std::vector<Index>& indices, const Array&
   ScalarType common =
       promote_types({x.dtype(), x.weak_type()}, {y.dtype(), y.weak_type()}, config().enable_x64,
                     config().numpy_dtype_promotion == "strict" ? PromotionMode::strict : PromotionMode::standard);
+  if (common.dtype != array.dtype()) {
+    warn(concat("scatter inputs have incompatible types: cannot safely cast value from dtype=", dtype_name(y.dtype()),
+                " to dtype=", dtype_name(array.dtype()), " with jax_numpy_dtype_promotion=",
+                config().numpy_dtype_promotion, "; cast the values explicitly, later versions of JAX refuse them."),
+         WarningKind::future);
+  }
   x = array_as(x, common.dtype, common.weak);
   y = array_as(y, common.dtype, common.weak);
 
