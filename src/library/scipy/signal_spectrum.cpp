@@ -33,6 +33,36 @@ const CosineWindow cosine_windows[] = {{"boxcar", {1}},
                                        {"blackmanharris", {0.35875, 0.48829, 0.14128, 0.01168}},
                                        {"flattop", {0.21557895, 0.41663158, 0.277263158, 0.083578947, 0.006947368}}};
 
+// Windows given by a formula of the sample i of a symmetric window of m samples.
+struct FormulaWindow {
+  const char* name;
+  double (*sample)(double i, double m);
+};
+const FormulaWindow formula_windows[] = {
+    {"triang",
+     [](double i, double m) {
+       const double rank = std::min(i, m - 1 - i) + 1;
+       return std::fmod(m, 2) == 0 ? (2 * rank - 1) / m : 2 * rank / (m + 1);
+     }},
+    {"bartlett", [](double i, double m) { return 1 - std::abs(2 * i / (m - 1) - 1); }},
+    {"cosine", [](double i, double m) { return std::sin(pi / m * (i + 0.5)); }},
+    {"bohman",
+     [](double i, double m) {
+       const double x = std::abs(2 * i / (m - 1) - 1);
+       return i == 0 || i == m - 1 ? 0 : (1 - x) * std::cos(pi * x) + std::sin(pi * x) / pi;
+     }},
+    {"parzen",
+     [](double i, double m) {
+       const double distance = std::abs(i - (m - 1) / 2), x = distance / (m / 2);
+       return distance <= (m - 1) / 4 ? 1 - 6 * x * x + 6 * x * x * x : 2 * std::pow(1 - x, 3);
+     }},
+    {"barthann",
+     [](double i, double m) {
+       const double x = std::abs(i / (m - 1) - 0.5);
+       return 0.62 - 0.48 * x + 0.38 * std::cos(2 * pi * x);
+     }},
+};
+
 // A window of n samples, periodic in n.
 Array named_window(const std::string& name, int64_t n, DType dtype) {
   if (name == "hann") {
@@ -49,7 +79,18 @@ Array named_window(const std::string& name, int64_t n, DType dtype) {
     }
     return lax::convert_element_type(array<double>(values), dtype, false);
   }
-  throw ValueError(concat("signal: unknown window '", name, "'; known are hann, boxcar, hamming, blackman, nuttall, blackmanharris and flattop"));
+  for (const FormulaWindow& window : formula_windows) {
+    if (name != window.name) continue;
+    std::vector<double> values(static_cast<std::size_t>(n), 1.0);
+    for (int64_t i = 0; n > 1 && i < n; ++i) {
+      values[static_cast<std::size_t>(i)] = window.sample(static_cast<double>(i), static_cast<double>(n + 1));
+    }
+    return lax::convert_element_type(array<double>(values), dtype, false);
+  }
+  std::string known = "hann";
+  for (const CosineWindow& window : cosine_windows) known += concat(", ", window.name);
+  for (const FormulaWindow& window : formula_windows) known += concat(", ", window.name);
+  throw ValueError(concat("signal: unknown window '", name, "'; known are ", known));
 }
 
 // The window and the length of the segments, which an array decides itself.
