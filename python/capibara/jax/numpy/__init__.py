@@ -64,6 +64,21 @@ class iinfo(_dtypes.iinfo):
     """What an integer dtype can hold."""
 
 
+def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding=None):
+    """Numbers from start (by default 0) up to, but without, stop."""
+    bounds = [bound for bound in (start, stop, step) if bound is not None]
+    if [bound for bound in bounds if isinstance(bound, (_np.generic, _np.ndarray))]:
+        # NumPy's scalars of 64 bits decide the length in their own precision, whatever the arrays' width.
+        dtype = result_type(*bounds) if dtype is None else dtype
+        start, stop, step = _plain_number(start), _plain_number(stop), _plain_number(step)
+    return _core.library_function("numpy", "arange")(start, stop, step, dtype, device=device, out_sharding=out_sharding)
+
+
+def _plain_number(x):
+    is_wide = isinstance(x, (_np.generic, _np.ndarray)) and x.ndim == 0 and x.dtype in (_np.dtype("float64"), _np.dtype("int64"))
+    return x.item() if is_wide else x
+
+
 def iscomplexobj(x):
     """Whether a value, or a scalar type such as complex64, is of a complex dtype."""
     if isinstance(x, type) and isinstance(getattr(x, "dtype", None), _np.dtype):
@@ -109,7 +124,10 @@ def isscalar(element):
 def load(file, *args, **kwargs):
     """An array from a .npy file, or several from a .npz one."""
     result = _np.load(file, *args, **kwargs)
-    return asarray(result) if isinstance(result, _np.ndarray) else result
+    if not isinstance(result, _np.ndarray):
+        return result
+    # NumPy's format has no name for bfloat16: its files say two bytes of nothing in particular.
+    return asarray(result.view("bfloat16") if result.dtype == _np.dtype("V2") else result)
 
 
 def from_dlpack(x, /, *, device=None, copy=None):
@@ -137,12 +155,14 @@ def array_str(a, max_line_width=None, precision=None, suppress_small=None):
 class _Grid:
     """mgrid and ogrid: grids written as slices."""
 
-    def __init__(self, sparse):
-        self._sparse = sparse
+    def __init__(self, name, sparse):
+        self._name, self._sparse = name, sparse
 
     def __getitem__(self, key):
         single = not isinstance(key, tuple)
-        axes = [_grid_axis(part) for part in ((key,) if single else key)]
+        if key == ():
+            return [] if self._sparse else asarray([], dtype=int)
+        axes = [_grid_axis(part, self._name) for part in ((key,) if single else key)]
         axes = [axis.astype(result_type(*axes)) for axis in axes]
         if single:
             return axes[0]
@@ -150,7 +170,12 @@ class _Grid:
         return list(grids) if self._sparse else stack(grids, 0)
 
 
-def _grid_axis(part):
+def _grid_axis(part, name):
+    for which in ("start", "stop", "step"):
+        if isinstance(getattr(part, which), _core.Tracer):
+            from capibara._errors import ConcretizationTypeError
+            raise ConcretizationTypeError("Abstract tracer value encountered where concrete value is expected: the result's size depends on "
+                                          f"the slice {which} of jnp.{name}, got {getattr(part, which)}")
     start, stop, step = part.start or 0, part.stop, 1 if part.step is None else part.step
     if isinstance(step, complex):
         return linspace(start, stop, int(abs(step)))
@@ -160,8 +185,8 @@ def _grid_axis(part):
 class _Join:
     """r_ and c_: arrays joined by writing them between brackets."""
 
-    def __init__(self, axis, ndmin, trans1d):
-        self._defaults = axis, ndmin, trans1d
+    def __init__(self, name, axis, ndmin, trans1d):
+        self._name, self._defaults = name, (axis, ndmin, trans1d)
 
     def __getitem__(self, key):
         key = list(key) if isinstance(key, tuple) else [key]
@@ -170,11 +195,14 @@ class _Join:
             directive = key.pop(0)
             if directive in ("r", "c"):
                 raise NotImplementedError("r_ and c_: the matrix directives 'r' and 'c' are not supported")
-            numbers = [int(n) for n in directive.split(",")]
+            try:
+                numbers = [int(n) for n in directive.split(",")]
+            except ValueError:
+                raise ValueError(f"could not understand directive {directive!r}") from None
             axis, ndmin, trans1d = (numbers + [ndmin, trans1d][len(numbers) - 1:])[:3]
         parts = []
         for part in key:
-            value = _grid_axis(part) if isinstance(part, slice) else array(part)
+            value = _grid_axis(part, self._name) if isinstance(part, slice) else array(part)
             missing = ndmin - value.ndim
             if missing > 0:
                 value = value.reshape((1,) * missing + value.shape)
@@ -216,16 +244,16 @@ def __array_namespace_info__():
     return _NamespaceInfo()
 
 
-mgrid, ogrid = _Grid(False), _Grid(True)
-r_, c_ = _Join(0, 1, -1), _Join(-1, 2, 0)
+mgrid, ogrid = _Grid("mgrid", False), _Grid("ogrid", True)
+r_, c_ = _Join("r_", 0, 1, -1), _Join("c_", -1, 2, 0)
 
 _fill(__name__, "numpy")
 
 from capibara.jax.numpy import fft, linalg  # noqa: E402,F401
 from capibara.jax.numpy._functions import *  # noqa: E402,F401,F403
+from capibara.jax.numpy._ufuncs import *  # noqa: E402,F401,F403
+from capibara.jax.numpy._ufuncs import from_library as _from_library  # noqa: E402
 
-_IDENTITIES = {"add": 0, "multiply": 1, "logical_and": True, "logical_or": False, "bitwise_and": -1, "bitwise_or": 0,
-               "bitwise_xor": 0, "logical_xor": False}
 for _name, _function in _core.library_module("numpy").items():
     if _function.nin:
-        globals()[_name] = ufunc(_function, _function.nin, 1, name=_name, identity=_IDENTITIES.get(_name), call=_function)
+        globals()[_name] = _from_library(_name, _function)
