@@ -1,29 +1,45 @@
 """jax.test_util: derivatives compared with finite differences."""
+import functools
+
 import numpy as np
 
 from capibara import _core
 from capibara._modules import explain_missing
 from capibara.jax import tree_util
-from capibara.jax._api import jvp, vjp
+from capibara.jax._api import jvp, linearize, vjp
 
 _STEP = 1e-4
 _TOLERANCES = {"float16": 1e-2, "bfloat16": 1e-1, "float32": 2e-3, "float64": 1e-5, "complex64": 1e-3, "complex128": 1e-5}
 
 
 def check_grads(f, args, order, modes=("fwd", "rev"), atol=None, rtol=None, eps=None):
-    """Raises AssertionError where derivatives of f, up to an order, differ from finite differences along random directions."""
+    """Raises AssertionError where derivatives of f, up to an order, differ from finite differences along random directions.
+
+    `modes` are "fwd" (jvp), "rev" (vjp) and "lin" (linearize).
+    """
     args, eps = tuple(args), eps or _STEP
 
+    def linearized(f, primals, tangents):
+        value, tangent_function = linearize(f, *primals)
+        return value, tangent_function(*tangents)
+
+    def pulled_back(f, *primals):
+        value, pullback = vjp(f, *primals)
+        return pullback(value)
+
     def check(f, args, order, message=""):
-        if "fwd" in modes:
-            check_jvp(f, lambda *both: jvp(f, *both), args, atol, rtol, eps, f"{message}JVP")
+        for mode, name, forward in (("fwd", "JVP", jvp), ("lin", "LIN", linearized)):
+            if mode not in modes:
+                continue
+            own = f"{name} of {message}" if message else name
+            check_jvp(f, functools.partial(forward, f), args, atol, rtol, eps, own)
             if order > 1:
-                check(lambda *primals: jvp(f, primals, _directions(args, np.random.RandomState(1)))[1], args, order - 1, f"{message}JVP of ")
+                check(functools.partial(forward, f), (args, args), order - 1, own)
         if "rev" in modes:
-            check_vjp(f, lambda *primals: vjp(f, *primals), args, atol, rtol, eps, f"{message}VJP")
+            own = f"VJP of {message}" if message else "VJP"
+            check_vjp(f, functools.partial(vjp, f), args, atol, rtol, eps, own)
             if order > 1:
-                cotangent = _directions(f(*args), np.random.RandomState(2))
-                check(lambda *primals: vjp(f, *primals)[1](cotangent), args, order - 1, f"{message}VJP of ")
+                check(functools.partial(pulled_back, f), args, order - 1, own)
 
     check(f, args, order)
 
@@ -46,7 +62,9 @@ def check_vjp(f, f_vjp, args, atol=None, rtol=None, eps=_STEP, err_msg=""):
     tangents = _directions(args, generator)
     change = _difference(f, args, tangents, eps)
     cotangent = _directions(value, generator)
-    _compare(_inner(tangents, pullback(cotangent)), _inner(change, cotangent), atol, rtol, f"{err_msg} cotangent projection")
+    conjugate = lambda tree: tree_util.tree_map(lambda x: np.conj(x) if _moves(x) else x, tree)
+    pulled_back = conjugate(tree_util.tree_map(np.asarray, pullback(conjugate(cotangent))))
+    _compare(_inner(tangents, pulled_back), _inner(change, cotangent), atol, rtol, f"{err_msg} cotangent projection")
 
 
 def _directions(tree, generator):
@@ -70,27 +88,35 @@ def _moves(direction):
 
 def _difference(f, args, tangents, eps):
     def moved(sign):
-        return f(*tree_util.tree_map(lambda x, d: x + np.asarray(sign * eps, d.dtype) * d if _moves(d) else x, args, tangents))
+        return f(*tree_util.tree_map(lambda x, d: np.asarray(x + np.asarray(sign * eps, d.dtype) * d, d.dtype) if _moves(d) else x, args, tangents))
 
     def quotient(above, below):
         above, below = np.asarray(above), np.asarray(below)
-        wide = np.complex128 if np.issubdtype(above.dtype, np.complexfloating) else np.float64
-        return (above.astype(wide) - below.astype(wide)) * (0.5 / eps)
+        if not np.issubdtype(above.dtype, np.inexact) and above.dtype.kind != "V":
+            return np.zeros(above.shape, [("float0", np.void, 0)])
+        with np.errstate(invalid="ignore"):  # infinity stays where it is: its difference is 0
+            change = np.where(above == below, np.zeros((), above.dtype), above - below)
+        return np.asarray(change * np.asarray(0.5 / eps, above.dtype), above.dtype)
 
     return tree_util.tree_map(quotient, moved(1.0), moved(-1.0))
 
 
 def _inner(first, second):
-    total = 0.0
+    total = None  # its dtype, which decides the tolerance, is that of the products
     for a, b in zip(tree_util.tree_leaves(first), tree_util.tree_leaves(second)):
         a, b = np.asarray(a), np.asarray(b)
         if _moves(a) and _moves(b):
-            total += np.sum(np.real(a * b), dtype=np.float64)
-    return np.asarray(total, np.float32)
+            product = np.real(np.dot(np.conj(a).reshape(-1), b.reshape(-1)))
+            total = product if total is None else np.add(total, product)
+    return np.asarray(0.0 if total is None else total)
 
 
 def _tolerance(given, dtypes):
-    return max(given if isinstance(given, (int, float)) else (given or {}).get(dtype, _TOLERANCES.get(str(dtype), 0)) for dtype in dtypes)
+    if isinstance(given, (int, float)):
+        return given
+    own = {np.dtype(dtype): tolerance for dtype, tolerance in (given or {}).items()}
+    narrowed = [_core.canonical_dtype(dtype) for dtype in dtypes]
+    return max(own.get(dtype, _TOLERANCES.get(dtype.name, 0)) for dtype in narrowed)
 
 
 def _compare(got, expected, atol, rtol, message):
@@ -101,9 +127,12 @@ def _compare(got, expected, atol, rtol, message):
         a, b = np.asarray(a), np.asarray(b)
         if not _moves(a):
             continue
-        absolute, relative = _tolerance(atol, (a.dtype, b.dtype)), _tolerance(rtol, (a.dtype, b.dtype))
+        assert a.shape == b.shape, f"{message}: the result has shape {a.shape}, expected {b.shape}"
+        # The tolerance of one element, for each of them.
+        absolute, relative = _tolerance(atol, (a.dtype, b.dtype)) * a.size, _tolerance(rtol, (a.dtype, b.dtype)) * b.size
         wide = np.complex128 if np.issubdtype(a.dtype, np.complexfloating) else np.float64
-        np.testing.assert_allclose(a.astype(wide), b.astype(wide), atol=absolute, rtol=relative, err_msg=message)
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_allclose(a.astype(wide), b.astype(wide), atol=absolute, rtol=relative, err_msg=message)
 
 
 explain_missing(__name__)
