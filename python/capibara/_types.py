@@ -294,11 +294,15 @@ class RoundingMethod(_LibraryEnum):
     TO_NEAREST_EVEN = "to_nearest_even"
 
 
-class FftType(_LibraryEnum):
-    FFT = "fft"
-    IFFT = "ifft"
-    RFFT = "rfft"
-    IRFFT = "irfft"
+class FftType(enum.IntEnum):
+    FFT = 0
+    IFFT = 1
+    RFFT = 2
+    IRFFT = 3
+
+    @property
+    def _library_name(self):
+        return self.name.lower()
 
 
 class RandomAlgorithm(_LibraryEnum):

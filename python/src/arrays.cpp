@@ -37,6 +37,18 @@ int view_bytes(PyObject* self, Py_buffer* view, int flags) noexcept {
   }
 }
 
+// An array of a type that the buffer protocol can describe is shown as NumPy shows it.
+int view_array(PyObject* self, Py_buffer* view, int flags) noexcept {
+  view->obj = nullptr;
+  try {
+    return PyObject_GetBuffer(numpy_view(*nb::inst_ptr<Array>(self)).ptr(), view, flags);
+  } catch (...) {
+    set_current_error();
+    return -1;
+  }
+}
+
+PyType_Slot array_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(view_array)}, {0, nullptr}};
 PyType_Slot byte_view_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(view_bytes)}, {0, nullptr}};
 
 std::string describe_tracer(const Array& array) {
@@ -273,10 +285,11 @@ void bind_arrays(nb::module_& m) {
       .def("unsafe_buffer_pointer", [](const Array& self) { return reinterpret_cast<std::uintptr_t>(self.raw_data()); })
       .def("tolist", &array_tolist)
       .def("tobytes",
-           [](const Array& self) {
+           [](const Array& self, nb::object order) {
              if (self.is_tracer()) refuse_conversion(self, "tobytes");
-             return numpy_view(self).attr("tobytes")();
-           })
+             return numpy_view(self).attr("tobytes")(order);
+           },
+           nb::arg("order") = "C")
       .def("item",
            [](const Array& self, nb::args indices) {
              if (self.is_tracer()) refuse_conversion(self, "item");
@@ -383,9 +396,9 @@ void bind_arrays(nb::module_& m) {
   bind_array_indexing(m, array);
 
 #if NB_VERSION_MAJOR >= 3
-  nb::class_<ConcreteArray, Array>(m, "ArrayImpl", nb::pooled(1024))  // results come and go: their objects are used again
+  nb::class_<ConcreteArray, Array>(m, "ArrayImpl", nb::type_slots(array_slots), nb::pooled(1024))  // results come and go: their objects are used again
 #else
-  nb::class_<ConcreteArray, Array>(m, "ArrayImpl")
+  nb::class_<ConcreteArray, Array>(m, "ArrayImpl", nb::type_slots(array_slots))
 #endif
       .def("__reduce__", &reduce_array)
       .def("block_until_ready",

@@ -45,6 +45,14 @@ Tables* make_tables() {
     by_object[object] = i;
     tables->objects[i] = object.release().ptr();
   }
+  // NumPy has several names for one type of C: longlong is int64.
+  for (const char* alias : {"longlong", "ulonglong", "intc", "uintc"}) {
+    nb::object scalar = numpy.attr(alias), object = numpy.attr("dtype")(scalar);
+    const std::optional<DType> dtype = dtype_from_name(nb::cast<std::string>(object.attr("name")));
+    for (std::size_t i = 0; i < dtype_table.size(); ++i) {
+      if (dtype == dtype_table[i].dtype) by_object[scalar] = by_object[object] = i;
+    }
+  }
   tables->by_object = by_object.release().ptr();
   return tables;
 }

@@ -14,7 +14,7 @@ def complete():
     for name in _METHODS:
         setattr(array, name, _numpy(name))
     for name, value in vars(_Methods).items():
-        if not name.startswith("__") or name in ("__round__", "__reversed__", "__array_namespace__", "__rmatmul__"):
+        if not name.startswith("__") or name in ("__round__", "__reversed__", "__contains__", "__array_namespace__", "__rmatmul__"):
             setattr(array, name, _tracebacks.boundary(value) if callable(value) else value)
     _core.Tracer.__reduce__ = lambda self: self.tobytes()  # raises: a traced value has no bytes to be pickled
 
@@ -34,7 +34,7 @@ class _Methods:
         return _numpy("ravel")(self, order=order)
 
     def astype(self, dtype, copy=False, device=None):
-        return _numpy("astype")(self, dtype, copy=copy)
+        return _numpy("astype")(self, dtype, copy=copy, device=device)
 
     def view(self, dtype=None, type=None):
         if dtype is None:
@@ -47,7 +47,20 @@ class _Methods:
         if dtype == np.dtype(bool) or self.dtype == np.dtype(bool):
             return lax.bitcast_convert_type(self.astype("uint8") if self.dtype == np.dtype(bool) else self, "uint8").astype(dtype) \
                 if dtype == np.dtype(bool) else lax.bitcast_convert_type(self.astype("uint8"), dtype)
-        own, new = self.dtype.itemsize, dtype.itemsize
+        if self.dtype.kind == "c" and dtype.kind != "c":
+            # The real and imaginary parts lie beside each other.
+            parts = _numpy("stack")([self.real, self.imag], axis=-1)
+            return parts.reshape(self.shape[:-1] + (2 * self.shape[-1],) if self.ndim else (2,)).view(dtype)
+        from capibara.jax.dtypes import itemsize_bits
+        own, new = itemsize_bits(self.dtype), itemsize_bits(dtype)
+        if dtype.kind == "c" and self.dtype.kind != "c":
+            part = np.dtype("float32" if new == 64 else "float64")
+            parts = self.view(part)
+            if parts.ndim == 0 or parts.shape[-1] % 2:
+                raise ValueError("When changing to a larger dtype, its size must be a divisor of the total size in bytes of "
+                                 "the last axis of the array.")
+            parts = parts.reshape(parts.shape[:-1] + (parts.shape[-1] // 2, 2))
+            return lax.complex(parts[..., 0], parts[..., 1])
         if own == new:
             return lax.bitcast_convert_type(self, dtype)
         if own > new:
@@ -133,6 +146,15 @@ class _Methods:
     def __round__(self, ndigits=None):
         rounded = _numpy("round")(self, ndigits or 0)
         return rounded.astype(int) if ndigits is None else rounded
+
+    def __contains__(self, value):
+        if self.ndim != 1:
+            raise ValueError(f"Array.__contains__: search array must be one-dimensional, got shape {self.shape}")
+        if value is None or isinstance(value, str):
+            raise TypeError(f"Array.__contains__: unsupported operand type {type(value)}")
+        if _numpy("ndim")(value) != 0:
+            raise ValueError("Array.__contains__: query value must be a scalar")
+        return bool(_numpy("any")(self == value))
 
     def __reversed__(self):
         return iter(self[::-1])

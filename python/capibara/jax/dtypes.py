@@ -86,7 +86,7 @@ def result_type(*args, return_weak_type_flag=False):
     """The dtype an operation on these values, dtypes or types has."""
     if not args:
         raise ValueError("at least one array or dtype is required")
-    dtype, weak = _core.promote_scalar_types([(a.dtype, a.weak_type) if isinstance(a, _ABSTRACT) else _core.scalar_type(a) for a in args])
+    dtype, weak = _core.promote_scalar_types([(a.dtype, a.weak_type) if isinstance(a, _ABSTRACT) else _core.scalar_type(np.float64 if a is None else a) for a in args])
     dtype = _core.canonical_dtype(dtype)
     return (dtype, weak) if return_weak_type_flag else dtype
 

@@ -3,6 +3,7 @@
 import importlib
 import os
 import tempfile
+from functools import partial
 
 from makers import *
 
@@ -73,9 +74,41 @@ NUMPY = [
     check("numpy.frompyfunc: a ufunc", lambda jax: (lambda f: [f(X, 2.0), f.reduce(jax.numpy.arange(1, 5)), f.outer(X, X)])(jax.numpy.frompyfunc(lambda a, b: a * b, 2, 1, identity=1))),
     check("numpy.ufunc: of add", lambda jax: [isinstance(jax.numpy.add, jax.numpy.ufunc), jax.numpy.add.reduce(X), jax.numpy.add.accumulate(X), jax.numpy.add.outer(X, X), jax.numpy.multiply.reduce(X), jax.numpy.add.at(jax.numpy.zeros(3), np.array([0, 0, 2]), 1.0, inplace=False)]),
     check("numpy.ufunc: attributes", lambda jax: [jax.numpy.add.nin, jax.numpy.add.nout, jax.numpy.add.identity, jax.numpy.multiply.identity]),
+    check("numpy.arange: lengths in double precision", lambda jax: [jax.numpy.arange(*bounds).shape for bounds in ((0, 1, 0.01), (1.2, 4.8, 0.24), (0, 3, 0.03), (np.float64(0), 1, np.float64(0.01)), (np.float32(0), np.float32(1), np.float32(0.01)), (5, 1, -0.1))]),
+    check("numpy.arange: bounds beyond the default width", lambda jax: jax.numpy.arange(2**32, 2**32 + 3)),
+    check("numpy.ogrid, numpy.mgrid: steps and no slices", lambda jax: [jax.numpy.ogrid[1.2:4.8:0.24], jax.numpy.mgrid[()], jax.numpy.ogrid[()]]),
+    check("numpy.full, lax.convert_element_type, numpy.eye: integers beyond the default width", lambda jax: [jax.numpy.full((2,), 0x85A308D3, "uint32"), jax.numpy.full_like(jax.numpy.zeros(2, "uint32"), 2**32 - 1), jax.lax.full((2,), 2**32 - 1, "uint32"), jax.lax.convert_element_type(2**32, "int32"), jax.lax.convert_element_type(2**100, "float32"), jax.numpy.eye(3, k=2**100), jax.numpy.zeros(2, "uint32").at[0].set(4294967295)]),
+    check("numpy.array: uint64 under x64", lambda jax: managed(jax.enable_x64(True), lambda: [jax.numpy.array([6, 2**64 - 1], dtype="uint64"), jax.numpy.array([6, 2**64 - 1])])),
+    check("numpy.ufunc.reduceat: segments", lambda jax: [jax.numpy.add.reduceat(jax.numpy.arange(8), np.array([0, 4, 1, 5])), jax.numpy.subtract.reduceat(jax.numpy.arange(12.0).reshape(3, 4), np.array([2, 0]), axis=1)]),
+    check("numpy.ufunc.reduce: where and initial", lambda jax: [jax.numpy.bitwise_or.reduce(np.array([1, 2, 4]), where=np.array([True, False, True])), jax.numpy.subtract.reduce(X, initial=1.0, where=np.array([True, False, True])), jax.numpy.bitwise_and.reduce(jax.numpy.zeros((0, 3), int)), jax.numpy.logaddexp.reduce(X)]),
+    check("numpy.ufunc: what it is compared by", lambda jax: [jax.numpy.logaddexp.identity, jax.numpy.frompyfunc(max, 2, 1).nargs, jax.numpy.frompyfunc(max, 2, 1) == jax.numpy.frompyfunc(max, 2, 1), jax.numpy.add.accumulate(np.array([True, True])), refused(lambda: setattr(jax.numpy.add, "nin", 3))]),
+    check("numpy: device of new arrays", lambda jax: [make(device=jax.devices()[0]).devices() == {jax.devices()[0]} and make(device=jax.devices()[0]).committed for make in (partial(jax.numpy.zeros, 3), partial(jax.numpy.ones, 3), partial(jax.numpy.full, 3, 2), partial(jax.numpy.arange, 3), partial(jax.numpy.eye, 3), partial(jax.numpy.linspace, 0, 1), partial(jax.numpy.array, X), partial(jax.numpy.asarray, X), partial(jax.numpy.zeros_like, X), partial(jax.numpy.fft.fftfreq, 4))]),
+    check("Array.view, tobytes, memoryview: memory", lambda jax: [jax.numpy.array([1 + 2j, 3]).view("float32"), jax.numpy.arange(4.0).view("complex64"), jax.numpy.arange(8, dtype="int4").view("int16"), jax.numpy.arange(4, dtype="int16").view("int4").astype("int32"), jax.numpy.ones((2, 2)).tobytes("C"), memoryview(jax.numpy.arange(3)).tolist(), jax.numpy.array(memoryview(bytearray([1, 2])))]),
+    check("numpy.zeros_like: anything with a shape and a dtype", lambda jax: jax.numpy.zeros_like(Described())),
+    check("Array: index by a tuple of traced tuples, membership", lambda jax: [jax.jit(lambda x, i: x[i])(np.arange(9).reshape(3, 3), ((1, 1), (1, 2))), 1 in jax.numpy.arange(3), 5 in jax.numpy.arange(3)]),
+    check("numpy: the library's own operations are free of the user's settings", lambda jax: managed(jax.numpy_rank_promotion("raise"), lambda: managed(jax.numpy_dtype_promotion("strict"), lambda: [jax.scipy.special.bessel_jn(X, v=2), jax.numpy.add.outer(X, X), jax.scipy.linalg.dft(4, "sqrtn"), jax.numpy.linalg.eigh(np.eye(2, dtype="complex64"))[0], jax.numpy.histogram2d(X, X)[0], refused(lambda: jax.numpy.add(X, np.ones(3, "int32"))), refused(lambda: jax.numpy.ones((2, 3)) + jax.numpy.ones(3))]))),
+    check("scipy.cluster.vq.vq, scipy.integrate.trapezoid: small", lambda jax: [jax.scipy.cluster.vq.vq(np.ones((3, 2), "float32"), np.eye(2, dtype="float32")), jax.scipy.cluster.vq.vq(np.arange(3), np.arange(2)), jax.scipy.integrate.trapezoid(X, dx=2.0)]),
+    check("lax.reduce: a tree", lambda jax: jax.lax.reduce({"a": X, "b": [X]}, {"a": np.float32(0), "b": [np.float32(1)]}, lambda x, y: {"a": x["a"] + y["a"], "b": [x["b"][0] * y["b"][0]]}, (0,))),
+    check("lax.map: one batch of everything", lambda jax: jax.lax.map(lambda x: x * 2, X, batch_size=0)),
+    check("lax.FftType: by number", lambda jax: [jax.lax.FftType(0).name, jax.lax.fft(X.astype("complex64"), jax.lax.FftType.IFFT, (3,))]),
     check("numpy.set_printoptions, numpy.get_printoptions, numpy.printoptions: precision", lambda jax: managed(jax.numpy.printoptions(precision=2), lambda: str(jax.numpy.array([1 / 3])))),
     check("numpy.save, numpy.load: a file", lambda jax: saved(jax)),
 ]
+
+
+class Described:
+    shape, dtype = (2, 3), np.dtype("int16")
+
+    def __jax_array__(self):
+        raise RuntimeError("nobody asks for values")
+
+
+def refused(call):
+    try:
+        call()
+    except Exception as error:
+        return type(error).__name__
+    return None
 
 
 def saved(jax):

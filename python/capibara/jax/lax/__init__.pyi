@@ -435,7 +435,7 @@ real_p: Any
 def reciprocal(x: Any) -> Any:
     """1 / x."""
 def reduce(operands: Any, init_values: Any, computation: Any, dimensions: Any, out_sharding: Any = ...) -> Any:
-    """Combines elements along dimensions by an associative function."""
+    """Combines elements along dimensions by an associative function of two operands' elements."""
 def reduce_and(operand: Any, axes: Any) -> Any:
     """The bits set everywhere along axes."""
 reduce_and_p: Any

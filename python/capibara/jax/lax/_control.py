@@ -85,6 +85,9 @@ def switch(index, branches, *operands, operand=_no_operand):
 
 def map(f, xs, *, batch_size=None):
     """f on every slice of the leading axis, one after the other or in batches."""
+    if batch_size == 0:  # one batch of everything
+        from capibara.jax._api import vmap
+        return vmap(f)(xs)
     if batch_size is not None:
         return _core.map_batched(f, xs, batch_size)
     return scan(lambda _, x: ((), f(x)), (), xs)[1]

@@ -1,5 +1,5 @@
 """jax.scipy."""
 from capibara._modules import explain_missing
-from capibara.jax.scipy import fft, linalg, ndimage, signal, special, stats  # noqa: F401
+from capibara.jax.scipy import cluster, fft, integrate, linalg, ndimage, signal, special, stats  # noqa: F401
 
 explain_missing(__name__)
