@@ -189,7 +189,7 @@ Array array_from_numpy(nb::handle object) {
     dtype = dtype_from_name(nb::cast<std::string>(name));
     if (!dtype) {
       throw TypeError(concat("JAX only supports number, bool, and string dtypes, got dtype ",
-                             nb::cast<std::string>(nb::str(dtype_object)), " in array"));
+                             nb::cast<std::string>(nb::str(dtype_object)), " in array, which is not a valid JAX type"));
     }
     contiguous = np.attr("ascontiguousarray")(contiguous, native).attr("reshape")(contiguous.attr("shape"));
   }

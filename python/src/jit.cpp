@@ -57,6 +57,7 @@ bool listed(const std::vector<std::string>& names, nb::handle name) {
 }
 
 [[noreturn]] void refuse_unhashable(const JitFunction& jit, nb::handle value) {
+  if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();  // its __hash__ raised an error of its own
   PyErr_Clear();
   throw ValueError(concat("Non-hashable static arguments are used in a jit function: static arguments of ", jit.name,
                           " must be hashable, got ", nb::cast<std::string>(nb::repr(value)), " of type ",
@@ -375,9 +376,11 @@ int traverse_jit(PyObject* self, visitproc visit, void* arg) noexcept {
 #endif
   if (!nb::inst_ready(self)) return 0;
   Py_VISIT(nb::inst_ptr<JitFunction>(self)->function.ptr());
+  if (PyObject** attributes = _PyObject_GetDictPtr(self)) Py_VISIT(*attributes);  // __wrapped__ and the function's own
   return 0;
 }
 int clear_jit(PyObject* self) noexcept {
+  if (PyObject** attributes = _PyObject_GetDictPtr(self)) Py_CLEAR(*attributes);
   nb::inst_ptr<JitFunction>(self)->function.reset();
   nb::inst_ptr<JitFunction>(self)->recent->clear();
   return 0;
@@ -476,7 +479,6 @@ void bind_jit(nb::module_& m) {
     return traced;
   };
   nb::class_<JitFunction>(m, "JitFunction", nb::dynamic_attr(), nb::type_slots(jit_slots))
-      .def_prop_ro("__wrapped__", [](const JitFunction& self) { return self.function; })
       .def("trace", [stage_of](const JitFunction& self, nb::args args,
                                nb::kwargs kwargs) { return stage_of(self, args, kwargs); })
       .def("lower", [stage_of](const JitFunction& self, nb::args args,

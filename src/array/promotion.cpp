@@ -102,6 +102,10 @@ const UpperBounds& upper_bounds(bool x64, PromotionMode mode) {
 
 Node lattice_node(ScalarType type) {
   if (!is_numeric(type.dtype) && !is_bool(type.dtype)) {
+    if (type.dtype == DType::float0) {
+      throw TypeError("float0s do not support any operations by design: they are the tangents of integers and booleans. "
+                      "Make zeros of another dtype to compute with.");
+    }
     throw ValueError(concat("dtype=", dtype_name(type.dtype), " is not a valid dtype for JAX type promotion."));
   }
   if (!type.weak || is_bool(type.dtype)) return node_of(type.dtype);

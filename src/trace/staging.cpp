@@ -108,7 +108,7 @@ Staged StagingTrace::finish(std::span<const Array> outputs, const std::string& n
     if (!output.defined()) throw TypeError(concat(name, ": the function returned an empty array handle"));
     if (const Trace* trace = output.body()->trace(); trace && trace->ended) {
       throw UnexpectedTracerError(
-          concat(name, ": the function returned a leaked tracer of type ", to_string(output.type())));
+          concat("Encountered an unexpected tracer. ", name, ": the function returned a leaked tracer of type ", to_string(output.type())));
     }
     atoms.push_back(atom(output));
   }
@@ -140,7 +140,7 @@ Staged stage(const FlatFunction& function, std::span<const ArrayType> types, con
     constexpr long own_holders = 3;
     if (trace.use_count() > own_holders) {
       throw UnexpectedTracerError(
-          concat("checking_leaks: ", trace.use_count() - own_holders, " traced values of '", name,
+          concat("Leaked trace DynamicJaxprTrace: ", trace.use_count() - own_holders, " traced values of '", name,
                  "' are still held after it returned.\nHint: return them instead of storing them outside."));
     }
   }

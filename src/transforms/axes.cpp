@@ -115,7 +115,7 @@ Arrays vmap_leaves(const FlatFunction& function, const TreeDef& in, std::span<co
                               ", which implies that its rank should be "
                               "at least ",
                               axis >= 0 ? axis + 1 : -axis, ", but is only ", rank, " (its shape is ",
-                              shape_tuple(leaves[i].shape()), "; args", keystr(in.paths()[i]), ")"));
+                              shape_tuple(leaves[i].shape()), "); it is args", keystr(in.paths()[i])));
     }
     dims.back() = axis < 0 ? axis + rank : axis;
     int64_t found = leaves[i].shape(dims.back());

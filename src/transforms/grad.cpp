@@ -491,7 +491,8 @@ Residuals saved_residuals(const FlatFunction& function, const Types& types) {
       if (equation.primitive.is("name"))
         add(program.type(var), concat("named ", equation.attrs.text("name")));
       else
-        add(program.type(var), concat("output of ", equation.primitive.name()));
+        add(program.type(var), equation.primitive.is("jit") ? concat("output of jitted function '", equation.attrs.text("name"), "'")
+                                                            : concat("output of ", equation.primitive.name()));
     }
   }
   return result;

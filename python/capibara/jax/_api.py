@@ -74,8 +74,9 @@ def _positions_and_names(function, positions, names, what):
             raise ValueError(f"jitted function has {what}_argnums={tuple(positions)}, but only accepts "
                              f"{len(positional)} positional arguments.")
     allowed = {p.name for p in parameters if p.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY)}
+    unnamed = {p.name for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.VAR_POSITIONAL)}
     for name in names:
-        if not takes_names and name not in allowed:
+        if name in unnamed or (not takes_names and name not in allowed):
             raise ValueError(f"jitted function has invalid argnames {{{name!r}}} in {what}_argnames. Function does not "
                              f"take these args.")
     if not names:
@@ -112,8 +113,8 @@ def jit(fun=None, /, *, in_shardings=None, out_shardings=None, static_argnums=No
         return _wraps(fun, run_directly)
     static_argnums, static_argnames = _positions_and_names(fun, static_argnums, static_argnames, "static")
     donate_argnums, donate_argnames = _positions_and_names(fun, donate_argnums, donate_argnames, "donate")
-    for kind, both in (("argnums", set(static_argnums) & set(donate_argnums)),
-                       ("argnames", set(static_argnames) & set(donate_argnames))):
+    for kind, both in (("argnames", set(static_argnames) & set(donate_argnames)),
+                       ("argnums", set(static_argnums) & set(donate_argnums))):
         if both:
             raise ValueError(f"static_{kind} and donate_{kind} cannot intersect: both hold {sorted(both)}")
     traced = fun
@@ -122,6 +123,7 @@ def jit(fun=None, /, *, in_shardings=None, out_shardings=None, static_argnums=No
         traced = _wraps(fun, bordered(fun, in_shardings, out_shardings, static_argnums))
     compiled = _core.jit(traced, static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused, bool(inline))
     _copy_attributes(fun, compiled)
+    compiled.__wrapped__ = fun
     return compiled
 
 
@@ -210,6 +212,13 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
     _check_callable(fun, "vmap")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
+    if isinstance(in_axes, bool):
+        raise TypeError(f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to "
+                        f"the function, but got {in_axes}.")
+    for name, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
+        if not all(axis is None or hasattr(axis, "__index__") and getattr(axis, "ndim", 0) == 0
+                   for axis in _core.tree_leaves(axes, lambda x: x is None)):
+            raise TypeError(f"vmap {name} must be an int, None, or a container of these, but got {axes}.")
     if not (in_axes is None or isinstance(in_axes, (int, tuple, dict)) or hasattr(in_axes, "__index__")):
         if _core.tree_level(in_axes) is None:
             raise TypeError(f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "

@@ -14,6 +14,9 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnu
     compiled = {}
 
     def mapped_function(args):
+        if fixed and max(fixed) >= len(args):
+            raise ValueError(f"pmapped function has static_broadcasted_argnums={fixed} but was called with only {len(args)} positional "
+                             f"argument{'s' if len(args) != 1 else ''}. All static broadcasted arguments must be passed positionally.")
         key = (len(args), tuple((i % len(args), args[i]) for i in fixed))
         if key not in compiled:
             held = dict(key[1])

@@ -115,7 +115,7 @@ class Mesh(NamedAxes):
 
     @property
     def empty(self):
-        return self.devices.size == 0
+        return self.devices.ndim == 0 or self.devices.size == 0
 
     @property
     def device_ids(self):

@@ -11,9 +11,24 @@ def checkpoint_name(x, name):
     return tree.unflatten([_core.checkpoint_name(leaf, name) for leaf in leaves])
 
 
+def saved_residuals(f, *args, **kwargs):
+    """What the backward pass of f would keep: pairs of a type and of where the value comes from, in words."""
+    from capibara._origins import argument_name
+    leaves, tree = _core.tree_flatten((args, kwargs))
+    numbered = tree.unflatten(list(range(len(leaves))))
+
+    def in_words(origin):
+        kind, _, rest = origin.partition(" ")
+        if kind == "argument":
+            return f"from the argument {argument_name(f, numbered, int(rest))}"
+        return {"constant": "from a constant", "named": f"named '{rest}'"}.get(kind, origin)
+
+    return [(aval, in_words(origin)) for aval, origin in _core.saved_residuals(f, args, kwargs)]
+
+
 def print_saved_residuals(f, *args, **kwargs):
     """Prints what the backward pass of f would keep."""
-    for aval, origin in _core.saved_residuals(f, args, kwargs):
+    for aval, origin in saved_residuals(f, *args, **kwargs):
         print(f"{aval.str_short()} {origin}")
 
 

@@ -1,5 +1,5 @@
 """jax.interpreters: the rules of primitives, as libraries register them."""
 from capibara._modules import explain_missing
-from capibara.jax.interpreters import ad, batching, mlir, partial_eval, xla  # noqa: F401
+from capibara.jax.interpreters import ad, batching, mlir, partial_eval, pxla, xla  # noqa: F401
 
 explain_missing(__name__)
