@@ -1,4 +1,4 @@
-"""Damaged files of compiled programs are compiled again."""
+"""The plugin's compiled programs on disk: damaged, swapped, and in folders that are refused."""
 import os
 import subprocess
 import sys
@@ -45,3 +45,26 @@ def test_a_damaged_file_is_compiled_again(tmp_path, how):
     path.write_bytes(damaged(path.read_bytes(), how))
   assert run(tmp_path) == wanted
   assert run(tmp_path) == wanted
+
+
+@pytest.mark.skipif(plugin() is None, reason="no plugin of XLA:CPU (xla-cpu-pjrt)")
+def test_an_entry_runs_under_its_own_key_only(tmp_path):
+  wanted = run(tmp_path)
+  files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+  contents = [path.read_bytes() for path in files]
+  assert len(set(contents)) > 1
+  for path, content in zip(files, contents[1:] + contents[:1]):
+    path.write_bytes(content)
+  assert run(tmp_path) == wanted
+
+
+@pytest.mark.skipif(plugin() is None, reason="no plugin of XLA:CPU (xla-cpu-pjrt)")
+def test_a_folder_that_others_may_write_is_refused_with_a_warning(tmp_path):
+  folder = tmp_path / "open"
+  folder.mkdir()
+  folder.chmod(0o777)
+  environment = dict(os.environ, CAPIBARA_PLUGIN=plugin(), JAX_PLATFORMS="xla_cpu", CAPIBARA_CACHE=str(folder))
+  done = subprocess.run([sys.executable, "-c", textwrap.dedent(PROGRAM)], capture_output=True, text=True, timeout=120, env=environment)
+  assert done.returncode == 0, done.stderr
+  assert "is not used: its mode is 0777, expected 0700" in done.stderr
+  assert not list(folder.iterdir())

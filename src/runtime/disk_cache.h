@@ -1,42 +1,52 @@
-// Files that survive the process: results of slow work by key, in the user's cache folder.
+// Files that survive the process: results of slow work by key, in a folder of the user's own.
 //
-// Safe under several processes and corruption: a file is written beside its place and renamed, and one whose checksum is
-// wrong counts as absent. CAPIBARA_CACHE names another folder, or is `off`; CAPIBARA_CACHE_BYTES bounds it (1 GiB).
+// What lies there is run as machine code, so the folder has to belong to the user with mode 0700; any other is refused. A
+// file carries its key and the digest of its content: one that was renamed, swapped or damaged counts as absent. Files are
+// written beside their place and renamed, so that processes may share the folder and be killed at any time. Names that the
+// cache did not choose and files without its magic are never touched, and links never followed.
+// CAPIBARA_CACHE names another folder, or is `off`; CAPIBARA_CACHE_BYTES bounds it (1 GiB).
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 
-namespace capibara {
+#include "runtime/digest.h"
 
-// 128 bits of a text: two texts with the same digest do not occur.
-struct Digest {
-  std::array<uint64_t, 2> words{};
-  std::string hex() const;
-  friend bool operator==(const Digest&, const Digest&) = default;
-  friend auto operator<=>(const Digest&, const Digest&) = default;
-};
-Digest digest(std::string_view text);
+namespace capibara {
 
 class DiskCache {
  public:
-  explicit DiskCache(std::string folder, uint64_t limit_bytes);
-  static DiskCache& instance();  // of this user; does nothing where the folder cannot be made
+  // An empty folder: off. One that does not exist is made.
+  explicit DiskCache(const std::string& folder, uint64_t limit_bytes = default_limit);
+  static DiskCache& instance();  // of this process; warns once where its folder is refused
+
+  // Another folder and limit from now on, as jax_compilation_cache_dir asks. Raises ValueError where the folder is refused;
+  // the cache then is off.
+  void move_to(const std::string& folder, uint64_t limit_bytes = default_limit);
+  std::string folder() const;   // empty: off
+  std::string refusal() const;  // why the folder that was asked for is not used; empty: it is, or none was asked for
 
   std::optional<std::string> find(const Digest& key) const;
   // The oldest files go where the folder grows beyond its limit. Failures to write are no errors.
   void store(const Digest& key, std::string_view content);
 
- private:
-  std::string path(const Digest& key) const;
-  void trim();
+  static constexpr uint64_t default_limit = uint64_t{1} << 30;
 
-  std::string folder_;  // empty: off
-  uint64_t limit_;
-  uint64_t written_ = 0;  // bytes since the last look at the folder
+ private:
+  struct Folder;
+  std::shared_ptr<Folder> current() const;
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<Folder> folder_;  // null: off
+  std::string refusal_;
 };
+
+// The content of a file of the cache. Nothing where it is not whole, or was not stored under this key.
+std::optional<std::string_view> cache_entry_content(std::string_view file, const Digest& key);
+std::string cache_entry(const Digest& key, std::string_view content);
 
 }  // namespace capibara
