@@ -90,11 +90,11 @@ void bind_devices(nb::module_& m) {
   m.def("set_transfer_guard", &set_guard, nb::arg("direction"), nb::arg("guard").none(), nb::arg("of_thread"));
   m.def(
       "initialize_processes",
-      [](const std::string& address, int count, int id, int timeout) {
+      [](const std::string& address, int count, int id, int timeout, const std::string& bind_address) {
         nb::gil_scoped_release other_threads_run;
-        distributed::initialize(address, count, id, timeout);
+        distributed::initialize(address, count, id, {timeout, bind_address});
       },
-      nb::arg("address"), nb::arg("count"), nb::arg("id"), nb::arg("timeout"));
+      nb::arg("address"), nb::arg("count"), nb::arg("id"), nb::arg("timeout"), nb::arg("bind_address"));
   m.def("shut_down_processes", [] {
     nb::gil_scoped_release other_threads_run;
     distributed::shutdown();

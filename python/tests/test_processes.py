@@ -137,3 +137,28 @@ def test_compile_for_gpus_that_are_described(described_plugin, tmp_path):
   done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60,
                         env=dict(os.environ, CAPIBARA_PLUGIN=described_plugin))
   assert done.stdout.split() == ["8", "1", "Described_GPU", "101", "104", "999", "True", "num_partitions=8", "True"], done.stdout + done.stderr
+
+
+def test_a_process_with_another_secret_is_not_let_in():
+  port = free_port()
+  program = textwrap.dedent("""
+    import os
+    import capibara.jax as jax
+    try:
+        jax.distributed.initialize(os.environ["ADDRESS"], num_processes=2, process_id=int(os.environ["NUMBER"]), initialization_timeout=3)
+    except RuntimeError as error:
+        print(error)
+    """)
+  started = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env=dict(os.environ, ADDRESS=f"127.0.0.1:{port}", NUMBER=str(number), CAPIBARA_JOB_SECRET=f"the secret of process {number}"))
+             for number in range(2)]
+  first, second = [process.communicate(timeout=120)[0] for process in started]
+  assert "1 of 2 processes" in first
+  assert "no key-value store" in second
+
+
+def test_process_zero_listens_where_it_is_told():
+  out = run_both(MEET.replace("process_id=number)", "process_id=number, coordinator_bind_address='0.0.0.0' + os.environ['ADDRESS'][9:])") + """
+    print(jax.process_count())
+    """)
+  assert out == [["2"], ["2"]]

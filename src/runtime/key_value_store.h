@@ -1,6 +1,7 @@
-// A key-value store that the processes of one program share: one of them serves it over TCP, all are its clients.
+// A key-value store that the processes of one job share: one of them serves it over TCP, all are its clients.
 //
-// Keys are written once. A reader may wait for a key; a barrier lets everybody go on when everybody has come.
+// Keys are written once. A reader may wait for a key; a barrier lets everybody go on when everybody has come. Server and
+// clients prove to each other that they know the job's secret before anything else is said (what follows is not encrypted).
 #pragma once
 
 #include <cstdint>
@@ -10,29 +11,46 @@
 
 namespace capibara {
 
+// Who a client is: the server lets nobody in who does not know the secret, and counts processes at barriers.
+struct JobMember {
+  std::string secret;
+  int process_id = 0;
+};
+
 class KeyValueStore {
  public:
   // Connects to HOST:PORT, trying until the time is over. Raises RuntimeError.
-  static std::shared_ptr<KeyValueStore> connect(const std::string& address, int timeout_seconds);
+  static std::shared_ptr<KeyValueStore> connect(const std::string& address, int timeout_seconds, const JobMember& member);
   virtual ~KeyValueStore() = default;
 
   // Waits for the key. Raises RuntimeError "DEADLINE_EXCEEDED: ..." where it does not come in time.
   virtual std::string get(const std::string& key, int64_t timeout_ms) = 0;
   virtual std::optional<std::string> try_get(const std::string& key) = 0;
-  // Raises RuntimeError "ALREADY_EXISTS: ..." where the key has a value, unless it may be replaced.
+  // Raises RuntimeError "ALREADY_EXISTS: ..." where the key has a value, unless it may be replaced, and
+  // "RESOURCE_EXHAUSTED: ..." where the server's memory is full.
   virtual void put(const std::string& key, const std::string& value, bool replace = false) = 0;
-  // Waits until `count` processes have called it with this name.
+  // Waits until `count` different processes have called it with this name.
   virtual void barrier(const std::string& name, int count, int64_t timeout_ms) = 0;
+};
+
+struct KeyValueLimits {
+  int max_connections = 4096;
+  int max_strangers = 64;                    // connections that have not proven the secret yet
+  int stranger_seconds = 10;                 // how long one may take to do so
+  uint64_t max_bytes = uint64_t{1} << 30;    // of all keys and values, and of requests being read
+  uint64_t max_value = uint64_t{256} << 20;  // bytes
 };
 
 // The serving side. Listens until it is destroyed.
 class KeyValueServer {
  public:
-  explicit KeyValueServer(const std::string& address);  // HOST:PORT to listen at; port 0: a free one
+  // HOST:PORT to listen at; port 0: a free one; without a host: this machine alone. The secret must not be empty.
+  KeyValueServer(const std::string& address, const std::string& secret, const KeyValueLimits& limits = {});
   ~KeyValueServer();
   KeyValueServer(const KeyValueServer&) = delete;
 
   int port() const;
+  int connections() const;  // open ones
 
  private:
   struct State;
@@ -45,8 +63,14 @@ struct ProcessGroup {
   std::shared_ptr<KeyValueStore> store;  // null: one process
 };
 namespace distributed {
+struct InitializeOptions {
+  int timeout_seconds = 300;
+  std::string bind_address = "";  // where process 0 listens; empty: at the coordinator's address
+};
 // Process 0 serves the store. Returns when all have come. Raises RuntimeError where it was called before.
-void initialize(const std::string& coordinator_address, int process_count, int process_id, int timeout_seconds = 300);
+// The secret is CAPIBARA_JOB_SECRET, or the content of CAPIBARA_JOB_SECRET_FILE (mode 0600), or else a random one that
+// process 0 leaves for this user's other processes in the user's cache folder.
+void initialize(const std::string& coordinator_address, int process_count, int process_id, const InitializeOptions& options = {});
 void shutdown();  // waits for the others; does nothing where there is only one process
 bool is_initialized();
 ProcessGroup group();
