@@ -1,6 +1,4 @@
 // Where plugins are: named by the environment, or inside Python's package folders, as jax finds them.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -46,34 +44,36 @@ std::string variable(const char* name) {
   return value ? value : "";
 }
 
-// The package folders of the Python environments that this process could mean, nearest first.
+// The package folders of the interpreter that `prefix`/bin/python3 is: of its own version, and Debian's for all versions.
+void add_prefix(const fs::path& prefix, std::vector<std::string>& folders) {
+  std::error_code error;
+  const std::string program = fs::canonical(prefix / "bin" / "python3", error).filename().string();  // python3.11
+  if (error || program.rfind("python3.", 0) != 0) return;
+  for (const char* library : {"lib", "lib64"}) {
+    for (const char* kind : {"site-packages", "dist-packages"}) folders.push_back((prefix / library / program / kind).string());
+  }
+  if (prefix != "/usr") return;
+  folders.push_back("/usr/local/lib/" + program + "/dist-packages");
+  folders.push_back("/usr/lib/python3/dist-packages");
+}
+
+// The package folders of one interpreter: the one that runs this process, or else the one that `python3` would start.
 std::vector<std::string> package_folders() {
   std::vector<std::string> folders;
   {
     std::lock_guard lock(folders_mutex);
     folders = added_folders();
   }
-  for (const std::string& folder : split(variable("PYTHONPATH"), ':')) folders.push_back(folder);
-  std::vector<std::string> prefixes = {variable("VIRTUAL_ENV"), variable("CONDA_PREFIX")};
   std::error_code error;
-  for (const std::string& folder : split(variable("PATH"), ':')) {
-    if (fs::exists(fs::path(folder) / "python3", error)) prefixes.push_back(fs::path(folder).parent_path().string());
+  for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    if (const std::string prefix = variable(name); folders.empty() && !prefix.empty()) add_prefix(prefix, folders);
   }
-  prefixes.insert(prefixes.end(), {"/usr/local", "/usr"});
-  for (const std::string& prefix : prefixes) {
-    if (prefix.empty()) continue;
-    for (const char* library : {"lib", "lib64"}) {
-      std::vector<std::string> versions;
-      for (fs::directory_iterator place(fs::path(prefix) / library, error), end; !error && place != end; place.increment(error)) {
-        if (place->path().filename().string().rfind("python3", 0) == 0) versions.push_back(place->path().string());
-      }
-      std::sort(versions.rbegin(), versions.rend());
-      for (const std::string& version : versions) {
-        folders.push_back(version + "/site-packages");
-        folders.push_back(version + "/dist-packages");
-      }
+  for (const std::string& folder : split(variable("PATH"), ':')) {
+    if (folders.empty() && fs::path(folder).is_absolute() && fs::exists(fs::path(folder) / "python3", error)) {
+      add_prefix(fs::path(folder).parent_path(), folders);
     }
   }
+  for (const std::string& folder : split(variable("PYTHONPATH"), ':')) folders.push_back(folder);
   std::vector<std::string> distinct;
   for (const std::string& folder : folders) {
     if (std::find(distinct.begin(), distinct.end(), folder) == distinct.end() && fs::is_directory(folder, error)) distinct.push_back(folder);
