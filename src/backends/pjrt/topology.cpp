@@ -8,6 +8,7 @@
 #include <capibara/error.h>
 
 #include "backends/pjrt/named_values.h"
+#include "backends/pjrt/tpu_environment.h"
 
 namespace capibara::pjrt {
 
@@ -27,13 +28,6 @@ Candidate plugin_for(const std::string& platform, const std::string& name) {
                                  : "";
     throw RuntimeError(concat("topology '", name, "': its compiler is the PJRT plugin for '", platform, "', which is not here. ", error.what(), note));
   }
-}
-
-// What libtpu asks its environment for, where there is no TPU to ask.
-void set_tpu_environment(const std::string& name) {
-  setenv("TPU_SKIP_MDS_QUERY", "1", 0);
-  setenv("TPU_WORKER_HOSTNAMES", "localhost", 0);
-  setenv("TPU_ACCELERATOR_TYPE", name.substr(0, name.find(':')).c_str(), 0);
 }
 
 }  // namespace
