@@ -298,7 +298,13 @@ void* layer_norm_grad(ffi::CallFrame* frame) { return run(frame, false); }
 
 constexpr KernelRecord records[] = {{"capibara_layer_norm", layer_norm, ffi::command_buffer_compatible},
                                     {"capibara_layer_norm_grad", layer_norm_grad, ffi::command_buffer_compatible}};
-constexpr KernelTable table = {table_version, 2, records};
+
+int32_t multiprocessors() {
+  int count = 0;
+  return cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, 0) == cudaSuccess ? count : 0;
+}
+
+constexpr KernelTable table = {table_version, 2, records, multiprocessors};
 
 }  // namespace
 }  // namespace capibara::cuda

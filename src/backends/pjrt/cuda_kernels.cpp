@@ -28,19 +28,24 @@ std::string real_text(double value) {
   return text;
 }
 
-// Blocks of the backward kernel: enough to fill a large GPU, few enough that their sums are little memory.
-int64_t block_count(const ArrayType& rows) {
-  const int64_t threads = std::max<int64_t>(32, rows.shape.back() * storage_size(rows.dtype) / 16);
-  const int64_t blocks = 132 * std::clamp<int64_t>(1024 / threads, 1, 8);
-  return std::max<int64_t>(1, std::min(blocks, rows.size() / std::max<int64_t>(1, rows.shape.back())));
+// Null where there is no module, or one of another version.
+const cuda::KernelTable* module_table() {
+  static const cuda::KernelTable* table = [] {
+    void* library = dlopen(cuda::module_file, RTLD_NOW | RTLD_LOCAL);
+    auto function = library ? reinterpret_cast<cuda::TableFunction>(dlsym(library, cuda::table_symbol)) : nullptr;
+    const cuda::KernelTable* found = function ? function() : nullptr;
+    return found && found->version == cuda::table_version ? found : nullptr;
+  }();
+  return table;
 }
 
-const cuda::KernelTable* load_module() {
-  void* library = dlopen(cuda::module_file, RTLD_NOW | RTLD_LOCAL);
-  if (!library) return nullptr;
-  auto function = reinterpret_cast<cuda::TableFunction>(dlsym(library, cuda::table_symbol));
-  const cuda::KernelTable* table = function ? function() : nullptr;
-  return table && table->version == cuda::table_version ? table : nullptr;
+// Blocks of the backward kernel: enough to fill the GPU, few enough that their sums are little memory.
+int64_t block_count(const ArrayType& rows) {
+  static const int64_t multiprocessors = module_table() ? module_table()->multiprocessors() : 0;
+  if (multiprocessors <= 0) throw RuntimeError("layer_norm: the GPU does not say how many multiprocessors it has");
+  const int64_t threads = std::max<int64_t>(32, rows.shape.back() * storage_size(rows.dtype) / 16);
+  const int64_t blocks = multiprocessors * std::clamp<int64_t>(1024 / threads, 1, 8);
+  return std::max<int64_t>(1, std::min(blocks, rows.size() / std::max<int64_t>(1, rows.shape.back())));
 }
 
 }  // namespace
@@ -60,7 +65,7 @@ std::optional<KernelCall> kernel_call(const Primitive& primitive, std::span<cons
 bool has_cuda_kernels(const Client& client) {
   static AskedOnce answers;
   return client.plugin().takes_gpu_calls() && answers(client.plugin(), [](const Plugin& plugin) {
-    const cuda::KernelTable* table = load_module();
+    const cuda::KernelTable* table = module_table();
     for (int32_t i = 0; table && i < table->count; ++i) {
       const cuda::KernelRecord& kernel = table->records[i];
       plugin.register_gpu_call(kernel.target, reinterpret_cast<void*>(kernel.handler), kernel.traits);
