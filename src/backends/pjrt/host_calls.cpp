@@ -80,6 +80,16 @@ class Copier {
 
 std::size_t byte_count(const ArrayType& type) { return static_cast<std::size_t>(type.size() * storage_size(type.dtype)); }
 
+// An element of fewer than 8 bits has a byte of its own here and there, but what XLA leaves in the byte's other bits is anything.
+void clear_unused_bits(DType dtype, std::byte* data, std::size_t bytes) {
+  if (!is_sub_byte(dtype)) return;
+  const int unused = 8 - bits(dtype);
+  for (std::size_t i = 0; i < bytes; ++i) {
+    const auto raised = static_cast<uint8_t>(static_cast<unsigned>(data[i]) << unused);
+    data[i] = static_cast<std::byte>(is_signed(dtype) ? static_cast<int8_t>(raised) >> unused : raised >> unused);
+  }
+}
+
 int64_t call_number(const ffi::CallFrame* frame) {
   const void* value = ffi::find_attribute(frame, "call");
   if (!value) throw InternalError("host call: the frame does not say which");
@@ -100,13 +110,17 @@ void handle(ffi::CallFrame* frame, bool on_host) {
     throw InternalError(concat("host call of ", call.primitive.name(), ": the frame has other operands than the program"));
   }
   const Copier copier(frame, on_host);
-  Arrays inputs;
+  std::vector<capibara::Buffer> buffers;
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-    capibara::Buffer buffer = capibara::Buffer::allocate(byte_count(call.inputs[i]));
-    copier.to_host(buffer.mutable_data(), *static_cast<const ffi::Buffer*>(frame->operands.values[i]), buffer.size());
-    inputs.push_back(Array::from_buffer(call.inputs[i], buffer));
+    buffers.push_back(capibara::Buffer::allocate(byte_count(call.inputs[i])));
+    copier.to_host(buffers[i].mutable_data(), *static_cast<const ffi::Buffer*>(frame->operands.values[i]), buffers[i].size());
   }
   copier.finish();
+  Arrays inputs;
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    clear_unused_bits(call.inputs[i].dtype, buffers[i].mutable_data(), buffers[i].size());
+    inputs.push_back(Array::from_buffer(call.inputs[i], std::move(buffers[i])));
+  }
   const Arrays outputs = call.owner->run(call, std::move(inputs));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     copier.to_device(*static_cast<const ffi::Buffer*>(frame->results.values[i]), outputs[i].raw_data(), byte_count(call.outputs[i]));

@@ -32,6 +32,21 @@ bool holds_wide_types(const Program& program) {
   return false;
 }
 
+// XLA knows no floats of 6 bits. Some plugins say so, others end the process.
+void refuse_types_without_a_name(const Program& program, const std::string& name) {
+  auto check = [&](const ArrayType& type) {
+    if (type.dtype != DType::float6_e2m3fn && type.dtype != DType::float6_e3m2fn) return;
+    throw NotImplementedError(concat("compile of ", name.empty() ? "a program" : name, ": plugins of XLA have no element type ", dtype_name(type.dtype),
+                                     ", got a value of type ", to_string(type), "\nHint: convert it to float8_e4m3fn or float32, or use the cpu backend"));
+  };
+  for (const ArrayType& type : program.body().var_types) check(type);
+  for (const Equation& equation : program.equations()) {
+    for (const Atom input : equation.inputs) check(program.type(input));
+    passes::for_each_program(equation.attrs, [&](const Program& nested) { refuse_types_without_a_name(nested, name); });
+  }
+  for (const Atom output : program.outputs()) check(program.type(output));
+}
+
 // Replaces what `chosen` names by foreign calls of our handler.
 class HostCallPass {
  public:
@@ -195,11 +210,13 @@ Prepared prepare(const Program& program, const std::vector<bool>& donated, const
   now = lower(now);
   if (extras.cusolver) now = call_cusolver(now, extras.cusolver);
   now = order_effects(HostCallPass(*calls, is_foreign_call)(now));
+  refuse_types_without_a_name(now, program.name());
   Prepared prepared;
   now = open_constants(set_precision(now), prepared.constants);
   stablehlo::WriteOptions options;
   options.module_name = concat("jit_", program.name().empty() ? "fn" : program.name());
   options.locations = true;
+  options.widen_narrow_constants = true;
   options.argument_attributes = donation_attributes(now, donated, partitions != nullptr);
   if (partitions) {
     options.argument_placements.assign(now.invars().size(), partitions);

@@ -255,6 +255,14 @@ bool is_splat(const std::byte* data, std::size_t width, int64_t count) {
 
 }  // namespace
 
+NdArray widened(const NdArray& narrow) {
+  ArrayType type = narrow.type();
+  type.dtype = is_floating(type.dtype) ? DType::float32 : is_unsigned(type.dtype) ? DType::uint8 : DType::int8;
+  Buffer buffer = Buffer::allocate(static_cast<std::size_t>(storage_size(type.dtype) * type.size()));
+  convert_elements(narrow.dtype(), narrow.raw_data(), type.dtype, buffer.mutable_data(), type.size());
+  return NdArray::from_buffer(type, std::move(buffer));
+}
+
 std::string dense_text(const NdArray& array) {
   const ArrayType& type = array.type();
   const std::string suffix = " : " + type_text(type);

@@ -138,8 +138,18 @@ class FunctionWriter {
   }
 
   std::string constant(const NdArray& value, int level) {
+    if (module_.options().widen_narrow_constants && is_sub_byte(value.dtype()) && bits(value.dtype()) > 1) return narrow_constant(value, level);
     std::string name = new_value();
     line(level, name + " = stablehlo.constant " + dense_text(value));
+    return name;
+  }
+
+  std::string narrow_constant(const NdArray& value, int level) {
+    const NdArray wide = widened(value);
+    const std::string type = type_text(wide.type()), number = new_value(), kept = new_value(), name = new_value();
+    line(level, number + " = stablehlo.constant " + dense_text(wide));
+    line(level, kept + " = stablehlo.optimization_barrier " + number + " : " + type);
+    line(level, name + " = stablehlo.convert " + kept + " : (" + type + ") -> " + type_text(value.type()));
     return name;
   }
 

@@ -35,6 +35,18 @@ std::string layouts_text(const Attr& layouts) {
   return "[" + out + "]";
 }
 
+// The last axis varies fastest in memory, for every operand or result: our handlers read and write no other order, and a
+// compiler that is told nothing chooses its own behind a transpose or a convolution.
+std::string row_major_text(std::span<const ArrayType> types) {
+  Attr::List layouts;
+  for (const ArrayType& type : types) {
+    Ints order;
+    for (int64_t axis = type.rank(); axis-- > 0;) order.push_back(axis);
+    layouts.emplace_back(std::move(order));
+  }
+  return layouts_text(layouts);
+}
+
 // A call of the typed interface, as jax writes those of LAPACK's routines.
 std::optional<CallText> foreign_call(const Primitive& primitive, const WriteArgs& args) {
   if (!primitive.is("custom_call")) return std::nullopt;
@@ -52,6 +64,8 @@ std::optional<CallText> foreign_call(const Primitive& primitive, const WriteArgs
   if (!ours && args.attrs.has("num_batch_dims")) {
     call.attributes += concat(", mhlo.frontend_attributes = {num_batch_dims = \"", args.attrs.integer("num_batch_dims"), "\"}");
   }
+  const bool row_major = ours && !args.attrs.has("operand_layouts");
+  if (row_major) call.attributes += ", operand_layouts = " + row_major_text(args.inputs);
   if (args.attrs.has("operand_layouts")) call.attributes += ", operand_layouts = " + layouts_text(args.attrs["operand_layouts"]);
   if (args.attrs.has("output_operand_aliases")) {
     std::string aliases;
@@ -63,6 +77,7 @@ std::optional<CallText> foreign_call(const Primitive& primitive, const WriteArgs
     }
     call.attributes += ", output_operand_aliases = [" + aliases + "]";
   }
+  if (row_major) call.attributes += ", result_layouts = " + row_major_text(args.outputs);
   if (args.attrs.has("result_layouts")) call.attributes += ", result_layouts = " + layouts_text(args.attrs["result_layouts"]);
   return call;
 }

@@ -1,4 +1,5 @@
-// The plugin that the tests of this room run on: XLA on the host's processor. Tests are skipped where there is none.
+// The plugin that the tests of this room run on: XLA on the host's processor, or that of CAPIBARA_TEST_PLATFORM (cuda). Tests are
+// skipped where there is none.
 #pragma once
 
 #include "backends/backend.h"
@@ -8,12 +9,19 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 namespace capibara::pjrt {
+
+inline std::string plugin_platform() {
+  const char* named = std::getenv("CAPIBARA_TEST_PLATFORM");
+  return named && *named ? named : "xla_cpu";
+}
 
 inline bool has_plugin() {
   static const bool found = [] {
     for (const Candidate& candidate : search().found) {
-      if (candidate.platform == "xla_cpu") return true;
+      if (candidate.platform == plugin_platform()) return true;
     }
     return false;
   }();
@@ -24,13 +32,21 @@ inline bool has_plugin() {
 class OnPlugin : public testing::Test {
  protected:
   void SetUp() override {
-    if (!has_plugin()) GTEST_SKIP() << "no XLA:CPU plugin is installed (xla-cpu-pjrt)";
+    if (!has_plugin()) GTEST_SKIP() << "no plugin for " << plugin_platform() << " is installed";
     Config settings = config();
-    settings.platform = "xla_cpu";
+    settings.platform = plugin_platform();
     settings.num_cpu_devices = 4;  // the first test's count holds for all
     scope_.emplace(settings);
   }
   void TearDown() override { scope_.reset(); }
+
+  // What the reference backend makes of the same program.
+  static Arrays on_reference(const Program& program, const Arrays& inputs) {
+    Config settings = config();
+    settings.platform = "reference";
+    ConfigScope scope(settings);
+    return default_backend().compile(program)->execute(inputs, {});
+  }
 
  private:
   std::optional<ConfigScope> scope_;
