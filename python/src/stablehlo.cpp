@@ -1,73 +1,43 @@
-// Running StableHLO texts on NumPy arrays, which cross the border by DLPack without copies.
-#include <capibara/dlpack.h>
+// Running StableHLO texts on NumPy arrays.
+#include <capibara/config.h>
+#include <capibara/error.h>
 #include <capibara/program.h>
 
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
+#include "backends/backend.h"
 #include "bindings.h"
-#include "program/build.h"
 
 namespace capibara::python {
 
 namespace {
 
-using HostArray = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
-
-capibara::Array from_python(const HostArray& array) {
-  capibara::DLDataType type{array.dtype().code, array.dtype().bits, array.dtype().lanes};
-  auto* owner = new HostArray(array);
-  auto* managed = new capibara::DLManagedTensor{};
-  managed->dl_tensor = {const_cast<void*>(array.data()),
-                        {1, 0},
-                        static_cast<int32_t>(array.ndim()),
-                        type,
-                        const_cast<int64_t*>(array.shape_ptr()),
-                        nullptr,
-                        0};
-  managed->manager_ctx = owner;
-  managed->deleter = [](capibara::DLManagedTensor* self) {
-    nb::gil_scoped_acquire gil;
-    delete static_cast<HostArray*>(self->manager_ctx);
-    delete self;
-  };
-  return capibara::jax::dlpack::from_dlpack(managed);
+// The text says which types it wants: 64-bit ones stay.
+ConfigScope with_wide_types() {
+  Config settings = config();
+  settings.enable_x64 = true;
+  return ConfigScope(settings);
 }
 
-nb::ndarray<nb::numpy> to_python(const capibara::Array& array) {
-  capibara::DLManagedTensor* managed = capibara::jax::dlpack::to_dlpack(array);
-  nb::capsule owner(managed, [](void* tensor) noexcept {
-    auto* self = static_cast<capibara::DLManagedTensor*>(tensor);
-    self->deleter(self);
-  });
-  const capibara::DLTensor& tensor = managed->dl_tensor;
-  std::vector<std::size_t> shape(tensor.shape, tensor.shape + tensor.ndim);
-  nb::dlpack::dtype dtype{tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes};
-  return nb::ndarray<nb::numpy>(tensor.data, shape.size(), shape.data(), owner, nullptr, dtype);
-}
-
-std::vector<nb::ndarray<nb::numpy>> run_stablehlo(const std::string& text, const std::vector<HostArray>& arguments) {
-  std::vector<capibara::Array> inputs;
-  for (const HostArray& argument : arguments) inputs.push_back(from_python(argument));
-  capibara::Program program = capibara::from_stablehlo(text);
-  std::vector<capibara::ArrayType> types = program.input_types();
-  if (types.size() != inputs.size()) {
-    throw capibara::TypeError(
-        capibara::concat("run_stablehlo: the program takes ", types.size(), " arguments, got ", inputs.size()));
-  }
+nb::list run_stablehlo(const std::string& text, nb::iterable arguments) {
+  const ConfigScope scope = with_wide_types();
+  const Program program = from_stablehlo(text);
+  const Types types = program.input_types();
+  Arrays inputs;
+  for (nb::handle argument : arguments) inputs.push_back(to_array(argument, "run_stablehlo"));
+  if (types.size() != inputs.size()) throw TypeError(concat("run_stablehlo: the program takes ", types.size(), " arguments, got ", inputs.size()));
   for (std::size_t i = 0; i < types.size(); ++i) {
     if (types[i].shape == inputs[i].shape() && types[i].dtype == inputs[i].dtype()) continue;
-    throw capibara::TypeError(capibara::concat("run_stablehlo: argument ", i, " must be ", to_string(types[i]),
-                                               ", got ", to_string(inputs[i].type())));
+    throw TypeError(concat("run_stablehlo: argument ", i, " must be ", to_string(types[i]), ", got ", to_string(inputs[i].type())));
   }
-  std::vector<capibara::Array> outputs;
+  Arrays outputs;
   {
-    nb::gil_scoped_release release;
-    outputs = capibara::evaluate_program(program, inputs);
+    nb::gil_scoped_release other_threads_run;
+    outputs = default_backend().compile(program)->execute(inputs, {});
+    for (const Array& output : outputs) output.block_until_ready();
   }
-  std::vector<nb::ndarray<nb::numpy>> results;
-  for (const capibara::Array& output : outputs) results.push_back(to_python(output));
+  nb::list results;
+  for (const Array& output : outputs) results.append(numpy_view(output));
   return results;
 }
 
@@ -75,7 +45,7 @@ std::vector<nb::ndarray<nb::numpy>> run_stablehlo(const std::string& text, const
 
 void bind_stablehlo(nb::module_& m) {
   m.def("run_stablehlo", &run_stablehlo, nb::arg("text"), nb::arg("arguments"),
-        "Runs the main function of a StableHLO text on NumPy arrays.");
+        "Compiles a StableHLO text for the default backend and runs its main function on NumPy arrays, small floats of ml_dtypes included.");
 }
 
 }  // namespace capibara::python

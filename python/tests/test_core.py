@@ -18,6 +18,24 @@ def test_runs_a_gradient_traced_by_jax():
   np.testing.assert_allclose(got, expected[0], rtol=2e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "int4", "float64", "int64", "complex64", "bool"])
+def test_runs_every_type_of_numpy_and_ml_dtypes(dtype):
+  ml_dtypes = pytest.importorskip("ml_dtypes")
+  numpy_type = np.dtype(getattr(ml_dtypes, dtype, dtype))
+  name = {"bfloat16": "bf16", "float16": "f16", "float8_e4m3fn": "f8E4M3FN", "float8_e5m2": "f8E5M2", "int4": "i4", "float64": "f64", "int64": "i64",
+          "complex64": "complex<f32>", "bool": "i1"}[dtype]
+  text = f"""func.func @main(%a: tensor<4x{name}>) -> (tensor<4x{name}>, tensor<4xi1>) {{
+    %0 = stablehlo.reverse %a, dims = [0] : tensor<4x{name}>
+    %1 = stablehlo.compare EQ, %a, %0 : (tensor<4x{name}>, tensor<4x{name}>) -> tensor<4xi1>
+    return %0, %1 : tensor<4x{name}>, tensor<4xi1>
+  }}"""
+  given = np.array([0, 1, 1, 1]).astype(numpy_type)
+  turned, equal = capibara.run_stablehlo(text, [given])
+  assert turned.dtype == numpy_type and equal.dtype == np.bool_
+  np.testing.assert_array_equal(turned.astype(np.complex64), given[::-1].astype(np.complex64))
+  np.testing.assert_array_equal(equal, [False, True, True, False])
+
+
 def test_wrong_arguments_are_type_errors():
   text = "func.func public @main(%a: tensor<2xf32>) -> tensor<2xf32> { return %a : tensor<2xf32> }"
   with pytest.raises(TypeError, match="takes 1 arguments, got 0"):
