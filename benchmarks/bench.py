@@ -8,6 +8,7 @@ import fnmatch
 import json
 import os
 import platform
+import resource
 import select
 import shutil
 import statistics
@@ -27,7 +28,7 @@ import libraries  # noqa: E402
 import suite  # noqa: E402
 from suite.row import LIBRARIES, ProcessRow  # noqa: E402
 
-PEERS = [name for name in LIBRARIES if name != "capibara"] + ["torch.compile"]
+PEERS = [name for name in LIBRARIES if name != "capibara"] + ["torch.compile", "mlx.compile"]
 ANSWER_SECONDS = 420  # a worker that takes longer hangs
 ROUND_SECONDS = 0.2  # each library's share of a round
 SLOW_SECONDS = 5  # a library that has taken so long for a row and has two figures is not asked again
@@ -82,6 +83,13 @@ class Process:
     def stop(self):
         self.child.kill()
         self.child.wait()
+
+
+def busy_seconds():
+    """What all processors of the machine have worked since it started, other programs included."""
+    fields = [int(field) for field in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
+    idle = fields[3] + fields[4]  # and waiting for disks
+    return (sum(fields[:8]) - idle) / os.sysconf("SC_CLK_TCK")
 
 
 def log_folder():
@@ -144,7 +152,27 @@ class Bench:
 
     # --- one row ------------------------------------------------------------------------------------------------------
 
+    def processor_seconds(self):
+        """Of this process, its workers, and the workers that have ended."""
+        own = resource.getrusage(resource.RUSAGE_SELF)
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        total = own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime
+        for process in self.workers.values():
+            try:
+                fields = Path(f"/proc/{process.child.pid}/stat").read_text().rsplit(")", 1)[1].split()
+            except OSError:
+                continue  # it has ended: the next look counts it
+            total += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+        return total
+
     def run(self, family, row):
+        started, busy, ours = time.monotonic(), busy_seconds(), self.processor_seconds()
+        record = self.run_row(family, row)
+        capacity = (time.monotonic() - started) * os.cpu_count()
+        record["others"] = max(0.0, busy_seconds() - busy - (self.processor_seconds() - ours)) / max(capacity, 1e-9)
+        return record
+
+    def run_row(self, family, row):
         record = {"family": family, "name": row.name, "what": row.what, "threads": row.threads, "least": row.least,
                   "unit": "s", "value": {}, "median": {}, "first": {}, "error": {}, "failed": {}, "load": os.getloadavg()[0]}
         names = self.chosen_libraries(row)
@@ -388,7 +416,7 @@ def main():
     parser.add_argument("--build", default="build/release", metavar="FOLDER", help="the build that is measured")
     parser.add_argument("--no-check", dest="check", action="store_false", help="do not compare results")
     parser.add_argument("--list", action="store_true", help="print the rows")
-    parser.add_argument("--report", action="store_true", help="write docs/performance.md from the figures of the last run")
+    parser.add_argument("--report", action="store_true", help="write docs/performance.md from the figures of the last run, if nothing else ran meanwhile")
     options = parser.parse_args()
     options.peers = [name for name in options.peers.split(",") if name]
     options.only = [name for name in options.only.split(",") if name]

@@ -80,10 +80,14 @@ class TorchLibrary:
         return self.module.from_numpy(value).clone()
 
     def prepare(self, row, inputs):
-        function = row.torch(self.module)
-        if self.name == "torch.compile":
-            function = self.module.compile(function)
-        return function, map_tree(self.array, inputs)
+        return self.compiled(row.torch) if self.name == "torch.compile" else row.torch(self.module), map_tree(self.array, inputs)
+
+    def compiled(self, maker):
+        if not getattr(maker, "compiles_inside", False):
+            return self.module.compile(maker(self.module))
+        import torch._functorch.config
+        torch._functorch.config.donated_buffer = False  # the backward pass runs many times on one graph
+        return maker(self.module, self.module.compile)
 
     def wait(self, outputs):
         pass
@@ -96,10 +100,10 @@ class TorchLibrary:
 
 
 class MlxLibrary:
-    def __init__(self):
+    def __init__(self, name):
         import mlx.core
         import importlib.metadata
-        self.name = "mlx"
+        self.name = name
         self.module = mlx.core
         self.version = importlib.metadata.version("mlx")
         mlx.core.set_default_device(mlx.core.cpu)
@@ -110,7 +114,10 @@ class MlxLibrary:
         return self.module.array(value)
 
     def prepare(self, row, inputs):
-        return row.mlx(self.module), map_tree(self.array, inputs)
+        function = row.mlx(self.module)
+        if self.name == "mlx.compile":
+            function = self.module.compile(function)
+        return function, map_tree(self.array, inputs)
 
     def wait(self, outputs):
         self.module.eval(outputs)
@@ -148,8 +155,8 @@ def load(name, threads):
         return JaxLibrary(name)
     if name in ("torch", "torch.compile"):
         return TorchLibrary(name, threads)
-    if name == "mlx":
-        return MlxLibrary()
+    if name in ("mlx", "mlx.compile"):
+        return MlxLibrary(name)
     if name in ("numpy", "numba"):
         return NumpyLibrary(name)
     raise ImportError(f"no library {name!r} in the suite")

@@ -2,11 +2,12 @@
 
 import json
 import math
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PEERS = ("jax", "torch", "torch.compile", "mlx", "numpy", "numba")
-COLOURS = {"jax": "#3b6fb5", "torch": "#d9622b", "torch.compile": "#a83f8e", "mlx": "#6b6b6b", "numpy": "#3f9c5a",
+PEERS = ("jax", "torch", "torch.compile", "mlx", "mlx.compile", "numpy", "numba")
+COLOURS = {"jax": "#3b6fb5", "torch": "#d9622b", "torch.compile": "#a83f8e", "mlx": "#6b6b6b", "mlx.compile": "#3a3a3a", "numpy": "#3f9c5a",
            "numba": "#b59a1f"}
 TITLES = {
     "contractions": "Matrix products", "einsum": "The planner of einsum", "convolutions": "Convolutions",
@@ -14,6 +15,8 @@ TITLES = {
     "control_flow": "Control flow", "physics": "Ocean physics (float64)", "networks": "Perceptrons", "transformer": "GPT training",
     "dispatch": "Cost of a call", "processes": "Import, compile time, memory",
 }
+MOST_LOAD = 0.7  # when the run starts
+MOST_OTHERS = 0.05  # share of the processors that other programs may take during a row
 UNITS = ((1, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
@@ -103,21 +106,47 @@ def accelerator(path):
     """The section on an accelerator, from what benchmarks/gpu/compare.py kept."""
     kept = json.loads(path.read_text())
     lines = ["## Accelerators", "", f"`python3 benchmarks/gpu/compare.py --json docs/performance/{path.name}` on {kept['machine']}; "
-             "both libraries in one run, each figure in fresh processes. [accelerators.md](accelerators.md) explains the figures.", "",
-             "| figure | unit | capibara | JAX | ratio (above 1: capibara is ahead) |", "|---|---|---|---|---|"]
+             "both libraries in one run, each figure in fresh processes. capibara's figures are of a C++ program, JAX's of Python; where "
+             "a column says so, capibara ran JAX's own Python program too. [accelerators.md](accelerators.md) explains the figures.", ""]
+    twins = any(figure.get("capibara_python") is not None for figure in kept["figures"])
+    columns = [("capibara", "capibara (C++)"), *[("capibara_python", "capibara (Python)")] * twins, ("jax", "JAX (Python)"),
+               ("ratio", "C++ ratio (above 1: capibara is ahead)"), *[("ratio_python", "Python ratio")] * twins]
+    lines += ["| figure | unit | " + " | ".join(head for _, head in columns) + " |", "|---|---|" + "---|" * len(columns)]
     for figure in kept["figures"]:
-        cells = ["" if figure[library] is None else f"{figure[library]:.5g}" for library in ("capibara", "jax")]
-        ratio = "" if figure["ratio"] is None else f"{figure['ratio']:.2f}"
-        lines.append(f"| {figure['name'].replace('_', ' ')} | {figure['unit']} | {cells[0]} | {cells[1]} | {ratio} |")
+        digits = {"ratio": ".2f", "ratio_python": ".2f"}
+        cells = ["" if figure.get(key) is None else format(figure[key], digits.get(key, ".5g")) for key, _ in columns]
+        lines.append(f"| {figure['name'].replace('_', ' ')} | {figure['unit']} | " + " | ".join(cells) + " |")
     if "golden" in kept:
         lines += ["", f"Golden files of StableHLO (`capibara check --backend cuda`): {kept['golden']}."]
     return lines + [""]
 
 
+def disturbed(results):
+    """Why the figures are not fit to be kept: other programs ran meanwhile. Empty where none did."""
+    machine, rows = results["machine"], results["rows"]
+    if machine["load at start"] > MOST_LOAD:
+        return f"the load at the start was {machine['load at start']:.2f}, above {MOST_LOAD}"
+    unknown = [row["name"] for row in rows if "others" not in row]
+    if unknown:
+        return f"the run does not say what other programs did during '{unknown[0]}'"
+    busy = [row for row in rows if row["others"] > MOST_OTHERS]
+    if len(busy) > len(rows) // 20:
+        worst = max(busy, key=lambda row: row["others"])
+        return (f"other programs took more than {MOST_OTHERS:.0%} of the processors during {len(busy)} of {len(rows)} rows "
+                f"({worst['others']:.0%} during '{worst['name']}')")
+    return ""
+
+
 def write(path):
     results = json.loads(path.read_text())
+    why = disturbed(results)
+    if why:
+        print(f"bench: no report from {path}: {why}. Run ./run bench again on an idle machine.", file=sys.stderr)
+        return 1
     folder = ROOT / "docs" / "performance"
     folder.mkdir(exist_ok=True)
+    raw = folder / f"{results['machine']['processor'].split(',')[0]}.json"  # one for each architecture
+    raw.write_text(json.dumps(results, indent=1) + "\n")
     machine, limits = results["machine"], results["limits"]
     versions = ", ".join(f"{name} {version}" for name, version in sorted(results["versions"].items()) if name != "capibara")
     records = results["rows"]
@@ -129,12 +158,11 @@ def write(path):
         "same processors with the same number of threads. Rounds are interleaved, one process runs at a time, and the best of all "
         "repetitions counts, as does the best of the peers'. A number in brackets is the peer's time over ours: above 1 we are "
         "ahead. `error` is the largest difference from float64 (0 where bits must be equal) as a share of the largest value; "
-        "results of peers are compared with ours in the same run. capibara and jax run the same source.", "",
+        "results of peers are compared with ours in the same run. capibara and jax run the same source. Rows called `backward` time "
+        f"the backward pass alone, torch's too. [{raw.name}](performance/{raw.name}) holds every figure.", "",
         f"- machine: {machine['processor']}, {machine['processors']} processors, {machine['memory GiB']} GiB, {machine['system']}; "
         f"load at the start {machine['load at start']:.1f}; {machine['date']}",
         f"- peers: {versions}", ""]
-    if machine["load at start"] > 0.7:
-        lines += ["Other programs ran on this machine meanwhile: the figures are rough.", ""]
     for name, why in results.get("missing", {}).items():
         lines += [f"- missing: {name} ({why})", ""]
     lines += ["| limit | 1 thread | 2 threads |", "|---|---|---|"]

@@ -1,9 +1,10 @@
 """Builds capibara for an accelerator, runs its figures beside JAX's, and prints one table.
 
-    python3 benchmarks/gpu/compare.py [--platform cuda] [--small] [--golden FOLDER] [--build FOLDER] [--json FILE] [NAME...]
+    python3 benchmarks/gpu/compare.py [--platform cuda] [--small] [--golden FOLDER] [--build FOLDER] [--package FOLDER] [--json FILE] [NAME...]
 
-With --json the figures are kept for `./run bench --report`, which shows docs/performance/accelerator.json. Needs g++, CMake and a Python with jax and its plugin; nvcc for our own kernels. Each figure runs in a fresh process, ours and
-JAX's one after the other.
+With --json the figures are kept for `./run bench --report`, which shows docs/performance/accelerator.json. Needs g++, CMake and a
+Python with jax and its plugin; nvcc for our own kernels. Each figure runs in a fresh process, ours and JAX's one after the other. Ours is a
+C++ program, JAX's is Python; where --package names a folder that holds the Python package capibara, JAX's own program runs on it too.
 """
 import argparse
 import json
@@ -54,6 +55,7 @@ def main():
     parser.add_argument("--no-build", action="store_true")
     parser.add_argument("--json", help="also write the figures into this file")
     parser.add_argument("--python", default=sys.executable, help="an interpreter with jax and its plugin")
+    parser.add_argument("--package", help="a folder that holds the Python package capibara, as build/release/python")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     folder = Path(options.build)
@@ -66,19 +68,29 @@ def main():
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [packages, os.environ.get("PYTHONPATH", "")]))
     small = ["--small"] if options.small else []
     kept = {"machine": machine(options.python), "figures": []}
-    print(f"{'figure':<34}{'capibara':>12}{'JAX':>12}  {'unit':<14}ratio (above 1: capibara is ahead)", flush=True)
+    print(f"{'figure':<34}{'ours, C++':>12}{'ours, Py':>12}{'JAX, Py':>12}  {'unit':<14}ratios of C++ and Python (above 1: capibara is ahead)", flush=True)
+    show = lambda value: "-" if value is None else f"{value:.5g}"
     for name in [name for name in options.names if name != "golden"] or (NAMES if not options.names else []):
         ours = figures([folder / "benchmarks" / "accelerator", options.platform, *small, name], environment)
         theirs = figures([options.python, ROOT / "benchmarks" / "gpu" / "jax_peer.py", *small, name], dict(os.environ))
+        twins = {}
+        if options.package:
+            paths = os.pathsep.join([options.package, environment["PYTHONPATH"]])
+            twins = figures([options.python, "-m", "capibara", ROOT / "benchmarks" / "gpu" / "jax_peer.py", *small, name],
+                            dict(environment, PYTHONPATH=paths, JAX_PLATFORMS=options.platform))
         for figure in dict.fromkeys([*ours, *theirs]):
-            mine, unit = ours.get(figure, (None, ""))
-            other, unit = theirs.get(figure, (None, unit))
-            ratio = None
-            if mine and other and unit not in ("nats", "of the largest"):
-                ratio = other / mine if unit in LESS else mine / other
-            kept["figures"].append({"name": figure, "capibara": mine, "jax": other, "unit": unit, "ratio": ratio})
-            show = lambda value: "-" if value is None else f"{value:.5g}"
-            print(f"{figure:<34}{show(mine):>12}{show(other):>12}  {unit:<14}{'' if ratio is None else f'{ratio:.3f}'}", flush=True)
+            found = [library.get(figure, (None, "")) for library in (ours, twins, theirs)]
+            unit = next((unit for _, unit in found if unit), "")
+            mine, twin, other = [value for value, _ in found]
+
+            def ratio(value):
+                if not value or not other or unit in ("nats", "of the largest"):
+                    return None
+                return other / value if unit in LESS else value / other
+            kept["figures"].append({"name": figure, "capibara": mine, "capibara_python": twin, "jax": other, "unit": unit, "ratio": ratio(mine),
+                                    "ratio_python": ratio(twin)})
+            ratios = "  ".join("-" if value is None else f"{value:.3f}" for value in (ratio(mine), ratio(twin)))
+            print(f"{figure:<34}{show(mine):>12}{show(twin):>12}{show(other):>12}  {unit:<14}{ratios}", flush=True)
     if Path(options.golden).is_dir() and (not options.names or "golden" in options.names):
         done = subprocess.run([str(folder / "capibara"), "check", options.golden, "--backend", options.platform], capture_output=True,
                               text=True, env=environment)

@@ -38,12 +38,15 @@ class Row:
     exact: bool = False  # equal to the truth bit by bit
     compared: bool = True  # False where there is nothing to compare: dispatch
     torch_compile: bool = False  # also run through torch.compile, as the peer "torch.compile"
+    mlx_compile: bool = False  # and through mlx.core.compile, as the peer "mlx.compile"
 
     def maker(self, library):
         if library in ("capibara", "jax"):
             return self.program
         if library == "torch.compile":
             return self.torch if self.torch_compile else None
+        if library == "mlx.compile":
+            return self.mlx if self.mlx_compile else None
         return getattr(self, library)
 
 

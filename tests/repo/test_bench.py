@@ -20,7 +20,7 @@ import suite  # noqa: E402
 
 def a_record(**changes):
     record = {"family": "contractions", "name": "product", "what": "small", "threads": 2, "unit": "s", "least": {}, "failed": {},
-              "error": {}, "value": {"capibara": 1e-3, "jax": 2e-3, "numpy": 4e-3}, "limit": ["f32", 5e6]}
+              "error": {}, "others": 0.01, "value": {"capibara": 1e-3, "jax": 2e-3, "numpy": 4e-3}, "limit": ["f32", 5e6]}
     record.update(changes)
     return record
 
@@ -68,6 +68,7 @@ def test_workers_answer_and_a_missing_peer_is_named(monkeypatch):
     finally:
         runner.close()
     assert record["value"]["capibara"] > 0 and record["value"]["jax"] > 0
+    assert 0 <= record["others"] <= 1
     assert record["error"]["capibara"] < 1e-5
     assert "numba" in runner.missing and "numba" in record["failed"]
 
@@ -85,3 +86,32 @@ def test_the_page_is_written_from_the_figures(tmp_path, monkeypatch):
     assert "**product**: small | 2 | 1 ms | 2 ms (2.00x) | 4 ms (4.00x) | 50% of f32" in page
     assert "| product | 4.00x numpy, not 5x |" in page
     assert (tmp_path / "docs" / "performance" / "contractions.svg").read_text().startswith("<svg")
+    assert json.loads((tmp_path / "docs" / "performance" / "p.json").read_text()) == results
+
+
+@pytest.mark.parametrize("load, others, why", [(1.4, 0.0, "load at the start was 1.40"), (0.1, 0.3, "30% during 'product'"), (0.1, None, "does not say")])
+def test_no_page_is_written_from_figures_of_a_loaded_machine(tmp_path, monkeypatch, capsys, load, others, why):
+    record = a_record(others=others)
+    if others is None:
+        del record["others"]
+    results = {"machine": {"processor": "p", "load at start": load}, "rows": [record]}
+    monkeypatch.setattr(report, "ROOT", tmp_path)
+    (tmp_path / "results.json").write_text(json.dumps(results))
+    assert report.write(tmp_path / "results.json") == 1
+    assert why in capsys.readouterr().err
+    assert not (tmp_path / "docs").exists()
+
+
+def test_the_backward_rows_of_torch_run_the_forward_pass_once():
+    torch = pytest.importorskip("torch")
+    from suite.elementwise import torch_gradient
+    calls = []
+
+    def square(module):
+        return lambda x: calls.append(1) or x * x
+    run = torch_gradient(square)(torch)
+    x, cotangent = torch.tensor([1.0, 2.0]), torch.tensor([1.0, 10.0])
+    for _ in range(3):
+        assert run(x, cotangent)[0].tolist() == [2.0, 40.0]
+    assert len(calls) == 1
+    assert run(x + 1, cotangent)[0].tolist() == [4.0, 60.0]
