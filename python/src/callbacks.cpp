@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 
 #include "calls.h"
+#include "interpreter_lock.h"
 
 namespace capibara::python {
 
@@ -37,7 +38,7 @@ Prepared prepare(nb::object function, nb::object result_types, nb::tuple args, n
   auto tree = std::make_shared<KeptObject>(nb::cast(in));
   Types types = call.types;
   call.function = [kept, tree, types](const Arrays& values) {
-    nb::gil_scoped_acquire lock;
+    const InterpreterLock lock;
     nb::object pair = unflatten_arrays(nb::cast<const PyTree&>(tree->get()), values);
     nb::object result = call_python(kept->get(), nb::object(pair[0]), nb::object(pair[1]));
     std::vector<nb::object> outputs;
@@ -85,7 +86,7 @@ void bind_callbacks(nb::module_& m) {
     auto kept = std::make_shared<KeptObject>(nb::make_tuple(f, nb::cast(tree), others));
     jax::debug::callback(
         [kept](const Arrays& values) {
-          nb::gil_scoped_acquire lock;
+          const InterpreterLock lock;
           std::vector<nb::object> leaves;
           std::size_t next = 0;
           for (nb::handle other : nb::borrow<nb::list>(kept->get()[2]))

@@ -2,6 +2,7 @@
 #include <capibara/arithmetic_error.h>
 
 #include "bindings.h"
+#include "interpreter_lock.h"
 #include "runtime/background.h"
 #include "runtime/interrupt.h"
 #include "runtime/warning.h"
@@ -116,16 +117,17 @@ void bind_errors(nb::module_&) {
       },
       nullptr);
   set_interrupt_handler([] {
-    nb::gil_scoped_acquire lock;
+    const InterpreterLock lock;
     if (PyErr_CheckSignals() < 0) throw nb::python_error();
   });
   // A thread that waits for a program in the background lets the interpreter's other threads run.
   set_wait_hooks([]() -> void* { return Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : nullptr; },
                  [](void* state) {
                    if (state) PyEval_RestoreThread(static_cast<PyThreadState*>(state));
-                 });
+                 },
+                 [] { return Py_IsInitialized() && PyGILState_Check() != 0; });
   set_warning_handler([](const std::string& text, WarningKind kind) {
-    nb::gil_scoped_acquire lock;
+    const InterpreterLock lock;
     PyObject* category = kind == WarningKind::future    ? PyExc_FutureWarning
                          : kind == WarningKind::runtime ? PyExc_RuntimeWarning
                                                         : PyExc_UserWarning;

@@ -21,19 +21,23 @@ std::shared_ptr<Executable> SingleOperations::find(const Primitive& primitive, s
     hasher.type(types.back());
   }
   const std::size_t key = hasher.value();
+  // Attributes may hold objects of the host language, whose comparison may let other threads run: not with the lock held.
+  std::vector<std::shared_ptr<const Entry>> candidates;
   {
     std::lock_guard lock(mutex_);
     const auto [first, last] = entries_.equal_range(key);
-    for (auto place = first; place != last; ++place) {
-      const Entry& entry = place->second;
-      if (entry.settings == settings && entry.primitive == primitive && entry.types == types && entry.attrs == attrs) return entry.executable;
-    }
+    for (auto it = first; it != last; ++it) candidates.push_back(it->second);
+  }
+  for (const std::shared_ptr<const Entry>& entry : candidates) {
+    if (entry->settings == settings && entry->primitive == primitive && entry->types == types && entry->attrs == attrs) return entry->executable;
   }
   const FlatFunction call = [&](std::span<const Array> operands) { return capibara::bind(primitive, operands, attrs); };
   std::shared_ptr<Executable> executable = compile(stage(call, types, primitive.name()).program);
+  auto made = std::make_shared<const Entry>(Entry{primitive, std::move(types), attrs, settings, executable});
+  Entries old;  // freed after the lock
   std::lock_guard lock(mutex_);
-  if (entries_.size() >= most_entries_) entries_.clear();
-  entries_.emplace(key, Entry{primitive, std::move(types), attrs, settings, executable});
+  if (entries_.size() >= most_entries_) old.swap(entries_);
+  entries_.emplace(key, std::move(made));
   return executable;
 }
 

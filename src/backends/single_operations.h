@@ -4,8 +4,10 @@
 #include "backends/backend.h"
 
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 namespace capibara {
 
@@ -27,10 +29,11 @@ class SingleOperations {
     std::size_t settings;
     std::shared_ptr<Executable> executable;
   };
+  using Entries = std::unordered_multimap<std::size_t, std::shared_ptr<const Entry>>;
 
   const std::size_t most_entries_;  // then it begins anew
   std::mutex mutex_;
-  std::unordered_multimap<std::size_t, Entry> entries_;
+  Entries entries_;
 };
 
 }  // namespace capibara

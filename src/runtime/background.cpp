@@ -4,15 +4,20 @@
 #include <capibara/error.h>
 
 #include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
 
+#include <cassert>
 #include <chrono>
 #include <condition_variable>
-#include <cstdlib>
+#include <cstdio>
 #include <deque>
 #include <mutex>
 #include <new>
 #include <thread>
+#include <vector>
 
+#include "runtime/attend.h"
 #include "runtime/interrupt.h"
 
 namespace capibara {
@@ -21,27 +26,21 @@ namespace {
 
 constexpr std::size_t most_in_flight = 32;
 constexpr std::size_t most_bytes_in_flight = std::size_t{256} << 20;
-constexpr std::chrono::milliseconds period(2);  // between two questions whether a waiting thread is interrupted
+constexpr std::chrono::milliseconds period(2);   // between two questions whether a waiting thread is interrupted
+constexpr std::chrono::milliseconds grace(25);   // for a program that was told to stop
 
 thread_local int running_depth = 0;
 
 void* (*before_wait)() = nullptr;
 void (*after_wait)(void*) = nullptr;
-
-// The host language's other threads run while this lives.
-class Waiting {
- public:
-  Waiting() : state_(before_wait ? before_wait() : nullptr) {}
-  ~Waiting() {
-    if (after_wait) after_wait(state_);
-  }
-  Waiting(const Waiting&) = delete;
-
- private:
-  void* state_;
-};
+bool (*holds_host_lock)() = nullptr;
 
 }  // namespace
+
+Waiting::Waiting() : state_(before_wait ? before_wait() : nullptr) { assert(!holds_host_lock || !holds_host_lock()); }
+Waiting::~Waiting() {
+  if (after_wait) after_wait(state_);
+}
 
 class Background {
  public:
@@ -49,23 +48,20 @@ class Background {
     static Background* const made = [] {
       Background* fresh = new Background;  // never freed: its thread may outlive everything else
       pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); }, [] { instance().after_fork(); });
-      std::atexit([] { instance().end(); });
+      on_exit([](int status, void*) { instance().end(status); }, nullptr);
       return fresh;
     }();
     return *made;
   }
 
-  void add(const std::shared_ptr<Completion>& completion, BackgroundWork work, std::size_t bytes) {
+  void add(const std::shared_ptr<Completion>& completion, BackgroundWork work, std::size_t bytes, double nanoseconds) {
     std::unique_lock lock(mutex_);
     wait_while(lock, [this] { return queue_.size() >= most_in_flight; });
-    queue_.push_back({completion, std::move(work), bytes});
+    queue_.push_back({completion, std::move(work), bytes, nanoseconds});
     bytes_ += bytes;
-    if (!thread_) {
-      thread_ = true;
-      std::thread([this] { serve(); }).detach();
-    }
+    start_thread();
     lock.unlock();
-    arrived_->notify_one();
+    arrived_->notify_all();
   }
 
   void wait_for_room(std::size_t bytes) {
@@ -84,10 +80,11 @@ class Background {
     const Waiting waiting;
     std::unique_lock lock(mutex_);
     while (!completion.done()) {
-      if (!runner_ && !queue_.empty()) {
+      if (!running_ && !queue_.empty() && !should_attend(queue_.front().nanoseconds)) {
         if (std::exception_ptr interruption = run_next(lock, true)) std::rethrow_exception(interruption);
         continue;
       }
+      start_thread();  // a child of fork has none
       finished_->wait_for(lock, period);
       if (completion.done()) return;
       lock.unlock();
@@ -106,13 +103,27 @@ class Background {
     std::shared_ptr<Completion> completion;
     BackgroundWork work;
     std::size_t bytes;
+    double nanoseconds;
   };
+
+  // A program being run. Once it is abandoned, its thread belongs to it alone and the queue goes on without it.
+  struct Running {
+    std::shared_ptr<Completion> completion;
+    std::size_t bytes;
+    bool abandoned = false;
+  };
+
+  void start_thread() {
+    if (thread_) return;
+    thread_ = true;
+    std::thread([this] { serve(); }).detach();
+  }
 
   // Waits for one program after the other, the oldest first, while there are any and `full` says so.
   template <class Full>
   void wait_while(std::unique_lock<std::mutex>& lock, Full full) {
-    while (running_depth == 0 && (runner_ || !queue_.empty()) && full()) {
-      const std::shared_ptr<Completion> oldest = runner_ ? runner_ : queue_.front().completion;
+    while (running_depth == 0 && (running_ || !queue_.empty()) && full()) {
+      const std::shared_ptr<Completion> oldest = running_ ? running_->completion : queue_.front().completion;
       lock.unlock();
       until_done(*oldest);
       lock.lock();
@@ -121,8 +132,10 @@ class Background {
 
   void serve() {
     std::unique_lock lock(mutex_);
+    const int own = ++threads_;
     for (;;) {
-      arrived_->wait(lock, [this] { return !runner_ && !queue_.empty() && !ended_; });
+      arrived_->wait(lock, [this, own] { return own != threads_ || (!running_ && !queue_.empty() && !ended_); });
+      if (own != threads_) return;  // while it ran a program that was abandoned, another took its place
       run_next(lock, false);
     }
   }
@@ -132,12 +145,13 @@ class Background {
   std::exception_ptr run_next(std::unique_lock<std::mutex>& lock, bool asks) {
     Job job = std::move(queue_.front());
     queue_.pop_front();
-    runner_ = job.completion;
+    const auto running = std::make_shared<Running>(Running{job.completion, job.bytes});
+    running_ = running;
     lock.unlock();
     std::exception_ptr error, interruption;
     ++running_depth;
     try {
-      const StopFlag flag(job.completion->stop_, asks);
+      const StopFlag flag(&job.completion->stop_, asks);
       job.work(job.completion->stop_);
     } catch (const Error&) {
       error = std::current_exception();
@@ -146,17 +160,23 @@ class Background {
     } catch (const std::bad_alloc&) {
       error = std::current_exception();
     } catch (...) {
-      interruption = std::current_exception();
-      error = interrupted(*job.completion);
+      // On the queue's thread nothing interrupts: what a callback threw is the program's own error.
+      if (asks) interruption = std::current_exception();
+      error = asks ? interrupted(*job.completion) : std::current_exception();
     }
     --running_depth;
     job.work = nullptr;  // inputs that nobody else holds are freed before anybody is told
     lock.lock();
-    runner_ = nullptr;
+    if (running->abandoned) {
+      --abandoned_;
+      finished_->notify_all();
+      return interruption;
+    }
+    running_ = nullptr;
     bytes_ -= job.bytes;
     job.completion->finish(error);
     finished_->notify_all();
-    if (!queue_.empty()) arrived_->notify_one();
+    if (!queue_.empty()) arrived_->notify_all();
     return interruption;
   }
 
@@ -164,35 +184,56 @@ class Background {
     return std::make_exception_ptr(RuntimeError(concat(completion.name_, ": interrupted before its results were ready")));
   }
 
-  // Ends the program, and all before it that have not run.
+  // Ends the program, and all before it.
   void give_up(Completion& completion) {
-    std::lock_guard lock(mutex_);
+    std::vector<Job> dropped;  // freed after the lock: they may hold objects of the host language
+    std::unique_lock lock(mutex_);
     if (completion.done()) return;
-    if (runner_) {
-      runner_->stop_.store(1, std::memory_order_relaxed);
-      Ticking::flag().store(1, std::memory_order_relaxed);
-    }
-    if (runner_.get() == &completion) return;
-    while (!queue_.empty()) {
-      Job job = std::move(queue_.front());
+    const std::shared_ptr<Running> running = running_;
+    const bool is_running = running && running->completion.get() == &completion;
+    while (!is_running && !queue_.empty()) {
+      dropped.push_back(std::move(queue_.front()));
       queue_.pop_front();
-      bytes_ -= job.bytes;
-      job.completion->finish(interrupted(*job.completion));
-      if (job.completion.get() == &completion) break;
+      bytes_ -= dropped.back().bytes;
+      dropped.back().completion->finish(interrupted(*dropped.back().completion));
+      if (dropped.back().completion.get() == &completion) break;
     }
     finished_->notify_all();
+    if (!running) return;
+    stop(*running);
+    if (finished_->wait_for(lock, grace, [&] { return running_ != running; })) return;
+    abandon(running);
   }
 
-  // The process ends: nobody will read what has not run.
-  void end() {
+  static void stop(Running& running) {
+    running.completion->stop_.store(1, std::memory_order_relaxed);
+    Ticking::flag().store(1, std::memory_order_relaxed);
+  }
+
+  // The thread that runs it goes on with it alone; a new one takes its place in the queue.
+  void abandon(const std::shared_ptr<Running>& running) {
+    running->abandoned = true;
+    ++abandoned_;
+    running_ = nullptr;
+    bytes_ -= running->bytes;
+    running->completion->finish(interrupted(*running->completion));
+    thread_ = false;
+    ++threads_;
+    if (!queue_.empty()) start_thread();
+    finished_->notify_all();
+    arrived_->notify_all();
+  }
+
+  // The process ends: nobody will read what has not run. What cannot be stopped must not see the end of the libraries that it
+  // uses: the process then leaves at once.
+  void end(int status) {
     std::unique_lock lock(mutex_);
     ended_ = true;
-    queue_.clear();
     if (running_depth > 0) return;  // a program of this very thread called exit
-    if (!runner_) return;
-    runner_->stop_.store(1, std::memory_order_relaxed);
-    Ticking::flag().store(1, std::memory_order_relaxed);
-    finished_->wait_for(lock, std::chrono::seconds(2), [this] { return !runner_; });
+    if (running_) stop(*running_);
+    if (finished_->wait_for(lock, grace, [this] { return !running_ && abandoned_ == 0; })) return;
+    std::fflush(nullptr);
+    _exit(status);
   }
 
   // In the child: the thread is gone, and so is what it was running. Waiting threads are gone too: the conditions are made
@@ -201,9 +242,11 @@ class Background {
     arrived_ = new std::condition_variable;
     finished_ = new std::condition_variable;
     thread_ = false;
-    if (runner_ && running_depth == 0) {
-      runner_->finish(std::make_exception_ptr(RuntimeError(concat(runner_->name_, ": the process was forked while it ran"))));
-      runner_ = nullptr;
+    abandoned_ = 0;
+    if (running_ && running_depth == 0) {
+      Completion& lost = *running_->completion;
+      lost.finish(std::make_exception_ptr(RuntimeError(concat(lost.name_, ": the process was forked while it ran"))));
+      running_ = nullptr;
     }
     mutex_.unlock();
   }
@@ -212,9 +255,11 @@ class Background {
   std::condition_variable* arrived_ = new std::condition_variable;   // never freed, as the whole
   std::condition_variable* finished_ = new std::condition_variable;
   std::deque<Job> queue_;
-  std::shared_ptr<Completion> runner_;  // the program being run
+  std::shared_ptr<Running> running_;    // the program being run
   std::size_t bytes_ = 0;               // of the results of all programs on their way
-  bool thread_ = false;           // whether the thread exists
+  bool thread_ = false;           // whether the queue has a thread
+  int threads_ = 0;               // counts those it had: the last one serves it
+  int abandoned_ = 0;             // programs that were given up and still run
   bool ended_ = false;
 };
 
@@ -228,8 +273,8 @@ void Completion::wait() {
   if (error_) std::rethrow_exception(error_);
 }
 
-void run_in_background(const std::shared_ptr<Completion>& completion, BackgroundWork work, std::size_t bytes) {
-  Background::instance().add(completion, std::move(work), bytes);
+void run_in_background(const std::shared_ptr<Completion>& completion, BackgroundWork work, std::size_t bytes, double nanoseconds) {
+  Background::instance().add(completion, std::move(work), bytes, nanoseconds);
 }
 
 void wait_for_room(std::size_t bytes) { Background::instance().wait_for_room(bytes); }
@@ -237,9 +282,10 @@ void wait_for_background() { Background::instance().wait_for_all(); }
 
 bool in_background() { return running_depth > 0; }
 
-void set_wait_hooks(void* (*before)(), void (*after)(void*)) {
+void set_wait_hooks(void* (*before)(), void (*after)(void*), bool (*holds)()) {
   before_wait = before;
   after_wait = after;
+  holds_host_lock = holds;
 }
 
 }  // namespace capibara

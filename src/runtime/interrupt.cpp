@@ -1,9 +1,10 @@
-// The handler that long work asks, and how often.
+// The handler that interrupts work, and how often it is asked.
 #include "runtime/interrupt.h"
 
 #include <capibara/error.h>
 
 #include <atomic>
+#include <cassert>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -25,8 +26,8 @@ thread_local bool asks_handler = true;
 
 }  // namespace
 
-StopFlag::StopFlag(const std::atomic<int32_t>& flag, bool asks) : previous_(stop_flag), asked_(asks_handler) {
-  stop_flag = &flag;
+StopFlag::StopFlag(const std::atomic<int32_t>* flag, bool asks) : previous_(stop_flag), asked_(asks_handler) {
+  stop_flag = flag;
   asks_handler = asks;
 }
 
@@ -35,8 +36,17 @@ StopFlag::~StopFlag() {
   asks_handler = asked_;
 }
 
-void poll_interrupt() {
+const std::atomic<int32_t>* StopFlag::current() { return stop_flag; }
+
+void poll_stop() {
   if (stop_flag && stop_flag->load(std::memory_order_relaxed) != 0) throw RuntimeError("interrupted before the results were ready");
+}
+
+bool may_be_interrupted() { return asks_handler && handler.load(std::memory_order_relaxed); }
+
+void poll_interrupt() {
+  assert(!on_pool_thread());
+  poll_stop();
   if (!asks_handler) return;
   const std::function<void()>* ask = handler.load(std::memory_order_acquire);
   if (!ask) return;

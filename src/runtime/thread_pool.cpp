@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "runtime/background.h"
+#include "runtime/interrupt.h"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -71,6 +72,7 @@ void futex_wake(std::atomic<int32_t>& word) {
 }
 
 thread_local bool inside_region = false;
+thread_local bool pool_thread = false;
 
 // ---- how many threads -------------------------------------------------------------------------------------------
 
@@ -195,6 +197,7 @@ class Pool {
     extent_ = extent;
     grain_ = grain;
     mode_ = float_mode();
+    stop_flag_ = StopFlag::current();
     next_.store(0, std::memory_order_relaxed);
     status_.store(0, std::memory_order_relaxed);
     error_ = nullptr;
@@ -224,6 +227,7 @@ class Pool {
       if (begin >= extent_) break;
       int32_t status = 0;
       try {
+        poll_stop();
         status = (*body_)(begin, std::min(begin + grain_, extent_));
       } catch (...) {
         std::lock_guard lock(error_mutex_);
@@ -259,6 +263,7 @@ class Pool {
 
   void work() {
     pthread_setname_np(pthread_self(), "capibara");
+    pool_thread = true;
     int32_t seen = 0;
     while (true) {
       wait_for_news(seen);
@@ -267,6 +272,7 @@ class Pool {
       active_.fetch_add(1);
       if (open_.load()) {
         set_float_mode(mode_);
+        const StopFlag flag(stop_flag_, false);
         take_chunks();
       }
       // The last one out wakes a caller that has gone to sleep; until `active_` is 0 the pool's state stays.
@@ -299,6 +305,7 @@ class Pool {
   std::optional<ParallelBody> body_;
   int64_t extent_ = 0, grain_ = 1;
   std::uint64_t mode_ = 0;
+  const std::atomic<int32_t>* stop_flag_ = nullptr;  // the caller's
   std::atomic<int32_t> status_{0};
   std::mutex error_mutex_;
   std::exception_ptr error_;
@@ -330,26 +337,37 @@ Pool& pool() {
 int thread_count() { return pool().threads(); }
 
 bool in_parallel_region() { return inside_region; }
+bool on_pool_thread() { return pool_thread; }
 
 int32_t parallel_for(int64_t extent, int64_t grain, ParallelBody body) {
   if (extent <= 0) return 0;
   grain = std::max<int64_t>(grain, 1);
   int32_t status = 0;
   if (extent > grain && !inside_region && pool().try_run(extent, grain, body, status)) return status;
-  for (int64_t begin = 0; begin < extent && status == 0; begin += grain) status = body(begin, std::min(begin + grain, extent));
+  for (int64_t begin = 0; begin < extent && status == 0; begin += grain) {
+    poll_stop();
+    status = body(begin, std::min(begin + grain, extent));
+  }
   return status;
 }
 
 int32_t parallel_for_cost(int64_t extent, double cost, ParallelBody body) {
-  constexpr double cold = 20000, warm = 8000, chunk = 4000;  // nanoseconds
+  constexpr double cold = 20000, warm = 8000, chunk = 4000, longest = 4e6;  // nanoseconds
   if (extent <= 0) return 0;
-  double total = cost * static_cast<double>(extent);
-  if (extent == 1 || total < warm || inside_region) return body(0, extent);
-  Pool& threads = pool();
-  if (threads.threads() == 1 || (total < cold && !threads.awake())) return body(0, extent);
-  // Eight chunks for each thread even out what the others take from it, if they are worth a claim.
-  int64_t wanted = static_cast<int64_t>(std::min(total / chunk, 8.0 * threads.threads()));
-  return parallel_for(extent, (extent + std::max<int64_t>(wanted, 2) - 1) / std::max<int64_t>(wanted, 2), body);
+  const double total = cost * static_cast<double>(extent);
+  if (extent == 1 || total < warm) return body(0, extent);
+  // Whoever interrupts the work does not wait longer than for one chunk.
+  const double interruptible = total / longest;
+  double wanted = interruptible;
+  if (!inside_region) {
+    Pool& threads = pool();
+    // Eight chunks for each thread even out what the others take from it, if they are worth a claim.
+    const bool alone = threads.threads() == 1 || (total < cold && !threads.awake());
+    if (!alone) wanted = std::max({std::min(total / chunk, 8.0 * threads.threads()), interruptible, 2.0});
+  }
+  if (wanted < 2) return body(0, extent);
+  const int64_t chunks = static_cast<int64_t>(std::min(wanted, static_cast<double>(extent)));
+  return parallel_for(extent, (extent + chunks - 1) / chunks, body);
 }
 
 void set_thread_count(int count) {

@@ -179,6 +179,43 @@ TEST(Background, AnInterruptionOfAProgramRunByTheWaitingThreadReachesIt) {
   EXPECT_THROW(program->wait(), RuntimeError);
 }
 
+TEST(Background, AnAbandonedProgramBlocksNobody) {
+  struct Interruption {};
+  std::atomic<bool> entered{false}, release{false}, left{false};
+  auto endless = start([&](const std::atomic<int32_t>&) {  // deaf to its stop flag, as a call of LAPACK is
+    entered = true;
+    while (!release) std::this_thread::yield();
+    left = true;
+  });
+  while (!entered) std::this_thread::yield();
+  auto behind = start([](const std::atomic<int32_t>&) {});
+  {
+    const Handler handler([] { throw Interruption(); });
+    EXPECT_THROW(endless->wait(), Interruption);
+  }
+  EXPECT_THROW(endless->wait(), RuntimeError);  // at once: nobody waits for it any more
+  behind->wait();
+  int value = 0;
+  start([&value](const std::atomic<int32_t>&) { value = 5; })->wait();
+  EXPECT_EQ(value, 5);
+  EXPECT_FALSE(left);
+  release = true;
+  while (!left) std::this_thread::yield();
+  start([&value](const std::atomic<int32_t>&) { value = 6; })->wait();
+  EXPECT_EQ(value, 6);
+}
+
+TEST(Background, LongProgramsAreLeftToTheQueueWhereTheWaitingThreadMayBeInterrupted) {
+  const std::thread::id here = std::this_thread::get_id();
+  std::thread::id runner;
+  auto work = [&runner](const std::atomic<int32_t>&) { runner = std::this_thread::get_id(); };
+  const Handler handler([] {});
+  auto completion = std::make_shared<Completion>("test");
+  run_in_background(completion, work, 0, 1e9);
+  completion->wait();
+  EXPECT_NE(runner, here);
+}
+
 TEST(Background, AChildOfForkRunsWhatIsQueuedAndSaysWhatIsLost) {
   if (UNDER_THREAD_SANITIZER) GTEST_SKIP() << "ThreadSanitizer refuses threads in a child";
   Gate gate;
@@ -205,6 +242,23 @@ TEST(Background, AChildOfForkRunsWhatIsQueuedAndSaysWhatIsLost) {
   gate.open();
   queued->wait();
   EXPECT_EQ(value, 3);
+}
+
+TEST(Background, TheProcessEndsWhileAProgramRunsThatCannotBeStopped) {
+  if (UNDER_THREAD_SANITIZER) GTEST_SKIP() << "ThreadSanitizer refuses threads in a child";
+  const pid_t child = fork();
+  if (child == 0) {
+    static std::atomic<bool> entered{false};
+    start([](const std::atomic<int32_t>&) {
+      entered = true;
+      for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
+    });
+    while (!entered) std::this_thread::yield();
+    std::exit(7);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7);
 }
 
 TEST(Background, TheProcessEndsWhileAProgramRuns) {

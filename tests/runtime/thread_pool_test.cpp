@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "primitives/math/denormals.h"
+#include "runtime/interrupt.h"
 
 namespace capibara {
 namespace {
@@ -188,6 +189,41 @@ TEST(ThreadPool, LargeWorkIsSharedOut) {
   });
   EXPECT_EQ(turns, 1000);
   EXPECT_GE(chunks, 8);
+}
+
+TEST_P(ThreadPool, AStopFlagEndsARegionOnAllThreads) {
+  std::atomic<int32_t> stop{0};
+  std::atomic<int> chunks{0};
+  const StopFlag flag(&stop, false);
+  EXPECT_THROW(parallel_for(1000000, 1,
+                            [&](int64_t, int64_t) {
+                              if (++chunks == 10) stop = 1;
+                              return 0;
+                            }),
+               RuntimeError);
+  EXPECT_LT(chunks, 1000);
+  stop = 0;
+  EXPECT_EQ(parallel_for(100, 1, [](int64_t, int64_t) { return 0; }), 0);
+}
+
+TEST_P(ThreadPool, LongRegionsAreCutSoThatTheyCanBeInterrupted) {
+  std::atomic<int> chunks{0};
+  parallel_for_cost(1000, 1e6, [&](int64_t, int64_t) {  // one second, it says
+    ++chunks;
+    return 0;
+  });
+  EXPECT_GE(chunks, 100);
+}
+
+TEST_P(ThreadPool, ThreadsOfThePoolKnowThemselves) {
+  const std::thread::id caller = std::this_thread::get_id();
+  std::atomic<int> wrong{0};
+  parallel_for(64, 1, [&](int64_t, int64_t) {
+    if (on_pool_thread() == (std::this_thread::get_id() == caller)) ++wrong;
+    return 0;
+  });
+  EXPECT_EQ(wrong, 0);
+  EXPECT_FALSE(on_pool_thread());
 }
 
 TEST(ThreadPool, RejectsAnImpossibleNumberOfThreads) {

@@ -15,15 +15,16 @@
 #include "backends/cpu/compiler.h"
 #include "backends/cpu/coverage.h"
 #include "backends/cpu/cost.h"
+#include "backends/cpu/eager.h"
 #include "backends/cpu/fuse.h"
 #include "backends/cpu/lower.h"
 #include "backends/reference/backend.h"
 #include "backends/reference/kernels.h"
-#include "backends/single_operations.h"
 #include "optimise/pipeline.h"
 #include "primitives/math/denormals.h"
 #include "program/build.h"
 #include "runtime/arena.h"
+#include "runtime/attend.h"
 #include "runtime/background.h"
 #include "runtime/disk_cache.h"
 #include "runtime/interrupt.h"
@@ -140,8 +141,8 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     }
     next = std::copy(constants_.begin(), constants_.end(), next);
     std::shared_ptr<Completion> completion;
-    const bool is_long = nanoseconds_.load(std::memory_order_relaxed) > long_nanoseconds;
-    if (may_wait_ && (is_long || !ready) && !in_background()) {
+    const double nanoseconds = nanoseconds_.load(std::memory_order_relaxed);
+    if (may_wait_ && (nanoseconds > long_nanoseconds || !ready) && !in_background()) {
       completion = std::make_shared<Completion>(name_);
       wait_for_room(result_bytes_);
     }
@@ -149,7 +150,8 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
       for (const Array& input : inputs) input.block_until_ready();
     }
     Arrays outputs = make_outputs(inputs, donated, completion, addresses.data(), next);
-    if (completion) run_later(inputs, outputs, addresses, completion);
+    if (completion) run_in_background(completion, owned_work(inputs, outputs, addresses), result_bytes_, nanoseconds);
+    else if (should_attend(nanoseconds)) run_attended(name_, owned_work(inputs, outputs, addresses));
     else run(addresses.data(), nullptr);
     for (std::size_t i = 0; i < donated.size(); ++i) {
       if (donated[i] && !returned(static_cast<int>(i)) && !inputs[i].is_deleted()) inputs[i].delete_buffers();
@@ -260,21 +262,20 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
   }
 
   // The work holds what it reads and writes: inputs may be donated, and results forgotten, before it is done.
-  void run_later(std::span<const Array> inputs, const Arrays& outputs, Addresses& addresses, const std::shared_ptr<Completion>& completion) {
+  BackgroundWork owned_work(std::span<const Array> inputs, const Arrays& outputs, Addresses& addresses) {
     std::vector<Buffer> read, held;
     for (const Array& input : inputs) {
       if (!input.is_deleted()) read.push_back(input.buffer());  // else a result has taken its memory
     }
     for (const Array& output : outputs) held.push_back(output.buffer());
     std::vector<std::byte*> kept(addresses.data(), addresses.data() + addresses.size());
-    auto work = [self = shared_from_this(), read = std::move(read), held = std::move(held), kept = std::move(kept),
+    return [self = shared_from_this(), read = std::move(read), held = std::move(held), kept = std::move(kept),
                  settings = config()](const std::atomic<int32_t>& stop) mutable {
       for (const Buffer& input : read) input.wait();  // raises where the program before has failed
       const ConfigScope as_called(settings);
       const arena::Purpose purpose(self->name_);
       self->run(kept.data(), &stop);
     };
-    run_in_background(completion, std::move(work), result_bytes_);
   }
 
   void run(std::byte** addresses, const std::atomic<int32_t>* stop) {
@@ -303,8 +304,14 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
   }
 
   static int32_t run_parallel(const Runtime* runtime, Entry function, std::byte* const* buffers, int64_t extent, double cost) {
-    if (static_cast<Call*>(runtime->program)->product) return run_product(runtime, function, buffers, extent);
-    return parallel_for_cost(extent, cost, [&](int64_t begin, int64_t end) { return function(runtime, buffers, begin, end); });
+    Call& call = *static_cast<Call*>(runtime->program);
+    if (call.product) return run_product(runtime, function, buffers, extent);
+    try {
+      return parallel_for_cost(extent, cost, [&](int64_t begin, int64_t end) { return function(runtime, buffers, begin, end); });
+    } catch (...) {
+      call.error = std::current_exception();
+      return failed;
+    }
   }
 
   // A product, and a region on each block of its rows as soon as that is complete.
@@ -390,10 +397,7 @@ class CpuBackend final : public Backend {
   bool supports(const Primitive& primitive) const override { return reference::backend().supports(primitive); }
   std::vector<std::string> ways(const Primitive& primitive) const override { return ways_to_run(primitive); }
   Arrays run(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
-    if (is_worth_compiling(primitive, inputs)) {
-      if (std::shared_ptr<Executable> compiled = single_operations().find(primitive, inputs, attrs, compile_alone)) return compiled->execute(inputs, {});
-    }
-    return reference::backend().run(primitive, inputs, attrs);
+    return run_eagerly(primitive, inputs, attrs);
   }
   std::shared_ptr<Executable> compile(const Program& program) override { return compile_donating(program, {}); }
   std::shared_ptr<Executable> compile_donating(const Program& program, const std::vector<bool>& donated) override {
@@ -403,32 +407,6 @@ class CpuBackend final : public Backend {
     std::shared_ptr<const Code> code = CodeCache::get(lowered.module);
     return std::make_shared<CpuExecutable>(program, std::move(lowered), std::move(code), estimated_nanoseconds(best), may_run_later(best));
   }
-
- private:
-  static bool is_worth_compiling(const Primitive& primitive, std::span<const Array> inputs) {
-    const std::string& name = primitive.name();
-    const bool loops = name == "scan" || name == "while" || name == "cond";
-    int64_t elements = 0;
-    for (const Array& input : inputs) {
-      if (input.type().ref) return false;
-      elements = std::max(elements, input.size());
-    }
-    const Config& settings = config();
-    if ((!loops && elements < fewest_elements) || settings.debug_nans || settings.debug_infs || primitive->evaluate) return false;
-    return loops || reference::find_kernel(name);
-  }
-
-  static SingleOperations& single_operations() {
-    static auto* known = new SingleOperations(2048);  // never freed: operations may run until the very end
-    return *known;
-  }
-
-  // Null where only the reference backend runs it.
-  static std::shared_ptr<Executable> compile_alone(const Program& program) {
-    return program.effects().empty() && can_lower(program) ? cpu::backend().compile(program) : nullptr;
-  }
-
-  static constexpr int64_t fewest_elements = 16384;
 };
 
 }  // namespace

@@ -5,8 +5,11 @@
 
 namespace capibara::cpu {
 
-// Nanoseconds on one thread. Loops whose turns nobody knows count as long.
+// Nanoseconds on one thread. Loops whose trip count is unknown count as long.
 double estimated_nanoseconds(const Program& program);
+
+// The same for one operation, from its operands alone: 0 where they are few.
+double estimated_nanoseconds(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs);
 
 // Whether a program may run at another time and on another thread than its call: nothing that it does can be seen from
 // outside, and no code of the user runs in it.

@@ -1,7 +1,13 @@
 // Events, buffers and loaded programs of a plugin.
 #include <capibara/error.h>
 
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
 #include "backends/pjrt/client.h"
+#include "runtime/background.h"
+#include "runtime/interrupt.h"
 #include "runtime/transfer_guard.h"
 
 namespace capibara::pjrt {
@@ -13,6 +19,29 @@ namespace {
 
 void drop(const Plugin& plugin, abi::Error* error) {
   if (error) plugin.take_message(error);
+}
+
+// Returns when the event is ready, or throws what interrupts the wait: the device goes on with its work, and keeps its buffers.
+void wait_for_signals_or(const Event& event) {
+  constexpr std::chrono::milliseconds period(2);
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool ready = false;
+  };
+  const auto state = std::make_shared<State>();
+  event.on_ready([state](const std::string&) {
+    std::lock_guard lock(state->mutex);
+    state->ready = true;
+    state->changed.notify_all();
+  });
+  const Waiting waiting;
+  std::unique_lock lock(state->mutex);
+  while (!state->changed.wait_for(lock, period, [&] { return state->ready; })) {
+    lock.unlock();
+    poll_interrupt();
+    lock.lock();
+  }
 }
 
 }  // namespace
@@ -86,13 +115,17 @@ const Event& DeviceBuffer::ready() {
 }
 
 bool DeviceBuffer::is_ready() { return ready().is_ready(); }
-void DeviceBuffer::wait() { ready().wait(what()); }
+void DeviceBuffer::wait() {
+  if (may_be_interrupted() && !is_ready()) wait_for_signals_or(ready());
+  ready().wait(what());
+}
 
 void DeviceBuffer::copy_to_host(std::byte* to) {
   // Where the device's memory is the host's, reading it is no transfer.
   if (!client_.reads_host_memory()) {
     transfer::check(transfer::Direction::device_to_host, [&] { return concat("shape=", to_string(type_), ", device=", to_string(client_.device(device_))); });
   }
+  wait();  // may be interrupted; the copy itself writes into memory of the caller and is waited for to the end
   const HostType type = host_type(type_);
   std::vector<int64_t> order(type.shape.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(order.size() - 1 - i);

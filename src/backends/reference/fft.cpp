@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/reference/regions.h"
+#include "runtime/interrupt.h"
 
 namespace capibara::reference {
 
@@ -67,6 +68,7 @@ class Plan {
       out[0] = in[0];
       return;
     }
+    if (n >= 4096) poll_stop();
     int64_t radix = factors_[level], m = n / radix;
     for (int64_t r = 0; r < radix; ++r) mixed_radix(in + r * stride, out + r * m, m, stride * radix, level + 1);
     Complex terms[13];
@@ -139,6 +141,7 @@ void transform_axis(std::vector<Complex>& data, const Shape& shape, std::size_t 
   std::vector<Complex> line(static_cast<std::size_t>(n)), result(static_cast<std::size_t>(n));
   int64_t lines = static_cast<int64_t>(data.size()) / n;
   for (int64_t i = 0; i < lines; ++i) {
+    poll_stop();
     Complex* first = data.data() + i / stride * n * stride + i % stride;
     for (int64_t k = 0; k < n; ++k) line[static_cast<std::size_t>(k)] = inverse ? std::conj(first[k * stride]) : first[k * stride];
     plan.forward(line.data(), result.data());

@@ -123,6 +123,7 @@ bool next_index(std::span<int64_t> index, std::span<const int64_t> shape) {
   for (std::size_t i = shape.size(); i-- > 0;) {
     if (++index[i] < shape[i]) return true;
     index[i] = 0;
+    poll_stop();
   }
   return false;
 }

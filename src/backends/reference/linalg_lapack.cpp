@@ -1,6 +1,7 @@
 // Matrix decompositions by LAPACK: each matrix of a batch is copied to column-major order, factored and copied back.
 #include "backends/reference/linalg_batch.h"
 #include "backends/reference/linalg_module.h"
+#include "runtime/interrupt.h"
 
 #include <algorithm>
 #include <cmath>
@@ -64,6 +65,7 @@ Arrays run_geqrf(const KernelArgs& args) {
   return visit_lapack("geqrf", args, [&]<class T>(Type<T>, const lapack::Routines<T>& routines) {
     Result<T> out(args.output_types[0], batch.count), taus(args.output_types[1], batch.count);
     for (int64_t i = 0; i < batch.count && batch.size() > 0; ++i) {
+      poll_stop();
       auto a = column_major<T>(args.inputs[0], i, batch.rows, batch.cols);
       routines.geqrf(as_int(batch.rows), as_int(batch.cols), a.data(), taus.at(i));
       store_rows(a, batch.rows, batch.cols, out.at(i));
@@ -83,6 +85,7 @@ Arrays run_geqp3(const KernelArgs& args) {
     const int* given = reinterpret_cast<const int*>(args.inputs[1].raw_data());
     std::copy(given, given + args.inputs[1].size(), pivots.at(0));
     for (int64_t i = 0; i < batch.count && batch.size() > 0; ++i) {
+      poll_stop();
       auto a = column_major<T>(args.inputs[0], i, batch.rows, batch.cols);
       routines.geqp3(as_int(batch.rows), as_int(batch.cols), a.data(), pivots.at(i), taus.at(i));
       store_rows(a, batch.rows, batch.cols, out.at(i));
@@ -98,6 +101,7 @@ Arrays run_householder_product(const KernelArgs& args) {
     Result<T> out(args.output_types[0], batch.count);
     const T* taus = reinterpret_cast<const T*>(args.inputs[1].raw_data());
     for (int64_t i = 0; i < batch.count && batch.size() > 0; ++i) {
+      poll_stop();
       auto a = column_major<T>(args.inputs[0], i, batch.rows, batch.cols);
       routines.orgqr(as_int(batch.rows), as_int(batch.cols), as_int(reflectors), a.data(), taus + i * reflectors);
       store_rows(a, batch.rows, batch.cols, out.at(i));
@@ -114,6 +118,7 @@ Arrays run_ormqr(const KernelArgs& args) {
     Result<T> out(args.output_types[0], batch.count);
     const T* taus = reinterpret_cast<const T*>(args.inputs[1].raw_data());
     for (int64_t i = 0; i < batch.count && batch.size() > 0; ++i) {
+      poll_stop();
       auto a = column_major<T>(args.inputs[0], i, a_batch.rows, a_batch.cols);
       auto c = column_major<T>(args.inputs[2], i, batch.rows, batch.cols);
       routines.ormqr(side, trans, as_int(batch.rows), as_int(batch.cols), as_int(reflectors), a.data(), taus + i * reflectors, c.data());
@@ -143,6 +148,7 @@ Arrays run_eigh(const KernelArgs& args) {
     Result<T> vectors(args.output_types[0], batch.count);
     Result<lapack::Real<T>> values(args.output_types[1], batch.count);
     for (int64_t i = 0; i < batch.count && batch.size() > 0; ++i) {
+      poll_stop();
       auto a = column_major<T>(args.inputs[0], i, batch.rows, batch.cols);
       if (all_finite(a) && routines.syevd(uplo, as_int(batch.rows), a.data(), values.at(i)) == 0) {
         store_rows(a, batch.rows, batch.cols, vectors.at(i));
@@ -179,6 +185,7 @@ Arrays run_svd(const KernelArgs& args) {
     for (std::size_t i = 1; i < args.output_types.size(); ++i) sides.emplace_back(args.output_types[i], batch.count);
     std::vector<T> u(at_least_one(vectors ? m * u_cols : 0)), vt(at_least_one(vectors ? vt_rows * n : 0));
     for (int64_t i = 0; i < batch.count; ++i) {
+      poll_stop();
       if (batch.size() == 0) {
         if (vectors && full) {
           set_identity(sides[0].at(i), m);
@@ -218,6 +225,7 @@ Arrays run_eig(const KernelArgs& args) {
     for (std::size_t i = 1; i < args.output_types.size(); ++i) sides.emplace_back(args.output_types[i], batch.count);
     std::vector<Complex> vl(at_least_one(left ? batch.size() : 0)), vr(at_least_one(right ? batch.size() : 0));
     for (int64_t i = 0; i < batch.count && batch.size() > 0; ++i) {
+      poll_stop();
       auto a = column_major<T>(args.inputs[0], i, batch.rows, batch.cols);
       bool ok = all_finite(a) && routines.geev(left, right, as_int(batch.rows), a.data(), values.at(i), vl.data(), vr.data()) == 0;
       std::size_t next = 0;
@@ -243,6 +251,7 @@ Arrays run_schur(const KernelArgs& args) {
     for (const ArrayType& type : args.output_types) results.emplace_back(type, batch.count);
     std::vector<T> vectors(at_least_one(wanted ? batch.size() : 0));
     for (int64_t i = 0; i < batch.count && batch.size() > 0; ++i) {
+      poll_stop();
       auto a = column_major<T>(args.inputs[0], i, batch.rows, batch.cols);
       if (all_finite(a) && routines.gees(wanted, as_int(batch.rows), a.data(), vectors.data()) == 0) {
         store_rows(a, batch.rows, batch.cols, results[0].at(i));
@@ -262,6 +271,7 @@ Arrays run_hessenberg(const KernelArgs& args) {
   return visit_lapack("hessenberg", args, [&]<class T>(Type<T>, const lapack::Routines<T>& routines) {
     Result<T> out(args.output_types[0], batch.count), taus(args.output_types[1], batch.count);
     for (int64_t i = 0; i < batch.count && batch.size() > 0; ++i) {
+      poll_stop();
       auto a = column_major<T>(args.inputs[0], i, batch.rows, batch.cols);
       if (routines.gehrd(as_int(batch.rows), a.data(), taus.at(i)) == 0) {
         store_rows(a, batch.rows, batch.cols, out.at(i));
@@ -282,6 +292,7 @@ Arrays run_tridiagonal(const KernelArgs& args) {
     Result<T> out(args.output_types[0], batch.count), taus(args.output_types[3], batch.count);
     Result<Real> diagonal(args.output_types[1], batch.count), beside(args.output_types[2], batch.count);
     for (int64_t i = 0; i < batch.count && batch.size() > 0; ++i) {
+      poll_stop();
       auto a = column_major<T>(args.inputs[0], i, batch.rows, batch.cols);
       if (routines.sytrd(uplo, as_int(batch.rows), a.data(), diagonal.at(i), beside.at(i), taus.at(i)) == 0) {
         store_rows(a, batch.rows, batch.cols, out.at(i));

@@ -9,6 +9,7 @@
 #include "primitives/math/bit_generator.h"
 #include "primitives/math/error_function.h"
 #include "primitives/random.h"
+#include "runtime/interrupt.h"
 #include "trace/trace.h"
 
 namespace capibara::reference {
@@ -380,7 +381,10 @@ Arrays gamma_of(const KernelArgs& args) {
   }
   const T* alpha = reinterpret_cast<const T*>(a.raw_data());
   T* values = reinterpret_cast<T*>(out.data);
-  for (std::size_t i = 0; i < draws.size(); ++i) values[i] = gamma_one<T>(keys.dtype(), draws[i], alpha[i], log_space);
+  for (std::size_t i = 0; i < draws.size(); ++i) {
+    poll_stop();
+    values[i] = gamma_one<T>(keys.dtype(), draws[i], alpha[i], log_space);
+  }
   return {out.array};
 }
 

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "primitives/families.h"
+#include "runtime/interrupt.h"
 
 namespace capibara::reference {
 
@@ -117,6 +118,7 @@ Arrays Region::apply_each(std::span<const Array> inputs, const Shape& shape) con
   for (const ArrayType& type : types) outputs.push_back(allocate(type.with_shape(shape)));
   int64_t count = element_count(shape);
   for (int64_t i = 0; i < count; ++i) {
+    poll_stop();
     Arrays scalars;
     for (const Array& input : inputs) {
       auto size = static_cast<std::size_t>(storage_size(input.dtype()));
@@ -209,6 +211,7 @@ Array running_fold(Monoid monoid, const Array& x, int64_t axis, bool reverse, co
         Elements<A> running(inner);
         for (int64_t o = 0; o < outer; ++o) {
           for (int64_t step = 0; step < n; ++step) {
+            poll_stop();
             int64_t i = reverse ? n - 1 - step : step;
             const C* row = values.data() + (o * n + i) * inner;
             C* target = results.data() + (o * n + i) * inner;

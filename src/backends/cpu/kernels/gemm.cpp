@@ -6,7 +6,6 @@
 #include "backends/cpu/kernels/gemm.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "backends/cpu/kernels/gemm_pack.h"
 #include "backends/cpu/kernels/gemm_tile.h"
@@ -108,7 +107,7 @@ class Run {
 
   explicit Run(const Product<K>& product)
       : product_(product), tile_(best_tile<K>()), m_(product.rows.extent()), n_(product.columns.extent()), inner_(product.inner),
-        blocks_(blocks_of<K>(m_, n_, inner_)), caller_(std::this_thread::get_id()) {}
+        blocks_(blocks_of<K>(m_, n_, inner_)) {}
 
   void run() {
     if (blocks_.by_columns) by_columns();
@@ -165,9 +164,6 @@ class Run {
  private:
   double cost(int64_t m, int64_t n, int64_t k) const {
     return multiply_cost<K>(static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k));
-  }
-  void poll() const {
-    if (std::this_thread::get_id() == caller_) poll_interrupt();
   }
   void finish(int64_t m0, int64_t m, int64_t n0, int64_t n) const {
     if (product_.finish) (*product_.finish)(m0, m, n0, n);
@@ -250,7 +246,7 @@ class Run {
           tiles(left + left_place(0, k0, k), 0, m_, right, n0, n, k0, k);
         }
         finish(0, m_, n0, n);
-        poll();
+        poll_stop();
       }
       return 0;
     });
@@ -270,7 +266,7 @@ class Run {
       for (int64_t k0 = 0; k0 < inner_; k0 += blocks_.inner) {
         const int64_t k = std::min(blocks_.inner, inner_ - k0), padded = rounded(k, together);
         const bool last = k0 + k == inner_;
-        poll_interrupt();
+        poll_stop();
         const P* right = product_.packed_right ? product_.packed_right + right_place(n0, n, k0) : right_block.data();
         const double each = static_cast<double>(tile_.lanes * tile_.vectors * k) * 0.2;
         if (!product_.packed_right) {
@@ -296,7 +292,7 @@ class Run {
               const int64_t to = first + group < all.count() ? all.start(first + group) * tile_.lanes : n;
               tiles(left + m0 * padded, m0, m, right + from * padded, n0 + from, to - from, k0, k);
               if (last) finish(m0, m, n0 + from, to - from);
-              poll();
+              poll_stop();
             }
             return 0;
           });
@@ -309,7 +305,7 @@ class Run {
               if (!left) pack_left(m0, m, k0, k, block.data(), 0, (m + tile_.rows - 1) / tile_.rows);
               tiles(left ? left + m0 * padded : block.data(), m0, m, right, n0, n, k0, k);
               if (last) finish(m0, m, n0, n);
-              poll();
+              poll_stop();
             }
             return 0;
           });
@@ -322,7 +318,6 @@ class Run {
   const Tile<K>& tile_;
   const int64_t m_, n_, inner_;
   const Blocks blocks_;
-  const std::thread::id caller_;
 };
 
 // Parts of a long inner dimension, or 1: where the result has too few elements to be shared out.

@@ -9,6 +9,7 @@
 #include "backends/cpu/kernels/families.h"
 #include "backends/cpu/kernels/order_keys.h"
 #include "backends/cpu/kernels/radix.h"
+#include "runtime/interrupt.h"
 #include "runtime/thread_pool.h"
 
 namespace capibara::cpu {
@@ -83,6 +84,7 @@ struct KeySort {
     const Key mask = static_cast<Key>((Key{1} << digits.width) - 1);
     const Key* from = in;
     for (int pass = 0; pass < digits.passes; ++pass) {
+      poll_stop();
       const int shift = digits.shift(pass);
       const bool first = pass == 0, last = pass + 1 == digits.passes;
       Key* to = (digits.passes - 1 - pass) % 2 == 0 ? out : scratch;
@@ -268,6 +270,7 @@ HostKernel make_sort(const KernelRequest& request) {
     parallel_for_cost(rows.count, row_cost(rows.length) * static_cast<double>(keys), [&](int64_t begin, int64_t end) {
       Workspace work(rows.length, widest);
       for (int64_t row = begin; row < end; ++row) {
+        poll_stop();
         if (keys == 0) std::iota(work.order.data(), work.order.data() + rows.length, 0u);
         for (std::size_t k = keys; k-- > 0;) arrange_by(work, dtypes[k], buffers[k], rows, row, k + 1 == keys);
         for (std::size_t k = 0; k < operands; ++k) {

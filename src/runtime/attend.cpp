@@ -1,0 +1,148 @@
+// The threads that attended work runs on, and the wait for it.
+#include "runtime/attend.h"
+
+#include <capibara/error.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "runtime/background.h"
+#include "runtime/interrupt.h"
+
+namespace capibara {
+
+namespace {
+
+constexpr double brief_nanoseconds = 1e6;  // what an interruption may have to wait for
+constexpr std::chrono::milliseconds period(2);   // between two questions to the handler
+constexpr std::chrono::milliseconds grace(25);   // for work that was told to stop
+
+struct Task {
+  std::function<void(const std::atomic<int32_t>&)> work;
+  std::atomic<int32_t> stop{0};
+  bool done = false;
+  std::exception_ptr error;
+};
+
+// Threads wait for tasks when they have none; as many are made as tasks run at once.
+class Attendants {
+ public:
+  static Attendants& instance() {
+    static Attendants* const made = [] {
+      auto* fresh = new Attendants;  // never freed: its threads may outlive everything else
+      pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); }, [] { instance().after_fork(); });
+      on_exit([](int status, void*) { instance().end(status); }, nullptr);
+      return fresh;
+    }();
+    return *made;
+  }
+
+  void run(const std::shared_ptr<Task>& task) {
+    const Waiting waiting;
+    std::unique_lock lock(mutex_);
+    if (idle_ <= tasks_.size()) start_thread();
+    tasks_.push_back(task);
+    ++running_;
+    arrived_->notify_one();
+    while (!task->done) {
+      finished_->wait_for(lock, period);
+      if (task->done) return;
+      lock.unlock();
+      try {
+        poll_interrupt();
+      } catch (...) {
+        task->stop.store(1, std::memory_order_relaxed);
+        Ticking::flag().store(1, std::memory_order_relaxed);
+        lock.lock();
+        finished_->wait_for(lock, grace, [&] { return task->done; });
+        throw;
+      }
+      lock.lock();
+    }
+  }
+
+ private:
+  void start_thread() {
+    // The host language's signals go to its own threads.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::thread([this] { serve(); }).detach();
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+
+  void serve() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      ++idle_;
+      arrived_->wait(lock, [this] { return !tasks_.empty(); });
+      --idle_;
+      const std::shared_ptr<Task> task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      try {
+        const StopFlag flag(&task->stop, false);
+        task->work(task->stop);
+      } catch (...) {
+        task->error = std::current_exception();
+      }
+      task->work = nullptr;  // what nobody else holds is freed before anybody is told
+      lock.lock();
+      task->done = true;
+      --running_;
+      finished_->notify_all();
+    }
+  }
+
+  // What cannot be stopped must not see the end of the libraries that it uses: the process then leaves at once.
+  void end(int status) {
+    std::unique_lock lock(mutex_);
+    if (finished_->wait_for(lock, grace, [this] { return running_ == 0; })) return;
+    std::fflush(nullptr);
+    _exit(status);
+  }
+
+  // In the child the threads are gone, and with them whoever waited.
+  void after_fork() {
+    arrived_ = new std::condition_variable;
+    finished_ = new std::condition_variable;
+    tasks_.clear();
+    idle_ = running_ = 0;
+    mutex_.unlock();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable* arrived_ = new std::condition_variable;  // never freed, as the whole
+  std::condition_variable* finished_ = new std::condition_variable;
+  std::deque<std::shared_ptr<Task>> tasks_;  // that no thread has taken yet
+  std::size_t idle_ = 0, running_ = 0;
+};
+
+}  // namespace
+
+bool should_attend(double nanoseconds) { return nanoseconds > brief_nanoseconds && may_be_interrupted(); }
+
+void run_attended(const std::string& name, std::function<void(const std::atomic<int32_t>&)> work) {
+  const auto task = std::make_shared<Task>();
+  task->work = std::move(work);
+  try {
+    Attendants::instance().run(task);
+  } catch (const std::system_error&) {
+    throw RuntimeError(concat(name, ": the process may have no more threads"));
+  }
+  if (task->error) std::rethrow_exception(task->error);
+}
+
+}  // namespace capibara
