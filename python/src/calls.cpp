@@ -5,6 +5,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include "interpreter_lock.h"
 #include "program/source.h"
 #include "trace/trace.h"
 
@@ -24,7 +25,7 @@ nb::object call_python(nb::handle function, nb::handle positional, nb::handle ke
   nb::object arguments =
       PyTuple_Check(positional.ptr()) ? nb::borrow(positional) : nb::steal(PySequence_Tuple(positional.ptr()));
   PyObject* named = keywords.is_valid() && PyDict_Size(keywords.ptr()) > 0 ? keywords.ptr() : nullptr;
-  nb::object result = nb::steal(PyObject_Call(function.ptr(), arguments.ptr(), named));
+  nb::object result = nb::steal(or_stop([&] { return PyObject_Call(function.ptr(), arguments.ptr(), named); }));
   if (!result.is_valid()) throw nb::python_error();
   return result;
 }

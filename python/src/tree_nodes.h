@@ -1,6 +1,7 @@
 // The nodes of pytrees: which Python types are containers, and how each is taken apart and put together.
 #pragma once
 
+#include "interpreter_lock.h"
 #include "trees.h"
 
 namespace capibara::python {
@@ -15,7 +16,15 @@ struct Registration {
   bool is_dataclass = false;
 };
 
+// Programs of the core hold structures too (the rules of custom derivatives): whoever lets the last copy go may not hold the
+// interpreter's lock, or may outlive the interpreter.
 struct TreeNode {
+  TreeNode() = default;
+  TreeNode(const TreeNode&) = delete;
+  ~TreeNode() {
+    let_go(data);
+    let_go(pattern);
+  }
   NodeKind kind = NodeKind::leaf;
   std::vector<TreePointer> children;
   // dict: its keys in order; named tuple: its type; defaultdict: (factory, keys); custom: the auxiliary data;
