@@ -5,6 +5,7 @@
 
 #include <capibara/config.h>
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace capibara::python {
@@ -150,8 +151,8 @@ class Match {
 
 std::shared_ptr<const RecentCall> RecentCalls::find(PyObject* args, PyObject* kwargs, Arrays& leaves) const {
   const std::size_t settings = config_key();
-  for (std::size_t i = 0; i < calls_.size(); ++i) {
-    std::shared_ptr<const RecentCall> call = calls_[i];
+  const std::shared_ptr<const Calls> calls = calls_;
+  for (const std::shared_ptr<const RecentCall>& call : *calls) {
     if (call->settings != settings) continue;
     leaves.clear();
     leaves.reserve(call->types.size());
@@ -162,8 +163,10 @@ std::shared_ptr<const RecentCall> RecentCalls::find(PyObject* args, PyObject* kw
 }
 
 void RecentCalls::add(RecentCall call) {
-  if (calls_.size() == most) calls_.pop_back();
-  calls_.insert(calls_.begin(), std::make_shared<const RecentCall>(std::move(call)));
+  Calls next{std::make_shared<const RecentCall>(std::move(call))};
+  const std::shared_ptr<const Calls> calls = calls_;
+  next.insert(next.end(), calls->begin(), calls->begin() + static_cast<std::ptrdiff_t>(std::min(calls->size(), most - 1)));
+  replace(std::move(next));
 }
 
 }  // namespace capibara::python

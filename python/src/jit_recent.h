@@ -30,11 +30,19 @@ class RecentCalls {
   // as arguments is plain. Comparing keys may run code of the user, and with it other calls: the result is shared.
   std::shared_ptr<const RecentCall> find(PyObject* args, PyObject* kwargs, Arrays& leaves) const;
   void add(RecentCall call);
-  void clear() { calls_.clear(); }
+  void clear() { replace({}); }
 
  private:
+  using Calls = std::vector<std::shared_ptr<const RecentCall>>;
   static constexpr std::size_t most = 4;
-  std::vector<std::shared_ptr<const RecentCall>> calls_;  // the newest first
+
+  // Forgotten calls go last: letting objects go may run code of the user, and with it other threads.
+  void replace(Calls next) {
+    auto old = std::make_shared<const Calls>(std::move(next));
+    calls_.swap(old);
+  }
+
+  std::shared_ptr<const Calls> calls_ = std::make_shared<const Calls>();  // the newest first; never changed in place
 };
 
 }  // namespace capibara::python

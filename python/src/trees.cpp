@@ -241,6 +241,26 @@ void print_node(const TreeNode& node, std::string& out) {
   }
 }
 
+// Python's ==, item by item in tuples, so that an error can name the types of the two objects that it comes from.
+bool equal_objects(nb::handle a, nb::handle b) {
+  if (a.is(b)) return true;
+  if (PyTuple_CheckExact(a.ptr()) && PyTuple_CheckExact(b.ptr())) {
+    const Py_ssize_t size = PyTuple_GET_SIZE(a.ptr());
+    if (size != PyTuple_GET_SIZE(b.ptr())) return false;
+    for (Py_ssize_t i = 0; i < size; ++i) {
+      if (!equal_objects(PyTuple_GET_ITEM(a.ptr(), i), PyTuple_GET_ITEM(b.ptr(), i))) return false;
+    }
+    return true;
+  }
+  const int equal = PyObject_RichCompareBool(a.ptr(), b.ptr(), Py_EQ);
+  if (equal >= 0) return equal == 1;
+  const nb::python_error error;
+  throw ValueError(concat("static arguments should be comparable using __eq__.The following error was raised when comparing two "
+                          "objects of types ",
+                          nb::cast<std::string>(nb::str(a.type())), " and ", nb::cast<std::string>(nb::str(b.type())),
+                          ". The error was:\n", error.what()));
+}
+
 // A Python object inside the core's tree structures, compared and hashed by Python.
 class StaticObject final : public StaticLeaf {
  public:
@@ -254,14 +274,12 @@ class StaticObject final : public StaticLeaf {
     if (!same) return false;
     if (object_.get().is(same->object_.get())) return true;
     if (hash_ != same->hash_) return false;
-    nb::gil_scoped_acquire lock;
-    int equal = PyObject_RichCompareBool(object_.get().ptr(), same->object_.get().ptr(), Py_EQ);
-    if (equal < 0) throw nb::python_error();
-    return equal == 1;
+    const InterpreterLock lock;
+    return equal_objects(object_.get(), same->object_.get());
   }
   std::size_t hash() const override { return hash_; }
   std::string print() const override {
-    nb::gil_scoped_acquire lock;
+    const InterpreterLock lock;
     return nb::cast<std::string>(nb::repr(object_.get()));
   }
   nb::handle get() const { return object_.get(); }

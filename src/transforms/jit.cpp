@@ -177,18 +177,22 @@ class JitEntry {
   mutable Ready ready_;
 };
 
-// Readers walk lists that only grow at the head; clearing waits until no reader is inside.
+// Readers walk lists that only grow at the head. Comparing keys may run code of the host language, which may raise or let
+// other threads run: nobody compares or frees keys with the lock held, and nobody waits for readers.
 class JitCache {
  public:
   explicit JitCache(jax::JitOptions options) : options(std::move(options)) {}
-  ~JitCache() { clear(); }
+  ~JitCache() {
+    for (const std::atomic<Node*>& head : buckets_) free_list(head.load());
+    for (Node* head : retired_) free_list(head);
+  }
   JitCache(const JitCache&) = delete;
 
   const jax::JitOptions options;
 
   std::shared_ptr<const JitEntry> find(const TreeDef& in, std::span<const Array> leaves) const {
     const std::size_t settings = config_key();
-    readers_.fetch_add(1);
+    const Reader inside(readers_);
     const Node* found = recent_.load();
     if (!found || !matches(found->entry->key, in, leaves, settings)) {
       const std::size_t hash = hash_call(in, leaves, settings);
@@ -196,34 +200,40 @@ class JitCache {
       while (found && !(found->entry->key.hash == hash && matches(found->entry->key, in, leaves, settings))) found = found->next;
       if (found) recent_.store(found);
     }
-    std::shared_ptr<const JitEntry> entry;
-    if (found) entry = found->entry;
-    readers_.fetch_sub(1);
-    return entry;
+    return found ? found->entry : nullptr;
   }
 
   // Two threads may have traced the same call: the entry that came first stays, and is returned.
   std::shared_ptr<const JitEntry> insert(std::shared_ptr<const JitEntry> entry, const TreeDef& in,
                                          std::span<const Array> leaves) {
-    std::lock_guard lock(writing_);
-    if (std::shared_ptr<const JitEntry> first = find(in, leaves)) return first;
-    auto& head = buckets_[entry->key.hash % bucket_count];
-    head.store(new Node{entry, head.load()});
-    size_.fetch_add(1);
-    return entry;
+    std::atomic<Node*>& bucket = buckets_[entry->key.hash % bucket_count];
+    for (;;) {
+      Node* const head = bucket.load();
+      if (std::shared_ptr<const JitEntry> first = find(in, leaves)) return first;
+      std::lock_guard lock(writing_);
+      if (bucket.load() != head) continue;  // another thread inserted meanwhile: compare with its entry too
+      bucket.store(new Node{entry, head});
+      size_.fetch_add(1);
+      return entry;
+    }
   }
 
+  // What readers may still look at is kept until a later clear, or until the cache goes.
   void clear() {
-    std::lock_guard lock(writing_);
-    std::array<Node*, bucket_count> old;
-    for (std::size_t i = 0; i < bucket_count; ++i) old[i] = buckets_[i].exchange(nullptr);
-    size_.store(0);
-    while (readers_.load() != 0) std::this_thread::yield();
-    recent_.store(nullptr);  // nobody can find an old node any more
-    while (readers_.load() != 0) std::this_thread::yield();
-    for (Node* node : old) {
-      while (node) delete std::exchange(node, node->next);
+    std::vector<Node*> unused;
+    {
+      std::lock_guard lock(writing_);
+      for (std::atomic<Node*>& bucket : buckets_) {
+        if (Node* head = bucket.exchange(nullptr)) retired_.push_back(head);
+      }
+      size_.store(0);
+      // A reader that entered before the exchange may still set recent_: it has left when the first count is 0. One that
+      // reads recent_ before it is emptied does not set it again, and has left when the second is.
+      const bool none_before = readers_.load() == 0;
+      recent_.store(nullptr);
+      if (none_before && readers_.load() == 0) unused.swap(retired_);
     }
+    for (Node* head : unused) free_list(head);
   }
 
   std::size_t size() const { return size_.load(); }
@@ -233,12 +243,26 @@ class JitCache {
     std::shared_ptr<const JitEntry> entry;
     Node* next;
   };
+  // Counts a reader, also where a comparison raises.
+  class Reader {
+   public:
+    explicit Reader(std::atomic<int>& count) : count_(count) { count_.fetch_add(1); }
+    ~Reader() { count_.fetch_sub(1); }
+    Reader(const Reader&) = delete;
+
+   private:
+    std::atomic<int>& count_;
+  };
+  static void free_list(Node* node) {
+    while (node) delete std::exchange(node, node->next);
+  }
   static constexpr std::size_t bucket_count = 32;
 
   std::array<std::atomic<Node*>, bucket_count> buckets_{};
   mutable std::atomic<const Node*> recent_{nullptr};  // what the last call found: most calls are alike
   mutable std::atomic<int> readers_{0};
   std::atomic<std::size_t> size_{0};
+  std::vector<Node*> retired_;  // lists that were cleared
   std::mutex writing_;
 };
 
