@@ -51,7 +51,13 @@ struct NativeOperations {
   static T pow(T x, T y) { return std::pow(x, y); }
   static T sqrt(T x) { return std::sqrt(x); }
   static T rsqrt(T x) { return T(1) / std::sqrt(x); }
-  static T cbrt(T x) { return std::cbrt(x); }
+  // The libraries of some machines are several units away in float64: one step of Newton's method with an exact residual.
+  static T cbrt(T x) {
+    T y = std::cbrt(x);
+    if (!std::is_same_v<T, double> || y == 0 || !std::isfinite(y)) return y;
+    T square = y * y, rest = std::fma(y, y, -square);
+    return y - (std::fma(square, y, -x) + rest * y) / (3 * square);
+  }
   static T floor(T x) { return std::floor(x); }
   static T ceil(T x) { return std::ceil(x); }
   static T truncate(T x) { return std::trunc(x); }
