@@ -51,7 +51,8 @@ Array start_of(nb::handle window) {
 Array lies_within(const Array& start, int64_t extent, int64_t dimension) {
   auto constant = [&](int64_t value) { return jax::lax::full_like(start, Array(value)); };
   Array low = jax::lax::ge(start, constant(-dimension)), high = jax::lax::le(start, constant(dimension - extent));
-  Array inner = jax::lax::bitwise_or(jax::lax::ge(start, constant(0)), jax::lax::le(start, constant(-extent)));
+  Array counted = jax::lax::ge(start, constant(0)), whole = jax::lax::le(start, constant(-extent));
+  Array inner = jax::lax::bitwise_or(counted, whole);
   return jax::lax::bitwise_and(jax::lax::bitwise_and(low, high), inner);
 }
 

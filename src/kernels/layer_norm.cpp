@@ -22,7 +22,8 @@ Arrays compose(std::span<const Array> in, const Attrs& attrs) {
   const DType wide = sum_dtype(in[0].dtype());
   const Array x = in[0].astype(wide), mean = row_mean(x), centered = x - mean;
   const Array deviation = jax::lax::rsqrt(row_mean(centered * centered) + Array(attrs.real("epsilon")));
-  const Array y = centered * deviation * in[1].astype(wide) + in[2].astype(wide);
+  const Array product = centered * deviation, product_wide = product * in[1].astype(wide);
+  const Array y = product_wide + in[2].astype(wide);
   return {y.astype(in[0].dtype()), jnp::squeeze(mean, -1), jnp::squeeze(deviation, -1)};
 }
 
@@ -30,7 +31,8 @@ Arrays compose_grad(std::span<const Array> in, const Attrs&) {
   const DType wide = sum_dtype(in[1].dtype());
   const Array dy = in[0].astype(wide), mean = jnp::expand_dims(in[3], -1), deviation = jnp::expand_dims(in[4], -1);
   const Array normal = (in[1].astype(wide) - mean) * deviation, weighted = dy * in[2].astype(wide);
-  const Array dx = deviation * (weighted - row_mean(weighted) - normal * row_mean(weighted * normal));
+  const Array difference = weighted - row_mean(weighted);
+  const Array dx = deviation * (difference - normal * row_mean(weighted * normal));
   auto over_rows = [&](const Array& values) { return jnp::sum(values.reshape({-1, values.shape(-1)}), {.axis = 0}); };
   return {dx.astype(in[1].dtype()), over_rows(dy * normal).astype(in[2].dtype()), over_rows(dy).astype(in[2].dtype())};
 }

@@ -32,7 +32,8 @@ Array compare(const char* name, const Array& a, const Array& b, Array (*function
   if (!is_complex(x.a.dtype())) return function(x.a, x.b);
   const Array a_real = lax::real(x.a), b_real = lax::real(x.b);
   const Array same = lax::eq(a_real, b_real);
-  const Array by_imaginary = function(lax::imag(x.a), lax::imag(x.b));
+  const Array imaginary_part = lax::imag(x.a);
+  const Array by_imaginary = function(imaginary_part, lax::imag(x.b));
   return lax::select(same, by_imaginary, function(a_real, b_real));
 }
 

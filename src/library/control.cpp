@@ -317,9 +317,10 @@ Arrays scan_prefixes(const Combine& combine, const Arrays& elements, int64_t axi
     for (const Array& x : list) out.push_back(slice_in_dim(x, start, limit, stride, axis));
     return out;
   };
-  Arrays odd = scan_prefixes(combine, combine(slices(elements, 0, -1, 2), slices(elements, 1, std::nullopt, 2)), axis);
-  Arrays later = count % 2 == 0 ? combine(slices(odd, 0, -1, 1), slices(elements, 2, std::nullopt, 2))
-                                : combine(odd, slices(elements, 2, std::nullopt, 2));
+  Arrays first = slices(elements, 0, -1, 2), second = slices(elements, 1, std::nullopt, 2);
+  Arrays odd = scan_prefixes(combine, combine(first, second), axis);
+  Arrays before = count % 2 == 0 ? slices(odd, 0, -1, 1) : odd;
+  Arrays later = combine(before, slices(elements, 2, std::nullopt, 2));
   Arrays result;
   for (std::size_t i = 0; i < elements.size(); ++i) {
     Array even = concatenate({slice_in_dim(elements[i], 0, 1, 1, axis), later[i]}, axis);

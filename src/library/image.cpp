@@ -20,9 +20,12 @@ using numpy::where;
 
 // The kernels at distances x >= 0, in pixels of the input.
 Array lanczos_kernel(const Array& x, double radius) {
-  const Array y = radius * lax::sin(pi * x) * lax::sin(pi * x / radius);
-  const Array safe = where(x != 0, (pi * pi) * lax::square(x), 1);
-  return where(x > radius, 0.0, where(x > 1e-3, y / safe, 1));
+  const Array product = radius * lax::sin(pi * x);
+  const Array y = product * lax::sin(pi * x / radius);
+  const Array is_different = x != 0;
+  const Array safe = where(is_different, (pi * pi) * lax::square(x), 1);
+  Array is_greater = x > radius, is_greater_x = x > 1e-3;
+  return where(is_greater, 0.0, where(is_greater_x, y / safe, 1));
 }
 
 Array triangle_kernel(const Array& x) { return maximum(0, 1 - lax::abs(x)); }
@@ -31,7 +34,8 @@ Array triangle_kernel(const Array& x) { return maximum(0, 1 - lax::abs(x)); }
 Array keys_kernel(const Array& x) {
   const Array near = ((1.5 * x - 2.5) * x) * x + 1.0;
   const Array far = ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0;
-  return where(x >= 2.0, 0.0, where(x >= 1.0, far, near));
+  Array is_at_least = x >= 2.0;
+  return where(is_at_least, 0.0, where(x >= 1.0, far, near));
 }
 
 // The same with the slope -0.75, which PyTorch and OpenCV use without antialiasing.
@@ -39,7 +43,8 @@ Array steep_cubic_kernel(const Array& x) {
   const double a = -0.75;
   const Array near = ((a + 2) * x - (a + 3)) * x * x + 1.0;
   const Array far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
-  return where(x >= 2.0, 0.0, where(x >= 1.0, far, near));
+  Array is_at_least = x >= 2.0;
+  return where(is_at_least, 0.0, where(x >= 1.0, far, near));
 }
 
 Array kernel_at(ResizeMethod method, const Array& x) {
@@ -69,17 +74,21 @@ struct Warp {
 
 // The length each output pixel, taken back to the input, shares with each input pixel.
 Array area_weights(int64_t inputs, int64_t outputs, const Warp& warp) {
-  const Array left = lax::iota(warp.dtype, outputs) * warp.inverse_scale - warp.translation * warp.inverse_scale;
+  const Array product = lax::iota(warp.dtype, outputs) * warp.inverse_scale;
+  const Array left = product - warp.translation * warp.inverse_scale;
   const Array right = left + warp.inverse_scale;
   const Array begin = lax::iota(warp.dtype, inputs), end = begin + 1.0;
-  return maximum(0.0, minimum(as_row(right), as_column(end)) - maximum(as_row(left), as_column(begin)));
+  Array as_row_right = as_row(right), smaller = minimum(as_row_right, as_column(end)), as_row_left = as_row(left);
+  return maximum(0.0, smaller - maximum(as_row_left, as_column(begin)));
 }
 
 // Weights that fall outside of the image are added to its edge pixels.
 Array folded_to_edges(const Array& weights, int64_t inputs, int64_t radius) {
   const int64_t outputs = weights.shape(1), rows = inputs + 2 * radius;
-  const Array index = lax::sub(lax::iota(DType::int32, rows), lax::full({rows}, Array(radius), DType::int32));
-  const Array edge = lax::clamp(lax::full({}, Array(0), DType::int32), index, lax::full({}, Array(inputs - 1), DType::int32));
+  const Array positions = lax::iota(DType::int32, rows);
+  const Array index = lax::sub(positions, lax::full({rows}, Array(radius), DType::int32));
+  const Array filled = lax::full({}, Array(0), DType::int32);
+  const Array edge = lax::clamp(filled, index, lax::full({}, Array(inputs - 1), DType::int32));
   const Array zeros = lax::full({inputs, outputs}, Array(0), weights.dtype());
   return zeros.at(edge).add(weights);
 }
@@ -88,17 +97,20 @@ Array weight_matrix(int64_t inputs, int64_t outputs, const Warp& warp, ResizeMet
   const bool edge_padding = method == ResizeMethod::cubic_pytorch;
   const int64_t radius = edge_padding ? 2 : 0;
   const Array kernel_scale = antialias ? maximum(warp.inverse_scale, 1.0) : Array(1.0);
-  const Array sample = (lax::iota(warp.dtype, outputs) + 0.5) * warp.inverse_scale - warp.translation * warp.inverse_scale - 0.5;
+  const Array product = (lax::iota(warp.dtype, outputs) + 0.5) * warp.inverse_scale;
+  const Array sample = product - warp.translation * warp.inverse_scale - 0.5;
   Array weights;
   if (method == ResizeMethod::area) {
     weights = area_weights(inputs, outputs, warp);
   } else {
     const Array pixel = lax::iota(warp.dtype, inputs + 2 * radius) - static_cast<double>(radius);
-    weights = kernel_at(method, lax::abs(as_row(sample) - as_column(pixel)) / kernel_scale);
+    Array as_row_sample = as_row(sample);
+    weights = kernel_at(method, lax::abs(as_row_sample - as_column(pixel)) / kernel_scale);
   }
   if (edge_padding) return normalized(folded_to_edges(weights, inputs, radius));
   weights = normalized(weights);
-  const Array inside = (sample >= -0.5) & (sample <= static_cast<double>(inputs) - 0.5);
+  const Array is_at_least = sample >= -0.5;
+  const Array inside = is_at_least & (sample <= static_cast<double>(inputs) - 0.5);
   return where(as_row(inside), weights, 0);
 }
 

@@ -210,7 +210,8 @@ Array integer_power(Array base, Array exponent) {
   auto constant = [&](int64_t value) { return index_constant(value, dtype); };
   Array zero_base = lax::eq(base, constant(0));
   Array vanishes = lax::bitwise_and(zero_base, lax::ne(exponent, constant(0)));
-  Array power = lax::select(vanishes, lax::full(base.shape(), constant(0)), lax::full(base.shape(), constant(1)));
+  Array filled = lax::full(base.shape(), constant(0));
+  Array power = lax::select(vanishes, filled, lax::full(base.shape(), constant(1)));
   for (int bit = 0; bit < 6; ++bit) {
     Array odd = lax::ne(lax::bitwise_and(exponent, constant(1)), constant(0));
     power = lax::select(odd, lax::mul(power, base), power);

@@ -125,8 +125,10 @@ Array pbroadcast(const Array& x, const std::string& axis_name, int64_t source) {
   if (const int64_t size = axis_size(axis_name); source < 0 || source >= size) {
     throw ValueError(concat("pbroadcast: the source must be an index of the axis '", axis_name, "' of size ", size, ", got ", source));
   }
-  Array chosen = eq(axis_index(axis_name), convert_element_type(Array(source), DType::int32));
-  return psum(select(broadcast_in_dim(chosen, x.shape(), {}), x, zeros_like(x)), {axis_name});
+  Array axis_index_axis_name = axis_index(axis_name);
+  Array chosen = eq(axis_index_axis_name, convert_element_type(Array(source), DType::int32));
+  Array broadcasted = broadcast_in_dim(chosen, x.shape(), {});
+  return psum(select(broadcasted, x, zeros_like(x)), {axis_name});
 }
 
 Array axis_index(const std::string& axis_name) {

@@ -246,7 +246,8 @@ Array where(const Array& condition, const Array& yes, const Array& no) {
                                   capibara::config().enable_x64);
     Shape shape = lax::broadcast_shapes({in[0].shape(), in[1].shape(), in[2].shape()});
     Array first = broadcast_to(array_as(in[1], to.dtype, to.weak), shape);
-    return lax::select(broadcast_to(in[0], shape), first, broadcast_to(array_as(in[2], to.dtype, to.weak), shape));
+    Array broadcasted = broadcast_to(in[0], shape);
+    return lax::select(broadcasted, first, broadcast_to(array_as(in[2], to.dtype, to.weak), shape));
   });
 }
 

@@ -25,7 +25,8 @@ std::pair<Array, Array> promote_inexact(const Array& a, const Array& b) {
 Array power(const Array& x, const Array& y) {
   auto [base, exponent] = promote_inexact(x, y);
   Shape shape = lax::broadcast_shapes({base.shape(), exponent.shape()});
-  return lax::pow(broadcast_to(base, shape), broadcast_to(exponent, shape));
+  Array broadcasted = broadcast_to(base, shape);
+  return lax::pow(broadcasted, broadcast_to(exponent, shape));
 }
 
 Array draw_real_normal(const Array& key, const Shape& shape, DType dtype) {
@@ -43,8 +44,8 @@ Array symmetrized(const Array& x) { return lax::div(lax::add(x, swap_last(x)), s
 
 // Whether row >= column, at the shape of x.
 Array on_or_below_diagonal(const Array& x) {
-  return lax::ge(lax::broadcasted_iota(DType::int32, x.shape(), x.ndim() - 2),
-                 lax::broadcasted_iota(DType::int32, x.shape(), x.ndim() - 1));
+  Array positions = lax::broadcasted_iota(DType::int32, x.shape(), x.ndim() - 2);
+  return lax::ge(positions, lax::broadcasted_iota(DType::int32, x.shape(), x.ndim() - 1));
 }
 
 // columns * sqrt(weights), one weight per column.
@@ -70,7 +71,8 @@ Array covariance_factor(const Array& cov, const std::string& method) {
   }
   static const Primitive cholesky = primitive("cholesky");
   Array factor = bind1(cholesky, {symmetrized(cov)});
-  return lax::select(on_or_below_diagonal(factor), factor, filled(factor.shape(), factor.dtype(), 0));
+  Array on_or_below_diagonal_factor = on_or_below_diagonal(factor);
+  return lax::select(on_or_below_diagonal_factor, factor, filled(factor.shape(), factor.dtype(), 0));
 }
 
 // factor[..., i, j] times vectors[..., j].
@@ -129,7 +131,8 @@ Array truncated_normal(const Array& key, const Array& lower, const Array& upper,
     Array greatest = lax::nextafter(lax::stop_gradient(high), scalar_of(dtype, -infinity));
     int64_t rank = out.ndim();
     auto fit = [&](const Array& x) { return x.ndim() == 0 ? x : lax::broadcast_to_rank(x, rank); };
-    return clip(out, fit(least), fit(greatest));
+    Array fit_least = fit(least);
+    return clip(out, fit_least, fit(greatest));
   });
 }
 
@@ -159,7 +162,8 @@ Array multivariate_normal(const Array& key, const Array& mean, const Array& cov,
     Array samples = draw_normal(in[0], drawn, dtype);
     ScalarType to = promote_types({factor.dtype(), factor.weak_type()}, {samples.dtype(), samples.weak_type()},
                                   capibara::config().enable_x64);
-    return in[1] + apply_factor(array_as(factor, to.dtype, to.weak), array_as(samples, to.dtype, to.weak));
+    Array array_as_factor = array_as(factor, to.dtype, to.weak);
+    return in[1] + apply_factor(array_as_factor, array_as(samples, to.dtype, to.weak));
   });
 }
 
@@ -171,7 +175,8 @@ Array lognormal(const Array& key, const LognormalOptions& options) {
   }
   Shape shape = parameter_shape("lognormal", options.shape, {options.sigma.shape()});
   require_safe_cast("lognormal", dtype, {options.sigma});
-  return lax::exp(draw_normal(typed, shape, dtype) * lax::convert_element_type(options.sigma, dtype, false));
+  Array draw_normal_typed = draw_normal(typed, shape, dtype);
+  return lax::exp(draw_normal_typed * lax::convert_element_type(options.sigma, dtype, false));
 }
 
 Array generalized_normal(const Array& key, const Array& p, const DrawOptions& options) {
@@ -182,7 +187,8 @@ Array generalized_normal(const Array& key, const Array& p, const DrawOptions& op
     Arrays keys = split_keys(in[0], 2);
     Array inverse = Array(1) / in[1];
     Array g = gamma(keys[0], inverse, {.shape = shape, .dtype = dtype});
-    return rademacher(keys[1], {.shape = shape, .dtype = dtype}) * power(g, inverse);
+    Array rademacher_keys = rademacher(keys[1], {.shape = shape, .dtype = dtype});
+    return rademacher_keys * power(g, inverse);
   });
 }
 
@@ -206,7 +212,8 @@ Array laplace(const Array& key, const DrawOptions& options) {
   Shape shape = checked_shape("laplace", options.shape);
   return call("_laplace", {typed}, [&](std::span<const Array> in) {
     Array u = draw_uniform(in[0], shape, dtype, scalar_of(dtype, -1 + finfo(dtype).epsneg), Array(1.0));
-    return lax::mul(lax::sign(u), lax::log1p(lax::neg(lax::abs(u))));
+    Array sign_of_value = lax::sign(u);
+    return lax::mul(sign_of_value, lax::log1p(lax::neg(lax::abs(u))));
   });
 }
 
@@ -216,7 +223,8 @@ Array logistic(const Array& key, const DrawOptions& options) {
   Shape shape = checked_shape("logistic", options.shape);
   return call("_logistic", {typed}, [&](std::span<const Array> in) {
     Array x = draw_positive_uniform(in[0], shape, dtype);
-    return lax::sub(lax::log(x), lax::log1p(lax::neg(x)));
+    Array logarithm = lax::log(x);
+    return lax::sub(logarithm, lax::log1p(lax::neg(x)));
   });
 }
 
@@ -247,7 +255,8 @@ Array weibull_min(const Array& key, const Array& scale, const Array& concentrati
   Shape shape = checked_shape("weibull_min", options.shape);
   return call("_weibull_min", {typed, scale, concentration}, [&](std::span<const Array> in) {
     Array u = draw_uniform(in[0], shape, dtype, Array(0), Array(1));
-    return power(lax::neg(lax::log1p(lax::neg(u))), Array(1.0) / in[2]) * in[1];
+    Array negated = lax::neg(lax::log1p(lax::neg(u)));
+    return power(negated, Array(1.0) / in[2]) * in[1];
   });
 }
 
@@ -271,10 +280,11 @@ Array triangular(const Array& key, const Array& left, const Array& mode, const A
   require_safe_cast("triangular", dtype, {left, mode, right});
   auto fit = [&](const Array& x) { return broadcast_to(lax::convert_element_type(x, dtype, false), shape); };
   Array low = fit(left), high = fit(right), middle = fit(mode);
-  Array share = lax::div(lax::sub(middle, low), lax::sub(high, low));
+  Array difference = lax::sub(middle, low), share = lax::div(difference, lax::sub(high, low));
   Array u = draw_uniform(typed, shape, dtype);
-  Array rising = low + lax::sqrt(u * (high - low) * (middle - low));
-  Array falling = high - lax::sqrt((Array(1) - u) * (high - low) * (high - middle));
+  Array product = u * (high - low), rising = low + lax::sqrt(product * (middle - low));
+  Array complement = Array(1) - u, first_product = complement * (high - low);
+  Array falling = high - lax::sqrt(first_product * (high - middle));
   return lax::select(lax::lt(u, share), rising, falling);
 }
 
@@ -316,9 +326,10 @@ Array wald(const Array& key, const Array& mean, const ParameterOptions& options)
     Array v = draw_normal(keys[0], shape, dtype), z = draw_uniform(keys[1], shape, dtype);
     Array y = lax::integer_pow(v, 2);
     Array y_squared = lax::integer_pow(y, 2), m_squared = lax::integer_pow(m, 2);
-    Array root = lax::sqrt(Array(4) * m * y + m_squared * y_squared);
-    Array x = m + m_squared * y / Array(2) - m / Array(2) * root;
-    return lax::select(lax::le(z, m / (m + x)), x, m_squared / x);
+    Array product = Array(4) * m * y, root = lax::sqrt(product + m_squared * y_squared);
+    Array sum = m + m_squared * y / Array(2), x = sum - m / Array(2) * root;
+    Array is_at_most = lax::le(z, m / (m + x));
+    return lax::select(is_at_most, x, m_squared / x);
   });
 }
 
@@ -333,7 +344,7 @@ Array ball(const Array& key, int64_t d, const BallOptions& options) {
     Arrays keys = split_keys(in[0], 2);
     Array g = generalized_normal(keys[0], in[1], {.shape = points, .dtype = dtype});
     Array e = draw_exponential(keys[1], shape, dtype);
-    Array radius = power(sum_last(power(lax::abs(g), in[1])) + e, Array(1) / in[1]);
+    Array sum = sum_last(power(lax::abs(g), in[1])) + e, radius = power(sum, Array(1) / in[1]);
     return g / lax::expand_dims(radius, {radius.ndim()});
   });
 }
@@ -350,8 +361,8 @@ Array orthogonal(const Array& key, int64_t n, const OrthogonalOptions& options) 
     Arrays out = capibara::bind(qr, Arrays{draw_normal(in[0], shape, dtype)},
                                 {{"full_matrices", false}, {"pivoting", false}, {"use_magma", Attr()}});
     const Array &q = out[0], &r = out[1];
-    Array is_diagonal = lax::eq(lax::broadcasted_iota(DType::int32, r.shape(), r.ndim() - 2),
-                                lax::broadcasted_iota(DType::int32, r.shape(), r.ndim() - 1));
+    Array positions = lax::broadcasted_iota(DType::int32, r.shape(), r.ndim() - 2);
+    Array is_diagonal = lax::eq(positions, lax::broadcasted_iota(DType::int32, r.shape(), r.ndim() - 1));
     Array diagonal = sum_last(lax::select(is_diagonal, r, filled(r.shape(), r.dtype(), 0)));
     Array x = lax::mul(q, lax::expand_dims(lax::sign(diagonal), {diagonal.ndim() - 1}));
     return n < m ? swap_last(x) : x;

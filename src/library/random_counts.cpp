@@ -41,14 +41,19 @@ struct Rounds {
 Array poisson_by_products(const Array& key, const Array& lam, DType dtype, const Rounds& rounds) {
   const Shape& shape = lam.shape();
   auto unfinished = [&](const Array& log_product) { return lax::gt(log_product, lax::neg(lam)); };
-  Arrays out = while_loop([&](std::span<const Array> s) { return both(any(unfinished(s[3])), rounds.left(s[0])); },
-                          [&](std::span<const Array> s) {
-                            Arrays keys = split_keys(s[2], 2);
-                            Array count = lax::select(unfinished(s[3]), lax::add(s[1], exact_scalar(dtype, 1)), s[1]);
-                            Array u = draw_uniform(keys[1], shape, DType::float32);
-                            return Arrays{rounds.next(s[0]), count, keys[0], lax::add(s[3], lax::log(u))};
-                          },
-                          {rounds.start(), filled(shape, dtype, 0), key, filled(shape, DType::float32, 0)});
+  Arrays out = while_loop(
+      [&](std::span<const Array> s) {
+        Array any_s = any(unfinished(s[3]));
+        return both(any_s, rounds.left(s[0]));
+      },
+      [&](std::span<const Array> s) {
+        Arrays keys = split_keys(s[2], 2);
+        Array unfinished_s = unfinished(s[3]);
+        Array count = lax::select(unfinished_s, lax::add(s[1], exact_scalar(dtype, 1)), s[1]);
+        Array u = draw_uniform(keys[1], shape, DType::float32);
+        return Arrays{rounds.next(s[0]), count, keys[0], lax::add(s[3], lax::log(u))};
+      },
+      {rounds.start(), filled(shape, dtype, 0), key, filled(shape, DType::float32, 0)});
   return lax::sub(out[1], exact_scalar(dtype, 1));
 }
 
@@ -61,17 +66,21 @@ Array poisson_by_rejection(const Array& key, const Array& lam, DType dtype, cons
   Array inverse_alpha = Array(1.1239) + Array(1.1328) / (b - Array(3.4));
   Array v_r = Array(0.9277) - Array(3.6224) / (b - Array(2));
   Arrays out = while_loop(
-      [&](std::span<const Array> s) { return both(any(lax::bitwise_not(s[2])), rounds.left(s[0])); },
+      [&](std::span<const Array> s) {
+        Array any_s = any(lax::bitwise_not(s[2]));
+        return both(any_s, rounds.left(s[0]));
+      },
       [&](std::span<const Array> s) {
         Arrays keys = split_keys(s[3], 3);
         Array u = draw_uniform(keys[1], shape, lam.dtype()) - Array(0.5);
         Array v = draw_uniform(keys[2], shape, lam.dtype());
         Array shifted = Array(0.5) - lax::abs(u);
         Array k = lax::floor(multiply_add(Array(2) * a / shifted + b, u, lam) + Array(0.43));
-        Array log_ratio = lax::log(v * inverse_alpha / (a / (shifted * shifted) + b));
-        Array bound = multiply_add(k, log_lam, -lam) - lax::lgamma(k + Array(1));
-        Array quick = both(shifted >= Array(0.07), v <= v_r);
-        Array reject = either(k < Array(0), both(shifted<Array(0.013), v> shifted));
+        Array product = v * inverse_alpha, log_ratio = lax::log(product / (a / (shifted * shifted) + b));
+        Array multiply_add_k = multiply_add(k, log_lam, -lam), bound = multiply_add_k - lax::lgamma(k + Array(1));
+        Array is_at_least = shifted >= Array(0.07), quick = both(is_at_least, v <= v_r);
+        Array is_less = k < Array(0), is_less_shifted = shifted < Array(0.013);
+        Array reject = either(is_less, both(is_less_shifted, v > shifted));
         Array slow = lax::le(log_ratio, bound);
         Array accept = either(quick, both(lax::bitwise_not(reject), slow));
         Array chosen = lax::select(accept, k, s[1]), accepted = either(s[2], accept);
@@ -101,15 +110,19 @@ Array stirling_tail(const Array& x) {
 Array binomial_by_gaps(const Array& key, const Array& count, const Array& prob, DType dtype, const Rounds& rounds) {
   const Shape& shape = prob.shape();
   Array log_failure = lax::log1p(lax::neg(prob));
-  Arrays out = while_loop([&](std::span<const Array> s) { return both(any(lax::le(s[2], count)), rounds.left(s[0])); },
-                          [&](std::span<const Array> s) {
-                            Arrays keys = split_keys(s[3], 2);
-                            Array gaps = lax::select(lax::le(s[2], count), s[1] + Array(1), s[1]);
-                            Array u = draw_uniform(keys[0], shape, prob.dtype());
-                            Array sum = lax::add(s[2], lax::ceil(lax::div(lax::log(u), log_failure)));
-                            return Arrays{rounds.next(s[0]), gaps, sum, keys[1]};
-                          },
-                          {rounds.start(), filled(shape, prob.dtype(), 0), filled(shape, prob.dtype(), 0), key});
+  Arrays out = while_loop(
+      [&](std::span<const Array> s) {
+        Array any_s = any(lax::le(s[2], count));
+        return both(any_s, rounds.left(s[0]));
+      },
+      [&](std::span<const Array> s) {
+        Arrays keys = split_keys(s[3], 2);
+        Array is_at_most = lax::le(s[2], count), gaps = lax::select(is_at_most, s[1] + Array(1), s[1]);
+        Array u = draw_uniform(keys[0], shape, prob.dtype());
+        Array sum = lax::add(s[2], lax::ceil(lax::div(lax::log(u), log_failure)));
+        return Arrays{rounds.next(s[0]), gaps, sum, keys[1]};
+      },
+      {rounds.start(), filled(shape, prob.dtype(), 0), filled(shape, prob.dtype(), 0), key});
   return lax::convert_element_type(out[1] - Array(1), dtype, false);
 }
 
@@ -117,7 +130,7 @@ Array binomial_by_gaps(const Array& key, const Array& count, const Array& prob, 
 Array binomial_by_rejection(const Array& key, const Array& count, const Array& prob, DType dtype,
                             const Rounds& rounds) {
   const Shape& shape = prob.shape();
-  Array deviation = lax::sqrt(count * prob * (Array(1) - prob));
+  Array product = count * prob, deviation = lax::sqrt(product * (Array(1) - prob));
   Array b = multiply_add(Array(2.53), deviation, Array(1.15));
   Array a = multiply_add(Array(0.01), prob, multiply_add(Array(0.0248), b, Array(-0.0873)));
   Array c = multiply_add(count, prob, Array(0.5));
@@ -126,23 +139,29 @@ Array binomial_by_rejection(const Array& key, const Array& count, const Array& p
   Array alpha = (Array(2.83) + Array(5.1) / b) * deviation;
   Array m = lax::floor((count + Array(1)) * prob);
   Arrays out = while_loop(
-      [&](std::span<const Array> s) { return both(any(lax::bitwise_not(s[2])), rounds.left(s[0])); },
+      [&](std::span<const Array> s) {
+        Array any_s = any(lax::bitwise_not(s[2]));
+        return both(any_s, rounds.left(s[0]));
+      },
       [&](std::span<const Array> s) {
         Arrays keys = split_keys(s[3], 3);
         Array u = draw_uniform(keys[1], shape, prob.dtype());
         Array v = draw_uniform(keys[2], shape, prob.dtype());
         u = u - Array(0.5);
         Array us = Array(0.5) - lax::abs(u);
-        Array quick = both(us >= Array(0.07), v <= v_r);
+        Array is_at_least = us >= Array(0.07), quick = both(is_at_least, v <= v_r);
         Array k = lax::floor(multiply_add(Array(2) * a / us + b, u, c));
-        Array reject = either(k<Array(0), k> count);
-        v = lax::log(v * alpha / (a / (us * us) + b));
-        Array at_mode = lax::log((m + Array(1)) / (odds * (count - m + Array(1))));
-        Array between = lax::log((count - m + Array(1)) / (count - k + Array(1)));
-        Array at_draw = lax::log(odds * (count - k + Array(1)) / (k + Array(1)));
-        Array bound = multiply_add(m + Array(0.5), at_mode, (count + Array(1)) * between);
-        bound = multiply_add(k + Array(0.5), at_draw, bound) + stirling_tail(m) + stirling_tail(count - m) -
-                stirling_tail(k) - stirling_tail(count - k);
+        Array is_less = k < Array(0), reject = either(is_less, k > count);
+        Array product_v = v * alpha;
+        v = lax::log(product_v / (a / (us * us) + b));
+        Array sum = m + Array(1), at_mode = lax::log(sum / (odds * (count - m + Array(1))));
+        Array sum_count = count - m + Array(1), between = lax::log(sum_count / (count - k + Array(1)));
+        Array product_odds = odds * (count - k + Array(1)), at_draw = lax::log(product_odds / (k + Array(1)));
+        Array sum_m = m + Array(0.5), bound = multiply_add(sum_m, at_mode, (count + Array(1)) * between);
+        Array multiply_add_value = multiply_add(k + Array(0.5), at_draw, bound);
+        Array first_sum = multiply_add_value + stirling_tail(m), second_sum = first_sum + stirling_tail(count - m);
+        Array difference = second_sum - stirling_tail(k);
+        bound = difference - stirling_tail(count - k);
         Array slow = lax::le(v, bound);
         Array accept = either(quick, both(lax::bitwise_not(reject), slow));
         Array chosen = lax::select(accept, k, s[1]), accepted = either(s[2], accept);
@@ -160,21 +179,23 @@ Array draw_binomial(const Array& key, const Array& n, const Array& p, const Shap
   // The rarer outcome is counted.
   Array rare = prob < Array(0.5);
   Array q = lax::select(rare, prob, Array(1.0) - prob);
-  Array bad_count = either(is_nan(count), count < Array(0.0));
+  Array is_nan_count = is_nan(count), bad_count = either(is_nan_count, count < Array(0.0));
   Array infinite = lax::eq(lax::abs(count), constant(count, infinity));
   Array bad_q = is_nan(q), negative_q = q < Array(0.0);
-  q = lax::select(either(bad_q, negative_q), all(q, 0.01), q);
+  Array either_bad_q = either(bad_q, negative_q);
+  q = lax::select(either_bad_q, all(q, 0.01), q);
   Array few = either(bad_count, count * q <= Array(10.0));
   count = lax::floor(count);
   Rounds rounds(finfo(dtype).max);
   Array by_gaps = binomial_by_gaps(key, lax::select(few, count, all(count, 0)), q, dtype, rounds);
-  Array by_rejection = binomial_by_rejection(key, lax::select(few, all(count, 1e4), count),
-                                             lax::select(few, all(q, 0.5), q), dtype, rounds);
+  Array chosen = lax::select(few, all(count, 1e4), count);
+  Array by_rejection = binomial_by_rejection(key, chosen, lax::select(few, all(q, 0.5), q), dtype, rounds);
   Array samples = lax::select(few, by_gaps, by_rejection);
   Array invalid = either(either(negative_q, bad_q), bad_count);
   samples = lax::select(invalid, all(samples, not_a_number), samples);
-  samples = lax::select(both(infinite, lax::bitwise_not(invalid)), all(samples, infinity), samples);
-  Array as_drawn = either(either(rare, bad_count), either(bad_q, infinite));
+  Array both_infinite = both(infinite, lax::bitwise_not(invalid));
+  samples = lax::select(both_infinite, all(samples, infinity), samples);
+  Array either_rare = either(rare, bad_count), as_drawn = either(either_rare, either(bad_q, infinite));
   return lax::select(as_drawn, samples, lax::sub(lax::convert_element_type(count, dtype, false), samples));
 }
 
@@ -193,7 +214,7 @@ Array poisson(const Array& key, const Array& lam, const ParameterOptions& option
   return call("_poisson", {typed, rate}, [&](std::span<const Array> in) {
     const Array& x = in[1];
     Rounds rounds(static_cast<double>(iinfo(dtype).max));
-    Array small = either(is_nan(x), x < Array(10));
+    Array is_nan_x = is_nan(x), small = either(is_nan_x, x < Array(10));
     Array small_rate = lax::select(small, x, filled(shape, x.dtype(), 0));
     Array great_rate = lax::select(small, filled(shape, x.dtype(), 1e5), x);
     Array by_products = call("_poisson_knuth", {in[0], small_rate},
@@ -202,7 +223,8 @@ Array poisson(const Array& key, const Array& lam, const ParameterOptions& option
       return poisson_by_rejection(a[0], a[1], dtype, rounds);
     });
     Array result = lax::select(small, by_products, by_rejection);
-    return lax::select(x == Array(0), filled(shape, dtype, 0), result);
+    Array is_equal = x == Array(0);
+    return lax::select(is_equal, filled(shape, dtype, 0), result);
   });
 }
 

@@ -26,8 +26,8 @@ Array gamma_one(const Array& first_key, const Array& alpha, bool log_space) {
   auto rejected = [&](std::span<const Array> state) {
     const Array &square = state[1], &cube = state[2], &u = state[3];
     Array outside = lax::ge(u, lax::sub(number(1), lax::mul(number(0.0331), lax::mul(square, square))));
-    Array bound =
-        lax::add(lax::mul(square, number(0.5)), lax::mul(d, lax::add(lax::sub(number(1), cube), lax::log(cube))));
+    Array product = lax::mul(square, number(0.5)), difference = lax::sub(number(1), cube);
+    Array bound = lax::add(product, lax::mul(d, lax::add(difference, lax::log(cube))));
     return lax::bitwise_and(outside, lax::ge(lax::log(u), bound));
   };
   auto propose = [&](std::span<const Array> state) {
@@ -50,7 +50,8 @@ Array gamma_one(const Array& first_key, const Array& alpha, bool log_space) {
     Array log_draw = lax::neg(draw_exponential(keys[1], {}, dtype));
     Array plain = lax::bitwise_or(direct, lax::eq(log_draw, number(0)));
     Array boost = lax::select(plain, number(0), lax::mul(log_draw, inverse));
-    return lax::add(lax::add(lax::log(d), lax::log(cube)), boost);
+    Array logarithm = lax::log(d);
+    return lax::add(lax::add(logarithm, lax::log(cube)), boost);
   }
   Array draw = lax::sub(number(1), draw_uniform(keys[1], {}, dtype));
   Array boost = lax::select(direct, number(1), lax::pow(draw, inverse));

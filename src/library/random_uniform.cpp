@@ -81,7 +81,7 @@ Array search_sorted(const Array& sorted, const Array& values) {
   Array low = filled(values.shape(), DType::int32, 0),
         high = filled(values.shape(), DType::int32, static_cast<double>(size));
   for (int64_t reach = size; reach > 0; reach /= 2) {
-    Array middle = lax::div(lax::add(low, high), filled(values.shape(), DType::int32, 2));
+    Array sum = lax::add(low, high), middle = lax::div(sum, filled(values.shape(), DType::int32, 2));
     Array left = lax::le(values, take(sorted, middle, 0));
     low = lax::select(left, low, middle);
     high = lax::select(left, middle, high);
@@ -94,12 +94,13 @@ Array fixed_point_to_float(const Array& high, const Array& low) {
   auto word = [&](int64_t value) { return lax::full_like(high, exact_scalar(DType::uint32, value)); };
   Array high_zeros = lax::clz(high), low_zeros = lax::clz(low);
   Array all_zero = lax::eq(high_zeros, word(32));
-  Array rest = lax::select(all_zero, lax::shift_left(low, low_zeros),
-                           lax::shift_right_logical(low, lax::sub(word(32), high_zeros)));
+  Array shift_left_low = lax::shift_left(low, low_zeros);
+  Array rest = lax::select(all_zero, shift_left_low, lax::shift_right_logical(low, lax::sub(word(32), high_zeros)));
   Array mantissa = lax::bitwise_or(lax::shift_left(high, high_zeros), rest);
-  mantissa = lax::bitwise_and(lax::shift_right_logical(mantissa, word(8)), word((1 << 23) - 1));
+  Array shift_right_logical_mantissa = lax::shift_right_logical(mantissa, word(8));
+  mantissa = lax::bitwise_and(shift_right_logical_mantissa, word((1 << 23) - 1));
   Array zeros = lax::select(all_zero, lax::add(word(32), low_zeros), high_zeros);
-  Array exponent = lax::shift_left(lax::sub(word(126), zeros), word(23));
+  Array difference = lax::sub(word(126), zeros), exponent = lax::shift_left(difference, word(23));
   exponent = lax::bitwise_and(exponent, word((int64_t{1} << 30) - (1 << 22)));
   return lax::bitcast_convert_type(lax::bitwise_or(exponent, mantissa), DType::float32);
 }
@@ -117,10 +118,13 @@ Array gumbel_highest(const Array& key, const Shape& shape) {
   Array high = row(bits, 0), low = row(bits, 1);
   auto word = [&](int64_t value) { return lax::full_like(high, exact_scalar(DType::uint32, value)); };
   // 1 - bits in 64-bit fixed point: the carry of the low word goes to the high one.
-  Array carry = lax::convert_element_type(lax::eq(row(negated, 1), word(0xFFFFFFFF)), DType::uint32, false);
-  Array negated_high = lax::add(row(negated, 0), carry), negated_low = lax::add(row(negated, 1), word(1));
+  Array row_negated = row(negated, 1);
+  Array carry = lax::convert_element_type(lax::eq(row_negated, word(0xFFFFFFFF)), DType::uint32, false);
+  Array negated_high = lax::add(row(negated, 0), carry), row_value = row(negated, 1),
+        negated_low = lax::add(row_value, word(1));
   Array small = lax::lt(high, word(int64_t{1} << 31));
-  Array x = fixed_point_to_float(lax::select(small, high, negated_high), lax::select(small, low, negated_low));
+  Array chosen = lax::select(small, high, negated_high);
+  Array x = fixed_point_to_float(chosen, lax::select(small, low, negated_low));
   Array from_small = lax::neg(lax::log(lax::neg(lax::log1p(lax::neg(x)))));
   return lax::select(small, from_small, lax::neg(lax::log(lax::neg(lax::log(x)))));
 }
@@ -245,7 +249,8 @@ Array randint(const Array& key, const Shape& shape, const Array& minval, const A
     span = lax::select(longer, lax::add(span, one), span);
     Array multiplier = lax::rem(exact_scalar(unsigned_dtype, int64_t{1} << (width / 2)), span);
     multiplier = lax::rem(lax::mul(multiplier, multiplier), span);
-    Array offset = lax::add(lax::mul(lax::rem(higher, span), multiplier), lax::rem(lower, span));
+    Array product = lax::mul(lax::rem(higher, span), multiplier);
+    Array offset = lax::add(product, lax::rem(lower, span));
     offset = lax::rem(offset, span);
     return lax::add(low, lax::convert_element_type(offset, sampled, false));
   });
@@ -302,8 +307,8 @@ Array choice(const Array& key, const Array& a, const ChoiceOptions& options) {
       indices = search_sorted(cumulative, r);
     } else {
       // The greatest of independently perturbed log-probabilities are a sample without replacement.
-      Array perturbed =
-          lax::add(gumbel(typed, {.shape = {inputs}, .dtype = p.dtype(), .mode = options.mode}), lax::log(p));
+      Array gumbel_typed = gumbel(typed, {.shape = {inputs}, .dtype = p.dtype(), .mode = options.mode});
+      Array perturbed = lax::add(gumbel_typed, lax::log(p));
       indices = lax::top_k(perturbed, draws).second;
     }
     indices = lax::convert_element_type(indices, default_int(), false);
@@ -383,8 +388,8 @@ Array categorical(const Array& key, const Array& logits, const CategoricalOption
     drawn.insert(drawn.begin(), prefix.begin(), prefix.end());
     Ints leading;
     for (std::size_t i = 0; i < prefix.size(); ++i) leading.push_back(static_cast<int64_t>(i));
-    Array perturbed = gumbel(typed, {.shape = drawn, .dtype = dtype, .mode = options.mode}) +
-                      (leading.empty() ? logits : lax::expand_dims(logits, leading));
+    Array gumbel_typed = gumbel(typed, {.shape = drawn, .dtype = dtype, .mode = options.mode});
+    Array perturbed = gumbel_typed + (leading.empty() ? logits : lax::expand_dims(logits, leading));
     return lax::argmax(perturbed, axis + static_cast<int64_t>(prefix.size()), default_int());
   }
   int64_t count = element_count(prefix);

@@ -53,7 +53,8 @@ Array run(const Reduction& reduction, const Array& identity, const Array& data, 
   const int64_t bucket = *options.bucket_size;
   shape.insert(shape.begin(), (segment_ids.size() + bucket - 1) / bucket);
   const Array rows = lax::full(shape, identity, data.dtype());
-  const Array buckets = lax::div(lax::iota(DType::int32, segment_ids.shape(0)), lax::full({segment_ids.shape(0)}, Array(bucket), DType::int32));
+  const Array positions = lax::iota(DType::int32, segment_ids.shape(0));
+  const Array buckets = lax::div(positions, lax::full({segment_ids.shape(0)}, Array(bucket), DType::int32));
   Array partial = (rows.at(buckets, lax::expand_dims(segment_ids, {0})).*reduction.update)(data, update);
   const bool narrow = reduction.rounds && is_floating(data.dtype()) && bits(data.dtype()) <= 16;
   if (narrow) partial = lax::convert_element_type(partial, DType::float32);

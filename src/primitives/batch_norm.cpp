@@ -41,8 +41,10 @@ Array deviation(const Array& variance, const Attrs& attrs) {
 // operand, scale, offset, mean, variance -> output
 Arrays inference(std::span<const Array> in, const Attrs& attrs) {
   const Array& x = in[0];
-  Array normal = lax::div(lax::sub(x, spread(in[3], x, attrs)), spread(deviation(in[4], attrs), x, attrs));
-  return {lax::add(lax::mul(spread(in[1], x, attrs), normal), spread(in[2], x, attrs))};
+  Array difference = lax::sub(x, spread(in[3], x, attrs));
+  Array normal = lax::div(difference, spread(deviation(in[4], attrs), x, attrs));
+  Array product = lax::mul(spread(in[1], x, attrs), normal);
+  return {lax::add(product, spread(in[2], x, attrs))};
 }
 
 // operand, scale, offset -> output, mean, variance
@@ -67,8 +69,10 @@ Arrays gradient(std::span<const Array> in, const Attrs& attrs) {
   Array with_centred = sum_other(lax::mul(cotangent, centred), attrs);
   Array grad_scale = lax::div(with_centred, stddev);
   Array variance = lax::add(in[3], scalar_like(in[3], static_cast<float>(attrs.real("epsilon"))));
-  Array shift = lax::div(spread(with_centred, x, attrs), spread(variance, x, attrs));
-  Array inner = lax::sub(lax::sub(lax::mul(count, cotangent), spread(grad_offset, x, attrs)), lax::mul(centred, shift));
+  Array spread_with_centred = spread(with_centred, x, attrs);
+  Array shift = lax::div(spread_with_centred, spread(variance, x, attrs));
+  Array product = lax::mul(count, cotangent), difference = lax::sub(product, spread(grad_offset, x, attrs));
+  Array inner = lax::sub(difference, lax::mul(centred, shift));
   Array factor = lax::div(lax::div(spread(scale, x, attrs), wide_stddev), count);
   return {lax::mul(factor, inner), grad_scale, grad_offset};
 }

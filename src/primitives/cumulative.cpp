@@ -25,7 +25,8 @@ Array wrap_angle(const Array& x) {
   constexpr double pi = std::numbers::pi;
   Array turn = scalar_like(x, 2 * pi), half_turn = scalar_like(x, pi), zero = scalar_like(x, 0);
   Array rest = lax::rem(lax::add(x, half_turn), turn);
-  rest = lax::select(lax::lt(rest, zero), lax::add(rest, turn), rest);
+  Array is_less = lax::lt(rest, zero);
+  rest = lax::select(is_less, lax::add(rest, turn), rest);
   return lax::sub(rest, half_turn);
 }
 
@@ -33,13 +34,14 @@ Array wrap_angle(const Array& x) {
 Array log_add_exp(const Array& x, const Array& y) {
   Array greatest = lax::max(x, y);
   if (is_complex(x.dtype())) {
-    Array delta = lax::sub(lax::add(x, y), lax::mul(greatest, scalar_like(greatest, 2)));
+    Array sum = lax::add(x, y), delta = lax::sub(sum, lax::mul(greatest, scalar_like(greatest, 2)));
     Array out = lax::add(greatest, lax::log1p(lax::exp(delta)));
-    return lax::complex(lax::real(out), wrap_angle(lax::imag(out)));
+    Array real_part = lax::real(out);
+    return lax::complex(real_part, wrap_angle(lax::imag(out)));
   }
   Array delta = lax::sub(x, y);
-  return lax::select(is_nan(delta), lax::add(x, y),
-                     lax::add(greatest, lax::log1p(lax::exp(lax::neg(lax::abs(delta))))));
+  Array is_nan_delta = is_nan(delta), sum_x = lax::add(x, y);
+  return lax::select(is_nan_delta, sum_x, lax::add(greatest, lax::log1p(lax::exp(lax::neg(lax::abs(delta))))));
 }
 
 Array without_infinity(const Array& x) {
@@ -74,8 +76,10 @@ Array differentiable_log_add_exp(const Array& x, const Array& y);
 
 Dual log_add_exp_derivative(const Dual& x, const Dual& y) {
   Array out = differentiable_log_add_exp(x.value, y.value);
-  Array from_x = lax::mul(x.tangent, lax::exp(lax::sub(without_infinity(x.value), without_infinity(out))));
-  Array from_y = lax::mul(y.tangent, lax::exp(lax::sub(without_infinity(y.value), without_infinity(out))));
+  Array without_infinity_x = without_infinity(x.value);
+  Array from_x = lax::mul(x.tangent, lax::exp(lax::sub(without_infinity_x, without_infinity(out))));
+  Array without_infinity_y = without_infinity(y.value);
+  Array from_y = lax::mul(y.tangent, lax::exp(lax::sub(without_infinity_y, without_infinity(out))));
   return {out, lax::add(from_x, from_y)};
 }
 

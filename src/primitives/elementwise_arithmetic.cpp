@@ -103,7 +103,8 @@ Array lower_mulhi(const Array& x, const Array& y) {
     const DType wide = width <= 8    ? (negative ? DType::int16 : DType::uint16)
                        : width == 16 ? (negative ? DType::int32 : DType::uint32)
                                      : (negative ? DType::int64 : DType::uint64);
-    const Array product = lax::mul(convert(x, wide), convert(y, wide));
+    const Array convert_x = convert(x, wide);
+    const Array product = lax::mul(convert_x, convert(y, wide));
     const Array shift = scalar_of(wide, width);
     return convert(negative ? lax::shift_right_arithmetic(product, shift) : lax::shift_right_logical(product, shift),
                    dtype);
@@ -115,8 +116,10 @@ Array lower_mulhi(const Array& x, const Array& y) {
   const auto high = [&](const Array& v) { return lax::shift_right_logical(v, half); };
   const Array a_low = low(a), a_high = high(a), b_low = low(b), b_high = high(b);
   const Array cross = lax::mul(a_low, b_high), other = lax::mul(a_high, b_low);
-  const Array middle = lax::add(lax::add(low(cross), low(other)), high(lax::mul(a_low, b_low)));
-  const Array carried = lax::add(lax::add(high(cross), high(other)), high(middle));
+  const Array low_cross = low(cross), sum = lax::add(low_cross, low(other));
+  const Array middle = lax::add(sum, high(lax::mul(a_low, b_low)));
+  const Array high_cross = high(cross), sum_cross = lax::add(high_cross, high(other));
+  const Array carried = lax::add(sum_cross, high(middle));
   Array result = convert(lax::add(lax::mul(a_high, b_high), carried), dtype);
   if (is_signed(dtype)) {
     // As unsigned numbers, negative operands are 2^64 too large.
@@ -275,7 +278,8 @@ PrimitiveRecord clamp_record() {
       {[](const Array& g, const Array&, std::span<const Array> in, const Attrs&) {
          const Array above = lax::gt(in[0], in[1]);
          const Array inside = lax::bitwise_and(above, lax::lt(in[0], in[2]));
-         return lax::select(inside, broadcast_to(in[1].shape(), g), lax::full_like(in[1], 0));
+         Array broadcasted = broadcast_to(in[1].shape(), g);
+         return lax::select(inside, broadcasted, lax::full_like(in[1], 0));
        },
        [](const Array& g, const Array&, std::span<const Array> in, const Attrs&) {
          const Array above = lax::gt(in[1], in[0]);
@@ -284,7 +288,8 @@ PrimitiveRecord clamp_record() {
        },
        [](const Array& g, const Array&, std::span<const Array> in, const Attrs&) {
          const Array beyond = lax::lt(in[2], in[1]);
-         return lax::select(beyond, broadcast_to(in[1].shape(), g), lax::full_like(in[1], 0));
+         Array broadcasted_in = broadcast_to(in[1].shape(), g);
+         return lax::select(beyond, broadcasted_in, lax::full_like(in[1], 0));
        }});
   r.batch = [](const BatchArgs& args) {
     Arrays in(args.inputs.begin(), args.inputs.end());
@@ -371,7 +376,8 @@ Family arithmetic_records() {
     r.lower = [](std::span<const Array> in, const Attrs&) -> Arrays {
       if (!is_unsigned(in[0].dtype())) return {};
       const Array is_zero = lax::eq(in[0], lax::full_like(in[0], 0));
-      return {lax::select(is_zero, lax::full_like(in[0], 0), lax::full_like(in[0], 1))};
+      Array filled = lax::full_like(in[0], 0);
+      return {lax::select(is_zero, filled, lax::full_like(in[0], 1))};
     };
   }
   no_tangent(add(record("floor", "The greatest integer not above x.", 1, floats, "stablehlo.floor")));

@@ -135,8 +135,8 @@ Array select_tree(const Array& which, std::span<const Array> cases, int64_t offs
   const std::size_t middle = cases.size() / 2;
   const int64_t bound = offset + static_cast<int64_t>(middle);
   const Array below = lax::lt(which, lax::full_like(which, static_cast<double>(bound)));
-  return lax::select(below, select_tree(which, cases.first(middle), offset),
-                     select_tree(which, cases.subspan(middle), bound));
+  Array select_tree_which = select_tree(which, cases.first(middle), offset);
+  return lax::select(below, select_tree_which, select_tree(which, cases.subspan(middle), bound));
 }
 
 PrimitiveRecord select_record() {

@@ -187,7 +187,8 @@ Array masked_gather(const Array& x, const Array& indices, const Attrs& attrs, co
   Array bound = Array::from_buffer(sample_type(index_dtype, {static_cast<int64_t>(upper.size())}), buffer);
   bound = lax::broadcast_in_dim(bound, indices.shape(), {batch_rank});
   Array zero = lax::broadcast_in_dim(scalar_of(index_dtype, 0), indices.shape(), {});
-  Array inside = lax::bitwise_and(lax::ge(positions, zero), lax::le(positions, bound));
+  Array is_at_least = lax::ge(positions, zero);
+  Array inside = lax::bitwise_and(is_at_least, lax::le(positions, bound));
   inside = lax::reduce_and(inside, {.axes = {batch_rank}});
   Array windows =
       bind1(self, {x, positions}, attrs.with("mode", "clip").with("fill_value", Attr()).with("unique_indices", false));

@@ -79,8 +79,10 @@ std::pair<Array, Array> rotation(const Array& x, const Array& y) {
     Array size_a = lax::abs(a), size_b = lax::abs(b);
     Array scale = lax::select(lax::gt(size_a, size_b), size_a, size_b);
     Array u = lax::div(a, scale), v = lax::div(b, scale);
-    Array inverse = lax::div(scalar_of(dtype, 1), lax::sqrt(lax::add(lax::integer_pow(u, 2), lax::integer_pow(v, 2))));
-    return Pair(lax::mul(u, inverse), lax::mul(lax::neg(v), inverse));
+    Array power = lax::integer_pow(u, 2);
+    Array inverse = lax::div(scalar_of(dtype, 1), lax::sqrt(lax::add(power, lax::integer_pow(v, 2))));
+    Array product = lax::mul(u, inverse);
+    return Pair(product, lax::mul(lax::neg(v), inverse));
   };
   return lax::cond(lax::eq(y, scalar_of(dtype, 0)), nothing, rotate, x, y);
 }
@@ -88,10 +90,12 @@ std::pair<Array, Array> rotation(const Array& x, const Array& y) {
 Arrays lower_cholesky_update(std::span<const Array> inputs, const Attrs&) {
   Array r = inputs[0], z = inputs[1];
   for (int64_t k = 0; k < z.shape(0); ++k) {
-    auto [cosine, sine] = rotation(r(k, k), z(k));
+    Array r_k = r(k, k);
+    auto [cosine, sine] = rotation(r_k, z(k));
     Array row = r(k, slice());
-    Array new_row = lax::sub(lax::mul(cosine, row), lax::mul(sine, z));
-    z = lax::add(lax::mul(cosine, z), lax::mul(sine, row));
+    Array product = lax::mul(cosine, row), new_row = lax::sub(product, lax::mul(sine, z));
+    Array product_cosine = lax::mul(cosine, z);
+    z = lax::add(product_cosine, lax::mul(sine, row));
     r = r.at(k, slice()).set(new_row);
   }
   return {r};
@@ -360,7 +364,8 @@ JvpResult qr_jvp(const JvpArgs& args) {
     Array moved = pivoting ? take_columns(x, out[2]) : x;
     Array beyond = cols(moved, m, n), square = cols(tangent, 0, m), beyond_tangent = cols(tangent, m, n);
     auto [q_tangent, r_tangent] = thin_qr_tangents(q, cols(r, 0, m), square);
-    Array rest = lax::add(matmul(adjoint(q_tangent), beyond), matmul(adjoint(q), beyond_tangent));
+    Array matmul_q_tangent = matmul(adjoint(q_tangent), beyond);
+    Array rest = lax::add(matmul_q_tangent, matmul(adjoint(q), beyond_tangent));
     tangents[0] = q_tangent;
     tangents[1] = lax::concatenate({r_tangent, rest}, last);
     return {out, tangents};

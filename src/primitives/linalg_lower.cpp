@@ -103,7 +103,8 @@ Array checked(const Array& x, const Array& ok) {
   Array mask = lax::broadcast_in_dim(ok, narrow, dims);
   Ints all;
   for (int64_t i = 0; i < x.ndim(); ++i) all.push_back(i);
-  return lax::select(lax::broadcast_in_dim(mask, x.shape(), all), x, lax::full(x.shape(), not_a_number(x.dtype())));
+  Array broadcasted = lax::broadcast_in_dim(mask, x.shape(), all);
+  return lax::select(broadcasted, x, lax::full(x.shape(), not_a_number(x.dtype())));
 }
 
 Array succeeded(const Array& info) { return lax::eq(info, lax::zeros(info.type())); }

@@ -144,8 +144,10 @@ Array tridiagonal_product(const Array& below, const Array& on, const Array& abov
   column.push_back(1);
   Slice rest = slice(1, std::nullopt), most = slice(-1);
   Array y = lax::mul(lax::reshape(on, column), x);
-  y = y.at(ellipsis, rest, slice()).add(lax::mul(below(ellipsis, rest, newaxis), x(ellipsis, most, slice())));
-  return y.at(ellipsis, most, slice()).add(lax::mul(above(ellipsis, most, newaxis), x(ellipsis, rest, slice())));
+  Array lower = below(ellipsis, rest, newaxis), from_below = lax::mul(lower, x(ellipsis, most, slice()));
+  y = y.at(ellipsis, rest, slice()).add(from_below);
+  Array upper = above(ellipsis, most, newaxis), from_above = lax::mul(upper, x(ellipsis, rest, slice()));
+  return y.at(ellipsis, most, slice()).add(from_above);
 }
 
 Arrays bind_tridiagonal(const Arrays& inputs, const Attrs& attrs) {

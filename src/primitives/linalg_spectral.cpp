@@ -68,14 +68,15 @@ JvpResult eig_jvp(const JvpArgs& args) {
   const Array &values = out.front(), &vectors = out.back();
   Array tangent = as_dtype(args.tangents[0], vectors.dtype());
   if (!left && !right) {
-    Array terms = lax::mul(solve(vectors, tangent), transposed(vectors));
+    Array solve_vectors = solve(vectors, tangent), terms = lax::mul(solve_vectors, transposed(vectors));
     return {{values}, {lax::reduce_sum(terms, {.axes = {terms.ndim() - 1}})}};
   }
   auto [value_tangents, vector_tangents] = eigenvector_tangents(values, vectors, tangent);
   JvpResult result{{values}, {value_tangents}};
   if (left) {
     result.primals.push_back(out[1]);
-    result.tangents.push_back(eigenvector_tangents(lax::conj(values), out[1], adjoint(tangent)).second);
+    Array conjugated = lax::conj(values);
+    result.tangents.push_back(eigenvector_tangents(conjugated, out[1], adjoint(tangent)).second);
   }
   if (right) {
     result.primals.push_back(vectors);
@@ -196,15 +197,18 @@ JvpResult svd_jvp(const JvpArgs& args) {
   Array inverse_matrix = diagonal_matrix(inverse);
   Array skew = lax::mul(scalar_of(dtype, 0.5), lax::sub(ds_full, adjoint(ds_full)));
   Array phase = lax::mul(skew, as_dtype(inverse_matrix, dtype));
-  Array du = times(u, lax::add(lax::mul(as_dtype(f, dtype), lax::add(right, adjoint(right))), phase));
-  Array dv = times(v, lax::mul(as_dtype(f, dtype), lax::add(left, adjoint(left))));
+  Array converted = as_dtype(f, dtype);
+  Array du = times(u, lax::add(lax::mul(converted, lax::add(right, adjoint(right))), phase));
+  Array converted_f = as_dtype(f, dtype), dv = times(v, lax::mul(converted_f, lax::add(left, adjoint(left))));
   if (m > n) {
     Array along = times(tangent, v);
-    du = lax::add(du, lax::div(lax::sub(along, times(u, times(ut, along))), as_dtype(row, dtype)));
+    Array difference = lax::sub(along, times(u, times(ut, along)));
+    du = lax::add(du, lax::div(difference, as_dtype(row, dtype)));
   }
   if (n > m) {
     Array along = times(adjoint(tangent), u);
-    dv = lax::add(dv, lax::div(lax::sub(along, times(v, times(vt, along))), as_dtype(row, dtype)));
+    Array difference_along = lax::sub(along, times(v, times(vt, along)));
+    dv = lax::add(dv, lax::div(difference_along, as_dtype(row, dtype)));
   }
   return {out, {ds, du, adjoint(dv)}};
 }

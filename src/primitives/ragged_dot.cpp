@@ -172,7 +172,8 @@ Array spread_groups(const Array& x, int64_t ragged, const Array& sizes, const In
   places.push_back(0);
   Ints order = argsort(places), sorted = taken(places, order);
   auto widen = [&](const Array& a) { return lax::broadcast_in_dim(lax::transpose(a, order), shape, sorted); };
-  Array inside = lax::bitwise_and(lax::le(widen(starts), position), lax::lt(position, widen(ends)));
+  Array is_at_most = lax::le(widen(starts), position);
+  Array inside = lax::bitwise_and(is_at_most, lax::lt(position, widen(ends)));
   return lax::select(inside, spread, lax::zeros_like(spread));
 }
 

@@ -55,7 +55,8 @@ Pair partitionable_blocks(const Array& words, const Shape& shape) {
   Arrays counts = shape.empty() ? Arrays{exact_scalar(DType::uint32, 0), exact_scalar(DType::uint32, 0)}
                                 : capibara::bind(iota, Arrays{}, {{"shape", shape}});
   int64_t keys = words.ndim() - 1;
-  return block(key_pair(words, shape.size()), {beside_keys(counts[0], keys), beside_keys(counts[1], keys)});
+  auto key_pair_words = key_pair(words, shape.size());
+  return block(key_pair_words, {beside_keys(counts[0], keys), beside_keys(counts[1], keys)});
 }
 
 Shape key_shape(const Array& words) { return Shape(words.shape().begin(), words.shape().end() - 1); }
@@ -80,7 +81,8 @@ Array legacy_stream(const Array& words, int64_t count) {
     Array last = lax::eq(first, exact_scalar(DType::uint32, half - 1));
     second = lax::select(last, lax::full_like(second, exact_scalar(DType::uint32, 0)), second);
   }
-  Pair out = block(key_pair(words, 1), {beside_keys(first, keys), beside_keys(second, keys)});
+  auto key_pair_words = key_pair(words, 1);
+  Pair out = block(key_pair_words, {beside_keys(first, keys), beside_keys(second, keys)});
   Array stream = lax::concatenate({out[0], out[1]}, keys);
   return count % 2 == 0 ? stream : lax::slice_in_dim(stream, 0, count, 1, keys);
 }
@@ -118,7 +120,8 @@ Array threefry_bits(const Array& words, int64_t bit_width, const Shape& shape) {
   auto join = [](const Array& high, const Array& low) {
     Array upper = lax::convert_element_type(high, DType::uint64, false);
     Array places = lax::full_like(upper, exact_scalar(DType::uint64, 32));
-    return lax::bitwise_or(lax::shift_left(upper, places), lax::convert_element_type(low, DType::uint64, false));
+    Array shift_left_upper = lax::shift_left(upper, places);
+    return lax::bitwise_or(shift_left_upper, lax::convert_element_type(low, DType::uint64, false));
   };
   if (config().threefry_partitionable) {
     Pair out = partitionable_blocks(words, shape);
@@ -128,7 +131,8 @@ Array threefry_bits(const Array& words, int64_t bit_width, const Shape& shape) {
   int64_t size = element_count(shape), last = words.ndim() - 1;
   Array stream = legacy_stream(words, (bit_width * size + 31) / 32);
   if (bit_width == 64) {
-    stream = join(lax::slice_in_dim(stream, 0, size, 1, last), lax::slice_in_dim(stream, size, 2 * size, 1, last));
+    Array slice_in_dim_stream = lax::slice_in_dim(stream, 0, size, 1, last);
+    stream = join(slice_in_dim_stream, lax::slice_in_dim(stream, size, 2 * size, 1, last));
   } else if (bit_width < 32) {
     // Each word is cut into parts, the lowest first.
     int64_t parts = 32 / bit_width, count = stream.shape(-1);
@@ -189,7 +193,8 @@ Array fold_in(const KeyImplementation& implementation, const Array& key, const A
     words = lax::broadcast_in_dim(key, joined(data.shape(), {4}), {data.ndim()});
   }
   if (implementation.dtype == DType::key_rbg) {
-    Array keys = threefry_fold_in(halves(words), data.ndim() == 0 ? data : lax::expand_dims(data, {data.ndim()}));
+    Array halves_words = halves(words);
+    Array keys = threefry_fold_in(halves_words, data.ndim() == 0 ? data : lax::expand_dims(data, {data.ndim()}));
     Shape shape(keys.shape().begin(), keys.shape().end() - 2);
     return lax::reshape(keys, joined(shape, {4}));
   }

@@ -228,7 +228,7 @@ PrimitiveRecord arg_reduction_record(std::string name, std::string doc, bool hig
       const Array &value = args[0], &index = args[1], &other = args[2], &other_index = args[3];
       Array better = highest ? lax::gt(value, other) : lax::lt(value, other);
       Array take_value = lax::bitwise_or(better, lax::ne(value, value));
-      Array earlier = lax::bitwise_and(lax::eq(value, other), lax::lt(index, other_index));
+      Array is_equal = lax::eq(value, other), earlier = lax::bitwise_and(is_equal, lax::lt(index, other_index));
       Array take_index = lax::bitwise_or(take_value, earlier);
       return {lax::select(take_value, value, other), lax::select(take_index, index, other_index)};
     };

@@ -322,8 +322,8 @@ PrimitiveRecord approx_top_k_record() {
     auto take_along_axis = [&](std::span<const Array> xs) -> Arrays {
       const Array &x = xs[0], &positions = xs[1];
       int64_t size = x.shape(axis);
-      Array wrapped = lax::select(lax::lt(positions, exact_scalar(positions.dtype(), 0)),
-                                  lax::add(positions, exact_scalar(positions.dtype(), size)), positions);
+      Array is_less = lax::lt(positions, exact_scalar(positions.dtype(), 0));
+      Array wrapped = lax::select(is_less, lax::add(positions, exact_scalar(positions.dtype(), size)), positions);
       Shape shape = wrapped.shape();
       shape.push_back(1);
       return {lax::gather(x, lax::reshape(wrapped, shape), along_axis(rank, axis), Ints(static_cast<std::size_t>(rank), 1),

@@ -79,7 +79,11 @@ TEST(InlineCalls, TakesTheBranchThatALiteralChooses) {
 
 TEST(InlineCalls, UnrollsALoopOfOneStep) {
   auto f = [](std::span<const Array> in) {
-    auto [carry, ys] = lax::scan([](Array c, Array x) { return std::pair(c + x, c * x); }, in[0], in[1]);
+    auto step = [](Array c, Array x) {
+      Array sum = c + x, product = c * x;
+      return std::pair(sum, product);
+    };
+    auto [carry, ys] = lax::scan(step, in[0], in[1]);
     return Arrays{carry, ys};
   };
   EXPECT_EQ(optimise(traced(f, {type({3}), type({1, 3})})).to_string(),
@@ -102,7 +106,10 @@ TEST(Strengthen, DropsWeakTypesEverywhere) {
 }
 
 TEST(Compose, ReplacesOnlyWhatTheBackendDoesNotKeep) {
-  auto f = [](std::span<const Array> in) { return Arrays{lax::square(in[0]) + lax::split(in[0], {1, 2}, 0)[0]}; };
+  auto f = [](std::span<const Array> in) {
+    Array square = lax::square(in[0]);
+    return Arrays{square + lax::split(in[0], {1, 2}, 0)[0]};
+  };
   Program program = traced(f, {type({3})});
   auto keep = [](const Program&, const Equation& equation) { return !equation.primitive.is("split"); };
   Program composed = passes::compose(program, keep);

@@ -134,6 +134,8 @@ inline const std::map<std::string, Stack>& stacks() {
 }
 
 // ---- bodies: the twins of transform_bodies.py ----------------------------------------------------------------------
+//
+// Python evaluates from left to right, C++ in any order: operands that trace equations have names.
 
 inline const auto& h() {
   static const auto function = jax::custom_jvp([](Array x, Array w) { return lax::sin(x) * w; }, "h");
@@ -150,20 +152,26 @@ inline void define_rules() {
       [](auto primals, auto tangents) {
         auto [x, w] = primals;
         auto [dx, dw] = tangents;
-        return std::tuple(h()(x, w), dx * w * 3.0 + dw * x);
+        Array y = h()(x, w), first = dx * w * 3.0, second = dw * x;
+        return std::tuple(y, first + second);
       },
       "h_jvp");
   h_vjp().defvjp([](Array x, Array w) { return std::tuple(h_vjp()(x, w), std::tuple(x, w)); },
                  [](auto residuals, Array g) {
                    auto [x, w] = residuals;
-                   return std::tuple(g * w * 2.0, g * x);
+                   Array dx = g * w * 2.0, dw = g * x;
+                   return std::tuple(dx, dw);
                  },
                  "h_fwd", "h_bwd");
 }
 
 inline const std::map<std::string, Body>& bodies() {
   static const std::map<std::string, Body> all = {
-      {"elementwise", [](Array x, Array w) { return lax::sin(x) * w + lax::exp(x) / (w * w + 1.0); }},
+      {"elementwise",
+       [](Array x, Array w) {
+         Array product = lax::sin(x) * w, power = lax::exp(x), square = w * w + 1.0;
+         return product + power / square;
+       }},
       {"mlp", [](Array x, Array w) { return lax::logistic(lax::dot(lax::tanh(lax::dot(x, w)), w)); }},
       {"scan_carry",
        [](Array x, Array w) {
@@ -173,7 +181,7 @@ inline const std::map<std::string, Body>& bodies() {
       {"scan_reverse",
        [](Array x, Array w) {
          auto step = [x](Array carry, Array a) {
-           Array next = carry * lax::cos(a) + lax::exp(x);
+           Array scaled = carry * lax::cos(a), next = scaled + lax::exp(x);
            return std::pair(next, next * a);
          };
          return lax::scan(step, x, w, {.reverse = true}).second;
@@ -183,7 +191,8 @@ inline const std::map<std::string, Body>& bodies() {
          auto inner = [](Array carry, Array a) { return std::pair(carry * a + 0.5, carry); };
          auto outer = [inner, w](Array carry, Array a) {
            auto [next, ys] = lax::scan(inner, carry * a, w);
-           return std::pair(lax::sin(next), total(ys));
+           Array sine = lax::sin(next), sum = total(ys);
+           return std::pair(sine, sum);
          };
          return lax::scan(outer, x, w).second;
        }},
@@ -193,7 +202,8 @@ inline const std::map<std::string, Body>& bodies() {
          auto condition = [](State state) { return std::get<0>(state) < 3; };
          auto step = [w](State state) {
            auto [i, y] = state;
-           return State(i + 1, lax::sin(y) * w + y);
+           Array next = i + 1, value = lax::sin(y) * w + y;
+           return State(next, value);
          };
          return std::get<1>(lax::while_loop(condition, step, State(int32(0), x)));
        }},
@@ -225,7 +235,8 @@ inline const std::map<std::string, Body>& bodies() {
        [](Array x, Array w) {
          jax::Ref cell = jax::new_ref(x);
          cell.set(lax::sin(cell.get()) * w);
-         cell.set(cell.get() * cell.get());
+         Array first = cell.get(), second = cell.get();
+         cell.set(first * second);
          return cell.get() + x;
        }},
       {"callback",
@@ -251,7 +262,8 @@ inline const std::map<std::string, Body>& bodies() {
        [](Array x, Array w) {
          capibara::ScatterDimensionNumbers dims{.inserted_window_dims = {0}, .scatter_dims_to_operand_dims = {0}};
          Array indices = capibara::array<int32_t>({1, 1, 7}, capibara::Shape{3, 1});
-         return lax::scatter_add(lax::sin(x), indices, w * w, dims, {.mode = lax::GatherScatterMode::fill_or_drop});
+         Array sine = lax::sin(x), square = w * w;
+         return lax::scatter_add(sine, indices, square, dims, {.mode = lax::GatherScatterMode::fill_or_drop});
        }},
       {"gather",
        [](Array x, Array w) {
@@ -277,19 +289,22 @@ inline const std::map<std::string, Body>& bodies() {
       {"remat_names",
        [](Array x, Array w) {
          auto f = [](Array x, Array w) {
-           return lax::cos(jax::checkpoint_name(lax::exp(x) * w, "kept")) * lax::sin(w);
+           Array cosine = lax::cos(jax::checkpoint_name(lax::exp(x) * w, "kept")), sine = lax::sin(w);
+           return cosine * sine;
          };
          return jax::checkpoint(f, {.policy = jax::checkpoint_policies::save_only_these_names({"kept"})})(x, w);
        }},
       {"cumulative",
        [](Array x, Array w) {
-         return lax::cumsum(x, {.axis = 0}) * lax::cummax(w, {.axis = 0, .reverse = true}) +
-                lax::cumprod(x, {.axis = 0});
+         Array sums = lax::cumsum(x, {.axis = 0}), largest = lax::cummax(w, {.axis = 0, .reverse = true}),
+               scaled = sums * largest;
+         return scaled + lax::cumprod(x, {.axis = 0});
        }},
       {"dynamic_slices",
        [](Array x, Array w) {
          Array piece = lax::dynamic_slice(w, {int32(9)}, {2});
-         return lax::dynamic_update_slice(lax::sin(x), piece * piece, {int32(1)});
+         Array sine = lax::sin(x), square = piece * piece;
+         return lax::dynamic_update_slice(sine, square, {int32(1)});
        }},
       {"reduce_max_ties", [](Array x, Array w) { return lax::reduce_max(x, {.axes = {1}}) * w; }},
       {"nested_jit",
@@ -299,8 +314,10 @@ inline const std::map<std::string, Body>& bodies() {
        }},
       {"selection",
        [](Array x, Array w) {
-         Array picked = lax::select(x > w, x * w, lax::max(x, w));
-         return lax::clamp(-0.25, picked, 0.5) + lax::min(x, 0.0) + lax::abs(w);
+         Array greater = x > w, product = x * w, larger = lax::max(x, w);
+         Array picked = lax::select(greater, product, larger);
+         Array clamped = lax::clamp(-0.25, picked, 0.5), smaller = lax::min(x, 0.0), sum = clamped + smaller;
+         return sum + lax::abs(w);
        }},
       {"top_two", [](Array x, Array w) { return lax::top_k(x, 2).first * w; }},
       {"fourier", [](Array x, Array w) { return lax::real(lax::fft(lax::complex(x, w), lax::FftType::fft, {4})) * w; }},

@@ -47,7 +47,8 @@ Array relu6(const Array& x) {
   static const auto function = [] {
     auto f = custom_jvp([](Array in) { return minimum(maximum(in, 0), 6.0); }, "relu6");
     f.defjvps([](const Array& tangent, const Array&, const Array& in) {
-      return pass_where((in > 0) & (in < 6), tangent);
+      Array is_greater = in > 0;
+      return pass_where(is_greater & (in < 6), tangent);
     });
     return f;
   }();
@@ -60,7 +61,8 @@ Array softplus(const Array& x) { return logaddexp(x, 0); }
 
 Array sparse_plus(const Array& x) {
   const Array parabola = lax::square(x + 1.0) / 4;
-  return where(x <= -1.0, 0.0, where(x >= 1.0, x, parabola));
+  Array is_at_most = x <= -1.0;
+  return where(is_at_most, 0.0, where(x >= 1.0, x, parabola));
 }
 
 Array sparse_sigmoid(const Array& x) { return 0.5 * minimum(2.0, maximum(0.0, x + 1.0)); }
@@ -69,7 +71,10 @@ Array silu(const Array& x) { return x * sigmoid(x); }
 Array swish(const Array& x) { return silu(x); }
 Array mish(const Array& x) { return x * tanh(softplus(x)); }
 Array log_sigmoid(const Array& x) { return -softplus(-x); }
-Array hard_tanh(const Array& x) { return where(x > 1, 1, where(x < -1, -1, x)); }
+Array hard_tanh(const Array& x) {
+  Array is_greater = x > 1;
+  return where(is_greater, 1, where(x < -1, -1, x));
+}
 Array hard_sigmoid(const Array& x) { return relu6(x + 3.0) / 6.0; }
 Array hard_silu(const Array& x) { return x * hard_sigmoid(x); }
 Array hard_swish(const Array& x) { return hard_silu(x); }
@@ -79,7 +84,8 @@ Array log1mexp(const Array& x) {
     auto f = custom_jvp(
         [](Array in) {
           const Array minus = promote_inexact("log1mexp", -in);
-          return where(in < std::log(2.0), lax::log(-lax::expm1(minus)), lax::log1p(-lax::exp(minus)));
+          Array is_less = in < std::log(2.0), logarithm = lax::log(-lax::expm1(minus));
+          return where(is_less, logarithm, lax::log1p(-lax::exp(minus)));
         },
         "log1mexp");
     f.defjvps([](const Array& tangent, const Array&, const Array& in) {
@@ -103,7 +109,8 @@ Array elu(const Array& x, const EluOptions& options) {
 }
 
 Array celu(const Array& x, const EluOptions& options) {
-  return maximum(x, 0.0) + options.alpha * lax::expm1(minimum(x, 0.0) / options.alpha);
+  Array larger = maximum(x, 0.0);
+  return larger + options.alpha * lax::expm1(minimum(x, 0.0) / options.alpha);
 }
 
 // The constants make zero mean and unit variance a fixed point (arXiv 1706.02515).
@@ -112,16 +119,19 @@ Array selu(const Array& x) {
 }
 
 Array leaky_relu(const Array& x, const LeakyReluOptions& options) {
-  return where(x >= 0, x, options.negative_slope * x);
+  Array is_at_least = x >= 0;
+  return where(is_at_least, x, options.negative_slope * x);
 }
 
 Array gelu(const Array& x, const GeluOptions& options) {
   const Array in = promote_inexact("gelu", x);
   if (options.approximate) {
-    const Array inner = typed_constant(in, std::sqrt(2 / pi)) * (in + 0.044715 * lax::integer_pow(in, 3));
+    const Array typed_constant_in = typed_constant(in, std::sqrt(2 / pi));
+    const Array inner = typed_constant_in * (in + 0.044715 * lax::integer_pow(in, 3));
     return in * (0.5 * (1.0 + lax::tanh(inner)));
   }
-  return 0.5 * in * lax::erfc(-in * typed_constant(in, std::sqrt(0.5)));
+  Array product = 0.5 * in, negated = -in;
+  return product * lax::erfc(negated * typed_constant(in, std::sqrt(0.5)));
 }
 
 Array glu(const Array& x, const GateOptions& options) {

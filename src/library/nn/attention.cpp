@@ -55,7 +55,8 @@ Array hide_unseen(const Array& logits, const std::optional<Array>& mask, const A
   if (options.is_causal) require(query >= key);
   if (options.local_window_size) {
     const auto [left, right] = *options.local_window_size;
-    require((query <= key + left) & (query >= key - right));
+    Array is_at_most = query <= key + left;
+    require(is_at_most & (query >= key - right));
   }
   if (options.query_seq_lengths) require(query < lengths_of(*options.query_seq_lengths));
   if (options.key_value_seq_lengths) require(key < lengths_of(*options.key_value_seq_lengths));
@@ -109,7 +110,8 @@ Attention attend(const Array& query_in, const Array& key_in, const Array& value_
   Array encoded = lax::dot_general(probabilities, value, {{4}, {1}, {0, 1}, {0, 2}});
   encoded = lax::transpose(encoded, {0, 3, 1, 2, 4});  // [batch, queries, groups, heads of a group, size]
   if (options.query_seq_lengths) {
-    const Array inside = positions(encoded, 1) < lengths_of(*options.query_seq_lengths);
+    const Array positions_encoded = positions(encoded, 1);
+    const Array inside = positions_encoded < lengths_of(*options.query_seq_lengths);
     encoded = encoded * lax::convert_element_type(inside, encoded.dtype(), false);
   }
   Attention result{lax::reshape(encoded, query_in.shape()), {}};

@@ -86,16 +86,22 @@ Array draw_scaled(const Array& key, const Shape& shape, DType dtype, const std::
   if (distribution == "truncated_normal") {
     // The standard deviations of the unit normal cut off at 2, real and complex.
     const double deviation = is_complex(dtype) ? .95311164380491208 : .87962566103423978;
-    const Array scale = lax::sqrt(spread) / lax::full({}, deviation, dtype);
+    const Array root = lax::sqrt(spread);
+    const Array scale = root / lax::full({}, deviation, dtype);
     if (is_complex(dtype)) return complex_truncated_normal(key, 2, shape, dtype) * scale;
     return random::truncated_normal(key, -2, 2, {.shape = shape, .dtype = dtype}) * scale;
   }
   if (distribution == "normal") {
-    return random::normal(key, {.shape = shape, .dtype = dtype}) * lax::sqrt(spread);
+    Array normal_draw = random::normal(key, {.shape = shape, .dtype = dtype});
+    return normal_draw * lax::sqrt(spread);
   }
   if (distribution == "uniform") {
-    if (is_complex(dtype)) return complex_uniform(key, shape, dtype) * lax::sqrt(spread);
-    return random::uniform(key, {.shape = shape, .dtype = dtype, .minval = -1}) * lax::sqrt(3 * spread);
+    if (is_complex(dtype)) {
+      Array complex_uniform_key = complex_uniform(key, shape, dtype);
+      return complex_uniform_key * lax::sqrt(spread);
+    }
+    Array uniform_draw = random::uniform(key, {.shape = shape, .dtype = dtype, .minval = -1});
+    return uniform_draw * lax::sqrt(3 * spread);
   }
   throw ValueError(concat("variance_scaling: distribution must be 'truncated_normal', 'normal' or 'uniform', got '",
                           distribution, "'"));
@@ -110,7 +116,8 @@ Array draw_orthogonal(const Array& key, const Shape& shape, DType dtype, const A
   Shape rest = shape;
   rest.erase(rest.begin() + column);
   rest.push_back(columns);
-  return scalar(scale, dtype) * numpy::moveaxis(lax::reshape(matrix, rest), -1, column);
+  Array scalar_scale = scalar(scale, dtype);
+  return scalar_scale * numpy::moveaxis(lax::reshape(matrix, rest), -1, column);
 }
 
 }  // namespace
@@ -135,13 +142,15 @@ Initializer constant(const Array& value, std::optional<DType> dtype) {
 
 Initializer uniform(const Array& scale, std::optional<DType> dtype) {
   return {dtype, [scale](const Array& key, const Shape& shape, DType to) {
-            return random::uniform(key, {.shape = shape, .dtype = to}) * scalar(scale, to);
+            Array uniform_draw = random::uniform(key, {.shape = shape, .dtype = to});
+            return uniform_draw * scalar(scale, to);
           }};
 }
 
 Initializer normal(const Array& stddev, std::optional<DType> dtype) {
   return {dtype, [stddev](const Array& key, const Shape& shape, DType to) {
-            return random::normal(key, {.shape = shape, .dtype = to}) * scalar(stddev, to);
+            Array normal_draw = random::normal(key, {.shape = shape, .dtype = to});
+            return normal_draw * scalar(stddev, to);
           }};
 }
 

@@ -50,14 +50,16 @@ SignedLogarithm signed_logsumexp(const Array& a, const LogsumexpOptions& options
   }
   const Ints axes = options.axis.resolve("logsumexp", x.ndim());
   Array greatest = greatest_of(is_complex(x.dtype()) ? lax::real(x) : x, options.axis, options.where);
-  greatest = lax::stop_gradient(lax::select(lax::is_finite(greatest), greatest, lax::full_like(greatest, 0)));
+  Array finite = lax::is_finite(greatest);
+  greatest = lax::stop_gradient(lax::select(finite, greatest, lax::full_like(greatest, 0)));
   Array exponentials = lax::exp(x - lax::convert_element_type(greatest, x.dtype(), false));
   if (options.b) exponentials = exponentials * factors;
   Array total = sum(exponentials, {.axis = options.axis, .keepdims = options.keepdims, .where = options.where});
   const Array sign = lax::sign(total);
   if (absolute || !is_complex(x.dtype())) total = lax::abs(total);
   if (!options.keepdims) greatest = lax::squeeze(greatest, axes);
-  return {lax::log(total) + lax::convert_element_type(greatest, total.dtype(), false), sign};
+  Array logarithm = lax::log(total);
+  return {logarithm + lax::convert_element_type(greatest, total.dtype(), false), sign};
 }
 
 }  // namespace
@@ -96,7 +98,8 @@ Array log_softmax(const Array& x, const SoftmaxOptions& options) {
 Array logsumexp(const Array& a, const LogsumexpOptions& options) {
   const SignedLogarithm result = signed_logsumexp(a, options, false);
   if (!options.b || is_complex(result.log.dtype())) return result.log;
-  return where(result.sign < 0, constant(result.log, not_a_number), result.log);
+  Array is_less = result.sign < 0;
+  return where(is_less, constant(result.log, not_a_number), result.log);
 }
 
 std::pair<Array, Array> logsumexp_with_sign(const Array& a, const LogsumexpOptions& options) {
@@ -124,11 +127,13 @@ Array standardize(const Array& x, const StandardizeOptions& options) {
   } else if (options.algorithm == "stable") {
     variance = mean(lax::square(x - center), over);
   } else if (options.algorithm == "fast") {
-    variance = maximum(0, mean(lax::square(x), over) - lax::square(center));
+    Array mean_x = mean(lax::square(x), over);
+    variance = maximum(0, mean_x - lax::square(center));
   } else {
     throw ValueError(concat("standardize: algorithm must be 'fast' or 'stable', got '", options.algorithm, "'"));
   }
-  return (x - center) * lax::rsqrt(variance + options.epsilon);
+  Array difference = x - center;
+  return difference * lax::rsqrt(variance + options.epsilon);
 }
 
 Array one_hot(const Array& x, int64_t num_classes, const OneHotOptions& options) {

@@ -13,7 +13,10 @@ Array typed_constant(const Array& x, double value) { return lax::full({}, value,
 
 Array polynomial(const Array& x, std::initializer_list<double> coefficients) {
   Array result = lax::zeros_like(x);
-  for (double coefficient : coefficients) result = result * x + typed_constant(x, coefficient);
+  for (double coefficient : coefficients) {
+    Array product = result * x;
+    result = product + typed_constant(x, coefficient);
+  }
   return result;
 }
 

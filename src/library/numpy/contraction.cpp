@@ -105,14 +105,16 @@ void require_equal(const char* name, const Array& x1, int64_t axis1, const Array
 }  // namespace
 
 Array vdot(const Array& a, const Array& b, const ProductOptions& options) {
-  return dot(ravel(conjugate(a)), ravel(b), options);
+  Array flat = ravel(conjugate(a));
+  return dot(flat, ravel(b), options);
 }
 
 Array inner(const Array& a, const Array& b, const ProductOptions& options) {
   if (a.ndim() == 0 || b.ndim() == 0) {
     if (!options.preferred_element_type) return a * b;
     const DType dtype = canonical(*options.preferred_element_type);
-    return a.astype(dtype) * b.astype(dtype);
+    Array converted = a.astype(dtype);
+    return converted * b.astype(dtype);
   }
   return tensordot(a, b,
                    {.axes = std::pair(Ints{-1}, Ints{-1}),
@@ -122,7 +124,8 @@ Array inner(const Array& a, const Array& b, const ProductOptions& options) {
 
 Array outer(const Array& a, const Array& b) {
   Arrays both = promote_dtypes({a, b});
-  return lax::expand_dims(ravel(both[0]), {1}) * lax::expand_dims(ravel(both[1]), {0});
+  Array expanded = lax::expand_dims(ravel(both[0]), {1});
+  return expanded * lax::expand_dims(ravel(both[1]), {0});
 }
 
 Array matvec(const Array& x1, const Array& x2) {
@@ -184,7 +187,8 @@ Array kron(const Array& a, const Array& b) {
     odd.push_back(2 * i + 1);
     shape.push_back(x.shape(i) * y.shape(i));
   }
-  return lax::reshape(lax::expand_dims(x, odd) * lax::expand_dims(y, even), shape);
+  Array expanded = lax::expand_dims(x, odd);
+  return lax::reshape(expanded * lax::expand_dims(y, even), shape);
 }
 
 Array cross(const Array& a, const Array& b, const CrossOptions& options) {
@@ -198,7 +202,8 @@ Array cross(const Array& a, const Array& b, const CrossOptions& options) {
     return i < v.shape(-1) ? lax::index_in_dim(v, i, -1, false) : lax::zeros_like(lax::index_in_dim(v, 0, -1, false));
   };
   auto determinant = [&](int64_t i, int64_t j) {
-    return component(x, i) * component(y, j) - component(x, j) * component(y, i);
+    Array component_x = component(x, i), product = component_x * component(y, j), component_value = component(x, j);
+    return product - component_value * component(y, i);
   };
   if (x.shape(-1) == 2 && y.shape(-1) == 2) return determinant(0, 1);
   Array c = stack({determinant(1, 2), determinant(2, 0), determinant(0, 1)});

@@ -226,7 +226,10 @@ Array fromfunction(const std::function<Array(const Arrays&)>& function, const Sh
 Array array_equal(const Array& a1, const Array& a2, const ArrayEqualOptions& options) {
   if (a1.shape() != a2.shape()) return Array(false);
   Array same = a1 == a2;
-  if (options.equal_nan) same = logical_or(same, logical_and(isnan(a1), isnan(a2)));
+  if (options.equal_nan) {
+    Array is_nan = isnan(a1);
+    same = logical_or(same, logical_and(is_nan, isnan(a2)));
+  }
   return all(same);
 }
 

@@ -98,7 +98,8 @@ Samples samples(const Array& start, const Array& stop, const LinspaceOptions& op
     along[static_cast<std::size_t>(axis)] = intervals;
     const Array counts = lax::reshape(lax::iota(real, intervals), along);
     const Array portion = lax::convert_element_type(counts / strong_constant(real, intervals), in.computed_in, false);
-    values = lax::reshape(first, with_one) * (1 - portion) + lax::reshape(last, with_one) * portion;
+    Array reshaped = lax::reshape(first, with_one), product = reshaped * (1 - portion);
+    values = product + lax::reshape(last, with_one) * portion;
     if (options.endpoint) values = lax::concatenate({values, lax::expand_dims(last, {axis})}, axis);
   } else if (options.num == 1) {
     step = options.endpoint ? strong_constant(in.computed_in, std::nan("")) : in.stop - in.start;
@@ -173,7 +174,8 @@ Array geomspace(const Array& start, const Array& stop, const LinspaceOptions& op
   const Interval in = interval("geomspace", start, stop, options.dtype);
   // Both ends have the start's sign: the logarithms are taken of what is left without it.
   const Array side = sign(in.start);
-  const Array exponents = logspace(log10(in.start / side), log10(in.stop / side),
+  const Array log10_in = log10(in.start / side);
+  const Array exponents = logspace(log10_in, log10(in.stop / side),
                                    {.num = options.num, .endpoint = options.endpoint, .dtype = in.computed_in});
   Array result = side * exponents;
   const int64_t axis = canonical_axis("geomspace", options.axis, result.ndim());

@@ -103,8 +103,8 @@ class Einsum {
       if (axes.size() < 2) continue;
       Array on_diagonal;
       for (std::size_t i = 0; i + 1 < axes.size(); ++i) {
-        Array equal = lax::eq(lax::broadcasted_iota(DType::uint32, x.array.shape(), axes[i]),
-                              lax::broadcasted_iota(DType::uint32, x.array.shape(), axes[i + 1]));
+        Array positions = lax::broadcasted_iota(DType::uint32, x.array.shape(), axes[i]);
+        Array equal = lax::eq(positions, lax::broadcasted_iota(DType::uint32, x.array.shape(), axes[i + 1]));
         on_diagonal = on_diagonal.defined() ? lax::bitwise_and(on_diagonal, equal) : equal;
       }
       Array diagonal = lax::select(on_diagonal, x.array, lax::zeros_like(x.array));

@@ -43,7 +43,8 @@ Array truth(const Array& x) { return is_bool(x.dtype()) ? x : lax::ne(x, constan
 
 Array logical(const char* name, const Array& x, const Array& y, Binary function) {
   const Arrays both = promote_args(name, {x, y});
-  return function(truth(both[0]), truth(both[1]));
+  Array truth_both = truth(both[0]);
+  return function(truth_both, truth(both[1]));
 }
 
 Array all_equal_to(const Array& x, bool value) { return lax::full(x.shape(), value, DType::bool_); }
@@ -87,11 +88,23 @@ Array maximum(const Array& x, const Array& y) { return promoted("maximum", x, y,
 Array minimum(const Array& x, const Array& y) { return promoted("minimum", x, y, lax::min); }
 
 Array fmax(const Array& x1, const Array& x2) {
-  return named("fmax", [](const Array& a, const Array& b) { return where((a > b) | isnan(b), a, b); }, x1, x2);
+  return named(
+      "fmax",
+      [](const Array& a, const Array& b) {
+        Array is_greater = a > b;
+        return where(is_greater | isnan(b), a, b);
+      },
+      x1, x2);
 }
 
 Array fmin(const Array& x1, const Array& x2) {
-  return named("fmin", [](const Array& a, const Array& b) { return where((a < b) | isnan(b), a, b); }, x1, x2);
+  return named(
+      "fmin",
+      [](const Array& a, const Array& b) {
+        Array is_less = a < b;
+        return where(is_less | isnan(b), a, b);
+      },
+      x1, x2);
 }
 
 Array clip(const Array& arr, const ClipOptions& options) {
@@ -134,8 +147,11 @@ Array isclose(const Array& a, const Array& b, const CloseOptions& options) {
     const Array rtol = lax::convert_element_type(relative, dtype), atol = lax::convert_element_type(absolute, dtype);
     const Array distance = lax::abs(lax::sub(both[0], both[1]));
     const Array in_range = lax::le(distance, lax::add(atol, lax::mul(rtol, lax::abs(both[1]))));
-    const Array result = logical_or(lax::eq(both[0], both[1]), logical_and(isfinite(both[1]), in_range));
-    return options.equal_nan ? logical_or(result, logical_and(isnan(both[0]), isnan(both[1]))) : result;
+    const Array is_equal = lax::eq(both[0], both[1]);
+    const Array result = logical_or(is_equal, logical_and(isfinite(both[1]), in_range));
+    if (!options.equal_nan) return result;
+    const Array first_is_nan = isnan(both[0]), second_is_nan = isnan(both[1]);
+    return logical_or(result, logical_and(first_is_nan, second_is_nan));
   };
   return named("isclose", close, a, b, options.rtol, options.atol);
 }
@@ -172,14 +188,16 @@ Array log2(const Array& x) {
   const Array logarithm = inexact("log2", x, lax::log);
   const Array base = lax::log(strong_constant(real_dtype(logarithm.dtype()), 2));
   if (!is_complex(logarithm.dtype())) return lax::div(logarithm, base);
-  return lax::complex(lax::div(lax::real(logarithm), base), lax::div(lax::imag(logarithm), base));
+  Array quotient = lax::div(lax::real(logarithm), base);
+  return lax::complex(quotient, lax::div(lax::imag(logarithm), base));
 }
 
 Array log10(const Array& x) {
   const Array logarithm = inexact("log10", x, lax::log);
   const Array factor = strong_constant(real_dtype(logarithm.dtype()), 1 / std::log(10.0));
   if (!is_complex(logarithm.dtype())) return lax::mul(logarithm, factor);
-  return lax::complex(lax::mul(lax::real(logarithm), factor), lax::mul(lax::imag(logarithm), factor));
+  Array product = lax::mul(lax::real(logarithm), factor);
+  return lax::complex(product, lax::mul(lax::imag(logarithm), factor));
 }
 
 // ---- trigonometry -------------------------------------------------------------------------------------------------
@@ -200,7 +218,9 @@ Array arctanh(const Array& x) { return inexact("arctanh", x, lax::atanh); }
 Array arccosh(const Array& x) {
   const auto principal = [](const Array& operand) {
     const Array result = inexact("arccosh", operand, lax::acosh);
-    return is_complex(result.dtype()) ? where(lax::real(result) < 0, lax::neg(result), result) : result;
+    if (!is_complex(result.dtype())) return result;
+    const Array negative = lax::real(result) < 0;
+    return where(negative, lax::neg(result), result);
   };
   return named("arccosh", principal, x);
 }
@@ -223,7 +243,8 @@ Array ceil(const Array& x) { return is_whole(x.dtype()) ? x : inexact("ceil", x,
 Array trunc(const Array& x) {
   const auto toward_zero = [](const Array& operand) {
     if (is_whole(operand.dtype())) return operand;
-    return where(lax::lt(operand, constant_like(operand, 0)), ceil(operand), floor(operand));
+    Array is_less = lax::lt(operand, constant_like(operand, 0)), raised = ceil(operand);
+    return where(is_less, raised, floor(operand));
   };
   return named("trunc", toward_zero, x);
 }
@@ -231,7 +252,10 @@ Array trunc(const Array& x) {
 Array rint(const Array& x) {
   const auto nearest = [](const Array& operand) {
     if (is_whole(operand.dtype())) return lax::convert_element_type(operand, default_float(), false);
-    if (is_complex(operand.dtype())) return lax::complex(rint(lax::real(operand)), rint(lax::imag(operand)));
+    if (is_complex(operand.dtype())) {
+      Array rint_operand = rint(lax::real(operand));
+      return lax::complex(rint_operand, rint(lax::imag(operand)));
+    }
     return lax::round(operand, lax::RoundingMethod::to_nearest_even);
   };
   return named("rint", nearest, x);
@@ -256,14 +280,16 @@ Array round(const Array& a, const RoundOptions& options) {
   };
   const auto round_all = [&](const Array& x) {
     if (!is_complex(dtype)) return round_real(x);
-    return lax::complex(round_real(lax::real(x)), round_real(lax::imag(x)));
+    Array round_real_x = round_real(lax::real(x));
+    return lax::complex(round_real_x, round_real(lax::imag(x)));
   };
   return named("round", round_all, a);
 }
 
 std::pair<Array, Array> modf(const Array& x) {
   const Array operand = promote_inexact("modf", x);
-  const Array whole = where(lax::ge(operand, constant_like(operand, 0)), floor(operand), ceil(operand));
+  const Array is_at_least = lax::ge(operand, constant_like(operand, 0)), floored = floor(operand);
+  const Array whole = where(is_at_least, floored, ceil(operand));
   return {operand - whole, whole};
 }
 
@@ -294,7 +320,8 @@ Array angle(const Array& z, const AngleOptions& options) {
 Array isfinite(const Array& x) {
   if (is_floating(x.dtype())) return lax::is_finite(x);
   if (!is_complex(x.dtype())) return all_equal_to(checked("isfinite", x), true);
-  return lax::bitwise_and(lax::is_finite(lax::real(x)), lax::is_finite(lax::imag(x)));
+  Array finite = lax::is_finite(lax::real(x));
+  return lax::bitwise_and(finite, lax::is_finite(lax::imag(x)));
 }
 
 Array isinf(const Array& x) {
@@ -304,7 +331,8 @@ Array isinf(const Array& x) {
   const auto any_infinite = [&](const Array& operand) {
     if (is_floating(operand.dtype())) return infinite(operand);
     if (!is_complex(operand.dtype())) return all_equal_to(operand, false);
-    return lax::bitwise_or(infinite(lax::real(operand)), infinite(lax::imag(operand)));
+    Array infinite_operand = infinite(lax::real(operand));
+    return lax::bitwise_or(infinite_operand, infinite(lax::imag(operand)));
   };
   return named("isinf", any_infinite, x);
 }
@@ -322,9 +350,11 @@ Array is_infinity(const char* name, const Array& x, double infinity) {
 }
 
 Array replace_non_finite(const Array& x, const Array& nan, const Array& positive, const Array& negative) {
-  Array result = where(isnan(x), lax::convert_element_type(nan, x.dtype(), false), x);
-  result = where(isposinf(result), lax::convert_element_type(positive, x.dtype(), false), result);
-  return where(isneginf(result), lax::convert_element_type(negative, x.dtype(), false), result);
+  Array is_nan = isnan(x), result = where(is_nan, lax::convert_element_type(nan, x.dtype(), false), x);
+  Array isposinf_result = isposinf(result);
+  result = where(isposinf_result, lax::convert_element_type(positive, x.dtype(), false), result);
+  Array isneginf_result = isneginf(result);
+  return where(isneginf_result, lax::convert_element_type(negative, x.dtype(), false), result);
 }
 
 }  // namespace
@@ -356,8 +386,8 @@ Array nan_to_num(const Array& x, const NanToNumOptions& options) {
   const Array negative = options.neginf ? *options.neginf : strong_constant(dtype, info.min);
   const auto replace = [](const Array& z, const Array& nan, const Array& above, const Array& below) {
     if (!is_complex(z.dtype())) return replace_non_finite(z, nan, above, below);
-    return lax::complex(replace_non_finite(lax::real(z), nan, above, below),
-                        replace_non_finite(lax::imag(z), nan, above, below));
+    Array replace_non_finite_z = replace_non_finite(lax::real(z), nan, above, below);
+    return lax::complex(replace_non_finite_z, replace_non_finite(lax::imag(z), nan, above, below));
   };
   return named("nan_to_num", replace, x, options.nan, positive, negative);
 }

@@ -12,10 +12,11 @@ namespace {
 // Quotient rounded toward minus infinity, and the remainder, which has the divisor's sign.
 std::pair<Array, Array> divide_floats(const Array& x1, const Array& x2) {
   const Array trunc = lax::rem(x1, x2);
-  const Array dividend = where(lax::eq(x2, constant_like(x2, 0)), x1, lax::sub(x1, trunc));
+  const Array is_equal = lax::eq(x2, constant_like(x2, 0));
+  const Array dividend = where(is_equal, x1, lax::sub(x1, trunc));
   const Array quotient = lax::div(dividend, x2);
-  const Array adjust =
-      lax::bitwise_and(lax::ne(trunc, constant_like(trunc, 0)), lax::ne(lax::sign(x2), lax::sign(trunc)));
+  const Array is_different = lax::ne(trunc, constant_like(trunc, 0)), sign_of_value = lax::sign(x2);
+  const Array adjust = lax::bitwise_and(is_different, lax::ne(sign_of_value, lax::sign(trunc)));
   return {lax::round(lax::select(adjust, quotient - 1, quotient)),
           lax::select(adjust, lax::add(trunc, x2), trunc)};
 }
@@ -24,17 +25,20 @@ Array divide_integers(const Array& x1, const Array& x2) {
   const Array quotient = lax::div(x1, x2);
   if (is_unsigned(x1.dtype())) return quotient;
   const Array inexact = lax::ne(lax::rem(x1, x2), constant_like(x1, 0));
-  const Array adjust = lax::bitwise_and(lax::ne(lax::sign(x1), lax::sign(x2)), inexact);
+  const Array sign_of_value = lax::sign(x1);
+  const Array adjust = lax::bitwise_and(lax::ne(sign_of_value, lax::sign(x2)), inexact);
   return where(adjust, quotient - 1, quotient);
 }
 
 // Squaring and multiplying over the six lowest bits of the exponent; more would overflow any base but -1, 0 and 1.
 Array power_of_integers(Array base, Array exponent) {
   const Array zero = strong_constant(exponent.dtype(), 0), one = strong_constant(exponent.dtype(), 1);
-  const Array vanishes = lax::bitwise_and(lax::eq(base, zero), lax::ne(exponent, zero));
+  const Array is_equal = lax::eq(base, zero);
+  const Array vanishes = lax::bitwise_and(is_equal, lax::ne(exponent, zero));
   Array result = where(vanishes, zero, one);
   for (int bit = 0; bit < 6; ++bit) {
-    result = where(lax::bitwise_and(exponent, one), lax::mul(result, base), result);
+    Array both = lax::bitwise_and(exponent, one);
+    result = where(both, lax::mul(result, base), result);
     base = lax::mul(base, base);
     exponent = lax::shift_right_logical(exponent, one);
   }

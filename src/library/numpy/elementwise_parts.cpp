@@ -42,7 +42,8 @@ Parts split_float(Array x) {
   Array word = lax::bitcast_convert_type(normal, bits_type);
   Array exponent = scale + (((word >> info.mantissa_bits) & mask) - (bias - 1));
   word = (word & ~(mask << info.mantissa_bits)) | ((bias - 1) << info.mantissa_bits);
-  const Array has_none = isinf(x) | isnan(x) | (x == 0);
+  const Array either = isinf(x) | isnan(x);
+  const Array has_none = either | (x == 0);
   exponent = where(has_none, strong_constant(bits_type, 0), exponent);
   return {where(has_none, x, lax::bitcast_convert_type(word, dtype)),
           lax::convert_element_type(exponent, DType::int32, false)};
@@ -59,7 +60,8 @@ Parts frexp_with_derivative(const Array& x) {
           const Array scale = exp2(-lax::convert_element_type(exponent, tangent.dtype(), false));
           ArrayType no_tangent = exponent.type();
           no_tangent.dtype = DType::float0;
-          return std::tuple(parts, Parts(tangent * scale, lax::zeros(no_tangent)));
+          Array product = tangent * scale;
+          return std::tuple(parts, Parts(product, lax::zeros(no_tangent)));
         },
         "_frexp_jvp");
     return split;
@@ -67,12 +69,16 @@ Parts frexp_with_derivative(const Array& x) {
   return function(x);
 }
 
-Array without_infinity(const Array& x) { return lax::select(isposinf(real(x)), lax::zeros_like(x), x); }
+Array without_infinity(const Array& x) {
+  Array isposinf_x = isposinf(real(x));
+  return lax::select(isposinf_x, lax::zeros_like(x), x);
+}
 
 Array wrap_between(const Array& x, double bound) {
   const Array half = constant_like(x, bound), period = constant_like(x, 2 * bound);
   const Array rest = lax::rem(lax::add(x, half), period);
-  const Array positive = lax::select(lax::lt(rest, constant_like(x, 0)), lax::add(rest, period), rest);
+  const Array is_less = lax::lt(rest, constant_like(x, 0));
+  const Array positive = lax::select(is_less, lax::add(rest, period), rest);
   return lax::sub(positive, half);
 }
 
@@ -87,13 +93,16 @@ struct LogAddExp {
   Array operator()(const Array& x1, const Array& x2) const {
     const Array greatest = lax::max(x1, x2);
     if (is_complex(greatest.dtype())) {
-      const Array delta = lax::sub(lax::add(x1, x2), lax::mul(greatest, constant_like(greatest, 2)));
+      const Array sum_x1 = lax::add(x1, x2);
+      const Array delta = lax::sub(sum_x1, lax::mul(greatest, constant_like(greatest, 2)));
       const Array sum = lax::add(greatest, scaled(lax::log1p(power(delta))));
-      return lax::complex(lax::real(sum), wrap_between(lax::imag(sum), std::numbers::pi * scale));
+      Array real_part = lax::real(sum);
+      return lax::complex(real_part, wrap_between(lax::imag(sum), std::numbers::pi * scale));
     }
     const Array delta = lax::sub(x1, x2);
     const Array sum = lax::add(greatest, scaled(lax::log1p(power(lax::neg(lax::abs(delta))))));
-    return lax::select(isnan(delta), lax::add(x1, x2), sum);
+    Array is_nan = isnan(delta);
+    return lax::select(is_nan, lax::add(x1, x2), sum);
   }
 };
 
@@ -132,7 +141,8 @@ Array sinc_at_zero(int64_t k, const Array& x) {
     series.defjvp(
         [](const std::tuple<int64_t, Array>& primals, const std::tuple<int64_t, Array>& tangents) {
           const auto& [order, at] = primals;
-          return std::tuple(sinc_at_zero(order, at), sinc_at_zero(order + 1, at) * std::get<1>(tangents));
+          Array sinc_at_zero_order = sinc_at_zero(order, at);
+          return std::tuple(sinc_at_zero_order, sinc_at_zero(order + 1, at) * std::get<1>(tangents));
         },
         "_sinc_maclaurin_jvp");
     return series;
@@ -142,7 +152,8 @@ Array sinc_at_zero(int64_t k, const Array& x) {
 
 Array bessel_i0(Array x) {
   const Array magnitude = lax::abs(x);
-  return lax::mul(lax::exp(magnitude), lax::bessel_i0e(magnitude));
+  Array exponential = lax::exp(magnitude);
+  return lax::mul(exponential, lax::bessel_i0e(magnitude));
 }
 
 }  // namespace
@@ -186,11 +197,15 @@ Array ldexp(const Array& x1, const Array& x2) {
     const Array x = promote_inexact("ldexp", a);
     const DType dtype = x.dtype();
     auto [mantissa, exponent] = frexp(x);
-    exponent = lax::convert_element_type(exponent, dtype, false) + lax::convert_element_type(b, dtype, false);
+    Array converted = lax::convert_element_type(exponent, dtype, false);
+    exponent = converted + lax::convert_element_type(b, dtype, false);
     // 2^exponent alone may overflow where the product does not: the mantissa takes one factor.
-    mantissa = where(exponent > 0, mantissa * 2, mantissa);
-    exponent = where(exponent > 0, exponent - 1, exponent);
-    return where(isinf(x) | (x == 0), x, mantissa * power(2, exponent));
+    Array is_greater = exponent > 0;
+    mantissa = where(is_greater, mantissa * 2, mantissa);
+    Array is_greater_exponent = exponent > 0;
+    exponent = where(is_greater_exponent, exponent - 1, exponent);
+    Array either = isinf(x) | (x == 0);
+    return where(either, x, mantissa * power(2, exponent));
   };
   return named("ldexp", scale, x1, x2);
 }
@@ -221,7 +236,8 @@ Array heaviside(const Array& x1, const Array& x2) {
     const Arrays both = promote_dtypes_inexact({a, b});
     const Array &x = both[0], zero = constant_like(x, 0);
     const Array at_zero = where(isnan(x), x, both[1]);
-    return where(lax::lt(x, zero), zero, where(lax::gt(x, zero), constant_like(x, 1), at_zero));
+    Array is_less = lax::lt(x, zero);
+    return where(is_less, zero, where(lax::gt(x, zero), constant_like(x, 1), at_zero));
   };
   return named("heaviside", step, x1, x2);
 }
@@ -231,7 +247,8 @@ Array hypot(const Array& x1, const Array& x2) {
     const Arrays both = promote_args_inexact("hypot", {a, b});
     if (is_complex(both[0].dtype())) throw ValueError("hypot: real numbers are needed; take abs of complex ones first");
     const Array one = lax::abs(both[0]), other = lax::abs(both[1]);
-    const Array is_infinite = lax::bitwise_or(isposinf(one), isposinf(other));
+    const Array isposinf_one = isposinf(one);
+    const Array is_infinite = lax::bitwise_or(isposinf_one, isposinf(other));
     const Array great = maximum(one, other), small = minimum(one, other);
     const Array is_zero = lax::eq(great, constant_like(great, 0));
     // Divided by the greater side, no square overflows.
@@ -248,7 +265,8 @@ Array sinc(const Array& x) {
     const Array is_zero = lax::eq(z, constant_like(z, 0));
     const Array scaled = lax::mul(constant_like(z, std::numbers::pi), z);
     const Array safe = where(is_zero, constant_like(z, 1), scaled);
-    return where(is_zero, sinc_at_zero(0, scaled), lax::div(lax::sin(safe), safe));
+    Array sinc_at_zero_value = sinc_at_zero(0, scaled);
+    return where(is_zero, sinc_at_zero_value, lax::div(lax::sin(safe), safe));
   };
   return named("sinc", quotient, x);
 }

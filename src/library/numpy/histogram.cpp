@@ -15,7 +15,10 @@ namespace capibara::jax::numpy {
 
 namespace {
 
-Array differences(const Array& x) { return steps::cut(x, 1, std::nullopt) - steps::cut(x, 0, -1); }
+Array differences(const Array& x) {
+  Array cut_x = steps::cut(x, 1, std::nullopt);
+  return cut_x - steps::cut(x, 0, -1);
+}
 
 // Which edge each value lies behind; values at the last edge belong to the last bin.
 Array bin_of(const Array& edges, const Array& values) { return searchsorted(edges, values, {.side = "right"}); }
@@ -66,8 +69,8 @@ Array histogram_bin_edges(const Array& a, const BinEdgesOptions& options) {
                             to_string(range.type())));
   }
   const Array empty = ptp(range) == 0;
-  return linspace(numpy::where(empty, range(0) - 0.5, range(0)), numpy::where(empty, range(1) + 0.5, range(1)),
-                  {.num = count + 1, .dtype = dtype});
+  Array difference = range(0) - 0.5, chosen = numpy::where(empty, difference, range(0)), sum = range(1) + 0.5;
+  return linspace(chosen, numpy::where(empty, sum, range(1)), {.num = count + 1, .dtype = dtype});
 }
 
 std::pair<Array, Array> histogram(const Array& a, const HistogramOptions& options) {
@@ -86,9 +89,13 @@ std::pair<Array, Array> histogram(const Array& a, const HistogramOptions& option
   }
   const Array edges = histogram_bin_edges(x, {.bins = options.bins, .range = options.range});
   const int64_t count = edges.shape(0);
-  const Array bin = numpy::where(x == edges(-1), Array(count - 1), bin_of(edges, x));
+  const Array is_equal = x == edges(-1);
+  const Array bin = numpy::where(is_equal, Array(count - 1), bin_of(edges, x));
   Array counts = steps::cut(lax::full({count}, 0, weights.dtype()).at(bin).add(weights), 1, std::nullopt);
-  if (options.density) counts = counts / differences(edges) / sum(counts);
+  if (options.density) {
+    Array quotient = counts / differences(edges);
+    counts = quotient / sum(counts);
+  }
   return {counts, edges};
 }
 
@@ -130,9 +137,11 @@ HistogramddResult histogramdd(const Array& sample, const HistogramddOptions& opt
     const Array edges = histogram_bin_edges(x, {.bins = options.bins[options.bins.size() == 1 ? 0 : i],
                                                 .range = options.range.empty() ? std::nullopt : options.range[i]});
     Array bin = bin_of(edges, x);
-    bin = numpy::where(x == edges(-1), bin - 1, bin);
+    Array is_equal = x == edges(-1);
+    bin = numpy::where(is_equal, bin - 1, bin);
     cells.push_back(edges.shape(0) + 1);
-    flat = flat * Array(cells.back()) + clip(bin, {.min = Array(0), .max = Array(cells.back() - 1)});
+    Array product = flat * Array(cells.back());
+    flat = product + clip(bin, {.min = Array(0), .max = Array(cells.back() - 1)});
     widths.push_back(differences(edges));
     result.edges.push_back(edges);
   }

@@ -29,7 +29,8 @@ Mode gather_mode(const char* name, const std::string& mode) {
 
 Array wrapped_once(const Array& index, int64_t size) {
   if (is_unsigned(index.dtype())) return index;
-  return where(index < 0, index + size, index);
+  Array is_less = index < 0;
+  return where(is_less, index + size, index);
 }
 
 }  // namespace
@@ -41,7 +42,8 @@ Array take(const Array& a, const Array& indices, const TakeOptions& options) {
   Array index = indices;
   Mode mode = Mode::fill_or_drop;
   if (options.mode.empty() || options.mode == "fill") {
-    index = where(index < 0, index + size, index);
+    Array is_less = index < 0;
+    index = where(is_less, index + size, index);
   } else if (options.mode == "raise") {
     throw NotImplementedError("take: mode='raise' is not supported: indices are not checked while running");
   } else if (options.mode == "wrap") {
@@ -81,7 +83,8 @@ namespace {
 Array take_one_hot(const Array& x, const Array& index, int64_t axis) {
   const int64_t size = x.shape(axis);
   Array columns = lax::iota(index.dtype(), size);
-  Array hot = lax::expand_dims(index, {index.ndim()}) == lax::expand_dims(columns, range(index.ndim()));
+  Array expanded = lax::expand_dims(index, {index.ndim()});
+  Array hot = expanded == lax::expand_dims(columns, range(index.ndim()));
   const EinsumOptions options{.precision = "highest", .preferred_element_type = x.dtype()};
   if (x.ndim() == 1) return einsum("...b,b->...", {hot, x}, {.preferred_element_type = x.dtype()});
   if (axis > 24) throw ValueError("take_along_axis: mode 'one_hot' allows up to 24 leading dimensions");
@@ -147,7 +150,8 @@ Array take_along_axis(const Array& arr, const Array& indices, const TakeAlongAxi
     }
   }
   index_shape.push_back(1);
-  return lax::gather(lax::squeeze(x, squeezed), lax::reshape(index, index_shape), numbers, window,
+  Array squeezed_x = lax::squeeze(x, squeezed);
+  return lax::gather(squeezed_x, lax::reshape(index, index_shape), numbers, window,
                      {.mode = gather_mode("take_along_axis", options.mode), .fill_value = options.fill_value});
 }
 

@@ -57,7 +57,8 @@ Array unpackbits(const Array& a, const BitsOptions& options) {
   wide.push_back(8);
   Array spread = broadcast_to(lax::expand_dims(bytes, {-1}), wide);
   Array places = broadcast_to(bit_places("unpackbits", options.bitorder, spread.ndim()), wide);
-  Array bits = lax::bitwise_and(lax::shift_right_logical(spread, places), lax::ones(spread.type()));
+  Array shift_right_logical_spread = lax::shift_right_logical(spread, places);
+  Array bits = lax::bitwise_and(shift_right_logical_spread, lax::ones(spread.type()));
   bits = lax::reshape(bits, shape);
   if (options.count) {
     const int64_t count = *options.count, size = bits.shape(-1);

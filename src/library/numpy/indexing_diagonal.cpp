@@ -25,7 +25,8 @@ Array diag(const Array& v, const DiagOptions& options) {
   const int64_t k = options.k, size = v.size() + std::abs(k);
   Array zero = lax::zeros(v.type().with_shape({}));
   Array rows = lax::pad(v, zero, {{std::max<int64_t>(0, -k), std::max<int64_t>(0, k), 0}});
-  return where(eye(size, {.k = k, .dtype = DType::bool_}), lax::expand_dims(rows, {1}), zero);
+  Array eye_size = eye(size, {.k = k, .dtype = DType::bool_});
+  return where(eye_size, lax::expand_dims(rows, {1}), zero);
 }
 
 Array diagflat(const Array& v, const DiagOptions& options) {

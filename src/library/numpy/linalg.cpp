@@ -143,7 +143,8 @@ Array pinv_value(const Array& matrices, const PinvOptions& options) {
                                               real_dtype(a.dtype()));
   const auto [u, s, vh] = svd(a, {.full_matrices = false, .hermitian = options.hermitian});
   Array limit = lax::expand_dims(rtol, {rtol.ndim()});
-  limit = lax::broadcast_to_rank(limit, s.ndim()) * s(ellipsis, slice(0, 1));
+  Array broadcast_to_rank_limit = lax::broadcast_to_rank(limit, s.ndim());
+  limit = broadcast_to_rank_limit * s(ellipsis, slice(0, 1));
   const Array kept = lax::convert_element_type(numpy::where(s > limit, s, std::numeric_limits<double>::infinity()), u.dtype());
   const Array scaled = matrix::transposed(u) / lax::expand_dims(kept, {kept.ndim()});
   return lax::convert_element_type(numpy::matmul(matrix::transposed(vh), scaled, {.precision = "highest"}), a.dtype());
@@ -155,10 +156,12 @@ Array pinv_tangent(const Array& a, const Array& t, const Array& p) {
   const auto adjoint = [](const Array& x) { return matrix::adjoint(x); };
   if (a.shape(-2) >= a.shape(-1)) {
     const Array s = mul(mul(p, adjoint(p)), adjoint(t)), r = mul(mul(adjoint(t), adjoint(p)), p);
-    return -mul(mul(p, t), p) + s - mul(mul(s, a), p) + r - mul(mul(p, a), r);
+    Array sum = -mul(mul(p, t), p) + s, sum_p = sum - mul(mul(s, a), p) + r;
+    return sum_p - mul(mul(p, a), r);
   }
   const Array s = mul(p, mul(adjoint(p), adjoint(t))), r = mul(adjoint(t), mul(adjoint(p), p));
-  return -mul(p, mul(t, p)) + s - mul(s, mul(a, p)) + r - mul(p, mul(a, r));
+  Array first_sum = -mul(p, mul(t, p)) + s, second_sum = first_sum - mul(s, mul(a, p)) + r;
+  return second_sum - mul(p, mul(a, r));
 }
 
 }  // namespace
@@ -196,7 +199,8 @@ LstsqResult lstsq(const Array& left, const Array& right, const LstsqOptions& opt
     const Array rcond = options.rcond ? numpy::where(*options.rcond < 0, eps, *options.rcond) : Array(eps * static_cast<double>(std::max(m, n)));
     const auto [u, values, vh] = svd(a, {.full_matrices = false});
     s = values;
-    const Array mask = (s > 0) & (s >= lax::convert_element_type(rcond, s.dtype(), false) * s(0));
+    const Array is_greater = s > 0, converted = lax::convert_element_type(rcond, s.dtype(), false);
+    const Array mask = is_greater & (s >= converted * s(0));
     rank = numpy::sum(mask);
     const Array safe = lax::convert_element_type(numpy::where(mask, s, 1), a.dtype());
     const Array inverse = lax::expand_dims(numpy::where(mask, 1 / safe, 0), {1});
@@ -247,7 +251,8 @@ Array tensorsolve(const Array& left, const Array& b, const std::optional<Ints>& 
     throw ValueError(concat("tensorsolve: prod(a.shape[:b.ndim]) must equal prod(a.shape[b.ndim:]), got ", to_string(a.type()),
                             " and ", to_string(b.type())));
   }
-  return solve(a.reshape({b.size(), element_count(out)}), b.flatten()).reshape(out);
+  Array reshaped = a.reshape({b.size(), element_count(out)});
+  return solve(reshaped, b.flatten()).reshape(out);
 }
 
 // ---- products ----------------------------------------------------------------------------------------------------
@@ -317,7 +322,8 @@ Array outer(const Array& x1, const Array& x2) {
   if (x1.ndim() != 1 || x2.ndim() != 1) {
     throw ValueError(concat("outer: the inputs must be one-dimensional, got ", to_string(x1.type()), " and ", to_string(x2.type())));
   }
-  return lax::expand_dims(x1, {1}) * lax::expand_dims(x2, {0});
+  Array expanded = lax::expand_dims(x1, {1});
+  return expanded * lax::expand_dims(x2, {0});
 }
 
 Array matrix_transpose(const Array& x) {

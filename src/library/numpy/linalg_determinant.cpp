@@ -24,11 +24,19 @@ Array scalar(double value, DType dtype) { return lax::convert_element_type(Array
 
 Array trace_of(const Array& a) { return numpy::sum(matrix::diagonal(a), {.axis = -1}); }
 
-Array det_2x2(const Array& a) { return entry(a, 0, 0) * entry(a, 1, 1) - entry(a, 0, 1) * entry(a, 1, 0); }
+Array det_2x2(const Array& a) {
+  Array entry_a = entry(a, 0, 0), product = entry_a * entry(a, 1, 1), entry_value = entry(a, 0, 1);
+  return product - entry_value * entry(a, 1, 0);
+}
 
 Array det_3x3(const Array& a) {
-  const auto term = [&](int64_t i, int64_t j, int64_t k) { return entry(a, 0, i) * entry(a, 1, j) * entry(a, 2, k); };
-  return term(0, 1, 2) + term(1, 2, 0) + term(2, 0, 1) - term(2, 1, 0) - term(0, 2, 1) - term(1, 0, 2);
+  const auto term = [&](int64_t i, int64_t j, int64_t k) {
+    Array entry_a = entry(a, 0, i), product = entry_a * entry(a, 1, j);
+    return product * entry(a, 2, k);
+  };
+  Array term_value = term(0, 1, 2), sum = term_value + term(1, 2, 0), sum_term = sum + term(2, 0, 1);
+  Array difference = sum_term - term(2, 1, 0), difference_term = difference - term(0, 2, 1);
+  return difference_term - term(1, 0, 2);
 }
 
 // The tangents of sign and logarithm from that of the logarithm of the complex determinant.
@@ -44,8 +52,10 @@ Array det_small(const Array& a) { return a.shape(-1) == 1 ? entry(a, 0, 0) : det
 
 Array det_small_tangent(const Array& a, const Array& t) {
   if (a.shape(-1) == 1) return entry(t, 0, 0);
-  return entry(t, 0, 0) * entry(a, 1, 1) - entry(t, 0, 1) * entry(a, 1, 0) - entry(t, 1, 0) * entry(a, 0, 1) +
-         entry(t, 1, 1) * entry(a, 0, 0);
+  Array entry_t = entry(t, 0, 0), product = entry_t * entry(a, 1, 1), entry_value = entry(t, 0, 1);
+  Array difference = product - entry_value * entry(a, 1, 0), first_entry = entry(t, 1, 0);
+  Array difference_t = difference - first_entry * entry(a, 0, 1), second_entry = entry(t, 1, 1);
+  return difference_t + second_entry * entry(a, 0, 0);
 }
 
 Pair slogdet_small(const Array& matrices) {
@@ -60,7 +70,8 @@ Pair slogdet_small(const Array& matrices) {
         [](const std::tuple<Array>& primals, const std::tuple<Array>& tangents) {
           const Array &a = std::get<0>(primals), &t = std::get<0>(tangents);
           const Array det = det_small(a), sign = numpy::sign(det);
-          return std::tuple(Pair(sign, lax::log(lax::abs(det))), split_tangent(det_small_tangent(a, t) / det, sign));
+          auto value = Pair(sign, lax::log(lax::abs(det)));
+          return std::tuple(value, split_tangent(det_small_tangent(a, t) / det, sign));
         },
         "_slogdet_small_jvp");
     return made;
@@ -90,7 +101,8 @@ Pair slogdet_by_lu(const Array& a) {
   } else {
     count = count + numpy::count_nonzero(diagonal < 0, {.axis = -1});
   }
-  sign = numpy::where(singular, scalar(0, dtype), sign * parity_sign(count, dtype));
+  Array scalar_value = scalar(0, dtype);
+  sign = numpy::where(singular, scalar_value, sign * parity_sign(count, dtype));
   const Array logarithm = numpy::sum(lax::log(lax::abs(diagonal)), {.axis = -1});
   return {sign, numpy::where(singular, scalar(-std::numeric_limits<double>::infinity(), real_dtype(dtype)), logarithm)};
 }
@@ -135,7 +147,8 @@ std::pair<Array, Array> cofactor_solve(const Array& a, const Array& b) {
   auto [factors, pivots, permutation] = lax::linalg::lu(a);
   const Array diagonal = matrix::diagonal(factors);
   const Array sign = parity_sign(exchanges(pivots), a.dtype());
-  const Array minors = lax::cumprod(diagonal, {.axis = batch_rank}) * lax::expand_dims(sign, {batch_rank});
+  const Array cumprod_diagonal = lax::cumprod(diagonal, {.axis = batch_rank});
+  const Array minors = cumprod_diagonal * lax::expand_dims(sign, {batch_rank});
   factors = factors.at(ellipsis, -1, -1).set(1.0 / minors(ellipsis, -2));
   // Matrices whose rank is lower still have no cofactors.
   Shape vector(a.shape().begin(), a.shape().end() - 1);

@@ -107,21 +107,25 @@ Array cond(const Array& x, const NormOrder& p) {
   if (x.shape(-1) == 0 || x.shape(-2) == 0) throw ValueError(concat("cond: the input must not be empty, got ", to_string(x.type())));
   if (p.absent() || p.is(2)) {
     const Array s = svdvals(x);
-    return s(ellipsis, 0) / s(ellipsis, -1);
+    Array s_ellipsis = s(ellipsis, 0);
+    return s_ellipsis / s(ellipsis, -1);
   }
   Array result;
   if (p.is(-2)) {
     const Array s = svdvals(x);
-    result = s(ellipsis, -1) / s(ellipsis, 0);
+    Array s_value = s(ellipsis, -1);
+    result = s_value / s(ellipsis, 0);
   } else {
     if (x.shape(-1) != x.shape(-2)) {
       throw ValueError(concat("cond: for p=", shown(p), " the matrices must be square, got ", to_string(x.type())));
     }
-    result = norm(x, {.ord = p, .axis = {-2, -1}}) * norm(inv(x), {.ord = p, .axis = {-2, -1}});
+    Array norm_x = norm(x, {.ord = p, .axis = {-2, -1}});
+    result = norm_x * norm(inv(x), {.ord = p, .axis = {-2, -1}});
   }
   // A NaN that was not in the matrix stands for a singular one.
   const Array had_nan = numpy::any(numpy::isnan(x), {.axis = {-2, -1}});
-  return numpy::where(numpy::isnan(result) & ~had_nan, infinity, result);
+  Array is_nan = numpy::isnan(result);
+  return numpy::where(is_nan & ~had_nan, infinity, result);
 }
 
 Array matrix_rank(const Array& matrices, const MatrixRankOptions& options) {
@@ -133,7 +137,8 @@ Array matrix_rank(const Array& matrices, const MatrixRankOptions& options) {
     least = *options.rtol;
   } else {
     const double longest = static_cast<double>(std::max(a.shape(-1), a.shape(-2)));
-    least = numpy::max(s, {.axis = -1}) * lax::convert_element_type(Array(longest), s.dtype(), false) * finfo(s.dtype()).eps;
+    Array larger = numpy::max(s, {.axis = -1});
+    least = larger * lax::convert_element_type(Array(longest), s.dtype(), false) * finfo(s.dtype()).eps;
   }
   return numpy::sum(s > lax::expand_dims(least, {least.ndim()}), {.axis = -1});
 }

@@ -45,7 +45,8 @@ Array insert(const Array& arr, const Array& obj, const Array& values, const Inse
   shape[static_cast<std::size_t>(axis)] += added;
 
   // Each new element moves up by the number of new ones before it; the old ones fill the places that are left.
-  places = clip(where(places < 0, places + before, places), {.min = 0, .max = before});
+  Array is_less = places < 0;
+  places = clip(where(is_less, places + before, places), {.min = 0, .max = before});
   Array order = lax::sort_key_val(places, lax::iota(DType::int32, places.size()), {.dimension = 0}).second;
   Array targets = places.at(order).add(lax::iota(places.dtype(), added));
   Array is_old = lax::ones(sample_type(DType::bool_, {before + added})).at(targets).set(false);
@@ -62,11 +63,12 @@ namespace {
 Array delete_unique(const Array& x, const Array& obj, int64_t axis) {
   const int64_t size = x.shape(axis);
   Array removed = ravel(obj);
-  removed = clip(where(removed < 0, removed + size, removed), {.min = 0, .max = size});
+  Array is_less = removed < 0;
+  removed = clip(where(is_less, removed + size, removed), {.min = 0, .max = size});
   removed = lax::sort(removed, {.dimension = 0});
   removed = removed - lax::iota(removed.dtype(), removed.size());
   Array kept = lax::iota(removed.dtype(), size - removed.size());
-  Array passed = lax::expand_dims(kept, {0}) >= lax::expand_dims(removed, {1});
+  Array expanded = lax::expand_dims(kept, {0}), passed = expanded >= lax::expand_dims(removed, {1});
   kept = kept + lax::reduce_sum(lax::convert_element_type(passed, kept.dtype(), false), {{0}});
   return index(x, at_axis(axis, kept));
 }

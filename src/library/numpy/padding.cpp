@@ -154,7 +154,8 @@ Array pad_statistic(Array x, const PadWidths& widths, const PadOptions& options)
       before = round(before);
       after = round(after);
     }
-    x = around(x, as_type_of(before, x), as_type_of(after, x), widths[place(axis)], axis);
+    Array as_type_of_before = as_type_of(before, x);
+    x = around(x, as_type_of_before, as_type_of(after, x), widths[place(axis)], axis);
   }
   return x;
 }
@@ -193,7 +194,8 @@ Array pad(const Array& array, const PadWidths& pad_width, const PadOptions& opti
     if (size == 0) {
       require_no_padding(width, mode);
     } else if (mode == "edge") {
-      x = around(x, part(x, 0, 1, axis), part(x, size - 1, size, axis), width, axis);
+      Array part_x = part(x, 0, 1, axis);
+      x = around(x, part_x, part(x, size - 1, size, axis), width, axis);
     } else {
       x = reflect_end(x, width.first, axis, size, true, options);
       x = reflect_end(x, width.second, axis, size, false, options);

@@ -28,9 +28,10 @@ Array no_roots(DType dtype) { return lax::full({0}, 0, complex_dtype(dtype)); }
 Array roots_of(const Array& p) {
   const int64_t degree = p.size() - 1;
   if (degree < 1) return no_roots(p.dtype());
-  const Array row = -steps::cut(p, 1, std::nullopt) / p(0);
-  const Array below = lax::eq(lax::broadcasted_iota(DType::int32, {degree, degree}, 0),
-                              lax::broadcasted_iota(DType::int32, {degree, degree}, 1) + 1);
+  const Array negated = -steps::cut(p, 1, std::nullopt);
+  const Array row = negated / p(0);
+  const Array positions = lax::broadcasted_iota(DType::int32, {degree, degree}, 0);
+  const Array below = lax::eq(positions, lax::broadcasted_iota(DType::int32, {degree, degree}, 1) + 1);
   return linalg::eigvals(below.astype(p.dtype()).at(0).set(row));
 }
 
@@ -44,7 +45,8 @@ Array roots(const Array& p, const RootsOptions& options) {
   if (x.ndim() != 1) throw ValueError(concat("roots: Input must be a rank-1 array, got ", to_string(p.type())));
   if (x.size() < 2) return no_roots(x.dtype());
   const Array zero = lax::eq(x, steps::constant(x, 0));
-  const Array leading = numpy::where(all(zero), Array(x.size()), argmin(zero));
+  const Array all_zero = all(zero);
+  const Array leading = numpy::where(all_zero, Array(x.size()), argmin(zero));
   if (options.strip_zeros) {
     steps::require_values("roots", "p", leading);
     return roots_of(steps::cut(x, leading.item<int64_t>(), std::nullopt));
@@ -54,7 +56,8 @@ Array roots(const Array& p, const RootsOptions& options) {
   Array found = roots_of(rotated);
   found = lax::sort_key_val(lax::eq(found, steps::constant(found, 0)), found, {.dimension = 0}).second;
   const std::complex<double> none(steps::nan, steps::nan);
-  return numpy::where(steps::arange(found.size()) < Array(found.size()) - leading, found, Array(none));
+  Array arange_found = steps::arange(found.size());
+  return numpy::where(arange_found < Array(found.size()) - leading, found, Array(none));
 }
 
 Array poly(const Array& seq_of_zeros) {
@@ -116,7 +119,8 @@ Array polyint(const Array& p, const PolyintOptions& options) {
   require_rank_one("polyint", "p", coefficients);
   const int64_t count = coefficients.shape(0) + m;
   const DType dtype = coefficients.dtype();
-  const Array powers = lax::broadcasted_iota(dtype, {m, count}, 1) - lax::broadcasted_iota(dtype, {m, count}, 0);
+  const Array positions = lax::broadcasted_iota(dtype, {m, count}, 1);
+  const Array powers = positions - lax::broadcasted_iota(dtype, {m, count}, 0);
   const Array divisors = flip(prod(lax::max(steps::constant(powers, 1), powers), {.axis = 0}));
   return concatenate({coefficients, constants}) / divisors;
 }
@@ -128,9 +132,10 @@ Array polyder(const Array& p, int64_t m) {
   require_rank_one("polyder", "p", coefficients);
   const int64_t count = std::max<int64_t>(coefficients.shape(0) - m, 0);
   const DType dtype = coefficients.dtype();
-  const Array powers =
-      lax::broadcasted_iota(dtype, {m, count}, 1) + Array(m) - lax::broadcasted_iota(dtype, {m, count}, 0);
-  return steps::cut(coefficients, std::nullopt, -m) * flip(prod(powers, {.axis = 0}));
+  const Array sum = lax::broadcasted_iota(dtype, {m, count}, 1) + Array(m);
+  const Array powers = sum - lax::broadcasted_iota(dtype, {m, count}, 0);
+  Array cut_coefficients = steps::cut(coefficients, std::nullopt, -m);
+  return cut_coefficients * flip(prod(powers, {.axis = 0}));
 }
 
 Array polymul(const Array& a1, const Array& a2, const PolymulOptions& options) {
@@ -178,7 +183,8 @@ Array vander(const Array& x, const VanderOptions& options) {
   if (columns < 0) throw ValueError(concat("vander: N must be nonnegative, got ", columns));
   Array powers = lax::iota(x.dtype(), columns);
   if (!options.increasing) powers = lax::sub(steps::constant(powers, static_cast<double>(columns - 1)), powers);
-  return power(lax::expand_dims(x, {1}), lax::expand_dims(powers, {0}));
+  Array expanded = lax::expand_dims(x, {1});
+  return power(expanded, lax::expand_dims(powers, {0}));
 }
 
 namespace {
@@ -238,7 +244,8 @@ std::pair<Array, Array> polyfit_with_covariance(const Array& x, const Array& y, 
                                                 const PolyfitOptions& options) {
   const Fit result = fit(x, y, deg, options);
   const Array gram = lax::dot(lax::transpose(result.scaled, {1, 0}), result.scaled);
-  const Array scales = lax::expand_dims(result.scale, {1}) * lax::expand_dims(result.scale, {0});
+  const Array expanded = lax::expand_dims(result.scale, {1});
+  const Array scales = expanded * lax::expand_dims(result.scale, {0});
   const Array base = linalg::inv(gram) / scales;
   Array factor = 1.0;
   if (!unscaled) {
@@ -251,7 +258,8 @@ std::pair<Array, Array> polyfit_with_covariance(const Array& x, const Array& y, 
   }
   factor = atleast_1d(factor);
   if (y.ndim() == 1) return {result.coefficients, base * lax::expand_dims(factor, {0})};
-  return {result.coefficients, lax::expand_dims(base, {2}) * lax::expand_dims(factor, {0, 1})};
+  Array expanded_base = lax::expand_dims(base, {2});
+  return {result.coefficients, expanded_base * lax::expand_dims(factor, {0, 1})};
 }
 
 }  // namespace capibara::jax::numpy

@@ -46,7 +46,8 @@ Array sliding_product(const char* name, const Array& a, const Array& v, const Co
   convolution.padding = lax::Padding{padding};
   convolution.precision = options.precision;
   convolution.preferred_element_type = options.preferred_element_type;
-  const Array result = lax::conv_general_dilated(lax::expand_dims(x, {0, 1}), lax::expand_dims(y, {0, 1}), convolution);
+  const Array expanded = lax::expand_dims(x, {0, 1});
+  const Array result = lax::conv_general_dilated(expanded, lax::expand_dims(y, {0, 1}), convolution);
   const Array line = lax::squeeze(result, {0, 1});
   return correlation && swapped ? flip(line) : line;
 }
@@ -95,20 +96,25 @@ Array interp(const Array& x, const Array& xp, const Array& fp, const InterpOptio
   const Array right =
       clip(searchsorted(points, at, {.side = "right"}), {.min = Array(1), .max = Array(points.size() - 1)});
   const Array left = right - 1;
-  const Array rise = values(right) - values(left);
-  const Array run = points(right) - points(left);
+  const Array values_right = values(right);
+  const Array rise = values_right - values(left);
+  const Array points_right = points(right);
+  const Array run = points_right - points(left);
   const Array offset = at - points(left);
   const double eps = finfo(points.dtype()).eps;
   const Array no_run = lax::abs(run) <= steps::constant(run, eps * eps);
-  Array result = numpy::where(no_run, values(left), values(left) + offset / numpy::where(no_run, 1, run) * rise);
+  Array values_left = values(left), values_value = values(left);
+  Array result = numpy::where(no_run, values_left, values_value + offset / numpy::where(no_run, 1, run) * rise);
   if (options.period) return result;
   if (!beyond_left) {
     const Array* given = std::get_if<Array>(&options.left);
-    result = numpy::where(at < points(0), given ? *given : values(0), result);
+    Array is_less = at < points(0);
+    result = numpy::where(is_less, given ? *given : values(0), result);
   }
   if (!beyond_right) {
     const Array* given = std::get_if<Array>(&options.right);
-    result = numpy::where(at > points(-1), given ? *given : values(-1), result);
+    Array is_greater = at > points(-1);
+    result = numpy::where(is_greater, given ? *given : values(-1), result);
   }
   return result;
 }
@@ -130,9 +136,11 @@ Array trapezoid(const Array& y, const TrapezoidOptions& options) {
   samples = moveaxis(samples, options.axis, -1);
   if (width.ndim() == 0 || width.shape(-1) == 1) {
     const Array one = width.ndim() == 0 ? width : width(ellipsis, 0);
-    return one * (sum(samples, {.axis = -1}) - 0.5 * (samples(ellipsis, 0) + samples(ellipsis, -1)));
+    Array total = sum(samples, {.axis = -1}), samples_ellipsis = samples(ellipsis, 0);
+    return one * (total - 0.5 * (samples_ellipsis + samples(ellipsis, -1)));
   }
-  const Array heights = steps::cut(samples, 1, std::nullopt, -1) + steps::cut(samples, 0, -1, -1);
+  const Array cut_samples = steps::cut(samples, 1, std::nullopt, -1);
+  const Array heights = cut_samples + steps::cut(samples, 0, -1, -1);
   return 0.5 * sum(width * heights, {.axis = -1});
 }
 
@@ -159,7 +167,7 @@ Array diff(const Array& a, const DiffOptions& options) {
 
 Array ediff1d(const Array& ary, const Ediff1dOptions& options) {
   const Array x = ravel(ary);
-  Array result = lax::sub(steps::cut(x, 1, std::nullopt), steps::cut(x, 0, -1));
+  Array cut_x = steps::cut(x, 1, std::nullopt), result = lax::sub(cut_x, steps::cut(x, 0, -1));
   if (options.to_begin) result = concatenate({ravel(options.to_begin->astype(x.dtype())), result});
   if (options.to_end) result = concatenate({result, ravel(options.to_end->astype(x.dtype()))});
   return result;
@@ -172,9 +180,11 @@ Array gradient_along(const Array& f, const Array& h, int64_t axis) {
   auto part = [&](std::optional<int64_t> start, std::optional<int64_t> stop) {
     return steps::cut(f, start, stop, axis);
   };
-  const Array first = part(1, 2) - part(0, 1), last = part(-1, std::nullopt) - part(-2, -1);
+  Array part_value = part(1, 2);
+  const Array first = part_value - part(0, 1), first_part = part(-1, std::nullopt), last = first_part - part(-2, -1);
   if (h.ndim() == 0) {
-    const Array inner = (part(2, std::nullopt) - part(std::nullopt, -2)) * 0.5 / h;
+    const Array second_part = part(2, std::nullopt);
+    const Array inner = (second_part - part(std::nullopt, -2)) * 0.5 / h;
     return concatenate({first / h, inner, last / h}, along(axis));
   }
   if (h.ndim() != 1)
@@ -187,12 +197,16 @@ Array gradient_along(const Array& f, const Array& h, int64_t axis) {
   Shape shape(f.shape().size(), 1);
   shape[static_cast<std::size_t>(axis)] = h.shape(0);
   const Array positions = lax::reshape(h, shape);
-  const Array step = steps::cut(positions, 1, std::nullopt, axis) - steps::cut(positions, 0, -1, axis);
+  const Array cut_positions = steps::cut(positions, 1, std::nullopt, axis);
+  const Array step = cut_positions - steps::cut(positions, 0, -1, axis);
   const Array before = steps::cut(step, 0, -1, axis), after = steps::cut(step, 1, std::nullopt, axis);
-  const Array a = -after / (before * (before + after));
-  const Array b = (after - before) / (before * after);
+  const Array negated = -after;
+  const Array a = negated / (before * (before + after));
+  const Array difference = after - before;
+  const Array b = difference / (before * after);
   const Array c = before / (after * (before + after));
-  const Array inner = a * part(0, -2) + b * part(1, -1) + c * part(2, std::nullopt);
+  const Array product = a * part(0, -2), sum = product + b * part(1, -1);
+  const Array inner = sum + c * part(2, std::nullopt);
   return concatenate({first / steps::cut(step, 0, 1, axis), inner, last / steps::cut(step, -1, std::nullopt, axis)},
                      along(axis));
 }
@@ -238,11 +252,12 @@ Array unwrap(const Array& p, const UnwrapOptions& options) {
   const Array half = is_integer(x.dtype()) ? lax::div(period - period % 2, steps::constant(period, 2)) : period / 2;
   const Array jump = diff(x, {.axis = options.axis});
   Array wrapped = (jump + half) % period - half;
-  wrapped = numpy::where((wrapped == -half) & (jump > 0), half, wrapped);
-  const Array correction = numpy::where(lax::abs(jump) < discont, 0, wrapped - jump);
-  return concatenate({steps::cut(x, 0, 1, options.axis),
-                      steps::cut(x, 1, std::nullopt, options.axis) + cumsum(correction, {.axis = options.axis})},
-                     along(options.axis));
+  Array is_equal = wrapped == -half;
+  wrapped = numpy::where(is_equal & (jump > 0), half, wrapped);
+  const Array is_less = lax::abs(jump) < discont;
+  const Array correction = numpy::where(is_less, 0, wrapped - jump);
+  Array cut_x = steps::cut(x, 0, 1, options.axis), cut_value = steps::cut(x, 1, std::nullopt, options.axis);
+  return concatenate({cut_x, cut_value + cumsum(correction, {.axis = options.axis})}, along(options.axis));
 }
 
 }  // namespace capibara::jax::numpy

@@ -160,7 +160,8 @@ Array all(const Array& a, const AnyOptions& options) {
 
 Array ptp(const Array& a, const PtpOptions& options) {
   const MaxOptions extremum{.axis = options.axis, .keepdims = options.keepdims};
-  return lax::sub(max(a, extremum), min(a, extremum));
+  Array larger = max(a, extremum);
+  return lax::sub(larger, min(a, extremum));
 }
 
 Array count_nonzero(const Array& a, const PtpOptions& options) {
@@ -283,7 +284,8 @@ Array var(const Array& a, const VarOptions& options) {
   count = lax::sub(count, lax::convert_element_type(correction, squares.dtype()));
   const Array total =
       sum(squares, {.axis = options.axis, .dtype = squares.dtype(), .keepdims = options.keepdims, .where = where});
-  return numpy::where(count > 0, lax::div(total, count).astype(result), steps::nan);
+  Array is_greater = count > 0;
+  return numpy::where(is_greater, lax::div(total, count).astype(result), steps::nan);
 }
 
 Array std(const Array& a, const VarOptions& options) {

@@ -15,7 +15,9 @@ using namespace reductions;
 
 // NaNs as a value that does not change the result.
 Array filled(const Array& a, double value) {
-  return is_inexact(a.dtype()) ? numpy::where(isnan(a), identity(a, value), a) : a;
+  if (!is_inexact(a.dtype())) return a;
+  const Array missing = isnan(a);
+  return numpy::where(missing, identity(a, value), a);
 }
 
 Array nan_where_all_are(const Array& a, const MaxOptions& options, const Array& result) {
@@ -64,7 +66,8 @@ Array nanvar(const Array& a, const VarOptions& options) {
   const Array center =
       options.mean ? options.mean->astype(computation)
                    : nanmean(x, {.axis = options.axis, .dtype = computation, .keepdims = true, .where = options.where});
-  const Array squares = squared_magnitude(numpy::where(isnan(x), 0, lax::sub(x, center)));
+  const Array is_nan = isnan(x);
+  const Array squares = squared_magnitude(numpy::where(is_nan, 0, lax::sub(x, center)));
   const SumOptions by{.axis = options.axis, .keepdims = options.keepdims, .where = options.where};
   const Array count = sum(lax::bitwise_not(isnan(x)), by) - options.ddof;
   const Array too_few = lax::le(count, steps::constant(count, 0));

@@ -16,8 +16,14 @@ namespace {
 
 Array true_array() { return lax::full({1}, Array(true)); }
 
-Array differs_from_previous(const Array& x) { return steps::cut(x, 1, std::nullopt) != steps::cut(x, 0, -1); }
-Array equals_previous(const Array& x) { return steps::cut(x, 1, std::nullopt) == steps::cut(x, 0, -1); }
+Array differs_from_previous(const Array& x) {
+  Array cut_x = steps::cut(x, 1, std::nullopt);
+  return cut_x != steps::cut(x, 0, -1);
+}
+Array equals_previous(const Array& x) {
+  Array cut_x = steps::cut(x, 1, std::nullopt);
+  return cut_x == steps::cut(x, 0, -1);
+}
 
 // Which of the flat elements are among the tested ones.
 Array contained(const Array& element, const Array& tested, const IsinOptions& options) {
@@ -44,7 +50,8 @@ Array contained(const Array& element, const Array& tested, const IsinOptions& op
     x = distinct.values;
     inverse = distinct.inverse_indices;
   }
-  const auto [sorted, order] = lax::sort_key_val(lax::concatenate({x, y}, 0), steps::arange(x.size() + y.size()));
+  Array joined = lax::concatenate({x, y}, 0);
+  const auto [sorted, order] = lax::sort_key_val(joined, steps::arange(x.size() + y.size()));
   const Array next = options.invert ? differs_from_previous(sorted) : equals_previous(sorted);
   const Array result =
       lax::full(x.shape(), Array(options.invert)).at(steps::cut(order, 0, -1)).set(next, {.mode = "drop"});
@@ -113,7 +120,8 @@ Array setdiff1d(const Array& ar1, const Array& ar2, const SetOptions& options) {
     outside = numpy::where(steps::arange(x.size()) < distinct, outside, Array(false));
   }
   const Array chosen = x(flatnonzero(outside, {.size = options.size}));
-  return numpy::where(steps::arange(*options.size) < sum(outside), chosen, fill);
+  Array arange_steps = steps::arange(*options.size);
+  return numpy::where(arange_steps < sum(outside), chosen, fill);
 }
 
 Array setxor1d(const Array& ar1, const Array& ar2, const SetOptions& options) {
@@ -128,7 +136,8 @@ Array setxor1d(const Array& ar1, const Array& ar2, const SetOptions& options) {
     if (joined.size() == 0) return joined;
     joined = lax::sort(joined);
     const Array edges = lax::concatenate({true_array(), differs_from_previous(joined), true_array()}, 0);
-    return joined(steps::cut(edges, 1, std::nullopt) & steps::cut(edges, 0, -1));
+    Array cut_edges = steps::cut(edges, 1, std::nullopt);
+    return joined(cut_edges & steps::cut(edges, 0, -1));
   }
   const int64_t total = both[0].size() + both[1].size(), size = *options.size;
   if (total == 0) return fill_unused(lax::full({size}, 0, both[0].dtype()), Array(0), options.fill_value);
@@ -138,15 +147,18 @@ Array setxor1d(const Array& ar1, const Array& ar2, const SetOptions& options) {
     edges = lax::concatenate({true_array(), differs_from_previous(sorted), true_array()}, 0);
   } else {
     const Joined joined = join_distinct(both[0], both[1], {});
-    const Array used = steps::arange(total + 1) < joined.count + 1;
+    const Array arange_steps = steps::arange(total + 1);
+    const Array used = arange_steps < joined.count + 1;
     sorted = lax::sort(Arrays{~steps::cut(used, 1, std::nullopt), joined.elements}, {.num_keys = 2})[1];
     const Array changes =
         lax::concatenate({true_array(), differs_from_previous(sorted), lax::full({1}, Array(false))}, 0);
     edges = used & changes.at(joined.count).set(Array(true));
   }
-  const Array single = steps::cut(edges, 1, std::nullopt) & steps::cut(edges, 0, -1);
+  const Array cut_value = steps::cut(edges, 1, std::nullopt);
+  const Array single = cut_value & steps::cut(edges, 0, -1);
   const Array at = flatnonzero(single, {.size = size, .fill_value = {Array(total)}});
-  return fill_unused(filled_read(sorted, at, 0), sum(single), options.fill_value);
+  Array filled_read_sorted = filled_read(sorted, at, 0);
+  return fill_unused(filled_read_sorted, sum(single), options.fill_value);
 }
 
 namespace {
@@ -172,7 +184,8 @@ Intersection intersect_sized(const Array& a, const Array& b, const SetOptions& o
   Array count = lax::full({}, 0, default_int()), at = steps::arange(0);
   result.values = lax::full({size}, 0, a.dtype());
   if (total != 0) {
-    const Array repeated = equals_previous(sorted) & steps::cut(used, 1, std::nullopt);
+    const Array equals_previous_sorted = equals_previous(sorted);
+    const Array repeated = equals_previous_sorted & steps::cut(used, 1, std::nullopt);
     count = sum(repeated);
     at = flatnonzero(repeated, {.size = size, .fill_value = {Array(total)}});
     result.values = filled_read(sorted, at, 0);

@@ -23,7 +23,8 @@ struct Sorted {
 Array differ(const Array& x, const Array& y, bool equal_nan) {
   const Array unequal = lax::ne(x, y);
   if (!is_inexact(x.dtype()) || !equal_nan) return unequal;
-  return unequal & ~(isnan(x) & isnan(y));
+  Array is_nan = isnan(x);
+  return unequal & ~(is_nan & isnan(y));
 }
 
 Sorted sort_slices(const Array& ar, int64_t axis, bool equal_nan) {
@@ -44,7 +45,8 @@ Sorted sort_slices(const Array& ar, int64_t axis, bool equal_nan) {
   x = x(positions);
   Ints rest;
   for (int64_t i = 1; i < x.ndim(); ++i) rest.push_back(i);
-  const Array changes = any(differ(steps::cut(x, 1, std::nullopt), steps::cut(x, 0, -1), equal_nan), {.axis = rest});
+  const Array cut_x = steps::cut(x, 1, std::nullopt);
+  const Array changes = any(differ(cut_x, steps::cut(x, 0, -1), equal_nan), {.axis = rest});
   return {x, lax::concatenate({lax::full({1}, Array(true)), changes}, 0), positions};
 }
 
@@ -107,7 +109,8 @@ DistinctSlices distinct_slices(const Array& ar, int64_t axis, const UniqueOption
       } else {
         begin = lax::concatenate({begin, end}, 0);
       }
-      result.counts = lax::sub(steps::cut(begin, 1, std::nullopt), steps::cut(begin, 0, -1));
+      Array cut_begin = steps::cut(begin, 1, std::nullopt);
+      result.counts = lax::sub(cut_begin, steps::cut(begin, 0, -1));
     }
   }
   return result;

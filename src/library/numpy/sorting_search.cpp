@@ -18,18 +18,25 @@ namespace {
 // Both zeros and all NaNs as one value each, so that total orders are those of sort.
 Array sort_key(const Array& x) {
   if (!is_floating(x.dtype())) return x;
-  const Array one_zero = lax::select(lax::eq(x, steps::constant(x, 0)), lax::full_like(x, 0), x);
-  return lax::select(isnan(x), lax::full_like(x, steps::nan), one_zero);
+  const Array is_equal = lax::eq(x, steps::constant(x, 0));
+  const Array one_zero = lax::select(is_equal, lax::full_like(x, 0), x);
+  Array is_nan = isnan(x);
+  return lax::select(is_nan, lax::full_like(x, steps::nan), one_zero);
 }
 
 using Order = Array (*)(const Array&, const Array&);
 
 Array compare(Order order, const Array& x, const Array& y) {
   const Arrays both = capibara::broadcast_arrays("searchsorted", {x, y});
-  if (!is_complex(x.dtype())) return order(sort_key(both[0]), sort_key(both[1]));
+  if (!is_complex(x.dtype())) {
+    Array sort_key_both = sort_key(both[0]);
+    return order(sort_key_both, sort_key(both[1]));
+  }
   const Array x_real = sort_key(lax::real(both[0])), y_real = sort_key(lax::real(both[1]));
-  const Array by_imaginary = order(sort_key(lax::imag(both[0])), sort_key(lax::imag(both[1])));
-  return lax::bitwise_or(lax::lt_to(x_real, y_real), lax::bitwise_and(lax::eq_to(x_real, y_real), by_imaginary));
+  const Array sort_key_value = sort_key(lax::imag(both[0]));
+  const Array by_imaginary = order(sort_key_value, sort_key(lax::imag(both[1])));
+  Array lt_to_x_real = lax::lt_to(x_real, y_real);
+  return lax::bitwise_or(lt_to_x_real, lax::bitwise_and(lax::eq_to(x_real, y_real), by_imaginary));
 }
 
 // Halves the range of all queries at once.
@@ -44,9 +51,11 @@ Array search_by_halves(const Array& sorted, const Array& query, bool left, DType
     const auto& [low, high] = range;
     const Array middle = lax::add(low, lax::div(lax::sub(high, low), 2));
     const Array go_left = compare(left ? lax::le_to : lax::lt_to, query, sorted(middle));
-    return std::pair(Range(lax::select(go_left, low, middle), lax::select(go_left, middle, high)), std::monostate{});
+    Array chosen = lax::select(go_left, low, middle);
+    return std::pair(Range(chosen, lax::select(go_left, middle, high)), std::monostate{});
   };
-  const Range whole(lax::full(query.shape(), 0, unsigned_dtype), lax::full(query.shape(), Array(size), unsigned_dtype));
+  Array filled = lax::full(query.shape(), 0, unsigned_dtype);
+  const Range whole(filled, lax::full(query.shape(), Array(size), unsigned_dtype));
   const Range found =
       lax::scan(step, whole, std::monostate{}, {.length = levels, .unroll = unrolled ? levels : 1}).first;
   return found.second.astype(dtype);
@@ -97,8 +106,8 @@ Array digitize(const Array& x, const Array& bins, const DigitizeOptions& options
   const int64_t count = bins.shape(0);
   if (count == 0) return lax::full(x.shape(), 0, DType::int32);
   const SearchsortedOptions search{.side = options.right ? "left" : "right", .method = options.method};
-  return numpy::where(bins(-1) >= bins(0), searchsorted(bins, x, search),
-                      Array(count) - searchsorted(flip(bins), x, search));
+  Array bins_value = bins(-1), is_at_least = bins_value >= bins(0), searchsorted_bins = searchsorted(bins, x, search);
+  return numpy::where(is_at_least, searchsorted_bins, Array(count) - searchsorted(flip(bins), x, search));
 }
 
 std::vector<Array> nonzero(const Array& a, const NonzeroOptions& options) {
@@ -127,7 +136,8 @@ std::vector<Array> nonzero(const Array& a, const NonzeroOptions& options) {
     throw ValueError(concat("nonzero: fill_value must be a scalar or a tuple of length ", a.ndim(), "; got ",
                             fills.size(), " values, one of type ", to_string(fill.type())));
   }
-  const Array unused = lax::ge(steps::arange(size), lax::full({size}, sum(mask)));
+  const Array arange_size = steps::arange(size);
+  const Array unused = lax::ge(arange_size, lax::full({size}, sum(mask)));
   for (std::size_t i = 0; i < result.size(); ++i) result[i] = numpy::where(unused, fills[i], result[i]);
   return result;
 }
@@ -160,13 +170,15 @@ Array compress(const Array& condition, const Array& a, const CompressOptions& op
   }
   Ints trailing;
   for (int64_t i = 1; i < x.ndim(); ++i) trailing.push_back(i);
-  x = numpy::where(lax::expand_dims(chosen, trailing), x, options.fill_value.astype(x.dtype()));
+  Array expanded = lax::expand_dims(chosen, trailing);
+  x = numpy::where(expanded, x, options.fill_value.astype(x.dtype()));
   x = x(argsort(chosen, {.descending = true}));
   return moveaxis(steps::cut(x, 0, *options.size), 0, axis);
 }
 
 Array extract(const Array& condition, const Array& arr, const ExtractOptions& options) {
-  return compress(ravel(condition), ravel(arr), {.size = options.size, .fill_value = options.fill_value});
+  Array flat = ravel(condition);
+  return compress(flat, ravel(arr), {.size = options.size, .fill_value = options.fill_value});
 }
 
 }  // namespace capibara::jax::numpy

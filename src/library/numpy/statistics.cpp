@@ -99,10 +99,12 @@ Array corrcoef(const Array& x, const CorrcoefOptions& options) {
   const Array position = lax::iota(default_int(), c.shape(0));
   const Array variance = c(position, position);
   const Array deviation = lax::sqrt(is_complex(c.dtype()) ? lax::real(variance) : variance).astype(c.dtype());
-  c = c / lax::expand_dims(deviation, {1}) / lax::expand_dims(deviation, {0});
+  Array quotient = c / lax::expand_dims(deviation, {1});
+  c = quotient / lax::expand_dims(deviation, {0});
   const ClipOptions unit{.min = Array(-1), .max = Array(1)};
   if (!is_complex(c.dtype())) return clip(c, unit);
-  return lax::complex(clip(lax::real(c), unit), clip(lax::imag(c), unit));
+  Array clipped = clip(lax::real(c), unit);
+  return lax::complex(clipped, clip(lax::imag(c), unit));
 }
 
 }  // namespace capibara::jax::numpy

@@ -84,17 +84,20 @@ Array by_running_weight(const Samples& sorted, const Array& q, bool skip_nans, D
   const Array& values = sorted.values;
   const Array weights = sorted.weights ? *sorted.weights : lax::full_like(values, 1.0);
   const Array zero = lax::full_like(weights, 0);
-  const Array bad = lax::bitwise_or(lax::lt(weights, zero), isnan(weights));
+  const Array is_less = lax::lt(weights, zero);
+  const Array bad = lax::bitwise_or(is_less, isnan(weights));
   const Array nans = isnan(values);
   const Array running = cumsum(lax::select(lax::bitwise_or(bad, nans), zero, weights), {.axis = 0});
   const Array total = lax::index_in_dim(running, -1, 0, false);
   const Ints q_axes = first_axes(q.ndim());
   Shape q_shape = q.shape();
   q_shape.resize(q_shape.size() + total.shape().size(), 1);
-  const Array target = lax::mul(lax::reshape(q, q_shape), lax::expand_dims(total, q_axes));
+  const Array reshaped = lax::reshape(q, q_shape);
+  const Array target = lax::mul(reshaped, lax::expand_dims(total, q_axes));
   Ints behind_samples;
   for (int64_t i = 0; i < q.ndim(); ++i) behind_samples.push_back(i + 1);
-  const Array below = lax::lt(lax::expand_dims(running, behind_samples), lax::expand_dims(target, {0}));
+  const Array expanded = lax::expand_dims(running, behind_samples);
+  const Array below = lax::lt(expanded, lax::expand_dims(target, {0}));
   Array at = sum(below, {.axis = 0, .dtype = default_int()});
   const Array valid = skip_nans ? sum(lax::bitwise_not(nans), {.axis = 0, .dtype = q_dtype})
                                 : lax::full(total.shape(), Array(values.shape(0)), q_dtype);
@@ -103,7 +106,8 @@ Array by_running_weight(const Samples& sorted, const Array& q, bool skip_nans, D
   const Array result = read(values, broadcast_to("quantile", at, target.shape()));
   const Array lost = skip_nans ? lax::eq(valid, lax::full_like(valid, 0)) : any(nans, {.axis = 0});
   const Array undefined = lax::bitwise_or(any(bad, {.axis = 0}), lost);
-  return numpy::where(lax::expand_dims(undefined, q_axes), lax::full_like(result, steps::nan), result);
+  Array expanded_undefined = lax::expand_dims(undefined, q_axes);
+  return numpy::where(expanded_undefined, lax::full_like(result, steps::nan), result);
 }
 
 Array quantile_of(const char* name, const Array& a, Array q, const QuantileOptions& options, bool skip_nans) {
@@ -176,8 +180,8 @@ Array quantile_of(const char* name, const Array& a, Array q, const QuantileOptio
       high_share = lax::broadcast_in_dim(high_share, high_value.shape(), {0});
     }
     if (options.method == "linear") {
-      result = lax::add(lax::mul(low_value.astype(q.dtype()), low_share),
-                        lax::mul(high_value.astype(q.dtype()), high_share));
+      Array product = lax::mul(low_value.astype(q.dtype()), low_share);
+      result = lax::add(product, lax::mul(high_value.astype(q.dtype()), high_share));
     } else if (options.method == "lower") {
       result = low_value;
     } else if (options.method == "higher") {

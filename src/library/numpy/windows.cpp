@@ -27,7 +27,8 @@ Array bartlett(int64_t M) {
 Array blackman(int64_t M) {
   if (M <= 1) return short_window(M);
   Array n = points(M);
-  return 0.42 - 0.5 * lax::cos(2 * pi * n / (M - 1)) + 0.08 * lax::cos(4 * pi * n / (M - 1));
+  Array difference = 0.42 - 0.5 * lax::cos(2 * pi * n / (M - 1));
+  return difference + 0.08 * lax::cos(4 * pi * n / (M - 1));
 }
 
 Array hamming(int64_t M) {
@@ -44,7 +45,8 @@ Array kaiser(int64_t M, const Array& beta) {
   if (M <= 1) return short_window(M);
   const double middle = 0.5 * static_cast<double>(M - 1);
   Array distance = (points(M) - middle) / middle;
-  return i0(beta * lax::sqrt(1 - lax::square(distance))) / i0(beta);
+  Array i0_distance = i0(beta * lax::sqrt(1 - lax::square(distance)));
+  return i0_distance / i0(beta);
 }
 
 }  // namespace capibara::jax::numpy

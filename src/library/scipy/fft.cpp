@@ -82,7 +82,8 @@ Array dct_of_two(const Array& x, const Ints& axes, const std::string& norm) {
   const Array k2 = along(lax::iota(v.dtype(), x.shape(second)), second, x.ndim());
   const int64_t n1 = x.shape(first), n2 = x.shape(second);
   const Array mirrored = rolled_by_one(lax::rev(v, {second}), second);
-  Array out = quarter_turns(n1, k1) * (quarter_turns(n2, k2) * v + quarter_turns(n2, -k2) * mirrored);
+  Array quarter_turns_n1 = quarter_turns(n1, k1), product = quarter_turns(n2, k2) * v;
+  Array out = quarter_turns_n1 * (product + quarter_turns(n2, -k2) * mirrored);
   out = 2 * lax::real(out);
   return norm == "ortho" ? orthonormal(orthonormal(out, first), second) : out;
 }
@@ -106,7 +107,8 @@ Resolved resolve(const char* name, const Array& x, const DctnOptions& options) {
 // A transform of the real and the imaginary part.
 template <class Transform, class Options>
 Array by_parts(Transform transform, const Array& x, const Options& options) {
-  return lax::complex(transform(lax::real(x), options), transform(lax::imag(x), options));
+  auto transform_x = transform(lax::real(x), options);
+  return lax::complex(transform_x, transform(lax::imag(x), options));
 }
 
 }  // namespace

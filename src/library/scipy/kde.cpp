@@ -39,7 +39,8 @@ Array kernel_logarithms(const GaussianKde& kde, const Array& points) {
   const Array observed = numpy::dot(promoted[0], whitening), asked = numpy::dot(promoted[1], whitening);
   const double normalizer = 0.5 * static_cast<double>(kde.d()) * std::log(2 * std::numbers::pi);
   const Array scale = numpy::sum(numpy::log(numpy::diag(whitening))) - normalizer;
-  const Array difference = numpy::expand_dims(observed, 0) - numpy::expand_dims(asked, 1);
+  const Array expanded = numpy::expand_dims(observed, 0);
+  const Array difference = expanded - numpy::expand_dims(asked, 1);
   return scale - 0.5 * numpy::sum(numpy::square(difference), {.axis = -1});
 }
 
@@ -96,7 +97,8 @@ Array GaussianKde::evaluate(const Array& points) const {
 }
 
 Array GaussianKde::logpdf(const Array& points) const {
-  return special::logsumexp(numpy::log(weights) + kernel_logarithms(*this, columns(points)), {.axis = -1});
+  Array logarithm = numpy::log(weights);
+  return special::logsumexp(logarithm + kernel_logarithms(*this, columns(points)), {.axis = -1});
 }
 
 Array GaussianKde::integrate_gaussian(const Array& mean, const Array& cov) const {
@@ -114,7 +116,8 @@ Array GaussianKde::integrate_box_1d(const Array& low, const Array& high) const {
   }
   const Array sigma = numpy::squeeze(numpy::sqrt(covariance));
   const Array below = numpy::squeeze((low - dataset) / sigma), above = numpy::squeeze((high - dataset) / sigma);
-  return numpy::sum(weights * (special::ndtr(above) - special::ndtr(below)));
+  Array ndtr_above = special::ndtr(above);
+  return numpy::sum(weights * (ndtr_above - special::ndtr(below)));
 }
 
 Array GaussianKde::integrate_kde(const GaussianKde& other) const {
@@ -124,7 +127,8 @@ Array GaussianKde::integrate_kde(const GaussianKde& other) const {
   const GaussianKde& small = n() < other.n() ? *this : other;
   const GaussianKde& large = n() < other.n() ? other : *this;
   // All pairs at once: the columns of one minus those of the other.
-  const Array difference = numpy::expand_dims(large.dataset, 2) - numpy::expand_dims(small.dataset, 1);
+  const Array expanded = numpy::expand_dims(large.dataset, 2);
+  const Array difference = expanded - numpy::expand_dims(small.dataset, 1);
   const Array flat = lax::reshape(difference, {d(), large.n() * small.n()});
   const Array exponent = 0.5 * numpy::sum(flat * scipy::linalg::cho_solve(factor, flat), {.axis = 0});
   const Array values = lax::reshape(numpy::exp(-exponent), {large.n(), small.n()});
@@ -137,7 +141,8 @@ Array GaussianKde::resample(const Array& key, const Shape& shape) const {
   const Array chosen = random::choice(keys[0], Array(n()), {.shape = shape, .p = weights});
   const Array center = lax::full({d()}, Array(0), covariance.dtype());
   const Array noise = random::multivariate_normal(keys[1], center, covariance, {.shape = shape, .dtype = dataset.dtype()});
-  return numpy::take(dataset, chosen, {.axis = 1}) + numpy::transpose(noise);
+  Array taken = numpy::take(dataset, chosen, {.axis = 1});
+  return taken + numpy::transpose(noise);
 }
 
 }  // namespace capibara::jax::scipy::stats

@@ -106,7 +106,8 @@ std::tuple<Array, Array, Array> lu(const Array& input) {
   if (a.ndim() != 2) throw ValueError(concat("lu: the input must be one matrix, got ", to_string(a.type())));
   const auto [both, pivots, permutation] = factors::lu(a);
   const int64_t m = a.shape(0), n = a.shape(1), k = std::min(m, n);
-  const Array places = lax::expand_dims(permutation, {0}) == lax::expand_dims(lax::iota(permutation.dtype(), m), {1});
+  const Array expanded = lax::expand_dims(permutation, {0});
+  const Array places = expanded == lax::expand_dims(lax::iota(permutation.dtype(), m), {1});
   const Array p = lax::convert_element_type(places, real_dtype(a.dtype()), false);
   const Array l = lax::add(lax::slice_in_dim(matrix::tril(both, -1), 0, k, 1, 1), matrix::eye(a.dtype(), m, k));
   return {p, l, matrix::rows(matrix::triu(both), 0, k)};

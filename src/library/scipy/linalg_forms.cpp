@@ -35,15 +35,18 @@ Array sliding(const Array& values, int64_t m, int64_t n, bool backwards) {
 
 Array binomials(const Array& n, const Array& k) {
   const Arrays x = broadcast_arrays("pascal", {n, k});
-  return lax::exp(lax::lgamma(x[0] + 1.0) - lax::lgamma(x[0] - x[1] + 1.0) - lax::lgamma(x[1] + 1.0));
+  Array log_gamma = lax::lgamma(x[0] + 1.0), difference = log_gamma - lax::lgamma(x[0] - x[1] + 1.0);
+  return lax::exp(difference - lax::lgamma(x[1] + 1.0));
 }
 
 // Binomial coefficients that are zero outside of 0 <= k <= n.
 Array safe_binomials(const Array& n, const Array& k) {
   const Arrays x = broadcast_arrays("invhilbert", {n, k});
-  const Array inside = (x[1] <= x[0]) & (x[0] >= 0) & (x[1] >= 0);
+  const Array is_at_most = x[1] <= x[0], both = is_at_most & (x[0] >= 0);
+  const Array inside = both & (x[1] >= 0);
   const Array a = numpy::where(inside, x[0], 0.0), b = numpy::where(inside, x[1], 0.0);
-  const Array value = lax::exp(lax::lgamma(a + 1.0) - lax::lgamma(b + 1.0) - lax::lgamma(a + 1.0 - b));
+  const Array log_gamma = lax::lgamma(a + 1.0), difference = log_gamma - lax::lgamma(b + 1.0);
+  const Array value = lax::exp(difference - lax::lgamma(a + 1.0 - b));
   return numpy::where(inside, value, 0.0);
 }
 
@@ -114,7 +117,8 @@ Array circulant(const Array& c) {
   const auto one = [](std::span<const Array> in) -> Arrays {
     const int64_t n = in[0].shape(0);
     if (n == 0) return {lax::empty({0, 0}, in[0].dtype())};
-    return {in[0]((column(numbers_to(n)) - row(numbers_to(n))) % Array(n))};
+    Array column_n = column(numbers_to(n));
+    return {in[0]((column_n - row(numbers_to(n))) % Array(n))};
   };
   return batched("circulant", one, {numpy::atleast_1d(c)});
 }
@@ -139,9 +143,11 @@ Array companion(const Array& coefficients) {
   if (a.shape(-1) < 2) throw ValueError(concat("companion: the length of `a` along the last axis must be at least 2, got ", to_string(a.type())));
   const auto one = [](std::span<const Array> in) -> Arrays {
     const Array& x = in[0];
-    const Array first = -lax::slice_in_dim(x, 1, std::nullopt) / x(0);
+    const Array negated = -lax::slice_in_dim(x, 1, std::nullopt);
+    const Array first = negated / x(0);
     const int64_t m = x.shape(0) - 1;
-    const Array below = lax::eq(lax::broadcasted_iota(DType::int32, {m, m}, 0) - 1, lax::broadcasted_iota(DType::int32, {m, m}, 1));
+    const Array difference = lax::broadcasted_iota(DType::int32, {m, m}, 0) - 1;
+    const Array below = lax::eq(difference, lax::broadcasted_iota(DType::int32, {m, m}, 1));
     return {lax::convert_element_type(below, first.dtype(), false).at(0).set(first)};
   };
   return batched("companion", one, {a});
@@ -149,7 +155,8 @@ Array companion(const Array& coefficients) {
 
 Array fiedler(const Array& a) {
   const Array x = numpy::atleast_1d(a);
-  return numpy::abs(lax::expand_dims(x, {x.ndim()}) - lax::expand_dims(x, {x.ndim() - 1}));
+  Array expanded = lax::expand_dims(x, {x.ndim()});
+  return numpy::abs(expanded - lax::expand_dims(x, {x.ndim() - 1}));
 }
 
 Array fiedler_companion(const Array& coefficients) {
@@ -166,12 +173,17 @@ Array fiedler_companion(const Array& coefficients) {
     const Array one = lax::convert_element_type(Array(1), x.dtype(), false);
     Array result = lax::full({n, n}, Array(0), x.dtype());
     const auto put = [&](const Array& where, const Array& value) { result = numpy::where(where, value, result); };
-    put((j == i - 2) & odd & (i >= 3), one);
-    put((j == i - 1) & even & (i >= 2), entry(1));
+    Array both = (j == i - 2) & odd;
+    put(both & (i >= 3), one);
+    Array first_both = (j == i - 1) & even, second_both = first_both & (i >= 2);
+    put(second_both, entry(1));
     put((j == i + 2) & even, one);
-    put((j == i + 1) & even, entry(2));
-    put((i == 1) & (j == 0), one);
-    put((i == 0) & (j == 0), -x(1));
+    Array third_both = (j == i + 1) & even;
+    put(third_both, entry(2));
+    Array is_equal = i == 1;
+    put(is_equal & (j == 0), one);
+    Array is_equal_i = i == 0, fourth_both = is_equal_i & (j == 0);
+    put(fourth_both, -x(1));
     return {result};
   };
   return batched("fiedler_companion", one, {a});
@@ -197,20 +209,24 @@ Array convolution_matrix(const Array& a, int64_t n, const std::string& mode) {
 
 Array hilbert(int64_t n) {
   const Array i = lax::iota(default_float(), n);
-  return 1 / (column(i) + row(i) + 1);
+  Array column_i = column(i);
+  return 1 / (column_i + row(i) + 1);
 }
 
 Array invhilbert(int64_t n) {
   const Array a = lax::iota(default_float(), n), i = column(a), j = row(a), sum = i + j;
   const double size = static_cast<double>(n);
-  return alternating(sum) * (sum + 1.0) * safe_binomials(size + i, size - j - 1) * safe_binomials(size + j, size - i - 1) *
-         lax::square(safe_binomials(sum, i));
+  Array alternating_sum = alternating(sum), product = alternating_sum * (sum + 1.0), sum_size = size + i;
+  Array product_sum = product * safe_binomials(sum_size, size - j - 1), first_sum = size + j;
+  Array first_product = product_sum * safe_binomials(first_sum, size - i - 1);
+  return first_product * lax::square(safe_binomials(sum, i));
 }
 
 Array pascal(int64_t n, const std::string& kind) {
   check_kind("pascal", kind);
   const Array i = lax::iota(DType::float32, n);
-  const Array lower = binomials(column(i), row(i));
+  const Array column_i = column(i);
+  const Array lower = binomials(column_i, row(i));
   if (kind == "lower") return lower;
   if (kind == "upper") return matrix::transposed(lower);
   return numpy::dot(lower, matrix::transposed(lower));
@@ -219,7 +235,8 @@ Array pascal(int64_t n, const std::string& kind) {
 Array invpascal(int64_t n, const std::string& kind) {
   check_kind("invpascal", kind);
   const Array a = lax::iota(default_float(), n), i = column(a), j = row(a);
-  const Array lower = alternating(i - j) * binomials(i, j);
+  const Array alternating_value = alternating(i - j);
+  const Array lower = alternating_value * binomials(i, j);
   if (kind == "lower") return lower;
   if (kind == "upper") return matrix::transposed(lower);
   return numpy::dot(matrix::transposed(lower), lower);
@@ -229,7 +246,9 @@ Array helmert(int64_t n, bool full) {
   if (n < 1) throw ValueError(concat("helmert: n must be a positive integer; got ", n));
   const Array i = column(numbers_to(n - 1)), j = row(numbers_to(n)), k = i + 1;
   const Array size = lax::convert_element_type(k, default_float(), false), length = lax::sqrt(size * (size + 1));
-  const Array rest = numpy::where(j <= i, 1.0 / length, numpy::where(j == k, -size / length, lax::zeros(length.type())));
+  const Array is_at_most = j <= i, quotient = 1.0 / length, is_equal = j == k, first_quotient = -size / length;
+  const Array rest =
+      numpy::where(is_at_most, quotient, numpy::where(is_equal, first_quotient, lax::zeros(length.type())));
   if (!full) return rest;
   const Array first = lax::full({1, n}, 1.0 / lax::sqrt(lax::convert_element_type(Array(n), default_float(), false)), rest.dtype());
   return lax::concatenate({first, rest}, 0);
@@ -252,7 +271,8 @@ Array dft(int64_t n, const DftOptions& options) {
   if (!is_complex(dtype)) throw ValueError(concat("dft: dtype must be complex; got ", to_string(dtype)));
   const Array a = lax::iota(dtype, n);
   const std::complex<double> turn(0, -2 * std::numbers::pi);
-  const Array omegas = lax::exp(turn * column(a) * row(a) / Array(n));
+  const Array product = turn * column(a);
+  const Array omegas = lax::exp(product * row(a) / Array(n));
   if (options.scale == "sqrtn") return omegas / lax::sqrt(lax::convert_element_type(Array(n), default_float(), false));
   return options.scale == "n" ? omegas / Array(n) : omegas;
 }

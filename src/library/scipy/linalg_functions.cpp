@@ -45,8 +45,13 @@ Pair pade(const Array& a, const std::vector<double>& b) {
   const std::size_t order = b.size() - 1;
   if (order == 13) {
     const Array a4 = mul(a2, a2), a6 = mul(a4, a2);
-    const Array odd = mul(a6, b[13] * a6 + b[11] * a4 + b[9] * a2) + b[7] * a6 + b[5] * a4 + b[3] * a2 + b[1] * identity;
-    const Array even = mul(a6, b[12] * a6 + b[10] * a4 + b[8] * a2) + b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * identity;
+    const Array product = b[13] * a6, sum = product + b[11] * a4, product_a6 = mul(a6, sum + b[9] * a2);
+    const Array sum_a6 = product_a6 + b[7] * a6, first_sum = sum_a6 + b[5] * a4, second_sum = first_sum + b[3] * a2;
+    const Array odd = second_sum + b[1] * identity;
+    const Array product_b = b[12] * a6, sum_b = product_b + b[10] * a4, first_product = mul(a6, sum_b + b[8] * a2);
+    const Array third_sum = first_product + b[6] * a6, fourth_sum = third_sum + b[4] * a4;
+    const Array fifth_sum = fourth_sum + b[2] * a2;
+    const Array even = fifth_sum + b[0] * identity;
     return {mul(a, odd), even};
   }
   Arrays powers = {identity, a2};  // of a squared
@@ -94,7 +99,8 @@ Array expm_of_one(const Array& input, const ExpmOptions& options) {
     return lax::scan(step, start, lax::iota(squarings.dtype(), options.max_squarings)).first;
   };
   const auto unknown = [](const Array& p, const Array&) { return lax::full_like(p, Array(std::numeric_limits<double>::quiet_NaN())); };
-  return lax::cond(squarings > Array(options.max_squarings), unknown, squared, odd + even, even - odd);
+  Array is_greater = squarings > Array(options.max_squarings), sum = odd + even;
+  return lax::cond(is_greater, unknown, squared, sum, even - odd);
 }
 
 // ---- Schur forms -------------------------------------------------------------------------------------------------
@@ -122,7 +128,8 @@ Array triangular_root(const Array& t) {
   const auto step = [&](const Array& u, const Array& rows, const Array& columns) {
     const Array known = at_columns(mul(u, u), rows, columns), wanted = at_columns(t, rows, columns);
     const Array sums = diagonal + diagonal(numpy::minimum(columns, Array(t.shape(0) - 1)));
-    const Array value = numpy::where(wanted == known, 0.0, (wanted - known) / sums);
+    const Array is_equal = wanted == known;
+    const Array value = numpy::where(is_equal, 0.0, (wanted - known) / sums);
     return u.at(rows, columns).set(value);
   };
   return over_superdiagonals(t.shape(0), numpy::diag(diagonal), step);
@@ -134,11 +141,15 @@ Pair commuting(const Array& f, const Array& t) {
   const int64_t n = t.shape(0);
   const auto step = [&](const Pair& state, const Array& rows, const Array& columns) {
     const auto& [values, least] = state;
-    const Array sums = at_columns(mul(t, values) - mul(values, t), rows, columns);
+    const Array product = mul(t, values);
+    const Array sums = at_columns(product - mul(values, t), rows, columns);
     const Array distance = diagonal(numpy::minimum(columns, Array(n - 1))) - diagonal;
-    const Array next = numpy::where(distance != 0, sums / numpy::where(distance != 0, distance, 1), sums);
-    const Array met = numpy::where(columns < Array(n), lax::abs(distance), std::numeric_limits<double>::infinity());
-    return Pair(values.at(rows, columns).set(next), lax::min(least, numpy::min(met)));
+    const Array is_different = distance != 0;
+    const Array next = numpy::where(is_different, sums / numpy::where(distance != 0, distance, 1), sums);
+    const Array is_less = columns < Array(n);
+    const Array met = numpy::where(is_less, lax::abs(distance), std::numeric_limits<double>::infinity());
+    Array set_rows = values.at(rows, columns).set(next);
+    return Pair(set_rows, lax::min(least, numpy::min(met)));
   };
   return over_superdiagonals(n, Pair(f, lax::abs(diagonal(0))), step);
 }
@@ -154,8 +165,10 @@ Pair complex_form(const Array& real_t, const Array& real_z) {
   const auto rotate = [&](const Array& m, const Array& t, const Array& z) {
     const Array before = m - 1;
     const Array block = lax::dynamic_slice(t, {before, before}, {2, 2});
-    const Array mu = numpy::linalg::eigvals(block)(0) - t(m, m), below = t(m, before);
-    const Array length = lax::convert_element_type(lax::sqrt(lax::square(lax::abs(mu)) + lax::square(lax::abs(below))), dtype);
+    Array eigvals_block = numpy::linalg::eigvals(block)(0);
+    const Array mu = eigvals_block - t(m, m), below = t(m, before);
+    const Array squared = lax::square(lax::abs(mu));
+    const Array length = lax::convert_element_type(lax::sqrt(squared + lax::square(lax::abs(below))), dtype);
     const Array c = mu / length, s = below / length;
     const Array turn = lax::stack({lax::stack({lax::conj(c), s}), lax::stack({-s, c})}), back = matrix::adjoint(turn);
     const Array rows = lax::dynamic_slice_in_dim(t, before, 2, 0);
@@ -170,7 +183,8 @@ Pair complex_form(const Array& real_t, const Array& real_z) {
   const auto step = [&](const Array& i, const Pair& state) {
     const Array m = Array(n) - lax::convert_element_type(i, DType::int32, false), before = m - 1;
     const Array& t = state.first;
-    const Array large = lax::abs(t(m, before)) > eps * (lax::abs(t(before, before)) + lax::abs(t(m, m)));
+    const Array magnitude = lax::abs(t(m, before)), magnitude_before = lax::abs(t(before, before));
+    const Array large = magnitude > eps * (magnitude_before + lax::abs(t(m, m)));
     const auto keep = [](const Array&, const Array& a, const Array& b) { return Pair(a, b); };
     const Pair next = lax::cond(large, rotate, keep, m, t, state.second);
     return Pair(next.first.at(m, before).set(lax::convert_element_type(Array(0), dtype, false)), next.second);
@@ -186,9 +200,12 @@ Array triangular_sylvester(const Array& r, const Array& s, const Array& f) {
   const Array rows = lax::iota(DType::int32, m), columns = lax::iota(DType::int32, n);
   const auto step = [&](const Array& y, const Array& place) {
     const Array i = lax::div(place, lax::full({}, Array(n), DType::int32)), j = lax::rem(place, lax::full({}, Array(n), DType::int32));
-    const Array from_r = numpy::sum(numpy::where(rows > i, r(i) * y(slice(), j), 0.0));
-    const Array from_s = numpy::sum(numpy::where(columns > j, y(i) * s(slice(), j), 0.0));
-    const Array value = (f(i, j) - (from_r + from_s)) / (r(i, i) + s(j, j));
+    const Array is_greater = rows > i, r_i = r(i);
+    const Array from_r = numpy::sum(numpy::where(is_greater, r_i * y(slice(), j), 0.0));
+    const Array is_greater_columns = columns > j, y_i = y(i);
+    const Array from_s = numpy::sum(numpy::where(is_greater_columns, y_i * s(slice(), j), 0.0));
+    const Array f_i = f(i, j), difference = f_i - (from_r + from_s), r_value = r(i, i);
+    const Array value = difference / (r_value + s(j, j));
     return std::pair(y.at(i, j).set(value), std::monostate{});
   };
   const Array order = lax::rev(lax::iota(DType::int32, m * n), {0});
@@ -206,13 +223,15 @@ Array sylvester(const Array& a, const Array& b, const Array& c, const SolveSylve
     const auto [ra, ua] = numpy::linalg::eig(a);
     const auto [rb, ub] = numpy::linalg::eig(b);
     const Array f = solve(ua, mul(lax::convert_element_type(c, ra.dtype()), ub));
-    x = mul(mul(ua, f / (lax::expand_dims(ra, {1}) + lax::expand_dims(rb, {0}))), numpy::linalg::inv(ub));
+    Array expanded = lax::expand_dims(ra, {1}), product = mul(ua, f / (expanded + lax::expand_dims(rb, {0})));
+    x = mul(product, numpy::linalg::inv(ub));
   }
   if (!is_complex(c.dtype())) x = lax::real(x);
-  const Array sums = lax::expand_dims(numpy::linalg::eigvals(a), {1}) + lax::expand_dims(numpy::linalg::eigvals(b), {0});
+  const Array expanded_a = lax::expand_dims(numpy::linalg::eigvals(a), {1});
+  const Array sums = expanded_a + lax::expand_dims(numpy::linalg::eigvals(b), {0});
   const Array singular = numpy::any(lax::abs(sums) < options.tol);
-  return lax::select(broadcast_to("solve_sylvester", singular, x.shape()),
-                     lax::full_like(x, Array(std::numeric_limits<double>::quiet_NaN())), x);
+  Array broadcasted = broadcast_to("solve_sylvester", singular, x.shape());
+  return lax::select(broadcasted, lax::full_like(x, Array(std::numeric_limits<double>::quiet_NaN())), x);
 }
 
 // ---- polar -------------------------------------------------------------------------------------------------------

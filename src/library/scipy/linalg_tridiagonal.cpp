@@ -35,9 +35,8 @@ Array counts_below(const Tridiagonal& t, const Array& pivot_least, const Array& 
     const auto& [q, count] = state;
     const Array next = row.first - row.second / q - x;
     const Array negative = next <= pivot_least;
-    return std::pair(State(numpy::where(negative, lax::min(next, lax::neg(pivot_least)), next),
-                           count + lax::convert_element_type(negative, DType::int32, false)),
-                     std::monostate{});
+    Array chosen = numpy::where(negative, lax::min(next, lax::neg(pivot_least)), next);
+    return std::pair(State(chosen, count + lax::convert_element_type(negative, DType::int32, false)), std::monostate{});
   };
   const State rows(lax::slice_in_dim(t.alpha, 1, std::nullopt), t.beta_squared);
   return lax::scan(step, State(start, count0), rows).first.second;
@@ -49,10 +48,13 @@ Array bisection(const Tridiagonal& t, const Array& targets, const std::optional<
   const int64_t n = t.alpha.shape(0), count = targets.shape(0);
   // Gershgorin's discs hold all eigenvalues.
   const Array& beta = t.beta_size;
-  const Array radius = lax::concatenate({lax::slice_in_dim(beta, 0, 1), lax::slice_in_dim(beta, 0, n - 2) + lax::slice_in_dim(beta, 1, n - 1),
-                                         lax::slice_in_dim(beta, n - 2, n - 1)}, 0);
+  const Array slice_in_dim_beta = lax::slice_in_dim(beta, 0, 1), slice_in_dim_value = lax::slice_in_dim(beta, 0, n - 2);
+  const Array radius = lax::concatenate({slice_in_dim_beta, slice_in_dim_value + lax::slice_in_dim(beta, 1, n - 1),
+                                         lax::slice_in_dim(beta, n - 2, n - 1)},
+                                        0);
   const Array greatest = numpy::max(t.alpha + radius), least = numpy::min(t.alpha - radius);
-  const Array norm = lax::max(lax::abs(least), lax::abs(greatest));
+  const Array magnitude = lax::abs(least);
+  const Array norm = lax::max(magnitude, lax::abs(greatest));
   const double safe = std::max(1.0 / info.max, (1.0 + info.eps) * info.tiny);
   const Array pivot = safe * numpy::maximum(1, numpy::max(t.beta_squared));
   const Array perturbation = lax::square(info.eps * beta(0));
@@ -60,20 +62,25 @@ Array bisection(const Tridiagonal& t, const Array& targets, const std::optional<
   if (tol) tolerance = numpy::maximum(*tol, tolerance);
   const double fudge = 2.1;
   const Array slack = static_cast<double>(n) * fudge * info.eps * norm;
-  const Array lower = all_of(least - slack - 2 * fudge * pivot, count), upper = all_of(greatest + slack + fudge * pivot, count);
+  Array difference = least - slack;
+  const Array lower = all_of(difference - 2 * fudge * pivot, count), sum = greatest + slack,
+              upper = all_of(sum + fudge * pivot, count);
   const Array pivots = all_of(pivot, count), perturbations = all_of(perturbation, count);
   using State = std::tuple<Array, Array, Array, Array>;  // steps, lower, middle, upper
   const auto unfinished = [&](const State& s) {
     const Array width = numpy::max(std::get<3>(s) - std::get<1>(s));
-    return (std::get<0>(s) < Array(info.mantissa_bits + 1)) & (tolerance < width);
+    Array is_less = std::get<0>(s) < Array(info.mantissa_bits + 1);
+    return is_less & (tolerance < width);
   };
   const auto halve = [&](const State& s) {
     const auto& [steps, low, middle, high] = s;
     const Array below = counts_below(t, pivots, perturbations, middle);
     const Array next_low = numpy::where(below <= targets, middle, low), next_high = numpy::where(below > targets, middle, high);
-    return State(steps + 1, next_low, 0.5 * (next_low + next_high), next_high);
+    Array sum_steps = steps + 1;
+    return State(sum_steps, next_low, 0.5 * (next_low + next_high), next_high);
   };
-  const State start(lax::full({}, Array(0), DType::int32), lower, 0.5 * (upper + lower), upper);
+  Array filled = lax::full({}, Array(0), DType::int32);
+  const State start(filled, lower, 0.5 * (upper + lower), upper);
   return std::get<2>(lax::while_loop(unfinished, halve, start));
 }
 
@@ -83,7 +90,8 @@ Array orthogonal_in_runs(const Array& v, const Array& run) {
   // Gram and Schmidt, row after row, each against the rows before it in its run.
   const auto step = [&](const Array& i, const Array& rows) {
     const Array own = rows(i), place = lax::iota(DType::int32, k);
-    const Array earlier = (run == run(i)) & (place < lax::convert_element_type(i, DType::int32, false));
+    const Array is_equal = run == run(i);
+    const Array earlier = is_equal & (place < lax::convert_element_type(i, DType::int32, false));
     const Array shares = numpy::where(earlier, numpy::matmul(lax::conj(rows), own, {.precision = "highest"}), 0);
     const Array rest = own - numpy::matmul(shares, rows, {.precision = "highest"});
     const Array length = numpy::linalg::norm(rest);
@@ -98,28 +106,37 @@ Array inverse_iteration(const Array& alpha, const Array& beta, const Array& valu
   const Array zero = lax::convert_element_type(Array(0), dtype, false);
   const Array upper = lax::pad(beta, zero, {{0, 1, 0}});
   const Array lower = lax::pad(is_complex(dtype) ? lax::conj(beta) : beta, zero, {{1, 0, 0}});
-  const Array norm = lax::max(lax::abs(values(0)), lax::abs(values(-1)));
-  const Array gaps = lax::slice_in_dim(values, 1, k) - lax::slice_in_dim(values, 0, k - 1);
+  const Array magnitude = lax::abs(values(0));
+  const Array norm = lax::max(magnitude, lax::abs(values(-1)));
+  const Array slice_in_dim_values = lax::slice_in_dim(values, 1, k);
+  const Array gaps = slice_in_dim_values - lax::slice_in_dim(values, 0, k - 1);
   const Array apart = lax::convert_element_type(gaps >= std::sqrt(finfo(real).eps) * norm, DType::int32, false);
   const Array run = lax::cumsum(lax::pad(apart, lax::full({}, Array(0), DType::int32), {{1, 0, 0}}));
-  const Array shifted = lax::convert_element_type(lax::expand_dims(alpha, {0}) - lax::expand_dims(values, {1}), dtype, false);
+  const Array expanded = lax::expand_dims(alpha, {0});
+  const Array shifted = lax::convert_element_type(expanded - lax::expand_dims(values, {1}), dtype, false);
   const Array lowers = lax::broadcast(lower, {k}), uppers = lax::broadcast(upper, {k});
   const auto unit = [&](const Array& v) {
     const Array lengths = numpy::linalg::norm(v, {.axis = -1, .keepdims = true});
-    return std::pair(v / lax::convert_element_type(lengths, dtype), lax::squeeze(lengths, {1}));
+    Array quotient = v / lax::convert_element_type(lengths, dtype);
+    return std::pair(quotient, lax::squeeze(lengths, {1}));
   };
   using State = std::tuple<Array, Array, Array, Array>;  // steps, vectors, their growth, the growth before
   const auto growing = [](const State& s) {
-    return (std::get<0>(s) < 5) & numpy::any(std::get<2>(s) >= 1.1 * std::get<3>(s));
+    Array is_less = std::get<0>(s) < 5;
+    return is_less & numpy::any(std::get<2>(s) >= 1.1 * std::get<3>(s));
   };
   const auto step = [&](const State& s) {
     const auto& [steps, v, growth, before] = s;
     const Array solved = lax::linalg::tridiagonal_solve(lowers, shifted, uppers, lax::expand_dims(v, {2}), true);
     const auto [next, lengths] = unit(lax::squeeze(solved, {2}));
-    return State(steps + 1, orthogonal_in_runs(next, run), lengths, growth);
+    Array sum = steps + 1;
+    return State(sum, orthogonal_in_runs(next, run), lengths, growth);
   };
   const Array random = lax::convert_element_type(jax::random::normal(key, {.shape = {k, n}, .dtype = real}), dtype, false);
-  const State start(lax::full({}, Array(0), DType::int32), unit(random).first, lax::full({k}, Array(1), real), lax::full({k}, Array(0), real));
+  Array filled = lax::full({}, Array(0), DType::int32);
+  auto unit_random = unit(random);
+  Array filled_lax = lax::full({k}, Array(1), real);
+  const State start(filled, unit_random.first, filled_lax, lax::full({k}, Array(0), real));
   return std::get<1>(lax::while_loop(growing, step, start));
 }
 
@@ -141,7 +158,8 @@ Array selected(int64_t n, const EighTridiagonalOptions& options) {
   if (!options.select_range) throw ValueError("eigh_tridiagonal: for select='i', select_range must be specified");
   const auto [first, last] = *options.select_range;
   if (first > last) throw ValueError(concat("eigh_tridiagonal: empty index range in select_range: ", first, ", ", last));
-  return lax::iota(DType::int32, last - first + 1) + lax::full({}, Array(first), DType::int32);
+  Array positions = lax::iota(DType::int32, last - first + 1);
+  return positions + lax::full({}, Array(first), DType::int32);
 }
 
 }  // namespace
@@ -152,7 +170,8 @@ Array eigvalsh_tridiagonal(const Array& d, const Array& e, const EighTridiagonal
   const Array alpha = is_complex(d.dtype()) ? lax::real(d) : d;
   if (n <= 1) return alpha;
   const Array size = lax::abs(e);
-  return bisection({alpha, size, lax::square(size)}, selected(n, options), options.tol);
+  Array squared = lax::square(size);
+  return bisection({alpha, size, squared}, selected(n, options), options.tol);
 }
 
 std::pair<Array, Array> eigh_tridiagonal(const Array& d, const Array& e, const EighTridiagonalOptions& options) {

@@ -23,7 +23,10 @@ Array mirrored(const Array& index, int64_t size) {
 }
 
 Array fitted(const std::string& mode, const Array& index, int64_t size) {
-  if (mode == "nearest") return lax::clamp(int32(0), index, int32(size - 1));
+  if (mode == "nearest") {
+    Array int32_value = int32(0);
+    return lax::clamp(int32_value, index, int32(size - 1));
+  }
   if (mode == "wrap") return index % Array(size);
   if (mode == "mirror") return mirrored(index, size);
   if (mode == "reflect") return (mirrored(2 * index + 1, 2 * size + 1) - 1) >> 1;
@@ -44,7 +47,10 @@ std::vector<Corner> corners(const Array& coordinate, int64_t order, int64_t size
     found = {{index, {}, 1 - upper_weight}, {index + 1, {}, upper_weight}};
   }
   for (Corner& corner : found) {
-    if (mode == "constant") corner.inside = (corner.index >= 0) & (corner.index < Array(size));
+    if (mode == "constant") {
+      Array is_at_least = corner.index >= 0;
+      corner.inside = is_at_least & (corner.index < Array(size));
+    }
     corner.index = fitted(mode, corner.index, size);
   }
   return found;

@@ -57,7 +57,8 @@ Array convolved(const char* name, const Array& in1, const Array& in2, const std:
     else if (mode == "full") padding.emplace_back(size - 1, size - 1);
     else padding.emplace_back(size - 1 - (second - 1) / 2, size - second + (second - 1) / 2);
   }
-  const Array result = lax::conv_general_dilated(lax::expand_dims(large, {0, 1}), lax::expand_dims(kernel, {0, 1}),
+  const Array expanded = lax::expand_dims(large, {0, 1});
+  const Array result = lax::conv_general_dilated(expanded, lax::expand_dims(kernel, {0, 1}),
                                                  {.padding = padding, .precision = precision});
   return lax::squeeze(result, {0, 1});
 }
@@ -85,9 +86,11 @@ Array fft_convolved(const Array& first, const Array& second, const std::string& 
   if (product) {
     result = a * b;
   } else if (is_complex(a.dtype())) {
-    result = numpy::fft::ifftn(numpy::fft::fftn(a, {.s = whole}) * numpy::fft::fftn(b, {.s = whole}), {.s = whole});
+    Array fftn_a = numpy::fft::fftn(a, {.s = whole});
+    result = numpy::fft::ifftn(fftn_a * numpy::fft::fftn(b, {.s = whole}), {.s = whole});
   } else {
-    result = numpy::fft::irfftn(numpy::fft::rfftn(a, {.s = whole}) * numpy::fft::rfftn(b, {.s = whole}), {.s = whole});
+    Array rfftn_a = numpy::fft::rfftn(a, {.s = whole});
+    result = numpy::fft::irfftn(rfftn_a * numpy::fft::rfftn(b, {.s = whole}), {.s = whole});
   }
   Ints start, limit;
   for (std::size_t i = 0; i < whole.size(); ++i) {
@@ -147,8 +150,12 @@ Array convolve2d(const Array& in1, const Array& in2, const Convolve2dOptions& op
 Array correlate2d(const Array& in1, const Array& in2, const Convolve2dOptions& options) {
   require_matrices("correlate2d", in1, in2);
   const bool swap = covers(in2, in1) && !(options.mode == "valid" && in1.shape() == in2.shape()) && options.mode != "same";
-  if (!swap) return numpy::flip(convolved("correlate2d", numpy::flip(in1), numpy::conj(in2), options.mode, options.precision));
-  const Array result = convolved("correlate2d", numpy::flip(in2), numpy::conj(in1), options.mode, options.precision);
+  if (!swap) {
+    Array flip_in1 = numpy::flip(in1);
+    return numpy::flip(convolved("correlate2d", flip_in1, numpy::conj(in2), options.mode, options.precision));
+  }
+  const Array flip_in2 = numpy::flip(in2);
+  const Array result = convolved("correlate2d", flip_in2, numpy::conj(in1), options.mode, options.precision);
   return options.mode == "valid" ? result : numpy::conj(result);
 }
 
@@ -177,7 +184,8 @@ Array detrend(const Array& data, const DetrendOptions& options) {
   for (std::size_t i = 0; i + 1 < breaks.size(); ++i) {
     const int64_t count = breaks[i + 1] - breaks[i];
     const Array part = lax::slice_in_dim(x, breaks[i], breaks[i + 1]);
-    const Array ramp = (lax::iota(x.dtype(), count) + 1) / lax::convert_element_type(Array(count), x.dtype(), false);
+    const Array sum = lax::iota(x.dtype(), count) + 1;
+    const Array ramp = sum / lax::convert_element_type(Array(count), x.dtype(), false);
     const Array lines = lax::stack({lax::full({count}, Array(1), x.dtype()), ramp}, 1);
     const Array trend = numpy::matmul(lines, numpy::linalg::lstsq(lines, part).x, {.precision = "highest"});
     parts.push_back(part - trend);

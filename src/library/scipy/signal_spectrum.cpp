@@ -125,8 +125,10 @@ Array odd_extension(const Array& x, int64_t n) {
   if (n < 1) return x;
   if (n > size - 1) throw ValueError(concat("signal: the extension of ", n, " samples must be shorter than the signal of ", size));
   const auto part = [&](int64_t begin, int64_t end) { return lax::slice_in_dim(x, begin, end, 1, axis); };
-  const Array left = 2 * part(0, 1) - lax::rev(part(1, n + 1), {axis});
-  const Array right = 2 * part(size - 1, size) - lax::rev(part(size - n - 1, size - 1), {axis});
+  const Array product = 2 * part(0, 1);
+  const Array left = product - lax::rev(part(1, n + 1), {axis});
+  const Array first_product = 2 * part(size - 1, size);
+  const Array right = first_product - lax::rev(part(size - n - 1, size - 1), {axis});
   return lax::concatenate({left, x, right}, axis);
 }
 
@@ -140,8 +142,10 @@ Array extended(const Array& x, int64_t n, const std::string& boundary) {
 // [..., length] as [..., segment, nperseg].
 Array segments(const Array& x, int64_t nperseg, int64_t step) {
   const int64_t count = (x.shape(-1) - nperseg) / step + 1;
-  const Array start = lax::iota(DType::int32, count) * lax::full({}, Array(step), DType::int32);
-  return x(ellipsis, lax::expand_dims(start, {1}) + lax::expand_dims(lax::iota(DType::int32, nperseg), {0}));
+  const Array positions = lax::iota(DType::int32, count);
+  const Array start = positions * lax::full({}, Array(step), DType::int32);
+  Array expanded = lax::expand_dims(start, {1});
+  return x(ellipsis, expanded + lax::expand_dims(lax::iota(DType::int32, nperseg), {0}));
 }
 
 struct Helper {
@@ -229,8 +233,11 @@ std::tuple<Array, Array, Array> spectra(const Array& first, const std::optional<
   const numpy::fft::FrequencyOptions spacing = {.d = 1 / helper.fs, .dtype = frequency_dtype};
   const Array frequencies = onesided ? numpy::fft::rfftfreq(nfft, spacing) : numpy::fft::fftfreq(nfft, spacing);
   Array result = transformed(x, window, helper, step, nfft, onesided);
-  if (second) result = lax::conj(result) * transformed(y, window, helper, step, nfft, onesided);
-  else if (!helper.stft) result = lax::conj(result) * result;
+  if (second) {
+    Array conjugated = lax::conj(result);
+    result = conjugated * transformed(y, window, helper, step, nfft, onesided);
+  } else if (!helper.stft)
+    result = lax::conj(result) * result;
   result = result * scale;
   if (onesided && !helper.stft) {
     const std::optional<int64_t> end = nfft % 2 ? std::nullopt : std::optional<int64_t>(-1);
@@ -250,8 +257,10 @@ Array overlapped(const Array& frames, int64_t step) {
   const int64_t count = frames.shape(-2), length = frames.shape(-1);
   Shape shape(frames.shape().begin(), frames.shape().end() - 2);
   shape.push_back(step * (count - 1) + length);
-  const Array start = lax::iota(DType::int32, count) * lax::full({}, Array(step), DType::int32);
-  const Array places = lax::expand_dims(start, {1}) + lax::expand_dims(lax::iota(DType::int32, length), {0});
+  const Array positions = lax::iota(DType::int32, count);
+  const Array start = positions * lax::full({}, Array(step), DType::int32);
+  const Array expanded = lax::expand_dims(start, {1});
+  const Array places = expanded + lax::expand_dims(lax::iota(DType::int32, length), {0});
   return lax::full(shape, Array(0), frames.dtype()).at(ellipsis, places).add(frames);
 }
 
@@ -277,7 +286,12 @@ std::pair<Array, Array> csd(const Array& x, const std::optional<Array>& y, const
   double bias = 1;
   for (int64_t i = 2; i < count; i += 2) bias += 1.0 / static_cast<double>(i + 1) - 1.0 / static_cast<double>(i);
   const auto middle = [](const Array& z) { return numpy::median(z, {.axis = -1}); };
-  density = is_complex(density.dtype()) ? lax::complex(middle(lax::real(density)), middle(lax::imag(density))) : middle(density);
+  if (is_complex(density.dtype())) {
+    const Array real = middle(lax::real(density));
+    density = lax::complex(real, middle(lax::imag(density)));
+  } else {
+    density = middle(density);
+  }
   return {frequencies, density / lax::convert_element_type(Array(bias), density.dtype(), false)};
 }
 

@@ -29,7 +29,8 @@ Array complex_constant(const Array& like, double real, double imaginary) {
 // The poles of gamma: 0, -1, -2 ...
 Array is_pole(const Array& z) {
   const Array re = lax::real(z);
-  return (lax::imag(z) == 0) & (re == lax::floor(re)) & (re <= 0);
+  Array is_equal = lax::imag(z) == 0, both = is_equal & (re == lax::floor(re));
+  return both & (re <= 0);
 }
 
 // Lanczos's approximation with g = 7, reflected where the real part is below 1/2.
@@ -42,27 +43,34 @@ Array lanczos_loggamma(const Array& z) {
   const Array shifted = where(reflect, 1.0 - z, z) - 1.0;
   Array series = complex_constant(z, coefficients[0], 0);
   for (std::size_t k = 1; k < coefficients.size(); ++k) {
-    series = series + complex_constant(z, coefficients[k], 0) / (shifted + complex_constant(z, static_cast<double>(k), 0));
+    Array complex_constant_z = complex_constant(z, coefficients[k], 0);
+    series = series + complex_constant_z / (shifted + complex_constant(z, static_cast<double>(k), 0));
   }
   const Array t = shifted + 7.5;
-  const Array direct =
-      complex_constant(z, 0.5 * std::log(2 * pi), 0) + (shifted + 0.5) * lax::log(t) - t + lax::log(series);
+  const Array complex_constant_value = complex_constant(z, 0.5 * std::log(2 * pi), 0), sum = shifted + 0.5;
+  const Array difference = complex_constant_value + sum * lax::log(t) - t;
+  const Array direct = difference + lax::log(series);
   const Array safe = where(reflect, z, complex_constant(z, 0.5, 0));
-  const Array reflected = complex_constant(z, std::log(pi), 0) - lax::log(lax::sin(pi * safe)) - direct;
+  const Array first_complex_constant = complex_constant(z, std::log(pi), 0);
+  const Array reflected = first_complex_constant - lax::log(lax::sin(pi * safe)) - direct;
   return where(reflect, reflected, direct);
 }
 
 Array complex_gamma(const Array& z) {
-  const Array undefined = is_pole(z) | isnan(z);
+  const Array is_pole_z = is_pole(z);
+  const Array undefined = is_pole_z | isnan(z);
   const Array safe = where(undefined, complex_constant(z, 1, 0), z);
-  return where(undefined, complex_constant(z, not_a_number, not_a_number), lax::exp(lanczos_loggamma(safe)));
+  Array complex_constant_z = complex_constant(z, not_a_number, not_a_number);
+  return where(undefined, complex_constant_z, lax::exp(lanczos_loggamma(safe)));
 }
 
 // The branch that is continuous off the negative axis: z is moved right by the recurrence, a logarithm at a time.
 Array complex_loggamma(const Array& z) {
-  const Array undefined = is_pole(z) | isnan(z);
+  const Array is_pole_z = is_pole(z);
+  const Array undefined = is_pole_z | isnan(z);
   const Array safe = where(undefined, complex_constant(z, 1, 0), z);
-  const Array steps = lax::max(lax::ceil(0.5 - lax::real(safe)), constant(lax::real(safe), 0));
+  const Array raised = lax::ceil(0.5 - lax::real(safe));
+  const Array steps = lax::max(raised, constant(lax::real(safe), 0));
   using State = std::pair<Array, Array>;
   const State end = lax::while_loop(
       [&](const State& state) {
@@ -73,12 +81,16 @@ Array complex_loggamma(const Array& z) {
       },
       [&](const State& state) {
         const Array active = state.first < steps;
-        const Array here = where(active, safe + state.first, complex_constant(z, 1, 0));
-        const Array term = where(active, lax::log(here), lax::zeros_like(state.second));
-        return State(state.first + constant(state.first, 1), state.second + term);
+        const Array sum = safe + state.first;
+        const Array here = where(active, sum, complex_constant(z, 1, 0));
+        const Array logarithm = lax::log(here);
+        const Array term = where(active, logarithm, lax::zeros_like(state.second));
+        Array sum_state = state.first + constant(state.first, 1);
+        return State(sum_state, state.second + term);
       },
       State(lax::full({}, 0, real_dtype(z.dtype())), lax::full(safe.shape(), 0, safe.dtype())));
-  return where(undefined, complex_constant(z, not_a_number, not_a_number), lanczos_loggamma(safe + steps) - end.second);
+  Array complex_constant_z = complex_constant(z, not_a_number, not_a_number);
+  return where(undefined, complex_constant_z, lanczos_loggamma(safe + steps) - end.second);
 }
 
 // log(gamma(b) / gamma(a + b)) for a <= b and b >= 8, from the difference of Stirling's series (TOMS 708, algdiv).
@@ -94,9 +106,12 @@ Array log_gamma_ratio(const Array& a, const Array& b) {
   const Array inverse_square = lax::square(1.0 / b);
   Array series = coefficients[5] * geometric[5] * inverse_square;
   for (std::size_t i = 4; i > 0; --i) series = (series + coefficients[i] * geometric[i]) * inverse_square;
-  const Array correction = (series + coefficients[0]) * (share / b);
-  const Array u = (b + (a - 0.5)) * lax::log1p(ratio), v = a * (lax::log(b) - 1.0);
-  return where(u <= v, (correction - v) - u, (correction - u) - v);
+  const Array sum = series + coefficients[0];
+  const Array correction = sum * (share / b);
+  Array sum_b = b + (a - 0.5);
+  const Array u = sum_b * lax::log1p(ratio), v = a * (lax::log(b) - 1.0);
+  Array is_at_most = u <= v, difference = (correction - v) - u;
+  return where(is_at_most, difference, (correction - u) - v);
 }
 
 Array x_log_x(const Array& x) {
@@ -104,7 +119,8 @@ Array x_log_x(const Array& x) {
     auto f = custom_jvp([](Array in) { return xlogy(in, in); }, "_xlogx");
     f.defjvp([](const std::tuple<Array>& primals, const std::tuple<Array>& tangents) {
       const Array& in = std::get<0>(primals);
-      return Pair(x_log_x(in), std::get<0>(tangents) * (lax::log(in) + 1));
+      Array x_log_x_in = x_log_x(in);
+      return Pair(x_log_x_in, std::get<0>(tangents) * (lax::log(in) + 1));
     });
     return f;
   }();
@@ -113,7 +129,8 @@ Array x_log_x(const Array& x) {
 
 // x log(y), where the logarithm may be that of 1 + y.
 Array times_logarithm(const Array& x, const Array& y, Array (*logarithm)(const Array&)) {
-  return where((x != 0.0) | isnan(y), x * logarithm(y), lax::zeros_like(x));
+  Array is_different = x != 0.0, either = is_different | isnan(y), product = x * logarithm(y);
+  return where(either, product, lax::zeros_like(x));
 }
 
 Array power_transform(const Array& logarithm, const Array& lmbda) {
@@ -133,21 +150,26 @@ Array gammasgn(const Array& x) {
   const Array in = promote_inexact("gammasgn", x);
   require_real("gammasgn", in);
   const Array below = lax::floor(in), negative = in < 0;
-  const Array undefined = (negative & (in == below)) | isnan(in);
-  const Array minus = (negative & (below % 2 != 0)) | ((in == 0) & sign_bit(in));
-  return where(undefined, typed_constant(in, not_a_number), where(minus, typed_constant(in, -1), typed_constant(in, 1)));
+  const Array both = negative & (in == below);
+  const Array undefined = both | isnan(in);
+  const Array both_negative = negative & (below % 2 != 0), is_equal = in == 0;
+  const Array minus = both_negative | (is_equal & sign_bit(in));
+  Array typed_constant_in = typed_constant(in, not_a_number), typed_constant_value = typed_constant(in, -1);
+  return where(undefined, typed_constant_in, where(minus, typed_constant_value, typed_constant(in, 1)));
 }
 
 Array loggamma(const Array& x) {
   const Array in = promote_inexact("loggamma", x);
   if (is_complex(in.dtype())) return complex_loggamma(in);
-  return where(in > 0, lax::lgamma(in), not_a_number);
+  Array is_greater = in > 0;
+  return where(is_greater, lax::lgamma(in), not_a_number);
 }
 
 Array gamma(const Array& x) {
   const Array in = promote_inexact("gamma", x);
   if (is_complex(in.dtype())) return complex_gamma(in);
-  return gammasgn(in) * lax::exp(lax::lgamma(in));
+  Array gammasgn_in = gammasgn(in);
+  return gammasgn_in * lax::exp(lax::lgamma(in));
 }
 
 Array digamma(const Array& x) { return lax::digamma(promote_inexact("digamma", x)); }
@@ -185,19 +207,26 @@ Array multigammaln(const Array& a, int64_t d) {
 
 Array factorial(const Array& n) {
   const Array in = promote_inexact("factorial", n);
-  return where(in < 0, 0, lax::exp(lax::lgamma(in + 1)));
+  Array is_less = in < 0;
+  return where(is_less, 0, lax::exp(lax::lgamma(in + 1)));
 }
 
 Array poch(const Array& z, const Array& m) {
   static const auto function = [] {
     auto f = custom_jvp(
-        [](Array a, Array b) { return where(b == 0.0, typed_constant(a, 1), gamma(a + b) / gamma(a)); }, "poch");
+        [](Array a, Array b) {
+          Array is_equal = b == 0.0, typed_constant_a = typed_constant(a, 1), gamma_value = gamma(a + b);
+          return where(is_equal, typed_constant_a, gamma_value / gamma(a));
+        },
+        "poch");
     f.defjvps(
         [](const Array& tangent, const Array&, const Array& a, const Array& b) {
-          return (lax::digamma(a + b) - lax::digamma(a)) * poch(a, b) * tangent;
+          Array digamma_value = lax::digamma(a + b), difference = digamma_value - lax::digamma(a);
+          return difference * poch(a, b) * tangent;
         },
         [](const Array& tangent, const Array&, const Array& a, const Array& b) {
-          return lax::digamma(a + b) * poch(a, b) * tangent;
+          Array digamma_value_lax = lax::digamma(a + b);
+          return digamma_value_lax * poch(a, b) * tangent;
         });
     return f;
   }();
@@ -209,25 +238,32 @@ Array poch(const Array& z, const Array& m) {
 Array comb(const Array& N, const Array& k, const CombOptions& options) {
   const Arrays in = promote_args_inexact("comb", {N, k});
   if (options.repetition) {
-    return where((in[1] == 0) & (in[0] >= 0), 1.0, comb(in[0] + in[1] - 1, in[1]));
+    Array is_equal = in[1] == 0, both = is_equal & (in[0] >= 0);
+    return where(both, 1.0, comb(in[0] + in[1] - 1, in[1]));
   }
-  const Array valid = (in[1] <= in[0]) & (in[0] >= 0) & (in[1] >= 0);
+  const Array is_at_most = in[1] <= in[0], both_in = is_at_most & (in[0] >= 0);
+  const Array valid = both_in & (in[1] >= 0);
   const Array from = where(valid, in[0], 0.0), taken = where(valid, in[1], 0.0);
-  const Array logarithm = lax::lgamma(from + 1) - lax::lgamma(taken + 1) - lax::lgamma(from + 1 - taken);
+  const Array log_gamma = lax::lgamma(from + 1), difference = log_gamma - lax::lgamma(taken + 1);
+  const Array logarithm = difference - lax::lgamma(from + 1 - taken);
   return where(valid, lax::exp(logarithm), 0.0);
 }
 
 Array beta(const Array& a, const Array& b) {
   const Arrays in = promote_args_inexact("beta", {a, b});
   require_real("beta", in[0]);
-  return gammasgn(in[0]) * gammasgn(in[1]) * gammasgn(in[0] + in[1]) * lax::exp(betaln(in[0], in[1]));
+  Array gammasgn_in = gammasgn(in[0]), product = gammasgn_in * gammasgn(in[1]);
+  Array product_in = product * gammasgn(in[0] + in[1]);
+  return product_in * lax::exp(betaln(in[0], in[1]));
 }
 
 Array betaln(const Array& a, const Array& b) {
   const Arrays in = promote_args_inexact("betaln", {a, b});
   const Array low = lax::min(in[0], in[1]), high = lax::max(in[0], in[1]);
-  const Array direct = lax::lgamma(low) + (lax::lgamma(high) - lax::lgamma(low + high));
-  return where(high < 8, direct, lax::lgamma(low) + log_gamma_ratio(low, high));
+  const Array log_gamma = lax::lgamma(low), log_gamma_high = lax::lgamma(high);
+  const Array direct = log_gamma + (log_gamma_high - lax::lgamma(low + high));
+  Array is_less = high < 8, log_gamma_low = lax::lgamma(low);
+  return where(is_less, direct, log_gamma_low + log_gamma_ratio(low, high));
 }
 
 Array betainc(const Array& a, const Array& b, const Array& x) {
@@ -255,7 +291,8 @@ Array xlogy(const Array& x, const Array& y) {
     f.defjvp([](const Pair& primals, const Pair& tangents) {
       const auto& [a, b] = primals;
       const Array result = xlogy(a, b);
-      const Array tangent = std::get<0>(tangents) * lax::log(b) + std::get<1>(tangents) * a / b;
+      const Array product = std::get<0>(tangents) * lax::log(b);
+      const Array tangent = product + std::get<1>(tangents) * a / b;
       return Pair(result, lax::convert_element_type(tangent, result.dtype(), result.weak_type()));
     });
     return f;
@@ -270,7 +307,8 @@ Array xlog1py(const Array& x, const Array& y) {
     f.defjvp([](const Pair& primals, const Pair& tangents) {
       const auto& [a, b] = primals;
       const Array result = xlog1py(a, b);
-      const Array tangent = std::get<0>(tangents) * lax::log1p(b) + std::get<1>(tangents) * a / (1 + b);
+      const Array product = std::get<0>(tangents) * lax::log1p(b), product_tangents = std::get<1>(tangents) * a;
+      const Array tangent = product + product_tangents / (1 + b);
       return Pair(result, lax::convert_element_type(tangent, result.dtype(), result.weak_type()));
     });
     return f;
@@ -282,17 +320,21 @@ Array xlog1py(const Array& x, const Array& y) {
 Array entr(const Array& x) {
   const Array in = promote_inexact("entr", x);
   require_real("entr", in);
-  return lax::select(lax::lt(in, constant(in, 0)), lax::full_like(in, -infinity), -x_log_x(in));
+  Array is_less = lax::lt(in, constant(in, 0)), filled = lax::full_like(in, -infinity);
+  return lax::select(is_less, filled, -x_log_x(in));
 }
 
 Array rel_entr(const Array& p, const Array& q) {
   const Arrays in = promote_args_inexact("rel_entr", {p, q});
   require_real("rel_entr", in[0]);
   const Array zero = constant(in[0], 0);
-  const Array both_positive = (in[0] > zero) & (in[1] > zero);
+  const Array is_greater = in[0] > zero;
+  const Array both_positive = is_greater & (in[1] > zero);
   const Array safe_p = where(both_positive, in[0], 1), safe_q = where(both_positive, in[1], 1);
-  const Array logarithms = x_log_x(safe_p) - xlogy(safe_p, safe_q);
-  return where(both_positive, logarithms, where((in[0] == zero) & (in[1] >= zero), zero, infinity));
+  const Array x_log_x_safe_p = x_log_x(safe_p);
+  const Array logarithms = x_log_x_safe_p - xlogy(safe_p, safe_q);
+  Array is_equal = in[0] == zero;
+  return where(both_positive, logarithms, where(is_equal & (in[1] >= zero), zero, infinity));
 }
 
 Array kl_div(const Array& p, const Array& q) {

@@ -31,8 +31,10 @@ Array scaled_complement(const Array& x) {
   const bool is_double = x.dtype() == DType::float64;
   const Array large = x > constant(x, std::sqrt(std::log(finfo(x.dtype()).max)));
   const Array safe = lax::select(large, lax::full_like(x, 1), x);
-  const Array direct = lax::exp(lax::square(safe)) * lax::erfc(safe);
-  const Array t = constant(x, 1) / lax::square(x);
+  const Array exponential = lax::exp(lax::square(safe));
+  const Array direct = exponential * lax::erfc(safe);
+  const Array constant_x = constant(x, 1);
+  const Array t = constant_x / lax::square(x);
   const Array series = is_double ? polynomial(t, {7918.06640625, -1055.7421875, 162.421875, -29.53125, 6.5625, -1.875,
                                                   0.75, -0.5, 1.0})
                                  : polynomial(t, {6.5625, -1.875, 0.75, -0.5, 1.0});
@@ -43,14 +45,18 @@ Array real_erfcx(const Array& x) {
   static const auto function = [] {
     auto f = custom_jvp([](Array in) { return in_single_or_double(in, scaled_complement); }, "_erfcx");
     f.defjvps([](const Array& tangent, const Array& result, const Array& in) {
-      return tangent * (2 * in * result - constant(in, 2 / root_of_pi));
+      Array product = 2 * in * result;
+      return tangent * (product - constant(in, 2 / root_of_pi));
     });
     return f;
   }();
   return function(x);
 }
 
-Array imaginary_times(const Array& z) { return lax::complex(-lax::imag(z), lax::real(z)); }
+Array imaginary_times(const Array& z) {
+  Array negated = -lax::imag(z);
+  return lax::complex(negated, lax::real(z));
+}
 
 // Weideman's rational series with 32 terms, for the upper half plane.
 Array faddeeva_above(const Array& z) {
@@ -69,21 +75,24 @@ Array faddeeva_above(const Array& z) {
        0.14060716226893755,     0.2954445107150874,      0.5460139720639338,      0.9019254893648001,
        1.345544169234545,       1.8256696296324815,      2.2635372999002676,      2.5722534081245696});
   const Array limit = lax::complex(constant(part, 1 / root_of_pi), zero);
-  return 2 * series / (denominator * denominator) + limit / denominator;
+  Array product = 2 * series, quotient = product / (denominator * denominator);
+  return quotient + limit / denominator;
 }
 
 Array faddeeva(const Array& z) {
   static const auto function = [] {
     auto f = custom_jvp(
         [](Array in) {
-          const Array above = lax::ge(lax::imag(in), constant(lax::real(in), 0));
+          const Array imaginary_part = lax::imag(in);
+          const Array above = lax::ge(imaginary_part, constant(lax::real(in), 0));
           const Array value = faddeeva_above(lax::select(above, in, -in));
           return lax::select(above, value, 2 * lax::exp(-(in * in)) - value);
         },
         "_wofz");
     f.defjvps([](const Array& tangent, const Array& result, const Array& in) {
       const Array part = lax::real(in);
-      return tangent * (-(2 * in * result) + lax::complex(constant(part, 0), constant(part, 2 / root_of_pi)));
+      Array negated = -(2 * in * result), constant_part = constant(part, 0);
+      return tangent * (negated + lax::complex(constant_part, constant(part, 2 / root_of_pi)));
     });
     return f;
   }();
@@ -92,23 +101,26 @@ Array faddeeva(const Array& z) {
 
 // Rational functions on three intervals, as in Cephes.
 Array dawson_integral(const Array& x) {
-  const Array size = lax::abs(x), inverse_square = constant(x, 1) / lax::square(size);
+  const Array size = lax::abs(x), constant_x = constant(x, 1), inverse_square = constant_x / lax::square(size);
   const Array near = size < constant(x, 3.25), far = size >= constant(x, 6.25), one = lax::full_like(x, 1);
-  const Array between = (size >= constant(x, 3.25)) & (size < constant(x, 6.25));
+  const Array is_at_least = size >= constant(x, 3.25);
+  const Array between = is_at_least & (size < constant(x, 6.25));
 
   const Array a = lax::select(near, size, one), aa = lax::square(a);
-  const Array near_value =
+  const Array product =
       a * polynomial(aa, {1.13681498971755972054e-11, 8.49262267667473811108e-10, 1.94434204175553054283e-8,
                           9.53151741254484363489e-7, 3.07828309874913200438e-6, 3.52513368520288738649e-4,
-                          -8.50149846724410912031e-4, 4.22618223005546594270e-2, -9.17480371773452345351e-2, 1.0}) /
-      polynomial(aa, {2.40372073066762605484e-11, 1.48864681368493396752e-9, 5.21265281010541664570e-8,
-                      1.27258478273186970203e-6, 2.32490249820789513991e-5, 3.25524741826057911661e-4,
-                      3.48805814657162590916e-3, 2.79448531198828973716e-2, 1.58874241960120565368e-1,
-                      5.74918629489320327824e-1, 1.0});
+                          -8.50149846724410912031e-4, 4.22618223005546594270e-2, -9.17480371773452345351e-2, 1.0});
+  const Array near_value =
+      product / polynomial(aa, {2.40372073066762605484e-11, 1.48864681368493396752e-9, 5.21265281010541664570e-8,
+                                1.27258478273186970203e-6, 2.32490249820789513991e-5, 3.25524741826057911661e-4,
+                                3.48805814657162590916e-3, 2.79448531198828973716e-2, 1.58874241960120565368e-1,
+                                5.74918629489320327824e-1, 1.0});
 
   auto beyond = [&](const Array& inside, auto numerator, auto denominator) {
     const Array t = lax::select(inside, inverse_square, one), s = lax::select(inside, size, one);
-    return constant(x, 0.5) / s * (constant(x, 1) + t * numerator(t) / denominator(t));
+    Array quotient = constant(x, 0.5) / s, constant_value = constant(x, 1);
+    return quotient * (constant_value + t * numerator(t) / denominator(t));
   };
   const Array middle_value = beyond(
       between,
@@ -143,16 +155,17 @@ Array normal_distribution(const Array& x) {
   const Array half_root = typed_constant(x, 0.5 * std::sqrt(2.0));
   const Array w = x * half_root, size = lax::abs(w);
   const Array tail = lax::erfc(size);
-  const Array doubled =
-      where(lax::lt(size, half_root), typed_constant(x, 1) + lax::erf(w),
-            where(lax::gt(w, typed_constant(x, 0)), typed_constant(x, 2) - tail, tail));
+  const Array is_less = lax::lt(size, half_root), typed_constant_x = typed_constant(x, 1);
+  const Array sum = typed_constant_x + lax::erf(w), is_greater = lax::gt(w, typed_constant(x, 0));
+  const Array doubled = where(is_less, sum, where(is_greater, typed_constant(x, 2) - tail, tail));
   return typed_constant(x, 0.5) * doubled;
 }
 
 // The asymptotic series of log(ndtr) far below zero.
 Array log_ndtr_below(const Array& x, int64_t order) {
   const Array squared = lax::square(x);
-  const Array scale = typed_constant(x, -0.5) * squared - lax::log(-x) - typed_constant(x, 0.5 * std::log(2 * pi));
+  const Array product = typed_constant(x, -0.5) * squared, difference = product - lax::log(-x);
+  const Array scale = difference - typed_constant(x, 0.5 * std::log(2 * pi));
   Array even = lax::zeros_like(x), odd = even, power = squared;
   double double_factorial = 1;
   for (int64_t n = 1; n <= order; ++n) {
@@ -168,9 +181,11 @@ Array log_normal_distribution(const Array& x, int64_t order) {
   const bool is_double = x.dtype() == DType::float64;
   const Array lower = typed_constant(x, is_double ? -20 : -10), upper = typed_constant(x, is_double ? 8 : 5);
   const Array high = lax::gt(x, upper);
-  const Array value = normal_distribution(where(high, -x, lax::max(x, lower)));
+  const Array negated = -x;
+  const Array value = normal_distribution(where(high, negated, lax::max(x, lower)));
   const Array below = log_ndtr_below(lax::min(x, lower), order);
-  return where(high, -value, where(lax::gt(x, lower), lax::log(value), below));
+  Array first_negated = -value, is_greater = lax::gt(x, lower);
+  return where(high, first_negated, where(is_greater, lax::log(value), below));
 }
 
 // Owen's integral over [0, a] for a <= 1, by a Gauss rule with 13 nodes in r = t^2.
@@ -186,7 +201,8 @@ Array owen_quadrature(const Array& h, const Array& a) {
   Array total;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const Array r = 1.0 + lax::square(a) * nodes[i];
-    const Array term = typed_constant(h, weights[i]) * (lax::exp(-0.5 * lax::square(h) * r) / r);
+    const Array typed_constant_h = typed_constant(h, weights[i]);
+    const Array term = typed_constant_h * (lax::exp(-0.5 * lax::square(h) * r) / r);
     total = total.defined() ? total + term : term;
   }
   return a * total;
@@ -198,14 +214,20 @@ Array owen(const Array& signed_h, const Array& a) {
   const Array within = size <= 1.0;
   const Array inner_a = where(within, size, 1 / size), inner_h = where(within, h, size * h);
   Array result = owen_quadrature(inner_h, inner_a);
-  result = where(inner_h == 0.0, lax::atan(inner_a) / (2 * pi), result);
-  result = where(inner_a == 1.0, 0.125 * lax::erfc(-inner_h / root) * lax::erfc(inner_h / root), result);
+  Array is_equal = inner_h == 0.0;
+  result = where(is_equal, lax::atan(inner_a) / (2 * pi), result);
+  Array is_equal_inner_a = inner_a == 1.0, product = 0.125 * lax::erfc(-inner_h / root);
+  result = where(is_equal_inner_a, product * lax::erfc(inner_h / root), result);
   const Array scaled = h / root, tail = lax::erfc(scaled), scaled_tail = lax::erfc(size * scaled);
-  const Array near = 0.25 - 0.25 * lax::erf(scaled) * lax::erf(size * scaled) - result;
-  const Array far = 0.25 * (tail + scaled_tail - tail * scaled_tail) - result;
-  result = where(size > 1.0, where(size * h <= 0.67, near, far), result);
+  const Array product_scaled = 0.25 * lax::erf(scaled);
+  const Array near = 0.25 - product_scaled * lax::erf(size * scaled) - result;
+  const Array sum = tail + scaled_tail;
+  const Array far = 0.25 * (sum - tail * scaled_tail) - result;
+  Array is_greater = size > 1.0;
+  result = where(is_greater, where(size * h <= 0.67, near, far), result);
   result = lax::sign(a) * result;
-  return where(isnan(a) | isnan(h), constant(result, not_a_number), result);
+  Array is_nan = isnan(a), either = is_nan | isnan(h);
+  return where(either, constant(result, not_a_number), result);
 }
 
 }  // namespace
@@ -228,7 +250,8 @@ Array dawsn(const Array& x) {
   static const auto function = [] {
     auto f = custom_jvp([](Array in) { return in_single_or_double(in, dawson_integral); }, "_dawsn");
     f.defjvps([](const Array& tangent, const Array& result, const Array& in) {
-      return tangent * (constant(in, 1) - constant(in, 2) * in * result);
+      Array constant_in = constant(in, 1);
+      return tangent * (constant_in - constant(in, 2) * in * result);
     });
     return f;
   }();
@@ -252,7 +275,8 @@ Array log_ndtr(const Array& x, const LogNdtrOptions& options) {
   function.defjvp([options](const std::tuple<Array>& primals, const std::tuple<Array>& tangents) {
     const Array& in = std::get<0>(primals);
     const Array result = log_ndtr(in, options);
-    const Array log_density = constant(in, -0.5) * lax::square(in) - constant(in, std::log(std::sqrt(2 * pi)));
+    const Array constant_in = constant(in, -0.5), product = constant_in * lax::square(in);
+    const Array log_density = product - constant(in, std::log(std::sqrt(2 * pi)));
     return std::tuple<Array, Array>(result, std::get<0>(tangents) * lax::exp(log_density - result));
   });
   return function(x);
@@ -264,35 +288,46 @@ Array ndtri(const Array& p) {
   auto number = [&](double value) { return typed_constant(p, value); };
   const Array upper = p > number(-std::expm1(-2.0));
   const Array tail = where(upper, number(1) - p, p);
-  const Array safe = where(tail == number(0), number(0.5), tail);
+  const Array is_equal = tail == number(0);
+  const Array safe = where(is_equal, number(0.5), tail);
 
   const Array w = safe - number(0.5), ww = lax::square(w);
-  const Array ratio =
+  const Array polynomial_ww =
       polynomial(ww, {-5.99633501014107895267e1, 9.80010754185999661536e1, -5.66762857469070293439e1,
-                      1.39312609387279679503e1, -1.23916583867381258016e0}) /
-      polynomial(ww, {1.0, 1.95448858338141759834e0, 4.67627912898881538453e0, 8.63602421390890590575e1,
-                      -2.25462687854119370527e2, 2.00260212380060660359e2, -8.20372256168333339912e1,
-                      1.59056225126211695515e1, -1.18331621121330003142e0});
-  const Array central = (w + w * ww * ratio) * number(-std::sqrt(2 * pi));
+                      1.39312609387279679503e1, -1.23916583867381258016e0});
+  const Array ratio =
+      polynomial_ww / polynomial(ww, {1.0, 1.95448858338141759834e0, 4.67627912898881538453e0, 8.63602421390890590575e1,
+                                      -2.25462687854119370527e2, 2.00260212380060660359e2, -8.20372256168333339912e1,
+                                      1.59056225126211695515e1, -1.18331621121330003142e0});
+  const Array sum = w + w * ww * ratio;
+  const Array central = sum * number(-std::sqrt(2 * pi));
 
-  const Array z = lax::sqrt(number(-2) * lax::log(safe)), first = z - lax::log(z) / z, u = 1 / z;
-  const Array small =
+  Array number_value = number(-2);
+  const Array z = lax::sqrt(number_value * lax::log(safe)), first = z - lax::log(z) / z, u = 1 / z;
+  const Array polynomial_u =
       polynomial(u, {3.23774891776946035970e0, 6.91522889068984211695e0, 3.93881025292474443415e0,
                      1.33303460815807542389e0, 2.01485389549179081538e-1, 1.23716634817820021358e-2,
-                     3.01581553508235416007e-4, 2.65806974686737550832e-6, 6.23974539184983293730e-9}) /
-      polynomial(u, {1.0, 6.02427039364742014255e0, 3.67983563856160859403e0, 1.37702099489081330271e0,
-                     2.16236993594496635890e-1, 1.34204006088543189037e-2, 3.28014464682127739104e-4,
-                     2.89247864745380683936e-6, 6.79019408009981274425e-9}) / z;
-  const Array medium =
+                     3.01581553508235416007e-4, 2.65806974686737550832e-6, 6.23974539184983293730e-9});
+  const Array small = polynomial_u /
+                      polynomial(u, {1.0, 6.02427039364742014255e0, 3.67983563856160859403e0, 1.37702099489081330271e0,
+                                     2.16236993594496635890e-1, 1.34204006088543189037e-2, 3.28014464682127739104e-4,
+                                     2.89247864745380683936e-6, 6.79019408009981274425e-9}) /
+                      z;
+  const Array polynomial_value =
       polynomial(u, {4.05544892305962419923e0, 3.15251094599893866154e1, 5.71628192246421288162e1,
                      4.40805073893200834700e1, 1.46849561928858024014e1, 2.18663306850790267539e0,
-                     -1.40256079171354495875e-1, -3.50424626827848203418e-2, -8.57456785154685413611e-4}) /
-      polynomial(u, {1.0, 1.57799883256466749731e1, 4.53907635128879210584e1, 4.13172038254672030440e1,
-                     1.50425385692907503408e1, 2.50464946208309415979e0, -1.42182922854787788574e-1,
-                     -3.80806407691578277194e-2, -9.33259480895457427372e-4}) / z;
-  Array x = where(safe > number(std::exp(-2.0)), central, where(z >= number(8), first - small, first - medium));
-  x = where(p > number(1 - std::exp(-2.0)), x, -x);
-  return where(p == number(0), number(-infinity), where(p == number(1), number(infinity), x));
+                     -1.40256079171354495875e-1, -3.50424626827848203418e-2, -8.57456785154685413611e-4});
+  const Array medium = polynomial_value /
+                       polynomial(u, {1.0, 1.57799883256466749731e1, 4.53907635128879210584e1, 4.13172038254672030440e1,
+                                      1.50425385692907503408e1, 2.50464946208309415979e0, -1.42182922854787788574e-1,
+                                      -3.80806407691578277194e-2, -9.33259480895457427372e-4}) /
+                       z;
+  Array is_greater = safe > number(std::exp(-2.0)), is_at_least = z >= number(8), difference = first - small;
+  Array x = where(is_greater, central, where(is_at_least, difference, first - medium));
+  Array is_greater_p = p > number(1 - std::exp(-2.0));
+  x = where(is_greater_p, x, -x);
+  Array is_equal_p = p == number(0), first_number = number(-infinity), first_is_equal = p == number(1);
+  return where(is_equal_p, first_number, where(first_is_equal, number(infinity), x));
 }
 
 Array owens_t(const Array& h, const Array& a) {
@@ -302,10 +337,13 @@ Array owens_t(const Array& h, const Array& a) {
     f.defjvp([](const Pair& primals, const Pair& tangents) {
       const auto& [x, y] = primals;
       const Array result = owens_t(x, y), spread = lax::square(y) + 1.0;
-      const Array by_x = -lax::exp(-0.5 * lax::square(x)) * lax::erf(y * x / constant(x, std::sqrt(2.0))) /
-                         (2.0 * constant(x, std::sqrt(2 * pi)));
-      const Array by_y = lax::exp(-0.5 * spread * lax::square(x)) / (2 * pi * spread);
-      const Array tangent = by_x * std::get<0>(tangents) + by_y * std::get<1>(tangents);
+      const Array negated = -lax::exp(-0.5 * lax::square(x)), product = y * x;
+      const Array product_x = negated * lax::erf(product / constant(x, std::sqrt(2.0)));
+      const Array by_x = product_x / (2.0 * constant(x, std::sqrt(2 * pi)));
+      const Array first_product = -0.5 * spread, exponential = lax::exp(first_product * lax::square(x));
+      const Array by_y = exponential / (2 * pi * spread);
+      const Array product_tangents = by_x * std::get<0>(tangents);
+      const Array tangent = product_tangents + by_y * std::get<1>(tangents);
       return Pair(result, lax::convert_element_type(tangent, result.dtype(), result.weak_type()));
     });
     return f;

@@ -23,12 +23,14 @@ Array sum_series(const Array& start, const Array& first, const Term& ratio, cons
   const State end = lax::while_loop(
       [&](const State& s) {
         const auto& [total, k, term] = s;
-        return (k < constant(first, 250)) & (lax::abs(term) / lax::abs(total) > eps);
+        Array is_less = k < constant(first, 250), magnitude = lax::abs(term);
+        return is_less & (magnitude / lax::abs(total) > eps);
       },
       [&](const State& s) {
         const auto& [total, k, term] = s;
         const Array counted = weight ? term * weight(k) : term;
-        return State(total + counted, k + one, term * ratio(k));
+        Array sum_total = total + counted, sum_k = k + one;
+        return State(sum_total, sum_k, term * ratio(k));
       },
       State(start, one, first));
   return std::get<0>(end);
@@ -37,14 +39,23 @@ Array sum_series(const Array& start, const Array& first, const Term& ratio, cons
 // ---- 1F1 ------------------------------------------------------------------------------------------------------------
 
 Array kummer_series(const Array& a, const Array& b, const Array& x, double start, const Term& weight = {}) {
-  const Term ratio = [&](const Array& k) { return (a + k) / (b + k) * x / (k + 1); };
-  return sum_series(constant(x, start), a / b * x, ratio, weight);
+  const Term ratio = [&](const Array& k) {
+    Array sum = a + k, product = sum / (b + k) * x;
+    return product / (k + 1);
+  };
+  Array constant_x = constant(x, start);
+  return sum_series(constant_x, a / b * x, ratio, weight);
 }
 
 Array kummer_asymptotic(const Array& a, const Array& b, const Array& x) {
-  const Term ratio = [&](const Array& k) { return (b - a + k) * (1 - a + k) / (k + 1) / x; };
-  const Array series = sum_series(constant(x, 1), (b - a) * (1 - a) / x, ratio, {});
-  return gamma(b) / gamma(a) * lax::exp(x) * lax::pow(x, a - b) * series;
+  const Term ratio = [&](const Array& k) {
+    Array sum = b - a + k, product = sum * (1 - a + k);
+    return product / (k + 1) / x;
+  };
+  const Array constant_x = constant(x, 1), difference = b - a;
+  const Array series = sum_series(constant_x, difference * (1 - a) / x, ratio, {});
+  Array gamma_b = gamma(b), quotient = gamma_b / gamma(a), product_b = quotient * lax::exp(x);
+  return product_b * lax::pow(x, a - b) * series;
 }
 
 Array kummer(const Array& a, const Array& b, const Array& x) {
@@ -53,8 +64,9 @@ Array kummer(const Array& a, const Array& b, const Array& x) {
       [](const Array& p, const Array& q, const Array& y) { return kummer_series(p, q, y, 1); }, kummer_asymptotic, a, b,
       x);
   const Array numerator_zero = a == 0;
-  return where(numerator_zero, constant(x, 1),
-               where(a == b, lax::exp(x), where(b == 0, constant(x, infinity), value)));
+  Array constant_x = constant(x, 1), is_equal = a == b, exponential = lax::exp(x), is_equal_b = b == 0;
+  return where(numerator_zero, constant_x,
+               where(is_equal, exponential, where(is_equal_b, constant(x, infinity), value)));
 }
 
 // ---- 2F1 ------------------------------------------------------------------------------------------------------------
@@ -68,16 +80,20 @@ Array near_integer(const Array& x, const Array& eps) { return lax::abs(x - lax::
 // The polynomial that the series is where a or b is a negative integer.
 Array gauss_polynomial(const Parameters& p, const Array& eps) {
   const Array one = constant(p.x, 1);
-  const Array c_stops_first = (p.c % 1 == 0) & (p.c <= 0) & (p.c > p.b);
-  const Array swap = (p.b < p.a) & near_integer(p.b, eps) & ~c_stops_first;
+  const Array is_equal = p.c % 1 == 0, both = is_equal & (p.c <= 0);
+  const Array c_stops_first = both & (p.c > p.b);
+  const Array is_less = p.b < p.a, both_p = is_less & near_integer(p.b, eps);
+  const Array swap = both_p & ~c_stops_first;
   const Array degree = lax::abs(where(swap, p.b, p.a)), other = where(swap, p.a, p.b);
   using State = std::tuple<Array, Array, Array>;  // i, sum, term
   const State end = lax::while_loop(
       [&](const State& s) { return lax::lt(std::get<0>(s), degree + one); },
       [&](const State& s) {
         const auto& [i, total, term] = s;
-        const Array next = term * (-(degree - i + 1) / (p.c + i - 1) * (other + i - 1) / i * p.x);
-        return State(i + one, total + next, next);
+        const Array negated = -(degree - i + 1), quotient = negated / (p.c + i - 1);
+        const Array next = term * (quotient * (other + i - 1) / i * p.x);
+        Array sum_i = i + one;
+        return State(sum_i, total + next, next);
       },
       State(one, one, one));
   return std::get<1>(end);
@@ -89,12 +105,15 @@ Array gauss_series(const Parameters& p) {
   const State end = lax::while_loop(
       [&](const State& s) {
         const auto& [total, k, term] = s;
-        return (k < constant(p.x, 250)) & (lax::abs(term) > eps * lax::abs(total));
+        Array is_less = k < constant(p.x, 250), magnitude = lax::abs(term);
+        return is_less & (magnitude > eps * lax::abs(total));
       },
       [&](const State& s) {
         const auto& [total, k, term] = s;
-        const Array ratio = (p.a + k - 1) * (p.b + k - 1) / (p.c + k - 1) / k * p.x;
-        return State(total + term, k + one, term * ratio);
+        const Array difference = p.a + k - 1, product = difference * (p.b + k - 1);
+        const Array ratio = product / (p.c + k - 1) / k * p.x;
+        Array sum_total = total + term, sum_k = k + one;
+        return State(sum_total, sum_k, term * ratio);
       },
       State(constant(p.x, 0), one, one));
   return std::get<0>(end);
@@ -110,21 +129,27 @@ Array gauss_around_one(const Parameters& p) {
   const Array steps = where(positive, rounded, -rounded);
   const Array logarithm = lax::log(s);
   auto psi = [&](const Array& t) {
-    return lax::digamma(1.0 + t) + lax::digamma(1.0 + t + e) - lax::digamma(a + t + d1) - lax::digamma(b + t + d1) -
-           logarithm;
+    Array digamma_value = lax::digamma(1.0 + t), sum_lax = digamma_value + lax::digamma(1.0 + t + e);
+    Array difference = sum_lax - lax::digamma(a + t + d1);
+    return difference - lax::digamma(b + t + d1) - logarithm;
   };
-  const Array first = psi(zero) / gamma(e + 1.0);
+  const Array psi_zero = psi(zero);
+  const Array first = psi_zero / gamma(e + 1.0);
   using State = std::tuple<Array, Array, Array, Array>;  // t, factor, last term, sum
   const State end = lax::while_loop(
       [&](const State& state) {
         const auto& [t, factor, term, total] = state;
-        return (t < constant(x, 250)) & (lax::abs(term) >= eps * lax::abs(total));
+        Array is_less = t < constant(x, 250), magnitude = lax::abs(term);
+        return is_less & (magnitude >= eps * lax::abs(total));
       },
       [&](const State& state) {
         const auto& [t, factor, last, total] = state;
         const Array term = factor * psi(t);
-        const Array next = factor * (s * (a + t + d1) / (t + 1.0)) * ((b + t + d1) / (t + 1.0 + e));
-        return State(t + one, next, term, total + term);
+        const Array product_s = s * (a + t + d1), product_factor = factor * (product_s / (t + 1.0));
+        const Array sum_b = b + t + d1;
+        const Array next = product_factor * (sum_b / (t + 1.0 + e));
+        Array sum_t = t + one;
+        return State(sum_t, next, term, total + term);
       },
       State(one, (a + d1) * (b + d1) * s / gamma(e + 2.0), first, first));
   const Array infinite_sum = std::get<3>(end);
@@ -134,50 +159,75 @@ Array gauss_around_one(const Parameters& p) {
       [&](const Partial& state) { return lax::lt(std::get<0>(state) + one, steps); },
       [&](const Partial& state) {
         const auto& [t, term, total] = state;
-        const Array next = term * (s * (a + t + d2) * (b + t + d2) / (1.0 - e + t)) / (t + one);
-        return Partial(t + one, next, total + next);
+        const Array first_product = s * (a + t + d2), second_product = first_product * (b + t + d2);
+        const Array product_term = term * (second_product / (1.0 - e + t));
+        const Array next = product_term / (t + one);
+        Array first_sum = t + one;
+        return Partial(first_sum, next, total + next);
       },
       Partial(zero, one, one));
   const Array numerator = gamma(c);
-  const Array finite_sum = std::get<2>(partial) * (gamma(e) * numerator / (gamma(a + d1) * gamma(b + d1)));
-  const Array scaled = infinite_sum * (numerator / (gamma(a + d2) * gamma(b + d2)));
-  const Array signed_sum = where(steps % 2 != 0, -scaled, scaled), power = lax::pow(s, rounded);
-  const Array general = where(rounded > 0, signed_sum * power + finite_sum, signed_sum + finite_sum * power);
-  return where(rounded == 0, infinite_sum * numerator / (gamma(a) * gamma(b)), general);
+  const Array product_e = gamma(e) * numerator, gamma_value = gamma(a + d1);
+  const Array finite_sum = std::get<2>(partial) * (product_e / (gamma_value * gamma(b + d1)));
+  const Array first_gamma = gamma(a + d2);
+  const Array scaled = infinite_sum * (numerator / (first_gamma * gamma(b + d2)));
+  Array is_different = steps % 2 != 0;
+  const Array signed_sum = where(is_different, -scaled, scaled), power = lax::pow(s, rounded);
+  const Array is_greater = rounded > 0, sum_signed_sum = signed_sum * power + finite_sum;
+  const Array general = where(is_greater, sum_signed_sum, signed_sum + finite_sum * power);
+  Array is_equal = rounded == 0, product_infinite_sum = infinite_sum * numerator, gamma_a = gamma(a);
+  return where(is_equal, product_infinite_sum / (gamma_a * gamma(b)), general);
 }
 
 Array gauss_sum(const Parameters& p, const Array& eps) {
   const Array d = p.c - p.a - p.b;
-  const Array ends = ((p.a <= 0) & near_integer(p.a, eps)) | ((p.b <= 0) & near_integer(p.b, eps));
-  const Array around_one = (p.x > 0.9) & ~ends & near_integer(d, eps);
-  return where(ends, gauss_polynomial(p, eps), where(around_one, gauss_around_one(p), gauss_series(p)));
+  const Array is_at_most = p.a <= 0, both = is_at_most & near_integer(p.a, eps), is_at_most_p = p.b <= 0;
+  const Array ends = both | (is_at_most_p & near_integer(p.b, eps));
+  const Array is_greater = p.x > 0.9, both_p = is_greater & ~ends;
+  const Array around_one = both_p & near_integer(d, eps);
+  Array gauss_polynomial_p = gauss_polynomial(p, eps), gauss_around_one_p = gauss_around_one(p);
+  return where(ends, gauss_polynomial_p, where(around_one, gauss_around_one_p, gauss_series(p)));
 }
 
 Array gauss(const Parameters& p) {
   const auto& [a, b, c, x] = p;
   const Array eps = constant(x, finfo(x.dtype()).eps * 50);
   const Array d = c - a - b, s = 1 - x, ca = c - a, cb = c - b, unbounded = constant(x, infinity);
-  const Array euler = lax::pow(s, d) * gauss_sum({ca, cb, c, x}, eps);
-  const Array at_one = gamma(c) * gamma(d) / (gamma(ca) * gamma(cb));
+  const Array power = lax::pow(s, d);
+  const Array euler = power * gauss_sum({ca, cb, c, x}, eps);
+  const Array gamma_c = gamma(c), product = gamma_c * gamma(d), gamma_ca = gamma(ca);
+  const Array at_one = product / (gamma_ca * gamma(cb));
   // The first condition that holds decides.
-  Array value = where(x == 1, at_one, gauss_sum(p, eps));
+  Array is_equal = x == 1, value = where(is_equal, at_one, gauss_sum(p, eps));
   value = where(x > 1, unbounded, value);
-  value = where((x < 1) & (a == c), lax::pow(s, -b), value);
-  value = where((x < 1) & (b == c), lax::pow(s, -a), value);
-  value = where((d <= 0) & (x == 1), unbounded, value);
-  value = where((d <= -1) & ~(~near_integer(d, eps) & (s < 0)), euler, value);
-  value = where((c == 0) | ((c < 0) & (c % 1 == 0)), unbounded, value);
-  return where((x == 0) | (((a == 0) | (b == 0)) & (c != 0)), constant(x, 1), value);
+  Array is_less = x < 1, both = is_less & (a == c);
+  value = where(both, lax::pow(s, -b), value);
+  Array is_less_x = x < 1, first_both = is_less_x & (b == c);
+  value = where(first_both, lax::pow(s, -a), value);
+  Array is_at_most = d <= 0;
+  value = where(is_at_most & (x == 1), unbounded, value);
+  Array is_at_most_d = d <= -1, inverse = ~near_integer(d, eps);
+  value = where(is_at_most_d & ~(inverse & (s < 0)), euler, value);
+  Array is_equal_c = c == 0, is_less_c = c < 0;
+  value = where(is_equal_c | (is_less_c & (c % 1 == 0)), unbounded, value);
+  Array is_equal_x = x == 0, is_equal_a = a == 0, either = is_equal_a | (b == 0);
+  Array first_either = is_equal_x | (either & (c != 0));
+  return where(first_either, constant(x, 1), value);
 }
 
 // The derivatives by a, b and c: the series with each term times a difference of digammas.
 Array gauss_derivative(const Parameters& p, const Term& weight) {
-  const Term ratio = [&](const Array& k) { return (p.a + k) * (p.b + k) / (p.c + k) / (k + 1) * p.x; };
-  return sum_series(constant(p.x, 0), p.a * p.b / p.c * p.x, ratio, weight);
+  const Term ratio = [&](const Array& k) {
+    Array sum = p.a + k, product = sum * (p.b + k), quotient = product / (p.c + k);
+    return quotient / (k + 1) * p.x;
+  };
+  Array constant_p = constant(p.x, 0);
+  return sum_series(constant_p, p.a * p.b / p.c * p.x, ratio, weight);
 }
 
 Array rising_weight(const Array& parameter, const Array& k) {
-  return lax::digamma(parameter + k) - lax::digamma(parameter);
+  Array digamma_value = lax::digamma(parameter + k);
+  return digamma_value - lax::digamma(parameter);
 }
 
 Arrays strong(const Arrays& operands) {
@@ -207,7 +257,10 @@ Array hyp1f1(const Array& a, const Array& b, const Array& x) {
                    return kummer_series(v[0], v[1], v[2], 0, [&](A k) { return -rising_weight(v[1], k); });
                  });
         },
-        [](A tangent, A, A p, A q, A y) { return p / q * hyp1f1(p + 1, q + 1, y) * tangent; });
+        [](A tangent, A, A p, A q, A y) {
+          Array quotient = p / q, sum = p + 1;
+          return quotient * hyp1f1(sum, q + 1, y) * tangent;
+        });
     return f;
   }();
   const Arrays in = strong(promote_args_inexact("hyp1f1", {a, b, x}));
@@ -233,7 +286,8 @@ Array hyp2f1(const Array& a, const Array& b, const Array& c, const Array& x) {
               [](A tangent, A, A p, A q, A r, A y) { return derivative(p, q, r, y, 1, 1) * tangent; },
               [](A tangent, A, A p, A q, A r, A y) { return derivative(p, q, r, y, 2, -1) * tangent; },
               [](A tangent, A, A p, A q, A r, A y) {
-                return p * q / r * hyp2f1(p + 1, q + 1, r + 1, y) * tangent;
+                Array quotient = p * q / r, sum = p + 1, sum_q = q + 1;
+                return quotient * hyp2f1(sum, sum_q, r + 1, y) * tangent;
               });
     return f;
   }();

@@ -28,23 +28,30 @@ Array piecewise(Array otherwise, std::initializer_list<Case> cases) {
 // ---- the exponential integrals --------------------------------------------------------------------------------------
 
 Array expi_to_2(const Array& x) {
-  const Array ratio =
+  const Array polynomial_x =
       polynomial(x, {-5.350447357812542947283e0, 2.185049168816613393830e2, -4.176572384826693777058e3,
-                     5.541176756393557601232e4, -3.313381331178144034309e5, 1.592627163384945414220e6}) /
-      polynomial(x, {1.0, -5.250547959112862969197e1, 1.259616186786790571525e3, -1.756549581973534652631e4,
-                     1.493062117002725991967e5, -7.294949239640527645655e5, 1.592627163384945429726e6});
-  return x * ratio + std::numbers::egamma + lax::log(x);
+                     5.541176756393557601232e4, -3.313381331178144034309e5, 1.592627163384945414220e6});
+  const Array ratio = polynomial_x / polynomial(x, {1.0, -5.250547959112862969197e1, 1.259616186786790571525e3,
+                                                    -1.756549581973534652631e4, 1.493062117002725991967e5,
+                                                    -7.294949239640527645655e5, 1.592627163384945429726e6});
+  Array sum = x * ratio + std::numbers::egamma;
+  return sum + lax::log(x);
 }
 
 // exp(x) / x (1 + f(1 / x) / x).
 Array expi_tail(const Array& x, std::initializer_list<double> numerator, std::initializer_list<double> denominator) {
   const Array w = constant(x, 1) / x;
-  const Array f = polynomial(w, numerator) / polynomial(w, denominator);
-  return lax::exp(x) * w * (w * f + constant(x, 1));
+  const Array polynomial_w = polynomial(w, numerator);
+  const Array f = polynomial_w / polynomial(w, denominator);
+  Array product = lax::exp(x) * w, product_w = w * f;
+  return product * (product_w + constant(x, 1));
 }
 
 Array expi_positive(const Array& x) {
-  auto between = [&](double low, double high) { return (constant(x, low) < x) & (x <= constant(x, high)); };
+  auto between = [&](double low, double high) {
+    Array is_less = constant(x, low) < x;
+    return is_less & (x <= constant(x, high));
+  };
   const Array to_4 = expi_tail(
       x, {1.981808503259689673238e-2, -1.271645625984917501326e0, -2.088160335681228318920e0, 2.755544509187936721172e0,
           -4.409507048701600257171e-1, 4.665623805935891391017e-2, -1.545042679673485262580e-3, 7.059980605299617478514e-5},
@@ -93,22 +100,32 @@ Array expn_series(const Array& n, const Array& x) {
   const Array zero = constant(x, 0), one = constant(x, 1);
   using Sum = Pair;  // the next divisor, the sum
   const Array psi = lax::while_loop([&](const Sum& s) { return lax::lt(s.first, n); },
-                                    [&](const Sum& s) { return Sum(s.first + one, s.second + one / s.first); },
+                                    [&](const Sum& s) {
+                                      Array sum_s = s.first + one;
+                                      return Sum(sum_s, s.second + one / s.first);
+                                    },
                                     Sum(one, -std::numbers::egamma - lax::log(x)))
                         .second;
-  const Array first = where(n == one, zero, one / (one - where(n == one, one + one, n)));
+  const Array is_equal = n == one, is_equal_n = n == one;
+  const Array first = where(is_equal, zero, one / (one - where(is_equal_n, one + one, n)));
   using State = std::tuple<Array, Array, Array, Array, Array>;  // k, (-x)^k / k!, k + 1 - n, the sum, relative term
   const State end = lax::while_loop(
-      [&](const State& s) { return (x > zero) & (std::get<4>(s) > constant(x, eps)); },
+      [&](const State& s) {
+        Array is_greater = x > zero;
+        return is_greater & (std::get<4>(s) > constant(x, eps));
+      },
       [&](const State& s) {
         const auto& [k, power, divisor, total, relative] = s;
         const Array next_k = k + one, next_power = power * (-x / next_k), next_divisor = divisor + one;
-        const Array next_total = total + where(next_divisor != zero, next_power / next_divisor, zero);
+        const Array is_different = next_divisor != zero;
+        const Array next_total = total + where(is_different, next_power / next_divisor, zero);
+        Array is_different_next_total = next_total != zero;
         return State(next_k, next_power, next_divisor, next_total,
-                     where(next_total != zero, lax::abs(next_power / next_total), one));
+                     where(is_different_next_total, lax::abs(next_power / next_total), one));
       },
       State(zero, one, one - n, first, constant(x, infinity)));
-  return lax::pow(-x, n - one) * psi / lax::exp(lax::lgamma(n)) - std::get<3>(end);
+  Array negated = -x, product = lax::pow(negated, n - one) * psi;
+  return product / lax::exp(lax::lgamma(n)) - std::get<3>(end);
 }
 
 // The continued fraction of E_n for x > 1.
@@ -121,15 +138,21 @@ Array expn_fraction(const Array& n, const Array& x) {
   using State = std::vector<Array>;
   auto unpack = [](const State& s) { return Step{s[0], s[1], s[2], s[3], s[4], s[5], s[6]}; };
   const State end = lax::while_loop(
-      [&](const State& s) { return (x > zero) & (unpack(s).change > eps); },
+      [&](const State& s) {
+        Array is_greater = x > zero;
+        return is_greater & (unpack(s).change > eps);
+      },
       [&](const State& s) {
         const Step last = unpack(s);
         const Array k = last.k + one, odd = k % two == one;
-        const Array y_factor = where(odd, one, x), x_factor = where(odd, n + (k - one) / two, k / two);
-        const Array p = last.p1 * y_factor + last.p2 * x_factor, q = last.q1 * y_factor + last.q2 * x_factor;
+        const Array y_factor = where(odd, one, x), sum = n + (k - one) / two, x_factor = where(odd, sum, k / two);
+        Array product = last.p1 * y_factor;
+        const Array p = product + last.p2 * x_factor, product_last = last.q1 * y_factor,
+                    q = product_last + last.q2 * x_factor;
         const Array usable = q != zero, ratio = p / q;
         const Array change = where(usable, lax::abs((last.value - ratio) / ratio), one);
-        const Array scale = where(lax::abs(p) > big, one / big, one);
+        const Array is_greater_p = lax::abs(p) > big;
+        const Array scale = where(is_greater_p, one / big, one);
         return State{k,        last.p1 * scale, last.q1 * scale, p * scale, q * scale, where(usable, ratio, last.value),
                      change};
       },
@@ -139,25 +162,33 @@ Array expn_fraction(const Array& n, const Array& x) {
 
 // The asymptotic expansion for large n.
 Array expn_large(const Array& n, const Array& x) {
-  const Array total = x + n, inverse = constant(x, 1) / (total * total);
-  Array sum = inverse * n * (constant(x, 6) * x * x - constant(x, 8) * n * x + n * n);
+  const Array total = x + n, constant_x = constant(x, 1), inverse = constant_x / (total * total);
+  Array product = inverse * n, product_x = constant(x, 6) * x * x, difference = product_x - constant(x, 8) * n * x;
+  Array sum = product * (difference + n * n);
   sum = inverse * (sum + n * (n - constant(x, 2) * x));
   sum = inverse * (sum + n);
-  return (sum + constant(x, 1)) * lax::exp(-x) / total;
+  Array sum_x = sum + constant(x, 1);
+  return sum_x * lax::exp(-x) / total;
 }
 
 Array expn_scalar(const Array& n, const Array& x) {
   const Array zero = constant(x, 0), one = constant(x, 1), two = constant(x, 2);
-  const Array safe_n = where(n == one, n + n, n), many = constant(x, 5000);
+  Array is_equal = n == one;
+  const Array safe_n = where(is_equal, n + n, n), many = constant(x, 5000);
   // Each loop sees only arguments for which it converges; the others take no part in it.
-  const Array series = expn_series(where(n >= many, one, n), where(x > one, one, x));
+  const Array chosen = where(n >= many, one, n);
+  const Array series = expn_series(chosen, where(x > one, one, x));
   const Array fraction = expn_fraction(n, where(x > one, x, two));
-  return piecewise(series, {{(n < zero) | (x < zero), constant(x, not_a_number)},
-                                       {(x == zero) & (n < two), constant(x, infinity)},
-                                       {(x == zero) & (n >= two), one / safe_n},
-                                       {(n == zero) & (x >= zero), lax::exp(-x) / x},
-                                       {n >= many, expn_large(n, x)},
-                                       {x > one, fraction}});
+  Array is_less = n < zero, either = is_less | (x < zero), constant_x = constant(x, not_a_number);
+  Array is_equal_x = x == zero, both = is_equal_x & (n < two), constant_value = constant(x, infinity);
+  Array first_is_equal = x == zero, first_both = first_is_equal & (n >= two), quotient = one / safe_n;
+  Array is_equal_n = n == zero;
+  return piecewise(series, {{either, constant_x},
+                            {both, constant_value},
+                            {first_both, quotient},
+                            {is_equal_n & (x >= zero), lax::exp(-x) / x},
+                            {n >= many, expn_large(n, x)},
+                            {x > one, fraction}});
 }
 
 Array strong(const Array& x) { return lax::convert_element_type(x, x.dtype(), false); }
@@ -166,53 +197,59 @@ Array strong(const Array& x) { return lax::convert_element_type(x, x.dtype(), fa
 
 Pair sici_near(const Array& x) {
   const Array t = x * x;
-  const Array si =
+  const Array product =
       x * polynomial(t, {-8.39167827910303881427e-11, 4.62591714427012837309e-8, -9.75759303843632795789e-6,
-                         9.76945438170435310816e-4, -4.13470316229406538752e-2, 1.0}) /
-      polynomial(t, {2.03269266195951942049e-12, 1.27997891179943299903e-9, 4.41827842801218905784e-7,
-                     9.96412122043875552487e-5, 1.42085239326149893930e-2, 1.0});
-  const Array ci =
-      std::numbers::egamma + lax::log(x) +
+                         9.76945438170435310816e-4, -4.13470316229406538752e-2, 1.0});
+  const Array si =
+      product / polynomial(t, {2.03269266195951942049e-12, 1.27997891179943299903e-9, 4.41827842801218905784e-7,
+                               9.96412122043875552487e-5, 1.42085239326149893930e-2, 1.0});
+  const Array sum = std::numbers::egamma + lax::log(x);
+  const Array product_t =
       t * polynomial(t, {2.02524002389102268789e-11, -1.35249504915790756375e-8, 3.59325051419993077021e-6,
-                         -4.74007206873407909465e-4, 2.89159652607555242092e-2, -1.0}) /
-          polynomial(t, {4.07746040061880559506e-12, 3.06780997581887812692e-9, 1.23210355685883423679e-6,
-                         3.17442024775032769882e-4, 5.10028056236446052392e-2, 4.0});
+                         -4.74007206873407909465e-4, 2.89159652607555242092e-2, -1.0});
+  const Array ci =
+      sum + product_t / polynomial(t, {4.07746040061880559506e-12, 3.06780997581887812692e-9, 1.23210355685883423679e-6,
+                                       3.17442024775032769882e-4, 5.10028056236446052392e-2, 4.0});
   return {where(x == 0, 0.0, si), where(x == 0, -infinity, ci)};
 }
 
 // By the auxiliary functions f and g.
 Pair sici_middle(const Array& x) {
   const Array z = 1.0 / (x * x), sine = lax::sin(x), cosine = lax::cos(x);
+  const Array polynomial_z = polynomial(
+      z, {4.23612862892216586994e0, 5.45937717161812843388e0, 1.62083287701538329132e0, 1.67006611831323023771e-1,
+          6.81020132472518137426e-3, 1.08936580650328664411e-4, 5.48900223421373614008e-7});
   const Array f4 =
-      polynomial(z, {4.23612862892216586994e0, 5.45937717161812843388e0, 1.62083287701538329132e0,
-                     1.67006611831323023771e-1, 6.81020132472518137426e-3, 1.08936580650328664411e-4,
-                     5.48900223421373614008e-7}) /
-      (x * polynomial(z, {1.0, 8.16496634205391016773e0, 7.30828822505564552187e0, 1.86792257950184183883e0,
-                          1.78792052963149907262e-1, 7.01710668322789753610e-3, 1.10034357153915731354e-4,
-                          5.48900252756255700982e-7}));
-  const Array g4 =
+      polynomial_z / (x * polynomial(z, {1.0, 8.16496634205391016773e0, 7.30828822505564552187e0,
+                                         1.86792257950184183883e0, 1.78792052963149907262e-1, 7.01710668322789753610e-3,
+                                         1.10034357153915731354e-4, 5.48900252756255700982e-7}));
+  const Array product =
       z * polynomial(z, {8.71001698973114191777e-2, 6.11379109952219284151e-1, 3.97180296392337498885e-1,
                          7.48527737628469092119e-2, 5.38868681462177273157e-3, 1.61999794598934024525e-4,
-                         1.97963874140963632189e-6, 7.82579040744090311069e-9}) /
-      polynomial(z, {1.0, 1.64402202413355338886e0, 6.66296701268987968381e-1, 9.88771761277688796203e-2,
-                     6.22396345441768420760e-3, 1.73221081474177119497e-4, 2.02659182086343991969e-6,
-                     7.82579218933534490868e-9});
-  const Array f8 =
+                         1.97963874140963632189e-6, 7.82579040744090311069e-9});
+  const Array g4 =
+      product / polynomial(z, {1.0, 1.64402202413355338886e0, 6.66296701268987968381e-1, 9.88771761277688796203e-2,
+                               6.22396345441768420760e-3, 1.73221081474177119497e-4, 2.02659182086343991969e-6,
+                               7.82579218933534490868e-9});
+  const Array polynomial_value =
       polynomial(z, {4.55880873470465315206e-1, 7.13715274100146711374e-1, 1.60300158222319456320e-1,
                      1.16064229408124407915e-2, 3.49556442447859055605e-4, 4.86215430826454749482e-6,
-                     3.20092790091004902806e-8, 9.41779576128512936592e-11, 9.70507110881952024631e-14}) /
-      (x * polynomial(z, {1.0, 9.17463611873684053703e-1, 1.78685545332074536321e-1, 1.22253594771971293032e-2,
-                          3.58696481881851580297e-4, 4.92435064317881464393e-6, 3.21956939101046018377e-8,
-                          9.43720590350276732376e-11, 9.70507110881952025725e-14}));
-  const Array g8 =
+                     3.20092790091004902806e-8, 9.41779576128512936592e-11, 9.70507110881952024631e-14});
+  const Array f8 = polynomial_value / (x * polynomial(z, {1.0, 9.17463611873684053703e-1, 1.78685545332074536321e-1,
+                                                          1.22253594771971293032e-2, 3.58696481881851580297e-4,
+                                                          4.92435064317881464393e-6, 3.21956939101046018377e-8,
+                                                          9.43720590350276732376e-11, 9.70507110881952025725e-14}));
+  const Array product_z =
       z * polynomial(z, {6.97359953443276214934e-1, 3.30410979305632063225e-1, 3.84878767649974295920e-2,
                          1.71718239052347903558e-3, 3.48941165502279436777e-5, 3.47131167084116673800e-7,
-                         1.70404452782044526189e-9, 3.85945925430276600453e-12, 3.14040098946363334640e-15}) /
-      polynomial(z, {1.0, 1.68548898811011640017e0, 4.87852258695304967486e-1, 4.67913194259625806320e-2,
-                     1.90284426674399523638e-3, 3.68475504442561108162e-5, 3.57043223443740838771e-7,
-                     1.72693748966316146736e-9, 3.87830166023954706752e-12, 3.14040098946363335242e-15});
+                         1.70404452782044526189e-9, 3.85945925430276600453e-12, 3.14040098946363334640e-15});
+  const Array g8 =
+      product_z / polynomial(z, {1.0, 1.68548898811011640017e0, 4.87852258695304967486e-1, 4.67913194259625806320e-2,
+                                 1.90284426674399523638e-3, 3.68475504442561108162e-5, 3.57043223443740838771e-7,
+                                 1.72693748966316146736e-9, 3.87830166023954706752e-12, 3.14040098946363335242e-15});
   const Array near = x < 8.0, f = where(near, f4, f8), g = where(near, g4, g8);
-  return {pi / 2 - f * cosine - g * sine, f * sine - g * cosine};
+  Array difference = pi / 2 - f * cosine, difference_pi = difference - g * sine, product_f = f * sine;
+  return {difference_pi, product_f - g * cosine};
 }
 
 Pair sici_far(const Array& x) {
@@ -221,7 +258,7 @@ Pair sici_far(const Array& x) {
 }
 
 Pair sine_and_cosine_integral(const Array& x) {
-  const Array size = lax::abs(x), near = size <= 4, middle = (size > 4) & (size <= 1e9);
+  const Array size = lax::abs(x), near = size <= 4, is_greater = size > 4, middle = is_greater & (size <= 1e9);
   const Pair a = sici_near(size), b = sici_middle(size), c = sici_far(size);
   const Array si = where(near, a.first, where(middle, b.first, c.first));
   const Array ci = where(near, a.second, where(middle, b.second, c.second));
@@ -233,11 +270,13 @@ Pair sine_and_cosine_integral(const Array& x) {
 // sin and cos of pi x^2 / 2, reduced before they are taken.
 Pair sine_and_cosine_of_half_pi_square(const Array& signed_x) {
   const Array x = lax::abs(signed_x), s = lax::rem(x, constant(x, 2));
-  const Array r = lax::rem(s * (x - s / 2), constant(x, 2));
-  const Array sine =
-      where(r < 0.5, lax::sin(pi * r), where(r > 1.5, lax::sin(pi * (r - 2.0)), -lax::sin(pi * (r - 1.0))));
-  const Array cosine =
-      where(r == 0.5, 0.0, where(r < 1.0, -lax::sin(pi * (r - 0.5)), lax::sin(pi * (r - 1.5))));
+  const Array product = s * (x - s / 2);
+  const Array r = lax::rem(product, constant(x, 2));
+  const Array is_less = r<0.5, sine_lax = lax::sin(pi * r), is_greater = r> 1.5;
+  const Array first_sine = lax::sin(pi * (r - 2.0));
+  const Array sine = where(is_less, sine_lax, where(is_greater, first_sine, -lax::sin(pi * (r - 1.0))));
+  const Array is_equal = r == 0.5, is_less_r = r < 1.0, negated = -lax::sin(pi * (r - 0.5));
+  const Array cosine = where(is_equal, 0.0, where(is_less_r, negated, lax::sin(pi * (r - 1.5))));
   return {sine, cosine};
 }
 
@@ -257,27 +296,33 @@ FresnelTerms fresnel_single(const Array& t, const Array& u) {
 }
 
 FresnelTerms fresnel_double(const Array& t, const Array& u) {
-  return {polynomial(t, {-2.99181919401019853726e3, 7.08840045257738576863e5, -6.29741486205862506537e7,
-                         2.54890880573376359104e9, -4.42979518059697779103e10, 3.18016297876567817986e11}) /
-              polynomial(t, {1.0, 2.81376268889994315696e2, 4.55847810806532581675e4, 5.17343888770096400730e6,
-                             4.19320245898111231129e8, 2.24411795645340920940e10, 6.07366389490084639049e11}),
-          polynomial(t, {-4.98843114573573548651e-8, 9.50428062829859605134e-6, -6.45191435683965050962e-4,
-                         1.88843319396703850064e-2, -2.05525900955013891793e-1, 9.99999999999999998822e-1}) /
-              polynomial(t, {3.99982968972495980367e-12, 9.15439215774657478799e-10, 1.25001862479598821474e-7,
-                             1.22262789024179030997e-5, 8.68029542941784300606e-4, 4.12142090722199792936e-2,
-                             1.00000000000000000118e0}),
-          polynomial(u, {4.21543555043677546506e-1, 1.43407919780758885261e-1, 1.15220955073585758835e-2,
-                         3.45017939782574027900e-4, 4.63613749287867322088e-6, 3.05568983790257605827e-8,
-                         1.02304514164907233465e-10, 1.72010743268161828879e-13, 1.34283276233062758925e-16,
-                         3.76329711269987889006e-20}) /
-              polynomial(u, {1.0, 7.51586398353378947175e-1, 1.16888925859191382142e-1, 6.44051526508858611005e-3,
-                             1.55934409164153020873e-4, 1.84627567348930545870e-6, 1.12699224763999035261e-8,
-                             3.60140029589371370404e-11, 5.88754533621578410010e-14, 4.52001434074129701496e-17,
-                             1.25443237090011264384e-20}),
-          polynomial(u, {5.04442073643383265887e-1, 1.97102833525523411709e-1, 1.87648584092575249293e-2,
-                         6.84079380915393090172e-4, 1.15138826111884280931e-5, 9.82852443688422223854e-8,
-                         4.45344415861750144738e-10, 1.08268041139020870318e-12, 1.37555460633261799868e-15,
-                         8.36354435630677421531e-19, 1.86958710162783235106e-22}) /
+  Array polynomial_t = polynomial(t, {-2.99181919401019853726e3, 7.08840045257738576863e5, -6.29741486205862506537e7,
+                                      2.54890880573376359104e9, -4.42979518059697779103e10, 3.18016297876567817986e11});
+  Array quotient =
+      polynomial_t / polynomial(t, {1.0, 2.81376268889994315696e2, 4.55847810806532581675e4, 5.17343888770096400730e6,
+                                    4.19320245898111231129e8, 2.24411795645340920940e10, 6.07366389490084639049e11});
+  Array polynomial_value =
+      polynomial(t, {-4.98843114573573548651e-8, 9.50428062829859605134e-6, -6.45191435683965050962e-4,
+                     1.88843319396703850064e-2, -2.05525900955013891793e-1, 9.99999999999999998822e-1});
+  Array quotient_t =
+      polynomial_value / polynomial(t, {3.99982968972495980367e-12, 9.15439215774657478799e-10,
+                                        1.25001862479598821474e-7, 1.22262789024179030997e-5, 8.68029542941784300606e-4,
+                                        4.12142090722199792936e-2, 1.00000000000000000118e0});
+  Array polynomial_u = polynomial(
+      u, {4.21543555043677546506e-1, 1.43407919780758885261e-1, 1.15220955073585758835e-2, 3.45017939782574027900e-4,
+          4.63613749287867322088e-6, 3.05568983790257605827e-8, 1.02304514164907233465e-10, 1.72010743268161828879e-13,
+          1.34283276233062758925e-16, 3.76329711269987889006e-20});
+  Array quotient_u =
+      polynomial_u / polynomial(u, {1.0, 7.51586398353378947175e-1, 1.16888925859191382142e-1,
+                                    6.44051526508858611005e-3, 1.55934409164153020873e-4, 1.84627567348930545870e-6,
+                                    1.12699224763999035261e-8, 3.60140029589371370404e-11, 5.88754533621578410010e-14,
+                                    4.52001434074129701496e-17, 1.25443237090011264384e-20});
+  Array first_polynomial = polynomial(
+      u, {5.04442073643383265887e-1, 1.97102833525523411709e-1, 1.87648584092575249293e-2, 6.84079380915393090172e-4,
+          1.15138826111884280931e-5, 9.82852443688422223854e-8, 4.45344415861750144738e-10, 1.08268041139020870318e-12,
+          1.37555460633261799868e-15, 8.36354435630677421531e-19, 1.86958710162783235106e-22});
+  return {quotient, quotient_t, quotient_u,
+          first_polynomial /
               polynomial(u, {1.0, 1.47495759925128324529e0, 3.37748989120019970451e-1, 2.53603741420338795122e-2,
                              8.14679107184306179049e-4, 1.27545075667729118702e-5, 1.04314589657571990585e-7,
                              4.60680728146520428211e-10, 1.10273215066240270757e-12, 1.38796531259578871258e-15,
@@ -287,14 +332,16 @@ FresnelTerms fresnel_double(const Array& t, const Array& u) {
 Pair fresnel_integrals(const Array& signed_x) {
   const bool is_double = signed_x.dtype() == DType::float64;
   const Array x = lax::abs(signed_x), squared = x * x, inverse = 1.0 / (pi * squared);
-  const Array t = squared * squared, u = 1.0 / ((pi * squared) * (pi * squared));
+  const Array t = squared * squared, product = pi * squared, u = 1.0 / (product * (pi * squared));
   const FresnelTerms terms = is_double ? fresnel_double(t, u) : fresnel_single(t, u);
   const auto [sine, cosine] = sine_and_cosine_of_half_pi_square(x);
   const Array f = 1.0 - u * terms.f, g = inverse * terms.g, scale = pi * x;
   const Array near = squared < 2.5625, far = x > 36974.0, infinite = x == infinity;
   const Array s_far = is_double ? 0.5 - 1 / scale * cosine : Array(0.5);
   const Array c_far = is_double ? 0.5 + 1 / scale * sine : Array(0.5);
-  const Array s_middle = 0.5 - (f * cosine + g * sine) / scale, c_middle = 0.5 + (f * sine - g * cosine) / scale;
+  Array product_f = f * cosine;
+  const Array s_middle = 0.5 - (product_f + g * sine) / scale, first_product = f * sine,
+              c_middle = 0.5 + (first_product - g * cosine) / scale;
   const Array s = where(infinite, 0.5, where(near, x * squared * terms.sine_near, where(far, s_far, s_middle)));
   const Array c = where(infinite, 0.5, where(near, x * terms.cosine_near, where(far, c_far, c_middle)));
   const Array negative = signed_x < 0.0;
@@ -306,17 +353,21 @@ Pair fresnel_integrals(const Array& signed_x) {
 Array spence_between(const Array& x_in) {
   const Array above_2 = x_in > 2.0, x = where(above_2, 1.0 / x_in, x_in);
   const Array above = x > 1.5, below = x < 0.5;
-  const Array w = where(above, 1.0 / x - 1.0, where(below, -x, x - 1.0));
+  const Array difference = 1.0 / x - 1.0, negated = -x;
+  const Array w = where(above, difference, where(below, negated, x - 1.0));
+  const Array first_negated = -w;
+  const Array product =
+      first_negated * polynomial(w, {4.65128586073990045278e-5, 7.31589045238094711071e-3, 1.33847639578309018650e-1,
+                                     8.79691311754530315341e-1, 2.71149851196553469920e0, 4.25697156008121755724e0,
+                                     3.29771340985225106936e0, 1.0});
   const Array y =
-      -w * polynomial(w, {4.65128586073990045278e-5, 7.31589045238094711071e-3, 1.33847639578309018650e-1,
-                          8.79691311754530315341e-1, 2.71149851196553469920e0, 4.25697156008121755724e0,
-                          3.29771340985225106936e0, 1.0}) /
-      polynomial(w, {6.90990488912553276999e-4, 2.54043763932544379113e-2, 2.82974860602568089943e-1,
-                     1.41172597751831069617e0, 3.63800533345137075418e0, 5.03278880143316990390e0,
-                     3.54771340985225096217e0, 1.0});
+      product / polynomial(w, {6.90990488912553276999e-4, 2.54043763932544379113e-2, 2.82974860602568089943e-1,
+                               1.41172597751831069617e0, 3.63800533345137075418e0, 5.03278880143316990390e0,
+                               3.54771340985225096217e0, 1.0});
   const Array logarithm = lax::log(x);
   const Array reflected = where(below, pi * pi / 6 - logarithm * lax::log(1.0 - x) - y, y);
-  return where(above_2 | above, -0.5 * lax::square(logarithm) - reflected, reflected);
+  Array either = above_2 | above;
+  return where(either, -0.5 * lax::square(logarithm) - reflected, reflected);
 }
 
 }  // namespace
@@ -331,13 +382,15 @@ Array expn(const Array& n, const Array& x) {
         "expn");
     f.defjvp([](const Two& primals, const Two& tangents) {
       const auto& [order, in] = primals;
-      return Two(expn(order, in), -std::get<1>(tangents) * expn(order - constant(order, 1), in));
+      Array expn_order = expn(order, in), negated = -std::get<1>(tangents);
+      return Two(expn_order, negated * expn(order - constant(order, 1), in));
     });
     return f;
   }();
   const Arrays in = promote_args_inexact("expn", {n, x});
   require_real("expn", in[1]);
-  return function(strong(in[0]), strong(in[1]));
+  Array strong_in = strong(in[0]);
+  return function(strong_in, strong(in[1]));
 }
 
 Array exp1(const Array& x) {
@@ -348,7 +401,12 @@ Array exp1(const Array& x) {
 
 Array expi(const Array& x) {
   static const auto function = [] {
-    auto f = custom_jvp([](Array in) { return where(in < 0, -exp1(-in), expi_positive(in)); }, "expi");
+    auto f = custom_jvp(
+        [](Array in) {
+          Array is_less = in < 0, negated = -exp1(-in);
+          return where(is_less, negated, expi_positive(in));
+        },
+        "expi");
     f.defjvps([](const Array& tangent, const Array&, const Array& in) { return lax::exp(in) / in * tangent; });
     return f;
   }();
@@ -363,9 +421,13 @@ Pair sici(const Array& x) {
     f.defjvp([](const std::tuple<Array>& primals, const std::tuple<Array>& tangents) {
       const Array &in = std::get<0>(primals), &tangent = std::get<0>(tangents);
       // The limit of sin(x) / x at 0 is 1.
-      const Array safe = where(in == 0, lax::full_like(in, 1), in);
-      const Array sinc = where(in == 0, constant(in, 1), lax::sin(safe) / safe);
-      return std::tuple<Pair, Pair>(sici(in), Pair(sinc * tangent, lax::cos(in) / in * tangent));
+      const Array is_equal = in == 0;
+      const Array safe = where(is_equal, lax::full_like(in, 1), in);
+      const Array is_equal_in = in == 0, constant_in = constant(in, 1);
+      const Array sinc = where(is_equal_in, constant_in, lax::sin(safe) / safe);
+      auto sici_in = sici(in);
+      Array product = sinc * tangent;
+      return std::tuple<Pair, Pair>(sici_in, Pair(product, lax::cos(in) / in * tangent));
     });
     return f;
   }();
@@ -380,7 +442,9 @@ Pair fresnel(const Array& x) {
     f.defjvp([](const std::tuple<Array>& primals, const std::tuple<Array>& tangents) {
       const Array &in = std::get<0>(primals), &tangent = std::get<0>(tangents);
       const auto [sine, cosine] = sine_and_cosine_of_half_pi_square(in);
-      return std::tuple<Pair, Pair>(fresnel(in), Pair(sine * tangent, cosine * tangent));
+      auto fresnel_in = fresnel(in);
+      Array product = sine * tangent;
+      return std::tuple<Pair, Pair>(fresnel_in, Pair(product, cosine * tangent));
     });
     return f;
   }();
@@ -399,10 +463,12 @@ Array spence(const Array& x) {
     throw TypeError(concat("spence: float32 or float64 is needed, got ", to_string(x.type())));
   }
   // Outside, where log(x) has no derivative, none flows.
-  const Array inside = (x > 0.0) & (x != 1.0);
-  return piecewise(spence_between(where(inside, x, lax::stop_gradient(x))), {{x < 0.0, constant(x, not_a_number)},
-                                       {x == 1.0, constant(x, 0)},
-                                       {x == 0.0, constant(x, pi * pi / 6)}});
+  const Array is_greater = x > 0.0;
+  const Array inside = is_greater & (x != 1.0);
+  Array spence_between_inside = spence_between(where(inside, x, lax::stop_gradient(x)));
+  return piecewise(
+      spence_between_inside,
+      {{x < 0.0, constant(x, not_a_number)}, {x == 1.0, constant(x, 0)}, {x == 0.0, constant(x, pi * pi / 6)}});
 }
 
 }  // namespace capibara::jax::scipy::special

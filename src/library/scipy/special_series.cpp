@@ -41,11 +41,13 @@ Array zeta_series(const Array& s, const Array& a) {
   auto power = [](const Array& base, const Array& exponent) { return lax::pow(base, exponent); };
   Array head;
   for (int k = 0; k < terms; ++k) {
-    const Array term = power(q + typed_constant(q, k), -x);
+    const Array sum = q + typed_constant(q, k);
+    const Array term = power(sum, -x);
     head = head.defined() ? head + term : term;
   }
   const Array end = q + typed_constant(q, terms);
-  const Array integral = lax::div(power(end, typed_constant(x, 1) - x), x - typed_constant(x, 1));
+  const Array power_end = power(end, typed_constant(x, 1) - x);
+  const Array integral = lax::div(power_end, x - typed_constant(x, 1));
   Array product, series = typed_constant(q, 0.5);
   for (int m = 0; m < 2 * terms; ++m) {
     const Array factor = (x + typed_constant(x, m)) / end;
@@ -54,7 +56,8 @@ Array zeta_series(const Array& s, const Array& a) {
     const Array clipped = lax::min(typed_constant(q, finfo(q.dtype()).max), product);
     series = series + clipped / typed_constant(q, coefficients[static_cast<std::size_t>(m / 2)]);
   }
-  return head + integral + power(end, -x) * series;
+  Array sum_head = head + integral;
+  return sum_head + power(end, -x) * series;
 }
 
 // Normalised associated Legendre functions of x: entry [m][l], each of the shape of x.
@@ -77,7 +80,8 @@ std::vector<Arrays> legendre_functions(int64_t l_max, const Array& x) {
       const double first = std::sqrt((4 * degree * degree - 1) / gap);
       const double second = std::sqrt((2 * degree + 1) * ((degree - 1) * (degree - 1) - order * order) /
                                       ((2 * degree - 3) * gap));
-      p[m][l] = first * (x * p[m][l - 1]) - second * p[m][l - 2];
+      Array product = first * (x * p[m][l - 1]);
+      p[m][l] = product - second * p[m][l - 2];
     }
   }
   return p;
@@ -121,12 +125,14 @@ Array i1e(const Array& x) { return lax::bessel_i1e(promote_inexact("i1e", x)); }
 
 Array i0(const Array& x) {
   const Array in = promote_inexact("i0", x);
-  return lax::mul(lax::exp(lax::abs(in)), lax::bessel_i0e(in));
+  Array exponential = lax::exp(lax::abs(in));
+  return lax::mul(exponential, lax::bessel_i0e(in));
 }
 
 Array i1(const Array& x) {
   const Array in = promote_inexact("i1", x);
-  return lax::mul(lax::exp(lax::abs(in)), lax::bessel_i1e(in));
+  Array exponential = lax::exp(lax::abs(in));
+  return lax::mul(exponential, lax::bessel_i1e(in));
 }
 
 // Miller's recurrence downwards, normalised by J0 + 2 J2 + 2 J4 + ... = 1.
@@ -137,14 +143,16 @@ Array bessel_jn(const Array& z, const BesselOptions& options) {
   const auto step = [&](const Carry& carry, const Array& k) {
     const auto& [above, last, total] = carry;
     const Array value = 2.0 * (k + 1.0) * last / x - above;
-    return std::pair(Carry(last, value, where(k % 2 == 0, total + 2.0 * value, total)), value);
+    Array is_equal = k % 2 == 0;
+    return std::pair(Carry(last, value, where(is_equal, total + 2.0 * value, total)), value);
   };
-  const Carry start(lax::full(x.shape(), 0, x.dtype()), lax::full(x.shape(), 1e-16, x.dtype()),
-                    lax::full(x.shape(), 0, x.dtype()));
+  Array filled = lax::full(x.shape(), 0, x.dtype()), filled_x = lax::full(x.shape(), 1e-16, x.dtype());
+  const Carry start(filled, filled_x, lax::full(x.shape(), 0, x.dtype()));
   const auto [end, values] = lax::scan(step, start, lax::iota(x.dtype(), options.n_iter + 1), {.length = std::nullopt, .reverse = true});
   const Array lowest = lax::index_in_dim(values, 0, 0, false);
   const int64_t orders = std::clamp<int64_t>(options.v + 1, 0, options.n_iter + 1);
-  return lax::slice_in_dim(values, 0, orders) / (std::get<2>(end) - lowest);
+  Array slice_in_dim_values = lax::slice_in_dim(values, 0, orders);
+  return slice_in_dim_values / (std::get<2>(end) - lowest);
 }
 
 Array sph_harm_y(const Array& n, const Array& m, const Array& theta, const Array& phi, const HarmonicOptions& options) {
@@ -168,8 +176,10 @@ Array sph_harm_y(const Array& n, const Array& m, const Array& theta, const Array
   const Array angle = order * phi;
   const Arrays parts = promote_dtypes_inexact({values * lax::cos(angle), values * lax::sin(angle)});
   const Array harmonics = lax::complex(parts[0], parts[1]);
-  const Array sign = where(order % 2 == 0, constant(values, 1), constant(values, -1));
-  return where(m < 0, sign * lax::conj(harmonics), harmonics);
+  const Array is_equal = order % 2 == 0, constant_values = constant(values, 1);
+  const Array sign = where(is_equal, constant_values, constant(values, -1));
+  Array is_less = m < 0;
+  return where(is_less, sign * lax::conj(harmonics), harmonics);
 }
 
 }  // namespace capibara::jax::scipy::special

@@ -19,7 +19,8 @@ Array run_begins(const Array& sorted) {
   first[static_cast<std::size_t>(last)] = 1;
   const Array later = lax::slice_in_dim(sorted, 1, size, 1, last);
   const Array earlier = lax::slice_in_dim(sorted, 0, size - 1, 1, last);
-  const Array differ = lax::ne(later, earlier) & ~(lax::ne(later, later) & lax::ne(earlier, earlier));
+  const Array is_different = lax::ne(later, earlier), is_different_later = lax::ne(later, later);
+  const Array differ = is_different & ~(is_different_later & lax::ne(earlier, earlier));
   return lax::concatenate({lax::full(first, true), differ}, last);
 }
 
@@ -33,7 +34,8 @@ Array run_starts(const Array& begins) {
 
 // The element at an index along the last axis, one per row.
 Array pick(const Array& x, const Array& index) {
-  const Array hit = positions(x) == lax::expand_dims(index, {index.ndim()});
+  const Array positions_x = positions(x);
+  const Array hit = positions_x == lax::expand_dims(index, {index.ndim()});
   const Array nothing = lax::full_like(x, 0);
   const Array chosen = where(hit, x, nothing);
   // At most one element differs from nothing; a sum would not do for booleans.
@@ -109,7 +111,8 @@ Array rankdata(const Array& a, const RankdataOptions& options) {
   Array rank = ranks(x, method);
   if (is_floating(x.dtype())) {
     const Array any_nan = lax::reduce_or(isnan(x), {{x.ndim() - 1}});
-    rank = where(lax::expand_dims(any_nan, {x.ndim() - 1}), constant(rank, not_a_number), rank);
+    Array expanded = lax::expand_dims(any_nan, {x.ndim() - 1});
+    rank = where(expanded, constant(rank, not_a_number), rank);
   }
   return options.axis ? numpy::moveaxis(rank, -1, axis) : rank;
 }
@@ -121,12 +124,14 @@ Array sem(const Array& a, const SemOptions& options) {
   if (options.nan_policy == "propagate") {
     double size = 1;
     for (int64_t i : axis.resolve("sem", x.ndim())) size *= static_cast<double>(x.shape(i));
-    return numpy::std(x, spread) / constant(x, std::sqrt(size));
+    Array std_x = numpy::std(x, spread);
+    return std_x / constant(x, std::sqrt(size));
   }
   if (options.nan_policy == "omit") {
     const Array number =
         sum(~isnan(x), {.axis = axis, .dtype = default_float(), .keepdims = options.keepdims});
-    return numpy::nanstd(x, spread) / lax::convert_element_type(lax::sqrt(number), x.dtype(), false);
+    Array nanstd_x = numpy::nanstd(x, spread);
+    return nanstd_x / lax::convert_element_type(lax::sqrt(number), x.dtype(), false);
   }
   throw ValueError(concat("sem: nan_policy must be 'propagate' or 'omit', got '", options.nan_policy, "'"));
 }

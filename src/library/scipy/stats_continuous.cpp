@@ -38,13 +38,22 @@ Point point(const char* name, const Array& x, const Array& a, const Array& b, co
 
 LocationScale mirrored(const Point& p) { return {.loc = -p.loc, .scale = p.scale}; }
 
-Array outside_unit_interval(const Array& q) { return isnan(q) | (q < 0) | (q > 1); }
-Array within_unit_interval(const Array& q) { return (q > constant(q, 0)) & (q < constant(q, 1)); }
+Array outside_unit_interval(const Array& q) {
+  Array is_nan = isnan(q), either = is_nan | (q < 0);
+  return either | (q > 1);
+}
+Array within_unit_interval(const Array& q) {
+  Array is_greater = q > constant(q, 0);
+  return is_greater & (q < constant(q, 1));
+}
 
 // NaN where the scale is not positive.
 Array where_scaled(const Point& p, const Array& value) { return where(p.scale > constant(p.scale, 0), value, not_a_number); }
 
-Array unit_clamp(const Point& p) { return lax::clamp(p.zero(), p.standard(), p.one()); }
+Array unit_clamp(const Point& p) {
+  Array zero_p = p.zero(), standard_p = p.standard();
+  return lax::clamp(zero_p, standard_p, p.one());
+}
 
 }  // namespace
 
@@ -53,10 +62,14 @@ namespace beta {
 Array logpdf(const Array& x, const Array& a, const Array& b, const LocationScale& options) {
   const Point p = point("beta.logpdf", x, a, b, options);
   const Array y = p.standard();
-  const Array kernel = special::xlogy(p.a - p.one(), y) + special::xlog1py(p.b - p.one(), -y);
-  const Array density = (-special::betaln(p.a, p.b) + kernel) - lax::log(p.scale);
-  const Array inside = where((p.x > p.loc + p.scale) | (p.x < p.loc), -infinity, density);
-  const Array invalid = (p.a <= p.zero()) | (p.b <= p.zero()) | (p.scale <= p.zero());
+  const Array xlogy_p = special::xlogy(p.a - p.one(), y), difference = p.b - p.one();
+  const Array kernel = xlogy_p + special::xlog1py(difference, -y);
+  const Array sum = -special::betaln(p.a, p.b) + kernel;
+  const Array density = sum - lax::log(p.scale);
+  const Array is_greater = p.x > p.loc + p.scale;
+  const Array inside = where(is_greater | (p.x < p.loc), -infinity, density);
+  const Array is_at_most = p.a <= p.zero(), either = is_at_most | (p.b <= p.zero());
+  const Array invalid = either | (p.scale <= p.zero());
   return where(invalid, not_a_number, inside);
 }
 
@@ -88,36 +101,42 @@ namespace cauchy {
 
 Array logpdf(const Array& x, const LocationScale& options) {
   const Point p = point("cauchy.logpdf", x, options);
-  return -(lax::log(constant(p.x, pi) * p.scale) + lax::log1p(p.standard() * p.standard()));
+  Array logarithm = lax::log(constant(p.x, pi) * p.scale), standard_p = p.standard();
+  return -(logarithm + lax::log1p(standard_p * p.standard()));
 }
 
 Array pdf(const Array& x, const LocationScale& options) { return lax::exp(logpdf(x, options)); }
 
 Array cdf(const Array& x, const LocationScale& options) {
   const Point p = point("cauchy.cdf", x, options);
-  return constant(p.x, 0.5) + p.one() / constant(p.x, pi) * lax::atan(p.standard());
+  Array constant_p = constant(p.x, 0.5), one_p = p.one(), quotient = one_p / constant(p.x, pi);
+  return constant_p + quotient * lax::atan(p.standard());
 }
 
 Array logcdf(const Array& x, const LocationScale& options) { return lax::log(cdf(x, options)); }
 
 Array sf(const Array& x, const LocationScale& options) {
   const Point p = point("cauchy.sf", x, options);
-  return cdf(-p.x, mirrored(p));
+  Array negated = -p.x;
+  return cdf(negated, mirrored(p));
 }
 
 Array logsf(const Array& x, const LocationScale& options) {
   const Point p = point("cauchy.logsf", x, options);
-  return logcdf(-p.x, mirrored(p));
+  Array negated = -p.x;
+  return logcdf(negated, mirrored(p));
 }
 
 Array isf(const Array& q, const LocationScale& options) {
   const Point p = point("cauchy.isf", q, options);
-  return lax::tan(constant(p.x, pi / 2) - constant(p.x, pi) * p.x) * p.scale + p.loc;
+  Array constant_p = constant(p.x, pi / 2);
+  return lax::tan(constant_p - constant(p.x, pi) * p.x) * p.scale + p.loc;
 }
 
 Array ppf(const Array& q, const LocationScale& options) {
   const Point p = point("cauchy.ppf", q, options);
-  return lax::tan(constant(p.x, pi) * p.x - constant(p.x, pi / 2)) * p.scale + p.loc;
+  Array product = constant(p.x, pi) * p.x;
+  return lax::tan(product - constant(p.x, pi / 2)) * p.scale + p.loc;
 }
 
 }  // namespace cauchy
@@ -128,7 +147,8 @@ namespace {
 
 // Half of the standardised variable, from 0 on: what the incomplete gamma functions take.
 Array half_positive(const Point& p) {
-  return lax::clamp(p.zero(), (p.x - p.loc) / (p.scale * constant(p.x, 2)), constant(p.x, infinity));
+  Array zero_p = p.zero(), difference = p.x - p.loc, quotient = difference / (p.scale * constant(p.x, 2));
+  return lax::clamp(zero_p, quotient, constant(p.x, infinity));
 }
 
 }  // namespace
@@ -136,23 +156,28 @@ Array half_positive(const Point& p) {
 Array logpdf(const Array& x, const Array& df, const LocationScale& options) {
   const Point p = point("chi2.logpdf", x, df, options);
   const Array two = constant(p.x, 2), y = p.standard(), half_df = p.a / two;
-  const Array kernel = (half_df - p.one()) * lax::log(y) - y / two;
-  const Array normalizer = -(lax::lgamma(half_df) + lax::log(two) * p.a / two);
-  return where(p.x < p.loc, -infinity, (normalizer - lax::log(p.scale)) + kernel);
+  const Array difference = half_df - p.one(), product = difference * lax::log(y);
+  const Array kernel = product - y / two;
+  const Array log_gamma = lax::lgamma(half_df);
+  const Array normalizer = -(log_gamma + lax::log(two) * p.a / two);
+  Array is_less = p.x < p.loc;
+  return where(is_less, -infinity, (normalizer - lax::log(p.scale)) + kernel);
 }
 
 Array pdf(const Array& x, const Array& df, const LocationScale& options) { return lax::exp(logpdf(x, df, options)); }
 
 Array cdf(const Array& x, const Array& df, const LocationScale& options) {
   const Point p = point("chi2.cdf", x, df, options);
-  return special::gammainc(p.a / constant(p.x, 2), half_positive(p));
+  Array quotient = p.a / constant(p.x, 2);
+  return special::gammainc(quotient, half_positive(p));
 }
 
 Array logcdf(const Array& x, const Array& df, const LocationScale& options) { return lax::log(cdf(x, df, options)); }
 
 Array sf(const Array& x, const Array& df, const LocationScale& options) {
   const Point p = point("chi2.sf", x, df, options);
-  return special::gammaincc(p.a / constant(p.x, 2), half_positive(p));
+  Array quotient = p.a / constant(p.x, 2);
+  return special::gammaincc(quotient, half_positive(p));
 }
 
 Array logsf(const Array& x, const Array& df, const LocationScale& options) { return lax::log(sf(x, df, options)); }
@@ -163,7 +188,8 @@ namespace expon {
 
 Array logpdf(const Array& x, const LocationScale& options) {
   const Point p = point("expon.logpdf", x, options);
-  return where(p.x < p.loc, -infinity, -(p.standard() + lax::log(p.scale)));
+  Array is_less = p.x < p.loc, standard_p = p.standard();
+  return where(is_less, -infinity, -(standard_p + lax::log(p.scale)));
 }
 
 Array pdf(const Array& x, const LocationScale& options) { return lax::exp(logpdf(x, options)); }
@@ -171,7 +197,8 @@ Array pdf(const Array& x, const LocationScale& options) { return lax::exp(logpdf
 Array cdf(const Array& x, const LocationScale& options) {
   const Point p = point("expon.cdf", x, options);
   const Array minus = (p.loc - p.x) / p.scale;
-  return where(p.x < p.loc, lax::zeros_like(minus), -lax::expm1(minus));
+  Array is_less = p.x < p.loc, zeros = lax::zeros_like(minus);
+  return where(is_less, zeros, -lax::expm1(minus));
 }
 
 Array logcdf(const Array& x, const LocationScale& options) { return lax::log1p(-sf(x, options)); }
@@ -179,14 +206,16 @@ Array logcdf(const Array& x, const LocationScale& options) { return lax::log1p(-
 Array logsf(const Array& x, const LocationScale& options) {
   const Point p = point("expon.logsf", x, options);
   const Array minus = (p.loc - p.x) / p.scale;
-  return where(p.x < p.loc, lax::zeros_like(minus), minus);
+  Array is_less = p.x < p.loc;
+  return where(is_less, lax::zeros_like(minus), minus);
 }
 
 Array sf(const Array& x, const LocationScale& options) { return lax::exp(logsf(x, options)); }
 
 Array ppf(const Array& q, const LocationScale& options) {
   const Point p = point("expon.ppf", q, options);
-  return where(outside_unit_interval(p.x), not_a_number, p.loc - p.scale * lax::log1p(-p.x));
+  Array outside_unit_interval_p = outside_unit_interval(p.x);
+  return where(outside_unit_interval_p, not_a_number, p.loc - p.scale * lax::log1p(-p.x));
 }
 
 }  // namespace expon
@@ -195,8 +224,9 @@ namespace gamma {
 
 Array logpdf(const Array& x, const Array& a, const LocationScale& options) {
   const Point p = point("gamma.logpdf", x, a, options);
-  const Array inside = p.x >= p.loc, y = where(inside, p.standard(), p.one());
-  const Array density = (special::xlogy(p.a - p.one(), y) - y) - (lax::lgamma(p.a) + lax::log(p.scale));
+  const Array inside = p.x >= p.loc, standard_p = p.standard(), y = where(inside, standard_p, p.one());
+  const Array difference = special::xlogy(p.a - p.one(), y) - y, log_gamma = lax::lgamma(p.a);
+  const Array density = difference - (log_gamma + lax::log(p.scale));
   return where(inside, density, -infinity);
 }
 
@@ -204,7 +234,8 @@ Array pdf(const Array& x, const Array& a, const LocationScale& options) { return
 
 Array cdf(const Array& x, const Array& a, const LocationScale& options) {
   const Point p = point("gamma.cdf", x, a, options);
-  return special::gammainc(p.a, lax::clamp(p.zero(), p.standard(), constant(p.x, infinity)));
+  Array zero_p = p.zero(), standard_p = p.standard();
+  return special::gammainc(p.a, lax::clamp(zero_p, standard_p, constant(p.x, infinity)));
 }
 
 Array logcdf(const Array& x, const Array& a, const LocationScale& options) { return lax::log(cdf(x, a, options)); }
@@ -212,7 +243,8 @@ Array logcdf(const Array& x, const Array& a, const LocationScale& options) { ret
 Array sf(const Array& x, const Array& a, const LocationScale& options) {
   const Point p = point("gamma.sf", x, a, options);
   const Array y = p.standard();
-  return where(y < p.zero(), 1, special::gammaincc(p.a, y));
+  Array is_less = y < p.zero();
+  return where(is_less, 1, special::gammaincc(p.a, y));
 }
 
 Array logsf(const Array& x, const Array& a, const LocationScale& options) { return lax::log(sf(x, a, options)); }
@@ -223,14 +255,16 @@ namespace gennorm {
 
 Array logpdf(const Array& x, const Array& beta) {
   const Arrays in = promote_args_inexact("gennorm.logpdf", {x, beta});
-  return lax::log(0.5 * in[1]) - lax::lgamma(1 / in[1]) - lax::pow(lax::abs(in[0]), in[1]);
+  Array logarithm = lax::log(0.5 * in[1]), difference = logarithm - lax::lgamma(1 / in[1]);
+  return difference - lax::pow(lax::abs(in[0]), in[1]);
 }
 
 Array pdf(const Array& x, const Array& beta) { return lax::exp(logpdf(x, beta)); }
 
 Array cdf(const Array& x, const Array& beta) {
   const Arrays in = promote_args_inexact("gennorm.cdf", {x, beta});
-  const Array mass = special::gammainc(1 / in[1], lax::pow(lax::abs(in[0]), in[1]));
+  const Array quotient = 1 / in[1];
+  const Array mass = special::gammainc(quotient, lax::pow(lax::abs(in[0]), in[1]));
   return 0.5 * (1 + lax::sign(in[0]) * mass);
 }
 
@@ -241,7 +275,8 @@ namespace gumbel_l {
 Array logpdf(const Array& x, const LocationScale& options) {
   const Point p = point("gumbel_l.logpdf", x, options);
   const Array z = p.standard();
-  return where_scaled(p, special::xlogy(-1, p.scale) + (z - lax::exp(z)));
+  Array xlogy_special = special::xlogy(-1, p.scale);
+  return where_scaled(p, xlogy_special + (z - lax::exp(z)));
 }
 
 Array pdf(const Array& x, const LocationScale& options) { return lax::exp(logpdf(x, options)); }
@@ -273,7 +308,8 @@ namespace gumbel_r {
 Array logpdf(const Array& x, const LocationScale& options) {
   const Point p = point("gumbel_r.logpdf", x, options);
   const Array z = p.standard();
-  return where_scaled(p, special::xlogy(-1, p.scale) + -(z + lax::exp(-z)));
+  Array xlogy_special = special::xlogy(-1, p.scale);
+  return where_scaled(p, xlogy_special + -(z + lax::exp(-z)));
 }
 
 Array pdf(const Array& x, const LocationScale& options) { return lax::exp(logpdf(x, options)); }
@@ -287,7 +323,8 @@ Array cdf(const Array& x, const LocationScale& options) { return lax::exp(logcdf
 
 Array sf(const Array& x, const LocationScale& options) {
   const Point p = point("gumbel_r.sf", x, options);
-  return where_scaled(p, p.one() - lax::exp(-lax::exp((p.loc - p.x) / p.scale)));
+  Array one_p = p.one();
+  return where_scaled(p, one_p - lax::exp(-lax::exp((p.loc - p.x) / p.scale)));
 }
 
 Array logsf(const Array& x, const LocationScale& options) {
@@ -307,7 +344,8 @@ namespace laplace {
 
 Array logpdf(const Array& x, const LocationScale& options) {
   const Point p = point("laplace.logpdf", x, options);
-  return -(lax::abs(p.x - p.loc) / p.scale + lax::log(constant(p.x, 2) * p.scale));
+  Array quotient = lax::abs(p.x - p.loc) / p.scale;
+  return -(quotient + lax::log(constant(p.x, 2) * p.scale));
 }
 
 Array pdf(const Array& x, const LocationScale& options) { return lax::exp(logpdf(x, options)); }
@@ -315,7 +353,8 @@ Array pdf(const Array& x, const LocationScale& options) { return lax::exp(logpdf
 Array cdf(const Array& x, const LocationScale& options) {
   const Point p = point("laplace.cdf", x, options);
   const Array half = constant(p.x, 0.5), z = p.standard();
-  return lax::select(z <= p.zero(), half * lax::exp(z), p.one() - half * lax::exp(-z));
+  Array is_at_most = z <= p.zero(), product = half * lax::exp(z), one_p = p.one();
+  return lax::select(is_at_most, product, one_p - half * lax::exp(-z));
 }
 
 }  // namespace laplace
@@ -325,7 +364,8 @@ namespace logistic {
 Array logpdf(const Array& x, const LocationScale& options) {
   const Point p = point("logistic.logpdf", x, options);
   const Array two = constant(p.x, 2), half = p.standard() / two;
-  return -two * logaddexp(half, -half) - lax::log(p.scale);
+  Array negated = -two, product = negated * logaddexp(half, -half);
+  return product - lax::log(p.scale);
 }
 
 Array pdf(const Array& x, const LocationScale& options) { return lax::exp(logpdf(x, options)); }
@@ -356,7 +396,8 @@ Array logpdf(const Array& x, const LocationScale& options) {
   const Point p = point("norm.logpdf", x, options);
   const Array variance = lax::square(p.scale);
   const Array quadratic = lax::square(p.x - p.loc) / variance;
-  return (lax::log(constant(p.x, 2 * pi) * variance) + quadratic) / constant(p.x, -2);
+  Array sum = lax::log(constant(p.x, 2 * pi) * variance) + quadratic;
+  return sum / constant(p.x, -2);
 }
 
 Array pdf(const Array& x, const LocationScale& options) { return lax::exp(logpdf(x, options)); }
@@ -371,12 +412,14 @@ Array logcdf(const Array& x, const LocationScale& options) {
 
 Array sf(const Array& x, const LocationScale& options) {
   const Point p = point("norm.sf", x, options);
-  return cdf(-p.x, mirrored(p));
+  Array negated = -p.x;
+  return cdf(negated, mirrored(p));
 }
 
 Array logsf(const Array& x, const LocationScale& options) {
   const Point p = point("norm.logsf", x, options);
-  return logcdf(-p.x, mirrored(p));
+  Array negated = -p.x;
+  return logcdf(negated, mirrored(p));
 }
 
 Array ppf(const Array& q, const LocationScale& options) {
@@ -391,7 +434,8 @@ namespace pareto {
 
 Array logpdf(const Array& x, const Array& b, const LocationScale& options) {
   const Point p = point("pareto.logpdf", x, b, options);
-  const Array density = -(lax::log(p.scale / p.a) + (p.a + p.one()) * lax::log(p.standard()));
+  const Array logarithm = lax::log(p.scale / p.a), sum = p.a + p.one();
+  const Array density = -(logarithm + sum * lax::log(p.standard()));
   return where(p.x < p.loc + p.scale, -infinity, density);
 }
 
@@ -399,24 +443,28 @@ Array pdf(const Array& x, const Array& b, const LocationScale& options) { return
 
 Array cdf(const Array& x, const Array& b, const LocationScale& options) {
   const Point p = point("pareto.cdf", x, b, options);
-  return where(p.x < p.loc + p.scale, p.zero(), p.one() - lax::pow(p.standard(), -p.a));
+  Array is_less = p.x < p.loc + p.scale, zero_p = p.zero(), one_p = p.one(), standard_p = p.standard();
+  return where(is_less, zero_p, one_p - lax::pow(standard_p, -p.a));
 }
 
 Array logcdf(const Array& x, const Array& b, const LocationScale& options) {
   const Point p = point("pareto.logcdf", x, b, options);
-  return where(p.x < p.loc + p.scale, -infinity, lax::log1p(-lax::pow(p.standard(), -p.a)));
+  Array is_less = p.x < p.loc + p.scale, standard_p = p.standard();
+  return where(is_less, -infinity, lax::log1p(-lax::pow(standard_p, -p.a)));
 }
 
 Array logsf(const Array& x, const Array& b, const LocationScale& options) {
   const Point p = point("pareto.logsf", x, b, options);
-  return where(p.x < p.loc + p.scale, p.zero(), -(p.a * lax::log(p.standard())));
+  Array is_less = p.x < p.loc + p.scale, zero_p = p.zero();
+  return where(is_less, zero_p, -(p.a * lax::log(p.standard())));
 }
 
 Array sf(const Array& x, const Array& b, const LocationScale& options) { return lax::exp(logsf(x, b, options)); }
 
 Array ppf(const Array& q, const Array& b, const LocationScale& options) {
   const Point p = point("pareto.ppf", q, b, options);
-  const Array quantile = p.loc + p.scale * lax::pow(p.one() - p.x, -(p.one() / p.a));
+  const Array difference = p.one() - p.x;
+  const Array quantile = p.loc + p.scale * lax::pow(difference, -(p.one() / p.a));
   return where(outside_unit_interval(p.x), not_a_number, quantile);
 }
 
@@ -427,8 +475,10 @@ namespace t {
 Array logpdf(const Array& x, const Array& df, const LocationScale& options) {
   const Point p = point("t.logpdf", x, df, options);
   const Array two = constant(p.x, 2), y = p.standard(), half_df = p.a / two, above = half_df + constant(p.x, 0.5);
-  const Array spread = lax::log(p.scale * p.scale * constant(p.x, pi) * p.a) / two;
-  const Array normalizer = (lax::lgamma(half_df) + spread) - lax::lgamma(above);
+  const Array product = p.scale * p.scale;
+  const Array spread = lax::log(product * constant(p.x, pi) * p.a) / two;
+  const Array sum = lax::lgamma(half_df) + spread;
+  const Array normalizer = sum - lax::lgamma(above);
   return -(normalizer + above * lax::log1p(y * y / p.a));
 }
 
@@ -451,8 +501,10 @@ Array log_mass(const Array& a_in, const Array& b_in) {
   const Array &a = both[0], &b = both[1];
   const Array left = b <= 0, right = a > 0;
   const Array low = where(right, -b, a), high = where(right, -a, b);
-  const Array tail = log_of_difference(special::log_ndtr(high), special::log_ndtr(low));
-  const Array central = lax::log1p(-special::ndtr(a) - special::ndtr(-b));
+  const Array log_ndtr_high = special::log_ndtr(high);
+  const Array tail = log_of_difference(log_ndtr_high, special::log_ndtr(low));
+  const Array negated = -special::ndtr(a);
+  const Array central = lax::log1p(negated - special::ndtr(-b));
   return where(~(left | right), central, tail);
 }
 
@@ -461,8 +513,10 @@ Array log_mass(const Array& a_in, const Array& b_in) {
 Array logpdf(const Array& x, const Array& a, const Array& b, const LocationScale& options) {
   const Point p = point("truncnorm.logpdf", x, a, b, options);
   const Array y = p.standard();
-  const Array density = norm::logpdf(p.x, {.loc = p.loc, .scale = p.scale}) - log_mass(p.a, p.b);
-  return where(p.a >= p.b, not_a_number, where((y < p.a) | (y > p.b), -infinity, density));
+  const Array logpdf_p = norm::logpdf(p.x, {.loc = p.loc, .scale = p.scale});
+  const Array density = logpdf_p - log_mass(p.a, p.b);
+  Array is_at_least = p.a >= p.b, is_less = y < p.a;
+  return where(is_at_least, not_a_number, where(is_less | (y > p.b), -infinity, density));
 }
 
 Array pdf(const Array& x, const Array& a, const Array& b, const LocationScale& options) {
@@ -475,8 +529,10 @@ Array logcdf(const Array& x, const Array& a, const Array& b, const LocationScale
   const Array y = (in[0] - p.loc) / p.scale, whole = log_mass(in[1], in[2]);
   const Array below = log_mass(in[1], y) - whole, above = log_mass(y, in[2]) - whole;
   // Near one, through the mass above.
-  Array value = where(below > -0.1, lax::log1p(-lax::exp(above)), where(y > in[1], below, 0));
-  value = where(y >= in[2], 0, where(y <= in[1], -infinity, value));
+  Array is_greater = below > -0.1, log_plus_one = lax::log1p(-lax::exp(above));
+  Array value = where(is_greater, log_plus_one, where(y > in[1], below, 0));
+  Array is_at_least = y >= in[2];
+  value = where(is_at_least, 0, where(y <= in[1], -infinity, value));
   return where(in[1] >= in[2], not_a_number, value);
 }
 
@@ -486,7 +542,8 @@ Array cdf(const Array& x, const Array& a, const Array& b, const LocationScale& o
 
 Array logsf(const Array& x, const Array& a, const Array& b, const LocationScale& options) {
   const Point p = point("truncnorm.logsf", x, a, b, options);
-  return logcdf(-p.x, -p.b, -p.a, mirrored(p));
+  Array negated = -p.x, first_negated = -p.b, second_negated = -p.a;
+  return logcdf(negated, first_negated, second_negated, mirrored(p));
 }
 
 Array sf(const Array& x, const Array& a, const Array& b, const LocationScale& options) {
@@ -499,7 +556,8 @@ namespace uniform {
 
 Array logpdf(const Array& x, const LocationScale& options) {
   const Point p = point("uniform.logpdf", x, options);
-  return where((p.x > p.loc + p.scale) | (p.x < p.loc), -infinity, -lax::log(p.scale));
+  Array is_greater = p.x > p.loc + p.scale, either = is_greater | (p.x < p.loc);
+  return where(either, -infinity, -lax::log(p.scale));
 }
 
 Array pdf(const Array& x, const LocationScale& options) { return lax::exp(logpdf(x, options)); }
@@ -507,14 +565,16 @@ Array pdf(const Array& x, const LocationScale& options) { return lax::exp(logpdf
 Array cdf(const Array& x, const LocationScale& options) {
   const Point p = point("uniform.cdf", x, options);
   const Array zero = typed_constant(p.x, 0), one = typed_constant(p.x, 1);
-  const Array inside = (p.x >= p.loc) & (p.x <= p.loc + p.scale);
-  return where(p.x < p.loc, zero,
-               where(p.x > p.loc + p.scale, one, where(inside, p.standard(), zero)));
+  const Array is_at_least = p.x >= p.loc;
+  const Array inside = is_at_least & (p.x <= p.loc + p.scale);
+  Array is_less = p.x<p.loc, is_greater = p.x> p.loc + p.scale;
+  return where(is_less, zero, where(is_greater, one, where(inside, p.standard(), zero)));
 }
 
 Array ppf(const Array& q, const LocationScale& options) {
   const Point p = point("uniform.ppf", q, options);
-  return where(outside_unit_interval(p.x), not_a_number, p.loc + p.scale * p.x);
+  Array outside_unit_interval_p = outside_unit_interval(p.x);
+  return where(outside_unit_interval_p, not_a_number, p.loc + p.scale * p.x);
 }
 
 }  // namespace uniform
@@ -523,7 +583,8 @@ namespace vonmises {
 
 Array logpdf(const Array& x, const Array& kappa) {
   const Arrays in = promote_args_inexact("vonmises.logpdf", {x, kappa});
-  const Array density = in[1] * (lax::cos(in[0]) - 1) - lax::log(2 * pi * lax::bessel_i0e(in[1]));
+  const Array product = in[1] * (lax::cos(in[0]) - 1);
+  const Array density = product - lax::log(2 * pi * lax::bessel_i0e(in[1]));
   return where(in[1] > constant(in[1], 0), density, not_a_number);
 }
 
@@ -536,9 +597,11 @@ namespace wrapcauchy {
 Array logpdf(const Array& x, const Array& c) {
   const Arrays in = promote_args_inexact("wrapcauchy.logpdf", {x, c});
   const Array &y = in[0], &shape = in[1];
-  const Array density =
-      lax::log(1 - shape * shape) - std::log(2 * pi) - lax::log(1 + shape * shape - 2 * shape * lax::cos(y));
-  const Array on_circle = (y >= constant(y, 0)) & (y <= constant(y, 2 * pi));
+  const Array difference = lax::log(1 - shape * shape) - std::log(2 * pi), sum = 1 + shape * shape;
+  const Array product = 2 * shape;
+  const Array density = difference - lax::log(sum - product * lax::cos(y));
+  const Array is_at_least = y >= constant(y, 0);
+  const Array on_circle = is_at_least & (y <= constant(y, 2 * pi));
   return where(within_unit_interval(shape), where(on_circle, density, -infinity), not_a_number);
 }
 

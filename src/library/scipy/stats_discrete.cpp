@@ -14,14 +14,18 @@ namespace bernoulli {
 
 namespace {
 
-Array invalid_probability(const Array& p) { return isnan(p) | (p < constant(p, 0)) | (p > constant(p, 1)); }
+Array invalid_probability(const Array& p) {
+  Array is_nan = isnan(p), either = is_nan | (p < constant(p, 0));
+  return either | (p > constant(p, 1));
+}
 
 }  // namespace
 
 Array logpmf(const Array& k, const Array& p, const Location& options) {
   const Arrays in = promote_args_inexact("bernoulli.logpmf", {k, p, options.loc});
   const Array x = in[0] - in[2], zero = constant(x, 0), one = constant(x, 1);
-  return where((x < zero) | (x > one), -infinity, xlogy(x, in[1]) + xlog1py(one - x, -in[1]));
+  Array is_less = x < zero, either = is_less | (x > one), xlogy_x = xlogy(x, in[1]), difference = one - x;
+  return where(either, -infinity, xlogy_x + xlog1py(difference, -in[1]));
 }
 
 Array pmf(const Array& k, const Array& p, const Location& options) { return lax::exp(logpmf(k, p, options)); }
@@ -29,14 +33,17 @@ Array pmf(const Array& k, const Array& p, const Location& options) { return lax:
 Array cdf(const Array& k, const Array& p) {
   const Arrays in = promote_args_inexact("bernoulli.cdf", {k, p});
   const Array &x = in[0], zero = constant(x, 0), one = constant(x, 1);
-  const Array value = where(x < zero, zero, where(x < one, one - in[1], one));
-  return where(isnan(x) | invalid_probability(in[1]), not_a_number, value);
+  const Array is_less = x < zero, is_less_x = x < one;
+  const Array value = where(is_less, zero, where(is_less_x, one - in[1], one));
+  Array is_nan = isnan(x);
+  return where(is_nan | invalid_probability(in[1]), not_a_number, value);
 }
 
 Array ppf(const Array& q, const Array& p) {
   const Arrays in = promote_args_inexact("bernoulli.ppf", {q, p});
   const Array &x = in[0], zero = constant(x, 0), one = constant(x, 1);
-  const Array invalid = invalid_probability(x) | invalid_probability(in[1]);
+  const Array invalid_probability_x = invalid_probability(x);
+  const Array invalid = invalid_probability_x | invalid_probability(in[1]);
   return where(invalid, not_a_number, where(x <= one - in[1], zero, one));
 }
 
@@ -48,11 +55,16 @@ Array logpmf(const Array& k, const Array& n, const Array& a, const Array& b, con
   const Arrays in = promote_args_inexact("betabinom.logpmf", {k, n, a, b, options.loc});
   const Array &trials = in[1], &p = in[2], &q = in[3], &loc = in[4];
   const Array y = lax::floor(in[0]) - loc, zero = constant(y, 0), one = constant(y, 1);
-  const Array ways = -(lax::log1p(trials) + special::betaln((trials - y) + one, y + one));
-  Array value = ways + (special::betaln(y + p, (trials - y) + q) - special::betaln(p, q));
-  value = where((y == zero) & (trials == zero), 0.0, value);
-  value = where((y < -loc) | (y > trials) | (y + p <= zero), -infinity, value);
-  return where((trials < zero) | (p <= zero) | (q <= zero), not_a_number, value);
+  const Array log_plus_one = lax::log1p(trials), sum = (trials - y) + one;
+  const Array ways = -(log_plus_one + special::betaln(sum, y + one));
+  Array sum_y = y + p, betaln_special = special::betaln(sum_y, (trials - y) + q);
+  Array value = ways + (betaln_special - special::betaln(p, q));
+  Array is_equal = y == zero;
+  value = where(is_equal & (trials == zero), 0.0, value);
+  Array is_less = y < -loc, either = is_less | (y > trials);
+  value = where(either | (y + p <= zero), -infinity, value);
+  Array is_less_trials = trials < zero, first_either = is_less_trials | (p <= zero);
+  return where(first_either | (q <= zero), not_a_number, value);
 }
 
 Array pmf(const Array& k, const Array& n, const Array& a, const Array& b, const Location& options) {
@@ -66,10 +78,14 @@ namespace binom {
 Array logpmf(const Array& k, const Array& n, const Array& p, const Location& options) {
   const Arrays in = promote_args_inexact("binom.logpmf", {k, n, p, options.loc});
   const Array &trials = in[1], &loc = in[3], y = in[0] - loc, zero = constant(y, 0);
-  const Array ways = lax::lgamma(trials + 1) - (lax::lgamma(y + 1) + lax::lgamma(trials - y + 1));
-  const Array chances = xlogy(y, in[2]) + xlog1py(trials - y, -in[2]);
-  const Array certain = ((y == zero) & (trials == zero)) | (chances == zero);
-  return where((in[0] >= loc) & (in[0] < loc + trials + 1), where(certain, 0.0, ways + chances), -infinity);
+  const Array log_gamma = lax::lgamma(trials + 1), log_gamma_lax = lax::lgamma(y + 1);
+  const Array ways = log_gamma - (log_gamma_lax + lax::lgamma(trials - y + 1));
+  const Array xlogy_y = xlogy(y, in[2]), difference = trials - y;
+  const Array chances = xlogy_y + xlog1py(difference, -in[2]);
+  const Array is_equal = y == zero, both = is_equal & (trials == zero);
+  const Array certain = both | (chances == zero);
+  Array is_at_least = in[0] >= loc, both_in = is_at_least & (in[0] < loc + trials + 1);
+  return where(both_in, where(certain, 0.0, ways + chances), -infinity);
 }
 
 Array pmf(const Array& k, const Array& n, const Array& p, const Location& options) {
@@ -83,7 +99,8 @@ namespace geom {
 Array logpmf(const Array& k, const Array& p, const Location& options) {
   const Arrays in = promote_args_inexact("geom.logpmf", {k, p, options.loc});
   const Array x = in[0] - in[2];
-  return where(x <= constant(x, 0), -infinity, xlog1py(x - constant(x, 1), -in[1]) + lax::log(in[1]));
+  Array is_at_most = x <= constant(x, 0), difference = x - constant(x, 1), xlog1py_x = xlog1py(difference, -in[1]);
+  return where(is_at_most, -infinity, xlog1py_x + lax::log(in[1]));
 }
 
 Array pmf(const Array& k, const Array& p, const Location& options) { return lax::exp(logpmf(k, p, options)); }
@@ -95,9 +112,12 @@ namespace nbinom {
 Array logpmf(const Array& k, const Array& n, const Array& p, const Location& options) {
   const Arrays in = promote_args_inexact("nbinom.logpmf", {k, n, p, options.loc});
   const Array y = in[0] - in[3], one = constant(y, 1);
-  const Array ways = lax::lgamma(y + in[1]) - lax::lgamma(in[1]) - lax::lgamma(y + one);
-  const Array chances = xlogy(in[1], in[2]) + xlogy(y, one - in[2]);
-  return where(in[0] < in[3], -infinity, ways + chances);
+  const Array log_gamma = lax::lgamma(y + in[1]), difference = log_gamma - lax::lgamma(in[1]);
+  const Array ways = difference - lax::lgamma(y + one);
+  const Array xlogy_in = xlogy(in[1], in[2]);
+  const Array chances = xlogy_in + xlogy(y, one - in[2]);
+  Array is_less = in[0] < in[3];
+  return where(is_less, -infinity, ways + chances);
 }
 
 Array pmf(const Array& k, const Array& n, const Array& p, const Location& options) {
@@ -124,7 +144,8 @@ Array logpmf(const Array& k, const Array& mu, const Location& options) {
   const Arrays in = promote_args_inexact("poisson.logpmf", {k, mu, options.loc});
   const Array x = in[0] - in[2];
   const Array not_whole = in[0] != lax::round(in[0], lax::RoundingMethod::to_nearest_even);
-  return where((x < constant(x, 0)) | not_whole, -infinity, xlogy(x, in[1]) - lax::lgamma(x + 1) - in[1]);
+  Array either = (x < constant(x, 0)) | not_whole, xlogy_x = xlogy(x, in[1]);
+  return where(either, -infinity, xlogy_x - lax::lgamma(x + 1) - in[1]);
 }
 
 Array pmf(const Array& k, const Array& mu, const Location& options) { return lax::exp(logpmf(k, mu, options)); }
@@ -132,7 +153,8 @@ Array pmf(const Array& k, const Array& mu, const Location& options) { return lax
 Array cdf(const Array& k, const Array& mu, const Location& options) {
   const Arrays in = promote_args_inexact("poisson.cdf", {k, mu, options.loc});
   const Array x = in[0] - in[2], zero = constant(x, 0);
-  return where(x < zero, zero, special::gammaincc(lax::floor(1 + x), in[1]));
+  Array is_less = x < zero;
+  return where(is_less, zero, special::gammaincc(lax::floor(1 + x), in[1]));
 }
 
 // Sums for small and moderate mu, Stirling's expansion beyond 100.
@@ -142,9 +164,12 @@ Array entropy(const Array& mu, const Location& options) {
   const Array rate = lax::reshape(in[0], {in[0].size()});
   const Array small = summed_entropy(rate, 35, rate + 20);
   const Array moderate = summed_entropy(rate, 250, rate + 10 * lax::sqrt(rate) + 20);
-  const Array large = 0.5 * lax::log(2 * pi * std::numbers::e * rate) - 1.0 / (12 * rate);
-  const Array value = where(rate < 10, small, where(rate < 100, moderate, large));
-  return broadcast_to("poisson.entropy", lax::reshape(where(rate == 0, lax::zeros_like(rate), value), in[0].shape()),
+  const Array product = 0.5 * lax::log(2 * pi * std::numbers::e * rate);
+  const Array large = product - 1.0 / (12 * rate);
+  const Array is_less = rate < 10;
+  const Array value = where(is_less, small, where(rate < 100, moderate, large));
+  Array is_equal = rate == 0;
+  return broadcast_to("poisson.entropy", lax::reshape(where(is_equal, lax::zeros_like(rate), value), in[0].shape()),
                       shape);
 }
 

@@ -17,7 +17,8 @@ namespace {
 
 Array in_simplex(const Array& x) {
   const Array total = sum(x, {.axis = 0});
-  return lax::reduce_and(x > 0, {{0}}) & (lax::abs(total - 1) < 1e-6);
+  Array reduce_and_lax = lax::reduce_and(x > 0, {{0}});
+  return reduce_and_lax & (lax::abs(total - 1) < 1e-6);
 }
 
 }  // namespace
@@ -36,11 +37,13 @@ Array logpdf(const Array& x_in, const Array& alpha_in) {
   }
   const Array one = constant(x, 1);
   if (x.shape(0) != count) x = lax::concatenate({x, one - sum(x, {.axis = 0, .keepdims = true})}, 0);
-  const Array normalizer = sum(lax::lgamma(alpha), {.axis = 0}) - lax::lgamma(sum(alpha, {.axis = 0}));
+  const Array total = sum(lax::lgamma(alpha), {.axis = 0});
+  const Array normalizer = total - lax::lgamma(sum(alpha, {.axis = 0}));
   Shape column(static_cast<std::size_t>(x.ndim()), 1);
   column[0] = count;
   const Array kernel = special::xlogy(lax::reshape(alpha, column) - one, x);
-  return where(in_simplex(x), sum(kernel, {.axis = 0}) - normalizer, -infinity);
+  Array in_simplex_x = in_simplex(x);
+  return where(in_simplex_x, sum(kernel, {.axis = 0}) - normalizer, -infinity);
 }
 
 Array pdf(const Array& x, const Array& alpha) { return lax::exp(logpdf(x, alpha)); }
@@ -58,8 +61,10 @@ Array logpmf(const Array& x_in, const Array& n_in, const Array& p_in) {
   }
   const Array x = lax::convert_element_type(counts[0], p.dtype(), false);
   const Array n = lax::convert_element_type(counts[1], p.dtype(), false);
-  const Array terms = special::xlogy(x, p) - lax::lgamma(x + 1);
-  const Array value = lax::lgamma(n + 1) + sum(terms, {.axis = -1});
+  const Array xlogy_x = special::xlogy(x, p);
+  const Array terms = xlogy_x - lax::lgamma(x + 1);
+  const Array log_gamma = lax::lgamma(n + 1);
+  const Array value = log_gamma + sum(terms, {.axis = -1});
   return where(sum(x) == n, value, -infinity);
 }
 
@@ -91,7 +96,8 @@ Array whiten(const Array& factor_in, const Array& y_in) {
 Array sum_of_log_diagonal(const Array& factor) {
   const Array rows = lax::broadcasted_iota(DType::int32, factor.shape(), factor.ndim() - 2);
   const Array columns = lax::broadcasted_iota(DType::int32, factor.shape(), factor.ndim() - 1);
-  const Array diagonal = where(rows == columns, factor, lax::zeros_like(factor));
+  const Array is_equal = rows == columns;
+  const Array diagonal = where(is_equal, factor, lax::zeros_like(factor));
   return sum_last(lax::log(sum_last(diagonal)));
 }
 
@@ -101,15 +107,22 @@ Array logpdf(const Array& x_in, const Array& mean_in, const Array& cov_in) {
   const Arrays in = promote_dtypes_inexact({x_in, mean_in, cov_in});
   const Array &mean = in[1], &cov = in[2], y = in[0] - mean;
   const double log_two_pi = std::log(2 * pi);
-  if (mean.ndim() == 0) return -0.5 * lax::square(y) / cov - 0.5 * (log_two_pi + lax::log(cov));
+  if (mean.ndim() == 0) {
+    Array quotient = -0.5 * lax::square(y) / cov;
+    return quotient - 0.5 * (log_two_pi + lax::log(cov));
+  }
   const int64_t n = mean.shape(-1);
   const double half_n = static_cast<double>(n) / 2;
-  if (cov.ndim() == 0) return -0.5 * sum_last(y * y) / cov - half_n * (log_two_pi + lax::log(cov));
+  if (cov.ndim() == 0) {
+    Array first_quotient = -0.5 * sum_last(y * y) / cov;
+    return first_quotient - half_n * (log_two_pi + lax::log(cov));
+  }
   if (cov.ndim() < 2 || cov.shape(-1) != n || cov.shape(-2) != n) {
     throw ValueError(concat("multivariate_normal.logpdf: cov must be ", n, " x ", n, ", got ", to_string(cov.type())));
   }
   const Array factor = lax::linalg::cholesky(cov), white = whiten(factor, y);
-  return -0.5 * sum_last(white * white) - half_n * log_two_pi - sum_of_log_diagonal(factor);
+  Array difference = -0.5 * sum_last(white * white) - half_n * log_two_pi;
+  return difference - sum_of_log_diagonal(factor);
 }
 
 Array pdf(const Array& x, const Array& mean, const Array& cov) { return lax::exp(logpdf(x, mean, cov)); }
