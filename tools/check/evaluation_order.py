@@ -1,0 +1,305 @@
+"""Finds calls whose result depends on the order in which a compiler evaluates their arguments.
+
+C++ leaves that order open: g++ for x86_64 goes from right to left, g++ for aarch64 and clang from left to right. A call
+such as `f(lax::sin(x), lax::cos(x))` therefore traces its equations in another order on another machine. This reports
+
+- calls, constructors in parentheses and binary operators of which two or more operands trace equations;
+- calls where one argument moves from a variable that another one reads.
+
+Braced lists, `&&`, `||`, `<<`, `=` and what stands left of a `.` are ordered by the language. What traces is found by
+following calls from `capibara::bind` and `ProgramBuilder::add_equation` back to their callers, over all files given.
+
+    tools/check/evaluation_order.py [--build build/release] [--jobs N] [FILE...]
+
+Files named on the command line are read alone, in seconds: what they call and do not define is then taken to trace where
+it returns arrays.
+
+Needs libclang (Debian: python3-clang-19, for the system's own python3).
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import clang.cindex as libclang
+from clang.cindex import CursorKind as Kind
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOTS = {"capibara::bind", "capibara::bind1", "capibara::Trace::bind", "capibara::ProgramBuilder::add_equation"}
+FOLDERS = r"(src/(?!backends/|runtime/|io/)|python/src/).*\.cpp$"  # what traces; backends only evaluate
+FUNCTIONS = {Kind.FUNCTION_DECL, Kind.CXX_METHOD, Kind.CONSTRUCTOR, Kind.CONVERSION_FUNCTION, Kind.FUNCTION_TEMPLATE}
+ORDERED_OPERATORS = {"&&", "||", ",", "<<", ">>", "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "[]", "->", "()"}
+# A value of these types that comes out of a std::function or a virtual function is taken to be traced.
+TRACED = re.compile(r"\b(Array|Arrays|Atom|Var|Batched|Tree)\b")
+
+
+def full_name(cursor):
+    names = []
+    while cursor is not None and cursor.kind != Kind.TRANSLATION_UNIT:
+        if cursor.spelling and not cursor.spelling.startswith("("):
+            names.append(cursor.spelling)
+        cursor = cursor.semantic_parent
+    return "::".join(reversed(names))
+
+
+def place(cursor):
+    location = cursor.location
+    return f"{location.file}:{location.line}:{location.column}"
+
+
+def identity(cursor):
+    """One key per function: lambdas by where they stand, templates without their arguments."""
+    if cursor.spelling == "operator()":
+        parent = cursor.semantic_parent
+        if parent is not None and (not parent.spelling or parent.spelling.startswith("(lambda")):
+            return "lambda " + place(parent)
+    template = libclang.conf.lib.clang_getSpecializedCursorTemplate(cursor)
+    if template is not None and template.kind in FUNCTIONS:
+        cursor = template
+    return cursor.get_usr()
+
+
+class File:
+    """What one translation unit tells: who calls whom, and the calls whose operands have to be judged."""
+
+    def __init__(self, path, arguments, text=None):
+        self.calls = {}  # function -> set of functions called
+        self.names = {}  # function -> full name
+        self.defined = set()
+        self.returns_arrays = set()
+        self.sites = []  # (place, text, [what each operand calls], [names moved and read])
+        self.texts = {}
+        unsaved = [(str(path), text)] if text is not None else None
+        unit = libclang.Index.create().parse(str(path), args=arguments, unsaved_files=unsaved)
+        self.errors = [str(d) for d in unit.diagnostics if d.severity >= libclang.Diagnostic.Error]
+        self.headers = text is not None
+        self.main = str(path)
+        self.known = {}
+        for child in unit.cursor.get_children():
+            if self.is_asked(child):
+                self.walk(child, None)
+
+    def is_asked(self, cursor):
+        """Headers are read once, in a unit that includes them all; from other units only what stands in their own file."""
+        file = cursor.location.file
+        if file is None:
+            return False
+        asked = self.known.get(file.name)
+        if asked is None:
+            if self.headers:
+                asked = os.path.realpath(file.name).startswith(str(ROOT) + os.sep) and file.name != self.main
+            else:
+                asked = file.name == self.main
+            self.known[file.name] = asked
+        return asked
+
+    def text(self, cursor):
+        start, end = cursor.extent.start, cursor.extent.end
+        if start.file is None:
+            return ""
+        name = start.file.name
+        if name not in self.texts:
+            self.texts[name] = Path(name).read_bytes() if os.path.exists(name) else b""
+        return self.texts[name][start.offset:end.offset].decode(errors="replace")
+
+    def walk(self, cursor, function):
+        """Visits what is below a cursor; returns the functions that its evaluation calls, what it moves and what it reads."""
+        kind = cursor.kind
+        outer = function
+        if kind in FUNCTIONS:
+            if not cursor.is_definition():
+                return set(), set(), set()
+            function = identity(cursor)
+            self.names[function] = full_name(cursor)
+            self.defined.add(function)
+        elif kind == Kind.LAMBDA_EXPR:
+            function = "lambda " + place(cursor)
+            self.names[function] = function
+        children = list(cursor.get_children())
+        below = [self.walk(child, function) for child in children]
+        if kind in FUNCTIONS:
+            return set(), set(), set()
+        called, moved, read = (set().union(*(part[i] for part in below)) for i in range(3))
+        if kind == Kind.LAMBDA_EXPR:
+            # Its body is evaluated where it is called; handed to a function, it counts as called there.
+            return {"handed " + function}, moved, read
+        if kind == Kind.DECL_REF_EXPR:
+            target = cursor.referenced
+            if target is not None and target.kind in (Kind.VAR_DECL, Kind.PARM_DECL):
+                read.add((target.get_usr() or place(target), target.spelling))
+        elif kind == Kind.BINARY_OPERATOR and len(children) == 2:
+            self.judge(cursor, below, self.operator_between(cursor, children))
+        elif kind == Kind.CALL_EXPR:
+            self.judge_call(cursor, children, below)
+            callee = self.callee(cursor)
+            if callee:
+                called.add(callee)
+                if outer:
+                    self.calls.setdefault(outer, set()).add(callee)
+                if self.names.get(callee) == "std::move":
+                    moved = moved | read
+            target = cursor.referenced
+            if target is None or target.kind != Kind.CONSTRUCTOR:
+                called = {name.removeprefix("handed ") for name in called}
+                if outer:
+                    self.calls.setdefault(outer, set()).update(name for name in called if name.startswith("lambda "))
+        return called, moved, read
+
+    def callee(self, call):
+        """The function that a call calls; `?name` where that is known only when a template is used."""
+        target = call.referenced
+        if target is not None and target.kind in FUNCTIONS:
+            key = identity(target)
+            if key not in self.names:
+                self.names[key] = full_name(target)
+            opaque = "std::function" in self.names[key] or target.is_virtual_method()
+            arrays = TRACED.search(call.type.spelling)
+            if opaque and arrays:
+                return "!opaque"
+            if arrays and target.kind != Kind.CONSTRUCTOR and not target.semantic_parent.kind == Kind.CLASS_DECL:
+                self.returns_arrays.add(key)
+            return key
+        if target is not None and target.kind in (Kind.VAR_DECL, Kind.PARM_DECL, Kind.FIELD_DECL):  # a function pointer
+            return "!opaque" if TRACED.search(call.type.spelling) else None
+        name = call.spelling or next((child.spelling for child in call.get_children()), "")
+        return "?" + name if name else None
+
+    def operator_between(self, cursor, children):
+        end, start = children[0].extent.end.offset, children[1].extent.start.offset
+        for token in cursor.get_tokens():
+            if end <= token.extent.start.offset < start and token.spelling not in ("(", ")"):
+                return token.spelling
+        return ""
+
+    def judge_call(self, call, children, below):
+        parts = {child.hash: part for child, part in zip(children, below)}
+        operands = [parts[argument.hash] for argument in call.get_arguments() if argument.hash in parts]
+        target, name = call.referenced, call.spelling or ""
+        operator = name[8:].strip() if re.match(r"operator[^\w\s]", name) else ""
+        if operator == "()":
+            operands = operands[1:]  # the function itself comes first
+            operator = ""
+        elif not operator and (not name or target is not None and target.kind == Kind.CONSTRUCTOR):
+            if self.text(call).endswith("}"):
+                return
+        self.judge(call, operands, operator)
+
+    def judge(self, cursor, operands, operator):
+        if len(operands) < 2 or operator in ORDERED_OPERATORS:
+            return
+        clash = set()
+        for i, (_, moved, _) in enumerate(operands):
+            for j, (_, _, read) in enumerate(operands):
+                if i != j:
+                    clash |= {name for _, name in moved & read}
+        if clash or sum(1 for called, _, _ in operands if called) >= 2:
+            calls = [sorted(called) for called, _, _ in operands]
+            self.sites.append((place(cursor), " ".join(self.text(cursor).split())[:160], calls, sorted(clash)))
+
+
+def arguments_of(entry):
+    kept, words = [], entry.get("arguments") or shlex.split(entry["command"])
+    words = iter(words)
+    for word in words:
+        if word in ("-I", "-isystem", "-D", "-include"):
+            value = next(words)
+            if word != "-include":
+                kept += [word, value]
+        elif word.startswith(("-I", "-D", "-std", "-fno-rtti")):
+            kept.append(word)
+    return kept + ["-w", "-ferror-limit=0"]
+
+
+def headers_unit(arguments):
+    """A unit that includes every header; compiled like one of the others."""
+    headers = [path for folder in ("include", "src") for path in sorted((ROOT / folder).rglob("*.h"))]
+    kept = [path for path in headers if not re.search(r"/src/(backends/(cpu|cuda|lapack|pjrt)|runtime|io)/", str(path))]
+    text = "".join(f'#include "{path}"\n' for path in kept)
+    return ROOT / "headers.cpp", arguments, text
+
+
+def read(job):
+    file = File(*job)
+    return file.calls, file.names, file.sites, file.errors, file.returns_arrays - file.defined
+
+
+def traces(calls, names, assumed=frozenset()):
+    """Every function from which a root can be reached."""
+    callers = {}
+    for caller, called in calls.items():
+        for name in called:
+            callers.setdefault(name, set()).add(caller)
+    found = {key for key, name in names.items() if name in ROOTS} | {"!opaque"} | assumed
+    pending = list(found)
+    while pending:
+        key = pending.pop()
+        # A call in a template names its function only.
+        by_name = "?" + names.get(key, "").rsplit("::", 1)[-1]
+        for caller in callers.get(key, set()) | callers.get(by_name, set()):
+            if caller not in found:
+                found.add(caller)
+                pending.append(caller)
+    return found
+
+
+def units(options):
+    """What to read: the files asked for, or all that trace, each with the arguments it is compiled with."""
+    commands = json.loads((ROOT / options.build / "compile_commands.json").read_text())
+    chosen = {Path(file).resolve() for file in options.files}
+    found, arguments = {}, None
+    for entry in commands:
+        path = Path(entry["directory"], entry["file"]).resolve()
+        relative = os.path.relpath(path, ROOT)
+        if re.match(FOLDERS, relative):
+            arguments = arguments or arguments_of(entry)
+        if path in chosen or (not chosen and re.match(FOLDERS, relative)):
+            found.setdefault(path, (path, arguments_of(entry)))
+    for path in chosen - found.keys():
+        found[path] = (path, arguments)
+    return list(found.values()) + ([] if chosen else [headers_unit(arguments)])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default="build/release", help="where compile_commands.json is")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--explain", action="store_true", help="say what each operand calls")
+    parser.add_argument("files", nargs="*")
+    options = parser.parse_args()
+    jobs = units(options)
+    calls, names, sites, errors, assumed = {}, {}, {}, [], set()
+    with concurrent.futures.ProcessPoolExecutor(options.jobs) as pool:
+        for file_calls, file_names, file_sites, file_errors, undefined in pool.map(read, jobs):
+            errors += file_errors
+            names.update(file_names)
+            for caller, called in file_calls.items():
+                calls.setdefault(caller, set()).update(called)
+            for site in file_sites:
+                sites[site[:2]] = site
+            if options.files:
+                assumed |= undefined
+    tracing = traces(calls, names, {key for key in assumed if names[key].startswith("capibara::")})
+    tracing |= {"?" + names[key].rsplit("::", 1)[-1] for key in tracing if key in names}
+    found = 0
+    for where, text, operands, moved in sorted(sites.values(), key=lambda site: (site[0].split(":")[0], int(site[0].split(":")[1]))):
+        reasons = [[key for key in called if key in tracing] for called in operands]
+        if sum(1 for reason in reasons if reason) < 2 and not moved:
+            continue
+        found += 1
+        print(f"{os.path.relpath(where, ROOT)}: {text}" + (f"  [moves and reads {', '.join(moved)}]" if moved else ""))
+        if options.explain:
+            for reason in reasons:
+                print("    " + ", ".join(names.get(key, key) for key in reason))
+    for error in errors[:20]:
+        print("clang:", error, file=sys.stderr)
+    print(f"{found} calls depend on the order of their operands, in {len(jobs)} files", file=sys.stderr)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
