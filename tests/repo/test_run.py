@@ -15,7 +15,7 @@ def run(*arguments, folder=ROOT, environment=None, **options):
 
 def test_help_lists_every_verb():
     text = run("help").stdout
-    for verb in ("demo", "test", "build", "bench", "sanitize", "fuzz", "help"):
+    for verb in ("demo", "test", "build", "bench", "sanitize", "fuzz", "emulate", "help"):
         assert re.search(rf"^  {verb}\b", text, re.MULTILINE), verb
 
 
@@ -50,6 +50,12 @@ def test_bad_job_count_is_refused():
 
 def test_unknown_sanitizer_is_refused():
     assert run("sanitize", "nonesuch").returncode == 2
+
+
+def test_emulate_refuses_what_is_no_suite():
+    result = run("emulate", "array", "nonesuch")
+    assert result.returncode != 0
+    assert "no suite 'nonesuch'" in result.stderr
 
 
 def test_unknown_benchmark_is_refused():

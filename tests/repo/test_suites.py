@@ -15,7 +15,7 @@ specification.loader.exec_module(suites)
 
 def make_runner(tmp_path, monkeypatch):
     monkeypatch.setattr(suites, "RESULTS", tmp_path)
-    return suites.Runner(SimpleNamespace(build=tmp_path, quick=False, jobs=1, sanitizer="", full=False))
+    return suites.Runner(SimpleNamespace(build=tmp_path, quick=False, jobs=1, sanitizer="", full=False, emulator=""))
 
 
 def write_program(path, text):

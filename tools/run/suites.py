@@ -79,7 +79,10 @@ class Runner:
         if golden:
             self.environment["CAPIBARA_GOLDEN"] = str(golden)
         plugin = plugin_file()
-        if plugin:
+        if options.emulator:
+            # A plugin is code for this machine.
+            self.environment.pop("CAPIBARA_PLUGIN", None)
+        elif plugin:
             self.environment.setdefault("CAPIBARA_PLUGIN", str(plugin))
         if options.sanitizer == "tsan":
             self.environment.setdefault("TSAN_OPTIONS", "ignore_noninstrumented_modules=1 halt_on_error=0")
@@ -91,6 +94,8 @@ class Runner:
             self.environment["LD_LIBRARY_PATH"] = str(self.build / "lib")
         # Some kernels place memory where the thread sanitizer of g++ 12 does not expect it.
         self.prefix = ["setarch", "-R"] if options.sanitizer and shutil.which("setarch") else []
+        self.prefix += options.emulator.split()
+        self.seconds = SUITE_SECONDS * (10 if options.emulator else 1)
 
     def start(self, label, command, folder=ROOT):
         """Runs a command to its end; returns its status (None: took too long) and its log file."""
@@ -101,7 +106,7 @@ class Runner:
                 stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
             self.children.add(child)
             try:
-                status = patience.wait(child, SUITE_SECONDS, lambda: log.stat().st_size)
+                status = patience.wait(child, self.seconds, lambda: log.stat().st_size)
                 if status is None:
                     stop(child)
                 return status, log
@@ -126,7 +131,7 @@ def tail(log, lines=12):
 
 def ending(status):
     if status is None:
-        return f"used {SUITE_SECONDS} s of processor, or none for {patience.IDLE_SECONDS} s: it hangs"
+        return f"used too much processor time, or none for {patience.IDLE_SECONDS} s: it hangs"
     return f"ended with signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
 
 
@@ -446,6 +451,7 @@ def main():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--full", action="store_true", help="every call of the suites that are otherwise sampled")
     parser.add_argument("--sanitizer", default="")
+    parser.add_argument("--emulator", default="", help="the command that runs programs of another architecture")
     parser.add_argument("--failed-build", action="append", default=[])
     parser.add_argument("--started-ago", type=int, default=0)
     parser.add_argument("--list", action="store_true", help="print the names of the suites")
@@ -454,6 +460,8 @@ def main():
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     suites, pattern = choose(options.names)
+    if options.emulator:
+        suites = [suite for suite in suites if suite.kind == "c++"]
     if options.list:
         print("\n".join(dict.fromkeys(suite.name for suite in suites)))
         return 0

@@ -53,6 +53,13 @@ look_for() {
       command -v qemu-x86_64 >/dev/null || MISSING+=(qemu-user)
       command -v x86_64-linux-gnu-gcc >/dev/null || MISSING+=(gcc-x86-64-linux-gnu libc6-dev-amd64-cross)
       ;;
+    foreign)  # builds and runs the suites of the other architecture
+      command -v "qemu-$(foreign_machine)" >/dev/null || MISSING+=(qemu-user)
+      command -v "$(foreign_machine)-linux-gnu-g++" >/dev/null || MISSING+=("g++-$(foreign_machine | tr _ -)-linux-gnu")
+      ;;
+    order)  # libclang, for Debian's own python3
+      /usr/bin/python3 -c 'import clang.cindex' 2>/dev/null || MISSING+=(python3-clang-19)
+      ;;
     python)
       command -v python3 >/dev/null || MISSING+=(python3)
       ;;

@@ -1,0 +1,57 @@
+# The other architecture: what its suites are compiled against, unpacked into build/sysroot-*, and how they are run.
+# shellcheck shell=bash
+
+# Whole packages of Debian: LLVM's CMake files want every file that they name, needed here or not.
+FOREIGN_PACKAGES=(
+  libc6 libgcc-s1 libstdc++6 zlib1g zlib1g-dev libzstd1 libzstd-dev libgtest-dev
+  llvm-19-dev llvm-19 llvm-19-tools llvm-19-linker-tools libllvm19
+  libopenblas0-pthread libopenblas-pthread-dev libgfortran5 libquadmath0
+)
+
+foreign_machine() { if [ "$(uname -m)" = x86_64 ]; then echo aarch64; else echo x86_64; fi; }
+
+# Debian's name of an architecture: aarch64 -> arm64
+foreign_architecture() { if [ "$(foreign_machine)" = aarch64 ]; then echo arm64; else echo amd64; fi; }
+
+foreign_root() { echo "$ROOT/build/sysroot-$(foreign_machine)"; }
+
+foreign_emulator() { echo "qemu-$(foreign_machine) -cpu max -L $(foreign_root)"; }
+
+# Downloads and unpacks the packages once. apt works in folders of its own, so that the system's lists and packages stay as
+# they are; it needs neither root nor a foreign architecture in dpkg.
+need_foreign_root() {
+  local root work log stamp architecture apt
+  root=$(foreign_root) architecture=$(foreign_architecture) log=build/logs/sysroot.log
+  stamp=$root/.packages
+  [ -e "$stamp" ] && [ "$(cat "$stamp")" = "${FOREIGN_PACKAGES[*]}" ] && return
+  say "unpacking the libraries for $architecture into ${root#"$ROOT"/} (100 MB to download)"
+  confirm || exit 2
+  rm -rf "$root"
+  work=$root/.apt
+  mkdir -p build/logs "$work/lists/partial" "$work/cache/archives/partial" "$work/packages"
+  : >"$work/status"
+  apt=(apt-get -o APT::Architecture="$architecture" -o APT::Architectures="$architecture" -o APT::Sandbox::User=
+    -o Dir::State::Lists="$work/lists" -o Dir::State::status="$work/status" -o Dir::Cache="$work/cache")
+  { "${apt[@]}" update && (cd "$work/packages" && "${apt[@]}" download "${FOREIGN_PACKAGES[@]}"); } >"$log" 2>&1 ||
+    { tail -n 15 "$log"; fail "downloading packages for $architecture failed, see $log"; }
+  local package
+  for package in "$work"/packages/*.deb; do
+    dpkg-deb -x "$package" "$root" >>"$log" 2>&1 || fail "unpacking $package failed, see $log"
+  done
+  # Links to absolute paths mean this folder, not the system around it.
+  local link
+  while IFS= read -r -d '' link; do
+    ln -sfn "$root$(readlink "$link")" "$link"
+  done < <(find "$root" -path "$work" -prune -o -lname '/*' -print0)
+  # So do paths in LLVM's CMake files; of its libraries only Z3 is named this way, which no code of ours reaches.
+  sed -i 's|;/usr/lib/[^;"]*/libz3.so||g' "$root"/usr/lib/llvm-19/lib/cmake/llvm/LLVMExports.cmake
+  rm -rf "$work"
+  echo "${FOREIGN_PACKAGES[*]}" >"$stamp"
+}
+
+check_evaluation_order() {
+  say "calls whose meaning depends on the order of their arguments"
+  mkdir -p build/logs
+  cmake --preset release >build/logs/order.log 2>&1 || { tail -n 20 build/logs/order.log; return 1; }
+  /usr/bin/python3 tools/check/evaluation_order.py --jobs "$(job_count)"
+}
