@@ -96,7 +96,7 @@ inline void expect_close(const ArrayType& type, const Bytes& got, const Bytes& e
       y = static_cast<double>(element_as_int64(type.dtype, expected.data(), i));
     }
     if (!same) {
-      ADD_FAILURE() << label << ": element " << i << " of " << to_string(type) << " is " << x << ", the reference kernel's " << y;
+      ADD_FAILURE() << label << ": element " << i << " of " << to_string(type) << " is " << x << ", expected " << y;
       return;
     }
   }
@@ -135,11 +135,18 @@ class KernelTest : public ::testing::Test {
   }
 
   static void SetUpTestSuite() { set_thread_count(1); }
-  // Results are bitwise equal for 1, 2 and 4 threads.
+  // Results are bitwise equal for 1, 2 and 4 threads; of a NaN neither sign nor payload is determined, since an addition on
+  // x86 keeps those of the operand that the compiler puts first.
   void TearDown() override {
     for (int threads : {2, 4, 1}) {
       set_thread_count(threads);
-      for (const Run& run : runs_) EXPECT_TRUE(threads == 1 || run.results(run.kernel) == run.first) << run.label << ": " << threads << " threads give another result than one";
+      if (threads == 1) break;
+      for (const Run& run : runs_) {
+        const std::vector<Bytes> results = run.results(run.kernel);
+        for (std::size_t i = 0; i < results.size(); ++i) {
+          expect_close(run.outputs[i], results[i], run.first[i], {}, concat(run.label, ": ", threads, " threads instead of one"));
+        }
+      }
     }
   }
 

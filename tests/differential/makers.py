@@ -237,6 +237,21 @@ def check(label, function, tolerance=None, x64=False, config=None, skip=""):
     return Case(label, (), {}, function, tolerance, {}, flags, skip)
 
 
+def schur_facts(jax, form, vectors):
+    """What a Schur form determines: the phases of its vectors are free, and so are those beside its diagonal."""
+    numpy = jax.numpy
+    adjoint = numpy.conj(numpy.swapaxes(vectors, -1, -2))
+    below = numpy.tril(form, -1 if numpy.iscomplexobj(form) else -2)
+    return [form.shape, str(form.dtype), vectors.shape, str(vectors.dtype), vectors @ form @ adjoint, adjoint @ vectors, below]
+
+
+def schur_value_facts(jax, form):
+    """The same of a form without its vectors: the sizes of the eigenvalues, and of the whole."""
+    numpy = jax.numpy
+    sizes = numpy.sort(numpy.abs(numpy.diagonal(form, axis1=-2, axis2=-1)), axis=-1)
+    return [form.shape, str(form.dtype), sizes, numpy.sqrt((numpy.abs(form) ** 2).sum((-2, -1))), numpy.tril(form, -1)]
+
+
 # --- texts and digests -----------------------------------------------------------------------------------------------
 
 

@@ -53,6 +53,41 @@ Point point_of(const Call& call) {
   return point;
 }
 
+// Eigenvalues come in any order, and the phase of an eigenvector is free: LAPACK makes its largest component real, of which
+// there may be several. The outputs of eig at a point nearby, in the order and with the phases of those here.
+Arrays aligned_with(const Arrays& here, Arrays there) {
+  const int64_t n = here[0].shape(-1);
+  const auto size = static_cast<std::size_t>(n);
+  std::vector<Complexes> from, to;
+  for (const Array& array : here) from.push_back(elements(array));
+  for (const Array& array : there) to.push_back(elements(array));
+  std::vector<Complexes> aligned = to;
+  for (std::size_t matrix = 0; matrix < from[0].size() / size; ++matrix) {
+    std::vector<bool> taken(size, false);
+    for (std::size_t j = 0; j < size; ++j) {
+      std::size_t nearest = size;
+      auto distance = [&](std::size_t k) { return std::abs(to[0][matrix * size + k] - from[0][matrix * size + j]); };
+      for (std::size_t k = 0; k < size; ++k) {
+        if (!taken[k] && (nearest == size || distance(k) < distance(nearest))) nearest = k;
+      }
+      taken[nearest] = true;
+      aligned[0][matrix * size + j] = to[0][matrix * size + nearest];
+      for (std::size_t output = 1; output < from.size(); ++output) {
+        auto at = [&](std::size_t row, std::size_t column) { return (matrix * size + row) * size + column; };
+        std::size_t largest = 0;
+        for (std::size_t row = 0; row < size; ++row) {
+          if (std::abs(from[output][at(row, j)]) > std::abs(from[output][at(largest, j)])) largest = row;
+        }
+        const std::complex<double> was = from[output][at(largest, j)], is = to[output][at(largest, nearest)];
+        const std::complex<double> turn = was / std::abs(was) * std::abs(is) / is;
+        for (std::size_t row = 0; row < size; ++row) aligned[output][at(row, j)] = to[output][at(row, nearest)] * turn;
+      }
+    }
+  }
+  for (std::size_t i = 0; i < there.size(); ++i) there[i] = Values::from(there[i].type(), aligned[i]);
+  return there;
+}
+
 class Derivatives : public Property {};
 
 TEST_P(Derivatives, AreFiniteDifferences) {
@@ -67,8 +102,11 @@ TEST_P(Derivatives, AreFiniteDifferences) {
     if (!primal.empty()) return "primal: " + primal;
     // Fourth order: (8 (f(h) - f(-h)) - (f(2h) - f(-2h))) / 12h.
     const double h = 1e-4;
-    Arrays near_up = f(moved(point.primals, point.tangents, h)), near_down = f(moved(point.primals, point.tangents, -h));
-    Arrays far_up = f(moved(point.primals, point.tangents, 2 * h)), far_down = f(moved(point.primals, point.tangents, -2 * h));
+    auto at = [&](double step) {
+      Arrays there = f(moved(point.primals, point.tangents, step));
+      return call.primitive.is("eig") && !call.body ? aligned_with(jvp.primals, there) : there;
+    };
+    Arrays near_up = at(h), near_down = at(-h), far_up = at(2 * h), far_down = at(-2 * h);
     for (std::size_t i = 0; i < near_up.size(); ++i) {
       if (!is_double(near_up[i].dtype())) continue;
       Complexes a = elements(near_up[i]), b = elements(near_down[i]), c = elements(far_up[i]), d = elements(far_down[i]);

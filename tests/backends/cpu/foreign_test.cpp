@@ -45,7 +45,8 @@ class ForeignRunner {
               starts(concat(c_compiler, " -O1 -c ", source.string(), " -o ", folder_, "/runner.o")) &&
               (*emulator == '\0' || starts("qemu-x86_64 --version"));
 #ifdef __x86_64__
-    usable_ = usable_ && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    // Under ./run emulate cc is the compiler of the machine around the emulator; the other tests run such code there.
+    usable_ = usable_ && starts("cc -dumpmachine | grep x86_64") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 #endif
   }
   ~ForeignRunner() {

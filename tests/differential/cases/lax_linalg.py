@@ -13,6 +13,8 @@ def one(name, *args, tolerance=1e-3, **options):
     return case(f"lax.linalg.{name}", *args, tolerance=tolerance, **options)
 
 
+SQUARES, COMPLEX_SQUARE = f32(2, 3, 3), c64(3, 3)
+
 CASES = [
     one("cholesky", PD(3), transforms=True),
     one("cholesky", PD(3, np.complex64, (2,)), symmetrize_input=False),
@@ -48,8 +50,11 @@ CASES = [
     one("qr", f32(4, 3), full_matrices=False, transforms=True),
     one("qr", f32(3, 4), grad=False),
     one("qr", f32(4, 3), pivoting=True, full_matrices=False, grad=False),
-    one("schur", f32(3, 3), grad=False),
-    one("schur", c64(3, 3), compute_schur_vectors=False, grad=False),
+    *(check(f"lax.linalg.schur: what is determined, {way}", lambda jax, way=way: schur_facts(
+        jax, *getattr(jax, way)(lambda a: tuple(jax.lax.linalg.schur(a)))(jax.numpy.asarray(SQUARES if way == "vmap" else SQUARES[0]))), tolerance=1e-3)
+      for way in ("jit", "vmap")),
+    check("lax.linalg.schur: of a complex matrix, without vectors", lambda jax: schur_value_facts(
+        jax, jax.lax.linalg.schur(jax.numpy.asarray(COMPLEX_SQUARE), compute_schur_vectors=False)[0]), tolerance=1e-3),
     one("svd", f32(3, 4), full_matrices=False, transforms=True),
     one("svd", f32(4, 3), grad=False),
     one("svd", f32(4, 3), compute_uv=False, transforms=True),

@@ -37,6 +37,8 @@ def used(jax, name, function, *args):
     equation = found[0]
     if short == "cholesky_p":  # what lies above the diagonal is left open
         lower = lambda out: jax.numpy.tril(out)  # noqa: E731
+    elif short == "schur_p":
+        lower = lambda out: schur_facts(jax, *out)  # noqa: E731
     else:
         lower = lambda out: out  # noqa: E731
     out = primitive.bind(*[jax.numpy.asarray(a) for a in args], **equation.params)
