@@ -84,6 +84,10 @@ Arrays argument_arrays(const JitFunction& jit, const JitCall& call, const std::v
       throw ValueError("Triggering __jax_array__() during abstractification is no longer supported: register the type as a "
                        "pytree, or call jnp.asarray on the argument.");
     }
+    if (!evaluating() && nb::hasattr(object, "_as_zeros")) {  // a type alone, where only types matter
+      arrays.push_back(nb::cast<Array>(object.attr("_as_zeros")()));
+      continue;
+    }
     try {
       arrays.push_back(to_operand(object, "jit"));
     } catch (const TypeError&) {

@@ -131,7 +131,10 @@ def axes_of_different_sizes_are_named(jax):
                     "one axis had size 3: axis 0 of argument x of type float32[3]"),
             refusal(lambda: jax.vmap(lambda x: x, axis_size=2)(jnp.ones(8)), "the `axis_size` argument was 2;"),
             refusal(lambda: jax.vmap(lambda x: x)({}), "got empty *args=({},) and **kwargs={}"),
-            refusal(lambda: jax.vmap(lambda x: x, in_axes=None)(jnp.ones(3)), "at least one non-None value in in_axes")]
+            refusal(lambda: jax.vmap(lambda x: x, in_axes=None)(jnp.ones(3)), "at least one non-None value in in_axes"),
+            refusal(lambda: jax.vmap(lambda x: x, out_axes=None)(jnp.ones(3)), "at vmap out_axes"),
+            refusal(lambda: jax.vmap(lambda x: x, out_axes=None, axis_name="i")(jnp.ones(3)), "(axis_name=i) but out_axes is None"),
+            refusal(lambda: jax.vmap(lambda x: x, out_axes=(jnp.ones(2),))(jnp.ones(3)), "vmap out_axes must be an int, None, or")]
 
 
 # ---- arrays
@@ -202,6 +205,14 @@ def compiled_functions_check_their_arguments(jax):
 
 
 @program
+def results_may_be_types(jax):
+    jnp = module(jax, "numpy")
+    struct = jax.ShapeDtypeStruct((2, 3), jnp.float32)
+    shapes = jax.eval_shape(lambda x: {"given": struct, "computed": jax.jit(lambda y: y + x)(struct)}, jnp.ones(3))
+    return {name: (shape.shape, shape.dtype.name) for name, shape in shapes.items()}
+
+
+@program
 def what_cannot_be_transformed_is_said(jax):
     def generator(x):
         yield x
@@ -240,6 +251,22 @@ def scopes_show_the_transformations(jax):
                 jax.make_jaxpr(outer(jax.vmap(lambda x: jax.jvp(f, (x,), (x,)))))(x)]
     inner = jax.make_jaxpr(jitted)(x)
     return [str(p.eqns[0].source_info.name_stack) for p in (*programs, inner, inner.eqns[0].params["jaxpr"])]
+
+
+@program
+def leaks_are_errors(jax):
+    kept = []
+
+    def keep(x):
+        kept.append(x)
+        return x
+    jax.jit(keep)(1.)
+
+    def hold_again():
+        with jax.checking_leaks():
+            jax.jit(lambda x: kept.append(x))(2.)
+    return [refusal(lambda: kept[0] + 1, "unexpected tracer", "float32[]"), refusal(lambda: jax.jit(lambda x: kept[0])(1.), "Encountered an unexpected tracer"),
+            refusal(hold_again, "Leaked trace")[1]]
 
 
 @program

@@ -178,7 +178,8 @@ Arrays vmap_flat(const FlatFunction& function, std::span<const Array> inputs, st
     int64_t wanted = out_dims.empty() ? 0 : out_dims[i];
     if (wanted == not_mapped) {
       if (result.dims[i] != not_mapped) {
-        throw ValueError(concat("vmap has mapped output but out_axes is None: output ", i, " of type ",
+        throw ValueError(concat("vmap has mapped output", axis.name.empty() ? "" : concat(" (axis_name=", axis.name, ")"),
+                                " but out_axes is None: at vmap out_axes, output ", i, " of type ",
                                 to_string(result.outputs[i].type()), " is mapped over axis ", result.dims[i]));
       }
       continue;

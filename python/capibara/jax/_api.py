@@ -2,7 +2,7 @@
 import functools
 
 from capibara import _core, _tracebacks
-from capibara._types import ShapeDtypeStruct
+from capibara._types import ShapeDtypeStruct, as_abstract_arrays
 
 
 def _wraps(function, wrapper, doc=None):
@@ -57,7 +57,8 @@ def _signature(function):
 
 
 def _positions_and_names(function, positions, names, what):
-    """Completes positions by names and names by positions, as the signature allows; `what` is 'static' or 'donate'."""
+    """Completes positions by names and names by positions where the others are None; `what` is 'static' or 'donate'."""
+    infer_positions, infer_names = positions is None, names is None
     positions, names = list(_tuple_of(positions)), list(_tuple_of(names))
     signature = _signature(function)
     if signature is None:
@@ -79,10 +80,10 @@ def _positions_and_names(function, positions, names, what):
         if name in unnamed or (not takes_names and name not in allowed):
             raise ValueError(f"jitted function has invalid argnames {{{name!r}}} in {what}_argnames. Function does not "
                              f"take these args.")
-    if not names:
+    if infer_names:
         names = [positional[p] for p in positions if -len(positional) <= p < len(positional)
                  and parameters[p if p >= 0 else p + len(positional)].kind is kinds.POSITIONAL_OR_KEYWORD]
-    elif not positions:
+    elif infer_positions:
         positions = [positional.index(n) for n in names if n in positional]
     return positions, names
 
@@ -212,17 +213,13 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
     _check_callable(fun, "vmap")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    if isinstance(in_axes, bool):
+    if isinstance(in_axes, bool) or not (in_axes is None or isinstance(in_axes, tuple) or hasattr(in_axes, "__index__")):
         raise TypeError(f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to "
                         f"the function, but got {in_axes}.")
     for name, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
         if not all(axis is None or hasattr(axis, "__index__") and getattr(axis, "ndim", 0) == 0
                    for axis in _core.tree_leaves(axes, lambda x: x is None)):
             raise TypeError(f"vmap {name} must be an int, None, or a container of these, but got {axes}.")
-    if not (in_axes is None or isinstance(in_axes, (int, tuple, dict)) or hasattr(in_axes, "__index__")):
-        if _core.tree_level(in_axes) is None:
-            raise TypeError(f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
-                            f"arguments passed to the function, but got {in_axes}.")
 
     def vmap_f(*args, **kwargs):
         return _core.vmap(fun, in_axes, out_axes, axis_name, axis_size, args, kwargs)
@@ -237,6 +234,10 @@ def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=(), st
         return functools.partial(checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums,
                                  static_argnames=static_argnames)
     _check_callable(fun, "checkpoint")
+    flags = set(map(bool, _core.tree_leaves(prevent_cse)))  # one for all arguments, or one for each
+    if len(flags) > 1:
+        raise NotImplementedError(f"checkpoint: prevent_cse is one truth value for all arguments, got {prevent_cse!r}")
+    prevent_cse = flags.pop() if flags else True
     static_argnums = _tuple_of(static_argnums)
     static_argnames = set(_tuple_of(static_argnames))
 
@@ -288,8 +289,14 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False, abstra
 
 
 def eval_shape(fun, *args, **kwargs):
-    """The shapes and dtypes of a function's result, without computing it."""
-    return _core.eval_shape(fun, args, kwargs)
+    """The shapes and dtypes of a function's result, without computing it; a result may be given by its type alone."""
+    _check_callable(fun, "eval_shape")
+
+    def of_types(*args, **kwargs):
+        return as_abstract_arrays(fun(*args, **kwargs))
+
+    of_types.__wrapped__ = fun
+    return _core.eval_shape(of_types, args, kwargs)
 
 
 def ensure_compile_time_eval():
