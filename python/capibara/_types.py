@@ -305,6 +305,24 @@ class FftType(enum.IntEnum):
         return self.name.lower()
 
 
+class AccuracyMode(enum.Enum):
+    """How accurate an elementwise function is asked to be; every evaluation meets the highest request."""
+
+    HIGHEST = 1
+    DEFAULT = 2
+
+
+class Tolerance:
+    """How far the result of an elementwise function may be from the exact one."""
+
+    def __init__(self, atol=0.0, rtol=0.0, ulps=0):
+        if min(atol, rtol, ulps) < 0:
+            raise ValueError(f"Tolerance: atol, rtol and ulps must not be negative, got {atol}, {rtol} and {ulps}")
+        if not (atol or rtol or ulps):
+            raise ValueError("Tolerance: one of atol, rtol and ulps must be given")
+        self.atol, self.rtol, self.ulps = atol, rtol, ulps
+
+
 class RandomAlgorithm(_LibraryEnum):
     RNG_DEFAULT = "rng_default"
     RNG_THREE_FRY = "rng_three_fry"

@@ -34,7 +34,7 @@ std::vector<Array> true_positions(const Array& mask, const Shape& shape, int64_t
   for (int64_t i = 0; i < mask.ndim(); ++i) {
     int64_t expected = at(shape, first_axis + i);
     if (mask.shape(i) != expected && mask.shape(i) != 0) {
-      throw IndexError(concat("index: a boolean index must have the shape of the dimensions it indexes, got ",
+      throw IndexError(concat("boolean index did not match shape of the dimensions it indexes: got ",
                               tuple(mask.shape()), " for shape ", tuple(shape), " from axis ", first_axis));
     }
   }
@@ -68,7 +68,7 @@ IndexExpression parse_index(const Shape& shape, const std::vector<Index>& indice
   if (ellipses > 1) throw IndexError("index: an index can only have a single ellipsis");
   if (consumed > rank) {
     throw IndexError(
-        concat("index: too many indices: array is ", rank, "-dimensional, but ", consumed, " were indexed"));
+        concat("Too many indices: array is ", rank, "-dimensional, but ", consumed, " were indexed"));
   }
   int64_t axis = 0, last_advanced = -1;
   auto add = [&](IndexEntry::Kind kind) -> IndexEntry& {

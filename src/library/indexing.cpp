@@ -8,6 +8,7 @@
 
 #include "array/promotion.h"
 #include "library/index_expression.h"
+#include "library/numpy/promotion_scope.h"
 #include "library/plain_number.h"
 #include "primitives/shape.h"
 #include "runtime/warning.h"
@@ -172,8 +173,7 @@ Array update(const Array& array, const std::vector<Index>& indices, const Array&
   Array x = array, y = values;
   if (is_plain_number(y) && is_integer(y.dtype()) && is_integer(x.dtype())) y = number_as(y, x.dtype(), false);
   ScalarType common =
-      promote_types({x.dtype(), x.weak_type()}, {y.dtype(), y.weak_type()}, config().enable_x64,
-                    config().numpy_dtype_promotion == "strict" ? PromotionMode::strict : PromotionMode::standard);
+      promote_types({x.dtype(), x.weak_type()}, {y.dtype(), y.weak_type()}, config().enable_x64, promotion_mode());
   if (common.dtype != array.dtype()) {
     warn(concat("scatter inputs have incompatible types: cannot safely cast value from dtype=", dtype_name(y.dtype()),
                 " to dtype=", dtype_name(array.dtype()), " with jax_numpy_dtype_promotion=",

@@ -90,6 +90,10 @@ Array conv_general_dilated(const Array& lhs, const Array& rhs, const ConvOptions
                            to_string(lhs.type()), " and ", to_string(rhs.type())));
   }
   auto space = static_cast<std::size_t>(lhs.ndim() - 2);
+  if (!options.window_strides.empty() && options.window_strides.size() != space) {
+    throw ValueError(concat("conv_general_dilated window and window_strides must have the same number of dimensions, got ",
+                            space, " and ", options.window_strides.size()));
+  }
   auto or_ones = [&](const Ints& values) { return values.empty() ? Ints(space, 1) : values; };
   ConvDimensionNumbers numbers = numbers_or_default(options.dimension_numbers, lhs.ndim());
   Ints strides = or_ones(options.window_strides), rhs_dilation = or_ones(options.rhs_dilation), lhs_dilation = or_ones(options.lhs_dilation);

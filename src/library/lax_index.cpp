@@ -143,6 +143,9 @@ Array dynamic_slice(const Array& x, const Arrays& start_indices, const Ints& sli
 
 Array dynamic_slice_in_dim(const Array& x, const Array& start, int64_t slice_size, int64_t axis,
                            bool allow_negative_indices) {
+  if (start.ndim() != 0) {
+    throw TypeError(concat("dynamic_slice_in_dim: start_index must be a scalar, got ", to_string(start.type())));
+  }
   axis = checked_axis("dynamic_slice_in_dim", axis, x.type());
   Ints sizes = x.shape();
   sizes[static_cast<std::size_t>(axis)] = slice_size;

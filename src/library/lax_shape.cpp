@@ -162,7 +162,7 @@ Array expand_dims(const Array& x, const Ints& dimensions) {
     dims.push_back(dim < 0 ? dim + rank : dim);
   }
   if (has_duplicates(dims))
-    throw ValueError(concat("expand_dims: dimensions must not repeat, got ", tuple(dimensions)));
+    throw ValueError(concat("expand_dims: repeated axis in dimensions, got ", tuple(dimensions)));
   std::sort(dims.begin(), dims.end());
   Shape shape = x.shape();
   for (int64_t dim : dims) shape.insert(shape.begin() + dim, 1);

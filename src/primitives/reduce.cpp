@@ -200,7 +200,9 @@ PrimitiveRecord arg_reduction_record(std::string name, std::string doc, bool hig
     require_count(name, types, 1);
     const Ints& axes = attrs.ints("axes");
     if (axes.size() != 1) throw TypeError(concat(name, ": exactly one axis is expected, got ", axes.size()));
-    check_axes(name, axes, types[0], "axis");
+    if (axes[0] < 0 || axes[0] >= types[0].rank()) {
+      throw ValueError(concat("Invalid axis ", axes[0], " for operand ", to_string(types[0]), " of ", name));
+    }
     if (is_complex(types[0].dtype) || is_key(types[0].dtype)) {
       throw TypeError(concat(name, " does not accept dtype ", to_string(types[0].dtype),
                              ". Accepted dtypes are subtypes of bool, floating, integer."));

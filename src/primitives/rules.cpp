@@ -259,7 +259,7 @@ void require_count(const std::string& op, std::span<const ArrayType> types, std:
 
 int64_t checked_axis(const std::string& op, int64_t axis, const ArrayType& type, const char* argument) {
   if (axis < -type.rank() || axis >= type.rank()) {
-    throw ValueError(concat(op, ": axis ", axis, " is out of range for ", to_string(type), " (argument '", argument,
+    throw ValueError(concat(op, ": axis ", axis, " is out of bounds for ", to_string(type), " (argument '", argument,
                             "')"));
   }
   return axis < 0 ? axis + type.rank() : axis;

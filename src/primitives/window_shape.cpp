@@ -77,7 +77,7 @@ Shape window_output_shape(const std::string& op, const ArrayType& operand, const
                              values.size(), " (argument '", argument, "')"));
     }
     for (int64_t value : values) {
-      if (value < 1) throw TypeError(concat(op, ": ", argument, " must be positive, got ", value));
+      if (value < 1) throw TypeError(concat(op, ": ", argument, " must have every element be positive, got ", value));
     }
   };
   check(window.dimensions, "window_dimensions");

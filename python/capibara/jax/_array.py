@@ -44,9 +44,10 @@ class _Methods:
         dtype = _core.canonical_dtype(dtype)
         if dtype == self.dtype:
             return self
-        if dtype == np.dtype(bool) or self.dtype == np.dtype(bool):
-            return lax.bitcast_convert_type(self.astype("uint8") if self.dtype == np.dtype(bool) else self, "uint8").astype(dtype) \
-                if dtype == np.dtype(bool) else lax.bitcast_convert_type(self.astype("uint8"), dtype)
+        if dtype == np.dtype(bool):
+            return self.view("uint8").astype(bool)
+        if self.dtype == np.dtype(bool):
+            return self.astype("uint8").view(dtype)
         if self.dtype.kind == "c" and dtype.kind != "c":
             # The real and imaginary parts lie beside each other.
             parts = _numpy("stack")([self.real, self.imag], axis=-1)

@@ -25,11 +25,6 @@ void use_up(PromotionScope::Rule& rule, const Arrays& operands) {
   if (rule == PromotionScope::first && operands.size() > 1) rule = PromotionScope::none;
 }
 
-PromotionMode promotion_mode() {
-  if (dtype_rule == PromotionScope::none) return PromotionMode::standard;
-  return config().numpy_dtype_promotion == "strict" ? PromotionMode::strict : PromotionMode::standard;
-}
-
 void check_rank_promotion(const char* name, const Arrays& operands) {
   const std::string& mode = config().numpy_rank_promotion;
   if (mode == "allow" || rank_rule == PromotionScope::none) return;
@@ -63,6 +58,11 @@ void require_numbers(const char* name, const Arrays& operands) {
 }
 
 }  // namespace
+
+PromotionMode promotion_mode() {
+  if (dtype_rule == PromotionScope::none) return PromotionMode::standard;
+  return config().numpy_dtype_promotion == "strict" ? PromotionMode::strict : PromotionMode::standard;
+}
 
 PromotionScope::PromotionScope(Rule rule) : dtypes_(dtype_rule), ranks_(rank_rule) { dtype_rule = rank_rule = rule; }
 
@@ -142,7 +142,11 @@ Array promote_inexact(const char* name, const Array& x) { return promote_args_in
 Array broadcast_to(const char* name, const Array& x, const Shape& shape) {
   if (x.shape() == shape) return x;
   const std::size_t rank = shape.size(), own = x.shape().size();
-  bool fits = own <= rank;
+  if (own > rank) {
+    throw ValueError(concat(name, ": Cannot broadcast to shape with fewer dimensions: ", to_string(x.type()),
+                            " and requested shape ", shape_tuple(shape)));
+  }
+  bool fits = true;
   for (std::size_t i = 0; fits && i < own; ++i) fits = x.shape()[i] == 1 || x.shape()[i] == shape[rank - own + i];
   if (!fits) {
     throw ValueError(concat(name, ": Incompatible shapes for broadcasting: ", to_string(x.type()),

@@ -1,7 +1,11 @@
 // Which promotions follow the user's settings jax_numpy_dtype_promotion and jax_numpy_rank_promotion.
 #pragma once
 
+#include "array/promotion.h"
+
 namespace capibara {
+
+PromotionMode promotion_mode();  // of dtypes, here and now
 
 // While a function of the library runs, the settings concern the operands that the user gave it: their promotion is the
 // first one. What the function computes after that is its own arithmetic, and promotes by the standard rules.

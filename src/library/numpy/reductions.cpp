@@ -184,7 +184,7 @@ Array element_count_along(const Array& a, const jax::numpy::Axis& axis, bool kee
     count = 1;
     for (int64_t one : axis.list()) count *= a.shape(one);
   }
-  return lax::convert_element_type(Array(count), dtype, false);
+  return lax::convert_element_type(Array(static_cast<double>(count)), dtype, false);  // counts beyond int32 too
 }
 
 std::pair<DType, DType> variance_dtypes(const char* name, DType dtype, const std::optional<DType>& requested) {
@@ -228,7 +228,7 @@ std::pair<Array, Array> average_and_weights(const Array& a, const AverageOptions
     average = mean(promote_inexact("average", a), {.axis = options.axis, .keepdims = options.keepdims});
     int64_t count = 1;
     for (int64_t axis : axes) count *= a.shape(axis);
-    weights_sum = lax::full({}, Array(count), average.dtype());
+    weights_sum = lax::full({}, Array(static_cast<double>(count)), average.dtype());
   } else {
     const Arrays both = promote_dtypes_inexact({a, *options.weights});
     Array weights = both[1];

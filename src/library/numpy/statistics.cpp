@@ -18,7 +18,7 @@ void require_inexact(const char* name, const std::optional<DType>& dtype) {
   }
 }
 
-Array magnitude(const Array& x) { return is_unsigned(x.dtype()) ? x : lax::abs(x); }
+Array magnitude(const Array& x) { return is_unsigned(x.dtype()) || is_bool(x.dtype()) ? x : lax::abs(x); }
 
 void require_sample_weights(const char* which, const Array& weights, int64_t samples) {
   if (weights.ndim() > 1) throw RuntimeError(concat("cov: cannot handle multidimensional ", which));

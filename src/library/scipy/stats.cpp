@@ -108,6 +108,7 @@ Array rankdata(const Array& a, const RankdataOptions& options) {
   } else {
     x = lax::reshape(a, {a.size()});
   }
+  if (x.size() == 0) return lax::empty(options.axis ? a.shape() : x.shape(), default_float());
   Array rank = ranks(x, method);
   if (is_floating(x.dtype())) {
     const Array any_nan = lax::reduce_or(isnan(x), {{x.ndim() - 1}});

@@ -44,7 +44,6 @@ class Survey {
   bool has_big_integer() const { return has_big_integer_; }
 
   DType dtype() const {
-    if (has_big_integer_ && rung_ == Rung::integer && arrays_.empty()) return canonical(DType::uint64);
     std::vector<ScalarType> types = arrays_;
     switch (rung_) {
       case Rung::none: break;

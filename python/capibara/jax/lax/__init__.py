@@ -6,6 +6,7 @@ from capibara import _core
 from capibara._effects import AbstractToken as _AbstractToken
 from capibara._modules import fill as _fill
 from capibara._types import (  # noqa: F401
+    AccuracyMode,
     ConvDimensionNumbers,
     DotAlgorithmPreset,
     FftType,
@@ -16,6 +17,7 @@ from capibara._types import (  # noqa: F401
     RandomAlgorithm,
     RoundingMethod,
     ScatterDimensionNumbers,
+    Tolerance,
 )
 
 PrecisionLike = _Union[None, str, Precision, tuple[str, str], tuple[Precision, Precision], DotAlgorithmPreset]
