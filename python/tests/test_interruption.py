@@ -103,6 +103,35 @@ def test_threads_that_compare_keys_in_python_do_not_wait_for_each_other():
   assert out == "ok\n"
 
 
+def test_threads_that_compare_parameters_of_programs_do_not_wait_for_each_other():
+  out = run("""
+      from capibara.jax.extend.core import Primitive
+      from capibara.jax.interpreters import ad
+      class Key:
+          def __init__(self, n): self.n = n
+          def __hash__(self): return 1
+          def __eq__(self, other):
+              time.sleep(0.0005)
+              return isinstance(other, Key) and self.n == other.n
+      scale = Primitive("scale")
+      scale.def_impl(lambda x, *, key: x * key.n)
+      scale.def_abstract_eval(lambda x, *, key: x)
+      ad.deflinear2(scale, lambda ct, x, *, key: [scale.bind(ct, key=key)])
+      wrong = []
+      def work(seed):
+          for i in range(10):
+              n = (seed + i) % 5 + 1
+              f = jax.jit(lambda v: scale.bind(v * v, key=Key(n)).sum())
+              if float(jax.grad(f)(jnp.ones(3))[0]) != 2.0 * n: wrong.append(n)
+      threads = [threading.Thread(target=work, args=(s,)) for s in range(4)]
+      [t.start() for t in threads]
+      [t.join() for t in threads]
+      assert not wrong
+      print("ok")
+      """)
+  assert out == "ok\n"
+
+
 def test_a_jitted_function_goes_after_the_comparison_of_its_static_arguments_failed():
   out = run("""
       import gc

@@ -5,8 +5,10 @@
 
 #include "program/hash.h"
 
+#include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 namespace capibara {
 
@@ -39,26 +41,50 @@ struct MemoHash {
   }
 };
 
+// Programs may hold objects of the host language: comparing or freeing them may run its code, which may let other threads
+// run or come back here. Neither happens with the lock held.
 template <class Value>
 class Memo {
  public:
   template <class Make>
   Value get(const MemoKey& key, const Make& make) {
+    const std::size_t hash = MemoHash{}(key);
+    if (std::shared_ptr<const Entry> known = find(hash, key)) return known->value;
+    auto made = std::make_shared<const Entry>(key, make());  // derivations nest
+    if (std::shared_ptr<const Entry> first = find(hash, key)) return first->value;
+    Entries old;
     {
       std::lock_guard lock(mutex_);
-      auto place = entries_.find(key);
-      if (place != entries_.end()) return place->second;
+      if (entries_.size() >= capacity) old.swap(entries_);
+      entries_.emplace(hash, made);
     }
-    Value value = make();  // outside the lock: derivations nest
-    std::lock_guard lock(mutex_);
-    if (entries_.size() >= capacity) entries_.clear();
-    return entries_.try_emplace(key, std::move(value)).first->second;
+    return made->value;
   }
 
  private:
+  struct Entry {
+    MemoKey key;
+    Value value;
+    Entry(MemoKey key, Value value) : key(std::move(key)), value(std::move(value)) {}
+  };
+  using Entries = std::unordered_multimap<std::size_t, std::shared_ptr<const Entry>>;
+
+  std::shared_ptr<const Entry> find(std::size_t hash, const MemoKey& key) {
+    std::vector<std::shared_ptr<const Entry>> candidates;
+    {
+      std::lock_guard lock(mutex_);
+      const auto [first, last] = entries_.equal_range(hash);
+      for (auto it = first; it != last; ++it) candidates.push_back(it->second);
+    }
+    for (std::shared_ptr<const Entry>& candidate : candidates) {
+      if (candidate->key == key) return candidate;
+    }
+    return nullptr;
+  }
+
   static constexpr std::size_t capacity = 4096;  // entries; programs are held alive by it
   std::mutex mutex_;
-  std::unordered_map<MemoKey, Value, MemoHash> entries_;
+  Entries entries_;
 };
 
 }  // namespace capibara
