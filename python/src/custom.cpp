@@ -7,6 +7,8 @@
 #include "calls.h"
 #include "transforms/custom.h"
 
+#include <algorithm>
+
 namespace capibara::python {
 
 namespace {
@@ -30,11 +32,17 @@ bool is_symbolic_zero(nb::handle object) {
   return nb::isinstance(object, nb::module_::import_("capibara._types").attr("SymbolicZero"));
 }
 
+// Outside of every transform the function simply runs, on its arguments as they are.
+bool runs_now(const Arrays& leaves) {
+  return evaluating() && std::none_of(leaves.begin(), leaves.end(), [](const Array& leaf) { return leaf.is_tracer(); });
+}
+
 nb::object custom_jvp(nb::object function, nb::object rule, const std::string& name, nb::tuple args,
                       bool symbolic_zeros) {
   std::vector<nb::object> objects;
   PyTree in = flatten(args, objects);
   Arrays leaves = to_arrays(objects, "custom_jvp");
+  if (runs_now(leaves)) return call_python(function, args);
   auto structure = std::make_shared<CallStructure>();
   auto kept_rule = std::make_shared<KeptObject>(rule);
   auto kept_in = std::make_shared<KeptObject>(nb::cast(in));
@@ -62,6 +70,7 @@ nb::object custom_jvp(nb::object function, nb::object rule, const std::string& n
                  " must produce primal and tangent outputs with equal container (pytree) structures, but got ",
                  primal_tree.to_string(), " and ", tangent_tree.to_string(), " respectively."));
     }
+    structure->out = primal_tree;
     JvpResult both{to_arrays(primal_objects, "custom_jvp"), {}};
     for (std::size_t i = 0; i < tangent_objects.size(); ++i) {
       if (symbolic_zeros && is_symbolic_zero(tangent_objects[i])) {
@@ -73,9 +82,9 @@ nb::object custom_jvp(nb::object function, nb::object rule, const std::string& n
     }
     return both;
   };
-  Arrays outputs =
-      detail::bind_custom_jvp(kept_function(function, in, structure, "custom_jvp"), plain_leaves(leaves.size()), leaves,
-                              {name, rule_name, {}}, flat_rule, symbolic_zeros);
+  Arrays outputs = detail::call_custom({kept_function(function, in, structure, "custom_jvp"), {name, rule_name, {}},
+                                        std::make_shared<CustomJvpRule>(rule_name, flat_rule), nullptr, symbolic_zeros},
+                                       leaves);
   return unflatten_arrays(structure->out, outputs);
 }
 
@@ -163,8 +172,10 @@ nb::object custom_vjp(nb::object function, nb::object forward, nb::object backwa
   });
   memory->in = flatten(args, objects);
   Arrays leaves = to_arrays(objects, "custom_vjp");
+  if (runs_now(leaves)) return call_python(function, args);
   for (const Array& leaf : leaves) memory->in_types.push_back(leaf.type());
   auto structure = std::make_shared<CallStructure>();
+  auto known = std::make_shared<bool>(false);  // the structure: by the function, or by forward where that runs alone
   auto kept_forward = std::make_shared<KeptObject>(forward), kept_backward = std::make_shared<KeptObject>(backward);
   CustomVjpRule::Forward flat_forward = [=](std::span<const Array> arguments, const std::vector<bool>& perturbed) {
     nb::gil_scoped_acquire lock;
@@ -188,6 +199,10 @@ nb::object custom_vjp(nb::object function, nb::object forward, nb::object backwa
     }
     std::vector<nb::object> outputs, residuals;
     PyTree out = flatten(nb::object(result[0]), outputs);
+    if (!*known) {
+      structure->out = out;
+      *known = true;
+    }
     if (!(out == structure->out)) {
       throw TypeError(concat("Custom VJP fwd rule ", function_name(kept_forward->get()), " for function ", name,
                              " must produce a pair whose first element has the same container (pytree) structure as "
@@ -208,9 +223,16 @@ nb::object custom_vjp(nb::object function, nb::object forward, nb::object backwa
     nb::object result = kept_backward->get()(unflatten_arrays(memory->residuals, residuals), given);
     return flatten_cotangents(*memory, result, name);
   };
-  Arrays outputs = detail::bind_custom_vjp(
-      kept_function(function, memory->in, structure, "custom_vjp"), plain_leaves(leaves.size()), leaves,
-      {name, function_name(forward), function_name(backward)}, flat_forward, flat_backward, symbolic_zeros);
+  const detail::RuleNames names{name, function_name(forward), function_name(backward)};
+  FlatFunction flat = [known, kept = kept_function(function, memory->in, structure, "custom_vjp")](std::span<const Array> inputs) {
+    Arrays outputs = kept(inputs);
+    *known = true;
+    return outputs;
+  };
+  Arrays outputs = detail::call_custom({flat, names, nullptr,
+                                        std::make_shared<CustomVjpRule>(names.first, names.second, flat_forward, flat_backward),
+                                        symbolic_zeros},
+                                       leaves);
   return unflatten_arrays(structure->out, outputs);
 }
 

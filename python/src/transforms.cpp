@@ -279,6 +279,18 @@ std::pair<Program, PyTree> stage_python(nb::handle function, nb::handle args, nb
   return {program, out};
 }
 
+// The program with the traced values and refs that the function closes over among its constants, by first use.
+Program closed_over_captured(const Staged& staged) {
+  if (staged.captured.empty()) return staged.program;
+  Staged open = opened(staged);
+  Program::Body body = open.program.body();
+  const auto end = body.invars.begin() + static_cast<std::ptrdiff_t>(open.captured.size());
+  body.constvars.assign(body.invars.begin(), end);
+  body.invars.erase(body.invars.begin(), end);
+  body.constants = open.captured;
+  return Program(std::move(body));
+}
+
 nb::object checkpoint(nb::object function, nb::tuple args, nb::dict kwargs, nb::object policy, bool prevent_cse) {
   std::vector<nb::object> objects;
   nb::object both = nb::make_tuple(args, kwargs);
@@ -317,7 +329,12 @@ void bind_transforms(nb::module_& m) {
         nb::arg());
   m.def("checkpoint", &checkpoint, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg());
   m.def("make_program", [](nb::object f, nb::tuple args, nb::dict kwargs) {
-    auto [program, out] = stage_python(f, args, kwargs, "make_jaxpr");
+    std::vector<nb::object> objects;
+    PyTree in = flatten(nb::make_tuple(args, kwargs), objects), out;
+    Types types;
+    for (const nb::object& object : objects) types.push_back(leaf_type(object, "make_jaxpr"));
+    require_tracing_allowed(function_name(f));
+    const Program program = closed_over_captured(stage(flat_function(f, in, out, "make_jaxpr"), types, function_name(f)));
     return nb::make_tuple(nb::cast(program), nb::cast(out), shape_structs(out, program.output_types()));
   });
   // (program, out tree, the traced values that the function reads: the program's first inputs).

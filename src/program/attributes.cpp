@@ -27,7 +27,7 @@ namespace {
 
 bool equal_arrays(const Array& a, const Array& b) {
   if (a.same_as(b)) return true;
-  if (!a.defined() || !b.defined() || a.is_tracer() || b.is_tracer() || !(a.type() == b.type())) return false;
+  if (!a.defined() || !b.defined() || a.is_tracer() || b.is_tracer() || !(a.type() == b.type()) || a.type().ref) return false;
   return std::memcmp(a.raw_data(), b.raw_data(), static_cast<std::size_t>(a.size() * storage_size(a.dtype()))) == 0;
 }
 

@@ -25,7 +25,7 @@ void Hasher::bytes(const void* data, std::size_t size) {
 void Hasher::array(const Array& array) {
   if (!array.defined()) return mix(0);
   type(array.type());
-  if (array.is_tracer()) return mix(std::hash<const void*>{}(array.body().get()));
+  if (array.is_tracer() || array.type().ref) return mix(std::hash<const void*>{}(array.body().get()));
   bytes(array.raw_data(), static_cast<std::size_t>(array.size() * storage_size(array.dtype())));
 }
 

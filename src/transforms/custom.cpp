@@ -4,6 +4,8 @@
 #include "primitives/rules.h"
 #include "program/derive.h"
 
+#include <algorithm>
+
 namespace capibara::detail {
 
 namespace {
@@ -30,22 +32,51 @@ ClosedCall close(const char* operation, const FlatFunction& function, const Tree
 
 }  // namespace
 
-Arrays custom_jvp_leaves(const FlatFunction& function, const TreeDef& in, std::span<const Array> leaves,
-                         const RuleNames& names, FlatJvpRule rule) {
-  return bind_custom_jvp(function, in, leaves, names, std::move(rule), false);
+Arrays bind_custom(const CustomCall& call, const TreeDef& in, std::span<const Array> leaves) {
+  auto is_tracer = [](const Array& leaf) { return leaf.defined() && leaf.is_tracer(); };
+  require_values(call.jvp ? "custom_jvp" : "custom_vjp", in, leaves);
+  if (evaluating() && std::none_of(leaves.begin(), leaves.end(), is_tracer)) return call.function(leaves);
+  if (call.jvp) {
+    static const Primitive custom_jvp_call = primitive("custom_jvp_call");
+    ClosedCall closed = close("custom_jvp", call.function, in, leaves, call.names.function);
+    return capibara::bind(custom_jvp_call, closed.operands,
+                          {{"name", call.names.function},
+                           {"call_jaxpr", closed.program},
+                           {"jvp_jaxpr_fun", std::shared_ptr<const Opaque>(call.jvp)},
+                           {"num_consts", closed.captured},
+                           {"symbolic_zeros", call.symbolic_zeros}});
+  }
+  static const Primitive custom_vjp_call = primitive("custom_vjp_call");
+  ClosedCall closed = close("custom_vjp", call.function, in, leaves, call.names.function);
+  std::shared_ptr<const Opaque> rule = call.vjp;
+  return capibara::bind(custom_vjp_call, closed.operands,
+                        {{"name", call.names.function},
+                         {"call_jaxpr", closed.program},
+                         {"fwd_jaxpr_thunk", rule},
+                         {"bwd", rule},
+                         {"num_consts", closed.captured},
+                         {"symbolic_zeros", call.symbolic_zeros}});
 }
 
-Arrays bind_custom_jvp(const FlatFunction& function, const TreeDef& in, std::span<const Array> leaves,
-                       const RuleNames& names, FlatJvpRule rule, bool symbolic_zeros) {
-  static const Primitive custom_jvp_call = primitive("custom_jvp_call");
-  ClosedCall call = close("custom_jvp", function, in, leaves, names.function);
-  std::shared_ptr<const Opaque> opaque = std::make_shared<CustomJvpRule>(names.first, std::move(rule));
-  return capibara::bind(custom_jvp_call, call.operands,
-                        {{"name", names.function},
-                         {"call_jaxpr", call.program},
-                         {"jvp_jaxpr_fun", std::move(opaque)},
-                         {"num_consts", call.captured},
-                         {"symbolic_zeros", symbolic_zeros}});
+bool is_staged(const Trace& trace) {
+  for (const Trace* outer = trace.parent.get(); outer && outer->parent; outer = outer->parent.get()) {
+    if (!dynamic_cast<const CustomCallTrace*>(outer)) return true;
+  }
+  return false;
+}
+
+Arrays call_custom(const CustomCall& call, std::span<const Array> inputs) {
+  std::shared_ptr<Trace> trace = current_trace();
+  if (auto* taking = dynamic_cast<CustomCallTrace*>(trace.get())) {
+    if (std::optional<Arrays> outputs = taking->call(call, inputs)) return *outputs;
+  }
+  std::vector<TreeDef> leaves(inputs.size(), TreeDef::leaf());
+  return bind_custom(call, TreeDef::tuple(std::move(leaves)), inputs);
+}
+
+Arrays custom_jvp_leaves(const FlatFunction& function, const TreeDef& in, std::span<const Array> leaves,
+                         const RuleNames& names, FlatJvpRule rule) {
+  return bind_custom({function, names, std::make_shared<CustomJvpRule>(names.first, std::move(rule)), nullptr}, in, leaves);
 }
 
 Arrays custom_vjp_leaves(const FlatFunction& function, const TreeDef& in, std::span<const Array> leaves,
@@ -53,23 +84,8 @@ Arrays custom_vjp_leaves(const FlatFunction& function, const TreeDef& in, std::s
   auto rule = [forward = std::move(forward)](std::span<const Array> arguments, const std::vector<bool>&) {
     return forward(arguments);
   };
-  return bind_custom_vjp(function, in, leaves, names, rule, std::move(backward), false);
-}
-
-Arrays bind_custom_vjp(const FlatFunction& function, const TreeDef& in, std::span<const Array> leaves,
-                       const RuleNames& names, CustomVjpRule::Forward forward, FlatBackward backward,
-                       bool symbolic_zeros) {
-  static const Primitive custom_vjp_call = primitive("custom_vjp_call");
-  ClosedCall call = close("custom_vjp", function, in, leaves, names.function);
-  std::shared_ptr<const Opaque> rule =
-      std::make_shared<CustomVjpRule>(names.first, names.second, std::move(forward), std::move(backward));
-  return capibara::bind(custom_vjp_call, call.operands,
-                        {{"name", names.function},
-                         {"call_jaxpr", call.program},
-                         {"fwd_jaxpr_thunk", rule},
-                         {"bwd", rule},
-                         {"num_consts", call.captured},
-                         {"symbolic_zeros", symbolic_zeros}});
+  return bind_custom({function, names, nullptr, std::make_shared<CustomVjpRule>(names.first, names.second, rule, std::move(backward))},
+                     in, leaves);
 }
 
 Arrays custom_vmap_leaves(const FlatFunction& function, const TreeDef& in, std::span<const Array> leaves,
@@ -156,7 +172,8 @@ void append_cotangents(Arrays& to, const RuleNames& names, std::size_t argument,
       continue;
     }
     const ArrayType& type = leaves[i].type();
-    if (type.shape != wanted.shape || type.dtype != wanted.dtype) {
+    // Rules may compute in another precision than their arguments have: the cotangent goes on as it is.
+    if (type.shape != wanted.shape || (type.dtype != wanted.dtype && !is_inexact(type.dtype))) {
       throw ValueError(concat("Custom VJP bwd rule ", names.second,
                               " must produce an output with the same type as the args tuple of "
                               "the primal function, but at output[",

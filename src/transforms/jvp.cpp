@@ -3,6 +3,7 @@
 #include <capibara/lax.h>
 
 #include "primitives/rules.h"
+#include "transforms/custom.h"
 #include "transforms/flat.h"
 #include "program/memo.h"
 
@@ -20,7 +21,7 @@ class JvpTracer final : public ArrayBody {
   Trace* trace() const override { return owner.get(); }
 };
 
-class JvpTrace final : public Trace {
+class JvpTrace final : public Trace, public detail::CustomCallTrace {
  public:
   explicit JvpTrace(std::shared_ptr<Trace> outer) { parent = std::move(outer); }
   const char* kind() const override { return "jvp"; }
@@ -59,6 +60,42 @@ class JvpTrace final : public Trace {
       outputs.push_back(pack(std::move(result.primals[i]), std::move(result.tangents[i])));
     }
     return outputs;
+  }
+
+  std::optional<Arrays> call(const detail::CustomCall& call, std::span<const Array> inputs) override {
+    Arrays primals, tangents;
+    bool any = false;
+    for (const Array& input : inputs) {
+      auto [primal, tangent] = unpack(input);
+      any |= tangent.defined();
+      primals.push_back(std::move(primal));
+      tangents.push_back(std::move(tangent));
+    }
+    // A program may take values of this trace that the function closes over; its equation tells which.
+    if (!any && detail::is_staged(*this)) return std::nullopt;
+    TraceScope scope(parent);
+    if (!any) return detail::call_custom(call, primals);
+    for (std::size_t i = 0; i < primals.size() && call.jvp && !call.symbolic_zeros; ++i)
+      tangents[i] = instantiate(tangents[i], primals[i].type());
+    JvpResult result = call.jvp ? call.jvp->rule(primals, tangents)
+                                : jvp_by_forward(call.vjp, call.symbolic_zeros, primals, tangents);
+    Arrays outputs;
+    for (std::size_t i = 0; i < result.primals.size(); ++i) {
+      refuse_captured(call, result.primals[i]);
+      refuse_captured(call, result.tangents[i]);
+      outputs.push_back(pack(std::move(result.primals[i]), std::move(result.tangents[i])));
+    }
+    return outputs;
+  }
+
+ private:
+  // A rule says nothing of values that the function closes over.
+  void refuse_captured(const detail::CustomCall& call, const Array& output) const {
+    if (!output.defined() || output.body()->trace() != this) return;
+    throw UnexpectedTracerError(
+        concat("Detected differentiation of a ", call.jvp ? "custom_jvp" : "custom_vjp", " function with respect to a closed-over ",
+               "value. That's not supported because the custom rule only specifies how to differentiate with respect to its ",
+               "arguments.\nHint: pass the closed-over value as an argument of ", call.names.function, "."));
   }
 };
 

@@ -81,6 +81,13 @@ Arrays PartialEvalTrace::bind(const Primitive& primitive, std::span<const Array>
   return outputs;
 }
 
+std::optional<Arrays> PartialEvalTrace::call(const detail::CustomCall& call, std::span<const Array> inputs) {
+  const bool any = std::any_of(inputs.begin(), inputs.end(), [this](const Array& input) { return unknown(input); });
+  if (any || detail::is_staged(*this)) return std::nullopt;
+  TraceScope scope(parent);
+  return detail::call_custom(call, inputs);
+}
+
 PartialEvalTrace::Recorded PartialEvalTrace::finish(std::span<const Array> outputs, const std::string& name) {
   std::vector<Atom> atoms;
   for (const Array& output : outputs) atoms.push_back(atom(output));

@@ -1,6 +1,7 @@
 // PartialEvalTrace: operations on known values run now, those that touch an unknown value are recorded for later.
 #pragma once
 
+#include "transforms/custom.h"
 #include "transforms/flat.h"
 
 #include <map>
@@ -17,7 +18,7 @@ class UnknownTracer final : public ArrayBody {
   Trace* trace() const override { return owner.get(); }
 };
 
-class PartialEvalTrace final : public Trace {
+class PartialEvalTrace final : public Trace, public detail::CustomCallTrace {
  public:
   explicit PartialEvalTrace(std::shared_ptr<Trace> outer) { parent = std::move(outer); }
   const char* kind() const override { return "linearize"; }
@@ -27,6 +28,8 @@ class PartialEvalTrace final : public Trace {
     return array.body()->trace() == this || unknown_refs_.count(array.body().get()) != 0;
   }
   Arrays bind(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override;
+  // Calls on known values run now; those on unknown ones are recorded as programs.
+  std::optional<Arrays> call(const detail::CustomCall& call, std::span<const Array> inputs) override;
 
   // The recorded program from the unknowns to `outputs`; its leading inputs are the known values it needs.
   struct Recorded {

@@ -13,6 +13,14 @@ namespace capibara {
 
 namespace {
 
+// Whether the transpose runs a rule of the user's: it is called with zeros where no cotangent arrives.
+bool runs_user_rule(const Equation& equation) {
+  if (equation.primitive.is("custom_lin")) return true;
+  if (!equation.primitive.is("scan")) return false;
+  const Program& body = equation.attrs.program("jaxpr");
+  return std::any_of(body.equations().begin(), body.equations().end(), runs_user_rule);
+}
+
 class BackwardPass {
  public:
   BackwardPass(const Program& program, const std::vector<bool>& is_linear, std::span<const Array> inputs,
@@ -30,6 +38,8 @@ class BackwardPass {
   }
 
   Arrays run(std::span<const Array> output_cotangents) {
+    auto is_given = [](const Array& cotangent) { return cotangent.defined(); };
+    if (std::none_of(output_cotangents.begin(), output_cotangents.end(), is_given) && program_.effects().empty()) return results();
     run_forward();
     for (std::size_t i = 0; i < output_cotangents.size(); ++i) {
       Atom output = program_.outputs()[i];
@@ -38,14 +48,18 @@ class BackwardPass {
     for (std::size_t e = program_.equations().size(); e-- > 0;) {
       if (is_linear(program_.equations()[e])) transpose(program_.equations()[e]);
     }
-    Arrays result;
-    for (Var var : program_.invars()) {
-      result.push_back(linear_[static_cast<std::size_t>(var.id)] ? at(cotangents_, var) : Array());
-    }
-    return result;
+    return results();
   }
 
  private:
+  Arrays results() {
+    Arrays all;
+    for (Var var : program_.invars()) {
+      all.push_back(linear_[static_cast<std::size_t>(var.id)] ? at(cotangents_, var) : Array());
+    }
+    return all;
+  }
+
   static Array& at(Arrays& values, Var var) { return values[static_cast<std::size_t>(var.id)]; }
 
   bool is_linear(Atom atom) const { return !atom.is_literal() && linear_[static_cast<std::size_t>(atom.code)]; }
@@ -124,7 +138,7 @@ class BackwardPass {
       if (!output.dropped()) at(cotangents_, output) = Array();
       any |= cotangents.back().defined();
     }
-    if (!any && !equation.effects.keeps_equation()) return;
+    if (!any && !equation.effects.keeps_equation() && !runs_user_rule(equation)) return;
     const Primitive& primitive = equation.primitive;
     if (!primitive->transpose) {
       throw NotImplementedError(concat("Transpose rule (for reverse-mode differentiation) for '", primitive.name(),

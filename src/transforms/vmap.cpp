@@ -5,6 +5,7 @@
 #include "primitives/rules.h"
 #include "program/memo.h"
 #include "program/source.h"
+#include "transforms/custom.h"
 #include "transforms/flat.h"
 
 #include <algorithm>
@@ -31,9 +32,22 @@ class BatchTracer final : public ArrayBody {
   }
 };
 
-// The named axes a collective works over.
+// Whether a program among the attributes (of a call, a loop, a branch) works over a named axis.
+bool program_uses_axis(const Attr& attr, const std::string& name) {
+  if (const auto* program = attr.get_if<std::shared_ptr<const Program>>()) {
+    const std::vector<std::string>& axes = (*program)->effects().axes;
+    return std::find(axes.begin(), axes.end(), name) != axes.end();
+  }
+  const auto* list = attr.get_if<std::shared_ptr<const Attr::List>>();
+  return list && std::any_of((*list)->begin(), (*list)->end(), [&](const Attr& entry) { return program_uses_axis(entry, name); });
+}
+
+// Whether an operation works over a named axis: a collective, or a program that has one.
 bool uses_axis(const Attrs& attrs, const std::string& name) {
   if (name.empty()) return false;
+  for (const auto& [key, attr] : attrs.entries()) {
+    if (program_uses_axis(attr, name)) return true;
+  }
   for (const char* key : {"axes", "axis_name"}) {
     const Attr* attr = attrs.find(key);
     if (!attr) continue;
@@ -48,9 +62,13 @@ bool uses_axis(const Attrs& attrs, const std::string& name) {
   return false;
 }
 
-class BatchTrace final : public Trace {
+class BatchTrace final : public Trace, public detail::CustomCallTrace {
  public:
-  BatchTrace(std::shared_ptr<Trace> outer, MappedAxis axis) : axis_(std::move(axis)) { parent = std::move(outer); }
+  // Traces with one tag are parts of one vmap: each knows the tracers of the others.
+  using Tag = std::shared_ptr<const int>;
+  BatchTrace(std::shared_ptr<Trace> outer, MappedAxis axis, Tag tag) : axis_(std::move(axis)), tag_(std::move(tag)) {
+    parent = std::move(outer);
+  }
   const char* kind() const override { return "vmap"; }
 
   std::optional<int64_t> axis_size(const std::string& name) const override {
@@ -60,7 +78,11 @@ class BatchTrace final : public Trace {
   std::string bound_axis() const override { return axis_.name; }
 
   std::pair<Array, int64_t> unpack(const Array& value) const {
-    if (value.body()->trace() != this) return {value, not_mapped};
+    Trace* trace = value.body()->trace();
+    if (trace != this) {
+      const auto* other = dynamic_cast<const BatchTrace*>(trace);
+      if (!other || other->tag_ != tag_) return {value, not_mapped};
+    }
     const auto& tracer = static_cast<const BatchTracer&>(*value.body());
     return {tracer.value, tracer.dim};
   }
@@ -103,19 +125,17 @@ class BatchTrace final : public Trace {
     return outputs;
   }
 
+  std::optional<Arrays> call(const detail::CustomCall& call, std::span<const Array> inputs) override;
+
  private:
   MappedAxis axis_;
+  Tag tag_;
 };
-
-Memo<BatchedProgram>& memo() {
-  static Memo<BatchedProgram> instance;
-  return instance;
-}
 
 // Runs a function on mapped inputs; outputs come back wherever their rules left the axis.
 BatchResult run_batched(const FlatFunction& function, std::span<const Array> inputs, std::span<const int64_t> in_dims,
-                        const MappedAxis& axis) {
-  auto trace = std::make_shared<BatchTrace>(current_trace(), axis);
+                        const MappedAxis& axis, BatchTrace::Tag tag = std::make_shared<const int>()) {
+  auto trace = std::make_shared<BatchTrace>(current_trace(), axis, std::move(tag));
   TraceEnd end(trace);
   Arrays packed;
   for (std::size_t i = 0; i < inputs.size(); ++i) packed.push_back(trace->pack(inputs[i], in_dims[i]));
@@ -131,6 +151,47 @@ BatchResult run_batched(const FlatFunction& function, std::span<const Array> inp
     result.dims.push_back(dim);
   }
   return result;
+}
+
+std::optional<Arrays> BatchTrace::call(const detail::CustomCall& call, std::span<const Array> inputs) {
+  if (detail::is_staged(*this)) return std::nullopt;
+  TraceScope scope(parent);
+  Arrays values;
+  std::vector<bool> mapped;
+  for (const Array& input : inputs) {
+    auto [value, dim] = unpack(input);
+    mapped.push_back(dim != not_mapped);
+    values.push_back(mapped.back() ? move_axis(value, dim, 0) : value);
+  }
+  Mapping mapping{[axis = axis_, tag = tag_](const FlatFunction& function, std::span<const Array> arguments,
+                                             std::span<const int64_t> dims) { return run_batched(function, arguments, dims, axis, tag); },
+                  axis_.size};
+  auto outputs_mapped = std::make_shared<std::vector<bool>>();
+  detail::CustomCall batched = call;
+  batched.function = [function = call.function, mapping, mapped, outputs_mapped](std::span<const Array> arguments) {
+    std::vector<int64_t> dims;
+    for (bool is_mapped : mapped) dims.push_back(is_mapped ? 0 : not_mapped);
+    BatchResult result = mapping.run(function, arguments, dims);
+    outputs_mapped->assign(result.dims.size(), false);
+    for (std::size_t i = 0; i < result.dims.size(); ++i) {
+      if (result.dims[i] == not_mapped) continue;
+      (*outputs_mapped)[i] = true;
+      result.outputs[i] = batch_at(result.outputs[i], result.dims[i], mapping.size);
+    }
+    return result.outputs;
+  };
+  if (call.jvp) batched.jvp = batched_rule(call.jvp, mapping, mapped, outputs_mapped);
+  if (call.vjp) batched.vjp = batched_rule(call.vjp, mapping, mapped, outputs_mapped);
+  Arrays outputs = detail::call_custom(batched, values);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    outputs[i] = pack(std::move(outputs[i]), (*outputs_mapped)[i] ? 0 : not_mapped);
+  }
+  return outputs;
+}
+
+Memo<BatchedProgram>& memo() {
+  static Memo<BatchedProgram> instance;
+  return instance;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@ import functools
 
 from capibara import _core
 from capibara._modules import explain_missing
+from capibara.jax.custom_derivatives import positional_arguments
 
 
 class custom_vmap:
@@ -18,9 +19,10 @@ class custom_vmap:
         self.vmap_rule = vmap_rule
         return vmap_rule
 
-    def __call__(self, *args):
+    def __call__(self, *args, **kwargs):
         if self.vmap_rule is None:
-            raise AttributeError(f"No batching rule defined for custom_vmap function {self.__name__} using def_vmap")
+            raise AttributeError(f"No batching rule defined for custom_vmap function {self.__name__} using def_vmap.")
+        args = positional_arguments(self.fun, args, kwargs)
         return _core.custom_vmap(self.fun, self.vmap_rule, getattr(self.fun, "__name__", "fn"), args)
 
 

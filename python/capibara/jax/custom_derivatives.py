@@ -6,7 +6,7 @@ from capibara._modules import explain_missing
 from capibara._types import CustomVJPPrimal, SymbolicZero
 
 
-def _positional(fun, args, kwargs):
+def positional_arguments(fun, args, kwargs):
     """Arguments by position, defaults filled in, as rules receive them."""
     import inspect
     if not kwargs:
@@ -82,7 +82,7 @@ class custom_jvp(_CustomFunction):
     def __call__(self, *args, **kwargs):
         if self.jvp is None:
             raise AttributeError(f"No JVP defined for custom_jvp function {self.__name__} using defjvp.")
-        args = _positional(self.fun, args, kwargs)
+        args = positional_arguments(self.fun, args, kwargs)
         moving, fixed, fun = self._split(args)
         rule = self.jvp if not fixed else functools.partial(self.jvp, *fixed)
         return _core.custom_jvp(fun, rule, getattr(self.fun, "__name__", "fn"), moving, self.symbolic_zeros)
@@ -107,7 +107,7 @@ class custom_vjp(_CustomFunction):
     def __call__(self, *args, **kwargs):
         if self.fwd is None or self.bwd is None:
             raise AttributeError(f"No VJP defined for custom_vjp function {self.__name__} using defvjp.")
-        args = _positional(self.fun, args, kwargs)
+        args = positional_arguments(self.fun, args, kwargs)
         moving, fixed, fun = self._split(args)
         fwd, bwd = self.fwd, self.bwd
         if fixed:
@@ -169,18 +169,23 @@ def linear_call(fun, fun_transpose, residual_args, linear_args):
 
 
 def closure_convert(fun, *example_args):
-    """A function without captured tracers, and the values that were captured."""
+    """A function without captured values that a derivative may flow through, and these values, which it takes last."""
+    from capibara.jax.core import Tracer, eval_jaxpr
     program, out_tree, _ = _core.make_program(fun, example_args, {})
-    constants = list(program.consts)
+    in_tree = _core.tree_structure(example_args)
+    hoisted = [isinstance(value, Tracer) and value.aval.to_tangent_aval().dtype == value.dtype for value in program.consts]
+    captured = [value for value, moved in zip(program.consts, hoisted) if moved]
 
-    def converted(*args_and_constants):
-        count = len(args_and_constants) - len(constants)
-        args = args_and_constants[:count]
-        from capibara.jax.core import eval_jaxpr
-        leaves = _core.tree_leaves(args)
-        return out_tree.unflatten(eval_jaxpr(program.jaxpr, list(args_and_constants[count:]), *leaves))
+    def converted(*args_and_captured):
+        count = len(args_and_captured) - len(captured)
+        args, given = args_and_captured[:count], iter(args_and_captured[count:])
+        leaves, structure = _core.tree_flatten(args)
+        if structure != in_tree:
+            raise TypeError(f"closure_convert: the converted function takes arguments of structure {in_tree}, got {structure}")
+        constants = [next(given) if moved else value for value, moved in zip(program.consts, hoisted)]
+        return out_tree.unflatten(eval_jaxpr(program.jaxpr, constants, *leaves))
 
-    return converted, constants
+    return converted, captured
 
 
 for _primitive in _core.catalog():
