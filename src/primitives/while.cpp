@@ -184,7 +184,13 @@ BatchResult batch(const BatchArgs& args) {
     append(all, operands);
     result.outputs = bind_while(any_lane, loop.condition_consts, step, fixed, all);
   }
-  for (bool is_mapped : carry) result.dims.push_back(is_mapped ? 0 : not_mapped);
+  for (std::size_t i = 0; i < loop.carry; ++i) {
+    result.dims.push_back(carry[i] ? 0 : not_mapped);
+    // A carry that the body passes on is what it was at the start, mapped or not.
+    if (!(loop.body.outputs()[i] == Atom(loop.body.invars()[loop.body_consts + i]))) continue;
+    result.outputs[i] = args.inputs[fixed + i];
+    result.dims[i] = args.dims[fixed + i];
+  }
   return result;
 }
 

@@ -36,19 +36,43 @@ std::string types_text(const Types& types) {
   return text;
 }
 
+using NamedAxes = std::vector<std::pair<std::string, int64_t>>;  // names and sizes, the innermost first
+
+// The named axes that surround a call: the function may ask for their sizes.
+NamedAxes enclosing_axes() {
+  NamedAxes axes;
+  if (evaluating()) return axes;
+  for (std::shared_ptr<Trace> trace = current_trace(); trace; trace = trace->parent) {
+    std::string name = trace->bound_axis();
+    if (!name.empty()) axes.emplace_back(name, trace->axis_size(name).value());
+  }
+  return axes;
+}
+
+// What a traced program depends on besides its arguments.
+struct Surroundings {
+  std::size_t config = config_key();
+  NamedAxes axes = enclosing_axes();
+  friend bool operator==(const Surroundings&, const Surroundings&) = default;
+};
+
 // What a traced program depends on.
 struct Key {
   TreeDef in;
   Types types;
   std::vector<bool> committed;
-  std::size_t config = 0;
+  Surroundings surroundings;
   std::size_t hash = 0;
 };
 
-std::size_t hash_call(const TreeDef& in, std::span<const Array> leaves, std::size_t config) {
+std::size_t hash_call(const TreeDef& in, std::span<const Array> leaves, const Surroundings& surroundings) {
   Hasher hasher;
   hasher.mix(in.hash());
-  hasher.mix(config);
+  hasher.mix(surroundings.config);
+  for (const auto& [name, size] : surroundings.axes) {
+    hasher.bytes(name.data(), name.size());
+    hasher.mix(static_cast<std::size_t>(size));
+  }
   for (const Array& leaf : leaves) {
     hasher.type(leaf.type());
     hasher.mix(leaf.committed());
@@ -56,8 +80,8 @@ std::size_t hash_call(const TreeDef& in, std::span<const Array> leaves, std::siz
   return hasher.value();
 }
 
-bool matches(const Key& key, const TreeDef& in, std::span<const Array> leaves, std::size_t config) {
-  if (key.config != config || key.types.size() != leaves.size()) return false;
+bool matches(const Key& key, const TreeDef& in, std::span<const Array> leaves, const Surroundings& surroundings) {
+  if (!(key.surroundings == surroundings) || key.types.size() != leaves.size()) return false;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     if (key.committed[i] != leaves[i].committed() || !(key.types[i] == leaves[i].type())) return false;
   }
@@ -102,7 +126,8 @@ class JitEntry {
   jax::JitOptions options;
   TreeDef out;
   Program program;
-  Arrays captured;            // tracers of an outer trace: the program's leading inputs
+  Arrays captured;            // tracers of an outer trace and refs: the program's leading inputs
+  bool captures_tracer = false;
   std::vector<bool> donated;  // one per leaf
 
   struct Ready {
@@ -112,6 +137,9 @@ class JitEntry {
     std::vector<bool> donated;
     bool donates = false;
     std::shared_ptr<Executable> executable;
+    // Outputs that the executable hands on from its inputs, found when it first runs.
+    mutable std::once_flag compared;
+    mutable std::vector<std::size_t> handed_on;
   };
 
   // The program that is compiled: dead code and, unless they are kept, unused inputs are gone.
@@ -191,7 +219,7 @@ class JitCache {
   const jax::JitOptions options;
 
   std::shared_ptr<const JitEntry> find(const TreeDef& in, std::span<const Array> leaves) const {
-    const std::size_t settings = config_key();
+    const Surroundings settings;
     const Reader inside(readers_);
     const Node* found = recent_.load();
     if (!found || !matches(found->entry->key, in, leaves, settings)) {
@@ -306,7 +334,8 @@ std::shared_ptr<const JitEntry> trace_jit_entry(JitCache& cache, const TreeDef& 
   auto start = std::chrono::steady_clock::now();
   auto entry = std::make_shared<JitEntry>();
   entry->options = cache.options;
-  entry->key = {in, leaf_types("jit", in, leaves), {}, config_key(), hash_call(in, leaves, config_key())};
+  const Surroundings surroundings;
+  entry->key = {in, leaf_types("jit", in, leaves), {}, surroundings, hash_call(in, leaves, surroundings)};
   for (const Array& leaf : leaves) entry->key.committed.push_back(leaf.committed());
   entry->donated = donated ? *donated : leaves_at("donate_argnums", cache.options.donate_argnums, in);
   std::vector<bool> fixed = leaves_at("static_argnums", cache.options.static_argnums, in);
@@ -323,6 +352,7 @@ std::shared_ptr<const JitEntry> trace_jit_entry(JitCache& cache, const TreeDef& 
   }
   entry->program = std::move(staged.program);
   entry->captured = std::move(staged.captured);
+  for (const Array& captured : entry->captured) entry->captures_tracer |= captured.is_tracer();
   entry->out = out;
   if (config().log_compiles)
     print_line(concat("Finished tracing ", cache.options.name, " for jit in ", seconds_since(start), " sec"));
@@ -333,8 +363,8 @@ std::shared_ptr<const JitEntry> trace_jit_entry(JitCache& cache, const TreeDef& 
     warn(concat("jit(", cache.options.name, ") captured ", constant_bytes >> 20,
                       " MiB of arrays as constants; pass them as arguments instead."));
   }
-  // A program that reads an outer trace, or an axis bound outside, is only valid for this call.
-  if (!entry->captured.empty() || !entry->program.effects().axes.empty()) return entry;
+  // A program that reads an outer trace is only valid for this call.
+  if (entry->captures_tracer) return entry;
   return cache.insert(entry, in, leaves);
 }
 
@@ -363,24 +393,39 @@ Arrays execute_checked(const JitEntry& entry, std::span<const Array> inputs) {
 
 void check_donated_once(const JitEntry& entry, std::span<const Array> inputs, const std::vector<bool>& donated) {
   std::vector<const std::byte*> addresses;
-  for (const Array& input : inputs) addresses.push_back(input.buffer().address());
+  for (const Array& input : inputs) {
+    if (!input.type().ref) addresses.push_back(input.buffer().address());
+  }
   std::sort(addresses.begin(), addresses.end());
   if (std::adjacent_find(addresses.begin(), addresses.end()) == addresses.end()) return;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!donated[i]) continue;
     for (std::size_t j = 0; j < inputs.size(); ++j) {
-      if (i == j || !inputs[i].buffer().same_as(inputs[j].buffer()) || inputs[i].size() == 0) continue;
+      if (i == j || inputs[j].type().ref || !inputs[i].buffer().same_as(inputs[j].buffer()) || inputs[i].size() == 0) continue;
       throw RuntimeError(concat("jit(", entry.options.name, "): a donated ", to_string(inputs[i].type()),
                                 " is passed twice; pass a copy, or do not donate it"));
     }
   }
 }
 
+// Results are arrays of their own: an input may be donated to another call, or changed from outside.
+Arrays separated(const JitEntry::Ready& ready, std::span<const Array> inputs, Arrays outputs) {
+  static const Primitive copy = primitive("copy");
+  std::call_once(ready.compared, [&] {
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      auto is_output = [&](const Array& input) { return !input.type().ref && input.buffer().same_as(outputs[i].buffer()); };
+      if (outputs[i].size() > 0 && std::any_of(inputs.begin(), inputs.end(), is_output)) ready.handed_on.push_back(i);
+    }
+  });
+  for (std::size_t output : ready.handed_on) outputs[output] = default_backend().run(copy, std::span(&outputs[output], 1), {})[0];
+  return outputs;
+}
+
 }  // namespace
 
 Arrays call_jit_entry(const JitEntry& entry, std::span<const Array> leaves) {
   bool traced = !evaluating() || std::any_of(leaves.begin(), leaves.end(), [](const Array& leaf) { return leaf.is_tracer(); });
-  if (traced || !entry.captured.empty()) {
+  if (traced || entry.captures_tracer) {
     Arrays inputs = entry.captured;
     inputs.insert(inputs.end(), leaves.begin(), leaves.end());
     if (entry.options.inline_) return evaluate_program(entry.program, inputs);
@@ -390,12 +435,13 @@ Arrays call_jit_entry(const JitEntry& entry, std::span<const Array> leaves) {
   Arrays chosen;
   if (!ready.all_inputs) {
     chosen.reserve(ready.inputs.size());
-    for (std::size_t input : ready.inputs) chosen.push_back(leaves[input]);
+    const std::size_t captured = entry.captured.size();
+    for (std::size_t input : ready.inputs) chosen.push_back(input < captured ? entry.captured[input] : leaves[input - captured]);
   }
   const std::span<const Array> inputs = ready.all_inputs ? leaves : std::span<const Array>(chosen);
   const Config& settings = config();
   if (settings.debug_nans || settings.debug_infs) return execute_checked(entry, inputs);
-  if (!ready.donates) return ready.executable->execute(inputs, {});
+  if (!ready.donates) return separated(ready, inputs, ready.executable->execute(inputs, {}));
   check_donated_once(entry, inputs, ready.donated);
   return ready.executable->execute(inputs, ready.donated);
 }
@@ -413,13 +459,14 @@ LeafPlacements leaf_placements(std::span<const Array> leaves) {
 }
 
 ExecutableDetails compile_jit_entry(const JitEntry& entry, const LeafPlacements& leaves) {
-  if (!entry.captured.empty()) {
+  if (entry.captures_tracer) {
     throw ConcretizationTypeError(
         concat("compile: jit(", entry.options.name, ") captures a value that is being traced"));
   }
   const JitEntry::Ready& ready = entry.ready();
   LeafPlacements inputs;
-  for (std::size_t input : ready.inputs) inputs.push_back(leaves.empty() ? nullptr : leaves[input]);
+  const std::size_t captured = entry.captured.size();
+  for (std::size_t input : ready.inputs) inputs.push_back(leaves.empty() || input < captured ? nullptr : leaves[input - captured]);
   return ready.executable->details(inputs);
 }
 
