@@ -1,7 +1,9 @@
 // Mutable arrays in Python: jax.new_ref, and reads and writes between brackets.
 #include <capibara/lax.h>
+#include <capibara/primitive.h>
 #include <capibara/ref.h>
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include "array_index.h"
@@ -115,7 +117,13 @@ void bind_refs(nb::module_& m) {
           nb::arg("idx") = nb::tuple())
       .def("__repr__", &text_of)
       .def("__str__", &text_of);
-  m.def("new_ref", [](nb::handle initial) { return jax::new_ref(to_array(initial, "new_ref")); });
+  m.def(
+      "new_ref",
+      [](nb::handle initial, const std::optional<std::string>& kind) {
+        const Attr named = kind ? Attr(*kind) : Attr();
+        return jax::Ref(bind1(primitive("new_ref"), {to_array(initial, "new_ref")}, {{"kind", named}, {"memory_space", Attr()}}));
+      },
+      nb::arg(), nb::arg() = nb::none());
   m.def("freeze_ref", [](const jax::Ref& ref) { return wrap(jax::freeze(ref)); });
 }
 

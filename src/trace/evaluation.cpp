@@ -5,7 +5,10 @@
 
 #include "array/element.h"
 #include "backends/backend.h"
+#include "program/discharge.h"
 #include "program/source.h"
+
+#include <algorithm>
 
 namespace capibara {
 
@@ -34,6 +37,8 @@ class EvaluationTrace final : public Trace {
       TraceScope scope(trace);
       return trace->bind(primitive, inputs, attrs);
     }
+    const bool takes_refs = std::any_of(inputs.begin(), inputs.end(), [](const Array& input) { return input.type().ref; });
+    if (takes_refs && holds_refs(attrs)) return bind_on_values(primitive, inputs, attrs);
     Arrays outputs = default_backend().run(primitive, inputs, attrs);
     const Config& settings = config();
     if (settings.debug_nans || settings.debug_infs) check(primitive, outputs, settings);

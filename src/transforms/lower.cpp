@@ -5,6 +5,7 @@
 
 #include "primitives/rules.h"
 #include "transforms/flat.h"
+#include "program/discharge.h"
 #include "program/memo.h"
 
 namespace capibara {
@@ -143,7 +144,8 @@ Memo<Program>& memo() {
 
 }  // namespace
 
-Program lower(const Program& program) {
+Program lower(const Program& given) {
+  const Program program = discharge(given).program;
   return memo().get({program, {}, {}, 0, "", config().key()}, [&] {
     Types types;
     for (const ArrayType& type : program.input_types()) types.push_back(words_type(type).strong());

@@ -1,6 +1,7 @@
 // Partial evaluation: splitting a computation into what is known now and what waits for its inputs.
 #include "transforms/partial_eval.h"
 
+#include "program/discharge.h"
 #include "program/source.h"
 #include "trace/staging.h"
 
@@ -50,6 +51,11 @@ Arrays PartialEvalTrace::bind(const Primitive& primitive, std::span<const Array>
   TraceScope scope(parent);
   if (std::find(args.unknown.begin(), args.unknown.end(), true) == args.unknown.end()) {
     return parent->bind(primitive, inputs, attrs);
+  }
+  // What a nested program reads and writes is divided as values: some of them may be known, others not.
+  if (holds_refs(attrs) && can_discharge(attrs)) {
+    TraceScope own(shared_from_this());
+    return bind_on_values(primitive, inputs, attrs);
   }
   if (!primitive->partial_eval) {
     std::vector<Atom> atoms;

@@ -52,7 +52,7 @@ from capibara.jax.version import __version__, __version_info__  # noqa: F401
 _MODULES = (
     "ad_checkpoint", "api_util", "checkpoint_policies", "core", "custom_batching", "custom_derivatives", "debug", "dlpack",
     "distributed", "dtypes", "errors", "experimental", "extend", "flatten_util", "image", "interpreters", "lax", "lib", "monitoring", "nn", "numpy", "ops",
-    "profiler", "random", "scipy", "sharding", "stages", "tree", "tree_util", "typing", "version",
+    "profiler", "random", "ref", "scipy", "sharding", "stages", "tree", "tree_util", "typing", "version",
 )
 
 enable_x64 = _scope("enable_x64", True)
@@ -135,16 +135,6 @@ def ds(start, size=None, stride=None):
     return _Slice(start, size, 1 if stride is None else stride)
 
 
-def new_ref(init_val):
-    """A mutable array with an initial value."""
-    return _core.new_ref(init_val)
-
-
-def freeze(ref):
-    """The last value of a mutable array, which must not be used afterwards."""
-    return _core.freeze_ref(ref)
-
-
 def effects_barrier():
     """Waits until all side effects have happened."""
     _core.effects_barrier()
@@ -164,4 +154,5 @@ _SHARDING = ("NamedSharding", "P", "Shard", "make_mesh", "set_mesh", "make_array
 _GUARDS = ("transfer_guard", "transfer_guard_host_to_device", "transfer_guard_device_to_device", "transfer_guard_device_to_host")
 _explain_missing(__name__, later={
     "float0": "capibara._dtypes", **dict.fromkeys(_MODULES), **dict.fromkeys(_SHARDING, "capibara.jax._sharding"),
-    **dict.fromkeys(_GUARDS, "capibara.jax._transfer_guards"), "pmap": "capibara.jax._pmap"})
+    **dict.fromkeys(_GUARDS, "capibara.jax._transfer_guards"), "pmap": "capibara.jax._pmap",
+    **dict.fromkeys(("new_ref", "empty_ref", "freeze"), "capibara.jax.ref")})

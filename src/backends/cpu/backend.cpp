@@ -18,11 +18,13 @@
 #include "backends/cpu/eager.h"
 #include "backends/cpu/fuse.h"
 #include "backends/cpu/lower.h"
+#include "backends/discharged.h"
 #include "backends/reference/backend.h"
 #include "backends/reference/kernels.h"
 #include "optimise/pipeline.h"
 #include "primitives/math/denormals.h"
 #include "program/build.h"
+#include "program/discharge.h"
 #include "runtime/arena.h"
 #include "runtime/attend.h"
 #include "runtime/background.h"
@@ -401,7 +403,11 @@ class CpuBackend final : public Backend {
   }
   std::shared_ptr<Executable> compile(const Program& program) override { return compile_donating(program, {}); }
   std::shared_ptr<Executable> compile_donating(const Program& program, const std::vector<bool>& donated) override {
-    if (!can_lower(program)) return reference::backend().compile(program);
+    if (holds_refs(program)) {
+      return compile_on_values(program, donated, [this](const Program& on_values, const std::vector<bool>& given) {
+        return compile_donating(on_values, given);
+      });
+    }
     const Program best = optimised(program);
     Lowered lowered = lower_to_loops(best, donated);
     std::shared_ptr<const Code> code = CodeCache::get(lowered.module);

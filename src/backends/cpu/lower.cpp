@@ -41,24 +41,6 @@ void renumber(Block& block, const F& number) {
   }
 }
 
-
-bool holds_refs(const Program& program) {
-  for (const ArrayType& type : program.body().var_types) {
-    if (type.ref) return true;
-  }
-  for (const Equation& equation : program.equations()) {
-    for (const auto& [name, attr] : equation.attrs.entries()) {
-      if (const auto* inner = attr.get_if<std::shared_ptr<const Program>>(); inner && holds_refs(**inner)) return true;
-      if (const auto* list = attr.get_if<std::shared_ptr<const Attr::List>>()) {
-        for (const Attr& entry : **list) {
-          if (const auto* inner = entry.get_if<std::shared_ptr<const Program>>(); inner && holds_refs(**inner)) return true;
-        }
-      }
-    }
-  }
-  return false;
-}
-
 }  // namespace
 
 int64_t bytes_of(const ArrayType& type) {
@@ -517,8 +499,6 @@ void Lowering::number_buffers() {
     else if (buffer >= constant_base) buffer = inputs + buffer - constant_base;
   });
 }
-
-bool can_lower(const Program& program) { return !holds_refs(program); }
 
 Lowered lower_to_loops(const Program& program, const std::vector<bool>& donated) { return Lowering(program, donated).run(); }
 

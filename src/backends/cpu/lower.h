@@ -29,8 +29,6 @@ struct Lowered {
   std::vector<std::string> largest;  // the largest values in memory, for errors
 };
 
-// Whether a program can be lowered at all: it holds no refs.
-bool can_lower(const Program& program);
 // `donated`: inputs whose memory outputs may take; empty for none.
 Lowered lower_to_loops(const Program& program, const std::vector<bool>& donated = {});
 

@@ -7,32 +7,19 @@
 #include <cstdlib>
 #include <map>
 
+#include "backends/discharged.h"
 #include "backends/pjrt/cuda_kernels.h"
 #include "backends/pjrt/cusolver.h"
 #include "backends/pjrt/executable.h"
 #include "backends/reference/backend.h"
 #include "backends/single_operations.h"
-#include "optimise/rewrite.h"
 #include "program/build.h"
+#include "program/discharge.h"
 #include "runtime/disk_cache.h"
 
 namespace capibara::pjrt {
 
 namespace {
-
-bool holds_refs(const Program& program) {
-  for (const ArrayType& type : program.body().var_types) {
-    if (type.ref) return true;
-  }
-  bool nested = false;
-  for (const Equation& equation : program.equations()) {
-    passes::for_each_program(equation.attrs, [&](const Program& one) { nested = nested || holds_refs(one); });
-  }
-  return nested;
-}
-
-// A program that holds mutable references runs operation by operation: each of them on the device.
-bool runs_by_operation(const Program& program) { return holds_refs(program); }
 
 class PjrtBackend final : public Backend {
  public:
@@ -51,14 +38,17 @@ class PjrtBackend final : public Backend {
   Arrays run(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
     bool refs = false;
     for (const Array& input : inputs) refs = refs || input.type().ref || input.dtype() == DType::token;
-    passes::for_each_program(attrs, [&](const Program& one) { refs = refs || holds_refs(one); });
-    if (refs || runs_on_host(primitive) || !can_prepare(primitive)) return reference::backend().run(primitive, inputs, attrs);
+    if (refs || holds_refs(attrs) || runs_on_host(primitive) || !can_prepare(primitive)) return reference::backend().run(primitive, inputs, attrs);
     return single_operations_.find(primitive, inputs, attrs, [this](const Program& program) { return compile(program); })->execute(inputs, {});
   }
 
   std::shared_ptr<Executable> compile(const Program& program) override { return compile_donating(program, {}); }
   std::shared_ptr<Executable> compile_donating(const Program& program, const std::vector<bool>& donated) override {
-    if (runs_by_operation(program)) return reference::backend().compile(program);
+    if (holds_refs(program)) {
+      return compile_on_values(program, donated, [this](const Program& on_values, const std::vector<bool>& given) {
+        return compile_donating(on_values, given);
+      });
+    }
     Client& device = client();
     const Extras extras{has_cuda_kernels(device), [&device] { return has_cusolver(device); }};
     return std::make_shared<PjrtExecutable>(device, program, donated, extras,
