@@ -223,7 +223,7 @@ Array predicate_index(const Array& predicate) {
     throw TypeError(concat("Pred must be a scalar, got ", to_string(predicate.type()), " (argument 'pred' of cond)"));
   }
   Array truth = predicate;
-  if (predicate.dtype() != DType::bool_) truth = ne(predicate, Array(0));
+  if (predicate.dtype() != DType::bool_) truth = ne(predicate, zeros(predicate.type()));
   return convert_element_type(truth, DType::int32);
 }
 

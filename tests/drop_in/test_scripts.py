@@ -56,8 +56,8 @@ def assert_alike(expected, got, relative=2e-3, absolute=2e-4):
     assert not wrong, f"{wrong}\njax printed\n{expected}\ncapibara printed\n{got}"
 
 
-def test_there_are_ten_scripts_that_say_import_jax():
-    assert len(SCRIPTS) == 10
+def test_there_are_scripts_that_say_import_jax():
+    assert len(SCRIPTS) >= 14
     for script in SCRIPTS:
         text = script.read_text()
         assert "\nimport jax\n" in text and "capibara" not in text.lower()

@@ -69,9 +69,10 @@ Pair slogdet_small(const Array& matrices) {
     made.defjvp(
         [](const std::tuple<Array>& primals, const std::tuple<Array>& tangents) {
           const Array &a = std::get<0>(primals), &t = std::get<0>(tangents);
-          const Array det = det_small(a), sign = numpy::sign(det);
-          auto value = Pair(sign, lax::log(lax::abs(det)));
-          return std::tuple(value, split_tangent(det_small_tangent(a, t) / det, sign));
+          // The sign of a complex determinant moves, which its next derivative learns from this rule alone.
+          const Pair primal = slogdet_small(a);
+          const Array tangent = det_small_tangent(a, t), det = det_small(a);
+          return std::tuple(primal, split_tangent(tangent / det, std::get<0>(primal)));
         },
         "_slogdet_small_jvp");
     return made;

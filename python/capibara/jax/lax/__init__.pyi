@@ -139,7 +139,7 @@ def concatenate(operands: Any, dimension: Any) -> Any:
     """Joins arrays along a dimension."""
 concatenate_p: Any
 def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any = ..., linear: Any = ...) -> Any:
-    """One of two functions of the operands, as a predicate says."""
+    """One of two functions of the operands, as a predicate says; in the old form an operand stands before each function."""
 cond_p: Any
 def conj(x: Any) -> Any:
     """The complex conjugate; real floats become complex."""

@@ -62,7 +62,10 @@ _no_operand = object()
 
 
 def cond(pred, true_fun, false_fun, *operands, operand=_no_operand, linear=None):
-    """One of two functions of the operands, as a predicate says."""
+    """One of two functions of the operands, as a predicate says; in the old form an operand stands before each function."""
+    if len(operands) == 2 and operand is _no_operand and callable(false_fun) and callable(operands[1]) and not callable(true_fun):
+        first, on_true, second, on_false = true_fun, false_fun, *operands
+        return _core.cond(pred, lambda of_true, _: on_true(of_true), lambda _, of_false: on_false(of_false), (first, second))
     if operand is not _no_operand:
         if operands:
             raise TypeError("if 'operand' keyword is passed then no positional operands can be passed, got "
