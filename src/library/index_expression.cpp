@@ -68,7 +68,7 @@ IndexExpression parse_index(const Shape& shape, const std::vector<Index>& indice
   if (ellipses > 1) throw IndexError("index: an index can only have a single ellipsis");
   if (consumed > rank) {
     throw IndexError(
-        concat("Too many indices: array is ", rank, "-dimensional, but ", consumed, " were indexed"));
+        concat("index: Too many indices: array is ", rank, "-dimensional, but ", consumed, " were indexed"));
   }
   int64_t axis = 0, last_advanced = -1;
   auto add = [&](IndexEntry::Kind kind) -> IndexEntry& {

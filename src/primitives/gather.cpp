@@ -61,7 +61,7 @@ TypeResult gather_type(std::span<const ArrayType> types, const Attrs& attrs) {
                    dims.operand_batching_dims);
   require_batching_dims("gather", x, indices, dims.operand_batching_dims, dims.start_indices_batching_dims);
   if (static_cast<int64_t>(sizes.size()) != x.rank()) {
-    throw TypeError(concat("Gather op must have one slice size for every input dimension; got slice_sizes ", tuple(sizes),
+    throw TypeError(concat("gather: Gather op must have one slice size for every input dimension; got slice_sizes ", tuple(sizes),
                            " for shape ", tuple(x.shape)));
   }
   if (sizes.size() != dims.offset_dims.size() + dims.collapsed_slice_dims.size() + dims.operand_batching_dims.size()) {
@@ -80,7 +80,7 @@ TypeResult gather_type(std::span<const ArrayType> types, const Attrs& attrs) {
     for (std::size_t i = 0; i < reduced.size(); ++i) {
       const int64_t bound = at(sizes, reduced[i]);
       if (bound >= least && bound <= 1) continue;
-      throw TypeError(concat("Gather op can only ", what, ", but bound is ", bound, " for index ", reduced[i],
+      throw TypeError(concat("gather: Gather op can only ", what, ", but bound is ", bound, " for index ", reduced[i],
                              " at position ", i, "."));
     }
   };

@@ -87,17 +87,17 @@ void require_batching_dims(const char* op, const ArrayType& operand, const Array
                              tuple(indices_batching)));
     }
     if (dim == indices.rank() - 1) {
-      throw TypeError(concat(shown, " cannot have the index vector dimension as a batching dimension; got ",
+      throw TypeError(concat(op, ": ", shown, " cannot have the index vector dimension as a batching dimension; got ",
                              tuple(indices_batching), " for indices of shape ", tuple(indices.shape)));
     }
   }
   if (operand_batching.size() != indices_batching.size()) {
-    throw TypeError(concat(shown, " requires equal numbers of operand_batching_dims and ", name, "; got ",
+    throw TypeError(concat(op, ": ", shown, " requires equal numbers of operand_batching_dims and ", name, "; got ",
                            tuple(operand_batching), " and ", tuple(indices_batching)));
   }
   for (std::size_t i = 0; i < indices_batching.size(); ++i) {
     if (at(operand.shape, operand_batching[i]) == at(indices.shape, indices_batching[i])) continue;
-    throw TypeError(concat(shown, " requires operand batching dimensions and indices batching dimensions to have the ",
+    throw TypeError(concat(op, ": ", shown, " requires operand batching dimensions and indices batching dimensions to have the ",
                            "same shape; got operand ", to_string(operand), " with ", tuple(operand_batching),
                            " and indices ", to_string(indices), " with ", tuple(indices_batching)));
   }
@@ -106,13 +106,13 @@ void require_batching_dims(const char* op, const ArrayType& operand, const Array
 void require_index_map(const char* op, const char* name, const Ints& map, const ArrayType& operand,
                        const ArrayType& indices) {
   if (static_cast<int64_t>(map.size()) != indices.shape.back()) {
-    throw TypeError(concat(op == std::string_view("gather") ? "Gather" : "Scatter", " op has ", map.size(),
+    throw TypeError(concat(op, op == std::string_view("gather") ? ": Gather" : ": Scatter", " op has ", map.size(),
                            " elements in ", name, " and the bound of dimension index_vector_dim=", indices.rank() - 1,
                            " of indices is ", indices.shape.back(), ". These two numbers must be equal."));
   }
   for (std::size_t i = 0; i < map.size(); ++i) {
     if (map[i] >= 0 && map[i] < operand.rank()) continue;
-    throw TypeError(concat("Invalid ", name, " mapping; domain is [0, ", operand.rank(), "), got: ", i, "->", map[i], "."));
+    throw TypeError(concat(op, ": Invalid ", name, " mapping; domain is [0, ", operand.rank(), "), got: ", i, "->", map[i], "."));
   }
   if (has_duplicates(map)) throw TypeError(concat(name, " in ", op, " op must not repeat; got ", tuple(map)));
 }

@@ -44,7 +44,7 @@ void check_one_operand(const ArrayType& x, const ArrayType& indices, const Array
   require_same_dtypes("scatter", std::vector<ArrayType>{x, updates});
   int64_t rank = indices.rank() - 1 + static_cast<int64_t>(dims.update_window_dims.size());
   if (updates.rank() != rank) {
-    throw TypeError(concat("Updates tensor must be of rank ", rank, "; got ", updates.rank(), "."));
+    throw TypeError(concat("scatter: Updates tensor must be of rank ", rank, "; got ", updates.rank(), "."));
   }
   require_sorted_unique("scatter", "update_window_dims", dims.update_window_dims, rank);
   require_sorted_unique("scatter", "inserted_window_dims", dims.inserted_window_dims, x.rank());
@@ -57,7 +57,7 @@ void check_one_operand(const ArrayType& x, const ArrayType& indices, const Array
   std::size_t window_rank =
       dims.update_window_dims.size() + dims.inserted_window_dims.size() + dims.operand_batching_dims.size();
   if (window_rank != x.shape.size()) {
-    throw TypeError(concat("Scatter op has window of size ", window_rank, "; doesn't match operand of rank ", x.rank(),
+    throw TypeError(concat("scatter: Scatter op has window of size ", window_rank, "; doesn't match operand of rank ", x.rank(),
                            ". Got update_window_dims ", tuple(dims.update_window_dims), ", inserted_window_dims ",
                            tuple(dims.inserted_window_dims), ", operand_batching_dims ",
                            tuple(dims.operand_batching_dims), " for ", to_string(x)));
@@ -68,14 +68,14 @@ void check_one_operand(const ArrayType& x, const ArrayType& indices, const Array
     bool window = !contains(dims.inserted_window_dims, static_cast<int64_t>(i)) &&
                   !contains(dims.operand_batching_dims, static_cast<int64_t>(i));
     if (window && sizes[i] > x.shape[i]) {
-      throw TypeError(concat("Bounds of the window dimensions of updates must not exceed the bounds of the corresponding ",
+      throw TypeError(concat("scatter: Bounds of the window dimensions of updates must not exceed the bounds of the corresponding ",
                              "dimensions of operand; got window ", tuple(sizes), " for ", to_string(x)));
     }
   }
   std::size_t next = 0;
   for (int64_t dim : other_dims(rank, dims.update_window_dims)) {
     if (at(updates.shape, dim) != indices.shape[next++]) {
-      throw TypeError(concat("Bounds of the scatter dimensions of updates must be the same as the bounds of the ",
+      throw TypeError(concat("scatter: Bounds of the scatter dimensions of updates must be the same as the bounds of the ",
                              "corresponding dimensions of scatter indices; got updates ",
                              to_string(updates), " and indices ", to_string(indices)));
     }

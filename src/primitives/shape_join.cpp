@@ -47,7 +47,7 @@ TypeResult pad_type(std::span<const ArrayType> types, const Attrs& attrs) {
     int64_t dilated = x.shape[i] == 0 ? 0 : 1 + (x.shape[i] - 1) * (interior + 1);
     shape.push_back(low + high + dilated);
     if (shape.back() < 0) {
-      throw ValueError(concat("Dimension size after padding is not at least 0: got size ", shape.back(), " of dimension ", i, " for padding_config ",
+      throw ValueError(concat("pad: Dimension size after padding is not at least 0: got size ", shape.back(), " of dimension ", i, " for padding_config ",
                               config_text(config), " for shape ", tuple(x.shape)));
     }
   }
@@ -210,7 +210,7 @@ TypeResult split_type(std::span<const ArrayType> types, const Attrs& attrs) {
   }
   int64_t total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
   if (total != at(types[0].shape, axis)) {
-    throw ValueError(concat("Sum of sizes ", total, " must be equal to dimension ", axis, " of the operand shape ",
+    throw ValueError(concat("split: Sum of sizes ", total, " must be equal to dimension ", axis, " of the operand shape ",
                             tuple(types[0].shape)));
   }
   Types out;
