@@ -157,7 +157,7 @@ class File:
             key = identity(target)
             if key not in self.names:
                 self.names[key] = full_name(target)
-            opaque = "std::function" in self.names[key] or target.is_virtual_method()
+            opaque = self.names[key] == "std::function::operator()" or target.is_virtual_method()
             arrays = TRACED.search(call.type.spelling)
             if opaque and arrays:
                 return "!opaque"

@@ -72,6 +72,7 @@ Array complex_loggamma(const Array& z) {
   const Array raised = lax::ceil(0.5 - lax::real(safe));
   const Array steps = lax::max(raised, constant(lax::real(safe), 0));
   using State = std::pair<Array, Array>;
+  Array filled = lax::full({}, 0, real_dtype(z.dtype()));
   const State end = lax::while_loop(
       [&](const State& state) {
         const Array active = state.first < steps;
@@ -88,7 +89,7 @@ Array complex_loggamma(const Array& z) {
         Array sum_state = state.first + constant(state.first, 1);
         return State(sum_state, state.second + term);
       },
-      State(lax::full({}, 0, real_dtype(z.dtype())), lax::full(safe.shape(), 0, safe.dtype())));
+      State(filled, lax::full(safe.shape(), 0, safe.dtype())));
   Array complex_constant_z = complex_constant(z, not_a_number, not_a_number);
   return where(undefined, complex_constant_z, lanczos_loggamma(safe + steps) - end.second);
 }

@@ -136,6 +136,7 @@ Array gauss_around_one(const Parameters& p) {
   const Array psi_zero = psi(zero);
   const Array first = psi_zero / gamma(e + 1.0);
   using State = std::tuple<Array, Array, Array, Array>;  // t, factor, last term, sum
+  Array sum_a = a + d1, product = sum_a * (b + d1) * s;
   const State end = lax::while_loop(
       [&](const State& state) {
         const auto& [t, factor, term, total] = state;
@@ -151,7 +152,7 @@ Array gauss_around_one(const Parameters& p) {
         Array sum_t = t + one;
         return State(sum_t, next, term, total + term);
       },
-      State(one, (a + d1) * (b + d1) * s / gamma(e + 2.0), first, first));
+      State(one, product / gamma(e + 2.0), first, first));
   const Array infinite_sum = std::get<3>(end);
 
   using Partial = std::tuple<Array, Array, Array>;  // t, term, sum

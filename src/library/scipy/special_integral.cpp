@@ -109,6 +109,7 @@ Array expn_series(const Array& n, const Array& x) {
   const Array is_equal = n == one, is_equal_n = n == one;
   const Array first = where(is_equal, zero, one / (one - where(is_equal_n, one + one, n)));
   using State = std::tuple<Array, Array, Array, Array, Array>;  // k, (-x)^k / k!, k + 1 - n, the sum, relative term
+  Array difference = one - n;
   const State end = lax::while_loop(
       [&](const State& s) {
         Array is_greater = x > zero;
@@ -123,7 +124,7 @@ Array expn_series(const Array& n, const Array& x) {
         return State(next_k, next_power, next_divisor, next_total,
                      where(is_different_next_total, lax::abs(next_power / next_total), one));
       },
-      State(zero, one, one - n, first, constant(x, infinity)));
+      State(zero, one, difference, first, constant(x, infinity)));
   Array negated = -x, product = lax::pow(negated, n - one) * psi;
   return product / lax::exp(lax::lgamma(n)) - std::get<3>(end);
 }
@@ -342,8 +343,10 @@ Pair fresnel_integrals(const Array& signed_x) {
   Array product_f = f * cosine;
   const Array s_middle = 0.5 - (product_f + g * sine) / scale, first_product = f * sine,
               c_middle = 0.5 + (first_product - g * cosine) / scale;
-  const Array s = where(infinite, 0.5, where(near, x * squared * terms.sine_near, where(far, s_far, s_middle)));
-  const Array c = where(infinite, 0.5, where(near, x * terms.cosine_near, where(far, c_far, c_middle)));
+  const Array s_near = x * squared * terms.sine_near;
+  const Array s = where(infinite, 0.5, where(near, s_near, where(far, s_far, s_middle)));
+  const Array c_near = x * terms.cosine_near;
+  const Array c = where(infinite, 0.5, where(near, c_near, where(far, c_far, c_middle)));
   const Array negative = signed_x < 0.0;
   return {where(negative, -s, s), where(negative, -c, c)};
 }
