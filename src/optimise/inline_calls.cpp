@@ -2,8 +2,9 @@
 //
 //   d = jit[jaxpr={ lambda ; a. let b = sin a; c = mul b 2.0 in (c,) }] x    ->    b = sin x; d = mul b 2.0
 //
-// A large program that is called more than once stays one program, to be compiled once. A branch chosen by a literal and
-// a loop of one step are calls as well. checkpoint keeps its second computation apart by a barrier.
+// A large program that is called more than once stays one program, to be compiled once. A branch chosen by a literal, a loop
+// of one step and a loop that is to be unrolled as a whole are calls as well. checkpoint keeps its second computation apart by
+// a barrier.
 #include "optimise/passes.h"
 #include "optimise/rewrite.h"
 
@@ -96,8 +97,8 @@ class Inliner {
       branch(copy, equation, attrs);
       return true;
     }
-    if (equation.primitive.is("scan") && attrs.integer("length") == 1) {
-      single_step(copy, equation, attrs);
+    if (equation.primitive.is("scan") && attrs.integer("length") > 0 && attrs.integer("unroll") >= attrs.integer("length")) {
+      all_steps(copy, equation, attrs);
       return true;
     }
     bool changed = !same_object(attrs, equation.attrs);
@@ -145,21 +146,44 @@ class Inliner {
     bind_outputs(copy, equation, copy.splice(branches[static_cast<std::size_t>(index)], inputs));
   }
 
-  // xs lose their leading dimension of one, ys get it back.
-  static void single_step(Copy& copy, const Equation& equation, const Attrs& attrs) {
+  // Each step gets its slice of xs without the leading dimension; ys are put together again.
+  static void all_steps(Copy& copy, const Equation& equation, const Attrs& attrs) {
+    static const Primitive concatenate = primitive("concatenate");
     const Program& body = attrs.program("jaxpr");
-    std::size_t carry = static_cast<std::size_t>(attrs.integer("num_carry"));
-    std::size_t fixed = static_cast<std::size_t>(attrs.integer("num_consts")) + carry;
-    std::vector<Atom> inputs = copy(equation.inputs);
-    for (std::size_t i = fixed; i < inputs.size(); ++i) {
-      inputs[i] = reshaped(copy, inputs[i], body.type(body.invars()[i]).shape, equation.source);
+    const auto carry = static_cast<std::size_t>(attrs.integer("num_carry")), consts = static_cast<std::size_t>(attrs.integer("num_consts"));
+    const int64_t length = attrs.integer("length");
+    const std::vector<Atom> operands = copy(equation.inputs);
+    std::vector<Atom> inputs = operands, outputs;
+    std::vector<std::vector<Atom>> steps(equation.outputs.size() - carry, std::vector<Atom>(static_cast<std::size_t>(length), operands.empty() ? Atom() : operands[0]));
+    for (int64_t step = 0; step < length; ++step) {
+      const int64_t index = attrs.boolean("reverse") ? length - 1 - step : step;
+      for (std::size_t i = consts + carry; i < operands.size(); ++i) {
+        const Atom taken = length == 1 ? operands[i] : sliced(copy, operands[i], index, equation.source);
+        inputs[i] = reshaped(copy, taken, body.type(body.invars()[i]).shape, equation.source);
+      }
+      outputs = copy.splice(body, inputs);
+      std::copy_n(outputs.begin(), carry, inputs.begin() + static_cast<std::ptrdiff_t>(consts));
+      for (std::size_t i = carry; i < outputs.size(); ++i) {
+        if (equation.outputs[i].dropped()) continue;
+        Shape shape = copy.from().type(equation.outputs[i]).shape;
+        shape[0] = 1;
+        steps[i - carry][static_cast<std::size_t>(index)] = reshaped(copy, outputs[i], shape, equation.source);
+      }
     }
-    std::vector<Atom> outputs = copy.splice(body, inputs);
     for (std::size_t i = carry; i < outputs.size(); ++i) {
       if (equation.outputs[i].dropped()) continue;
-      outputs[i] = reshaped(copy, outputs[i], copy.from().type(equation.outputs[i]).shape, equation.source);
+      const std::vector<Atom>& all = steps[i - carry];
+      outputs[i] = length == 1 ? all[0] : Atom(copy.builder().add_equation(concatenate, all, {{"dimension", 0}}, equation.source)[0]);
     }
     bind_outputs(copy, equation, outputs);
+  }
+
+  static Atom sliced(Copy& copy, Atom atom, int64_t index, Source source) {
+    static const Primitive slice = primitive("slice");
+    Shape start(copy.type(atom).shape.size(), 0), limit = copy.type(atom).shape;
+    start[0] = index;
+    limit[0] = index + 1;
+    return copy.builder().add_equation(slice, {atom}, {{"start_indices", start}, {"limit_indices", limit}, {"strides", Attr()}}, source)[0];
   }
 
   static Atom reshaped(Copy& copy, Atom atom, const Shape& shape, Source source) {

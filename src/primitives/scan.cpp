@@ -451,7 +451,8 @@ DceResult dce(const Attrs& attrs, const Mask& used) {
   return result;
 }
 
-// StableHLO has no scan: a while loop over an index, slices taken and written by that index.
+// StableHLO has no scan: a while loop over an index, slices taken and written by that index. Each iteration takes as many steps
+// as `unroll` says; what is left over follows the loop.
 Arrays lower_scan(std::span<const Array> inputs, const Attrs& attrs) {
   namespace lax = jax::lax;
   Loop loop(attrs);
@@ -467,36 +468,51 @@ Arrays lower_scan(std::span<const Array> inputs, const Attrs& attrs) {
     state.push_back(lax::zeros(type));
   }
   if (length == 0) return part(state, 1, state.size());  // there is no slice to take
-  Types types;
-  for (const Array& array : state) types.push_back(array.type());
-  Staged condition = stage(
-      [&](std::span<const Array> s) { return Arrays{lax::lt(s[0], scalar_of(DType::int32, static_cast<double>(length)))}; },
-      types, "cond");
-  Staged body = stage(
-      [&](std::span<const Array> s) {
-        Array index = reverse ? lax::sub(scalar_of(DType::int32, static_cast<double>(length - 1)), s[0]) : s[0];
-        Arrays operands = consts;
-        append(operands, s.subspan(1, loop.carry));
-        for (const Array& x : xs) operands.push_back(lax::dynamic_index_in_dim(x, index, 0, false));
-        Arrays results = call_program(loop.body, operands, loop.body.name().empty() ? "body" : loop.body.name());
-        Arrays next = {lax::add(s[0], scalar_of(DType::int32, 1))};
-        append(next, part(results, 0, loop.carry));
-        for (std::size_t i = 0; i < loop.ys; ++i) {
-          next.push_back(lax::dynamic_update_index_in_dim(s[1 + loop.carry + i], results[loop.carry + i], index, 0));
-        }
-        return next;
-      },
-      types, "body");
-  Arrays operands = condition.captured;
-  append(operands, body.captured);
-  append(operands, state);
-  static const Primitive while_primitive = primitive("while");
-  Arrays results = capibara::bind(while_primitive, operands,
-                                  {{"cond_jaxpr", condition.program},
-                                   {"cond_nconsts", static_cast<int64_t>(condition.captured.size())},
-                                   {"body_jaxpr", body.program},
-                                   {"body_nconsts", static_cast<int64_t>(body.captured.size())}});
-  return part(results, 1, results.size());
+  const int64_t unroll = std::min(length, attrs.integer("unroll")), looped = length / unroll * unroll;
+  auto step = [&](Arrays s, const Array& position) {  // (carry, ys) after the step at this position
+    Array index = reverse ? lax::sub(scalar_of(DType::int32, static_cast<double>(length - 1)), position) : position;
+    Arrays operands = consts;
+    append(operands, part(s, 0, loop.carry));
+    for (const Array& x : xs) operands.push_back(lax::dynamic_index_in_dim(x, index, 0, false));
+    Arrays results = call_program(loop.body, operands, loop.body.name().empty() ? "body" : loop.body.name());
+    Arrays next = part(results, 0, loop.carry);
+    for (std::size_t i = 0; i < loop.ys; ++i) {
+      next.push_back(lax::dynamic_update_index_in_dim(s[loop.carry + i], results[loop.carry + i], index, 0));
+    }
+    return next;
+  };
+  const bool loops = unroll == 1 || looped > unroll;  // else one iteration would take them all
+  Arrays results = state;
+  if (loops) {
+    Types types;
+    for (const Array& array : state) types.push_back(array.type());
+    Staged condition = stage(
+        [&](std::span<const Array> s) { return Arrays{lax::lt(s[0], scalar_of(DType::int32, static_cast<double>(looped)))}; }, types, "cond");
+    Staged body = stage(
+        [&](std::span<const Array> s) {
+          Arrays now = part(s, 1, s.size());
+          Array position = s[0];
+          for (int64_t i = 0; i < unroll; ++i) {
+            now = step(std::move(now), position);
+            position = lax::add(position, scalar_of(DType::int32, 1));
+          }
+          now.insert(now.begin(), position);
+          return now;
+        },
+        types, "body");
+    Arrays operands = condition.captured;
+    append(operands, body.captured);
+    append(operands, state);
+    static const Primitive while_primitive = primitive("while");
+    results = capibara::bind(while_primitive, operands,
+                             {{"cond_jaxpr", condition.program},
+                              {"cond_nconsts", static_cast<int64_t>(condition.captured.size())},
+                              {"body_jaxpr", body.program},
+                              {"body_nconsts", static_cast<int64_t>(body.captured.size())}});
+  }
+  Arrays now = part(results, 1, results.size());
+  for (int64_t i = loops ? looped : 0; i < length; ++i) now = step(std::move(now), scalar_of(DType::int32, static_cast<double>(i)));
+  return now;
 }
 
 }  // namespace
