@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 
 #include "bindings.h"
+#include "config_values.h"
 
 namespace capibara::python {
 
@@ -55,8 +56,9 @@ bool set_field(Config& config, const std::string& name, nb::handle value) {
   return true;
 }
 
-nb::dict read_config() {
-  const Config& now = config();
+}  // namespace
+
+nb::dict config_dict(const Config& now) {
   nb::dict all;
   auto optional_text = [](const std::string& text) {
     return text.empty() ? nb::none() : nb::object(nb::str(text.c_str()));
@@ -81,6 +83,8 @@ nb::dict read_config() {
   return all;
 }
 
+namespace {
+
 // A scope of this thread, opened and closed by Python's with statement.
 struct PythonScope {
   nb::dict changes;
@@ -95,7 +99,7 @@ struct TraceStateScope {
 }  // namespace
 
 void bind_config(nb::module_& m) {
-  m.def("config_values", &read_config);
+  m.def("config_values", [] { return config_dict(config()); });
   m.def(
       "config_update",
       [](const std::string& name, nb::handle value) {

@@ -7,6 +7,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include "body_programs.h"
 #include "calls.h"
 
 namespace capibara::python {
@@ -50,7 +51,7 @@ nb::object scan(nb::object function, nb::object init, nb::object xs, nb::object 
     for (Array& y : to_arrays(ys, "scan")) all.push_back(std::move(y));
     return all;
   };
-  Arrays outputs = flat::scan_flat(body, carry, slices, steps, reverse, unroll);
+  Arrays outputs = flat::scan_flat(remembered_body(function, "scan", arguments, body, &ys_tree), carry, slices, steps, reverse, unroll);
   std::span<const Array> all(outputs);
   return nb::make_tuple(unflatten_arrays(carry_tree, all.first(carries)),
                         unflatten_arrays(ys_tree, all.subspan(carries)));
@@ -61,7 +62,7 @@ nb::object while_loop(nb::object condition, nb::object body, nb::object init) {
   PyTree tree = flatten(init, objects);
   Arrays state = to_arrays(objects, "while_loop");
   const PyTree arguments = PyTree::tuple({tree});
-  auto test = [&](std::span<const Array> in) {
+  const FlatFunction test = [&](std::span<const Array> in) {
     TracedCall traced(condition, "while_cond", arguments);
     nb::object result = condition(unflatten_arrays(tree, in));
     std::optional<Array> predicate = array_if(result);
@@ -70,7 +71,7 @@ nb::object while_loop(nb::object condition, nb::object body, nb::object init) {
                              nb::cast<std::string>(nb::repr(result)), "."));
     return Arrays{*predicate};
   };
-  auto step = [&](std::span<const Array> in) {
+  const FlatFunction step = [&](std::span<const Array> in) {
     TracedCall traced(body, "while_body", arguments);
     nb::object result = body(unflatten_arrays(tree, in));
     std::vector<nb::object> outputs;
@@ -84,7 +85,8 @@ nb::object while_loop(nb::object condition, nb::object body, nb::object init) {
     }
     return to_arrays(outputs, "while_loop");
   };
-  return unflatten_arrays(tree, flat::while_flat(test, step, state));
+  return unflatten_arrays(tree, flat::while_flat(remembered_body(condition, "while_cond", arguments, test),
+                                                remembered_body(body, "while_body", arguments, step), state));
 }
 
 nb::object run_branches(const Array& index, const std::vector<nb::object>& branches, nb::tuple operands,
@@ -100,15 +102,25 @@ nb::object run_branches(const Array& index, const std::vector<nb::object>& branc
       nb::object result = call_python(branches[i], unflatten_arrays(in, values));
       std::vector<nb::object> outputs;
       outs[i] = flatten(result, outputs);
+      return to_arrays(outputs, name);
+    });
+  }
+  auto checked = [&](std::size_t i, const FlatFunction& branch) -> FlatFunction {
+    return [&, i, branch](std::span<const Array> values) {
+      Arrays results = branch(values);
       if (i > 0 && !(outs[i] == outs[0])) {
         throw TypeError(concat(name,
                                ": branch outputs must have the same pytree structure, but they differ: branch 0 gives ",
                                describe(outs[0]), ", branch ", i, " gives ", describe(outs[i]), "."));
       }
-      return to_arrays(outputs, name);
-    });
+      return results;
+    };
+  };
+  std::vector<FlatFunction> remembered;
+  for (std::size_t i = 0; i < branches.size(); ++i) {
+    remembered.push_back(checked(i, remembered_body(branches[i], name, in, functions[i], &outs[i])));
   }
-  Arrays outputs = flat::cond_flat(index, functions, leaves);
+  Arrays outputs = flat::cond_flat(index, remembered, leaves);
   return unflatten_arrays(outs[0], outputs);
 }
 

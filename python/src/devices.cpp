@@ -1,10 +1,14 @@
 // Devices and platforms from Python: which there are, and which one programs run on.
 #include <capibara/config.h>
-#include <capibara/device.h>
+#include <capibara/default_device.h>
 
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "backends/backend.h"
+#include "backends/cpu/backend.h"
 #include "backends/pjrt/backend.h"
 #include "bindings.h"
 #include "runtime/key_value_store.h"
@@ -36,19 +40,11 @@ nb::list list_devices(const std::string& platform) {
   return rows;
 }
 
-// The client whose devices Python calls by this platform.
-pjrt::Client& client_called(const std::string& platform) {
-  std::string own = config().platform;
-  own = own.substr(0, own.find(','));
-  if (pjrt::is_platform(own) && pjrt::client(own).platform() == platform) return pjrt::client(own);
-  return pjrt::client(platform);
-}
-
 nb::object memory_stats(const std::string& platform, int id) {
   if (!pjrt::is_platform(platform)) return nb::none();
   pjrt::MemoryStats stats;
   try {
-    stats = client_called(platform).memory_stats(id);
+    stats = pjrt::client_of(platform)->memory_stats(id);
   } catch (const RuntimeError& error) {
     if (std::string_view(error.what()).find("UNIMPLEMENTED") == std::string_view::npos) throw;
     return nb::none();  // as for a device that counts nothing
@@ -70,9 +66,36 @@ void set_guard(int direction, nb::handle value, bool of_thread) {
   else transfer::set_default(place, guard.value_or(transfer::Guard::allow));
 }
 
+using DeviceName = std::optional<std::pair<std::string, int>>;  // (platform, number)
+
+std::optional<Device> named_device(const DeviceName& name) {
+  if (!name) return std::nullopt;
+  const Device device{name->first, name->second};
+  backend(device);  // raises where nothing can run there
+  return device;
+}
+
+// A scope of this thread, opened and closed by Python's with statement.
+struct PythonDeviceScope {
+  std::optional<Device> device;
+  std::unique_ptr<DefaultDeviceScope> open;
+};
+
 }  // namespace
 
 void bind_devices(nb::module_& m) {
+  m.def("default_device", []() -> DeviceName {
+    const std::optional<Device>& device = chosen_device();
+    return device ? DeviceName(std::pair(device->platform, device->id)) : std::nullopt;
+  });
+  m.def("set_default_device", [](const DeviceName& device) { set_default_device(named_device(device)); }, nb::arg().none());
+  nb::class_<PythonDeviceScope>(m, "DefaultDeviceScope")
+      .def("__init__", [](PythonDeviceScope* self, const DeviceName& device) { new (self) PythonDeviceScope{named_device(device), nullptr}; },
+           nb::arg().none())
+      .def("__enter__", [](PythonDeviceScope& self) { self.open = std::make_unique<DefaultDeviceScope>(self.device); })
+      .def("__exit__", [](PythonDeviceScope& self, nb::args) { self.open.reset(); });
+  m.def("set_async_dispatch", &cpu::set_async_dispatch);
+  m.def("lowering_platform", &lowering_platform);
   m.def("devices", &list_devices);
   m.def("memory_stats", &memory_stats);
   m.def("platform", [] { return config().platform; });

@@ -1,14 +1,21 @@
 // jit for Python functions: the compiled function object, its cache, and its stages.
+#include <capibara/default_device.h>
 #include <capibara/jit.h>
 #include <capibara/placement.h>
 
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "backends/backend.h"
 #include "calls.h"
+#include "config_values.h"
 #include "jit_recent.h"
 #include "program/stablehlo/borders.h"
+#include "runtime/caches.h"
 #include "trace/trace.h"
+#include "transforms/jit_stages.h"
 
 #include <structmember.h>
 
@@ -24,15 +31,20 @@ struct JitSettings {
   std::vector<std::string> static_names;
   std::set<int> donated_positions;
   std::vector<std::string> donated_names;
+  std::optional<Device> device;  // jit(device=..., backend=...)
+};
+
+// What all wrappers that jit makes of one function with the same settings share.
+struct SharedCalls {
+  std::shared_ptr<detail::JitCache> cache;
+  std::shared_ptr<RecentCalls> recent = std::make_shared<RecentCalls>();
 };
 
 // What jit makes of a Python function.
-struct JitFunction {
+struct JitFunction : SharedCalls {
   nb::object function;
   JitSettings settings;
-  std::shared_ptr<detail::JitCache> cache;
   std::string name;
-  std::unique_ptr<RecentCalls> recent = std::make_unique<RecentCalls>();
 };
 
 // A call taken apart: static arguments and structures in one hashable key, arrays in the leaves.
@@ -198,9 +210,32 @@ FlatFunction traced_function(const JitFunction& jit, const JitCall& call, TreeDe
   };
 }
 
+// jax_explain_cache_misses: what Python calls before a function is traced; invalid where nobody asks.
+nb::object& miss_explainer() {
+  static auto* explainer = new nb::object;  // never freed: the interpreter may be gone by then
+  return *explainer;
+}
+
+void explain_miss(const JitFunction& jit, const JitCall& call) {
+  auto described = [](nb::handle in, const Types& types, const Config& settings) {
+    nb::list avals;
+    for (const ArrayType& type : types) avals.append(type_object(type));
+    return nb::make_tuple(nb::borrow(in), avals, config_dict(settings));
+  };
+  nb::list known;
+  for (const detail::KnownCall& one : detail::known_calls(*jit.cache)) {
+    nb::object key = static_object(one.in);
+    known.append(described(nb::object(key[2]), one.types, one.settings));
+  }
+  Types types;
+  for (const Array& leaf : call.leaves) types.push_back(leaf.type());
+  miss_explainer()(jit.function, known, described(nb::cast(call.in), types, config()));
+}
+
 std::shared_ptr<const detail::JitEntry> find_entry(const JitFunction& jit, const JitCall& call) {
   auto entry = detail::find_jit_entry(*jit.cache, call.structure, call.leaves);
   if (entry) return entry;
+  if (miss_explainer().is_valid()) explain_miss(jit, call);
   TreeDef out;
   return detail::trace_jit_entry(*jit.cache, call.structure, call.leaves, traced_function(jit, call, out), out,
                                  donated_leaves(jit.settings, call));
@@ -218,7 +253,9 @@ void remember(const JitFunction& jit, const JitCall& call, const std::shared_ptr
     if (leaf.is_tracer() || leaf.type().ref) return;
     recent.types.push_back(leaf.type());
     recent.committed.push_back(leaf.committed());
+    recent.places = recent.places || leaf.committed();
   }
+  if (recent.places && demanded_device(call.leaves)) return;
   if (!detail::jit_entry_lasts(*entry)) return;
   recent.positional = call.positional;
   recent.fixed = call.fixed;
@@ -238,7 +275,34 @@ Arrays run_entry(const detail::JitEntry& entry, std::span<const Array> leaves) {
   return detail::call_jit_entry(entry, leaves);
 }
 
+bool is_staged(const Trace* trace) {
+  for (; trace; trace = trace->parent.get()) {
+    if (std::string_view(trace->kind()) == "jit") return true;
+  }
+  return false;
+}
+
+// jit(device=...): arguments go there, wherever they are. A program that is being traced runs as a whole on one platform.
+nb::object call_on_device(const JitFunction& jit, const Device& device, PyObject* args, PyObject* kwargs) {
+  const std::string outside = default_platform();
+  const DefaultDeviceScope scope(device);
+  if (detail::jit_disabled()) return call_python(jit.function, args, kwargs);
+  JitCall call = take_apart(jit, args, kwargs);
+  bool staged = is_staged(current_trace().get());
+  for (Array& leaf : call.leaves) {
+    if (leaf.is_tracer()) staged = staged || is_staged(leaf.body()->trace());
+    else if (!leaf.type().ref) leaf = jax::device_put(leaf, device);
+  }
+  if (staged && default_platform() != outside) {
+    throw ValueError(concat("Received incompatible devices for jitted computation: jit(", jit.name, ") is to run on ", to_string(device),
+                            ", but the program that calls it runs on platform ", outside, "; give the outer jit the same device or backend"));
+  }
+  auto entry = find_entry(jit, call);
+  return rebuild(*entry, run_entry(*entry, call.leaves));
+}
+
 nb::object call_jit(const JitFunction& jit, PyObject* args, PyObject* kwargs) {
+  if (jit.settings.device) return call_on_device(jit, *jit.settings.device, args, kwargs);
   if (detail::jit_disabled()) return call_python(jit.function, args, kwargs);
   const bool now = evaluating();
   if (now) {
@@ -356,7 +420,7 @@ void check_types(const Compiled& self, const JitCall& call) {
 
 nb::object call_compiled(const Compiled& self, nb::args args, nb::kwargs kwargs) {
   // Static arguments were compiled in: a compiled function takes the others only.
-  JitFunction jit{self.function, {}, self.cache, self.name};
+  JitFunction jit{{self.cache}, self.function, {}, self.name};
   JitCall call = take_apart(jit, args, kwargs);
   PyTree expected = in_tree(self);
   if (!(call.in == expected)) {
@@ -455,6 +519,20 @@ nb::list placement_list(const detail::LeafPlacements& placements) {
   return list;
 }
 
+// Pairs of name and value.
+CompilerOptions options_of(nb::handle pairs) {
+  CompilerOptions options;
+  for (nb::handle pair : pairs) {
+    const std::string name = nb::cast<std::string>(nb::object(pair[0]));
+    const nb::object value = pair[1];
+    if (nb::isinstance<nb::bool_>(value)) options[name] = nb::cast<bool>(value);
+    else if (nb::isinstance<nb::int_>(value)) options[name] = nb::cast<int64_t>(value);
+    else if (nb::isinstance<nb::float_>(value)) options[name] = nb::cast<double>(value);
+    else options[name] = nb::cast<std::string>(nb::str(value));
+  }
+  return options;
+}
+
 template <class Next>
 Next next_stage(const Stage& stage) {
   Next next;
@@ -471,6 +549,8 @@ void bind_jit(nb::module_& m) {
     std::vector<nb::object> objects;
     nb::object both = nb::make_tuple(nb::borrow(args), nb::borrow(kwargs));
     Traced traced;
+    std::optional<DefaultDeviceScope> scope;
+    if (jit.settings.device) scope.emplace(jit.settings.device);
     nb::object abstract = nb::module_::import_("capibara._types").attr("as_abstract_arrays")(both);
     call = take_apart(jit, nb::object(abstract[0]), nb::object(abstract[1]));
     traced.entry = find_entry(jit, call);
@@ -482,6 +562,7 @@ void bind_jit(nb::module_& m) {
     add_described_placements(jit, args, kwargs, traced.placements);
     return traced;
   };
+  nb::class_<SharedCalls>(m, "SharedCalls");
   nb::class_<JitFunction>(m, "JitFunction", nb::dynamic_attr(), nb::type_slots(jit_slots))
       .def("trace", [stage_of](const JitFunction& self, nb::args args,
                                nb::kwargs kwargs) { return stage_of(self, args, kwargs); })
@@ -497,6 +578,7 @@ void bind_jit(nb::module_& m) {
              self.recent->clear();
              detail::clear_jit_cache(*self.cache);
            })
+      .def_prop_ro("_shared_calls", [](const JitFunction& self) { return SharedCalls{self.cache, self.recent}; })
       .def("_cache_size", [](const JitFunction& self) { return detail::jit_cache_size(*self.cache); })
       .def("__repr__", [](const JitFunction& self) {
         nb::object text = nb::steal(self.function.is_valid() ? PyObject_Repr(self.function.ptr()) : nullptr);
@@ -506,8 +588,9 @@ void bind_jit(nb::module_& m) {
       });
   m.def("jit", [](nb::object function, std::vector<int> static_argnums, std::vector<std::string> static_argnames,
                   std::vector<int> donate_argnums, std::vector<std::string> donate_argnames, bool keep_unused,
-                  bool inline_call) {
+                  bool inline_call, const std::optional<std::pair<std::string, int>>& device, nb::handle compiler_options, const SharedCalls* shared) {
     JitFunction jit;
+    if (device) jit.settings.device = Device{device->first, device->second};
     jit.function = function;
     jit.name = function_name(function);
     jit.settings.static_positions = std::set<int>(static_argnums.begin(), static_argnums.end());
@@ -518,9 +601,14 @@ void bind_jit(nb::module_& m) {
     options.keep_unused = keep_unused;
     options.inline_ = inline_call;
     options.name = jit.name;
-    jit.cache = detail::make_jit_cache(options);
+    if (shared) static_cast<SharedCalls&>(jit) = *shared;
+    else jit.cache = detail::make_jit_cache(options, options_of(compiler_options));
     return jit;
-  });
+  }, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg().none());
+  m.def("set_default_compiler_options", [](nb::handle options) { set_default_compiler_options(options_of(options)); });
+  m.def("warn_of_captured_constants_above", &detail::warn_of_captured_constants_above);
+  m.def("set_miss_explainer", [](nb::object explainer) { miss_explainer() = explainer.is_none() ? nb::object() : explainer; }, nb::arg().none());
+  m.def("clear_caches", [] { clear_caches(); });
   auto describe = [](auto& type) {
     type.def_prop_ro("out_tree", [](const Stage& self) { return out_tree(self); })
         .def_prop_ro("in_tree", [](const Stage& self) { return in_tree(self); })
@@ -546,35 +634,48 @@ void bind_jit(nb::module_& m) {
   nb::class_<Stage>(m, "Stage");
   nb::class_<Traced, Stage> traced(m, "Traced");
   traced.def_prop_ro("jaxpr", [](const Traced& self) { return detail::jit_entry_program(*self.entry); })
-      .def("lower", [](const Traced& self, nb::kwargs) { return next_stage<Lowered>(self); });
+      .def(
+          "lower",
+          [](const Traced& self, nb::object lowering_platforms) {
+            if (!lowering_platforms.is_none()) {
+              const nb::tuple own = nb::make_tuple(lowering_platform());
+              if (!nb::tuple(lowering_platforms).equal(own)) {
+                throw NotImplementedError(concat("lower: programs are lowered for the platform that they were traced for, ",
+                                                 nb::cast<std::string>(nb::repr(own)), ", got lowering_platforms=",
+                                                 nb::cast<std::string>(nb::repr(lowering_platforms)), "; trace under jax.default_device of that platform"));
+              }
+            }
+            return next_stage<Lowered>(self);
+          },
+          nb::kw_only(), nb::arg("lowering_platforms") = nb::none());
   nb::class_<Lowered, Stage> lowered(m, "Lowered");
   lowered
       .def(
           "as_text",
-          [](const Lowered& self, nb::object dialect, bool) {
+          [](const Lowered& self, nb::object dialect, bool debug_info) {
             if (!dialect.is_none() && nb::cast<std::string>(dialect) != "stablehlo") {
               throw ValueError(concat("as_text: the dialect must be None or 'stablehlo', got '",
                                       nb::cast<std::string>(dialect), "'"));
             }
-            return detail::jit_entry_text(*self.entry, self.placements);
+            return detail::lowered_text(*self.entry, self.placements, debug_info);
           },
           nb::arg("dialect") = nb::none(), nb::kw_only(), nb::arg("debug_info") = false)
       .def(
           "compile",
           [](const Lowered& self, nb::handle options) -> nb::object {
-            if (!options.is_none() && nb::len(options) > 0)
-              throw ValueError("compile: the backend takes no compiler_options");
             if (const std::shared_ptr<const Placement> described = described_devices(self)) {
               return compile_for_topology(described->platform, described->devices, detail::jit_entry_text(*self.entry, self.placements), self.name);
             }
-            detail::compile_jit_entry(*self.entry, self.placements);
-            return nb::cast(next_stage<Compiled>(self));
+            Compiled compiled = next_stage<Compiled>(self);
+            if (!options.is_none() && nb::len(options) > 0) compiled.entry = detail::with_compiler_options(*self.entry, options_of(options.attr("items")()));
+            detail::compile_jit_entry(*compiled.entry, self.placements);
+            return nb::cast(compiled);
           },
           nb::arg("compiler_options") = nb::none())
       .def("cost_analysis", [](const Lowered& self) { return cost_analysis(self); });
   nb::class_<Compiled, Stage> compiled(m, "Compiled");
   compiled.def("__call__", &call_compiled)
-      .def("as_text", [](const Compiled& self) { return detail::jit_entry_text(*self.entry, self.placements); })
+      .def("as_text", [](const Compiled& self) { return detail::compiled_text(*self.entry); })
       .def("cost_analysis", [](const Compiled& self) { return cost_analysis(self); })
       .def("memory_analysis", &memory_analysis)
       .def_prop_ro("_input_placements", [](const Compiled& self) { return placement_list(self.placements); })

@@ -1,6 +1,8 @@
 // Compares the arguments of a call with those of an earlier one, taking the leaves along.
 #include "jit_recent.h"
 
+#include "backends/backend.h"
+#include "runtime/caches.h"
 #include "tree_nodes.h"
 
 #include <capibara/config.h>
@@ -149,14 +151,18 @@ class Match {
 
 }  // namespace
 
-std::shared_ptr<const RecentCall> RecentCalls::find(PyObject* args, PyObject* kwargs, Arrays& leaves) const {
+std::shared_ptr<const RecentCall> RecentCalls::find(PyObject* args, PyObject* kwargs, Arrays& leaves) {
+  if (generation_ != cache_generation()) {
+    generation_ = cache_generation();
+    clear();
+  }
   const std::size_t settings = config_key();
   const std::shared_ptr<const Calls> calls = calls_;
   for (const std::shared_ptr<const RecentCall>& call : *calls) {
     if (call->settings != settings) continue;
     leaves.clear();
     leaves.reserve(call->types.size());
-    if (Match(*call, leaves).arguments(args, kwargs)) return call;
+    if (Match(*call, leaves).arguments(args, kwargs)) return call->places && demanded_device(leaves) ? nullptr : call;
     PyErr_Clear();
   }
   return nullptr;

@@ -5,6 +5,7 @@
 #include <capibara/primitive.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,10 +45,22 @@ class Backend {
     (void)donated;
     return compile(program);
   }
+  // The form in which it runs a program, for readers; nothing where it does not show one.
+  virtual std::optional<std::string> compiled_text(const Program& program, const std::vector<bool>& donated) {
+    (void)program, (void)donated;
+    return std::nullopt;
+  }
 };
 
 Backend& backend(const std::string& name);  // raises ValueError listing the names there are
-Backend& default_backend();                 // the one named in the configuration
+Backend& backend(const Device& device);     // whose unplaced inputs go to this device
+Backend& default_backend();                 // of the default device, else of the configured platform
+std::string default_platform();             // of its arrays: "cpu", "gpu", "tpu", "xla_cpu"
+std::string lowering_platform();            // that programs are lowered for, as jax calls it: "cpu", "cuda", "rocm", "tpu"
+// The device that committed inputs ask for where its platform is not the default one's; nothing: run on the default backend.
+// Raises ValueError where they ask for two platforms.
+std::optional<Device> demanded_device(std::span<const Array> inputs);
+Arrays as_committed(Arrays outputs);  // results of committed inputs are committed too
 std::vector<std::string> backend_names();
 
 }  // namespace capibara

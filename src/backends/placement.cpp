@@ -1,8 +1,6 @@
 // Moving arrays to devices: the public functions over the backends that have devices of their own.
 #include <capibara/placement.h>
 
-#include <capibara/config.h>
-
 #include "backends/pjrt/backend.h"
 #include "backends/pjrt/sharded_buffer.h"
 
@@ -10,18 +8,14 @@ namespace capibara::jax {
 
 namespace {
 
-// The client whose devices are of this platform: "gpu" and "cuda" are the same, the default one may have been asked for as "pjrt".
-pjrt::Client* client_of(const std::string& platform) {
-  std::string own = capibara::config().platform;
-  own = own.substr(0, own.find(','));
-  if (pjrt::is_platform(own) && pjrt::client(own).platform() == platform) return &pjrt::client(own);
-  return pjrt::is_platform(platform) ? &pjrt::client(platform) : nullptr;
-}
-
 Array on_host(const Array& x, const Placement& placement) {
   if (placement.devices.size() > 1) {
     throw ValueError(concat("device_put: arrays of platform '", placement.platform, "' lie in the memory of the one process, got ", to_string(placement),
                             "; choose a plugin's platform, such as JAX_PLATFORMS=xla_cpu, for several devices"));
+  }
+  if (placement.devices.at(0) != 0) {
+    throw NotImplementedError(concat("device_put: the native backend keeps arrays on ", placement.platform, ":0, got ", placement.platform, ":",
+                                     placement.devices[0], "; choose a plugin's platform, such as JAX_PLATFORMS=xla_cpu, for several devices"));
   }
   const std::string& kind = placement.memory_kind;
   if (!kind.empty() && kind != "device") {
@@ -49,7 +43,7 @@ Placement make_placement(const Mesh& mesh, const PartitionSpec& spec, const std:
 
 Array device_put(const Array& x, const Placement& placement) {
   if (x.is_tracer()) return lax::with_sharding_constraint(x, placement);
-  if (pjrt::Client* client = client_of(placement.platform)) return client->put(x, placement);
+  if (pjrt::Client* client = pjrt::client_of(placement.platform)) return client->put(x, placement);
   return on_host(x, placement);
 }
 
@@ -78,7 +72,7 @@ std::vector<Array> addressable_shards(const Array& x) {
 }
 
 Array join_shards(const Shape& shape, const Placement& placement, const std::vector<Array>& shards) {
-  pjrt::Client* client = client_of(placement.platform);
+  pjrt::Client* client = pjrt::client_of(placement.platform);
   const Shape block = placement.shard_shape(shape);
   if (!client) throw ValueError(concat("join_shards: platform '", placement.platform, "' has no devices of its own"));
   std::size_t next = 0;

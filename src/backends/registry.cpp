@@ -2,7 +2,7 @@
 #include "backends/backend.h"
 
 #include <capibara/config.h>
-#include <capibara/device.h>
+#include <capibara/default_device.h>
 
 #include "backends/cpu/backend.h"
 #include "backends/pjrt/backend.h"
@@ -42,7 +42,60 @@ Backend& backend(const std::string& name) {
   throw ValueError(concat("backend: unknown name '", name, "'; this build has ", known, ", and plugins for 'cuda', 'rocm', 'tpu', 'xla_cpu'"));
 }
 
-Backend& default_backend() { return backend(first_platform(config().platform)); }
+Backend& backend(const Device& device) {
+  if (pjrt::is_platform(device.platform)) return pjrt::backend(device);
+  if (device.platform != "cpu") throw ValueError(concat("backend: there is no device ", to_string(device)));
+  if (device.id != 0) {
+    throw NotImplementedError(concat("computations of the native backend run on cpu:0, got ", to_string(device),
+                                     "; choose a plugin's platform, such as JAX_PLATFORMS=xla_cpu, for several devices"));
+  }
+  const std::string own = first_platform(config().platform);
+  return backend(pjrt::is_platform(own) ? native_platform() : own);
+}
+
+Backend& default_backend() {
+  if (const std::optional<Device>& device = chosen_device()) return backend(*device);
+  return backend(first_platform(config().platform));
+}
+
+std::string default_platform() {
+  const std::optional<Device>& device = chosen_device();
+  if (device) return device->platform;
+  const std::string name = first_platform(config().platform);
+  return pjrt::is_platform(name) ? pjrt::client(name).platform() : "cpu";
+}
+
+std::string lowering_platform() {
+  const pjrt::Client* client = pjrt::client_of(default_platform());
+  if (!client) return "cpu";
+  return client->plugin().platform() == "xla_cpu" ? "cpu" : client->plugin().platform();
+}
+
+std::optional<Device> demanded_device(std::span<const Array> inputs) {
+  const Device* demanded = nullptr;
+  const Array* first = nullptr;
+  for (const Array& input : inputs) {
+    if (!input.committed()) continue;
+    const Device& own = input.buffer().device();
+    if (demanded && demanded->platform != own.platform) {
+      throw ValueError(concat("Received incompatible devices for jitted computation. Got argument with shape ", to_string(first->type()), " on ",
+                              to_string(*demanded), " and argument with shape ", to_string(input.type()), " on ", to_string(own),
+                              "; move one of them with device_put"));
+    }
+    demanded = &own;
+    first = &input;
+  }
+  if (!demanded || demanded->platform == default_platform()) return std::nullopt;
+  return *demanded;
+}
+
+Arrays as_committed(Arrays outputs) {
+  for (Array& output : outputs) {
+    if (output.is_tracer() || output.type().ref || output.committed()) continue;
+    output = Array::from_buffer(output.type(), output.buffer(), true);
+  }
+  return outputs;
+}
 
 namespace jax {
 

@@ -5,8 +5,17 @@
 
 #include "program/build.h"
 #include "program/hash.h"
+#include "runtime/caches.h"
 
 namespace capibara {
+
+SingleOperations::SingleOperations(std::size_t most_entries) : most_entries_(most_entries) {
+  on_clear_caches([this] {  // backends live as long as the process
+    Entries old;  // freed after the lock
+    std::lock_guard lock(mutex_);
+    old.swap(entries_);
+  });
+}
 
 std::shared_ptr<Executable> SingleOperations::find(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs,
                                                    const Compile& compile) {

@@ -13,7 +13,7 @@ namespace capibara {
 
 class SingleOperations {
  public:
-  explicit SingleOperations(std::size_t most_entries) : most_entries_(most_entries) {}
+  explicit SingleOperations(std::size_t most_entries);
 
   using Compile = std::function<std::shared_ptr<Executable>(const Program&)>;
 

@@ -4,6 +4,7 @@
 #include <capibara/program.h>
 
 #include "program/hash.h"
+#include "runtime/caches.h"
 
 #include <memory>
 #include <mutex>
@@ -46,6 +47,10 @@ struct MemoHash {
 template <class Value>
 class Memo {
  public:
+  Memo() {
+    on_clear_caches([this] { clear(); });
+  }
+
   template <class Make>
   Value get(const MemoKey& key, const Make& make) {
     const std::size_t hash = MemoHash{}(key);
@@ -59,6 +64,12 @@ class Memo {
       entries_.emplace(hash, made);
     }
     return made->value;
+  }
+
+  void clear() {
+    std::unordered_map<MemoKey, Value, MemoHash> old;  // freed outside the lock
+    std::lock_guard lock(mutex_);
+    old.swap(entries_);
   }
 
  private:

@@ -1,5 +1,6 @@
 // Configuration: process defaults and the stack of each thread.
 #include <capibara/config.h>
+#include <capibara/default_device.h>
 #include <capibara/error.h>
 
 #include <atomic>
@@ -11,16 +12,21 @@
 
 namespace capibara {
 
+std::string native_platform() {
+#ifdef CAPIBARA_HAS_CODE_GENERATOR
+  return "cpu";
+#else
+  return "reference";
+#endif
+}
+
 namespace {
 
 std::mutex defaults_mutex;
 
-// Programs are compiled where this build has the code generator.
 Config from_environment() {
   Config config;
-#ifdef CAPIBARA_HAS_CODE_GENERATOR
-  config.platform = "cpu";
-#endif
+  config.platform = native_platform();
   if (const char* platform = std::getenv("CAPIBARA_PLATFORM"); platform && *platform) config.platform = platform;
   return config;
 }
@@ -37,23 +43,47 @@ thread_local unsigned seen_version = 0;
 thread_local std::optional<std::size_t> known_key;  // of the configuration that this thread sees
 std::atomic<unsigned> version{1};
 
+std::optional<Device>& device_of_process() {
+  static std::optional<Device> device;
+  return device;
+}
+thread_local std::optional<Device> seen_device;                         // a copy, as seen_defaults is one
+thread_local std::optional<std::optional<Device>> override_device;
+
+}  // namespace
+
+namespace {
+
+void see_defaults() {
+  unsigned now = version.load(std::memory_order_acquire);
+  if (seen_version == now) return;
+  std::lock_guard lock(defaults_mutex);
+  seen_defaults = defaults();
+  seen_device = device_of_process();
+  seen_version = now;
+  known_key.reset();
+}
+
 }  // namespace
 
 const Config& config() {
   if (override_config) return *override_config;
-  if (unsigned now = version.load(std::memory_order_acquire); seen_version != now) {
-    std::lock_guard lock(defaults_mutex);
-    seen_defaults = defaults();
-    seen_version = now;
-    known_key.reset();
-  }
+  see_defaults();
   return seen_defaults;
 }
 
+const std::optional<Device>& chosen_device() {
+  if (override_device) return *override_device;
+  see_defaults();
+  return seen_device;
+}
+
 std::size_t config_key() {
+  const std::optional<Device>& device = chosen_device();
   const Config& seen = config();
   if (!known_key) known_key = seen.key();
-  return *known_key;
+  if (!device) return *known_key;
+  return (*known_key * 1099511628211ULL + std::hash<std::string>{}(device->platform)) * 1099511628211ULL + static_cast<std::size_t>(device->id + 1);
 }
 
 void update_config(const Config& config) {
@@ -61,6 +91,18 @@ void update_config(const Config& config) {
   defaults() = config;
   version.fetch_add(1, std::memory_order_release);
 }
+
+void set_default_device(std::optional<Device> device) {
+  std::lock_guard lock(defaults_mutex);
+  device_of_process() = std::move(device);
+  version.fetch_add(1, std::memory_order_release);
+}
+
+DefaultDeviceScope::DefaultDeviceScope(std::optional<Device> device) : previous_(std::move(override_device)) {
+  override_device.emplace(std::move(device));
+}
+
+DefaultDeviceScope::~DefaultDeviceScope() { override_device = std::move(previous_); }
 
 std::size_t Config::key() const {
   std::size_t key = 0;

@@ -2,6 +2,7 @@
 #include "trace/trace.h"
 
 #include <capibara/config.h>
+#include <capibara/default_device.h>
 
 #include "array/element.h"
 #include "backends/backend.h"
@@ -39,7 +40,7 @@ class EvaluationTrace final : public Trace {
     }
     const bool takes_refs = std::any_of(inputs.begin(), inputs.end(), [](const Array& input) { return input.type().ref; });
     if (takes_refs && holds_refs(attrs)) return bind_on_values(primitive, inputs, attrs);
-    Arrays outputs = default_backend().run(primitive, inputs, attrs);
+    Arrays outputs = run(primitive, inputs, attrs);
     const Config& settings = config();
     if (settings.debug_nans || settings.debug_infs) check(primitive, outputs, settings);
     return outputs;
@@ -47,6 +48,16 @@ class EvaluationTrace final : public Trace {
   const char* kind() const override { return "evaluation"; }
 
  private:
+  // Committed operands decide where, and their results are committed.
+  static Arrays run(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
+    bool committed = false;
+    for (const Array& input : inputs) committed = committed || input.committed();
+    if (!committed) return default_backend().run(primitive, inputs, attrs);
+    const std::optional<Device> demanded = demanded_device(inputs);
+    if (!demanded) return as_committed(default_backend().run(primitive, inputs, attrs));
+    const DefaultDeviceScope scope(demanded);
+    return as_committed(default_backend().run(primitive, inputs, attrs));
+  }
   // The deepest trace that an operand belongs to; null where all are concrete.
   static std::shared_ptr<Trace> innermost(std::span<const Array> inputs) {
     std::shared_ptr<Trace> found;

@@ -1,13 +1,17 @@
 // jit: the cache of traced and compiled programs, and the way a call takes through it.
 #include <capibara/jit.h>
 
+#include <capibara/default_device.h>
+
 #include "array/element.h"
 #include "backends/backend.h"
 #include "program/derive.h"
 #include "program/hash.h"
 #include "program/stablehlo/write.h"
+#include "runtime/caches.h"
 #include "runtime/warning.h"
 #include "trace/trace.h"
+#include "transforms/jit_stages.h"
 
 #include <algorithm>
 #include <array>
@@ -22,7 +26,7 @@ namespace capibara::detail {
 
 namespace {
 
-constexpr int64_t large_constant_bytes = int64_t{1} << 20;
+std::atomic<int64_t> large_constant_bytes{int64_t{1} << 20};
 
 void print_line(const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); }
 
@@ -80,6 +84,14 @@ std::size_t hash_call(const TreeDef& in, std::span<const Array> leaves, const Su
   return hasher.value();
 }
 
+// What a call depends on besides its arguments; committed arguments may ask for another platform than the default one.
+Surroundings surroundings_of(std::span<const Array> leaves) {
+  const std::optional<Device> demanded = demanded_device(leaves);
+  if (!demanded) return {};
+  const DefaultDeviceScope scope(demanded);
+  return {};
+}
+
 bool matches(const Key& key, const TreeDef& in, std::span<const Array> leaves, const Surroundings& surroundings) {
   if (!(key.surroundings == surroundings) || key.types.size() != leaves.size()) return false;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
@@ -129,6 +141,10 @@ class JitEntry {
   Arrays captured;            // tracers of an outer trace and refs: the program's leading inputs
   bool captures_tracer = false;
   std::vector<bool> donated;  // one per leaf
+  std::optional<Device> device;    // that it was traced for; nothing: the first of the configured platform
+  bool committed = false;          // whether an argument is, and so its results
+  CompilerOptions compiler_options;
+  Config settings;  // that it was traced under
 
   struct Ready {
     Program program;  // without unused inputs
@@ -172,6 +188,8 @@ class JitEntry {
       print_line(concat("Compiling jit(", options.name, ") with global shapes and types (",
                         types_text(ready_.program.input_types()), ")."));
     }
+    const DefaultDeviceScope scope(device);
+    const CompilerOptionsScope compiler_scope(compiler_options);
     ready_.executable = default_backend().compile_donating(ready_.program, ready_.donated);
     if (log) print_line(concat("Finished compilation of jit(", options.name, ") in ", seconds_since(start), " sec"));
     compiled_.store(true, std::memory_order_release);
@@ -209,7 +227,7 @@ class JitEntry {
 // other threads run: nobody compares or frees keys with the lock held, and nobody waits for readers.
 class JitCache {
  public:
-  explicit JitCache(jax::JitOptions options) : options(std::move(options)) {}
+  JitCache(jax::JitOptions options, CompilerOptions compiler_options) : options(std::move(options)), compiler_options(std::move(compiler_options)) {}
   ~JitCache() {
     for (const std::atomic<Node*>& head : buckets_) free_list(head.load());
     for (Node* head : retired_) free_list(head);
@@ -217,9 +235,10 @@ class JitCache {
   JitCache(const JitCache&) = delete;
 
   const jax::JitOptions options;
+  const CompilerOptions compiler_options;
 
   std::shared_ptr<const JitEntry> find(const TreeDef& in, std::span<const Array> leaves) const {
-    const Surroundings settings;
+    const Surroundings settings = surroundings_of(leaves);
     const Reader inside(readers_);
     const Node* found = recent_.load();
     if (!found || !matches(found->entry->key, in, leaves, settings)) {
@@ -266,6 +285,15 @@ class JitCache {
 
   std::size_t size() const { return size_.load(); }
 
+  std::vector<std::shared_ptr<const JitEntry>> entries() {
+    std::vector<std::shared_ptr<const JitEntry>> all;
+    std::lock_guard lock(writing_);  // nothing is freed meanwhile
+    for (const auto& bucket : buckets_) {
+      for (const Node* node = bucket.load(); node; node = node->next) all.push_back(node->entry);
+    }
+    return all;
+  }
+
  private:
   struct Node {
     std::shared_ptr<const JitEntry> entry;
@@ -294,7 +322,47 @@ class JitCache {
   std::mutex writing_;
 };
 
-std::shared_ptr<JitCache> make_jit_cache(const jax::JitOptions& options) { return std::make_shared<JitCache>(options); }
+namespace {
+
+// All caches of jit that live, for clear_caches().
+struct LivingCaches {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<JitCache>> caches;
+  std::size_t crowded = 64;  // caches that are gone are forgotten at this size
+
+  LivingCaches() {
+    on_clear_caches([this] { clear(); });
+  }
+  void add(const std::shared_ptr<JitCache>& cache) {
+    std::lock_guard lock(mutex);
+    if (caches.size() >= crowded) {
+      std::erase_if(caches, [](const std::weak_ptr<JitCache>& one) { return one.expired(); });
+      crowded = std::max<std::size_t>(64, 2 * caches.size());
+    }
+    caches.push_back(cache);
+  }
+  void clear() {
+    std::vector<std::shared_ptr<JitCache>> living;
+    {
+      std::lock_guard lock(mutex);
+      for (const std::weak_ptr<JitCache>& one : caches) living.push_back(one.lock());
+    }
+    for (const std::shared_ptr<JitCache>& cache : living) {
+      if (cache) cache->clear();
+    }
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<JitCache> make_jit_cache(const jax::JitOptions& options) { return make_jit_cache(options, {}); }
+
+std::shared_ptr<JitCache> make_jit_cache(const jax::JitOptions& options, CompilerOptions compiler_options) {
+  static auto* living = new LivingCaches;  // never freed, as the list that empties it
+  auto cache = std::make_shared<JitCache>(options, std::move(compiler_options));
+  living->add(cache);
+  return cache;
+}
 
 std::shared_ptr<JitCache> shared_jit_cache(std::type_index function_type, const void* function,
                                            const jax::JitOptions& options) {
@@ -334,9 +402,17 @@ std::shared_ptr<const JitEntry> trace_jit_entry(JitCache& cache, const TreeDef& 
   auto start = std::chrono::steady_clock::now();
   auto entry = std::make_shared<JitEntry>();
   entry->options = cache.options;
+  entry->compiler_options = cache.compiler_options;
+  entry->settings = config();
+  const std::optional<Device> demanded = demanded_device(leaves);
+  const DefaultDeviceScope scope(demanded ? demanded : chosen_device());
+  entry->device = chosen_device();
   const Surroundings surroundings;
   entry->key = {in, leaf_types("jit", in, leaves), {}, surroundings, hash_call(in, leaves, surroundings)};
-  for (const Array& leaf : leaves) entry->key.committed.push_back(leaf.committed());
+  for (const Array& leaf : leaves) {
+    entry->key.committed.push_back(leaf.committed());
+    entry->committed = entry->committed || leaf.committed();
+  }
   entry->donated = donated ? *donated : leaves_at("donate_argnums", cache.options.donate_argnums, in);
   std::vector<bool> fixed = leaves_at("static_argnums", cache.options.static_argnums, in);
   if (std::find(fixed.begin(), fixed.end(), true) != fixed.end()) {
@@ -359,7 +435,7 @@ std::shared_ptr<const JitEntry> trace_jit_entry(JitCache& cache, const TreeDef& 
   int64_t constant_bytes = 0;
   for (const Array& constant : entry->program.constants())
     constant_bytes += constant.size() * storage_size(constant.dtype());
-  if (constant_bytes > large_constant_bytes) {
+  if (constant_bytes > large_constant_bytes.load(std::memory_order_relaxed)) {
     warn(concat("jit(", cache.options.name, ") captured ", constant_bytes >> 20,
                       " MiB of arrays as constants; pass them as arguments instead."));
   }
@@ -440,10 +516,16 @@ Arrays call_jit_entry(const JitEntry& entry, std::span<const Array> leaves) {
   }
   const std::span<const Array> inputs = ready.all_inputs ? leaves : std::span<const Array>(chosen);
   const Config& settings = config();
-  if (settings.debug_nans || settings.debug_infs) return execute_checked(entry, inputs);
-  if (!ready.donates) return separated(ready, inputs, ready.executable->execute(inputs, {}));
-  check_donated_once(entry, inputs, ready.donated);
-  return ready.executable->execute(inputs, ready.donated);
+  Arrays outputs;
+  if (settings.debug_nans || settings.debug_infs) {
+    outputs = execute_checked(entry, inputs);
+  } else if (!ready.donates) {
+    outputs = separated(ready, inputs, ready.executable->execute(inputs, {}));
+  } else {
+    check_donated_once(entry, inputs, ready.donated);
+    outputs = ready.executable->execute(inputs, ready.donated);
+  }
+  return entry.committed ? as_committed(std::move(outputs)) : outputs;
 }
 
 LeafPlacements leaf_placements(std::span<const Array> leaves) {
@@ -495,16 +577,48 @@ void check_jit_entry(const JitEntry& entry, const TreeDef& in, std::span<const A
 const Program& jit_entry_program(const JitEntry& entry) { return entry.program; }
 const TreeDef& jit_entry_structure(const JitEntry& entry) { return entry.out; }
 const TreeDef& jit_entry_input_structure(const JitEntry& entry) { return entry.key.in; }
-std::string jit_entry_text(const JitEntry& entry, const LeafPlacements& leaves) {
+std::string jit_entry_text(const JitEntry& entry, const LeafPlacements& leaves) { return lowered_text(entry, leaves, false); }
+std::string lowered_text(const JitEntry& entry, const LeafPlacements& leaves, bool locations) {
   const auto [program, inputs] = entry.pruned();
   stablehlo::WriteOptions options;
   options.module_name = concat("jit_", entry.options.name);
+  options.locations = locations;
   for (std::size_t input : inputs) {
     const bool known = input >= entry.captured.size() && !leaves.empty();
     options.argument_placements.push_back(known ? leaves[input - entry.captured.size()] : nullptr);
   }
   return stablehlo::write_program(program, options);
 }
+void warn_of_captured_constants_above(int64_t bytes) { large_constant_bytes.store(bytes); }
+
+std::vector<KnownCall> known_calls(JitCache& cache) {
+  std::vector<KnownCall> calls;
+  for (const auto& entry : cache.entries()) calls.push_back({entry->key.in, entry->key.types, entry->settings});
+  return calls;
+}
+
+std::shared_ptr<const JitEntry> with_compiler_options(const JitEntry& entry, const CompilerOptions& options) {
+  auto other = std::make_shared<JitEntry>();
+  other->key = entry.key;
+  other->options = entry.options;
+  other->out = entry.out;
+  other->program = entry.program;
+  other->captured = entry.captured;
+  other->donated = entry.donated;
+  other->device = entry.device;
+  other->committed = entry.committed;
+  other->compiler_options = options;
+  other->compiler_options.insert(entry.compiler_options.begin(), entry.compiler_options.end());
+  return other;
+}
+
+std::optional<std::string> compiled_text(const JitEntry& entry) {
+  const JitEntry::Ready& ready = entry.ready();
+  const DefaultDeviceScope scope(entry.device);
+  const CompilerOptionsScope compiler_scope(entry.compiler_options);
+  return default_backend().compiled_text(ready.program, ready.donated);
+}
+
 ProgramCost jit_entry_cost(const JitEntry& entry) { return count_cost(entry.pruned().first); }
 bool jit_entry_lasts(const JitEntry& entry) { return entry.captured.empty() && entry.program.effects().axes.empty(); }
 bool jit_entry_is_short(const JitEntry& entry) {

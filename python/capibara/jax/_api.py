@@ -1,5 +1,7 @@
 """The transforms of functions: thin wrappers that hand their arguments to the core."""
 import functools
+import types
+import weakref
 
 from capibara import _core, _tracebacks
 from capibara._types import ShapeDtypeStruct, as_abstract_arrays
@@ -101,12 +103,14 @@ def jit(fun=None, /, *, in_shardings=None, out_shardings=None, static_argnums=No
             donate_argnames=donate_argnames, keep_unused=keep_unused, device=device, backend=backend, inline=inline,
             compiler_options=compiler_options, debug=debug, in_shardings=in_shardings, out_shardings=out_shardings)
     _check_callable(fun, "jit")
-    for name, value in (("abstracted_axes", abstracted_axes), ("compiler_options", compiler_options)):
-        if value is not None:
-            raise NotImplementedError(f"jit: {name} is not supported, got {value!r}")
+    if abstracted_axes is not None:
+        raise NotImplementedError(f"jit: abstracted_axes is not supported, got {abstracted_axes!r}")
+    target = None
     if device is not None or backend is not None:
-        from capibara.jax._devices import check_target
-        check_target(device, backend)
+        from capibara.jax._devices import target_of
+        if in_shardings is not None or out_shardings is not None:
+            raise ValueError("If backend or device is specified on jit, then in_shardings and out_shardings should not be specified.")
+        target = target_of(device, backend, "jit")
     if debug:
         def run_directly(*args, **kwargs):
             with _core.ConfigScope({"disable_jit": True}):
@@ -122,17 +126,53 @@ def jit(fun=None, /, *, in_shardings=None, out_shardings=None, static_argnums=No
     if in_shardings is not None or out_shardings is not None:
         from capibara.jax._sharding import bordered
         traced = _wraps(fun, bordered(fun, in_shardings, out_shardings, static_argnums))
-    compiled = _core.jit(traced, static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused, bool(inline))
+    options = (static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused, bool(inline), target, _compiler_options(compiler_options))
+    known = _known_calls(fun, (*map(repr, options), in_shardings, out_shardings))
+    compiled = _core.jit(traced, *options, known.calls if known else None)
+    if known:
+        known.calls = compiled._shared_calls
     _copy_attributes(fun, compiled)
     compiled.__wrapped__ = fun
     return compiled
 
 
+class _Known:
+    """What is traced and compiled of a function with one set of options."""
+    calls = None
+
+
+_functions = weakref.WeakKeyDictionary()  # {function: {options: what is known of it}}
+
+
+def _known_calls(fun, options):
+    """The same for every jit of a function with these options; None where the function cannot tell itself from others."""
+    if not isinstance(fun, (types.FunctionType, types.BuiltinFunctionType, functools.partial)):
+        return None
+    try:
+        return _functions.setdefault(fun, {}).setdefault(options, _Known())
+    except TypeError:  # not hashable, or no weak reference to it
+        return None
+
+
+def _compiler_options(options):
+    """[(name, value)]: numbers, truth values and texts."""
+    if options is None:
+        return []
+    for name, value in options.items():
+        if not isinstance(name, str) or not isinstance(value, (bool, int, float, str)):
+            raise TypeError(f"compiler_options: expected names with numbers, truth values or texts, got {name!r}: {value!r}")
+    return sorted(options.items())
+
+
+def _refuse_reduce_axes(axes, operation):
+    if axes:
+        raise NotImplementedError(f"{operation}: reduce_axes is not supported, as in jax, got {axes!r}; sum with lax.psum in the function")
+
+
 def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, reduce_axes=()):
     """The value of a scalar function and its gradient."""
     _check_callable(fun, "value_and_grad")
-    if reduce_axes:
-        raise NotImplementedError("value_and_grad: reduce_axes is not supported")
+    _refuse_reduce_axes(reduce_axes, "value_and_grad")
 
     def value_and_grad_f(*args, **kwargs):
         return _core.value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, args, kwargs)
@@ -143,8 +183,7 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
 def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, reduce_axes=()):
     """The gradient of a scalar function."""
     _check_callable(fun, "grad")
-    if reduce_axes:
-        raise NotImplementedError("grad: reduce_axes is not supported")
+    _refuse_reduce_axes(reduce_axes, "grad")
 
     def grad_f(*args, **kwargs):
         value, gradient = _core.value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, args, kwargs)
@@ -162,6 +201,7 @@ def jvp(fun, primals, tangents, has_aux=False):
 def vjp(fun, *primals, has_aux=False, reduce_axes=()):
     """A function's value and the function from cotangents of its result to cotangents of its arguments."""
     _check_callable(fun, "vjp")
+    _refuse_reduce_axes(reduce_axes, "vjp")
     return _core.vjp(fun, primals, has_aux)
 
 
@@ -173,6 +213,7 @@ def linearize(fun, *primals, has_aux=False):
 
 def linear_transpose(fun, *primals, reduce_axes=()):
     """The transpose of a function promised to be linear."""
+    _refuse_reduce_axes(reduce_axes, "linear_transpose")
     return _core.linear_transpose(fun, *primals)
 
 
@@ -230,6 +271,9 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
 
 def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=(), static_argnames=(), concrete=False):
     """A function whose intermediate values are computed again in the backward pass, as the policy says."""
+    if concrete:
+        raise NotImplementedError("checkpoint: concrete=True is not supported, as in jax; name the arguments that must have values in "
+                                  "static_argnums, or compute them under jax.ensure_compile_time_eval()")
     if fun is None:
         return functools.partial(checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums,
                                  static_argnames=static_argnames)
@@ -264,8 +308,10 @@ remat = checkpoint
 
 
 def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False, abstracted_axes=None):
-    """The program that a function traces to."""
+    """The program that a function traces to. `axis_env` is [(name, size)]: axes that collectives may name."""
     _check_callable(fun, "make_jaxpr")
+    if abstracted_axes is not None:
+        raise NotImplementedError(f"make_jaxpr: abstracted_axes is not supported, got {abstracted_axes!r}")
     static_argnums = _tuple_of(static_argnums)
 
     def make_jaxpr_f(*args, **kwargs):
@@ -277,7 +323,8 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False, abstra
             return fun(*[args[i] if i in fixed else next(values) for i in range(len(args))], **names)
 
         with_fixed.__name__ = getattr(fun, "__name__", "fn")
-        program, _, shapes = _core.make_program(with_fixed if fixed else fun, moving, kwargs)
+        with _named_axes(axis_env):
+            program, _, shapes = _core.make_program(with_fixed if fixed else fun, moving, kwargs)
         return (program, shapes) if return_shape else program
 
     make_jaxpr_f = _wraps(fun, make_jaxpr_f)
@@ -286,6 +333,14 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False, abstra
             setattr(make_jaxpr_f, name, f"make_jaxpr({getattr(fun, name)})")
     make_jaxpr_f.__module__ = "jax"
     return make_jaxpr_f
+
+
+def _named_axes(axis_env):
+    import contextlib
+    scopes = contextlib.ExitStack()
+    for name, size in axis_env or ():
+        scopes.enter_context(_core.NamedAxis(name, size))
+    return scopes
 
 
 def eval_shape(fun, *args, **kwargs):
@@ -361,12 +416,17 @@ def copy_to_host_async(x):
 
 
 def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
-    """Every leaf of a tree as an array on devices: on the default one, on a device, or as a sharding says."""
-    if device is None:
+    """Every leaf of a tree as an array on devices: on the default one, on a device, or as a sharding says.
+
+    `src` says where the arrays are: devices are asked themselves. With `may_alias=False` each result has memory of its own.
+    """
+    from capibara.jax import _sharding
+    if src is not None:
+        _sharding.spread(src, x, "device_put src")  # raises where it does not fit the tree
+    if device is None and not donate and may_alias is None:
         leaves, tree = _core.tree_flatten(x)
         return tree.unflatten([_core.as_array(leaf) for leaf in leaves])
-    from capibara.jax import _sharding
-    return _sharding.device_put(x, device)
+    return _sharding.device_put(x, device, may_alias, donate)
 
 
 def pure_callback(callback, result_shape_dtypes, *args, sharding=None, vmap_method=None, vectorized=None, **kwargs):
@@ -404,8 +464,9 @@ def _reporting(callback, api):
 
 
 def clear_caches():
-    """Forgets compiled programs that no function holds any more."""
+    """Forgets what was traced and compiled, and everything derived from it: functions are traced again when they are called."""
     import gc
+    _core.clear_caches()
     gc.collect()
 
 

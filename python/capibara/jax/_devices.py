@@ -88,11 +88,9 @@ _known = {}  # rows of the core as devices: the same objects each time
 def device_of(array):
     """The device that holds an array."""
     platform, number = _core.array_device(array)
-    own = _core.platform().split(",")[0]
-    if _core.is_plugin_platform(own):
-        for device in devices(own):
-            if (device.platform, device.id) == (platform, number):
-                return device
+    for device in devices(_called(platform)):
+        if (device.platform, device.id) == (platform, number):
+            return device
     return Device(platform, number)
 
 
@@ -114,7 +112,9 @@ def devices(backend=None):
 
 
 def local_devices(process_index=None, backend=None, host_id=None):
-    """The devices of this process, or of another one."""
+    """The devices of this process, or of another one; `host_id` is an older name of process_index."""
+    if process_index is None:
+        process_index = host_id
     if process_index is None:
         return [device for device in devices(backend) if device.addressable]
     return [device for device in devices(backend) if device.process_index == process_index]
@@ -137,22 +137,44 @@ def default_backend():
 
 def process_count(backend=None):
     """The number of processes of this program."""
+    _require_platform(backend)
     return _core.process_group()[1]
 
 
 def process_index(backend=None):
     """The number of this process."""
+    _require_platform(backend)
     return _core.process_group()[0]
 
 
 def process_indices(backend=None):
     """The numbers of all processes."""
-    return list(range(process_count()))
+    return list(range(process_count(backend)))
 
 
-def check_target(device, backend):
-    """Refuses devices and backends that do not exist."""
+def _require_platform(backend):
+    """All platforms have the same processes; one that does not exist has none."""
     if backend is not None:
         devices(backend)
-    if device is not None and isinstance(device, Device) and device not in devices():
-        raise ValueError(f"no such device: {device!r}; there are {devices()}")
+
+
+def target_of(device, backend, operation):
+    """(platform, number) of the device that device= or backend= names; None where neither does."""
+    if device is not None and backend is not None:
+        raise ValueError(f"can't specify both a device and a backend for {operation}, got device={device} and backend={backend}.")
+    if backend is not None:
+        device = local_devices(backend=backend)[0]
+    if device is None:
+        return None
+    if not isinstance(device, Device):
+        raise TypeError(f"{operation}: device must be a Device, got {device!r}")
+    platform = device.platform
+    if device not in devices("cpu" if platform == "cpu" else _called(platform)):
+        raise ValueError(f"{operation}: no such device: {device!r}; there are {devices(_called(platform))}")
+    return platform, device.id
+
+
+def _called(platform):
+    """The name by which programs ask for the devices of a platform: a plugin may have been chosen as 'pjrt'."""
+    own = _core.platform().split(",")[0]
+    return own if _core.is_plugin_platform(own) and devices(own)[0].platform == platform else platform

@@ -10,6 +10,10 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnu
 
     The devices of one process are one device: the axis has size one.
     """
+    if devices is not None and len(devices) != 1:
+        raise NotImplementedError(f"pmap: the mapped axis has size one, so that there is one device, got devices={devices}; use jit with "
+                                  "shardings for several")
+    device = None if devices is None else devices[0]
     fixed = (static_broadcasted_argnums,) if isinstance(static_broadcasted_argnums, int) else tuple(static_broadcasted_argnums)
     compiled = {}
 
@@ -27,7 +31,7 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnu
 
             axes = tuple(in_axes[i] for i in range(len(args)) if i not in held) if isinstance(in_axes, (tuple, list)) else in_axes
             compiled[key] = jit(vmap(_wraps(fun, of_moving), in_axes=axes, out_axes=out_axes, axis_name=axis_name, axis_size=axis_size),
-                                donate_argnums=donate_argnums if not held else ())
+                                donate_argnums=donate_argnums if not held else (), device=device, backend=backend)
         return compiled[key], [x for i, x in enumerate(args) if i not in {j for j, _ in key[1]}]
 
     def pmap_f(*args, **kwargs):

@@ -18,6 +18,7 @@
 #include "backends/cpu/eager.h"
 #include "backends/cpu/fuse.h"
 #include "backends/cpu/lower.h"
+#include "backends/cpu/options.h"
 #include "backends/discharged.h"
 #include "backends/reference/backend.h"
 #include "backends/reference/kernels.h"
@@ -35,7 +36,7 @@
 namespace capibara::cpu {
 
 Program optimised(const Program& program) {
-  OptimiseOptions options;
+  OptimiseOptions options = chosen_options(compiler_options());
   // Joins and cuts become the copies they are made of, which fuse with what they feed.
   static const std::set<std::string_view> copies = {"split", "stack", "tile", "unstack"};
   options.keep = [](const Program& own, const Equation& equation) {
@@ -49,6 +50,8 @@ Program optimised(const Program& program) {
 namespace {
 
 enum Status : int32_t { done = 0, stopped = 1, failed = 2 };
+
+std::atomic<bool> dispatches_later{true};  // whether a call of a long program may return before it has run
 
 // Machine code of modules by what they say: in memory while somebody runs it, and on disk.
 class CodeCache {
@@ -144,7 +147,7 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     next = std::copy(constants_.begin(), constants_.end(), next);
     std::shared_ptr<Completion> completion;
     const double nanoseconds = nanoseconds_.load(std::memory_order_relaxed);
-    if (may_wait_ && (nanoseconds > long_nanoseconds || !ready) && !in_background()) {
+    if (may_wait_ && dispatches_later.load(std::memory_order_relaxed) && (nanoseconds > long_nanoseconds || !ready) && !in_background()) {
       completion = std::make_shared<Completion>(name_);
       wait_for_room(result_bytes_);
     }
@@ -413,6 +416,10 @@ class CpuBackend final : public Backend {
     std::shared_ptr<const Code> code = CodeCache::get(lowered.module);
     return std::make_shared<CpuExecutable>(program, std::move(lowered), std::move(code), estimated_nanoseconds(best), may_run_later(best));
   }
+  std::optional<std::string> compiled_text(const Program& program, const std::vector<bool>& donated) override {
+    if (!can_lower(program)) return reference::backend().compiled_text(program, donated);
+    return to_string(lower_to_loops(optimised(program), donated).module);
+  }
 };
 
 }  // namespace
@@ -421,6 +428,8 @@ Backend& backend() {
   static CpuBackend instance;
   return instance;
 }
+
+void set_async_dispatch(bool on) { dispatches_later.store(on); }
 
 std::string loops_text(const Program& program) { return to_string(lower_to_loops(optimised(program)).module); }
 

@@ -10,6 +10,8 @@ Backend& backend();
 // The program that is compiled: what the optimiser makes of the given one.
 Program optimised(const Program& program);
 
+// jax_cpu_enable_async_dispatch: false makes every call wait for its program.
+void set_async_dispatch(bool on);
 // What becomes of a program on the way to machine code, for readers.
 std::string loops_text(const Program& program);
 std::string ir_text(const Program& program);

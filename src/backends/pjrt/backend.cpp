@@ -15,6 +15,7 @@
 #include "backends/single_operations.h"
 #include "program/build.h"
 #include "program/discharge.h"
+#include "runtime/compiler_options.h"
 #include "runtime/disk_cache.h"
 
 namespace capibara::pjrt {
@@ -24,6 +25,8 @@ namespace {
 class PjrtBackend final : public Backend {
  public:
   explicit PjrtBackend(std::string platform) : platform_(std::move(platform)) {}
+  // The same client with another device for inputs that are placed nowhere.
+  PjrtBackend(Client& client, std::string platform, int device) : platform_(std::move(platform)), device_(device), client_(&client) {}
 
   std::string name() const override { return platform_; }
   int device_count() const override { return const_cast<PjrtBackend*>(this)->client().device_count(); }
@@ -51,7 +54,7 @@ class PjrtBackend final : public Backend {
     }
     Client& device = client();
     const Extras extras{has_cuda_kernels(device), [&device] { return has_cusolver(device); }};
-    return std::make_shared<PjrtExecutable>(device, program, donated, extras,
+    return std::make_shared<PjrtExecutable>(device, program, donated, extras, device_.value_or(device.first_device()),
                                             [this, &device, name = program.name()](const Prepared& prepared, const std::vector<int>& devices) {
                                               return find(device, prepared, devices, name);
                                             });
@@ -72,6 +75,7 @@ class PjrtBackend final : public Backend {
   // The program of a text: in memory while somebody runs it, and on disk.
   std::shared_ptr<Loaded> find(Client& device, const Prepared& prepared, const std::vector<int>& devices, const std::string& name) {
     CompileOptions options = standard_options(device.plugin().platform());
+    for (const auto& [name, value] : compiler_options()) options.overrides.insert_or_assign(name, value);
     options.devices.assign(devices.begin(), devices.end());
     options.partitions = std::max<int64_t>(1, static_cast<int64_t>(devices.size()));
     const std::string what = concat("compile of ", name.empty() ? "a program" : name);
@@ -95,6 +99,7 @@ class PjrtBackend final : public Backend {
 
   static constexpr std::size_t most_entries = 4096;
   const std::string platform_;
+  const std::optional<int> device_;  // nothing: the first
   std::mutex mutex_;
   Client* client_ = nullptr;  // never freed, as everything that lives on it
   std::mutex programs_mutex_;
@@ -125,6 +130,27 @@ bool is_platform(const std::string& name) {
 
 Backend& backend(const std::string& name) { return instance(name); }
 Client& client(const std::string& name) { return instance(name).client(); }
+
+Client* client_of(const std::string& platform) {
+  std::string own = config().platform;
+  own = own.substr(0, own.find(','));
+  if (is_platform(own) && client(own).platform() == platform) return &client(own);
+  return is_platform(platform) ? &client(platform) : nullptr;
+}
+
+Backend& backend(const Device& device) {
+  Client* client = client_of(device.platform);
+  if (!client) throw ValueError(concat("backend: '", device.platform, "' is no platform of PJRT plugins"));
+  static std::mutex mutex;
+  static auto* backends = new std::map<std::pair<Client*, int>, std::unique_ptr<PjrtBackend>>;  // never freed
+  std::lock_guard lock(mutex);
+  std::unique_ptr<PjrtBackend>& one = (*backends)[{client, device.id}];
+  if (!one) {
+    if (!client->info(device.id).addressable) throw ValueError(concat("backend: ", to_string(device), " belongs to another process"));
+    one = std::make_unique<PjrtBackend>(*client, device.platform, device.id);
+  }
+  return *one;
+}
 
 const Loaded* loaded(Executable& executable) {
   auto* own = dynamic_cast<PjrtExecutable*>(&executable);

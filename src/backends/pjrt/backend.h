@@ -10,6 +10,10 @@ namespace capibara::pjrt {
 // loaded when it is first needed.
 bool is_platform(const std::string& name);
 Backend& backend(const std::string& name);
+Backend& backend(const Device& device);   // whose unplaced inputs go to this device
+// The client whose devices are called by this platform: "gpu" and "cuda" are the same, and the configured one may have been
+// chosen as "pjrt". Null: no plugin's platform.
+Client* client_of(const std::string& platform);
 Client& client(const std::string& name);  // raises RuntimeError where there is no plugin
 
 // What became of a compiled program, where the executable is one of a plugin; null otherwise.

@@ -39,9 +39,9 @@ std::string devices_text(const Placement& placement) {
 
 }  // namespace
 
-PjrtExecutable::PjrtExecutable(Client& client, const Program& program, std::vector<bool> donated, Extras extras, Compiler compile)
+PjrtExecutable::PjrtExecutable(Client& client, const Program& program, std::vector<bool> donated, Extras extras, int first, Compiler compile)
     : client_(client), program_(program), types_(program.output_types()), donated_(std::move(donated)), extras_(std::move(extras)),
-      compile_(std::move(compile)), name_(std::make_shared<const std::string>(program.name().empty() ? "program" : program.name())),
+      first_(first), compile_(std::move(compile)), name_(std::make_shared<const std::string>(program.name().empty() ? "program" : program.name())),
       borders_(stablehlo::find_borders(program)) {
   if (borders_.first && borders_.first->platform != client.platform()) {
     throw ValueError(concat("Received incompatible devices for jitted computation: ", *name_, " has a constraint for ", to_string(*borders_.first),
@@ -98,7 +98,7 @@ std::shared_ptr<const PjrtExecutable::Variant> PjrtExecutable::find(std::span<co
     const auto* placed = dynamic_cast<const PlacedMemory*>(memories[i].get());
     if (!placed) continue;
     if (const auto* single = dynamic_cast<const DeviceBuffer*>(placed)) {
-      if (&single->client() != &client_ || (single->device() == client_.first_device() && !inputs[i].committed())) continue;
+      if (&single->client() != &client_ || !inputs[i].committed()) continue;
     }
     own[i] = placed->placement();
     if (own[i]->platform != client_.platform()) own[i] = nullptr;
@@ -131,7 +131,7 @@ std::shared_ptr<const PjrtExecutable::Variant> PjrtExecutable::find(std::span<co
 
 std::shared_ptr<const PjrtExecutable::Variant> PjrtExecutable::make(std::vector<Placed> inputs, Placed partitions) const {
   auto variant = std::make_shared<Variant>();
-  const std::vector<int> devices = partitions ? partitions->devices : std::vector<int>{client_.first_device()};
+  const std::vector<int> devices = partitions ? partitions->devices : std::vector<int>{first_};
   Prepared prepared = prepare(program_, donated_, extras_, devices.size() > 1 ? partitions : nullptr, inputs);
   if (prepared.calls) register_host_calls(client_);
   if (prepared.effects && devices.size() > 1) {
@@ -205,7 +205,6 @@ std::vector<abi::Buffer*> PjrtExecutable::start(const Variant& variant, std::spa
 }
 
 Arrays PjrtExecutable::execute(std::span<const Array> inputs, const std::vector<bool>& donated) {
-  const int first = client_.first_device();
   Memories memories;
   memories.reserve(inputs.size());
   bool is_plain = !borders_.first, committed = false;
@@ -215,7 +214,7 @@ Arrays PjrtExecutable::execute(std::span<const Array> inputs, const std::vector<
     const auto* placed = dynamic_cast<const PlacedMemory*>(memories.back().get());
     if (!placed) continue;
     const auto* single = dynamic_cast<const DeviceBuffer*>(placed);
-    is_plain = is_plain && single && (&single->client() != &client_ || (single->device() == first && single->memory_kind().empty()));
+    is_plain = is_plain && single && (&single->client() != &client_ || (single->device() == first_ && single->memory_kind().empty()));
   }
   if (!is_plain) return execute_on(*find(inputs, memories), inputs, memories, donated);
 
@@ -230,7 +229,7 @@ Arrays PjrtExecutable::execute(std::span<const Array> inputs, const std::vector<
       arguments.push_back(known->handle());
       continue;
     }
-    held.push_back(client_.buffer_of(inputs[i], first));
+    held.push_back(client_.buffer_of(inputs[i], first_));
     arguments.push_back(held.back()->handle());
   }
   for (const auto& constant : variant->constants[0]) arguments.push_back(constant->handle());
@@ -239,8 +238,8 @@ Arrays PjrtExecutable::execute(std::span<const Array> inputs, const std::vector<
   Arrays outputs;
   outputs.reserve(results.size());
   for (std::size_t i = 0; i < results.size(); ++i) {
-    auto memory = std::make_shared<DeviceBuffer>(client_, results[i], types_[i], first, name_);
-    outputs.push_back(Array::from_buffer(types_[i], Buffer::on_device(std::move(memory), byte_count(types_[i]), client_.device(first)), committed));
+    auto memory = std::make_shared<DeviceBuffer>(client_, results[i], types_[i], first_, name_);
+    outputs.push_back(Array::from_buffer(types_[i], Buffer::on_device(std::move(memory), byte_count(types_[i]), client_.device(first_)), committed));
   }
   for (std::size_t i = 0; i < donated.size(); ++i) {
     if (donated[i]) inputs[i].delete_buffers();
@@ -250,7 +249,8 @@ Arrays PjrtExecutable::execute(std::span<const Array> inputs, const std::vector<
 
 Arrays PjrtExecutable::execute_on(const Variant& variant, std::span<const Array> inputs, const Memories& memories,
                                   const std::vector<bool>& donated) {
-  const std::vector<int> devices = variant.partitions ? variant.partitions->devices : std::vector<int>{client_.first_device()};
+  const std::vector<int> devices = variant.partitions ? variant.partitions->devices : std::vector<int>{first_};
+  const bool committed = borders_.first || std::any_of(inputs.begin(), inputs.end(), [](const Array& input) { return input.committed(); });
   const std::size_t constant_count = variant.constants.empty() ? 0 : variant.constants[0].size(), count = inputs.size() + constant_count;
   // Row by row the arguments of each device of this process.
   std::vector<abi::Buffer*> arguments(variant.local.size() * count);
@@ -290,7 +290,7 @@ Arrays PjrtExecutable::execute_on(const Variant& variant, std::span<const Array>
       parts[position] = std::make_shared<DeviceBuffer>(client_, results[d * types_.size() + i], part_type, devices[position], name_);
     }
     if (devices.size() == 1) {
-      outputs.push_back(Array::from_buffer(types_[i], Buffer::on_device(parts[0], byte_count(types_[i]), client_.device(devices[0])), true));
+      outputs.push_back(Array::from_buffer(types_[i], Buffer::on_device(parts[0], byte_count(types_[i]), client_.device(devices[0])), committed));
     } else {
       outputs.push_back(sharded_array(client_, types_[i], variant.outputs[i], std::move(parts)));
     }

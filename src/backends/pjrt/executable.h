@@ -17,7 +17,8 @@ class PjrtExecutable final : public Executable {
   // Compiles a text; `devices` are ids, empty for the first one.
   using Compiler = std::function<std::shared_ptr<Loaded>(const Prepared& prepared, const std::vector<int>& devices)>;
 
-  PjrtExecutable(Client& client, const Program& program, std::vector<bool> donated, Extras extras, Compiler compile);
+  // Inputs that are placed nowhere go to the device `first`.
+  PjrtExecutable(Client& client, const Program& program, std::vector<bool> donated, Extras extras, int first, Compiler compile);
 
   Arrays execute(std::span<const Array> inputs, const std::vector<bool>& donated) override;
   ExecutableDetails details(std::span<const std::shared_ptr<const Placement>> inputs) override;
@@ -53,6 +54,7 @@ class PjrtExecutable final : public Executable {
   const Types types_;  // of the outputs
   const std::vector<bool> donated_;
   const Extras extras_;
+  const int first_;
   const Compiler compile_;
   const std::shared_ptr<const std::string> name_;
   const stablehlo::Borders borders_;

@@ -60,6 +60,7 @@ class ReferenceBackend final : public Backend {
   bool supports(const Primitive& primitive) const override {
     return find_kernel(primitive.name()) != nullptr || primitive->evaluate || primitive->lower;
   }
+  std::optional<std::string> compiled_text(const Program& program, const std::vector<bool>&) override { return program.to_string(); }
   Arrays run(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
     poll_interrupt();
     Kernel kernel = find_kernel(primitive.name());

@@ -1,5 +1,7 @@
 """Structured control flow and functions on trees of jax.lax; apart, since lax has its own max, min, map and abs."""
 import functools
+import types
+import weakref
 
 from capibara import _core, _tracebacks
 
@@ -31,11 +33,10 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
         if last <= first:
             leaves, tree = _core.tree_flatten(init_val)
             return tree.unflatten([_core.as_array(leaf) for leaf in leaves])
-        def step(carry, _):
-            i, state = carry
-            return (_lax("add")(i, _ones_like(i)), body_fun(i, state)), None
         start = _core.as_array(lower)
-        (_, result), _ = _core.scan(step, (start, init_val), None, last - first, False, max(int(unroll or 1), 1))
+        steps = last - first
+        unroll = steps if unroll is True else max(int(unroll or 1), 1)
+        (_, result), _ = _core.scan(_of(body_fun, _counted_step), (start, init_val), None, steps, False, unroll)
         return result
     if unroll not in (None, False, 1):
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
@@ -43,11 +44,47 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     if lower.dtype != upper.dtype:
         dtype = _core.library_function("numpy", "add")(lower, upper).dtype
         lower, upper = _lax("convert_element_type")(lower, dtype), _lax("convert_element_type")(upper, dtype)
-    _, _, result = _core.while_loop(
-        lambda carry: _lax("lt")(carry[0], carry[1]),
-        lambda carry: (_lax("add")(carry[0], _ones_like(carry[0])), carry[1], body_fun(carry[0], carry[2])),
-        (lower, upper, init_val))
+    _, _, result = _core.while_loop(_below, _of(body_fun, _bounded_step), (lower, upper, init_val))
     return result
+
+
+# What loops run, made of a way to the user's function: of a weak one where the result is kept, since it is kept for as long as
+# the function.
+def _counted_step(body_fun):
+    def step(carry, _):
+        i, state = carry
+        return (_lax("add")(i, _ones_like(i)), body_fun()(i, state)), None
+    return step
+
+
+def _bounded_step(body_fun):
+    def step(carry):
+        i, upper, state = carry
+        return _lax("add")(i, _ones_like(i)), upper, body_fun()(i, state)
+    return step
+
+
+def _mapped_step(f):
+    def step(_, x):
+        return (), f()(x)
+    return step
+
+
+def _below(carry):
+    return _lax("lt")(carry[0], carry[1])
+
+
+_steps = weakref.WeakKeyDictionary()  # {function: {maker: what it made of it}}
+
+
+def _of(function, maker):
+    """What a maker makes of a function, the same each time: a loop with a body that was traced before is not traced again."""
+    if not isinstance(function, types.FunctionType):
+        return maker(lambda: function)
+    made = _steps.setdefault(function, {})
+    if maker not in made:
+        made[maker] = maker(weakref.ref(function))
+    return made[maker]
 
 
 def _lax(name):
@@ -71,6 +108,8 @@ def cond(pred, true_fun, false_fun, *operands, operand=_no_operand, linear=None)
             raise TypeError("if 'operand' keyword is passed then no positional operands can be passed, got "
                             f"operand={operand} and positional operands {operands}")
         operands = (operand,)
+    if linear is not None and len(linear) != len(operands):
+        raise TypeError(f"cond: linear must have one entry for each operand, got {len(linear)} for {len(operands)}")
     return _core.cond(pred, true_fun, false_fun, operands)
 
 
@@ -93,7 +132,7 @@ def map(f, xs, *, batch_size=None):
         return vmap(f)(xs)
     if batch_size is not None:
         return _core.map_batched(f, xs, batch_size)
-    return scan(lambda _, x: ((), f(x)), (), xs)[1]
+    return scan(_of(f, _mapped_step), (), xs)[1]
 
 
 def associative_scan(fn, elems, reverse=False, axis=0, *, tpu_optimized=False):
@@ -141,10 +180,16 @@ def composite(decomposition, name, version=0):
 
 
 def platform_dependent(*args, default=None, **per_platform):
-    """The function for the platform a program runs on."""
-    function = per_platform.get("cpu", default)
+    """The function for the platform that a program is lowered for: 'cpu', 'cuda', 'rocm', 'tpu', or 'gpu' for both of the middle."""
+    platform = _core.lowering_platform()
+    function = per_platform.get(platform)
+    if function is None and platform in ("cuda", "rocm"):
+        function = per_platform.get("gpu")
     if function is None:
-        raise NotImplementedError("platform_dependent: no function for the platform 'cpu' and no default")
+        function = default
+    if function is None:
+        raise NotImplementedError(f"platform_dependent: there is no function for the platform '{platform}' and no default; there are functions "
+                                  f"for {sorted(per_platform)}")
     return function(*args)
 
 

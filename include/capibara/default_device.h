@@ -1,0 +1,33 @@
+// The device that computations run on whose arguments are placed nowhere: jax.default_device.
+#pragma once
+
+#include <capibara/device.h>
+
+#include <optional>
+
+namespace capibara {
+
+// The backend that needs no plugin: "cpu", or "reference" in a build without the code generator.
+std::string native_platform();
+
+// As this thread sees it; nothing: the first device of the configured platform. Part of config_key().
+const std::optional<Device>& chosen_device();
+void set_default_device(std::optional<Device> device);  // of the process
+
+// Overrides the default device of this thread until the end of the scope.
+class [[nodiscard]] DefaultDeviceScope {
+ public:
+  explicit DefaultDeviceScope(std::optional<Device> device);
+  ~DefaultDeviceScope();
+  DefaultDeviceScope(const DefaultDeviceScope&) = delete;
+  DefaultDeviceScope& operator=(const DefaultDeviceScope&) = delete;
+
+ private:
+  std::optional<std::optional<Device>> previous_;
+};
+
+namespace jax {
+inline DefaultDeviceScope default_device(const Device& device) { return DefaultDeviceScope(device); }
+}  // namespace jax
+
+}  // namespace capibara
