@@ -31,7 +31,8 @@ from capibara.jax._api import (  # noqa: F401
     vjp,
     vmap,
 )
-from capibara.jax._config import config
+from capibara.jax._config import config, default_device  # noqa: F401
+from capibara.jax._config import flag_scope as _flag_scope
 from capibara.jax._config import scope as _scope
 from capibara.jax._devices import (  # noqa: F401
     Device,
@@ -71,22 +72,19 @@ enable_checks = _scope("enable_checks", True)
 enable_custom_prng = _scope("enable_custom_prng", True)
 softmax_custom_jvp = _scope("softmax_custom_jvp", True)
 legacy_prng_key = _scope("legacy_prng_key")
-
-
-def default_device(device=None):
-    """Computations run on this device while the context lasts: the first one, others are chosen by device_put."""
-    from capibara.jax._devices import check_target
-    import contextlib
-    check_target(device, None)
-    if isinstance(device, Device) and device != local_devices()[0]:
-        raise NotImplementedError(f"default_device: programs without placed arguments run on {local_devices()[0]!r}, got {device!r}; "
-                                  "use device_put to move arguments")
-    return contextlib.nullcontext()
+allow_f16_reductions = _flag_scope("jax_allow_f16_reductions", True)
+array_garbage_collection_guard = _flag_scope("jax_array_garbage_collection_guard")
+auto_pcast = _flag_scope("jax_auto_pcast", True)
+explain_cache_misses = _flag_scope("jax_explain_cache_misses", True)
+no_execution = _flag_scope("jax_no_execution", True)
+remove_size_one_mesh_axis_from_type = _flag_scope("jax_remove_size_one_mesh_axis_from_type", True)
+thread_guard = _flag_scope("jax_thread_guard", True)
 
 
 def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):
     """A function's forward pass, which also returns what its backward pass needs, and the backward pass."""
     single = isinstance(argnums, int)
+    fun = jit(fun) if jitted else fun
 
     def fwd(*args, **kwargs):
         chosen = (argnums,) if single else tuple(argnums)
@@ -141,9 +139,11 @@ def effects_barrier():
 
 
 def live_arrays(platform=None):
-    """The arrays that Python holds."""
+    """The arrays that Python holds on a platform: on the default one where none is named."""
     import gc
-    return [x for x in gc.get_objects() if isinstance(x, _core.ArrayImpl)]
+    from capibara.jax._devices import device_of
+    wanted = devices(platform)[0].platform
+    return [x for x in gc.get_objects() if isinstance(x, _core.ArrayImpl) and not x.is_deleted() and device_of(x).platform == wanted]
 
 
 from capibara.jax._array import complete as _complete  # noqa: E402

@@ -4,6 +4,7 @@ import os
 import sys
 
 from capibara import _core, _tracebacks
+from capibara.jax._flags import WITHOUT_EFFECT, check as _check_flag
 
 # jax_<name>: settings that the core holds, or that the Python face holds itself with what they may be.
 _CORE = tuple(_core.config_values())
@@ -17,7 +18,16 @@ _OWN = {
     "transfer_guard_host_to_device": (None, None),
     "transfer_guard_device_to_device": (None, None),
     "transfer_guard_device_to_host": (None, None),
+    "default_device": (None, None),
+    "logging_level": ("NOTSET", ("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")),
+    "debug_log_modules": ("", None),
+    "explain_cache_misses": (False, (True, False)),
+    "cpu_enable_async_dispatch": (True, (True, False)),
+    "captured_constants_warn_bytes": (2000000000, None),
+    "optimization_level": ("UNKNOWN", ("UNKNOWN", "O0", "O1", "O2", "O3")),
+    "disable_most_optimizations": (False, (True, False)),
 }
+_warned = set()  # settings without effect that were set to another value once
 
 
 _NATIVE = _core.platform()  # what this build runs programs on by itself
@@ -47,48 +57,50 @@ class Config:
 
     def __init__(self):
         object.__setattr__(self, "_own", {name: value for name, (value, _) in _OWN.items()})
+        object.__setattr__(self, "_without_effect", {name: value for name, (value, _) in WITHOUT_EFFECT.items()})
 
     def update(self, name, value):
         """Changes a setting of the process: config.update('jax_enable_x64', True)."""
         short = name.removeprefix("jax_")
+        if name in WITHOUT_EFFECT:
+            self._without_effect[name] = _check_flag(name, value)
+            _warn_without_effect(name, self._without_effect[name])
+            return
         if not name.startswith("jax_") or (short not in _CORE and short not in _OWN):
             raise AttributeError(f"Unrecognized config option: {name}")
         if short in _CORE:
             _check(short, value)
             _core.config_update(short, value)
             return
-        if short in ("platforms", "platform_name"):
-            choose_platform(value)
-            self._own[short] = value
-            return
-        if short.startswith("transfer_guard"):
+        allowed = _OWN[short][1]
+        if allowed is not None and value not in allowed:
+            raise ValueError(f"config.update: {name} must be one of {allowed}, got {value!r}")
+        if short in _SETTERS:
+            value = _SETTERS[short](value)
+        elif short.startswith("transfer_guard"):
             from capibara.jax._transfer_guards import set_default
             set_default(short, value)
-            self._own[short] = value
-            return
-        allowed = _OWN[short][1]
-        if value not in allowed:
-            raise ValueError(f"config.update: {name} must be one of {allowed}, got {value!r}")
         self._own[short] = value
-        if short == "traceback_filtering":
-            _tracebacks.set_mode(value)
-        if short == "debug_mode":
-            for flag in ("debug_nans", "debug_infs", "check_tracer_leaks"):
-                _core.config_update(flag, bool(value))
 
     def read(self, name):
         return getattr(self, name)
 
     @property
     def values(self):
-        return {f"jax_{name}": getattr(self, f"jax_{name}") for name in (*_CORE, *_OWN)}
+        return {name: getattr(self, name) for name in (*(f"jax_{short}" for short in (*_CORE, *_OWN)), *WITHOUT_EFFECT)}
+
+    @property
+    def x64_enabled(self):
+        return self.jax_enable_x64
 
     def __getattr__(self, name):
         short = name.removeprefix("jax_")
-        if short in _CORE:
+        if name.startswith("jax_") and short in _CORE:
             return _core.config_values()[short]
-        if short in _OWN:
+        if name.startswith("jax_") and short in _OWN:
             return self._own[short]
+        if name in WITHOUT_EFFECT:
+            return self._without_effect[name]
         raise AttributeError(f"Unrecognized config option: {name}")
 
     def __setattr__(self, name, value):
@@ -98,6 +110,95 @@ class Config:
         """Flags of absl are read by jax programs; none of them is defined here."""
 
 
+def _warn_without_effect(name, value):
+    if value == WITHOUT_EFFECT[name][0] or name in _warned:
+        return
+    import warnings
+    _warned.add(name)
+    warnings.warn(f"{name} has no effect in capibara, got {value!r}; docs/ignored.md lists what has none", stacklevel=3)
+
+
+def device_named(value):
+    """The device of jax_default_device: a Device, a platform's name for its first device, or None."""
+    from capibara.jax._devices import Device, devices
+    if value is None or isinstance(value, Device):
+        return value
+    if isinstance(value, str):
+        return devices(value)[0]
+    raise ValueError(f"jax.default_device must be passed a Device object (e.g. `jax.devices('cpu')[0]`) or a platform name string like "
+                     f"'cpu' or 'gpu', got: {value!r}")
+
+
+def _set_default_device(value):
+    device = device_named(value)
+    _core.set_default_device(None if device is None else (device.platform, device.id))
+    return value
+
+
+def _set_platform(value):
+    choose_platform(value)
+    return value
+
+
+def _set_traceback_filtering(value):
+    _tracebacks.set_mode(value)
+    return value
+
+
+def _set_debug_mode(value):
+    for flag in ("debug_nans", "debug_infs", "check_tracer_leaks"):
+        _core.config_update(flag, bool(value))
+    return value
+
+
+def _set_logging_level(value):
+    import logging
+    logging.getLogger("jax").setLevel(value)
+    return value
+
+
+def _set_debug_modules(value):
+    import logging
+    for name in filter(None, (value or "").split(",")):
+        logging.getLogger(name.strip()).setLevel(logging.DEBUG)
+    return value
+
+
+def _set_explain_cache_misses(value):
+    from capibara.jax._cache_misses import set_explaining
+    return set_explaining(value)
+
+
+def _set_optimization_level(value):
+    options = [] if value == "UNKNOWN" else [("xla_backend_optimization_level", int(value[1:]))]
+    _core.set_default_compiler_options(options)
+    _core.clear_caches()  # what was compiled otherwise
+    return value
+
+
+def _set_few_optimizations(value):
+    _set_optimization_level("O0" if value else config.jax_optimization_level)
+    return bool(value)
+
+
+def _set_captured_constants(value):
+    if not isinstance(value, int):
+        raise TypeError(f"jax_captured_constants_warn_bytes must be a number of bytes, got {value!r}")
+    _core.warn_of_captured_constants_above(value if value >= 0 else 2**62)  # -1: never
+    return value
+
+
+def _set_async_dispatch(value):
+    _core.set_async_dispatch(bool(value))
+    return bool(value)
+
+
+_SETTERS = {
+    "platforms": _set_platform, "platform_name": _set_platform, "traceback_filtering": _set_traceback_filtering,
+    "debug_mode": _set_debug_mode, "default_device": _set_default_device, "logging_level": _set_logging_level,
+    "debug_log_modules": _set_debug_modules, "explain_cache_misses": _set_explain_cache_misses,
+    "captured_constants_warn_bytes": _set_captured_constants, "cpu_enable_async_dispatch": _set_async_dispatch, "optimization_level": _set_optimization_level, "disable_most_optimizations": _set_few_optimizations,
+}
 _CHOICES = {
     "numpy_dtype_promotion": ("standard", "strict"),
     "numpy_rank_promotion": ("allow", "warn", "raise"),
@@ -116,17 +217,26 @@ def _check(name, value):
 
 
 config = Config()
+_set_captured_constants(config.jax_captured_constants_warn_bytes)
 
-for _name in (*_CORE, "traceback_filtering", "platforms", *(_own for _own in _OWN if _own.startswith("transfer_guard"))):
-    _text = os.environ.get(f"JAX_{_name.upper()}")
-    if _text is not None:
-        _now = getattr(config, f"jax_{_name}")
-        if isinstance(_now, bool):
-            config.update(f"jax_{_name}", _text.lower() in ("1", "true", "yes", "on"))
-        elif isinstance(_now, int):
-            config.update(f"jax_{_name}", int(_text))
+
+def _from_environment():
+    """JAX_ENABLE_X64=1 and its kin: the variable of a setting is its name in capitals."""
+    for name, now in config.values.items():
+        text = os.environ.get(name.upper())
+        if text is None or name == "jax_platform_name":
+            continue
+        kind = WITHOUT_EFFECT[name][1] if name in WITHOUT_EFFECT else type(now)
+        if kind is bool:
+            value = text.lower() in ("1", "true", "t", "yes", "y", "on")
+        elif kind in (int, float):
+            value = kind(text)
         else:
-            config.update(f"jax_{_name}", _text)
+            value = text
+        config.update(name, value)
+
+
+_from_environment()
 
 
 def scope(name, *default):
@@ -157,3 +267,47 @@ class _Scope(contextlib.ContextDecorator):
     def __exit__(self, *exception):
         self._open.pop().__exit__(*exception)
         return False
+
+
+class default_device(contextlib.ContextDecorator):
+    """Computations whose arguments are placed nowhere run on this device while the context lasts."""
+
+    def __init__(self, device):
+        self._device = device_named(device)
+        self._open = []
+
+    def __enter__(self):
+        scope_of_device = _core.DefaultDeviceScope(None if self._device is None else (self._device.platform, self._device.id))
+        scope_of_device.__enter__()
+        self._open.append(scope_of_device)
+        return self._device
+
+    def __exit__(self, *exception):
+        self._open.pop().__exit__(*exception)
+        return False
+
+
+class _FlagScope(contextlib.ContextDecorator):
+    def __init__(self, name, value):
+        self._name, self._value, self._before = name, value, []
+
+    def __enter__(self):
+        self._before.append(getattr(config, self._name))
+        config.update(self._name, self._value)
+
+    def __exit__(self, *exception):
+        config.update(self._name, self._before.pop())
+        return False
+
+
+def flag_scope(name, *default):
+    """A context manager of a setting that the core does not hold."""
+
+    def make(*given):
+        if len(given) > 1 or not (given or default):
+            raise TypeError(f"{name}: expected the new value as the only argument, got {len(given)}")
+        return _FlagScope(name, given[0] if given else default[0])
+
+    make.__name__ = name.removeprefix("jax_")
+    make.__doc__ = f"Sets {name} while the context lasts."
+    return make
