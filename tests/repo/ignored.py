@@ -1,0 +1,213 @@
+"""Finds parameters that nothing reads, in Python's signatures and in the library's table, and writes docs/ignored.md with them
+and the list of fallbacks.
+
+    build/venv/bin/python tests/repo/ignored.py > docs/ignored.md
+"""
+import ast
+import functools
+import pathlib
+import re
+import runpy
+import textwrap
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "python" / "capibara"
+TABLE = ROOT / "src" / "library" / "table"
+
+# (function, parameter): why nothing reads it. What stands here is all there is; a new entry needs a reason of its own.
+HINTS = {
+    "Hints that cannot change a result": {
+        ("jax.lax.associative_scan", "tpu_optimized"): "a choice between two orders of the same operations",
+        ("jax.lax.scan", "_split_transpose"): "how the loop of the derivative is divided",
+        ("jax.vmap", "spmd_axis_name"): "the mesh axis of the mapped one: the compiler places what is not annotated",
+        ("jax.vmap", "sum_match"): "how batched cotangents are summed, in a mode of jax that is not here",
+        ("jax.pure_callback", "sharding"): "where the callback runs: there is one host",
+        ("jax.io_callback", "sharding"): "where the callback runs: there is one host",
+        ("jax.debug.callback", "partitioned"): "whether each shard calls: callbacks run on one device",
+        ("jax.debug.print", "partitioned"): "whether each shard prints: callbacks run on one device",
+        ("jax.lax.composite", "name"): "the name that a compiler may know; the decomposition is what runs",
+        ("jax.lax.composite", "version"): "the version of that name",
+        ("jax.interpreters.mlir.register_lowering", "inline"): "whether the rule's code becomes a function of its own",
+        ("jax.interpreters.mlir.register_lowering", "cacheable"): "whether the rule's code is made once for all calls",
+        ("jax.core.eval_jaxpr", "propagate_source_info"): "whether equations keep their lines: they always do",
+        ("jax.core.set_current_trace.__init__", "check_leaks"): "a debugging aid: leaked tracers raise when they are used",
+        ("jax.new_jaxpr_eqn", "ctx"): "settings that an equation was traced under: they are those of its program",
+        ("jax.profiler.TraceAnnotation.__init__", "metadata"): "shown by a profiler, which is not here yet",
+        ("jax._abstract_mesh.TypeSharding.is_equivalent_to", "ndim"): "equal shardings are equivalent in every rank",
+        ("lax_linalg.qr", "use_magma"): "a choice between two libraries of GPUs",
+        ("*", "accuracy"): "a tolerance of elementwise functions: the most accurate evaluation is always taken",
+    },
+    "Ignored by jax 0.10.2 too": {
+        ("numpy_manipulation.reshape", "copy"): "arrays are immutable",
+        ("numpy_elementwise.nan_to_num", "copy"): "arrays are immutable",
+        ("numpy_sets.unique", "sorted"): "the result is always sorted",
+        ("numpy_statistics.histogram_bin_edges", "weights"): "they matter to rules for `bins` that are refused",
+        ("scipy_linalg.eigh", "turbo"): "a choice between two algorithms",
+        ("scipy_linalg.expm_frechet", "method"): "a choice between two algorithms",
+        ("scipy_linalg.qr", "lwork"): "the size of a work space",
+        ("scipy_linalg.svd", "lapack_driver"): "a choice between two algorithms",
+        ("*", "debug"): "deprecated by SciPy",
+        ("*", "overwrite_a"): "arrays are immutable",
+        ("*", "overwrite_b"): "arrays are immutable",
+        ("*", "overwrite_c"): "arrays are immutable",
+        ("*", "check_finite"): "values are not looked at while tracing",
+        ("jax.numpy._NamespaceInfo.default_dtypes", "device"): "the same on every device",
+        ("jax.numpy._NamespaceInfo.dtypes", "device"): "the same on every device",
+        ("jax.nn.initializers.Initializer.__call__", "*"): "a protocol: its signature is all it is",
+        ("jax.scipy.stats.gaussian_kde.set_bandwidth", "bw_method"): "refused whatever it is: arrays are immutable",
+        ("jax.scipy.stats.gaussian_kde.integrate_box", "*"): "refused whatever it is, as in jax",
+    },
+    "Given by a protocol of Python or of jax": {
+        ("_effects.AbstractToken.str_short", "*"): "tokens have one text",
+        ("jax._install._Finder.find_spec", "*"): "importlib's protocol",
+        ("jax._install._Finder.exec_module", "*"): "importlib's protocol",
+        ("jax._src.traceback_util.api_boundary", "*"): "names for jax's own reports",
+        ("jax.debug._FieldCheck.format_field", "*"): "string.Formatter's protocol",
+        ("jax.interpreters.partial_eval.trace_to_jaxpr_dynamic", "__"): "arguments of jax's tracer that have no counterpart",
+        ("jax.scipy.stats.gaussian_kde.tree_unflatten", "aux_data"): "the protocol of pytrees: there is none",
+    },
+}
+
+
+# Primitives that a program compiled for the CPU hands to a kernel of the reference backend, some types or always. It only shrinks.
+FALLBACKS = """
+bitcast_convert_type cholesky cumlogsumexp empty fft igamma igamma_grad_a igammac iota_2x32_shape lu lu_pivots_to_permutation map
+nextafter ragged_dot_general random_bits random_fold_in random_gamma random_gamma_grad random_seed random_split random_unwrap
+random_wrap reduce reduce_window reduce_window_max reduce_window_min reduce_window_sum regularized_incomplete_beta reshape
+rng_bit_generator rng_uniform select_and_gather_add select_and_scatter_add sort_general triangular_solve tridiagonal_solve
+""".split()
+
+
+def fallbacks():
+    """The same as docs/primitives.md tells it, which is made from the catalog."""
+    rows = [[cell.strip() for cell in line.split("|")] for line in (ROOT / "docs" / "primitives.md").read_text().splitlines()]
+    column = next(row.index("cpu") for row in rows if "cpu" in row)
+    return [row[1].strip("`") for row in rows if len(row) > column and "reference" in row[column] and row[1].startswith("`")]
+
+
+def parameters(function):
+    a = function.args
+    named = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
+    return [one.arg for one in named]
+
+
+def is_public(name):
+    return not name.startswith("_") or name in ("__init__", "__call__")
+
+
+def unread_of_python(package=PACKAGE):
+    """(function, parameter) of every public function and method of the package whose body never reads a parameter."""
+    found = []
+    for file in sorted(package.rglob("*.py")):
+        module = file.relative_to(package).with_suffix("").as_posix().replace("/", ".")
+        module = re.sub(r"\.(__init__|_api|_array|_control|_devices|_functions|_kde|_pmap|_programs|_sharding)$", "", module)
+        found += _unread_in(ast.parse(file.read_text()), f"{module}.")
+    return found
+
+
+def _unread_in(node, prefix):
+    found = []
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ClassDef):
+            found += _unread_in(child, f"{prefix}{child.name}.")
+        elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            read = {name.id for part in child.body for name in ast.walk(part) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Load)}
+            if is_public(child.name):
+                found += [(prefix + child.name, one) for one in parameters(child) if one not in read and one not in ("self", "cls", "_")]
+        else:
+            found += _unread_in(child, prefix)
+    return found
+
+
+def rows_of_table():
+    """(function, parameters, text) of every row: its own text and that of the helpers it calls."""
+    sources = {file: file.read_text() for file in sorted(TABLE.glob("*.cpp"))}
+    helpers = {}
+    for text in [*sources.values(), *(file.read_text() for file in sorted(TABLE.glob("*.h")))]:
+        for name, definition in _definitions(text):
+            helpers[name] = helpers.get(name, "") + definition
+    for file, text in sources.items():
+        starts = [match for match in re.finditer(r'^    \{"(\w+)",\s+("[^"]*"(?:\s+"[^"]*")*),', text, re.M)]
+        for start, after in zip(starts, [*starts[1:], None]):
+            row = text[start.end():after.start() if after else len(text)]
+            signature = "".join(re.findall(r'"([^"]*)"', start[2]))
+            yield f"{file.stem}.{start[1]}", _names(signature), _with_helpers(row, helpers)
+
+
+def _definitions(text):
+    """(name, text) of what is defined in the first column; rows of the table are no helpers."""
+    lines = iter(text.splitlines())
+    for line in lines:
+        if not re.match(r"[A-Za-z]", line) or line.startswith(("namespace", "using", "template", "const Function ")):
+            continue
+        block, open_braces = line, line.count("{") - line.count("}")
+        while open_braces or not block.endswith((";", "}")):
+            line = next(lines, ";")
+            block += "\n" + line
+            open_braces += line.count("{") - line.count("}")
+        for name in re.findall(r"(\w+)(?:\(|\[\] = | = | \{)", block.split("\n  ")[0]) + re.findall(r"(\w+)\[\] = ", block):
+            yield name, block
+
+
+def _names(signature):
+    try:
+        return parameters(ast.parse(f"def f({signature}): pass").body[0])
+    except SyntaxError:
+        raise ValueError(f"not a signature: {signature}") from None
+
+
+def _with_helpers(row, helpers):
+    known, text, new = set(), row, [row]
+    while new:
+        words = {word for part in new for word in re.findall(r"\w+", part)}
+        new = [helpers[word] for word in words if word in helpers and word not in known]
+        known |= words
+        text += "".join(new)
+    return text
+
+
+@functools.cache
+def unread_of_table():
+    """The same for the rows of the library's table, which read arguments by their names."""
+    return [(name, one) for name, names, text in rows_of_table() for one in names if f'"{one}"' not in text]
+
+
+def reason(function, parameter):
+    """(section, why) of an entry of HINTS; None where there is none."""
+    for section, entries in HINTS.items():
+        for key in ((function, parameter), (function, "*"), ("*", parameter)):
+            if key in entries:
+                return section, entries[key]
+    return None
+
+
+@functools.cache
+def settings_without_effect():
+    return runpy.run_path(str(PACKAGE / "jax" / "_flags.py"))["WITHOUT_EFFECT"]
+
+
+def page():
+    lines = ["# Accepted and without effect, and fallbacks", "",
+             "Arguments and settings that capibara takes, as jax does, and that change nothing; then what the CPU compiler leaves to the",
+             "reference backend. This page is written by `build/venv/bin/python tests/repo/ignored.py > docs/ignored.md`; `tests/repo` fails",
+             "where a parameter that is never read is not on it, or where the lists grow.", ""]
+    unread = [*unread_of_python(), *unread_of_table()]
+    for section in HINTS:
+        lines += [f"## {section}", "", "| argument | why |", "|---|---|"]
+        for function, parameter in unread:
+            known = reason(function, parameter)
+            if known and known[0] == section:
+                lines.append(f"| `{function.removeprefix('jax.')}({parameter}=)` | {known[1]} |")
+        lines.append("")
+    lines += ["## Settings", "",
+              "Known, readable and checked; another value than the default warns once. They steer XLA's pipeline, its GPU kernels, its cluster",
+              "services, or parts of jax that are not here.", "", "| setting | default |", "|---|---|"]
+    lines += [f"| `{name}` | `{default!r}` |" for name, (default, _) in settings_without_effect().items()]
+    lines += ["", "## Run by kernels of the reference backend", "",
+              "A program compiled for the CPU calls these, for some types or always, as plain loops on one thread; [primitives.md](primitives.md)",
+              "tells of every primitive how it runs.", "", textwrap.fill(", ".join(f"`{name}`" for name in fallbacks()) + ".", 130)]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(page(), end="")
