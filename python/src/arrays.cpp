@@ -123,6 +123,37 @@ struct ArrayIterator {
   int64_t next = 0;
 };
 
+// The same values in memory of their own.
+Array copied(const Array& array) {
+  Buffer buffer = Buffer::allocate(array.buffer().size());
+  if (buffer.size() > 0) std::memcpy(buffer.mutable_data(), array.raw_data(), buffer.size());
+  return Array::from_buffer(array.type(), buffer, array.committed());
+}
+
+bool is_row_major(const DLTensor& tensor) {
+  if (!tensor.strides) return true;
+  int64_t step = 1;
+  for (int32_t dim = tensor.ndim; dim-- > 0;) {
+    if (tensor.shape[dim] != 1 && tensor.strides[dim] != step) return false;
+    step *= tensor.shape[dim];
+  }
+  return true;
+}
+
+// What a consumer may ask of an exchange: memory of the host, in the form of DLPack before version 1, which every version takes.
+void check_exchange(nb::handle stream, nb::handle max_version, nb::handle device) {
+  if (!stream.is_none()) throw ValueError(concat("__dlpack__: memory of the host has no streams, got stream=", nb::cast<std::string>(nb::repr(stream))));
+  if (!max_version.is_none() && nb::len(max_version) != 2) {
+    throw ValueError(concat("__dlpack__: max_version must be (major, minor), got ", nb::cast<std::string>(nb::repr(max_version))));
+  }
+  if (!device.is_none() && !device.equal(nb::make_tuple(1, 0))) {
+    nb::object error = nb::module_::import_("builtins").attr("BufferError");
+    PyErr_SetString(error.ptr(), concat("__dlpack__: arrays are handed over in the host's memory, (1, 0), got dl_device=",
+                                        nb::cast<std::string>(nb::repr(device))).c_str());
+    throw nb::python_error();
+  }
+}
+
 }  // namespace
 
 nb::tuple int_tuple(std::span<const int64_t> integers) {
@@ -318,15 +349,19 @@ void bind_arrays(nb::module_& m) {
           },
           nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
       .def("__dlpack__",
-           [](const Array& self, nb::kwargs) {
+           [](const Array& self, nb::object stream, nb::object max_version, nb::object dl_device, nb::object copy) {
              if (self.is_tracer()) refuse_conversion(self, "__dlpack__");
-             DLManagedTensor* tensor = jax::dlpack::to_dlpack(self);
+             check_exchange(stream, max_version, dl_device);
+             const bool own_copy = !copy.is_none() && nb::cast<bool>(copy);
+             DLManagedTensor* tensor = jax::dlpack::to_dlpack(own_copy ? copied(self) : self);
              return nb::steal(PyCapsule_New(tensor, "dltensor", [](PyObject* capsule) {
                if (!PyCapsule_IsValid(capsule, "dltensor")) return;  // taken by a consumer
                auto* owned = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
                owned->deleter(owned);
              }));
-           })
+           },
+           nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
+           nb::arg("copy") = nb::none())
       .def("__dlpack_device__", [](const Array&) { return nb::make_tuple(1, 0); })
       .def("__bool__", &to_bool)
       .def("__int__",
@@ -432,16 +467,25 @@ void bind_arrays(nb::module_& m) {
     type.weak_type = weak;
     return wrap(Array::from_buffer(type, buffer));
   });
-  m.def("from_dlpack", [](nb::object object) {
+  m.def("copied", [](const Array& self) { return wrap(copied(self)); });
+  m.def("shares_memory", [](const Array& a, const Array& b) {
+    return a.buffer().same_as(b.buffer()) || (a.buffer().address() && a.buffer().address() == b.buffer().address());
+  });
+  m.def("from_dlpack", [](nb::object object, std::optional<bool> copy) {
     nb::object capsule = nb::hasattr(object, "__dlpack__") ? object.attr("__dlpack__")() : object;
     if (!PyCapsule_IsValid(capsule.ptr(), "dltensor")) {
       throw TypeError(concat("from_dlpack: argument must offer __dlpack__ or be a DLPack capsule, got ",
                              nb::cast<std::string>(nb::repr(object.type()))));
     }
     auto* tensor = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
+    const auto* source = static_cast<const std::byte*>(tensor->dl_tensor.data) + tensor->dl_tensor.byte_offset;
+    if (copy == false && !is_row_major(tensor->dl_tensor)) {
+      throw ValueError("from_dlpack: the array's memory is not row-major and has to be copied, but copy=False");
+    }
     PyCapsule_SetName(capsule.ptr(), "used_dltensor");
-    return wrap(jax::dlpack::from_dlpack(tensor));
-  });
+    Array array = jax::dlpack::from_dlpack(tensor);
+    return wrap(copy == true && array.raw_data() == source ? copied(array) : array);
+  }, nb::arg(), nb::arg().none());
   m.def("type_of", [](nb::handle object) {
     if (nb::isinstance<jax::Ref>(object)) return nb::cast(nb::cast<const jax::Ref&>(object).handle().type());
     return type_object(to_array(object, "typeof").type());

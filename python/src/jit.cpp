@@ -255,7 +255,6 @@ void remember(const JitFunction& jit, const JitCall& call, const std::shared_ptr
     recent.committed.push_back(leaf.committed());
     recent.places = recent.places || leaf.committed();
   }
-  if (recent.places && demanded_device(call.leaves)) return;
   if (!detail::jit_entry_lasts(*entry)) return;
   recent.positional = call.positional;
   recent.fixed = call.fixed;

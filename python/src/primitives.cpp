@@ -74,10 +74,11 @@ PrimitiveRecord record_of(const std::string& name, std::shared_ptr<UserRules> ru
   };
   record.evaluate = [rules, name](std::span<const Array> inputs, const Attrs& attrs) {
     nb::gil_scoped_acquire lock;
-    if (!rules->impl)
+    const auto& rule = rules->impl ? rules->impl : rules->lowering;  // a compiled program may hold one that is only lowered
+    if (!rule)
       throw NotImplementedError(concat("Evaluation rule for '", name, "' not implemented: an implementation or lowering rule for primitive '",
                                        name, "' not found; give it one by def_impl or mlir.register_lowering"));
-    nb::object result = call_python(rules->impl->get(), positional(inputs), params_of(attrs));
+    nb::object result = call_python(rule->get(), positional(inputs), params_of(attrs));
     return results(result, rules->multiple_results, "impl");
   };
   return record;

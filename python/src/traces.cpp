@@ -21,6 +21,29 @@ struct TraceSwitch {
   std::unique_ptr<TraceScope> open;
 };
 
+// Binds the name of an axis and nothing else: operations go on to the trace below.
+class AxisTrace final : public Trace {
+ public:
+  AxisTrace(std::string name, int64_t size) : name_(std::move(name)), size_(size) { parent = current_trace(); }
+  Arrays bind(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
+    TraceScope scope(parent);
+    return parent->bind(primitive, inputs, attrs);
+  }
+  const char* kind() const override { return "axis"; }
+  std::optional<int64_t> axis_size(const std::string& name) const override { return name == name_ ? size_ : Trace::axis_size(name); }
+  std::string bound_axis() const override { return name_; }
+
+ private:
+  const std::string name_;
+  const int64_t size_;
+};
+
+struct NamedAxis {
+  std::string name;
+  int64_t size;
+  std::unique_ptr<TraceScope> open;
+};
+
 std::vector<std::shared_ptr<Trace>> stack_from_outermost() {
   std::vector<std::shared_ptr<Trace>> stack;
   for (std::shared_ptr<Trace> trace = current_trace(); trace; trace = trace->parent) stack.push_back(trace);
@@ -56,7 +79,24 @@ void bind_traces(nb::module_& m) {
              return previous;
            })
       .def("__exit__", [](TraceSwitch& self, nb::args) { self.open.reset(); });
+  nb::class_<NamedAxis>(m, "NamedAxis")
+      .def("__init__", [](NamedAxis* self, const std::string& name, int64_t size) { new (self) NamedAxis{name, size, nullptr}; })
+      .def("__enter__", [](NamedAxis& self) { self.open = std::make_unique<TraceScope>(std::make_shared<AxisTrace>(self.name, self.size)); })
+      .def("__exit__", [](NamedAxis& self, nb::args) { self.open.reset(); });
   m.def("current_trace", [] { return TraceHandle{current_trace()}; });
+  // The current trace, unless it evaluates: then the deepest trace that a value belongs to.
+  m.def("top_trace", [](const std::vector<Array>& values) {
+    std::shared_ptr<Trace> top = current_trace();
+    if (top != evaluation_trace()) return TraceHandle{top};
+    std::size_t deepest = 0;
+    for (const Array& value : values) {
+      std::size_t depth = 0;
+      for (const Trace* trace = value.body()->trace(); trace; trace = trace->parent.get()) ++depth;
+      if (depth > deepest) top = value.body()->trace()->shared_from_this();
+      deepest = std::max(deepest, depth);
+    }
+    return TraceHandle{top};
+  });
   m.def("evaluation_trace", [] { return TraceHandle{evaluation_trace()}; });
   m.def("is_tracing", [] { return current_trace() != evaluation_trace(); });
   m.def("trace_kinds", [] {

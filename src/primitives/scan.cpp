@@ -481,7 +481,7 @@ Arrays lower_scan(std::span<const Array> inputs, const Attrs& attrs) {
     }
     return next;
   };
-  const bool loops = unroll == 1 || looped > unroll;  // else one iteration would take them all
+  const bool loops = attrs.integer("unroll") == 1 || looped > unroll;  // else one iteration would take them all
   Arrays results = state;
   if (loops) {
     Types types;

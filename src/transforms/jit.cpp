@@ -143,6 +143,7 @@ class JitEntry {
   std::vector<bool> donated;  // one per leaf
   std::optional<Device> device;    // that it was traced for; nothing: the first of the configured platform
   bool committed = false;          // whether an argument is, and so its results
+  bool elsewhere = false;          // whether they asked for another platform than the default one
   CompilerOptions compiler_options;
   Config settings;  // that it was traced under
 
@@ -407,6 +408,7 @@ std::shared_ptr<const JitEntry> trace_jit_entry(JitCache& cache, const TreeDef& 
   const std::optional<Device> demanded = demanded_device(leaves);
   const DefaultDeviceScope scope(demanded ? demanded : chosen_device());
   entry->device = chosen_device();
+  entry->elsewhere = demanded.has_value();
   const Surroundings surroundings;
   entry->key = {in, leaf_types("jit", in, leaves), {}, surroundings, hash_call(in, leaves, surroundings)};
   for (const Array& leaf : leaves) {
@@ -607,6 +609,7 @@ std::shared_ptr<const JitEntry> with_compiler_options(const JitEntry& entry, con
   other->donated = entry.donated;
   other->device = entry.device;
   other->committed = entry.committed;
+  other->elsewhere = entry.elsewhere;
   other->compiler_options = options;
   other->compiler_options.insert(entry.compiler_options.begin(), entry.compiler_options.end());
   return other;
@@ -620,7 +623,9 @@ std::optional<std::string> compiled_text(const JitEntry& entry) {
 }
 
 ProgramCost jit_entry_cost(const JitEntry& entry) { return count_cost(entry.pruned().first); }
-bool jit_entry_lasts(const JitEntry& entry) { return entry.captured.empty() && entry.program.effects().axes.empty(); }
+bool jit_entry_lasts(const JitEntry& entry) {
+  return entry.captured.empty() && entry.program.effects().axes.empty() && !entry.elsewhere;
+}
 bool jit_entry_is_short(const JitEntry& entry) {
   return entry.captured.empty() && entry.compiled() && entry.ready().executable->is_short();
 }

@@ -31,6 +31,7 @@ HINTS = {
         ("jax.interpreters.mlir.register_lowering", "cacheable"): "whether the rule's code is made once for all calls",
         ("jax.core.eval_jaxpr", "propagate_source_info"): "whether equations keep their lines: they always do",
         ("jax.core.set_current_trace.__init__", "check_leaks"): "a debugging aid: leaked tracers raise when they are used",
+        ("jax.extend.source_info_util.summarize", "num_frames"): "how many lines a summary shows: one is known",
         ("jax.new_jaxpr_eqn", "ctx"): "settings that an equation was traced under: they are those of its program",
         ("jax.profiler.TraceAnnotation.__init__", "metadata"): "shown by a profiler, which is not here yet",
         ("jax._abstract_mesh.TypeSharding.is_equivalent_to", "ndim"): "equal shardings are equivalent in every rank",

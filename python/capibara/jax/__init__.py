@@ -84,7 +84,6 @@ thread_guard = _flag_scope("jax_thread_guard", True)
 def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):
     """A function's forward pass, which also returns what its backward pass needs, and the backward pass."""
     single = isinstance(argnums, int)
-    fun = jit(fun) if jitted else fun
 
     def fwd(*args, **kwargs):
         chosen = (argnums,) if single else tuple(argnums)
@@ -102,7 +101,7 @@ def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):
         cotangents = pullback(cotangent)
         return cotangents[0] if single else cotangents
 
-    return fwd, bwd
+    return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)
 
 
 def print_environment_info(return_string=False):

@@ -24,19 +24,21 @@ class _Methods:
 
     def reshape(self, *args, order="C", copy=None, out_sharding=None):
         shape = args[0] if len(args) == 1 and not hasattr(args[0], "__index__") and not isinstance(args[0], (str, float)) else args
-        return _numpy("reshape")(self, shape, order=order)
+        return _numpy("reshape")(self, shape, order=order, copy=copy, out_sharding=out_sharding)
 
     def transpose(self, *args):
         axes = None if not args or args[0] is None else (args[0] if len(args) == 1 and not hasattr(args[0], "__index__") else args)
         return _numpy("transpose")(self, axes)
 
     def flatten(self, order="C", *, out_sharding=None):
-        return _numpy("ravel")(self, order=order)
+        return _numpy("ravel")(self, order=order, out_sharding=out_sharding)
 
     def astype(self, dtype, copy=False, device=None):
         return _numpy("astype")(self, dtype, copy=copy, device=device)
 
     def view(self, dtype=None, type=None):
+        if type is not None:
+            raise NotImplementedError("`type` argument of array.view() is not supported.")
         if dtype is None:
             return self
         import numpy as np
@@ -103,7 +105,9 @@ class _Methods:
         return sharding_of(self)
 
     def to_device(self, device, *, stream=None):
-        from capibara.jax._sharding import device_put
+        from capibara.jax._api import device_put
+        if stream is not None:
+            raise NotImplementedError(f"to_device: stream is not supported, got {stream!r}")
         return device_put(self, device)
 
     def devices(self):

@@ -2,9 +2,10 @@
 import collections
 import enum
 import threading
+from typing import NamedTuple
 
 from capibara import _core, _tracebacks
-from capibara.jax._devices import Device, device_of, devices
+from capibara.jax._devices import Device, _called, device_of, devices
 
 
 class AxisType(enum.Enum):
@@ -367,7 +368,7 @@ def sharding_of(array):
 def sharding_from(placement):
     """The sharding of a placement of the core."""
     import numpy as np
-    known = {device.id: device for device in devices(_platform_called(placement.platform))}
+    known = {device.id: device for device in devices(_called(placement.platform))}
     chosen = [known[number] for number in placement.devices]
     kind = placement.memory_kind or None
     names, sizes = placement.axes
@@ -377,12 +378,6 @@ def sharding_from(placement):
     grid[:] = chosen
     spec = PartitionSpec(*(axes[0] if len(axes) == 1 else tuple(axes) if axes else None for axes in placement.spec))
     return NamedSharding(Mesh(grid.reshape(sizes), names), spec, memory_kind=kind)
-
-
-def _platform_called(platform):
-    """The name by which programs ask for the devices of a platform."""
-    own = _core.platform().split(",")[0]
-    return own if _core.is_plugin_platform(own) else platform
 
 
 def shards_of(array):
@@ -404,8 +399,33 @@ def shards_of(array):
     return shards
 
 
+class Layout(NamedTuple):
+    """The order of dimensions in memory, the slowest first; tiles are for devices that have them."""
+
+    major_to_minor: tuple
+    tiling: tuple | None = None
+    sub_byte_element_size_in_bits: int = 0
+
+
+class Format(NamedTuple):
+    """A layout and a sharding; None for what is left open."""
+
+    layout: Layout | None = None
+    sharding: object = None
+
+
+def _require_row_major(layout, operation):
+    if layout is None:
+        return
+    if tuple(layout.major_to_minor) != tuple(range(len(layout.major_to_minor))) or layout.tiling or layout.sub_byte_element_size_in_bits:
+        raise NotImplementedError(f"{operation}: arrays are row-major and not tiled, got {layout}")
+
+
 def resolve(target, operation):
     """The sharding that a device, a sharding, or a specification inside a mesh's context means; None stays None."""
+    if isinstance(target, Format):
+        _require_row_major(target.layout, operation)
+        target = target.sharding
     if target is None or isinstance(target, Sharding):
         return target
     if isinstance(target, Device):
@@ -421,7 +441,7 @@ def resolve(target, operation):
 
 
 def _is_target(value):
-    return value is None or isinstance(value, (Sharding, PartitionSpec, Device))
+    return value is None or isinstance(value, (Sharding, PartitionSpec, Device, Format))
 
 
 def spread(targets, tree, operation):
@@ -465,18 +485,44 @@ def with_sharding_constraint(x, shardings):
     return constrain(x, shardings, "with_sharding_constraint", 0)
 
 
-def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
-    """Every leaf of a tree as an array on devices: on the default one, on a device, or as a sharding says."""
+def device_put(x, device, may_alias, donate):
+    """Every leaf of a tree as an array on devices: on the default one, on a device, or as a sharding says.
+
+    `may_alias` and `donate` are trees of flags like `device`: False gives each leaf memory of its own, and the source of a
+    donated leaf is deleted where the result does not share its memory.
+    """
     leaves, structure = _core.tree_flatten(x)
     targets = [None] * len(leaves) if device is None else spread(device, x, "device_put")
-    return structure.unflatten([_put(leaf, resolve(target, "device_put")) for leaf, target in zip(leaves, targets)])
+    donated, shares = _flags(donate, x, leaves), _flags(may_alias, x, leaves)
+    results = []
+    for leaf, target, given, may_share in zip(leaves, targets, donated, shares):
+        if given and may_share:
+            raise ValueError("may_alias and donate cannot be True at the same time.")
+        result = _put(leaf, resolve(target, "device_put"))
+        if not isinstance(result, (_core.Tracer, _core.Ref)):
+            shared = isinstance(leaf, _core.Array) and _core.shares_memory(leaf, result)
+            if may_share is False and shared:
+                result = _core.copied(result)
+            elif given and not shared and isinstance(leaf, _core.Array):
+                leaf.delete()
+        results.append(result)
+    return structure.unflatten(results)
+
+
+def _flags(given, tree, leaves):
+    """One flag of a tree prefix for each leaf; None: not said."""
+    if given is None or isinstance(given, bool):
+        return [given] * len(leaves)
+    from capibara.jax import tree_util
+    flags, structure = tree_util.tree_flatten(given)
+    return [flag for flag, below in zip(flags, structure.flatten_up_to(tree)) for _ in _core.tree_leaves(below)]
 
 
 def _put(leaf, sharding):
     array = _core.as_array(leaf)
     if sharding is None or isinstance(array, _core.Ref):
         return array
-    if isinstance(sharding, SingleDeviceSharding) and sharding._device not in devices(_platform_called(sharding._device.platform)):
+    if isinstance(sharding, SingleDeviceSharding) and sharding._device not in devices(_called(sharding._device.platform)):
         raise ValueError(f"no such device: {sharding._device!r}; there are {devices()}")
     check_fits(sharding, array.shape, "device_put")
     if isinstance(array, _core.Tracer):
@@ -521,7 +567,10 @@ def make_array_from_callback(shape, sharding, data_callback, dtype=None):
 
 
 def make_array_from_single_device_arrays(shape, sharding, arrays, *, dtype=None):
-    """One array of parts that lie on its devices."""
+    """One array of parts that lie on its devices. `dtype` is needed where this process has no part, and is that of the parts."""
+    for array in arrays:
+        if dtype is not None and array.dtype != dtype:
+            raise ValueError(f"make_array_from_single_device_arrays: expected parts of dtype {dtype}, got {array.dtype}")
     if isinstance(sharding, SingleDeviceSharding):
         return arrays[0]
     by_device = {device_of(array): array for array in arrays}

@@ -46,7 +46,10 @@ def flatten_axes(name, treedef, axis_tree, *, kws=False, tupled_args=False):
     try:
         parts = prefix.flatten_up_to(full)
     except ValueError:
-        raise ValueError(not_a_prefix(name, axis_tree, full)) from None
+        if kws:  # the message is about the positional arguments
+            full, axis_tree = full[0], axis_tree[0]
+        hint = f" {name} that is no number is a tuple with one entry for each argument." if tupled_args else ""
+        raise ValueError(not_a_prefix(name, axis_tree, full) + hint) from None
     return [axis for axis, part in zip(leaves, parts) for _ in _core.tree_leaves(part)]
 
 

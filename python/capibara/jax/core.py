@@ -317,12 +317,14 @@ def trace_state_clean():
 
 def get_opaque_trace_state(convention=None):
     """Something equal as long as the same functions are being traced."""
+    if convention not in (None, "flax", "nnx"):
+        raise ValueError(f"get_opaque_trace_state: the convention must be None, 'flax' or 'nnx', got {convention!r}")
     return _core.current_trace()
 
 
 def find_top_trace(values):
     """The trace that an operation on these values would go to."""
-    return _core.current_trace()
+    return _core.top_trace([value for value in values if isinstance(value, _core.Tracer)])
 
 
 def take_current_trace():

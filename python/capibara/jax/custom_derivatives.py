@@ -3,6 +3,7 @@ import functools
 
 from capibara import _core, _tracebacks
 from capibara._modules import explain_missing
+from capibara.jax._linear_call import linear_call  # noqa: F401
 from capibara._types import CustomVJPPrimal, SymbolicZero
 
 
@@ -158,14 +159,6 @@ def zero_from_primal(value, symbolic_zeros=False):
     if symbolic_zeros:
         return SymbolicZero(tangent)
     return _core.library_function("numpy", "zeros")(tangent.shape, tangent.dtype)
-
-
-def linear_call(fun, fun_transpose, residual_args, linear_args):
-    """fun(residuals, linear) with fun_transpose(residuals, cotangent) as its transpose."""
-    call = custom_vjp(fun)
-    call.defvjp(lambda residuals, linear: (fun(residuals, linear), residuals),
-                lambda residuals, cotangent: (None, fun_transpose(residuals, cotangent)))
-    return call(residual_args, linear_args)
 
 
 def closure_convert(fun, *example_args):

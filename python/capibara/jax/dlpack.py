@@ -4,8 +4,15 @@ from capibara._modules import explain_missing
 
 
 def from_dlpack(external_array, device=None, copy=None):
-    """An array of another library, sharing its memory where it can."""
-    return _core.from_dlpack(external_array)
+    """An array of another library: sharing its memory where it can, or as `copy` says; then on `device`, where one is named."""
+    array = _core.from_dlpack(external_array, copy)
+    if device is None:
+        return array
+    from capibara.jax._api import device_put
+    moved = device_put(array, device)
+    if copy is False and not _core.shares_memory(array, moved):
+        raise ValueError(f"from_dlpack: moving the array to {device} copies it, but copy=False")
+    return moved
 
 
 def is_supported_dtype(dtype):

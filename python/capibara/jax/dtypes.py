@@ -18,7 +18,9 @@ class iinfo(ml_dtypes.iinfo):
 
 
 def canonicalize_dtype(dtype, allow_extended_dtype=False):
-    """A dtype as the configuration narrows it."""
+    """A dtype as the configuration narrows it; key types are no numbers, and only taken where they are allowed."""
+    if not allow_extended_dtype and dtype is not None and not isinstance(_core.dtype_of(dtype), np.dtype):
+        raise ValueError(f"canonicalize_dtype: expected a dtype of numbers, got {dtype}")
     return _core.canonical_dtype(np.float64 if dtype is None else dtype)
 
 

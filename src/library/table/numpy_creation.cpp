@@ -8,6 +8,7 @@
 #include "library/numpy/promote.h"
 #include "library/table/families.h"
 #include "library/table/host_number.h"
+#include "library/table/keywords.h"
 
 namespace capibara::library {
 
@@ -135,7 +136,10 @@ Value fromfunction(const Arguments& a) {
   const Callable function = a.callable("function");
   Value structure;
   const std::function<Arrays(const Arrays&)> call = [&](const Arrays& at) {
-    structure = function(Values(at.begin(), at.end()));
+    Values values(at.begin(), at.end());
+    const Sequence& named = keywords_of(a, "kwargs");
+    if (!named.items.empty()) values.push_back(Value::named_tuple("keywords", named.fields, named.items));
+    structure = function(values);
     Arrays leaves;
     take_leaves(structure, leaves);
     return leaves;

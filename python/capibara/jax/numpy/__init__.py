@@ -132,7 +132,8 @@ def load(file, *args, **kwargs):
 
 def from_dlpack(x, /, *, device=None, copy=None):
     """An array of another library, sharing its memory where it can."""
-    return _core.from_dlpack(x)
+    from capibara.jax.dlpack import from_dlpack as exchange
+    return exchange(x, device, copy)
 
 
 class _Named(_np.ndarray):
