@@ -11,6 +11,7 @@
 #include "backends/cpu/backend.h"
 #include "backends/pjrt/backend.h"
 #include "bindings.h"
+#include "runtime/disk_cache.h"
 #include "runtime/key_value_store.h"
 #include "runtime/transfer_guard.h"
 
@@ -94,6 +95,10 @@ void bind_devices(nb::module_& m) {
            nb::arg().none())
       .def("__enter__", [](PythonDeviceScope& self) { self.open = std::make_unique<DefaultDeviceScope>(self.device); })
       .def("__exit__", [](PythonDeviceScope& self, nb::args) { self.open.reset(); });
+  m.def("disk_cache_folder", [] { return DiskCache::instance().folder(); });
+  m.def("move_disk_cache", [](const std::string& folder, int64_t limit) {
+    DiskCache::instance().move_to(folder, limit > 0 ? static_cast<uint64_t>(limit) : DiskCache::default_limit);
+  });
   m.def("set_async_dispatch", &cpu::set_async_dispatch);
   m.def("lowering_platform", &lowering_platform);
   m.def("devices", &list_devices);

@@ -93,3 +93,19 @@ def test_the_level_of_optimisation_reaches_the_compiler():
     assert float(f(0.0)) == 0.0
   finally:
     jax.config.update("jax_optimization_level", "UNKNOWN")
+
+
+def test_the_disk_cache_is_where_the_settings_say(tmp_path):
+  from capibara import _core
+  folder = tmp_path / "cache"
+  before = _core.disk_cache_folder()
+  try:
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.jit(lambda x: jax.numpy.cos(x) * 123.25)(jax.numpy.ones(7)).block_until_ready()
+    assert _core.platform() == "reference" or any(folder.iterdir())
+    jax.config.update("jax_enable_compilation_cache", False)
+    assert _core.disk_cache_folder() == ""
+  finally:
+    jax.config.update("jax_enable_compilation_cache", True)
+    jax.config.update("jax_compilation_cache_dir", None)
+  assert _core.disk_cache_folder() == before

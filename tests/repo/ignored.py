@@ -170,7 +170,8 @@ def _with_helpers(row, helpers):
 @functools.cache
 def unread_of_table():
     """The same for the rows of the library's table, which read arguments by their names."""
-    return [(name, one) for name, names, text in rows_of_table() for one in names if f'"{one}"' not in text]
+    for_all = (ROOT / "python" / "src" / "functions.cpp").read_text()  # what the calls of all rows read: device
+    return [(name, one) for name, names, text in rows_of_table() for one in names if f'"{one}"' not in text and f'"{one}"' not in for_all]
 
 
 def reason(function, parameter):

@@ -24,6 +24,9 @@ _OWN = {
     "explain_cache_misses": (False, (True, False)),
     "cpu_enable_async_dispatch": (True, (True, False)),
     "captured_constants_warn_bytes": (2000000000, None),
+    "compilation_cache_dir": (None, None),
+    "compilation_cache_max_size": (-1, None),
+    "enable_compilation_cache": (True, (True, False)),
     "optimization_level": ("UNKNOWN", ("UNKNOWN", "O0", "O1", "O2", "O3")),
     "disable_most_optimizations": (False, (True, False)),
 }
@@ -188,6 +191,24 @@ def _set_captured_constants(value):
     return value
 
 
+_usual_cache = []  # the folder of the cache before a setting moved it
+
+
+def _cache_setter(name):
+    """The disk cache is where three settings together say."""
+
+    def set_one(value):
+        own = {short: getattr(config, f"jax_{short}") for short in ("compilation_cache_dir", "compilation_cache_max_size", "enable_compilation_cache")}
+        own[name] = value
+        if not _usual_cache:
+            _usual_cache.append(_core.disk_cache_folder())
+        folder = (own["compilation_cache_dir"] or _usual_cache[0]) if own["enable_compilation_cache"] else ""
+        _core.move_disk_cache(os.fspath(folder), int(own["compilation_cache_max_size"]))
+        return value
+
+    return set_one
+
+
 def _set_async_dispatch(value):
     _core.set_async_dispatch(bool(value))
     return bool(value)
@@ -197,6 +218,7 @@ _SETTERS = {
     "platforms": _set_platform, "platform_name": _set_platform, "traceback_filtering": _set_traceback_filtering,
     "debug_mode": _set_debug_mode, "default_device": _set_default_device, "logging_level": _set_logging_level,
     "debug_log_modules": _set_debug_modules, "explain_cache_misses": _set_explain_cache_misses,
+    **{_name: _cache_setter(_name) for _name in ("compilation_cache_dir", "compilation_cache_max_size", "enable_compilation_cache")},
     "captured_constants_warn_bytes": _set_captured_constants, "cpu_enable_async_dispatch": _set_async_dispatch, "optimization_level": _set_optimization_level, "disable_most_optimizations": _set_few_optimizations,
 }
 _CHOICES = {
