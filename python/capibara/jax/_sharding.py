@@ -485,7 +485,7 @@ def with_sharding_constraint(x, shardings):
     return constrain(x, shardings, "with_sharding_constraint", 0)
 
 
-def device_put(x, device, may_alias, donate):
+def device_put(x, device, may_alias=None, donate=False):
     """Every leaf of a tree as an array on devices: on the default one, on a device, or as a sharding says.
 
     `may_alias` and `donate` are trees of flags like `device`: False gives each leaf memory of its own, and the source of a
