@@ -383,7 +383,7 @@ def padtype_to_pads(in_shape: Any, window_shape: Any, window_strides: Any, paddi
 def pbroadcast(x: Any, axis_name: Any, *args: Any, **kwargs: Any) -> Any:
     """"""
 def platform_dependent(*args: Any, default: Any = ..., **per_platform: Any) -> Any:
-    """The function for the platform a program runs on."""
+    """The function for the platform that a program is lowered for: 'cpu', 'cuda', 'rocm', 'tpu', or 'gpu' for both of the middle."""
 def pmax(x: Any, axis_name: Any, *args: Any, **kwargs: Any) -> Any:
     """"""
 pmax_p: Any
