@@ -67,7 +67,7 @@ class Memo {
   }
 
   void clear() {
-    std::unordered_map<MemoKey, Value, MemoHash> old;  // freed outside the lock
+    Entries old;  // freed after the lock
     std::lock_guard lock(mutex_);
     old.swap(entries_);
   }
