@@ -8,6 +8,7 @@
 
 #include "program/build.h"
 #include "runtime/caches.h"
+#include "trace/trace.h"
 
 namespace capibara::python {
 
@@ -34,9 +35,13 @@ nb::object& table() {
 // Plain functions are what they are; objects and bound methods may stand for other values at the next call.
 bool is_plain_function(nb::handle function) { return PyFunction_Check(function.ptr()); }
 
-std::string types_key(std::span<const Array> leaves) {
+std::string surroundings_key(std::span<const Array> leaves) {
   std::string text;
   for (const Array& leaf : leaves) text += concat(to_string(leaf.type()), leaf.weak_type() ? "*;" : ";");
+  // The size of a named axis is a number while tracing, and leaves no trace in the program.
+  for (std::shared_ptr<Trace> trace = current_trace(); trace; trace = trace->parent) {
+    if (const std::string name = trace->bound_axis(); !name.empty()) text += concat(name, "=", trace->axis_size(name).value_or(0), ";");
+  }
   return text;
 }
 
@@ -45,7 +50,7 @@ std::string types_key(std::span<const Array> leaves) {
 FlatFunction remembered_body(nb::handle function, const char* purpose, const PyTree& in, const FlatFunction& traced, PyTree* out) {
   if (!is_plain_function(function) || detail::jit_disabled()) return traced;
   return [function = nb::borrow(function), purpose, in, &traced, out](std::span<const Array> leaves) -> Arrays {
-    const nb::tuple key = nb::make_tuple(purpose, nb::cast(in), types_key(leaves), config_key());
+    const nb::tuple key = nb::make_tuple(purpose, nb::cast(in), surroundings_key(leaves), config_key());
     if (PyObject_Hash(key.ptr()) == -1) {
       PyErr_Clear();
       return traced(leaves);

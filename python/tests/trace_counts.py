@@ -129,6 +129,15 @@ def bodies_with_named_axes():
   return [jax.vmap(f, axis_name="i")(jnp.ones((n, 3))).tolist() for n in (2, 4)]
 
 
+def bodies_that_ask_for_the_size_of_an_axis():
+  def body(c, x):
+    return c + x * lax.psum(1, "i"), None
+
+  def f(xs):
+    return lax.scan(body, 0.0, xs)[0]
+  return [jax.vmap(f, axis_name="i")(jnp.ones((n, 3))).tolist() for n in (2, 4)]
+
+
 def functions_are_not_kept_alive():
   def f(x):
     return x + 1
