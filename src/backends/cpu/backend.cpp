@@ -417,7 +417,7 @@ class CpuBackend final : public Backend {
     return std::make_shared<CpuExecutable>(program, std::move(lowered), std::move(code), estimated_nanoseconds(best), may_run_later(best));
   }
   std::optional<std::string> compiled_text(const Program& program, const std::vector<bool>& donated) override {
-    if (!can_lower(program)) return reference::backend().compiled_text(program, donated);
+    if (holds_refs(program)) return std::nullopt;  // what is compiled is the program on values that is made of it
     return to_string(lower_to_loops(optimised(program), donated).module);
   }
 };
