@@ -1,4 +1,5 @@
 // The handler of host calls, and the thread that serves them.
+#include "array/element.h"
 #include "backends/pjrt/host_calls.h"
 
 #include <dlfcn.h>
@@ -80,14 +81,10 @@ class Copier {
 
 std::size_t byte_count(const ArrayType& type) { return static_cast<std::size_t>(type.size() * storage_size(type.dtype)); }
 
-// An element of fewer than 8 bits has a byte of its own here and there, but what XLA leaves in the byte's other bits is anything.
-void clear_unused_bits(DType dtype, std::byte* data, std::size_t bytes) {
-  if (!is_sub_byte(dtype)) return;
-  const int unused = 8 - bits(dtype);
-  for (std::size_t i = 0; i < bytes; ++i) {
-    const auto raised = static_cast<uint8_t>(static_cast<unsigned>(data[i]) << unused);
-    data[i] = static_cast<std::byte>(is_signed(dtype) ? static_cast<int8_t>(raised) >> unused : raised >> unused);
-  }
+capibara::Buffer converted(const ArrayType& from, const std::byte* data, DType to) {
+  capibara::Buffer buffer = capibara::Buffer::allocate(static_cast<std::size_t>(from.size() * storage_size(to)));
+  convert_elements(from.dtype, data, to, buffer.mutable_data(), from.size());
+  return buffer;
 }
 
 int64_t call_number(const ffi::CallFrame* frame) {
@@ -112,18 +109,27 @@ void handle(ffi::CallFrame* frame, bool on_host) {
   const Copier copier(frame, on_host);
   std::vector<capibara::Buffer> buffers;
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-    buffers.push_back(capibara::Buffer::allocate(byte_count(call.inputs[i])));
+    buffers.push_back(capibara::Buffer::allocate(byte_count(carried_type(call.inputs[i]))));
     copier.to_host(buffers[i].mutable_data(), *static_cast<const ffi::Buffer*>(frame->operands.values[i]), buffers[i].size());
   }
   copier.finish();
   Arrays inputs;
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-    clear_unused_bits(call.inputs[i].dtype, buffers[i].mutable_data(), buffers[i].size());
+    const ArrayType carried = carried_type(call.inputs[i]);
+    if (carried.dtype != call.inputs[i].dtype) buffers[i] = converted(carried, buffers[i].data(), call.inputs[i].dtype);
     inputs.push_back(Array::from_buffer(call.inputs[i], std::move(buffers[i])));
   }
   const Arrays outputs = call.owner->run(call, std::move(inputs));
+  std::vector<capibara::Buffer> wide;  // alive until the copies have ended
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    copier.to_device(*static_cast<const ffi::Buffer*>(frame->results.values[i]), outputs[i].raw_data(), byte_count(call.outputs[i]));
+    const ArrayType carried = carried_type(call.outputs[i]);
+    const auto& to = *static_cast<const ffi::Buffer*>(frame->results.values[i]);
+    if (carried.dtype == call.outputs[i].dtype) {
+      copier.to_device(to, outputs[i].raw_data(), byte_count(carried));
+    } else {
+      wide.push_back(converted(call.outputs[i], outputs[i].raw_data(), carried.dtype));
+      copier.to_device(to, wide.back().data(), byte_count(carried));
+    }
   }
   static constexpr std::byte token[4] = {};
   if (tokens == 1) copier.to_device(*static_cast<const ffi::Buffer*>(frame->results.values[outputs.size()]), token, sizeof token);
@@ -149,6 +155,13 @@ void* on_cpu(ffi::CallFrame* frame) { return answer(frame, true); }
 void* on_cuda(ffi::CallFrame* frame) { return answer(frame, false); }
 
 }  // namespace
+
+ArrayType carried_type(ArrayType type) {
+  if (is_sub_byte(type.dtype) && bits(type.dtype) > 1) {
+    type.dtype = is_floating(type.dtype) ? DType::float32 : is_unsigned(type.dtype) ? DType::uint8 : DType::int8;
+  }
+  return type;
+}
 
 HostCalls::~HostCalls() {
   std::lock_guard lock(calls_mutex);

@@ -19,6 +19,10 @@ namespace capibara::pjrt {
 
 inline constexpr const char* host_call_target = "capibara_host_call";
 
+// As what an operand or result travels: numbers of fewer than 8 bits as int8, uint8 or float32, since plugins do not agree with
+// themselves on whether such arrays are packed.
+ArrayType carried_type(ArrayType type);
+
 // The host calls of one compiled program.
 class HostCalls {
  public:

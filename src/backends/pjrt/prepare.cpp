@@ -57,6 +57,11 @@ class HostCallPass {
   }
 
  private:
+  static Atom converted(passes::Copy& copy, Atom value, DType dtype) {
+    if (copy.type(value).dtype == dtype) return value;
+    return copy.builder().add_equation(primitive("convert_element_type"), {value}, Attrs{{"new_dtype", dtype}, {"weak_type", false}})[0];
+  }
+
   Program rewrite(const Program& program, passes::NestedPass& nested) {
     passes::Copy copy(program);
     bool changed = false;
@@ -75,15 +80,26 @@ class HostCallPass {
       for (Atom input : equation.inputs) types.push_back(program.type(input));
       const Types outputs = equation.primitive->type(types, equation.attrs).types;
       Attr::List results;
-      for (const ArrayType& type : outputs) results.emplace_back(type.strong());
+      for (const ArrayType& type : outputs) results.emplace_back(carried_type(type.strong()));
+      for (Atom& input : inputs) input = converted(copy, input, carried_type(copy.type(input)).dtype);
       const int64_t number = calls_.add(equation.primitive, equation.attrs, types, outputs);
       const bool effect = !equation.effects.empty();
+      // Narrow results are made from those that the call carries.
+      std::vector<std::pair<std::size_t, Var>> carried;  // by number of the output
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        const ArrayType type = carried_type(outputs[i].strong());
+        if (type.dtype == outputs[i].dtype || call.outputs[i].dropped()) continue;
+        carried.emplace_back(i, copy.builder().new_var(type));
+        call.outputs[i] = Var{};
+      }
       copy.emit(call, std::move(inputs),
                 Attrs{{"call_target_name", std::string(host_call_target)},
                       {"result_types", std::move(results)},
                       {"has_side_effect", effect},
                       {"api_version", 4},
                       {"mhlo_backend_config", concat("{call = ", number, " : i64}")}});
+      for (const auto& [i, wide] : carried) copy.builder().body().equations.back().outputs[i] = wide;
+      for (const auto& [i, wide] : carried) copy.bind(equation.outputs[i], converted(copy, wide, outputs[i].dtype));
     }
     return changed ? copy.finish() : program;
   }
