@@ -201,7 +201,7 @@ PrimitiveRecord arg_reduction_record(std::string name, std::string doc, bool hig
     const Ints& axes = attrs.ints("axes");
     if (axes.size() != 1) throw TypeError(concat(name, ": exactly one axis is expected, got ", axes.size()));
     if (axes[0] < 0 || axes[0] >= types[0].rank()) {
-      throw ValueError(concat("Invalid axis ", axes[0], " for operand ", to_string(types[0]), " of ", name));
+      throw ValueError(concat(name, ": Invalid axis ", axes[0], " for operand ", to_string(types[0])));
     }
     if (is_complex(types[0].dtype) || is_key(types[0].dtype)) {
       throw TypeError(concat(name, " does not accept dtype ", to_string(types[0].dtype),
