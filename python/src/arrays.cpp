@@ -8,6 +8,7 @@
 #include "array_operators.h"
 #include "bindings.h"
 #include "library/plain_number.h"
+#include "runtime/transfer_guard.h"
 #include "trace/trace.h"
 
 #include <nanobind/stl/optional.h>
@@ -231,9 +232,21 @@ Array array_from_numpy(nb::handle object) {
   return Array::from_host(*dtype, std::move(shape), reinterpret_cast<const void*>(address));
 }
 
+namespace {
+
+// A value of the host becomes an array of the device: a transfer that a guard may forbid. Traced programs take it as a constant.
+void check_transfer(PyObject* o) {
+  if (!transfer::is_guarded(transfer::Direction::host_to_device) || !evaluating()) return;
+  if (o == Py_None || PyTuple_Check(o) || PyList_Check(o) || PyDict_Check(o) || PyUnicode_Check(o) || PyType_Check(o)) return;
+  transfer::check(transfer::Direction::host_to_device, [o] { return concat("a value of type ", Py_TYPE(o)->tp_name); });
+}
+
+}  // namespace
+
 std::optional<Array> array_if(nb::handle object) {
   PyObject* o = object.ptr();
   if (nb::isinstance<Array>(object)) return nb::cast<Array>(object);
+  check_transfer(o);
   if (PyBool_Check(o)) return Array(o == Py_True);
   if (PyLong_CheckExact(o)) {
     int overflow = 0;
@@ -491,6 +504,10 @@ void bind_arrays(nb::module_& m) {
     return type_object(to_array(object, "typeof").type());
   });
   m.def("as_array", [](nb::handle object) { return wrap(to_array(object, "asarray")); });
+  m.def("put_array", [](nb::handle object) {
+    const transfer::Explicit wanted;
+    return wrap(to_array(object, "device_put"));
+  });
 }
 
 }  // namespace capibara::python

@@ -6,13 +6,17 @@
 #include "bindings.h"
 #include "library/numpy/promote.h"
 #include "library/numpy/promotion_scope.h"
+#include "key_hook.h"
 #include "library/table/function.h"
+#include "runtime/transfer_guard.h"
+#include "trace/trace.h"
 
 #include <structmember.h>
 
 #include <cstddef>
 #include <map>
 #include <utility>
+#include <set>
 
 namespace capibara::python {
 
@@ -78,9 +82,18 @@ library::Value prototype_value(PyObject* object) {
   return jax::lax::zeros(type);
 }
 
+// Arrays that are filled with a number of the host's: a transfer that a guard may forbid.
+void check_transfer(std::string_view name) {
+  if (!transfer::is_guarded(transfer::Direction::host_to_device) || !evaluating()) return;
+  static const std::set<std::string_view> filled = {"ones",      "zeros",      "full",      "empty",      "eye",
+                                                    "ones_like", "zeros_like", "full_like", "empty_like", "identity"};
+  if (filled.count(name)) transfer::check(transfer::Direction::host_to_device, [name] { return concat("the number that ", name, " fills an array with"); });
+}
+
 PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t flags, PyObject* names) noexcept {
   return guarded([&]() -> PyObject* {
     auto& function = *reinterpret_cast<LibraryFunction*>(self);
+    check_transfer(function.record->name);
     const library::Signature& signature = signature_of(function);
     const auto& parameters = signature.parameters();
     const std::size_t given = static_cast<std::size_t>(PyVectorcall_NARGS(flags));
@@ -145,6 +158,21 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
     PromotionScope promotions(promotion_rule(text_of(function.module)));
     library::Value result = function.record->call(library::Arguments(function.record->name, signature, values));
     return placed(from_value(result), device).release().ptr();
+  });
+}
+
+// Functions of jax.random, whose keys may be followed.
+PyObject* call_random_function(PyObject* self, PyObject* const* arguments, std::size_t flags, PyObject* names) noexcept {
+  if (!has_key_hook()) return call_function(self, arguments, flags, names);
+  return guarded([&]() -> PyObject* {
+    const Py_ssize_t given = PyVectorcall_NARGS(flags), keywords = names ? PyTuple_GET_SIZE(names) : 0;
+    nb::list positional;
+    for (Py_ssize_t i = 0; i < given; ++i) positional.append(nb::handle(arguments[i]));
+    nb::dict named;
+    for (Py_ssize_t i = 0; i < keywords; ++i) named[nb::handle(PyTuple_GET_ITEM(names, i))] = nb::handle(arguments[given + i]);
+    PyObject* const result = call_key_hook(self, nb::tuple(positional).ptr(), named.ptr());
+    if (!result) throw nb::python_error();
+    return result;
   });
 }
 
@@ -237,7 +265,7 @@ nb::object make_function(std::string_view module, const library::Function& recor
   auto* type = reinterpret_cast<PyTypeObject*>(function_type());
   auto* function = reinterpret_cast<LibraryFunction*>(type->tp_alloc(type, 0));
   if (!function) throw nb::python_error();
-  function->vectorcall = call_function;
+  function->vectorcall = module.ends_with("random") ? call_random_function : call_function;
   function->record = &record;
   function->parsed = nullptr;
   function->name = PyUnicode_FromStringAndSize(record.name.data(), static_cast<Py_ssize_t>(record.name.size()));
@@ -297,6 +325,7 @@ void bind_functions(nb::module_& m) {
     if (module.starts_with("capibara.jax.")) module = module.substr(13);
     return library_function(module, name);
   });
+  m.def("set_key_hook", &set_key_hook, nb::arg("hook").none());
   m.def("library_modules", [] {
     nb::list names;
     for (const library::Module& module : library::modules()) names.append(std::string(module.name));

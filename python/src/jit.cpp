@@ -12,8 +12,10 @@
 #include "calls.h"
 #include "config_values.h"
 #include "jit_recent.h"
+#include "key_hook.h"
 #include "program/stablehlo/borders.h"
 #include "runtime/caches.h"
+#include "runtime/transfer_guard.h"
 #include "trace/trace.h"
 #include "transforms/jit_stages.h"
 
@@ -326,7 +328,16 @@ void find_bad_value_without_jit(const JitFunction& jit, PyObject* args, PyObject
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   const nb::object result = nb::steal(PyObject_Call(jit.function.ptr(), args, kwargs));
-  if (!result.is_valid() && (PyErr_ExceptionMatches(PyExc_FloatingPointError) || PyErr_ExceptionMatches(PyExc_ZeroDivisionError))) {
+  if (result.is_valid()) {
+    PyErr_NormalizeException(&type, &value, &traceback);
+    const std::string text = nb::cast<std::string>(nb::str(nb::handle(value)));
+    PyErr_Format(type, "%s; the de-optimized function did not show it again: it comes from an input or a literal that Python's numbers take, or from how the program was compiled", text.c_str());
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return;
+  }
+  if (PyErr_ExceptionMatches(PyExc_FloatingPointError) || PyErr_ExceptionMatches(PyExc_ZeroDivisionError)) {
     Py_XDECREF(type);
     Py_XDECREF(value);
     Py_XDECREF(traceback);
@@ -351,6 +362,9 @@ void filter_frames_of_call() {
 
 PyObject* call_jit_slot(PyObject* self, PyObject* args, PyObject* kwargs) noexcept {
   const JitFunction& jit = *nb::inst_ptr<JitFunction>(self);
+  if (has_key_hook() && evaluating()) return call_key_hook(self, args, kwargs);
+  // Guards look at every argument that comes from the host: none may be known from an earlier call.
+  if (transfer::is_guarded(transfer::Direction::host_to_device)) jit.recent->clear();
   PyObject* result = guarded([&] { return call_jit(jit, args, kwargs).release().ptr(); });
   if (!result) {
     find_bad_value_without_jit(jit, args, kwargs);

@@ -35,9 +35,20 @@ std::optional<Guard> for_thread(Direction direction) { return own[static_cast<in
 Explicit::Explicit() : before_(wanted) { wanted = true; }
 Explicit::~Explicit() { wanted = before_; }
 
+namespace {
+
+Guard guard_of(Direction direction) {
+  const int place = static_cast<int>(direction);
+  return own[place] ? *own[place] : defaults[place].load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
+bool is_guarded(Direction direction) { return guard_of(direction) != Guard::allow; }
+
 void check(Direction direction, const std::function<std::string()>& what) {
   const int place = static_cast<int>(direction);
-  const Guard guard = own[place] ? *own[place] : defaults[place].load(std::memory_order_relaxed);
+  const Guard guard = guard_of(direction);
   if (guard == Guard::allow) return;
   if (guard == Guard::disallow_explicit || (guard == Guard::disallow && !wanted)) {
     throw RuntimeError(concat("INVALID_ARGUMENT: Disallowed ", direction_names[place], " transfer: ", what()));

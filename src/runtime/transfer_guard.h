@@ -30,6 +30,8 @@ class Explicit {
   bool before_;
 };
 
+bool is_guarded(Direction direction);  // whether check may do anything on this thread
+
 // Raises RuntimeError or writes a line to stderr, as the guard says; `what` describes the array.
 void check(Direction direction, const std::function<std::string()>& what);
 

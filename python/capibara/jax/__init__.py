@@ -104,6 +104,12 @@ def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):
     return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)
 
 
+def debug_key_reuse(new_val=True):
+    """Whether a key that is used a second time is an error, on this thread while the context lasts."""
+    from capibara.jax._key_reuse import scope
+    return scope(new_val)
+
+
 def print_environment_info(return_string=False):
     """What a bug report should say of the machine."""
     import os

@@ -425,7 +425,7 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
         _sharding.spread(src, x, "device_put src")  # raises where it does not fit the tree
     if device is None and not donate and may_alias is None:
         leaves, tree = _core.tree_flatten(x)
-        return tree.unflatten([_core.as_array(leaf) for leaf in leaves])
+        return tree.unflatten([_core.put_array(leaf) for leaf in leaves])
     return _sharding.device_put(x, device, may_alias, donate)
 
 

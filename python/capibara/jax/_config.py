@@ -13,7 +13,7 @@ _OWN = {
     "platforms": (None, None),
     "traceback_filtering": ("auto", _tracebacks.MODES),
     "debug_mode": (False, (True, False)),
-    "debug_key_reuse": (False, (False,)),
+    "debug_key_reuse": (False, (True, False)),
     "transfer_guard": (None, None),
     "transfer_guard_host_to_device": (None, None),
     "transfer_guard_device_to_device": (None, None),
@@ -88,6 +88,8 @@ class Config:
     def read(self, name):
         return getattr(self, name)
 
+    _read = read
+
     @property
     def values(self):
         return {name: getattr(self, name) for name in (*(f"jax_{short}" for short in (*_CORE, *_OWN)), *WITHOUT_EFFECT)}
@@ -100,6 +102,9 @@ class Config:
         short = name.removeprefix("jax_")
         if name.startswith("jax_") and short in _CORE:
             return _core.config_values()[short]
+        if name == "jax_debug_key_reuse":
+            from capibara.jax._key_reuse import is_on
+            return is_on()
         if name.startswith("jax_") and short in _OWN:
             return self._own[short]
         if name in WITHOUT_EFFECT:
@@ -145,6 +150,12 @@ def _set_platform(value):
 
 def _set_traceback_filtering(value):
     _tracebacks.set_mode(value)
+    return value
+
+
+def _set_key_reuse(value):
+    from capibara.jax._key_reuse import set_default
+    set_default(value)
     return value
 
 
@@ -216,7 +227,7 @@ def _set_async_dispatch(value):
 
 _SETTERS = {
     "platforms": _set_platform, "platform_name": _set_platform, "traceback_filtering": _set_traceback_filtering,
-    "debug_mode": _set_debug_mode, "default_device": _set_default_device, "logging_level": _set_logging_level,
+    "debug_key_reuse": _set_key_reuse, "debug_mode": _set_debug_mode, "default_device": _set_default_device, "logging_level": _set_logging_level,
     "debug_log_modules": _set_debug_modules, "explain_cache_misses": _set_explain_cache_misses,
     **{_name: _cache_setter(_name) for _name in ("compilation_cache_dir", "compilation_cache_max_size", "enable_compilation_cache")},
     "captured_constants_warn_bytes": _set_captured_constants, "cpu_enable_async_dispatch": _set_async_dispatch, "optimization_level": _set_optimization_level, "disable_most_optimizations": _set_few_optimizations,

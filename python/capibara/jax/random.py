@@ -1,4 +1,6 @@
 """jax.random: keys, and draws from distributions."""
+from capibara import _core
 from capibara._modules import fill as _fill
 
+random_gamma_p = next(primitive for primitive in _core.catalog() if primitive.name == "random_gamma")
 _fill(__name__, "random")
