@@ -1,0 +1,77 @@
+"""A step length that satisfies the strong conditions of Wolfe: bracketed by doubling, then narrowed by cubic interpolation."""
+from typing import Any, NamedTuple
+
+import capibara.jax.numpy as jnp
+from capibara.jax import lax
+
+_DECREASE, _CURVATURE = 1e-4, 0.9  # how much lower, and how much flatter the function must be
+
+
+class _Point(NamedTuple):
+    a: Any       # the step length
+    f: Any       # the value there
+    slope: Any
+    g: Any       # the gradient
+
+
+class _Search(NamedTuple):
+    low: _Point   # the best point so far, one end of the bracket
+    high: _Point  # the other end
+    trial: Any    # the next step length
+    narrowing: Any
+    done: Any
+    evaluations: Any
+
+
+class LineSearchResult(NamedTuple):
+    a: Any
+    f: Any
+    g: Any
+    failed: Any
+    evaluations: Any
+
+
+def line_search(value_and_gradient, direction, f, g, f_before, maxiter):
+    """A step length a >= 0; `value_and_gradient(a)` is that of the function at x + a direction."""
+    slope = jnp.dot(g, direction)
+    start = _Point(jnp.zeros_like(f), f, slope, g)
+    guess = 1.01 * 2 * (f - f_before) / slope
+    guess = jnp.where(jnp.isfinite(guess) & (guess > 0) & (guess < 1), guess, 1).astype(f.dtype)
+
+    def step(search):
+        trial_f, trial_g = value_and_gradient(search.trial)
+        point = _Point(search.trial, trial_f, jnp.dot(trial_g, direction), trial_g)
+        low, high = search.low, search.high
+        too_high = ~(trial_f <= f + _DECREASE * point.a * slope) | (trial_f >= low.f) & (search.narrowing | (search.evaluations > 0))
+        flat = jnp.abs(point.slope) <= -_CURVATURE * slope
+        done = ~too_high & flat
+        # Past the minimum: the bracket's other end is the best point of before.
+        past = jnp.where(search.narrowing, point.slope * (high.a - low.a) >= 0, point.slope >= 0)
+        new_high = _choose(too_high, point, _choose(past, low, high))
+        new_low = _choose(too_high, low, point)
+        narrowing = search.narrowing | too_high | past
+        trial = jnp.where(narrowing, _between(new_low, new_high), 2 * point.a)
+        return _Search(new_low, new_high, trial, narrowing, done, search.evaluations + 1)
+
+    def unfinished(search):
+        return ~search.done & (search.evaluations < 2 * maxiter)
+
+    first = _Search(start, start, guess, jnp.array(False), jnp.array(False), jnp.int32(0))
+    end = lax.while_loop(unfinished, step, first)
+    lowered = end.low.f < f  # not flat enough, yet lower: better than to stop
+    return LineSearchResult(end.low.a, end.low.f, end.low.g, ~end.done & ~lowered, end.evaluations)
+
+
+def _choose(condition, a, b):
+    return _Point(*(jnp.where(condition, x, y) for x, y in zip(a, b)))
+
+
+def _between(low, high):
+    """Where the cubic through both points with their slopes is lowest; the middle where that is too near to an end."""
+    width = high.a - low.a
+    d = low.slope + high.slope - 3 * (high.f - low.f) / jnp.where(width != 0, width, 1)
+    root = jnp.sqrt(jnp.maximum(d * d - low.slope * high.slope, 0)) * jnp.sign(width)
+    denominator = high.slope - low.slope + 2 * root
+    share = 1 - (high.slope + root - d) / jnp.where(denominator != 0, denominator, 1)
+    good = jnp.isfinite(share) & (share > 0.1) & (share < 0.9)
+    return low.a + width * jnp.where(good, share, 0.5)
