@@ -31,5 +31,8 @@ class GetAttrKey:
 class FlattenedIndexKey:
     key: int
 
+    def __hash__(self):  # another one than that of a SequenceKey
+        return hash((FlattenedIndexKey, self.key))
+
     def __str__(self):
         return f"[<flat index {self.key}>]"

@@ -151,6 +151,8 @@ void flatten_up_to_node(const TreeNode& node, nb::handle tree, std::vector<nb::o
       const nb::handle type = node.custom ? node.custom->type.ptr() : reinterpret_cast<PyObject*>(mapping);
       throw ValueError(concat("Custom node type mismatch: expected type: ", text(type), ", value: ", text(tree), "."));
     }
+    if (node.kind == NodeKind::named_tuple && PyTuple_Check(tree.ptr()) && nb::hasattr(tree, "_fields"))
+      throw ValueError(concat("Named tuple type mismatch: expected type: ", text(node.data), ", tuple: ", text(tree), "."));
     const std::string expected = node.kind == NodeKind::named_tuple ? "named tuple" : type_name(node);
     throw ValueError(concat("Expected ", expected, ", got ", text(tree), "."));
   }
@@ -237,7 +239,7 @@ void print_node(const TreeNode& node, std::string& out) {
       custom(nb::cast<std::string>(node.data.attr("__name__")));
       break;
     default:
-      custom(nb::cast<std::string>(nb::repr(node.data)));
+      custom(nb::cast<std::string>(nb::str(node.data)));
   }
 }
 

@@ -1,4 +1,6 @@
 """jax.flatten_util: a tree as one vector."""
+import dataclasses
+import math
 import warnings
 
 from capibara import _core
@@ -10,30 +12,40 @@ def ravel_pytree(pytree):
     import capibara.jax.numpy as jnp
     leaves, tree = _core.tree_flatten(pytree)
     if not leaves:
-        return jnp.array([]), lambda _: tree.unflatten([])
+        return jnp.array([]), _Unravel(tree, (), (), None)
     arrays = [jnp.asarray(leaf) for leaf in leaves]
-    dtypes, shapes, sizes = [a.dtype for a in arrays], [a.shape for a in arrays], [a.size for a in arrays]
     common = jnp.result_type(*arrays)
     vector = jnp.concatenate([jnp.ravel(a).astype(common) for a in arrays])
-    total = sum(sizes)
+    return vector, _Unravel(tree, tuple(a.dtype for a in arrays), tuple(a.shape for a in arrays), common)
 
-    def unravel(flat):
+
+@dataclasses.dataclass(frozen=True)
+class _Unravel:
+    """The tree of a vector. Two for the same tree are equal, so that a jitted function with one as a static argument is traced once."""
+    tree: object
+    dtypes: tuple
+    shapes: tuple
+    common: object
+
+    def __call__(self, flat):
+        import capibara.jax.numpy as jnp
         flat = jnp.asarray(flat)
-        if flat.shape != (total,):
-            raise TypeError(f"unravel function given array of shape {flat.shape}, but expected shape {(total,)}")
-        if flat.dtype != common:
-            if all(d == common for d in dtypes):
-                raise TypeError(f"unravel function given array of dtype {flat.dtype}, but expected dtype {common}")
-            raise TypeError(f"unravel function given array of dtype {flat.dtype}, but expected dtype {common}")
+        if not self.shapes:
+            return self.tree.unflatten([])
+        sizes = [math.prod(shape) for shape in self.shapes]
+        if flat.shape != (sum(sizes),):
+            raise TypeError(f"unravel function given array of shape {flat.shape}, but expected shape {(sum(sizes),)}")
+        mixed = any(dtype != self.common for dtype in self.dtypes)
+        if mixed and flat.dtype != self.common:
+            raise TypeError(f"unravel function given array of dtype {flat.dtype}, but expected dtype {self.common}")
         parts, start = [], 0
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            for dtype, shape, size in zip(dtypes, shapes, sizes):
-                parts.append(flat[start:start + size].reshape(shape).astype(dtype))
+            for dtype, shape, size in zip(self.dtypes, self.shapes, sizes):
+                part = flat[start:start + size].reshape(shape)
+                parts.append(part.astype(dtype) if mixed else part)  # leaves of one dtype become what the vector is
                 start += size
-        return tree.unflatten(parts)
-
-    return vector, unravel
+        return self.tree.unflatten(parts)
 
 
 explain_missing(__name__)

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 
 import jax
+import jax.flatten_util
 import jax.numpy as jnp
 from jax import tree_util
 
@@ -61,3 +62,9 @@ show(lambda: tree_util.register_dataclass(Fields, data_fields=["x"]))
 show(lambda: tree_util.register_dataclass(Fields, data_fields=["x"], meta_fields=[]))
 show(lambda: tree_util.register_dataclass(Fields, data_fields=["x", "y"], meta_fields=["x"]))
 show(lambda: jax.tree.structure(WithStaticArray(jnp.arange(3))) == jax.tree.structure(WithStaticArray(jnp.arange(3))))
+
+traces = []
+flat, unravel = jax.flatten_util.ravel_pytree((jnp.array([1, 2]), jnp.array([[3]])))
+other = jax.flatten_util.ravel_pytree((jnp.array([5, 6]), jnp.array([[7]])))
+run = jax.jit(lambda flat, unravel: (traces.append(1), unravel(flat + 1))[1], static_argnums=1)
+print(run(flat, unravel), run(*other), len(traces), jax.tree.map(lambda x: str(x.dtype), unravel(flat > 1)))
