@@ -94,7 +94,8 @@ def _filter(error, caller):
         return
     cause = UnfilteredStackTrace("".join(traceback.format_exception_only(error)).strip()
                                  + "\n\nThis is the error with all frames; the one below leaves out capibara's own.")
-    cause.__traceback__ = _with_callers(whole)
+    # An error of the call itself has no frames yet: it happened in the caller's.
+    cause.__traceback__ = _with_callers(whole or types.TracebackType(None, caller, caller.f_lasti, caller.f_lineno))
     cause.__cause__, cause.__context__ = error.__cause__, error.__context__
     cause.__suppress_context__ = error.__suppress_context__
     error.__cause__, error.__context__ = cause, None

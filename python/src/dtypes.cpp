@@ -1,4 +1,5 @@
 // dtypes across the border: NumPy's and ml_dtypes' objects, and the extended dtypes of keys.
+#include <capibara/config.h>
 #include <capibara/dtype.h>
 
 #include <nanobind/stl/string.h>
@@ -104,7 +105,9 @@ DType to_dtype(nb::handle object) {
   if (nb::isinstance<nb::str>(object)) {
     if (std::optional<DType> found = library::dtype_of(library::Value(nb::cast<std::string>(object)))) return *found;
   }
-  throw TypeError(concat("a dtype is needed, got ", nb::cast<std::string>(nb::repr(object))));
+  const std::string text = nb::cast<std::string>(nb::repr(object));
+  if (nb::isinstance<nb::str>(object)) throw TypeError(concat("data type ", text, " not understood"));
+  throw TypeError(concat("a dtype is needed, got ", text));
 }
 
 void bind_dtypes(nb::module_& m) {
@@ -129,7 +132,8 @@ void bind_dtypes(nb::module_& m) {
   m.def("promote_scalar_types", [](nb::list types) {
     std::vector<ScalarType> all;
     for (nb::handle pair : types) all.push_back({to_dtype(pair[0]), nb::cast<bool>(pair[1])});
-    ScalarType result = promote_types(all, capibara::canonical(DType::float64) == DType::float64);
+    const PromotionMode mode = config().numpy_dtype_promotion == "strict" ? PromotionMode::strict : PromotionMode::standard;
+    ScalarType result = promote_types(all, true, mode);  // the caller narrows where a value is to be made
     return nb::make_tuple(numpy_dtype(result.dtype), result.weak);
   });
 }

@@ -253,10 +253,7 @@ Family effect_family() {
   PrimitiveRecord debug = callback_record("debug_callback", "Shows values to a host function while a program runs.");
   debug.jvp = [](const JvpArgs& args) { return JvpResult{capibara::bind(args.primitive, args.primals, args.attrs), {}}; };
   debug.transpose = [](const TransposeArgs& args) { return Arrays(args.inputs.size()); };
-  debug.batch = [](const BatchArgs& args) {
-    if (args.attrs.boolean("ordered")) throw ValueError("Cannot `vmap` ordered debug callback.");
-    return batch_sequential(args);
-  };
+  debug.batch = batch_sequential;
 
   Family family = {pure, io, debug, custom_call_record(), barrier_record(), empty_scalar_record()};
   family.push_back(token_record("create_token", "A new token.", "stablehlo.after_all"));

@@ -1,4 +1,6 @@
 """The methods of arrays: functions of jax.numpy with the array first."""
+import collections
+
 from capibara import _core, _tracebacks
 
 _METHODS = (
@@ -16,7 +18,29 @@ def complete():
     for name, value in vars(_Methods).items():
         if not name.startswith("__") or name in ("__round__", "__reversed__", "__contains__", "__array_namespace__", "__rmatmul__"):
             setattr(array, name, _tracebacks.boundary(value) if callable(value) else value)
+    array.__cuda_array_interface__ = property(_refuse_cuda_interface)
+    array._base_array = property(_key_words)
+    array._impl = property(_key_implementation)
+    array._consumed = False  # of keys, while their reuse is looked for
     _core.Tracer.__reduce__ = lambda self: self.tobytes()  # raises: a traced value has no bytes to be pickled
+
+
+def _refuse_cuda_interface(self):
+    raise AttributeError("__cuda_array_interface__ is only defined for NVidia GPU buffers.")
+
+
+def _key_words(self):
+    if not str(self.dtype).startswith("key<"):
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '_base_array': only keys have one")
+    return _core.library_function("random", "key_data")(self)
+
+
+_KeyImplementation = collections.namedtuple("_KeyImplementation", "name key_shape")
+
+
+def _key_implementation(self):
+    words = _key_words(self)
+    return _KeyImplementation(_core.library_function("random", "key_impl")(self), words.shape[self.ndim:])
 
 
 class _Methods:

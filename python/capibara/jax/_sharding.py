@@ -1,6 +1,7 @@
 """How arrays lie on devices: meshes, specifications of dimensions, shardings, and moving arrays between them."""
 import collections
 import enum
+import functools
 import threading
 from typing import NamedTuple
 
@@ -331,6 +332,9 @@ class SingleDeviceSharding(Sharding):
 
     def __hash__(self):
         return hash((self._device, self.memory_kind))
+
+    def __reduce__(self):
+        return functools.partial(SingleDeviceSharding, memory_kind=self._memory_kind), (self._device,)
 
     def __repr__(self):
         return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"

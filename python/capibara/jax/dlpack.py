@@ -1,4 +1,7 @@
 """jax.dlpack: exchange of arrays with other libraries."""
+import ml_dtypes
+import numpy as np
+
 from capibara import _core
 from capibara._modules import explain_missing
 
@@ -15,11 +18,16 @@ def from_dlpack(external_array, device=None, copy=None):
     return moved
 
 
+SUPPORTED_DTYPES_SET = frozenset(map(np.dtype, (
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+    np.float16, ml_dtypes.bfloat16, np.float32, np.float64, np.complex64, np.complex128, bool)))
+
+
 def is_supported_dtype(dtype):
     """Whether arrays of a dtype can be exchanged."""
-    import numpy as np
-    dtype = _core.dtype_of(dtype)
-    return isinstance(dtype, np.dtype) and (dtype.kind in "biufc" or dtype.name == "bfloat16")
+    if dtype is None:
+        raise TypeError(f"Expected a string or dtype-like object; got {dtype=}")
+    return _core.dtype_of(dtype) in SUPPORTED_DTYPES_SET
 
 
 explain_missing(__name__)

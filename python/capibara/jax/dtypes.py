@@ -26,6 +26,8 @@ def canonicalize_dtype(dtype, allow_extended_dtype=False):
 
 def itemsize_bits(dtype):
     """The number of bits of a dtype's values."""
+    if dtype is None:
+        raise ValueError("itemsize_bits: dtype cannot be None")
     dtype = _core.dtype_of(dtype)
     if dtype == np.dtype(bool):
         return 8
@@ -37,7 +39,7 @@ def itemsize_bits(dtype):
 
 
 _INTEGERS = {np.dtype(t): kind for kind, names in (
-    (np.signedinteger, ("int2", "int4")), (np.unsignedinteger, ("uint2", "uint4"))) for t in
+    (np.signedinteger, ("int1", "int2", "int4")), (np.unsignedinteger, ("uint1", "uint2", "uint4"))) for t in
     (getattr(ml_dtypes, name) for name in names if hasattr(ml_dtypes, name))}
 _FLOATS = {np.dtype(getattr(ml_dtypes, name)) for name in dir(ml_dtypes) if name.startswith(("float", "bfloat"))}
 
@@ -84,19 +86,24 @@ def _np_dtype(value):
         return np.dtype(value)
 
 
+_DEFAULTS = {np.signedinteger: np.int64, np.unsignedinteger: np.uint64, np.floating: np.float64, np.complexfloating: np.complex128}
+
+
 def result_type(*args, return_weak_type_flag=False):
     """The dtype an operation on these values, dtypes or types has."""
     if not args:
         raise ValueError("at least one array or dtype is required")
     dtype, weak = _core.promote_scalar_types([(a.dtype, a.weak_type) if isinstance(a, _ABSTRACT) else _core.scalar_type(np.float64 if a is None else a) for a in args])
+    if weak:  # a number of Python's: its kind is what counts, whatever it is kept in
+        kind = next(kind for kind in _DEFAULTS if issubdtype(dtype, kind))
+        dtype = np.dtype(_DEFAULTS[kind])
     dtype = _core.canonical_dtype(dtype)
     return (dtype, weak) if return_weak_type_flag else dtype
 
 
 def promote_types(a, b):
     """The dtype two dtypes promote to."""
-    weak = {int: "int", float: "float", complex: "complex"}
-    pairs = [(_core.dtype_of(t), t in weak) for t in (a, b)]
+    pairs = [(_core.dtype_of(t), t in (int, float, complex)) for t in (a, b)]
     return _core.promote_scalar_types(pairs)[0]
 
 

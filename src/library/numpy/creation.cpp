@@ -2,6 +2,7 @@
 #include <capibara/numpy/creation.h>
 
 #include <capibara/lax.h>
+#include <capibara/random.h>
 #include <capibara/transforms.h>
 
 #include <algorithm>
@@ -15,16 +16,22 @@ namespace capibara::jax::numpy {
 
 namespace {
 
+// Keys whose words are a number each.
+Array keys_of_words(Shape shape, const Array& word, DType dtype) {
+  shape.push_back(storage_size(dtype) / storage_size(DType::uint32));
+  return random::wrap_key_data(lax::full(shape, lax::convert_element_type(word, DType::uint32, false)), {.dtype = dtype});
+}
+
 Array full_of(const Shape& shape, double value, std::optional<DType> dtype) {
   const DType to = canonical(dtype.value_or(DType::float64));
-  if (is_key(to)) return lax::zeros(ArrayType{shape, to, false, false, {}});
+  if (is_key(to)) return keys_of_words(shape, strong_constant(DType::uint32, value), to);
   return lax::full(shape, strong_constant(to, value));
 }
 
 Array full_of_like(const Array& a, double value, const LikeOptions& options) {
   const Shape& shape = options.shape ? *options.shape : a.shape();
   const DType dtype = canonical(options.dtype.value_or(a.dtype()));
-  if (is_key(dtype)) return lax::zeros(ArrayType{shape, dtype, false, false, {}});
+  if (is_key(dtype)) return keys_of_words(shape, strong_constant(DType::uint32, value), dtype);
   return lax::full(shape, number_as(value, dtype, !options.dtype && a.weak_type()));
 }
 
@@ -111,6 +118,7 @@ Array empty(const Shape& shape, const FillOptions& options) { return full_of(sha
 
 Array full(const Shape& shape, const Array& fill_value, const FillOptions& options) {
   Array value = fill_value;
+  if (options.dtype && is_key(*options.dtype) && !is_key(value.dtype()) && value.ndim() == 0) return keys_of_words(shape, value, *options.dtype);
   if (options.dtype) value = lax::convert_element_type(value, canonical(*options.dtype), false);
   return value.ndim() == 0 ? lax::full(shape, value) : broadcast_to("full", value, shape);
 }
@@ -122,6 +130,7 @@ Array empty_like(const Array& prototype, const LikeOptions& options) { return fu
 Array full_like(const Array& a, const Array& fill_value, const LikeOptions& options) {
   const Shape& shape = options.shape ? *options.shape : a.shape();
   const DType dtype = canonical(options.dtype.value_or(a.dtype()));
+  if (is_key(dtype) && !is_key(fill_value.dtype()) && fill_value.ndim() == 0) return keys_of_words(shape, fill_value, dtype);
   const bool is_weak = !options.dtype && a.weak_type() && fill_value.ndim() == 0;
   const Array value = lax::convert_element_type(fill_value, dtype, is_weak);
   return value.ndim() == 0 ? lax::full(shape, value) : broadcast_to("full_like", value, shape);
