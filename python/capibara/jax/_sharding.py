@@ -523,7 +523,7 @@ def _flags(given, tree, leaves):
 
 
 def _put(leaf, sharding):
-    array = _core.as_array(leaf)
+    array = _core.put_array(leaf)
     if sharding is None or isinstance(array, _core.Ref):
         return array
     if isinstance(sharding, SingleDeviceSharding) and sharding._device not in devices(_called(sharding._device.platform)):
@@ -565,7 +565,7 @@ def make_array_from_callback(shape, sharding, data_callback, dtype=None):
     for device, index in sharding.addressable_devices_indices_map(shape).items():
         key = repr(index)
         if key not in parts:
-            parts[key] = _core.as_array(np.asarray(data_callback(index), dtype=dtype))
+            parts[key] = _core.put_array(np.asarray(data_callback(index), dtype=dtype))
         shards.append(_put(parts[key], SingleDeviceSharding(device)))
     return make_array_from_single_device_arrays(shape, sharding, shards)
 
