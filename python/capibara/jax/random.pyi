@@ -77,6 +77,7 @@ def rademacher(key: Any, shape: Any = ..., dtype: Any = ..., *, out_sharding: An
     """-1 or 1 with equal probability."""
 def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = ..., *, out_sharding: Any = ...) -> Any:
     """Uniform integers in [minval, maxval)."""
+random_gamma_p: Any
 def rayleigh(key: Any, scale: Any, shape: Any = ..., dtype: Any = ..., *, out_sharding: Any = ...) -> Any:
     """Rayleigh numbers."""
 def split(key: Any, num: Any = ...) -> Any:
