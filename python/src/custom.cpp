@@ -44,6 +44,7 @@ nb::object custom_jvp(nb::object function, nb::object rule, const std::string& n
   Arrays leaves = to_arrays(objects, "custom_jvp");
   if (runs_now(leaves)) return call_python(function, args);
   auto structure = std::make_shared<CallStructure>();
+  auto known = std::make_shared<bool>(false);  // the structure: by the function, or by the rule where that runs alone
   auto kept_rule = std::make_shared<KeptObject>(rule);
   auto kept_in = std::make_shared<KeptObject>(nb::cast(in));
   std::string rule_name = function_name(rule);
@@ -70,7 +71,19 @@ nb::object custom_jvp(nb::object function, nb::object rule, const std::string& n
                  " must produce primal and tangent outputs with equal container (pytree) structures, but got ",
                  primal_tree.to_string(), " and ", tangent_tree.to_string(), " respectively."));
     }
-    structure->out = primal_tree;
+    if (!*known) {
+      structure->out = primal_tree;
+      *known = true;
+    }
+    if (!(primal_tree == structure->out)) {
+      throw TypeError(concat("Custom JVP rule ", rule_name, " for function ", name,
+                             " must produce a pair (list or tuple of length two) where the first element represents the primal output "
+                             "(equal in value to the output of the custom_jvp-decorated function ", name,
+                             ", and in particular of the same container/pytree structure), but instead the JVP rule output's first "
+                             "element had container/pytree structure:\n    ", primal_tree.to_string(),
+                             "\nwhile the custom_jvp-decorated function ", name, " had output container/pytree structure:\n    ",
+                             structure->out.to_string(), "."));
+    }
     JvpResult both{to_arrays(primal_objects, "custom_jvp"), {}};
     for (std::size_t i = 0; i < tangent_objects.size(); ++i) {
       if (symbolic_zeros && is_symbolic_zero(tangent_objects[i])) {
@@ -82,7 +95,12 @@ nb::object custom_jvp(nb::object function, nb::object rule, const std::string& n
     }
     return both;
   };
-  Arrays outputs = detail::call_custom({kept_function(function, in, structure, "custom_jvp"), {name, rule_name, {}},
+  FlatFunction flat = [known, kept = kept_function(function, in, structure, "custom_jvp")](std::span<const Array> inputs) {
+    Arrays outputs = kept(inputs);
+    *known = true;
+    return outputs;
+  };
+  Arrays outputs = detail::call_custom({flat, {name, rule_name, {}},
                                         std::make_shared<CustomJvpRule>(rule_name, flat_rule), nullptr, symbolic_zeros},
                                        leaves);
   return unflatten_arrays(structure->out, outputs);

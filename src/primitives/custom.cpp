@@ -63,7 +63,25 @@ JvpResult custom_jvp(const JvpArgs& args) {
   for (std::size_t i = captured; i < args.primals.size(); ++i) {
     tangents.push_back(symbolic ? args.tangents[i] : instantiate(args.tangents[i], args.primals[i].type()));
   }
-  return args.attrs.opaque<CustomJvpRule>("jvp_jaxpr_fun")->rule(args.primals.subspan(captured), tangents);
+  JvpResult result = args.attrs.opaque<CustomJvpRule>("jvp_jaxpr_fun")->rule(args.primals.subspan(captured), tangents);
+  const Types expected = args.attrs.program("call_jaxpr").output_types();
+  bool fits = result.primals.size() == expected.size();
+  for (std::size_t i = 0; fits && i < expected.size(); ++i) {
+    fits = result.primals[i].shape() == expected[i].shape && result.primals[i].dtype() == expected[i].dtype;
+  }
+  if (fits) return result;
+  auto list = [](const auto& all, auto type_of) {
+    std::string text;
+    for (const auto& one : all) text += concat("\n    ", to_string(type_of(one)));
+    return text;
+  };
+  throw TypeError(concat("Custom JVP rule ", args.attrs.opaque<CustomJvpRule>("jvp_jaxpr_fun")->name, " for function ", args.attrs.text("name"),
+                         " must produce a pair (list or tuple of length two) where the first element represents the primal output ",
+                         "(equal in value to the output of the custom_jvp-decorated function ", args.attrs.text("name"),
+                         ", and in particular with leaves of the same shape/dtype), but instead the JVP rule output's first element ",
+                         "had shapes/dtypes of:", list(result.primals, [](const Array& x) { return x.type(); }),
+                         "\nwhile the custom_jvp-decorated function had output shapes/dtypes of:",
+                         list(expected, [](const ArrayType& type) { return type; })));
 }
 
 // A function that is linear itself: its rule has no part in its transpose.

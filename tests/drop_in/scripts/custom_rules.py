@@ -108,3 +108,10 @@ print(float(jax.grad(objective)(2.0)))
 made = []
 jax.grad(lambda x: made.append(jax.make_jaxpr(lambda y: x * y + jnp.arange(3.0).sum())(1.0)) or x)(2.0)
 print(len(made[0].consts), len(made[0].jaxpr.invars), len(made[0].in_avals))
+twice = jax.custom_jvp(lambda x: x)
+for rule in (lambda p, t: ((p[0], p[0]), (t[0], t[0])), lambda p, t: (jnp.zeros(3), jnp.zeros(3))):
+    twice.defjvp(rule)
+    try:
+        jax.jvp(lambda x: lax.scan(lambda c, _: (twice(c), None), x, length=1)[0], (1.0,), (1.0,))
+    except TypeError as error:
+        print("Custom JVP rule" in str(error))
