@@ -161,6 +161,12 @@ def conversions_of_traced_arrays_look_at_the_shape_first(jax):
 
 
 @program
+def the_namespace_tells_what_jitted_functions_can_do(jax):
+    info = module(jax, "numpy").__array_namespace_info__()
+    return info.capabilities(), None in info.devices(), info.default_device()
+
+
+@program
 def masked_arrays_are_refused(jax):
     return refusal(lambda: jax.device_put(np.ma.array([1, 2], mask=[True, False])), "numpy masked arrays are not supported")
 

@@ -220,14 +220,14 @@ class _NamespaceInfo:
     """What the array API asks a namespace about itself."""
 
     def capabilities(self):
-        return {"boolean indexing": True, "data-dependent shapes": False, "max dimensions": 64}
+        return {"boolean indexing": False, "data-dependent shapes": False, "max dimensions": 64}
 
     def default_device(self):
         return None
 
     def devices(self):
         from capibara.jax._devices import devices
-        return devices()
+        return [*devices(), None]
 
     def default_dtypes(self, *, device=None):
         names = {"real floating": "float64", "complex floating": "complex128", "integral": "int64", "indexing": "int64"}
