@@ -85,6 +85,9 @@ ConvDimensionNumbers conv_dimension_numbers(const std::string& lhs, const std::s
 
 Array conv_general_dilated(const Array& lhs, const Array& rhs, const ConvOptions& options) {
   static const Primitive p = primitive("conv_general_dilated");
+  if (lhs.ndim() != rhs.ndim() && !options.dimension_numbers) {
+    throw TypeError(concat("conv_general_dilated: convolution requires lhs and rhs ndim to be equal, got ", lhs.ndim(), " and ", rhs.ndim(), "."));
+  }
   if (lhs.ndim() != rhs.ndim() || lhs.ndim() < 2) {
     throw ValueError(concat("conv_general_dilated lhs and rhs must have the same number of dimensions, at least 2, got ",
                            to_string(lhs.type()), " and ", to_string(rhs.type())));

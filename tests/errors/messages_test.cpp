@@ -258,7 +258,7 @@ TEST(Errors, Tracers) {
       {"a callback that fails", [=] {
          jax::pure_callback([](const Arrays&) -> Arrays { throw std::runtime_error("disk full"); }, {a.type()}, {a});
        }, Mistake::runtime, {"callback", "disk full"}},
-      {"a callback of another type", [=] { jax::pure_callback([](const Arrays&) { return Arrays{zeros({3})}; }, {a.type()}, {a}); }, Mistake::value, {"float32[2]", "float32[3]"}},
+      {"a callback of another type", [=] { jax::pure_callback([](const Arrays&) { return Arrays{zeros({3})}; }, {a.type()}, {a}); }, Mistake::runtime, {"float32[2]", "float32[3]"}},
       {"unknown primitive", [] { capibara::primitive("ad"); }, Mistake::name_, {"ad", "did you mean 'add'"}},
       {"unknown setting", [] { jax::config::update("jax_enable_x65", true); }, Mistake::name_, {"jax_enable_x65"}},
   });

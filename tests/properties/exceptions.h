@@ -3,6 +3,7 @@
 
 #include "properties/calls.h"
 
+#include <optional>
 #include <string_view>
 
 namespace capibara::properties {
@@ -145,16 +146,26 @@ inline bool has_tangent(const Call& call, std::size_t operand) {
   return true;
 }
 
-// A property of one primitive, by its name. Where no call of the primitive was checked the test counts as skipped.
+// A property of one primitive, by its name. Operations run on the reference backend, the truth; a test that tries another backend
+// names it. Where no call of the primitive was checked the test counts as skipped.
 class Property : public testing::TestWithParam<std::string> {
  public:
   static inline int checked = 0;
 
  protected:
-  void SetUp() override { checked = 0; }
+  void SetUp() override {
+    checked = 0;
+    Config settings = config();
+    settings.platform = "reference";
+    scope_.emplace(settings);
+  }
   void TearDown() override {
+    scope_.reset();
     if (checked == 0 && !HasFailure() && !IsSkipped()) GTEST_SKIP() << "the property says nothing about any call of this primitive";
   }
+
+ private:
+  std::optional<ConfigScope> scope_;
 };
 
 // Runs a check on every call of one primitive. The check returns an empty text, or what is wrong. A rule that is not

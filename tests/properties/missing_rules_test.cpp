@@ -79,8 +79,6 @@ const std::map<std::string, std::string> not_needed = {
     {"all_to_all lowering", "as psum"},
     {"ppermute lowering", "as psum"},
     {"axis_index lowering", "as psum"},
-    {"pure_callback transpose", "jax's rule is an error message; the jvp says it here"},
-    {"io_callback transpose", "jax's rule is an error message; the jvp says it here"},
     {"get transpose", "the backward pass handles refs itself"},
     {"swap transpose", "the backward pass handles refs itself"},
     {"addupdate transpose", "the backward pass handles refs itself"},

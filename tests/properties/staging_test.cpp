@@ -16,9 +16,6 @@ class PrintTallies : public testing::Environment {
 class Staging : public Property {};
 
 TEST_P(Staging, KeepsValues) {
-  Config settings = config();
-  settings.platform = "reference";  // bit by bit: compiled code fuses products with sums
-  const ConfigScope scope(settings);
   for (Points points : {Points::plain, hard_points(primitive(GetParam()))}) {
     for_each_call(points == Points::plain ? "staged = eager" : "staged = eager at hard points", GetParam(), [&](const Call& call) {
       Program program = staged(call);

@@ -41,8 +41,8 @@ const cuda::KernelTable* module_table() {
 
 // Blocks of the backward kernel: enough to fill the GPU, few enough that their sums are little memory.
 int64_t block_count(const ArrayType& rows) {
-  static const int64_t multiprocessors = module_table() ? module_table()->multiprocessors() : 0;
-  if (multiprocessors <= 0) throw RuntimeError("layer_norm: the GPU does not say how many multiprocessors it has");
+  static const int64_t asked = module_table() ? module_table()->multiprocessors() : 0;
+  const int64_t multiprocessors = asked > 0 ? asked : 128;  // a text made where there is no GPU: any number is right
   const int64_t threads = std::max<int64_t>(32, rows.shape.back() * storage_size(rows.dtype) / 16);
   const int64_t blocks = multiprocessors * std::clamp<int64_t>(1024 / threads, 1, 8);
   return std::max<int64_t>(1, std::min(blocks, rows.size() / std::max<int64_t>(1, rows.shape.back())));

@@ -53,6 +53,13 @@ class ReferenceExecutable final : public Executable {
   Program program_;
 };
 
+// What a program is made of runs here too, whatever platform evaluates single operations elsewhere.
+Config own_platform() {
+  Config settings = config();
+  settings.platform = "reference";
+  return settings;
+}
+
 class ReferenceBackend final : public Backend {
  public:
   std::string name() const override { return "reference"; }
@@ -72,6 +79,7 @@ class ReferenceBackend final : public Backend {
     for (const Array& input : inputs) types.push_back(input.type());
     if (!kernel && primitive->lower) {
       TraceScope scope(evaluation_trace());
+      ConfigScope own(own_platform());
       primitive->type(types, attrs);  // refuses operands that the lowering does not expect
       return primitive->lower(inputs, attrs);
     }
@@ -100,6 +108,7 @@ Backend& backend() {
 
 Arrays interpret(const Program& program, std::span<const Array> inputs) {
   TraceScope scope(evaluation_trace());
+  ConfigScope own(own_platform());
   return evaluate_program(program, inputs);
 }
 

@@ -31,7 +31,7 @@ class Devices : public OnPlugin {
   const Array x_ = array<float>({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, Shape{4, 4});
 };
 
-std::vector<float> on_reference(const std::function<Array(const Array&)>& function, const Array& x) {
+std::vector<float> values_on_reference(const std::function<Array(const Array&)>& function, const Array& x) {
   Config settings = config();
   settings.platform = "reference";
   ConfigScope scope(settings);
@@ -79,7 +79,7 @@ TEST_F(Devices, GiveTheValuesOfTheReference) {
       [](const Array& v) { return jax::vmap([](const Array& row) { return row * jnp::sum(row); })(v); },
   };
   for (std::size_t f = 0; f < functions.size(); ++f) {
-    const std::vector<float> want = on_reference(functions[f], x_);
+    const std::vector<float> want = values_on_reference(functions[f], x_);
     for (const auto& dims : std::vector<std::vector<std::vector<std::string>>>{{{"x"}}, {{}, {"x", "y"}}, {{"x"}, {"y"}}, {}}) {
       const std::vector<float> got = jax::jit(functions[f])(jax::device_put(x_, lies(dims))).to_vector<float>();
       ASSERT_EQ(got.size(), want.size());
