@@ -209,20 +209,23 @@ LONG = {
 
 @pytest.mark.parametrize("kernel", LONG)
 def test_ctrl_c_ends_the_wait_for_a_kernel_and_later_calls_run(kernel):
-  # Each attempt takes longer than the one before it, until the signal finds the kernel running. The result then says that it was
-  # interrupted: the wait did not go on to the end.
+  # Each attempt takes longer than the one before it, until the signal finds the kernel running: either the call itself ends, or the
+  # result says that it was interrupted, so that the wait did not go on to the end.
   out = run(f"""
       start = {LONG[kernel]}
       for n in (2, 4, 8, 16, 32, 64):
-          result = start(n)
+          result = None
+          signals = subprocess.Popen(["sh", "-c", "sleep 0.05; kill -INT %d" % os.getpid()])
           try:
-              signals = subprocess.Popen(["sh", "-c", "sleep 0.05; kill -INT %d" % os.getpid()])
+              result = start(n)
               jax.block_until_ready(result)
               signals.wait()
               time.sleep(60)
           except KeyboardInterrupt:
               pass
           signals.wait()
+          if result is None:
+              break
           try:
               jax.block_until_ready(result)
           except jax.errors.JaxRuntimeError as error:
