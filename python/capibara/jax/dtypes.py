@@ -89,14 +89,18 @@ def _np_dtype(value):
 _DEFAULTS = {np.signedinteger: np.int64, np.unsignedinteger: np.uint64, np.floating: np.float64, np.complexfloating: np.complex128}
 
 
+def _default_dtype(dtype):
+    """What a number of Python's is: its kind is what counts, whatever it is kept in."""
+    return np.dtype(_DEFAULTS[next(kind for kind in _DEFAULTS if issubdtype(dtype, kind))])
+
+
 def result_type(*args, return_weak_type_flag=False):
     """The dtype an operation on these values, dtypes or types has."""
     if not args:
         raise ValueError("at least one array or dtype is required")
     dtype, weak = _core.promote_scalar_types([(a.dtype, a.weak_type) if isinstance(a, _ABSTRACT) else _core.scalar_type(np.float64 if a is None else a) for a in args])
-    if weak:  # a number of Python's: its kind is what counts, whatever it is kept in
-        kind = next(kind for kind in _DEFAULTS if issubdtype(dtype, kind))
-        dtype = np.dtype(_DEFAULTS[kind])
+    if weak:
+        dtype = _default_dtype(dtype)
     dtype = _core.canonical_dtype(dtype)
     return (dtype, weak) if return_weak_type_flag else dtype
 
@@ -104,7 +108,12 @@ def result_type(*args, return_weak_type_flag=False):
 def promote_types(a, b):
     """The dtype two dtypes promote to."""
     pairs = [(_core.dtype_of(t), t in (int, float, complex)) for t in (a, b)]
-    return _core.promote_scalar_types(pairs)[0]
+    dtype, weak = _core.promote_scalar_types(pairs)
+    if weak:
+        return _default_dtype(dtype)
+    # 64 bits come out only where they went in.
+    given_wide = any(_core.canonical_dtype(t) != t for t, is_number in pairs if not is_number)
+    return dtype if given_wide else _core.canonical_dtype(dtype)
 
 
 def scalar_type_of(x):
