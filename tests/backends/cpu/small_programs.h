@@ -1,6 +1,7 @@
 // Programs made from functions, inputs for them, and their comparison with the reference backend.
 #pragma once
 
+#include <capibara/config.h>
 #include <capibara/lax.h>
 
 #include <gtest/gtest.h>
@@ -16,12 +17,15 @@ namespace capibara::cpu {
 
 using Maker = std::function<Arrays(std::span<const Array>)>;
 
+// Sines of the element's number in `dtype`, 64-bit types included.
 inline Array values(const Shape& shape, DType dtype = DType::float32, float factor = 1) {
+  const ConfigScope x64 = jax::enable_x64();
   const Array count = jax::lax::convert_element_type(jax::lax::iota(DType::int32, element_count(shape)), DType::float32);
   return jax::lax::convert_element_type(jax::lax::reshape(jax::lax::sin(count * 0.7f + 0.1f) * factor, shape), dtype);
 }
 
 inline Program program_of(const Maker& function, const Arrays& inputs) {
+  const ConfigScope x64 = jax::enable_x64();
   Types types;
   for (const Array& input : inputs) types.push_back(input.type());
   const FlatFunction flat = [&](std::span<const Array> given) { return function(given); };
