@@ -23,7 +23,8 @@ V bounded(V x, double low, double high) {
 
 template <class V>
 V exp_single(V x) {
-  V inside = bounded(x, -87.8f, 88.8f), one = constant(1, x);
+  // Not bounded above: the series of a huge number is infinite by itself, also where a sum takes in the last product unrounded.
+  V least = constant(-87.8f, x), one = constant(1, x), inside = select(lt(x, least), least, x);
   V n = floor(multiply_add(inside, constant(1.44269504f, x), constant(0.5, x)));
   n = select(gt(n, constant(127, x)), constant(127, x), n);
   V r = multiply_add(n, constant(2.12194440e-4f, x), multiply_add(n, constant(-0.693359375f, x), inside));

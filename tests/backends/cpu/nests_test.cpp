@@ -110,6 +110,12 @@ TEST(Nests, GatherGradientsOfLayerNormInOnePass) {
   EXPECT_LE(lower_to_loops(optimise(stage(flat, types, "f").program)).module.functions.size(), 3u);
 }
 
+// The last product of exp may be fused with the sum; a huge argument is infinite before that.
+TEST(Nests, AddToExponentialsThatOverflow) {
+  const Array huge = values({33}, DType::float32, 3e38f);
+  expect_as_reference([](std::span<const Array> x) { return Arrays{lax::exp(-x[0]) + x[0]}; }, {huge}, 1e-6);
+}
+
 TEST(Nests, ComputeRandomBitsWhereTheyAreRead) {
   const Array key = jax::random::key(7);
   for (const Shape& shape : std::vector<Shape>{{}, {5}, {1000}, {33, 70}}) {
