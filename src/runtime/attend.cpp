@@ -5,12 +5,8 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <condition_variable>
-#include <cstdio>
 #include <deque>
 #include <exception>
 #include <memory>
@@ -20,14 +16,14 @@
 
 #include "runtime/background.h"
 #include "runtime/interrupt.h"
+#include "runtime/outliving.h"
 
 namespace capibara {
 
 namespace {
 
 constexpr double brief_nanoseconds = 1e6;  // what an interruption may have to wait for
-constexpr std::chrono::milliseconds period(2);   // between two questions to the handler
-constexpr std::chrono::milliseconds grace(25);   // for work that was told to stop
+constexpr std::chrono::milliseconds period(2);  // between two questions to the handler
 
 struct Task {
   std::function<void(const std::atomic<int32_t>&)> work;
@@ -37,18 +33,8 @@ struct Task {
 };
 
 // Threads wait for tasks when they have none; as many are made as tasks run at once.
-class Attendants {
+class Attendants : public Outliving<Attendants> {
  public:
-  static Attendants& instance() {
-    static Attendants* const made = [] {
-      auto* fresh = new Attendants;  // never freed: its threads may outlive everything else
-      pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); }, [] { instance().after_fork(); });
-      on_exit([](int status, void*) { instance().end(status); }, nullptr);
-      return fresh;
-    }();
-    return *made;
-  }
-
   void run(const std::shared_ptr<Task>& task) {
     const Waiting waiting;
     std::unique_lock lock(mutex_);
@@ -74,6 +60,8 @@ class Attendants {
   }
 
  private:
+  friend class Outliving;
+
   void start_thread() {
     // The host language's signals go to its own threads.
     sigset_t all, before;
@@ -106,26 +94,15 @@ class Attendants {
     }
   }
 
-  // What cannot be stopped must not see the end of the libraries that it uses: the process then leaves at once.
-  void end(int status) {
-    std::unique_lock lock(mutex_);
-    if (finished_->wait_for(lock, grace, [this] { return running_ == 0; })) return;
-    std::fflush(nullptr);
-    _exit(status);
+  void end(std::unique_lock<std::mutex>& lock, int status) {
+    leave_unless(lock, status, [this] { return running_ == 0; });
   }
 
-  // In the child the threads are gone, and with them whoever waited.
   void after_fork() {
-    arrived_ = new std::condition_variable;
-    finished_ = new std::condition_variable;
     tasks_.clear();
     idle_ = running_ = 0;
-    mutex_.unlock();
   }
 
-  std::mutex mutex_;
-  std::condition_variable* arrived_ = new std::condition_variable;  // never freed, as the whole
-  std::condition_variable* finished_ = new std::condition_variable;
   std::deque<std::shared_ptr<Task>> tasks_;  // that no thread has taken yet
   std::size_t idle_ = 0, running_ = 0;
 };

@@ -3,14 +3,8 @@
 
 #include <capibara/error.h>
 
-#include <pthread.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 #include <cassert>
 #include <chrono>
-#include <condition_variable>
-#include <cstdio>
 #include <deque>
 #include <mutex>
 #include <new>
@@ -19,6 +13,7 @@
 
 #include "runtime/attend.h"
 #include "runtime/interrupt.h"
+#include "runtime/outliving.h"
 
 namespace capibara {
 
@@ -26,8 +21,7 @@ namespace {
 
 constexpr std::size_t most_in_flight = 32;
 constexpr std::size_t most_bytes_in_flight = std::size_t{256} << 20;
-constexpr std::chrono::milliseconds period(2);   // between two questions whether a waiting thread is interrupted
-constexpr std::chrono::milliseconds grace(25);   // for a program that was told to stop
+constexpr std::chrono::milliseconds period(2);  // between two questions whether a waiting thread is interrupted
 
 thread_local int running_depth = 0;
 
@@ -42,18 +36,8 @@ Waiting::~Waiting() {
   if (after_wait) after_wait(state_);
 }
 
-class Background {
+class Background : public Outliving<Background> {
  public:
-  static Background& instance() {
-    static Background* const made = [] {
-      Background* fresh = new Background;  // never freed: its thread may outlive everything else
-      pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); }, [] { instance().after_fork(); });
-      on_exit([](int status, void*) { instance().end(status); }, nullptr);
-      return fresh;
-    }();
-    return *made;
-  }
-
   void add(const std::shared_ptr<Completion>& completion, BackgroundWork work, std::size_t bytes, double nanoseconds) {
     std::unique_lock lock(mutex_);
     wait_while(lock, [this] { return queue_.size() >= most_in_flight; });
@@ -99,6 +83,8 @@ class Background {
   }
 
  private:
+  friend class Outliving;
+
   struct Job {
     std::shared_ptr<Completion> completion;
     BackgroundWork work;
@@ -224,23 +210,16 @@ class Background {
     arrived_->notify_all();
   }
 
-  // The process ends: nobody will read what has not run. What cannot be stopped must not see the end of the libraries that it
-  // uses: the process then leaves at once.
-  void end(int status) {
-    std::unique_lock lock(mutex_);
+  // The process ends: nobody will read what has not run.
+  void end(std::unique_lock<std::mutex>& lock, int status) {
     ended_ = true;
     if (running_depth > 0) return;  // a program of this very thread called exit
     if (running_) stop(*running_);
-    if (finished_->wait_for(lock, grace, [this] { return !running_ && abandoned_ == 0; })) return;
-    std::fflush(nullptr);
-    _exit(status);
+    leave_unless(lock, status, [this] { return !running_ && abandoned_ == 0; });
   }
 
-  // In the child: the thread is gone, and so is what it was running. Waiting threads are gone too: the conditions are made
-  // anew, and the old ones left as they are.
+  // In the child the thread is gone, and so is what it was running.
   void after_fork() {
-    arrived_ = new std::condition_variable;
-    finished_ = new std::condition_variable;
     thread_ = false;
     abandoned_ = 0;
     if (running_ && running_depth == 0) {
@@ -248,12 +227,8 @@ class Background {
       lost.finish(std::make_exception_ptr(RuntimeError(concat(lost.name_, ": the process was forked while it ran"))));
       running_ = nullptr;
     }
-    mutex_.unlock();
   }
 
-  std::mutex mutex_;
-  std::condition_variable* arrived_ = new std::condition_variable;   // never freed, as the whole
-  std::condition_variable* finished_ = new std::condition_variable;
   std::deque<Job> queue_;
   std::shared_ptr<Running> running_;    // the program being run
   std::size_t bytes_ = 0;               // of the results of all programs on their way
