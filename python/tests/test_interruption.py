@@ -76,15 +76,20 @@ def test_kernels_run_eagerly_on_all_threads(family):
   assert out == "ok\n"
 
 
-def test_threads_that_compare_keys_in_python_do_not_wait_for_each_other():
-  # __eq__ and __del__ let other threads run in the middle of a search in jit's cache and in the tables of derived programs.
-  out = run("""
+# Equal numbers make equal keys, after a pause in which other threads run.
+SLOW_KEY = """
       class Key:
           def __init__(self, n): self.n = n
           def __hash__(self): return 1
           def __eq__(self, other):
               time.sleep(0.0005)
               return isinstance(other, Key) and self.n == other.n
+"""
+
+
+def test_threads_that_compare_keys_in_python_do_not_wait_for_each_other():
+  # __eq__ and __del__ let other threads run in the middle of a search in jit's cache and in the tables of derived programs.
+  out = run(SLOW_KEY + """
           def __del__(self): time.sleep(0.0001)
       f = jax.jit(lambda k, x: x * k.n, static_argnums=0)
       x = jnp.arange(4.0)
@@ -104,15 +109,9 @@ def test_threads_that_compare_keys_in_python_do_not_wait_for_each_other():
 
 
 def test_threads_that_compare_parameters_of_programs_do_not_wait_for_each_other():
-  out = run("""
+  out = run(SLOW_KEY + """
       from capibara.jax.extend.core import Primitive
       from capibara.jax.interpreters import ad
-      class Key:
-          def __init__(self, n): self.n = n
-          def __hash__(self): return 1
-          def __eq__(self, other):
-              time.sleep(0.0005)
-              return isinstance(other, Key) and self.n == other.n
       scale = Primitive("scale")
       scale.def_impl(lambda x, *, key: x * key.n)
       scale.def_abstract_eval(lambda x, *, key: x)
