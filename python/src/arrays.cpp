@@ -126,8 +126,9 @@ struct ArrayIterator {
 
 // The same values in memory of their own.
 Array copied(const Array& array) {
-  Buffer buffer = Buffer::allocate(array.buffer().size());
-  if (buffer.size() > 0) std::memcpy(buffer.mutable_data(), array.raw_data(), buffer.size());
+  const std::size_t size = array.buffer().size();
+  Buffer buffer = Buffer::allocate(size);
+  if (size > 0) std::memcpy(buffer.mutable_data(), array.raw_data(), size);
   return Array::from_buffer(array.type(), buffer, array.committed());
 }
 

@@ -170,10 +170,12 @@ Array qdwh_step(const Array& u, const Array& a, const Array& b, const Array& c) 
     Array top = matrix::rows(q, 0, m), bottom = matrix::rows(q, m, m + n);
     Array weight = div(sub(x, div(y, z)), root);
     Array product_y = mul(wide(div(y, z)), v);
-    return add(product_y, mul(wide(weight), matrix::product(top, matrix::adjoint(bottom))));
+    Array wide_weight = wide(weight);
+    return add(product_y, mul(wide_weight, matrix::product(top, matrix::adjoint(bottom))));
   };
   auto by_cholesky = [&](const Array& v, const Array& x, const Array& y, const Array& z) {
-    Array gram = add(mul(wide(z), matrix::product(matrix::adjoint(v), v)), matrix::eye(dtype, n, n));
+    Array wide_z = wide(z), scaled = mul(wide_z, matrix::product(matrix::adjoint(v), v));
+    Array gram = add(scaled, matrix::eye(dtype, n, n));
     Array factor = cholesky(gram);
     matrix::TriangularForm inner = {.left_side = false, .lower = true, .transpose_a = true, .conjugate_a = true};
     Array w = matrix::triangular_solve(factor, v, inner);

@@ -58,8 +58,10 @@ Atom is_inside(Site& site, const Starts& starts, DType dtype, const Shape& shape
   auto demand = [&](Atom condition) { all = all ? site.simplifier.add("and", {*all, condition}, {}, site.source) : condition; };
   for (const auto& [dim, start] : starts.computed) {
     const auto d = static_cast<std::size_t>(dim);
-    demand(site.simplifier.add("ge", {start, integer(site, dtype, 0)}, {}, site.source));
-    demand(site.simplifier.add("le", {start, integer(site, dtype, shape[d] - window[d])}, {}, site.source));
+    const Atom least = integer(site, dtype, 0);
+    demand(site.simplifier.add("ge", {start, least}, {}, site.source));
+    const Atom greatest = integer(site, dtype, shape[d] - window[d]);
+    demand(site.simplifier.add("le", {start, greatest}, {}, site.source));
   }
   return *all;
 }
@@ -111,7 +113,10 @@ Result scatter(Site& site) {
   if (join || drops) {
     const Atom old = slice_at(site, site.inputs[0], starts, window);
     if (join) value = site.simplifier.add(join, {old, value}, {}, site.source);
-    if (drops) value = site.simplifier.add("select_n", {is_inside(site, starts, dtype, shape, window), old, value}, {}, site.source);
+    if (drops) {
+      const Atom inside = is_inside(site, starts, dtype, shape, window);
+      value = site.simplifier.add("select_n", {inside, old, value}, {}, site.source);
+    }
   }
   std::vector<Atom> inputs = {site.inputs[0], value};
   inputs.insert(inputs.end(), starts.all.begin(), starts.all.end());

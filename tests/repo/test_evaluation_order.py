@@ -26,6 +26,27 @@ Array named(const Array& x) {
 Arrays braced(const Array& x) { return {sin(x), cos(x)}; }
 Array both(Array a, Array b) { return a; }
 Array moved(Array x) { return both(std::move(x), x); }              // found
+
+struct Reader {
+  int next();
+  int peek() const;
+  int first, second;
+  std::vector<int> numbers;
+};
+int pair(int a, int b);
+int taken(Reader& reader);
+int kept(Reader& reader, int last);
+int copied(Reader reader, int last);
+int sum(std::vector<int> numbers, int start);
+int twice(Reader& reader) { return pair(reader.next(), reader.next()); }             // found
+int changed(Reader& reader) { return pair(taken(reader), reader.peek()); }           // found
+int counted(int i) { return pair(i++, i); }                                          // found
+int by_value(Reader& reader) { return copied(reader, reader.next()); }               // found
+int given(Reader reader) { return sum(std::move(reader.numbers), reader.numbers[0]); }  // found
+int looked(Reader& reader) { return pair(reader.peek(), reader.peek()); }
+int by_reference(Reader& reader) { return kept(reader, reader.next()); }
+int members(Reader& reader) { return pair(reader.first++, reader.second); }
+int parts(Reader reader) { return sum(std::move(reader.numbers), reader.first); }
 }  // namespace capibara::jax::lax
 """
 

@@ -4,10 +4,12 @@ C++ leaves that order open: g++ for x86_64 goes from right to left, g++ for aarc
 such as `f(lax::sin(x), lax::cos(x))` therefore traces its equations in another order on another machine. This reports
 
 - calls, constructors in parentheses and binary operators of which two or more operands trace equations;
-- calls where one argument moves from a variable that another one reads.
+- calls where one argument changes or moves from a variable that another one reads.
 
 Braced lists, `&&`, `||`, `<<`, `=` and what stands left of a `.` are ordered by the language. What traces is found by
 following calls from `capibara::bind` and `ProgramBuilder::add_equation` back to their callers, over all files given.
+Operators on values of a template's parameter are not followed. They stand in src/primitives/math, whose functions compute
+with numbers, vectors and arrays alike: what they expand to has no text of jax to equal, and the same value in any order.
 
     tools/check/evaluation_order.py [--build build/release] [--jobs N] [FILE...]
 
@@ -34,6 +36,9 @@ ROOTS = {"capibara::bind", "capibara::bind1", "capibara::Trace::bind", "capibara
 FOLDERS = r"(src/(?!backends/|runtime/|io/)|python/src/).*\.cpp$"  # what traces; backends only evaluate
 FUNCTIONS = {Kind.FUNCTION_DECL, Kind.CXX_METHOD, Kind.CONSTRUCTOR, Kind.CONVERSION_FUNCTION, Kind.FUNCTION_TEMPLATE}
 ORDERED_OPERATORS = {"&&", "||", ",", "<<", ">>", "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "[]", "->", "()"}
+CHANGING = {Kind.UNARY_OPERATOR, Kind.COMPOUND_ASSIGNMENT_OPERATOR}
+CHANGES = {"++", "--", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
+REFERENCES = {libclang.TypeKind.LVALUEREFERENCE, libclang.TypeKind.RVALUEREFERENCE}
 # A value of these types that comes out of a std::function or a virtual function is taken to be traced.
 TRACED = re.compile(r"\b(Array|Arrays|Atom|Var|Batched|Tree)\b")
 
@@ -64,6 +69,51 @@ def identity(cursor):
     return cursor.get_usr()
 
 
+def path_of(cursor):
+    """The variable, or the member of one, that an expression names: (key, name, member...); None for anything else."""
+    while cursor is not None and cursor.kind in (Kind.UNEXPOSED_EXPR, Kind.PAREN_EXPR):
+        children = list(cursor.get_children())
+        cursor = children[0] if len(children) == 1 else None
+    if cursor is None:
+        return None
+    target = cursor.referenced
+    if cursor.kind == Kind.DECL_REF_EXPR and target is not None and target.kind in (Kind.VAR_DECL, Kind.PARM_DECL):
+        return target.get_usr() or place(target), target.spelling
+    if cursor.kind == Kind.MEMBER_REF_EXPR and target is not None:
+        base = next(cursor.get_children(), None)
+        path = ("this", "this") if base is None else path_of(base)
+        return path + (target.spelling,) if path and target.kind == Kind.FIELD_DECL else path
+    if cursor.kind == Kind.ARRAY_SUBSCRIPT_EXPR or cursor.kind == Kind.CALL_EXPR and cursor.spelling == "operator[]":
+        return path_of(next(cursor.get_children(), None))
+    return None
+
+
+def paths_changed_by(call):
+    """What a call of ours may change: the object of a method that is not const, and what it takes by reference."""
+    target = call.referenced
+    if target is None or target.kind not in (Kind.FUNCTION_DECL, Kind.CXX_METHOD) or not full_name(target).startswith("capibara::"):
+        return set()
+    changed = set()
+    if target.kind == Kind.CXX_METHOD and not target.is_static_method() and not target.is_const_method():
+        callee = next(call.get_children(), None)
+        if callee is not None and callee.kind == Kind.MEMBER_REF_EXPR:
+            changed.add(path_of(callee))
+    if not libclang.conf.lib.clang_getSpecializedCursorTemplate(target):
+        for parameter, argument in zip(target.get_arguments(), call.get_arguments()):
+            if parameter.type.kind == libclang.TypeKind.LVALUEREFERENCE and not parameter.type.get_pointee().is_const_qualified():
+                changed.add(path_of(argument))
+    return changed - {None}
+
+
+def changing_operator(cursor, children):
+    """The operator of an assignment or of an increment."""
+    tokens = [token.spelling for token in cursor.get_tokens()]
+    if cursor.kind == Kind.UNARY_OPERATOR:
+        return next((token for token in (tokens[:1] + tokens[-1:]) if token in CHANGES), "")
+    start = children[0].extent.end.offset
+    return next((token.spelling for token in cursor.get_tokens() if token.extent.start.offset >= start and token.spelling != ")"), "")
+
+
 class File:
     """What one translation unit tells: who calls whom, and the calls whose operands have to be judged."""
 
@@ -72,7 +122,7 @@ class File:
         self.names = {}  # function -> full name
         self.defined = set()
         self.returns_arrays = set()
-        self.sites = []  # (place, text, [what each operand calls], [names moved and read])
+        self.sites = []  # (place, text, [what each operand calls], [names changed and read])
         self.texts = {}
         unsaved = [(str(path), text)] if text is not None else None
         unit = libclang.Index.create().parse(str(path), args=arguments, unsaved_files=unsaved)
@@ -108,7 +158,10 @@ class File:
         return self.texts[name][start.offset:end.offset].decode(errors="replace")
 
     def walk(self, cursor, function):
-        """Visits what is below a cursor; returns the functions that its evaluation calls, what it moves and what it reads."""
+        """Visits what is below a cursor; returns the functions that its evaluation calls, what it changes and what it reads.
+
+        Variables and their members are paths: ("x",), ("x", "member").
+        """
         kind = cursor.kind
         outer = function
         if kind in FUNCTIONS:
@@ -124,14 +177,16 @@ class File:
         below = [self.walk(child, function) for child in children]
         if kind in FUNCTIONS:
             return set(), set(), set()
-        called, moved, read = (set().union(*(part[i] for part in below)) for i in range(3))
+        called, changed, read = (set().union(*(part[i] for part in below)) for i in range(3))
         if kind == Kind.LAMBDA_EXPR:
             # Its body is evaluated where it is called; handed to a function, it counts as called there.
-            return {"handed " + function}, moved, read
-        if kind == Kind.DECL_REF_EXPR:
-            target = cursor.referenced
-            if target is not None and target.kind in (Kind.VAR_DECL, Kind.PARM_DECL):
-                read.add((target.get_usr() or place(target), target.spelling))
+            return {"handed " + function}, changed, read
+        if kind in (Kind.DECL_REF_EXPR, Kind.MEMBER_REF_EXPR):
+            path = path_of(cursor)
+            if path:
+                read = {path}
+        elif kind in CHANGING and children and changing_operator(cursor, children) in CHANGES:
+            changed = changed | {path_of(children[0])} - {None}
         elif kind == Kind.BINARY_OPERATOR and len(children) == 2:
             self.judge(cursor, below, self.operator_between(cursor, children))
         elif kind == Kind.CALL_EXPR:
@@ -142,13 +197,15 @@ class File:
                 if outer:
                     self.calls.setdefault(outer, set()).add(callee)
                 if self.names.get(callee) == "std::move":
-                    moved = moved | read
+                    path = path_of(next(cursor.get_arguments(), None))
+                    changed = changed | ({path} if path else read)
+            changed = changed | paths_changed_by(cursor)
             target = cursor.referenced
             if target is None or target.kind != Kind.CONSTRUCTOR:
                 called = {name.removeprefix("handed ") for name in called}
                 if outer:
                     self.calls.setdefault(outer, set()).update(name for name in called if name.startswith("lambda "))
-        return called, moved, read
+        return called, changed, read
 
     def callee(self, call):
         """The function that a call calls; `?name` where that is known only when a template is used."""
@@ -166,7 +223,10 @@ class File:
             return key
         if target is not None and target.kind in (Kind.VAR_DECL, Kind.PARM_DECL, Kind.FIELD_DECL):  # a function pointer
             return "!opaque" if TRACED.search(call.type.spelling) else None
-        name = call.spelling or next((child.spelling for child in call.get_children()), "")
+        child = next(call.get_children(), None)
+        if not call.spelling and (child is None or not re.match(r"\s*[(<]", self.text(call)[len(self.text(child)):])):
+            return None  # an operator on values of a template's parameter
+        name = call.spelling or child.spelling
         return "?" + name if name else None
 
     def operator_between(self, cursor, children):
@@ -178,8 +238,18 @@ class File:
 
     def judge_call(self, call, children, below):
         parts = {child.hash: part for child, part in zip(children, below)}
-        operands = [parts[argument.hash] for argument in call.get_arguments() if argument.hash in parts]
         target, name = call.referenced, call.spelling or ""
+        arguments = list(call.get_arguments())
+        parameters = list(target.get_arguments()) if target is not None and target.kind in FUNCTIONS else []
+        parameters = [None] * (len(arguments) - len(parameters)) + parameters  # the object of an operator comes first
+        operands = []
+        for argument, parameter in zip(arguments, parameters):
+            if argument.hash not in parts:
+                continue
+            called, changed, read = parts[argument.hash]
+            if parameter is not None and parameter.type.kind in REFERENCES and path_of(argument):
+                changed, read = set(), set()  # a variable taken by reference is read in the function, after all operands
+            operands.append((called, changed, read))
         operator = name[8:].strip() if re.match(r"operator[^\w\s]", name) else ""
         if operator == "()":
             operands = operands[1:]  # the function itself comes first
@@ -193,10 +263,11 @@ class File:
         if len(operands) < 2 or operator in ORDERED_OPERATORS:
             return
         clash = set()
-        for i, (_, moved, _) in enumerate(operands):
+        for i, (_, changed, _) in enumerate(operands):
             for j, (_, _, read) in enumerate(operands):
                 if i != j:
-                    clash |= {name for _, name in moved & read}
+                    clash |= {".".join(max(one, other, key=len)[1:]) for one in changed for other in read
+                              if one[:len(other)] == other[:len(one)]}
         if clash or sum(1 for called, _, _ in operands if called) >= 2:
             calls = [sorted(called) for called, _, _ in operands]
             self.sites.append((place(cursor), " ".join(self.text(cursor).split())[:160], calls, sorted(clash)))
@@ -291,7 +362,7 @@ def main():
         if sum(1 for reason in reasons if reason) < 2 and not moved:
             continue
         found += 1
-        print(f"{os.path.relpath(where, ROOT)}: {text}" + (f"  [moves and reads {', '.join(moved)}]" if moved else ""))
+        print(f"{os.path.relpath(where, ROOT)}: {text}" + (f"  [changes and reads {', '.join(moved)}]" if moved else ""))
         if options.explain:
             for reason in reasons:
                 print("    " + ", ".join(names.get(key, key) for key in reason))

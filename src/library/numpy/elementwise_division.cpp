@@ -68,7 +68,8 @@ Array euclid(const Array& x1, const Array& x2) {
     const Array divisor = where(divides, b, a);
     const Array rest = where(divides, lax::rem(a, b), constant_like(b, 0));
     const Array swap = lax::lt(divisor, rest);
-    return State(where(swap, rest, divisor), where(swap, divisor, rest));
+    const Array larger = where(swap, rest, divisor);
+    return State(larger, where(swap, divisor, rest));
   };
   return std::get<0>(lax::while_loop(is_running, step, State(x1, x2)));
 }

@@ -42,7 +42,7 @@ Parts split_float(Array x) {
   Array word = lax::bitcast_convert_type(normal, bits_type);
   Array exponent = scale + (((word >> info.mantissa_bits) & mask) - (bias - 1));
   word = (word & ~(mask << info.mantissa_bits)) | ((bias - 1) << info.mantissa_bits);
-  const Array either = isinf(x) | isnan(x);
+  const Array is_infinite = isinf(x), either = is_infinite | isnan(x);
   const Array has_none = either | (x == 0);
   exponent = where(has_none, strong_constant(bits_type, 0), exponent);
   return {where(has_none, x, lax::bitcast_convert_type(word, dtype)),
@@ -176,7 +176,8 @@ Array copysign(const Array& x1, const Array& x2) {
     const Arrays both = promote_args_inexact("copysign", {a, b});
     if (is_complex(both[0].dtype())) throw TypeError("copysign: complex numbers have no single sign");
     const Array magnitude = lax::abs(both[0]);
-    return where(signbit(both[1]), lax::neg(magnitude), magnitude);
+    const Array is_negative = signbit(both[1]);
+    return where(is_negative, lax::neg(magnitude), magnitude);
   };
   return named("copysign", with_sign, x1, x2);
 }
@@ -204,7 +205,7 @@ Array ldexp(const Array& x1, const Array& x2) {
     mantissa = where(is_greater, mantissa * 2, mantissa);
     Array is_greater_exponent = exponent > 0;
     exponent = where(is_greater_exponent, exponent - 1, exponent);
-    Array either = isinf(x) | (x == 0);
+    Array is_infinite = isinf(x), either = is_infinite | (x == 0);
     return where(either, x, mantissa * power(2, exponent));
   };
   return named("ldexp", scale, x1, x2);
@@ -222,7 +223,8 @@ Array spacing(const Array& x) {
   if (operand.dtype() == DType::float16) return lax::sub(lax::nextafter(operand, infinity), operand);
   const Array distance = lax::nextafter(operand, copysign(infinity, operand)) - operand;
   const Array least = strong_constant(operand.dtype(), finfo(operand.dtype()).smallest_subnormal);
-  return where(distance == 0, copysign(least, operand), distance);
+  const Array is_zero = distance == 0;
+  return where(is_zero, copysign(least, operand), distance);
 }
 
 Array logaddexp(const Array& x1, const Array& x2) { return log_add({"logaddexp", lax::exp, 1.0}, "logaddexp", x1, x2); }

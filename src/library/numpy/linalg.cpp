@@ -146,7 +146,8 @@ Array pinv_value(const Array& matrices, const PinvOptions& options) {
   Array broadcast_to_rank_limit = lax::broadcast_to_rank(limit, s.ndim());
   limit = broadcast_to_rank_limit * s(ellipsis, slice(0, 1));
   const Array kept = lax::convert_element_type(numpy::where(s > limit, s, std::numeric_limits<double>::infinity()), u.dtype());
-  const Array scaled = matrix::transposed(u) / lax::expand_dims(kept, {kept.ndim()});
+  const Array transposed = matrix::transposed(u);
+  const Array scaled = transposed / lax::expand_dims(kept, {kept.ndim()});
   return lax::convert_element_type(numpy::matmul(matrix::transposed(vh), scaled, {.precision = "highest"}), a.dtype());
 }
 
@@ -155,11 +156,13 @@ Array pinv_tangent(const Array& a, const Array& t, const Array& p) {
   const auto mul = [](const Array& x, const Array& y) { return numpy::matmul(x, y, {.precision = "highest"}); };
   const auto adjoint = [](const Array& x) { return matrix::adjoint(x); };
   if (a.shape(-2) >= a.shape(-1)) {
-    const Array s = mul(mul(p, adjoint(p)), adjoint(t)), r = mul(mul(adjoint(t), adjoint(p)), p);
+    const Array square = mul(p, adjoint(p)), s = mul(square, adjoint(t));
+    const Array adjoint_t = adjoint(t), r = mul(mul(adjoint_t, adjoint(p)), p);
     Array sum = -mul(mul(p, t), p) + s, sum_p = sum - mul(mul(s, a), p) + r;
     return sum_p - mul(mul(p, a), r);
   }
-  const Array s = mul(p, mul(adjoint(p), adjoint(t))), r = mul(adjoint(t), mul(adjoint(p), p));
+  const Array adjoint_p = adjoint(p), s = mul(p, mul(adjoint_p, adjoint(t)));
+  const Array adjoint_t = adjoint(t), r = mul(adjoint_t, mul(adjoint(p), p));
   Array first_sum = -mul(p, mul(t, p)) + s, second_sum = first_sum - mul(s, mul(a, p)) + r;
   return second_sum - mul(p, mul(a, r));
 }
@@ -173,7 +176,8 @@ Array pinv(const Array& a, const PinvOptions& options) {
         const Array &x = std::get<0>(primals), &t = std::get<0>(tangents);
         const Array p = pinv(x, options);
         if (!options.hermitian) return std::tuple(p, pinv_tangent(x, t, p));
-        return std::tuple(p, pinv_tangent(matrix::symmetrized(x), matrix::symmetrized(t), p));
+        const Array symmetric = matrix::symmetrized(x);
+        return std::tuple(p, pinv_tangent(symmetric, matrix::symmetrized(t), p));
       },
       "_pinv_jvp");
   return function(a);
@@ -205,7 +209,8 @@ LstsqResult lstsq(const Array& left, const Array& right, const LstsqOptions& opt
     const Array safe = lax::convert_element_type(numpy::where(mask, s, 1), a.dtype());
     const Array inverse = lax::expand_dims(numpy::where(mask, 1 / safe, 0), {1});
     const Array projected = numpy::matmul(matrix::adjoint(u), b, {.precision = "highest"});
-    x = numpy::matmul(matrix::adjoint(vh), inverse * projected, {.precision = "highest"});
+    const Array v = matrix::adjoint(vh);
+    x = numpy::matmul(v, inverse * projected, {.precision = "highest"});
   }
   Array residuals;
   if (options.numpy_resid && (m <= n || rank.item<int64_t>() < n)) {

@@ -154,14 +154,15 @@ std::pair<Array, Array> cofactor_solve(const Array& a, const Array& b) {
   // Matrices whose rank is lower still have no cofactors.
   Shape vector(a.shape().begin(), a.shape().end() - 1);
   const Array probe = lax::linalg::triangular_solve(factors, lax::full(vector, Array(1), a.dtype()), {.left_side = true});
-  Array deficient = numpy::any(numpy::isnan(probe) | numpy::isinf(probe), {.axis = -1});
+  const Array is_nan = numpy::isnan(probe);
+  Array deficient = numpy::any(is_nan | numpy::isinf(probe), {.axis = -1});
   deficient = broadcast_to("det", lax::expand_dims(deficient, {batch_rank, batch_rank + 1}), b.shape());
   Array x = lax::select(deficient, lax::zeros(b.type()), b);
   x = matrix::map_batch([](std::span<const Array> in) { return in[0](in[1]); }, Arrays{x, permutation}, batch_rank);
   x = matrix::triangular_solve(factors, x, {.left_side = true, .lower = true, .unit_diagonal = true});
   const Array full = minors(ellipsis, -1);
-  x = lax::concatenate({matrix::rows(x, 0, n - 1) * lax::expand_dims(full, {batch_rank, batch_rank + 1}), matrix::rows(x, n - 1, n)},
-                       batch_rank);
+  const Array upper = matrix::rows(x, 0, n - 1);
+  x = lax::concatenate({upper * lax::expand_dims(full, {batch_rank, batch_rank + 1}), matrix::rows(x, n - 1, n)}, batch_rank);
   x = matrix::triangular_solve(factors, x, {.left_side = true});
   return {full, lax::select(deficient, lax::zeros(x.type()), x)};
 }

@@ -109,7 +109,8 @@ std::tuple<Array, Array, Array> lu(const Array& input) {
   const Array expanded = lax::expand_dims(permutation, {0});
   const Array places = expanded == lax::expand_dims(lax::iota(permutation.dtype(), m), {1});
   const Array p = lax::convert_element_type(places, real_dtype(a.dtype()), false);
-  const Array l = lax::add(lax::slice_in_dim(matrix::tril(both, -1), 0, k, 1, 1), matrix::eye(a.dtype(), m, k));
+  const Array below = lax::slice_in_dim(matrix::tril(both, -1), 0, k, 1, 1);
+  const Array l = lax::add(below, matrix::eye(a.dtype(), m, k));
   return {p, l, matrix::rows(matrix::triu(both), 0, k)};
 }
 

@@ -217,8 +217,9 @@ Array sylvester(const Array& a, const Array& b, const Array& c, const SolveSylve
   if (options.method == "schur") {
     const Arrays left = schur(a, "complex"), right = schur(matrix::adjoint(b), "complex");
     const Array &r = left[0], &u = left[1], &v = right[1];
-    const Array f = mul(mul(matrix::adjoint(u), lax::convert_element_type(c, r.dtype())), v);
-    x = mul(mul(u, triangular_sylvester(r, matrix::adjoint(right[0]), f)), matrix::adjoint(v));
+    const Array adjoint_u = matrix::adjoint(u), f = mul(mul(adjoint_u, lax::convert_element_type(c, r.dtype())), v);
+    const Array solved = mul(u, triangular_sylvester(r, matrix::adjoint(right[0]), f));
+    x = mul(solved, matrix::adjoint(v));
   } else {
     const auto [ra, ua] = numpy::linalg::eig(a);
     const auto [rb, ub] = numpy::linalg::eig(b);
@@ -242,7 +243,8 @@ Pair polar_of_one(const Array& a, const PolarOptions& options) {
   if (options.method == "svd") {
     const auto [u, s, vh] = lax::linalg::svd(a, {.full_matrices = false});
     const Array values = lax::expand_dims(lax::convert_element_type(s, u.dtype()), {0});
-    const Array positive = right ? mul(matrix::adjoint(vh) * values, vh) : mul(u * values, matrix::adjoint(u));
+    const Array scaled = (right ? matrix::adjoint(vh) : u) * values;
+    const Array positive = mul(scaled, right ? vh : matrix::adjoint(u));
     return {mul(u, vh), positive};
   }
   if (options.method != "qdwh") throw ValueError(concat("polar: unknown polar decomposition method ", options.method));
@@ -251,7 +253,8 @@ Pair polar_of_one(const Array& a, const PolarOptions& options) {
                                      "side='left', got ", to_string(a.type()), " with side='", options.side, "'"));
   }
   const auto [u, h, count, converged] = lax::linalg::qdwh(right ? a : matrix::adjoint(a), {.eps = options.eps});
-  return right ? Pair(u, h) : Pair(matrix::adjoint(u), matrix::adjoint(h));
+  if (right) return {u, h};
+  return {matrix::adjoint(u), matrix::adjoint(h)};
 }
 
 }  // namespace
@@ -274,7 +277,8 @@ Pair expm_frechet(const Array& A, const Array& E) {
 
 Array sqrtm(const Array& A) {
   const Arrays parts = schur(A, "complex");
-  return mul(mul(parts[1], triangular_root(parts[0])), matrix::adjoint(parts[1]));
+  const Array product = mul(parts[1], triangular_root(parts[0]));
+  return mul(product, matrix::adjoint(parts[1]));
 }
 
 Pair funm(const Array& A, const DiagonalFunction& func) {
@@ -284,7 +288,8 @@ Pair funm(const Array& A, const DiagonalFunction& func) {
   const auto [t, z] = complex_form(parts[0], parts[1]);
   const Array start = lax::convert_element_type(numpy::diag(func(matrix::diagonal(t))), t.dtype(), false);
   const auto [f, least] = commuting(start, t);
-  const Array value = numpy::matmul(numpy::matmul(z, f), matrix::adjoint(z));
+  const Array product = numpy::matmul(z, f);
+  const Array value = numpy::matmul(product, matrix::adjoint(z));
   const double eps = finfo(value.dtype()).eps;
   const Array distance = numpy::where(least == 0, eps, least);
   const Array above = numpy::linalg::norm(matrix::triu(t, 1), {.ord = 1});

@@ -602,7 +602,8 @@ Array logpdf(const Array& x, const Array& c) {
   const Array density = difference - lax::log(sum - product * lax::cos(y));
   const Array is_at_least = y >= constant(y, 0);
   const Array on_circle = is_at_least & (y <= constant(y, 2 * pi));
-  return where(within_unit_interval(shape), where(on_circle, density, -infinity), not_a_number);
+  const Array is_valid = within_unit_interval(shape);
+  return where(is_valid, where(on_circle, density, -infinity), not_a_number);
 }
 
 Array pdf(const Array& x, const Array& c) { return lax::exp(logpdf(x, c)); }

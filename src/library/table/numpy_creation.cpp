@@ -339,11 +339,15 @@ const Function functions[] = {
     // Questions.
     {"array_equal", "a1, a2, equal_nan=False",
      [](const Arguments& a) -> Value {
-       return numpy::array_equal(array_or_list(a, "a1"), array_or_list(a, "a2"), {.equal_nan = a.flag("equal_nan")});
+       const Array first = array_or_list(a, "a1"), second = array_or_list(a, "a2");
+       return numpy::array_equal(first, second, {.equal_nan = a.flag("equal_nan")});
      },
      "Whether two arrays have the same shape and elements."},
     {"array_equiv", "a1, a2",
-     [](const Arguments& a) -> Value { return numpy::array_equiv(array_or_list(a, "a1"), array_or_list(a, "a2")); },
+     [](const Arguments& a) -> Value {
+       const Array first = array_or_list(a, "a1"), second = array_or_list(a, "a2");
+       return numpy::array_equiv(first, second);
+     },
      "Whether two arrays are equal after broadcasting."},
     {"allclose", "a, b, rtol=1e-05, atol=1e-08, equal_nan=False",
      [](const Arguments& a) -> Value {

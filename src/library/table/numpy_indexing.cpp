@@ -137,7 +137,8 @@ const Function functions[] = {
      "At each place the element of the choice that the index names."},
     {"select", "condlist, choicelist, default=0",
      [](const Arguments& a) -> Value {
-       return numpy::select(a.arrays("condlist"), a.arrays("choicelist"), a.array("default"));
+       const Arrays conditions = a.arrays("condlist"), choices = a.arrays("choicelist");
+       return numpy::select(conditions, choices, a.array("default"));
      },
      "At each place the element of the choice whose condition holds first."},
     {"piecewise", "x, condlist, funclist, *args, **kw", piecewise,

@@ -64,7 +64,10 @@ const Function functions[] = {
      },
      "A Cholesky factor and whether it is the lower one, for cho_solve."},
     {"cho_solve", "c_and_lower, b, overwrite_b=False, check_finite=True",
-     [](const Arguments& a) -> Value { return linalg::cho_solve(factor_and_lower(a), a.array_like("b")); },
+     [](const Arguments& a) -> Value {
+       const auto factor = factor_and_lower(a);
+       return linalg::cho_solve(factor, a.array_like("b"));
+     },
      "x of a x = b from the Cholesky factor of a."},
     {"cholesky", "a, lower=False, overwrite_a=False, check_finite=True",
      [](const Arguments& a) -> Value { return linalg::cholesky(a.array_like("a"), a.flag("lower")); },
@@ -95,8 +98,9 @@ const Function functions[] = {
      "Ascending eigenvalues and the eigenvectors of symmetric or Hermitian matrices."},
     {"eigh_tridiagonal", "d, e, *, eigvals_only=False, select='a', select_range=None, tol=None, key=None",
      [](const Arguments& a) -> Value {
-       if (a.flag("eigvals_only")) return linalg::eigvalsh_tridiagonal(a.array_like("d"), a.array_like("e"), tridiagonal(a));
-       return linalg::eigh_tridiagonal(a.array_like("d"), a.array_like("e"), tridiagonal(a));
+       const Array d = a.array_like("d"), e = a.array_like("e");
+       if (a.flag("eigvals_only")) return linalg::eigvalsh_tridiagonal(d, e, tridiagonal(a));
+       return linalg::eigh_tridiagonal(d, e, tridiagonal(a));
      },
      "Eigenvalues and eigenvectors of a symmetric tridiagonal matrix."},
     {"expm", "A, *, upper_triangular=False, max_squarings=16",
@@ -106,7 +110,8 @@ const Function functions[] = {
      "The exponential of matrices."},
     {"expm_frechet", "A, E, *, method=None, compute_expm=True",
      [](const Arguments& a) -> Value {
-       const auto [value, derivative] = linalg::expm_frechet(a.array_like("A"), a.array_like("E"));
+       const Array at = a.array_like("A"), direction = a.array_like("E");
+       const auto [value, derivative] = linalg::expm_frechet(at, direction);
        if (!a.flag("compute_expm")) return derivative;
        return std::pair(value, derivative);
      },
@@ -158,7 +163,8 @@ const Function functions[] = {
     {"lu_solve", "lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True",
      [](const Arguments& a) -> Value {
        const auto [lu, pivots] = both(a, "lu_and_piv");
-       return linalg::lu_solve({array_of(lu, "lu_solve"), array_of(pivots, "lu_solve")}, a.array_like("b"), a.integer("trans"));
+       const Array factors = array_of(lu, "lu_solve"), order = array_of(pivots, "lu_solve");
+       return linalg::lu_solve({factors, order}, a.array_like("b"), a.integer("trans"));
      },
      "x of a x = b from the LU factors of a."},
     {"pascal", "n, kind=None", [](const Arguments& a) -> Value { return linalg::pascal(a.integer("n"), kind_of(a)); },
@@ -178,13 +184,16 @@ const Function functions[] = {
      "The QR decomposition: full, economic or r."},
     {"qr_multiply", "a, c, mode='right', pivoting=False, conjugate=False, overwrite_a=False, overwrite_c=False",
      [](const Arguments& a) -> Value {
+       const Array matrix = a.array_like("a"), c = a.array_like("c");
        return Value::tuple_of(linalg::qr_multiply(
-           a.array_like("a"), a.array_like("c"),
-           {.mode = a.text("mode"), .pivoting = a.flag("pivoting"), .conjugate = a.flag("conjugate")}));
+           matrix, c, {.mode = a.text("mode"), .pivoting = a.flag("pivoting"), .conjugate = a.flag("conjugate")}));
      },
      "The product of c with the Q of a QR decomposition, and R."},
     {"rsf2csf", "T, Z, check_finite=True",
-     [](const Arguments& a) -> Value { return linalg::rsf2csf(a.array_like("T"), a.array_like("Z")); },
+     [](const Arguments& a) -> Value {
+       const Array t = a.array_like("T"), z = a.array_like("Z");
+       return linalg::rsf2csf(t, z);
+     },
      "The complex Schur form of a real one."},
     {"schur", "a, output='real'",
      [](const Arguments& a) -> Value { return Value::list_of(linalg::schur(a.array("a"), a.text("output"))); },
@@ -192,21 +201,22 @@ const Function functions[] = {
     {"solve",
      "a, b, lower=False, overwrite_a=False, overwrite_b=False, debug=False, check_finite=True, assume_a='gen'",
      [](const Arguments& a) -> Value {
-       return linalg::solve(a.array_like("a"), a.array_like("b"), {.lower = a.flag("lower"), .assume_a = a.text("assume_a")});
+       const Array matrix = a.array_like("a"), b = a.array_like("b");
+       return linalg::solve(matrix, b, {.lower = a.flag("lower"), .assume_a = a.text("assume_a")});
      },
      "x of a x = b, for general, symmetric, Hermitian or positive definite a."},
     {"solve_sylvester", "A, B, C, *, method='schur', tol=1e-08",
      [](const Arguments& a) -> Value {
-       return linalg::solve_sylvester(a.array_like("A"), a.array_like("B"), a.array_like("C"),
-                                      {.method = a.text("method"), .tol = a.real("tol")});
+       const Array left = a.array_like("A"), right = a.array_like("B"), c = a.array_like("C");
+       return linalg::solve_sylvester(left, right, c, {.method = a.text("method"), .tol = a.real("tol")});
      },
      "X of A X + X B = C."},
     {"solve_triangular",
      "a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, debug=None, check_finite=True",
      [](const Arguments& a) -> Value {
+       const Array matrix = a.array_like("a"), b = a.array_like("b");
        return linalg::solve_triangular(
-           a.array_like("a"), a.array_like("b"),
-           {.trans = transposition(a), .lower = a.flag("lower"), .unit_diagonal = a.flag("unit_diagonal")});
+           matrix, b, {.trans = transposition(a), .lower = a.flag("lower"), .unit_diagonal = a.flag("unit_diagonal")});
      },
      "x of a x = b for triangular a."},
     {"sqrtm", "A, blocksize=1",

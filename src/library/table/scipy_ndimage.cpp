@@ -18,7 +18,8 @@ Arrays coordinate_arrays(const Arguments& a) {
 const Function functions[] = {
     {"map_coordinates", "input, coordinates, order, mode='constant', cval=0.0",
      [](const Arguments& a) -> Value {
-       return jax::scipy::ndimage::map_coordinates(a.array_like("input"), coordinate_arrays(a), a.integer("order"),
+       const Array input = a.array_like("input");
+       return jax::scipy::ndimage::map_coordinates(input, coordinate_arrays(a), a.integer("order"),
                                                    {.mode = a.text("mode"), .cval = a.array("cval")});
      },
      "The input sampled at fractional coordinates, one array of them for each dimension."},

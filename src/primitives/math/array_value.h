@@ -65,10 +65,10 @@ struct Operations<Array> {
     const auto whole = [&](const Array& scalar) {
       return sign.ndim() == 0 ? scalar : jax::lax::broadcast_in_dim(scalar, sign.shape(), {});
     };
-    const Array mask = jax::lax::shift_left(whole(one), whole(places));
+    const Array ones = whole(one), mask = jax::lax::shift_left(ones, whole(places));
     const Array sign_bit = jax::lax::bitwise_and(jax::lax::bitcast_convert_type(sign, bits), mask);
-    const Array rest =
-        jax::lax::bitwise_and(jax::lax::bitcast_convert_type(magnitude, bits), jax::lax::bitwise_not(mask));
+    const Array magnitude_bits = jax::lax::bitcast_convert_type(magnitude, bits);
+    const Array rest = jax::lax::bitwise_and(magnitude_bits, jax::lax::bitwise_not(mask));
     return jax::lax::bitcast_convert_type(jax::lax::bitwise_or(sign_bit, rest), sign.dtype());
   }
 

@@ -244,8 +244,9 @@ class FunctionWriter {
     const Placement& placement = *equation.attrs.opaque<PlacementAttr>("sharding")->placement;
     if (placement.devices.size() == 1 || module_.is_border(symbol_, equation)) return names.set(equation.outputs[0], operands[0]);
     const std::string body = shardy_text(placement.spec, inputs[0].shape.size(), equation.attrs.ints("unconstrained_dims"));
-    line(level, concat(define(names, equation), "sdy.sharding_constraint ", operands[0], " <", module_.mesh_symbol(placement.mesh), ", ", body, "> : ",
-                       type_text(inputs[0])), equation.source);
+    const std::string mesh = module_.mesh_symbol(placement.mesh);
+    line(level, concat(define(names, equation), "sdy.sharding_constraint ", operands[0], " <", mesh, ", ", body, "> : ", type_text(inputs[0])),
+         equation.source);
   }
 
   void write_row(const OperationRow& row, Names& names, const Equation& equation, std::vector<std::string> operands,
