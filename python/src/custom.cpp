@@ -32,6 +32,36 @@ bool is_symbolic_zero(nb::handle object) {
   return nb::isinstance(object, nb::module_::import_("capibara._types").attr("SymbolicZero"));
 }
 
+// A tree with the types of its leaves in it, as errors show it: (float32[], float32[3]).
+std::string tree_of_types(const PyTree& tree, const Types& types) {
+  std::vector<nb::object> leaves;
+  for (const ArrayType& type : types) leaves.push_back(nb::cast(to_string(type)));
+  std::string shown = text(nb::str(tree.unflatten(leaves)));
+  std::erase(shown, '\'');
+  return shown;
+}
+
+Types types_of(const Arrays& arrays) {
+  Types types;
+  for (const Array& array : arrays) types.push_back(array.type());
+  return types;
+}
+
+// The function itself, which notes the structure and the types of its result when it is traced.
+struct KnownResult {
+  bool known = false;  // by the function, or the structure alone by a rule that runs without it
+  Types types;
+};
+FlatFunction noting_result(nb::handle function, const PyTree& in, const std::shared_ptr<CallStructure>& structure,
+                           const std::shared_ptr<KnownResult>& result, const char* operation) {
+  return [result, kept = kept_function(function, in, structure, operation)](std::span<const Array> inputs) {
+    Arrays outputs = kept(inputs);
+    result->known = true;
+    result->types = types_of(outputs);
+    return outputs;
+  };
+}
+
 // Outside of every transform the function simply runs, on its arguments as they are.
 bool runs_now(const Arrays& leaves) {
   return evaluating() && std::none_of(leaves.begin(), leaves.end(), [](const Array& leaf) { return leaf.is_tracer(); });
@@ -44,7 +74,7 @@ nb::object custom_jvp(nb::object function, nb::object rule, const std::string& n
   Arrays leaves = to_arrays(objects, "custom_jvp");
   if (runs_now(leaves)) return call_python(function, args);
   auto structure = std::make_shared<CallStructure>();
-  auto known = std::make_shared<bool>(false);  // the structure: by the function, or by the rule where that runs alone
+  auto known = std::make_shared<KnownResult>();
   auto kept_rule = std::make_shared<KeptObject>(rule);
   auto kept_in = std::make_shared<KeptObject>(nb::cast(in));
   std::string rule_name = function_name(rule);
@@ -71,18 +101,18 @@ nb::object custom_jvp(nb::object function, nb::object rule, const std::string& n
                  " must produce primal and tangent outputs with equal container (pytree) structures, but got ",
                  primal_tree.to_string(), " and ", tangent_tree.to_string(), " respectively."));
     }
-    if (!*known) {
+    if (!known->known) {
       structure->out = primal_tree;
-      *known = true;
+      known->known = true;
     }
     if (!(primal_tree == structure->out)) {
       throw TypeError(concat("Custom JVP rule ", rule_name, " for function ", name,
                              " must produce a pair (list or tuple of length two) where the first element represents the primal output "
                              "(equal in value to the output of the custom_jvp-decorated function ", name,
                              ", and in particular of the same container/pytree structure), but instead the JVP rule output's first "
-                             "element had container/pytree structure:\n    ", primal_tree.to_string(),
+                             "element had container/pytree structure:\n    ", tree_of_types(primal_tree, types_of(to_arrays(primal_objects, "custom_jvp"))),
                              "\nwhile the custom_jvp-decorated function ", name, " had output container/pytree structure:\n    ",
-                             structure->out.to_string(), "."));
+                             tree_of_types(structure->out, known->types), "."));
     }
     JvpResult both{to_arrays(primal_objects, "custom_jvp"), {}};
     for (std::size_t i = 0; i < tangent_objects.size(); ++i) {
@@ -90,16 +120,13 @@ nb::object custom_jvp(nb::object function, nb::object rule, const std::string& n
         both.tangents.emplace_back();
         continue;
       }
-      both.tangents.push_back(to_array(tangent_objects[i], "custom_jvp"));
+      both.tangents.push_back(is_symbolic_zero(tangent_objects[i]) ? detail::filled_tangents(Arrays(1), {both.primals[i].type()})[0]
+                                                                   : to_array(tangent_objects[i], "custom_jvp"));
       detail::check_jvp_types({both.primals[i]}, {both.tangents[i]});
     }
     return both;
   };
-  FlatFunction flat = [known, kept = kept_function(function, in, structure, "custom_jvp")](std::span<const Array> inputs) {
-    Arrays outputs = kept(inputs);
-    *known = true;
-    return outputs;
-  };
+  FlatFunction flat = noting_result(function, in, structure, known, "custom_jvp");
   Arrays outputs = detail::call_custom({flat, {name, rule_name, {}},
                                         std::make_shared<CustomJvpRule>(rule_name, flat_rule), nullptr, symbolic_zeros},
                                        leaves);
@@ -114,6 +141,16 @@ struct VjpMemory {
 
 // How a backward rule writes zero: None, or a symbolic zero.
 bool is_zero(nb::handle object) { return object.is_none() || is_symbolic_zero(object); }
+
+// A symbolic zero says which shape it is of.
+void check_symbolic_zero(nb::handle zero, const ArrayType& argument, const std::string& name, std::size_t position) {
+  if (!is_symbolic_zero(zero)) return;
+  const ArrayType type = nb::cast<ArrayType>(zero.attr("aval"));
+  if (type.shape == argument.shape) return;
+  throw ValueError(concat("Custom VJP bwd rule for ", name, " must produce an output with the same type as the args tuple of the primal function, but at output[",
+                          position, "] the bwd rule produced a symbolic zero of type ", to_string(type), " corresponding to an input of type ",
+                          to_string(argument), ". Consider just returning a None here instead of a SymbolicZero."));
+}
 
 Arrays flatten_cotangents(const VjpMemory& memory, nb::handle result, const std::string& name) {
   std::vector<PyTree> arguments = memory.in.children();
@@ -134,6 +171,7 @@ Arrays flatten_cotangents(const VjpMemory& memory, nb::handle result, const std:
     auto types = std::span<const ArrayType>(memory.in_types).subspan(position, count);
     position += count;
     if (is_zero(value) || count == 0) {
+      if (count == 1) check_symbolic_zero(value, types[0], name, i);
       flat.resize(flat.size() + count);
       continue;
     }
@@ -142,6 +180,7 @@ Arrays flatten_cotangents(const VjpMemory& memory, nb::handle result, const std:
     PyTree got = flatten(value, given, none_is_leaf());
     Arrays leaves;
     if (got == arguments[i]) {
+      for (std::size_t k = 0; k < count; ++k) check_symbolic_zero(given[k], types[k], name, i);
       for (const nb::object& object : given)
         leaves.push_back(is_zero(object) ? Array() : to_array(object, "custom_vjp"));
     } else {
@@ -173,7 +212,7 @@ Arrays flatten_cotangents(const VjpMemory& memory, nb::handle result, const std:
         flat.emplace_back();
         continue;
       }
-      TreeDef one = plain_leaves(1);
+      const TreeDef one = TreeDef::leaf();
       detail::append_cotangents(flat, {name, "fwd", "bwd"}, i, one, &one, {leaves[k]}, types.subspan(k, 1));
     }
   }
@@ -181,7 +220,7 @@ Arrays flatten_cotangents(const VjpMemory& memory, nb::handle result, const std:
 }
 
 nb::object custom_vjp(nb::object function, nb::object forward, nb::object backward, const std::string& name,
-                      nb::tuple args, bool symbolic_zeros) {
+                      nb::tuple args, bool symbolic_zeros, bool optimize_remat) {
   std::vector<nb::object> objects;
   auto memory = std::shared_ptr<VjpMemory>(new VjpMemory, [](VjpMemory* old) {
     if (!Py_IsInitialized()) return;
@@ -193,7 +232,7 @@ nb::object custom_vjp(nb::object function, nb::object forward, nb::object backwa
   if (runs_now(leaves)) return call_python(function, args);
   for (const Array& leaf : leaves) memory->in_types.push_back(leaf.type());
   auto structure = std::make_shared<CallStructure>();
-  auto known = std::make_shared<bool>(false);  // the structure: by the function, or by forward where that runs alone
+  auto known = std::make_shared<KnownResult>();
   auto kept_forward = std::make_shared<KeptObject>(forward), kept_backward = std::make_shared<KeptObject>(backward);
   CustomVjpRule::Forward flat_forward = [=](std::span<const Array> arguments, const std::vector<bool>& perturbed) {
     nb::gil_scoped_acquire lock;
@@ -217,9 +256,9 @@ nb::object custom_vjp(nb::object function, nb::object forward, nb::object backwa
     }
     std::vector<nb::object> outputs, residuals;
     PyTree out = flatten(nb::object(result[0]), outputs);
-    if (!*known) {
+    if (!known->known) {
       structure->out = out;
-      *known = true;
+      known->known = true;
     }
     if (!(out == structure->out)) {
       throw TypeError(concat("Custom VJP fwd rule ", function_name(kept_forward->get()), " for function ", name,
@@ -229,8 +268,18 @@ nb::object custom_vjp(nb::object function, nb::object forward, nb::object backwa
     }
     memory->residuals = flatten(nb::object(result[1]), residuals);
     std::pair<Arrays, Arrays> both(to_arrays(outputs, "custom_vjp"), to_arrays(residuals, "custom_vjp"));
-    memory->out_types.clear();
-    for (const Array& output : both.first) memory->out_types.push_back(output.type());
+    memory->out_types = types_of(both.first);
+    for (std::size_t i = 0; i < known->types.size(); ++i) {
+      const ArrayType &expected = known->types[i], &got = memory->out_types[i];
+      if (got.shape == expected.shape && got.dtype == expected.dtype) continue;
+      throw TypeError(concat("Custom VJP fwd rule ", function_name(kept_forward->get()), " for function ", name,
+                             " must produce a pair (list or tuple of length two) where the first element represents the primal output "
+                             "(equal to the output of the custom_vjp-decorated function ", name,
+                             ") and the second element represents residuals (i.e. values stored from the forward pass for use on the "
+                             "backward pass), but instead the fwd rule output's first element had shapes/dtypes of:\n    ",
+                             tree_of_types(out, memory->out_types), "\nwhile the custom_vjp-decorated function ", name,
+                             " had output shapes/dtypes of:\n    ", tree_of_types(structure->out, known->types)));
+    }
     return both;
   };
   detail::FlatBackward flat_backward = [=](std::span<const Array> residuals, std::span<const Array> cotangents) {
@@ -242,11 +291,8 @@ nb::object custom_vjp(nb::object function, nb::object forward, nb::object backwa
     return flatten_cotangents(*memory, result, name);
   };
   const detail::RuleNames names{name, function_name(forward), function_name(backward)};
-  FlatFunction flat = [known, kept = kept_function(function, memory->in, structure, "custom_vjp")](std::span<const Array> inputs) {
-    Arrays outputs = kept(inputs);
-    *known = true;
-    return outputs;
-  };
+  FlatFunction flat = noting_result(function, memory->in, structure, known, "custom_vjp");
+  if (optimize_remat) flat_forward = detail::optimized_forward(flat, flat_forward, names);
   Arrays outputs = detail::call_custom({flat, names, nullptr,
                                         std::make_shared<CustomVjpRule>(names.first, names.second, flat_forward, flat_backward),
                                         symbolic_zeros},
@@ -285,9 +331,13 @@ nb::object custom_vmap(nb::object function, nb::object rule, const std::string& 
     PyTree out = flatten(nb::object(result[0]), outputs);
     PyTree flag_tree = flatten(nb::object(result[1]), out_flags);
     if (!(out == flag_tree)) {
-      throw ValueError(concat(
-          "structure of output value and output batching specification returned by custom vmap rule do not match: ",
-          out.to_string(), " and ", flag_tree.to_string()));
+      throw ValueError(concat("structure of output value and output batching specification returned by custom vmap rule (",
+                              function_name(kept_rule->get()), ") do not match: ", out.to_string(), " and ", flag_tree.to_string()));
+    }
+    if (!(out == structure->out)) {
+      throw ValueError(concat("structure of output returned by custom vmap rule (", function_name(kept_rule->get()),
+                              ") does not match that of original custom-vmapped function: ", out.to_string(), " and ",
+                              structure->out.to_string()));
     }
     std::vector<bool> which;
     for (const nb::object& flag : out_flags) which.push_back(nb::cast<bool>(flag));

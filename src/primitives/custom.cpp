@@ -396,7 +396,7 @@ std::vector<PrimitiveRecord> custom_rule_records() {
     return text + "]";
   };
   linear.evaluate = [](std::span<const Array>, const Attrs&) -> Arrays {
-    throw TypeError("can't apply forward-mode differentiation (jvp) to a custom_vjp function.");
+    throw TypeError("can't apply forward-mode autodiff (jvp) to a custom_vjp function.");
   };
 
   PrimitiveRecord vmap = call_record("custom_vmap_call", "Calls a function whose batched form the user wrote.");

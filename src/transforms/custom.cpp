@@ -93,8 +93,8 @@ Arrays custom_vmap_leaves(const FlatFunction& function, const TreeDef& in, std::
   static const Primitive custom_vmap_call = primitive("custom_vmap_call");
   ClosedCall call = close("custom_vmap", function, in, leaves, names.function);
   std::size_t captured = static_cast<std::size_t>(call.captured);
-  Types out_types = call.program.output_types();
-  auto checked = [rule = std::move(rule), names, captured, out_types](int64_t size, const std::vector<bool>& batched,
+  const std::size_t count = call.program.outputs().size();
+  auto checked = [rule = std::move(rule), names, captured, count](int64_t size, const std::vector<bool>& batched,
                                                                       std::span<const Array> inputs) {
     for (std::size_t i = 0; i < captured; ++i) {
       if (batched[i]) {
@@ -105,17 +105,14 @@ Arrays custom_vmap_leaves(const FlatFunction& function, const TreeDef& in, std::
     }
     std::vector<bool> arguments(batched.begin() + static_cast<std::ptrdiff_t>(captured), batched.end());
     auto [outputs, mask] = rule(size, arguments, inputs.subspan(captured));
-    if (outputs.size() != out_types.size() || mask.size() != outputs.size()) {
-      throw TypeError(concat("custom_vmap: rule ", names.first, " must return ", out_types.size(),
+    if (outputs.size() != count || mask.size() != outputs.size()) {
+      throw TypeError(concat("custom_vmap: rule ", names.first, " must return ", count,
                              " arrays and as many flags, got ", outputs.size(), " and ", mask.size()));
     }
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      Shape shape = out_types[i].shape;
-      if (mask[i]) shape.insert(shape.begin(), size);
-      if (outputs[i].shape() == shape && outputs[i].dtype() == out_types[i].dtype) continue;
-      throw TypeError(concat("custom_vmap: rule ", names.first, " must return ",
-                             to_string(out_types[i].with_shape(shape)), " for output ", i, ", got ",
-                             to_string(outputs[i].type())));
+      if (!mask[i] || (outputs[i].ndim() > 0 && outputs[i].shape()[0] == size)) continue;
+      throw TypeError(concat("custom_vmap: rule ", names.first, " must return an array with a first dimension of ", size,
+                             " for output ", i, ", which it calls batched, got ", to_string(outputs[i].type())));
     }
     return CustomVmapRule::Result{std::move(outputs), std::move(mask)};
   };

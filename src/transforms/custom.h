@@ -30,6 +30,9 @@ class CustomCallTrace {
 // becomes part of a program. The rules alone may run: they must know the structures of arguments and result.
 Arrays call_custom(const CustomCall& call, std::span<const Array> inputs);
 
+// A forward rule that dead code elimination replaces by the function where the residuals are not read.
+CustomVjpRule::Forward optimized_forward(const FlatFunction& function, const CustomVjpRule::Forward& forward, const RuleNames& names);
+
 // Whether a function called under this trace ends in a program that is being staged outside of it.
 bool is_staged(const Trace& trace);
 

@@ -347,7 +347,7 @@ TEST(CustomVjp, ForwardAndBackwardRulesReplaceTheDerivative) {
   expect_near(sw, {3}, {});
   EXPECT_TRUE(
       contains(message_of<capibara::TypeError>([&] { jax::jvp(f, std::tuple(1.0f, 3.0f), std::tuple(1.0f, 1.0f)); }),
-               "can't apply forward-mode differentiation (jvp) to a custom_vjp function"));
+               "can't apply forward-mode autodiff (jvp) to a custom_vjp function"));
 }
 
 TEST(CustomVjp, ZeroCotangentsTreesAndStaticArguments) {

@@ -19,10 +19,16 @@ class custom_vmap:
         self.vmap_rule = vmap_rule
         return vmap_rule
 
+    def __getattr__(self, name):
+        """Definitions of rules that the wrapped function takes itself: decorators can be stacked."""
+        if name in ("defjvp", "defjvps", "defvjp"):
+            return getattr(self.fun, name)
+        raise AttributeError(f"'custom_vmap' object has no attribute {name!r}")
+
     def __call__(self, *args, **kwargs):
         if self.vmap_rule is None:
             raise AttributeError(f"No batching rule defined for custom_vmap function {self.__name__} using def_vmap.")
-        args = positional_arguments(self.fun, args, kwargs)
+        args = positional_arguments("custom_vmap", self.fun, args, kwargs)
         return _core.custom_vmap(self.fun, self.vmap_rule, getattr(self.fun, "__name__", "fn"), args)
 
 
@@ -39,7 +45,7 @@ def sequential_vmap(f):
 
         def one(values):
             values = iter(values)
-            return f(*tree.unflatten([next(values) if flag else leaf for leaf, flag in zip(leaves, flags)]))
+            return wrapped(*tree.unflatten([next(values) if flag else leaf for leaf, flag in zip(leaves, flags)]))
 
         out = lax.map(one, moving)
         return out, _core.tree_structure(out).unflatten([True] * len(_core.tree_leaves(out)))

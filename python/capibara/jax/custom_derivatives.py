@@ -7,21 +7,33 @@ from capibara.jax._linear_call import linear_call  # noqa: F401
 from capibara._types import CustomVJPPrimal, SymbolicZero
 
 
-def positional_arguments(fun, args, kwargs):
-    """Arguments by position, defaults filled in, as rules receive them."""
+def positional_arguments(kind, fun, args, kwargs):
+    """Arguments by position, defaults filled in, as rules receive them; `kind` is the decorator's name, for errors."""
     import inspect
-    if not kwargs:
-        try:
-            signature = inspect.signature(fun)
-        except (ValueError, TypeError):
-            return tuple(args)
-    else:
+    if isinstance(fun, functools.partial):  # what it holds already is its own affair
+        if kwargs:
+            raise _unresolved(kind, fun, f"The following keyword arguments could not be resolved to positions: {', '.join(kwargs)}")
+        return tuple(args)
+    try:
         signature = inspect.signature(fun)
-    bound = signature.bind(*args, **kwargs)
+    except (ValueError, TypeError):
+        if kwargs:
+            raise
+        return tuple(args)
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise _unresolved(kind, fun, error) from None
     bound.apply_defaults()
-    if bound.kwargs:
-        raise TypeError(f"keyword arguments could not be resolved to positions of {fun}: {sorted(bound.kwargs)}")
+    left = [name for name in bound.kwargs if name in kwargs]
+    if left:
+        raise _unresolved(kind, fun, f"The following keyword arguments could not be resolved to positions: {', '.join(left)}")
     return bound.args
+
+
+def _unresolved(kind, fun, why):
+    name = getattr(fun, "__name__", repr(fun))
+    return TypeError(f"The input arguments to the {kind}-decorated function {name} could not be put in the order of its parameters:\n{why}")
 
 
 def _positions(nondiff_argnums, nondiff_argnames, fun):
@@ -42,6 +54,12 @@ class _CustomFunction:
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
+
+    def __getattr__(self, name):
+        """Definitions of rules that the wrapped function takes itself: decorators can be stacked."""
+        if name in ("defjvp", "defjvps", "defvjp", "def_vmap"):
+            return getattr(self.fun, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _split(self, args):
         """The arguments that are differentiated, those that are not, and the function of the former."""
@@ -83,7 +101,7 @@ class custom_jvp(_CustomFunction):
     def __call__(self, *args, **kwargs):
         if self.jvp is None:
             raise AttributeError(f"No JVP defined for custom_jvp function {self.__name__} using defjvp.")
-        args = positional_arguments(self.fun, args, kwargs)
+        args = positional_arguments("custom_jvp", self.fun, args, kwargs)
         moving, fixed, fun = self._split(args)
         rule = self.jvp if not fixed else functools.partial(self.jvp, *fixed)
         return _core.custom_jvp(fun, rule, getattr(self.fun, "__name__", "fn"), moving, self.symbolic_zeros)
@@ -98,20 +116,21 @@ class custom_vjp(_CustomFunction):
     """A function with rules for its derivative in reverse mode, given by defvjp."""
 
     fwd = bwd = None
-    symbolic_zeros = False
+    symbolic_zeros = optimize_remat = False
 
     def defvjp(self, fwd, bwd, symbolic_zeros=False, optimize_remat=False):
         if symbolic_zeros and optimize_remat:
             raise NotImplementedError("custom_vjp: symbolic_zeros and optimize_remat cannot both be set")
-        self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
+        self.fwd, self.bwd, self.symbolic_zeros, self.optimize_remat = fwd, bwd, symbolic_zeros, optimize_remat
 
     def __call__(self, *args, **kwargs):
         if self.fwd is None or self.bwd is None:
             raise AttributeError(f"No VJP defined for custom_vjp function {self.__name__} using defvjp.")
-        args = positional_arguments(self.fun, args, kwargs)
+        args = positional_arguments("custom_vjp", self.fun, args, kwargs)
         moving, fixed, fun = self._split(args)
         fwd, bwd = self.fwd, self.bwd
         if fixed:
+            _refuse_tracers(fixed)
             places = sorted({n % len(args) for n in self.nondiff_argnums})
 
             def fwd(*values):
@@ -119,7 +138,16 @@ class custom_vjp(_CustomFunction):
                 return self.fwd(*[args[i] if i in places else next(values) for i in range(len(args))])
 
             bwd = functools.partial(self.bwd, *fixed)
-        return _core.custom_vjp(fun, fwd, bwd, getattr(self.fun, "__name__", "fn"), moving, self.symbolic_zeros)
+        return _core.custom_vjp(fun, fwd, bwd, getattr(self.fun, "__name__", "fn"), moving, self.symbolic_zeros,
+                                self.optimize_remat)
+
+
+def _refuse_tracers(fixed):
+    for leaf in _core.tree_leaves(fixed):
+        if isinstance(leaf, _core.Tracer):
+            from capibara.jax.errors import UnexpectedTracerError
+            raise UnexpectedTracerError(f"custom_vjp: arguments named by nondiff_argnums must not be traced, got {leaf}; pass it as an ordinary "
+                                        "argument and return None for its cotangent, or make it static")
 
 
 def custom_vjp_primal_tree_values(tree):
@@ -174,7 +202,8 @@ def closure_convert(fun, *example_args):
         args, given = args_and_captured[:count], iter(args_and_captured[count:])
         leaves, structure = _core.tree_flatten(args)
         if structure != in_tree:
-            raise TypeError(f"closure_convert: the converted function takes arguments of structure {in_tree}, got {structure}")
+            raise TypeError("The inputs to the closure produced by closure_convert must have the same pytree structure as the example arguments "
+                            f"passed when closure_convert was called: expected {in_tree}, got {structure}")
         constants = [next(given) if moved else value for value, moved in zip(program.consts, hoisted)]
         return out_tree.unflatten(eval_jaxpr(program.jaxpr, constants, *leaves))
 

@@ -255,8 +255,13 @@ std::optional<Ints> Arguments::optional_ints(std::string_view name) const {
 
 std::vector<std::pair<int64_t, int64_t>> Arguments::pairs(std::string_view name) const {
   const Sequence* sequence = (*this)[name].sequence();
-  if (!sequence) refuse(name, "a sequence of pairs of integers");
   std::vector<std::pair<int64_t, int64_t>> result;
+  if (const Array* array = (*this)[name].array(); array && array->ndim() == 2 && array->shape(1) == 2 && is_integer(array->dtype())) {
+    const Ints numbers = array->to_vector<int64_t>();
+    for (std::size_t i = 0; i < numbers.size(); i += 2) result.emplace_back(numbers[i], numbers[i + 1]);
+    return result;
+  }
+  if (!sequence) refuse(name, "a sequence of pairs of integers");
   for (const Value& item : sequence->items) {
     const Sequence* pair = item.sequence();
     if (!pair || pair->items.size() != 2) refuse(name, "a sequence of pairs of integers");

@@ -1,5 +1,6 @@
 // The table's rows of jax.lax: collectives over named axes. They map over nested tuples and lists.
 #include <capibara/lax.h>
+#include <capibara/numpy/manipulation.h>
 #include <capibara/numpy/reductions.h>
 
 #include "library/table/families.h"
@@ -115,7 +116,43 @@ Value psum_scatter(const Arguments& a) {
                     [&](const Value& leaf) -> Value { return lax::psum_scatter(leaf_array(a, leaf), name, options); });
 }
 
+// Over several names, whose lanes count in the order of the names: one exchange for each, of its own part of the dimension.
+Array exchange_over(const Array& x, const lax::AxisNames& names, int64_t split_axis, int64_t concat_axis, bool tiled) {
+  if (split_axis < 0) split_axis += x.ndim();
+  if (concat_axis < 0) concat_axis += x.ndim();
+  const int64_t count = lanes(names);
+  if (split_axis < 0 || split_axis >= x.ndim() || (tiled ? x.shape(split_axis) % count != 0 : x.shape(split_axis) != count)) {
+    throw ValueError(concat("all_to_all requires the size of the mapped axes to equal (or, tiled, to divide) dimension ",
+                            split_axis, " of ", to_string(x.type()), ", got axis size ", count));
+  }
+  Shape shape = x.shape();  // the dimension becomes one for each name, and what is left of it
+  auto at = shape.begin() + split_axis;
+  *at /= count;
+  if (!tiled) at = shape.erase(at);
+  for (auto name = names.rbegin(); name != names.rend(); ++name) at = shape.insert(at, lax::axis_size(*name));
+  Array result = lax::reshape(x, shape);
+  for (std::size_t i = 0; i < names.size(); ++i) {  // the lanes that parts come from gather in front
+    result = lax::all_to_all(result, names[i], split_axis + static_cast<int64_t>(i), static_cast<int64_t>(i), {});
+  }
+  shape.assign(result.shape().begin() + static_cast<std::ptrdiff_t>(names.size()), result.shape().end());
+  shape.insert(shape.begin(), count);
+  result = jax::numpy::moveaxis(lax::reshape(result, shape), 0, concat_axis);
+  if (!tiled) return result;
+  shape = result.shape();
+  shape[static_cast<std::size_t>(concat_axis)] *= shape[static_cast<std::size_t>(concat_axis) + 1];
+  shape.erase(shape.begin() + concat_axis + 1);
+  return lax::reshape(result, shape);
+}
+
 Value exchange(const Arguments& a, int64_t split_axis, int64_t concat_axis, bool tiled) {
+  const Sequence* names = a["axis_name"].sequence();
+  if (names && names->items.size() > 1 && axis_groups(a).empty()) {
+    const ReducedAxes axes(a);
+    if (!axes.positions.empty()) throw TypeError("lax.all_to_all: argument 'axis_name' must hold names alone, got a position");
+    return map_leaves(a["x"], [&](const Value& leaf) -> Value {
+      return exchange_over(leaf_array(a, leaf), axes.names, split_axis, concat_axis, tiled);
+    });
+  }
   const std::string name = single_axis_name(a);
   const lax::AllToAllOptions options{.tiled = tiled, .axis_index_groups = axis_groups(a)};
   return map_leaves(a["x"], [&](const Value& leaf) -> Value {

@@ -118,7 +118,8 @@ def _division_rule(equation, enabled, error, x, y):
 def _check_bounds(equation, error, indices, last, axes, shape):
     """`indices` name positions along `axes` in their last dimension; each must be in 0..last."""
     indices = jnp.asarray(indices)
-    outside = (indices < 0) | (indices > jnp.asarray(np.minimum(last, np.iinfo(indices.dtype).max), indices.dtype))
+    last = jnp.asarray(np.minimum(last, np.iinfo(indices.dtype).max), indices.dtype)
+    outside = (indices < 0) | (indices > jnp.broadcast_to(last, indices.shape))  # as wide by itself: numpy_rank_promotion may forbid it
     where = jnp.argmax(jnp.ravel(outside))
     axis = jnp.asarray(np.asarray(axes, np.int32))[where % len(axes)]
     size = jnp.asarray(np.asarray(shape, np.int32))[axis]
