@@ -70,6 +70,12 @@ std::string describe_tracer(const Array& array) {
                        ")` or `jnp.array(x, ", function, ")` instead."));
 }
 
+[[noreturn]] void refuse_method(const Array& array, const char* method) {
+  refuse_tracer("ConcretizationTypeError", array,
+                concat("Abstract tracer value encountered where concrete value is expected: ", describe_tracer(array), "\nThe ", method,
+                       "() method was called on traced array with shape ", capibara::to_string(array.type())));
+}
+
 void require_scalar(const Array& array, const char* what) {
   if (array.ndim() != 0) {
     raise_python("LibraryTypeError", concat("Only scalar arrays can be converted to Python scalars. Got array.ndim=",
@@ -105,7 +111,7 @@ nb::object to_bool(const Array& array) {
 }
 
 nb::object array_tolist(const Array& array) {
-  if (array.is_tracer()) refuse_conversion(array, "tolist");
+  if (array.is_tracer()) refuse_method(array, "tolist");
   return numpy_view(array).attr("tolist")();
 }
 
@@ -331,7 +337,7 @@ void bind_arrays(nb::module_& m) {
       .def("tolist", &array_tolist)
       .def("tobytes",
            [](const Array& self, nb::object order) {
-             if (self.is_tracer()) refuse_conversion(self, "tobytes");
+             if (self.is_tracer()) refuse_method(self, "tobytes");
              return numpy_view(self).attr("tobytes")(order);
            },
            nb::arg("order") = "C")
@@ -438,9 +444,7 @@ void bind_arrays(nb::module_& m) {
              }
              if (nb::len(format) > 0) throw TypeError("unsupported format string passed to Array.__format__");
              return nb::object(nb::str(wrap(self)));
-           })
-      .def("__copy__", [](nb::handle self) { return nb::borrow(self); })
-      .def("__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); });
+           });
   array.attr("__hash__") = nb::none();  // so that nobody takes arrays for hashable
   bind_array_indexing(m, array);
 

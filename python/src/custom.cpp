@@ -352,6 +352,7 @@ nb::object custom_vmap(nb::object function, nb::object rule, const std::string& 
 }  // namespace
 
 void bind_custom(nb::module_& m) {
+  m.def("check_backward_rules", [](bool on) { detail::checks_backward_rules() = on; });
   m.def("custom_jvp", &custom_jvp);
   m.def("custom_vjp", &custom_vjp);
   m.def("custom_vmap", &custom_vmap);

@@ -128,9 +128,10 @@ void bind_errors(nb::module_&) {
                  [] { return Py_IsInitialized() && PyGILState_Check() != 0; });
   set_warning_handler([](const std::string& text, WarningKind kind) {
     const InterpreterLock lock;
-    PyObject* category = kind == WarningKind::future    ? PyExc_FutureWarning
-                         : kind == WarningKind::runtime ? PyExc_RuntimeWarning
-                                                        : PyExc_UserWarning;
+    PyObject* category = kind == WarningKind::future        ? PyExc_FutureWarning
+                         : kind == WarningKind::runtime     ? PyExc_RuntimeWarning
+                         : kind == WarningKind::deprecation ? PyExc_DeprecationWarning
+                                                            : PyExc_UserWarning;
     if (PyErr_WarnEx(category, text.c_str(), 1) < 0) throw nb::python_error();
   });
 }

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 
 #include "bindings.h"
+#include "library/numpy/explicit_x64.h"
 #include "library/numpy/promote.h"
 #include "library/numpy/promotion_scope.h"
 #include "key_hook.h"
@@ -321,6 +322,11 @@ library::Value call_library(const char* module, const char* name, const library:
 
 void bind_functions(nb::module_& m) {
   m.attr("LibraryFunction") = nb::borrow(function_type());
+  m.def("set_explicit_x64_dtypes", [](const std::string& mode) {
+    explicit_x64_dtypes() = mode == "allow"   ? ExplicitX64::allow
+                                     : mode == "error" ? ExplicitX64::error
+                                                       : ExplicitX64::warn;
+  });
   m.def("library_function", [](std::string module, const std::string& name) {
     if (module.starts_with("capibara.jax.")) module = module.substr(13);
     return library_function(module, name);

@@ -170,7 +170,7 @@ Array Array::weak_scalar(bool value) { return from_host(DType::bool_, {}, &value
 
 Array Array::weak_scalar(int64_t value) {
   if (!config().enable_x64 && (value > std::numeric_limits<int32_t>::max() || value < std::numeric_limits<int32_t>::min())) {
-    throw OverflowError(concat("Python int ", value, " too large to convert to int32; turn x64 on, or make an array of another dtype"));
+    throw OverflowError(concat("Python int too large to convert to int32: Python integer ", value, " out of bounds for int32; turn x64 on, or make an array of another dtype"));
   }
   return from_host(DType::int64, {}, &value, true);
 }

@@ -6,7 +6,7 @@
 
 namespace capibara {
 
-enum class WarningKind { user, future, runtime };
+enum class WarningKind { user, future, runtime, deprecation };
 
 // Hands the text to the handler; the first one writes it to standard error.
 void warn(const std::string& text, WarningKind kind = WarningKind::user);

@@ -6,6 +6,8 @@
 #include "program/custom_rules.h"
 #include "trace/trace.h"
 
+#include <atomic>
+
 namespace capibara::detail {
 
 // A call of a function with rules: one of jvp and vjp is given. With symbolic_zeros the rule of jvp receives an empty
@@ -32,6 +34,9 @@ Arrays call_custom(const CustomCall& call, std::span<const Array> inputs);
 
 // A forward rule that dead code elimination replaces by the function where the residuals are not read.
 CustomVjpRule::Forward optimized_forward(const FlatFunction& function, const CustomVjpRule::Forward& forward, const RuleNames& names);
+
+// Whether cotangents that backward rules return must have the types of the arguments: the setting jax_disable_bwd_checks.
+std::atomic<bool>& checks_backward_rules();
 
 // Whether a function called under this trace ends in a program that is being staged outside of it.
 bool is_staged(const Trace& trace);

@@ -21,6 +21,8 @@ def complete():
     array.__cuda_array_interface__ = property(_refuse_cuda_interface)
     array._base_array = property(_key_words)
     array._impl = property(_key_implementation)
+    array.__copy__ = lambda self: self.copy()  # memory of its own, which may be donated or deleted
+    array.__deepcopy__ = lambda self, memo: self.copy()
     array._consumed = False  # of keys, while their reuse is looked for
     _core.Tracer.__reduce__ = lambda self: self.tobytes()  # raises: a traced value has no bytes to be pickled
 

@@ -29,6 +29,8 @@ _OWN = {
     "enable_compilation_cache": (True, (True, False)),
     "optimization_level": ("UNKNOWN", ("UNKNOWN", "O0", "O1", "O2", "O3")),
     "disable_most_optimizations": (False, (True, False)),
+    "explicit_x64_dtypes": ("warn", ("warn", "error", "allow")),
+    "disable_bwd_checks": (False, (True, False)),
 }
 _warned = set()  # settings without effect that were set to another value once
 
@@ -76,6 +78,8 @@ class Config:
             _core.config_update(short, value)
             return
         allowed = _OWN[short][1]
+        if short == "explicit_x64_dtypes":  # jax's own values are members of an enumeration
+            value = getattr(value, "name", value).lower() if value is not None else value
         if allowed is not None and value not in allowed:
             raise ValueError(f"config.update: {name} must be one of {allowed}, got {value!r}")
         if short in _SETTERS:
@@ -225,12 +229,23 @@ def _set_async_dispatch(value):
     return bool(value)
 
 
+def _set_explicit_x64(value):
+    _core.set_explicit_x64_dtypes(value)
+    return value
+
+
+def _set_backward_checks(value):
+    _core.check_backward_rules(not value)
+    return bool(value)
+
+
 _SETTERS = {
     "platforms": _set_platform, "platform_name": _set_platform, "traceback_filtering": _set_traceback_filtering,
     "debug_key_reuse": _set_key_reuse, "debug_mode": _set_debug_mode, "default_device": _set_default_device, "logging_level": _set_logging_level,
     "debug_log_modules": _set_debug_modules, "explain_cache_misses": _set_explain_cache_misses,
     **{_name: _cache_setter(_name) for _name in ("compilation_cache_dir", "compilation_cache_max_size", "enable_compilation_cache")},
     "captured_constants_warn_bytes": _set_captured_constants, "cpu_enable_async_dispatch": _set_async_dispatch, "optimization_level": _set_optimization_level, "disable_most_optimizations": _set_few_optimizations,
+    "explicit_x64_dtypes": _set_explicit_x64, "disable_bwd_checks": _set_backward_checks,
 }
 _CHOICES = {
     "numpy_dtype_promotion": ("standard", "strict"),

@@ -158,8 +158,8 @@ Array tensordot(const Array& a, const Array& b, const TensordotOptions& options)
   DotDimensionNumbers numbers;
   if (!options.axes) {
     if (options.count > std::min(a.ndim(), b.ndim())) {
-      throw TypeError(concat("tensordot: ", options.count, " axes are more than the operands have: ",
-                             to_string(a.type()), " and ", to_string(b.type()), " (argument 'axes')"));
+      throw TypeError(concat("Number of tensordot axes (axes ", options.count, ") exceeds input ranks (", a.ndim(), " and ", b.ndim(), ") of ",
+                             to_string(a.type()), " and ", to_string(b.type())));
     }
     numbers.lhs_contracting = range(a.ndim(), a.ndim() - options.count);
     numbers.rhs_contracting = range(options.count);

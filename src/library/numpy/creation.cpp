@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "library/numpy/elementwise_operands.h"
+#include "library/numpy/explicit_x64.h"
 
 namespace capibara::jax::numpy {
 
@@ -23,14 +24,14 @@ Array keys_of_words(Shape shape, const Array& word, DType dtype) {
 }
 
 Array full_of(const Shape& shape, double value, std::optional<DType> dtype) {
-  const DType to = canonical(dtype.value_or(DType::float64));
+  const DType to = requested(dtype, DType::float64);
   if (is_key(to)) return keys_of_words(shape, strong_constant(DType::uint32, value), to);
   return lax::full(shape, strong_constant(to, value));
 }
 
 Array full_of_like(const Array& a, double value, const LikeOptions& options) {
   const Shape& shape = options.shape ? *options.shape : a.shape();
-  const DType dtype = canonical(options.dtype.value_or(a.dtype()));
+  const DType dtype = requested(options.dtype, a.dtype());
   if (is_key(dtype)) return keys_of_words(shape, strong_constant(DType::uint32, value), dtype);
   return lax::full(shape, number_as(value, dtype, !options.dtype && a.weak_type()));
 }
@@ -47,7 +48,7 @@ Array all(const Array& x) {
 
 Array array(const Array& object, const ArrayOptions& options) {
   Array result = options.copy ? lax::copy(object) : object;
-  if (options.dtype) result = lax::convert_element_type(result, canonical(*options.dtype), false);
+  if (options.dtype) result = lax::convert_element_type(result, requested(options.dtype, *options.dtype), false);
   if (options.ndmin <= result.ndim()) return result;
   Ints added;
   for (int64_t axis = 0; axis < options.ndmin - result.ndim(); ++axis) added.push_back(axis);
@@ -61,7 +62,7 @@ Array asarray(const Array& a, const AsarrayOptions& options) {
 Array copy(const Array& a) { return array(a); }
 
 Array astype(const Array& x, DType dtype, const AstypeOptions& options) {
-  const DType to = canonical(dtype);
+  const DType to = requested(dtype, dtype);
   const bool truth_of_complex = is_complex(x.dtype()) && is_bool(to);
   const Array from = truth_of_complex ? lax::ne(x, constant_like(x, 0)) : x;
   const Array result = lax::convert_element_type(from, to, false);
@@ -73,7 +74,7 @@ Array fromstring(const std::string& string, const FromstringOptions& options) {
   for (char c : options.sep) {
     if (c != ' ') separator += c;
   }
-  const DType dtype = canonical(options.dtype.value_or(DType::float64));
+  const DType dtype = requested(options.dtype, DType::float64);
   if (!is_numeric(dtype) || is_complex(dtype)) {
     throw ValueError(concat("fromstring: real numbers are read, got dtype ", to_string(dtype)));
   }
@@ -119,7 +120,7 @@ Array empty(const Shape& shape, const FillOptions& options) { return full_of(sha
 Array full(const Shape& shape, const Array& fill_value, const FillOptions& options) {
   Array value = fill_value;
   if (options.dtype && is_key(*options.dtype) && !is_key(value.dtype()) && value.ndim() == 0) return keys_of_words(shape, value, *options.dtype);
-  if (options.dtype) value = lax::convert_element_type(value, canonical(*options.dtype), false);
+  if (options.dtype) value = lax::convert_element_type(value, requested(options.dtype, *options.dtype), false);
   return value.ndim() == 0 ? lax::full(shape, value) : broadcast_to("full", value, shape);
 }
 
@@ -129,7 +130,7 @@ Array empty_like(const Array& prototype, const LikeOptions& options) { return fu
 
 Array full_like(const Array& a, const Array& fill_value, const LikeOptions& options) {
   const Shape& shape = options.shape ? *options.shape : a.shape();
-  const DType dtype = canonical(options.dtype.value_or(a.dtype()));
+  const DType dtype = requested(options.dtype, a.dtype());
   if (is_key(dtype) && !is_key(fill_value.dtype()) && fill_value.ndim() == 0) return keys_of_words(shape, fill_value, dtype);
   const bool is_weak = !options.dtype && a.weak_type() && fill_value.ndim() == 0;
   const Array value = lax::convert_element_type(fill_value, dtype, is_weak);
@@ -149,7 +150,7 @@ Array eye(int64_t N, const EyeOptions& options) {
   }
   const Array row = lax::broadcasted_iota(offset.dtype(), {N, columns}, 0);
   const Array column = lax::broadcasted_iota(offset.dtype(), {N, columns}, 1);
-  return lax::convert_element_type(row + offset == column, canonical(options.dtype.value_or(DType::float64)), false);
+  return lax::convert_element_type(row + offset == column, requested(options.dtype, DType::float64), false);
 }
 
 Array identity(int64_t n, const FillOptions& options) { return eye(n, {.dtype = options.dtype}); }
@@ -161,7 +162,7 @@ Array tri(int64_t N, const TriOptions& options) {
   const DType index = canonical(is_wide ? DType::int64 : DType::int32);
   const Array row = lax::add(lax::broadcasted_iota(index, shape, 0), strong_constant(index, options.k));
   const Array below = lax::ge(row, lax::broadcasted_iota(index, shape, 1));
-  return lax::convert_element_type(below, canonical(options.dtype.value_or(DType::float32)), false);
+  return lax::convert_element_type(below, requested(options.dtype, DType::float32), false);
 }
 
 Arrays meshgrid(const Arrays& xi, const MeshgridOptions& options) {
@@ -187,7 +188,7 @@ Arrays meshgrid(const Arrays& xi, const MeshgridOptions& options) {
 }
 
 Arrays sparse_indices(const Shape& dimensions, const FillOptions& options) {
-  const DType dtype = canonical(options.dtype.value_or(DType::int64));
+  const DType dtype = requested(options.dtype, DType::int64);
   Arrays result;
   for (std::size_t i = 0; i < dimensions.size(); ++i) {
     Shape shape(dimensions.size(), 1);
@@ -198,7 +199,7 @@ Arrays sparse_indices(const Shape& dimensions, const FillOptions& options) {
 }
 
 Array indices(const Shape& dimensions, const FillOptions& options) {
-  const DType dtype = canonical(options.dtype.value_or(DType::int64));
+  const DType dtype = requested(options.dtype, DType::int64);
   if (dimensions.empty()) return lax::empty({0}, dtype);
   Arrays result;
   for (std::size_t i = 0; i < dimensions.size(); ++i) {
@@ -209,7 +210,7 @@ Array indices(const Shape& dimensions, const FillOptions& options) {
 
 Arrays fromfunction(const std::function<Arrays(const Arrays&)>& function, const Shape& shape,
                     const FillOptions& options) {
-  const DType dtype = canonical(options.dtype.value_or(DType::float64));
+  const DType dtype = requested(options.dtype, DType::float64);
   Arrays sides;
   for (int64_t length : shape) sides.push_back(arange(length, std::nullopt, std::nullopt, {.dtype = dtype}));
   std::function<Arrays(const Arrays&)> mapped = function;

@@ -8,6 +8,7 @@
 
 #include "array/element.h"
 #include "library/numpy/elementwise_operands.h"
+#include "library/numpy/explicit_x64.h"
 #include "trace/trace.h"
 
 namespace capibara::jax::numpy {
@@ -20,8 +21,8 @@ double concrete_bound(const char* argument, const RangeBound& bound) {
   if (!x.defined()) return bound.real();
   if (x.is_tracer()) {
     throw ConcretizationTypeError(concat(
-        "arange: argument '", argument, "' decides the shape of the result and must be concrete, got a tracer of type ",
-        to_string(x.type()), origin_line(x)));
+        "Abstract tracer value encountered where concrete value is expected: a traced array of type ", to_string(x.type()),
+        ". It arose in the jnp.arange argument '", argument, "', which decides the shape of the result.", origin_line(x)));
   }
   if (x.ndim() != 0) {
     throw ValueError(concat("jax.numpy.arange: arguments must be scalars; got ", argument, " of type ", to_string(x.type())));
@@ -63,7 +64,7 @@ struct Interval {
 };
 
 Interval interval(const char* name, const Array& start, const Array& stop, std::optional<DType> dtype) {
-  const DType to = dtype ? canonical(*dtype) : inexact_dtype(result_type({start, stop}).dtype);
+  const DType to = dtype ? requested(dtype, *dtype) : inexact_dtype(result_type({start, stop}).dtype);
   const DType computed_in = inexact_dtype(to);
   if (!start.defined() || !stop.defined()) throw TypeError(concat(name, ": start or stop is an empty Array"));
   return {lax::convert_element_type(start, computed_in, false), lax::convert_element_type(stop, computed_in, false), to,
@@ -131,7 +132,7 @@ Array arange(const RangeBound& start, const std::optional<RangeBound>& stop, con
   double first = concrete_bound(only_stop ? "stop" : "start", start);
   double last = stop ? concrete_bound("stop", *stop) : first;
   const ScalarType common = promote_types(types, capibara::config().enable_x64);
-  const DType dtype = canonical(options.dtype.value_or(common.dtype));
+  const DType dtype = requested(options.dtype, common.dtype);
   const bool in_single = has_array && is_floating(common.dtype) && bits(common.dtype) <= 32;
   const double stride = rounded(step ? concrete_bound("step", *step) : 1, in_single);
   RangeBound begin = start;

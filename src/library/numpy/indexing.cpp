@@ -55,7 +55,7 @@ Array take(const Array& a, const Array& indices, const TakeOptions& options) {
     throw ValueError(concat("take: mode must be 'fill', 'wrap' or 'clip', got '", options.mode, "'"));
   }
   if (size == 0) {
-    if (index.size() != 0) throw IndexError(concat("take: axis ", axis, " is empty, but indices are not"));
+    if (index.size() != 0) throw IndexError(concat("take: cannot do a non-empty jnp.take() from an empty axis ", axis));
     return x;
   }
   Shape window = x.shape();
@@ -97,7 +97,7 @@ Array take_one_hot(const Array& x, const Array& index, int64_t axis) {
 
 Array take_along_axis(const Array& arr, const Array& indices, const TakeAlongAxisOptions& options) {
   if (!is_integer(indices.dtype())) {
-    throw TypeError(concat("take_along_axis: indices must be integers, got ", to_string(indices.type())));
+    throw TypeError(concat("take_along_axis indices must be of integer type, got ", dtype_name(indices.dtype())));
   }
   if (!options.axis && indices.ndim() != 1) {
     throw ValueError(
@@ -291,7 +291,8 @@ Array ravel_multi_index(const Arrays& multi_index, const Shape& dims, const Rave
     Array& index = indices[i];
     if (options.mode == "raise" && index.is_tracer()) {
       throw ConcretizationTypeError(
-          "ravel_multi_index: mode='raise' needs concrete indices; use mode='wrap' or mode='clip' while tracing");
+          "Abstract tracer value encountered where concrete value is expected. The error occurred because ravel_multi_index was "
+          "jit-compiled with mode='raise'. Use mode='wrap' or mode='clip' instead.");
     }
     if (!is_integer(index.dtype())) {
       throw TypeError(concat("ravel_multi_index: indices must be integers, got ", to_string(index.type())));
@@ -300,7 +301,7 @@ Array ravel_multi_index(const Arrays& multi_index, const Shape& dims, const Rave
       for (int64_t position : index.to_vector<int64_t>()) {
         if (position >= 0 && position < dims[i]) continue;
         throw ValueError(
-            concat("ravel_multi_index: index ", position, " is out of bounds for dimension ", i, " of size ", dims[i]));
+            concat("invalid entry in coordinates array: ravel_multi_index got ", position, " for dimension ", i, " of size ", dims[i]));
       }
     } else if (options.mode == "clip") {
       index = clip(index, {.min = 0, .max = dims[i] - 1});

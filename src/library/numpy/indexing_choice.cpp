@@ -20,11 +20,12 @@ Array choose(const Array& a, const Arrays& choices, const ChooseOptions& options
   if (options.mode == "raise") {
     if (a.is_tracer()) {
       throw ConcretizationTypeError(
-          "choose: mode='raise' needs concrete indices; use mode='wrap' or mode='clip' while tracing");
+          "Abstract tracer value encountered where concrete value is expected. The error occurred because jnp.choose was jit-compiled "
+          "with mode='raise'. Use mode='wrap' or mode='clip' instead.");
     }
     for (int64_t i : a.to_vector<int64_t>()) {
       if (i < 0 || i >= count)
-        throw ValueError(concat("choose: index ", i, " is out of bounds for ", count, " choices"));
+        throw ValueError(concat("invalid entry in choice array: choose got ", i, " for ", count, " choices"));
     }
   } else if (options.mode == "wrap") {
     index = a % count;

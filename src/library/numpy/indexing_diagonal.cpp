@@ -47,7 +47,7 @@ Array diagonal(const Array& a, const DiagonalOptions& options) {
 
 Array trace(const Array& a, const TraceOptions& options) {
   if (canonical_axis("trace", options.axis1, a.ndim()) == canonical_axis("trace", options.axis2, a.ndim())) {
-    throw ValueError(concat("trace: axis1 and axis2 must be different, got ", options.axis1, " and ", options.axis2));
+    throw ValueError(concat("trace: axis1 and axis2 can not be same, got ", options.axis1, " and ", options.axis2));
   }
   if (options.offset.ndim() != 0 || !is_integer(options.offset.dtype())) {
     throw ValueError(concat("trace: offset must be an integer, got ", to_string(options.offset.type())));

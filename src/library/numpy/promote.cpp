@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "array/format.h"
+#include "library/numpy/explicit_x64.h"
 #include "library/numpy/promotion_scope.h"
 #include "library/plain_number.h"
 #include "program/derive.h"
@@ -72,6 +73,16 @@ PromotionScope::~PromotionScope() {
 }
 
 DType canonical(DType dtype) { return canonicalize(dtype, config().enable_x64); }
+
+std::atomic<ExplicitX64>& explicit_x64_dtypes() {
+  static std::atomic<ExplicitX64> mode = ExplicitX64::warn;
+  return mode;
+}
+
+DType requested(std::optional<DType> asked, DType otherwise) {
+  return asked && explicit_x64_dtypes() == ExplicitX64::allow ? *asked : canonical(asked.value_or(otherwise));
+}
+
 DType default_float() { return canonical(DType::float64); }
 DType default_int() { return canonical(DType::int64); }
 DType default_uint() { return canonical(DType::uint64); }
@@ -201,7 +212,7 @@ Ints Axis::resolve(const char* operation, int64_t rank) const {
   for (int64_t axis : *list_) {
     const int64_t own = canonical_axis(operation, axis, rank);
     if (std::find(axes.begin(), axes.end(), own) != axes.end()) {
-      throw ValueError(concat(operation, ": duplicate value in 'axis': ", shape_tuple(*list_)));
+      throw ValueError(concat(operation, ": duplicate value in 'axis', a repeated axis: ", shape_tuple(*list_)));
     }
     axes.push_back(own);
   }

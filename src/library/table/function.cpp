@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "library/numpy/explicit_x64.h"
 #include "library/numpy/promote.h"
 #include "library/table/host_number.h"
 #include "runtime/warning.h"
@@ -91,7 +92,7 @@ struct NumberAsArray {
 
 std::optional<Array> as_array(const Value& value) {
   if (const BigInteger* big = big_integer(value)) {
-    throw OverflowError(concat("Python int ", big->text(), " too large to convert to ", to_string(default_int())));
+    throw OverflowError(concat("Python int too large to convert to ", to_string(default_int()), ": Python integer ", big->text(), " out of bounds"));
   }
   return std::visit(NumberAsArray(), value.content());
 }
@@ -190,11 +191,20 @@ Arrays Arguments::arrays(std::string_view name) const {
 int64_t Arguments::integer_of(std::string_view name, const Value& value) const {
   if (const int64_t* integer = value.get_if<int64_t>()) return *integer;
   if (const bool* truth = value.get_if<bool>()) return *truth;
-  if (const Array* array = value.array()) {
-    if (array->ndim() == 0 && (is_integer(array->dtype()) || is_bool(array->dtype()))) return array->item<int64_t>();
-    throw TypeError(concat(function_, ": argument '", name, "' must be an integer, got ", to_string(array->type())));
+  const bool is_shape = name == "shape" || name == "N" || name == "M";
+  const Array* array = value.array();
+  if (array && array->is_tracer()) {
+    const std::string rest = concat("got a traced array of type ", to_string(array->type()), " for argument '", name, "' of ", function_,
+                                    ".\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions.");
+    if (is_shape) throw TypeError(concat("Shapes must be 1D sequences of concrete values of integer type, ", rest));
+    throw ConcretizationTypeError(concat("Abstract tracer value encountered where concrete value is expected. An integer is needed, ", rest));
   }
-  throw TypeError(concat(function_, ": argument '", name, "' must be an integer, got ", value.type_name()));
+  if (array && array->ndim() == 0 && (is_integer(array->dtype()) || is_bool(array->dtype()))) return array->item<int64_t>();
+  const std::string got = array ? to_string(array->type()) : value.type_name();
+  if (is_shape) {
+    throw TypeError(concat(function_, ": Shapes must be 1D sequences of concrete values of integer type, got ", got, " in argument '", name, "'"));
+  }
+  throw TypeError(concat(function_, ": argument '", name, "' must be an integer, got ", got));
 }
 
 int64_t Arguments::integer(std::string_view name) const { return integer_of(name, (*this)[name]); }
@@ -287,7 +297,12 @@ DType Arguments::dtype(std::string_view name) const {
   if (!dtype) refuse(name, "a dtype");
   const DType narrowed = canonical(*dtype);
   if (narrowed != *dtype) {
-    warn(concat("Explicitly requested dtype ", to_string(*dtype), " requested in ", function_,
+    if (explicit_x64_dtypes() == ExplicitX64::allow) return *dtype;
+    const auto tell = [](const std::string& message) {
+      if (explicit_x64_dtypes() == ExplicitX64::error) throw ValueError(message);
+      warn(message);
+    };
+    tell(concat("Explicitly requested dtype ", to_string(*dtype), " requested in ", function_,
                 " is not available, and will be truncated to dtype ", to_string(narrowed),
                 ". To enable more dtypes, set the jax_enable_x64 configuration option or the JAX_ENABLE_X64 shell "
                 "environment variable."));

@@ -201,7 +201,7 @@ Array array_of(const Value& value, const char* function, std::optional<DType> dt
       case Rung::boolean: return Array(*value.get_if<bool>());
       case Rung::integer:
         if (const int64_t* integer = value.get_if<int64_t>()) return Array(*integer);
-        throw OverflowError(concat("Python int ", big_integer(value)->text(), " too large to convert to ", to_string(default_int())));
+        throw OverflowError(concat("Python int too large to convert to ", to_string(default_int()), ": ", big_integer(value)->text()));
       case Rung::real: return Array(*value.get_if<double>());
       default: return Array(*value.get_if<std::complex<double>>());
     }

@@ -9,6 +9,7 @@
 #include "library/table/families.h"
 #include "library/table/host_number.h"
 #include "library/table/keywords.h"
+#include "runtime/warning.h"
 
 namespace capibara::library {
 
@@ -35,7 +36,10 @@ Value make_array(const Arguments& a) {
   if (rest.size() > 3) {
     throw TypeError(concat("array() takes at most 5 positional arguments but ", rest.size() + 2, " were given"));
   }
-  if (rest.size() > 0) copy = rest[0];
+  if (rest.size() > 0) {
+    warn("Passing the copy, order, and ndmin arguments to jnp.array by position is deprecated; pass them by keyword.", WarningKind::deprecation);
+    copy = rest[0];
+  }
   if (rest.size() > 1) order = rest[1];
   if (rest.size() > 2) ndmin = rest[2];
   require_order(order);
@@ -50,8 +54,11 @@ Value make_array(const Arguments& a) {
 numpy::FillOptions fill_options(const Arguments& a) {
   a.require_absent("out_sharding");
   if (a["dtype"].get_if<int64_t>()) {
-    throw TypeError(concat("Cannot interpret '", *a["dtype"].get_if<int64_t>(), "' as a data type: ", a.function(),
-                           " takes the shape as one tuple"));
+    const int64_t second = *a["dtype"].get_if<int64_t>();
+    const int64_t* first = a["shape"].get_if<int64_t>();
+    const std::string both = concat(first ? concat(*first, ", ") : std::string("..., "), second);
+    throw TypeError(concat("Cannot interpret '", second, "' as a data type. Did you accidentally write `jax.numpy.", a.function(), "(", both,
+                           ")` when you meant `jax.numpy.", a.function(), "((", both, "))`?"));
   }
   return {.dtype = a.optional_dtype("dtype")};
 }
@@ -197,13 +204,22 @@ Value frombuffer(const Arguments& a) {
 
 Array array_or_list(const Arguments& a, std::string_view name) { return a.array_like(name); }
 
+// ndim, shape and size take lists for a while.
+Array measured(const Arguments& a) {
+  if (a["a"].sequence()) {
+    warn(concat(a.function(), " requires ndarray or scalar arguments, got ", a["a"].type_name(), "; this will become an error."),
+         WarningKind::deprecation);
+  }
+  return a.array_like("a");
+}
+
 bool is_complex_object(const Value& value, const Arguments& a) {
   if (value.is_none() || value.get_if<std::string>()) return false;
   return is_complex(array_of(value, a.function().c_str()).dtype());
 }
 
 Value size(const Arguments& a) {
-  const Array x = array_or_list(a, "a");
+  const Array x = measured(a);
   return numpy::size(x, a.axis("axis"));
 }
 
@@ -254,6 +270,10 @@ const Function functions[] = {
      [](const Arguments& a) -> Value {
        const Array x = a.array("x");
        const DType dtype = a.given("dtype") ? a.dtype("dtype") : default_float();
+       if (is_complex(x.dtype()) && !is_complex(dtype) && !is_bool(dtype)) {
+         warn("Casting from complex to real dtypes will soon raise a ValueError. Take jnp.real or jnp.imag of the array first.",
+              WarningKind::deprecation);
+       }
        return numpy::astype(x, dtype, {.copy = a.flag("copy")});
      },
      "The elements converted to another dtype."},
@@ -367,9 +387,9 @@ const Function functions[] = {
     {"isrealobj", "x", [](const Arguments& a) -> Value { return !is_complex_object(a["x"], a); },
      "Whether this is neither a complex number nor an array of them."},
     {"ndim", "a",
-     [](const Arguments& a) -> Value { return a.given("a") ? numpy::ndim(array_or_list(a, "a")) : int64_t{0}; },
+     [](const Arguments& a) -> Value { return a.given("a") ? numpy::ndim(measured(a)) : int64_t{0}; },
      "The number of axes."},
-    {"shape", "a", [](const Arguments& a) -> Value { return Value::tuple_of(numpy::shape(array_or_list(a, "a"))); },
+    {"shape", "a", [](const Arguments& a) -> Value { return Value::tuple_of(numpy::shape(measured(a))); },
      "The sizes along the axes."},
     {"size", "a, axis=None", size, "The number of elements, in all or along some axes."},
     {"broadcast_shapes", "*shapes", broadcast_shapes, "The shape to which all of these broadcast."},

@@ -83,6 +83,8 @@ def iscomplexobj(x):
     """Whether a value, or a scalar type such as complex64, is of a complex dtype."""
     if isinstance(x, type) and isinstance(getattr(x, "dtype", None), _np.dtype):
         return _dtypes.issubdtype(x.dtype, _np.complexfloating)
+    if isinstance(x, (_np.generic, _np.ndarray)):  # its dtype says it
+        return _np.iscomplexobj(x)
     return _core.library_function("numpy", "iscomplexobj")(x)
 
 
@@ -164,7 +166,9 @@ class _Grid:
         if key == ():
             return [] if self._sparse else asarray([], dtype=int)
         axes = [_grid_axis(part, self._name) for part in ((key,) if single else key)]
-        axes = [axis.astype(result_type(*axes)) for axis in axes]
+        with _core.ConfigScope({"numpy_dtype_promotion": "standard"}):  # the slices are ours to unite, whatever the setting
+            dtype = result_type(*axes)
+        axes = [axis.astype(dtype) for axis in axes]
         if single:
             return axes[0]
         grids = meshgrid(*axes, indexing="ij", sparse=self._sparse)
@@ -194,8 +198,9 @@ class _Join:
         axis, ndmin, trans1d = self._defaults
         if isinstance(key[0], str):
             directive = key.pop(0)
-            if directive in ("r", "c"):
-                raise NotImplementedError("r_ and c_: the matrix directives 'r' and 'c' are not supported")
+            if directive in ("r", "c"):  # as a matrix: one row, or one column
+                joined = self[tuple(key)]
+                return joined if joined.ndim != 1 else joined[None] if directive == "r" else joined[:, None]
             try:
                 numbers = [int(n) for n in directive.split(",")]
             except ValueError:
