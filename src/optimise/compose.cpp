@@ -35,10 +35,10 @@ struct CallHash {
 
 class Composer {
  public:
-  explicit Composer(const Keep& keep) : keep_(keep) {}
+  Composer(const Keep& keep, const OwnRule& own_rule) : keep_(keep), own_rule_(own_rule) {}
 
   Program operator()(const Program& program, NestedPass& nested) {
-    auto concerns = [&](const Equation& equation) { return equation.primitive->lower && !keep_(program, equation); };
+    auto concerns = [&](const Equation& equation) { return static_cast<bool>(rule_of(program, equation)); };
     if (!changes(program, nested, concerns)) return program;
     Copy copy(program);
     bool changed = false;
@@ -62,14 +62,22 @@ class Composer {
   }
 
  private:
+  LowerRule rule_of(const Program& program, const Equation& equation) const {
+    if (own_rule_) {
+      if (LowerRule own = own_rule_(program, equation)) return own;
+    }
+    return equation.primitive->lower && !keep_(program, equation) ? equation.primitive->lower : LowerRule();
+  }
+
   std::optional<Program> composed(const Program& program, const Equation& equation, NestedPass& nested) {
-    if (!equation.primitive->lower || keep_(program, equation)) return std::nullopt;
+    const LowerRule rule = rule_of(program, equation);
+    if (!rule) return std::nullopt;
     Call call{equation.primitive, equation.attrs, {}};
     for (Atom input : equation.inputs) call.types.push_back(program.type(input));
     if (auto place = done_.find(call); place != done_.end()) return place->second;
     if (std::find(open_.begin(), open_.end(), call) != open_.end()) return std::nullopt;
     bool whole = false;
-    Program traced = trace(call, equation.outputs.size(), whole);
+    Program traced = trace(call, rule, equation.outputs.size(), whole);
     if (whole) return done_.try_emplace(std::move(call), std::nullopt).first->second;
     open_.push_back(call);
     Program result = nested(inline_calls(strengthen(traced)));
@@ -78,11 +86,11 @@ class Composer {
   }
 
   // A rule that returns nothing says that the call is in its simplest form.
-  static Program trace(const Call& call, std::size_t outputs, bool& whole) {
+  static Program trace(const Call& call, const LowerRule& rule, std::size_t outputs, bool& whole) {
     TraceScope scope(evaluation_trace());
     return stage(
                [&](std::span<const Array> inputs) {
-                 Arrays results = call.primitive->lower(inputs, call.attrs);
+                 Arrays results = rule(inputs, call.attrs);
                  whole = results.size() != outputs;
                  return results;
                },
@@ -91,15 +99,16 @@ class Composer {
   }
 
   const Keep& keep_;
+  const OwnRule& own_rule_;
   std::unordered_map<Call, std::optional<Program>, CallHash> done_;
   std::vector<Call> open_;
 };
 
 }  // namespace
 
-Program compose(const Program& program, const Keep& keep) {
+Program compose(const Program& program, const Keep& keep, const OwnRule& own_rule) {
   if (!keep) return program;
-  auto composer = std::make_shared<Composer>(keep);
+  auto composer = std::make_shared<Composer>(keep, own_rule);
   return NestedPass([composer](const Program& one, NestedPass& nested) { return (*composer)(one, nested); })(program);
 }
 

@@ -5,9 +5,7 @@
 
 namespace capibara::passes {
 
-namespace {
-
-const char* name_of(Monoid monoid) {
+const char* reduction_name(Monoid monoid) {
   switch (monoid) {
     case Monoid::add: return "reduce_sum";
     case Monoid::mul: return "reduce_prod";
@@ -20,12 +18,15 @@ const char* name_of(Monoid monoid) {
   return "";
 }
 
-// The named reduction that an equation is; nothing where it starts from another element or folds in another way.
-std::optional<Monoid> named(const Program& program, const Equation& equation) {
-  if (!equation.primitive.is("reduce") || equation.inputs.size() != 2) return std::nullopt;
-  const DType dtype = program.type(equation.inputs[0]).dtype;
+std::optional<Monoid> known_monoid(const Program& region) {
+  const DType dtype = region.type(region.invars()[0]).dtype;
   if (is_bool(dtype) || is_complex(dtype)) return std::nullopt;
-  std::optional<Monoid> monoid = recognise_monoid(equation.attrs.program("jaxpr"));
+  return recognise_monoid(region);
+}
+
+std::optional<Monoid> named_reduction(const Program& program, const Equation& equation) {
+  if (!equation.primitive.is("reduce") || equation.inputs.size() != 2) return std::nullopt;
+  const std::optional<Monoid> monoid = known_monoid(equation.attrs.program("jaxpr"));
   if (!monoid) return std::nullopt;
   const Atom initial = equation.inputs[1];
   if (initial.is_literal()) return is_identity_element(*monoid, program.literal(initial)) ? monoid : std::nullopt;
@@ -35,20 +36,22 @@ std::optional<Monoid> named(const Program& program, const Equation& equation) {
   return std::nullopt;
 }
 
-Attrs attrs_of(Monoid monoid, const Equation& equation) {
-  const Ints& dimensions = equation.attrs.ints("dimensions");
+Attrs reduction_attrs(Monoid monoid, const Attrs& attrs) {
+  const Ints& dimensions = attrs.ints("dimensions");
   if (monoid == Monoid::add) return {{"axes", dimensions}, {"out_sharding", Attr()}};
   return {{"axes", dimensions}};
 }
 
+namespace {
+
 Program named_program(const Program& program, NestedPass& nested) {
-  if (!changes(program, nested, [&](const Equation& equation) { return named(program, equation).has_value(); })) return program;
+  if (!changes(program, nested, [&](const Equation& equation) { return named_reduction(program, equation).has_value(); })) return program;
   bool changed = false;
   Program::Body body = program.body();
   for (Equation& equation : body.equations) {
-    if (std::optional<Monoid> monoid = named(program, equation)) {
-      equation.attrs = attrs_of(*monoid, equation);
-      equation.primitive = primitive(name_of(*monoid));
+    if (std::optional<Monoid> monoid = named_reduction(program, equation)) {
+      equation.attrs = reduction_attrs(*monoid, equation.attrs);
+      equation.primitive = primitive(reduction_name(*monoid));
       equation.inputs.resize(1);
       changed = true;
       continue;

@@ -4,21 +4,33 @@
 #include <capibara/program.h>
 
 #include <functional>
+#include <optional>
+
+#include "primitives/monoid.h"
 
 namespace capibara::passes {
 
 // Tells which equations a backend runs as they are.
 using Keep = std::function<bool(const Program&, const Equation&)>;
+// A backend's own composition of an equation, before its primitive's; an empty one for none.
+using OwnRule = std::function<LowerRule(const Program&, const Equation&)>;
 
 Program strengthen(const Program& program);
 Program inline_calls(const Program& program);
 Program name_reductions(const Program& program);
-Program compose(const Program& program, const Keep& keep);
+Program compose(const Program& program, const Keep& keep, const OwnRule& own_rule = {});
 Program lift_constants(const Program& program);
 Program simplify(const Program& program);
 Program fold(const Program& program);
 Program cse(const Program& program);
 Program hoist(const Program& program);
 Program dce(const Program& program);
+
+// ---- reductions by a region that has a name ----
+std::optional<Monoid> known_monoid(const Program& region);
+// The named reduction that an equation is; nothing where it starts from another element or folds in another way.
+std::optional<Monoid> named_reduction(const Program& program, const Equation& equation);
+const char* reduction_name(Monoid monoid);
+Attrs reduction_attrs(Monoid monoid, const Attrs& attrs);  // of those of `reduce`
 
 }  // namespace capibara::passes

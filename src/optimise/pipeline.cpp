@@ -22,7 +22,7 @@ const std::vector<Pass>& list() {
       {"inline_calls", "replaces calls by the equations they stand for",
        [](const Program& program, const Options&) { return inline_calls(program); }},
       {"compose", "replaces what the backend does not run by what its lower rule states",
-       [](const Program& program, const Options& options) { return compose(program, options.keep); }},
+       [](const Program& program, const Options& options) { return compose(program, options.keep, options.own_rule); }},
       {"name_reductions", "calls a reduction by a region of one known operation by its name",
        [](const Program& program, const Options&) { return name_reductions(program); }},
       {"lift_constants", "makes the constants of nested programs operands",

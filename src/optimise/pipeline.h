@@ -12,6 +12,7 @@ struct OptimiseOptions {
   // Equations that the backend runs as they are; others are composed of simpler ones where their primitive has a lower
   // rule. Empty: everything is kept.
   std::function<bool(const Program&, const Equation&)> keep = {};
+  passes::OwnRule own_rule = {};  // the backend's own compositions
   int rounds = 3;            // at most; fewer where a round changes nothing
   std::string dump = {};     // a folder for the program after each pass; empty: what CAPIBARA_DUMP names, if anything
   std::string after = {};    // stop after the first run of this pass

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "backends/cpu/compiler.h"
+#include "backends/cpu/compose_regions.h"
 #include "backends/cpu/coverage.h"
 #include "backends/cpu/cost.h"
 #include "backends/cpu/eager.h"
@@ -44,6 +45,7 @@ Program optimised(const Program& program) {
     return work_of(own, equation) != Work::host || reference::find_kernel(equation.primitive.name()) ||
            equation.primitive->evaluate;
   };
+  options.own_rule = region_rule;
   return optimise(program, options);
 }
 

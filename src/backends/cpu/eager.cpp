@@ -1,7 +1,8 @@
 // Chooses how an operation outside of jit runs: compiled, by one of the backend's kernels, or by the reference backend.
 //
-// Programs (jit under an eager transform, loops, branches) and operations on many elements are compiled as programs of their
-// own. Fewer elements are not worth the milliseconds that compiling takes: a kernel in C++ runs them where there is one.
+// Programs (jit under an eager transform, loops, branches), operations by regions of scalars that no kernel knows, and
+// operations on many elements are compiled as programs of their own. Fewer elements are not worth the milliseconds that
+// compiling takes: a kernel in C++ runs them where there is one.
 #include "backends/cpu/eager.h"
 
 #include <capibara/config.h>
@@ -26,6 +27,12 @@ constexpr int64_t fewest_compiled_elements = 16384;
 constexpr std::size_t most_operations = 2048;
 
 bool is_program(const std::string& name) { return name == "jit" || name == "scan" || name == "while" || name == "cond"; }
+
+// Operations by a region of scalars: compiled where there is no kernel for them, however few the elements are.
+bool has_region(const std::string& name, const Attrs& attrs) {
+  if (name == "scatter") return !attrs["update_jaxpr"].is_none();
+  return name == "reduce" || name == "reduce_window" || name == "select_and_scatter" || name == "sort_general";
+}
 
 // Null where only the reference backend runs it. A jit under an eager transform may have side effects: it was asked to be
 // compiled as a whole.
@@ -124,7 +131,10 @@ std::shared_ptr<Executable> find_executable(const Primitive& primitive, std::spa
   if (is_program(name) || (elements >= fewest_compiled_elements && reference::find_kernel(name))) {
     if (auto compiled = compiled_operations().find(primitive, inputs, attrs, compile_alone)) return compiled;
   }
-  return find_kernel_maker(name) ? kernel_operations().find(primitive, inputs, attrs, own_kernel) : nullptr;
+  if (find_kernel_maker(name)) {
+    if (auto kernel = kernel_operations().find(primitive, inputs, attrs, own_kernel)) return kernel;
+  }
+  return has_region(name, attrs) ? compiled_operations().find(primitive, inputs, attrs, compile_alone) : nullptr;
 }
 
 }  // namespace

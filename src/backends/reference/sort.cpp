@@ -7,6 +7,7 @@
 
 #include "backends/axis_rows.h"
 #include "backends/reference/regions.h"
+#include "backends/reference/sort.h"
 #include "primitives/sort.h"
 
 namespace capibara::reference {
@@ -134,60 +135,6 @@ std::optional<std::vector<Keys>> single_comparison_keys(const Program& comparato
   return std::nullopt;
 }
 
-// A comparator made of comparisons, choices and logic with no constants but zeros and NaNs sees of two numbers only
-// their order, signs and NaNs. If it agrees with `sort`'s own on every such case, it is the same function.
-std::optional<int64_t> lexicographic_keys(const Region& region, std::span<const Array> inputs) {
-  const Program& program = region.program();
-  static const char* const transparent[] = {"eq", "ne", "lt", "gt", "le", "ge", "eq_to", "lt_to", "le_to", "select_n",
-                                            "and", "or", "not", "real", "imag", "broadcast_in_dim", "convert_element_type"};
-  for (const Equation& equation : program.equations()) {
-    bool known = std::any_of(std::begin(transparent), std::end(transparent), [&](const char* n) { return equation.primitive.is(n); });
-    if (!known) return std::nullopt;
-    if (equation.primitive.is("convert_element_type") && program.type(equation.inputs[0]).dtype != program.type(equation.outputs[0]).dtype) {
-      return std::nullopt;
-    }
-  }
-  auto harmless = [](const Array& constant) {
-    if (constant.size() != 1 || is_complex(constant.dtype())) return false;
-    double value = element_as_double(constant.dtype(), constant.raw_data(), 0);
-    return value == 0 || value != value;
-  };
-  for (const Array& literal : program.body().literals) {
-    if (!harmless(literal)) return std::nullopt;
-  }
-  for (const Array& constant : program.constants()) {
-    if (!harmless(constant)) return std::nullopt;
-  }
-  for (std::size_t keys = 1; keys <= std::min<std::size_t>(inputs.size(), 2); ++keys) {
-    // All combinations of probe values for the elements of the keys; other operands rise and fall with the case.
-    std::vector<double> probes = {-1.0, -0.0, 0.0, 1.0, 2.0, std::numeric_limits<double>::quiet_NaN()};
-    int64_t cases = 1;
-    for (std::size_t i = 0; i < 2 * keys; ++i) cases *= static_cast<int64_t>(probes.size());
-    Arrays arguments;
-    int64_t period = 1;
-    for (std::size_t i = 0; i < 2 * inputs.size(); ++i) {
-      DType dtype = inputs[i / 2].dtype();
-      if (is_complex(dtype)) return std::nullopt;
-      Elements<double> values(cases);
-      for (int64_t c = 0; c < cases; ++c) {
-        double value = i < 2 * keys ? probes[static_cast<std::size_t>(c / period) % probes.size()] : static_cast<double>((c * (i + 3)) % 5);
-        if (!is_floating(dtype) && value != value) value = 3;
-        if ((is_unsigned(dtype) || is_bool(dtype)) && value < 0) value = 1;
-        values[c] = value;
-      }
-      if (i < 2 * keys) period *= static_cast<int64_t>(probes.size());
-      Output probe = allocate(scalar_type(dtype).with_shape({cases}));
-      store_all<double>(dtype, probe.data, values);
-      arguments.push_back(probe.array);
-    }
-    Types types;
-    for (const Array& x : inputs) types.push_back(x.type());
-    Array got = region(arguments)[0], expected = Region(sort_comparator(types, static_cast<int64_t>(keys)))(arguments)[0];
-    if (std::memcmp(got.raw_data(), expected.raw_data(), static_cast<std::size_t>(cases)) == 0) return static_cast<int64_t>(keys);
-  }
-  return std::nullopt;
-}
-
 // Batcher's odd-even merge network on all rows at once, the comparator called on whole layers of pairs. Ties are broken by
 // position, so the result is that of a stable sort.
 Arrays sort_by_region(const Region& region, std::span<const Array> inputs, int64_t axis) {
@@ -259,7 +206,9 @@ Arrays sort_general(const KernelArgs& args) {
   if (auto keys = single_comparison_keys(comparator, args.inputs)) return sort_by_keys(args.inputs, *keys, axis);
   Region region(comparator);
   if (args.inputs[0].shape(axis) > 64) {
-    if (std::optional<int64_t> num_keys = lexicographic_keys(region, args.inputs)) {
+    Types types;
+    for (const Array& x : args.inputs) types.push_back(x.type());
+    if (std::optional<int64_t> num_keys = lexicographic_keys(comparator, types)) {
       std::vector<Keys> keys;
       for (int64_t k = 0; k < *num_keys; ++k) append_keys(args.inputs[static_cast<std::size_t>(k)], Zeros::equal, keys);
       return sort_by_keys(args.inputs, keys, axis);
@@ -300,6 +249,57 @@ Arrays approx_top_k(const KernelArgs& args) {
 }
 
 }  // namespace
+
+// A comparator made of comparisons, choices and logic with no constants but zeros and NaNs sees of two numbers only
+// their order, signs and NaNs. If it agrees with `sort`'s own on every such case, it is the same function.
+std::optional<int64_t> lexicographic_keys(const Program& program, const Types& operands) {
+  static const char* const transparent[] = {"eq", "ne", "lt", "gt", "le", "ge", "eq_to", "lt_to", "le_to", "select_n",
+                                            "and", "or", "not", "real", "imag", "broadcast_in_dim", "convert_element_type"};
+  for (const Equation& equation : program.equations()) {
+    bool known = std::any_of(std::begin(transparent), std::end(transparent), [&](const char* n) { return equation.primitive.is(n); });
+    if (!known) return std::nullopt;
+    if (equation.primitive.is("convert_element_type") && program.type(equation.inputs[0]).dtype != program.type(equation.outputs[0]).dtype) {
+      return std::nullopt;
+    }
+  }
+  auto harmless = [](const Array& constant) {
+    if (constant.size() != 1 || is_complex(constant.dtype())) return false;
+    double value = element_as_double(constant.dtype(), constant.raw_data(), 0);
+    return value == 0 || value != value;
+  };
+  for (const Array& literal : program.body().literals) {
+    if (!harmless(literal)) return std::nullopt;
+  }
+  for (const Array& constant : program.constants()) {
+    if (!harmless(constant)) return std::nullopt;
+  }
+  for (std::size_t keys = 1; keys <= std::min<std::size_t>(operands.size(), 2); ++keys) {
+    // All combinations of probe values for the elements of the keys; other operands rise and fall with the case.
+    std::vector<double> probes = {-1.0, -0.0, 0.0, 1.0, 2.0, std::numeric_limits<double>::quiet_NaN()};
+    int64_t cases = 1;
+    for (std::size_t i = 0; i < 2 * keys; ++i) cases *= static_cast<int64_t>(probes.size());
+    Arrays arguments;
+    int64_t period = 1;
+    for (std::size_t i = 0; i < 2 * operands.size(); ++i) {
+      DType dtype = operands[i / 2].dtype;
+      if (is_complex(dtype)) return std::nullopt;
+      Elements<double> values(cases);
+      for (int64_t c = 0; c < cases; ++c) {
+        double value = i < 2 * keys ? probes[static_cast<std::size_t>(c / period) % probes.size()] : static_cast<double>((c * (i + 3)) % 5);
+        if (!is_floating(dtype) && value != value) value = 3;
+        if ((is_unsigned(dtype) || is_bool(dtype)) && value < 0) value = 1;
+        values[c] = value;
+      }
+      if (i < 2 * keys) period *= static_cast<int64_t>(probes.size());
+      Output probe = allocate(scalar_type(dtype).with_shape({cases}));
+      store_all<double>(dtype, probe.data, values);
+      arguments.push_back(probe.array);
+    }
+    Array got = Region(program)(arguments)[0], expected = Region(sort_comparator(operands, static_cast<int64_t>(keys)))(arguments)[0];
+    if (std::memcmp(got.raw_data(), expected.raw_data(), static_cast<std::size_t>(cases)) == 0) return static_cast<int64_t>(keys);
+  }
+  return std::nullopt;
+}
 
 KernelList sort_kernels() {
   return {{"sort", sort}, {"sort_general", sort_general}, {"top_k", top_k}, {"approx_top_k", approx_top_k}};

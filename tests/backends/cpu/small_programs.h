@@ -33,14 +33,14 @@ inline Program program_of(const Maker& function, const Arrays& inputs) {
 }
 
 inline Arrays executed(const char* platform, const Program& program, const Arrays& inputs) {
-  return backend(platform).compile(program)->execute(inputs, std::vector<bool>(inputs.size(), false));
+  return capibara::backend(platform).compile(program)->execute(inputs, std::vector<bool>(inputs.size(), false));
 }
 
 // Values as those of the reference, and the same bits on 1, 2 and 4 threads.
 inline void expect_as_reference(const Maker& function, const Arrays& inputs, double tolerance) {
   const Program program = program_of(function, inputs);
   const Arrays want = executed("reference", program, inputs);
-  const std::shared_ptr<Executable> executable = backend("cpu").compile(program);
+  const std::shared_ptr<Executable> executable = capibara::backend("cpu").compile(program);
   const int threads = thread_count();
   Arrays first;
   for (int count : {1, 2, 4}) {

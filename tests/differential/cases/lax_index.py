@@ -106,6 +106,7 @@ CASES += [
     case("lax.scatter_add", c64(5), array([[1], [1]]), c64(2), SET_POINTS),
     case("lax.scatter_add", bf16(5), array([[1], [1]]), bf16(2), SET_POINTS),
     case("lax.scatter_apply", f32(5), array([[1], [3]]), lib(lambda jax: jax.lax.sin), SET_POINTS, update_shape=(2,)),
+    case("lax.scatter_apply", f32(5), array([[1], [9]]), lib(lambda jax: lambda x: jax.lax.cond(x > 0, jax.lax.exp, jax.lax.neg, x)), SET_POINTS, update_shape=(2,)),
     case("lax.scatter_apply", f32(5, 4), array([[1], [3]]), lib(lambda jax: lambda x: x * 2), SET_ROWS, update_shape=(2, 4)),
     case("lax.scatter_apply", f32(5), array([[1], [9]]), lib(lambda jax: jax.lax.neg), SET_POINTS, update_shape=(2,), mode="clip"),
     case("lax.dynamic_slice", f64(5, 4), (1, 2), (2, 2), x64=True),

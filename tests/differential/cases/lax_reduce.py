@@ -2,6 +2,9 @@
 
 from makers import *
 
+# A fold with a branch inside; XLA:CPU aborts on loops there.
+BRANCH = lib(lambda jax: lambda x, y: jax.lax.cond(x > y, lambda a, b: a, lambda a, b: b, x, y))
+
 CASES = []
 for name in ["reduce_sum", "reduce_prod", "reduce_max", "reduce_min"]:
     CASES += [
@@ -66,6 +69,8 @@ CASES += [
     case("lax.reduce", (f32(3), f32(3)), 0.0, lib(lambda jax: jax.lax.add), (0,)),
     case("lax.reduce", f32(3), 0.0, lib(lambda jax: jax.lax.add), (2,)),
     case("lax.reduce", 2.0, 0.0, lib(lambda jax: jax.lax.add), ()),
+    *[case("lax.reduce", f32(3, 4), -9.0, BRANCH, axes, grad=False) for axes in [(0,), (1,), (0, 1)]],
+    case("lax.reduce_window", f32(5, 4), -9.0, BRANCH, (2, 3), (1, 2), "SAME", grad=False),
     case("lax.reduce_window", f32(5, 4), 0.0, lib(lambda jax: jax.lax.add), (2, 2)),
     case("lax.reduce_window", f32(5, 4), 0.0, lib(lambda jax: jax.lax.add), (2, 2), (1, 2), "SAME"),
     case("lax.reduce_window", f32(5, 4), -np.inf, lib(lambda jax: jax.lax.max), (2, 2), (2, 2), "VALID", transforms=True),

@@ -1,0 +1,30 @@
+// Operations that hold programs of scalars (reduce, windows, scatter, sort), composed of loops and arrays that compile.
+//
+// A region without data-dependent control flow is applied to whole arrays at once. One with a loop or a branch is applied
+// element by element in a scan: batched, a branch that an element does not take might never end.
+#pragma once
+
+#include "primitives/monoid.h"
+
+namespace capibara::cpu {
+
+// How to compose the equation; empty where generated code or a kernel of this backend runs it as it is.
+LowerRule region_rule(const Program& program, const Equation& equation);
+
+namespace regions {
+
+// The region on each element of arrays of one shape.
+Arrays apply_each(const Program& region, const Arrays& inputs);
+
+// ---- one rule per operation ----
+Arrays reduce(std::span<const Array> inputs, const Attrs& attrs);
+Arrays reduce_window(std::span<const Array> inputs, const Attrs& attrs);
+Arrays select_and_scatter(std::span<const Array> inputs, const Attrs& attrs);
+Arrays scatter(std::span<const Array> inputs, const Attrs& attrs);
+Arrays sort(std::span<const Array> inputs, const Attrs& attrs);
+// reduce_window_sum and its kin: starting from the identity.
+LowerRule named_window(Monoid monoid);
+
+}  // namespace regions
+
+}  // namespace capibara::cpu
