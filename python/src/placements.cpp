@@ -49,8 +49,12 @@ void bind_placements(nb::module_& m) {
         return nb::isinstance<Placement>(other) && self == nb::cast<const Placement&>(other);
       });
   m.def("device_put", [](const Array& array, const Placement& placement) {
-    nb::gil_scoped_release other_threads_run;
-    return jax::device_put(array, placement);
+    Array placed;
+    {
+      nb::gil_scoped_release other_threads_run;
+      placed = jax::device_put(array, placement);
+    }
+    return wrap(placed);
   });
   m.def("array_placement", [](const Array& array) -> nb::object {
     const std::optional<Placement> placement = jax::placement(array);

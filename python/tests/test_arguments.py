@@ -131,12 +131,16 @@ def test_the_function_of_fromfunction_gets_its_keywords():
 def test_compiler_options_reach_the_compiler():
   f = jax.jit(lambda x: x + 1, compiler_options={"xla_backend_optimization_level": 0})
   assert float(f(1.0)) == 2.0
-  with pytest.raises(ValueError, match="No such compile option: 'no_such_option'"):
+  with pytest.raises(jax.errors.JaxRuntimeError, match="No such compile option: 'no_such_option'"):
     jax.jit(lambda x: x + 1, compiler_options={"no_such_option": True})(1.0)
   lowered = jax.jit(lambda x: x + 1).lower(1.0)
   assert float(lowered.compile({"xla_backend_optimization_level": 0})(1.0)) == 2.0
-  with pytest.raises(ValueError, match="No such compile option"):
+  with pytest.raises(jax.errors.JaxRuntimeError, match="No such compile option"):
     lowered.compile(compiler_options={"no_such_option": 1})
+  with pytest.raises(jax.errors.JaxRuntimeError, match="is not a valid bool value"):
+    lowered.compile(compiler_options={"xla_embed_ir_in_executable": "maybe"})
+  hints = {"xla_embed_ir_in_executable": True, "exec_time_optimization_effort": 0.0, "optimization_level": 9, "memory_fitting_level": 19}
+  assert float(jax.jit(lambda x: x + 1, compiler_options=hints)(1.0)) == 2.0
   assert float(lowered.compile()(1.0)) == 2.0
 
 

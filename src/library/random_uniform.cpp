@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "library/numpy/explicit_x64.h"
 #include "primitives/monoid.h"
 
 namespace capibara::jax::random {
@@ -133,7 +134,7 @@ Array gumbel_highest(const Array& key, const Shape& shape) {
 
 Array bits(const Array& key, const DrawOptions& options) {
   Array typed = checked_key("bits", key);
-  DType dtype = options.dtype ? canonicalize(*options.dtype, capibara::config().enable_x64) : default_uint();
+  DType dtype = requested(options.dtype, DType::uint64);
   if (!is_unsigned(dtype) || is_sub_byte(dtype)) {
     throw ValueError(concat("dtype argument to `bits` must be an unsigned int dtype, got ", dtype_name(dtype)));
   }

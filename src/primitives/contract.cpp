@@ -1,5 +1,6 @@
 // The general dot product: contraction over paired dimensions of two arrays.
 #include "primitives/contract.h"
+#include "array/format.h"
 #include "primitives/families.h"
 #include "primitives/monoid.h"
 #include "primitives/rules.h"
@@ -278,8 +279,8 @@ Shape dot_shape(const std::string& op, const ArrayType& lhs, const ArrayType& rh
   }
   Shape lhs_contracted = sizes_of(lhs.shape, numbers.lhs_contracting), rhs_contracted = sizes_of(rhs.shape, numbers.rhs_contracting);
   if (lhs_contracted != rhs_contracted) {
-    throw TypeError(concat(op, " requires contracting dimensions to have the same shape, got ", list_text(lhs_contracted),
-                           " and ", list_text(rhs_contracted), " for ", to_string(lhs), " and ", to_string(rhs)));
+    throw TypeError(concat(op, " requires contracting dimensions to have the same shape, got ", shape_tuple(lhs_contracted),
+                           " and ", shape_tuple(rhs_contracted), " for ", to_string(lhs), " and ", to_string(rhs)));
   }
   Shape out = lhs_batch;
   for (int64_t d : remaining_dims(lhs.rank(), numbers.lhs_contracting, numbers.lhs_batch)) out.push_back(lhs.shape[static_cast<std::size_t>(d)]);

@@ -188,6 +188,12 @@ def settings_without_effect():
     return runpy.run_path(str(PACKAGE / "jax" / "_flags.py"))["WITHOUT_EFFECT"]
 
 
+def compiler_hints():
+    """(name, what it is for) of the table in the CPU compiler's options."""
+    text = (ROOT / "src" / "backends" / "cpu" / "options.cpp").read_text()
+    return re.findall(r'^    \{"(\w+)", \w+\},\s+// (.*)$', text, re.M)
+
+
 def page():
     lines = ["# Accepted and without effect, and fallbacks", "",
              "Arguments and settings that capibara takes, as jax does, and that change nothing; then what the CPU compiler leaves to the",
@@ -205,6 +211,9 @@ def page():
               "Known, readable and checked; another value than the default warns once. They steer XLA's pipeline, its GPU kernels, its cluster",
               "services, or parts of jax that are not here.", "", "| setting | default |", "|---|---|"]
     lines += [f"| `{name}` | `{default!r}` |" for name, (default, _) in settings_without_effect().items()]
+    lines += ["", "## Compiler options", "", "Options of XLA that `compiler_options` may hold and that change nothing; their values are checked.", "",
+              "| option | what it is for |", "|---|---|"]
+    lines += [f"| `{name}` | {why} |" for name, why in compiler_hints()]
     lines += ["", "## Run by kernels of the reference backend", "",
               "A program compiled for the CPU calls these, for some types or always, as plain loops on one thread; [primitives.md](primitives.md)",
               "tells of every primitive how it runs.", "", textwrap.fill(", ".join(f"`{name}`" for name in fallbacks()) + ".", 130)]

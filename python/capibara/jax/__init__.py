@@ -51,7 +51,7 @@ from capibara.jax.version import __version__, __version_info__  # noqa: F401
 
 # Modules that are imported when they are first asked for: most programs need few of them, and NumPy takes its time.
 _MODULES = (
-    "ad_checkpoint", "api_util", "checkpoint_policies", "core", "custom_batching", "custom_derivatives", "debug", "dlpack",
+    "ad", "ad_checkpoint", "api_util", "checkpoint_policies", "core", "custom_batching", "custom_derivatives", "debug", "dlpack",
     "distributed", "dtypes", "errors", "experimental", "extend", "flatten_util", "image", "interpreters", "lax", "lib", "monitoring", "nn", "numpy", "ops",
     "profiler", "random", "ref", "scipy", "sharding", "stages", "tree", "tree_util", "typing", "version",
 )
@@ -160,4 +160,4 @@ _GUARDS = ("transfer_guard", "transfer_guard_host_to_device", "transfer_guard_de
 _explain_missing(__name__, later={
     "float0": "capibara._dtypes", **dict.fromkeys(_MODULES), **dict.fromkeys(_SHARDING, "capibara.jax._sharding"),
     **dict.fromkeys(_GUARDS, "capibara.jax._transfer_guards"), "pmap": "capibara.jax._pmap",
-    **dict.fromkeys(("new_ref", "empty_ref", "freeze"), "capibara.jax.ref")})
+    **dict.fromkeys(("new_ref", "empty_ref", "freeze", "free_ref"), "capibara.jax.ref")})

@@ -202,7 +202,9 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
     """A function's value and the function from cotangents of its result to cotangents of its arguments."""
     _check_callable(fun, "vjp")
     _refuse_reduce_axes(reduce_axes, "vjp")
-    return _core.vjp(fun, primals, has_aux)
+    from capibara.jax.ad import VJP
+    value, pull_back, *aux = _core.vjp(fun, primals, has_aux)
+    return (value, VJP(pull_back.func, *pull_back.args), *aux)
 
 
 def linearize(fun, *primals, has_aux=False):
@@ -425,7 +427,7 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
         _sharding.spread(src, x, "device_put src")  # raises where it does not fit the tree
     if device is None and not donate and may_alias is None:
         leaves, tree = _core.tree_flatten(x)
-        return tree.unflatten([_core.put_array(leaf) for leaf in leaves])
+        return tree.unflatten([leaf if isinstance(leaf, _core.ArrayImpl) else _core.put_array(leaf) for leaf in leaves])
     return _sharding.device_put(x, device, may_alias, donate)
 
 

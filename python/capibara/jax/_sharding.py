@@ -441,7 +441,7 @@ def resolve(target, operation):
                                "define a context mesh via `jax.set_mesh(mesh)`. Alternatively, provide `Sharding`s to shardings and then the "
                                "mesh context manager is not required.")
         return NamedSharding(mesh, target)
-    raise ValueError(f"{operation}: expected a Device, a Sharding or a PartitionSpec, got {target!r}")
+    raise ValueError(f"{operation}: Received invalid value {target!r}; expected a Device, a Sharding or a PartitionSpec")
 
 
 def _is_target(value):
@@ -454,8 +454,11 @@ def spread(targets, tree, operation):
     leaves, structure = tree_util.tree_flatten(targets, is_leaf=_is_target)
     try:
         below = structure.flatten_up_to(tree)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{operation} specification must be a tree prefix of the corresponding value, got specification {targets!r}: {error}") from None
+    except (ValueError, TypeError):
+        from capibara._tree_errors import prefix_errors
+        found = [str(make(operation)) for make in prefix_errors(targets, tree, _is_target)]
+        raise ValueError(f"{operation} specification must be a tree prefix of the corresponding value, got specification {targets!r}.\n"
+                         f"Mismatch details ({len(found)} found):\n" + "\n".join(found)) from None
     spread_out = []
     for target, subtree in zip(leaves, below):
         spread_out += [target] * len(_core.tree_leaves(subtree))
@@ -496,13 +499,17 @@ def device_put(x, device, may_alias=None, donate=False):
     donated leaf is deleted where the result does not share its memory.
     """
     leaves, structure = _core.tree_flatten(x)
-    targets = [None] * len(leaves) if device is None else spread(device, x, "device_put")
+    targets = [None] * len(leaves) if device is None else spread(device, x, "device_put device")
     donated, shares = _flags(donate, x, leaves), _flags(may_alias, x, leaves)
     results = []
     for leaf, target, given, may_share in zip(leaves, targets, donated, shares):
         if given and may_share:
             raise ValueError("may_alias and donate cannot be True at the same time.")
-        result = _put(leaf, resolve(target, "device_put"))
+        sharding = resolve(target, "device_put")
+        if may_share is not False and not given and _is_placed(leaf, sharding):
+            results.append(leaf)
+            continue
+        result = _put(leaf, sharding)
         if not isinstance(result, (_core.Tracer, _core.Ref)):
             shared = isinstance(leaf, _core.Array) and _core.shares_memory(leaf, result)
             if may_share is False and shared:
@@ -511,6 +518,13 @@ def device_put(x, device, may_alias=None, donate=False):
                 leaf.delete()
         results.append(result)
     return structure.unflatten(results)
+
+
+def _is_placed(leaf, sharding):
+    """Whether a leaf is an array that is where it is to be put."""
+    if not isinstance(leaf, _core.ArrayImpl):
+        return False
+    return sharding is None or (leaf.committed and leaf.sharding == sharding)
 
 
 def _flags(given, tree, leaves):

@@ -24,6 +24,40 @@ def freeze(ref):
     return _core.freeze_ref(ref)
 
 
+def free_ref(ref):
+    """Gives a mutable array up, which must not be used afterwards."""
+    freeze(ref)
+
+
+class _View:
+    """A part of a mutable array, which is read and written through the whole."""
+
+    def __init__(self, ref, index):
+        self._ref, self._index = ref, index
+
+    def __getitem__(self, index):
+        return self._ref[self._index][index]
+
+    def __setitem__(self, index, value):
+        whole = index is Ellipsis or index == () if not isinstance(index, _core.Array) else False
+        self._ref[self._index] = value if whole else self._ref[self._index].at[index].set(value)
+
+    @property
+    def at(self):
+        return _Views(self)
+
+
+class _Views:
+    def __init__(self, ref):
+        self._ref = ref
+
+    def __getitem__(self, index):
+        return _View(self._ref, index)
+
+
+Ref.at = property(_Views, doc="Parts of the mutable array, which can be written: ref.at[1:3][...] = x.")
+
+
 def get(ref, idx=None):
     """The present value, or a part of it."""
     return ref[... if idx is None else idx]

@@ -3,13 +3,19 @@
 
 #include <capibara/error.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
 
 namespace capibara::cpu {
 
 namespace {
 
 using Value = CompilerOptions::mapped_type;
+
+[[noreturn]] void refuse(const std::string& name, const char* expected) {
+  throw RuntimeError(concat("INVALID_ARGUMENT: compiler_options: the value of '", name, "' is not a valid ", expected, " value."));
+}
 
 int64_t integer(const std::string& name, const Value& value) {
   if (const auto* number = std::get_if<int64_t>(&value)) return *number;
@@ -18,7 +24,23 @@ int64_t integer(const std::string& name, const Value& value) {
     const long long number = std::strtoll(text->c_str(), &end, 10);
     if (!text->empty() && *end == 0) return number;
   }
-  throw ValueError(concat("compiler_options: ", name, " must be an integer"));
+  refuse(name, "int64");
+}
+
+void boolean(const std::string& name, const Value& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  const bool is_truth = std::holds_alternative<bool>(value) || (text && (*text == "true" || *text == "false" || *text == "True" || *text == "False"));
+  if (!is_truth) refuse(name, "bool");
+}
+
+void number(const std::string& name, const Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) {
+    char* end = nullptr;
+    std::strtod(text->c_str(), &end);
+    if (text->empty() || *end != 0) refuse(name, "float");
+  } else if (std::holds_alternative<bool>(value)) {
+    refuse(name, "float");
+  }
 }
 
 struct Option {
@@ -36,9 +58,29 @@ constexpr Option table[] = {
     {"xla_dump_to",
      [](OptimiseOptions& options, const std::string& name, const Value& value) {
        const auto* folder = std::get_if<std::string>(&value);
-       if (!folder) throw ValueError(concat("compiler_options: ", name, " must be a folder's name"));
+       if (!folder) refuse(name, "string");
        options.dump = *folder;
      }},
+    // jax's levels: 9 is O0, 19 is O1, ...; 0 leaves it open.
+    {"optimization_level",
+     [](OptimiseOptions& options, const std::string& name, const Value& value) {
+       const int64_t level = integer(name, value);
+       if (level > 0 && level < 19) options.rounds = 1;
+     }},
+};
+
+// XLA's options that scripts set and that cannot change a result here: their values are checked, and that is all.
+struct Hint {
+  const char* name;
+  void (*check)(const std::string& name, const Value& value);
+};
+constexpr Hint hints[] = {
+    {"exec_time_optimization_effort", number},  // how long to search for faster code
+    {"memory_fitting_effort", number},          // how long to search for a smaller use of memory
+    {"memory_fitting_level", number},           // the same, as a level
+    {"xla_embed_ir_in_executable", boolean},    // whether executables carry their source
+    {"xla_dump_max_hlo_modules", number},       // how many modules xla_dump_to writes: here one program
+    {"xla_gpu_auto_spmd_partitioning_memory_budget_ratio", number},  // of the compiler for GPUs
 };
 
 }  // namespace
@@ -50,10 +92,15 @@ OptimiseOptions chosen_options(const CompilerOptions& options) {
     for (const Option& option : table) {
       if (name == option.name) known = &option;
     }
+    const auto* hint = std::find_if(std::begin(hints), std::end(hints), [&](const Hint& one) { return name == one.name; });
+    if (hint != std::end(hints)) {
+      hint->check(name, value);
+      continue;
+    }
     if (!known) {
       std::string names;
       for (const Option& option : table) names += concat(names.empty() ? "'" : ", '", option.name, "'");
-      throw ValueError(concat("No such compile option: '", name, "'; the CPU compiler knows ", names));
+      throw RuntimeError(concat("INVALID_ARGUMENT: No such compile option: '", name, "'; the CPU compiler knows ", names));
     }
     known->set(chosen, name, value);
   }

@@ -6,7 +6,7 @@
 
 namespace capibara::cpu {
 
-// Raises ValueError for an option that the compiler does not know, or a value that it cannot have.
+// Raises RuntimeError for an option that the compiler does not know, or a value that it cannot have.
 OptimiseOptions chosen_options(const CompilerOptions& options);
 
 }  // namespace capibara::cpu
