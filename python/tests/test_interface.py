@@ -72,7 +72,7 @@ def a_call_outside_of_programs_is_a_call(jax):
 @program
 def equations_bind_again(jax):
     jnp, eval_jaxpr = module(jax, "numpy"), module(jax, "core").eval_jaxpr
-    closed = jax.make_jaxpr(lambda x: jax.jit(jnp.sin)(x) + call(jax, call_primitives(jax)[0], jnp.cos, x))(1.)
+    closed = jax.make_jaxpr(lambda x: jax.jit(jnp.square)(x) + call(jax, call_primitives(jax)[0], jnp.negative, x))(1.)
     names = [sorted(set(eqn.primitive.get_bind_params(eqn.params)) & {"subfuns", "jaxpr"}) for eqn in closed.eqns]
     return names, numbers(jax, eval_jaxpr(closed.jaxpr, closed.consts, 2.))
 

@@ -415,7 +415,7 @@ class CpuBackend final : public Backend {
     }
     const Program best = optimised(program);
     Lowered lowered = lower_to_loops(best, donated);
-    std::shared_ptr<const Code> code = CodeCache::get(lowered.module);
+    std::shared_ptr<const Code> code = code_of(lowered.module);
     return std::make_shared<CpuExecutable>(program, std::move(lowered), std::move(code), estimated_nanoseconds(best), may_run_later(best));
   }
   std::optional<std::string> compiled_text(const Program& program, const std::vector<bool>& donated) override {
@@ -430,6 +430,8 @@ Backend& backend() {
   static CpuBackend instance;
   return instance;
 }
+
+std::shared_ptr<const Code> code_of(const Module& module) { return CodeCache::get(module); }
 
 void set_async_dispatch(bool on) { dispatches_later.store(on); }
 

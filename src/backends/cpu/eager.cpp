@@ -11,6 +11,7 @@
 
 #include "backends/cpu/backend.h"
 #include "backends/cpu/cost.h"
+#include "backends/cpu/eager_elements.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/lower.h"
 #include "backends/reference/backend.h"
@@ -124,11 +125,11 @@ bool may_compile(const Primitive& primitive, std::span<const Array> inputs) {
   return std::none_of(inputs.begin(), inputs.end(), [](const Array& input) { return input.type().ref; });
 }
 
+bool is_large(const Array& input) { return input.size() >= fewest_compiled_elements; }
+
 std::shared_ptr<Executable> find_executable(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
   const std::string& name = primitive.name();
-  int64_t elements = 0;
-  for (const Array& input : inputs) elements = std::max(elements, input.size());
-  if (is_program(name) || (elements >= fewest_compiled_elements && reference::find_kernel(name))) {
+  if (is_program(name) || (std::any_of(inputs.begin(), inputs.end(), is_large) && reference::find_kernel(name))) {
     if (auto compiled = compiled_operations().find(primitive, inputs, attrs, compile_alone)) return compiled;
   }
   if (find_kernel_maker(name)) {
@@ -141,6 +142,9 @@ std::shared_ptr<Executable> find_executable(const Primitive& primitive, std::spa
 
 Arrays run_eagerly(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
   if (may_compile(primitive, inputs)) {
+    if (std::none_of(inputs.begin(), inputs.end(), is_large)) {
+      if (std::optional<Array> result = run_elements(primitive, inputs, attrs)) return {std::move(*result)};
+    }
     if (const std::shared_ptr<Executable> found = find_executable(primitive, inputs, attrs)) return found->execute(inputs, {});
   }
   if (!primitive->evaluate && may_be_interrupted() && should_attend(estimated_nanoseconds(primitive, inputs, attrs))) {
