@@ -139,6 +139,7 @@ std::vector<Index> index_entries(nb::handle key, const Array&) {
 }
 
 void bind_array_indexing(nb::module_& m, nb::class_<Array>& array) {
+  m.def("check_static_indices", [](bool on) { checks_static_indices() = on; });
   nb::class_<AtIndex> at(m, "AtIndex");
   at.def(
       "get",

@@ -141,7 +141,7 @@ library::Value to_value(nb::handle object) {
   if (std::optional<Array> array = array_if(object)) return *array;
   if (PyUnicode_Check(o)) return nb::cast<std::string>(nb::str(object));
   if (PyCallable_Check(o)) return to_callable(object);
-  if (PyDict_Check(o) || nb::hasattr(object, "__iter__")) {
+  if (PyDict_Check(o) || nb::hasattr(object, "__iter__") || PySequence_Check(o)) {
     if (!PyDict_Check(o) && !nb::hasattr(object, "__jax_array__")) {
       library::Sequence sequence;
       for (nb::handle item : object) sequence.items.push_back(to_value(item));

@@ -56,6 +56,11 @@ std::vector<Array> true_positions(const Array& mask, const Shape& shape, int64_t
 
 }  // namespace
 
+std::atomic<bool>& checks_static_indices() {
+  static std::atomic<bool> checks = false;
+  return checks;
+}
+
 IndexExpression parse_index(const Shape& shape, const std::vector<Index>& indices) {
   IndexExpression parsed;
   parsed.shape = shape;
@@ -85,7 +90,12 @@ IndexExpression parse_index(const Shape& shape, const std::vector<Index>& indice
     const Index::Entry& entry = indices[i].entry();
     bool advanced = false;
     if (const int64_t* integer = std::get_if<int64_t>(&entry)) {
-      add(IndexEntry::integer).position = *integer;
+      IndexEntry& added = add(IndexEntry::integer);
+      added.position = *integer;
+      const int64_t size = shape[static_cast<std::size_t>(added.axis)];
+      if (checks_static_indices() && (*integer < -size || *integer >= size)) {
+        throw IndexError(concat("index ", *integer, " out of bounds for axis ", added.axis, " with size ", size));
+      }
       advanced = true;
     } else if (const Slice* slice = std::get_if<Slice>(&entry)) {
       add(IndexEntry::slice).range = *slice;

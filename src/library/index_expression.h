@@ -4,6 +4,8 @@
 #include <capibara/indexing.h>
 #include <capibara/lax.h>
 
+#include <atomic>
+
 namespace capibara {
 
 // One entry after ellipses and masks were expanded; `axis` is the dimension it consumes, where it does.
@@ -24,6 +26,9 @@ struct IndexExpression {
   bool any_array = false, any_mask = false;
   bool adjacent = true;  // the advanced indices stand side by side
 };
+
+// Whether integers out of bounds raise instead of being clamped: the setting jax_check_static_indices.
+std::atomic<bool>& checks_static_indices();
 
 IndexExpression parse_index(const Shape& shape, const std::vector<Index>& indices);
 

@@ -41,7 +41,7 @@ TypeResult ragged_dot_type(std::span<const ArrayType> types, const Attrs& attrs)
   }
   int64_t ragged = numbers->lhs_ragged_dimensions[0];
   if (ragged < 0 || ragged >= lhs.rank()) {
-    throw TypeError(concat("ragged_dot_general: lhs ragged dimension ", ragged, " is out of range for ", to_string(lhs)));
+    throw TypeError(concat("ragged_dot_general requires lhs ragged dimension numbers to be nonnegative and less than the number of axes of the lhs value, got ", ragged, " for ", to_string(lhs)));
   }
   if (!is_integer(sizes.dtype)) {
     throw TypeError(concat("ragged_dot_general requires group_sizes of an integer dtype, got ", to_string(sizes)));
@@ -57,8 +57,8 @@ TypeResult ragged_dot_type(std::span<const ArrayType> types, const Attrs& attrs)
     }
     int64_t group = numbers->rhs_group_dimensions[0];
     if (group < 0 || group >= rhs.rank() || contains(dot.rhs_batch, group) || contains(dot.rhs_contracting, group)) {
-      throw TypeError(concat("ragged_dot_general: rhs group dimension ", group, " must be a dimension of ", to_string(rhs),
-                             " that is neither batch nor contracting"));
+      throw TypeError(concat("ragged_dot_general requires rhs group dimension numbers to be distinct from contracting and batch dimensions, and dimensions of ",
+                             to_string(rhs), ", got ", group));
     }
     if (rhs.shape[static_cast<std::size_t>(group)] != groups) {
       throw TypeError(concat("ragged_dot_general: expected rhs group dimension size to be ", groups, ", got ",
@@ -78,7 +78,7 @@ TypeResult ragged_dot_type(std::span<const ArrayType> types, const Attrs& attrs)
     expected.push_back(groups);
     if (sizes.shape != expected) {
       throw TypeError(concat("ragged_dot_general: expected group_sizes to have shape ", tuple_text(expected), ", got ",
-                             to_string(sizes), "."));
+                             tuple_text(sizes.shape), "."));
     }
   }
   if (mode == RaggedMode::contracting) out.shape.insert(out.shape.begin(), groups);

@@ -31,6 +31,7 @@ _OWN = {
     "disable_most_optimizations": (False, (True, False)),
     "explicit_x64_dtypes": ("warn", ("warn", "error", "allow")),
     "disable_bwd_checks": (False, (True, False)),
+    "check_static_indices": (False, (True, False)),
 }
 _warned = set()  # settings without effect that were set to another value once
 
@@ -234,6 +235,11 @@ def _set_explicit_x64(value):
     return value
 
 
+def _set_static_indices(value):
+    _core.check_static_indices(bool(value))
+    return bool(value)
+
+
 def _set_backward_checks(value):
     _core.check_backward_rules(not value)
     return bool(value)
@@ -245,7 +251,7 @@ _SETTERS = {
     "debug_log_modules": _set_debug_modules, "explain_cache_misses": _set_explain_cache_misses,
     **{_name: _cache_setter(_name) for _name in ("compilation_cache_dir", "compilation_cache_max_size", "enable_compilation_cache")},
     "captured_constants_warn_bytes": _set_captured_constants, "cpu_enable_async_dispatch": _set_async_dispatch, "optimization_level": _set_optimization_level, "disable_most_optimizations": _set_few_optimizations,
-    "explicit_x64_dtypes": _set_explicit_x64, "disable_bwd_checks": _set_backward_checks,
+    "explicit_x64_dtypes": _set_explicit_x64, "disable_bwd_checks": _set_backward_checks, "check_static_indices": _set_static_indices,
 }
 _CHOICES = {
     "numpy_dtype_promotion": ("standard", "strict"),

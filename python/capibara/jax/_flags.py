@@ -16,7 +16,6 @@ WITHOUT_EFFECT = {
     "jax_bcoo_cusparse_lowering": (False, bool),
     "jax_captured_constants_report_frames": (0, int),
     "jax_check_proxy_envs": (True, bool),
-    "jax_check_static_indices": (False, bool),
     "jax_compilation_cache_check_contents": (False, bool),
     "jax_compilation_cache_expect_pgle": (False, bool),
     "jax_compilation_cache_include_metadata_in_key": (False, bool),

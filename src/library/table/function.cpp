@@ -191,7 +191,7 @@ Arrays Arguments::arrays(std::string_view name) const {
 int64_t Arguments::integer_of(std::string_view name, const Value& value) const {
   if (const int64_t* integer = value.get_if<int64_t>()) return *integer;
   if (const bool* truth = value.get_if<bool>()) return *truth;
-  const bool is_shape = name == "shape" || name == "N" || name == "M";
+  const bool is_shape = name == "shape" || name == "new_sizes" || name == "N" || name == "M";
   const Array* array = value.array();
   if (array && array->is_tracer()) {
     const std::string rest = concat("got a traced array of type ", to_string(array->type()), " for argument '", name, "' of ", function_,
@@ -204,7 +204,7 @@ int64_t Arguments::integer_of(std::string_view name, const Value& value) const {
   if (is_shape) {
     throw TypeError(concat(function_, ": Shapes must be 1D sequences of concrete values of integer type, got ", got, " in argument '", name, "'"));
   }
-  throw TypeError(concat(function_, ": argument '", name, "' must be an integer, got ", got));
+  throw TypeError(concat(function_, ": argument '", name, "' must be an integer, got ", got, ", which cannot be interpreted as an integer"));
 }
 
 int64_t Arguments::integer(std::string_view name) const { return integer_of(name, (*this)[name]); }

@@ -64,6 +64,28 @@ print(jnp.array(1, dtype="int64").dtype, jnp.zeros(3, "float64").dtype)
 jax.config.update("jax_explicit_x64_dtypes", "warn")
 warned("Explicitly requested dtype", lambda: jnp.zeros(3, "int64"))
 
+jax.config.update("jax_check_static_indices", True)
+for index in (4, -4, (slice(None), 4), (..., -4)):
+    told("out of bounds for axis", lambda: jnp.zeros((2, 3))[index])
+print(float(jnp.zeros((2, 3))[1, -3]))
+jax.config.update("jax_check_static_indices", False)
+print(float(jnp.zeros((2, 3))[4, -4]))
+
+
+class Scalar:
+    """A shape that is a sequence by its length and items alone."""
+
+    def __len__(self):
+        return 0
+
+    def __getitem__(self, position):
+        raise IndexError(position)
+
+
+print(jnp.reshape(jnp.ones(1), Scalar()).shape)
+told("Shapes must be 1D sequences of concrete values of integer type", lambda: jax.lax.reshape(np.ones(3), (1.5, 2.0)))
+told("cannot be interpreted as an integer", lambda: jax.lax.squeeze(np.ones((1, 2)), (None,)))
+
 first = jax.custom_vjp(lambda x, y: x)
 first.defvjp(lambda x, y: (x, None), lambda _, g: (jnp.zeros(3), jnp.zeros(3)))
 jax.config.update("jax_disable_bwd_checks", True)
