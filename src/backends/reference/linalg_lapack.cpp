@@ -22,8 +22,7 @@ Arrays visit_lapack(const char* operation, const KernelArgs& args, F&& f) {
   if (dtype == DType::float64) return f(Type<double>{}, require_lapack(operation).d);
   if (dtype == DType::complex64) return f(Type<std::complex<float>>{}, require_lapack(operation).c);
   if (dtype == DType::complex128) return f(Type<std::complex<double>>{}, require_lapack(operation).z);
-  throw NotImplementedError(concat(operation, ": LAPACK computes in float32, float64, complex64 and complex128, got ",
-                                   to_string(dtype), "; convert the operand first"));
+  throw NotImplementedError(concat(operation, ": Unsupported dtype ", to_string(dtype), "; LAPACK computes in float32, float64, complex64 and complex128: convert the operand first"));
 }
 
 int as_int(int64_t size) { return static_cast<int>(size); }

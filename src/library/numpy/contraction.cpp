@@ -167,7 +167,7 @@ Array tensordot(const Array& a, const Array& b, const TensordotOptions& options)
     const auto& [a_axes, b_axes] = *options.axes;
     if (a_axes.size() != b_axes.size()) {
       throw TypeError(
-          concat("tensordot: axes must be two lists of equal length, got ", tuple(a_axes), " and ", tuple(b_axes)));
+          concat("tensordot requires axes lists to have equal length, got ", tuple(a_axes), " and ", tuple(b_axes)));
     }
     for (int64_t axis : a_axes) numbers.lhs_contracting.push_back(canonical_axis("tensordot", axis, a.ndim()));
     for (int64_t axis : b_axes) numbers.rhs_contracting.push_back(canonical_axis("tensordot", axis, b.ndim()));

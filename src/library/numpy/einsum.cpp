@@ -159,8 +159,8 @@ Array einsum(const std::string& subscripts, const Arrays& operands, const Einsum
       list.erase(list.begin() + step.places[i]);
     }
     if (inputs.empty() || inputs.size() > 2) {
-      throw NotImplementedError(concat("einsum: a step of the path contracts one or two operands, got ", inputs.size(),
-                                       " (argument 'optimize')"));
+      throw NotImplementedError(concat("jax.numpy.einsum does not support simultaneous contraction of 3 or more operands, got a step of ", inputs.size(),
+                                       " in argument 'optimize'"));
     }
     Labelled output = inputs.size() == 1 ? one.reduce(inputs[0], step) : one.contract(inputs[0], inputs[1], step);
     list.push_back(one.ordered(output, step.result));

@@ -35,7 +35,8 @@ Array identity(const Array& a, double value) {
   if (value == steps::infinity || value == -steps::infinity) {
     if (is_integer(dtype)) {
       const IntInfo info = iinfo(dtype);
-      return lax::convert_element_type(value < 0 ? Array(info.min) : Array(info.max), dtype, false);
+      if (bits(dtype) == 64) return lax::convert_element_type(value < 0 ? Array(info.min) : Array(info.max), dtype, false);
+      value = value < 0 ? static_cast<double>(info.min) : static_cast<double>(info.max);  // exact, and uint32's does not fit int32
     }
     if (is_floating(dtype) && !finfo(dtype).has_infinity) value = value < 0 ? finfo(dtype).min : finfo(dtype).max;
   }

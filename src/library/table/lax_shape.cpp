@@ -129,13 +129,14 @@ const Function functions[] = {
        std::vector<Shape> shapes;
        for (const Value& value : a.variadic("shapes")) {
          const Sequence* sequence = value.sequence();
-         if (!sequence) throw TypeError(concat("lax.broadcast_shapes: a shape must be a tuple, got ", value.type_name()));
+         if (!sequence) throw TypeError(concat("lax.broadcast_shapes: Shapes must be 1D sequences of concrete values of integer type, got ", value.type_name()));
          Shape& shape = shapes.emplace_back();
          for (const Value& size : sequence->items) {
            const int64_t* number = size.get_if<int64_t>();
            if (!number) {
              throw TypeError(concat("lax.broadcast_shapes: sizes must be integers, got ", size.type_name()));
            }
+           if (*number < 0) throw TypeError(concat("lax.broadcast_shapes: Only non-negative indices are allowed as sizes, got ", *number));
            shape.push_back(*number);
          }
        }

@@ -27,7 +27,7 @@ std::optional<std::pair<int64_t, int64_t>> subset(const Arguments& a) {
 // One tolerance under either of its names.
 std::optional<Array> tolerance(const Arguments& a, std::string_view other) {
   if (a.given("rtol") && a.given(other)) {
-    throw ValueError(concat(a.function(), ": only one of rtol and ", other, " may be specified."));
+    throw ValueError(concat(a.function(), ": only one of ", other, " or rtol may be specified."));
   }
   return a.given(other) ? a.optional_array(other) : a.optional_array("rtol");
 }

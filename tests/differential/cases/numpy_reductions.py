@@ -76,6 +76,7 @@ def extrema(name):
         case(name, f32(3, 4), where=MASK),
         case(name, f32(3, 4), where=MASK, initial=0.25, axis=1),
         case(name, i32(3, 4), where=MASK, initial=3, axis=0),
+        case(name, u32(3, 4), where=MASK, initial=3, axis=0),
         case(name, f32(3, 4), initial=f32(1)),
         case(name, f32(3, 4), axis=2),
         case(name, [1, 2]),
