@@ -20,6 +20,7 @@
 #include "backends/cpu/fuse.h"
 #include "backends/cpu/lower.h"
 #include "backends/cpu/options.h"
+#include "backends/cpu/unroll.h"
 #include "backends/discharged.h"
 #include "backends/reference/backend.h"
 #include "backends/reference/kernels.h"
@@ -45,7 +46,10 @@ Program optimised(const Program& program) {
     return work_of(own, equation) != Work::host || reference::find_kernel(equation.primitive.name()) ||
            equation.primitive->evaluate;
   };
-  options.own_rule = region_rule;
+  options.own_rule = [](const Program& own, const Equation& equation) {
+    LowerRule rule = unroll_rule(own, equation);
+    return rule ? rule : region_rule(own, equation);
+  };
   return optimise(program, options);
 }
 
