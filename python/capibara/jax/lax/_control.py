@@ -10,11 +10,22 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
     """Runs f over the leading axis of xs, carrying a state; returns the last state and the stacked outputs."""
     if not callable(f):
         raise TypeError("lax.scan: f argument should be a callable.")
+    _require_number("unroll", unroll, "`int` or `bool`")
+    _require_number("length", length, "`int`")
+    if unroll is not True and unroll is not False and unroll < 0:
+        raise ValueError(f"scan: `unroll` must be a `bool` or a positive `int`, got {unroll}.")
     if unroll is True:
         unroll = length if length is not None else len(_core.tree_leaves(xs)[0])
     elif unroll is False:
         unroll = 1
     return _core.scan(f, init, xs, length, reverse, max(int(unroll), 1))
+
+
+def _require_number(argument, value, kinds):
+    if isinstance(value, _core.Tracer):
+        from capibara._errors import ConcretizationTypeError
+        raise ConcretizationTypeError("Abstract tracer value encountered where concrete value is expected. "
+                                      f"The `{argument}` argument to `scan` expects a concrete {kinds} value, got {value}")
 
 
 def while_loop(cond_fun, body_fun, init_val):
@@ -28,6 +39,9 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     """body_fun(i, state) for i from lower to upper; a scan where the bounds are known, else a while loop."""
     if not callable(body_fun):
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")
+    types = [bound.dtype for bound in (lower, upper) if hasattr(bound, "dtype") and not getattr(bound, "weak_type", False)]
+    if len(types) == 2 and _core.canonical_dtype(types[0]) != _core.canonical_dtype(types[1]):
+        raise TypeError(f"lower and upper arguments to fori_loop must have equal types, got {types[0]} and {types[1]}")
     if not (isinstance(lower, _core.Tracer) or isinstance(upper, _core.Tracer)):
         first, last = int(lower), int(upper)
         if last <= first:
@@ -103,6 +117,10 @@ def cond(pred, true_fun, false_fun, *operands, operand=_no_operand, linear=None)
     if len(operands) == 2 and operand is _no_operand and callable(false_fun) and callable(operands[1]) and not callable(true_fun):
         first, on_true, second, on_false = true_fun, false_fun, *operands
         return _core.cond(pred, lambda of_true, _: on_true(of_true), lambda _, of_false: on_false(of_false), (first, second))
+    if pred is None:
+        raise TypeError("cond predicate is None")
+    if callable(pred):
+        raise TypeError(f"Pred type must be either boolean or number, got {pred}.")
     if operand is not _no_operand:
         if operands:
             raise TypeError("if 'operand' keyword is passed then no positional operands can be passed, got "
@@ -119,7 +137,9 @@ def switch(index, branches, *operands, operand=_no_operand):
         operands = (operand,)
     if not all(callable(branch) for branch in branches):
         raise TypeError("lax.switch: branches argument should be a sequence of callables.")
-    shape = getattr(index, "shape", ())
+    if callable(index) or isinstance(index, str):
+        raise TypeError(f"Index type must be an integer, got {index}.")
+    shape = (len(index),) if isinstance(index, (list, tuple)) else getattr(index, "shape", ())
     if shape != ():
         raise TypeError(f"Branch index must be scalar, got {index} of shape {shape}.")
     return _core.switch(index, branches, operands)
@@ -161,6 +181,9 @@ def stop_gradient(x):
     """The same values, without derivatives."""
     function = _core.library_function("lax", "stop_gradient")
     leaves, tree = _core.tree_flatten(x)
+    for leaf in leaves:
+        if callable(leaf) and not hasattr(leaf, "dtype"):
+            raise TypeError(f"stop_gradient: the values must be arrays or numbers, got {leaf}")
     return tree.unflatten([function(leaf) if isinstance(leaf, _core.Array) or hasattr(leaf, "dtype") or isinstance(leaf, (float, complex)) else leaf for leaf in leaves])
 
 
