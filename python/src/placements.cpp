@@ -71,7 +71,7 @@ void bind_placements(nb::module_& m) {
     const std::shared_ptr<const Opaque> sharding = std::make_shared<PlacementAttr>(placement, static_cast<PlacementAttr::Border>(border));
     return wrap(bind1(constraint, {array}, {{"sharding", sharding}, {"unconstrained_dims", Ints(unconstrained)}, {"context_mesh", Attr()}, {"layout", Attr()}}));
   });
-  // One array of parts that lie on devices already.
+  // One array of parts that are on devices already.
   m.def("join_shards", [](const std::vector<int64_t>& shape, const Placement& placement, const std::vector<nb::object>& shards) {
     std::vector<Array> parts;
     for (const nb::object& shard : shards) parts.push_back(nb::cast<const Array&>(shard));

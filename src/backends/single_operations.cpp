@@ -9,7 +9,7 @@
 
 namespace capibara {
 
-SingleOperations::SingleOperations(std::size_t most_entries) : most_entries_(most_entries) {
+SingleOperations::SingleOperations(std::size_t max_entries) : max_entries_(max_entries) {
   on_clear_caches([this] {  // backends live as long as the process
     Entries old;  // freed after the lock
     std::lock_guard lock(mutex_);
@@ -45,7 +45,7 @@ std::shared_ptr<Executable> SingleOperations::find(const Primitive& primitive, s
   auto made = std::make_shared<const Entry>(Entry{primitive, std::move(types), attrs, settings, executable});
   Entries old;  // freed after the lock
   std::lock_guard lock(mutex_);
-  if (entries_.size() >= most_entries_) old.swap(entries_);
+  if (entries_.size() >= max_entries_) old.swap(entries_);
   entries_.emplace(key, std::move(made));
   return executable;
 }

@@ -13,7 +13,7 @@ namespace capibara {
 
 class SingleOperations {
  public:
-  explicit SingleOperations(std::size_t most_entries);
+  explicit SingleOperations(std::size_t max_entries);
 
   using Compile = std::function<std::shared_ptr<Executable>(const Program&)>;
 
@@ -31,7 +31,7 @@ class SingleOperations {
   };
   using Entries = std::unordered_multimap<std::size_t, std::shared_ptr<const Entry>>;
 
-  const std::size_t most_entries_;  // then it begins anew
+  const std::size_t max_entries_;  // then it begins anew
   std::mutex mutex_;
   Entries entries_;
 };

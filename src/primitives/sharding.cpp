@@ -1,4 +1,4 @@
-// sharding_constraint: the identity, with a demand on which devices its value lies.
+// sharding_constraint: the identity, with a required placement of its value on devices.
 #include "primitives/elementwise.h"
 #include "primitives/families.h"
 #include "primitives/rules.h"
@@ -47,7 +47,7 @@ std::vector<Sample> samples(DType dtype) {
 Family sharding_family() {
   PrimitiveRecord record;
   record.name = "sharding_constraint";
-  record.doc = "The identity, with a demand on which devices its value lies.";
+  record.doc = "The identity, with a required placement of its value on devices.";
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
     require_count("sharding_constraint", types, 1);
     attrs.opaque<PlacementAttr>("sharding")->placement->shard_shape(types[0].shape);

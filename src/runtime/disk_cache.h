@@ -1,6 +1,6 @@
 // Files that survive the process: results of slow work by key, in a folder of the user's own.
 //
-// What lies there is run as machine code, so the folder has to belong to the user with mode 0700; any other is refused. A
+// Its entries run as machine code, so the folder has to belong to the user with mode 0700; any other is refused. A
 // file carries its key and the digest of its content: one that was renamed, swapped or damaged counts as absent. Files are
 // written beside their place and renamed, so that processes may share the folder and be killed at any time. Names that the
 // cache did not choose and files without its magic are never touched, and links never followed.

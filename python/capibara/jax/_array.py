@@ -77,7 +77,7 @@ class _Methods:
         if self.dtype == np.dtype(bool):
             return self.astype("uint8").view(dtype)
         if self.dtype.kind == "c" and dtype.kind != "c":
-            # The real and imaginary parts lie beside each other.
+            # The real and imaginary parts are adjacent.
             parts = _numpy("stack")([self.real, self.imag], axis=-1)
             return parts.reshape(self.shape[:-1] + (2 * self.shape[-1],) if self.ndim else (2,)).view(dtype)
         from capibara.jax.dtypes import itemsize_bits

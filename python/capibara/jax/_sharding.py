@@ -585,7 +585,7 @@ def make_array_from_callback(shape, sharding, data_callback, dtype=None):
 
 
 def make_array_from_single_device_arrays(shape, sharding, arrays, *, dtype=None):
-    """One array of parts that lie on its devices. `dtype` is needed where this process has no part, and is that of the parts."""
+    """One array of parts that are on its devices. `dtype` is needed where this process has no part, and is that of the parts."""
     for array in arrays:
         if dtype is not None and array.dtype != dtype:
             raise ValueError(f"make_array_from_single_device_arrays: expected parts of dtype {dtype}, got {array.dtype}")

@@ -75,7 +75,7 @@ class CodeCache {
     {
       std::lock_guard lock(mutex_);
       if (std::shared_ptr<const Code> known = codes_[key].lock()) return known;
-      if (codes_.size() > most_entries) std::erase_if(codes_, [](const auto& entry) { return entry.second.expired(); });
+      if (codes_.size() > max_entries) std::erase_if(codes_, [](const auto& entry) { return entry.second.expired(); });
     }
     std::shared_ptr<const Code> code = from_disk(generator, key);
     if (!code) {
@@ -99,7 +99,7 @@ class CodeCache {
     }
   }
 
-  static constexpr std::size_t most_entries = 4096;
+  static constexpr std::size_t max_entries = 4096;
   std::mutex mutex_;
   std::map<Digest, std::weak_ptr<const Code>> codes_;
 };

@@ -84,7 +84,7 @@ class PjrtBackend final : public Backend {
     {
       std::lock_guard lock(programs_mutex_);
       if (std::shared_ptr<Loaded> known = programs_[key].lock()) return known;
-      if (programs_.size() > most_entries) std::erase_if(programs_, [](const auto& entry) { return entry.second.expired(); });
+      if (programs_.size() > max_entries) std::erase_if(programs_, [](const auto& entry) { return entry.second.expired(); });
     }
     std::shared_ptr<Loaded> loaded;
     if (std::optional<std::string> bytes = DiskCache::instance().find(key)) loaded = device.load(*bytes);
@@ -97,14 +97,14 @@ class PjrtBackend final : public Backend {
     return loaded;
   }
 
-  static constexpr std::size_t most_entries = 4096;
+  static constexpr std::size_t max_entries = 4096;
   const std::string platform_;
   const std::optional<int> device_;  // nothing: the first
   std::mutex mutex_;
   Client* client_ = nullptr;  // never freed, as everything that lives on it
   std::mutex programs_mutex_;
   std::map<Digest, std::weak_ptr<Loaded>> programs_;
-  SingleOperations single_operations_{most_entries};
+  SingleOperations single_operations_{max_entries};
 };
 
 constexpr const char* platforms[] = {"pjrt", "cuda", "gpu", "rocm", "tpu", "xla_cpu"};
