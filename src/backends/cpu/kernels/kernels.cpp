@@ -1,5 +1,6 @@
 // Looks the CPU backend's own kernels up by the name of the primitive.
 #include "backends/cpu/kernels/families.h"
+#include "backends/cpu/kernels/small_families.h"
 
 #include <unordered_map>
 
@@ -13,7 +14,8 @@ const Table& table() {
   static const Table makers = [] {
     Table all;
     for (const KernelMakers& list :
-         {convolution_makers(), cumulative_makers(), dot_makers(), extreme_makers(), index_makers(), order_makers(), random_makers(), scatter_makers(), top_k_makers(), transpose_makers(), window_makers()}) {
+         {convolution_makers(), cumulative_makers(), dot_makers(), extreme_makers(), index_makers(), movement_makers(), order_makers(), random_makers(), reduction_makers(),
+          scatter_makers(), top_k_makers(), transpose_makers(), window_makers()}) {
       for (const KernelMakerEntry& entry : list) all.emplace(entry.primitive, entry.make);
     }
     return all;
