@@ -8,7 +8,11 @@
 
 namespace capibara::testing {
 
-inline std::string folder_of(const std::string& file) { return file.substr(0, file.find_last_of('/') + 1); }
+// The folder of a test's __FILE__. Compiler caches may make that relative to the build's folder; tests run in the tree's.
+inline std::string folder_of(const std::string& file) {
+  const std::string folder = file.substr(0, file.find_last_of('/') + 1);
+  return folder.starts_with('/') ? folder : folder.substr(folder.rfind("tests/"));
+}
 
 // Rows of cells; lines that begin with '#' are left out. Empty where there is no such file.
 inline std::vector<std::vector<std::string>> read_rows(const std::string& path) {
