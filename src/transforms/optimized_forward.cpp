@@ -98,8 +98,8 @@ CustomVjpRule::Forward optimized_forward(const FlatFunction& function, const Cus
     append(operands, arguments);
     types.clear();
     for (const Array& operand : operands) types.push_back(operand.type());
-    Arrays all = capibara::bind(remat_opt(), operands,
-                                {{full, of_all(rule, types, 0, arguments.size())}, {plain, of_all(itself, types, first, arguments.size())}});
+    const Attrs programs = {{full, of_all(rule, types, 0, arguments.size())}, {plain, of_all(itself, types, first, arguments.size())}};
+    Arrays all = capibara::bind(remat_opt(), operands, programs);
     for (std::size_t i = count; i < all.size(); ++i) {  // a residual that is an argument does not need the rule
       const Atom residual = rule.program.outputs()[i];
       const std::vector<Var>& inputs = rule.program.invars();

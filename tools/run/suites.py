@@ -82,6 +82,7 @@ class Runner:
         if options.emulator:
             # A plugin is code for this machine.
             self.environment.pop("CAPIBARA_PLUGIN", None)
+            self.environment["OPENBLAS_NUM_THREADS"] = "1"  # its threads spin while they wait, which emulation makes long
         elif plugin:
             self.environment.setdefault("CAPIBARA_PLUGIN", str(plugin))
         if options.sanitizer == "tsan":
