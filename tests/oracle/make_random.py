@@ -33,6 +33,8 @@ f32, f64, f16, bf16 = np.float32, np.float64, np.float16, ml_dtypes.bfloat16
 SHAPES = [(), (7,), (3, 5)]
 CLOSE = "close 1e-5 1e-6"
 LOOSE = "close 2e-4 2e-5"
+# A logarithm of a logarithm near 1: half a unit in the last place of the inner one is several of the result.
+TOLERANCES = {"gumbel": "ulp 8"}
 
 
 def arg_text(value):
@@ -128,14 +130,14 @@ def near_distributions(w):
     for shape in SHAPES + [(64,)]:
       for dtype in (f32, f16, bf16):
         for function in ("normal", "gumbel", "exponential", "laplace"):
-          w.draw(function, seed, tolerance="ulp 4", shape=shape, dtype=dtype)
+          w.draw(function, seed, tolerance=TOLERANCES.get(function, "ulp 4"), shape=shape, dtype=dtype)
         w.draw("truncated_normal", seed, tolerance="ulp 4", lower=-2.0, upper=2.0, shape=shape, dtype=dtype)
       for function in ("normal", "gumbel", "exponential", "laplace"):
-        w.draw(function, seed, tolerance="ulp 4", x64=True, shape=shape, dtype=f64)
+        w.draw(function, seed, tolerance=TOLERANCES.get(function, "ulp 4"), x64=True, shape=shape, dtype=f64)
       w.draw("truncated_normal", seed, tolerance="ulp 4", lower=0.5, upper=3.0, shape=shape)
       for function in ("cauchy", "logistic", "maxwell", "lognormal"):
         w.draw(function, seed, tolerance=CLOSE, shape=shape)
-    w.draw("gumbel", seed, tolerance="ulp 4", shape=(16,), mode="high")
+    w.draw("gumbel", seed, tolerance=TOLERANCES["gumbel"], shape=(16,), mode="high")
     w.draw("normal", seed, RBG, tolerance="ulp 4", shape=(3, 5))
     w.draw("normal", seed, tolerance="ulp 4", shape=(5,), dtype=np.complex64)
     w.draw("lognormal", seed, tolerance=CLOSE, sigma=0.5, shape=(9,))
