@@ -14,6 +14,7 @@ PRELUDE = """
     import capibara.jax as jax
     import capibara.jax.numpy as jnp
     from capibara.jax import lax
+    import capibara.jax.scipy  # an interrupt during an import stays with Python, which then ends with the status of the signal
     signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored where tests run in the background
     """
 

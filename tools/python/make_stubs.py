@@ -19,7 +19,7 @@ def stub_of(name, value):
     if isinstance(value, types.ModuleType):
         return [f"from . import {name} as {name}"] if value.__name__.startswith("capibara") else []
     try:
-        signature = inspect.signature(value) if callable(value) and not isinstance(value, type) else None
+        signature = inspect.signature(value) if callable(value) and not isinstance(value, (type, types.GenericAlias)) else None
     except (TypeError, ValueError):
         signature = None
     if signature is None:
