@@ -1,4 +1,5 @@
 // Values of the library's table to and from Python's objects.
+#include <capibara/ref.h>
 #include <nanobind/stl/string.h>
 
 #include <limits>
@@ -141,12 +142,12 @@ library::Value to_value(nb::handle object) {
   if (std::optional<Array> array = array_if(object)) return *array;
   if (PyUnicode_Check(o)) return nb::cast<std::string>(nb::str(object));
   if (PyCallable_Check(o)) return to_callable(object);
-  if (PyDict_Check(o) || nb::hasattr(object, "__iter__") || PySequence_Check(o)) {
-    if (!PyDict_Check(o) && !nb::hasattr(object, "__jax_array__")) {
-      library::Sequence sequence;
-      for (nb::handle item : object) sequence.items.push_back(to_value(item));
-      return sequence;
-    }
+  // A ref has a length and can be indexed, but is read only where the user says so.
+  const bool can_be_read = !PyDict_Check(o) && !nb::hasattr(object, "__jax_array__") && !nb::isinstance<jax::Ref>(object);
+  if (can_be_read && (nb::hasattr(object, "__iter__") || PySequence_Check(o))) {
+    library::Sequence sequence;
+    for (nb::handle item : object) sequence.items.push_back(to_value(item));
+    return sequence;
   }
   return std::shared_ptr<const library::Foreign>(std::make_shared<ForeignObject>(object));
 }

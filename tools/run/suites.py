@@ -263,6 +263,7 @@ def run_differential(runner):
 CPU_FILES = UNREACHED_FILES | {
     "conv_general_dilated_float32_2_3_9_float32_12_1_3.mlir": "the sum is 4 ULP from the expected one, as is XLA's",
     "dot_general_uint16_4_3_complex64_3_6.mlir": "terms of 21 cancel to 0.37: this sum and the expected one are both 5e-7 from the exact one",
+    "cumprod_complex64_8_9.mlir": "this product of 8 complex numbers is 1.6e-7 from the exact one, the expected one 2.0e-7",
 }
 
 # What the plugin's own compiler gives another value for, or refuses; all other files must pass.
