@@ -2,9 +2,12 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 
 #include <capibara/error.h>
@@ -18,13 +21,18 @@ using capibara::key_value::Socket;
 
 const capibara::JobMember member{"the secret of the fuzzer", 1};
 
-Socket connect_to(int port) {
+// Nothing where this process was interrupted or has no port left; a server that does not answer is a defect.
+std::optional<Socket> connect_to(int port) {
   Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (::connect(socket.descriptor(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) std::abort();
+  if (::connect(socket.descriptor(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+    if (errno == EINTR || errno == EADDRNOTAVAIL) return std::nullopt;
+    std::perror("connect");
+    std::abort();
+  }
   socket.set_timeout(5);
   return socket;
 }
@@ -38,12 +46,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const auto store = capibara::KeyValueStore::connect("127.0.0.1:" + std::to_string(server.port()), 5, {member.secret, 0});
   if (size == 0) return 0;
   {
-    const Socket peer = connect_to(server.port());
-    if (data[0] % 4 != 0 && !capibara::key_value::greet_as_client(peer, member)) return 0;  // full for the moment
-    peer.write({reinterpret_cast<const char*>(data + 1), size - 1});
-    ::shutdown(peer.descriptor(), SHUT_WR);
+    const std::optional<Socket> peer = connect_to(server.port());
+    if (!peer) return 0;
+    if (data[0] % 4 != 0 && !capibara::key_value::greet_as_client(*peer, member)) return 0;  // full for the moment
+    peer->write({reinterpret_cast<const char*>(data + 1), size - 1});
+    ::shutdown(peer->descriptor(), SHUT_WR);
     char answer[256];
-    while (::recv(peer.descriptor(), answer, sizeof answer, 0) > 0) {
+    while (::recv(peer->descriptor(), answer, sizeof answer, 0) > 0) {
     }
   }
   try {
