@@ -28,13 +28,30 @@ int writer_of(const Analysis& known, Atom atom) {
   }
 }
 
+// The first name of the memory that a value is in: reshapes and the like give it others.
+Atom first_name(const Analysis& known, Atom atom) {
+  while (!atom.is_literal()) {
+    const int definition = known.fusion.definition[at(atom.code)];
+    const int home = definition < 0 ? -1 : known.fusion.home[at(definition)];
+    if (home < 0 || known.fusion.groups[at(home)].work != Work::alias) break;
+    atom = known.program.equations()[at(definition)].inputs[0];
+  }
+  return atom;
+}
+
+// Whether a loop has just one operand in the memory of this one, under whatever name.
+bool is_only_name(const Analysis& known, const Equation& loop, Atom operand) {
+  const Atom memory = first_name(known, operand);
+  return std::count_if(loop.inputs.begin(), loop.inputs.end(), [&](Atom input) { return first_name(known, input) == memory; }) == 1;
+}
+
 // Whether the input is the first value of the carry that ends as this result, and nothing else any more.
 bool carries_through(const Analysis& known, Var input, Atom atom) {
   const int definition = known.fusion.definition[at(atom.code)];
   if (definition < 0) return false;
   const Equation& loop = known.program.equations()[at(definition)];
   if (known.last_use[at(input.id)] != known.fusion.home[at(definition)]) return false;
-  if (std::count(loop.inputs.begin(), loop.inputs.end(), Atom(input)) != 1) return false;
+  if (!is_only_name(known, loop, input)) return false;
   const Carries carries = carries_of(loop);
   for (std::size_t i = 0; i < carries.count; ++i) {
     if (loop.outputs[i] == atom.var()) return loop.inputs[carries.first + i] == Atom(input);
@@ -126,7 +143,7 @@ Carries carries_of(const Equation& equation) {
 
 bool dies_as_carry(const Analysis& known, int g, const Equation& loop, std::size_t operand) {
   Atom atom = loop.inputs[operand];
-  if (atom.is_literal() || std::count(loop.inputs.begin(), loop.inputs.end(), atom) != 1) return false;
+  if (atom.is_literal() || !is_only_name(known, loop, atom)) return false;
   while (true) {
     const int definition = known.fusion.definition[at(atom.code)];
     if (definition < 0 || known.fusion.inlined(atom.var()) || known.last_use[at(atom.code)] != g) return false;

@@ -40,6 +40,22 @@ TEST(Nests, UpdateACarryFromItsOtherRows) {
   }
 }
 
+// The loop's constant is a reshape of the value that its carry starts from: that memory must not be written.
+TEST(Nests, KeepTheStartOfACarryThatTheLoopReadsByAnotherName) {
+  expect_as_reference(
+      [](std::span<const Array> x) {
+        const Array start = lax::asinh(x[0]), table = lax::reshape(start, {13, 5});
+        const auto [count, carry, seen] = lax::while_loop(
+            [&](const std::tuple<Array, Array, Array>& state) { return std::get<0>(state) < x[1]; },
+            [&](const std::tuple<Array, Array, Array>& state) {
+              return std::tuple(std::get<0>(state) + 1, lax::full_like(start, 0.0), table);
+            },
+            std::tuple(lax::full_like(x[1], 0), start, lax::full_like(table, 1.0)));
+        return Arrays{count, carry, seen};
+      },
+      {values({65}), lax::convert_element_type(values({}, DType::float32) * 20.0f, DType::int32)}, 1e-6);
+}
+
 TEST(Nests, ComputeFunctionsOfShortRows) {
   for (DType dtype : {DType::float32, DType::float64, DType::bfloat16}) {
     for (const Shape& shape : std::vector<Shape>{{64, 2}, {512, 3, 3}, {33, 5}, {100, 6}, {9, 7}}) {
