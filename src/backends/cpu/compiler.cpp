@@ -28,10 +28,17 @@ struct Opened {
   }
 };
 
+const Opened& opened() {
+  static const Opened instance;  // stays open: its code may run until the very end
+  return instance;
+}
+
 }  // namespace
 
+bool has_compiler() { return opened().compiler != nullptr; }
+
 Compiler& compiler() {
-  static const Opened instance;  // stays open: its code may run until the very end
+  const Opened& instance = opened();
   if (instance.compiler) return *instance.compiler;
   throw RuntimeError(concat("compile: needs the code generator in the module ", module_file, ", which cannot be opened (",
                             instance.reason, "); install llvm-19-dev and libzstd-dev and build capibara with ",

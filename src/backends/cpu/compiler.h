@@ -44,6 +44,7 @@ class Compiler {
 
 // Opens the module at the first call. Raises RuntimeError that says how to get it where it is absent.
 Compiler& compiler();
+bool has_compiler();
 
 }  // namespace capibara::cpu
 

@@ -1,4 +1,4 @@
-// Windows by a region: each element of the window in turn, on all places of the window at once.
+// Windows by a region: one element of the window after the other, at all positions of the window at once.
 #include <capibara/control.h>
 
 #include <algorithm>

@@ -24,8 +24,8 @@ namespace capibara::cpu {
 
 namespace {
 
-constexpr int64_t fewest_compiled_elements = 16384;
-constexpr std::size_t most_operations = 2048;
+constexpr int64_t min_compiled_elements = 16384;
+constexpr std::size_t max_operations = 2048;
 
 bool is_program(const std::string& name) { return name == "jit" || name == "scan" || name == "while" || name == "cond"; }
 
@@ -93,11 +93,11 @@ std::shared_ptr<Executable> own_kernel(const Program& program) {
 
 // Never freed: operations may run until the very end.
 SingleOperations& compiled_operations() {
-  static auto* known = new SingleOperations(most_operations);
+  static auto* known = new SingleOperations(max_operations);
   return *known;
 }
 SingleOperations& kernel_operations() {
-  static auto* known = new SingleOperations(most_operations);
+  static auto* known = new SingleOperations(max_operations);
   return *known;
 }
 
@@ -125,7 +125,7 @@ bool may_compile(const Primitive& primitive, std::span<const Array> inputs) {
   return std::none_of(inputs.begin(), inputs.end(), [](const Array& input) { return input.type().ref; });
 }
 
-bool is_large(const Array& input) { return input.size() >= fewest_compiled_elements; }
+bool is_large(const Array& input) { return input.size() >= min_compiled_elements; }
 
 std::shared_ptr<Executable> find_executable(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
   const std::string& name = primitive.name();

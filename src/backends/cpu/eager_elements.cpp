@@ -26,18 +26,6 @@ namespace {
 constexpr int64_t compiled_length = 1 << 24;  // long enough that even the cheapest loop is given to the threads
 constexpr std::size_t max_operands = 8, max_functions = 4096;
 
-bool has_compiler() {
-  static const bool found = [] {
-    try {
-      compiler();
-      return true;
-    } catch (const RuntimeError&) {
-      return false;
-    }
-  }();
-  return found;
-}
-
 // Operands of the output's shape, and of rank 0; no others.
 enum class Operand : uint8_t { array, number, other };
 

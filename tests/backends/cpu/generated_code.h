@@ -22,21 +22,10 @@
 namespace capibara::cpu {
 
 // A core configured without the code generator runs programs on the reference backend, even where the module can be opened.
-inline bool has_compiler() {
-  static const bool found = [] {
-    if (native_platform() != "cpu") return false;
-    try {
-      compiler();
-      return true;
-    } catch (const RuntimeError&) {
-      return false;
-    }
-  }();
-  return found;
-}
+inline bool runs_generated_code() { return native_platform() == "cpu" && has_compiler(); }
 
 #define NEEDS_COMPILER() \
-  if (!capibara::cpu::has_compiler()) GTEST_SKIP() << "this build has no code generator, or libcapibara_cpu.so is absent"
+  if (!capibara::cpu::runs_generated_code()) GTEST_SKIP() << "this build has no code generator, or libcapibara_cpu.so is absent"
 
 // Runs everything on the calling thread, in `parts` pieces.
 struct TestRuntime {

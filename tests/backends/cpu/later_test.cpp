@@ -18,7 +18,7 @@ namespace {
 
 namespace lax = jax::lax;
 
-// Each turn waits for the one before: milliseconds on any machine, where a call waits for 0.2 ms at most.
+// Each iteration waits for the one before: milliseconds on any machine, where a call waits for 0.2 ms at most.
 constexpr int64_t turns_of_few = 2'000'000;
 
 Array work(const Array& x) {

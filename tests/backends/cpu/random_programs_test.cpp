@@ -36,16 +36,6 @@ Arrays run_on(const std::string& name, const Program& program, std::span<const A
 Arrays run_on_reference(const Program& program, std::span<const Array> inputs) { return run_on("reference", program, inputs); }
 Arrays run_on_cpu(const Program& program, std::span<const Array> inputs) { return run_on("cpu", program, inputs); }
 
-// Whether the module with LLVM is there: a build may leave it out.
-bool has_compiler() {
-  try {
-    cpu::compiler();
-    return true;
-  } catch (const RuntimeError&) {
-    return false;
-  }
-}
-
 // Equal bytes, whatever they mean.
 std::string other_bytes(const Arrays& got, const Arrays& want) {
   for (std::size_t i = 0; i < got.size(); ++i) {
@@ -171,7 +161,7 @@ TEST(RandomPrograms, FoundThatSumsOfNothingReadNothing) {
   const ArrayType type{{127, 0}, DType::float32, false, false, {}};
   Program program = stage([](std::span<const Array> in) { return Arrays{jax::lax::reduce_sum(jax::lax::expand_dims(in[0], {1}), {{2}})}; },
                           std::span(&type, 1), "f").program;
-  if (!has_compiler()) GTEST_SKIP() << "no code generator";
+  if (!cpu::has_compiler()) GTEST_SKIP() << "no code generator";
   const RandomProgram found{0, program, {array_of(type, {})}, {0}};
   EXPECT_EQ(difference(found, run_on_reference, run_on_cpu), "");
 }
@@ -191,7 +181,7 @@ extern "C" void say_seed(int signal) {
 }
 
 TEST(RandomPrograms, CpuAgreesWithReferenceSlow) {
-  if (!has_compiler()) GTEST_SKIP() << "no code generator";
+  if (!cpu::has_compiler()) GTEST_SKIP() << "no code generator";
   setenv("CAPIBARA_CACHE", "off", 0);  // every program is compiled, and the user's folder left alone
   for (int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) std::signal(signal, say_seed);
   const uint64_t first = setting("CAPIBARA_RANDOM_FIRST", 1), count = setting("CAPIBARA_RANDOM_PROGRAMS", 500);

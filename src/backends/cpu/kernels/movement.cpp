@@ -155,40 +155,39 @@ HostKernel make_pad(const KernelRequest& request) {
   };
 }
 
-// Operands side by side along a dimension of the result; `adds` one that they do not have.
-HostKernel joined(const KernelRequest& request, std::size_t dimension, bool adds) {
-  const Ints to = row_major_strides(request.outputs[0].shape);
+// Copies between a whole and its parts, which are side by side along a dimension; `adds`: one that the parts do not have.
+enum class Direction { to_whole, to_parts };
+std::vector<BoxCopy> part_copies(const KernelRequest& request, std::size_t dimension, bool adds, Direction direction) {
+  const bool joins = direction == Direction::to_whole;
+  const Ints whole = row_major_strides((joins ? request.outputs : request.inputs)[0].shape);
   std::vector<BoxCopy> copies;
   int64_t position = 0;
-  for (const ArrayType& input : request.inputs) {
-    Shape shape = input.shape;
+  for (const ArrayType& part : joins ? request.inputs : request.outputs) {
+    Shape shape = part.shape;
     if (adds) shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(dimension), 1);
-    copies.emplace_back(shape, to, row_major_strides(shape), size_of(request), position * to[dimension]);
+    const Ints own = row_major_strides(shape);
+    const int64_t offset = position * whole[dimension];
+    if (joins) copies.emplace_back(shape, whole, own, size_of(request), offset, 0);
+    else copies.emplace_back(shape, own, whole, size_of(request), 0, offset);
     position += shape[dimension];
   }
-  return [copies](std::byte* const* buffers) {
+  return copies;
+}
+
+HostKernel joined(const KernelRequest& request, std::size_t dimension, bool adds) {
+  return [copies = part_copies(request, dimension, adds, Direction::to_whole)](std::byte* const* buffers) {
     for (std::size_t i = 0; i < copies.size(); ++i) copies[i].run(buffers[i], buffers[copies.size()]);
+  };
+}
+
+HostKernel parted(const KernelRequest& request, std::size_t dimension, bool drops) {
+  return [copies = part_copies(request, dimension, drops, Direction::to_parts)](std::byte* const* buffers) {
+    for (std::size_t i = 0; i < copies.size(); ++i) copies[i].run(buffers[0], buffers[1 + i]);
   };
 }
 
 HostKernel make_concatenate(const KernelRequest& request) { return joined(request, at(request.attrs.integer("dimension")), false); }
 HostKernel make_stack(const KernelRequest& request) { return joined(request, at(request.attrs.integer("axis")), true); }
-
-HostKernel parted(const KernelRequest& request, std::size_t dimension, bool drops) {
-  const Ints from = row_major_strides(request.inputs[0].shape);
-  std::vector<BoxCopy> copies;
-  int64_t position = 0;
-  for (const ArrayType& output : request.outputs) {
-    Shape shape = output.shape;
-    if (drops) shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(dimension), 1);
-    copies.emplace_back(shape, row_major_strides(shape), from, size_of(request), 0, position * from[dimension]);
-    position += shape[dimension];
-  }
-  return [copies](std::byte* const* buffers) {
-    for (std::size_t i = 0; i < copies.size(); ++i) copies[i].run(buffers[0], buffers[1 + i]);
-  };
-}
-
 HostKernel make_split(const KernelRequest& request) { return parted(request, at(request.attrs.integer("axis")), false); }
 HostKernel make_unstack(const KernelRequest& request) { return parted(request, at(request.attrs.integer("axis")), true); }
 
