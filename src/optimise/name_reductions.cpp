@@ -1,9 +1,14 @@
 // name_reductions: a reduction by a region that is one known operation, starting from its identity, becomes the named one.
+#include <capibara/lax.h>
+
 #include "optimise/passes.h"
 #include "optimise/rewrite.h"
 #include "primitives/monoid.h"
+#include "primitives/reduction_rules.h"
 
 namespace capibara::passes {
+
+namespace {
 
 const char* reduction_name(Monoid monoid) {
   switch (monoid) {
@@ -17,6 +22,8 @@ const char* reduction_name(Monoid monoid) {
   }
   return "";
 }
+
+}  // namespace
 
 std::optional<Monoid> known_monoid(const Program& region) {
   const DType dtype = region.type(region.invars()[0]).dtype;
@@ -36,13 +43,14 @@ std::optional<Monoid> named_reduction(const Program& program, const Equation& eq
   return std::nullopt;
 }
 
+namespace {
+
+// Of those of `reduce`.
 Attrs reduction_attrs(Monoid monoid, const Attrs& attrs) {
   const Ints& dimensions = attrs.ints("dimensions");
   if (monoid == Monoid::add) return {{"axes", dimensions}, {"out_sharding", Attr()}};
   return {{"axes", dimensions}};
 }
-
-namespace {
 
 Program named_program(const Program& program, NestedPass& nested) {
   if (!changes(program, nested, [&](const Equation& equation) { return named_reduction(program, equation).has_value(); })) return program;
@@ -64,6 +72,13 @@ Program named_program(const Program& program, NestedPass& nested) {
 }
 
 }  // namespace
+
+Arrays fold_from_identity(std::span<const Array> inputs, const Attrs& attrs) {
+  const Program region = attrs.program("jaxpr");
+  const Monoid monoid = known_monoid(region).value();
+  const Array folded = capibara::bind(primitive(reduction_name(monoid)), inputs.first(1), reduction_attrs(monoid, attrs))[0];
+  return apply_region(region, Arrays{jax::lax::broadcast(inputs[1], folded.shape()), folded});
+}
 
 Program name_reductions(const Program& program) { return NestedPass(named_program)(program); }
 

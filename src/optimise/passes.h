@@ -30,7 +30,7 @@ Program dce(const Program& program);
 std::optional<Monoid> known_monoid(const Program& region);
 // The named reduction that an equation is; nothing where it starts from another element or folds in another way.
 std::optional<Monoid> named_reduction(const Program& program, const Equation& equation);
-const char* reduction_name(Monoid monoid);
-Attrs reduction_attrs(Monoid monoid, const Attrs& attrs);  // of those of `reduce`
+// A `reduce` by a known monoid as the named reduction, to whose result the initial value is added, whatever it is.
+Arrays fold_from_identity(std::span<const Array> inputs, const Attrs& attrs);
 
 }  // namespace capibara::passes

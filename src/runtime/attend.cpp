@@ -41,9 +41,9 @@ class Attendants : public Outliving<Attendants> {
     if (idle_ <= tasks_.size()) start_thread();
     tasks_.push_back(task);
     ++running_;
-    arrived_->notify_one();
+    arrived_.notify_one();
     while (!task->done) {
-      finished_->wait_for(lock, period);
+      finished_.wait_for(lock, period);
       if (task->done) return;
       lock.unlock();
       try {
@@ -52,7 +52,7 @@ class Attendants : public Outliving<Attendants> {
         task->stop.store(1, std::memory_order_relaxed);
         Ticking::flag().store(1, std::memory_order_relaxed);
         lock.lock();
-        finished_->wait_for(lock, grace, [&] { return task->done; });
+        finished_.wait_for(lock, grace, [&] { return task->done; });
         throw;
       }
       lock.lock();
@@ -75,7 +75,7 @@ class Attendants : public Outliving<Attendants> {
     std::unique_lock lock(mutex_);
     for (;;) {
       ++idle_;
-      arrived_->wait(lock, [this] { return !tasks_.empty(); });
+      arrived_.wait(lock, [this] { return !tasks_.empty(); });
       --idle_;
       const std::shared_ptr<Task> task = std::move(tasks_.front());
       tasks_.pop_front();
@@ -90,7 +90,7 @@ class Attendants : public Outliving<Attendants> {
       lock.lock();
       task->done = true;
       --running_;
-      finished_->notify_all();
+      finished_.notify_all();
     }
   }
 

@@ -45,7 +45,7 @@ class Background : public Outliving<Background> {
     bytes_ += bytes;
     start_thread();
     lock.unlock();
-    arrived_->notify_all();
+    arrived_.notify_all();
   }
 
   void wait_for_room(std::size_t bytes) {
@@ -69,7 +69,7 @@ class Background : public Outliving<Background> {
         continue;
       }
       start_thread();  // a child of fork has none
-      finished_->wait_for(lock, period);
+      finished_.wait_for(lock, period);
       if (completion.done()) return;
       lock.unlock();
       try {
@@ -120,7 +120,7 @@ class Background : public Outliving<Background> {
     std::unique_lock lock(mutex_);
     const int own = ++threads_;
     for (;;) {
-      arrived_->wait(lock, [this, own] { return own != threads_ || (!running_ && !queue_.empty() && !ended_); });
+      arrived_.wait(lock, [this, own] { return own != threads_ || (!running_ && !queue_.empty() && !ended_); });
       if (own != threads_) return;  // while it ran a program that was abandoned, another took its place
       run_next(lock, false);
     }
@@ -155,14 +155,14 @@ class Background : public Outliving<Background> {
     lock.lock();
     if (running->abandoned) {
       --abandoned_;
-      finished_->notify_all();
+      finished_.notify_all();
       return interruption;
     }
     running_ = nullptr;
     bytes_ -= job.bytes;
     job.completion->finish(error);
-    finished_->notify_all();
-    if (!queue_.empty()) arrived_->notify_all();
+    finished_.notify_all();
+    if (!queue_.empty()) arrived_.notify_all();
     return interruption;
   }
 
@@ -184,10 +184,10 @@ class Background : public Outliving<Background> {
       dropped.back().completion->finish(interrupted(*dropped.back().completion));
       if (dropped.back().completion.get() == &completion) break;
     }
-    finished_->notify_all();
+    finished_.notify_all();
     if (!running) return;
     stop(*running);
-    if (finished_->wait_for(lock, grace, [&] { return running_ != running; })) return;
+    if (finished_.wait_for(lock, grace, [&] { return running_ != running; })) return;
     abandon(running);
   }
 
@@ -206,8 +206,8 @@ class Background : public Outliving<Background> {
     thread_ = false;
     ++threads_;
     if (!queue_.empty()) start_thread();
-    finished_->notify_all();
-    arrived_->notify_all();
+    finished_.notify_all();
+    arrived_.notify_all();
   }
 
   // The process ends: nobody will read what has not run.

@@ -16,8 +16,12 @@ namespace capibara {
 
 namespace {
 
-// Never freed: threads may still ask while the process ends.
-std::atomic<const std::function<void()>*> handler = nullptr;
+// Never freed: threads may still ask while the process ends, and those that were replaced may be running.
+struct Handler {
+  std::function<void()> ask;
+  const Handler* replaced;
+};
+std::atomic<const Handler*> handler = nullptr;
 
 constexpr std::chrono::milliseconds period(5);
 
@@ -42,19 +46,22 @@ void poll_stop() {
   if (stop_flag && stop_flag->load(std::memory_order_relaxed) != 0) throw RuntimeError("interrupted before the results were ready");
 }
 
-bool may_be_interrupted() { return asks_handler && handler.load(std::memory_order_relaxed); }
+bool may_be_interrupted() {
+  const Handler* current = handler.load(std::memory_order_acquire);
+  return asks_handler && current && current->ask;
+}
 
 void poll_interrupt() {
   assert(!on_pool_thread());
   poll_stop();
   if (!asks_handler) return;
-  const std::function<void()>* ask = handler.load(std::memory_order_acquire);
-  if (!ask) return;
+  const Handler* current = handler.load(std::memory_order_acquire);
+  if (!current || !current->ask) return;
   thread_local std::chrono::steady_clock::time_point last;
   auto now = std::chrono::steady_clock::now();
   if (now - last < period) return;
   last = now;
-  (*ask)();
+  current->ask();
 }
 
 namespace {
@@ -118,7 +125,9 @@ Ticking::~Ticking() { Ticker::instance().end(); }
 std::atomic<int32_t>& Ticking::flag() { return tick; }
 
 void set_interrupt_handler(std::function<void()> next) {
-  handler.store(next ? new std::function<void()>(std::move(next)) : nullptr, std::memory_order_release);
+  auto* fresh = new Handler{std::move(next), handler.load()};
+  while (!handler.compare_exchange_weak(fresh->replaced, fresh)) {
+  }
 }
 
 }  // namespace capibara

@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <mutex>
+#include <new>
 
 namespace capibara {
 
@@ -33,20 +34,19 @@ class Outliving {
   // What cannot be stopped must not see the end of the libraries that it uses: unless all is quiet soon, the process leaves at once.
   template <class Quiet>
   void leave_unless(std::unique_lock<std::mutex>& lock, int status, Quiet quiet) {
-    if (finished_->wait_for(lock, grace, quiet)) return;
+    if (finished_.wait_for(lock, grace, quiet)) return;
     std::fflush(nullptr);
     _exit(status);
   }
 
   std::mutex mutex_;
-  std::condition_variable* arrived_ = new std::condition_variable;  // never freed, as the whole
-  std::condition_variable* finished_ = new std::condition_variable;
+  std::condition_variable arrived_, finished_;
 
  private:
-  // Threads that waited are gone: the conditions are made anew, and the old ones left as they are.
+  // Threads that waited are gone, and the conditions would wait for them for ever: they begin anew in the same place.
   void in_child() {
-    arrived_ = new std::condition_variable;
-    finished_ = new std::condition_variable;
+    new (&arrived_) std::condition_variable;
+    new (&finished_) std::condition_variable;
     static_cast<Self*>(this)->after_fork();
     mutex_.unlock();
   }

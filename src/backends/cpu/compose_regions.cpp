@@ -84,10 +84,7 @@ Arrays apply_each(const Program& region, const Arrays& inputs) {
 Arrays reduce(std::span<const Array> inputs, const Attrs& attrs) {
   const std::size_t count = inputs.size() / 2;
   const Program region = attrs.program("jaxpr");
-  if (const std::optional<Monoid> monoid = passes::known_monoid(region)) {
-    const Array folded = capibara::bind(primitive(passes::reduction_name(*monoid)), inputs.first(1), passes::reduction_attrs(*monoid, attrs))[0];
-    return {apply_region(region, Arrays{lax::broadcast(inputs[1], folded.shape()), folded})};
-  }
+  if (passes::known_monoid(region)) return passes::fold_from_identity(inputs, attrs);
   Ints dimensions = attrs.ints("dimensions");
   std::sort(dimensions.begin(), dimensions.end());
   Ints order = dimensions;

@@ -9,6 +9,7 @@
 #include "backends/pjrt/cuda_kernels.h"
 #include "backends/pjrt/cusolver.h"
 #include "backends/pjrt/order_effects.h"
+#include "backends/pjrt/xla_forms.h"
 #include "optimise/passes.h"
 #include "optimise/rewrite.h"
 #include "program/stablehlo/operations.h"
@@ -223,7 +224,7 @@ Prepared prepare(const Program& program, const std::vector<bool>& donated, const
   auto calls = std::make_shared<HostCalls>();
   Program now = HostCallPass(*calls, is_callback)(passes::lift_constants(program));
   if (extras.cuda_kernels) now = call_kernels(now);
-  now = lower(now);
+  now = in_forms_of_xla(lower(now));
   if (extras.cusolver) now = call_cusolver(now, extras.cusolver);
   now = order_effects(HostCallPass(*calls, is_foreign_call)(now));
   refuse_types_without_a_name(now, program.name());
