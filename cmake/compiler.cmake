@@ -7,6 +7,12 @@ target_compile_options(capibara_compile_options INTERFACE
   -Wno-unused-parameter            # rules share one signature
   -ffp-contract=off)               # numerics are what the source says, on every machine
 
+# A module shows nothing but its entry.
+function(capibara_hide_symbols target)
+  target_link_options(${target} PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/module_symbols.map)
+  set_target_properties(${target} PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/module_symbols.map)
+endfunction()
+
 # The precompiled header of the core: std headers that nearly every file includes.
 set(CAPIBARA_PRECOMPILED_HEADERS
   <algorithm> <array> <cmath> <complex> <cstdint> <cstring> <functional> <map> <memory> <numeric> <optional> <span>

@@ -20,6 +20,7 @@ if(CAPIBARA_PYTHON AND CAPIBARA_PYTHON_SOURCES)
     set_target_properties(capibara_python PROPERTIES
       OUTPUT_NAME _core
       LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/python/capibara)
+    capibara_hide_symbols(capibara_python)
     foreach(module capibara_lapack capibara_cpu)
       if(TARGET ${module})
         add_dependencies(capibara_python ${module})

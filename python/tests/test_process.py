@@ -1,4 +1,5 @@
 """How the extension behaves in a process: what it loads, what it keeps, threads, forks and Ctrl-C."""
+import glob
 import os
 import signal
 import subprocess
@@ -28,6 +29,16 @@ def test_import_loads_neither_jax_nor_llvm_nor_lapack():
       print("ok")
       """)
   assert out == "ok\n"
+
+
+def test_modules_show_only_their_entries():
+  import capibara._core as core
+  folder = os.path.dirname(core.__file__)
+  modules = glob.glob(os.path.join(folder, "..", "..", "lib", "libcapibara_*.so"))
+  for path in [core.__file__] + [path for path in modules if "_cuda" not in path]:
+    shown = subprocess.run(["nm", "--dynamic", "--defined-only", path], capture_output=True, text=True, check=True).stdout
+    names = [line.split()[-1] for line in shown.splitlines()]
+    assert len(names) == 1 and names[0].startswith(("PyInit_", "capibara_")), (path, names[:10])
 
 
 LEAKS = """

@@ -31,16 +31,19 @@ std::optional<Monoid> known_monoid(const Program& region) {
   return recognise_monoid(region);
 }
 
+bool starts_from_identity(const Program& program, const Equation& reduce, Monoid monoid) {
+  const Atom initial = reduce.inputs[1];
+  if (initial.is_literal()) return is_identity_element(monoid, program.literal(initial));
+  for (std::size_t i = 0; i < program.constvars().size(); ++i) {
+    if (Atom(program.constvars()[i]) == initial) return is_identity_element(monoid, program.constants()[i]);
+  }
+  return false;
+}
+
 std::optional<Monoid> named_reduction(const Program& program, const Equation& equation) {
   if (!equation.primitive.is("reduce") || equation.inputs.size() != 2) return std::nullopt;
   const std::optional<Monoid> monoid = known_monoid(equation.attrs.program("jaxpr"));
-  if (!monoid) return std::nullopt;
-  const Atom initial = equation.inputs[1];
-  if (initial.is_literal()) return is_identity_element(*monoid, program.literal(initial)) ? monoid : std::nullopt;
-  for (std::size_t i = 0; i < program.constvars().size(); ++i) {
-    if (Atom(program.constvars()[i]) == initial && is_identity_element(*monoid, program.constants()[i])) return monoid;
-  }
-  return std::nullopt;
+  return monoid && starts_from_identity(program, equation, *monoid) ? monoid : std::nullopt;
 }
 
 namespace {

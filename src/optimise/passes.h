@@ -28,6 +28,7 @@ Program dce(const Program& program);
 
 // ---- reductions by a region that has a name ----
 std::optional<Monoid> known_monoid(const Program& region);
+bool starts_from_identity(const Program& program, const Equation& reduce, Monoid monoid);
 // The named reduction that an equation is; nothing where it starts from another element or folds in another way.
 std::optional<Monoid> named_reduction(const Program& program, const Equation& equation);
 // A `reduce` by a known monoid as the named reduction, to whose result the initial value is added, whatever it is.

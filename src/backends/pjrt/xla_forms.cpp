@@ -4,6 +4,8 @@
 #include <capibara/lax.h>
 
 #include "optimise/passes.h"
+#include "primitives/monoid.h"
+#include "primitives/reduction_rules.h"
 
 namespace capibara::pjrt {
 
@@ -11,10 +13,12 @@ namespace {
 
 namespace lax = jax::lax;
 
-Arrays dot_of_one_type(std::span<const Array> inputs, const Attrs& attrs) {
-  static const Primitive dot_general = primitive("dot_general");
-  const DType dtype = dot_general->type(Types{inputs[0].type(), inputs[1].type()}, attrs).types[0].dtype;
-  return capibara::bind(dot_general, Arrays{lax::convert_element_type(inputs[0], dtype), lax::convert_element_type(inputs[1], dtype)}, attrs);
+// From the identity of the monoid, and the initial value to the result of that.
+Arrays start_last(std::span<const Array> inputs, const Attrs& attrs) {
+  const Program region = attrs.program("jaxpr");
+  const Array identity = identity_element(recognise_monoid(region).value(), inputs[0].dtype());
+  const Array folded = capibara::bind(primitive("reduce"), Arrays{inputs[0], identity}, attrs)[0];
+  return apply_region(region, Arrays{lax::broadcast(inputs[1], folded.shape()), folded});
 }
 
 Arrays solve_in_float32(std::span<const Array> inputs, const Attrs& attrs) {
@@ -24,13 +28,12 @@ Arrays solve_in_float32(std::span<const Array> inputs, const Attrs& attrs) {
 }
 
 LowerRule form_of_xla(const Program& program, const Equation& equation) {
-  static const Primitive reduce = primitive("reduce"), dot_general = primitive("dot_general"), triangular_solve = primitive("triangular_solve");
-  const auto dtype = [&](std::size_t i) { return program.type(equation.inputs[i]).dtype; };
-  if (equation.primitive == reduce && equation.inputs.size() == 2 && passes::known_monoid(equation.attrs.program("jaxpr"))) {
-    return passes::fold_from_identity;
+  static const Primitive reduce = primitive("reduce"), triangular_solve = primitive("triangular_solve");
+  if (equation.primitive == reduce && equation.inputs.size() == 2) {
+    const std::optional<Monoid> monoid = recognise_monoid(equation.attrs.program("jaxpr"));
+    return monoid && !passes::starts_from_identity(program, equation, *monoid) ? start_last : LowerRule();
   }
-  if (equation.primitive == dot_general && dtype(0) != dtype(1) && (dtype(0) == DType::float64 || dtype(1) == DType::float64)) return dot_of_one_type;
-  if (equation.primitive == triangular_solve && (dtype(0) == DType::float16 || dtype(0) == DType::bfloat16)) return solve_in_float32;
+  if (equation.primitive == triangular_solve && bits(program.type(equation.inputs[0]).dtype) == 16) return solve_in_float32;
   return {};
 }
 

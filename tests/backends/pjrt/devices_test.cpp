@@ -140,7 +140,7 @@ TEST_F(Devices, OfOneMeshAreNamedInTheText) {
 }
 
 TEST_F(Devices, HaveMemoriesOfSeveralKinds) {
-  const DeviceInfo& first = client("xla_cpu").info(0);
+  const DeviceInfo first = client("xla_cpu").info(0);
   ASSERT_FALSE(first.memories.empty());
   for (const DeviceInfo::Memory& memory : first.memories) {
     const Array y = jax::device_put(x_, Placement{"xla_cpu", {0}, {}, {}, memory.kind});

@@ -9,6 +9,9 @@
 #include "primitives/math/threefry.h"
 #include "runtime/thread_pool.h"
 
+// Vectors that the oldest machines have no register for travel within this file alone.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
 namespace capibara::cpu {
 namespace {
 
