@@ -123,8 +123,8 @@ std::optional<Index> reshaped_index(const Index& index, std::span<const int64_t>
 }
 
 bool moves_elements(const Primitive& primitive) {
-  static const std::string_view names[] = {"broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose", "rev",
-                                           "slice", "dynamic_slice", "copy", "copy_p", "name", "optimization_barrier"};
+  static const std::string_view names[] = {"broadcast_in_dim", "reshape", "squeeze", "transpose", "rev",
+                                           "slice", "dynamic_slice", "copy", "name", "optimization_barrier"};
   return std::find(std::begin(names), std::end(names), primitive.name()) != std::end(names);
 }
 
@@ -140,7 +140,7 @@ std::optional<Index> moved_index(const Equation& equation, const Index& index, s
     }
     return result;
   }
-  if (name == "reshape" || name == "squeeze" || name == "expand_dims") return reshaped_index(index, operand, output);
+  if (name == "reshape" || name == "squeeze") return reshaped_index(index, operand, output);
   if (name == "transpose") {
     const Ints& permutation = attrs.ints("permutation");
     for (std::size_t d = 0; d < operand.size(); ++d) result[at(permutation[d])] = index[d];

@@ -26,7 +26,7 @@ const std::unordered_set<std::string>& elementwise_names() {
 // Between scalars these change nothing.
 bool is_scalar_identity(const Equation& equation, const Program& program) {
   static const std::unordered_set<std::string> names = {"broadcast_in_dim", "reshape",       "squeeze",
-                                                        "copy",             "copy_p",        "transpose",
+                                                        "copy",             "transpose",
                                                         "rev",              "stop_gradient", "optimization_barrier"};
   return equation.inputs.size() == 1 && names.count(equation.primitive.name()) != 0 &&
          program.type(equation.inputs[0]).rank() == 0;

@@ -54,6 +54,22 @@ def linalg(jax):
     return importlib.import_module(f"{jax.__name__}.lax.linalg")
 
 
+def solve(jax, b):
+    return jax.lax.custom_linear_solve(lambda x: 2 * x, b, lambda matvec, b: b / 2)
+
+
+def bound_solve(jax):
+    equation = jax.make_jaxpr(lambda b: solve(jax, b))(VECTOR).eqns[0]
+    results = equation.primitive.bind(*(jax.numpy.asarray(VECTOR) for _ in equation.invars), **equation.params)
+    return [type(results).__name__, [np.asarray(x).tolist() for x in results]]
+
+
+def solve_checked(jax):
+    checkify = importlib.import_module(f"{jax.__name__}.experimental.checkify")
+    error, _ = checkify.checkify(lambda b: solve(jax, b), errors=checkify.nan_checks)(VECTOR * float("nan"))
+    return error.get()
+
+
 LINALG = [
     primitive("lax.linalg.cholesky_p", lambda jax, a: linalg(jax).cholesky(a, symmetrize_input=False), PD(3)),
     primitive("lax.linalg.cholesky_p", lambda jax, a: linalg(jax).cholesky(a, symmetrize_input=False), PD(3, np.complex64, (2,))),
@@ -89,6 +105,8 @@ LINALG = [
         or getattr(importlib.import_module(f"{jax.__name__}.extend.core.primitives"), n) == getattr(jax.lax, n) for n in ("add_p", "dot_general_p", "scan_p", "cond_p", "while_p", "sort_p")]),
     check("extend.core.primitives: names and results", lambda jax: [(p.name, p.multiple_results) for p in (getattr(importlib.import_module(f"{jax.__name__}.extend.core.primitives"), n)
         for n in ("jit_p", "scan_p", "while_p", "cond_p", "add_p", "sort_p", "top_k_p", "psum_p", "eigh_p", "svd_p", "random_bits_p", "threefry2x32_p", "custom_jvp_call_p", "custom_vjp_call_p"))]),
+    check("custom_linear_solve: bound with one result", lambda jax: bound_solve(jax)),
+    check("checkify: a solve without a solution", lambda jax: str(solve_checked(jax)).splitlines()[0].split(" (")[0]),
     check("extend.core.primitives: bound", lambda jax: importlib.import_module(f"{jax.__name__}.extend.core.primitives").mul_p.bind(jax.numpy.asarray(VECTOR), jax.numpy.asarray(VECTOR))),
 ]
 

@@ -287,12 +287,12 @@ def _check_rule(equation, enabled, error, *leaves):
 
 
 _NAN = ("acos acosh add asin asinh atan2 atan atanh bessel_i0e bessel_i1e cbrt conv_general_dilated cos cosh cumlogsumexp cummax cummin "
-        "cumprod cumsum digamma dot_general erf_inv erf erfc exp expm1 fft igamma_grad_a igamma igammac integer_pow lgamma linear_solve "
-        "custom_lin_solve log1p log logistic mul pad pow psum reduce reduce_prod reduce_sum reduce_window reduce_window_sum "
-        "regularized_incomplete_beta rem rsqrt sin sinh sqrt sub tan tanh")
-_SCATTER = ("scatter", "scatter-add", "scatter_add", "scatter-mul", "scatter_mul", "scatter-min", "scatter_min", "scatter-max", "scatter_max")
+        "cumprod cumsum digamma dot_general erf_inv erf erfc exp expm1 fft igamma_grad_a igamma igammac integer_pow lgamma "
+        "custom_linear_solve log1p log logistic mul pad pow psum reduce reduce_prod reduce_sum reduce_window reduce_window_sum "
+        "regularized_incomplete_beta rem rng_uniform rsqrt sin sinh sqrt sub tan tanh")
+_SCATTER = ("scatter", "scatter-add", "scatter-mul", "scatter-min", "scatter-max")
 _rules = {
     **dict.fromkeys(_NAN.split(), _nan_rule), **dict.fromkeys(_SCATTER, _scatter_rule), "div": _division_rule, "gather": _gather_rule,
     "dynamic_slice": _dynamic_slice_rule, "dynamic_update_slice": _dynamic_update_slice_rule, "check": _check_rule, "jit": _jit_rule,
-    "remat2": _remat_rule, "checkpoint": _remat_rule, "cond": _cond_rule, "scan": _scan_rule, "while": _while_rule,
+    "remat2": _remat_rule, "cond": _cond_rule, "scan": _scan_rule, "while": _while_rule,
     "custom_jvp_call": _custom_rule, "custom_vjp_call": _custom_rule}
