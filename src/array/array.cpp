@@ -2,10 +2,10 @@
 #include <capibara/array.h>
 #include <capibara/config.h>
 
+#include "array/body.h"
 #include "array/element.h"
 #include "array/format.h"
 #include "runtime/small_blocks.h"
-#include "trace/trace.h"
 
 #include <cstring>
 #include <limits>
@@ -54,8 +54,8 @@ const ConcreteBody& concrete(const Array& array, const char* what) {
   if (array.is_tracer()) {
     throw ConcretizationTypeError(concat(
         what, ": a concrete value is needed, but got a traced array of type ", to_string(array.type()), " inside ",
-        array.body()->trace()->kind(), ".\nHint: values of traced arrays are not known while a function is traced; use ",
-        "lax::cond, lax::while_loop or lax::select, or mark the argument static.", origin_line(array)));
+        array.body()->trace_kind(), ".\nHint: values of traced arrays are not known while a function is traced; use ",
+        "lax::cond, lax::while_loop or lax::select, or mark the argument static.", array.body()->origin_line()));
   }
   if (array.type().ref) throw TypeError(concat(what, ": a ref is not a value, read it with get(), got ", to_string(array.type())));
   const auto& body = static_cast<const ConcreteBody&>(*array.body());
@@ -120,9 +120,10 @@ const std::byte* Array::raw_data() const { return concrete(*this, "reading a val
 
 Array::operator bool() const {
   if (is_tracer()) {
-    throw TracerBoolConversionError(
-        concat("Attempted boolean conversion of a traced array of type ", capibara::to_string(type()), " inside ",
-               body_->trace()->kind(), ".\nHint: use lax::cond or lax::select instead of if on a traced value.", origin_line(*this)));
+    throw TracerBoolConversionError(concat("Attempted boolean conversion of a traced array of type ",
+                                           capibara::to_string(type()), " inside ", body_->trace_kind(),
+                                           ".\nHint: use lax::cond or lax::select instead of if on a traced value.",
+                                           body_->origin_line()));
   }
   if (size() != 1) {
     throw ValueError(concat("bool: the truth value of an array with ", size(), " elements is ambiguous, got ",
@@ -155,7 +156,7 @@ void Array::delete_buffers() const {
 
 std::string Array::to_string() const {
   if (!defined()) return "<empty>";
-  if (is_tracer()) return concat("Traced<", short_string(type()), ">with<", body_->trace()->kind(), ">");
+  if (is_tracer()) return concat("Traced<", short_string(type()), ">with<", body_->trace_kind(), ">");
   return array_str(dtype(), shape(), raw_data());
 }
 

@@ -13,6 +13,9 @@ class ArrayBody {
   explicit ArrayBody(ArrayType t) : type(std::move(t)) {}
   virtual ~ArrayBody() = default;
   virtual Trace* trace() const { return nullptr; }  // null: a concrete value
+  // Of a tracer, for error texts: the kind of its trace, and why its value is not known (empty, or a line of its own).
+  virtual const char* trace_kind() const { return ""; }
+  virtual std::string origin_line() const { return {}; }
 };
 
 class ConcreteBody final : public ArrayBody {

@@ -3,8 +3,8 @@
 
 #include <capibara/config.h>
 
+#include "array/hash.h"
 #include "program/build.h"
-#include "program/hash.h"
 #include "runtime/caches.h"
 
 namespace capibara {

@@ -8,7 +8,7 @@
 
 #include "primitives/contract.h"
 #include "primitives/monoid.h"
-#include "primitives/window_shape.h"
+#include "program/window_shape.h"
 
 namespace capibara::jax::lax {
 

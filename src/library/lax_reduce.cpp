@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "primitives/monoid.h"
-#include "primitives/window_shape.h"
+#include "program/window_shape.h"
 
 namespace capibara::jax::lax {
 

@@ -5,7 +5,7 @@
 #include "optimise/passes.h"
 #include "optimise/rewrite.h"
 
-#include "program/hash.h"
+#include "array/hash.h"
 #include "trace/trace.h"
 
 #include <algorithm>

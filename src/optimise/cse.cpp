@@ -6,7 +6,7 @@
 #include "optimise/passes.h"
 #include "optimise/rewrite.h"
 
-#include "program/hash.h"
+#include "array/hash.h"
 
 namespace capibara::passes {
 

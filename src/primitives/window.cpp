@@ -2,7 +2,7 @@
 #include "primitives/families.h"
 #include "primitives/monoid.h"
 #include "primitives/rules.h"
-#include "primitives/window_shape.h"
+#include "program/window_shape.h"
 
 #include <algorithm>
 

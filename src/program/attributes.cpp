@@ -2,7 +2,7 @@
 #include <capibara/attributes.h>
 #include <capibara/program.h>
 
-#include "program/hash.h"
+#include "array/hash.h"
 
 #include <algorithm>
 #include <cstring>

@@ -3,7 +3,7 @@
 
 #include <capibara/program.h>
 
-#include "program/hash.h"
+#include "array/hash.h"
 #include "runtime/caches.h"
 
 #include <memory>

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "program/hash.h"
+#include "array/hash.h"
 #include "sharding/placed_memory.h"
 
 namespace capibara {

@@ -2,33 +2,17 @@
 #include "trace/trace.h"
 
 #include <capibara/config.h>
-#include <capibara/default_device.h>
 
-#include "array/element.h"
-#include "backends/backend.h"
+#include "array/bad_value.h"
 #include "program/discharge.h"
 #include "program/source.h"
+#include "trace/evaluator.h"
 
 #include <algorithm>
 
 namespace capibara {
 
 namespace {
-
-enum class Bad { none, nan, inf };
-
-Bad find_bad(const Array& array, bool nans, bool infs) {
-  if (!is_inexact(array.dtype())) return Bad::none;
-  int64_t parts = is_complex(array.dtype()) ? 2 : 1;
-  DType part = real_dtype(array.dtype());
-  const std::byte* data = array.raw_data();
-  for (int64_t i = 0; i < array.size() * parts; ++i) {
-    double value = load_as<double>(part, data, i);
-    if (nans && value != value) return Bad::nan;
-    if (infs && value - value != 0 && value == value) return Bad::inf;
-  }
-  return Bad::none;
-}
 
 class EvaluationTrace final : public Trace {
  public:
@@ -40,7 +24,7 @@ class EvaluationTrace final : public Trace {
     }
     const bool takes_refs = std::any_of(inputs.begin(), inputs.end(), [](const Array& input) { return input.type().ref; });
     if (takes_refs && holds_refs(attrs)) return bind_on_values(primitive, inputs, attrs);
-    Arrays outputs = run(primitive, inputs, attrs);
+    Arrays outputs = evaluate(primitive, inputs, attrs);
     const Config& settings = config();
     if (settings.debug_nans || settings.debug_infs) check(primitive, outputs, settings);
     return outputs;
@@ -48,16 +32,6 @@ class EvaluationTrace final : public Trace {
   const char* kind() const override { return "evaluation"; }
 
  private:
-  // Committed operands decide where, and their results are committed.
-  static Arrays run(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
-    bool committed = false;
-    for (const Array& input : inputs) committed = committed || input.committed();
-    if (!committed) return default_backend().run(primitive, inputs, attrs);
-    const std::optional<Device> demanded = demanded_device(inputs);
-    if (!demanded) return as_committed(default_backend().run(primitive, inputs, attrs));
-    const DefaultDeviceScope scope(demanded);
-    return as_committed(default_backend().run(primitive, inputs, attrs));
-  }
   // The deepest trace that an operand belongs to; null where all are concrete.
   static std::shared_ptr<Trace> innermost(std::span<const Array> inputs) {
     std::shared_ptr<Trace> found;
@@ -76,10 +50,10 @@ class EvaluationTrace final : public Trace {
   }
   static void check(const Primitive& primitive, const Arrays& outputs, const Config& settings) {
     for (const Array& output : outputs) {
-      Bad bad = find_bad(output, settings.debug_nans, settings.debug_infs);
-      if (bad == Bad::none) continue;
+      const BadValue bad = find_bad_value(output, settings.debug_nans, settings.debug_infs);
+      if (bad == BadValue::none) continue;
       std::string where = to_string(current_source());
-      throw FloatingPointError(concat("invalid value (", bad == Bad::nan ? "nan" : "inf", ") encountered in ",
+      throw FloatingPointError(concat("invalid value (", bad == BadValue::nan ? "nan" : "inf", ") encountered in ",
                                       primitive.name(), where.empty() ? "" : " at ", where));
     }
   }

@@ -5,15 +5,13 @@
 
 namespace capibara {
 
-class StagedTracer final : public ArrayBody {
+class StagedTracer final : public Tracer {
  public:
-  std::shared_ptr<Trace> owner;
   Var var;
   Source source;  // of the equation that made it; unknown for inputs
 
   StagedTracer(ArrayType type, std::shared_ptr<Trace> trace, Var v, Source s)
-      : ArrayBody(std::move(type)), owner(std::move(trace)), var(v), source(s) {}
-  Trace* trace() const override { return owner.get(); }
+      : Tracer(std::move(type), std::move(trace)), var(v), source(s) {}
 };
 
 class StagingTrace final : public Trace {

@@ -18,11 +18,12 @@ std::optional<int64_t> Trace::axis_size(const std::string& name) const {
 std::string Trace::origin(const ArrayBody&) { return {}; }
 std::string Trace::line_of(const ArrayBody&) const { return {}; }
 
-std::string origin_line(const Array& array) {
-  if (!array.is_tracer()) return {};
-  std::string text = array.body()->trace()->origin(*array.body());
+std::string Tracer::origin_line() const {
+  std::string text = owner->origin(*this);
   return text.empty() ? text : concat("\n", text);
 }
+
+std::string origin_line(const Array& array) { return array.is_tracer() ? array.body()->origin_line() : std::string(); }
 
 std::shared_ptr<Trace> current_trace() { return current ? current : evaluation_trace(); }
 

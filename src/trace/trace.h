@@ -41,6 +41,17 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::thread::id thread = std::this_thread::get_id();
 };
 
+// A value that a trace stands for.
+class Tracer : public ArrayBody {
+ public:
+  Tracer(ArrayType type, std::shared_ptr<Trace> trace) : ArrayBody(std::move(type)), owner(std::move(trace)) {}
+  Trace* trace() const final { return owner.get(); }
+  const char* trace_kind() const final { return owner->kind(); }
+  std::string origin_line() const final;
+
+  const std::shared_ptr<Trace> owner;
+};
+
 std::shared_ptr<Trace> current_trace();
 std::shared_ptr<Trace> evaluation_trace();
 bool evaluating();  // whether the current trace is evaluation: operations run at once

@@ -3,10 +3,10 @@
 
 #include <capibara/default_device.h>
 
-#include "array/element.h"
+#include "array/bad_value.h"
+#include "array/hash.h"
 #include "backends/backend.h"
 #include "program/derive.h"
-#include "program/hash.h"
 #include "program/stablehlo/write.h"
 #include "runtime/caches.h"
 #include "runtime/warning.h"
@@ -116,18 +116,6 @@ std::vector<bool> leaves_at(const char* option, const std::vector<int>& position
     std::fill_n(mask.begin() + static_cast<std::ptrdiff_t>(begin), size, true);
   }
   return mask;
-}
-
-bool has_bad_value(const Array& array, const Config& settings) {
-  if (!is_inexact(array.dtype())) return false;
-  int64_t parts = is_complex(array.dtype()) ? 2 : 1;
-  DType part = real_dtype(array.dtype());
-  for (int64_t i = 0; i < array.size() * parts; ++i) {
-    double value = load_as<double>(part, array.raw_data(), i);
-    if (settings.debug_nans && value != value) return true;
-    if (settings.debug_infs && value == value && value - value != 0) return true;
-  }
-  return false;
 }
 
 }  // namespace
@@ -459,7 +447,7 @@ Arrays execute_checked(const JitEntry& entry, std::span<const Array> inputs) {
     outputs = ready.executable->execute(inputs, std::vector<bool>(inputs.size(), false));
   }
   for (const Array& output : outputs) {
-    if (!has_bad_value(output, settings)) continue;
+    if (find_bad_value(output, settings.debug_nans, settings.debug_infs) == BadValue::none) continue;
     print_line(concat("Invalid value encountered in the output of the jit function ", entry.options.name,
                       ". Calling the de-optimized version."));
     evaluate_program(inline_jit_calls(ready.program), inputs);

@@ -11,14 +11,12 @@ namespace capibara {
 
 namespace {
 
-class JvpTracer final : public ArrayBody {
+class JvpTracer final : public Tracer {
  public:
-  std::shared_ptr<Trace> owner;
   Array primal, tangent;
 
   JvpTracer(std::shared_ptr<Trace> trace, Array p, Array t)
-      : ArrayBody(p.type()), owner(std::move(trace)), primal(std::move(p)), tangent(std::move(t)) {}
-  Trace* trace() const override { return owner.get(); }
+      : Tracer(p.type(), std::move(trace)), primal(std::move(p)), tangent(std::move(t)) {}
 };
 
 class JvpTrace final : public Trace, public detail::CustomCallTrace {

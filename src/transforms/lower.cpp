@@ -20,14 +20,12 @@ ArrayType words_type(const ArrayType& type) {
 }
 
 // A value of key type, held as its words: one trailing dimension more.
-class KeyTracer final : public ArrayBody {
+class KeyTracer final : public Tracer {
  public:
-  std::shared_ptr<Trace> owner;
   Array words;
 
   KeyTracer(ArrayType type, std::shared_ptr<Trace> trace, Array w)
-      : ArrayBody(std::move(type)), owner(std::move(trace)), words(std::move(w)) {}
-  Trace* trace() const override { return owner.get(); }
+      : Tracer(std::move(type), std::move(trace)), words(std::move(w)) {}
 };
 
 class LoweringTrace final : public Trace {

@@ -8,14 +8,12 @@
 
 namespace capibara {
 
-class UnknownTracer final : public ArrayBody {
+class UnknownTracer final : public Tracer {
  public:
-  std::shared_ptr<Trace> owner;
   Var var;
 
   UnknownTracer(ArrayType type, std::shared_ptr<Trace> trace, Var v)
-      : ArrayBody(std::move(type)), owner(std::move(trace)), var(v) {}
-  Trace* trace() const override { return owner.get(); }
+      : Tracer(std::move(type), std::move(trace)), var(v) {}
 };
 
 class PartialEvalTrace final : public Trace, public detail::CustomCallTrace {

@@ -18,12 +18,14 @@ class AbstractTrace final : public Trace {
   }
 };
 
-class AbstractBody final : public ArrayBody {
+class AbstractBody final : public Tracer {
  public:
-  using ArrayBody::ArrayBody;
-  Trace* trace() const override {
-    static const auto owner = std::make_shared<AbstractTrace>();
-    return owner.get();
+  explicit AbstractBody(ArrayType type) : Tracer(std::move(type), the_trace()) {}
+
+ private:
+  static std::shared_ptr<Trace> the_trace() {
+    static const auto trace = std::make_shared<AbstractTrace>();
+    return trace;
   }
 };
 

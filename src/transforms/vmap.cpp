@@ -14,16 +14,14 @@ namespace capibara {
 
 namespace {
 
-class BatchTracer final : public ArrayBody {
+class BatchTracer final : public Tracer {
  public:
-  std::shared_ptr<Trace> owner;
   Array value;
   int64_t dim;
   Source source = current_source();
 
   BatchTracer(std::shared_ptr<Trace> trace, Array v, int64_t d)
-      : ArrayBody(unbatched(v.type(), d)), owner(std::move(trace)), value(std::move(v)), dim(d) {}
-  Trace* trace() const override { return owner.get(); }
+      : Tracer(unbatched(v.type(), d), std::move(trace)), value(std::move(v)), dim(d) {}
 
  private:
   static ArrayType unbatched(ArrayType type, int64_t dim) {

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "backends/kernel_cases.h"
-#include "primitives/window_shape.h"
+#include "program/window_shape.h"
 
 namespace capibara::cpu {
 namespace {

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "backends/cpu/compose_regions.h"
-#include "primitives/window_shape.h"
+#include "program/window_shape.h"
 
 namespace capibara::cpu::regions {
 

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "array/hash.h"
 #include "backends/cpu/backend.h"
 #include "backends/cpu/compiler.h"
 #include "backends/cpu/element.h"
@@ -16,7 +17,6 @@
 #include "optimise/simplify.h"
 #include "primitives/math/denormals.h"
 #include "program/build.h"
-#include "program/hash.h"
 #include "runtime/caches.h"
 
 namespace capibara::cpu {

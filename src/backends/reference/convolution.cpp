@@ -3,7 +3,7 @@
 
 #include "backends/reference/products.h"
 #include "backends/reference/regions.h"
-#include "primitives/window_shape.h"
+#include "program/window_shape.h"
 
 namespace capibara::reference {
 

@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "backends/reference/regions.h"
-#include "primitives/window_shape.h"
+#include "program/window_shape.h"
 
 namespace capibara::reference {
 

@@ -7,7 +7,7 @@
 
 #include <capibara/error.h>
 
-#include "primitives/window_shape.h"
+#include "program/window_shape.h"
 
 namespace capibara::stablehlo {
 

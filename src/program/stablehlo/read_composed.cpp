@@ -6,8 +6,8 @@
 #include <capibara/error.h>
 #include <capibara/lax.h>
 
-#include "primitives/window_shape.h"
 #include "program/stablehlo/read_body.h"
+#include "program/window_shape.h"
 
 namespace capibara::stablehlo {
 

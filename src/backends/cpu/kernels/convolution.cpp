@@ -15,7 +15,7 @@
 #include "backends/cpu/kernels/gemm_pack.h"
 #include "backends/cpu/kernels/product.h"
 #include "backends/reference/kernels.h"
-#include "primitives/window_shape.h"
+#include "program/window_shape.h"
 
 namespace capibara::cpu {
 

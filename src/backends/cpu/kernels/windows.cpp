@@ -13,7 +13,7 @@
 #include "backends/cpu/kernels/scratch.h"
 #include "backends/cpu/kernels/window_lanes.h"
 #include "backends/reference/regions.h"
-#include "primitives/window_shape.h"
+#include "program/window_shape.h"
 #include "runtime/thread_pool.h"
 
 namespace capibara::cpu {

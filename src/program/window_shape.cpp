@@ -1,5 +1,5 @@
 // Sliding windows over arrays: their attributes, and the shapes they give.
-#include "primitives/window_shape.h"
+#include "program/window_shape.h"
 
 #include <algorithm>
 

@@ -1,0 +1,21 @@
+// The search for NaN and infinity in values.
+#include "array/bad_value.h"
+
+#include "array/element.h"
+
+namespace capibara {
+
+BadValue find_bad_value(const Array& array, bool nans, bool infs) {
+  if (!is_inexact(array.dtype())) return BadValue::none;
+  int64_t parts = is_complex(array.dtype()) ? 2 : 1;
+  DType part = real_dtype(array.dtype());
+  const std::byte* data = array.raw_data();
+  for (int64_t i = 0; i < array.size() * parts; ++i) {
+    double value = load_as<double>(part, data, i);
+    if (nans && value != value) return BadValue::nan;
+    if (infs && value - value != 0 && value == value) return BadValue::inf;
+  }
+  return BadValue::none;
+}
+
+}  // namespace capibara

@@ -1,0 +1,12 @@
+// The search for NaN and infinity in values, for the settings jax_debug_nans and jax_debug_infs.
+#pragma once
+
+#include <capibara/array.h>
+
+namespace capibara {
+
+enum class BadValue { none, nan, inf };
+// The first bad value of a concrete array, of the kinds looked for.
+BadValue find_bad_value(const Array& array, bool nans, bool infs);
+
+}  // namespace capibara
