@@ -14,6 +14,18 @@ def fill(module_name, table_name):
     explain_missing(module_name)
 
 
+class Library:
+    """The functions of one module of the table as attributes, for modules that the face's own module is made of."""
+
+    def __init__(self, table_name):
+        self._table_name = table_name
+
+    def __getattr__(self, name):
+        function = _core.library_function(self._table_name, name)
+        setattr(self, name, function)
+        return function
+
+
 def as_initializer(function):
     """A function of the library that fills arrays, as a Python function with a name and a signature."""
     def init(key, shape, dtype=None, out_sharding=None):

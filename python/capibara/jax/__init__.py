@@ -45,7 +45,9 @@ from capibara.jax._devices import (  # noqa: F401
     process_index,
     process_indices,
 )
+from capibara.jax._devices import device_of as _device_of
 from capibara.jax._install import check_compatibility, install  # noqa: F401
+from capibara.jax._key_reuse import scope as _key_reuse_scope
 from capibara.jax.custom_derivatives import closure_convert, custom_gradient, custom_jvp, custom_vjp  # noqa: F401
 from capibara.jax.version import __version__, __version_info__  # noqa: F401
 
@@ -106,8 +108,7 @@ def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):
 
 def debug_key_reuse(new_val=True):
     """Whether a key that is used a second time is an error, on this thread while the context lasts."""
-    from capibara.jax._key_reuse import scope
-    return scope(new_val)
+    return _key_reuse_scope(new_val)
 
 
 def print_environment_info(return_string=False):
@@ -146,9 +147,8 @@ def effects_barrier():
 def live_arrays(platform=None):
     """The arrays that Python holds on a platform: on the default one where none is named."""
     import gc
-    from capibara.jax._devices import device_of
     wanted = devices(platform)[0].platform
-    return [x for x in gc.get_objects() if isinstance(x, _core.ArrayImpl) and not x.is_deleted() and device_of(x).platform == wanted]
+    return [x for x in gc.get_objects() if isinstance(x, _core.ArrayImpl) and not x.is_deleted() and _device_of(x).platform == wanted]
 
 
 from capibara.jax._array import complete as _complete  # noqa: E402

@@ -4,7 +4,8 @@ import types
 import weakref
 
 from capibara import _core, _tracebacks
-from capibara._types import ShapeDtypeStruct, as_abstract_arrays
+from capibara._types import as_abstract_arrays
+from capibara.jax._devices import local_devices, target_of
 
 
 def _wraps(function, wrapper, doc=None):
@@ -107,7 +108,6 @@ def jit(fun=None, /, *, in_shardings=None, out_shardings=None, static_argnums=No
         raise NotImplementedError(f"jit: abstracted_axes is not supported, got {abstracted_axes!r}")
     target = None
     if device is not None or backend is not None:
-        from capibara.jax._devices import target_of
         if in_shardings is not None or out_shardings is not None:
             raise ValueError("If backend or device is specified on jit, then in_shardings and out_shardings should not be specified.")
         target = target_of(device, backend, "jit")
@@ -478,7 +478,6 @@ def typeof(x):
 
 
 def _shardings(tree, placements):
-    from capibara.jax._devices import local_devices
     from capibara.jax._sharding import SingleDeviceSharding, sharding_from
     return tree.unflatten([SingleDeviceSharding(local_devices()[0]) if one is None else sharding_from(one) for one in placements])
 

@@ -2,6 +2,8 @@
 import collections
 
 from capibara import _core, _tracebacks
+from capibara.jax._api import device_put
+from capibara.jax._devices import Device, device_of
 
 _METHODS = (
     "all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "clip", "conj", "conjugate",
@@ -114,8 +116,6 @@ class _Methods:
         return _numpy("compress")(condition, self, axis, size=size, fill_value=fill_value, out=out)
 
     def addressable_data(self, index):
-        if isinstance(self, _core.Tracer):
-            _refuse_tracer(self)
         return self.addressable_shards[index].data
 
     @property
@@ -131,7 +131,6 @@ class _Methods:
         return sharding_of(self)
 
     def to_device(self, device, *, stream=None):
-        from capibara.jax._api import device_put
         if stream is not None:
             raise NotImplementedError(f"to_device: stream is not supported, got {stream!r}")
         return device_put(self, device)
@@ -141,7 +140,6 @@ class _Methods:
 
     @property
     def device(self):
-        from capibara.jax._devices import Device, device_of
         if isinstance(self, _core.Tracer):
             return Device("cpu", 0)
         placement = _core.array_placement(self)
@@ -195,11 +193,6 @@ class _Methods:
         if api_version is not None and api_version not in ("2021.12", "2022.12", "2023.12", "2024.12", jnp.__array_api_version__):
             raise ValueError(f"array_api_version={api_version!r} is not supported")
         return jnp
-
-
-def _refuse_tracer(array):
-    from capibara._errors import ConcretizationTypeError
-    raise ConcretizationTypeError(f"Abstract tracer value encountered where concrete value is expected: {array}")
 
 
 def _numpy(name):

@@ -1,9 +1,10 @@
 """jax.config: settings of the process, and scopes that change them on this thread."""
 import contextlib
 import os
-import sys
 
 from capibara import _core, _tracebacks
+from capibara.jax import _key_reuse
+from capibara.jax._devices import Device, devices, find_plugins
 from capibara.jax._flags import WITHOUT_EFFECT, check as _check_flag
 
 # jax_<name>: settings that the core holds, or that the Python face holds itself with what they may be.
@@ -37,7 +38,6 @@ _warned = set()  # settings without effect that were set to another value once
 
 
 _NATIVE = _core.platform()  # what this build runs programs on by itself
-_search_begun = False
 
 
 def choose_platform(value):
@@ -48,14 +48,6 @@ def choose_platform(value):
                            "['cpu', 'reference', 'pjrt', 'cuda', 'rocm', 'tpu', 'gpu', 'xla_cpu']")
     find_plugins()
     _core.set_platform(_NATIVE if first == "cpu" else first)
-
-
-def find_plugins():
-    """Tells the core where this interpreter keeps its packages: plugins lie among them."""
-    global _search_begun
-    if not _search_begun:
-        _search_begun = True
-        _core.add_package_folders([folder for folder in sys.path if folder.endswith(("site-packages", "dist-packages"))])
 
 
 class Config:
@@ -108,8 +100,7 @@ class Config:
         if name.startswith("jax_") and short in _CORE:
             return _core.config_values()[short]
         if name == "jax_debug_key_reuse":
-            from capibara.jax._key_reuse import is_on
-            return is_on()
+            return _key_reuse.is_on()
         if name.startswith("jax_") and short in _OWN:
             return self._own[short]
         if name in WITHOUT_EFFECT:
@@ -133,7 +124,6 @@ def _warn_without_effect(name, value):
 
 def device_named(value):
     """The device of jax_default_device: a Device, a platform's name for its first device, or None."""
-    from capibara.jax._devices import Device, devices
     if value is None or isinstance(value, Device):
         return value
     if isinstance(value, str):
@@ -159,8 +149,7 @@ def _set_traceback_filtering(value):
 
 
 def _set_key_reuse(value):
-    from capibara.jax._key_reuse import set_default
-    set_default(value)
+    _key_reuse.set_default(value)
     return value
 
 

@@ -9,6 +9,7 @@ import threading
 import traceback
 
 from capibara import _core
+from capibara._types import ShapeDtypeStruct
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _one_at_a_time = threading.Lock()
@@ -144,6 +145,5 @@ def breakpoint(*, backend=None, filter_frames=True, num_frames=None, ordered=Fal
         enter(values)
         return given
 
-    from capibara._types import ShapeDtypeStruct
     types = [ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves]
     return tree.unflatten(_core.pure_callback(pass_on, types, (traced, leaves), {}, None))

@@ -1,5 +1,9 @@
 """Devices as Python sees them."""
+import sys
+
 from capibara import _core
+
+_search_begun = False  # of plugins
 
 
 class Memory:
@@ -94,9 +98,16 @@ def device_of(array):
     return Device(platform, number)
 
 
+def find_plugins():
+    """Tells the core where this interpreter keeps its packages: plugins lie among them."""
+    global _search_begun
+    if not _search_begun:
+        _search_begun = True
+        _core.add_package_folders([folder for folder in sys.path if folder.endswith(("site-packages", "dist-packages"))])
+
+
 def devices(backend=None):
     """The devices of a backend, those of other processes too."""
-    from capibara.jax._config import find_plugins
     find_plugins()
     name = backend or _core.platform()
     if name.split(",")[0] not in ("cpu", "reference") and not _core.is_plugin_platform(name.split(",")[0]):

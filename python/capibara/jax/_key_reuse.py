@@ -3,6 +3,7 @@ import contextlib
 import threading
 
 from capibara import _core
+from capibara.jax._api import make_jaxpr
 
 _default = False
 _own = threading.local()  # what this thread's scopes say
@@ -66,7 +67,6 @@ def _checked_call(function, args, kwargs):
 
 def _signature(function, args, kwargs, leaves):
     """({input: key}, signature, what errors call it) of a call."""
-    from capibara.jax._api import make_jaxpr
     from capibara.jax.experimental.key_reuse._core import jaxpr_type_signature
     if hasattr(function, "trace"):  # of a jitted function the program is known, or will be needed anyway
         traced = function.trace(*args, **kwargs)

@@ -50,7 +50,7 @@ def _bind(direction, count, residuals, linear):
 
 
 def _evaluate(*args, direction, residuals):
-    from capibara.jax.core import eval_jaxpr
+    from capibara.jax._programs import eval_jaxpr
     captured = len(direction.captured)
     return eval_jaxpr(direction.program.jaxpr, list(args[:captured]), *args[captured:])
 

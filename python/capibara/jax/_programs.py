@@ -1,12 +1,13 @@
-"""Programs taken apart and put together again in Python: equations of one's own, and what is known of functions."""
+"""Programs taken apart, put together again and run in Python: equations of one's own, and what is known of functions."""
 import inspect
 from collections.abc import Set
 from typing import Any, NamedTuple
 
-from capibara import _core
+from capibara import _core, _tracebacks
 from capibara._core import Jaxpr, JaxprEqn, Literal, Var
 from capibara._effects import Effect
 from capibara._types import DropVar
+from capibara.jax.tree_util import keystr
 
 Effects = Set[Effect]
 no_effects = frozenset()
@@ -69,7 +70,6 @@ def source_of(function):
 
 def argument_names(signature, args, kwargs, static_argnums=(), static_argnames=()):
     """The paths of the leaves of the arguments that are not static, named after the parameters where they fit."""
-    from capibara.jax.tree_util import keystr
     fixed = {n % len(args) for n in static_argnums} if args else set()
     parameters = list(signature.parameters.values()) if signature else []
     try:
@@ -140,6 +140,47 @@ def _replace_in_program(self, **changes):
     """The same program with other parts."""
     parts = {name: getattr(self, name) for name in ("constvars", "invars", "outvars", "eqns")} | changes
     return Jaxpr(**parts)
+
+
+pytype_aval_mappings = {}  # {class: function that gives the type of its objects}, for classes that are no arrays themselves
+
+
+@_tracebacks.boundary
+def get_aval(x):
+    """The abstract type of a value."""
+    for kind in type(x).__mro__ if pytype_aval_mappings else ():
+        if kind in pytype_aval_mappings:
+            return pytype_aval_mappings[kind](x)
+    return _core.type_of(x)
+
+
+@_tracebacks.boundary
+def eval_jaxpr(jaxpr, consts, *args, propagate_source_info=True):
+    """Runs a program equation by equation."""
+    values = {}
+
+    def read(atom):
+        return atom.val if isinstance(atom, Literal) else values[atom]
+
+    def write(var, value):
+        if checked:
+            got = get_aval(value)
+            assert (got.shape, got.dtype) == (var.aval.shape, var.aval.dtype), f"eval_jaxpr: expected {var.aval}, got {got}"
+        values[var] = value
+
+    checked = _core.config_values()["enable_checks"]
+    for var, value in zip(jaxpr.constvars, consts, strict=True):
+        write(var, value)
+    for var, value in zip(jaxpr.invars, args, strict=True):
+        write(var, value)
+    for equation in jaxpr.eqns:
+        outputs = equation.primitive.bind(*map(read, equation.invars), **equation.primitive.get_bind_params(equation.params))
+        if not isinstance(outputs, (list, tuple)):
+            outputs = [outputs]
+        for var, value in zip(equation.outvars, outputs, strict=True):
+            if not isinstance(var, DropVar):
+                write(var, value)
+    return [read(atom) for atom in jaxpr.outvars]
 
 
 JaxprEqn.replace = _replace_in_equation

@@ -6,7 +6,11 @@ import threading
 from typing import NamedTuple
 
 from capibara import _core, _tracebacks
+from capibara._errors import ConcretizationTypeError
+from capibara._tree_errors import prefix_errors
+from capibara.jax import tree_util
 from capibara.jax._devices import Device, _called, device_of, devices
+from capibara.jax._devices import devices as _all_devices  # where `devices` is an argument
 
 
 class AxisType(enum.Enum):
@@ -195,11 +199,10 @@ def make_mesh(axis_shapes, axis_names, axis_types=None, *, devices=None):
     import math
 
     import numpy as np
-    from capibara.jax._devices import devices as all_devices
     axis_shapes, axis_names = tuple(axis_shapes), tuple(axis_names)
     if len(axis_shapes) != len(axis_names):
         raise ValueError(f"Number of axis names should match the number of axis_shapes. Got axis_names={axis_names} and axis_shapes={axis_shapes}")
-    chosen = list(all_devices() if devices is None else devices)
+    chosen = list(_all_devices() if devices is None else devices)
     count = math.prod(axis_shapes)
     if len(chosen) < count:
         raise ValueError(f"Number of devices {len(chosen)} must be >= the product of mesh_shape {axis_shapes}")
@@ -387,8 +390,7 @@ def sharding_from(placement):
 def shards_of(array):
     """The parts of an array on this process's devices."""
     if isinstance(array, _core.Tracer):
-        from capibara.jax._array import _refuse_tracer
-        _refuse_tracer(array)
+        raise ConcretizationTypeError(f"Abstract tracer value encountered where concrete value is expected: {array}")
     sharding = sharding_of(array)
     if sharding.num_devices == 1:
         return [Shard(next(iter(sharding.device_set)), (slice(None),) * array.ndim, 0, array)]
@@ -450,12 +452,10 @@ def _is_target(value):
 
 def spread(targets, tree, operation):
     """One target for each leaf of a tree, of a tree prefix of targets."""
-    from capibara.jax import tree_util
     leaves, structure = tree_util.tree_flatten(targets, is_leaf=_is_target)
     try:
         below = structure.flatten_up_to(tree)
     except (ValueError, TypeError):
-        from capibara._tree_errors import prefix_errors
         found = [str(make(operation)) for make in prefix_errors(targets, tree, _is_target)]
         raise ValueError(f"{operation} specification must be a tree prefix of the corresponding value, got specification {targets!r}.\n"
                          f"Mismatch details ({len(found)} found):\n" + "\n".join(found)) from None
@@ -531,7 +531,6 @@ def _flags(given, tree, leaves):
     """One flag of a tree prefix for each leaf; None: not said."""
     if given is None or isinstance(given, bool):
         return [given] * len(leaves)
-    from capibara.jax import tree_util
     flags, structure = tree_util.tree_flatten(given)
     return [flag for flag, below in zip(flags, structure.flatten_up_to(tree)) for _ in _core.tree_leaves(below)]
 

@@ -3,6 +3,7 @@ import dataclasses
 
 from capibara import _core
 from capibara._modules import explain_missing
+from capibara.jax._programs import eval_jaxpr as _eval_jaxpr
 from capibara.jax.tree_util import Partial, register_pytree_node, register_static
 
 
@@ -53,13 +54,12 @@ def _wanted_alone(pull_back, cotangent, requests):
     """All cotangents; in place of those that nobody wants, zeros that cost nothing."""
     if not any(isinstance(request, DontWant) for request in requests):
         return pull_back(cotangent)
-    from capibara.jax.core import eval_jaxpr
     from capibara.jax.interpreters.partial_eval import dce_jaxpr
     program, tree, _ = _core.make_program(pull_back, (cotangent,), {})
     used = [not isinstance(request, DontWant) for request in requests]
     smaller, used_inputs = dce_jaxpr(program.jaxpr, used)
     inputs = [leaf for leaf, is_used in zip(_core.tree_leaves(cotangent), used_inputs) if is_used]
-    computed = iter(eval_jaxpr(smaller, program.consts, *inputs))
+    computed = iter(_eval_jaxpr(smaller, program.consts, *inputs))
     return tree.unflatten([next(computed) if is_used else 0.0 for is_used in used])
 
 

@@ -1,6 +1,7 @@
 """jax.ad_checkpoint: checkpointing, names for policies, and what is saved."""
 from capibara import _core
 from capibara._modules import explain_missing
+from capibara._origins import argument_name as _argument_name
 from capibara.jax import checkpoint_policies  # noqa: F401
 from capibara.jax._api import checkpoint, remat  # noqa: F401
 
@@ -13,14 +14,13 @@ def checkpoint_name(x, name):
 
 def saved_residuals(f, *args, **kwargs):
     """What the backward pass of f would keep: pairs of a type and of where the value comes from, in words."""
-    from capibara._origins import argument_name
     leaves, tree = _core.tree_flatten((args, kwargs))
     numbered = tree.unflatten(list(range(len(leaves))))
 
     def in_words(origin):
         kind, _, rest = origin.partition(" ")
         if kind == "argument":
-            return f"from the argument {argument_name(f, numbered, int(rest))}"
+            return f"from the argument {_argument_name(f, numbered, int(rest))}"
         return {"constant": "from a constant", "named": f"named '{rest}'"}.get(kind, origin)
 
     return [(aval, in_words(origin)) for aval, origin in _core.saved_residuals(f, args, kwargs)]

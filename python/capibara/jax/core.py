@@ -8,11 +8,22 @@ import numpy as np
 
 from capibara import _core
 from capibara._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, ShapedArray, Trace, Tracer, Var  # noqa: F401
+from capibara._errors import ConcretizationTypeError as _ConcretizationTypeError
 from capibara._errors import InconclusiveDimensionOperation, JaxprTypeError  # noqa: F401
 from capibara._effects import AbstractToken, Effect, Token  # noqa: F401
 from capibara._modules import explain_missing
 from capibara._types import DropVar, UndefinedPrimal, Zero  # noqa: F401
-from capibara.jax._programs import DebugInfo, Effects, gensym, new_jaxpr_eqn, no_effects  # noqa: F401
+from capibara.jax._api import jit as _jit
+from capibara.jax._programs import (  # noqa: F401
+    DebugInfo,
+    Effects,
+    eval_jaxpr,
+    gensym,
+    get_aval,
+    new_jaxpr_eqn,
+    no_effects,
+    pytype_aval_mappings,
+)
 
 AbstractValue = ShapedArray
 Atom = (Var, Literal)
@@ -171,36 +182,7 @@ def custom_prim(name, impl=None, *, abstract_eval=None, jvp=None, transpose=None
 
 def custom_jit(fun=None, **options):
     """jit under the name that programs for other back ends use."""
-    from capibara.jax._api import jit
-    return jit(fun, **options) if fun is not None else functools.partial(jit, **options)
-
-
-def eval_jaxpr(jaxpr, consts, *args, propagate_source_info=True):
-    """Runs a program equation by equation."""
-    values = {}
-
-    def read(atom):
-        return atom.val if isinstance(atom, Literal) else values[atom]
-
-    def write(var, value):
-        if checked:
-            got = get_aval(value)
-            assert (got.shape, got.dtype) == (var.aval.shape, var.aval.dtype), f"eval_jaxpr: expected {var.aval}, got {got}"
-        values[var] = value
-
-    checked = _core.config_values()["enable_checks"]
-    for var, value in zip(jaxpr.constvars, consts, strict=True):
-        write(var, value)
-    for var, value in zip(jaxpr.invars, args, strict=True):
-        write(var, value)
-    for equation in jaxpr.eqns:
-        outputs = equation.primitive.bind(*map(read, equation.invars), **equation.primitive.get_bind_params(equation.params))
-        if not isinstance(outputs, (list, tuple)):
-            outputs = [outputs]
-        for var, value in zip(equation.outvars, outputs, strict=True):
-            if not isinstance(var, DropVar):
-                write(var, value)
-    return [read(atom) for atom in jaxpr.outvars]
+    return _jit(fun, **options) if fun is not None else functools.partial(_jit, **options)
 
 
 def jaxpr_as_fun(closed_jaxpr):
@@ -208,17 +190,6 @@ def jaxpr_as_fun(closed_jaxpr):
     def run(*args):
         return eval_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)
     return run
-
-
-pytype_aval_mappings = {}  # {class: function that gives the type of its objects}, for classes that are no arrays themselves
-
-
-def get_aval(x):
-    """The abstract type of a value."""
-    for kind in type(x).__mro__ if pytype_aval_mappings else ():
-        if kind in pytype_aval_mappings:
-            return pytype_aval_mappings[kind](x)
-    return _core.type_of(x)
 
 
 def valid_jaxtype(x):
@@ -241,8 +212,7 @@ def check_jaxpr(jaxpr):
 def concrete_or_error(force, value, context=""):
     """A concrete value, or an error that says what needed it."""
     if isinstance(value, Tracer):
-        from capibara._errors import ConcretizationTypeError
-        raise ConcretizationTypeError(f"Abstract tracer value encountered where concrete value is expected: {value}\n{context}")
+        raise _ConcretizationTypeError(f"Abstract tracer value encountered where concrete value is expected: {value}\n{context}")
     return value if force is None else force(value)
 
 

@@ -3,6 +3,7 @@ import functools
 
 from capibara import _core
 from capibara._modules import explain_missing
+from capibara.jax import lax as _lax
 from capibara.jax.custom_derivatives import positional_arguments
 
 
@@ -34,7 +35,6 @@ class custom_vmap:
 
 def sequential_vmap(f):
     """A function that vmap runs one element after the other."""
-    from capibara.jax import lax
     wrapped = custom_vmap(f)
 
     @wrapped.def_vmap
@@ -47,7 +47,7 @@ def sequential_vmap(f):
             values = iter(values)
             return wrapped(*tree.unflatten([next(values) if flag else leaf for leaf, flag in zip(leaves, flags)]))
 
-        out = lax.map(one, moving)
+        out = _lax.map(one, moving)
         return out, _core.tree_structure(out).unflatten([True] * len(_core.tree_leaves(out)))
 
     return wrapped

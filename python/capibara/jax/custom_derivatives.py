@@ -191,10 +191,10 @@ def zero_from_primal(value, symbolic_zeros=False):
 
 def closure_convert(fun, *example_args):
     """A function without captured values that a derivative may flow through, and these values, which it takes last."""
-    from capibara.jax.core import Tracer, eval_jaxpr
+    from capibara.jax._programs import eval_jaxpr
     program, out_tree, _ = _core.make_program(fun, example_args, {})
     in_tree = _core.tree_structure(example_args)
-    hoisted = [isinstance(value, Tracer) and value.aval.to_tangent_aval().dtype == value.dtype for value in program.consts]
+    hoisted = [isinstance(value, _core.Tracer) and value.aval.to_tangent_aval().dtype == value.dtype for value in program.consts]
     captured = [value for value, moved in zip(program.consts, hoisted) if moved]
 
     def converted(*args_and_captured):

@@ -4,6 +4,7 @@ import numpy as np
 
 from capibara import _core
 from capibara._modules import explain_missing
+from capibara.jax._api import device_put as _device_put
 
 
 def from_dlpack(external_array, device=None, copy=None):
@@ -11,8 +12,7 @@ def from_dlpack(external_array, device=None, copy=None):
     array = _core.from_dlpack(external_array, copy)
     if device is None:
         return array
-    from capibara.jax._api import device_put
-    moved = device_put(array, device)
+    moved = _device_put(array, device)
     if copy is False and not _core.shares_memory(array, moved):
         raise ValueError(f"from_dlpack: moving the array to {device} copies it, but copy=False")
     return moved

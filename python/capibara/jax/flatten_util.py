@@ -5,17 +5,17 @@ import warnings
 
 from capibara import _core
 from capibara._modules import explain_missing
+from capibara.jax import numpy as _jnp
 
 
 def ravel_pytree(pytree):
     """All leaves of a tree in one vector, and the function back."""
-    import capibara.jax.numpy as jnp
     leaves, tree = _core.tree_flatten(pytree)
     if not leaves:
-        return jnp.array([]), _Unravel(tree, (), (), None)
-    arrays = [jnp.asarray(leaf) for leaf in leaves]
-    common = jnp.result_type(*arrays)
-    vector = jnp.concatenate([jnp.ravel(a).astype(common) for a in arrays])
+        return _jnp.array([]), _Unravel(tree, (), (), None)
+    arrays = [_jnp.asarray(leaf) for leaf in leaves]
+    common = _jnp.result_type(*arrays)
+    vector = _jnp.concatenate([_jnp.ravel(a).astype(common) for a in arrays])
     return vector, _Unravel(tree, tuple(a.dtype for a in arrays), tuple(a.shape for a in arrays), common)
 
 
@@ -28,8 +28,7 @@ class _Unravel:
     common: object
 
     def __call__(self, flat):
-        import capibara.jax.numpy as jnp
-        flat = jnp.asarray(flat)
+        flat = _jnp.asarray(flat)
         if not self.shapes:
             return self.tree.unflatten([])
         sizes = [math.prod(shape) for shape in self.shapes]

@@ -103,7 +103,10 @@ class Sources:
 
 
 class Error:
-    """Which checks failed, as a value: an argument, result or carry of programs like any tree of arrays."""
+    """Which checks failed, as a value: an argument, result or carry of programs like any tree of arrays.
+
+    Its method `throw` is in _check_rules, which knows how an error passes through a program.
+    """
 
     def __init__(self, slots, sources):
         self._slots, self._sources = slots, sources
@@ -121,11 +124,6 @@ class Error:
         found = {index: self._exception_at(index) for index in np.ndindex(*shape)}
         found = {index: error for index, error in found.items() if error is not None}
         return BatchedError(found) if found else None
-
-    def throw(self):
-        """Raises the first error, if any."""
-        from capibara.jax.experimental.checkify import check_error
-        check_error(self)
 
     def _exception_at(self, index):
         def at(value):

@@ -62,6 +62,14 @@ def raise_error(error, debug):
     check_p.bind(*leaves, err_tree=tree, debug=debug)
 
 
+def _throw(self):
+    """Raises the first error, if any."""
+    raise_error(self, False)
+
+
+Error.throw = _throw  # raising may add an equation to the program around
+
+
 def _one_of(slot):
     """The slot of the last element that failed."""
     index = jnp.argsort(slot.failed)[-1]

@@ -2,6 +2,8 @@
 from capibara import _core
 from capibara._modules import explain_missing
 from capibara.jax._devices import Device
+from capibara.jax._devices import find_plugins as _find_plugins
+from capibara.jax._sharding import Mesh as _Mesh
 
 
 class _TopologyDevice(Device):
@@ -40,27 +42,24 @@ def get_topology_desc(topology_name="", platform=None, **kwargs):
 
     Options go to the plugin as they are: chips_per_host_bounds=[2, 2, 1], num_slices=2, target_config='...'.
     """
-    from capibara.jax._config import find_plugins
-    find_plugins()
+    _find_plugins()
     return _description(_core.make_topology(platform, topology_name, kwargs))
 
 
 def get_attached_topology(platform=None):
     """The topology of the devices that are here."""
-    from capibara.jax._config import find_plugins
-    find_plugins()
+    _find_plugins()
     return _description(_core.attached_topology(platform or _core.platform().split(",")[0]))
 
 
 def make_mesh(topo, mesh_shape, axis_names, *, contiguous_submeshes=False):
     """A mesh of a topology's devices, in their order."""
     import numpy as np
-    from capibara.jax._sharding import Mesh
     if contiguous_submeshes:
         raise NotImplementedError("topologies.make_mesh: contiguous_submeshes is not supported")
     grid = np.empty(len(topo.devices), dtype=object)
     grid[:] = topo.devices
-    return Mesh(grid.reshape(tuple(mesh_shape)), axis_names)
+    return _Mesh(grid.reshape(tuple(mesh_shape)), axis_names)
 
 
 explain_missing(__name__)

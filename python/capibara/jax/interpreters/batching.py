@@ -1,5 +1,6 @@
 """jax.interpreters.batching: rules of primitives for vmap."""
 from capibara._modules import explain_missing
+from capibara.jax import numpy as _jnp
 from capibara.jax.interpreters.ad import _Rules
 
 not_mapped = None
@@ -34,14 +35,12 @@ axis_primitive_batchers = _AxisRules()
 
 def moveaxis(x, source, destination):
     """An array with one axis moved."""
-    import capibara.jax.numpy as jnp
-    return jnp.moveaxis(x, source, destination)
+    return _jnp.moveaxis(x, source, destination)
 
 
 def bdim_at_front(x, dim, size):
     """A value with the mapped axis in front, repeated where it is not mapped."""
-    import capibara.jax.numpy as jnp
-    return jnp.broadcast_to(x, (size,) + jnp.shape(x)) if dim is None else jnp.moveaxis(x, dim, 0)
+    return _jnp.broadcast_to(x, (size,) + _jnp.shape(x)) if dim is None else _jnp.moveaxis(x, dim, 0)
 
 
 def defvectorized(primitive):
@@ -53,14 +52,12 @@ def defvectorized(primitive):
 
 def defbroadcasting(primitive):
     """An elementwise primitive of several operands."""
-    import capibara.jax.numpy as jnp
-
     def rule(args, dims, **params):
         size = next(a.shape[d] for a, d in zip(args, dims) if d is not None)
         args = [bdim_at_front(a, d, size) for a, d in zip(args, dims)]
         rank = max(a.ndim for a in args)
         args = [a.reshape(a.shape[:1] + (1,) * (rank - a.ndim) + a.shape[1:]) for a in args]
-        return primitive.bind(*jnp.broadcast_arrays(*args), **params), 0
+        return primitive.bind(*_jnp.broadcast_arrays(*args), **params), 0
 
     primitive_batchers[primitive] = rule
 

@@ -4,6 +4,8 @@ import types
 import weakref
 
 from capibara import _core, _tracebacks
+from capibara._errors import ConcretizationTypeError as _ConcretizationTypeError
+from capibara.jax._api import vmap as _vmap
 
 
 def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpose=False):
@@ -23,8 +25,7 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
 
 def _require_number(argument, value, kinds):
     if isinstance(value, _core.Tracer):
-        from capibara._errors import ConcretizationTypeError
-        raise ConcretizationTypeError("Abstract tracer value encountered where concrete value is expected. "
+        raise _ConcretizationTypeError("Abstract tracer value encountered where concrete value is expected. "
                                       f"The `{argument}` argument to `scan` expects a concrete {kinds} value, got {value}")
 
 
@@ -148,8 +149,7 @@ def switch(index, branches, *operands, operand=_no_operand):
 def map(f, xs, *, batch_size=None):
     """f on every slice of the leading axis, one after the other or in batches."""
     if batch_size == 0:  # one batch of everything
-        from capibara.jax._api import vmap
-        return vmap(f)(xs)
+        return _vmap(f)(xs)
     if batch_size is not None:
         return _core.map_batched(f, xs, batch_size)
     return scan(_of(f, _mapped_step), (), xs)[1]

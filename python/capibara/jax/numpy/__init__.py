@@ -3,8 +3,10 @@ import ml_dtypes as _ml_dtypes
 import numpy as _np
 
 from capibara import _core
+from capibara._errors import ConcretizationTypeError as _ConcretizationTypeError
 from capibara._modules import fill as _fill
 from capibara.jax import dtypes as _dtypes
+from capibara.jax._devices import devices as _devices
 
 ndarray = _core.Array
 dtype = _np.dtype
@@ -178,8 +180,7 @@ class _Grid:
 def _grid_axis(part, name):
     for which in ("start", "stop", "step"):
         if isinstance(getattr(part, which), _core.Tracer):
-            from capibara._errors import ConcretizationTypeError
-            raise ConcretizationTypeError("Abstract tracer value encountered where concrete value is expected: the result's size depends on "
+            raise _ConcretizationTypeError("Abstract tracer value encountered where concrete value is expected: the result's size depends on "
                                           f"the slice {which} of jnp.{name}, got {getattr(part, which)}")
     start, stop, step = part.start or 0, part.stop, 1 if part.step is None else part.step
     if isinstance(step, complex):
@@ -231,8 +232,7 @@ class _NamespaceInfo:
         return None
 
     def devices(self):
-        from capibara.jax._devices import devices
-        return [*devices(), None]
+        return [*_devices(), None]
 
     def default_dtypes(self, *, device=None):
         names = {"real floating": "float64", "complex floating": "complex128", "integral": "int64", "indexing": "int64"}

@@ -3,8 +3,12 @@ import functools
 import re
 
 from capibara import _core, _tracebacks
+from capibara._modules import Library
+from capibara.jax._api import vmap
 
 __all__ = ["vectorize", "custom_op"]
+
+jnp = Library("numpy")
 
 
 def _parse_signature(signature):
@@ -22,8 +26,6 @@ def _parse_signature(signature):
 
 def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
     """A function of small arrays as one that broadcasts, by vmap."""
-    from capibara.jax._api import vmap
-    jnp = _module()
     if any(not isinstance(item, (str, int)) for item in excluded):
         raise TypeError(f"jax.numpy.vectorize can only exclude integer or string arguments, but excluded={excluded!r}")
     if any(isinstance(item, int) and item < 0 for item in excluded):
@@ -80,7 +82,7 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
         for axis in reversed(range(len(shape))):
             in_axes = tuple(0 if axis in own else None for own in axes_of)
             if all(a is None for a in in_axes):
-                function = _repeat(function, shape[axis], jnp)
+                function = _repeat(function, shape[axis])
             else:
                 function = vmap(function, in_axes=in_axes)
         return function(*squeezed)
@@ -107,16 +109,11 @@ def _check_ranks(loops, moving):
     warnings.warn(f"vectorize: {text}warns of", UserWarning, stacklevel=3)
 
 
-def _repeat(function, size, jnp):
+def _repeat(function, size):
     def repeated(*args):
         leaves, tree = _core.tree_flatten(function(*args))
         return tree.unflatten([jnp.broadcast_to(leaf, (size,) + jnp.shape(leaf)) for leaf in leaves])
     return repeated
-
-
-def _module():
-    import capibara.jax.numpy as module
-    return module
 
 
 def custom_op(x, *operands, optimization=None, **parameters):
@@ -126,7 +123,7 @@ def custom_op(x, *operands, optimization=None, **parameters):
     unchanged. Further operands and parameters are handed to the primitive.
     """
     if optimization is None:
-        return _module().asarray(x)
+        return jnp.asarray(x)
     from capibara.jax.core import find_user_primitive
     return find_user_primitive(optimization).bind(x, *operands, **parameters)
 

@@ -3,9 +3,14 @@ import math
 import operator
 
 from capibara import _core, _tracebacks
+from capibara._modules import Library
+from capibara._types import ShapeDtypeStruct
+from capibara.jax._api import eval_shape
 from capibara.jax.numpy._functions import vectorize
 
 __all__ = ["ufunc", "frompyfunc"]
+
+jnp = Library("numpy")
 
 
 class ufunc:
@@ -50,7 +55,6 @@ class ufunc:
     def reduce(self, a, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=None):
         """The function applied along an axis."""
         self._require_binary("reduce", out)
-        jnp = _numpy()
         a = jnp.asarray(a)
         if where is not None:
             if self.identity is None and initial is None:
@@ -71,7 +75,6 @@ class ufunc:
     def accumulate(self, a, axis=0, dtype=None, out=None):
         """All partial reductions along an axis."""
         self._require_binary("accumulate", out)
-        jnp = _numpy()
         if axis is None or isinstance(axis, tuple):
             raise ValueError("accumulate does not allow multiple axes")
         if self.__name__ in _ACCUMULATIONS:
@@ -90,7 +93,6 @@ class ufunc:
     def outer(self, A, B, /):
         """The function of every pair of elements."""
         self._require_binary("outer", None)
-        jnp = _numpy()
         A, B = jnp.asarray(A), jnp.asarray(B)
         return self(A.reshape(A.shape + (1,) * B.ndim), B.reshape((1,) * A.ndim + B.shape))
 
@@ -98,7 +100,6 @@ class ufunc:
         """The function applied at indices, once for every time one is named."""
         if inplace:
             raise NotImplementedError("JAX arrays are immutable: use inplace=False, and the result of ufunc.at")
-        jnp = _numpy()
         a = jnp.asarray(a)
         if b is None:
             return a.at[indices].apply(self)
@@ -113,7 +114,6 @@ class ufunc:
     def reduceat(self, a, indices, axis=0, dtype=None, out=None):
         """The function reduced over the segments that begin at indices, along an axis."""
         self._require_binary("reduceat", out)
-        jnp = _numpy()
         if axis is None or isinstance(axis, (tuple, list)):
             raise ValueError("reduceat requires a single integer axis.")
         a, indices = jnp.asarray(a, dtype=dtype), jnp.asarray(indices)
@@ -145,13 +145,10 @@ class ufunc:
 
     def _dtype_of(self, a):
         """The dtype that the function of two elements of an array has."""
-        from capibara.jax._api import eval_shape
-        from capibara._types import ShapeDtypeStruct
         one = ShapeDtypeStruct((), a.dtype)
         return eval_shape(self._func, one, one).dtype
 
     def _reduce_in_order(self, a, axis, dtype, keepdims, initial, where):
-        jnp = _numpy()
         if isinstance(axis, tuple) and len(axis) != 1:
             if self.identity is None:
                 raise NotImplementedError(f"{self.__name__}.reduce: several axes need a function with an identity")
@@ -177,7 +174,6 @@ class ufunc:
         return jnp.expand_dims(total, tuple(axes)) if keepdims else total
 
     def _apply_in_order(self, a, indices, b):
-        jnp = _numpy()
         indices = indices if isinstance(indices, tuple) else (indices,)
         shape = jnp.broadcast_shapes(*[jnp.shape(i) for i in indices if not isinstance(i, slice)])
         if not shape:
@@ -206,11 +202,6 @@ _IDENTITIES = {"add": 0, "multiply": 1, "logical_and": True, "logical_or": False
 def from_library(name, function):
     """The universal function of a function of the library."""
     return ufunc(function, function.nin, 1, name=name, identity=_IDENTITIES.get(name), call=function)
-
-
-def _numpy():
-    import capibara.jax.numpy as module
-    return module
 
 
 _tracebacks.guard(__name__)

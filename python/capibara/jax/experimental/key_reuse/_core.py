@@ -1,8 +1,8 @@
 """Finds keys that are used more than once, by reading programs: each variable is followed from where it is made."""
 import numpy as np
 
-import capibara.jax as jax
 from capibara.jax import core, dtypes
+from capibara.jax._api import make_jaxpr
 from capibara.jax.errors import KeyReuseError
 from capibara.jax.experimental.key_reuse._signature import Forward, KeyReuseSignature, Sink, Source  # noqa: F401
 
@@ -269,7 +269,7 @@ def _of_loop(equation, used, new):
 
 def function_type_signature(fun, *args):
     """The signature of a function for arguments of these types."""
-    return jaxpr_type_signature(jax.make_jaxpr(fun)(*args).jaxpr)
+    return jaxpr_type_signature(make_jaxpr(fun)(*args).jaxpr)
 
 
 def check_key_reuse(fun, /, *args):
