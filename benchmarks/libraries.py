@@ -1,7 +1,5 @@
 """How each library is set up in its own process: threads, conversion of inputs and outputs, waiting, compiling."""
 
-import os
-
 import numpy
 
 

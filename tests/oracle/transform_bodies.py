@@ -6,8 +6,6 @@ above each body. Functions handed to jit, custom_jvp and custom_vjp have the sho
 appear in the jaxpr text. Constants are numpy arrays of rank > 0 (constvars in a jaxpr) or Python scalars (literals).
 flags: 'values_only' where the jaxpr text holds Python objects or internals that are not compared.
 """
-from functools import partial
-
 import jax
 import ml_dtypes
 import numpy as np

@@ -15,7 +15,7 @@ def run(*arguments, folder=ROOT, environment=None, **options):
 
 def test_help_lists_every_verb():
     text = run("help").stdout
-    for verb in ("demo", "test", "build", "bench", "sanitize", "fuzz", "emulate", "help"):
+    for verb in ("demo", "test", "build", "bench", "sanitize", "fuzz", "emulate", "lint", "help"):
         assert re.search(rf"^  {verb}\b", text, re.MULTILINE), verb
 
 
