@@ -68,7 +68,7 @@ PromotionScope::Rule promotion_rule(std::string_view module) {
 // A result on the device or sharding that the argument `device` named.
 nb::object placed(nb::object result, PyObject* device) {
   if (device == Py_None) return result;
-  return nb::module_::import_("capibara.jax._sharding").attr("device_put")(result, nb::handle(device));
+  return nb::module_::import_("capibara.jax._placing").attr("device_put")(result, nb::handle(device));
 }
 
 // What zeros_like and its like look at: anything with a shape and a dtype, whose values are not asked for.

@@ -1,7 +1,8 @@
 """Meshes without devices, and the sharding that is part of an array's type."""
 import math
 
-from capibara.jax._sharding import AxisType, NamedAxes, NamedSharding, PartitionSpec, Sharding, current_mesh
+from capibara.jax._mesh import AxisType, NamedAxes, PartitionSpec, current_mesh
+from capibara.jax._sharding import NamedSharding, Sharding
 
 
 class AbstractMesh(NamedAxes):

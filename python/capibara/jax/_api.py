@@ -124,7 +124,7 @@ def jit(fun=None, /, *, in_shardings=None, out_shardings=None, static_argnums=No
             raise ValueError(f"static_{kind} and donate_{kind} cannot intersect: both hold {sorted(both)}")
     traced = fun
     if in_shardings is not None or out_shardings is not None:
-        from capibara.jax._sharding import bordered
+        from capibara.jax._placing import bordered
         traced = _wraps(fun, bordered(fun, in_shardings, out_shardings, static_argnums))
     options = (static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused, bool(inline), target, _compiler_options(compiler_options))
     known = _known_calls(fun, (*map(repr, options), in_shardings, out_shardings))
@@ -422,13 +422,13 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
 
     `src` says where the arrays are: devices are asked themselves. With `may_alias=False` each result has memory of its own.
     """
-    from capibara.jax import _sharding
+    from capibara.jax import _placing
     if src is not None:
-        _sharding.spread(src, x, "device_put src")  # raises where it does not fit the tree
+        _placing.spread(src, x, "device_put src")  # raises where it does not fit the tree
     if device is None and not donate and may_alias is None:
         leaves, tree = _core.tree_flatten(x)
         return tree.unflatten([leaf if isinstance(leaf, _core.ArrayImpl) else _core.put_array(leaf) for leaf in leaves])
-    return _sharding.device_put(x, device, may_alias, donate)
+    return _placing.device_put(x, device, may_alias, donate)
 
 
 def pure_callback(callback, result_shape_dtypes, *args, sharding=None, vmap_method=None, vectorized=None, **kwargs):

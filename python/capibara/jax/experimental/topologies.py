@@ -3,7 +3,7 @@ from capibara import _core
 from capibara._modules import explain_missing
 from capibara.jax._devices import Device
 from capibara.jax._devices import find_plugins as _find_plugins
-from capibara.jax._sharding import Mesh as _Mesh
+from capibara.jax._mesh import Mesh as _Mesh
 
 
 class _TopologyDevice(Device):

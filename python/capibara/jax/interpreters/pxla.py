@@ -1,6 +1,6 @@
 """jax.interpreters.pxla: the mesh that `with mesh:` makes current, as older programs ask for it."""
 from capibara._modules import explain_missing
-from capibara.jax._sharding import Mesh, current_mesh
+from capibara.jax._mesh import Mesh, current_mesh
 
 
 class _Environment:

@@ -39,8 +39,8 @@ def after_all(*operands):
 
 def with_sharding_constraint(x, shardings):
     """The value of x, lying on devices as the shardings say while a compiled program runs."""
-    from capibara.jax import _sharding
-    return _sharding.with_sharding_constraint(x, shardings)
+    from capibara.jax import _placing
+    return _placing.with_sharding_constraint(x, shardings)
 
 
 from capibara.jax.lax import _control  # noqa: E402

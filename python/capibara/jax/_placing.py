@@ -1,0 +1,187 @@
+"""Moving arrays between devices and constraining values: what a device, a sharding or a specification means for a tree."""
+from capibara import _core, _tracebacks
+from capibara._tree_errors import prefix_errors
+from capibara.jax import tree_util
+from capibara.jax._devices import Device, _called, device_of, devices
+from capibara.jax._mesh import PartitionSpec, current_mesh
+from capibara.jax._sharding import Format, NamedSharding, Sharding, SingleDeviceSharding
+
+
+def _require_row_major(layout, operation):
+    if layout is None:
+        return
+    if tuple(layout.major_to_minor) != tuple(range(len(layout.major_to_minor))) or layout.tiling or layout.sub_byte_element_size_in_bits:
+        raise NotImplementedError(f"{operation}: arrays are row-major and not tiled, got {layout}")
+
+
+def resolve(target, operation):
+    """The sharding that a device, a sharding, or a specification inside a mesh's context means; None stays None."""
+    if isinstance(target, Format):
+        _require_row_major(target.layout, operation)
+        target = target.sharding
+    if target is None or isinstance(target, Sharding):
+        return target
+    if isinstance(target, Device):
+        return SingleDeviceSharding(target)
+    if isinstance(target, PartitionSpec):
+        mesh = current_mesh()
+        if mesh is None:
+            raise RuntimeError(f"{operation} requires a non-empty mesh in context if you are passing `PartitionSpec`s to shardings. You can "
+                               "define a context mesh via `jax.set_mesh(mesh)`. Alternatively, provide `Sharding`s to shardings and then the "
+                               "mesh context manager is not required.")
+        return NamedSharding(mesh, target)
+    raise ValueError(f"{operation}: Received invalid value {target!r}; expected a Device, a Sharding or a PartitionSpec")
+
+
+def _is_target(value):
+    return value is None or isinstance(value, (Sharding, PartitionSpec, Device, Format))
+
+
+def spread(targets, tree, operation):
+    """One target for each leaf of a tree, of a tree prefix of targets."""
+    leaves, structure = tree_util.tree_flatten(targets, is_leaf=_is_target)
+    try:
+        below = structure.flatten_up_to(tree)
+    except (ValueError, TypeError):
+        found = [str(make(operation)) for make in prefix_errors(targets, tree, _is_target)]
+        raise ValueError(f"{operation} specification must be a tree prefix of the corresponding value, got specification {targets!r}.\n"
+                         f"Mismatch details ({len(found)} found):\n" + "\n".join(found)) from None
+    spread_out = []
+    for target, subtree in zip(leaves, below):
+        spread_out += [target] * len(_core.tree_leaves(subtree))
+    return spread_out
+
+
+def constrain(tree, targets, operation, border):
+    """Every leaf of a tree under its constraint."""
+    leaves, structure = _core.tree_flatten(tree)
+    constrained = []
+    for leaf, target in zip(leaves, spread(targets, tree, operation)):
+        sharding = resolve(target, operation)
+        if sharding is not None:
+            array = _core.as_array(leaf)
+            check_fits(sharding, array.shape, operation)
+            leaf = _core.sharding_constraint(array, sharding._placement, sharding._unconstrained, border)
+        constrained.append(leaf)
+    return structure.unflatten(constrained)
+
+
+def check_fits(sharding, shape, operation):
+    """Raises where an array of this shape cannot lie so."""
+    if isinstance(sharding, NamedSharding) and len(sharding.spec) > len(shape):
+        raise ValueError(f"One of {operation} args is incompatible with its sharding annotation {sharding}: Sharding {sharding} is only valid for "
+                         f"values of rank at least {len(sharding.spec)}, but was applied to a value of rank {len(shape)}.")
+    sharding.shard_shape(shape)
+
+
+def with_sharding_constraint(x, shardings):
+    """The value of x, lying as the shardings say while a compiled program runs."""
+    return constrain(x, shardings, "with_sharding_constraint", 0)
+
+
+def device_put(x, device, may_alias=None, donate=False):
+    """Every leaf of a tree as an array on devices: on the default one, on a device, or as a sharding says.
+
+    `may_alias` and `donate` are trees of flags like `device`: False gives each leaf memory of its own, and the source of a
+    donated leaf is deleted where the result does not share its memory.
+    """
+    leaves, structure = _core.tree_flatten(x)
+    targets = [None] * len(leaves) if device is None else spread(device, x, "device_put device")
+    donated, shares = _flags(donate, x, leaves), _flags(may_alias, x, leaves)
+    results = []
+    for leaf, target, given, may_share in zip(leaves, targets, donated, shares):
+        if given and may_share:
+            raise ValueError("may_alias and donate cannot be True at the same time.")
+        sharding = resolve(target, "device_put")
+        if may_share is not False and not given and _is_placed(leaf, sharding):
+            results.append(leaf)
+            continue
+        result = _put(leaf, sharding)
+        if not isinstance(result, (_core.Tracer, _core.Ref)):
+            shared = isinstance(leaf, _core.Array) and _core.shares_memory(leaf, result)
+            if may_share is False and shared:
+                result = _core.copied(result)
+            elif given and not shared and isinstance(leaf, _core.Array):
+                leaf.delete()
+        results.append(result)
+    return structure.unflatten(results)
+
+
+def _is_placed(leaf, sharding):
+    """Whether a leaf is an array that is where it is to be put."""
+    if not isinstance(leaf, _core.ArrayImpl):
+        return False
+    return sharding is None or (leaf.committed and leaf.sharding == sharding)
+
+
+def _flags(given, tree, leaves):
+    """One flag of a tree prefix for each leaf; None: not said."""
+    if given is None or isinstance(given, bool):
+        return [given] * len(leaves)
+    flags, structure = tree_util.tree_flatten(given)
+    return [flag for flag, below in zip(flags, structure.flatten_up_to(tree)) for _ in _core.tree_leaves(below)]
+
+
+def _put(leaf, sharding):
+    array = _core.put_array(leaf)
+    if sharding is None or isinstance(array, _core.Ref):
+        return array
+    if isinstance(sharding, SingleDeviceSharding) and sharding._device not in devices(_called(sharding._device.platform)):
+        raise ValueError(f"no such device: {sharding._device!r}; there are {devices()}")
+    check_fits(sharding, array.shape, "device_put")
+    if isinstance(array, _core.Tracer):
+        return _core.sharding_constraint(array, sharding._placement, sharding._unconstrained, 0)
+    return _core.device_put(array, sharding._placement)
+
+
+def bordered(fun, in_shardings, out_shardings, static_argnums):
+    """The function with demands on how its arguments and results lie."""
+
+    def with_borders(*args, **kwargs):
+        if in_shardings is not None:
+            if kwargs:
+                raise ValueError("pjit does not support kwargs when in_shardings is specified.")
+            fixed = {position % len(args) for position in static_argnums} if args else set()
+            moving = tuple(value for i, value in enumerate(args) if i not in fixed)
+            if isinstance(in_shardings, (tuple, list)) and len(in_shardings) != len(moving):
+                raise ValueError("pjit in_shardings specification must be a tree prefix of the positional arguments tuple. In particular, pjit "
+                                 "in_shardings must either be a Sharding, a PartitionSpec, or a tuple of length equal to the number of positional "
+                                 f"arguments. But pjit in_shardings is the wrong length: got a tuple or list of length {len(in_shardings)} for an "
+                                 f"args tuple of length {len(moving)}.")
+            targets = tuple(in_shardings) if isinstance(in_shardings, list) else in_shardings
+            moving = iter(constrain(moving, targets, "pjit in_shardings", 1))
+            args = tuple(value if i in fixed else next(moving) for i, value in enumerate(args))
+        result = fun(*args, **kwargs)
+        return result if out_shardings is None else constrain(result, out_shardings, "pjit out_shardings", 2)
+
+    return with_borders
+
+
+def make_array_from_callback(shape, sharding, data_callback, dtype=None):
+    """An array whose part on each device is what the callback returns for its slices."""
+    import numpy as np
+    parts = {}
+    shards = []
+    for device, index in sharding.addressable_devices_indices_map(shape).items():
+        key = repr(index)
+        if key not in parts:
+            parts[key] = _core.put_array(np.asarray(data_callback(index), dtype=dtype))
+        shards.append(_put(parts[key], SingleDeviceSharding(device)))
+    return make_array_from_single_device_arrays(shape, sharding, shards)
+
+
+def make_array_from_single_device_arrays(shape, sharding, arrays, *, dtype=None):
+    """One array of parts that are on its devices. `dtype` is needed where this process has no part, and is that of the parts."""
+    for array in arrays:
+        if dtype is not None and array.dtype != dtype:
+            raise ValueError(f"make_array_from_single_device_arrays: expected parts of dtype {dtype}, got {array.dtype}")
+    if isinstance(sharding, SingleDeviceSharding):
+        return arrays[0]
+    by_device = {device_of(array): array for array in arrays}
+    missing = [device for device in sharding._device_list if device.addressable and device not in by_device]
+    if missing:
+        raise ValueError(f"make_array_from_single_device_arrays: there is no part on {missing}")
+    return _core.join_shards(list(shape), sharding._placement, [by_device[device] for device in sharding._device_list if device.addressable])
+
+
+_tracebacks.guard(__name__)
