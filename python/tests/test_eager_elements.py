@@ -42,3 +42,9 @@ def test_errors_of_types_are_raised():
         lax.add(jnp.ones(3), jnp.ones(4))
     with pytest.raises(TypeError):
         lax.add(jnp.ones(3), jnp.ones(3, int))
+
+
+def test_an_operation_that_returns_an_operand_returns_the_right_one():
+    which, x = jnp.array([True, False, True]), jnp.array([1.5, 2.5, 3.5])
+    assert lax.select_n(which, x).tolist() == [1.5, 2.5, 3.5]
+    assert lax.select_n(jnp.array([0, 0, 0]), x).tolist() == [1.5, 2.5, 3.5]

@@ -42,8 +42,10 @@ class ElementFunction {
     auto made = std::make_shared<ElementFunction>();
     Lowered lowered = lower_to_loops(optimised(stage(call, inputs, primitive.name()).program));
     if (lowered.outputs.size() != 1 || !lowered.kernels.empty() || lowered.arena_bytes != 0) return nullptr;
-    made->copies_ = lowered.outputs[0].from == Lowered::Output::From::input;
-    if (made->copies_) return made;
+    if (lowered.outputs[0].from == Lowered::Output::From::input) {
+      made->copied_ = static_cast<std::size_t>(lowered.outputs[0].index);
+      return made;
+    }
     const std::vector<Function>& functions = lowered.module.functions;
     if (lowered.outputs[0].from != Lowered::Output::From::driver || functions.size() != 2) return nullptr;
     if (!runs_in_parallel(functions[1]) || functions[1].extent != compiled_length) return nullptr;
@@ -64,8 +66,8 @@ class ElementFunction {
       input.block_until_ready();
       *next++ = const_cast<std::byte*>(input.raw_data());
     }
-    if (copies_) {
-      std::copy_n(addresses[0], buffer.size(), buffer.mutable_data());
+    if (copied_) {
+      std::copy_n(addresses[*copied_], buffer.size(), buffer.mutable_data());
       return Array::from_buffer(type, std::move(buffer));
     }
     for (const Array& constant : constants_) *next++ = const_cast<std::byte*>(constant.raw_data());
@@ -87,7 +89,7 @@ class ElementFunction {
     return function(runtime, buffers, 0, *static_cast<const int64_t*>(runtime->program));
   }
 
-  bool copies_ = false;  // the result is the operand
+  std::optional<std::size_t> copied_;  // the operand that is the result
   std::vector<Array> constants_;
   std::shared_ptr<const Code> code_;
   Entry driver_ = nullptr;
