@@ -13,7 +13,30 @@ function(capibara_hide_symbols target)
   set_target_properties(${target} PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/module_symbols.map)
 endfunction()
 
-# The precompiled header of the core: std headers that nearly every file includes.
+# Compiles the sources of a folder in batches: most of the time goes into headers that all of them include. What the sources of
+# a folder define for themselves must differ in name; flags of its own keep a source out of its batch.
+function(capibara_compile_in_batches target)
+  if(NOT CAPIBARA_BATCHES)
+    return()
+  endif()
+  set(batch_size 8)
+  get_target_property(sources ${target} SOURCES)
+  list(SORT sources)
+  foreach(source ${sources})
+    get_filename_component(folder ${source} DIRECTORY)
+    file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${folder})
+    string(MAKE_C_IDENTIFIER ${folder} folder)
+    if(NOT DEFINED ${folder}_count)
+      set(${folder}_count 0)
+    endif()
+    math(EXPR batch "${${folder}_count} / ${batch_size}")
+    math(EXPR ${folder}_count "${${folder}_count} + 1")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder}_${batch})
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
+
+# The precompiled header of the tests: std headers that nearly every file includes.
 set(CAPIBARA_PRECOMPILED_HEADERS
   <algorithm> <array> <cmath> <complex> <cstdint> <cstring> <functional> <map> <memory> <numeric> <optional> <span>
   <sstream> <stdexcept> <string> <tuple> <unordered_map> <utility> <variant> <vector>)

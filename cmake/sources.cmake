@@ -11,10 +11,13 @@ file(GLOB CAPIBARA_PYTHON_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python
 file(GLOB_RECURSE CAPIBARA_PYTHON_MODULES CONFIGURE_DEPENDS
      RELATIVE ${PROJECT_SOURCE_DIR}/python ${PROJECT_SOURCE_DIR}/python/capibara/*.py ${PROJECT_SOURCE_DIR}/python/capibara/*.pyi ${PROJECT_SOURCE_DIR}/python/capibara/*.json)
 
-# The inner loops of the native kernels are fast in every build type; products and sums there may become one operation.
-file(GLOB CAPIBARA_LOOP_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/gem*.cpp
-     ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/convolution.cpp ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/dot_general.cpp)
-set_source_files_properties(${CAPIBARA_LOOP_SOURCES} PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast")
-foreach(kernel cumulative extremes index order random scatter top_k windows)
-  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/${kernel}.cpp PROPERTIES COMPILE_OPTIONS "-O3")
-endforeach()
+# The loops of the native kernels are fast in every build type; in products a multiplication and an addition may become one operation.
+file(GLOB CAPIBARA_KERNEL_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/*.cpp)
+set_source_files_properties(${CAPIBARA_KERNEL_SOURCES} PROPERTIES COMPILE_OPTIONS "-O3")
+set(CAPIBARA_PRODUCT_SOURCES ${CAPIBARA_KERNEL_SOURCES})
+list(FILTER CAPIBARA_PRODUCT_SOURCES INCLUDE REGEX "/(gem[a-z0-9_]*|convolution|dot_general)\\.cpp$")
+set_source_files_properties(${CAPIBARA_PRODUCT_SOURCES} PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast")
+
+# Some sources of these folders share names that they define for themselves.
+file(GLOB CAPIBARA_SINGLE_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/*.cpp ${PROJECT_SOURCE_DIR}/src/backends/pjrt/*.cpp)
+set_source_files_properties(${CAPIBARA_SINGLE_SOURCES} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)

@@ -3,18 +3,11 @@
 #include <capibara/lax.h>
 #include <capibara/primitive.h>
 
+#include "library/lax_attrs.h"
 #include "primitives/contract.h"
 #include "primitives/ragged_dot.h"
 
 namespace capibara::jax::lax {
-
-namespace {
-
-Attr preferred_attr(const std::optional<DType>& dtype) {
-  return dtype ? Attr(canonicalize(*dtype, capibara::config().enable_x64)) : Attr();
-}
-
-}  // namespace
 
 Array dot_general(const Array& lhs, const Array& rhs, const DotDimensionNumbers& dimension_numbers,
                   const DotOptions& options) {
@@ -22,7 +15,7 @@ Array dot_general(const Array& lhs, const Array& rhs, const DotDimensionNumbers&
   return capibara::bind(p, Arrays{lhs, rhs},
                         {{"dimension_numbers", dimension_numbers},
                          {"precision", precision_attr("dot_general", options.precision)},
-                         {"preferred_element_type", preferred_attr(options.preferred_element_type)},
+                         {"preferred_element_type", canonical_attr(options.preferred_element_type)},
                          {"out_sharding", Attr()}})[0];
 }
 
@@ -57,7 +50,7 @@ Array ragged_dot_general(const Array& lhs, const Array& rhs, const Array& group_
   return capibara::bind(p, Arrays{lhs, rhs, group_sizes},
                         {{"ragged_dot_dimension_numbers", std::move(numbers)},
                          {"precision", precision_attr("ragged_dot", options.precision)},
-                         {"preferred_element_type", preferred_attr(options.preferred_element_type)},
+                         {"preferred_element_type", canonical_attr(options.preferred_element_type)},
                          {"group_offset", Attr()},
                          {"out_sharding", Attr()}})[0];
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "library/lax_attrs.h"
 #include "primitives/contract.h"
 #include "primitives/monoid.h"
 #include "program/window_shape.h"
@@ -30,10 +31,6 @@ ConvDimensionNumbers numbers_or_default(const std::optional<ConvDimensionNumbers
   if (numbers) return *numbers;
   Ints order = counting(0, static_cast<std::size_t>(rank));
   return {order, order, order};
-}
-
-Attr preferred_attr(const std::optional<DType>& dtype) {
-  return dtype ? Attr(canonicalize(*dtype, capibara::config().enable_x64)) : Attr();
 }
 
 // Positions [first, second, space...] of a spec; space in the order of the kernel's letters.
@@ -121,7 +118,7 @@ Array conv_general_dilated(const Array& lhs, const Array& rhs, const ConvOptions
                          {"feature_group_count", options.feature_group_count},
                          {"batch_group_count", options.batch_group_count},
                          {"precision", precision_attr("conv_general_dilated", options.precision)},
-                         {"preferred_element_type", preferred_attr(options.preferred_element_type)},
+                         {"preferred_element_type", canonical_attr(options.preferred_element_type)},
                          {"out_sharding", Attr()}})[0];
 }
 

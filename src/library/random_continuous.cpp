@@ -13,7 +13,6 @@ namespace capibara::jax::random {
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // Both at their common floating dtype.
 std::pair<Array, Array> promote_inexact(const Array& a, const Array& b) {

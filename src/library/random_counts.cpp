@@ -14,7 +14,6 @@ namespace capibara::jax::random {
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 Array is_nan(const Array& x) { return lax::ne(x, x); }

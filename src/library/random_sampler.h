@@ -4,10 +4,14 @@
 #include <capibara/lax.h>
 #include <capibara/random.h>
 
+#include <limits>
+
 #include "primitives/rules.h"
 #include "program/build.h"
 
 namespace capibara::jax::random {
+
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // ---- keys ---------------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,8 @@ namespace capibara::passes {
 
 class Simplifier;
 
+inline int64_t at(const Ints& list, int64_t i) { return list[static_cast<std::size_t>(i)]; }
+
 // One equation about to be added to the new program.
 struct Site {
   Simplifier& simplifier;

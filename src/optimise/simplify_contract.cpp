@@ -11,8 +11,6 @@ namespace {
 
 using Result = std::optional<Atom>;
 
-int64_t at(const Ints& list, int64_t i) { return list[static_cast<std::size_t>(i)]; }
-
 Ints mapped(const Ints& permutation, const Ints& dims) {
   Ints result;
   for (int64_t dim : dims) result.push_back(at(permutation, dim));

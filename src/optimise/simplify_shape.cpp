@@ -16,8 +16,6 @@ Ints range(std::size_t count) {
   return values;
 }
 
-int64_t at(const Ints& list, int64_t i) { return list[static_cast<std::size_t>(i)]; }
-
 bool is_ascending(const Ints& list) { return std::is_sorted(list.begin(), list.end()); }
 
 Shape without_ones(const Shape& shape) {

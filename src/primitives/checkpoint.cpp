@@ -18,14 +18,14 @@ Arrays bind_remat(const Program& program, std::span<const Array> inputs, const A
   return capibara::bind(remat(), inputs, attrs.with("jaxpr", program));
 }
 
-JvpResult jvp(const JvpArgs& args) {
+JvpResult jvp_checkpoint(const JvpArgs& args) {
   return jvp_of_call(args.attrs.program("jaxpr"), args, [&](const Program& program, std::span<const Array> operands) {
     return bind_remat(program, operands, args.attrs);
   });
 }
 
 // What the policy lets through is saved; the rest of the known half is part of the staged one again.
-PartialEvalSplit partial_eval(const PartialEvalArgs& args) {
+PartialEvalSplit partial_eval_checkpoint(const PartialEvalArgs& args) {
   SavePolicy nothing = [](const Primitive&, std::span<const ArrayType>, const Attrs&) { return false; };
   SavePolicy policy = nothing;
   if (!args.attrs["policy"].is_none()) policy = args.attrs.opaque<Policy>("policy")->save;
@@ -72,7 +72,7 @@ PartialEvalSplit partial_eval(const PartialEvalArgs& args) {
 
 // One program that computes the primal values again and then runs the linear part backwards. The two are separated first:
 // a loop may hold both.
-Arrays transpose(const TransposeArgs& args) {
+Arrays transpose_checkpoint(const TransposeArgs& args) {
   Mask known = defined_mask(args.inputs);
   Mask nonzero = defined_mask(args.cotangents);
   const Program& program = args.attrs.program("jaxpr");
@@ -99,7 +99,7 @@ Arrays transpose(const TransposeArgs& args) {
   return spread(spread(bind_remat(backward, operands, args.attrs), results), !known);
 }
 
-BatchResult batch(const BatchArgs& args) {
+BatchResult batch_checkpoint(const BatchArgs& args) {
   BatchedCall derived = batch_call(args.attrs.program("jaxpr"), args.axis, args.dims, true);
   return {bind_remat(derived.program, args.inputs, args.attrs), derived.dims};
 }
@@ -115,10 +115,10 @@ PrimitiveRecord checkpoint_record() {
     check_operands("checkpoint", program, types);
     return TypeResult(program.output_types(), program.effects());
   };
-  record.jvp = jvp;
-  record.transpose = transpose;
-  record.batch = batch;
-  record.partial_eval = partial_eval;
+  record.jvp = jvp_checkpoint;
+  record.transpose = transpose_checkpoint;
+  record.batch = batch_checkpoint;
+  record.partial_eval = partial_eval_checkpoint;
   record.dce = [](const Attrs& attrs, const Mask& used) {
     DceProgram pruned = dce_program(attrs.program("jaxpr"), used);
     return DceResult{pruned.used_inputs, attrs.with("jaxpr", pruned.program), {}};

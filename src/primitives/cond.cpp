@@ -39,7 +39,7 @@ TypeResult type_rule(std::span<const ArrayType> types, const Attrs& attrs) {
   return TypeResult(std::move(outputs), std::move(effects));
 }
 
-JvpResult jvp(const JvpArgs& args) {
+JvpResult jvp_cond(const JvpArgs& args) {
   std::vector<Program> branches = args.attrs.programs("branches");
   Mask nonzero = defined_mask(args.tangents.subspan(1));
   std::size_t outputs = branches[0].outputs().size();
@@ -55,7 +55,7 @@ JvpResult jvp(const JvpArgs& args) {
   return {part(all, 0, outputs), spread(part(all, outputs, all.size()), nonzero_outputs)};
 }
 
-Arrays transpose(const TransposeArgs& args) {
+Arrays transpose_cond(const TransposeArgs& args) {
   std::vector<Program> branches = args.attrs.programs("branches");
   Mask known = defined_mask(args.inputs.subspan(1));
   Mask nonzero = defined_mask(args.cotangents);
@@ -117,7 +117,7 @@ BatchResult batch_by_select(const BatchArgs& args, const std::vector<Program>& b
   return result;
 }
 
-BatchResult batch(const BatchArgs& args) {
+BatchResult batch_cond(const BatchArgs& args) {
   std::vector<Program> branches = args.attrs.programs("branches");
   if (args.mapped(0)) return batch_by_select(args, branches);
   Mask mapped = mapped_mask(args);
@@ -171,7 +171,7 @@ Array empty_value(const ArrayType& type) {
   return type.rank() == 0 ? scalar : lax::broadcast_in_dim(scalar, type.shape, {});
 }
 
-PartialEvalSplit partial_eval(const PartialEvalArgs& args) {
+PartialEvalSplit partial_eval_cond(const PartialEvalArgs& args) {
   std::vector<Program> branches = args.attrs.programs("branches");
   PartialEvalSplit split;
   std::size_t outputs = branches[0].outputs().size();
@@ -261,10 +261,10 @@ PrimitiveRecord cond_record() {
   record.name = "cond";
   record.doc = "Runs the branch that an index selects.";
   record.type = type_rule;
-  record.jvp = jvp;
-  record.transpose = transpose;
-  record.batch = batch;
-  record.partial_eval = partial_eval;
+  record.jvp = jvp_cond;
+  record.transpose = transpose_cond;
+  record.batch = batch_cond;
+  record.partial_eval = partial_eval_cond;
   record.dce = dce;
   record.stablehlo = "stablehlo.case";
   return record;

@@ -29,12 +29,6 @@ std::string list_text(const Ints& values) {
   return text + ")";
 }
 
-Shape sizes_of(const Shape& shape, const Ints& dims) {
-  Shape sizes;
-  for (int64_t d : dims) sizes.push_back(shape[static_cast<std::size_t>(d)]);
-  return sizes;
-}
-
 void check_dims(const std::string& op, const char* side, const ArrayType& type, const Ints& contracting, const Ints& batch) {
   Ints all = contracting;
   all.insert(all.end(), batch.begin(), batch.end());
@@ -229,7 +223,7 @@ PrimitiveRecord dot_general_record() {
   record.flops = [](std::span<const ArrayType> types, const Attrs& attrs) {
     const auto& numbers = attrs.get<DotDimensionNumbers>("dimension_numbers");
     double results = static_cast<double>(element_count(dot_shape("dot_general", types[0], types[1], numbers)));
-    return 2 * results * static_cast<double>(element_count(sizes_of(types[0].shape, numbers.lhs_contracting)));
+    return 2 * results * static_cast<double>(element_count(taken(types[0].shape, numbers.lhs_contracting)));
   };
   return record;
 }
@@ -272,12 +266,12 @@ Shape dot_shape(const std::string& op, const ArrayType& lhs, const ArrayType& rh
     throw TypeError(concat(op, " requires equal numbers of lhs_batch and rhs_batch dimensions, got lhs_batch ",
                            list_text(numbers.lhs_batch), " and rhs_batch ", list_text(numbers.rhs_batch), "."));
   }
-  Shape lhs_batch = sizes_of(lhs.shape, numbers.lhs_batch), rhs_batch = sizes_of(rhs.shape, numbers.rhs_batch);
+  Shape lhs_batch = taken(lhs.shape, numbers.lhs_batch), rhs_batch = taken(rhs.shape, numbers.rhs_batch);
   if (lhs_batch != rhs_batch) {
     throw TypeError(concat(op, " requires lhs batch dimensions and rhs batch dimensions to have the same shape, got ",
                            list_text(lhs_batch), " and ", list_text(rhs_batch), " for ", to_string(lhs), " and ", to_string(rhs)));
   }
-  Shape lhs_contracted = sizes_of(lhs.shape, numbers.lhs_contracting), rhs_contracted = sizes_of(rhs.shape, numbers.rhs_contracting);
+  Shape lhs_contracted = taken(lhs.shape, numbers.lhs_contracting), rhs_contracted = taken(rhs.shape, numbers.rhs_contracting);
   if (lhs_contracted != rhs_contracted) {
     throw TypeError(concat(op, " requires contracting dimensions to have the same shape, got ", shape_tuple(lhs_contracted),
                            " and ", shape_tuple(rhs_contracted), " for ", to_string(lhs), " and ", to_string(rhs)));

@@ -43,12 +43,6 @@ Array convolve(const Array& lhs, const Array& rhs, const Convolution& convolutio
 
 int64_t at(const Shape& shape, int64_t d) { return shape[static_cast<std::size_t>(d)]; }
 
-Shape sizes_of(const Shape& shape, const Ints& dims) {
-  Shape sizes;
-  for (int64_t d : dims) sizes.push_back(at(shape, d));
-  return sizes;
-}
-
 Ints space_of(const Ints& spec) { return Ints(spec.begin() + 2, spec.end()); }
 
 Ints swapped_spec(Ints spec) {
@@ -177,15 +171,15 @@ Array split_axis(int64_t src, int64_t size, const Array& x) {
 Array transpose_lhs(const Array& cotangent, const ArrayType& lhs, Array rhs, const Attrs& attrs) {
   Convolution c = Convolution::of(attrs);
   const Ints &lhs_spec = c.numbers.lhs_spec, &rhs_spec = c.numbers.rhs_spec, &out_spec = c.numbers.out_spec;
-  const Shape rhs_space = sizes_of(rhs.shape(), space_of(rhs_spec));
+  const Shape rhs_space = taken(rhs.shape(), space_of(rhs_spec));
   Convolution back = c;
   int64_t groups = std::max(c.feature_groups, c.batch_groups);
   if (groups > 1) rhs = merge_axis(rhs_spec[0], rhs_spec[1], split_axis(rhs_spec[0], groups, rhs));
   back.feature_groups = groups;
   back.batch_groups = 1;
   back.numbers = {out_spec, swapped_spec(rhs_spec), lhs_spec};
-  back.padding = transposed_padding(sizes_of(lhs.shape, space_of(lhs_spec)), rhs_space, c.strides,
-                                    sizes_of(cotangent.shape(), space_of(out_spec)), c.padding, c.lhs_dilation, c.rhs_dilation);
+  back.padding = transposed_padding(taken(lhs.shape, space_of(lhs_spec)), rhs_space, c.strides,
+                                    taken(cotangent.shape(), space_of(out_spec)), c.padding, c.lhs_dilation, c.rhs_dilation);
   back.strides = c.lhs_dilation;
   back.lhs_dilation = c.strides;
   Array kernel = lax::rev(rhs, space_of(rhs_spec));
@@ -203,8 +197,8 @@ Array transpose_rhs(const Array& cotangent, Array lhs, const ArrayType& rhs, con
   back.feature_groups = c.batch_groups;
   back.batch_groups = c.feature_groups;
   back.numbers = {swapped_spec(c.numbers.lhs_spec), swapped_spec(c.numbers.out_spec), swapped_spec(c.numbers.rhs_spec)};
-  Shape in = sizes_of(lhs.shape(), space_of(c.numbers.lhs_spec)), window = sizes_of(rhs.shape, space_of(c.numbers.rhs_spec));
-  Shape out = sizes_of(cotangent.shape(), space_of(c.numbers.out_spec));
+  Shape in = taken(lhs.shape(), space_of(c.numbers.lhs_spec)), window = taken(rhs.shape, space_of(c.numbers.rhs_spec));
+  Shape out = taken(cotangent.shape(), space_of(c.numbers.out_spec));
   for (std::size_t d = 0; d < in.size(); ++d) {
     int64_t low = c.padding[d].first;
     int64_t high = dilated(out[d], c.strides[d]) - dilated(in[d], c.lhs_dilation[d]) + dilated(window[d], c.rhs_dilation[d]) - low - 1;

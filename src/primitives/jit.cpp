@@ -30,13 +30,13 @@ Arrays call(const Args& args, const Program& program, std::span<const Array> inp
   return capibara::bind(args.primitive, inputs, args.attrs.with(program_attr(args.primitive), program));
 }
 
-JvpResult jvp(const JvpArgs& args) {
+JvpResult jvp_jit_call(const JvpArgs& args) {
   return jvp_of_call(called_by(args), args, [&](const Program& program, std::span<const Array> operands) {
     return call(args, program, operands);
   });
 }
 
-Arrays transpose(const TransposeArgs& args) {
+Arrays transpose_jit_call(const TransposeArgs& args) {
   Mask known = defined_mask(args.inputs);
   Mask nonzero = defined_mask(args.cotangents);
   TransposedProgram derived = transpose_program(called_by(args), !known, nonzero, false);
@@ -46,7 +46,7 @@ Arrays transpose(const TransposeArgs& args) {
   return spread(results, !known);
 }
 
-BatchResult batch(const BatchArgs& args) {
+BatchResult batch_jit_call(const BatchArgs& args) {
   BatchedCall derived = batch_call(called_by(args), args.axis, args.dims, false);
   return {call(args, derived.program, args.inputs), derived.dims};
 }
@@ -111,7 +111,7 @@ PartialEvalSplit split_call(const PartialEvalArgs& args) {
 }
 
 // Calls of one program share the halves, so that these are printed and compiled once.
-PartialEvalSplit partial_eval(const PartialEvalArgs& args) {
+PartialEvalSplit partial_eval_jit_call(const PartialEvalArgs& args) {
   if (args.policy) return split_call(args);
   static Memo<PartialEvalSplit> memo;
   MemoKey key{called_by(args), args.unknown, {}, static_cast<int64_t>(args.attrs.hash()), args.primitive.name(), config().key()};
@@ -140,10 +140,10 @@ PrimitiveRecord call_record(const char* name, const char* doc, const char* progr
     check_operands(name, program, types);
     return TypeResult(program.output_types(), program.effects());
   };
-  record.jvp = jvp;
-  record.transpose = transpose;
-  record.batch = batch;
-  record.partial_eval = partial_eval;
+  record.jvp = jvp_jit_call;
+  record.transpose = transpose_jit_call;
+  record.batch = batch_jit_call;
+  record.partial_eval = partial_eval_jit_call;
   record.dce = [program_attr](const Attrs& attrs, const Mask& used) {
     DceProgram pruned = dce_program(attrs.program(program_attr), used);
     return DceResult{pruned.used_inputs, attrs.with(program_attr, pruned.program), {}};

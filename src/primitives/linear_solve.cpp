@@ -68,7 +68,7 @@ Arrays lower_rule(std::span<const Array> inputs, const Attrs& attrs) {
 }
 
 // A x = b gives A dx = db - dA x: one more solve with the same A.
-JvpResult jvp(const JvpArgs& args) {
+JvpResult jvp_solve(const JvpArgs& args) {
   System system(args.attrs);
   Arrays x = capibara::bind(args.primitive, args.primals, args.attrs);
   Arrays right = system.right_side_of(args.tangents);
@@ -92,7 +92,7 @@ JvpResult jvp(const JvpArgs& args) {
   return {std::move(x), std::move(tangents)};
 }
 
-Arrays transpose(const TransposeArgs& args) {
+Arrays transpose_solve(const TransposeArgs& args) {
   System system(args.attrs);
   if (!system.programs[transpose_solver].defined()) {
     throw TypeError("transpose_solve required for backwards mode automatic differentiation of custom_linear_solve");
@@ -117,7 +117,7 @@ Arrays transpose(const TransposeArgs& args) {
 }
 
 // Which parts of x and b carry the axis must agree between all four programs: found by iteration.
-BatchResult batch(const BatchArgs& args) {
+BatchResult batch_solve(const BatchArgs& args) {
   System system(args.attrs);
   Mask mapped = mapped_mask(args), given = system.right_side_of(mapped);
   std::size_t count = system.unknowns(), aux = system.aux();
@@ -173,9 +173,9 @@ PrimitiveRecord linear_solve_record() {
   record.name = "custom_linear_solve";
   record.doc = "Solves a linear system with the user's solver.";
   record.type = type_rule;
-  record.jvp = jvp;
-  record.transpose = transpose;
-  record.batch = batch;
+  record.jvp = jvp_solve;
+  record.transpose = transpose_solve;
+  record.batch = batch_solve;
   record.lower = lower_rule;
   record.print_attr = print_attr;
   return record;

@@ -39,7 +39,7 @@ std::string shape_text(const Shape& shape) {
   return text + (shape.size() == 1 ? ",)" : ")");
 }
 
-std::string shapes_text(std::span<const ArrayType> types) {
+std::string array_shapes(std::span<const ArrayType> types) {
   std::string text;
   for (const ArrayType& type : types) {
     if (type.shape.empty()) continue;
@@ -210,7 +210,7 @@ Shape broadcast_operand_shapes(const std::string& op, std::span<const ArrayType>
   }
   if (!first) return {};
   if (ranks.size() > 1) {
-    throw TypeError(concat(op, ": arrays must have the same number of dimensions, got ", shapes_text(types),
+    throw TypeError(concat(op, ": arrays must have the same number of dimensions, got ", array_shapes(types),
                            "; reshape or broadcast_in_dim one of them"));
   }
   Shape shape = first->shape;
@@ -219,7 +219,7 @@ Shape broadcast_operand_shapes(const std::string& op, std::span<const ArrayType>
     for (std::size_t i = 0; i < shape.size(); ++i) {
       if (shape[i] == 1) shape[i] = type.shape[i];
       else if (type.shape[i] != 1 && type.shape[i] != shape[i]) {
-        throw TypeError(concat(op, " got incompatible shapes for broadcasting: ", shapes_text(types), "."));
+        throw TypeError(concat(op, " got incompatible shapes for broadcasting: ", array_shapes(types), "."));
       }
     }
   }

@@ -66,7 +66,7 @@ TypeResult type_rule(std::span<const ArrayType> types, const Attrs& attrs) {
   return TypeResult(std::move(outputs), loop.body.effects());
 }
 
-JvpResult jvp(const JvpArgs& args) {
+JvpResult jvp_scan(const JvpArgs& args) {
   Loop loop(args.attrs);
   Mask nonzero = defined_mask(args.tangents);
   Mask consts = loop.consts_of(nonzero), carry = loop.carry_of(nonzero), xs = loop.xs_of(nonzero);
@@ -124,7 +124,7 @@ JvpResult jvp(const JvpArgs& args) {
   return result;
 }
 
-BatchResult batch(const BatchArgs& args) {
+BatchResult batch_scan(const BatchArgs& args) {
   Loop loop(args.attrs);
   Mask mapped = mapped_mask(args);
   Mask consts = loop.consts_of(mapped), carry = loop.carry_of(mapped), xs = loop.xs_of(mapped);
@@ -244,7 +244,7 @@ PartialEvalSplit partial_eval_with_policy(const PartialEvalArgs& args) {
   return split;
 }
 
-PartialEvalSplit partial_eval(const PartialEvalArgs& args) {
+PartialEvalSplit partial_eval_scan(const PartialEvalArgs& args) {
   if (args.policy) return partial_eval_with_policy(args);
   Loop loop(args.attrs);
   Mask consts = loop.consts_of(args.unknown), carry = loop.carry_of(args.unknown), xs = loop.xs_of(args.unknown);
@@ -355,7 +355,7 @@ PartialEvalSplit partial_eval(const PartialEvalArgs& args) {
   return split;
 }
 
-Arrays transpose(const TransposeArgs& args) {
+Arrays transpose_scan(const TransposeArgs& args) {
   Loop loop(args.attrs);
   Mask linear = !defined_mask(args.inputs);
   for (std::size_t i = 0; i < args.types.size(); ++i) {
@@ -522,10 +522,10 @@ PrimitiveRecord scan_record() {
   record.name = "scan";
   record.doc = "Runs a body once per slice of its stacked operands, carrying values from step to step.";
   record.type = type_rule;
-  record.jvp = jvp;
-  record.transpose = transpose;
-  record.batch = batch;
-  record.partial_eval = partial_eval;
+  record.jvp = jvp_scan;
+  record.transpose = transpose_scan;
+  record.batch = batch_scan;
+  record.partial_eval = partial_eval_scan;
   record.dce = dce;
   record.lower = lower_scan;
   return record;

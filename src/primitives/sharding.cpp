@@ -11,7 +11,7 @@ namespace {
 Array constrained(const Array& x, const Attrs& attrs) { return bind1(primitive("sharding_constraint"), {x}, attrs); }
 
 // The mapped axis may lie as the compiler likes; the dimensions behind it move by one.
-BatchResult batch(const BatchArgs& args) {
+BatchResult batch_constraint(const BatchArgs& args) {
   const int64_t axis = args.dims[0];
   const auto old = args.attrs.opaque<PlacementAttr>("sharding");
   Placement placement = *old->placement;
@@ -57,7 +57,7 @@ Family sharding_family() {
     return JvpResult{{constrained(args.primals[0], args.attrs)}, {constrained(args.tangents[0], args.attrs)}};
   };
   record.transpose = [](const TransposeArgs& args) { return Arrays{constrained(args.cotangents[0], args.attrs)}; };
-  record.batch = batch;
+  record.batch = batch_constraint;
   record.print_attr = print_attribute;
   record.stablehlo = "sdy.sharding_constraint";
   record.samples = samples;

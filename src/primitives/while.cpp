@@ -80,7 +80,7 @@ TypeResult type_rule(std::span<const ArrayType> types, const Attrs& attrs) {
   return TypeResult(std::move(outputs), std::move(effects));
 }
 
-JvpResult jvp(const JvpArgs& args) {
+JvpResult jvp_while(const JvpArgs& args) {
   Loop loop(args.attrs);
   Mask nonzero = defined_mask(args.tangents);
   Mask consts = loop.body_consts_of(nonzero), carry = loop.carry_of(nonzero);
@@ -117,7 +117,7 @@ JvpResult jvp(const JvpArgs& args) {
   return {part(all, 0, loop.carry), spread(part(all, loop.carry, all.size()), carry)};
 }
 
-BatchResult batch(const BatchArgs& args) {
+BatchResult batch_while(const BatchArgs& args) {
   Loop loop(args.attrs);
   Mask mapped = mapped_mask(args);
   Mask condition_consts = loop.condition_consts_of(mapped), body_consts = loop.body_consts_of(mapped),
@@ -195,7 +195,7 @@ BatchResult batch(const BatchArgs& args) {
 }
 
 // Carries that do not depend on unknown values are computed by a loop of their own now; the whole loop runs later.
-PartialEvalSplit partial_eval(const PartialEvalArgs& args) {
+PartialEvalSplit partial_eval_while(const PartialEvalArgs& args) {
   Loop loop(args.attrs);
   Mask condition_consts = loop.condition_consts_of(args.unknown), body_consts = loop.body_consts_of(args.unknown),
        carry = loop.carry_of(args.unknown);
@@ -254,9 +254,9 @@ PrimitiveRecord while_record() {
   record.name = "while";
   record.doc = "Runs a body on its carry as long as a condition holds.";
   record.type = type_rule;
-  record.jvp = jvp;
-  record.batch = batch;
-  record.partial_eval = partial_eval;
+  record.jvp = jvp_while;
+  record.batch = batch_while;
+  record.partial_eval = partial_eval_while;
   record.transpose = [](const TransposeArgs&) -> Arrays {
     throw ValueError(
         "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with dynamic start/stop values. "

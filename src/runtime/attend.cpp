@@ -23,7 +23,6 @@ namespace capibara {
 namespace {
 
 constexpr double brief_nanoseconds = 1e6;  // what an interruption may have to wait for
-constexpr std::chrono::milliseconds period(2);  // between two questions to the handler
 
 struct Task {
   std::function<void(const std::atomic<int32_t>&)> work;

@@ -21,7 +21,6 @@ namespace {
 
 constexpr std::size_t most_in_flight = 32;
 constexpr std::size_t most_bytes_in_flight = std::size_t{256} << 20;
-constexpr std::chrono::milliseconds period(2);  // between two questions whether a waiting thread is interrupted
 
 thread_local int running_depth = 0;
 

@@ -8,8 +8,8 @@ namespace capibara {
 
 namespace {
 
-std::mutex defaults_mutex;
-CompilerOptions& defaults() {
+std::mutex options_mutex;
+CompilerOptions& default_options() {
   static auto* options = new CompilerOptions;  // never freed: programs are compiled until the very end
   return *options;
 }
@@ -19,14 +19,14 @@ thread_local CompilerOptions own;
 
 CompilerOptions compiler_options() {
   CompilerOptions all = own;
-  std::lock_guard lock(defaults_mutex);
-  all.insert(defaults().begin(), defaults().end());
+  std::lock_guard lock(options_mutex);
+  all.insert(default_options().begin(), default_options().end());
   return all;
 }
 
 void set_default_compiler_options(CompilerOptions options) {
-  std::lock_guard lock(defaults_mutex);
-  defaults() = std::move(options);
+  std::lock_guard lock(options_mutex);
+  default_options() = std::move(options);
 }
 
 CompilerOptionsScope::CompilerOptionsScope(CompilerOptions options) : previous_(std::exchange(own, std::move(options))) {}

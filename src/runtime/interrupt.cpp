@@ -23,7 +23,7 @@ struct Handler {
 };
 std::atomic<const Handler*> handler = nullptr;
 
-constexpr std::chrono::milliseconds period(5);
+constexpr std::chrono::milliseconds handler_period(5);
 
 thread_local const std::atomic<int32_t>* stop_flag = nullptr;
 thread_local bool asks_handler = true;
@@ -59,7 +59,7 @@ void poll_interrupt() {
   if (!current || !current->ask) return;
   thread_local std::chrono::steady_clock::time_point last;
   auto now = std::chrono::steady_clock::now();
-  if (now - last < period) return;
+  if (now - last < handler_period) return;
   last = now;
   current->ask();
 }
@@ -100,7 +100,7 @@ class Ticker {
   void run() {
     for (;;) {
       for (int idle = 0; idle < idle_periods; ++idle) {
-        std::this_thread::sleep_for(period);
+        std::this_thread::sleep_for(handler_period);
         if (running_.load(std::memory_order_relaxed) == 0) continue;
         tick.store(1, std::memory_order_relaxed);
         idle = 0;

@@ -30,6 +30,7 @@ class Outliving {
 
  protected:
   static constexpr std::chrono::milliseconds grace{25};  // for work that was told to stop
+  static constexpr std::chrono::milliseconds period{2};  // between two looks at whether a waiting thread is interrupted
 
   // What cannot be stopped must not see the end of the libraries that it uses: unless all is quiet soon, the process leaves at once.
   template <class Quiet>

@@ -97,7 +97,7 @@ class JvpTrace final : public Trace, public detail::CustomCallTrace {
   }
 };
 
-Memo<JvpProgram>& memo() {
+Memo<JvpProgram>& jvp_memo() {
   static Memo<JvpProgram> instance;
   return instance;
 }
@@ -124,7 +124,7 @@ JvpResult jvp_flat(const FlatFunction& function, std::span<const Array> primals,
 }
 
 JvpProgram jvp_program(const Program& program, const std::vector<bool>& nonzero, const std::vector<bool>& instantiate_outputs) {
-  return memo().get({program, nonzero, instantiate_outputs, 0, "", config().key()}, [&] {
+  return jvp_memo().get({program, nonzero, instantiate_outputs, 0, "", config().key()}, [&] {
     JvpProgram result;
     Types types = program.input_types();
     for (std::size_t i = 0; i < nonzero.size(); ++i) {

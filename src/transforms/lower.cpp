@@ -135,7 +135,7 @@ class LoweringTrace final : public Trace {
   }
 };
 
-Memo<Program>& memo() {
+Memo<Program>& lowered_memo() {
   static Memo<Program> instance;
   return instance;
 }
@@ -144,7 +144,7 @@ Memo<Program>& memo() {
 
 Program lower(const Program& given) {
   const Program program = discharge(given).program;
-  return memo().get({program, {}, {}, 0, "", config().key()}, [&] {
+  return lowered_memo().get({program, {}, {}, 0, "", config().key()}, [&] {
     Types types;
     for (const ArrayType& type : program.input_types()) types.push_back(words_type(type).strong());
     return stage(

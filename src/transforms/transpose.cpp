@@ -162,7 +162,7 @@ class BackwardPass {
   Arrays values_, cotangents_;
 };
 
-Memo<TransposedProgram>& memo() {
+Memo<TransposedProgram>& transposed_memo() {
   static Memo<TransposedProgram> instance;
   return instance;
 }
@@ -176,7 +176,7 @@ Arrays backward_pass(const Program& program, const std::vector<bool>& is_linear,
 
 TransposedProgram transpose_program(const Program& program, const std::vector<bool>& is_linear,
                                     const std::vector<bool>& nonzero_cotangents, bool instantiate_all) {
-  return memo().get({program, is_linear, nonzero_cotangents, instantiate_all, "", config().key()}, [&] {
+  return transposed_memo().get({program, is_linear, nonzero_cotangents, instantiate_all, "", config().key()}, [&] {
     Types types;
     for (std::size_t i = 0; i < is_linear.size(); ++i) {
       if (!is_linear[i]) types.push_back(program.type(program.invars()[i]));

@@ -187,7 +187,7 @@ std::optional<Arrays> BatchTrace::call(const detail::CustomCall& call, std::span
   return outputs;
 }
 
-Memo<BatchedProgram>& memo() {
+Memo<BatchedProgram>& batched_memo() {
   static Memo<BatchedProgram> instance;
   return instance;
 }
@@ -250,7 +250,7 @@ Arrays vmap_flat(const FlatFunction& function, std::span<const Array> inputs, st
 
 BatchedProgram batch_program(const Program& program, const MappedAxis& axis, const std::vector<bool>& mapped,
                              const std::vector<bool>& instantiate_outputs) {
-  return memo().get({program, mapped, instantiate_outputs, axis.size, axis.name, config().key()}, [&] {
+  return batched_memo().get({program, mapped, instantiate_outputs, axis.size, axis.name, config().key()}, [&] {
     Types types;
     std::vector<int64_t> in_dims;
     for (std::size_t i = 0; i < mapped.size(); ++i) {

@@ -160,7 +160,7 @@ Arrays threefry(const KernelArgs& args) {
   return {first.array, second.array};
 }
 
-Arrays iota(const KernelArgs& args) {
+Arrays counters(const KernelArgs& args) {
   const ArrayType& type = args.output_types[0];
   Output high = allocate(type), low = allocate(type);
   for (std::int64_t i = 0; i < type.size(); ++i) {
@@ -182,7 +182,7 @@ Arrays seed(const KernelArgs& args) {
   return {out.array};
 }
 
-Arrays split(const KernelArgs& args) {
+Arrays split_keys(const KernelArgs& args) {
   const Array& keys = args.inputs[0];
   Output out = allocate(args.output_types[0]);
   std::size_t count = static_cast<std::size_t>(element_count(args.attrs.ints("shape")));
@@ -400,8 +400,8 @@ Arrays random_gamma(const KernelArgs& args) {
 }  // namespace
 
 KernelList random_kernels() {
-  return {{"threefry2x32", threefry},    {"iota_2x32_shape", iota},
-          {"random_seed", seed},         {"random_split", split},
+  return {{"threefry2x32", threefry},    {"iota_2x32_shape", counters},
+          {"random_seed", seed},         {"random_split", split_keys},
           {"random_fold_in", fold_in},   {"random_bits", random_bits},
           {"random_wrap", same_bytes},   {"random_unwrap", same_bytes},
           {"random_clone", same_bytes},  {"rng_bit_generator", rng_bit_generator},

@@ -89,7 +89,7 @@ Array matmul(const Array& a, const Array& b, const ProductOptions& options) {
 
 namespace {
 
-Array conjugate(const Array& x) { return is_complex(x.dtype()) ? lax::conj(x) : x; }
+Array conjugated(const Array& x) { return is_complex(x.dtype()) ? lax::conj(x) : x; }
 
 void require_core(const char* name, const Array& x, int64_t rank) {
   if (x.ndim() >= rank) return;
@@ -105,7 +105,7 @@ void require_equal(const char* name, const Array& x1, int64_t axis1, const Array
 }  // namespace
 
 Array vdot(const Array& a, const Array& b, const ProductOptions& options) {
-  Array flat = ravel(conjugate(a));
+  Array flat = ravel(conjugated(a));
   return dot(flat, ravel(b), options);
 }
 
@@ -139,7 +139,7 @@ Array vecmat(const Array& x1, const Array& x2) {
   require_core("vecmat", x1, 1);
   require_core("vecmat", x2, 2);
   require_equal("vecmat", x1, -1, x2, -2);
-  return lax::squeeze(matmul(lax::expand_dims(conjugate(x1), {-2}), x2), {-2});
+  return lax::squeeze(matmul(lax::expand_dims(conjugated(x1), {-2}), x2), {-2});
 }
 
 Array vecdot(const Array& x1, const Array& x2, const VecdotOptions& options) {
@@ -148,7 +148,7 @@ Array vecdot(const Array& x1, const Array& x2, const VecdotOptions& options) {
     throw IndexError(concat("vecdot: axis ", options.axis, " is out of bounds for ", to_string(x->type())));
   }
   require_equal("vecdot", x1, options.axis, x2, options.axis);
-  Array row = lax::expand_dims(conjugate(moveaxis(x1, options.axis, -1)), {-2});
+  Array row = lax::expand_dims(conjugated(moveaxis(x1, options.axis, -1)), {-2});
   Array column = lax::expand_dims(moveaxis(x2, options.axis, -1), {-1});
   return lax::squeeze(matmul(row, column, {options.precision, options.preferred_element_type}), {-2, -1});
 }

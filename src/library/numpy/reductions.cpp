@@ -29,7 +29,7 @@ DType widened_integer(DType dtype) {
   return dtype;
 }
 
-Array identity(const Array& a, double value) {
+Array identity_like(const Array& a, double value) {
   const DType dtype = a.dtype();
   if (is_bool(dtype)) return Array(value > 0);
   if (value == steps::infinity || value == -steps::infinity) {
@@ -94,7 +94,7 @@ Array reduce(const Monoid& monoid, const Monoid& of_bools, Array a, const Reduct
   const DType computation = call.upcast ? computation_dtype(result) : result;
   a = lax::convert_element_type(a, computation);
   const Monoid& used = is_bool(computation) ? of_bools : monoid;
-  if (where) a = numpy::where(*where, a, identity(a, monoid.identity));
+  if (where) a = numpy::where(*where, a, identity_like(a, monoid.identity));
   Array reduced = used.reduce(a, {.axes = axes});
   if (call.initial) {
     const Array initial = lax::convert_element_type(*call.initial, a.dtype());

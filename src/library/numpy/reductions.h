@@ -14,7 +14,7 @@ DType computation_dtype(DType dtype);
 // The default integer dtype for narrower integers and booleans.
 DType widened_integer(DType dtype);
 // The value as a scalar of a's dtype; infinities as the extreme value where the dtype has none.
-Array identity(const Array& a, double value);
+Array identity_like(const Array& a, double value);
 // Raises ValueError where it is not boolean.
 std::optional<Array> checked_where(const char* name, const std::optional<Array>& where);
 // How many elements are reduced into one; an axis out of range raises IndexError, as in jax.

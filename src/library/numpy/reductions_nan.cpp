@@ -17,7 +17,7 @@ using namespace reductions;
 Array filled(const Array& a, double value) {
   if (!is_inexact(a.dtype())) return a;
   const Array missing = isnan(a);
-  return numpy::where(missing, identity(a, value), a);
+  return numpy::where(missing, identity_like(a, value), a);
 }
 
 Array nan_where_all_are(const Array& a, const MaxOptions& options, const Array& result) {

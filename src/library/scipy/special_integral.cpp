@@ -14,7 +14,7 @@ using namespace terms;
 
 namespace {
 
-using Pair = std::pair<Array, Array>;
+using TwoArrays = std::pair<Array, Array>;
 
 // jnp.piecewise: the last condition that holds decides.
 struct Case {
@@ -98,7 +98,7 @@ Array expi_positive(const Array& x) {
 Array expn_series(const Array& n, const Array& x) {
   const double eps = finfo(x.dtype()).eps;
   const Array zero = constant(x, 0), one = constant(x, 1);
-  using Sum = Pair;  // the next divisor, the sum
+  using Sum = TwoArrays;  // the next divisor, the sum
   const Array psi = lax::while_loop([&](const Sum& s) { return lax::lt(s.first, n); },
                                     [&](const Sum& s) {
                                       Array sum_s = s.first + one;
@@ -196,7 +196,7 @@ Array strong(const Array& x) { return lax::convert_element_type(x, x.dtype(), fa
 
 // ---- sine and cosine integrals --------------------------------------------------------------------------------------
 
-Pair sici_near(const Array& x) {
+TwoArrays sici_near(const Array& x) {
   const Array t = x * x;
   const Array product =
       x * polynomial(t, {-8.39167827910303881427e-11, 4.62591714427012837309e-8, -9.75759303843632795789e-6,
@@ -215,7 +215,7 @@ Pair sici_near(const Array& x) {
 }
 
 // By the auxiliary functions f and g.
-Pair sici_middle(const Array& x) {
+TwoArrays sici_middle(const Array& x) {
   const Array z = 1.0 / (x * x), sine = lax::sin(x), cosine = lax::cos(x);
   const Array polynomial_z = polynomial(
       z, {4.23612862892216586994e0, 5.45937717161812843388e0, 1.62083287701538329132e0, 1.67006611831323023771e-1,
@@ -253,14 +253,14 @@ Pair sici_middle(const Array& x) {
   return {difference_pi, product_f - g * cosine};
 }
 
-Pair sici_far(const Array& x) {
+TwoArrays sici_far(const Array& x) {
   const Array infinite = x == infinity;
   return {where(infinite, pi / 2, pi / 2 - lax::cos(x) / x), where(infinite, 0.0, lax::sin(x) / x)};
 }
 
-Pair sine_and_cosine_integral(const Array& x) {
+TwoArrays sine_and_cosine_integral(const Array& x) {
   const Array size = lax::abs(x), near = size <= 4, is_greater = size > 4, middle = is_greater & (size <= 1e9);
-  const Pair a = sici_near(size), b = sici_middle(size), c = sici_far(size);
+  const TwoArrays a = sici_near(size), b = sici_middle(size), c = sici_far(size);
   const Array si = where(near, a.first, where(middle, b.first, c.first));
   const Array ci = where(near, a.second, where(middle, b.second, c.second));
   return {lax::sign(x) * si, where(x == -infinity, not_a_number, ci)};
@@ -269,7 +269,7 @@ Pair sine_and_cosine_integral(const Array& x) {
 // ---- Fresnel's integrals --------------------------------------------------------------------------------------------
 
 // sin and cos of pi x^2 / 2, reduced before they are taken.
-Pair sine_and_cosine_of_half_pi_square(const Array& signed_x) {
+TwoArrays sine_and_cosine_of_half_pi_square(const Array& signed_x) {
   const Array x = lax::abs(signed_x), s = lax::rem(x, constant(x, 2));
   const Array product = s * (x - s / 2);
   const Array r = lax::rem(product, constant(x, 2));
@@ -330,7 +330,7 @@ FresnelTerms fresnel_double(const Array& t, const Array& u) {
                              8.39158816283118707363e-19, 1.86958710162783236342e-22})};
 }
 
-Pair fresnel_integrals(const Array& signed_x) {
+TwoArrays fresnel_integrals(const Array& signed_x) {
   const bool is_double = signed_x.dtype() == DType::float64;
   const Array x = lax::abs(signed_x), squared = x * x, inverse = 1.0 / (pi * squared);
   const Array t = squared * squared, product = pi * squared, u = 1.0 / (product * (pi * squared));
@@ -418,7 +418,7 @@ Array expi(const Array& x) {
   return function(in);
 }
 
-Pair sici(const Array& x) {
+TwoArrays sici(const Array& x) {
   static const auto function = [] {
     auto f = custom_jvp([](Array in) { return sine_and_cosine_integral(in); }, "sici");
     f.defjvp([](const std::tuple<Array>& primals, const std::tuple<Array>& tangents) {
@@ -430,7 +430,7 @@ Pair sici(const Array& x) {
       const Array sinc = where(is_equal_in, constant_in, lax::sin(safe) / safe);
       auto sici_in = sici(in);
       Array product = sinc * tangent;
-      return std::tuple<Pair, Pair>(sici_in, Pair(product, lax::cos(in) / in * tangent));
+      return std::tuple<TwoArrays, TwoArrays>(sici_in, TwoArrays(product, lax::cos(in) / in * tangent));
     });
     return f;
   }();
@@ -439,7 +439,7 @@ Pair sici(const Array& x) {
   return function(strong(in));
 }
 
-Pair fresnel(const Array& x) {
+TwoArrays fresnel(const Array& x) {
   static const auto function = [] {
     auto f = custom_jvp([](Array in) { return fresnel_integrals(in); }, "fresnel");
     f.defjvp([](const std::tuple<Array>& primals, const std::tuple<Array>& tangents) {
@@ -447,7 +447,7 @@ Pair fresnel(const Array& x) {
       const auto [sine, cosine] = sine_and_cosine_of_half_pi_square(in);
       auto fresnel_in = fresnel(in);
       Array product = sine * tangent;
-      return std::tuple<Pair, Pair>(fresnel_in, Pair(product, cosine * tangent));
+      return std::tuple<TwoArrays, TwoArrays>(fresnel_in, TwoArrays(product, cosine * tangent));
     });
     return f;
   }();

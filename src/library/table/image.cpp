@@ -13,7 +13,7 @@ image::ResizeOptions options(const Arguments& a) {
   return {.antialias = a.flag("antialias"), .precision = a.text("precision")};
 }
 
-const Function functions[] = {
+const Function image_functions[] = {
     {"resize", "image, shape, method, antialias=True, precision='highest'",
      [](const Arguments& a) -> Value {
        return image::resize(a.array("image"), a.shape("shape"), a.text("method"), options(a));
@@ -30,6 +30,6 @@ const Function functions[] = {
 
 }  // namespace
 
-Family image_resampling() { return functions; }
+Family image_resampling() { return image_functions; }
 
 }  // namespace capibara::library

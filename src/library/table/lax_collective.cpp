@@ -160,7 +160,7 @@ Value exchange(const Arguments& a, int64_t split_axis, int64_t concat_axis, bool
   });
 }
 
-const Function functions[] = {
+const Function lax_collective_functions[] = {
     {"psum", "x, axis_name, *, axis_index_groups=None", psum, "The sum over named axes."},
     {"pmean", "x, axis_name, *, axis_index_groups=None", pmean, "The mean over named axes."},
     {"pmax", "x, axis_name, *, axis_index_groups=None", extreme<lax::pmax, jax::numpy::max>,
@@ -221,6 +221,6 @@ const Function functions[] = {
 
 }  // namespace
 
-Family lax_collective() { return functions; }
+Family lax_collective() { return lax_collective_functions; }
 
 }  // namespace capibara::library

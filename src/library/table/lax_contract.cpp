@@ -206,7 +206,7 @@ Value fft(const Arguments& a) {
   throw ValueError(concat("lax.fft: unknown transform '", *text, "', expected fft, ifft, rfft or irfft"));
 }
 
-const Function functions[] = {
+const Function lax_contract_functions[] = {
     {"dot",
      "lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_type=None, out_sharding=None", dot,
      "A product of vectors or matrices, or a general one with dimension numbers."},
@@ -287,6 +287,6 @@ const Function functions[] = {
 
 }  // namespace
 
-Family lax_contract() { return functions; }
+Family lax_contract() { return lax_contract_functions; }
 
 }  // namespace capibara::library

@@ -64,7 +64,7 @@ Value optimization_barrier(const Arguments& a) {
   return map_leaves(a["operand"], [&](const Value&) { return Value(held[next++]); });
 }
 
-const Function functions[] = {
+const Function lax_elementwise_functions[] = {
     {"abs", "x", unary<lax::abs>, "The absolute value."},
     {"acos", "x", unary<lax::acos>, "The inverse cosine."},
     {"acosh", "x", unary<lax::acosh>, "The inverse hyperbolic cosine."},
@@ -243,6 +243,6 @@ const Function functions[] = {
 
 }  // namespace
 
-Family lax_elementwise() { return functions; }
+Family lax_elementwise() { return lax_elementwise_functions; }
 
 }  // namespace capibara::library

@@ -73,7 +73,7 @@ Value scatter(const Arguments& a) {
 constexpr const char* scatter_signature =
     "operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None";
 
-const Function functions[] = {
+const Function lax_index_functions[] = {
     {"slice", "operand, start_indices, limit_indices, strides=None",
      [](const Arguments& a) -> Value {
        const Array x = a.array("operand");
@@ -174,6 +174,6 @@ const Function functions[] = {
 
 }  // namespace
 
-Family lax_index() { return functions; }
+Family lax_index() { return lax_index_functions; }
 
 }  // namespace capibara::library

@@ -49,7 +49,7 @@ Value as_list(const Tuple& results) {
   return std::apply([](const auto&... result) { return Value::list_of(Arrays{result...}); }, results);
 }
 
-const Function functions[] = {
+const Function lax_linalg_functions[] = {
     {"cholesky", "x, *, symmetrize_input=True",
      [](const Arguments& a) -> Value { return linalg::cholesky(symmetrizable(a), a.flag("symmetrize_input")); },
      "The lower Cholesky factor of positive definite matrices; NaN where a matrix is not."},
@@ -160,6 +160,6 @@ const Function functions[] = {
 
 }  // namespace
 
-Family lax_linalg() { return functions; }
+Family lax_linalg() { return lax_linalg_functions; }
 
 }  // namespace capibara::library

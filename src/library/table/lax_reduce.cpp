@@ -181,7 +181,7 @@ void require_index_dtype(DType dtype) {
   if (!is_integer(dtype)) throw TypeError(concat("index_dtype must be an integer type, but got ", dtype_name(dtype)));
 }
 
-const Function functions[] = {
+const Function lax_reduce_functions[] = {
     {"reduce_sum", "operand, axes, *, out_sharding=None",
      [](const Arguments& a) -> Value {
        a.require_absent("out_sharding");
@@ -251,6 +251,6 @@ const Function functions[] = {
 
 }  // namespace
 
-Family lax_reduce() { return functions; }
+Family lax_reduce() { return lax_reduce_functions; }
 
 }  // namespace capibara::library

@@ -87,7 +87,7 @@ lax::RandomAlgorithm random_algorithm(const Arguments& a) {
   throw ValueError("lax.rng_bit_generator: argument 'algorithm' must be rng_default, rng_threefry or rng_philox");
 }
 
-const Function functions[] = {
+const Function lax_shape_functions[] = {
     {"full", "shape, fill_value, dtype=None, *, sharding=None", full, "An array filled with one number."},
     {"full_like", "x, fill_value, dtype=None, shape=None, sharding=None", full_like,
      "An array of the shape and dtype of x, filled with one number."},
@@ -223,6 +223,6 @@ const Function functions[] = {
 
 }  // namespace
 
-Family lax_shape() { return functions; }
+Family lax_shape() { return lax_shape_functions; }
 
 }  // namespace capibara::library

@@ -79,7 +79,7 @@ constexpr std::string_view contextual_relu_doc =
 #name, "x", [](const Arguments& a) -> Value { return nn::name(a.array("x")); }, doc \
   }
 
-const Function functions[] = {
+const Function nn_rows[] = {
     CAPIBARA_ACTIVATION(identity, "The argument itself."),
     CAPIBARA_ACTIVATION(relu, "max(x, 0), with derivative 0 at 0."),
     CAPIBARA_ACTIVATION(relu6, "min(max(x, 0), 6), with derivative 0 at both ends."),
@@ -148,7 +148,7 @@ const Function own_activations[] = {
 
 }  // namespace
 
-Family nn_functions() { return functions; }
+Family nn_functions() { return nn_rows; }
 Family custom_activations() { return own_activations; }
 
 }  // namespace capibara::library

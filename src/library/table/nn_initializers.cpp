@@ -40,7 +40,7 @@ initializers::FanOptions fans(const Arguments& a) {
         [](const Arguments& a) -> Value { return callable(#name, initializers::name(fans(a))); }, doc \
   }
 
-const Function functions[] = {
+const Function nn_initializers_functions[] = {
     {"zeros", "key, shape, dtype=None, out_sharding=None",
      [](const Arguments& a) -> Value {
        a.require_absent("out_sharding");
@@ -110,6 +110,6 @@ const Function functions[] = {
 
 }  // namespace
 
-Family nn_initializers() { return functions; }
+Family nn_initializers() { return nn_initializers_functions; }
 
 }  // namespace capibara::library

@@ -176,7 +176,7 @@ Value einsum_path(const Arguments& a) {
                                  found.naive_cost / found.optimized_cost, found.largest_intermediate, found.text})});
 }
 
-const Function functions[] = {
+const Function numpy_contraction_functions[] = {
     {"dot", "a, b, *, precision=None, preferred_element_type=None, out_sharding=None",
      [](const Arguments& a) -> Value {
        a.require_absent("out_sharding");
@@ -237,6 +237,6 @@ const Function functions[] = {
 
 }  // namespace
 
-Family numpy_contraction() { return functions; }
+Family numpy_contraction() { return numpy_contraction_functions; }
 
 }  // namespace capibara::library

@@ -248,7 +248,7 @@ Value tri(const Arguments& a) {
   return jax::lax::convert_element_type(below, options.dtype.value_or(DType::float32));
 }
 
-const Function functions[] = {
+const Function numpy_creation_functions[] = {
     // From values.
     {"array", "object, dtype=None, *args, copy=True, order='K', ndmin=0, device=None, out_sharding=None", make_array,
      "A new array from numbers, arrays, or nested sequences of them."},
@@ -397,6 +397,6 @@ const Function functions[] = {
 
 }  // namespace
 
-Family numpy_creation() { return functions; }
+Family numpy_creation() { return numpy_creation_functions; }
 
 }  // namespace capibara::library

@@ -87,7 +87,7 @@ Value choose(const Arguments& a) {
   return numpy::where(condition, x, y);
 }
 
-const Function functions[] = {
+const Function numpy_elementwise_functions[] = {
     // Arithmetic.
     {"add", "*args, out=None, where=None", ufunc_of_two<numpy::add>,
      "The sum of two arrays; of booleans, whether one is true.", 2},
@@ -264,6 +264,6 @@ const Function functions[] = {
 
 }  // namespace
 
-Family numpy_elementwise() { return functions; }
+Family numpy_elementwise() { return numpy_elementwise_functions; }
 
 }  // namespace capibara::library

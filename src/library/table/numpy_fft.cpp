@@ -63,7 +63,7 @@ int64_t sample_count(const Arguments& a) {
 
 fft::FrequencyOptions spacing(const Arguments& a) { return {.d = a.array("d"), .dtype = a.optional_dtype("dtype")}; }
 
-const Function functions[] = {
+const Function numpy_fft_functions[] = {
     {"fft", "a, n=None, axis=-1, norm=None", [](const Arguments& a) -> Value { return fft::fft(a.array("a"), one_axis(a)); },
      "The discrete Fourier transform along one axis."},
     {"ifft", "a, n=None, axis=-1, norm=None", [](const Arguments& a) -> Value { return fft::ifft(a.array("a"), one_axis(a)); },
@@ -106,6 +106,6 @@ const Function functions[] = {
 
 }  // namespace
 
-Family numpy_fft() { return functions; }
+Family numpy_fft() { return numpy_fft_functions; }
 
 }  // namespace capibara::library

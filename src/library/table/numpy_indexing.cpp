@@ -74,7 +74,7 @@ int64_t diagonal(const Arguments& a) {
   return a.integer("k");
 }
 
-const Function functions[] = {
+const Function numpy_indexing_functions[] = {
     // At indices.
     {"take",
      "a, indices, axis=None, out=None, mode=None, unique_indices=False, indices_are_sorted=False, fill_value=None",
@@ -231,6 +231,6 @@ const Function functions[] = {
 
 }  // namespace
 
-Family numpy_indexing() { return functions; }
+Family numpy_indexing() { return numpy_indexing_functions; }
 
 }  // namespace capibara::library

@@ -36,7 +36,7 @@ Value eigen_tuple(const char* type, const Array& values, const Array& vectors) {
   return Value::named_tuple(type, {"eigenvalues", "eigenvectors"}, {values, vectors});
 }
 
-const Function functions[] = {
+const Function numpy_linalg_functions[] = {
     {"cholesky", "a, *, upper=False, symmetrize_input=True",
      [](const Arguments& a) -> Value {
        return linalg::cholesky(a.array("a"), {.upper = a.flag("upper"), .symmetrize_input = a.flag("symmetrize_input")});
@@ -194,6 +194,6 @@ const Function functions[] = {
 
 }  // namespace
 
-Family numpy_linalg() { return functions; }
+Family numpy_linalg() { return numpy_linalg_functions; }
 
 }  // namespace capibara::library

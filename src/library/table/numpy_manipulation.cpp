@@ -167,7 +167,7 @@ Value pad(const Arguments& a) {
 
 // ---- rows --------------------------------------------------------------------------------------------------------
 
-const Function functions[] = {
+const Function numpy_manipulation_functions[] = {
     // Shape.
     {"reshape", "a, shape, order='C', *, copy=None, out_sharding=None",
      [](const Arguments& a) -> Value {
@@ -339,6 +339,6 @@ const Function functions[] = {
 
 }  // namespace
 
-Family numpy_manipulation() { return functions; }
+Family numpy_manipulation() { return numpy_manipulation_functions; }
 
 }  // namespace capibara::library

@@ -30,7 +30,7 @@ Value fit_polynomial(const Arguments& a) {
   return numpy::polyfit(x, y, deg, options);
 }
 
-const Function functions[] = {
+const Function numpy_polynomial_functions[] = {
     {"poly", "seq_of_zeros", [](const Arguments& a) -> Value { return numpy::poly(a.array("seq_of_zeros")); },
      "The coefficients of the polynomial with the given roots."},
     {"polyadd", "a1, a2", [](const Arguments& a) -> Value { return numpy::polyadd(a.array("a1"), a.array("a2")); },
@@ -132,6 +132,6 @@ const Function functions[] = {
 
 }  // namespace
 
-Family numpy_polynomial() { return functions; }
+Family numpy_polynomial() { return numpy_polynomial_functions; }
 
 }  // namespace capibara::library

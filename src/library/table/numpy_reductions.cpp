@@ -108,7 +108,7 @@ const char* const nanvar_signature =
 const char* const cumsum_signature = "a, axis=None, dtype=None, out=None";
 const char* const cumulative_sum_signature = "x, /, *, axis=None, dtype=None, include_initial=False";
 
-const Function functions[] = {
+const Function numpy_reductions_functions[] = {
     {"sum", sum_signature, reduced_over_names<sum_row>, "The sum of the elements along axes."},
     {"prod", sum_signature, without_names<prod_row>, "The product of the elements along axes."},
     {"nansum", nansum_signature,
@@ -197,6 +197,6 @@ jax::numpy::Axis static_axis(const Arguments& a, const char* name) {
   return a.axis(name);
 }
 
-Family numpy_reductions() { return functions; }
+Family numpy_reductions() { return numpy_reductions_functions; }
 
 }  // namespace capibara::library

@@ -22,7 +22,7 @@ numpy::SetOptions set_options(const Arguments& a) {
 const char* const unique_signature = "x, /, *, size=None, fill_value=None";
 const char* const set_signature = "ar1, ar2, assume_unique=False, *, size=None, fill_value=None";
 
-const Function functions[] = {
+const Function numpy_sets_functions[] = {
     {"unique",
      "ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True, size=None, "
      "fill_value=None, sorted=True",
@@ -91,6 +91,6 @@ const Function functions[] = {
 
 }  // namespace
 
-Family numpy_sets() { return functions; }
+Family numpy_sets() { return numpy_sets_functions; }
 
 }  // namespace capibara::library

@@ -43,7 +43,7 @@ numpy::NonzeroOptions nonzero_options(const Arguments& a, int64_t dimensions) {
 const char* const argmax_signature = "a, axis=None, out=None, keepdims=None";
 const char* const nonzero_signature = "a, *, size=None, fill_value=None";
 
-const Function functions[] = {
+const Function numpy_sorting_functions[] = {
     {"argmax", argmax_signature,
      [](const Arguments& a) -> Value { return numpy::argmax(a.array("a"), argmax_options(a)); },
      "The first position of the greatest element."},
@@ -133,6 +133,6 @@ const Function functions[] = {
 
 }  // namespace
 
-Family numpy_sorting() { return functions; }
+Family numpy_sorting() { return numpy_sorting_functions; }
 
 }  // namespace capibara::library

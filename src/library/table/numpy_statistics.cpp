@@ -90,7 +90,7 @@ const char* const quantile_signature =
     "a, q, axis=None, out=None, overwrite_input=False, method='linear', keepdims=False, *, weights=None";
 const char* const median_signature = "a, axis=None, out=None, overwrite_input=False, keepdims=False";
 
-const Function functions[] = {
+const Function numpy_statistics_functions[] = {
     {"quantile", quantile_signature,
      [](const Arguments& a) -> Value { return numpy::quantile(a.array("a"), a.array("q"), quantile_options(a)); },
      "The quantiles along axes, q between 0 and 1."},
@@ -174,6 +174,6 @@ const Function functions[] = {
 
 }  // namespace
 
-Family numpy_statistics() { return functions; }
+Family numpy_statistics() { return numpy_statistics_functions; }
 
 }  // namespace capibara::library

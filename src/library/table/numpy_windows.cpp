@@ -12,7 +12,7 @@ namespace numpy = jax::numpy;
 // Python's int() also takes a float.
 int64_t points(const Arguments& a) { return static_cast<int64_t>(a.real("M")); }
 
-const Function functions[] = {
+const Function numpy_windows_functions[] = {
     {"bartlett", "M", [](const Arguments& a) -> Value { return numpy::bartlett(points(a)); }, "A triangular window."},
     {"blackman", "M", [](const Arguments& a) -> Value { return numpy::blackman(points(a)); }, "The Blackman window."},
     {"hamming", "M", [](const Arguments& a) -> Value { return numpy::hamming(points(a)); }, "The Hamming window."},
@@ -23,6 +23,6 @@ const Function functions[] = {
 
 }  // namespace
 
-Family numpy_windows() { return functions; }
+Family numpy_windows() { return numpy_windows_functions; }
 
 }  // namespace capibara::library

@@ -22,7 +22,7 @@ constexpr const char* signature =
     "data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, "
     "out_sharding=None";
 
-const Function functions[] = {
+const Function ops_functions[] = {
     {"segment_sum", signature,
      [](const Arguments& a) -> Value { return ops::segment_sum(a.array("data"), a.array("segment_ids"), segments(a)); },
      "The sums of the rows with equal segment numbers."},
@@ -39,6 +39,6 @@ const Function functions[] = {
 
 }  // namespace
 
-Family ops_segments() { return functions; }
+Family ops_segments() { return ops_functions; }
 
 }  // namespace capibara::library

@@ -128,7 +128,7 @@ Value uniform(const Arguments& a) {
 
 constexpr const char* draw_signature = "key, shape=(), dtype=None, *, out_sharding=None";
 
-const Function functions[] = {
+const Function random_functions[] = {
     {"key", "seed, *, impl=None, dtype=None",
      [](const Arguments& a) -> Value { return random::key(seed(a), key_options(a)); }, "A typed key from an integer."},
     {"PRNGKey", "seed, *, impl=None",
@@ -310,6 +310,6 @@ const Function functions[] = {
 
 }  // namespace
 
-Family random_draws() { return functions; }
+Family random_draws() { return random_functions; }
 
 }  // namespace capibara::library

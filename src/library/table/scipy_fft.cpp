@@ -17,7 +17,7 @@ fft::DctnOptions any_axes(const Arguments& a) {
   return {.type = a.integer("type"), .s = a.optional_ints("s"), .axes = a.optional_ints("axes"), .norm = a.text("norm")};
 }
 
-const Function functions[] = {
+const Function scipy_fft_functions[] = {
     {"dct", "x, type=2, n=None, axis=-1, norm=None",
      [](const Arguments& a) -> Value { return fft::dct(a.array("x"), one_axis(a)); },
      "The discrete cosine transform of type 2 along one axis."},
@@ -32,6 +32,6 @@ const Function functions[] = {
 
 }  // namespace
 
-Family scipy_fft() { return functions; }
+Family scipy_fft() { return scipy_fft_functions; }
 
 }  // namespace capibara::library

@@ -54,7 +54,7 @@ void require_supported(const Arguments& a) {
   }
 }
 
-const Function functions[] = {
+const Function scipy_linalg_functions[] = {
     {"block_diag", "*arrs", [](const Arguments& a) -> Value { return linalg::block_diag(a.arrays("arrs")); },
      "The matrices along the diagonal of one larger matrix."},
     {"cho_factor", "a, lower=False, overwrite_a=False, check_finite=True",
@@ -240,6 +240,6 @@ const Function functions[] = {
 
 }  // namespace
 
-Family scipy_linalg() { return functions; }
+Family scipy_linalg() { return scipy_linalg_functions; }
 
 }  // namespace capibara::library

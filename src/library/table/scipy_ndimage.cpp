@@ -15,7 +15,7 @@ Arrays coordinate_arrays(const Arguments& a) {
   return coordinates;
 }
 
-const Function functions[] = {
+const Function scipy_ndimage_functions[] = {
     {"map_coordinates", "input, coordinates, order, mode='constant', cval=0.0",
      [](const Arguments& a) -> Value {
        const Array input = a.array_like("input");
@@ -27,6 +27,6 @@ const Function functions[] = {
 
 }  // namespace
 
-Family scipy_ndimage() { return functions; }
+Family scipy_ndimage() { return scipy_ndimage_functions; }
 
 }  // namespace capibara::library

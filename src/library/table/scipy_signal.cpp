@@ -55,7 +55,7 @@ signal::SpectrumOptions spectrum(const Arguments& a) {
           .average = a.text("average")};
 }
 
-const Function functions[] = {
+const Function scipy_signal_functions[] = {
     {"convolve", "in1, in2, mode='full', method='auto', precision=None",
      [](const Arguments& a) -> Value { return signal::convolve(a.array("in1"), a.array("in2"), convolution(a)); },
      "The convolution of two arrays in all dimensions."},
@@ -124,6 +124,6 @@ const Function functions[] = {
 
 }  // namespace
 
-Family scipy_signal() { return functions; }
+Family scipy_signal() { return scipy_signal_functions; }
 
 }  // namespace capibara::library

@@ -52,7 +52,7 @@ Value log_ndtr(const Arguments& a) {
         [](const Arguments& a) -> Value { return special::name(a.array(#x), a.array(#y), a.array(#z)); }, doc \
   }
 
-const Function functions[] = {
+const Function scipy_special_functions[] = {
     {"logsumexp", "a, axis=None, b=None, keepdims=False, return_sign=False, where=None", reduced_over_names<logsumexp>,
      "log(sum(b exp(a))) along axes; with return_sign, of the absolute sum, and its sign."},
     {"softmax", "x, /, *, axis=None",
@@ -132,6 +132,6 @@ const Function functions[] = {
 
 }  // namespace
 
-Family scipy_special() { return functions; }
+Family scipy_special() { return scipy_special_functions; }
 
 }  // namespace capibara::library

@@ -30,7 +30,7 @@ struct CallArgs {
   }
 };
 
-Arrays bind_named(const char* name, std::span<const capibara::Array> inputs, const Attrs& attrs = {}) {
+Arrays bind_lapack(const char* name, std::span<const capibara::Array> inputs, const Attrs& attrs = {}) {
   return capibara::bind(primitive(name), inputs, attrs);
 }
 
@@ -42,21 +42,21 @@ Arrays with_success(const CallArgs& args, Arrays results) {
 
 // LAPACK counts pivots from 1.
 Arrays getrf(const CallArgs& args) {
-  const Arrays out = bind_named("lu", args.inputs);
+  const Arrays out = bind_lapack("lu", args.inputs);
   return with_success(args, {out[0], lax::add(out[1], lax::full(out[1].shape(), capibara::Array(1), out[1].dtype()))});
 }
 
-Arrays geqrf(const CallArgs& args) { return bind_named("geqrf", args.inputs); }
-Arrays geqp3(const CallArgs& args) { return bind_named("geqp3", args.inputs, {{"use_magma", Attr()}}); }
-Arrays orgqr(const CallArgs& args) { return bind_named("householder_product", args.inputs); }
+Arrays geqrf(const CallArgs& args) { return bind_lapack("geqrf", args.inputs); }
+Arrays geqp3(const CallArgs& args) { return bind_lapack("geqp3", args.inputs, {{"use_magma", Attr()}}); }
+Arrays orgqr(const CallArgs& args) { return bind_lapack("householder_product", args.inputs); }
 
 Arrays ormqr(const CallArgs& args) {
-  return bind_named("ormqr", args.inputs,
+  return bind_lapack("ormqr", args.inputs,
                     {{"left", args.word("left") != "false"}, {"transpose", args.word("transpose") == "true"}});
 }
 
 Arrays syevd(const CallArgs& args) {
-  return with_success(args, bind_named("eigh", args.inputs,
+  return with_success(args, bind_lapack("eigh", args.inputs,
                                        {{"lower", args.letter("uplo", 'L') == 'L'},
                                         {"sort_eigenvalues", true},
                                         {"subset_by_index", Attr()},
@@ -65,7 +65,7 @@ Arrays syevd(const CallArgs& args) {
 
 Arrays gesdd(const CallArgs& args) {
   const char mode = args.letter("mode", 'A');
-  Arrays out = bind_named("svd", args.inputs,
+  Arrays out = bind_lapack("svd", args.inputs,
                           {{"full_matrices", mode != 'S'},
                            {"compute_uv", mode != 'N'},
                            {"subset_by_index", Attr()},
@@ -77,7 +77,7 @@ Arrays gesdd(const CallArgs& args) {
 
 Arrays geev(const CallArgs& args) {
   const bool left = args.letter("compute_left", 'N') == 'V', right = args.letter("compute_right", 'N') == 'V';
-  const Arrays values = bind_named("eig", args.inputs,
+  const Arrays values = bind_lapack("eig", args.inputs,
                                    {{"compute_left_eigenvectors", left},
                                     {"compute_right_eigenvectors", right},
                                     {"enable_eigvec_derivs", true},
@@ -92,7 +92,7 @@ Arrays geev(const CallArgs& args) {
 }
 
 Arrays gees(const CallArgs& args) {
-  Arrays out = bind_named("schur", args.inputs,
+  Arrays out = bind_lapack("schur", args.inputs,
                           {{"compute_schur_vectors", args.letter("mode", 'V') == 'V'},
                            {"sort_eig_vals", false},
                            {"select_callable", Attr()}});
@@ -100,15 +100,15 @@ Arrays gees(const CallArgs& args) {
   return out;
 }
 
-Arrays gehrd(const CallArgs& args) { return with_success(args, bind_named("hessenberg", args.inputs)); }
+Arrays gehrd(const CallArgs& args) { return with_success(args, bind_lapack("hessenberg", args.inputs)); }
 
 Arrays sytrd(const CallArgs& args) {
-  return with_success(args, bind_named("tridiagonal", args.inputs, {{"lower", args.letter("uplo", 'L') == 'L'}}));
+  return with_success(args, bind_lapack("tridiagonal", args.inputs, {{"lower", args.letter("uplo", 'L') == 'L'}}));
 }
 
 // The factors it leaves in place of the diagonals are not computed.
 Arrays gtsv(const CallArgs& args) {
-  const Arrays x = bind_named("tridiagonal_solve", args.inputs, {{"perturb_singular", false}});
+  const Arrays x = bind_lapack("tridiagonal_solve", args.inputs, {{"perturb_singular", false}});
   return with_success(args, {args.inputs[0], args.inputs[1], args.inputs[2], x[0]});
 }
 
