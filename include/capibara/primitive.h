@@ -2,6 +2,7 @@
 #pragma once
 
 #include <capibara/program.h>
+#include <capibara/traits.h>
 
 #include <functional>
 #include <memory>
@@ -130,6 +131,7 @@ struct PrimitiveRecord {
   std::string stablehlo;         // operation name where the primitive is in the subset
   EvaluateRule evaluate;         // user primitives
   SampleMaker samples;
+  Traits traits;
   bool differentiable = true;    // false: outputs carry no tangent (comparisons, argmax), the tangent is zero
   std::function<double(std::span<const ArrayType>, const Attrs&)> flops;
   std::function<std::optional<std::string>(const std::string&, const Attr&)> print_attr;  // jaxpr text of an attribute

@@ -6,6 +6,7 @@
 
 #include "calls.h"
 #include "program/build.h"
+#include "program/handles.h"
 #include "programs.h"
 #include "trace/trace.h"
 
@@ -185,51 +186,6 @@ nb::object bind_python(const Primitive& primitive, bool multiple, nb::args args,
   return list;
 }
 
-// Whether jax's primitive of this name returns a list.
-bool returns_list(const Primitive& primitive) {
-  static const char* const names[] = {"jit",
-                                      "scan",
-                                      "while",
-                                      "cond",
-                                      "remat2",
-                                      "custom_jvp_call",
-                                      "custom_vjp_call",
-                                      "custom_vmap_call",
-                                      "sort",
-                                      "top_k",
-                                      "approx_top_k",
-                                      "lu",
-                                      "qr",
-                                      "eigh",
-                                      "eig",
-                                      "svd",
-                                      "schur",
-                                      "reduce",
-                                      "reduce_window",
-                                      "split",
-                                      "unstack",
-                                      "custom_linear_solve",
-                                      "pure_callback",
-                                      "io_callback",
-                                      "debug_callback",
-                                      "optimization_barrier",
-                                      "rng_bit_generator",
-                                      "hessenberg",
-                                      "tridiagonal",
-                                      "custom_lin",
-                                      "geqrf",
-                                      "geqp3",
-                                      "call",
-                                      "closed_call",
-                                      "addupdate",
-                                      "threefry2x32",
-                                      "iota_2x32_shape"};
-  for (const char* name : names) {
-    if (primitive.is(name)) return true;
-  }
-  return false;
-}
-
 bool builds_program() {
   for (std::shared_ptr<Trace> trace = current_trace(); trace; trace = trace->parent) {
     if (std::string_view(trace->kind()) == "jit") return true;
@@ -260,14 +216,22 @@ nb::object bind_function(const Primitive& primitive, nb::tuple args, nb::handle 
   return results;
 }
 
-bool calls_function(const Primitive& primitive) { return primitive.is("call") || primitive.is("closed_call"); }
+bool calls_function(const Primitive& primitive) {
+  return primitive == prim::call() || primitive == prim::closed_call();
+}
 
 }  // namespace
 
 void bind_primitives(nb::module_& m) {
   nb::class_<Primitive>(m, "CatalogPrimitive")
       .def_prop_ro("name", [](const Primitive& self) { return self.name(); })
-      .def_prop_ro("multiple_results", [](const Primitive& self) { return returns_list(self); })
+      .def_prop_ro("multiple_results", [](const Primitive& self) { return self->traits.multiple_results; })
+      .def_prop_ro("called_program",
+                   [](const Primitive& self) -> nb::object {
+                     const char* attribute = self->traits.called_program;
+                     return attribute ? nb::object(nb::str(attribute)) : nb::none();
+                   })
+      .def_prop_ro("nan_checked", [](const Primitive& self) { return self->traits.nan_checked; })
       .def_prop_ro("call_primitive", [](const Primitive& self) { return calls_function(self); })
       .def_prop_ro("map_primitive", [](const Primitive&) { return false; })
       .def_prop_ro("doc", [](const Primitive& self) { return self->doc; })
@@ -288,7 +252,7 @@ void bind_primitives(nb::module_& m) {
              Arrays inputs;
              for (nb::handle argument : args) inputs.push_back(to_operand(argument, self.name().c_str()));
              Arrays outputs = capibara::bind(self, inputs, attrs_of(kwargs));
-             if (outputs.size() == 1 && !returns_list(self)) return wrap(outputs[0]);
+             if (outputs.size() == 1 && !self->traits.multiple_results) return wrap(outputs[0]);
              nb::list list;
              for (const Array& output : outputs) list.append(wrap(output));
              return nb::object(list);

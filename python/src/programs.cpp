@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "program/build.h"
+#include "program/handles.h"
 #include "program/source.h"
 
 #include <map>
@@ -375,7 +376,8 @@ void bind_programs(nb::module_& m) {
                    [](const EquationView& self) {
                      nb::dict params = params_of(self.get().attrs);
                      // Constants of what `call` calls are operands: jax shows it as a jaxpr without any.
-                     if (self.get().primitive.is("call")) params["call_jaxpr"] = OpenProgram{self.get().attrs.program("call_jaxpr")};
+                     if (self.get().primitive == prim::call())
+                       params["call_jaxpr"] = OpenProgram{self.get().attrs.program("call_jaxpr")};
                      return params;
                    })
       .def_prop_ro("effects", [](const EquationView& self) { return effect_set(self.get().effects); })

@@ -4,6 +4,7 @@
 // pruned once for each set of outputs that are read.
 #include "optimise/passes.h"
 #include "optimise/rewrite.h"
+#include "program/handles.h"
 
 #include "program/memo.h"
 
@@ -121,11 +122,11 @@ class Pruner {
   }
 
   static Rule rule_of(const Primitive& primitive) {
-    if (primitive.is("scan")) return &Pruner::prune_scan;
-    if (primitive.is("while")) return &Pruner::prune_while;
-    if (primitive.is("cond")) return &Pruner::prune_branches;
-    if (primitive.is("optimization_barrier")) return &Pruner::prune_barrier;
-    if (primitive.is("jit") || primitive.is("remat2")) return &Pruner::prune_call;
+    if (primitive == prim::scan()) return &Pruner::prune_scan;
+    if (primitive == prim::while_()) return &Pruner::prune_while;
+    if (primitive == prim::cond()) return &Pruner::prune_branches;
+    if (primitive == prim::optimization_barrier()) return &Pruner::prune_barrier;
+    if (primitive == prim::jit() || primitive == prim::remat2()) return &Pruner::prune_call;
     return nullptr;
   }
 

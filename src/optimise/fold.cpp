@@ -11,8 +11,6 @@
 #include "trace/staging.h"
 #include "trace/trace.h"
 
-#include <unordered_set>
-
 namespace capibara::passes {
 
 namespace {
@@ -20,9 +18,9 @@ namespace {
 constexpr std::size_t folded_bytes = 65536;
 
 bool is_foldable(const Program& program, const Equation& equation) {
-  static const std::unordered_set<std::string_view> never = {"broadcast_in_dim", "iota", "empty", "empty2", "axis_index"};
   if (equation.inputs.empty() || equation.outputs.empty() || !equation.effects.empty()) return false;
-  if (never.count(equation.primitive.name()) || !repeatable(program, equation) || holds_programs(equation.attrs)) return false;
+  if (equation.primitive->traits.expands || !repeatable(program, equation) || holds_programs(equation.attrs))
+    return false;
   std::size_t bytes = 0;
   for (Var output : equation.outputs) bytes += output.dropped() ? 0 : byte_count(program.type(output));
   return bytes <= folded_bytes;

@@ -7,9 +7,9 @@
 // broadcast, a reshape, a slice), or larger than what it is made of, stays inside: it would only cost memory.
 #include "optimise/passes.h"
 #include "optimise/rewrite.h"
+#include "program/handles.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 namespace capibara::passes {
 
@@ -20,9 +20,7 @@ using Mask = std::vector<bool>;
 std::size_t index_of(Atom atom) { return static_cast<std::size_t>(atom.code); }
 
 bool is_worth_moving(const Program& body, const Equation& equation) {
-  static const std::unordered_set<std::string_view> free = {"broadcast_in_dim", "iota",  "empty", "empty2", "reshape",
-                                                            "squeeze",          "slice", "rev",   "copy"};
-  if (free.count(equation.primitive.name())) return false;
+  if (equation.primitive->traits.free_to_recompute) return false;
   std::size_t made = 0, from = large_constant_bytes;
   for (Var output : equation.outputs) made += output.dropped() ? 0 : byte_count(body.type(output));
   for (Atom input : equation.inputs) from = std::max(from, byte_count(body.type(input)));
@@ -90,17 +88,19 @@ class Hoister {
   explicit Hoister(const Program& program) : copy_(program) {}
 
   Program operator()(NestedPass& nested) {
-    auto is_loop = [](const Equation& equation) { return equation.primitive.is("scan") || equation.primitive.is("while"); };
+    auto is_loop = [](const Equation& equation) {
+      return equation.primitive == prim::scan() || equation.primitive == prim::while_();
+    };
     if (!changes(copy_.from(), nested, is_loop)) return copy_.from();
     bool changed = false;
     for (const Equation& equation : copy_.from().equations()) {
       Equation loop = equation;
       loop.attrs = nested(equation.attrs);
       std::vector<Atom> inputs = copy_(equation.inputs);
-      if (loop.primitive.is("scan") && loop.attrs.integer("length") > 0) {
+      if (loop.primitive == prim::scan() && loop.attrs.integer("length") > 0) {
         scan_carries(loop, inputs);
         move_out(loop, inputs, "jaxpr", "num_consts", 0, false);
-      } else if (loop.primitive.is("while")) {
+      } else if (loop.primitive == prim::while_()) {
         while_carries(loop, inputs);
         move_out(loop, inputs, "body_jaxpr", "body_nconsts", static_cast<std::size_t>(loop.attrs.integer("cond_nconsts")), true);
         move_out(loop, inputs, "cond_jaxpr", "cond_nconsts", 0, true);

@@ -7,6 +7,7 @@
 // a barrier.
 #include "optimise/passes.h"
 #include "optimise/rewrite.h"
+#include "program/handles.h"
 
 #include <algorithm>
 
@@ -17,21 +18,7 @@ namespace {
 constexpr std::size_t small_body = 30;  // equations, those of nested programs included
 
 const char* called_attr(const Equation& equation) {
-  struct Call {
-    const char *primitive, *attr;
-  };
-  static constexpr Call calls[] = {{"jit", "jaxpr"},
-                                   {"remat2", "jaxpr"},
-                                   {"call", "call_jaxpr"},
-                                   {"closed_call", "call_jaxpr"},
-                                   {"custom_jvp_call", "call_jaxpr"},
-                                   {"custom_vjp_call", "call_jaxpr"},
-                                   {"custom_vmap_call", "call_jaxpr"}};
-  if (equation.attrs.empty()) return nullptr;
-  for (const Call& call : calls) {
-    if (equation.primitive.is(call.primitive)) return call.attr;
-  }
-  return nullptr;
+  return equation.attrs.empty() ? nullptr : equation.primitive->traits.called_program;
 }
 
 // How often each program is called, and how large it is with all calls inlined.
@@ -82,22 +69,24 @@ class Inliner {
  private:
   static bool concerns(const Equation& equation) {
     const Primitive& primitive = equation.primitive;
-    return called_attr(equation) || primitive.is("name") || primitive.is("sharding_constraint") || primitive.is("cond") || primitive.is("scan");
+    return called_attr(equation) || primitive == prim::name() || primitive == prim::sharding_constraint() ||
+           primitive == prim::cond() || primitive == prim::scan();
   }
 
   // False where the equation is copied as it was.
   bool rewrite(Copy& copy, const Equation& equation, NestedPass& nested) {
     if (const char* attr = called_attr(equation)) return call(copy, equation, equation.attrs.program(attr), nested);
-    if (equation.primitive.is("name") || equation.primitive.is("sharding_constraint")) {
+    if (equation.primitive == prim::name() || equation.primitive == prim::sharding_constraint()) {
       copy.bind(equation.outputs[0], copy(equation.inputs[0]));
       return true;
     }
     Attrs attrs = nested(equation.attrs);
-    if (equation.primitive.is("cond") && copy(equation.inputs[0]).is_literal()) {
+    if (equation.primitive == prim::cond() && copy(equation.inputs[0]).is_literal()) {
       branch(copy, equation, attrs);
       return true;
     }
-    if (equation.primitive.is("scan") && attrs.integer("length") > 0 && attrs.integer("unroll") >= attrs.integer("length")) {
+    if (equation.primitive == prim::scan() && attrs.integer("length") > 0 &&
+        attrs.integer("unroll") >= attrs.integer("length")) {
       all_steps(copy, equation, attrs);
       return true;
     }
@@ -107,18 +96,18 @@ class Inliner {
   }
 
   bool call(Copy& copy, const Equation& equation, const Program& called, NestedPass& nested) {
-    static const Primitive jit = primitive("jit"), barrier = primitive("optimization_barrier");
-    bool is_jit = equation.primitive == jit;
+    bool is_jit = equation.primitive == prim::jit();
     Program body = nested(called);
     std::vector<Atom> inputs = copy(equation.inputs);
-    if (equation.primitive.is("remat2") && equation.attrs.boolean("differentiated") &&
+    if (equation.primitive == prim::remat2() && equation.attrs.boolean("differentiated") &&
         equation.attrs.boolean("prevent_cse")) {
       std::vector<Atom> guarded;
       for (Atom input : inputs) {
         if (!input.is_literal() && !copy.type(input).ref) guarded.push_back(input);
       }
       if (!guarded.empty()) {
-        std::vector<Var> behind = copy.builder().add_equation(barrier, guarded, {}, equation.source);
+        std::vector<Var> behind =
+            copy.builder().add_equation(prim::optimization_barrier(), guarded, {}, equation.source);
         std::size_t next = 0;
         for (Atom& input : inputs) {
           if (!input.is_literal() && !copy.type(input).ref) input = behind[next++];
@@ -130,7 +119,7 @@ class Inliner {
       bool changed = !is_jit || body.identity() != called.identity();
       if (is_jit && changed) attrs = attrs.with("jaxpr", body);
       Equation out = equation;
-      out.primitive = jit;
+      out.primitive = prim::jit();
       copy.emit(out, std::move(inputs), std::move(attrs));
       return changed;
     }
@@ -148,7 +137,6 @@ class Inliner {
 
   // Each step gets its slice of xs without the leading dimension; ys are put together again.
   static void all_steps(Copy& copy, const Equation& equation, const Attrs& attrs) {
-    static const Primitive concatenate = primitive("concatenate");
     const Program& body = attrs.program("jaxpr");
     const auto carry = static_cast<std::size_t>(attrs.integer("num_carry")), consts = static_cast<std::size_t>(attrs.integer("num_consts"));
     const int64_t length = attrs.integer("length");
@@ -173,23 +161,25 @@ class Inliner {
     for (std::size_t i = carry; i < outputs.size(); ++i) {
       if (equation.outputs[i].dropped()) continue;
       const std::vector<Atom>& all = steps[i - carry];
-      outputs[i] = length == 1 ? all[0] : Atom(copy.builder().add_equation(concatenate, all, {{"dimension", 0}}, equation.source)[0]);
+      outputs[i] =
+          length == 1
+              ? all[0]
+              : Atom(copy.builder().add_equation(prim::concatenate(), all, {{"dimension", 0}}, equation.source)[0]);
     }
     bind_outputs(copy, equation, outputs);
   }
 
   static Atom sliced(Copy& copy, Atom atom, int64_t index, Source source) {
-    static const Primitive slice = primitive("slice");
     Shape start(copy.type(atom).shape.size(), 0), limit = copy.type(atom).shape;
     start[0] = index;
     limit[0] = index + 1;
-    return copy.builder().add_equation(slice, {atom}, {{"start_indices", start}, {"limit_indices", limit}, {"strides", Attr()}}, source)[0];
+    return copy.builder().add_equation(
+        prim::slice(), {atom}, {{"start_indices", start}, {"limit_indices", limit}, {"strides", Attr()}}, source)[0];
   }
 
   static Atom reshaped(Copy& copy, Atom atom, const Shape& shape, Source source) {
-    static const Primitive reshape = primitive("reshape");
-    return copy.builder().add_equation(reshape, {atom}, {{"new_sizes", shape}, {"dimensions", Attr()}, {"sharding", Attr()}},
-                                       source)[0];
+    return copy.builder().add_equation(prim::reshape(), {atom},
+                                       {{"new_sizes", shape}, {"dimensions", Attr()}, {"sharding", Attr()}}, source)[0];
   }
 
   static void bind_outputs(Copy& copy, const Equation& equation, std::span<const Atom> outputs) {

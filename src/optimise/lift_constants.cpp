@@ -2,6 +2,7 @@
 // are stored, compared and handed to the code in one place.
 #include "optimise/passes.h"
 #include "optimise/rewrite.h"
+#include "program/handles.h"
 
 namespace capibara::passes {
 
@@ -13,21 +14,22 @@ class Lifter {
 
   Program operator()(NestedPass& nested) {
     auto concerns = [](const Equation& equation) {
-      return equation.primitive.is("jit") || equation.primitive.is("scan") || equation.primitive.is("while") || equation.primitive.is("cond");
+      return equation.primitive == prim::jit() || equation.primitive == prim::scan() ||
+             equation.primitive == prim::while_() || equation.primitive == prim::cond();
     };
     if (!changes(copy_.from(), nested, concerns)) return copy_.from();
     bool changed = false;
     for (const Equation& equation : copy_.from().equations()) {
       Attrs attrs = nested(equation.attrs);
       std::vector<Atom> inputs = copy_(equation.inputs);
-      if (equation.primitive.is("jit")) lift_one(inputs, attrs, "jaxpr", 0, nullptr);
-      if (equation.primitive.is("scan")) lift_one(inputs, attrs, "jaxpr", 0, "num_consts");
-      if (equation.primitive.is("while")) {
+      if (equation.primitive == prim::jit()) lift_one(inputs, attrs, "jaxpr", 0, nullptr);
+      if (equation.primitive == prim::scan()) lift_one(inputs, attrs, "jaxpr", 0, "num_consts");
+      if (equation.primitive == prim::while_()) {
         auto after_condition = static_cast<std::size_t>(attrs.integer("cond_nconsts"));
         lift_one(inputs, attrs, "body_jaxpr", after_condition, "body_nconsts");
         lift_one(inputs, attrs, "cond_jaxpr", 0, "cond_nconsts");
       }
-      if (equation.primitive.is("cond")) lift_branches(inputs, attrs);
+      if (equation.primitive == prim::cond()) lift_branches(inputs, attrs);
       changed |= !same_object(attrs, equation.attrs);
       copy_.emit(equation, std::move(inputs), std::move(attrs));
     }

@@ -5,22 +5,17 @@
 #include "optimise/rewrite.h"
 #include "primitives/monoid.h"
 #include "primitives/reduction_rules.h"
+#include "program/handles.h"
 
 namespace capibara::passes {
 
 namespace {
 
-const char* reduction_name(Monoid monoid) {
-  switch (monoid) {
-    case Monoid::add: return "reduce_sum";
-    case Monoid::mul: return "reduce_prod";
-    case Monoid::max: return "reduce_max";
-    case Monoid::min: return "reduce_min";
-    case Monoid::bit_and: return "reduce_and";
-    case Monoid::bit_or: return "reduce_or";
-    case Monoid::bit_xor: return "reduce_xor";
+const Primitive& reduction_of(Monoid monoid) {
+  for (const Primitive& primitive : catalog()) {
+    if (primitive->traits.combines == Combines::axes && primitive->traits.monoid == monoid) return primitive;
   }
-  return "";
+  throw InternalError("name_reductions: a monoid without a reduction");
 }
 
 }  // namespace
@@ -41,7 +36,7 @@ bool starts_from_identity(const Program& program, const Equation& reduce, Monoid
 }
 
 std::optional<Monoid> named_reduction(const Program& program, const Equation& equation) {
-  if (!equation.primitive.is("reduce") || equation.inputs.size() != 2) return std::nullopt;
+  if (equation.primitive != prim::reduce() || equation.inputs.size() != 2) return std::nullopt;
   const std::optional<Monoid> monoid = known_monoid(equation.attrs.program("jaxpr"));
   return monoid && starts_from_identity(program, equation, *monoid) ? monoid : std::nullopt;
 }
@@ -62,7 +57,7 @@ Program named_program(const Program& program, NestedPass& nested) {
   for (Equation& equation : body.equations) {
     if (std::optional<Monoid> monoid = named_reduction(program, equation)) {
       equation.attrs = reduction_attrs(*monoid, equation.attrs);
-      equation.primitive = primitive(reduction_name(*monoid));
+      equation.primitive = reduction_of(*monoid);
       equation.inputs.resize(1);
       changed = true;
       continue;
@@ -79,7 +74,7 @@ Program named_program(const Program& program, NestedPass& nested) {
 Arrays fold_from_identity(std::span<const Array> inputs, const Attrs& attrs) {
   const Program region = attrs.program("jaxpr");
   const Monoid monoid = known_monoid(region).value();
-  const Array folded = capibara::bind(primitive(reduction_name(monoid)), inputs.first(1), reduction_attrs(monoid, attrs))[0];
+  const Array folded = capibara::bind(reduction_of(monoid), inputs.first(1), reduction_attrs(monoid, attrs))[0];
   return apply_region(region, Arrays{jax::lax::broadcast(inputs[1], folded.shape()), folded});
 }
 

@@ -139,10 +139,7 @@ Program NestedPass::operator()(const Program& program) {
 
 bool repeatable(const Program& program, const Equation& equation) {
   if (equation.effects.keeps_equation()) return false;
-  // A generator with state, the host's functions, and what exists to keep two computations apart.
-  static const std::unordered_set<std::string_view> never = {"rng_uniform", "pure_callback", "custom_call",
-                                                             "optimization_barrier", "custom_lin"};
-  if (never.count(equation.primitive.name()) || equation.primitive->evaluate) return false;
+  if (!equation.primitive->traits.repeatable || equation.primitive->evaluate) return false;
   for (Atom input : equation.inputs) {
     if (program.type(input).ref) return false;
   }

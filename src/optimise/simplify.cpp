@@ -60,23 +60,23 @@ const Equation* Simplifier::maker(Atom atom) const {
   return &const_cast<Copy&>(copy_).builder().body().equations[static_cast<std::size_t>(maker_[static_cast<std::size_t>(atom.code)])];
 }
 
-const Equation* Simplifier::made_by(Atom atom, std::string_view name) const {
+const Equation* Simplifier::made_by(Atom atom, const Primitive& primitive) const {
   const Equation* equation = maker(atom);
-  return equation && equation->outputs.size() == 1 && equation->primitive.is(name) ? equation : nullptr;
+  return equation && equation->outputs.size() == 1 && equation->primitive == primitive ? equation : nullptr;
 }
 
 const Array* Simplifier::uniform(Atom atom) {
-  if (const Equation* broadcast = made_by(atom, "broadcast_in_dim")) atom = broadcast->inputs[0];
+  if (const Equation* broadcast = made_by(atom, prim::broadcast_in_dim())) atom = broadcast->inputs[0];
   return atom.is_literal() ? &copy_.literal(atom) : nullptr;
 }
 
 std::optional<Atom> Simplifier::apply_rules(Site& site) {
   if (depth_ >= deepest) return std::nullopt;
-  auto place = rules().find(site.primitive.name());
-  if (place == rules().end()) return std::nullopt;
+  const std::span<const Rule> own = rules().of(site.primitive);
+  if (own.empty()) return std::nullopt;
   ++depth_;
   std::optional<Atom> result;
-  for (std::size_t i = 0; i < place->second.size() && !result; ++i) result = place->second[i](site);
+  for (std::size_t i = 0; i < own.size() && !result; ++i) result = own[i](site);
   --depth_;
   return result;
 }
@@ -87,10 +87,6 @@ Atom Simplifier::add(const Primitive& primitive, std::vector<Atom> inputs, const
   Atom output = copy_.builder().add_equation(primitive, std::move(inputs), attrs, source)[0];
   note_outputs();
   return output;
-}
-
-Atom Simplifier::add(const char* name, std::vector<Atom> inputs, const Attrs& attrs, Source source) {
-  return add(primitive(name), std::move(inputs), attrs, source);
 }
 
 Program Simplifier::operator()(NestedPass& nested) {

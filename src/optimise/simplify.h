@@ -2,9 +2,10 @@
 #pragma once
 
 #include "optimise/rewrite.h"
+#include "program/handles.h"
 
 #include <optional>
-#include <string_view>
+#include <unordered_map>
 
 namespace capibara::passes {
 
@@ -27,7 +28,19 @@ struct Site {
 
 // What the equation's only output equals, or nothing where the rule does not apply.
 using Rule = std::optional<Atom> (*)(Site&);
-using Rules = std::unordered_map<std::string_view, std::vector<Rule>>;  // by primitive, tried in order
+
+// By primitive, tried in the order in which they were added.
+class Rules {
+ public:
+  void add(const Primitive& primitive, Rule rule) { rules_[&primitive.record()].push_back(rule); }
+  std::span<const Rule> of(const Primitive& primitive) const {
+    const auto found = rules_.find(&primitive.record());
+    return found == rules_.end() ? std::span<const Rule>() : found->second;
+  }
+
+ private:
+  std::unordered_map<const PrimitiveRecord*, std::vector<Rule>> rules_;
+};
 
 class Simplifier {
  public:
@@ -36,11 +49,10 @@ class Simplifier {
 
   // Adds an equation of one output, simplified in its turn.
   Atom add(const Primitive& primitive, std::vector<Atom> inputs, const Attrs& attrs, Source source, bool only_reader = false);
-  Atom add(const char* name, std::vector<Atom> inputs, const Attrs& attrs, Source source);
   Atom literal(Array value) { return copy_.builder().add_literal(std::move(value)); }
   const ArrayType& type(Atom atom) const { return copy_.type(atom); }
   // The equation that made the value, where it is one of this primitive with one output.
-  const Equation* made_by(Atom atom, std::string_view name) const;
+  const Equation* made_by(Atom atom, const Primitive& primitive) const;
   const Equation* maker(Atom atom) const;
   // The value of a scalar literal, also where it was broadcast.
   const Array* uniform(Atom atom);
@@ -60,9 +72,6 @@ void add_shape_rules(Rules& rules);     // simplify_shape.cpp
 void add_contract_rules(Rules& rules);  // simplify_contract.cpp
 void add_scalar_rules(Rules& rules);    // simplify_scalar.cpp
 void add_index_rules(Rules& rules);     // simplify_index.cpp
-
-// Element by element: the output at an index depends on the operands at that index alone.
-bool is_elementwise(const Primitive& primitive);
 
 inline Attrs reshape_attrs(const Shape& shape) {
   return {{"new_sizes", shape}, {"dimensions", Attr()}, {"sharding", Attr()}};

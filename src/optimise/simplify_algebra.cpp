@@ -31,7 +31,7 @@ Result zeros(Site& site, std::size_t zero) {
   const Array* value = site.simplifier.uniform(site.inputs[zero]);
   Atom literal = site.simplifier.literal(*value);
   if (type.shape.empty()) return literal;
-  return site.simplifier.add("broadcast_in_dim", {literal}, broadcast_attrs(type.shape, {}), site.source);
+  return site.simplifier.add(prim::broadcast_in_dim(), {literal}, broadcast_attrs(type.shape, {}), site.source);
 }
 
 Result multiply(Site& site) {
@@ -75,7 +75,7 @@ Result bits(Site& site) {
 
 // neg and not undo themselves.
 Result involution(Site& site) {
-  const Equation* inner = site.simplifier.made_by(site.inputs[0], site.primitive.name());
+  const Equation* inner = site.simplifier.made_by(site.inputs[0], site.primitive);
   return inner ? Result(inner->inputs[0]) : std::nullopt;
 }
 
@@ -83,7 +83,7 @@ Result identity(Site& site) { return site.inputs[0]; }
 
 template <std::size_t which>
 Result part_of_complex(Site& site) {
-  const Equation* inner = site.simplifier.made_by(site.inputs[0], "complex");
+  const Equation* inner = site.simplifier.made_by(site.inputs[0], prim::complex());
   if (!inner || site.simplifier.type(inner->inputs[which]).shape != site.type(0).shape) return std::nullopt;
   return inner->inputs[which];
 }
@@ -135,7 +135,7 @@ Result convert(Site& site) {
   DType to = site.attrs.dtype("new_dtype");
   if (!is_plain(site.attrs)) return std::nullopt;
   if (site.type(0).dtype == to) return site.inputs[0];
-  const Equation* inner = site.simplifier.made_by(site.inputs[0], "convert_element_type");
+  const Equation* inner = site.simplifier.made_by(site.inputs[0], prim::convert_element_type());
   if (!inner || !is_plain(inner->attrs)) return std::nullopt;
   DType from = site.simplifier.type(inner->inputs[0]).dtype;
   if (!is_exact(from, site.type(0).dtype)) return std::nullopt;
@@ -149,28 +149,28 @@ Result convert(Site& site) {
 }  // namespace
 
 void add_algebra_rules(Rules& rules) {
-  for (const auto& [name, rule] : std::initializer_list<std::pair<const char*, Rule>>{
-           {"mul", multiply},
-           {"div", divide},
-           {"add", add},
-           {"add_any", add},
-           {"sub", subtract},
-           {"shift_left", shift},
-           {"shift_right_arithmetic", shift},
-           {"shift_right_logical", shift},
-           {"or", bits<false>},
-           {"xor", bits<false>},
-           {"and", bits<true>},
-           {"neg", involution},
-           {"not", involution},
-           {"copy", identity},
-           {"stop_gradient", identity},
-           {"real", part_of_complex<0>},
-           {"imag", part_of_complex<1>},
-           {"integer_pow", first_power},
-           {"select_n", select},
-           {"convert_element_type", convert}}) {
-    rules[name].push_back(rule);
+  for (const auto& [primitive, rule] : std::initializer_list<std::pair<Primitive, Rule>>{
+           {prim::mul(), multiply},
+           {prim::div(), divide},
+           {prim::add(), add},
+           {prim::add_any(), add},
+           {prim::sub(), subtract},
+           {prim::shift_left(), shift},
+           {prim::shift_right_arithmetic(), shift},
+           {prim::shift_right_logical(), shift},
+           {prim::or_(), bits<false>},
+           {prim::xor_(), bits<false>},
+           {prim::and_(), bits<true>},
+           {prim::neg(), involution},
+           {prim::not_(), involution},
+           {prim::copy(), identity},
+           {prim::stop_gradient(), identity},
+           {prim::real(), part_of_complex<0>},
+           {prim::imag(), part_of_complex<1>},
+           {prim::integer_pow(), first_power},
+           {prim::select_n(), select},
+           {prim::convert_element_type(), convert}}) {
+    rules.add(primitive, rule);
   }
 }
 

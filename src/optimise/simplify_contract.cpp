@@ -28,7 +28,7 @@ Ints free_dims(int64_t rank, const Ints& contracting, const Ints& batch) {
 
 // The operand before its transpose, where its free dimensions keep their order; the dimension numbers follow.
 Result before_transpose(Site& site, std::size_t side, Ints& contracting, Ints& batch) {
-  const Equation* transpose = site.simplifier.made_by(site.inputs[side], "transpose");
+  const Equation* transpose = site.simplifier.made_by(site.inputs[side], prim::transpose());
   if (!transpose) return std::nullopt;
   const Ints& permutation = transpose->attrs.ints("permutation");
   Ints rest = mapped(permutation, free_dims(site.type(side).rank(), contracting, batch));
@@ -50,7 +50,7 @@ Result dot(Site& site) {
 // batch, rhs free, lhs free: the same products with the operands exchanged. Complex products are left alone: their parts
 // would be summed in another order.
 Result transpose_of_dot(Site& site) {
-  const Equation* dot = site.only_reader ? site.simplifier.made_by(site.inputs[0], "dot_general") : nullptr;
+  const Equation* dot = site.only_reader ? site.simplifier.made_by(site.inputs[0], prim::dot_general()) : nullptr;
   if (!dot || !is_plain(dot->attrs) || is_complex(site.type(0).dtype)) return std::nullopt;
   const Atom lhs = dot->inputs[0], rhs = dot->inputs[1];
   if (site.simplifier.type(lhs).dtype != site.simplifier.type(rhs).dtype) return std::nullopt;
@@ -69,14 +69,14 @@ Result transpose_of_dot(Site& site) {
   if (site.attrs.ints("permutation") != exchanged) return std::nullopt;
   Attrs attrs = dot->attrs.with("dimension_numbers", DotDimensionNumbers{numbers.rhs_contracting, numbers.lhs_contracting,
                                                                          numbers.rhs_batch, numbers.lhs_batch});
-  return site.simplifier.add("dot_general", {rhs, lhs}, attrs, site.source);
+  return site.simplifier.add(prim::dot_general(), {rhs, lhs}, attrs, site.source);
 }
 
 }  // namespace
 
 void add_contract_rules(Rules& rules) {
-  rules["dot_general"].push_back(dot);
-  rules["transpose"].push_back(transpose_of_dot);
+  rules.add(prim::dot_general(), dot);
+  rules.add(prim::transpose(), transpose_of_dot);
 }
 
 }  // namespace capibara::passes

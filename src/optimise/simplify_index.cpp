@@ -41,11 +41,11 @@ Starts starts_of(Site& site, Atom indices, const Ints& dims, int64_t rank) {
   Starts starts;
   starts.all.assign(static_cast<std::size_t>(rank), integer(site, dtype, 0));
   const int64_t count = static_cast<int64_t>(dims.size());
-  const Atom row = site.simplifier.add("reshape", {indices}, reshape_attrs({count}), site.source);
+  const Atom row = site.simplifier.add(prim::reshape(), {indices}, reshape_attrs({count}), site.source);
   for (int64_t i = 0; i < count; ++i) {
     const Attrs part = {{"start_indices", Ints{i}}, {"limit_indices", Ints{i + 1}}, {"strides", Attr()}};
-    const Atom one = count == 1 ? row : site.simplifier.add("slice", {row}, part, site.source);
-    const Atom start = site.simplifier.add("reshape", {one}, reshape_attrs({}), site.source);
+    const Atom one = count == 1 ? row : site.simplifier.add(prim::slice(), {row}, part, site.source);
+    const Atom start = site.simplifier.add(prim::reshape(), {one}, reshape_attrs({}), site.source);
     starts.all[static_cast<std::size_t>(dims[static_cast<std::size_t>(i)])] = start;
     starts.computed.emplace_back(dims[static_cast<std::size_t>(i)], start);
   }
@@ -55,13 +55,15 @@ Starts starts_of(Site& site, Atom indices, const Ints& dims, int64_t rank) {
 // Whether the whole window lies inside, as a scalar.
 Atom is_inside(Site& site, const Starts& starts, DType dtype, const Shape& shape, const Ints& window) {
   std::optional<Atom> all;
-  auto demand = [&](Atom condition) { all = all ? site.simplifier.add("and", {*all, condition}, {}, site.source) : condition; };
+  auto demand = [&](Atom condition) {
+    all = all ? site.simplifier.add(prim::and_(), {*all, condition}, {}, site.source) : condition;
+  };
   for (const auto& [dim, start] : starts.computed) {
     const auto d = static_cast<std::size_t>(dim);
     const Atom least = integer(site, dtype, 0);
-    demand(site.simplifier.add("ge", {start, least}, {}, site.source));
+    demand(site.simplifier.add(prim::ge(), {start, least}, {}, site.source));
     const Atom greatest = integer(site, dtype, shape[d] - window[d]);
-    demand(site.simplifier.add("le", {start, greatest}, {}, site.source));
+    demand(site.simplifier.add(prim::le(), {start, greatest}, {}, site.source));
   }
   return *all;
 }
@@ -69,7 +71,7 @@ Atom is_inside(Site& site, const Starts& starts, DType dtype, const Shape& shape
 Atom slice_at(Site& site, Atom operand, const Starts& starts, const Ints& window) {
   std::vector<Atom> inputs = {operand};
   inputs.insert(inputs.end(), starts.all.begin(), starts.all.end());
-  return site.simplifier.add("dynamic_slice", std::move(inputs), {{"slice_sizes", window}}, site.source);
+  return site.simplifier.add(prim::dynamic_slice(), std::move(inputs), {{"slice_sizes", window}}, site.source);
 }
 
 bool has_one_window(const ArrayType& indices, const Ints& dims) {
@@ -84,16 +86,18 @@ Result gather(Site& site) {
   if (mode != GatherScatterMode::clip && mode != GatherScatterMode::promise_in_bounds) return std::nullopt;
   const Starts starts = starts_of(site, site.inputs[1], numbers.start_index_map, site.type(0).rank());
   const Atom slice = slice_at(site, site.inputs[0], starts, window);
-  return site.simplifier.add("reshape", {slice}, reshape_attrs(site.output_type().shape), site.source);
+  return site.simplifier.add(prim::reshape(), {slice}, reshape_attrs(site.output_type().shape), site.source);
 }
 
 // The operation that joins old and new elements; null for a plain replacement.
-const char* joins(const std::string& scatter) {
-  return scatter == "scatter-add" ? "add" : scatter == "scatter-sub" ? "sub" : scatter == "scatter-mul" ? "mul" : nullptr;
+const Primitive* joins(const Primitive& scatter) {
+  if (scatter == prim::scatter_add()) return &prim::add();
+  if (scatter == prim::scatter_sub()) return &prim::sub();
+  return scatter == prim::scatter_mul() ? &prim::mul() : nullptr;
 }
 
 Result scatter(Site& site) {
-  const char* join = joins(site.primitive.name());
+  const Primitive* join = joins(site.primitive);
   if (site.inputs.size() != 3 || (!join && !site.attrs["update_jaxpr"].is_none())) return std::nullopt;
   const auto& numbers = site.attrs.get<ScatterDimensionNumbers>("dimension_numbers");
   const ArrayType &operand = site.type(0), &indices = site.type(1), &updates = site.type(2);
@@ -108,26 +112,27 @@ Result scatter(Site& site) {
   const Shape shape = operand.shape;
   const DType dtype = indices.dtype;
   const Starts starts = starts_of(site, site.inputs[1], numbers.scatter_dims_to_operand_dims, static_cast<int64_t>(shape.size()));
-  Atom value = site.simplifier.add("reshape", {site.inputs[2]}, reshape_attrs(window), site.source);
+  Atom value = site.simplifier.add(prim::reshape(), {site.inputs[2]}, reshape_attrs(window), site.source);
   const bool drops = mode == GatherScatterMode::fill_or_drop;
   if (join || drops) {
     const Atom old = slice_at(site, site.inputs[0], starts, window);
-    if (join) value = site.simplifier.add(join, {old, value}, {}, site.source);
+    if (join) value = site.simplifier.add(*join, {old, value}, {}, site.source);
     if (drops) {
       const Atom inside = is_inside(site, starts, dtype, shape, window);
-      value = site.simplifier.add("select_n", {inside, old, value}, {}, site.source);
+      value = site.simplifier.add(prim::select_n(), {inside, old, value}, {}, site.source);
     }
   }
   std::vector<Atom> inputs = {site.inputs[0], value};
   inputs.insert(inputs.end(), starts.all.begin(), starts.all.end());
-  return site.simplifier.add("dynamic_update_slice", std::move(inputs), {}, site.source);
+  return site.simplifier.add(prim::dynamic_update_slice(), std::move(inputs), {}, site.source);
 }
 
 }  // namespace
 
 void add_index_rules(Rules& rules) {
-  rules["gather"].push_back(gather);
-  for (const char* name : {"scatter", "scatter-add", "scatter-sub", "scatter-mul"}) rules[name].push_back(scatter);
+  rules.add(prim::gather(), gather);
+  for (const Primitive& primitive : {prim::scatter(), prim::scatter_add(), prim::scatter_sub(), prim::scatter_mul()})
+    rules.add(primitive, scatter);
 }
 
 }  // namespace capibara::passes

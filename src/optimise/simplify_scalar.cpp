@@ -5,7 +5,6 @@
 #include "optimise/simplify.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 namespace capibara::passes {
 
@@ -13,49 +12,23 @@ namespace {
 
 using Result = std::optional<Atom>;
 
-// Which operands may have rank 0 beside others that do not: all, none, or the first (select_n), or all but the middle.
-enum class Scalars { all, none, first, bounds };
-
-const std::unordered_map<std::string_view, Scalars>& elementwise_table() {
-  static const std::unordered_map<std::string_view, Scalars> table = [] {
-    std::unordered_map<std::string_view, Scalars> all = {{"select_n", Scalars::first}, {"clamp", Scalars::bounds},
-                                                         {"add_any", Scalars::none}};
-    for (const char* name :
-         {"add", "sub", "mul", "div", "rem", "pow", "max", "min", "nextafter", "atan2", "eq", "ne", "ge", "gt", "le", "lt",
-          "and", "or", "xor", "shift_left", "shift_right_arithmetic", "shift_right_logical"}) {
-      all.emplace(name, Scalars::all);
-    }
-    for (const char* name :
-         {"neg", "sign", "floor", "ceil", "round", "abs", "integer_pow", "square", "sqrt", "rsqrt", "cbrt", "exp", "exp2",
-          "log", "expm1", "log1p", "tanh", "logistic", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh",
-          "acosh", "atanh", "is_finite", "not", "population_count", "clz", "convert_element_type", "reduce_precision",
-          "real", "imag", "complex", "conj", "erf", "erfc", "erf_inv", "lgamma", "digamma"}) {
-      all.emplace(name, Scalars::none);
-    }
-    return all;
-  }();
-  return table;
-}
-
-bool may_be_scalar(Scalars scalars, std::size_t operand) {
-  switch (scalars) {
-    case Scalars::all: return true;
-    case Scalars::none: return false;
-    case Scalars::first: return operand == 0;
-    case Scalars::bounds: return operand != 1;
+bool may_be_scalar(Elementwise kind, std::size_t operand) {
+  switch (kind) {
+    case Elementwise::any_scalar: return true;
+    case Elementwise::scalar_choice: return operand == 0;
+    case Elementwise::scalar_bounds: return operand != 1;
+    default: return false;
   }
-  return false;
 }
 
 // The rank-0 value that was broadcast to this operand.
 Result broadcast_scalar(Site& site, Atom atom) {
-  const Equation* broadcast = site.simplifier.made_by(atom, "broadcast_in_dim");
+  const Equation* broadcast = site.simplifier.made_by(atom, prim::broadcast_in_dim());
   if (!broadcast || !is_plain(broadcast->attrs) || site.simplifier.type(broadcast->inputs[0]).rank() != 0) return std::nullopt;
   return broadcast->inputs[0];
 }
 
 Result take_scalars(Site& site) {
-  Scalars scalars = elementwise_table().at(site.primitive.name());
   std::vector<Atom> inputs(site.inputs.begin(), site.inputs.end());
   std::size_t arrays = 0, replaced = 0;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -72,12 +45,12 @@ Result take_scalars(Site& site) {
     // All of it is one number, computed once.
     Shape shape = site.output_type().shape;
     Atom value = site.simplifier.add(site.primitive, inputs, site.attrs, site.source);
-    return site.simplifier.add("broadcast_in_dim", {value}, broadcast_attrs(shape, {}), site.source);
+    return site.simplifier.add(prim::broadcast_in_dim(), {value}, broadcast_attrs(shape, {}), site.source);
   }
   bool changed = false;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i] == site.inputs[i]) continue;
-    if (may_be_scalar(scalars, i)) {
+    if (may_be_scalar(site.primitive->traits.elementwise, i)) {
       changed = true;
     } else {
       inputs[i] = site.inputs[i];
@@ -99,7 +72,7 @@ Result sink_reshape(Site& site) {
   for (Atom& input : inputs) {
     const ArrayType& type = site.simplifier.type(input);
     if (type.rank() == 0) continue;
-    const Equation* reshape = site.simplifier.made_by(input, "reshape");
+    const Equation* reshape = site.simplifier.made_by(input, prim::reshape());
     if (!reshape || !is_plain(reshape->attrs)) return std::nullopt;
     const ArrayType& source = site.simplifier.type(reshape->inputs[0]);
     if (source.rank() == 0 || (any && (source.shape != before || type.shape != after))) return std::nullopt;
@@ -108,21 +81,20 @@ Result sink_reshape(Site& site) {
     any = true;
     input = reshape->inputs[0];
     const Equation* maker = site.simplifier.maker(input);
-    joins |= maker && is_elementwise(maker->primitive);
+    joins |= maker && maker->primitive->traits.elementwise != Elementwise::no;
   }
   if (!any || !joins) return std::nullopt;
   Atom value = site.simplifier.add(site.primitive, inputs, site.attrs, site.source);
-  return site.simplifier.add("reshape", {value}, reshape_attrs(after), site.source);
+  return site.simplifier.add(prim::reshape(), {value}, reshape_attrs(after), site.source);
 }
 
 }  // namespace
 
-bool is_elementwise(const Primitive& primitive) { return elementwise_table().count(primitive.name()) != 0; }
-
 void add_scalar_rules(Rules& rules) {
-  for (const auto& [name, scalars] : elementwise_table()) {
-    rules[name].push_back(take_scalars);
-    rules[name].push_back(sink_reshape);
+  for (const Primitive& primitive : catalog()) {
+    if (primitive->traits.elementwise == Elementwise::no) continue;
+    rules.add(primitive, take_scalars);
+    rules.add(primitive, sink_reshape);
   }
 }
 

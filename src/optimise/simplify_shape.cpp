@@ -25,19 +25,19 @@ Shape without_ones(const Shape& shape) {
 }
 
 Atom reshaped(Site& site, Atom x, const Shape& shape) {
-  return site.simplifier.add("reshape", {x}, reshape_attrs(shape), site.source);
+  return site.simplifier.add(prim::reshape(), {x}, reshape_attrs(shape), site.source);
 }
 
 Result reshape(Site& site) {
   const Shape& shape = site.attrs.ints("new_sizes");
   if (!is_plain(site.attrs)) return std::nullopt;
   if (site.type(0).shape == shape) return site.inputs[0];
-  const Equation* inner = site.simplifier.made_by(site.inputs[0], "reshape");
+  const Equation* inner = site.simplifier.made_by(site.inputs[0], prim::reshape());
   if (inner && is_plain(inner->attrs)) return reshaped(site, inner->inputs[0], shape);
-  inner = site.simplifier.made_by(site.inputs[0], "broadcast_in_dim");
+  inner = site.simplifier.made_by(site.inputs[0], prim::broadcast_in_dim());
   if (!inner || !is_plain(inner->attrs) || site.simplifier.type(inner->inputs[0]).rank() != 0) return std::nullopt;
   if (shape.empty()) return inner->inputs[0];
-  return site.simplifier.add("broadcast_in_dim", {inner->inputs[0]}, broadcast_attrs(shape, {}), site.source);
+  return site.simplifier.add(prim::broadcast_in_dim(), {inner->inputs[0]}, broadcast_attrs(shape, {}), site.source);
 }
 
 Result squeeze(Site& site) { return reshaped(site, site.inputs[0], site.output_type().shape); }
@@ -55,12 +55,14 @@ Result broadcast(Site& site) {
     for (std::size_t i = 0; i < from.size(); ++i) kept &= at(shape, dims[i]) == from[i];
     if (kept) return reshaped(site, site.inputs[0], shape);
   }
-  if (const Equation* inner = site.simplifier.made_by(site.inputs[0], "broadcast_in_dim"); inner && is_plain(inner->attrs)) {
+  if (const Equation* inner = site.simplifier.made_by(site.inputs[0], prim::broadcast_in_dim());
+      inner && is_plain(inner->attrs)) {
     Ints joined;
     for (int64_t dim : inner->attrs.ints("broadcast_dimensions")) joined.push_back(at(dims, dim));
     return site.simplifier.add(site.primitive, {inner->inputs[0]}, broadcast_attrs(shape, joined), site.source);
   }
-  if (const Equation* inner = site.simplifier.made_by(site.inputs[0], "reshape"); inner && is_plain(inner->attrs)) {
+  if (const Equation* inner = site.simplifier.made_by(site.inputs[0], prim::reshape());
+      inner && is_plain(inner->attrs)) {
     // A reshape that only put in dimensions of size 1.
     Atom x = inner->inputs[0];
     const Shape& source = site.simplifier.type(x).shape;
@@ -84,20 +86,21 @@ Result transpose(Site& site) {
     if (at(from, dim) != 1) moved.push_back(dim);
   }
   if (is_ascending(moved) || element_count(from) == 0) return reshaped(site, site.inputs[0], site.output_type().shape);
-  if (const Equation* inner = site.simplifier.made_by(site.inputs[0], "transpose")) {
+  if (const Equation* inner = site.simplifier.made_by(site.inputs[0], prim::transpose())) {
     const Ints& first = inner->attrs.ints("permutation");
     Ints joined;
     for (int64_t dim : permutation) joined.push_back(at(first, dim));
     return site.simplifier.add(site.primitive, {inner->inputs[0]}, {{"permutation", joined}}, site.source);
   }
-  const Equation* inner = site.simplifier.made_by(site.inputs[0], "broadcast_in_dim");
+  const Equation* inner = site.simplifier.made_by(site.inputs[0], prim::broadcast_in_dim());
   if (!inner || !is_plain(inner->attrs)) return std::nullopt;
   Ints place(permutation.size());
   for (std::size_t i = 0; i < permutation.size(); ++i) place[static_cast<std::size_t>(permutation[i])] = static_cast<int64_t>(i);
   Ints dims;
   for (int64_t dim : inner->attrs.ints("broadcast_dimensions")) dims.push_back(at(place, dim));
   if (!is_ascending(dims)) return std::nullopt;
-  return site.simplifier.add("broadcast_in_dim", {inner->inputs[0]}, broadcast_attrs(site.output_type().shape, dims), site.source);
+  return site.simplifier.add(prim::broadcast_in_dim(), {inner->inputs[0]},
+                             broadcast_attrs(site.output_type().shape, dims), site.source);
 }
 
 Result reverse(Site& site) {
@@ -149,24 +152,20 @@ Result reduce_nothing(Site& site) {
 }  // namespace
 
 void add_shape_rules(Rules& rules) {
-  for (const auto& [name, rule] : std::initializer_list<std::pair<const char*, Rule>>{
-           {"reshape", reshape},
-           {"squeeze", squeeze},
-           {"broadcast_in_dim", broadcast},
-           {"transpose", transpose},
-           {"rev", reverse},
-           {"slice", slice},
-           {"dynamic_slice", dynamic_slice},
-           {"dynamic_update_slice", dynamic_update_slice},
-           {"concatenate", concatenate},
-           {"reduce_sum", reduce_nothing},
-           {"reduce_prod", reduce_nothing},
-           {"reduce_max", reduce_nothing},
-           {"reduce_min", reduce_nothing},
-           {"reduce_and", reduce_nothing},
-           {"reduce_or", reduce_nothing},
-           {"reduce_xor", reduce_nothing}}) {
-    rules[name].push_back(rule);
+  for (const auto& [primitive, rule] : std::initializer_list<std::pair<Primitive, Rule>>{
+           {prim::reshape(), reshape},
+           {prim::squeeze(), squeeze},
+           {prim::broadcast_in_dim(), broadcast},
+           {prim::transpose(), transpose},
+           {prim::rev(), reverse},
+           {prim::slice(), slice},
+           {prim::dynamic_slice(), dynamic_slice},
+           {prim::dynamic_update_slice(), dynamic_update_slice},
+           {prim::concatenate(), concatenate}}) {
+    rules.add(primitive, rule);
+  }
+  for (const Primitive& primitive : catalog()) {
+    if (primitive->traits.combines == Combines::axes && primitive->traits.monoid) rules.add(primitive, reduce_nothing);
   }
 }
 

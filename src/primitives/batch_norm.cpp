@@ -5,6 +5,7 @@
 #include "primitives/rules.h"
 
 #include "program/derive.h"
+#include "program/handles.h"
 
 namespace capibara {
 
@@ -123,7 +124,7 @@ PrimitiveRecord batch_norm_record(std::string name, std::string doc, Composition
   };
   record.batch = [composition](const BatchArgs& args) -> BatchResult {
     auto function = [&](std::span<const Array> xs) { return composition(xs, args.attrs); };
-    std::size_t outputs = args.primitive.is("batch_norm_inference") ? 1 : 3;
+    std::size_t outputs = args.primitive == prim::batch_norm_inference() ? 1 : 3;
     std::vector<int64_t> dims(outputs, 0);
     return {vmap_flat(function, args.inputs, args.dims, dims, args.axis), dims};
   };

@@ -109,6 +109,9 @@ BatchResult batch_checkpoint(const BatchArgs& args) {
 PrimitiveRecord checkpoint_record() {
   PrimitiveRecord record;
   record.name = "remat2";
+  record.traits.control = Control::call;
+  record.traits.multiple_results = true;
+  record.traits.called_program = "jaxpr";
   record.doc = "Runs a program, and in the backward pass runs it again instead of keeping its values.";
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
     const Program& program = attrs.program("jaxpr");
@@ -137,6 +140,7 @@ PrimitiveRecord checkpoint_record() {
 PrimitiveRecord name_record() {
   PrimitiveRecord record;
   record.name = "name";
+  record.traits.moves = Moves::index;
   record.doc = "Gives a value a name that checkpoint policies can refer to.";
   record.type = [](std::span<const ArrayType> types, const Attrs&) {
     require_count("name", types, 1);

@@ -66,6 +66,7 @@ PrimitiveRecord reduction_record(std::string name, std::string doc, Reduction re
     return TypeResult(Types(types.begin(), types.end()), uses(axis_names(attrs, "axes")));
   };
   record.batch = [reduce, is_sum](const BatchArgs& args) { return batch_reduction(args, reduce, is_sum); };
+  record.traits.nan_checked = is_sum;
   if (is_sum) {
     record.jvp = linear_jvp();
     record.transpose = [](const TransposeArgs& args) {

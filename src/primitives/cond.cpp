@@ -259,6 +259,8 @@ DceResult dce(const Attrs& attrs, const Mask& used) {
 PrimitiveRecord cond_record() {
   PrimitiveRecord record;
   record.name = "cond";
+  record.traits.control = Control::cond;
+  record.traits.multiple_results = true;
   record.doc = "Runs the branch that an index selects.";
   record.type = type_rule;
   record.jvp = jvp_cond;

@@ -184,6 +184,7 @@ std::vector<Sample> dot_samples(DType dtype) {
 PrimitiveRecord dot_general_record() {
   PrimitiveRecord record;
   record.name = "dot_general";
+  record.traits.nan_checked = true;
   record.doc = "Sums products over contracted dimensions of two arrays, for each index of their paired batch dimensions.";
   record.stablehlo = "stablehlo.dot_general";
   record.dtypes = {DType::bool_,  DType::int4,   DType::int8,   DType::int16,  DType::int32,   DType::int64,

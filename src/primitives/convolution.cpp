@@ -279,6 +279,8 @@ std::vector<Sample> convolution_samples(DType dtype) {
 Family convolution_family() {
   PrimitiveRecord record;
   record.name = op;
+  record.traits.nan_checked = true;
+  record.traits.element_nanoseconds = 3;
   record.doc = "Slides a kernel over space and sums products over the kernel's window and input features.";
   record.stablehlo = "stablehlo.convolution";
   record.dtypes = {DType::bool_,    DType::int8,    DType::int32,   DType::uint8,   DType::bfloat16, DType::float16,

@@ -160,6 +160,9 @@ LowerRule lower_by(std::function<Program(DType)> region, std::function<Array(DTy
 PrimitiveRecord cumulative_record(std::string name, std::string doc) {
   PrimitiveRecord record;
   record.name = name;
+  record.traits.combines = Combines::prefixes;
+  record.traits.nan_checked = true;
+  record.traits.element_nanoseconds = 3;
   record.doc = std::move(doc);
   record.dtypes = {DType::int8,   DType::int16,  DType::int32,    DType::int64,   DType::uint8,   DType::uint16,  DType::uint32,
                    DType::uint64, DType::bfloat16, DType::float16, DType::float32, DType::float64, DType::complex64,
@@ -204,6 +207,7 @@ PrimitiveRecord cumulative_record(std::string name, std::string doc) {
 
 PrimitiveRecord monoid_record(std::string name, std::string doc, Monoid monoid) {
   PrimitiveRecord record = cumulative_record(std::move(name), std::move(doc));
+  record.traits.monoid = monoid;
   record.lower = lower_by([monoid](DType dtype) { return monoid_region(monoid, dtype); },
                           [monoid](DType dtype) { return identity_element(monoid, dtype); });
   return record;

@@ -240,6 +240,9 @@ PrimitiveRecord call_record(std::string name, std::string doc) {
   PrimitiveRecord record;
   record.name = std::move(name);
   record.doc = std::move(doc);
+  record.traits.control = Control::call;
+  record.traits.multiple_results = true;
+  record.traits.called_program = "call_jaxpr";
   record.type = call_type;
   record.lower = lower_call;
   return record;
@@ -376,6 +379,8 @@ std::vector<PrimitiveRecord> custom_rule_records() {
 
   PrimitiveRecord linear;
   linear.name = "custom_lin";
+  linear.traits.repeatable = false;
+  linear.traits.multiple_results = true;
   linear.doc = "The linear map that a custom_vjp function's backward rule transposes; it has no forward evaluation.";
   linear.type = [](std::span<const ArrayType>, const Attrs& attrs) {
     Types types;

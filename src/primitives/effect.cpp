@@ -131,6 +131,7 @@ PrimitiveRecord callback_record(std::string name, std::string doc) {
     }
     return TypeResult(result_types(attrs), effects);
   };
+  record.traits.multiple_results = true;
   record.evaluate = call;
   record.lower = refuse_lowering;
   return record;
@@ -141,6 +142,7 @@ PrimitiveRecord callback_record(std::string name, std::string doc) {
 PrimitiveRecord custom_call_record() {
   PrimitiveRecord record;
   record.name = "custom_call";
+  record.traits.repeatable = false;
   record.doc = "Calls a function of the backend by name.";
   record.type = [](std::span<const ArrayType>, const Attrs& attrs) {
     Types types;
@@ -168,6 +170,9 @@ PrimitiveRecord custom_call_record() {
 PrimitiveRecord barrier_record() {
   PrimitiveRecord record;
   record.name = "optimization_barrier";
+  record.traits.moves = Moves::index;
+  record.traits.repeatable = false;
+  record.traits.multiple_results = true;
   record.doc = "The identity, across which no computation is moved.";
   record.type = [](std::span<const ArrayType> types, const Attrs&) { return TypeResult(Types(types.begin(), types.end())); };
   record.jvp = [](const JvpArgs& args) {
@@ -199,6 +204,8 @@ PrimitiveRecord barrier_record() {
 PrimitiveRecord empty_scalar_record() {
   PrimitiveRecord record;
   record.name = "empty2";
+  record.traits.free_to_recompute = true;
+  record.traits.expands = true;
   record.doc = "A scalar whose value nobody relies on (zero here, so that runs repeat).";
   record.differentiable = false;
   record.type = [](std::span<const ArrayType>, const Attrs& attrs) {
@@ -236,6 +243,7 @@ Family effect_family() {
   pure.transpose = [](const TransposeArgs&) -> Arrays {
     throw ValueError("Pure callbacks do not support transpose. Please use `jax.custom_vjp` to use callbacks while taking gradients.");
   };
+  pure.traits.repeatable = false;
   pure.batch = batch_pure;
 
   PrimitiveRecord io = callback_record("io_callback", "Calls a host function with side effects.");

@@ -116,6 +116,7 @@ PrimitiveRecord record(std::string name, std::string doc, std::size_t operands, 
   if (operands > 1 && !stablehlo.empty()) r.lower = lower_broadcasting(name);
   r.stablehlo = std::move(stablehlo);
   r.samples = sample_calls(operands);
+  r.traits.elementwise = operands == 1 ? Elementwise::same_shapes : Elementwise::any_scalar;
   r.flops = [](std::span<const ArrayType> types, const Attrs&) {
     int64_t size = 0;
     for (const ArrayType& type : types) size = std::max(size, type.size());

@@ -49,6 +49,12 @@ SampleMaker sample_calls(std::size_t operands, SampleRange range = {}, std::vect
 PrimitiveRecord record(std::string name, std::string doc, std::size_t operands, unsigned accepted,
                        std::string stablehlo, ResultDType result = same_dtype);
 
+// Of an operation of two operands that is a monoid's.
+inline void combine_operands(PrimitiveRecord& r, Monoid monoid) {
+  r.traits.combines = Combines::operands;
+  r.traits.monoid = monoid;
+}
+
 // ---- derivatives from plain functions ---------------------------------------------------------------------------
 
 inline Derivative from_input(Array (*rule)(const Array& g, const Array& x)) {

@@ -33,6 +33,7 @@ TransposeRule sum_transpose(bool subtract) {
 
 PrimitiveRecord add_any_record() {
   PrimitiveRecord r = record("add_any", "The sum of two tangents or cotangents of one value.", 2, anything, "");
+  r.traits.elementwise = Elementwise::same_shapes;
   r.type = [](std::span<const ArrayType> types, const Attrs&) -> TypeResult {
     require_count("add_any", types, 2);
     if (types[0].shape != types[1].shape || types[0].dtype != types[1].dtype) {
@@ -178,6 +179,8 @@ Array pow_exponent_jvp(const Array& g, const Array& output, const Array& x, cons
 PrimitiveRecord pow_record() {
   PrimitiveRecord r = record("pow", "x to the power y; y may be an integer beside an inexact x.", 2, inexact,
                              "stablehlo.power");
+  r.traits.cost = Cost::function;
+  r.traits.nan_checked = true;
   r.type = pow_type;
   r.jvp = elementwise_jvp({from_pair(pow_base_jvp), from_pair_output(pow_exponent_jvp)});
   r.lower = [](std::span<const Array> in, const Attrs&) -> Arrays {
@@ -191,6 +194,7 @@ PrimitiveRecord pow_record() {
 
 PrimitiveRecord integer_pow_record() {
   PrimitiveRecord r = record("integer_pow", "x to a fixed integer power y.", 1, numbers, "");
+  r.traits.nan_checked = true;
   r.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
     require_count("integer_pow", types, 1);
     require_accepted("integer_pow", numbers, types[0].dtype);
@@ -259,6 +263,7 @@ JvpRule extremum_jvp() {
 PrimitiveRecord clamp_record() {
   PrimitiveRecord r = record("clamp", "x limited to [min, max]; the bounds are scalars or have x's shape.", 3,
                              anything, "stablehlo.clamp");
+  r.traits.elementwise = Elementwise::scalar_bounds;
   r.type = [](std::span<const ArrayType> types, const Attrs&) -> TypeResult {
     require_count("clamp", types, 3);
     for (int i = 0; i < 3; ++i) require_accepted("clamp", anything, types[static_cast<std::size_t>(i)].dtype, i);
@@ -391,18 +396,23 @@ Family arithmetic_records() {
   {
     PrimitiveRecord& r = add(record("add", "x + y.", 2, numbers, "stablehlo.add"));
     r.type = type_rule("add", 2, numbers, same_dtype, booleans);
+    r.traits.nan_checked = true;
+    combine_operands(r, Monoid::add);
     r.jvp = sum_jvp(false);
     r.transpose = sum_transpose(false);
   }
   add(add_any_record());
   {
     PrimitiveRecord& r = add(record("sub", "x - y.", 2, numbers, "stablehlo.subtract"));
+    r.traits.nan_checked = true;
     r.jvp = sum_jvp(true);
     r.transpose = sum_transpose(true);
   }
   {
     PrimitiveRecord& r = add(record("mul", "x * y.", 2, numbers, "stablehlo.multiply"));
     r.type = type_rule("mul", 2, numbers, same_dtype, booleans);
+    r.traits.nan_checked = true;
+    combine_operands(r, Monoid::mul);
     r.jvp = elementwise_jvp(
         {from_pair([](const Array& g, const Array&, const Array& y) { return lax::mul(g, y); }),
          from_pair([](const Array& g, const Array& x, const Array&) { return lax::mul(x, g); })});
@@ -415,6 +425,7 @@ Family arithmetic_records() {
   }
   {
     PrimitiveRecord& r = add(record("div", "x / y; integers truncate toward zero.", 2, numbers, "stablehlo.divide"));
+    r.traits.cost = Cost::division;
     r.jvp = elementwise_jvp(
         {from_pair([](const Array& g, const Array&, const Array& y) { return lax::div(g, y); }),
          from_pair([](const Array& g, const Array& x, const Array& y) {
@@ -427,6 +438,8 @@ Family arithmetic_records() {
   {
     PrimitiveRecord& r = add(record("rem", "The remainder of x / y, with the sign of x.", 2, integers | floats,
                                     "stablehlo.remainder"));
+    r.traits.cost = Cost::division;
+    r.traits.nan_checked = true;
     r.jvp = elementwise_jvp(
         {from_pair([](const Array& g, const Array& x, const Array& y) {
            const Types types = {x.type(), y.type()};
@@ -453,6 +466,8 @@ Family arithmetic_records() {
   }
   {
     PrimitiveRecord& r = add(record("sqrt", "The square root.", 1, inexact, "stablehlo.sqrt"));
+    r.traits.cost = Cost::root;
+    r.traits.nan_checked = true;
     r.jvp = elementwise_jvp({from_output([](const Array& g, const Array& y, const Array& x) {
       return lax::mul(g, lax::div(scalar_like(x, 0.5), y));
     })});
@@ -460,6 +475,8 @@ Family arithmetic_records() {
   }
   {
     PrimitiveRecord& r = add(record("rsqrt", "One over the square root.", 1, inexact, "stablehlo.rsqrt"));
+    r.traits.cost = Cost::root;
+    r.traits.nan_checked = true;
     r.jvp = elementwise_jvp({from_output([](const Array& g, const Array& y, const Array& x) {
       return lax::mul(g, lax::mul(scalar_like(x, -0.5), lax::div(y, x)));
     })});
@@ -467,15 +484,27 @@ Family arithmetic_records() {
   }
   {
     PrimitiveRecord& r = add(record("cbrt", "The real cube root.", 1, floats, "stablehlo.cbrt"));
+    r.traits.cost = Cost::function;
+    r.traits.nan_checked = true;
     r.jvp = elementwise_jvp({from_output([](const Array& g, const Array& y, const Array& x) {
       return lax::mul(g, lax::mul(scalar_like(x, 1.0 / 3.0), lax::integer_pow(y, -2)));
     })});
     r.samples = sample_calls(1, {0.1, 4.0});
   }
-  add(record("max", "The greater of x and y; NaN wins, complex numbers by real, then imaginary part.", 2, anything,
-             "stablehlo.maximum")).jvp = extremum_jvp();
-  add(record("min", "The lesser of x and y; NaN wins, complex numbers by real, then imaginary part.", 2, anything,
-             "stablehlo.minimum")).jvp = extremum_jvp();
+  {
+    PrimitiveRecord& r =
+        add(record("max", "The greater of x and y; NaN wins, complex numbers by real, then imaginary part.", 2,
+                   anything, "stablehlo.maximum"));
+    combine_operands(r, Monoid::max);
+    r.jvp = extremum_jvp();
+  }
+  {
+    PrimitiveRecord& r =
+        add(record("min", "The lesser of x and y; NaN wins, complex numbers by real, then imaginary part.", 2, anything,
+                   "stablehlo.minimum"));
+    combine_operands(r, Monoid::min);
+    r.jvp = extremum_jvp();
+  }
   add(clamp_record());
   add(record("nextafter", "The number next to x in the direction of y.", 2, floats, "chlo.next_after"));
   return family;

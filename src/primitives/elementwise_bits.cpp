@@ -12,10 +12,16 @@ Family bit_records() {
     r.differentiable = false;
     return family.emplace_back(std::move(r));
   };
-  add("not", "All bits inverted; logical not of booleans.", 1, bits, "stablehlo.not");
-  add("and", "Bitwise and.", 2, bits, "stablehlo.and");
-  add("or", "Bitwise or.", 2, bits, "stablehlo.or");
-  add("xor", "Bitwise exclusive or.", 2, bits, "stablehlo.xor");
+  add("not", "All bits inverted; logical not of booleans.", 1, bits, "stablehlo.not").traits.only_order = true;
+  const auto add_monoid = [&](const char* name, const char* doc, const char* stablehlo,
+                              Monoid monoid) -> PrimitiveRecord& {
+    PrimitiveRecord& r = add(name, doc, 2, bits, stablehlo);
+    combine_operands(r, monoid);
+    return r;
+  };
+  add_monoid("and", "Bitwise and.", "stablehlo.and", Monoid::bit_and).traits.only_order = true;
+  add_monoid("or", "Bitwise or.", "stablehlo.or", Monoid::bit_or).traits.only_order = true;
+  add_monoid("xor", "Bitwise exclusive or.", "stablehlo.xor", Monoid::bit_xor);
   add("population_count", "The number of bits that are set.", 1, integers, "stablehlo.popcnt");
   add("clz", "The number of leading zero bits.", 1, integers, "stablehlo.count_leading_zeros");
   const SampleRange amounts{0.0, 7.0};

@@ -11,6 +11,7 @@ namespace {
 
 PrimitiveRecord comparison(const char* name, const char* doc, unsigned accepted) {
   PrimitiveRecord r = record(name, doc, 2, accepted, "stablehlo.compare", always_bool);
+  r.traits.only_order = true;
   r.jvp = zero_jvp();
   r.differentiable = false;
   return r;
@@ -142,6 +143,8 @@ Array select_tree(const Array& which, std::span<const Array> cases, int64_t offs
 PrimitiveRecord select_record() {
   PrimitiveRecord r;
   r.name = "select_n";
+  r.traits.elementwise = Elementwise::scalar_choice;
+  r.traits.only_order = true;
   r.doc = "Element by element, the case that `which` (boolean or integer) names.";
   r.dtypes = {DType::bool_, DType::int32};
   r.type = select_type;

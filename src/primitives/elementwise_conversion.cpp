@@ -18,6 +18,7 @@ Arrays one_transpose(const TransposeArgs& args, Array (*rule)(const Array& t)) {
 PrimitiveRecord convert_record() {
   PrimitiveRecord r = record("convert_element_type", "x in another dtype; floats truncate toward zero to integers.", 1,
                              anything, "stablehlo.convert");
+  r.traits.only_order = true;
   r.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
     require_count("convert_element_type", types, 1);
     const DType from = types[0].dtype, to = attrs.dtype("new_dtype");
@@ -71,6 +72,7 @@ PrimitiveRecord convert_record() {
 PrimitiveRecord bitcast_record() {
   PrimitiveRecord r = record("bitcast_convert_type", "The bits of x as another dtype; a trailing dimension splits or "
                              "joins elements of other widths.", 1, anything, "stablehlo.bitcast_convert");
+  r.traits.elementwise = Elementwise::no;  // dimensions come and go
   r.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
     require_count("bitcast_convert_type", types, 1);
     const DType from = types[0].dtype, to = attrs.dtype("new_dtype");
@@ -145,6 +147,7 @@ PrimitiveRecord reduce_precision_record() {
 PrimitiveRecord complex_record() {
   PrimitiveRecord r = record("complex", "x + iy from two real arrays.", 2, complex_parts, "stablehlo.complex",
                              complex_dtype);
+  r.traits.elementwise = Elementwise::same_shapes;
   r.jvp = linear_jvp();
   r.transpose = [](const TransposeArgs& args) {
     Arrays result(2);
@@ -180,6 +183,9 @@ PrimitiveRecord conj_record() {
 
 PrimitiveRecord copy_record(const char* name, const char* doc) {
   PrimitiveRecord r = record(name, doc, 1, anything, "");
+  r.traits.elementwise = Elementwise::no;
+  r.traits.moves = Moves::index;
+  r.traits.free_to_recompute = true;
   r.type = [op = std::string(name)](std::span<const ArrayType> types, const Attrs&) {
     require_count(op, types, 1);
     return TypeResult(Types{types[0]});
@@ -207,6 +213,7 @@ PrimitiveRecord stop_gradient_record() {
 PrimitiveRecord map_record() {
   PrimitiveRecord r;
   r.name = "map";
+  r.traits.region = true;
   r.doc = "A program on scalars applied to the elements of equally shaped arrays.";
   r.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
     const Program& program = attrs.program("jaxpr");
@@ -268,6 +275,7 @@ Family conversion_records() {
   add(reduce_precision_record());
   {
     PrimitiveRecord& r = add(record("real", "The real part.", 1, complexes, "stablehlo.real", real_dtype));
+    r.traits.only_order = true;
     r.jvp = linear_jvp();
     r.transpose = [](const TransposeArgs& args) {
       return one_transpose(args, [](const Array& t) { return lax::complex(t, scalar_of(t.dtype(), 0)); });
@@ -275,6 +283,7 @@ Family conversion_records() {
   }
   {
     PrimitiveRecord& r = add(record("imag", "The imaginary part.", 1, complexes, "stablehlo.imag", real_dtype));
+    r.traits.only_order = true;
     r.jvp = linear_jvp();
     r.transpose = [](const TransposeArgs& args) {
       return one_transpose(args, [](const Array& t) { return lax::complex(scalar_of(t.dtype(), 0), lax::neg(t)); });

@@ -35,6 +35,8 @@ Family transcendental_records() {
   const auto add = [&](const char* name, const char* doc, const char* stablehlo, Derivative derivative,
                        SampleRange range = {}) -> PrimitiveRecord& {
     PrimitiveRecord r = record(name, doc, 1, inexact, stablehlo);
+    r.traits.cost = Cost::function;
+    r.traits.nan_checked = true;
     r.jvp = elementwise_jvp({std::move(derivative)});
     r.samples = sample_calls(1, range);
     return family.emplace_back(std::move(r));
@@ -42,13 +44,18 @@ Family transcendental_records() {
 
   add("exp", "e to the power x.", "stablehlo.exponential",
       from_output([](const Array& g, const Array& y, const Array&) { return lax::mul(g, y); }));
-  add("exp2", "2 to the power x.", "", from_output([](const Array& g, const Array& y, const Array& x) {
-        const Array log_two = lax::log(scalar_like(x, 2));
-        return lax::mul(log_two, lax::mul(g, y));
-      })).lower = [](std::span<const Array> in, const Attrs&) -> Arrays {
-    const Array log_two = scalar_of(in[0].dtype(), std::log(2.0));
-    return {lax::exp(lax::mul(lax::broadcast_in_dim(log_two, in[0].shape(), {}), in[0]))};
-  };
+  {
+    PrimitiveRecord& r =
+        add("exp2", "2 to the power x.", "", from_output([](const Array& g, const Array& y, const Array& x) {
+              const Array log_two = lax::log(scalar_like(x, 2));
+              return lax::mul(log_two, lax::mul(g, y));
+            }));
+    r.traits.nan_checked = false;
+    r.lower = [](std::span<const Array> in, const Attrs&) -> Arrays {
+      const Array log_two = scalar_of(in[0].dtype(), std::log(2.0));
+      return {lax::exp(lax::mul(lax::broadcast_in_dim(log_two, in[0].shape(), {}), in[0]))};
+    };
+  }
   add("log", "The natural logarithm.", "stablehlo.log",
       from_input([](const Array& g, const Array& x) { return lax::div(g, x); }), {0.1, 4.0});
   add("expm1", "e^x - 1, accurate near zero.", "stablehlo.exponential_minus_one",
@@ -102,6 +109,8 @@ Family transcendental_records() {
 
   PrimitiveRecord atan2 = record("atan2", "The angle of the point (y, x): atan(x / y) in the right quadrant.", 2,
                                  inexact, "stablehlo.atan2");
+  atan2.traits.cost = Cost::function;
+  atan2.traits.nan_checked = true;
   atan2.jvp = elementwise_jvp(
       {from_pair([](const Array& g, const Array& x, const Array& y) {
          const Array square = lax::square(x);

@@ -131,6 +131,8 @@ std::vector<Sample> fft_samples(DType dtype) {
 Family fft_family() {
   PrimitiveRecord record;
   record.name = "fft";
+  record.traits.nan_checked = true;
+  record.traits.element_nanoseconds = 30;
   record.doc = "The discrete Fourier transform over the last dimensions: complex, inverse, of real numbers, and back to them.";
   record.stablehlo = "stablehlo.fft";
   record.dtypes = {DType::float32, DType::float64, DType::complex64, DType::complex128};

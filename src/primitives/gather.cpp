@@ -236,6 +236,7 @@ std::vector<Sample> gather_samples(DType d) {
 Family gather_records() {
   PrimitiveRecord r;
   r.name = "gather";
+  r.traits.element_nanoseconds = 3;
   r.doc = "Windows of an operand at the positions held in an index array.";
   r.dtypes = array_dtypes();
   r.type = gather_type;

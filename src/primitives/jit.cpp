@@ -1,5 +1,6 @@
 // Calls of a nested program: jit, compiled once and shared by all its callers, and the plain calls of interpreters.
 #include "primitives/control.h"
+#include "program/handles.h"
 
 #include <capibara/config.h>
 
@@ -17,7 +18,7 @@ Primitive jit() {
 }
 
 // The parameter that holds the called program, under JAX's name.
-const char* program_attr(const Primitive& primitive) { return primitive.is("jit") ? "jaxpr" : "call_jaxpr"; }
+const char* program_attr(const Primitive& primitive) { return primitive == prim::jit() ? "jaxpr" : "call_jaxpr"; }
 
 template <class Args>
 const Program& called_by(const Args& args) {
@@ -135,6 +136,9 @@ PrimitiveRecord call_record(const char* name, const char* doc, const char* progr
   PrimitiveRecord record;
   record.name = name;
   record.doc = doc;
+  record.traits.control = Control::call;
+  record.traits.multiple_results = true;
+  record.traits.called_program = program_attr;
   record.type = [name, program_attr](std::span<const ArrayType> types, const Attrs& attrs) {
     const Program& program = attrs.program(program_attr);
     check_operands(name, program, types);

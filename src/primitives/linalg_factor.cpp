@@ -48,6 +48,7 @@ JvpResult cholesky_jvp(const JvpArgs& args) {
 
 PrimitiveRecord cholesky_record() {
   PrimitiveRecord record = decomposition("cholesky", "The lower triangular L of A = L adjoint(L); NaN where A is not positive definite.");
+  record.traits.matrix_nanoseconds = 1;
   record.dtypes = inexact_dtypes;
   record.type = [](std::span<const ArrayType> types, const Attrs&) {
     Operands operands = split_operands("cholesky", types, {.ranks = {2}});
@@ -104,6 +105,7 @@ Arrays lower_cholesky_update(std::span<const Array> inputs, const Attrs&) {
 PrimitiveRecord cholesky_update_record() {
   PrimitiveRecord record;
   record.name = "cholesky_update";
+  record.traits.matrix_nanoseconds = 1;
   record.doc = "The factor R of A + w transpose(w), given the upper triangular R of A = transpose(R) R and w.";
   record.dtypes = {DType::float32, DType::float64};
   record.type = [](std::span<const ArrayType> types, const Attrs&) {
@@ -146,6 +148,8 @@ Array lu_tangent(std::span<const Array> in) {
 
 PrimitiveRecord lu_record() {
   PrimitiveRecord record = decomposition("lu", "L and U of P A = L U in one matrix, the pivots, and the permutation.");
+  record.traits.multiple_results = true;
+  record.traits.matrix_nanoseconds = 1;
   record.dtypes = inexact_dtypes;
   record.type = [](std::span<const ArrayType> types, const Attrs&) {
     Operands operands = split_operands("lu", types, {.ranks = {2}});
@@ -192,6 +196,7 @@ Arrays lower_permutation(std::span<const Array> inputs, const Attrs& attrs) {
 
 PrimitiveRecord permutation_record() {
   PrimitiveRecord record = decomposition("lu_pivots_to_permutation", "The permutation that a sequence of row swaps amounts to.");
+  record.traits.matrix_nanoseconds = 1;
   record.dtypes = {DType::int32};
   record.differentiable = false;
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
@@ -229,6 +234,8 @@ PrimitiveRecord permutation_record() {
 
 PrimitiveRecord geqrf_record() {
   PrimitiveRecord record = decomposition("geqrf", "R of A = Q R above the diagonal, Q below it as Householder reflectors with factors taus.");
+  record.traits.multiple_results = true;
+  record.traits.matrix_nanoseconds = 2;
   record.type = [](std::span<const ArrayType> types, const Attrs&) {
     Operands operands = split_operands("geqrf", types, {.ranks = {2}});
     return TypeResult(Types{types[0], operands.type(types[0].dtype, {std::min(operands.core[0][0], operands.core[0][1])})});
@@ -239,6 +246,8 @@ PrimitiveRecord geqrf_record() {
 
 PrimitiveRecord geqp3_record() {
   PrimitiveRecord record = decomposition("geqp3", "The factorization of geqrf with columns exchanged; the pivots count from 1.");
+  record.traits.multiple_results = true;
+  record.traits.matrix_nanoseconds = 2;
   record.type = [](std::span<const ArrayType> types, const Attrs&) {
     Operands operands = split_operands("geqp3", types, {.ranks = {2, 1}, .same_dtypes = false});
     if (!is_integer(types[1].dtype)) throw TypeError(concat("geqp3: jpvt must be integers, got ", to_string(types[1])));
@@ -263,6 +272,7 @@ PrimitiveRecord geqp3_record() {
 
 PrimitiveRecord householder_product_record() {
   PrimitiveRecord record = decomposition("householder_product", "The product of the reflectors that geqrf leaves: Q itself.");
+  record.traits.matrix_nanoseconds = 2;
   record.type = [](std::span<const ArrayType> types, const Attrs&) {
     Operands operands = split_operands("householder_product", types, {.ranks = {2, 1}});
     int64_t m = operands.core[0][0], n = operands.core[0][1], k = operands.core[1][0];
@@ -286,6 +296,7 @@ PrimitiveRecord householder_product_record() {
 
 PrimitiveRecord ormqr_record() {
   PrimitiveRecord record = decomposition("ormqr", "The product of a matrix and the Q that reflectors stand for.");
+  record.traits.matrix_nanoseconds = 2;
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
     Operands operands = split_operands("ormqr", types, {.ranks = {2, 1, 2}});
     bool left = attrs.boolean("left");
@@ -430,6 +441,8 @@ Arrays lower_qr(std::span<const Array> inputs, const Attrs& attrs) {
 
 PrimitiveRecord qr_record() {
   PrimitiveRecord record = decomposition("qr", "A = Q R with orthonormal columns in Q and an upper triangular R, columns exchanged on demand.");
+  record.traits.multiple_results = true;
+  record.traits.matrix_nanoseconds = 2;
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
     Operands operands = split_operands("qr", types, {.ranks = {2}});
     int64_t m = operands.core[0][0], n = operands.core[0][1], k = attrs.boolean("full_matrices") ? m : std::min(m, n);

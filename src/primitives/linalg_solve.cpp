@@ -51,6 +51,7 @@ Array tangent_from_a(const TriangularForm& form, const Array& tangent, const Arr
 PrimitiveRecord triangular_solve_record() {
   PrimitiveRecord record;
   record.name = "triangular_solve";
+  record.traits.matrix_nanoseconds = 1;
   record.doc = "Solves op(A) X = B, or X op(A) = B, for a triangular A.";
   record.dtypes = inexact_dtypes;
   record.type = triangular_solve_type;

@@ -87,6 +87,8 @@ JvpResult eig_jvp(const JvpArgs& args) {
 
 PrimitiveRecord eig_record() {
   PrimitiveRecord record = decomposition("eig", "Eigenvalues of a general matrix, and its left and right eigenvectors on demand.");
+  record.traits.multiple_results = true;
+  record.traits.matrix_nanoseconds = 10;
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
     Operands operands = split_operands("eig", types, {.ranks = {2}});
     require_square("eig", operands.core[0]);
@@ -147,6 +149,8 @@ JvpResult eigh_jvp(const JvpArgs& args) {
 
 PrimitiveRecord eigh_record() {
   PrimitiveRecord record = decomposition("eigh", "Eigenvectors and ascending eigenvalues of a symmetric or Hermitian matrix.");
+  record.traits.multiple_results = true;
+  record.traits.matrix_nanoseconds = 10;
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
     Operands operands = split_operands("eigh", types, {.ranks = {2}});
     if (operands.core[0][0] != operands.core[0][1]) {
@@ -215,6 +219,8 @@ JvpResult svd_jvp(const JvpArgs& args) {
 
 PrimitiveRecord svd_record() {
   PrimitiveRecord record = decomposition("svd", "Singular values in descending order, and U and V adjoint on demand.");
+  record.traits.multiple_results = true;
+  record.traits.matrix_nanoseconds = 10;
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
     Operands operands = split_operands("svd", types, {.ranks = {2}});
     int64_t m = operands.core[0][0], n = operands.core[0][1], least = std::min(m, n);
@@ -250,6 +256,8 @@ PrimitiveRecord svd_record() {
 
 PrimitiveRecord schur_record() {
   PrimitiveRecord record = decomposition("schur", "A = Q T adjoint(Q) with T upper triangular, or block triangular where A is real.");
+  record.traits.multiple_results = true;
+  record.traits.matrix_nanoseconds = 10;
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
     Operands operands = split_operands("schur", types, {.ranks = {2}});
     require_square("schur", operands.core[0]);
@@ -270,6 +278,8 @@ PrimitiveRecord schur_record() {
 
 PrimitiveRecord hessenberg_record() {
   PrimitiveRecord record = decomposition("hessenberg", "A reduced to upper Hessenberg form, the reflectors below it, and their factors.");
+  record.traits.multiple_results = true;
+  record.traits.matrix_nanoseconds = 10;
   record.type = [](std::span<const ArrayType> types, const Attrs&) {
     Operands operands = split_operands("hessenberg", types, {.ranks = {2}});
     const Shape& core = operands.core[0];
@@ -288,6 +298,7 @@ PrimitiveRecord hessenberg_record() {
 
 PrimitiveRecord tridiagonal_record() {
   PrimitiveRecord record = decomposition("tridiagonal", "A symmetric or Hermitian matrix reduced to tridiagonal form, and the reflectors that do it.");
+  record.traits.multiple_results = true;
   record.type = [](std::span<const ArrayType> types, const Attrs&) {
     Operands operands = split_operands("tridiagonal", types, {.ranks = {2}});
     require_square("tridiagonal", operands.core[0]);

@@ -171,6 +171,9 @@ std::optional<std::string> print_attr(const std::string& name, const Attr& attr)
 PrimitiveRecord linear_solve_record() {
   PrimitiveRecord record;
   record.name = "custom_linear_solve";
+  record.traits.control = Control::solve;
+  record.traits.multiple_results = true;
+  record.traits.nan_checked = true;
   record.doc = "Solves a linear system with the user's solver.";
   record.type = type_rule;
   record.jvp = jvp_solve;

@@ -107,10 +107,7 @@ std::optional<Monoid> recognise_monoid(const Program& region) {
   if (!straight && !swapped) return std::nullopt;
   if (region.outputs()[0] != Atom(equation.outputs[0])) return std::nullopt;
   if (region.type(equation.outputs[0]).dtype != region.type(region.invars()[0]).dtype) return std::nullopt;
-  for (const MonoidRow& row : monoid_table) {
-    if (equation.primitive.is(row.primitive)) return row.monoid;
-  }
-  return std::nullopt;
+  return equation.primitive->traits.combines == Combines::operands ? equation.primitive->traits.monoid : std::nullopt;
 }
 
 Program stage_region(const std::string& op, const ScalarFunction& function, const Types& types) {

@@ -7,8 +7,6 @@
 
 namespace capibara {
 
-enum class Monoid { add, mul, max, min, bit_and, bit_or, bit_xor };
-
 inline ArrayType scalar_type(DType dtype) {
   ArrayType type;
   type.dtype = dtype;

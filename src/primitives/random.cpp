@@ -105,6 +105,7 @@ PrimitiveRecord threefry_record() {
                                           "The Threefry-2x32 block function: two key words and two "
                                           "counter words to two random words.",
                                           4, elementwise::unsigned_integers, "");
+  r.traits = {.cost = Cost::series, .multiple_results = true, .element_nanoseconds = 3};
   r.dtypes = {DType::uint32};
   r.differentiable = false;
   r.type = [](std::span<const ArrayType> types, const Attrs&) {
@@ -130,6 +131,7 @@ PrimitiveRecord threefry_record() {
 
 PrimitiveRecord iota_record() {
   PrimitiveRecord r = discrete("iota_2x32_shape", "The row-major positions of an array as high and low 32 bits.");
+  r.traits.multiple_results = true;
   r.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
     require_count("iota_2x32_shape", types, 0);
     require_sizes("iota_2x32_shape", attrs.ints("shape"));
@@ -230,6 +232,8 @@ PrimitiveRecord fold_in_record() {
 
 PrimitiveRecord bits_record() {
   PrimitiveRecord r = discrete("random_bits", "Random unsigned integers from each key, in trailing dimensions.");
+  r.traits.cost = Cost::series;
+  r.traits.element_nanoseconds = 3;
   r.dtypes = key_dtypes;
   r.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
     require_count("random_bits", types, 1);
@@ -335,6 +339,8 @@ PrimitiveRecord generator_record() {
   PrimitiveRecord r = discrete("rng_bit_generator",
                                "Random bits from a state of 128 bits (or 192 for Philox), and the "
                                "state that follows.");
+  r.traits.multiple_results = true;
+  r.traits.element_nanoseconds = 3;
   r.dtypes = {DType::uint32, DType::uint64};
   r.jvp = nullptr;
   r.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
@@ -383,6 +389,9 @@ PrimitiveRecord generator_record() {
 
 PrimitiveRecord uniform_record() {
   PrimitiveRecord r = discrete("rng_uniform", "Uniform numbers in [a, b) from the backend's own stateful generator.");
+  r.traits.repeatable = false;
+  r.traits.nan_checked = true;
+  r.traits.element_nanoseconds = 3;
   r.dtypes = elementwise::accepted_dtypes(elementwise::integers | elementwise::floats);
   r.jvp = nullptr;
   r.batch = nullptr;
@@ -439,6 +448,7 @@ JvpResult gamma_jvp(const JvpArgs& args) {
 PrimitiveRecord gamma_record() {
   PrimitiveRecord r;
   r.name = "random_gamma";
+  r.traits.element_nanoseconds = 300;
   r.doc = "A gamma variate, or its logarithm, for each element of a.";
   r.dtypes = key_dtypes;
   r.type = [](std::span<const ArrayType> types, const Attrs&) {

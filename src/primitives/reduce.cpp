@@ -125,6 +125,8 @@ PrimitiveRecord named_reduction(std::string name, std::string doc, Monoid monoid
   PrimitiveRecord record;
   record.name = name;
   record.doc = std::move(doc);
+  record.traits.combines = Combines::axes;
+  record.traits.monoid = monoid;
   record.type = reduce_type(name, accepts, strong);
   record.batch = batch_reduction;
   record.lower = lower_to_reduce(monoid);
@@ -136,6 +138,7 @@ PrimitiveRecord named_reduction(std::string name, std::string doc, Monoid monoid
 PrimitiveRecord reduce_sum_record() {
   PrimitiveRecord record =
       named_reduction("reduce_sum", "The sum over some axes.", Monoid::add, Accepts::numbers, false);
+  record.traits.nan_checked = true;
   record.dtypes = sum_dtypes;
   record.jvp = linear_jvp();
   record.transpose = [](const TransposeArgs& args) -> Arrays {
@@ -154,6 +157,7 @@ PrimitiveRecord reduce_sum_record() {
 PrimitiveRecord reduce_prod_record() {
   PrimitiveRecord record =
       named_reduction("reduce_prod", "The product over some axes.", Monoid::mul, Accepts::numbers, false);
+  record.traits.nan_checked = true;
   record.dtypes = sum_dtypes;
   record.jvp = [](const JvpArgs& args) -> JvpResult {
     auto multiply = [](std::span<const Array> xs) { return Arrays{lax::mul(xs[0], xs[1])}; };
@@ -262,6 +266,10 @@ PrimitiveRecord arg_reduction_record(std::string name, std::string doc, bool hig
 PrimitiveRecord general_reduce_record() {
   PrimitiveRecord record;
   record.name = "reduce";
+  record.traits.combines = Combines::axes;
+  record.traits.region = true;
+  record.traits.multiple_results = true;
+  record.traits.nan_checked = true;
   record.doc = "Folds operands together over some dimensions with a region that combines accumulators and elements.";
   record.stablehlo = "stablehlo.reduce";
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {

@@ -112,6 +112,7 @@ std::vector<PrimitiveRecord> ref_records() {
   };
 
   PrimitiveRecord add = record("addupdate", "Adds a value to a ref.");
+  add.traits.multiple_results = true;
   add.type = [](std::span<const ArrayType> types, const Attrs&) {
     require_count("addupdate", types, 2);
     check_value("addupdate", types[0], types[1]);

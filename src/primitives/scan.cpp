@@ -520,6 +520,8 @@ Arrays lower_scan(std::span<const Array> inputs, const Attrs& attrs) {
 PrimitiveRecord scan_record() {
   PrimitiveRecord record;
   record.name = "scan";
+  record.traits.control = Control::scan;
+  record.traits.multiple_results = true;
   record.doc = "Runs a body once per slice of its stacked operands, carrying values from step to step.";
   record.type = type_rule;
   record.jvp = jvp_scan;

@@ -1,5 +1,6 @@
 // scatter and its combining forms: windows of an operand, at positions held in an index array, replaced or combined.
 #include "primitives/index_map.h"
+#include "program/handles.h"
 #include "trace/trace.h"
 
 #include <map>
@@ -176,7 +177,7 @@ Arrays linear_scatter_transpose(const TransposeArgs& args) {
   if (args.linear(2)) {
     Window window(args.attrs, args.types[0], args.types[2]);
     out[2] = window.read(ct, args.inputs[1], window.options.mode);
-    if (args.primitive.is("scatter-sub")) out[2] = lax::neg(out[2]);
+    if (args.primitive == prim::scatter_sub()) out[2] = lax::neg(out[2]);
   }
   return out;
 }
@@ -360,11 +361,15 @@ SampleMaker scatter_samples(std::string op) {
   };
 }
 
-PrimitiveRecord scatter_record(const std::string& name, const std::string& op, const char* doc, JvpRule jvp,
-                               TransposeRule transpose) {
+PrimitiveRecord scatter_record(const std::string& name, const std::string& op, const char* doc,
+                               std::optional<Monoid> monoid, JvpRule jvp, TransposeRule transpose) {
   PrimitiveRecord r;
   r.name = name;
   r.doc = doc;
+  r.traits.combines = Combines::updates;
+  r.traits.monoid = monoid;
+  r.traits.region = true;
+  r.traits.element_nanoseconds = 3;
   r.dtypes = op.empty() ? array_dtypes() : number_dtypes();
   r.type = scatter_type;
   r.jvp = std::move(jvp);
@@ -381,20 +386,20 @@ PrimitiveRecord scatter_record(const std::string& name, const std::string& op, c
 
 Family scatter_records() {
   Family family;
-  family.push_back(scatter_record("scatter", "", "Replaces windows of an operand, or applies a region to them.",
+  family.push_back(scatter_record("scatter", "", "Replaces windows of an operand, or applies a region to them.", {},
                                   scatter_jvp, scatter_transpose));
   family.push_back(scatter_record("scatter-add", "add", "Adds updates to windows of an operand; repeats accumulate.",
-                                  linear_scatter_jvp, linear_scatter_transpose));
+                                  Monoid::add, linear_scatter_jvp, linear_scatter_transpose));
   family.push_back(scatter_record("scatter-sub", "sub",
-                                  "Subtracts updates from windows of an operand; repeats accumulate.",
+                                  "Subtracts updates from windows of an operand; repeats accumulate.", {},
                                   linear_scatter_jvp, linear_scatter_transpose));
   family.push_back(scatter_record("scatter-mul", "mul",
-                                  "Multiplies windows of an operand by updates; repeats accumulate.", scatter_mul_jvp,
-                                  scatter_mul_transpose));
-  family.push_back(
-      scatter_record("scatter-min", "min", "The lesser of windows of an operand and updates.", extremal_jvp, nullptr));
-  family.push_back(
-      scatter_record("scatter-max", "max", "The greater of windows of an operand and updates.", extremal_jvp, nullptr));
+                                  "Multiplies windows of an operand by updates; repeats accumulate.", Monoid::mul,
+                                  scatter_mul_jvp, scatter_mul_transpose));
+  family.push_back(scatter_record("scatter-min", "min", "The lesser of windows of an operand and updates.", Monoid::min,
+                                  extremal_jvp, nullptr));
+  family.push_back(scatter_record("scatter-max", "max", "The greater of windows of an operand and updates.",
+                                  Monoid::max, extremal_jvp, nullptr));
   return family;
 }
 

@@ -105,6 +105,10 @@ BatchResult broadcast_in_dim_batch(const BatchArgs& args) {
 PrimitiveRecord broadcast_in_dim_record() {
   PrimitiveRecord r;
   r.name = "broadcast_in_dim";
+  r.traits.moves = Moves::index;
+  r.traits.free_to_recompute = true;
+  r.traits.expands = true;
+  r.traits.only_order = true;
   r.doc = "Repeats an array along new or size-1 dimensions.";
   r.dtypes = array_dtypes();
   r.type = broadcast_in_dim_type;
@@ -170,6 +174,8 @@ BatchResult reshape_batch(const BatchArgs& args) {
 PrimitiveRecord reshape_record() {
   PrimitiveRecord r;
   r.name = "reshape";
+  r.traits.moves = Moves::index;
+  r.traits.free_to_recompute = true;
   r.doc = "The same elements in row-major order under another shape.";
   r.dtypes = array_dtypes();
   r.type = reshape_type;
@@ -223,6 +229,8 @@ TypeResult squeeze_type(std::span<const ArrayType> types, const Attrs& attrs) {
 PrimitiveRecord squeeze_record() {
   PrimitiveRecord r;
   r.name = "squeeze";
+  r.traits.moves = Moves::index;
+  r.traits.free_to_recompute = true;
   r.doc = "Removes dimensions of size 1.";
   r.dtypes = array_dtypes();
   r.type = squeeze_type;
@@ -268,6 +276,7 @@ TypeResult transpose_type(std::span<const ArrayType> types, const Attrs& attrs) 
 PrimitiveRecord transpose_record() {
   PrimitiveRecord r;
   r.name = "transpose";
+  r.traits.moves = Moves::index;
   r.doc = "Permutes the dimensions: output dimension i is operand dimension permutation[i].";
   r.dtypes = array_dtypes();
   r.type = transpose_type;
@@ -308,6 +317,8 @@ TypeResult rev_type(std::span<const ArrayType> types, const Attrs& attrs) {
 PrimitiveRecord rev_record() {
   PrimitiveRecord r;
   r.name = "rev";
+  r.traits.moves = Moves::index;
+  r.traits.free_to_recompute = true;
   r.doc = "Reverses the order of elements along dimensions.";
   r.dtypes = array_dtypes();
   r.type = rev_type;
@@ -359,6 +370,7 @@ TypeResult tile_type(std::span<const ArrayType> types, const Attrs& attrs) {
 PrimitiveRecord tile_record() {
   PrimitiveRecord r;
   r.name = "tile";
+  r.traits.moves = Moves::several;
   r.doc = "Repeats a whole array along each dimension.";
   r.dtypes = array_dtypes();
   r.type = tile_type;

@@ -99,6 +99,8 @@ BatchResult pad_batch(const BatchArgs& args) {
 PrimitiveRecord pad_record() {
   PrimitiveRecord r;
   r.name = "pad";
+  r.traits.moves = Moves::pieces;
+  r.traits.nan_checked = true;
   r.doc = "Adds a value around and between elements; negative edges cut elements away.";
   r.dtypes = array_dtypes();
   r.type = pad_type;
@@ -176,6 +178,7 @@ Arrays all_at_front(const BatchArgs& args) {
 PrimitiveRecord concatenate_record() {
   PrimitiveRecord r;
   r.name = "concatenate";
+  r.traits.moves = Moves::pieces;
   r.doc = "Joins arrays along an existing dimension.";
   r.dtypes = array_dtypes();
   r.type = concatenate_type;
@@ -237,6 +240,8 @@ Arrays split_lower(std::span<const Array> in, const Attrs& attrs) {
 PrimitiveRecord split_record() {
   PrimitiveRecord r;
   r.name = "split";
+  r.traits.moves = Moves::several;
+  r.traits.multiple_results = true;
   r.doc = "Divides an array along a dimension into parts of given sizes.";
   r.dtypes = array_dtypes();
   r.type = split_type;
@@ -303,6 +308,7 @@ BatchResult stack_batch(const BatchArgs& args) {
 PrimitiveRecord stack_record() {
   PrimitiveRecord r;
   r.name = "stack";
+  r.traits.moves = Moves::several;
   r.doc = "Joins arrays of one shape along a new dimension.";
   r.dtypes = array_dtypes();
   r.type = stack_type;
@@ -347,6 +353,8 @@ TypeResult unstack_type(std::span<const ArrayType> types, const Attrs& attrs) {
 PrimitiveRecord unstack_record() {
   PrimitiveRecord r;
   r.name = "unstack";
+  r.traits.moves = Moves::several;
+  r.traits.multiple_results = true;
   r.doc = "Divides an array along a dimension into one array per index, without that dimension.";
   r.dtypes = array_dtypes();
   r.type = unstack_type;
@@ -391,6 +399,8 @@ ArrayType created_type(const Attrs& attrs) { return sample_type(attrs.dtype("dty
 PrimitiveRecord iota_record() {
   PrimitiveRecord r;
   r.name = "iota";
+  r.traits.free_to_recompute = true;
+  r.traits.expands = true;
   r.doc = "Counts 0, 1, 2... along one dimension and repeats along the others.";
   r.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
     require_count("iota", types, 0);
@@ -426,6 +436,8 @@ PrimitiveRecord iota_record() {
 PrimitiveRecord empty_record() {
   PrimitiveRecord r;
   r.name = "empty";
+  r.traits.free_to_recompute = true;
+  r.traits.expands = true;
   r.doc = "An array whose values nobody relies on (zeros here, so that runs repeat).";
   r.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
     require_count("empty", types, 0);

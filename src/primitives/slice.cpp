@@ -61,6 +61,8 @@ Arrays slice_transpose(const TransposeArgs& args) {
 PrimitiveRecord slice_record() {
   PrimitiveRecord r;
   r.name = "slice";
+  r.traits.moves = Moves::index;
+  r.traits.free_to_recompute = true;
   r.doc = "The elements from start to limit (exclusive) by stride in each dimension.";
   r.dtypes = array_dtypes();
   r.type = slice_type;
@@ -172,6 +174,7 @@ BatchResult dynamic_slice_batch(const BatchArgs& args) {
 PrimitiveRecord dynamic_slice_record() {
   PrimitiveRecord r;
   r.name = "dynamic_slice";
+  r.traits.moves = Moves::index;
   r.doc = "A window of fixed size at a computed position, moved so that it fits.";
   r.dtypes = array_dtypes();
   r.type = dynamic_slice_type;
@@ -246,6 +249,7 @@ BatchResult dynamic_update_slice_batch(const BatchArgs& args) {
 PrimitiveRecord dynamic_update_slice_record() {
   PrimitiveRecord r;
   r.name = "dynamic_update_slice";
+  r.traits.moves = Moves::pieces;
   r.doc = "The operand with a window at a computed position replaced; the window is moved so that it fits.";
   r.dtypes = array_dtypes();
   r.type = dynamic_update_slice_type;

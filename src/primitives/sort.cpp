@@ -104,6 +104,9 @@ JvpResult sort_jvp(const JvpArgs& args, const Attrs& attrs_with_positions) {
 PrimitiveRecord sort_record() {
   PrimitiveRecord record;
   record.name = "sort";
+  record.traits.combines = Combines::order;
+  record.traits.multiple_results = true;
+  record.traits.element_nanoseconds = 30;
   record.doc = "Sorts operands together along a dimension by the first num_keys of them; NaN goes last.";
   record.dtypes = ordered_dtypes;
   record.dtypes.insert(record.dtypes.end(), {DType::complex64, DType::complex128});
@@ -152,6 +155,9 @@ PrimitiveRecord sort_record() {
 PrimitiveRecord sort_general_record() {
   PrimitiveRecord record;
   record.name = "sort_general";
+  record.traits.combines = Combines::order;
+  record.traits.region = true;
+  record.traits.element_nanoseconds = 30;
   record.doc = "Sorts operands together along a dimension by a region that tells whether one element goes before another.";
   record.stablehlo = "stablehlo.sort";
   record.dtypes = ordered_dtypes;
@@ -196,6 +202,8 @@ PrimitiveRecord sort_general_record() {
 PrimitiveRecord top_k_record() {
   PrimitiveRecord record;
   record.name = "top_k";
+  record.traits.multiple_results = true;
+  record.traits.element_nanoseconds = 5;
   record.doc = "The k greatest elements along an axis in descending order, and their positions; the first of equals first.";
   record.stablehlo = "chlo.top_k";
   record.dtypes = ordered_dtypes;
@@ -288,6 +296,7 @@ int64_t approximate_output_size(int64_t size, int64_t rank, int64_t k, double re
 PrimitiveRecord approx_top_k_record() {
   PrimitiveRecord record;
   record.name = "approx_top_k";
+  record.traits.multiple_results = true;
   record.doc = "The k greatest or least elements along a dimension; a backend may miss some to be faster, this one does not.";
   record.dtypes = float_dtypes;
   auto dimension_of = [](const Attrs& attrs, int64_t rank) {

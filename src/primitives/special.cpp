@@ -117,8 +117,17 @@ Family special_family() {
   const auto add = [&](const char* name, const char* doc, std::size_t operands, const char* stablehlo,
                        SampleRange range) -> PrimitiveRecord& {
     PrimitiveRecord r = record(name, doc, operands, floats, stablehlo);
+    r.traits.cost = Cost::function;
+    r.traits.nan_checked = true;
     r.samples = sample_calls(operands, range);
     return family.emplace_back(std::move(r));
+  };
+  const auto add_series = [&](const char* name, const char* doc, std::size_t operands, const char* stablehlo,
+                              SampleRange range, float nanoseconds) -> PrimitiveRecord& {
+    PrimitiveRecord& r = add(name, doc, operands, stablehlo, range);
+    r.traits.cost = Cost::series;
+    r.traits.element_nanoseconds = nanoseconds;
+    return r;
   };
 
   add("erf", "The error function.", 1, "chlo.erf", {-2.0, 2.0}).jvp = elementwise_jvp({from_input(
@@ -134,15 +143,20 @@ Family special_family() {
       [](const Array& g, const Array& x) { return lax::mul(g, lax::digamma(x)); })});
   add("digamma", "The derivative of lgamma.", 1, "chlo.digamma", {0.2, 4.0}).jvp = elementwise_jvp({from_input(
       [](const Array& g, const Array& x) { return lax::mul(g, lax::polygamma(scalar_like(x, 1), x)); })});
-  add("polygamma", "The m-th derivative of digamma at x.", 2, "chlo.polygamma", {1.0, 4.0}).jvp = elementwise_jvp(
-      {refuse("polygamma: the gradient with respect to m (argument 0) is not supported"),
-       from_pair([](const Array& g, const Array& m, const Array& x) {
-         return lax::mul(g, lax::polygamma(lax::add(m, scalar_like(m, 1)), x));
-       })});
-  add("zeta", "The Hurwitz zeta function.", 2, "chlo.zeta", {1.2, 4.0});
+  {
+    PrimitiveRecord& r =
+        add_series("polygamma", "The m-th derivative of digamma at x.", 2, "chlo.polygamma", {1.0, 4.0}, 0);
+    r.traits.nan_checked = false;
+    r.jvp = elementwise_jvp({refuse("polygamma: the gradient with respect to m (argument 0) is not supported"),
+                             from_pair([](const Array& g, const Array& m, const Array& x) {
+                               return lax::mul(g, lax::polygamma(lax::add(m, scalar_like(m, 1)), x));
+                             })});
+  }
+  add_series("zeta", "The Hurwitz zeta function.", 2, "chlo.zeta", {1.2, 4.0}, 0).traits.nan_checked = false;
 
   {
-    PrimitiveRecord& r = add("igamma", "The regularised lower incomplete gamma function.", 2, "", {0.5, 4.0});
+    PrimitiveRecord& r =
+        add_series("igamma", "The regularised lower incomplete gamma function.", 2, "", {0.5, 4.0}, 200);
     r.jvp = elementwise_jvp({from_pair([](const Array& g, const Array& a, const Array& x) {
                                return lax::mul(g, lax::igamma_grad_a(a, x));
                              }),
@@ -150,7 +164,8 @@ Family special_family() {
     r.lower = expand("igamma", [](const Arrays& in) { return math::igamma(in[0], in[1]); });
   }
   {
-    PrimitiveRecord& r = add("igammac", "The regularised upper incomplete gamma function.", 2, "", {0.5, 4.0});
+    PrimitiveRecord& r =
+        add_series("igammac", "The regularised upper incomplete gamma function.", 2, "", {0.5, 4.0}, 200);
     r.jvp = elementwise_jvp({from_pair([](const Array& g, const Array& a, const Array& x) {
                                return lax::neg(lax::mul(g, lax::igamma_grad_a(a, x)));
                              }),
@@ -159,14 +174,18 @@ Family special_family() {
                              })});
     r.lower = expand("igammac", [](const Arrays& in) { return math::igammac(in[0], in[1]); });
   }
-  add("igamma_grad_a", "The derivative of igamma in a.", 2, "", {0.5, 4.0}).lower =
+  add_series("igamma_grad_a", "The derivative of igamma in a.", 2, "", {0.5, 4.0}, 200).lower =
       expand("igamma_grad_a", [](const Arrays& in) { return math::igamma_grad_a(in[0], in[1]); });
-  add("random_gamma_grad", "The derivative in a of the gamma variate x at a fixed quantile.", 2, "", {0.5, 4.0})
-      .lower = expand("random_gamma_grad", [](const Arrays& in) { return math::random_gamma_grad(in[0], in[1]); });
+  {
+    PrimitiveRecord& r = add_series(
+        "random_gamma_grad", "The derivative in a of the gamma variate x at a fixed quantile.", 2, "", {0.5, 4.0}, 300);
+    r.traits.nan_checked = false;
+    r.lower = expand("random_gamma_grad", [](const Arrays& in) { return math::random_gamma_grad(in[0], in[1]); });
+  }
 
   {
-    PrimitiveRecord& r = add("regularized_incomplete_beta", "The regularised incomplete beta function.", 3, "",
-                             {0.1, 0.9});
+    PrimitiveRecord& r = add_series("regularized_incomplete_beta", "The regularised incomplete beta function.", 3, "",
+                                    {0.1, 0.9}, 300);
     const char* message = "regularized_incomplete_beta: gradients with respect to a and b are not supported";
     r.jvp = elementwise_jvp({refuse(message), refuse(message),
                              [](const Array& g, const Array&, std::span<const Array> in, const Attrs&) {
@@ -176,15 +195,16 @@ Family special_family() {
                      [](const Arrays& in) { return math::regularized_incomplete_beta(in[0], in[1], in[2]); });
   }
   {
-    PrimitiveRecord& r = add("bessel_i0e", "e^-|x| times the modified Bessel function of order 0.", 1, "",
-                             {-3.0, 3.0});
+    PrimitiveRecord& r = add_series("bessel_i0e", "e^-|x| times the modified Bessel function of order 0.", 1, "",
+                                    {-3.0, 3.0}, 50);
     r.jvp = elementwise_jvp({from_output([](const Array& g, const Array& y, const Array& x) {
       const Array order_one = lax::bessel_i1e(x);
       return lax::mul(g, lax::sub(order_one, lax::mul(lax::sign(x), y)));
     })});
     r.lower = expand("bessel_i0e", [](const Arrays& in) { return math::bessel_i0e(in[0]); });
   }
-  add("bessel_i1e", "e^-|x| times the modified Bessel function of order 1.", 1, "chlo.bessel_i1e", {-3.0, 3.0})
+  add_series("bessel_i1e", "e^-|x| times the modified Bessel function of order 1.", 1, "chlo.bessel_i1e", {-3.0, 3.0},
+             50)
       .jvp = elementwise_jvp({from_output(bessel_i1e_derivative)});
   return family;
 }

@@ -252,6 +252,8 @@ PartialEvalSplit partial_eval_while(const PartialEvalArgs& args) {
 PrimitiveRecord while_record() {
   PrimitiveRecord record;
   record.name = "while";
+  record.traits.control = Control::while_loop;
+  record.traits.multiple_results = true;
   record.doc = "Runs a body on its carry as long as a condition holds.";
   record.type = type_rule;
   record.jvp = jvp_while;

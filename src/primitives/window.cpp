@@ -61,6 +61,10 @@ PrimitiveRecord window_reduction(std::string name, std::string doc, Monoid monoi
   PrimitiveRecord record;
   record.name = name;
   record.doc = std::move(doc);
+  record.traits.combines = Combines::windows;
+  record.traits.monoid = monoid;
+  record.traits.element_nanoseconds = 10;
+  record.traits.nan_checked = monoid == Monoid::add;
   record.dtypes = number_dtypes;
   record.type = [name, monoid](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
     require_count(name, types, 1);
@@ -117,6 +121,11 @@ PrimitiveRecord window_extreme_record(std::string name, std::string doc, Monoid 
 PrimitiveRecord general_window_record() {
   PrimitiveRecord record;
   record.name = "reduce_window";
+  record.traits.combines = Combines::windows;
+  record.traits.region = true;
+  record.traits.multiple_results = true;
+  record.traits.nan_checked = true;
+  record.traits.element_nanoseconds = 10;
   record.doc = "Folds operands over each place of a sliding window with a region.";
   record.stablehlo = "stablehlo.reduce_window";
   record.dtypes = number_dtypes;
@@ -216,6 +225,9 @@ void require_source_shape(const std::string& op, const ArrayType& operand, const
 PrimitiveRecord select_and_scatter_record() {
   PrimitiveRecord record;
   record.name = "select_and_scatter";
+  record.traits.combines = Combines::windows;
+  record.traits.region = true;
+  record.traits.element_nanoseconds = 10;
   record.doc = "Selects one element of each window by a region and folds a source value into its place by another.";
   record.stablehlo = "stablehlo.select_and_scatter";
   record.dtypes = window_dtypes;
@@ -280,6 +292,7 @@ BatchResult selection_batch(const BatchArgs& args) {
 PrimitiveRecord select_and_scatter_add_record() {
   PrimitiveRecord record;
   record.name = "select_and_scatter_add";
+  record.traits.element_nanoseconds = 10;
   record.doc = "Adds each source value to the place of its window's greatest (ge) or least (le) element.";
   record.dtypes = window_dtypes;
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
@@ -331,6 +344,7 @@ PrimitiveRecord select_and_scatter_add_record() {
 PrimitiveRecord select_and_gather_add_record() {
   PrimitiveRecord record;
   record.name = "select_and_gather_add";
+  record.traits.element_nanoseconds = 10;
   record.doc = "The tangent found at the place of each window's greatest (ge) or least (le) element.";
   record.dtypes = window_dtypes;
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {

@@ -1,5 +1,6 @@
 // Building, inlining, pruning and running programs.
 #include "program/build.h"
+#include "program/handles.h"
 
 #include "program/source.h"
 
@@ -117,14 +118,14 @@ std::vector<Atom> inline_program(ProgramBuilder& builder, const Program& program
 
 Program inline_jit_calls(const Program& program) {
   bool any = false;
-  for (const Equation& equation : program.equations()) any |= equation.primitive.is("jit");
+  for (const Equation& equation : program.equations()) any |= equation.primitive == prim::jit();
   if (!any) return program;
   ProgramBuilder builder;
   Copier copier(builder, program);
   copier.bind_constants();
   for (Var var : program.invars()) copier.bind(var, builder.add_input(program.type(var)));
   for (const Equation& equation : program.equations()) {
-    if (!equation.primitive.is("jit")) {
+    if (equation.primitive != prim::jit()) {
       copier.copy(equation);
       continue;
     }

@@ -1,5 +1,6 @@
 // Discharge of refs: a program is run on tracers that stand for the present values of its refs.
 #include "program/discharge.h"
+#include "program/handles.h"
 
 #include <capibara/config.h>
 #include <capibara/lax.h>
@@ -63,17 +64,18 @@ class Interpreter {
 
   void step(const Equation& equation) {
     const Primitive& primitive = equation.primitive;
-    if (primitive.is("new_ref")) {
+    if (primitive == prim::new_ref()) {
       if (equation.outputs[0].dropped()) return;
       return set(equation.outputs[0], as_content(value(equation.inputs[0]), program_.type(equation.outputs[0])));
     }
-    if (primitive.is("get") || primitive.is("freeze")) return set(equation.outputs[0], value(equation.inputs[0]));
-    if (primitive.is("swap")) {
+    if (primitive == prim::get() || primitive == prim::freeze())
+      return set(equation.outputs[0], value(equation.inputs[0]));
+    if (primitive == prim::swap()) {
       Array old = value(equation.inputs[0]);
       write(equation.inputs[0].var(), value(equation.inputs[1]));
       return set(equation.outputs[0], std::move(old));
     }
-    if (primitive.is("addupdate")) {
+    if (primitive == prim::addupdate()) {
       return write(equation.inputs[0].var(), jax::lax::add_any(value(equation.inputs[0]), value(equation.inputs[1])));
     }
     Arrays operands;
@@ -306,7 +308,7 @@ bool any_program(const Attrs& attrs, Question question) {
 
 bool rule_holds_ref(const Program& program) {
   return std::any_of(program.equations().begin(), program.equations().end(), [&](const Equation& equation) {
-    if (!equation.primitive.is("custom_lin")) return any_program(equation.attrs, rule_holds_ref);
+    if (equation.primitive != prim::custom_lin()) return any_program(equation.attrs, rule_holds_ref);
     return std::any_of(equation.inputs.begin(), equation.inputs.end(), [&](Atom input) { return program.type(input).ref; });
   });
 }
@@ -352,14 +354,14 @@ DischargedCall discharge_call(const Primitive& primitive, std::span<const ArrayT
                               std::span<const std::size_t> same_as) {
   for (std::size_t i = 0; i < types.size(); ++i) {
     // The condition and the body of a loop may read the same ref; one program never has it twice.
-    if (same_as[i] != i && !primitive.is("while")) {
+    if (same_as[i] != i && primitive != prim::while_()) {
       throw ValueError(concat("only one reference to a mutable array may be passed to a function, but ", primitive.name(),
                               " got the same ", to_string(types[i]), " twice: as arguments ", same_as[i], " and ", i));
     }
   }
-  if (primitive.is("scan")) return scan_of(primitive, types, attrs);
-  if (primitive.is("while")) return while_of(primitive, types, attrs, same_as);
-  if (primitive.is("cond")) return cond_of(primitive, types, attrs);
+  if (primitive == prim::scan()) return scan_of(primitive, types, attrs);
+  if (primitive == prim::while_()) return while_of(primitive, types, attrs, same_as);
+  if (primitive == prim::cond()) return cond_of(primitive, types, attrs);
   for (const char* key : {"jaxpr", "call_jaxpr"}) {
     if (attrs.has(key) && attrs.program(key).invars().size() == types.size()) return call_of(primitive, types, attrs, key);
   }

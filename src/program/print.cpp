@@ -2,6 +2,7 @@
 #include <capibara/primitive.h>
 
 #include "array/format.h"
+#include "program/handles.h"
 #include "program/layout.h"
 #include "program/print_attr.h"
 
@@ -44,14 +45,14 @@ bool hidden(const Primitive& primitive, const std::string& name, const Attr& att
   static const std::set<std::string> never = {"out_types", "with_tangent"};
   if (never.count(name)) return true;
   if (name == "accuracy") return attr.is_none();
-  if (primitive.is("mul") && name == "out_dtype") return attr.is_none();
-  if (primitive.is("convert_element_type") && name == "sharding") return true;
-  if (primitive.is("broadcast_in_dim")) {
+  if (primitive == prim::mul() && name == "out_dtype") return attr.is_none();
+  if (primitive == prim::convert_element_type() && name == "sharding") return true;
+  if (primitive == prim::broadcast_in_dim()) {
     if (name == "shape" || name == "sharding") return true;
     if (const Ints* dims = attr.get_if<Ints>(); name == "broadcast_dimensions" && dims) return dims->empty();
   }
-  if (primitive.is("dot_general")) return attr.is_none() || name == "out_sharding";
-  if (primitive.is("jit")) {
+  if (primitive == prim::dot_general()) return attr.is_none() || name == "out_sharding";
+  if (primitive == prim::jit()) {
     if (name == "jaxpr" || name == "name") return false;
     if (const auto* list = attr.get_if<std::shared_ptr<const Attr::List>>(); name == "donated_invars" && list) {
       for (const Attr& entry : **list) {
@@ -60,7 +61,7 @@ bool hidden(const Primitive& primitive, const std::string& name, const Attr& att
     }
     return true;
   }
-  if (name == "num_consts" && (primitive.is("custom_jvp_call") || primitive.is("custom_vjp_call"))) {
+  if (name == "num_consts" && (primitive == prim::custom_jvp_call() || primitive == prim::custom_vjp_call())) {
     const int64_t* count = attr.get_if<int64_t>();
     return count && *count == 0;
   }
@@ -68,8 +69,8 @@ bool hidden(const Primitive& primitive, const std::string& name, const Attr& att
 }
 
 std::string shown_name(const Primitive& primitive, const std::string& name) {
-  if (name == "jvp_jaxpr_fun" && primitive.is("custom_jvp_call")) return "jvp";
-  if (name == "fwd_jaxpr_thunk" && primitive.is("custom_vjp_call")) return "fwd";
+  if (name == "jvp_jaxpr_fun" && primitive == prim::custom_jvp_call()) return "jvp";
+  if (name == "fwd_jaxpr_thunk" && primitive == prim::custom_vjp_call()) return "fwd";
   return name;
 }
 
@@ -243,16 +244,16 @@ class Printer {
   std::optional<Doc> ref_operation(const Program& program, const Equation& equation) {
     if (equation.inputs.empty()) return std::nullopt;
     Doc whole = layout::concat({atom(program, equation.inputs[0]), "[...]"});
-    if (equation.primitive.is("get") && equation.inputs.size() == 1) {
+    if (equation.primitive == prim::get() && equation.inputs.size() == 1) {
       return layout::concat({binders(program, equation.outputs), " <- ", whole});
     }
-    if (equation.primitive.is("swap") && equation.inputs.size() == 2) {
+    if (equation.primitive == prim::swap() && equation.inputs.size() == 2) {
       Doc written = atom(program, equation.inputs[1]);
       bool ignored = equation.outputs[0].dropped() || name(program, equation.outputs[0]) == "_";
       if (ignored) return layout::concat({whole, " <- ", written});
       return layout::concat({binders(program, equation.outputs), ", ", whole, " <- ", whole, ", ", written});
     }
-    if (equation.primitive.is("addupdate") && equation.inputs.size() == 2) {
+    if (equation.primitive == prim::addupdate() && equation.inputs.size() == 2) {
       return layout::concat({whole, " += ", atom(program, equation.inputs[1])});
     }
     return std::nullopt;
@@ -274,7 +275,7 @@ class Printer {
       docs.push_back(binders(program, equation.outputs, &types));
       docs.push_back(" = ");
     }
-    if (equation.primitive.is("jit")) {
+    if (equation.primitive == prim::jit()) {
       const Program& inner = equation.attrs.program("jaxpr");
       if (!shared_names_.count(inner.identity())) {
         suggest(inner, inner.invars(), program, equation.inputs);

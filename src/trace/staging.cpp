@@ -1,5 +1,6 @@
 // Staging: turning a function into a program by running it on tracers.
 #include "trace/staging.h"
+#include "program/handles.h"
 
 #include <capibara/config.h>
 
@@ -87,7 +88,7 @@ Atom StagingTrace::atom(const Array& array) {
 
 Arrays StagingTrace::bind(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
   // The conversion of a literal is a literal.
-  if (primitive.is("convert_element_type") && is_literal_value(inputs[0])) {
+  if (primitive == prim::convert_element_type() && is_literal_value(inputs[0])) {
     TraceScope scope(evaluation_trace());
     return evaluation_trace()->bind(primitive, inputs, attrs);
   }

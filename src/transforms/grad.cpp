@@ -5,6 +5,7 @@
 #include "array/element.h"
 #include "array/format.h"
 #include "primitives/rules.h"
+#include "program/handles.h"
 #include "transforms/linear_map.h"
 
 #include <algorithm>
@@ -454,7 +455,7 @@ Residuals saved_residuals(const FlatFunction& function, const Types& types) {
   std::vector<bool> wanted(static_cast<std::size_t>(program.var_count()), false);
   std::unordered_map<int32_t, int32_t> rounded;  // reduce_precision is not a producer: look through it
   for (const Equation& equation : program.equations()) {
-    if (equation.primitive.is("reduce_precision") && !equation.inputs[0].is_literal() &&
+    if (equation.primitive == prim::reduce_precision() && !equation.inputs[0].is_literal() &&
         !equation.outputs[0].dropped()) {
       rounded[equation.outputs[0].id] = equation.inputs[0].code;
     }
@@ -488,11 +489,12 @@ Residuals saved_residuals(const FlatFunction& function, const Types& types) {
   for (const Equation& equation : program.equations()) {
     for (Var var : equation.outputs) {
       if (!take(var)) continue;
-      if (equation.primitive.is("name"))
+      if (equation.primitive == prim::name())
         add(program.type(var), concat("named ", equation.attrs.text("name")));
       else
-        add(program.type(var), equation.primitive.is("jit") ? concat("output of jitted function '", equation.attrs.text("name"), "'")
-                                                            : concat("output of ", equation.primitive.name()));
+        add(program.type(var), equation.primitive == prim::jit()
+                                   ? concat("output of jitted function '", equation.attrs.text("name"), "'")
+                                   : concat("output of ", equation.primitive.name()));
     }
   }
   return result;

@@ -3,6 +3,7 @@
 #include <capibara/lax.h>
 
 #include "primitives/rules.h"
+#include "program/handles.h"
 #include "transforms/custom.h"
 #include "transforms/flat.h"
 #include "program/memo.h"
@@ -39,7 +40,7 @@ class JvpTrace final : public Trace, public detail::CustomCallTrace {
   Arrays bind(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
     Arrays primals, tangents;
     // A ref needs a tangent from the start: what is written to it later may have one.
-    bool any = primitive.is("new_ref") && is_inexact(inputs[0].dtype());
+    bool any = primitive == prim::new_ref() && is_inexact(inputs[0].dtype());
     for (const Array& input : inputs) {
       auto [primal, tangent] = unpack(input);
       any |= tangent.defined();

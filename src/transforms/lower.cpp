@@ -6,6 +6,7 @@
 #include "primitives/rules.h"
 #include "transforms/flat.h"
 #include "program/discharge.h"
+#include "program/handles.h"
 #include "program/memo.h"
 
 namespace capibara {
@@ -45,14 +46,14 @@ class LoweringTrace final : public Trace {
   }
 
   Arrays bind(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
-    if (primitive.is("random_unwrap")) return {words(inputs[0])};
+    if (primitive == prim::random_unwrap()) return {words(inputs[0])};
     Types types;
     bool keys = false;
     for (const Array& input : inputs) {
       types.push_back(input.type());
       keys |= is_key(input.dtype());
     }
-    if (primitive.is("random_wrap")) return {wrap(inputs[0], primitive->type(types, attrs).types[0])};
+    if (primitive == prim::random_wrap()) return {wrap(inputs[0], primitive->type(types, attrs).types[0])};
     TraceScope scope(shared_from_this());
     if (primitive->lower) {
       Arrays outputs = primitive->lower(inputs, attrs);
@@ -108,7 +109,7 @@ class LoweringTrace final : public Trace {
   Arrays bind_words(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
     Arrays operands;
     for (const Array& input : inputs) operands.push_back(strong(words(input)));
-    Attrs own = primitive.is("convert_element_type") ? attrs.with("weak_type", false) : lowered(attrs);
+    Attrs own = primitive == prim::convert_element_type() ? attrs.with("weak_type", false) : lowered(attrs);
     return parent->bind(primitive, operands, own);
   }
 

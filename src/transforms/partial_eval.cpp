@@ -2,6 +2,7 @@
 #include "transforms/partial_eval.h"
 
 #include "program/discharge.h"
+#include "program/handles.h"
 #include "program/source.h"
 #include "trace/staging.h"
 
@@ -61,7 +62,7 @@ Arrays PartialEvalTrace::bind(const Primitive& primitive, std::span<const Array>
     std::vector<Atom> atoms;
     for (const Array& input : inputs) atoms.push_back(atom(input));
     // A ref of this trace is unknown by itself, and it holds the trace: kept here, neither would ever go.
-    bool writes = primitive.is("swap") || primitive.is("addupdate");
+    bool writes = primitive == prim::swap() || primitive == prim::addupdate();
     if (writes && inputs[0].body()->trace() != this) unknown_refs_.emplace(inputs[0].body().get(), inputs[0]);
     return record(primitive, std::move(atoms), attrs);
   }

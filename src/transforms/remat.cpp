@@ -3,6 +3,7 @@
 
 #include "program/custom_rules.h"
 #include "program/derive.h"
+#include "program/handles.h"
 
 #include <algorithm>
 #include <set>
@@ -46,7 +47,7 @@ namespace jax::checkpoint_policies {
 namespace {
 
 bool is_plain_dot(const Primitive& primitive, const Attrs& attrs) {
-  if (!primitive.is("dot_general")) return false;
+  if (primitive != prim::dot_general()) return false;
   const auto& dims = attrs.get<DotDimensionNumbers>("dimension_numbers");
   return dims.lhs_batch.empty() && dims.rhs_batch.empty();
 }
@@ -55,7 +56,7 @@ CheckpointPolicy dots(bool only_if_no_batch_dims) {
   return {concat("DotsSaveable(only_if_no_batch_dims=", only_if_no_batch_dims ? "True)" : "False)"),
           [only_if_no_batch_dims](const Primitive& primitive, std::span<const ArrayType>, const Attrs& attrs) {
             if (only_if_no_batch_dims) return is_plain_dot(primitive, attrs);
-            return primitive.is("dot_general") || primitive.is("conv_general_dilated");
+            return primitive == prim::dot_general() || primitive == prim::conv_general_dilated();
           },
           true};
 }
@@ -76,7 +77,7 @@ CheckpointPolicy by_name(std::string text, std::set<std::string> names, bool sav
   return {std::move(text),
           [names = std::move(names), save_listed](const Primitive& primitive, std::span<const ArrayType>,
                                                   const Attrs& attrs) {
-            return primitive.is("name") && names.contains(attrs.text("name")) == save_listed;
+            return primitive == prim::name() && names.contains(attrs.text("name")) == save_listed;
           },
           true};
 }

@@ -3,6 +3,7 @@
 #include <capibara/lax.h>
 
 #include "primitives/rules.h"
+#include "program/handles.h"
 #include "program/source.h"
 #include "transforms/flat.h"
 #include "program/memo.h"
@@ -15,8 +16,8 @@ namespace {
 
 // Whether the transpose runs a rule of the user's: it is called with zeros where no cotangent arrives.
 bool runs_user_rule(const Equation& equation) {
-  if (equation.primitive.is("custom_lin")) return true;
-  if (!equation.primitive.is("scan")) return false;
+  if (equation.primitive == prim::custom_lin()) return true;
+  if (equation.primitive != prim::scan()) return false;
   const Program& body = equation.attrs.program("jaxpr");
   return std::any_of(body.equations().begin(), body.equations().end(), runs_user_rule);
 }
@@ -75,7 +76,7 @@ class BackwardPass {
           if (!output.dropped()) linear_[static_cast<std::size_t>(output.id)] = true;
         }
         // A ref that held a known zero is linear from the first linear write on.
-        if (equation.primitive.is("swap") || equation.primitive.is("addupdate")) {
+        if (equation.primitive == prim::swap() || equation.primitive == prim::addupdate()) {
           linear_[static_cast<std::size_t>(equation.inputs[0].code)] = true;
         }
         continue;
@@ -109,15 +110,15 @@ class BackwardPass {
       at(cotangents_, var) = Array();
       return cotangent;
     };
-    if (primitive.is("new_ref")) {
+    if (primitive == prim::new_ref()) {
       accumulate_atom(equation.inputs[0], taken(equation.outputs[0]));
-    } else if (primitive.is("get") || primitive.is("freeze")) {
+    } else if (primitive == prim::get() || primitive == prim::freeze()) {
       accumulate_atom(equation.inputs[0], taken(equation.outputs[0]));
-    } else if (primitive.is("swap")) {
+    } else if (primitive == prim::swap()) {
       Array of_written = taken(equation.inputs[0].var());
       accumulate_atom(equation.inputs[0], taken(equation.outputs[0]));
       accumulate_atom(equation.inputs[1], of_written);
-    } else if (primitive.is("addupdate")) {
+    } else if (primitive == prim::addupdate()) {
       accumulate_atom(equation.inputs[1], at(cotangents_, equation.inputs[0].var()));
     } else {
       return false;

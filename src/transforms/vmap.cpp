@@ -3,6 +3,7 @@
 #include <capibara/lax.h>
 
 #include "primitives/rules.h"
+#include "program/handles.h"
 #include "program/memo.h"
 #include "program/source.h"
 #include "transforms/custom.h"
@@ -103,7 +104,7 @@ class BatchTrace final : public Trace, public detail::CustomCallTrace {
     Arrays values;
     std::vector<int64_t> dims;
     // A ref is mapped from the start: what is written to it later may be.
-    bool any = uses_axis(attrs, axis_.name) || primitive.is("new_ref");
+    bool any = uses_axis(attrs, axis_.name) || primitive == prim::new_ref();
     for (const Array& input : inputs) {
       auto [value, dim] = unpack(input);
       any |= dim != not_mapped;

@@ -101,7 +101,7 @@ class EveryKernel : public KernelTest {};
 TEST_F(EveryKernel, AgreesOnTheSamplesOfTheCatalog) {
   int checked = 0;
   for (const Primitive& primitive : catalog()) {
-    KernelMaker make = find_kernel_maker(primitive.name());
+    KernelMaker make = find_kernel_maker(primitive);
     if (!make || !primitive->samples) continue;
     bool product = primitive.is("dot_general") || primitive.is("conv_general_dilated");
     for (DType dtype : {DType::bool_, DType::int32, DType::uint8, DType::bfloat16, DType::float32, DType::float64, DType::complex64}) {

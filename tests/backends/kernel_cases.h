@@ -120,7 +120,7 @@ class KernelTest : public ::testing::Test {
     Types outputs = primitive->type(test.inputs, test.attrs).types;
     std::string label = test.primitive;
     for (const ArrayType& type : test.inputs) label += " " + to_string(type);
-    KernelMaker make = find_kernel_maker(test.primitive);
+    KernelMaker make = find_kernel_maker(primitive);
     ASSERT_NE(make, nullptr) << label;
     ASSERT_TRUE(make({test.inputs, outputs, test.attrs, test.constants})) << label << ": left to the reference kernel";
     Run run{label, host_kernel(primitive, test.inputs, outputs, test.attrs, test.constants), outputs, {}, {}};

@@ -25,11 +25,10 @@ print(*{one.name for one in checked}, sep=",")
 """
 OURS = """
 from capibara import _core
-from capibara.jax.experimental import _check_rules
 catalog = _core.catalog()
 print(*(one.name for one in catalog), sep=",")
 print(*(one.name for one in catalog if one.multiple_results), sep=",")
-print(*(name for name, rule in _check_rules._rules.items() if rule is _check_rules._nan_rule), sep=",")
+print(*(one.name for one in catalog if one.nan_checked), sep=",")
 """
 
 

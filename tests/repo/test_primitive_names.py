@@ -1,4 +1,4 @@
-"""Every name of a primitive that the code spells out is a name of the catalog."""
+"""Names of primitives in the code: those of the catalog, and neither lists of them nor comparisons with them."""
 
 import re
 from pathlib import Path
@@ -6,11 +6,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-# Words that are also names of primitives: operations of the loop language, functions of numpy and lax.
-OTHER_WORDS = {"src/backends/cpu/loops.cpp", "src/backends/cpu/llvm/operations.cpp", "python/capibara/jax/numpy/_ufuncs.py",
-               "python/capibara/jax/lax/_control.py", "python/capibara/jax/lax/__init__.py"}
+# Words that are also names of primitives: operations of the loop language, functions of numpy and lax, what a module exports.
+OTHER_WORDS = {"src/backends/cpu/loops.cpp", "src/backends/cpu/llvm/operations.cpp", "src/library/random_continuous.cpp",
+               "python/capibara/jax/numpy/_ufuncs.py", "python/capibara/jax/lax/_control.py", "python/capibara/jax/lax/__init__.py",
+               "python/capibara/jax/lax/linalg.py"}
+# One rule in Python for each of these primitives.
+TABLES = {"python/capibara/jax/experimental/_check_rules.py"}
 NAME = r'"([a-z][a-z0-9_-]*)"'
-USES = [r"\.is\(" + NAME, r"\bprimitive\(" + NAME, r"\bprimitive\.name [!=]= " + NAME]
+USES = [r"\bprimitive\(" + NAME, r"CAPIBARA_HANDLE\(\w+, " + NAME, r"\bprimitive\.name [!=]= " + NAME]
+# What compares the name of a primitive, or keeps it to compare it: handles of src/program/handles.h and traits serve instead.
+COMPARISONS = [r'\.is\("', r"primitive(?:\(\))?\.name\(\) *[!=]=", r"& name = [\w.>-]*primitive\.name\(\);",
+               r"(?:count|contains)\([\w.]*primitive\.name\(\)\)", r"primitive\.name\(\)\.starts_with"]
 LIST = re.compile(r"[{(\[]([^{}()\[\]]*)[})\]]")
 
 
@@ -41,7 +47,7 @@ def place(path, text, position):
 
 
 @pytest.mark.parametrize("use", USES)
-def test_names_that_are_compared_or_looked_up_are_in_the_catalog(use):
+def test_names_that_are_looked_up_are_in_the_catalog(use):
     known, wrong = catalog() | {"check", "assert_consumed_value"}, []  # the two are primitives of Python modules
     for path in sources():
         text = path.read_text()
@@ -49,10 +55,34 @@ def test_names_that_are_compared_or_looked_up_are_in_the_catalog(use):
     assert not wrong
 
 
-def test_lists_of_names_are_in_the_catalog():
-    known, wrong = catalog(), []
+def found_lists():
+    known = catalog()
     for path in sources():
         text = path.read_text()
         for position, words in lists(text, known):
-            wrong += [f"{place(path, text, position)}: {word}" for word in words if word not in known]
-    assert not wrong
+            yield path, place(path, text, position), [word for word in words if word not in known]
+
+
+def test_facts_about_primitives_are_traits_and_no_lists_of_names():
+    assert [where for path, where, _ in found_lists() if str(path.relative_to(ROOT)) not in TABLES] == []
+
+
+def test_tables_of_rules_name_primitives_of_the_catalog():
+    assert [(where, unknown) for _, where, unknown in found_lists() if set(unknown) - {"check"}] == []
+
+
+def test_primitives_are_compared_by_handle():
+    wrong = []
+    for folder in ("src", "python/src", "tools/capibara"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in (".cpp", ".h"):
+                text = path.read_text()
+                wrong += [place(path, text, match.start()) for one in COMPARISONS for match in re.finditer(one, text)]
+    assert wrong == []
+
+
+def test_every_handle_is_used():
+    handles = re.findall(r"CAPIBARA_HANDLE\((\w+), \"", (ROOT / "src" / "program" / "handles.h").read_text())
+    text = "".join(path.read_text() for folder in ("src", "python/src", "tools") for path in (ROOT / folder).rglob("*.cpp"))
+    text += "".join(path.read_text() for path in (ROOT / "src").rglob("*.h"))
+    assert [one for one in handles if f"prim::{one}()" not in text] == []

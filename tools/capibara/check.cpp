@@ -14,6 +14,7 @@
 #include "command.h"
 #include "optimise/passes.h"
 #include "program/build.h"
+#include "program/handles.h"
 #include "program/stablehlo/operations.h"
 #include "program/stablehlo/operations_check.h"
 #include "program/stablehlo/parser.h"
@@ -42,7 +43,7 @@ Application apply_to_arguments(const Program& program) {
   Arrays arguments;
   std::vector<Equation> equations;
   for (Equation& equation : body.equations) {
-    if (!equation.primitive.is("jit") || !equation.inputs.empty() || !equation.effects.empty()) {
+    if (equation.primitive != prim::jit() || !equation.inputs.empty() || !equation.effects.empty()) {
       equations.push_back(std::move(equation));
       continue;
     }

@@ -1,5 +1,6 @@
 // Index arithmetic of the primitives that move elements.
 #include "backends/cpu/access.h"
+#include "program/handles.h"
 
 #include <algorithm>
 
@@ -122,31 +123,25 @@ std::optional<Index> reshaped_index(const Index& index, std::span<const int64_t>
   return result;
 }
 
-bool moves_elements(const Primitive& primitive) {
-  static const std::string_view names[] = {"broadcast_in_dim", "reshape", "squeeze", "transpose", "rev",
-                                           "slice", "dynamic_slice", "copy", "name", "optimization_barrier"};
-  return std::find(std::begin(names), std::end(names), primitive.name()) != std::end(names);
-}
-
 std::optional<Index> moved_index(const Equation& equation, const Index& index, std::span<const int64_t> operand,
                                  std::span<const int64_t> output, const StartSymbol& start) {
-  const std::string& name = equation.primitive.name();
+  const Primitive& primitive = equation.primitive;
   const Attrs& attrs = equation.attrs;
   Index result(operand.size());
-  if (name == "broadcast_in_dim") {
+  if (primitive == prim::broadcast_in_dim()) {
     const Ints& dims = attrs.ints("broadcast_dimensions");
     for (std::size_t d = 0; d < operand.size(); ++d) {
       if (operand[d] != 1) result[d] = index[at(dims[d])];
     }
     return result;
   }
-  if (name == "reshape" || name == "squeeze") return reshaped_index(index, operand, output);
-  if (name == "transpose") {
+  if (primitive == prim::reshape() || primitive == prim::squeeze()) return reshaped_index(index, operand, output);
+  if (primitive == prim::transpose()) {
     const Ints& permutation = attrs.ints("permutation");
     for (std::size_t d = 0; d < operand.size(); ++d) result[at(permutation[d])] = index[d];
     return result;
   }
-  if (name == "rev") {
+  if (primitive == prim::rev()) {
     result = index;
     for (int64_t d : attrs.ints("dimensions")) {
       Affine turned(operand[at(d)] - 1);
@@ -154,7 +149,7 @@ std::optional<Index> moved_index(const Equation& equation, const Index& index, s
     }
     return result;
   }
-  if (name == "slice") {
+  if (primitive == prim::slice()) {
     const Ints& starts = attrs.ints("start_indices");
     const Attr& strides = attrs["strides"];
     for (std::size_t d = 0; d < operand.size(); ++d) {
@@ -163,7 +158,7 @@ std::optional<Index> moved_index(const Equation& equation, const Index& index, s
     }
     return result;
   }
-  if (name == "dynamic_slice") {
+  if (primitive == prim::dynamic_slice()) {
     for (std::size_t d = 0; d < operand.size(); ++d) {
       result[d] = index[d];
       const int64_t last = operand[d] - output[d];

@@ -38,7 +38,7 @@ using StartSymbol = std::function<Symbol(const Equation&, int64_t dimension, int
 
 // Primitives that only move elements: the output's element at `index` is the first operand's at the result. Nothing
 // where the place is no sum of symbols (a reshape that cuts a dimension, a pad or a concatenation at a loop index).
-bool moves_elements(const Primitive& primitive);
+inline bool moves_elements(const Primitive& primitive) { return primitive->traits.moves == Moves::index; }
 std::optional<Index> moved_index(const Equation& equation, const Index& index, std::span<const int64_t> operand,
                                  std::span<const int64_t> output, const StartSymbol& start);
 

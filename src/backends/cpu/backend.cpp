@@ -40,10 +40,9 @@ namespace capibara::cpu {
 Program optimised(const Program& program) {
   OptimiseOptions options = chosen_options(compiler_options());
   // Joins and cuts become the copies they are made of, which fuse with what they feed.
-  static const std::set<std::string_view> copies = {"split", "stack", "tile", "unstack"};
   options.keep = [](const Program& own, const Equation& equation) {
-    if (copies.contains(equation.primitive.name())) return false;
-    return work_of(own, equation) != Work::host || reference::find_kernel(equation.primitive.name()) ||
+    if (equation.primitive->traits.moves == Moves::several) return false;
+    return work_of(own, equation) != Work::host || reference::find_kernel(equation.primitive) ||
            equation.primitive->evaluate;
   };
   options.own_rule = [](const Program& own, const Equation& equation) {

@@ -11,6 +11,7 @@
 #include "optimise/passes.h"
 #include "primitives/reduction_rules.h"
 #include "primitives/shape.h"
+#include "program/handles.h"
 
 namespace capibara::cpu {
 
@@ -29,7 +30,7 @@ bool holds_branches(const Attr& attr) {
 // Whether which equations run depends on data.
 bool holds_branches(const Program& program) {
   for (const Equation& equation : program.equations()) {
-    if (equation.primitive.is("while") || equation.primitive.is("cond")) return true;
+    if (equation.primitive == prim::while_() || equation.primitive == prim::cond()) return true;
     for (const auto& [name, attr] : equation.attrs.entries()) {
       if (holds_branches(attr)) return true;
     }
@@ -38,7 +39,7 @@ bool holds_branches(const Program& program) {
 }
 
 bool has_kernel(const Program& program, const Equation& equation) {
-  const KernelMaker make = find_kernel_maker(equation.primitive.name());
+  const KernelMaker make = find_kernel_maker(equation.primitive);
   if (!make) return false;
   Types inputs;
   for (Atom input : equation.inputs) inputs.push_back(program.type(input));
@@ -49,21 +50,21 @@ bool has_kernel(const Program& program, const Equation& equation) {
 }  // namespace
 
 LowerRule region_rule(const Program& program, const Equation& equation) {
-  const std::string& name = equation.primitive.name();
-  static const std::unordered_map<std::string_view, LowerRule> rules = {
-      {"reduce", regions::reduce},
-      {"reduce_window", regions::reduce_window},
-      {"reduce_window_max", regions::named_window(Monoid::max)},
-      {"reduce_window_min", regions::named_window(Monoid::min)},
-      {"reduce_window_sum", regions::named_window(Monoid::add)},
-      {"scatter", regions::scatter},
-      {"select_and_scatter", regions::select_and_scatter},
-      {"sort_general", regions::sort},
+  const Primitive& primitive = equation.primitive;
+  static const std::unordered_map<const PrimitiveRecord*, LowerRule> rules = {
+      {&prim::reduce().record(), regions::reduce},
+      {&prim::reduce_window().record(), regions::reduce_window},
+      {&prim::reduce_window_max().record(), regions::named_window(Monoid::max)},
+      {&prim::reduce_window_min().record(), regions::named_window(Monoid::min)},
+      {&prim::reduce_window_sum().record(), regions::named_window(Monoid::add)},
+      {&prim::scatter().record(), regions::scatter},
+      {&prim::select_and_scatter().record(), regions::select_and_scatter},
+      {&prim::sort_general().record(), regions::sort},
   };
-  const auto rule = rules.find(name);
+  const auto rule = rules.find(&primitive.record());
   if (rule == rules.end() || has_kernel(program, equation)) return {};
-  if (name == "reduce" && passes::named_reduction(program, equation)) return {};
-  if (name == "scatter" && equation.attrs["update_jaxpr"].is_none()) return {};
+  if (primitive == prim::reduce() && passes::named_reduction(program, equation)) return {};
+  if (primitive == prim::scatter() && equation.attrs["update_jaxpr"].is_none()) return {};
   return rule->second;
 }
 

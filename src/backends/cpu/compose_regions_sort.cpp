@@ -5,6 +5,7 @@
 
 #include "backends/cpu/compose_regions.h"
 #include "backends/reference/sort.h"
+#include "program/handles.h"
 
 namespace capibara::cpu::regions {
 
@@ -22,12 +23,15 @@ struct Comparison {
 std::optional<Comparison> as_comparison(const Program& comparator, std::span<const Array> operands) {
   if (comparator.equations().size() != 1) return std::nullopt;
   const Equation& equation = comparator.equations()[0];
-  if (!(equation.primitive.is("lt") || equation.primitive.is("gt")) || comparator.outputs()[0] != Atom(equation.outputs[0])) return std::nullopt;
+  if (!(equation.primitive == prim::lt() || equation.primitive == prim::gt()) ||
+      comparator.outputs()[0] != Atom(equation.outputs[0]))
+    return std::nullopt;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const Atom left = comparator.invars()[2 * i], right = comparator.invars()[2 * i + 1];
     const bool straight = equation.inputs[0] == left && equation.inputs[1] == right;
     const bool swapped = equation.inputs[0] == right && equation.inputs[1] == left;
-    if ((straight || swapped) && !is_complex(operands[i].dtype())) return Comparison{i, equation.primitive.is("gt") == straight};
+    if ((straight || swapped) && !is_complex(operands[i].dtype()))
+      return Comparison{i, (equation.primitive == prim::gt()) == straight};
   }
   return std::nullopt;
 }

@@ -17,6 +17,7 @@
 #include "backends/reference/backend.h"
 #include "backends/reference/kernels.h"
 #include "backends/single_operations.h"
+#include "program/handles.h"
 #include "runtime/attend.h"
 #include "runtime/interrupt.h"
 
@@ -27,18 +28,26 @@ namespace {
 constexpr int64_t min_compiled_elements = 16384;
 constexpr std::size_t max_operations = 2048;
 
-bool is_program(const std::string& name) { return name == "jit" || name == "scan" || name == "while" || name == "cond"; }
+bool runs_program(const Primitive& primitive) {
+  switch (primitive->traits.control) {
+    case Control::scan:
+    case Control::while_loop:
+    case Control::cond: return true;
+    default: return primitive == prim::jit();
+  }
+}
 
 // Operations by a region of scalars: compiled where there is no kernel for them, however few the elements are.
-bool has_region(const std::string& name, const Attrs& attrs) {
-  if (name == "scatter") return !attrs["update_jaxpr"].is_none();
-  return name == "reduce" || name == "reduce_window" || name == "select_and_scatter" || name == "sort_general";
+bool has_region(const Primitive& primitive, const Attrs& attrs) {
+  const Traits& traits = primitive->traits;
+  if (!traits.region || traits.monoid || traits.combines == Combines::nothing) return false;
+  return traits.combines != Combines::updates || !attrs["update_jaxpr"].is_none();
 }
 
 // Null where only the reference backend runs it. A jit under an eager transform may have side effects: it was asked to be
 // compiled as a whole.
 std::shared_ptr<Executable> compile_alone(const Program& program) {
-  const bool is_jit = program.equations().size() == 1 && program.equations()[0].primitive.is("jit");
+  const bool is_jit = program.equations().size() == 1 && program.equations()[0].primitive == prim::jit();
   const bool allowed = is_jit ? program.effects().axes.empty() : program.effects().empty();
   return allowed ? backend().compile(program) : nullptr;
 }
@@ -79,7 +88,7 @@ class KernelExecutable final : public Executable, public std::enable_shared_from
 std::shared_ptr<Executable> own_kernel(const Program& program) {
   if (program.equations().size() != 1 || !program.effects().empty()) return nullptr;
   const Equation& equation = program.equations()[0];
-  const KernelMaker make = find_kernel_maker(equation.primitive.name());
+  const KernelMaker make = find_kernel_maker(equation.primitive);
   if (!make) return nullptr;
   Types inputs;
   for (Atom input : equation.inputs) inputs.push_back(program.type(input));
@@ -128,14 +137,14 @@ bool may_compile(const Primitive& primitive, std::span<const Array> inputs) {
 bool is_large(const Array& input) { return input.size() >= min_compiled_elements; }
 
 std::shared_ptr<Executable> find_executable(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
-  const std::string& name = primitive.name();
-  if (is_program(name) || (std::any_of(inputs.begin(), inputs.end(), is_large) && reference::find_kernel(name))) {
+  if (runs_program(primitive) ||
+      (std::any_of(inputs.begin(), inputs.end(), is_large) && reference::find_kernel(primitive))) {
     if (auto compiled = compiled_operations().find(primitive, inputs, attrs, compile_alone)) return compiled;
   }
-  if (find_kernel_maker(name)) {
+  if (find_kernel_maker(primitive)) {
     if (auto kernel = kernel_operations().find(primitive, inputs, attrs, own_kernel)) return kernel;
   }
-  return has_region(name, attrs) ? compiled_operations().find(primitive, inputs, attrs, compile_alone) : nullptr;
+  return has_region(primitive, attrs) ? compiled_operations().find(primitive, inputs, attrs, compile_alone) : nullptr;
 }
 
 }  // namespace

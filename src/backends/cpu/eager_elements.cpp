@@ -169,7 +169,9 @@ ElementFunctions& functions() {
 }  // namespace
 
 std::optional<Array> run_elements(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
-  if (!passes::is_elementwise(primitive) || inputs.empty() || inputs.size() > max_operands || !has_compiler()) return std::nullopt;
+  if (primitive->traits.elementwise == Elementwise::no || inputs.empty() || inputs.size() > max_operands ||
+      !has_compiler())
+    return std::nullopt;
   Types types;
   types.reserve(inputs.size());
   for (const Array& input : inputs) {

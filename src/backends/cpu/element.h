@@ -55,7 +55,7 @@ Element select_element(Builder& builder, Value condition, const Element& yes, co
 // Whether generated code knows the primitive for these operands; `output` is the dtype of its first result.
 bool is_elementwise(const Primitive& primitive, std::span<const DType> inputs, DType output);
 // Costs more than a few instructions: never computed twice.
-bool is_expensive(const Primitive& primitive);
+inline bool is_expensive(const Primitive& primitive) { return primitive->traits.cost != Cost::simple; }
 // One result of the primitive (threefry2x32 has two; asking for both writes the shared part once).
 Element apply_elementwise(Builder& builder, const Primitive& primitive, const Attrs& attrs,
                           std::span<const DType> in_types, DType out_type, std::span<const Element> inputs,
@@ -63,9 +63,6 @@ Element apply_elementwise(Builder& builder, const Primitive& primitive, const At
 
 // ---- reductions ---------------------------------------------------------------------------------------------------
 
-bool has_combine(const Primitive& primitive);  // reduce_sum, reduce_prod, reduce_max ... reduce_xor
-// The monoid of those, of cumsum ... cummin, reduce_window_sum ... and scatter-add ...
-std::optional<Monoid> monoid_of(const Primitive& primitive);
 // Parts may be wider than the dtype's own computed type (f64 sums of f32 elements); floats are not rounded to the dtype.
 Element combine(Builder& builder, Monoid monoid, DType dtype, const Element& a, const Element& b);
 Element identity_element(Builder& builder, Monoid monoid, DType dtype);

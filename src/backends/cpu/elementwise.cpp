@@ -1,5 +1,6 @@
 // Looking up and applying elementwise primitives in loop form, and the monoids of reductions.
 #include "backends/cpu/elementwise.h"
+#include "program/handles.h"
 
 #include <capibara/error.h>
 
@@ -10,17 +11,17 @@ namespace capibara::cpu {
 
 namespace {
 
-const ElementwiseRow* find_row(std::string_view name) {
-  static const std::unordered_map<std::string_view, ElementwiseRow> rows = [] {
-    std::unordered_map<std::string_view, ElementwiseRow> all;
+const ElementwiseRow* find_row(const Primitive& primitive) {
+  static const std::unordered_map<const PrimitiveRecord*, ElementwiseRow> rows = [] {
+    std::unordered_map<const PrimitiveRecord*, ElementwiseRow> all;
     for (ElementwiseRows (*part)() :
          {arithmetic_rows, transcendental_rows, special_rows, bit_rows, comparison_rows, conversion_rows}) {
-      for (const ElementwiseRow& row : part()) all.emplace(row.name, row);
+      for (const ElementwiseRow& row : part()) all.emplace(&capibara::primitive(row.name).record(), row);
     }
     return all;
   }();
-  auto place = rows.find(name);
-  return place == rows.end() ? nullptr : &place->second;
+  const auto found = rows.find(&primitive.record());
+  return found == rows.end() ? nullptr : &found->second;
 }
 
 Writer writer_for(const ElementwiseRow& row, DType dtype) {
@@ -42,27 +43,22 @@ bool is_single_word(DType dtype) { return is_integer(dtype) || is_floating(dtype
 }  // namespace
 
 bool is_elementwise(const Primitive& primitive, std::span<const DType> inputs, DType output) {
-  const ElementwiseRow* row = find_row(primitive.name());
+  const ElementwiseRow* row = find_row(primitive);
   if (!row || inputs.empty()) return false;
   if (std::find_if_not(inputs.begin(), inputs.end(), has_element) != inputs.end() || !has_element(output)) return false;
-  if (primitive.is("bitcast_convert_type")) {
+  if (primitive == prim::bitcast_convert_type()) {
     if (inputs[0] == output) return true;
     return bits(inputs[0]) == bits(output) && is_single_word(inputs[0]) && is_single_word(output);
   }
   // Codes of formats without infinities or with one zero have an order of their own.
-  if (primitive.is("nextafter") && bits(inputs[0]) < 16) return false;
+  if (primitive == prim::nextafter() && bits(inputs[0]) < 16) return false;
   return writer_for(*row, inputs[0]) != nullptr;
-}
-
-bool is_expensive(const Primitive& primitive) {
-  const ElementwiseRow* row = find_row(primitive.name());
-  return row && row->expensive;
 }
 
 Element apply_elementwise(Builder& builder, const Primitive& primitive, const Attrs& attrs,
                           std::span<const DType> in_types, DType out_type, std::span<const Element> inputs,
                           int output) {
-  const ElementwiseRow* row = find_row(primitive.name());
+  const ElementwiseRow* row = find_row(primitive);
   const Writer writer = row ? writer_for(*row, in_types[0]) : nullptr;
   if (!writer) {
     throw InternalError(concat("cpu: generated code has no ", primitive.name(), " of ", dtype_name(in_types[0])));
@@ -75,36 +71,9 @@ Element apply_elementwise(Builder& builder, const Primitive& primitive, const At
 
 namespace {
 
-struct MonoidRow {
-  std::string_view name;
-  Monoid monoid;
-};
-constexpr MonoidRow monoid_rows[] = {
-    {"reduce_sum", Monoid::add},        {"reduce_prod", Monoid::mul},       {"reduce_max", Monoid::max},
-    {"reduce_min", Monoid::min},        {"reduce_and", Monoid::bit_and},    {"reduce_or", Monoid::bit_or},
-    {"reduce_xor", Monoid::bit_xor},    {"cumsum", Monoid::add},            {"cumprod", Monoid::mul},
-    {"cummax", Monoid::max},            {"cummin", Monoid::min},            {"reduce_window_sum", Monoid::add},
-    {"reduce_window_max", Monoid::max}, {"reduce_window_min", Monoid::min}, {"scatter-add", Monoid::add},
-    {"scatter-mul", Monoid::mul},       {"scatter-max", Monoid::max},       {"scatter-min", Monoid::min},
-};
-constexpr std::size_t reduction_count = 7;
-
 bool is_logical(DType dtype) { return is_bool(dtype) || dtype == DType::float0; }
 
 }  // namespace
-
-std::optional<Monoid> monoid_of(const Primitive& primitive) {
-  for (const MonoidRow& row : monoid_rows) {
-    if (primitive.is(row.name)) return row.monoid;
-  }
-  return std::nullopt;
-}
-
-bool has_combine(const Primitive& primitive) {
-  const std::span<const MonoidRow> reductions = std::span(monoid_rows).first(reduction_count);
-  return std::any_of(reductions.begin(), reductions.end(),
-                     [&](const MonoidRow& row) { return primitive.is(row.name); });
-}
 
 std::optional<Op> combine_op(Monoid monoid, DType dtype) {
   if (is_key(dtype) || is_sub_byte(dtype)) return std::nullopt;

@@ -31,7 +31,6 @@ using Writer = Element (*)(const Call&);
 struct ElementwiseRow {
   std::string_view name;
   Writer boolean, integer, real, complex, key;
-  bool expensive = false;
 };
 using ElementwiseRows = std::vector<ElementwiseRow>;
 

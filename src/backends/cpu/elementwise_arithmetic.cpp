@@ -292,7 +292,6 @@ Element min_complex(const Call& call) { return element_of(math::minimum(call.com
 }  // namespace
 
 ElementwiseRows arithmetic_rows() {
-  constexpr bool expensive = true;
   constexpr Writer add = write_binary<Op::add>, sub = write_binary<Op::sub>, mul = write_binary<Op::mul>;
   constexpr Writer either = write_binary<Op::bit_or>, both = write_binary<Op::bit_and>;
   // name, boolean, integer, real, complex, key
@@ -308,14 +307,14 @@ ElementwiseRows arithmetic_rows() {
       {"sub", nullptr, sub, sub, sub_complex, nullptr},
       {"mul", both, mul, mul, mul_complex, nullptr},
       {"mulhi", nullptr, multiply_high, nullptr, nullptr, nullptr},
-      {"div", nullptr, divide_integer, divide_real, div_complex, nullptr, expensive},
-      {"rem", nullptr, remainder_integer, rem_real, nullptr, nullptr, expensive},
-      {"pow", nullptr, power_integer, power_real, power_complex, nullptr, expensive},
+      {"div", nullptr, divide_integer, divide_real, div_complex, nullptr},
+      {"rem", nullptr, remainder_integer, rem_real, nullptr, nullptr},
+      {"pow", nullptr, power_integer, power_real, power_complex, nullptr},
       {"integer_pow", nullptr, fixed_power_integer, fixed_power_real, fixed_power_complex, nullptr},
       {"square", nullptr, square_integer, square_real, square_complex, nullptr},
-      {"sqrt", nullptr, nullptr, write_unary<Op::sqrt>, sqrt_complex, nullptr, expensive},
-      {"rsqrt", nullptr, nullptr, rsqrt_real, rsqrt_complex, nullptr, expensive},
-      {"cbrt", nullptr, nullptr, cbrt_real, nullptr, nullptr, expensive},
+      {"sqrt", nullptr, nullptr, write_unary<Op::sqrt>, sqrt_complex, nullptr},
+      {"rsqrt", nullptr, nullptr, rsqrt_real, rsqrt_complex, nullptr},
+      {"cbrt", nullptr, nullptr, cbrt_real, nullptr, nullptr},
       {"max", either, max_integer, write_binary<Op::maximum>, max_complex, nullptr},
       {"min", both, min_integer, write_binary<Op::minimum>, min_complex, nullptr},
       {"clamp", clamp_bool, clamp_integer, clamp_real, clamp_complex, nullptr},

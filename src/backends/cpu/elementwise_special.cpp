@@ -31,9 +31,9 @@ Element threefry(const Call& call) {
 }  // namespace
 
 ElementwiseRows special_rows() {
-#define CAPIBARA_ENTRY(name) {#name, nullptr, nullptr, name##_real, nullptr, nullptr, true},
+#define CAPIBARA_ENTRY(name) {#name, nullptr, nullptr, name##_real, nullptr, nullptr},
   return {CAPIBARA_FOR_EACH_UNARY(CAPIBARA_ENTRY) CAPIBARA_FOR_EACH_BINARY(CAPIBARA_ENTRY){
-      "threefry2x32", nullptr, threefry, nullptr, nullptr, nullptr, true}};
+      "threefry2x32", nullptr, threefry, nullptr, nullptr, nullptr}};
 #undef CAPIBARA_ENTRY
 }
 

@@ -52,9 +52,9 @@ Element atan2_complex(const Call& call) {
 }  // namespace
 
 ElementwiseRows transcendental_rows() {
-#define CAPIBARA_ENTRY(name) {#name, nullptr, nullptr, name##_real, name##_complex, nullptr, true},
-  return {CAPIBARA_ENTRY(exp) CAPIBARA_FOR_EACH_TRANSCENDENTAL(CAPIBARA_ENTRY){"atan2", nullptr, nullptr, atan2_real, atan2_complex,
-                                                           nullptr, true}};
+#define CAPIBARA_ENTRY(name) {#name, nullptr, nullptr, name##_real, name##_complex, nullptr},
+  return {CAPIBARA_ENTRY(exp) CAPIBARA_FOR_EACH_TRANSCENDENTAL(CAPIBARA_ENTRY){"atan2", nullptr, nullptr, atan2_real,
+                                                                               atan2_complex, nullptr}};
 #undef CAPIBARA_ENTRY
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "backends/cpu/element.h"
+#include "program/handles.h"
 
 namespace capibara::cpu {
 
@@ -150,17 +151,17 @@ class Fuser {
   bool inlines(int e, int64_t copies) const {
     const Equation& self = equation(e);
     if (is_reduction(self.primitive)) return false;
-    if (moves_elements(self.primitive) || self.primitive.is("iota")) return true;
-    if (is_expensive(self.primitive) || self.primitive.is("random_bits")) return copies == 1;
+    if (moves_elements(self.primitive) || self.primitive == prim::iota()) return true;
+    if (is_expensive(self.primitive)) return copies == 1;
     return copies <= copies_of_cheap_values;
   }
 
   // A slice of an array that the group updates elsewhere: read before, it lets the update be written into the array itself.
   bool hinders_update(int e, const Group& reading) const {
     const Equation& self = equation(e);
-    if (reading.work != Work::pieces || !self.primitive.is("dynamic_slice")) return false;
+    if (reading.work != Work::pieces || self.primitive != prim::dynamic_slice()) return false;
     const Equation& update = equation(reading.results[0]);
-    if (!update.primitive.is("dynamic_update_slice") || update.inputs[0] != self.inputs[0]) return false;
+    if (update.primitive != prim::dynamic_update_slice() || update.inputs[0] != self.inputs[0]) return false;
     const bool same_place = std::equal(self.inputs.begin() + 1, self.inputs.end(), update.inputs.begin() + 2, update.inputs.end()) &&
                             shape(self.outputs[0]) == program_.type(update.inputs[1]).shape;
     return !same_place && element_count(shape(self.outputs[0])) * 4 <= program_.type(self.inputs[0]).size();
@@ -168,7 +169,7 @@ class Fuser {
 
   // A transpose that moves the last dimension, of an array that is worth a nest in tiles of its own.
   bool turns_rows(const Equation& self) const {
-    if (!self.primitive.is("transpose") || program_.type(self.outputs[0]).size() < smallest_turned) return false;
+    if (self.primitive != prim::transpose() || program_.type(self.outputs[0]).size() < smallest_turned) return false;
     return self.attrs.ints("permutation").back() + 1 != static_cast<int64_t>(shape(self.outputs[0]).size());
   }
 

@@ -52,10 +52,16 @@ struct GuardedPart {
 };
 std::vector<GuardedPart> guarded_parts(const Program& program, const Equation& equation);
 
+// Holds programs that become control flow of the driver.
+inline bool is_control(const Primitive& primitive) {
+  return primitive->traits.control != Control::none && primitive->traits.control != Control::solve;
+}
 // What an equation needs; `loops` also for those that only generated code can place.
-bool is_control(const Primitive& primitive);  // holds programs that become control flow of the driver
 Work work_of(const Program& program, const Equation& equation);
-bool is_reduction(const Primitive& primitive);
+// reduce_sum and its like, by a monoid over axes.
+inline bool is_reduction(const Primitive& primitive) {
+  return primitive->traits.combines == Combines::axes && primitive->traits.monoid;
+}
 // random_bits of one threefry key: each element comes from the block of its own counter, so loops can compute it.
 bool is_counted_bits(const Program& program, const Equation& equation);
 

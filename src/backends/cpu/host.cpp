@@ -16,7 +16,7 @@ std::size_t bytes_of(const ArrayType& type) { return static_cast<std::size_t>(ty
 
 // Programs and foreign code may keep what they are given: callbacks hand arrays to the user.
 bool may_keep_operands(const Primitive& primitive, const Attrs& attrs) {
-  if (!reference::find_kernel(primitive.name())) return true;
+  if (!reference::find_kernel(primitive)) return true;
   for (const auto& [name, attr] : attrs.entries()) {
     if (attr.get_if<std::shared_ptr<const Program>>() || attr.get_if<std::shared_ptr<const Opaque>>() ||
         attr.get_if<std::shared_ptr<const Attr::List>>()) {
@@ -66,7 +66,8 @@ HostKernel reference_kernel(const Primitive& primitive, const Types& inputs, con
       if (type.ref) throw InternalError(concat("host_kernel: a reference ", to_string(type), " reached '", primitive.name(), "'; references are discharged first"));
     }
   }
-  return Reference{primitive, inputs, outputs, attrs, reference::find_kernel(primitive.name()), may_keep_operands(primitive, attrs)};
+  return Reference{
+      primitive, inputs, outputs, attrs, reference::find_kernel(primitive), may_keep_operands(primitive, attrs)};
 }
 
 const Primitive* reference_primitive(const HostKernel& kernel) {
@@ -75,7 +76,7 @@ const Primitive* reference_primitive(const HostKernel& kernel) {
 }
 
 HostKernel host_kernel(const Primitive& primitive, const Types& inputs, const Types& outputs, const Attrs& attrs, const std::vector<bool>& constants) {
-  if (KernelMaker make = find_kernel_maker(primitive.name())) {
+  if (KernelMaker make = find_kernel_maker(primitive)) {
     if (HostKernel kernel = make({inputs, outputs, attrs, constants})) return kernel;
   }
   return reference_kernel(primitive, inputs, outputs, attrs);

@@ -7,6 +7,7 @@
 #include "backends/cpu/hoist.h"
 #include "backends/cpu/lowering.h"
 #include "backends/cpu/registers.h"
+#include "program/handles.h"
 
 namespace capibara::cpu {
 
@@ -317,7 +318,9 @@ bool Lowering::takes_over(Frame& frame, const Analysis& known, int g, Together& 
   if (group.work != Work::pieces) return false;
   const Equation& equation = frame.program.equations()[at(group.results[0])];
   const Var output = equation.outputs[0];
-  if (!equation.primitive.is("dynamic_update_slice") || equation.inputs[0].is_literal() || frame.wanted.count(output.id)) return false;
+  if (equation.primitive != prim::dynamic_update_slice() || equation.inputs[0].is_literal() ||
+      frame.wanted.count(output.id))
+    return false;
   const Var old = equation.inputs[0].var();
   std::optional<Place>& place = frame.place[at(old.id)];
   if (known.fusion.inlined(old) || !place || place->arena_offset < 0 || known.last_use[at(old.id)] != g) return false;
@@ -367,7 +370,7 @@ void Lowering::lower_host(Frame& frame, const Equation& equation) {
 
 int Lowering::lower_product(Frame& frame, const Analysis& known, int g) {
   const Equation& product = frame.program.equations()[at(known.fusion.groups[at(g)].results[0])];
-  if (!product.primitive.is("dot_general") || product.outputs[0].dropped()) return -1;
+  if (product.primitive != prim::dot_general() || product.outputs[0].dropped()) return -1;
   // The result under all of its names, and the first group behind them.
   std::vector<Atom> names = {product.outputs[0]};
   auto reads = [&](int e) {

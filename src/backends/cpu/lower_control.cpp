@@ -3,6 +3,7 @@
 
 #include "backends/cpu/element.h"
 #include "backends/cpu/lowering.h"
+#include "program/handles.h"
 
 namespace capibara::cpu {
 
@@ -13,11 +14,11 @@ std::size_t at(int64_t position) { return static_cast<std::size_t>(position); }
 }  // namespace
 
 void Lowering::lower_control(Frame& frame, const Equation& equation) {
-  const std::string& name = equation.primitive.name();
-  if (name == "scan") lower_scan(frame, equation);
-  else if (name == "while") lower_while(frame, equation);
-  else if (name == "cond") lower_cond(frame, equation);
-  else lower_call(frame, equation, equation.attrs.program(name == "jit" || name == "remat2" ? "jaxpr" : "call_jaxpr"));
+  const Primitive& primitive = equation.primitive;
+  if (primitive == prim::scan()) lower_scan(frame, equation);
+  else if (primitive == prim::while_()) lower_while(frame, equation);
+  else if (primitive == prim::cond()) lower_cond(frame, equation);
+  else lower_call(frame, equation, equation.attrs.program(primitive->traits.called_program));
 }
 
 std::vector<Address> Lowering::places_of(Frame& frame, std::span<const Atom> atoms) {

@@ -35,7 +35,7 @@ Region NestWriter::finish() {
   for (std::size_t e = 0; e < program_.equations().size(); ++e) {
     if (fusion_.home[e] != group_number_) continue;
     const Primitive& primitive = program_.equations()[e].primitive;
-    if (is_expensive(primitive) || primitive.is("random_bits")) ++expensive;
+    if (is_expensive(primitive)) ++expensive;
   }
   region_.function.cost = inner_size_ * (group_.size * nanoseconds_per_equation + expensive * nanoseconds_per_function);
   return std::move(region_);

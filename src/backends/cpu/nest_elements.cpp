@@ -4,6 +4,7 @@
 #include "backends/cpu/nest.h"
 #include "backends/cpu/number.h"
 #include "primitives/math/threefry.h"
+#include "program/handles.h"
 
 namespace capibara::cpu {
 
@@ -58,10 +59,10 @@ Element NestWriter::read(Var var, const Affine& place) {
 Element NestWriter::element_of(const Equation& self, const Index& index) {
   const Var output = self.outputs[0];
   const DType dtype = type(output).dtype;
-  if (self.primitive.is("iota")) {
+  if (self.primitive == prim::iota()) {
     return convert_element(builder_, DType::int64, dtype, Element(value_of(index[at(self.attrs.integer("dimension"))])));
   }
-  if (self.primitive.is("random_bits")) return counted_bits(self, index);
+  if (self.primitive == prim::random_bits()) return counted_bits(self, index);
   if (moves_elements(self.primitive)) {
     std::optional<Index> place = moved_index(self, index, program_.type(self.inputs[0]).shape, type(output).shape,
                                              [&](const Equation& slice, int64_t dimension, int64_t last) {
@@ -70,7 +71,7 @@ Element NestWriter::element_of(const Equation& self, const Index& index) {
     if (!place) throw InternalError(concat("cpu: ", self.primitive.name(), " was fused where its index is no sum"));
     return element(self.inputs[0], *place);
   }
-  if (self.primitive.is("pad") || self.primitive.is("concatenate")) return guarded(self, index);
+  if (self.primitive == prim::pad() || self.primitive == prim::concatenate()) return guarded(self, index);
   if (is_reduction(self.primitive)) return reduced(self, index);
   if (const std::optional<Var> sum = own_sum(self)) {
     const Value one = builder_.constant(computed_type(dtype), 1), total = row_known_.at(sum->id).parts[0];
@@ -110,7 +111,7 @@ Element NestWriter::counted_bits(const Equation& self, const Index& index) {
 // The sum of the row by which this equation divides exponentials, where that is a softmax: exp(x - max x) / sum of these.
 // No element is above 1 and no sum below, so that one reciprocal for the row serves as well as a division for each element.
 std::optional<Var> NestWriter::own_sum(const Equation& self) const {
-  if (!self.primitive.is("div") || !is_floating(type(self.outputs[0]).dtype)) return std::nullopt;
+  if (self.primitive != prim::div() || !is_floating(type(self.outputs[0]).dtype)) return std::nullopt;
   auto maker = [&](Atom atom) -> const Equation* {
     const int definition = atom.is_literal() ? -1 : fusion_.definition[at(atom.code)];
     return definition < 0 ? nullptr : &equation(definition);
@@ -119,7 +120,8 @@ std::optional<Var> NestWriter::own_sum(const Equation& self) const {
   auto source = [&](Atom atom) {
     const Equation* found = maker(atom);
     while (found) {
-      const bool bounds = found->primitive.is("max") && (found->inputs[0].is_literal() || found->inputs[1].is_literal());
+      const bool bounds =
+          found->primitive == prim::max() && (found->inputs[0].is_literal() || found->inputs[1].is_literal());
       if (!bounds && !moves_elements(found->primitive)) break;
       found = maker(found->inputs[bounds && found->inputs[0].is_literal() ? 1 : 0]);
     }
@@ -130,15 +132,17 @@ std::optional<Var> NestWriter::own_sum(const Equation& self) const {
   const DType dtype = type(self.outputs[0]).dtype;
   if (bits(dtype) < 32 && dtype != DType::bfloat16) return std::nullopt;
   const Equation *above = maker(self.inputs[0]), *sum = source(self.inputs[1]), *rounded = sum;
-  if (sum && dtype == DType::bfloat16 && sum->primitive.is("convert_element_type")) sum = source(sum->inputs[0]);
-  if (!above || !above->primitive.is("exp") || !sum || !sum->primitive.is("reduce_sum")) return std::nullopt;
+  if (sum && dtype == DType::bfloat16 && sum->primitive == prim::convert_element_type()) sum = source(sum->inputs[0]);
+  if (!above || above->primitive != prim::exp() || !sum || sum->primitive != prim::reduce_sum()) return std::nullopt;
   const Equation* widened = rounded == sum ? nullptr : maker(sum->inputs[0]);
-  const bool same = widened ? widened->primitive.is("convert_element_type") && widened->inputs[0] == self.inputs[0]
+  const bool same = widened ? widened->primitive == prim::convert_element_type() && widened->inputs[0] == self.inputs[0]
                             : sum->inputs[0] == self.inputs[0];
   if (!same) return std::nullopt;
   const Equation* difference = maker(above->inputs[0]);
-  const Equation* greatest = difference && difference->primitive.is("sub") ? source(difference->inputs[1]) : nullptr;
-  if (!greatest || !greatest->primitive.is("reduce_max") || greatest->inputs[0] != difference->inputs[0]) return std::nullopt;
+  const Equation* greatest =
+      difference && difference->primitive == prim::sub() ? source(difference->inputs[1]) : nullptr;
+  if (!greatest || greatest->primitive != prim::reduce_max() || greatest->inputs[0] != difference->inputs[0])
+    return std::nullopt;
   const Var total = rounded->outputs[0];
   return row_known_.count(total.id) ? std::optional(total) : std::nullopt;
 }
@@ -170,7 +174,7 @@ Affine NestWriter::bounded(const Affine& place, int64_t size, Value& inside) {
 // The part that the index falls into.
 Element NestWriter::guarded(const Equation& self, const Index& index) {
   std::optional<Element> value;
-  if (self.primitive.is("pad")) value = element(self.inputs[1], {});
+  if (self.primitive == prim::pad()) value = element(self.inputs[1], {});
   for (const GuardedPart& part : guarded_parts(program_, self)) {
     const Shape& own = program_.type(self.inputs[part.operand]).shape;
     Index place = index;
@@ -203,7 +207,7 @@ Element NestWriter::reduced(const Equation& self, const Index& index) {
     if (kept[d]) place[d] = index[next++];
     else loops.push_back(d);
   }
-  const Element identity = identity_element(builder_, *monoid_of(self.primitive), dtype);
+  const Element identity = identity_element(builder_, *self.primitive->traits.monoid, dtype);
   std::vector<Value> initial(identity.parts, identity.parts + identity.count);
   std::vector<Value> sums = reduce_nest(self, dtype, loops, 0, shape, place, initial);
   std::size_t position = 0;
@@ -216,7 +220,8 @@ std::vector<Value> NestWriter::reduce_nest(const Equation& self, DType dtype, co
   if (depth == loops.size()) {
     std::size_t position = 0;
     const Element sum = take(dtype, initial, position);
-    const Element joined = combine(builder_, *monoid_of(self.primitive), dtype, sum, element(self.inputs[0], place));
+    const Element joined =
+        combine(builder_, *self.primitive->traits.monoid, dtype, sum, element(self.inputs[0], place));
     return {joined.parts, joined.parts + joined.count};
   }
   std::vector<Builder::Initial> carried;

@@ -198,7 +198,7 @@ std::vector<Builder::Initial> RowNest::start_of(const Items& reductions) {
   for (const Item* item : reductions) {
     const Equation& self = equation(item->equation);
     const DType dtype = type(self.outputs[0]).dtype;
-    const Monoid monoid = *monoid_of(self.primitive);
+    const Monoid monoid = *self.primitive->traits.monoid;
     const Element identity = identity_element(builder_, monoid, dtype);
     const Op join = combine_op(monoid, dtype).value_or(Op::constant);
     for (int part = 0; part < identity.count; ++part) carried.push_back({identity.parts[part], join, identity.parts[part]});
@@ -214,7 +214,8 @@ std::vector<Value> RowNest::joined_sums(const Items& reductions, std::span<const
     const Equation& self = equation(item->equation);
     const DType dtype = type(self.outputs[0]).dtype;
     const Element sum = take(dtype, values, position);
-    const Element joined = combine(builder_, *monoid_of(self.primitive), dtype, sum, element(self.inputs[0], index_));
+    const Element joined =
+        combine(builder_, *self.primitive->traits.monoid, dtype, sum, element(self.inputs[0], index_));
     next.insert(next.end(), joined.parts, joined.parts + joined.count);
   }
   return next;
@@ -248,7 +249,8 @@ std::pair<RowNest::Items, std::vector<Value>> RowNest::stage_sums(int stage) {
         continue;
       }
       const Element value = element(self.inputs[0], index_);
-      written.emplace_back(item, combine(builder_, *monoid_of(self.primitive), type(self.outputs[0]).dtype, sum_at(item->equation), value));
+      written.emplace_back(item, combine(builder_, *self.primitive->traits.monoid, type(self.outputs[0]).dtype,
+                                         sum_at(item->equation), value));
     }
     const std::vector<Value> next = joined_sums(reductions, values);
     for (const auto& [item, value] : written) {

@@ -60,7 +60,7 @@ std::vector<Value> RowNest::joined_partials(std::span<const Value> values, const
     const Equation& self = equation(item->equation);
     const DType dtype = type(self.outputs[0]).dtype;
     const Element before = take(dtype, values, left), own = take(dtype, found, right);
-    const Element total = combine(builder_, *monoid_of(self.primitive), dtype, before, own);
+    const Element total = combine(builder_, *self.primitive->traits.monoid, dtype, before, own);
     next.insert(next.end(), total.parts, total.parts + total.count);
   }
   return next;
@@ -164,7 +164,7 @@ void RowNest::store_sum(int e, const Element& sum) {
 void RowNest::clear_sums() {
   for (int e : group_.columns) {
     const Equation& self = equation(e);
-    store_sum(e, identity_element(builder_, *monoid_of(self.primitive), type(self.outputs[0]).dtype));
+    store_sum(e, identity_element(builder_, *self.primitive->traits.monoid, type(self.outputs[0]).dtype));
   }
 }
 
@@ -285,7 +285,7 @@ void RowNest::fold_sums(int64_t folded, Value chunk) {
       }
       std::size_t left = 0, right = 0;
       const Element before = take(dtype, values, left), own = take(dtype, found, right);
-      const Element total = combine(builder_, *monoid_of(self.primitive), dtype, before, own);
+      const Element total = combine(builder_, *self.primitive->traits.monoid, dtype, before, own);
       return std::vector<Value>(total.parts, total.parts + total.count);
     });
     std::size_t position = 0;

@@ -5,6 +5,7 @@
 //
 // The table holds what the loops would compute, bit by bit; that of one call of a function costs as much as 65536 elements.
 #include "backends/cpu/nest.h"
+#include "program/handles.h"
 
 namespace capibara::cpu {
 
@@ -31,7 +32,7 @@ class TableNest : public NestWriter {
     for (std::size_t e = 0; e < program_.equations().size(); ++e) {
       if (fusion_.home[e] != group_number_) continue;
       const Primitive& primitive = program_.equations()[e].primitive;
-      if (is_reduction(primitive) || primitive.is("random_bits")) return std::nullopt;
+      if (is_reduction(primitive) || primitive == prim::random_bits()) return std::nullopt;
       expensive = expensive || is_expensive(primitive);
     }
     if (!expensive) return std::nullopt;

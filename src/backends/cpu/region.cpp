@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backends/cpu/nest.h"
+#include "program/handles.h"
 
 namespace capibara::cpu {
 
@@ -15,14 +16,14 @@ std::vector<Part> parts_of(const Program& program, const Equation& self, bool in
   std::vector<Part> parts;
   const Shape& whole = program.type(self.outputs[0]).shape;
   const Ints zeros(whole.size(), 0), ones(whole.size(), 1);
-  if (self.primitive.is("concatenate")) {
+  if (self.primitive == prim::concatenate()) {
     Ints offsets = zeros;
     const auto dimension = static_cast<std::size_t>(self.attrs.integer("dimension"));
     for (Atom input : self.inputs) {
       parts.push_back({input, program.type(input).shape, zeros, offsets, ones, {}});
       offsets[dimension] += program.type(input).shape[dimension];
     }
-  } else if (self.primitive.is("dynamic_update_slice")) {
+  } else if (self.primitive == prim::dynamic_update_slice()) {
     if (!in_place) parts.push_back({self.inputs[0], whole, zeros, zeros, ones, {}});
     parts.push_back({self.inputs[1], program.type(self.inputs[1]).shape, zeros, zeros, ones, std::span(self.inputs).subspan(2)});
   } else {  // pad

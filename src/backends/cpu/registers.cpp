@@ -4,6 +4,7 @@
 #include <set>
 
 #include "backends/cpu/registers_writer.h"
+#include "program/handles.h"
 
 namespace capibara::cpu {
 
@@ -90,14 +91,14 @@ std::vector<Slot> Writer::write_body(const Program& body, std::vector<Slot> inpu
 }
 
 void Writer::write_equation(const Program& program, const Equation& equation, Frame& frame, const std::map<int32_t, int32_t>* targets) {
-  const std::string& name = equation.primitive.name();
+  const Primitive& primitive = equation.primitive;
   std::vector<Slot> inputs;
   for (Atom input : equation.inputs) inputs.push_back(slot_of(program, input, frame));
   std::vector<Slot> outputs;
-  if (is_call(name)) outputs = write_body(called(equation), inputs);
-  else if (name == "cond") outputs = write_cond(equation, inputs);
-  else if (name == "while") outputs = write_while(equation, inputs);
-  else if (name == "scan") outputs = write_scan(equation, inputs, targets);
+  if (is_call(primitive)) outputs = write_body(called(equation), inputs);
+  else if (primitive == prim::cond()) outputs = write_cond(equation, inputs);
+  else if (primitive == prim::while_()) outputs = write_while(equation, inputs);
+  else if (primitive == prim::scan()) outputs = write_scan(equation, inputs, targets);
   else {
     for (std::size_t i = 0; i < equation.outputs.size(); ++i) {
       Slot slot;

@@ -3,24 +3,20 @@
 
 #include "backends/cpu/registers.h"
 #include "backends/cpu/registers_writer.h"
+#include "program/handles.h"
 
 namespace capibara::cpu {
 
 namespace registers {
 
-bool is_call(const std::string& name) {
-  return name == "jit" || name == "remat2" || name == "call" || name == "closed_call" || name == "custom_jvp_call" ||
-         name == "custom_vjp_call" || name == "custom_vmap_call";
-}
 const Program& called(const Equation& equation) {
-  const std::string& name = equation.primitive.name();
-  return equation.attrs.program(name == "jit" || name == "remat2" ? "jaxpr" : "call_jaxpr");
+  return equation.attrs.program(equation.primitive->traits.called_program);
 }
 
 bool small(const ArrayType& type) { return !type.ref && has_element(type.dtype) && type.size() <= most_elements; }
 
 bool is_dot(const Program& program, const Equation& equation) {
-  if (!equation.primitive.is("dot_general")) return false;
+  if (equation.primitive != prim::dot_general()) return false;
   const DType out = program.type(equation.outputs[0]).dtype;
   if (is_complex(out) || is_bool(out)) return false;
   for (Atom input : equation.inputs) {
@@ -29,7 +25,7 @@ bool is_dot(const Program& program, const Equation& equation) {
   return true;
 }
 
-bool is_arg_reduction(const Primitive& primitive) { return primitive.is("argmax") || primitive.is("argmin"); }
+bool is_arg_reduction(const Primitive& primitive) { return primitive == prim::argmax() || primitive == prim::argmin(); }
 
 }  // namespace registers
 
@@ -71,7 +67,8 @@ bool reads_slices_only(const Program& body, Var input) {
   for (const Equation& equation : body.equations()) {
     for (std::size_t i = 0; i < equation.inputs.size(); ++i) {
       if (equation.inputs[i] != Atom(input)) continue;
-      const bool slices = (equation.primitive.is("dynamic_slice") || equation.primitive.is("slice")) && i == 0;
+      const bool slices =
+          (equation.primitive == prim::dynamic_slice() || equation.primitive == prim::slice()) && i == 0;
       if (!slices) return false;
     }
   }
@@ -89,15 +86,15 @@ bool inputs_fit(const Program& body, std::size_t first_carry, std::size_t carrie
 }
 
 std::optional<int64_t> cost_of(const Program& program, const Equation& equation, bool outer) {
-  const std::string& name = equation.primitive.name();
+  const Primitive& primitive = equation.primitive;
   if (!equation.effects.empty()) return std::nullopt;
   for (Var output : equation.outputs) {
     if (output.dropped()) continue;
-    const bool stacked = name == "scan" && outer;  // written turn by turn
+    const bool stacked = primitive == prim::scan() && outer;  // written turn by turn
     if (!small(program.type(output)) && !stacked) return std::nullopt;
   }
-  if (is_call(name)) return inputs_fit(called(equation), 0, 0) ? body_cost(called(equation)) : std::nullopt;
-  if (name == "scan") {
+  if (is_call(primitive)) return inputs_fit(called(equation), 0, 0) ? body_cost(called(equation)) : std::nullopt;
+  if (primitive == prim::scan()) {
     const Program& body = equation.attrs.program("jaxpr");
     const std::size_t consts = at(equation.attrs.integer("num_consts")), carry = at(equation.attrs.integer("num_carry"));
     if (!inputs_fit(body, consts, carry)) return std::nullopt;
@@ -106,7 +103,7 @@ std::optional<int64_t> cost_of(const Program& program, const Equation& equation,
     }
     return body_cost(body);
   }
-  if (name == "while") {
+  if (primitive == prim::while_()) {
     const Program &condition = equation.attrs.program("cond_jaxpr"), &body = equation.attrs.program("body_jaxpr");
     const std::size_t carries = body.outputs().size();
     if (!inputs_fit(condition, condition.invars().size() - carries, carries)) return std::nullopt;
@@ -114,7 +111,7 @@ std::optional<int64_t> cost_of(const Program& program, const Equation& equation,
     std::optional<int64_t> first = body_cost(condition), second = body_cost(body);
     return first && second ? std::optional(*first + *second) : std::nullopt;
   }
-  if (name == "cond") {
+  if (primitive == prim::cond()) {
     int64_t sum = 0;
     for (const Program& branch : equation.attrs.programs("branches")) {
       if (!inputs_fit(branch, 0, 0)) return std::nullopt;
@@ -125,10 +122,10 @@ std::optional<int64_t> cost_of(const Program& program, const Equation& equation,
     return sum;
   }
   if (equation.outputs.empty() || equation.outputs[0].dropped()) {
-    if (!(name == "threefry2x32" || name == "split")) return std::nullopt;
+    if (!(primitive == prim::threefry2x32() || primitive == prim::split())) return std::nullopt;
   }
   for (std::size_t i = 0; i < equation.inputs.size(); ++i) {
-    const bool sliced = (name == "dynamic_slice" || name == "slice") && i == 0;
+    const bool sliced = (primitive == prim::dynamic_slice() || primitive == prim::slice()) && i == 0;
     if (!has_element(program.type(equation.inputs[i]).dtype)) return std::nullopt;
     if (!small(program.type(equation.inputs[i])) && !sliced) return std::nullopt;
   }
@@ -138,16 +135,18 @@ std::optional<int64_t> cost_of(const Program& program, const Equation& equation,
   }
   const Shape no_shape;
   const Shape& first = equation.inputs.empty() ? no_shape : program.type(equation.inputs[0]).shape;
-  if (name == "dynamic_slice") {
+  if (primitive == prim::dynamic_slice()) {
     if (!small(program.type(equation.inputs[0]))) return elements;
     return elements * choices(first, program.type(equation.outputs[0]).shape);
   }
-  if (name == "dynamic_update_slice") {
+  if (primitive == prim::dynamic_update_slice()) {
     return elements * choices(first, program.type(equation.inputs[1]).shape);
   }
-  if (name == "reshape" && !equation.attrs["dimensions"].is_none()) return std::nullopt;
-  if (moves_elements(equation.primitive) || name == "iota" || name == "concatenate" || name == "pad") return 0;
-  if (name == "split") return 0;
+  if (primitive == prim::reshape() && !equation.attrs["dimensions"].is_none()) return std::nullopt;
+  if (moves_elements(equation.primitive) || primitive == prim::iota() || primitive == prim::concatenate() ||
+      primitive == prim::pad())
+    return 0;
+  if (primitive == prim::split()) return 0;
   if (is_reduction(equation.primitive)) return program.type(equation.inputs[0]).size();
   if (is_arg_reduction(equation.primitive)) {
     return is_complex(program.type(equation.inputs[0]).dtype) ? std::nullopt : std::optional(3 * program.type(equation.inputs[0]).size());
@@ -172,8 +171,8 @@ std::optional<int64_t> cost_of(const Program& program, const Equation& equation,
 bool fits_registers(const Program& program, const Equation& equation) {
   if (equation.inputs.size() > at(most_memory_operands) * 4) return false;
   // Lanes serve longer values better, where no loop holds them.
-  const std::string& name = equation.primitive.name();
-  const bool holds_loops = is_call(name) || name == "scan" || name == "while" || name == "cond";
+  const Primitive& primitive = equation.primitive;
+  const bool holds_loops = is_control(primitive);
   for (Var output : equation.outputs) {
     if (!holds_loops && !output.dropped() && program.type(output).size() > most_elements_outside_of_loops) return false;
   }

@@ -2,37 +2,38 @@
 #include <algorithm>
 
 #include "backends/cpu/registers_writer.h"
+#include "program/handles.h"
 
 namespace capibara::cpu::registers {
 
 Slot Writer::write_elements(const Program& program, const Equation& equation, int number, const std::vector<Slot>& inputs) {
-  const std::string& name = equation.primitive.name();
+  const Primitive& primitive = equation.primitive;
   const ArrayType& type = program.type(equation.outputs[at(number)]);
   Slot slot{type, {}, {}};
-  if (name == "dynamic_slice") return dynamic_slice(type, inputs);
-  if (name == "dynamic_update_slice") return dynamic_update_slice(type, inputs);
+  if (primitive == prim::dynamic_slice()) return dynamic_slice(type, inputs);
+  if (primitive == prim::dynamic_update_slice()) return dynamic_update_slice(type, inputs);
   std::vector<DType> dtypes;
   for (const Slot& input : inputs) dtypes.push_back(input.type.dtype);
   if (runs_in_lanes(equation, type)) return function_in_lanes(equation, type, inputs[0]);
   for (int64_t k = 0; k < type.size(); ++k) {
     const Index index = constant_index(k, type.shape);
-    if (name == "iota") {
+    if (primitive == prim::iota()) {
       const int64_t position = index[at(equation.attrs.integer("dimension"))].constant;
       slot.elements.push_back(convert_element(builder_, DType::int64, type.dtype, Element(builder_.index(position))));
     } else if (moves_elements(equation.primitive)) {
       // Only optimization_barrier has several results: each is its own operand.
       slot.elements.push_back(element(inputs[at(number)], *moved_index(equation, index, inputs[at(number)].type.shape, type.shape, {})));
-    } else if (name == "concatenate") {
+    } else if (primitive == prim::concatenate()) {
       slot.elements.push_back(concatenated(equation, index, inputs));
-    } else if (name == "split") {
+    } else if (primitive == prim::split()) {
       slot.elements.push_back(part_of_split(equation, index, number, inputs[0]));
-    } else if (name == "pad") {
+    } else if (primitive == prim::pad()) {
       slot.elements.push_back(padded(equation, index, inputs));
     } else if (is_reduction(equation.primitive)) {
       slot.elements.push_back(reduced(program, equation, index, inputs[0]));
     } else if (is_arg_reduction(equation.primitive)) {
       slot.elements.push_back(arg_reduced(program, equation, index, inputs[0]));
-    } else if (name == "dot_general") {
+    } else if (primitive == prim::dot_general()) {
       slot.elements.push_back(dot(equation, index, inputs, type.dtype));
     } else {
       std::vector<Element> operands;
@@ -88,7 +89,7 @@ void Writer::for_each_reduced(const Program& program, const Equation& equation, 
 }
 
 Element Writer::reduced(const Program& program, const Equation& equation, const Index& index, const Slot& input) {
-  const Monoid monoid = *monoid_of(equation.primitive);
+  const Monoid monoid = *equation.primitive->traits.monoid;
   std::optional<Element> sum;
   for_each_reduced(program, equation, index, input, [&](int64_t, const Element& next) {
     sum = sum ? combine(builder_, monoid, input.type.dtype, *sum, next) : next;
@@ -99,7 +100,7 @@ Element Writer::reduced(const Program& program, const Equation& equation, const 
 
 Element Writer::arg_reduced(const Program& program, const Equation& equation, const Index& index, const Slot& input) {
   const DType dtype = input.type.dtype, out = program.type(equation.outputs[0]).dtype;
-  const bool greatest = equation.primitive.is("argmax");
+  const bool greatest = equation.primitive == prim::argmax();
   Element best;
   Value position = no_value;
   for_each_reduced(program, equation, index, input, [&](int64_t k, const Element& next) {

@@ -3,10 +3,10 @@
 //   carry (9,)  for step: c[0] = f(c[0]); ...; c[8] = f(c[8])
 //   becomes     for lane in 0, 1: for step: c[lane] = f(c[lane]); c[2 + lane] = f(c[2 + lane]); ...; c[8 + lane] = f(c[8 + lane])
 #include <algorithm>
-#include <set>
 
 #include "backends/cpu/number.h"
 #include "backends/cpu/registers_writer.h"
+#include "program/handles.h"
 
 namespace capibara::cpu::registers {
 
@@ -16,24 +16,24 @@ constexpr int64_t fewest_elements = 4;   // of values whose functions run in lan
 constexpr int64_t several_elements = 8;  // of values in scans without long functions
 constexpr int64_t lane_bytes = 16;       // of the registers that every machine has
 
-bool is_long_function(const std::string& name, DType dtype) {
-  static const std::set<std::string_view> names = {"exp",  "exp2",  "expm1", "log",  "log1p", "tanh",  "logistic", "sin",    "cos",
-                                                   "tan",  "asin",  "acos",  "atan", "sinh",  "cosh",  "asinh",    "acosh",  "atanh",
-                                                   "cbrt", "erf",   "erfc",  "erf_inv", "lgamma", "digamma"};
-  return (dtype == DType::float32 || dtype == DType::float64) && names.contains(name);
+// Of one operand: dozens of operations for each element.
+bool is_long_function(const Equation& equation, DType dtype) {
+  return (dtype == DType::float32 || dtype == DType::float64) && equation.inputs.size() == 1 &&
+         equation.primitive->traits.cost == Cost::function;
 }
 
 // A value of one element is stretched without computing anything.
 bool stretches(const Program& body, const Equation& equation) {
-  const std::string& name = equation.primitive.name();
-  return (name == "broadcast_in_dim" || name == "reshape" || name == "squeeze") && body.type(equation.inputs[0]).size() == 1;
+  const Primitive& primitive = equation.primitive;
+  return (primitive == prim::broadcast_in_dim() || primitive == prim::reshape() || primitive == prim::squeeze()) &&
+         body.type(equation.inputs[0]).size() == 1;
 }
 
 }  // namespace
 
 // Functions of dozens of operations: several elements at a time, through memory, beat one after another in registers.
 bool Writer::runs_in_lanes(const Equation& equation, const ArrayType& type) {
-  return equation.inputs.size() == 1 && type.size() >= fewest_elements && is_long_function(equation.primitive.name(), type.dtype);
+  return type.size() >= fewest_elements && is_long_function(equation, type.dtype);
 }
 
 Slot Writer::function_in_lanes(const Equation& equation, const ArrayType& type, const Slot& input) {
@@ -65,8 +65,10 @@ Writer::Blocks Writer::apply_in_blocks(const Equation& equation, const std::vect
     }
     return results;
   };
-  const bool sine = equation.primitive.is("sin");
-  if (count == 1 || operands[0].size() == 1 || !(sine || equation.primitive.is("cos")) || !is_long_function("sin", dtype)) return apply();
+  const bool sine = equation.primitive == prim::sin();
+  if (count == 1 || operands[0].size() == 1 || !(sine || equation.primitive == prim::cos()) ||
+      !is_long_function(equation, dtype))
+    return apply();
   Value huge = no_value;
   for (const Element& element : operands[0]) {
     const Value here = math::in_lanes::detail::is_irreducible(Number{&builder_, element.parts[0]}).value;
@@ -139,7 +141,7 @@ std::optional<Writer::Lanes> Writer::lanes_of(const Equation& scan) {
     }
     if (moves_elements(equation.primitive) || is_reduction(equation.primitive)) return std::nullopt;
     if (!is_elementwise(equation.primitive, dtypes, type.dtype)) return std::nullopt;
-    is_long = is_long || is_long_function(equation.primitive.name(), type.dtype);
+    is_long = is_long || is_long_function(equation, type.dtype);
   }
   if (!shape) return std::nullopt;
   const int64_t size = element_count(*shape), width = std::max<int64_t>(2, lane_bytes / widest);

@@ -6,6 +6,7 @@
 #include "backends/cpu/schedule.h"
 #include "backends/cpu/unshare.h"
 #include "optimise/simplify.h"
+#include "program/handles.h"
 #include "runtime/arena.h"
 
 namespace capibara::cpu {
@@ -61,7 +62,8 @@ bool carries_through(const Analysis& known, Var input, Atom atom) {
 
 // Kernels of scatters write into their operand where the result has the same memory.
 bool is_scatter(const Group& group, const Equation& equation) {
-  return group.work == Work::host && equation.primitive.name().starts_with("scatter") && equation.inputs.size() == 3;
+  return group.work == Work::host && equation.primitive->traits.combines == Combines::updates &&
+         equation.inputs.size() == 3;
 }
 
 bool reads_anywhere(const Program& body, const Analysis& known, const Group& group, Var var) {
@@ -135,8 +137,8 @@ const Program& Analyses::unshared(const Program& program) {
 
 Carries carries_of(const Equation& equation) {
   const Attrs& attrs = equation.attrs;
-  if (equation.primitive.is("scan")) return {at(attrs.integer("num_consts")), at(attrs.integer("num_carry"))};
-  if (!equation.primitive.is("while")) return {};
+  if (equation.primitive == prim::scan()) return {at(attrs.integer("num_consts")), at(attrs.integer("num_carry"))};
+  if (equation.primitive != prim::while_()) return {};
   const std::size_t first = at(attrs.integer("cond_nconsts") + attrs.integer("body_nconsts"));
   return {first, equation.inputs.size() - first};
 }
@@ -155,7 +157,7 @@ bool dies_as_carry(const Analysis& known, int g, const Equation& loop, std::size
 }
 
 bool reads_what_it_writes(const Program& program, const std::vector<int>& members, const Equation& slice, const Equation& update) {
-  if (!slice.primitive.is("dynamic_slice") || slice.inputs[0] != update.inputs[0] ||
+  if (slice.primitive != prim::dynamic_slice() || slice.inputs[0] != update.inputs[0] ||
       !std::equal(slice.inputs.begin() + 1, slice.inputs.end(), update.inputs.begin() + 2, update.inputs.end()) ||
       slice.attrs.ints("slice_sizes") != program.type(update.inputs[1]).shape) {
     return false;
@@ -167,7 +169,9 @@ bool reads_what_it_writes(const Program& program, const std::vector<int>& member
       return std::find(follows.begin(), follows.end(), input) != follows.end();
     });
     if (!reads || &equation == &update) continue;
-    if (!passes::is_elementwise(equation.primitive) || program.type(equation.outputs[0]).shape != program.type(update.inputs[1]).shape) return false;
+    if (equation.primitive->traits.elementwise == Elementwise::no ||
+        program.type(equation.outputs[0]).shape != program.type(update.inputs[1]).shape)
+      return false;
     follows.push_back(equation.outputs[0]);
   }
   return true;
@@ -185,7 +189,8 @@ bool may_replace(const Analysis& known, Var old, std::size_t output) {
   const Group& group = known.fusion.groups[at(home)];
   const bool flat = group.work == Work::loops && group.row_values.empty();
   const Equation& writer = body.equations()[at(definition)];
-  const bool in_place = group.work == Work::pieces ? writer.primitive.is("dynamic_update_slice") : is_scatter(group, writer);
+  const bool in_place =
+      group.work == Work::pieces ? writer.primitive == prim::dynamic_update_slice() : is_scatter(group, writer);
   const bool updates = in_place && writer.inputs[0] == Atom(old);
   if (!flat && !updates) return false;
   for (std::size_t e = 0; e < body.equations().size(); ++e) {

@@ -1,5 +1,6 @@
 // List scheduling of groups: the first one in order, unless one that is ready gives memory back.
 #include "backends/cpu/schedule.h"
+#include "program/handles.h"
 
 #include <algorithm>
 #include <set>
@@ -115,8 +116,8 @@ class Schedule {
 
   // Those that write into their first operand where nobody reads it any more.
   static bool may_run_in_place(const Group& group, const Equation& equation) {
-    return group.work == Work::control || equation.primitive.is("dynamic_update_slice") ||
-           equation.primitive.name().starts_with("scatter");
+    return group.work == Work::control || equation.primitive == prim::dynamic_update_slice() ||
+           equation.primitive->traits.combines == Combines::updates;
   }
 
   int64_t bytes(int32_t value) const {

@@ -4,6 +4,7 @@
 #include <capibara/control.h>
 
 #include "primitives/control.h"
+#include "program/handles.h"
 #include "trace/trace.h"
 
 namespace capibara::cpu {
@@ -69,7 +70,7 @@ Arrays unrolled(std::span<const Array> inputs, const Attrs& attrs) {
 }  // namespace
 
 LowerRule unroll_rule(const Program&, const Equation& equation) {
-  if (!equation.primitive.is("scan") || !equation.effects.empty()) return {};
+  if (equation.primitive != prim::scan() || !equation.effects.empty()) return {};
   const int64_t unroll = equation.attrs.integer("unroll");
   return unroll > 1 && unroll < equation.attrs.integer("length") ? LowerRule(unrolled) : LowerRule();
 }

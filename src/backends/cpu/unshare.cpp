@@ -1,5 +1,6 @@
 // unshare: values that cost nothing to compute again are given to each reader as its own, so that none is ever stored.
 #include "backends/cpu/unshare.h"
+#include "program/handles.h"
 
 #include <algorithm>
 
@@ -10,8 +11,8 @@ namespace {
 // Index arithmetic alone, from an operand that is smaller than the result or nothing at all.
 bool is_free(const Program& program, const Equation& equation) {
   if (equation.outputs.size() != 1 || equation.outputs[0].dropped()) return false;
-  if (equation.primitive.is("iota")) return true;
-  if (!equation.primitive.is("broadcast_in_dim")) return false;
+  if (equation.primitive == prim::iota()) return true;
+  if (equation.primitive != prim::broadcast_in_dim()) return false;
   return program.type(equation.outputs[0]).size() > program.type(equation.inputs[0]).size();
 }
 

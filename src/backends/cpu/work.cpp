@@ -6,16 +6,13 @@
 
 #include "backends/cpu/element.h"
 #include "backends/cpu/fuse.h"
+#include "program/handles.h"
 
 namespace capibara::cpu {
 
 namespace {
 
 std::size_t at(int64_t position) { return static_cast<std::size_t>(position); }
-
-bool is_pieces(const std::string& name) {
-  return name == "concatenate" || name == "pad" || name == "dynamic_update_slice";
-}
 
 bool known_to_code(const Program& program, const Equation& equation) {
   for (Atom input : equation.inputs) {
@@ -29,17 +26,6 @@ bool known_to_code(const Program& program, const Equation& equation) {
 
 }  // namespace
 
-bool is_control(const Primitive& primitive) {
-  static const std::string_view names[] = {"scan", "while", "cond", "jit", "remat2", "call", "closed_call", "custom_jvp_call", "custom_vjp_call", "custom_vmap_call"};
-  return std::find(std::begin(names), std::end(names), primitive.name()) != std::end(names);
-}
-
-bool is_reduction(const Primitive& primitive) {
-  static const std::string_view names[] = {"reduce_sum", "reduce_prod", "reduce_max", "reduce_min",
-                                           "reduce_and", "reduce_or", "reduce_xor"};
-  return std::find(std::begin(names), std::end(names), primitive.name()) != std::end(names);
-}
-
 std::vector<bool> kept_dimensions(const Program& program, const Equation& equation) {
   std::vector<bool> kept(program.type(equation.inputs[0]).shape.size(), true);
   for (int64_t axis : equation.attrs.ints("axes")) kept[at(axis)] = false;
@@ -47,16 +33,16 @@ std::vector<bool> kept_dimensions(const Program& program, const Equation& equati
 }
 
 Work work_of(const Program& program, const Equation& equation) {
-  const std::string& name = equation.primitive.name();
   if (is_control(equation.primitive)) return Work::control;
   if (!equation.effects.empty() || !known_to_code(program, equation)) return Work::host;
-  if (is_pieces(name)) return Work::pieces;
+  if (equation.primitive->traits.moves == Moves::pieces) return Work::pieces;
   const Var output = equation.outputs[0];
-  if (name == "reshape") {
+  if (equation.primitive == prim::reshape()) {
     if (!equation.attrs["dimensions"].is_none()) return Work::host;
     return differs_by_units(program.type(equation.inputs[0]).shape, program.type(output).shape) ? Work::loops : Work::alias;
   }
-  if (moves_elements(equation.primitive) || name == "iota" || is_counted_bits(program, equation)) return Work::loops;
+  if (moves_elements(equation.primitive) || equation.primitive == prim::iota() || is_counted_bits(program, equation))
+    return Work::loops;
   if (is_reduction(equation.primitive)) return Work::loops;
   std::vector<DType> dtypes;
   for (Atom input : equation.inputs) dtypes.push_back(program.type(input).dtype);
@@ -64,15 +50,15 @@ Work work_of(const Program& program, const Equation& equation) {
 }
 
 bool is_counted_bits(const Program& program, const Equation& equation) {
-  if (!equation.primitive.is("random_bits") || !config().threefry_partitionable) return false;
+  if (equation.primitive != prim::random_bits() || !config().threefry_partitionable) return false;
   const ArrayType& key = program.type(equation.inputs[0]);
   return key.dtype == DType::key_fry && key.rank() == 0;
 }
 
 bool is_guarded(const Program& program, const Equation& equation) {
   if (!equation.effects.empty() || !known_to_code(program, equation)) return false;
-  if (equation.primitive.is("concatenate")) return equation.inputs.size() <= 8;
-  if (!equation.primitive.is("pad")) return false;
+  if (equation.primitive == prim::concatenate()) return equation.inputs.size() <= 8;
+  if (equation.primitive != prim::pad()) return false;
   for (const Attr& entry : equation.attrs.list("padding_config")) {
     const Ints& padding = *entry.get_if<Ints>();
     if (padding[0] < 0 || padding[1] < 0 || padding[2] != 0) return false;
@@ -83,7 +69,7 @@ bool is_guarded(const Program& program, const Equation& equation) {
 std::vector<GuardedPart> guarded_parts(const Program& program, const Equation& equation) {
   std::vector<GuardedPart> parts;
   Ints begin(program.type(equation.outputs[0]).shape.size(), 0);
-  if (equation.primitive.is("pad")) {
+  if (equation.primitive == prim::pad()) {
     const Attr::List& config = equation.attrs.list("padding_config");
     for (std::size_t d = 0; d < begin.size(); ++d) begin[d] = (*config[d].get_if<Ints>())[0];
     parts.push_back({0, begin});
@@ -105,7 +91,7 @@ std::optional<Index> operand_index(const Program& program, const Equation& equat
     return moved_index(equation, index, operand, program.type(equation.outputs[0]).shape,
                        [&](const Equation&, int64_t, int64_t) { return free_symbol(); });
   }
-  if (equation.primitive.is("pad") || equation.primitive.is("concatenate")) {
+  if (equation.primitive == prim::pad() || equation.primitive == prim::concatenate()) {
     Index result = index;
     for (const GuardedPart& part : guarded_parts(program, equation)) {
       if (part.operand != number) continue;
@@ -130,7 +116,7 @@ std::vector<Access> accesses(const Program& program, const Fusion& fusion, const
   std::unordered_map<int32_t, std::vector<Index>> seen;
   auto free_symbol = [&] { return first_free++; };
   auto push_operands = [&](const Equation& reader, const Index& place) {
-    if (reader.primitive.is("pad") || reader.primitive.is("concatenate")) {
+    if (reader.primitive == prim::pad() || reader.primitive == prim::concatenate()) {
       const Shape& whole = program.type(reader.outputs[0]).shape;
       for (const GuardedPart& part : guarded_parts(program, reader)) {
         const Shape& own = program.type(reader.inputs[part.operand]).shape;
@@ -142,8 +128,9 @@ std::vector<Access> accesses(const Program& program, const Fusion& fusion, const
         }
       }
     }
-    if (reader.primitive.is("random_bits")) found.push_back({Var(), {linear(place, program.type(reader.outputs[0]).shape)}});
-    if (reader.primitive.is("iota")) found.push_back({Var(), {place[at(reader.attrs.integer("dimension"))]}});
+    if (reader.primitive == prim::random_bits())
+      found.push_back({Var(), {linear(place, program.type(reader.outputs[0]).shape)}});
+    if (reader.primitive == prim::iota()) found.push_back({Var(), {place[at(reader.attrs.integer("dimension"))]}});
     for (std::size_t i = 0; i < reader.inputs.size(); ++i) {
       if (reader.inputs[i].is_literal()) continue;
       if (std::optional<Index> operand = operand_index(program, reader, i, place, free_symbol)) {

@@ -14,6 +14,7 @@
 
 #include "backends/pjrt/ffi.h"
 #include "optimise/rewrite.h"
+#include "program/handles.h"
 
 namespace capibara::pjrt {
 
@@ -343,7 +344,8 @@ Program call_cusolver(const Program& program, const std::function<bool()>& avail
     bool changed = false;
     for (const Equation& equation : one.equations()) {
       std::optional<Attrs> attrs;
-      if (equation.primitive.is("custom_call") && !equation.inputs.empty()) attrs = cusolver_attributes(equation, one.type(equation.inputs[0]));
+      if (equation.primitive == prim::custom_call() && !equation.inputs.empty())
+        attrs = cusolver_attributes(equation, one.type(equation.inputs[0]));
       if (!attrs || !available()) attrs = nested(equation.attrs);
       changed |= !passes::same_object(*attrs, equation.attrs);
       copy.emit(equation, copy(equation.inputs), std::move(*attrs));

@@ -1,5 +1,6 @@
 // Choosing the devices of a call, compiling for them, and starting the program.
 #include "backends/pjrt/executable.h"
+#include "program/handles.h"
 
 #include "runtime/transfer_guard.h"
 
@@ -162,7 +163,7 @@ std::shared_ptr<const PjrtExecutable::Variant> PjrtExecutable::make(std::vector<
       }
     }
     // A constraint that runs by itself is obeyed to the letter.
-    if (program_.equations().size() == 1 && program_.equations()[0].primitive.is("sharding_constraint") &&
+    if (program_.equations().size() == 1 && program_.equations()[0].primitive == prim::sharding_constraint() &&
         program_.equations()[0].attrs.ints("unconstrained_dims").empty()) {
       variant->outputs[0] = borders_.first;
     }

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "optimise/rewrite.h"
+#include "program/handles.h"
 
 namespace capibara::pjrt {
 
@@ -51,12 +52,12 @@ class Ordering {
       std::vector<Atom> inputs = copy(equation.inputs);
       inputs.push_back(token);
       Attrs attrs = equation.attrs;
-      if (equation.primitive.is("jit")) {
+      if (equation.primitive == prim::jit()) {
         attrs = attrs.with("jaxpr", threaded(attrs.program("jaxpr")));
-      } else if (equation.primitive.is("while")) {
+      } else if (equation.primitive == prim::while_()) {
         attrs = attrs.with("cond_jaxpr", with_unused_token(attrs.program("cond_jaxpr")));
         attrs = attrs.with("body_jaxpr", threaded(attrs.program("body_jaxpr")));
-      } else if (equation.primitive.is("cond")) {
+      } else if (equation.primitive == prim::cond()) {
         Attr::List branches;
         for (const Program& branch : attrs.programs("branches")) branches.emplace_back(threaded(branch));
         attrs = attrs.with("branches", std::move(branches));
@@ -73,8 +74,9 @@ class Ordering {
   }
 
   bool has_effects(const Equation& equation) {
-    if (equation.primitive.is("custom_call")) return equation.attrs.boolean("has_side_effect");
-    if (!equation.primitive.is("jit") && !equation.primitive.is("while") && !equation.primitive.is("cond")) return false;
+    if (equation.primitive == prim::custom_call()) return equation.attrs.boolean("has_side_effect");
+    if (equation.primitive != prim::jit() && equation.primitive != prim::while_() && equation.primitive != prim::cond())
+      return false;
     bool found = false;
     passes::for_each_program(equation.attrs, [&](const Program& program) { found = found || has_effects(program); });
     return found;

@@ -12,6 +12,7 @@
 #include "backends/pjrt/xla_forms.h"
 #include "optimise/passes.h"
 #include "optimise/rewrite.h"
+#include "program/handles.h"
 #include "program/stablehlo/operations.h"
 #include "program/stablehlo/write.h"
 
@@ -162,7 +163,7 @@ Program set_precision(const Program& program) {
 bool is_callback(const Equation& equation) { return runs_on_host(equation.primitive); }
 
 bool is_foreign_call(const Equation& equation) {
-  return equation.primitive.is("custom_call") && !equation.attrs.text("call_target_name").starts_with("capibara_");
+  return equation.primitive == prim::custom_call() && !equation.attrs.text("call_target_name").starts_with("capibara_");
 }
 
 // Constants of more than a few elements become arguments: the text stays small, and the plugin does not fold them.
@@ -212,7 +213,7 @@ bool runs_on_host(const Primitive& primitive) {
 
 bool can_prepare(const Primitive& primitive) {
   // Keys are their words in a text: wrapping them is nothing at all.
-  if (primitive.is("random_wrap") || primitive.is("random_unwrap")) return true;
+  if (primitive == prim::random_wrap() || primitive == prim::random_unwrap()) return true;
   return runs_on_host(primitive) || primitive->lower || !primitive->stablehlo.empty();
 }
 

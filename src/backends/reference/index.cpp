@@ -3,6 +3,7 @@
 #include "backends/reference/kernels.h"
 #include "backends/reference/strided_copy.h"
 #include "primitives/shape.h"
+#include "program/handles.h"
 
 #include <cmath>
 #include <cstring>
@@ -190,11 +191,12 @@ Combine recognise(const Attrs& attrs) {
                equation.inputs[1] == second && result == Atom(equation.outputs[0]) &&
                region.type(first).dtype == region.type(result).dtype;
   if (!plain) return Combine::region;
-  static constexpr std::pair<std::string_view, Combine> names[] = {
-      {"add", Combine::add}, {"sub", Combine::sub},     {"mul", Combine::mul},   {"min", Combine::min},
-      {"max", Combine::max}, {"and", Combine::bit_and}, {"or", Combine::bit_or}, {"xor", Combine::bit_xor}};
-  for (const auto& [name, combine] : names) {
-    if (equation.primitive.is(name)) return combine;
+  static const std::pair<Primitive, Combine> rows[] = {
+      {prim::add(), Combine::add},    {prim::sub(), Combine::sub},     {prim::mul(), Combine::mul},
+      {prim::min(), Combine::min},    {prim::max(), Combine::max},     {prim::and_(), Combine::bit_and},
+      {prim::or_(), Combine::bit_or}, {prim::xor_(), Combine::bit_xor}};
+  for (const auto& [primitive, combine] : rows) {
+    if (equation.primitive == primitive) return combine;
   }
   return Combine::region;
 }

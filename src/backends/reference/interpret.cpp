@@ -13,7 +13,7 @@ namespace capibara::reference {
 
 namespace {
 
-using Table = std::unordered_map<std::string_view, Kernel>;
+using Table = std::unordered_map<const PrimitiveRecord*, Kernel>;
 
 const Table& table() {
   static const Table kernels = [] {
@@ -22,7 +22,7 @@ const Table& table() {
          {elementwise_kernels(), special_kernels(), shape_kernels(), index_kernels(), reduce_kernels(),
           window_kernels(), sort_kernels(), contract_kernels(), control_kernels(), random_kernels(), linalg_kernels(),
           fft_kernels(), effect_kernels()}) {
-      for (const KernelEntry& entry : list) all.emplace(entry.primitive, entry.kernel);
+      for (const KernelEntry& entry : list) all.emplace(&primitive(entry.primitive).record(), entry.kernel);
     }
     return all;
   }();
@@ -65,12 +65,12 @@ class ReferenceBackend final : public Backend {
   std::string name() const override { return "reference"; }
   int device_count() const override { return config().num_cpu_devices; }
   bool supports(const Primitive& primitive) const override {
-    return find_kernel(primitive.name()) != nullptr || primitive->evaluate || primitive->lower;
+    return find_kernel(primitive) != nullptr || primitive->evaluate || primitive->lower;
   }
   std::optional<std::string> compiled_text(const Program& program, const std::vector<bool>&) override { return program.to_string(); }
   Arrays run(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
     poll_interrupt();
-    Kernel kernel = find_kernel(primitive.name());
+    Kernel kernel = find_kernel(primitive);
     if (!kernel && primitive->evaluate) {
       TraceScope scope(evaluation_trace());
       return primitive->evaluate(inputs, attrs);
@@ -96,9 +96,9 @@ class ReferenceBackend final : public Backend {
 
 }  // namespace
 
-Kernel find_kernel(std::string_view primitive) {
-  auto place = table().find(primitive);
-  return place == table().end() ? nullptr : place->second;
+Kernel find_kernel(const Primitive& primitive) {
+  const auto found = table().find(&primitive.record());
+  return found == table().end() ? nullptr : found->second;
 }
 
 Backend& backend() {

@@ -32,7 +32,7 @@ KernelList linalg_kernels();
 KernelList fft_kernels();
 KernelList effect_kernels();
 
-Kernel find_kernel(std::string_view primitive);  // null where absent
+Kernel find_kernel(const Primitive& primitive);  // null where absent
 
 // Evaluates a program on concrete arrays, equation by equation; values die after their last use.
 Arrays interpret(const Program& program, std::span<const Array> inputs);

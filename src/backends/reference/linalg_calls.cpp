@@ -10,8 +10,9 @@ namespace {
 Arrays run(const char* name, std::span<const Array> inputs, const Attrs& attrs = {}) {
   Types types;
   for (const Array& input : inputs) types.push_back(input.type());
-  TypeResult result = primitive(name)->type(types, attrs);
-  return find_kernel(name)({inputs, result.types, attrs});
+  const Primitive own = primitive(name);
+  TypeResult result = own->type(types, attrs);
+  return find_kernel(own)({inputs, result.types, attrs});
 }
 
 // What stands after `name = ` in the settings of a call.

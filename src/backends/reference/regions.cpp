@@ -3,48 +3,29 @@
 
 #include <cstring>
 #include <numeric>
-#include <unordered_set>
 
-#include "primitives/families.h"
+#include "program/handles.h"
 #include "runtime/interrupt.h"
 
 namespace capibara::reference {
 
 namespace {
 
-const std::unordered_set<std::string>& elementwise_names() {
-  static const std::unordered_set<std::string> names = [] {
-    std::unordered_set<std::string> set;
-    for (const Family& family : {elementwise_family(), special_family()}) {
-      for (const PrimitiveRecord& record : family) set.insert(record.name);
-    }
-    return set;
-  }();
-  return names;
-}
-
 // Between scalars these change nothing.
 bool is_scalar_identity(const Equation& equation, const Program& program) {
-  static const std::unordered_set<std::string> names = {"broadcast_in_dim", "reshape",       "squeeze",
-                                                        "copy",             "transpose",
-                                                        "rev",              "stop_gradient", "optimization_barrier"};
-  return equation.inputs.size() == 1 && names.count(equation.primitive.name()) != 0 &&
+  return equation.inputs.size() == 1 && equation.primitive->traits.moves == Moves::index &&
          program.type(equation.inputs[0]).rank() == 0;
 }
 
-const Program* called_program(const Equation& equation) {
-  for (const char* name : {"jaxpr", "call_jaxpr", "fun_jaxpr"}) {
-    if (const Attr* attr = equation.attrs.find(name)) {
-      if (const auto* program = attr->get_if<std::shared_ptr<const Program>>()) return program->get();
-    }
-  }
-  return nullptr;
+// bitcast_convert_type adds and takes away dimensions, but none between scalars.
+bool is_elementwise(const Primitive& primitive) {
+  return primitive->traits.elementwise != Elementwise::no || primitive == prim::bitcast_convert_type();
 }
 
-bool is_plain_call(const Equation& equation) {
-  static const std::unordered_set<std::string> names = {"jit",    "call",            "closed_call",
-                                                        "remat2", "custom_jvp_call", "custom_vjp_call"};
-  return names.count(equation.primitive.name()) != 0 && called_program(equation) != nullptr;
+// The program of a plain call; null for every other equation.
+const Program* called_program(const Equation& equation) {
+  const char* attr = equation.primitive->traits.called_program;
+  return attr ? &equation.attrs.program(attr) : nullptr;
 }
 
 bool is_elementwise(const Program& program) {
@@ -53,9 +34,9 @@ bool is_elementwise(const Program& program) {
   }
   for (const Equation& equation : program.equations()) {
     if (is_scalar_identity(equation, program)) continue;
-    if (is_plain_call(equation)) {
-      if (!is_elementwise(*called_program(equation))) return false;
-    } else if (elementwise_names().count(equation.primitive.name()) == 0 || !find_kernel(equation.primitive.name())) {
+    if (const Program* called = called_program(equation)) {
+      if (!is_elementwise(*called)) return false;
+    } else if (!is_elementwise(equation.primitive) || !find_kernel(equation.primitive)) {
       return false;
     }
   }
@@ -93,15 +74,15 @@ Arrays Region::apply_wide(const Program& program, std::span<const Array> inputs,
     Arrays results;
     if (is_scalar_identity(equation, program)) {
       results = std::move(operands);
-    } else if (is_plain_call(equation)) {
-      results = apply_wide(*called_program(equation), operands, shape);
+    } else if (const Program* called = called_program(equation)) {
+      results = apply_wide(*called, operands, shape);
     } else {
       Types types;
       for (Var var : equation.outputs) {
         ArrayType type = var.dropped() ? ArrayType() : program.type(var);
         types.push_back(type.with_shape(shape));
       }
-      results = find_kernel(equation.primitive.name())({operands, types, equation.attrs});
+      results = find_kernel(equation.primitive)({operands, types, equation.attrs});
     }
     for (std::size_t i = 0; i < equation.outputs.size(); ++i) {
       if (!equation.outputs[i].dropped()) at(equation.outputs[i]) = results[i];

@@ -9,6 +9,7 @@
 #include "backends/reference/regions.h"
 #include "backends/reference/sort.h"
 #include "primitives/sort.h"
+#include "program/handles.h"
 
 namespace capibara::reference {
 
@@ -122,8 +123,8 @@ std::optional<std::vector<Keys>> single_comparison_keys(const Program& comparato
     bool straight = equation.inputs[0] == left && equation.inputs[1] == right;
     bool swapped = equation.inputs[0] == right && equation.inputs[1] == left;
     if (!straight && !swapped) continue;
-    const std::string& name = equation.primitive.name();
-    bool total = name == "lt_to", less = total || name == "lt", greater = name == "gt";
+    const Primitive& primitive = equation.primitive;
+    bool total = primitive == prim::lt_to(), less = total || primitive == prim::lt(), greater = primitive == prim::gt();
     if ((!less && !greater) || is_complex(inputs[i].dtype())) return std::nullopt;
     std::vector<Keys> keys;
     append_keys(inputs[i], total ? Zeros::distinct : Zeros::equal, keys);
@@ -253,12 +254,10 @@ Arrays approx_top_k(const KernelArgs& args) {
 // A comparator made of comparisons, choices and logic with no constants but zeros and NaNs sees of two numbers only
 // their order, signs and NaNs. If it agrees with `sort`'s own on every such case, it is the same function.
 std::optional<int64_t> lexicographic_keys(const Program& program, const Types& operands) {
-  static const char* const transparent[] = {"eq", "ne", "lt", "gt", "le", "ge", "eq_to", "lt_to", "le_to", "select_n",
-                                            "and", "or", "not", "real", "imag", "broadcast_in_dim", "convert_element_type"};
   for (const Equation& equation : program.equations()) {
-    bool known = std::any_of(std::begin(transparent), std::end(transparent), [&](const char* n) { return equation.primitive.is(n); });
-    if (!known) return std::nullopt;
-    if (equation.primitive.is("convert_element_type") && program.type(equation.inputs[0]).dtype != program.type(equation.outputs[0]).dtype) {
+    if (!equation.primitive->traits.only_order) return std::nullopt;
+    if (equation.primitive == prim::convert_element_type() &&
+        program.type(equation.inputs[0]).dtype != program.type(equation.outputs[0]).dtype) {
       return std::nullopt;
     }
   }

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "backends/reference/regions.h"
+#include "program/handles.h"
 #include "program/window_shape.h"
 
 namespace capibara::reference {
@@ -236,17 +237,18 @@ std::vector<int64_t> selected_positions(const C* values, const Shape& in, const 
 }
 
 template <class C>
-bool keeps_held(const std::string& comparison, C held, C candidate) {
+bool keeps_held(const Primitive& comparison, C held, C candidate) {
   if constexpr (is_complex_number<C>) return true;
   else {
-    if (comparison == "ge") return held >= candidate;
-    if (comparison == "le") return held <= candidate;
-    if (comparison == "gt") return held > candidate;
+    if (comparison == prim::ge()) return held >= candidate;
+    if (comparison == prim::le()) return held <= candidate;
+    if (comparison == prim::gt()) return held > candidate;
     return held < candidate;
   }
 }
 
-std::vector<int64_t> select_by_comparison(const std::string& comparison, const Array& operand, const Shape& out, const Window& window) {
+std::vector<int64_t> select_by_comparison(const Primitive& comparison, const Array& operand, const Shape& out,
+                                          const Window& window) {
   return visit_compute(operand.dtype(), [&]<class C>(Type<C>) {
     auto values = read_all<C>(operand.dtype(), operand.raw_data(), operand.size());
     return selected_positions(values.data(), operand.shape(), out, window,
@@ -254,18 +256,18 @@ std::vector<int64_t> select_by_comparison(const std::string& comparison, const A
   });
 }
 
-// The comparison a region makes between its two inputs, in their order; empty for any other region.
-std::string recognised_comparison(const Program& region) {
-  if (region.equations().size() != 1 || region.invars().size() != 2 || region.outputs().size() != 1) return "";
+// The comparison a region makes between its two inputs, in their order; undefined for any other region.
+Primitive recognised_comparison(const Program& region) {
+  if (region.equations().size() != 1 || region.invars().size() != 2 || region.outputs().size() != 1) return {};
   const Equation& equation = region.equations()[0];
   if (equation.inputs.size() != 2 || equation.inputs[0] != Atom(region.invars()[0]) ||
       equation.inputs[1] != Atom(region.invars()[1]) || region.outputs()[0] != Atom(equation.outputs[0])) {
-    return "";
+    return {};
   }
-  for (const char* name : {"ge", "le", "gt", "lt"}) {
-    if (equation.primitive.is(name)) return name;
-  }
-  return "";
+  const Primitive& primitive = equation.primitive;
+  const bool orders =
+      primitive == prim::ge() || primitive == prim::le() || primitive == prim::gt() || primitive == prim::lt();
+  return orders ? primitive : Primitive();
 }
 
 std::vector<int64_t> select_by_region(const Region& region, const Array& operand, const Shape& out, const Window& window) {
@@ -323,9 +325,10 @@ Arrays select_and_scatter(const KernelArgs& args) {
   const Array &operand = args.inputs[0], &source = args.inputs[1], &init = args.inputs[2];
   Window window = Window::of(args.attrs);
   Region select(args.attrs.program("select_jaxpr")), scatter(args.attrs.program("scatter_jaxpr"));
-  std::string comparison = recognised_comparison(select.program());
-  std::vector<int64_t> positions = comparison.empty() ? select_by_region(select, operand, source.shape(), window)
-                                                      : select_by_comparison(comparison, operand, source.shape(), window);
+  const Primitive comparison = recognised_comparison(select.program());
+  std::vector<int64_t> positions = !comparison.defined()
+                                       ? select_by_region(select, operand, source.shape(), window)
+                                       : select_by_comparison(comparison, operand, source.shape(), window);
   const ArrayType& out_type = args.output_types[0];
   if (scatter.monoid()) return {scatter_fold(*scatter.monoid(), source, positions, init, out_type)};
   Output out = allocate(out_type);

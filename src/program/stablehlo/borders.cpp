@@ -1,5 +1,6 @@
 // Collecting the demands of sharding_constraint.
 #include "program/stablehlo/borders.h"
+#include "program/handles.h"
 
 #include <algorithm>
 #include <set>
@@ -15,7 +16,8 @@ class Search {
   void operator()(const Program& program) {
     if (!seen_.insert(program.identity()).second) return;
     for (const Equation& equation : program.equations()) {
-      if (equation.primitive.is("sharding_constraint")) note(equation.attrs.opaque<PlacementAttr>("sharding")->placement);
+      if (equation.primitive == prim::sharding_constraint())
+        note(equation.attrs.opaque<PlacementAttr>("sharding")->placement);
       for (const auto& [name, attr] : equation.attrs.entries()) visit(attr);
     }
   }
@@ -52,7 +54,7 @@ Borders find_borders(const Program& program) {
   Search{found}(program);
   if (!found.first) return found;
   for (const Equation& equation : program.equations()) {
-    if (!equation.primitive.is("sharding_constraint")) continue;
+    if (equation.primitive != prim::sharding_constraint()) continue;
     const auto demand = equation.attrs.opaque<PlacementAttr>("sharding");
     if (demand->border == PlacementAttr::Border::argument && !equation.inputs[0].is_literal()) {
       const auto place = std::find(program.invars().begin(), program.invars().end(), equation.inputs[0].var());

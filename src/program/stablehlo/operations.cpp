@@ -52,31 +52,8 @@ bool is_comparison(const Operation& operation, const char* direction, bool total
 
 std::vector<OperationRow> elementwise_rows() {
   std::vector<OperationRow> rows;
-  const std::pair<const char*, const char*> plain[] = {
-      {"stablehlo.abs", "abs"}, {"stablehlo.add", "add"}, {"stablehlo.and", "and"}, {"stablehlo.atan2", "atan2"},
-      {"stablehlo.cbrt", "cbrt"}, {"stablehlo.ceil", "ceil"}, {"stablehlo.clamp", "clamp"},
-      {"stablehlo.complex", "complex"}, {"stablehlo.cosine", "cos"}, {"stablehlo.count_leading_zeros", "clz"},
-      {"stablehlo.divide", "div"}, {"stablehlo.exponential", "exp"}, {"stablehlo.exponential_minus_one", "expm1"},
-      {"stablehlo.floor", "floor"}, {"stablehlo.imag", "imag"}, {"stablehlo.is_finite", "is_finite"},
-      {"stablehlo.log", "log"}, {"stablehlo.log_plus_one", "log1p"}, {"stablehlo.logistic", "logistic"},
-      {"stablehlo.maximum", "max"}, {"stablehlo.minimum", "min"}, {"stablehlo.multiply", "mul"},
-      {"stablehlo.negate", "neg"}, {"stablehlo.not", "not"}, {"stablehlo.or", "or"},
-      {"stablehlo.popcnt", "population_count"}, {"stablehlo.power", "pow"}, {"stablehlo.real", "real"},
-      {"stablehlo.remainder", "rem"}, {"stablehlo.rsqrt", "rsqrt"}, {"stablehlo.shift_left", "shift_left"},
-      {"stablehlo.shift_right_arithmetic", "shift_right_arithmetic"},
-      {"stablehlo.shift_right_logical", "shift_right_logical"}, {"stablehlo.sign", "sign"}, {"stablehlo.sine", "sin"},
-      {"stablehlo.sqrt", "sqrt"}, {"stablehlo.subtract", "sub"}, {"stablehlo.tan", "tan"}, {"stablehlo.tanh", "tanh"},
-      {"stablehlo.xor", "xor"}, {"stablehlo.optimization_barrier", "optimization_barrier"},
-      {"chlo.acos", "acos"}, {"chlo.acosh", "acosh"}, {"chlo.asin", "asin"}, {"chlo.asinh", "asinh"},
-      {"chlo.atan", "atan"}, {"chlo.atanh", "atanh"}, {"chlo.bessel_i1e", "bessel_i1e"}, {"chlo.cosh", "cosh"},
-      {"chlo.digamma", "digamma"}, {"chlo.erf", "erf"}, {"chlo.erf_inv", "erf_inv"}, {"chlo.erfc", "erfc"},
-      {"chlo.is_inf", "is_inf"}, {"chlo.is_neg_inf", "is_neg_inf"}, {"chlo.is_pos_inf", "is_pos_inf"},
-      {"chlo.lgamma", "lgamma"}, {"chlo.next_after", "nextafter"}, {"chlo.polygamma", "polygamma"},
-      {"chlo.sinh", "sinh"}, {"chlo.square", "square"}, {"chlo.zeta", "zeta"}};
-  for (const auto& [operation, primitive] : plain) {
-    const bool chlo = std::string_view(operation).starts_with("chlo.");  // its own forms differ from each other
-    rows.push_back({.operation = operation, .primitive = primitive, .form = chlo ? Form::generic : Form::elementwise});
-  }
+  rows.push_back(
+      {.operation = "stablehlo.optimization_barrier", .primitive = "optimization_barrier", .form = Form::elementwise});
   // Other names for the same thing.
   rows.push_back({.operation = "chlo.tan", .primitive = "tan", .read_only = true});
   rows.push_back({.operation = "chlo._asin_acos_kernel", .primitive = "asin", .read_only = true});
@@ -122,6 +99,17 @@ std::vector<OperationRow> elementwise_rows() {
                     return Attrs{{"exponent_bits", integer_attribute(a.operation, "exponent_bits")},
                                  {"mantissa_bits", integer_attribute(a.operation, "mantissa_bits")}};
                   }});
+  // All others are the operation that the record names, with the same operands and no attributes.
+  for (const Primitive& primitive : catalog()) {
+    const std::string& operation = primitive->stablehlo;
+    const bool written = std::any_of(rows.begin(), rows.end(), [&](const OperationRow& row) {
+      return !row.read_only && row.primitive == primitive.name();
+    });
+    if (primitive->traits.elementwise == Elementwise::no || operation.empty() || written) continue;
+    const bool chlo = operation.starts_with("chlo.");  // its own forms differ from each other
+    rows.push_back(
+        {.operation = operation, .primitive = primitive.name(), .form = chlo ? Form::generic : Form::elementwise});
+  }
   return rows;
 }
 
@@ -580,14 +568,15 @@ std::vector<OperationRow> remaining_rows() {
 
 struct Table {
   std::vector<OperationRow> rows;
-  std::unordered_multimap<std::string_view, const OperationRow*> by_primitive, by_operation;
+  std::unordered_multimap<const PrimitiveRecord*, const OperationRow*> by_primitive;
+  std::unordered_multimap<std::string_view, const OperationRow*> by_operation;
 
   Table() {
     for (auto part : {elementwise_rows, shape_rows, index_rows, contraction_rows, region_rows, remaining_rows}) {
       for (OperationRow& row : part()) rows.push_back(std::move(row));
     }
     for (const OperationRow& row : rows) {
-      if (!row.read_only) by_primitive.emplace(row.primitive, &row);
+      if (!row.read_only) by_primitive.emplace(&primitive(row.primitive).record(), &row);
       by_operation.emplace(row.operation, &row);
     }
   }
@@ -603,7 +592,7 @@ const Table& table() {
 const std::vector<OperationRow>& operation_rows() { return table().rows; }
 
 const OperationRow* find_row(const Primitive& primitive, const Attrs& attrs) {
-  auto [first, last] = table().by_primitive.equal_range(primitive.name());
+  auto [first, last] = table().by_primitive.equal_range(&primitive.record());
   for (auto place = first; place != last; ++place) {
     if (!place->second->is_equation || place->second->is_equation(attrs)) return place->second;
   }

@@ -1,5 +1,6 @@
 // The writer: functions for nested programs, one line for each equation, regions inline.
 #include "program/stablehlo/write.h"
+#include "program/handles.h"
 
 #include <algorithm>
 #include <map>
@@ -214,21 +215,21 @@ class FunctionWriter {
       for (Var output : equation.outputs) outputs.push_back(program.type(output));
     }
     const Attrs& attrs = equation.attrs;
-    if (equation.primitive.is("jit")) {
+    if (equation.primitive == prim::jit()) {
       const std::string symbol = module_.symbol_of(attrs.program("jaxpr"), attrs.text("name"));
       const std::string left = define(names, equation);
       line(level, left + "func.call " + symbol_text(symbol) + "(" + joined(operands) + ") : " + signature_text(inputs, outputs),
            equation.source);
-    } else if (equation.primitive.is("while")) {
+    } else if (equation.primitive == prim::while_()) {
       write_while(names, equation, operands, inputs, outputs, level);
-    } else if (equation.primitive.is("cond")) {
+    } else if (equation.primitive == prim::cond()) {
       write_case(names, equation, operands, inputs, outputs, level);
-    } else if (equation.primitive.is("create_token") || equation.primitive.is("after_all")) {
+    } else if (equation.primitive == prim::create_token() || equation.primitive == prim::after_all()) {
       const std::string left = define(names, equation);
       line(level, left + "stablehlo.after_all " + joined(operands) + " : !stablehlo.token", equation.source);
-    } else if (equation.primitive.is("rng_uniform")) {
+    } else if (equation.primitive == prim::rng_uniform()) {
       write_uniform(names, equation, operands, inputs, outputs, level);
-    } else if (equation.primitive.is("sharding_constraint")) {
+    } else if (equation.primitive == prim::sharding_constraint()) {
       write_constraint(names, equation, operands, inputs, level);
     } else if (const OperationRow* row = find_row(equation.primitive, attrs)) {
       write_row(*row, names, equation, operands, inputs, outputs, level);
@@ -267,7 +268,7 @@ class FunctionWriter {
       const std::string left = define(names, equation);
       bool same = row.form == Form::elementwise && outputs.size() == 1;
       for (const ArrayType& type : inputs) same = same && type_text(type) == type_text(outputs[0]);
-      const bool listed = equation.primitive.is("optimization_barrier");
+      const bool listed = equation.primitive == prim::optimization_barrier();
       const std::string types = listed ? types_text(outputs) : same ? type_text(outputs[0]) : signature_text(inputs, outputs);
       line(level, left + std::string(row.operation) + " " + joined(operands) + " : " + types, equation.source);
       return;

@@ -1,5 +1,6 @@
 // Primitives that StableHLO has no operation for, as calls of foreign functions: LAPACK's through jaxlib, expectations.
 #include "program/stablehlo/write_calls.h"
+#include "program/handles.h"
 
 #include <cstdio>
 
@@ -49,7 +50,7 @@ std::string row_major_text(std::span<const ArrayType> types) {
 
 // A call of the typed interface, as jax writes those of LAPACK's routines.
 std::optional<CallText> foreign_call(const Primitive& primitive, const WriteArgs& args) {
-  if (!primitive.is("custom_call")) return std::nullopt;
+  if (primitive != prim::custom_call()) return std::nullopt;
   CallText call;
   call.target = args.attrs.text("call_target_name");
   if (args.attrs.has("has_side_effect") && args.attrs.boolean("has_side_effect")) call.attributes = "has_side_effect = true, ";

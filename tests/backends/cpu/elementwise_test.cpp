@@ -366,7 +366,7 @@ TEST_P(Elementwise, GeneratedCodeAgreesWithTheReference) {
   ASSERT_FALSE(cases.empty());
   run_generated(cases);
   for (const Case& one : cases) {
-    const reference::Kernel kernel = reference::find_kernel(one.primitive.name());
+    const reference::Kernel kernel = reference::find_kernel(one.primitive);
     ASSERT_TRUE(kernel) << one.primitive.name();
     const Arrays want = kernel({one.operands, one.outputs, one.attrs});
     for (std::size_t o = 0; o < want.size(); ++o) {

@@ -213,10 +213,10 @@ def evaluated(jax, closed, *args):
     return [read(atom) for atom in closed.jaxpr.outvars]
 
 
-def user_primitive(jax):
+def user_primitive(jax, name="twice"):
     core = module(jax, "extend.core")
     ad, batching, mlir = (module(jax, f"interpreters.{name}") for name in ("ad", "batching", "mlir"))
-    twice = core.Primitive("twice")
+    twice = core.Primitive(name)
     twice.def_impl(lambda x: x * 2)
     twice.def_abstract_eval(lambda x: x)
     ad.defjvp(twice, lambda t, x: twice.bind(t))
@@ -224,6 +224,11 @@ def user_primitive(jax):
     batching.defvectorized(twice)
     mlir.register_lowering(twice, mlir.lower_fun(lambda x: x * 2, multiple_results=False))
     return twice
+
+
+def called(jax, primitive):
+    bind = primitive.bind
+    return [bind(jax.numpy.asarray(X)), jax.jit(bind)(X), jax.grad(lambda x: bind(x))(3.0), str(jax.make_jaxpr(bind)(X))]
 
 
 PROGRAMS = [
@@ -235,6 +240,8 @@ PROGRAMS = [
     check("extend.core.Primitive: a program with loops", lambda jax: evaluated(jax, jax.make_jaxpr(lambda x: jax.lax.fori_loop(0, 3, lambda i, v: jax.lax.cond(v[0] > 0, lambda w: w * 2, lambda w: w - 1, v), x))(X), X)),
     check("extend.core.Primitive: of a gradient", lambda jax: evaluated(jax, jax.make_jaxpr(jax.grad(lambda x: jax.jit(jax.numpy.tanh)(x).sum()))(X), X)),
     check("extend.core.Primitive: a user's", lambda jax: (lambda p: [p.bind(jax.numpy.asarray(X)), jax.jit(p.bind)(X), jax.vmap(p.bind)(jax.numpy.asarray(X)), jax.grad(lambda x: p.bind(x))(3.0), str(jax.make_jaxpr(p.bind)(X))])(user_primitive(jax))),
+    *(check(f"extend.core.Primitive: a user's called {name}, as one of the library is", lambda jax, name=name: called(jax, user_primitive(jax, name)))
+      for name in ("multiply_add", "sin", "reduce_sum", "broadcast_in_dim")),
     check("extend.core.Primitive: without rules", lambda jax: module(jax, "extend.core").Primitive("bare").bind(X)),
     check("extend.core.Primitive: without a jvp", lambda jax: jax.grad(lambda x: bare(jax).bind(x))(3.0)),
     check("extend.core.Primitive: without a batching rule", lambda jax: jax.vmap(bare(jax).bind)(X)),

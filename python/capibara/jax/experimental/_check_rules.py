@@ -86,7 +86,7 @@ def run_program(program, enabled, error, *args):
     values.update(zip(jaxpr.constvars, program.consts))
     values.update(zip(jaxpr.invars, args))
     for equation in jaxpr.eqns:
-        rule = _rules.get(equation.primitive.name, _unchecked)
+        rule = _rules.get(equation.primitive.name, _nan_rule if getattr(equation.primitive, "nan_checked", False) else _unchecked)
         error, outputs = rule(equation, enabled, error, *map(read, equation.invars))
         if not isinstance(outputs, (list, tuple)):
             outputs = [outputs]
@@ -294,13 +294,9 @@ def _check_rule(equation, enabled, error, *leaves):
     return error, []
 
 
-_NAN = ("acos acosh add asin asinh atan2 atan atanh bessel_i0e bessel_i1e cbrt conv_general_dilated cos cosh cumlogsumexp cummax cummin "
-        "cumprod cumsum digamma dot_general erf_inv erf erfc exp expm1 fft igamma_grad_a igamma igammac integer_pow lgamma "
-        "custom_linear_solve log1p log logistic mul pad pow psum reduce reduce_prod reduce_sum reduce_window reduce_window_sum "
-        "regularized_incomplete_beta rem rng_uniform rsqrt sin sinh sqrt sub tan tanh")
-_SCATTER = ("scatter", "scatter-add", "scatter-mul", "scatter-min", "scatter-max")
 _rules = {
-    **dict.fromkeys(_NAN.split(), _nan_rule), **dict.fromkeys(_SCATTER, _scatter_rule), "div": _division_rule, "gather": _gather_rule,
+    "scatter": _scatter_rule, "scatter-add": _scatter_rule, "scatter-mul": _scatter_rule, "scatter-min": _scatter_rule,
+    "scatter-max": _scatter_rule, "div": _division_rule, "gather": _gather_rule,
     "dynamic_slice": _dynamic_slice_rule, "dynamic_update_slice": _dynamic_update_slice_rule, "check": _check_rule, "jit": _jit_rule,
     "remat2": _remat_rule, "cond": _cond_rule, "scan": _scan_rule, "while": _while_rule,
     "custom_jvp_call": _custom_rule, "custom_vjp_call": _custom_rule}

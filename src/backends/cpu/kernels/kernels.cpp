@@ -1,4 +1,4 @@
-// Looks the CPU backend's own kernels up by the name of the primitive.
+// Looks the CPU backend's own kernels up by primitive.
 #include "backends/cpu/kernels/families.h"
 #include "backends/cpu/kernels/small_families.h"
 
@@ -8,7 +8,7 @@ namespace capibara::cpu {
 
 namespace {
 
-using Table = std::unordered_map<std::string_view, KernelMaker>;
+using Table = std::unordered_map<const PrimitiveRecord*, KernelMaker>;
 
 const Table& table() {
   static const Table makers = [] {
@@ -16,7 +16,7 @@ const Table& table() {
     for (const KernelMakers& list :
          {convolution_makers(), cumulative_makers(), dot_makers(), extreme_makers(), index_makers(), movement_makers(), order_makers(), random_makers(), reduction_makers(),
           scatter_makers(), top_k_makers(), transpose_makers(), window_makers()}) {
-      for (const KernelMakerEntry& entry : list) all.emplace(entry.primitive, entry.make);
+      for (const KernelMakerEntry& entry : list) all.emplace(&primitive(entry.primitive).record(), entry.make);
     }
     return all;
   }();
@@ -25,9 +25,9 @@ const Table& table() {
 
 }  // namespace
 
-KernelMaker find_kernel_maker(std::string_view primitive) {
-  auto place = table().find(primitive);
-  return place == table().end() ? nullptr : place->second;
+KernelMaker find_kernel_maker(const Primitive& primitive) {
+  const auto found = table().find(&primitive.record());
+  return found == table().end() ? nullptr : found->second;
 }
 
 }  // namespace capibara::cpu

@@ -26,6 +26,6 @@ struct KernelMakerEntry {
 };
 using KernelMakers = std::vector<KernelMakerEntry>;
 
-KernelMaker find_kernel_maker(std::string_view primitive);  // null where absent
+KernelMaker find_kernel_maker(const Primitive& primitive);  // null where absent
 
 }  // namespace capibara::cpu

@@ -13,6 +13,7 @@
 #include "backends/cpu/kernels/scratch.h"
 #include "backends/cpu/kernels/window_lanes.h"
 #include "backends/reference/regions.h"
+#include "program/handles.h"
 #include "program/window_shape.h"
 #include "runtime/thread_pool.h"
 
@@ -363,10 +364,11 @@ std::optional<Keeps> recognise_comparison(const Program& region) {
       equation.inputs[1] != Atom(region.invars()[1]) || region.outputs()[0] != Atom(equation.outputs[0])) {
     return std::nullopt;
   }
-  static constexpr std::pair<const char*, Keeps> names[] = {
-      {"ge", Keeps::ge}, {"le", Keeps::le}, {"gt", Keeps::gt}, {"lt", Keeps::lt}};
-  for (const auto& [name, keeps] : names) {
-    if (equation.primitive.is(name)) return keeps;
+  static const std::pair<Primitive, Keeps> rows[] = {
+      {prim::ge(), Keeps::ge}, {prim::le(), Keeps::le},
+      {prim::gt(), Keeps::gt}, {prim::lt(), Keeps::lt}};
+  for (const auto& [primitive, keeps] : rows) {
+    if (equation.primitive == primitive) return keeps;
   }
   return std::nullopt;
 }

@@ -28,7 +28,7 @@ _renewed = KeyReuseSignature(Sink(0), Source(0))
 
 key_reuse_signatures = _Signatures(
     consume=_used_up, random_clone=_made, random_bits=_used_up, random_seed=_made, random_split=_renewed, random_wrap=_made, random_gamma=_used_up,
-    broadcast_in_dim=_handed_on, copy=_handed_on, copy_p=_handed_on, convert_element_type=_handed_on, device_put=_handed_on, reshape=_handed_on,
+    broadcast_in_dim=_handed_on, copy=_handed_on, convert_element_type=_handed_on, device_put=_handed_on, reshape=_handed_on,
     squeeze=_handed_on, sharding_constraint=_handed_on, dynamic_slice=_renewed, gather=_renewed,
     dynamic_update_slice=KeyReuseSignature(Sink(0), Sink(1), Source(0)), random_fold_in=_made, random_unwrap=KeyReuseSignature(),
     eq=KeyReuseSignature(), ne=KeyReuseSignature())
@@ -100,7 +100,7 @@ def jaxpr_type_signature(jaxpr):
     for equation in jaxpr.eqns:
         keys = [i for i, atom in enumerate(equation.invars) if not _is_literal(atom) and _is_key(atom)]
         made = [i for i, variable in enumerate(equation.outvars) if _is_key(variable)]
-        if not keys and not made and equation.primitive.name not in _dynamic:
+        if not keys and not made and not _dynamic_rule(equation.primitive):
             continue
         if equation.primitive.name == "assert_consumed_value":
             _check_assertion(equation, state(equation.invars[0]))
@@ -168,11 +168,16 @@ def _either(a, b):
     return _as_mask(np.logical_or(a, b))
 
 
+def _dynamic_rule(primitive):
+    """What computes the signature of its equations from their parameters; None where it is the same for all."""
+    return _of_call if getattr(primitive, "called_program", None) else _dynamic.get(primitive.name)
+
+
 def equation_signature(equation):
     """The signature of an equation; a primitive that is not known uses up its operands and makes used keys."""
-    name = equation.primitive.name
-    if name in _dynamic:
-        return _dynamic[name](equation)
+    name, rule = equation.primitive.name, _dynamic_rule(equation.primitive)
+    if rule:
+        return rule(equation)
     if name in key_reuse_signatures:
         known = key_reuse_signatures[name]
         keys = {i for i, atom in enumerate(equation.invars) if not _is_literal(atom) and _is_key(atom)}
@@ -186,9 +191,8 @@ def _inner(value):
     return value.jaxpr if hasattr(value, "consts") and hasattr(value, "jaxpr") else value
 
 
-@_rule("jit", "pjit", "remat2", "remat", "checkpoint", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "custom_vmap_call", "shard_map")
 def _of_call(equation):
-    program = next(equation.params[name] for name in ("jaxpr", "call_jaxpr", "fun_jaxpr", "call") if name in equation.params)
+    program = equation.params[equation.primitive.called_program]
     signature = jaxpr_type_signature(_inner(program))
     if equation.params.get("differentiated"):  # computes again what was computed, from the same keys
         return KeyReuseSignature(*signature.sources, *signature.forwards)
