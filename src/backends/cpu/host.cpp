@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 
+#include "array/byte_count.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/reference/backend.h"
 #include "backends/reference/kernels.h"
@@ -11,8 +12,6 @@
 namespace capibara::cpu {
 
 namespace {
-
-std::size_t bytes_of(const ArrayType& type) { return static_cast<std::size_t>(type.size() * storage_size(type.dtype)); }
 
 // Programs and foreign code may keep what they are given: callbacks hand arrays to the user.
 bool may_keep_operands(const Primitive& primitive, const Attrs& attrs) {
@@ -35,7 +34,7 @@ struct Reference {
   bool copies;
 
   Array operand(const ArrayType& type, std::byte* data) const {
-    std::size_t bytes = bytes_of(type);
+    std::size_t bytes = byte_count(type);
     if (!copies) return Array::from_buffer(type, Buffer::borrow(data, bytes, {}));
     Buffer buffer = Buffer::allocate(bytes);
     if (bytes != 0) std::memcpy(buffer.mutable_data(), data, bytes);
@@ -48,7 +47,7 @@ struct Reference {
     for (std::size_t i = 0; i < inputs.size(); ++i) operands.push_back(operand(inputs[i], buffers[i]));
     Arrays results = kernel ? kernel({operands, outputs, attrs}) : reference::backend().run(primitive, operands, attrs);
     for (std::size_t i = 0; i < results.size(); ++i) {
-      std::size_t bytes = bytes_of(outputs[i]);
+      std::size_t bytes = byte_count(outputs[i]);
       const std::byte* data = bytes == 0 ? nullptr : results[i].raw_data();
       if (bytes != 0 && data != buffers[inputs.size() + i]) std::memcpy(buffers[inputs.size() + i], data, bytes);
     }

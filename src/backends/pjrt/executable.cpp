@@ -2,6 +2,7 @@
 #include "backends/pjrt/executable.h"
 #include "program/handles.h"
 
+#include "array/byte_count.h"
 #include "runtime/transfer_guard.h"
 
 #include <capibara/error.h>
@@ -11,8 +12,6 @@
 namespace capibara::pjrt {
 
 namespace {
-
-std::size_t byte_count(const ArrayType& type) { return static_cast<std::size_t>(type.size() * storage_size(type.dtype)); }
 
 // Whether an array lies in the same way; trailing dimensions that are not split need no entry.
 bool same_layout(const Placement& a, const Placement& b) {

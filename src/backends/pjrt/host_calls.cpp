@@ -1,6 +1,7 @@
 // The handler of host calls, and the thread that serves them.
-#include "array/element.h"
 #include "backends/pjrt/host_calls.h"
+#include "array/byte_count.h"
+#include "array/element.h"
 
 #include <dlfcn.h>
 
@@ -78,8 +79,6 @@ class Copier {
   bool on_host_;
   void* stream_ = nullptr;
 };
-
-std::size_t byte_count(const ArrayType& type) { return static_cast<std::size_t>(type.size() * storage_size(type.dtype)); }
 
 capibara::Buffer converted(const ArrayType& from, const std::byte* data, DType to) {
   capibara::Buffer buffer = capibara::Buffer::allocate(static_cast<std::size_t>(from.size() * storage_size(to)));

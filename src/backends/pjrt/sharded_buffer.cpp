@@ -1,6 +1,7 @@
 // Cutting arrays into the parts of a mesh's devices, and joining them.
 #include "backends/pjrt/sharded_buffer.h"
 
+#include "array/byte_count.h"
 #include "runtime/transfer_guard.h"
 
 #include <capibara/error.h>
@@ -11,8 +12,6 @@
 namespace capibara::pjrt {
 
 namespace {
-
-std::size_t byte_count(const ArrayType& type) { return static_cast<std::size_t>(type.size() * storage_size(type.dtype)); }
 
 // Visits the rows of a block inside a larger array: positions of the block's and of the whole's elements, and how many.
 template <class Visit>

@@ -1,13 +1,13 @@
 // Control flow on the reference backend: loops and branches that interpret their programs.
 #include "backends/reference/kernels.h"
 
+#include "array/byte_count.h"
+
 #include <cstring>
 
 namespace capibara::reference {
 
 namespace {
-
-std::size_t bytes_of(const ArrayType& type) { return static_cast<std::size_t>(type.size() * storage_size(type.dtype)); }
 
 Arrays run_jit(const KernelArgs& args) { return interpret(args.attrs.program("jaxpr"), args.inputs); }
 Arrays run_call(const KernelArgs& args) { return interpret(args.attrs.program("call_jaxpr"), args.inputs); }
@@ -37,7 +37,7 @@ Arrays run_scan(const KernelArgs& args) {
     int64_t position = reverse ? length - 1 - step : step;
     for (std::size_t i = consts + carry; i < operands.size(); ++i) {
       ArrayType type = slice_types[i];
-      std::size_t bytes = bytes_of(type);
+      std::size_t bytes = byte_count(type);
       Output slice = allocate(type);
       std::memcpy(slice.data, args.inputs[i].raw_data() + static_cast<std::size_t>(position) * bytes, bytes);
       operands[i] = slice.array;
@@ -45,7 +45,7 @@ Arrays run_scan(const KernelArgs& args) {
     Arrays results = interpret(body, operands);
     for (std::size_t i = 0; i < carry; ++i) operands[consts + i] = results[i];
     for (std::size_t i = 0; i < stacked.size(); ++i) {
-      std::size_t bytes = bytes_of(results[carry + i].type());
+      std::size_t bytes = byte_count(results[carry + i].type());
       std::memcpy(stacked[i].data + static_cast<std::size_t>(position) * bytes, results[carry + i].raw_data(), bytes);
     }
   }
