@@ -17,15 +17,16 @@ struct MemoryUse {
   int64_t host_generated_code = 0, host_argument = 0, host_output = 0, host_alias = 0, host_temp = 0;
 };
 
-// The body of a scan counts as often as it runs; that of a while loop once, for nobody knows how often it runs.
+// The body of a scan counts as often as it runs; that of a while loop once, since its trip count is unknown.
 struct ProgramCost {
   double flops = 0;            // additions, products, comparisons
-  double transcendentals = 0;  // exp, log, tanh and their kin
+  double transcendentals = 0;  // exp, log, tanh and the like
   double bytes_accessed = 0;   // operands and results of every operation, as if each were run alone
 };
+// Counts the operations and the bytes accessed by a program.
 ProgramCost count_cost(const Program& program);
 
-// A compiled program for inputs that lie in one way.
+// Details of one compiled variant of a program, for fixed placements of its inputs.
 struct ExecutableDetails {
   std::optional<MemoryUse> memory;  // nothing where the backend does not know
   std::vector<std::shared_ptr<const Placement>> outputs;  // empty: on the one device

@@ -23,6 +23,7 @@ namespace capibara {
 
 using Shape = std::vector<int64_t>;
 
+// The number of elements of a shape: the product of its sizes.
 int64_t element_count(std::span<const int64_t> shape);
 
 // What is known of an array before it is computed.
@@ -41,8 +42,10 @@ struct ArrayType {
   friend bool operator==(const ArrayType&, const ArrayType&) = default;
 };
 
-std::string to_string(const ArrayType& type);     // float32[2,3]
-std::string short_string(const ArrayType& type);  // f32[2,3]
+// The type as jax prints it in messages: float32[2,3].
+std::string to_string(const ArrayType& type);
+// The type as jaxprs print it: f32[2,3].
+std::string short_string(const ArrayType& type);
 
 class ArrayBody;  // what a handle points to: a concrete value or a tracer
 class Trace;
@@ -157,7 +160,7 @@ Array operator<=(const Array& a, const Array& b);
 Array operator>(const Array& a, const Array& b);
 Array operator>=(const Array& a, const Array& b);
 
-// The dtype that stands for a C++ element type.
+// The dtype that represents a C++ element type.
 template <class T>
 constexpr DType dtype_of() {
   if constexpr (std::is_same_v<T, bool>) return DType::bool_;
@@ -175,7 +178,7 @@ constexpr DType dtype_of() {
   }
 }
 
-// array<float>({1, 2, 3}); array<float>({1, 2, 3, 4}, {2, 2}).
+// An array from C++ values: array<float>({1, 2, 3}), array<float>({1, 2, 3, 4}, {2, 2}).
 template <class T>
 Array array(const std::vector<T>& values, std::optional<Shape> shape = std::nullopt);
 template <class T>

@@ -14,14 +14,14 @@ using HostFunction = std::function<std::vector<Array>(const std::vector<Array>&)
 struct PureCallbackOptions {
   std::string vmap_method;  // "sequential", "expand_dims", "broadcast_all"; empty: vmap is an error
 };
-// A function without side effects: it may be called any number of times, or not at all. Returns arrays of the types given.
+// Calls a host function without side effects, any number of times or not at all; returns arrays of the given types.
 std::vector<Array> pure_callback(HostFunction function, const std::vector<ArrayType>& result_types,
                                  const std::vector<Array>& arguments, const PureCallbackOptions& options = {});
 
 struct IoCallbackOptions {
   bool ordered = false;  // calls happen in the order of the program
 };
-// A function with side effects: called exactly once for each time the program reaches it.
+// Calls a host function with side effects exactly once each time the program reaches it.
 std::vector<Array> io_callback(HostFunction function, const std::vector<ArrayType>& result_types,
                                const std::vector<Array>& arguments, const IoCallbackOptions& options = {});
 
@@ -29,7 +29,7 @@ namespace debug {
 struct CallbackOptions {
   bool ordered = false;
 };
-// Sees values without changing the program; survives dead-code elimination and every transform.
+// Calls a host function on values without changing the program; survives dead-code elimination and every transform.
 void callback(std::function<void(const std::vector<Array>&)> function, const std::vector<Array>& arguments,
               const CallbackOptions& options = {});
 // Prints when the program runs: {} stands for the next argument, {{ and }} for braces.

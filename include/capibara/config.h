@@ -32,9 +32,12 @@ struct Config {
   friend bool operator==(const Config&, const Config&) = default;
 };
 
-const Config& config();             // as seen by this thread
-std::size_t config_key();           // config().key(), remembered while nothing changes
-void update_config(const Config&);  // the process's defaults
+// The configuration as this thread sees it.
+const Config& config();
+// config().key(), cached while nothing changes.
+std::size_t config_key();
+// Sets the process's default configuration.
+void update_config(const Config&);
 
 // Overrides the configuration of this thread until the end of the scope.
 class ConfigScope {
@@ -52,17 +55,26 @@ class ConfigScope {
 namespace jax {
 // JAX's names: config::update("jax_enable_x64", true).
 namespace config {
+// Sets a configuration value by the name that jax gives it, such as "jax_enable_x64".
 void update(const std::string& name, const std::variant<bool, int, std::string>& value);
 }
-// Scopes of single settings.
+// Allows 64-bit types while the scope lives.
 ConfigScope enable_x64(bool on = true);
+// Runs jitted functions operation by operation while the scope lives.
 ConfigScope disable_jit(bool on = true);
+// Raises an error where a result is NaN while the scope lives.
 ConfigScope debug_nans(bool on = true);
+// Raises an error where a result is infinite while the scope lives.
 ConfigScope debug_infs(bool on = true);
+// Prints a line for each function that is traced and compiled while the scope lives.
 ConfigScope log_compiles(bool on = true);
+// Raises an error where a tracer outlives its trace while the scope lives.
 ConfigScope checking_leaks(bool on = true);
+// Sets the promotion of dtypes, "standard" or "strict", while the scope lives.
 ConfigScope numpy_dtype_promotion(const std::string& mode);
+// Sets the promotion of ranks, "allow", "warn" or "raise", while the scope lives.
 ConfigScope numpy_rank_promotion(const std::string& mode);
+// Sets the precision of matrix products and convolutions while the scope lives.
 ConfigScope default_matmul_precision(const std::string& precision);
 }  // namespace jax
 

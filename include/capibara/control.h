@@ -37,7 +37,7 @@ struct ScanOptions {
   int64_t unroll = 1;
 };
 
-// f(carry, x) -> pair(carry, y). Returns the last carry and the stacked ys.
+// Loops over the leading axis of xs with f(carry, x) -> pair(carry, y); returns the last carry and the stacked ys.
 template <class F, class Carry, class Xs>
 auto scan(F f, const Carry& init, const Xs& xs, const ScanOptions& options = {}) {
   using Result = std::decay_t<decltype(f(init, xs))>;
@@ -62,7 +62,7 @@ auto scan(F f, const Carry& init, const Xs& xs, const ScanOptions& options = {})
                               tree::unflatten<Ys>(ys_tree, all.subspan(carries)));
 }
 
-// Runs body as long as condition(state) is true.
+// Repeats state = body(state) while condition(state) is true.
 template <class Condition, class Body, class State>
 State while_loop(Condition condition, Body body, const State& init) {
   TreeDef structure = tree::structure(init);
@@ -77,7 +77,7 @@ State while_loop(Condition condition, Body body, const State& init) {
   return tree::unflatten<State>(structure, flat);
 }
 
-// body(i, state) for i in [lower, upper): a scan, differentiable in reverse.
+// Repeats state = body(i, state) for i in [lower, upper). A scan with static bounds, differentiable in reverse.
 template <class Body, class State>
 State fori_loop(int64_t lower, int64_t upper, Body body, const State& init) {
   if (upper <= lower) return init;
@@ -126,7 +126,7 @@ auto run_branches(const Array& index, const std::vector<std::function<Result(con
 
 }  // namespace detail
 
-// True or false branch on the operands; both must return the same types.
+// Applies on_true or on_false to the operands; both must return the same types.
 template <class True, class False, class... Operands>
 auto cond(const Array& predicate, True on_true, False on_false, const Operands&... operands) {
   using Result = std::decay_t<decltype(on_true(operands...))>;
@@ -134,7 +134,7 @@ auto cond(const Array& predicate, True on_true, False on_false, const Operands&.
   return detail::run_branches<Result, Operands...>(detail::predicate_index(predicate), branches, operands...);
 }
 
-// The branch that `index` selects; an index out of range is clamped.
+// Applies the branch that `index` selects to the operands; an index out of range is clamped.
 template <class Result, class... Operands>
 Result switch_(const Array& index, const std::vector<std::function<Result(const Operands&...)>>& branches,
                const Operands&... operands) {
@@ -146,7 +146,7 @@ struct MapOptions {
   std::optional<int64_t> batch_size;  // slices handled at once by vmap; by default one after the other
 };
 
-// f on every slice of the leading axis.
+// Applies f to every slice along the leading axis.
 template <class F, class Xs>
 auto map(F f, const Xs& xs, const MapOptions& options = {}) {
   using Y = std::decay_t<decltype(f(xs))>;
@@ -176,7 +176,7 @@ struct AssociativeScanOptions {
   int64_t axis = 0;
 };
 
-// All prefixes combined by an associative function of two trees, in logarithmic depth.
+// Combines all prefixes by an associative function of two trees, in logarithmic depth.
 template <class F, class Tree>
 Tree associative_scan(F combine, const Tree& elements, const AssociativeScanOptions& options = {}) {
   TreeDef structure = tree::structure(elements);

@@ -149,6 +149,7 @@ class CustomJvp {
   std::shared_ptr<State> state_;
 };
 
+// A function whose forward derivative is set by defjvp.
 template <class F>
 auto custom_jvp(F&& f, std::string name = "fn") {
   return CustomJvp<std::decay_t<F>>(std::forward<F>(f), std::move(name));
@@ -279,6 +280,7 @@ class CustomVjp {
   std::shared_ptr<State> state_;
 };
 
+// A function whose reverse derivative is set by defvjp(forward, backward).
 template <class F>
 auto custom_vjp(F&& f, std::string name = "fn") {
   return CustomVjp<std::decay_t<F>>(std::forward<F>(f), std::move(name));
@@ -345,6 +347,7 @@ class CustomVmap {
   std::shared_ptr<State> state_;
 };
 
+// A function whose batching rule is set by def_vmap.
 template <class F>
 auto custom_vmap(F&& f, std::string name = "fn") {
   return CustomVmap<std::decay_t<F>>(std::forward<F>(f), std::move(name));

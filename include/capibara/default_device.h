@@ -7,12 +7,14 @@
 
 namespace capibara {
 
-// The backend that needs no plugin: "cpu", or "reference" in a build without the code generator.
+// The platform of the backend that needs no plugin: "cpu", or "reference" in a build without the code generator.
 std::string native_platform();
 
-// As this thread sees it; nothing: the first device of the configured platform. Part of config_key().
+// The default device of this thread; nothing where it is the first device of the configured platform. Part of
+// config_key().
 const std::optional<Device>& chosen_device();
-void set_default_device(std::optional<Device> device);  // of the process
+// Sets the process's default device.
+void set_default_device(std::optional<Device> device);
 
 // Overrides the default device of this thread until the end of the scope.
 class [[nodiscard]] DefaultDeviceScope {
@@ -27,6 +29,7 @@ class [[nodiscard]] DefaultDeviceScope {
 };
 
 namespace jax {
+// Places new arrays and unplaced computations on a device while the scope lives.
 inline DefaultDeviceScope default_device(const Device& device) { return DefaultDeviceScope(device); }
 }  // namespace jax
 

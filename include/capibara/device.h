@@ -17,7 +17,8 @@ struct Device {
   friend bool operator==(const Device&, const Device&) = default;
 };
 
-std::string to_string(const Device& device);  // "cpu:0"
+// The device as "cpu:0".
+std::string to_string(const Device& device);
 
 // Memory that only its device reads; a backend knows what it is.
 class DeviceMemory {
@@ -26,7 +27,7 @@ class DeviceMemory {
   virtual bool is_ready() = 0;
   virtual void wait() = 0;                       // until the value is there; raises what went wrong
   virtual void copy_to_host(std::byte* to) = 0;  // waits as well
-  virtual void release() = 0;                    // nobody will read it again
+  virtual void release() = 0;                    // it will not be read again
 };
 
 class Completion;  // of a program that runs in the background
@@ -42,7 +43,7 @@ class Buffer {
   // Memory owned by somebody else; `release` runs when the last copy is gone.
   static Buffer borrow(void* data, std::size_t bytes, std::function<void()> release, const Device& device = {});
 
-  // The host's copy is made when it is first asked for.
+  // The host's copy is made on first use.
   static Buffer on_device(std::shared_ptr<DeviceMemory> memory, std::size_t bytes, const Device& device);
 
   bool defined() const { return state_ != nullptr; }
@@ -80,7 +81,9 @@ class Buffer {
 namespace jax {
 // The devices of a platform; the default platform where none is named.
 std::vector<Device> devices(const std::string& platform = "");
+// The devices of a platform that this process can address.
 std::vector<Device> local_devices(const std::string& platform = "");
+// The number of devices of a platform.
 int device_count(const std::string& platform = "");
 }  // namespace jax
 

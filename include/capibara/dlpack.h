@@ -38,10 +38,11 @@ struct DLManagedTensor {
 
 namespace jax::dlpack {
 
-// Shares the array's memory; the tensor keeps it alive until its deleter runs. The consumer must not write to it.
+// Exports an array as a DLPack tensor that shares its memory, which the consumer must not write to. The tensor keeps
+// the memory alive until its deleter runs.
 DLManagedTensor* to_dlpack(const Array& array);
 
-// Takes ownership of the tensor. Row-major memory is shared, anything else is copied.
+// Imports a DLPack tensor and takes ownership of it. Row-major memory is shared, anything else is copied.
 Array from_dlpack(DLManagedTensor* tensor);
 
 }  // namespace jax::dlpack

@@ -116,26 +116,41 @@ inline constexpr std::array<DTypeRow, 37> dtype_table{{
 }};
 // clang-format on
 
+// The row of the table of dtypes.
 constexpr const DTypeRow& dtype_row(DType dtype) {
   return dtype_table[static_cast<std::size_t>(dtype)];
 }
 
+// The full name: "float32".
 constexpr std::string_view dtype_name(DType dtype) { return dtype_row(dtype).name; }
+// The name in jaxprs: "f32".
 constexpr std::string_view short_name(DType dtype) { return dtype_row(dtype).short_name; }
+// The name of the StableHLO element type: "f32", "ui8".
 constexpr std::string_view stablehlo_name(DType dtype) { return dtype_row(dtype).stablehlo; }
+// The kind: bool, signed or unsigned integer, floating, complex, key and so on.
 constexpr Kind kind(DType dtype) { return dtype_row(dtype).kind; }
+// The number of bits of one element.
 constexpr int bits(DType dtype) { return dtype_row(dtype).bits; }
 // Bytes of one element in a buffer.
 constexpr std::int64_t storage_size(DType dtype) { return dtype_row(dtype).storage_bytes; }
 
+// Whether it is bool.
 constexpr bool is_bool(DType dtype) { return dtype == DType::bool_; }
+// Whether it is a signed integer.
 constexpr bool is_signed(DType dtype) { return kind(dtype) == Kind::signed_integer; }
+// Whether it is an unsigned integer.
 constexpr bool is_unsigned(DType dtype) { return kind(dtype) == Kind::unsigned_integer; }
+// Whether it is a signed or unsigned integer.
 constexpr bool is_integer(DType dtype) { return is_signed(dtype) || is_unsigned(dtype); }
+// Whether it is a real floating-point type.
 constexpr bool is_floating(DType dtype) { return kind(dtype) == Kind::floating; }
+// Whether it is complex.
 constexpr bool is_complex(DType dtype) { return kind(dtype) == Kind::complex; }
+// Whether it is floating-point or complex.
 constexpr bool is_inexact(DType dtype) { return is_floating(dtype) || is_complex(dtype); }
+// Whether it is an integer, floating-point or complex.
 constexpr bool is_numeric(DType dtype) { return is_integer(dtype) || is_inexact(dtype); }
+// Whether it is the dtype of PRNG keys.
 constexpr bool is_key(DType dtype) { return kind(dtype) == Kind::key; }
 
 // Whether numbers are narrower than the byte they are stored in (their upper bits are zero, or
@@ -145,13 +160,14 @@ constexpr bool is_sub_byte(DType dtype) { return is_numeric(dtype) && bits(dtype
 // Number of uint32 words of one PRNG key; 0 for other dtypes.
 constexpr std::int64_t key_words(DType dtype) { return is_key(dtype) ? bits(dtype) / 32 : 0; }
 
-// complex64 -> float32, complex128 -> float64; every other dtype is itself.
+// The dtype of real parts: complex64 -> float32, complex128 -> float64; every other dtype is itself.
 constexpr DType real_dtype(DType dtype) {
   if (dtype == DType::complex64) return DType::float32;
   return dtype == DType::complex128 ? DType::float64 : dtype;
 }
 
-// float64 -> complex128; narrower floating types -> complex64; every other dtype is itself.
+// The dtype with imaginary parts: float64 -> complex128; narrower floating types -> complex64; every other dtype is
+// itself.
 constexpr DType complex_dtype(DType dtype) {
   if (!is_floating(dtype)) return dtype;
   return dtype == DType::float64 ? DType::complex128 : DType::complex64;
@@ -169,6 +185,7 @@ constexpr DType canonicalize(DType dtype, bool x64) {
   }
 }
 
+// The full name as a string.
 inline std::string to_string(DType dtype) { return std::string(dtype_name(dtype)); }
 
 // The dtype of a full name ("float32"); also "bool_". Nothing for an unknown name.
@@ -201,8 +218,9 @@ struct IntInfo {
   std::uint64_t max;
 };
 
-// Throw TypeError for a dtype of another kind. iinfo takes bool as 0..1.
+// The limits of a floating-point or complex dtype; throws TypeError for another kind.
 FloatInfo finfo(DType dtype);
+// The limits of an integer dtype, bool as 0..1; throws TypeError for another kind.
 IntInfo iinfo(DType dtype);
 
 }  // namespace capibara

@@ -14,6 +14,7 @@ namespace capibara {
 struct Slice {
   std::optional<int64_t> start, stop, step;
 };
+// A slice of an axis, as start:stop:step in Python; without arguments all of it.
 inline Slice slice() { return {}; }
 inline Slice slice(std::optional<int64_t> stop) { return {std::nullopt, stop, std::nullopt}; }
 inline Slice slice(std::optional<int64_t> start, std::optional<int64_t> stop,
@@ -81,7 +82,7 @@ class IndexUpdate {
   std::vector<Index> indices_;
 };
 
-// The general read; operator() is its short form.
+// The elements at an index expression; array(...) is its short form.
 Array index(const Array& array, const std::vector<Index>& indices, const GetOptions& options = {});
 
 template <class... Indices>

@@ -47,7 +47,7 @@ std::shared_ptr<const JitEntry> trace_jit_entry(JitCache& cache, const TreeDef& 
                                                 const std::optional<std::vector<bool>>& donated = std::nullopt);
 // Runs the compiled program, or adds a call to the program being traced.
 Arrays call_jit_entry(const JitEntry& entry, std::span<const Array> leaves);
-// How each leaf lies on devices; null, or an empty list: nowhere in particular.
+// The placement of each leaf; null, or an empty list: unplaced.
 using LeafPlacements = std::vector<std::shared_ptr<const Placement>>;
 LeafPlacements leaf_placements(std::span<const Array> leaves);
 ExecutableDetails compile_jit_entry(const JitEntry& entry, const LeafPlacements& leaves = {});
@@ -199,7 +199,7 @@ class Jitted {
   std::shared_ptr<capibara::detail::JitCache> cache_;
 };
 
-// jit(f), jit(f, {.donate_argnums = {0}, .name = "update"}).
+// Compiles a function: jit(f), jit(f, {.donate_argnums = {0}, .name = "update"}).
 template <class F>
 auto jit(F&& f, const JitOptions& options = {}) {
   return Jitted<std::decay_t<F>>(std::forward<F>(f), options);
@@ -242,9 +242,9 @@ class [[nodiscard]] Scope {
   std::shared_ptr<void> state_;
 };
 
-// Operations run at once while this lives, even where a program is being traced.
+// Runs operations at once while the scope lives, even where a program is being traced.
 Scope ensure_compile_time_eval();
-// Equations traced while this lives carry the name, nested names joined by '/'.
+// Names the equations traced while the scope lives; nested names are joined by '/'.
 Scope named_scope(const std::string& name);
 
 // Waits for every array of a tree and returns the tree.

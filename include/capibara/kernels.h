@@ -8,8 +8,8 @@ namespace capibara::kernels {
 struct LayerNormOptions {
   double epsilon = 1e-5;
 };
-// (x - mean) / sqrt(variance + epsilon) * scale + bias over the last axis. Sums are float32 at least; the result has x's
-// dtype. scale and bias have the size of the last axis.
+// Layer normalization: (x - mean) / sqrt(variance + epsilon) * scale + bias over the last axis. Sums are float32 at
+// least; the result has x's dtype. scale and bias have the size of the last axis.
 Array layer_norm(const Array& x, const Array& scale, const Array& bias, const LayerNormOptions& options = {});
 
 }  // namespace capibara::kernels

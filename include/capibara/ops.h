@@ -15,10 +15,14 @@ struct SegmentOptions {
   std::optional<int64_t> bucket_size;  // rows reduced together before the buckets are reduced: keeps rounding errors small
   std::string mode;                    // what happens to numbers out of range; by default their rows are dropped
 };
+// The sums of the rows with equal segment numbers.
 // Row i of the result reduces the rows of data whose segment number is i; segments without rows hold the identity.
 Array segment_sum(const Array& data, const Array& segment_ids, const SegmentOptions& options = {});
+// The products of the rows with equal segment numbers.
 Array segment_prod(const Array& data, const Array& segment_ids, const SegmentOptions& options = {});
+// The maxima of the rows with equal segment numbers.
 Array segment_max(const Array& data, const Array& segment_ids, const SegmentOptions& options = {});
+// The minima of the rows with equal segment numbers.
 Array segment_min(const Array& data, const Array& segment_ids, const SegmentOptions& options = {});
 
 }  // namespace capibara::jax::ops

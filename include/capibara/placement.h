@@ -1,4 +1,4 @@
-// Placement: on which devices the parts of an array lie, and moving arrays there.
+// Placement: which device holds which part of an array, and moving arrays there.
 #pragma once
 
 #include <capibara/array.h>
@@ -30,25 +30,26 @@ struct Placement {
   friend bool operator==(const Placement&, const Placement&) = default;
 };
 
-std::string to_string(const Placement& placement);  // {x=4,y=2} [x, (y)] on xla_cpu
+// The placement as {x=4,y=2} [x, (y)] on xla_cpu.
+std::string to_string(const Placement& placement);
 
 namespace jax {
 
-// The first devices of the platform (the default one where none is named) as a mesh.
+// A placement on a mesh of the first devices of a platform, by default the default platform.
 Placement make_placement(const Mesh& mesh, const PartitionSpec& spec, const std::string& platform = "");
 
+// The array on a device, or distributed as a placement says.
 Array device_put(const Array& x, const Device& device);
 Array device_put(const Array& x, const Placement& placement);
-// Where an array lies; nothing for an array in the host's own memory.
+// The placement of an array; nothing for an array in the host's own memory.
 std::optional<Placement> placement(const Array& x);
 // The part of an array on each device of its placement, as arrays of those devices.
 std::vector<Array> addressable_shards(const Array& x);
-// The other way: one array of a plugin's devices from parts that lie there, one for each device of this process in the order of
-// the placement.
+// One array of its parts on a plugin's devices, one for each device of this process in the order of the placement.
 Array join_shards(const Shape& shape, const Placement& placement, const std::vector<Array>& shards);
 
 namespace lax {
-// Inside a compiled program: x must lie like this. `unconstrained` are dimensions that may lie as the compiler likes.
+// Constrains x's placement inside a compiled program; `unconstrained` dimensions are left to the compiler.
 Array with_sharding_constraint(const Array& x, const Placement& placement, const std::vector<int64_t>& unconstrained = {});
 }  // namespace lax
 

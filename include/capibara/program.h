@@ -16,7 +16,7 @@ class Primitive;
 // A variable of one program: an index into its table of types.
 struct Var {
   int32_t id = -1;
-  bool dropped() const { return id < 0; }  // an output that nobody reads, printed as _
+  bool dropped() const { return id < 0; }  // an output that is never read, printed as _
   friend bool operator==(Var, Var) = default;
 };
 
@@ -118,15 +118,16 @@ class Program {
 
 std::ostream& operator<<(std::ostream& out, const Program& program);
 
-// Raises ProgramTypeError where an equation breaks its primitive's typing, a variable is used before it is defined,
-// defined twice, or an effect is missing.
+// Raises ProgramTypeError where a program is not well typed. Equations keep their primitives' typing, variables are
+// defined once and before they are used, and effects are complete.
 void verify(const Program& program);
 
-// StableHLO text of a program, and the program of a StableHLO text (its functions become nested programs).
+// The StableHLO text of a program.
 std::string to_stablehlo(const Program& program, const std::string& module_name = "main");
+// The program of a StableHLO text; its functions become nested programs.
 Program from_stablehlo(std::string_view text);
 
-// Rewrites to the primitives that StableHLO names.
+// Rewrites a program to the primitives that StableHLO has.
 Program lower(const Program& program);
 
 }  // namespace capibara

@@ -19,7 +19,9 @@ class Ref {
   Array handle_;
 };
 
+// A mutable reference with an initial value.
 Ref new_ref(const Array& initial);
-Array freeze(const Ref& ref);  // the last value; the ref must not be used afterwards
+// The last value of a ref, which must not be used afterwards.
+Array freeze(const Ref& ref);
 
 }  // namespace capibara::jax

@@ -30,23 +30,31 @@ extern const CheckpointPolicy dots_saveable;
 extern const CheckpointPolicy checkpoint_dots;
 extern const CheckpointPolicy dots_with_no_batch_dims_saveable;
 extern const CheckpointPolicy checkpoint_dots_with_no_batch_dims;
+// Offloads the results of dot products without batch dimensions from one memory kind to another.
 CheckpointPolicy offload_dot_with_no_batch_dims(const std::string& offload_src, const std::string& offload_dst);
+// Saves every value but those that checkpoint_name has given one of these names.
 CheckpointPolicy save_anything_except_these_names(const std::vector<std::string>& names);
+// Saves every named value but those of these names.
 CheckpointPolicy save_any_names_but_these(const std::vector<std::string>& names);
+// Saves the values of these names only.
 CheckpointPolicy save_only_these_names(const std::vector<std::string>& names);
+// Saves what either policy saves.
 CheckpointPolicy save_from_both_policies(const CheckpointPolicy& first, const CheckpointPolicy& second);
 struct OffloadOptions {
   std::vector<std::string> names_which_can_be_saved = {}, names_which_can_be_offloaded = {};
   std::string offload_src = "device", offload_dst = "pinned_host";
 };
+// Saves the values of some names, offloads those of others, and recomputes the rest.
 CheckpointPolicy save_and_offload_only_these_names(const OffloadOptions& options);
-// The same as classes in jax: SaveOnlyTheseNames(names) is save_only_these_names(names).
+// save_only_these_names under the name of its class in jax.
 inline CheckpointPolicy SaveOnlyTheseNames(const std::vector<std::string>& names) {
   return save_only_these_names(names);
 }
+// save_any_names_but_these under the name of its class in jax.
 inline CheckpointPolicy SaveAnyNamesButThese(const std::vector<std::string>& names) {
   return save_any_names_but_these(names);
 }
+// save_and_offload_only_these_names under the name of its class in jax.
 inline CheckpointPolicy SaveAndOffloadOnlyTheseNames(const OffloadOptions& options) {
   return save_and_offload_only_these_names(options);
 }
@@ -93,17 +101,19 @@ class Checkpointed {
   CheckpointOptions options_;
 };
 
-// checkpoint(f, {.policy = checkpoint_policies::dots_saveable}).
+// A function whose backward pass recomputes what the policy does not save: checkpoint(f, {.policy =
+// checkpoint_policies::dots_saveable}).
 template <class F>
 auto checkpoint(F&& f, CheckpointOptions options = {}) {
   return Checkpointed<std::decay_t<F>>(std::forward<F>(f), std::move(options));
 }
+// Another name of checkpoint.
 template <class F>
 auto remat(F&& f, CheckpointOptions options = {}) {
   return checkpoint(std::forward<F>(f), std::move(options));
 }
 
-// Names every array of a tree, for the policies that go by name.
+// Names every array of a tree, for the policies that select by name.
 template <class T>
 T checkpoint_name(const T& tree, const std::string& name) {
   return tree::map([&](const Array& leaf) { return capibara::detail::name_leaf(leaf, name); }, tree);

@@ -57,8 +57,8 @@ FlatFunction flat_map(const char* name, const char* expected_name, std::function
 
 }  // namespace detail
 
-// solve(matvec, b) with derivatives by implicit differentiation: matvec must be linear, and solve must return the x for
-// which matvec(x) = b. A symmetric matvec uses `solve` for its transpose too.
+// solve(matvec, b), differentiated implicitly: matvec must be linear, and solve must return the x for which matvec(x) =
+// b. A symmetric matvec uses `solve` for its transpose too.
 template <class Matvec, class Tree, class Solve>
 Tree custom_linear_solve(Matvec matvec, const Tree& b, Solve solve, bool symmetric = false) {
   TreeDef structure = tree::structure(b);
@@ -82,7 +82,7 @@ Tree custom_linear_solve(Matvec matvec, const Tree& b, Solve solve, TransposeSol
   return tree::unflatten<Tree>(structure, x);
 }
 
-// Solvers that return pair(x, aux): so does the call. The aux values carry no derivative.
+// custom_linear_solve for solvers that return pair(x, aux). The aux values carry no derivative.
 template <class Aux, class Matvec, class Tree, class Solve, class TransposeSolve = std::nullopt_t>
 std::pair<Tree, Aux> custom_linear_solve_with_aux(Matvec matvec, const Tree& b, Solve solve,
                                                   TransposeSolve transpose_solve = std::nullopt, bool symmetric = false) {
@@ -101,8 +101,8 @@ std::pair<Tree, Aux> custom_linear_solve_with_aux(Matvec matvec, const Tree& b, 
   return {tree::unflatten<Tree>(structure, leaves.first(count)), tree::unflatten<Aux>(aux_tree, leaves.subspan(count))};
 }
 
-// The root that solve(f, initial_guess) finds, differentiable in what f captures by the implicit function theorem.
-// tangent_solve(g, y) solves the linear system g(x) = y.
+// The root that solve(f, initial_guess) finds, differentiated by the implicit function theorem. tangent_solve(g, y)
+// solves the linear system g(x) = y.
 template <class F, class Tree, class Solve, class TangentSolve>
 Tree custom_root(F f, const Tree& initial_guess, Solve solve, TangentSolve tangent_solve) {
   TreeDef structure = tree::structure(initial_guess);
@@ -113,7 +113,7 @@ Tree custom_root(F f, const Tree& initial_guess, Solve solve, TangentSolve tange
   return tree::unflatten<Tree>(structure, root);
 }
 
-// A solver that returns pair(root, aux).
+// custom_root for solvers that return pair(root, aux).
 template <class Aux, class F, class Tree, class Solve, class TangentSolve>
 std::pair<Tree, Aux> custom_root_with_aux(F f, const Tree& initial_guess, Solve solve, TangentSolve tangent_solve) {
   TreeDef structure = tree::structure(initial_guess), aux_tree;

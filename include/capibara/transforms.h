@@ -296,7 +296,8 @@ class Gradient {
   GradOptions options_;
 };
 
-// grad(f)(x, ...) has the type of x; with auxiliary data it is a tuple (gradient, auxiliary data).
+// The gradient of a scalar function: grad(f)(x, ...) has the type of x; with auxiliary data it is a tuple (gradient,
+// auxiliary data).
 template <int... argnums, class F>
 auto grad(F&& f, GradOptions options = {}) {
   if constexpr (sizeof...(argnums) == 0)
@@ -305,7 +306,7 @@ auto grad(F&& f, GradOptions options = {}) {
     return Gradient<false, std::decay_t<F>, argnums...>(std::forward<F>(f), options);
 }
 
-// value_and_grad(f)(x, ...) is a tuple (what f returns, gradient).
+// The value and the gradient: value_and_grad(f)(x, ...) is a tuple (what f returns, gradient).
 template <int... argnums, class F>
 auto value_and_grad(F&& f, GradOptions options = {}) {
   if constexpr (sizeof...(argnums) == 0)
@@ -410,7 +411,8 @@ auto jvp_call(const F& f, const P& primals, const T& tangents) {
 
 namespace jax {
 
-// jvp(f, std::tuple(x, y), std::tuple(dx, dy)) is (f(x, y), its tangent); a single argument needs no tuple.
+// The forward derivative: jvp(f, std::tuple(x, y), std::tuple(dx, dy)) is (f(x, y), its tangent). A single argument
+// needs no tuple.
 template <class F, class Primals, class Tangents>
 auto jvp(F&& f, const Primals& primals, const Tangents& tangents) {
   std::decay_t<F> function(std::forward<F>(f));
@@ -422,7 +424,8 @@ auto jvp(HasAux, F&& f, const Primals& primals, const Tangents& tangents) {
   return capibara::detail::jvp_call<true>(function, primals, tangents);
 }
 
-// vjp(f, x, y) is (f(x, y), pullback); pullback(cotangent) is the tuple of the arguments' cotangents.
+// The reverse derivative: vjp(f, x, y) is (f(x, y), pullback). pullback(cotangent) is the tuple of the arguments'
+// cotangents.
 template <class F, class... Args>
 requires(!std::is_same_v<std::decay_t<F>, HasAux>) auto vjp(F&& f, Args&&... args) {
   std::decay_t<F> function(std::forward<F>(f));
@@ -434,7 +437,8 @@ auto vjp(HasAux, F&& f, Args&&... args) {
   return capibara::detail::linearize_call<Pullback, true>("vjp", function, std::forward<Args>(args)...);
 }
 
-// linearize(f, x, y) is (f(x, y), f_jvp) where f_jvp(dx, dy) does not compute f again.
+// The derivative at a point as a linear function: linearize(f, x, y) is (f(x, y), f_jvp). f_jvp(dx, dy) does not
+// compute f again.
 template <class F, class... Args>
 requires(!std::is_same_v<std::decay_t<F>, HasAux>) auto linearize(F&& f, Args&&... args) {
   std::decay_t<F> function(std::forward<F>(f));
@@ -546,7 +550,7 @@ auto jacrev(HasAux, F&& f, JacobianOptions options = {}) {
   return capibara::detail::jacobian_of<false, true, argnums...>(std::forward<F>(f), options);
 }
 
-// Second derivatives, forward over reverse.
+// The matrix of second derivatives, forward over reverse.
 template <int... argnums, class F>
 auto hessian(F&& f, JacobianOptions options = {}) {
   return jacfwd<argnums...>(jacrev<argnums...>(std::forward<F>(f), options), options);
@@ -579,7 +583,7 @@ class Vmapped {
   VmapOptions options_;
 };
 
-// vmap(f), vmap(f, {.in_axes = {0, std::nullopt}, .out_axes = 1, .axis_name = "i"}).
+// Maps a function over axes of its arguments: vmap(f), vmap(f, {.in_axes = {0, std::nullopt}, .out_axes = 1}).
 template <class F>
 auto vmap(F&& f, VmapOptions options = {}) {
   return Vmapped<std::decay_t<F>>(std::forward<F>(f), std::move(options));

@@ -30,7 +30,8 @@ struct TreeKey {
   friend bool operator==(const TreeKey&, const TreeKey&) = default;
 };
 using KeyPath = std::vector<TreeKey>;
-std::string keystr(const KeyPath& path);  // ['a'][0].b
+// A path as text: ['a'][0].b.
+std::string keystr(const KeyPath& path);
 
 // A value inside a tree that is not an Array: compared and hashed as part of the structure.
 class StaticLeaf {
@@ -91,7 +92,7 @@ TreeField(const char*, Member Struct::*) -> TreeField<Struct, Member>;
 
 namespace detail {
 
-// Reads leaves one after the other while a tree is rebuilt; leaves that nobody needs any more are moved.
+// Reads leaves one after the other while a tree is rebuilt; leaves that are no longer needed are moved.
 class LeafReader {
  public:
   explicit LeafReader(std::span<const Array> leaves) : leaves_(leaves) {}
@@ -447,6 +448,7 @@ using capibara::KeyPath;
 using capibara::keystr;
 using capibara::TreeDef;
 
+// The arrays of a tree, in order.
 template <class T>
 Arrays leaves(const T& tree) {
   Arrays result;
@@ -454,17 +456,19 @@ Arrays leaves(const T& tree) {
   return result;
 }
 
+// The structure of a tree, without its arrays.
 template <class T>
 TreeDef structure(const T& tree) {
   return capibara::detail::make_structure(tree);
 }
 
+// The leaves and the structure of a tree.
 template <class T>
 std::pair<Arrays, TreeDef> flatten(const T& tree) {
   return {leaves(tree), structure(tree)};
 }
 
-// unflatten<Params>(structure, leaves): static values come from the structure.
+// The tree of a structure and leaves: unflatten<Params>(structure, leaves). Static values come from the structure.
 template <class T>
 T unflatten(const TreeDef& structure, std::span<const Array> leaves) {
   capibara::detail::LeafReader reader(leaves);
@@ -494,7 +498,7 @@ T map(F&& f, const T& tree, const Rest&... rest) {
   return unflatten<T>(shape, results);
 }
 
-// The same with the path of each leaf as the first argument of f.
+// map with the path of each leaf as the first argument of f.
 template <class F, class T, class... Rest>
 T map_with_path(F&& f, const T& tree, const Rest&... rest) {
   std::vector<KeyPath> paths = structure(tree).paths();
@@ -503,6 +507,7 @@ T map_with_path(F&& f, const T& tree, const Rest&... rest) {
              rest...);
 }
 
+// The leaves of a tree, each with its path.
 template <class T>
 std::vector<std::pair<KeyPath, Array>> leaves_with_path(const T& tree) {
   std::vector<KeyPath> paths = structure(tree).paths();
@@ -512,12 +517,13 @@ std::vector<std::pair<KeyPath, Array>> leaves_with_path(const T& tree) {
   return result;
 }
 
+// The leaves with their paths, and the structure of a tree.
 template <class T>
 std::pair<std::vector<std::pair<KeyPath, Array>>, TreeDef> flatten_with_path(const T& tree) {
   return {leaves_with_path(tree), structure(tree)};
 }
 
-// f(f(initial, leaf 0), leaf 1)...
+// Combines the leaves from left to right: f(f(initial, leaf 0), leaf 1)...
 template <class F, class T, class Value>
 Value reduce(F&& f, const T& tree, Value initial) {
   for (const Array& leaf : leaves(tree)) initial = f(std::move(initial), leaf);
@@ -541,7 +547,8 @@ bool all(const T& tree) {
   return true;
 }
 
-// Turns outer(inner(*)) inside out: transpose<Result>(outer, inner, tree) has the structure inner(outer(*)).
+// Exchanges the outer and the inner structure: transpose<Result>(outer, inner, tree) turns outer(inner(*)) into
+// inner(outer(*)).
 template <class Result, class T>
 Result transpose(const TreeDef& outer, const TreeDef& inner, const T& tree) {
   capibara::detail::require_same_structure("tree.transpose", outer.compose(inner), structure(tree));
@@ -561,46 +568,57 @@ using capibara::KeyPath;
 using PyTreeDef = capibara::TreeDef;
 using capibara::keystr;
 
+// tree::flatten under its name in jax.tree_util.
 template <class T>
 auto tree_flatten(const T& tree) {
   return jax::tree::flatten(tree);
 }
+// tree::unflatten under its name in jax.tree_util.
 template <class T>
 T tree_unflatten(const PyTreeDef& structure, std::span<const Array> leaves) {
   return jax::tree::unflatten<T>(structure, leaves);
 }
+// tree::leaves under its name in jax.tree_util.
 template <class T>
 Arrays tree_leaves(const T& tree) {
   return jax::tree::leaves(tree);
 }
+// tree::structure under its name in jax.tree_util.
 template <class T>
 PyTreeDef tree_structure(const T& tree) {
   return jax::tree::structure(tree);
 }
+// tree::map under its name in jax.tree_util.
 template <class F, class T, class... Rest>
 T tree_map(F&& f, const T& tree, const Rest&... rest) {
   return jax::tree::map(f, tree, rest...);
 }
+// tree::map_with_path under its name in jax.tree_util.
 template <class F, class T, class... Rest>
 T tree_map_with_path(F&& f, const T& tree, const Rest&... rest) {
   return jax::tree::map_with_path(f, tree, rest...);
 }
+// tree::leaves_with_path under its name in jax.tree_util.
 template <class T>
 auto tree_leaves_with_path(const T& tree) {
   return jax::tree::leaves_with_path(tree);
 }
+// tree::flatten_with_path under its name in jax.tree_util.
 template <class T>
 auto tree_flatten_with_path(const T& tree) {
   return jax::tree::flatten_with_path(tree);
 }
+// tree::reduce under its name in jax.tree_util.
 template <class F, class T, class... Initial>
 auto tree_reduce(F&& f, const T& tree, Initial... initial) {
   return jax::tree::reduce(f, tree, std::move(initial)...);
 }
+// tree::all under its name in jax.tree_util.
 template <class T>
 bool tree_all(const T& tree) {
   return jax::tree::all(tree);
 }
+// tree::transpose under its name in jax.tree_util.
 template <class Result, class T>
 Result tree_transpose(const PyTreeDef& outer, const PyTreeDef& inner, const T& tree) {
   return jax::tree::transpose<Result>(outer, inner, tree);

@@ -3,7 +3,7 @@
 
 namespace capibara {
 
-// "major.minor.patch", as in CHANGELOG.md.
+// The version as "major.minor.patch", as in CHANGELOG.md.
 const char* version();
 
 }  // namespace capibara

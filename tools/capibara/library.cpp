@@ -15,6 +15,13 @@ std::size_t count_functions(const library::Module& module) {
   return count;
 }
 
+// A bar would end the cell of a table.
+std::string cell(std::string_view text) {
+  std::string escaped(text);
+  for (std::size_t at = 0; (at = escaped.find('|', at)) != std::string::npos; at += 2) escaped.replace(at, 1, "\\|");
+  return escaped;
+}
+
 // The page docs/library.md.
 void print_markdown() {
   std::printf(
@@ -26,11 +33,8 @@ void print_markdown() {
     std::printf("\n## %s\n\n| function | |\n|---|---|\n", name.c_str());
     for (library::Family family : module.families) {
       for (const library::Function& function : family) {
-        std::string signature(function.signature);
-        for (std::size_t at = 0; (at = signature.find('|', at)) != std::string::npos; at += 2)
-          signature.replace(at, 1, "\\|");
-        std::printf("| `%.*s(%s)` | %.*s |\n", static_cast<int>(function.name.size()), function.name.data(),
-                    signature.c_str(), static_cast<int>(function.doc.size()), function.doc.data());
+        std::printf("| `%s(%s)` | %s |\n", std::string(function.name).c_str(), cell(function.signature).c_str(),
+                    cell(function.doc).c_str());
       }
     }
   }

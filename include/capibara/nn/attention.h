@@ -18,11 +18,12 @@ struct AttentionOptions {
   std::optional<std::pair<int64_t, int64_t>> local_window_size = {};           // keys seen to the left and to the right
   std::string implementation = {};                                             // "" or "xla"
 };
+// softmax(scale query key^T + bias) value, with grouped heads, masks, lengths and windows.
 // query [batch, queries, heads, size], key and value [batch, keys, groups, size]; heads are a multiple of groups. The
 // batch may be left out. Softmax runs in float32.
 Array dot_product_attention(const Array& query, const Array& key, const Array& value,
                             const AttentionOptions& options = {});
-// Also the logarithm of the softmax denominators, [batch, queries, heads]: return_residual=True.
+// dot_product_attention and the logarithm of the softmax denominators, [batch, queries, heads]: return_residual=True.
 std::pair<Array, Array> dot_product_attention_with_residual(const Array& query, const Array& key, const Array& value,
                                                             const AttentionOptions& options = {});
 

@@ -22,11 +22,16 @@ class Initializer {
   Function function_;
 };
 
+// Zeros, whatever the key.
 Array zeros(const Array& key, const Shape& shape, std::optional<DType> dtype = std::nullopt);
+// Ones, whatever the key.
 Array ones(const Array& key, const Shape& shape, std::optional<DType> dtype = std::nullopt);
 
+// An initializer that fills with a value.
 Initializer constant(const Array& value, std::optional<DType> dtype = std::nullopt);
-Initializer uniform(const Array& scale = 0.01, std::optional<DType> dtype = std::nullopt);  // in [0, scale)
+// An initializer that draws uniformly from [0, scale).
+Initializer uniform(const Array& scale = 0.01, std::optional<DType> dtype = std::nullopt);
+// An initializer that draws from the normal distribution with this standard deviation.
 Initializer normal(const Array& stddev = 0.01, std::optional<DType> dtype = std::nullopt);
 
 struct TruncatedNormalOptions {
@@ -34,6 +39,7 @@ struct TruncatedNormalOptions {
   std::optional<DType> dtype = {};
   Array lower = -2.0, upper = 2.0;  // before scaling
 };
+// An initializer that draws from the normal distribution cut off at lower and upper, then scales.
 Initializer truncated_normal(const TruncatedNormalOptions& options = {});
 
 // The axes of a weight's inputs, outputs and batches; all others are its receptive field.
@@ -41,19 +47,29 @@ struct FanOptions {
   std::vector<int64_t> in_axis = {-2}, out_axis = {-1}, batch_axis = {};
   std::optional<DType> dtype = {};
 };
-// Variance scale / n, where n is the mode's: "fan_in", "fan_out", "fan_avg" or "fan_geo_avg"; the distribution is
-// "truncated_normal", "normal" or "uniform".
+// An initializer whose variance is scale divided by the fan that the mode names. Modes are "fan_in", "fan_out",
+// "fan_avg" and "fan_geo_avg", distributions "truncated_normal", "normal" and "uniform".
 Initializer variance_scaling(double scale, const std::string& mode, const std::string& distribution,
                              const FanOptions& options = {});
+// Uniform with variance 1 / average fan.
 Initializer glorot_uniform(const FanOptions& options = {});
+// Truncated normal with variance 1 / average fan.
 Initializer glorot_normal(const FanOptions& options = {});
+// Uniform with variance 1 / average fan: glorot_uniform.
 Initializer xavier_uniform(const FanOptions& options = {});
+// Truncated normal with variance 1 / average fan: glorot_normal.
 Initializer xavier_normal(const FanOptions& options = {});
+// Uniform with variance 1 / fan in.
 Initializer lecun_uniform(const FanOptions& options = {});
+// Truncated normal with variance 1 / fan in.
 Initializer lecun_normal(const FanOptions& options = {});
+// Uniform with variance 2 / fan in.
 Initializer he_uniform(const FanOptions& options = {});
+// Truncated normal with variance 2 / fan in.
 Initializer he_normal(const FanOptions& options = {});
+// Uniform with variance 2 / fan in: he_uniform.
 Initializer kaiming_uniform(const FanOptions& options = {});
+// Truncated normal with variance 2 / fan in: he_normal.
 Initializer kaiming_normal(const FanOptions& options = {});
 
 struct OrthogonalOptions {
@@ -61,8 +77,9 @@ struct OrthogonalOptions {
   int64_t column_axis = -1;
   std::optional<DType> dtype = {};
 };
+// An initializer of orthonormal columns, or rows where there are fewer, times scale.
 Initializer orthogonal(const OrthogonalOptions& options = {});
-// Orthogonal in the middle of a convolution's kernel, zero elsewhere.
+// An initializer of convolution kernels: orthogonal in the middle, zero elsewhere.
 Initializer delta_orthogonal(const OrthogonalOptions& options = {});
 
 }  // namespace capibara::jax::nn::initializers

@@ -14,7 +14,9 @@ struct SoftmaxOptions {
   numpy::Axis axis = -1;
   std::optional<Array> where = {};  // elements that count; the others become 0, or minus infinity in log_softmax
 };
+// exp(x) divided by its sum along axes.
 Array softmax(const Array& x, const SoftmaxOptions& options = {});
+// The logarithm of softmax.
 Array log_softmax(const Array& x, const SoftmaxOptions& options = {});
 
 struct LogsumexpOptions {
@@ -23,7 +25,7 @@ struct LogsumexpOptions {
   bool keepdims = false;
   std::optional<Array> where = {};
 };
-// log(sum(b exp(a))), NaN where that sum is negative.
+// log(sum(b exp(a))) along axes; with return_sign, of the absolute sum, and its sign. NaN where that sum is negative.
 Array logsumexp(const Array& a, const LogsumexpOptions& options = {});
 // log(|sum(b exp(a))|) and the sign of the sum: logsumexp(return_sign=True).
 std::pair<Array, Array> logsumexp_with_sign(const Array& a, const LogsumexpOptions& options = {});
@@ -33,6 +35,7 @@ struct LogmeanexpOptions {
   std::optional<Array> where = {};
   bool keepdims = false;
 };
+// log(mean(exp(x))) along axes.
 Array logmeanexp(const Array& x, const LogmeanexpOptions& options = {});
 
 struct StandardizeOptions {
@@ -50,6 +53,7 @@ struct OneHotOptions {
   int64_t axis = -1;           // where the new axis goes
   std::string axis_name = {};  // or a mapped axis of size num_classes, instead
 };
+// 1 where the class along a new axis is x, else 0; axis may name a mapped axis of that size.
 Array one_hot(const Array& x, int64_t num_classes, const OneHotOptions& options = {});
 
 }  // namespace capibara::jax::nn

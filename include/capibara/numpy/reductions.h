@@ -18,9 +18,13 @@ struct SumOptions {
   std::optional<Array> where = {};
   bool promote_integers = true;  // narrow integers to the default width; not where dtype is given
 };
+// The sum of the elements along axes.
 Array sum(const Array& a, const SumOptions& options = {});
+// The product of the elements along axes.
 Array prod(const Array& a, const SumOptions& options = {});
+// The sum of the elements that are not NaN.
 Array nansum(const Array& a, const SumOptions& options = {});
+// The product of the elements that are not NaN.
 Array nanprod(const Array& a, const SumOptions& options = {});
 
 struct MaxOptions {
@@ -29,11 +33,17 @@ struct MaxOptions {
   std::optional<Array> initial = {};  // needed with `where`, and for arrays without elements
   std::optional<Array> where = {};
 };
+// The greatest element along axes; NaN where there is one.
 Array max(const Array& a, const MaxOptions& options = {});
+// The least element along axes; NaN where there is one.
 Array min(const Array& a, const MaxOptions& options = {});
+// Another name of max.
 Array amax(const Array& a, const MaxOptions& options = {});
+// Another name of min.
 Array amin(const Array& a, const MaxOptions& options = {});
+// The greatest element that is not NaN.
 Array nanmax(const Array& a, const MaxOptions& options = {});
+// The least element that is not NaN.
 Array nanmin(const Array& a, const MaxOptions& options = {});
 
 struct AnyOptions {
@@ -41,15 +51,18 @@ struct AnyOptions {
   bool keepdims = false;
   std::optional<Array> where = {};
 };
+// Whether any element along axes is true.
 Array any(const Array& a, const AnyOptions& options = {});
+// Whether all elements along axes are true.
 Array all(const Array& a, const AnyOptions& options = {});
 
 struct PtpOptions {
   Axis axis = {};
   bool keepdims = false;
 };
-// The greatest less the least element.
+// The greatest minus the least element along axes.
 Array ptp(const Array& a, const PtpOptions& options = {});
+// The number of nonzero elements along axes.
 Array count_nonzero(const Array& a, const PtpOptions& options = {});
 
 struct MeanOptions {
@@ -58,7 +71,9 @@ struct MeanOptions {
   bool keepdims = false;
   std::optional<Array> where = {};
 };
+// The mean along axes.
 Array mean(const Array& a, const MeanOptions& options = {});
+// The mean of the elements that are not NaN.
 Array nanmean(const Array& a, const MeanOptions& options = {});
 
 struct VarOptions {
@@ -70,9 +85,13 @@ struct VarOptions {
   std::optional<Array> mean = {};        // where it is known
   std::optional<Array> correction = {};  // another name of ddof
 };
+// The variance along axes.
 Array var(const Array& a, const VarOptions& options = {});
+// The standard deviation along axes.
 Array std(const Array& a, const VarOptions& options = {});
+// The variance of the elements that are not NaN.
 Array nanvar(const Array& a, const VarOptions& options = {});
+// The standard deviation of the elements that are not NaN.
 Array nanstd(const Array& a, const VarOptions& options = {});
 
 struct AverageOptions {
@@ -80,17 +99,22 @@ struct AverageOptions {
   std::optional<Array> weights = {};  // of a's shape, or of the shape of its reduced axes
   bool keepdims = false;
 };
+// The weighted mean along axes; with returned=True also the sum of the weights.
 Array average(const Array& a, const AverageOptions& options = {});
-// The average and the sum of the weights.
+// The weighted mean and the sum of the weights: returned=True.
 std::pair<Array, Array> average_and_weights(const Array& a, const AverageOptions& options = {});
 
 struct CumulativeOptions {
   std::optional<int64_t> axis = {};  // by default of the flattened array
   std::optional<DType> dtype = {};
 };
+// The cumulative sum along an axis.
 Array cumsum(const Array& a, const CumulativeOptions& options = {});
+// The cumulative product along an axis.
 Array cumprod(const Array& a, const CumulativeOptions& options = {});
+// The cumulative sum, with NaNs as zeros.
 Array nancumsum(const Array& a, const CumulativeOptions& options = {});
+// The cumulative product, with NaNs as ones.
 Array nancumprod(const Array& a, const CumulativeOptions& options = {});
 
 struct CumulativeSumOptions {
@@ -98,7 +122,9 @@ struct CumulativeSumOptions {
   std::optional<DType> dtype = {};
   bool include_initial = false;  // a leading 0 (of cumulative_prod: 1)
 };
+// The cumulative sum in the array API's form, small integers widened.
 Array cumulative_sum(const Array& x, const CumulativeSumOptions& options = {});
+// The cumulative product in the array API's form.
 Array cumulative_prod(const Array& x, const CumulativeSumOptions& options = {});
 
 }  // namespace capibara::jax::numpy

@@ -22,18 +22,23 @@ struct UniqueOptions {
 };
 struct UniqueResult {
   Array values;
-  Array indices, inverse_indices, counts;  // empty handles where they are not asked for
+  Array indices, inverse_indices, counts;  // empty handles where they are not requested
 };
+// The sorted distinct elements, or slices along an axis.
 UniqueResult unique(const Array& ar, const UniqueOptions& options = {});
 
 struct SizeOptions {
   std::optional<int64_t> size = {};
   std::optional<Array> fill_value = {};
 };
-// The same in the array API's form: NaNs are distinct.
+// The distinct elements, their first positions, the inverse and the counts. Like the other unique_ functions, it has
+// the array API's form: NaNs are distinct.
 UniqueResult unique_all(const Array& x, const SizeOptions& options = {});
+// The distinct elements and how often each occurs.
 UniqueResult unique_counts(const Array& x, const SizeOptions& options = {});
+// The distinct elements and the indices that rebuild the input from them.
 UniqueResult unique_inverse(const Array& x, const SizeOptions& options = {});
+// The sorted distinct elements.
 Array unique_values(const Array& x, const SizeOptions& options = {});
 
 struct SetOptions {
@@ -41,14 +46,19 @@ struct SetOptions {
   std::optional<int64_t> size = {};
   std::optional<Array> fill_value = {};
 };
+// The sorted elements that are in either array.
 Array union1d(const Array& ar1, const Array& ar2, const SizeOptions& options = {});
+// The sorted elements of the first array that are not in the second.
 Array setdiff1d(const Array& ar1, const Array& ar2, const SetOptions& options = {});
+// The sorted elements that are in exactly one of two arrays.
 Array setxor1d(const Array& ar1, const Array& ar2, const SetOptions& options = {});
+// The sorted elements that are in both arrays.
 Array intersect1d(const Array& ar1, const Array& ar2, const SetOptions& options = {});
 struct Intersection {
   Array values;
   Array indices1, indices2;  // where the values are in the two arrays
 };
+// intersect1d and the positions of its elements in both arrays: return_indices=True.
 Intersection intersect1d_with_indices(const Array& ar1, const Array& ar2, const SetOptions& options = {});
 
 struct IsinOptions {
@@ -56,6 +66,7 @@ struct IsinOptions {
   bool invert = false;
   std::string method = "auto";  // or "compare_all", "binary_search", "sort"
 };
+// Whether each element is among the test elements.
 Array isin(const Array& element, const Array& test_elements, const IsinOptions& options = {});
 
 }  // namespace capibara::jax::numpy

@@ -13,11 +13,13 @@ struct ArgmaxOptions {
   std::optional<int64_t> axis = {};  // by default of the flattened array
   bool keepdims = false;
 };
-// The first position of the greatest (least) element; a NaN counts as both.
+// The first position of the greatest element. A NaN counts as the greatest and as the least element.
 Array argmax(const Array& a, const ArgmaxOptions& options = {});
+// The first position of the least element.
 Array argmin(const Array& a, const ArgmaxOptions& options = {});
-// NaNs are skipped; -1 where all are NaN.
+// The first position of the greatest element that is not NaN; -1 where all are.
 Array nanargmax(const Array& a, const ArgmaxOptions& options = {});
+// The first position of the least element that is not NaN; -1 where all are.
 Array nanargmin(const Array& a, const ArgmaxOptions& options = {});
 
 struct SortOptions {
@@ -25,6 +27,7 @@ struct SortOptions {
   bool stable = true;
   bool descending = false;
 };
+// The elements in ascending order along an axis, NaNs last.
 Array sort(const Array& a, const SortOptions& options = {});
 struct ArgsortOptions {
   std::optional<int64_t> axis = -1;
@@ -32,12 +35,15 @@ struct ArgsortOptions {
   bool descending = false;
   std::optional<DType> dtype = {};
 };
+// The positions that sort an array along an axis.
 Array argsort(const Array& a, const ArgsortOptions& options = {});
-// By the last key first, then by those before it.
+// The positions that sort by several keys, the last one first.
 Array lexsort(const std::vector<Array>& keys, int64_t axis = -1);
+// The sorted elements as complex numbers.
 Array sort_complex(const Array& a);
-// The kth element in its sorted place, smaller ones before it, greater ones behind it.
+// The array with its kth element in sorted position, smaller ones before it, greater ones after it.
 Array partition(const Array& a, int64_t kth, int64_t axis = -1);
+// The positions that partition an array around its kth element.
 Array argpartition(const Array& a, int64_t kth, int64_t axis = -1);
 
 struct SearchsortedOptions {
@@ -45,12 +51,13 @@ struct SearchsortedOptions {
   std::optional<Array> sorter = {};
   std::string method = "scan";  // "scan", "scan_unrolled", "sort" or "compare_all"; all give the same result
 };
-// Where each v is to be inserted into the sorted a.
+// Where values are to be inserted into a sorted vector.
 Array searchsorted(const Array& a, const Array& v, const SearchsortedOptions& options = {});
 struct DigitizeOptions {
   bool right = false;
   std::string method = "scan";
 };
+// The bin that each value belongs to.
 Array digitize(const Array& x, const Array& bins, const DigitizeOptions& options = {});
 
 // The result's size is the count of nonzero elements, which must be concrete, or `size`, then filled up.
@@ -58,8 +65,11 @@ struct NonzeroOptions {
   std::optional<int64_t> size = {};
   std::vector<Array> fill_value = {};  // none: zeros; one: for all dimensions; else one for each
 };
+// The positions of the elements that are not zero, one array for each dimension.
 std::vector<Array> nonzero(const Array& a, const NonzeroOptions& options = {});
+// The positions of the elements that are not zero in the flattened array.
 Array flatnonzero(const Array& a, const NonzeroOptions& options = {});
+// The positions of the elements that are not zero, one row for each.
 Array argwhere(const Array& a, const NonzeroOptions& options = {});
 
 struct CompressOptions {
@@ -67,12 +77,13 @@ struct CompressOptions {
   std::optional<int64_t> size = {};
   Array fill_value = 0;
 };
-// The slices of a for which the condition holds.
+// The slices along an axis for which a condition holds.
 Array compress(const Array& condition, const Array& a, const CompressOptions& options = {});
 struct ExtractOptions {
   std::optional<int64_t> size = {};
   Array fill_value = 0;
 };
+// The elements for which a condition holds.
 Array extract(const Array& condition, const Array& arr, const ExtractOptions& options = {});
 
 }  // namespace capibara::jax::numpy

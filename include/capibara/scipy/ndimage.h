@@ -12,7 +12,8 @@ struct MapCoordinatesOptions {
   std::string mode = "constant";  // beyond the edges: constant, nearest, wrap, mirror or reflect
   Array cval = 0.0;               // the value there in constant mode
 };
-// input at the given coordinates, one array for each dimension; order 0 takes the nearest element, 1 interpolates linearly.
+// The input sampled at fractional coordinates, one array of them for each dimension. Order 0 takes the nearest element,
+// 1 interpolates linearly.
 Array map_coordinates(const Array& input, const Arrays& coordinates, int64_t order, const MapCoordinatesOptions& options = {});
 
 }  // namespace capibara::jax::scipy::ndimage

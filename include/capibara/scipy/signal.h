@@ -18,20 +18,25 @@ struct ConvolveOptions {
   std::string method = "auto";  // "direct" is the same; "fft" by Fourier transforms
   std::string precision;
 };
+// The convolution of two arrays in all dimensions.
 Array convolve(const Array& in1, const Array& in2, const ConvolveOptions& options = {});
+// The cross-correlation of two arrays in all dimensions.
 Array correlate(const Array& in1, const Array& in2, const ConvolveOptions& options = {});
 
 struct Convolve2dOptions {
   std::string mode = "full";
   std::string precision;
 };
+// The convolution of two matrices.
 Array convolve2d(const Array& in1, const Array& in2, const Convolve2dOptions& options = {});
+// The cross-correlation of two matrices.
 Array correlate2d(const Array& in1, const Array& in2, const Convolve2dOptions& options = {});
 
 struct FftconvolveOptions {
   std::string mode = "full";
   std::optional<Ints> axes;  // the others are batches; by default all
 };
+// The convolution of two arrays by Fourier transforms.
 Array fftconvolve(const Array& in1, const Array& in2, const FftconvolveOptions& options = {});
 
 struct DetrendOptions {
@@ -39,6 +44,7 @@ struct DetrendOptions {
   std::string type = "linear";  // or "constant": the mean is removed
   Ints bp = {0};                // where one line ends and the next begins
 };
+// The data without its mean, or without the best-fitting lines of its parts.
 Array detrend(const Array& data, const DetrendOptions& options = {});
 
 // A window by its name, or as an array.
@@ -56,8 +62,10 @@ struct SpectrumOptions {
   int64_t axis = -1;
   std::string average = "mean";  // or median
 };
+// Frequencies and the power spectral density, by Welch's method.
 // Frequencies and the spectral density of x, or of x and y.
 std::pair<Array, Array> welch(const Array& x, const SpectrumOptions& options = {});
+// Frequencies and the cross spectral density of two signals, by Welch's method.
 std::pair<Array, Array> csd(const Array& x, const std::optional<Array>& y, const SpectrumOptions& options = {});
 
 struct StftOptions {
@@ -70,7 +78,8 @@ struct StftOptions {
   bool padded = true;
   int64_t axis = -1;
 };
-std::tuple<Array, Array, Array> stft(const Array& x, const StftOptions& options = {});  // frequencies, times, transform
+// Frequencies, times, and the Fourier transforms of overlapping segments.
+std::tuple<Array, Array, Array> stft(const Array& x, const StftOptions& options = {});
 
 struct IstftOptions {
   Array fs = 1.0;
@@ -80,6 +89,7 @@ struct IstftOptions {
   bool boundary = true;
   int64_t time_axis = -1, freq_axis = -2;
 };
-std::pair<Array, Array> istft(const Array& Zxx, const IstftOptions& options = {});  // times and signal
+// Times and signal of the inverse short-time Fourier transform.
+std::pair<Array, Array> istft(const Array& Zxx, const IstftOptions& options = {});
 
 }  // namespace capibara::jax::scipy::signal

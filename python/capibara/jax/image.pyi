@@ -3,6 +3,6 @@ from typing import Any
 
 class ResizeMethod(Any): ...
 def resize(image: Any, shape: Any, method: Any, antialias: Any = ..., precision: Any = ...) -> Any:
-    """The image sampled at another resolution: nearest, linear, cubic, lanczos3, lanczos5, area or cubic-pytorch."""
+    """The image resampled to another resolution: nearest, linear, cubic, lanczos3, lanczos5, area or cubic-pytorch."""
 def scale_and_translate(image: Any, shape: Any, spatial_dims: Any, scale: Any, translation: Any, method: Any, antialias: Any = ..., precision: Any = ...) -> Any:
-    """The image scaled and moved along some of its dimensions, sampled at a grid of the given shape."""
+    """The image scaled and translated along some of its dimensions, resampled to the given shape."""

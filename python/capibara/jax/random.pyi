@@ -20,13 +20,13 @@ def cauchy(key: Any, shape: Any = ..., dtype: Any = ..., *, out_sharding: Any = 
 def chisquare(key: Any, df: Any, shape: Any = ..., dtype: Any = ..., *, out_sharding: Any = ...) -> Any:
     """Chi-square numbers with df degrees of freedom."""
 def choice(key: Any, a: Any, shape: Any = ..., replace: Any = ..., p: Any = ..., axis: Any = ..., mode: Any = ...) -> Any:
-    """Random entries of an array, or integers below a, with weights p."""
+    """Random elements of an array, or integers below a, with weights p."""
 def clone(key: Any) -> Any:
-    """The same key, which counts as unused."""
+    """A copy of a key that counts as unused."""
 def dirichlet(key: Any, alpha: Any, shape: Any = ..., dtype: Any = ..., *, out_sharding: Any = ...) -> Any:
     """Dirichlet vectors."""
 def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = ..., dtype: Any = ...) -> Any:
-    """Maxwell numbers of random sign, scaled and moved."""
+    """Maxwell numbers of random sign, scaled and shifted."""
 def exponential(key: Any, shape: Any = ..., dtype: Any = ..., *, out_sharding: Any = ...) -> Any:
     """Exponential numbers of rate 1."""
 def f(key: Any, dfnum: Any, dfden: Any, shape: Any = ..., dtype: Any = ..., *, out_sharding: Any = ...) -> Any:
@@ -52,7 +52,7 @@ def key_impl(keys: Any) -> Any:
 def laplace(key: Any, shape: Any = ..., dtype: Any = ..., *, out_sharding: Any = ...) -> Any:
     """Standard Laplace numbers."""
 def loggamma(key: Any, a: Any, shape: Any = ..., dtype: Any = ..., *, out_sharding: Any = ...) -> Any:
-    """Logarithms of gamma numbers, exact for small a."""
+    """Logarithms of gamma numbers, accurate for small a."""
 def logistic(key: Any, shape: Any = ..., dtype: Any = ..., *, out_sharding: Any = ...) -> Any:
     """Standard logistic numbers."""
 def lognormal(key: Any, sigma: Any = ..., shape: Any = ..., dtype: Any = ..., *, out_sharding: Any = ...) -> Any:
@@ -60,7 +60,7 @@ def lognormal(key: Any, sigma: Any = ..., shape: Any = ..., dtype: Any = ..., *,
 def maxwell(key: Any, shape: Any = ..., dtype: Any = ..., *, out_sharding: Any = ...) -> Any:
     """One-sided Maxwell numbers."""
 def multinomial(key: Any, n: Any, p: Any, *, shape: Any = ..., dtype: Any = ..., unroll: Any = ...) -> Any:
-    """How often each outcome of probabilities p comes in n trials."""
+    """How often each outcome of probabilities p occurs in n trials."""
 def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = ..., dtype: Any = ..., method: Any = ..., *, out_sharding: Any = ...) -> Any:
     """Normal vectors with a mean and a covariance matrix."""
 def normal(key: Any, shape: Any = ..., dtype: Any = ..., *, out_sharding: Any = ...) -> Any:

@@ -168,12 +168,12 @@ const Function lax_collective_functions[] = {
     {"pmin", "x, axis_name, *, axis_index_groups=None", extreme<lax::pmin, jax::numpy::min>,
      "The minimum over named axes."},
     {"all_gather", "x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to='varying'", all_gather,
-     "The values of all lanes, stacked or joined along an axis."},
+     "The values of all members of a named axis, stacked or concatenated."},
     {"psum_scatter", "x, axis_name, *, scatter_dimension=0, axis_index_groups=None, tiled=False", psum_scatter,
-     "The sum over a named axis, each lane keeping its part."},
+     "The sum over a named axis, of which each member keeps its part."},
     {"all_to_all", "x, axis_name, split_axis, concat_axis, *, axis_index_groups=None, tiled=False",
      [](const Arguments& a) { return exchange(a, a.integer("split_axis"), a.integer("concat_axis"), a.flag("tiled")); },
-     "Exchanges parts of one dimension among the lanes."},
+     "Exchanges parts of one dimension among the members of a named axis."},
     {"pswapaxes", "x, axis_name, axis, *, axis_index_groups=None",
      [](const Arguments& a) { return exchange(a, a.integer("axis"), a.integer("axis"), false); },
      "Swaps a named axis with a positional one."},
@@ -184,7 +184,7 @@ const Function lax_collective_functions[] = {
        return map_leaves(a["x"],
                          [&](const Value& leaf) -> Value { return lax::ppermute(leaf_array(a, leaf), name, perm); });
      },
-     "Sends each lane's value to another lane; lanes that receive nothing get zeros."},
+     "Sends each member's value to another member; those that receive nothing get zeros."},
     {"pshuffle", "x, axis_name, perm",
      [](const Arguments& a) -> Value {
        const std::string name = single_axis_name(a);
@@ -192,7 +192,7 @@ const Function lax_collective_functions[] = {
        return map_leaves(a["x"],
                          [&](const Value& leaf) -> Value { return lax::pshuffle(leaf_array(a, leaf), name, perm); });
      },
-     "Each lane's value becomes that of the lane which perm names for it."},
+     "Each member's value becomes that of the member that perm names for it."},
     {"pbroadcast", "x, axis_name, source",
      [](const Arguments& a) -> Value {
        const std::string name = single_axis_name(a);
@@ -200,7 +200,7 @@ const Function lax_collective_functions[] = {
        return map_leaves(
            a["x"], [&](const Value& leaf) -> Value { return lax::pbroadcast(leaf_array(a, leaf), name, source); });
      },
-     "One lane's value on every lane."},
+     "One member's value on every member of a named axis."},
     {"axis_index", "axis_name",
      [](const Arguments& a) -> Value {
        if (a["axis_name"].get_if<std::string>()) return lax::axis_index(a.text("axis_name"));
@@ -214,9 +214,9 @@ const Function lax_collective_functions[] = {
        }
        return index;
      },
-     "The position of this lane along named axes."},
+     "The index of this member along named axes."},
     {"axis_size", "axis_name", [](const Arguments& a) -> Value { return lanes(axis_names(a)); },
-     "The number of lanes along named axes."},
+     "The number of members of named axes."},
 };
 
 }  // namespace

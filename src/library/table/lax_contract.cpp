@@ -209,7 +209,7 @@ Value fft(const Arguments& a) {
 const Function lax_contract_functions[] = {
     {"dot",
      "lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_type=None, out_sharding=None", dot,
-     "A product of vectors or matrices, or a general one with dimension numbers."},
+     "The dot product of vectors or matrices, or a general one with dimension numbers."},
     {"dot_general",
      "lhs, rhs, dimension_numbers, precision=None, preferred_element_type=None, *, out_sharding=None",
      [](const Arguments& a) -> Value {
@@ -217,19 +217,19 @@ const Function lax_contract_functions[] = {
        return lax::dot_general(a.array("lhs"), a.array("rhs"),
                                dot_dimension_numbers("dot_general", a["dimension_numbers"]), dot_options(a));
      },
-     "Contracts some dimensions of two arrays and pairs up others."},
+     "Contracts some dimensions of two arrays and batches over others."},
     {"batch_matmul", "lhs, rhs, precision=None",
      [](const Arguments& a) -> Value {
        return lax::batch_matmul(a.array("lhs"), a.array("rhs"), {.precision = precision_text(a, "precision")});
      },
-     "Products of the matrices in the last two dimensions."},
+     "The matrix product over the last two dimensions; leading ones are batches."},
     {"ragged_dot",
      "lhs, rhs, group_sizes, precision=None, preferred_element_type=None, group_offset=None, out_sharding=None",
      [](const Arguments& a) -> Value {
        require_no_group_offset(a);
        return lax::ragged_dot(a.array("lhs"), a.array("rhs"), a.array("group_sizes"), dot_options(a));
      },
-     "A product of a matrix whose groups of rows have a matrix each."},
+     "A matrix product in which each group of rows of lhs has its own matrix of rhs."},
     {"ragged_dot_general",
      "lhs, rhs, group_sizes, ragged_dot_dimension_numbers, precision=None, preferred_element_type=None, "
      "group_offset=None, out_sharding=None",
@@ -238,7 +238,7 @@ const Function lax_contract_functions[] = {
        return lax::ragged_dot_general(a.array("lhs"), a.array("rhs"), a.array("group_sizes"), ragged_dimensions(a),
                                       dot_options(a));
      },
-     "A dot product whose lhs is cut into groups along one dimension."},
+     "A general dot product whose lhs is split into groups along one dimension."},
     {"conv_general_dilated",
      "lhs, rhs, window_strides, padding, lhs_dilation=None, rhs_dilation=None, dimension_numbers=None, "
      "feature_group_count=1, batch_group_count=1, precision=None, preferred_element_type=None, out_sharding=None",
@@ -255,25 +255,25 @@ const Function lax_contract_functions[] = {
     {"conv_general_dilated_patches",
      "lhs, filter_shape, window_strides, padding, lhs_dilation=None, rhs_dilation=None, dimension_numbers=None, "
      "precision=None, preferred_element_type=None",
-     conv_general_dilated_patches, "The windows that a convolution sees, as features."},
+     conv_general_dilated_patches, "The patches that a convolution reads, as features."},
     {"conv_general_dilated_local",
      "lhs, rhs, window_strides, padding, filter_shape, lhs_dilation=None, rhs_dilation=None, dimension_numbers=None, "
      "precision=None",
-     conv_general_dilated_local, "A convolution with a kernel of its own at every position."},
+     conv_general_dilated_local, "A convolution with a separate kernel at every position."},
     {"conv_dimension_numbers", "lhs_shape, rhs_shape, dimension_numbers",
      [](const Arguments& a) -> Value {
        const auto lhs_rank = static_cast<int64_t>(integer_sequence(a, "lhs_shape").size());
        const auto rhs_rank = static_cast<int64_t>(integer_sequence(a, "rhs_shape").size());
        return tuple_of_specs(conv_dimension_numbers(a, "dimension_numbers", lhs_rank, rhs_rank));
      },
-     "Texts like NCHW as the positions of batch, features and space."},
+     "The positions of batch, feature and spatial dimensions in strings like NCHW."},
     {"conv_general_permutations", "dimension_numbers",
      [](const Arguments& a) -> Value {
        const ConvDimensionNumbers numbers = permutations(a);
        return Value::tuple_of(Values{Value::tuple_of(numbers.lhs_spec), Value::tuple_of(numbers.rhs_spec),
                                      Value::tuple_of(numbers.out_spec)});
      },
-     "The positions of batch, features and space in the operands and the result."},
+     "The positions of batch, feature and spatial dimensions in the operands and the result."},
     {"conv_shape_tuple", "lhs_shape, rhs_shape, strides, pads, batch_group_count=1",
      [](const Arguments& a) -> Value {
        return Value::tuple_of(convolved_shape(a, integer_sequence(a, "lhs_shape"), integer_sequence(a, "rhs_shape"),

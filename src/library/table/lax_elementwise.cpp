@@ -76,7 +76,7 @@ const Function lax_elementwise_functions[] = {
     {"bessel_i1e", "x", unary<lax::bessel_i1e>, "The modified Bessel function of order 1, scaled by exp(-|x|)."},
     {"bitwise_not", "x", unary<lax::bitwise_not>, "All bits inverted; the logical not of booleans."},
     {"cbrt", "x, *, accuracy=None", unary<lax::cbrt>, "The cube root."},
-    {"ceil", "x", unary<lax::ceil>, "The least integer that is not smaller."},
+    {"ceil", "x", unary<lax::ceil>, "The least integer not below x."},
     {"clz", "x", unary<lax::clz>, "The number of leading zero bits."},
     {"conj", "x", unary<lax::conj>, "The complex conjugate; real floats become complex."},
     {"cos", "x, *, accuracy=None", unary<lax::cos>, "The cosine."},
@@ -85,17 +85,17 @@ const Function lax_elementwise_functions[] = {
     {"erf", "x", unary<lax::erf>, "The error function."},
     {"erf_inv", "x", unary<lax::erf_inv>, "The inverse of the error function."},
     {"erfc", "x", unary<lax::erfc>, "One minus the error function."},
-    {"exp", "x, *, accuracy=None", unary<lax::exp>, "The exponential."},
+    {"exp", "x, *, accuracy=None", unary<lax::exp>, "e to the power x."},
     {"exp2", "x, *, accuracy=None", unary<lax::exp2>, "Two to the power x."},
-    {"expm1", "x, *, accuracy=None", unary<lax::expm1>, "exp(x) - 1, exact near zero."},
-    {"floor", "x", unary<lax::floor>, "The greatest integer that is not greater."},
+    {"expm1", "x, *, accuracy=None", unary<lax::expm1>, "exp(x) - 1, accurate near zero."},
+    {"floor", "x", unary<lax::floor>, "The greatest integer not above x."},
     {"imag", "x", unary<lax::imag>, "The imaginary part of complex numbers."},
     {"is_finite", "x", unary<lax::is_finite>, "Whether each element is neither infinite nor NaN."},
     {"lgamma", "x", unary<lax::lgamma>, "The logarithm of the absolute value of the gamma function."},
     {"log", "x, *, accuracy=None", unary<lax::log>, "The natural logarithm."},
-    {"log1p", "x, *, accuracy=None", unary<lax::log1p>, "log(1 + x), exact near zero."},
+    {"log1p", "x, *, accuracy=None", unary<lax::log1p>, "log(1 + x), accurate near zero."},
     {"logistic", "x, *, accuracy=None", unary<lax::logistic>, "1 / (1 + exp(-x))."},
-    {"neg", "x", unary<lax::neg>, "The negative."},
+    {"neg", "x", unary<lax::neg>, "-x."},
     {"population_count", "x", unary<lax::population_count>, "The number of bits that are set."},
     {"real", "x", unary<lax::real>, "The real part of complex numbers."},
     {"reciprocal", "x", unary<lax::reciprocal>, "1 / x."},
@@ -120,15 +120,15 @@ const Function lax_elementwise_functions[] = {
      "Rounds to a floating format with fewer bits, keeping the dtype."},
     {"convert_element_type", "operand, new_dtype",
      [](const Arguments& a) -> Value { return converted(a, "operand", a.dtype("new_dtype")); },
-     "The elements as another dtype."},
+     "The elements converted to another dtype."},
     {"bitcast_convert_type", "operand, new_dtype",
      [](const Arguments& a) -> Value { return lax::bitcast_convert_type(a.array("operand"), a.dtype("new_dtype")); },
-     "The bits of the elements read as another dtype; a last axis appears or goes where the widths differ."},
+     "The bits of the elements as another dtype; a last axis is added or removed where the widths differ."},
     {"stage", "x, /", [](const Arguments& a) -> Value { return a.array("x"); },
      "The value as an array of the current trace."},
-    {"stop_gradient", "x", stop_gradient, "The identity with derivative zero; maps over nested tuples and lists."},
+    {"stop_gradient", "x", stop_gradient, "The identity with derivative zero; in Python also of trees."},
     {"optimization_barrier", "operand, /", optimization_barrier,
-     "The identity, across which a compiler moves nothing; maps over nested tuples and lists."},
+     "The identity, across which compilers move nothing; in Python also of trees."},
     {"dtype", "x",
      [](const Arguments& a) -> Value {
        if (const DType* dtype = a["x"].get_if<DType>()) return *dtype;
@@ -150,7 +150,7 @@ const Function lax_elementwise_functions[] = {
        require_same_dtypes(a, {x, y});
        return lax::mul(x, y);
      },
-     "x * y, in another dtype where one is given."},
+     "x * y; in Python also in a given dtype."},
     {"div", "x, y", binary<lax::div>, "x / y; integers round towards zero."},
     {"rem", "x, y", binary<lax::rem>, "The remainder of the division that rounds towards zero: it has the sign of x."},
     {"pow", "x, y",
@@ -161,8 +161,8 @@ const Function lax_elementwise_functions[] = {
      },
      "x to the power y; y may be of an integer dtype."},
     {"max", "x, y", binary<lax::max>, "The greater; complex numbers are ordered by real, then imaginary part."},
-    {"min", "x, y", binary<lax::min>, "The smaller; complex numbers are ordered by real, then imaginary part."},
-    {"atan2", "x, y", binary<lax::atan2>, "The angle of the point (y, x)."},
+    {"min", "x, y", binary<lax::min>, "The lesser; complex numbers are ordered by real, then imaginary part."},
+    {"atan2", "x, y", binary<lax::atan2>, "atan(x / y) with the quadrant of the point (y, x)."},
     {"mulhi", "x, y, /", binary<lax::mulhi>, "The upper half of the bits of the product of integers."},
     {"complex", "x, y", binary<lax::complex>, "x + iy."},
     {"bitwise_and", "x, y", binary<lax::bitwise_and>, "The bits set in both."},
@@ -183,7 +183,7 @@ const Function lax_elementwise_functions[] = {
        require_same_dtypes(a, {from, towards});
        return lax::nextafter(from, towards);
      },
-     "The next floating number after x1 in the direction of x2."},
+     "The next floating-point number after the first operand in the direction of the second."},
     {"igamma", "a, x", binary_of_a_and_x<lax::igamma>, "The regularised lower incomplete gamma function."},
     {"igammac", "a, x", binary_of_a_and_x<lax::igammac>, "The regularised upper incomplete gamma function."},
     {"igamma_grad_a", "a, x", binary_of_a_and_x<lax::igamma_grad_a>, "The derivative of igamma in a."},
@@ -224,7 +224,7 @@ const Function lax_elementwise_functions[] = {
        require_same_dtypes(a, {low, x, high});
        return lax::clamp(low, x, high);
      },
-     "x, no smaller than min and no greater than max."},
+     "x clamped to [min, max]."},
     {"select", "pred, on_true, on_false",
      [](const Arguments& a) -> Value {
        const Array yes = a.array("on_true"), no = a.array("on_false");
@@ -238,7 +238,7 @@ const Function lax_elementwise_functions[] = {
        for (const Array& one : cases) require_same_dtypes(a, {cases[0], one});
        return lax::select_n(a.array("which"), cases);
      },
-     "The elements of the case that `which` numbers."},
+     "Selects each element from the case whose number `which` holds."},
 };
 
 }  // namespace

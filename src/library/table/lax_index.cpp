@@ -103,7 +103,7 @@ const Function lax_index_functions[] = {
        const Array x = a.array("operand");
        return lax::dynamic_slice(x, start_indices(a, x), a.shape("slice_sizes"), allow_negative(a, x));
      },
-     "A part of a static size at a computed position, moved so that it lies inside."},
+     "A slice of static size at a computed position, clamped to stay in bounds."},
     {"dynamic_slice_in_dim", "operand, start_index, slice_size, axis=0, *, allow_negative_indices=True",
      [](const Arguments& a) -> Value {
        const Array x = a.array("operand");
@@ -124,7 +124,7 @@ const Function lax_index_functions[] = {
        require_same_dtypes(a, {x, update});
        return lax::dynamic_update_slice(x, update, start_indices(a, x), allow_negative(a, x));
      },
-     "The array with a part replaced at a computed position."},
+     "The array with a slice replaced at a computed position."},
     {"dynamic_update_slice_in_dim", "operand, update, start_index, axis, *, allow_negative_indices=True",
      [](const Arguments& a) -> Value {
        const Array x = a.array("operand"), update = a.array("update");
@@ -157,8 +157,9 @@ const Function lax_index_functions[] = {
     {"scatter_mul", scatter_signature, scatter<lax::scatter_mul>,
      "The array multiplied by updates at computed positions."},
     {"scatter_min", scatter_signature, scatter<lax::scatter_min>,
-     "The array lowered to updates at computed positions."},
-    {"scatter_max", scatter_signature, scatter<lax::scatter_max>, "The array raised to updates at computed positions."},
+     "The array with the minimum of its elements and updates at computed positions."},
+    {"scatter_max", scatter_signature, scatter<lax::scatter_max>,
+     "The array with the maximum of its elements and updates at computed positions."},
     {"scatter_apply",
      "operand, scatter_indices, func, dimension_numbers, *, update_shape=(), indices_are_sorted=False, "
      "unique_indices=False, mode=None",

@@ -70,7 +70,7 @@ const Function lax_linalg_functions[] = {
                                                         .enable_eigvec_derivs = a.flag("enable_eigvec_derivs"),
                                                         .implementation = implementation}));
      },
-     "Eigenvalues of general matrices, and their left and right eigenvectors as asked for."},
+     "Eigenvalues of general matrices, and their left and right eigenvectors as requested."},
     {"eigh",
      "x, *, lower=True, symmetrize_input=True, sort_eigenvalues=True, subset_by_index=None, implementation=None",
      [](const Arguments& a) -> Value {
@@ -92,7 +92,7 @@ const Function lax_linalg_functions[] = {
      [](const Arguments& a) -> Value {
        return linalg::lu_pivots_to_permutation(a.array("pivots"), a.integer("permutation_size"));
      },
-     "The permutation that a sequence of row exchanges makes."},
+     "The permutation that a sequence of row exchanges amounts to."},
     {"ormqr", "a, taus, c, *, left=True, transpose=False",
      [](const Arguments& a) -> Value {
        return linalg::ormqr(a.array("a"), a.array("taus"), a.array("c"),
@@ -120,7 +120,7 @@ const Function lax_linalg_functions[] = {
        return Value::list_of(linalg::schur(a.array("x"), {.compute_schur_vectors = a.flag("compute_schur_vectors"),
                                                           .sort_eig_vals = a.flag("sort_eig_vals")}));
      },
-     "The Schur form, and the Schur vectors as asked for."},
+     "The Schur form, and the Schur vectors as requested."},
     {"svd", "x, *, full_matrices=True, compute_uv=True, subset_by_index=None, algorithm=None",
      [](const Arguments& a) -> Value {
        const linalg::SvdOptions options = {.full_matrices = a.flag("full_matrices"),
@@ -147,7 +147,7 @@ const Function lax_linalg_functions[] = {
                                                                     .conjugate_a = a.flag("conjugate_a"),
                                                                     .unit_diagonal = a.flag("unit_diagonal")});
      },
-     "x of op(a) x = b or x op(a) = b for triangular a."},
+     "The solution x of op(a) x = b or x op(a) = b for triangular a."},
     {"tridiagonal", "a, *, lower=True",
      [](const Arguments& a) -> Value { return as_list(linalg::tridiagonal(a.array("a"), a.flag("lower"))); },
      "A symmetric or Hermitian matrix reduced to tridiagonal form."},
@@ -155,7 +155,7 @@ const Function lax_linalg_functions[] = {
      [](const Arguments& a) -> Value {
        return linalg::tridiagonal_solve(a.array("dl"), a.array("d"), a.array("du"), a.array("b"), a.flag("perturb_singular"));
      },
-     "x of a x = b for a tridiagonal matrix a, given by its three diagonals."},
+     "The solution x of a x = b for a tridiagonal matrix a, given by its three diagonals."},
 };
 
 }  // namespace

@@ -96,7 +96,7 @@ const Function lax_shape_functions[] = {
        a.require_absent("out_sharding");
        return lax::empty(a.shape("shape"), a.dtype("dtype"));
      },
-     "An array whose values nobody needs: zeros."},
+     "An array of unspecified elements, which are zeros."},
     {"iota", "dtype, size",
      [](const Arguments& a) -> Value { return lax::iota(a.dtype("dtype"), a.integer("size")); }, "0, 1, ... size - 1."},
     {"broadcasted_iota", "dtype, shape, dimension, *, out_sharding=None",
@@ -120,10 +120,10 @@ const Function lax_shape_functions[] = {
        if (dimensions.empty() && x.ndim() == static_cast<int64_t>(shape.size())) return x;
        return lax::broadcast_in_dim(x, shape, dimensions);
      },
-     "To a shape whose dimensions broadcast_dimensions those of the operand become."},
+     "Broadcasts to a shape; broadcast_dimensions gives the result's dimension of each operand dimension."},
     {"broadcast_like", "arr, like_arr",
      [](const Arguments& a) -> Value { return lax::broadcast_like(a.array("arr"), a.array("like_arr")); },
-     "To the shape of another array."},
+     "Broadcasts to the shape of another array."},
     {"broadcast_shapes", "*shapes",
      [](const Arguments& a) -> Value {
        std::vector<Shape> shapes;
@@ -172,7 +172,7 @@ const Function lax_shape_functions[] = {
        const Array x = a.array("operand");
        return lax::collapse(x, a.integer("start_dimension"), a.optional_integer("stop_dimension").value_or(x.ndim()));
      },
-     "Merges neighbouring dimensions into one."},
+     "Merges adjacent dimensions into one."},
     {"transpose", "operand, permutation",
      [](const Arguments& a) -> Value { return lax::transpose(a.array("operand"), integer_sequence(a, "permutation")); },
      "Reorders the dimensions."},
@@ -185,7 +185,7 @@ const Function lax_shape_functions[] = {
        require_same_dtypes(a, {x, value});
        return lax::pad(x, value, padding_config(a));
      },
-     "Adds elements at the ends of and between the elements of each dimension; negative amounts remove."},
+     "Pads the ends of each dimension and between its elements; negative amounts remove elements."},
     {"concatenate", "operands, dimension",
      [](const Arguments& a) -> Value {
        const Arrays operands = a.arrays("operands");
@@ -196,7 +196,7 @@ const Function lax_shape_functions[] = {
      [](const Arguments& a) -> Value {
        return lax::split(a.array("operand"), integer_sequence(a, "sizes"), a.integer("axis"));
      },
-     "Cuts an array into parts of these sizes along an axis."},
+     "Splits an array into parts of these sizes along an axis."},
     {"stack", "operands, axis=0",
      [](const Arguments& a) -> Value { return lax::stack(a.arrays("operands"), a.integer("axis")); },
      "Joins arrays of one shape along a new axis."},
@@ -212,7 +212,7 @@ const Function lax_shape_functions[] = {
        require_same_dtypes(arguments, {low, high});
        return lax::rng_uniform(low, high, integer_sequence(arguments, "shape"));
      },
-     "Uniform numbers from the backend's own state; jax.random is what programs want."},
+     "Uniform numbers from the backend's own state; programs should use jax.random."},
     {"rng_bit_generator", "key, shape, dtype='uint32', algorithm='rng_default', *, out_sharding=None",
      [](const Arguments& a) -> Value {
        a.require_absent("out_sharding");

@@ -80,7 +80,7 @@ constexpr std::string_view contextual_relu_doc =
   }
 
 const Function nn_rows[] = {
-    CAPIBARA_ACTIVATION(identity, "The argument itself."),
+    CAPIBARA_ACTIVATION(identity, "x itself."),
     CAPIBARA_ACTIVATION(relu, "max(x, 0), with derivative 0 at 0."),
     CAPIBARA_ACTIVATION(relu6, "min(max(x, 0), 6), with derivative 0 at both ends."),
     CAPIBARA_ACTIVATION(sigmoid, "1 / (1 + exp(-x))."),
@@ -92,7 +92,7 @@ const Function nn_rows[] = {
     CAPIBARA_ACTIVATION(swish, "x sigmoid(x): silu by its other name."),
     CAPIBARA_ACTIVATION(mish, "x tanh(softplus(x))."),
     CAPIBARA_ACTIVATION(log_sigmoid, "The logarithm of the sigmoid."),
-    CAPIBARA_ACTIVATION(hard_tanh, "x, kept within [-1, 1]."),
+    CAPIBARA_ACTIVATION(hard_tanh, "x clamped to [-1, 1]."),
     CAPIBARA_ACTIVATION(hard_sigmoid, "relu6(x + 3) / 6."),
     CAPIBARA_ACTIVATION(hard_silu, "x hard_sigmoid(x)."),
     CAPIBARA_ACTIVATION(hard_swish, "x hard_sigmoid(x): hard_silu by its other name."),

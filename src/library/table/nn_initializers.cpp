@@ -67,7 +67,7 @@ const Function nn_initializers_functions[] = {
      [](const Arguments& a) -> Value {
        return callable("normal", initializers::normal(a.array("stddev"), a.optional_dtype("dtype")));
      },
-     "An initializer that draws normally with this standard deviation."},
+     "An initializer that draws from the normal distribution with this standard deviation."},
     {"truncated_normal", "stddev=0.01, dtype=None, lower=-2.0, upper=2.0",
      [](const Arguments& a) -> Value {
        return callable("truncated_normal", initializers::truncated_normal({.stddev = a.array("stddev"),
@@ -98,7 +98,7 @@ const Function nn_initializers_functions[] = {
                                                                .column_axis = a.integer("column_axis"),
                                                                .dtype = a.optional_dtype("dtype")}));
      },
-     "An initializer whose columns, or rows where there are fewer, are orthonormal times scale."},
+     "An initializer of orthonormal columns, or rows where there are fewer, times scale."},
     {"delta_orthogonal", "scale=1.0, column_axis=-1, dtype=None",
      [](const Arguments& a) -> Value {
        return callable("delta_orthogonal", initializers::delta_orthogonal({.scale = a.array("scale"),

@@ -182,16 +182,16 @@ const Function numpy_contraction_functions[] = {
        a.require_absent("out_sharding");
        return numpy::dot(a.array("a"), a.array("b"), product_options(a));
      },
-     "The product over the last axis of a and the last but one of b."},
+     "The sum of products over the last axis of a and the second to last of b."},
     {"matmul", "a, b, *, precision=None, preferred_element_type=None, out_sharding=None",
      [](const Arguments& a) -> Value {
        a.require_absent("out_sharding");
        return numpy::matmul(a.array("a"), a.array("b"), product_options(a));
      },
-     "The product of matrices or vectors; leading axes are batches."},
+     "The matrix product; leading axes are batches."},
     {"vdot", "a, b, *, precision=None, preferred_element_type=None",
      [](const Arguments& a) -> Value { return numpy::vdot(a.array("a"), a.array("b"), product_options(a)); },
-     "The product of all elements, those of a conjugated."},
+     "The dot product of the flattened arrays, a conjugated."},
     {"vecdot", "x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None",
      [](const Arguments& a) -> Value {
        const numpy::ProductOptions product = product_options(a);
@@ -200,14 +200,14 @@ const Function numpy_contraction_functions[] = {
                              .precision = product.precision,
                              .preferred_element_type = product.preferred_element_type});
      },
-     "The product of vectors along an axis, those of x1 conjugated."},
+     "The dot product of vectors along an axis, x1 conjugated."},
     {"matvec", "x1, x2, /", [](const Arguments& a) -> Value { return numpy::matvec(a.array("x1"), a.array("x2")); },
      "Matrices times vectors; leading axes are batches."},
     {"vecmat", "x1, x2, /", [](const Arguments& a) -> Value { return numpy::vecmat(a.array("x1"), a.array("x2")); },
      "Conjugated vectors times matrices; leading axes are batches."},
     {"inner", "a, b, *, precision=None, preferred_element_type=None",
      [](const Arguments& a) -> Value { return numpy::inner(a.array("a"), a.array("b"), product_options(a)); },
-     "The product over the last axes."},
+     "The sum of products over the last axes."},
     {"outer", "a, b, out=None",
      [](const Arguments& a) -> Value {
        a.require_absent("out");
@@ -215,7 +215,7 @@ const Function numpy_contraction_functions[] = {
      },
      "The product of each element of a with each of b."},
     {"tensordot", "a, b, axes=2, *, precision=None, preferred_element_type=None, out_sharding=None", tensordot,
-     "The product over several axes."},
+     "The sum of products over several axes."},
     {"kron", "a, b", [](const Arguments& a) -> Value { return numpy::kron(a.array("a"), a.array("b")); },
      "The Kronecker product: blocks of b scaled by the elements of a."},
     {"cross", "a, b, axisa=-1, axisb=-1, axisc=-1, axis=None",

@@ -258,7 +258,7 @@ const Function numpy_creation_functions[] = {
        a.require_absent("out_sharding");
        return made(a, a["a"], a.flag("copy"), 0);
      },
-     "An array from numbers, arrays, or nested sequences of them; an array comes back as it is."},
+     "An array from numbers, arrays, or nested sequences of them; an array is returned as it is."},
     {"copy", "a, order=None",
      [](const Arguments& a) -> Value {
        const Array x = a.array("a");
@@ -278,7 +278,7 @@ const Function numpy_creation_functions[] = {
      },
      "The elements converted to another dtype."},
     {"frombuffer", "buffer, dtype='float', count=-1, offset=0", frombuffer,
-     "The numbers that lie in a buffer of bytes."},
+     "The numbers stored in a buffer of bytes."},
     {"fromstring", "string, dtype='float', count=-1, *, sep",
      [](const Arguments& a) -> Value {
        return numpy::fromstring(a.text("string"),
@@ -291,7 +291,7 @@ const Function numpy_creation_functions[] = {
     {"zeros", "shape, dtype=None, *, device=None, out_sharding=None", filled<numpy::zeros>, "An array of zeros."},
     {"ones", "shape, dtype=None, *, device=None, out_sharding=None", filled<numpy::ones>, "An array of ones."},
     {"empty", "shape, dtype=None, *, device=None, out_sharding=None", filled<numpy::empty>,
-     "An array whose elements do not matter; they are zeros."},
+     "An array of unspecified elements, which are zeros."},
     {"full", "shape, fill_value, dtype=None, *, device=None, out_sharding=None",
      [](const Arguments& a) -> Value {
        const numpy::FillOptions options = fill_options(a);
@@ -305,7 +305,7 @@ const Function numpy_creation_functions[] = {
      "Ones of the type of another array."},
     {"empty_like", "prototype, dtype=None, shape=None, *, device=None",
      [](const Arguments& a) -> Value { return numpy::empty_like(a.array("prototype"), like_options(a)); },
-     "An array of the type of another one, whose elements do not matter; they are zeros."},
+     "An array of the type of another one, of unspecified elements, which are zeros."},
     {"full_like", "a, fill_value, dtype=None, shape=None, *, device=None, out_sharding=None",
      [](const Arguments& a) -> Value {
        a.require_absent("out_sharding");
@@ -325,7 +325,7 @@ const Function numpy_creation_functions[] = {
        if (!start) throw TypeError("arange requires ndarray or scalar arguments, got <class 'NoneType'> at position 0.");
        return numpy::arange(*start, bound(a, "stop"), bound(a, "step"), options);
      },
-     "Numbers from start (by default 0) up to, but without, stop."},
+     "Numbers from start (by default 0) up to but excluding stop."},
     {"linspace", "start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None", linspace,
      "Numbers evenly spaced from start to stop."},
     {"logspace", "start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0",
@@ -340,7 +340,7 @@ const Function numpy_creation_functions[] = {
      [](const Arguments& a) -> Value {
        return numpy::geomspace(a.array("start"), a.array("stop"), linspace_options(a));
      },
-     "Numbers from start to stop, each the same multiple of the one before."},
+     "Numbers from start to stop in geometric progression."},
     // Matrices and grids.
     {"eye", "N, M=None, k=0, dtype=None, *, device=None", eye, "A matrix with ones on a diagonal and zeros elsewhere."},
     {"identity", "n, dtype=None",
@@ -355,7 +355,7 @@ const Function numpy_creation_functions[] = {
        if (a.flag("sparse")) return Value::tuple_of(numpy::sparse_indices(a.shape("dimensions"), options));
        return numpy::indices(a.shape("dimensions"), options);
      },
-     "For every element of a grid, its indices."},
+     "The indices of every element of a grid."},
     // Questions.
     {"array_equal", "a1, a2, equal_nan=False",
      [](const Arguments& a) -> Value {

@@ -116,7 +116,7 @@ const Function numpy_indexing_functions[] = {
      [](const Arguments& a) -> Value {
        return numpy::place(a.array("arr"), a.array("mask"), a.array("vals"), {.inplace = a.flag("inplace")});
      },
-     "A copy with values, in order, where the mask holds; needs inplace=False."},
+     "A copy with values, in order, where the mask is true; needs inplace=False."},
     {"ix_", "*args", [](const Arguments& a) -> Value { return Value::tuple_of(numpy::ix_(a.arrays("args"))); },
      "Vectors shaped so that they index an open grid."},
     {"unravel_index", "indices, shape", unravel_index, "The coordinates of indices of a flattened array."},
@@ -134,15 +134,15 @@ const Function numpy_indexing_functions[] = {
        a.require_absent("out");
        return numpy::choose(a.array("a"), a.arrays("choices"), {.mode = a.text("mode")});
      },
-     "At each place the element of the choice that the index names."},
+     "At each position the element of the choice that the index selects."},
     {"select", "condlist, choicelist, default=0",
      [](const Arguments& a) -> Value {
        const Arrays conditions = a.arrays("condlist"), choices = a.arrays("choicelist");
        return numpy::select(conditions, choices, a.array("default"));
      },
-     "At each place the element of the choice whose condition holds first."},
+     "At each position the element of the first choice whose condition holds."},
     {"piecewise", "x, condlist, funclist, *args, **kw", piecewise,
-     "At each place the function whose condition holds last, or a constant."},
+     "At each position the value of the last function whose condition holds, or a constant."},
     {"apply_along_axis", "func1d, axis, arr, *args, **kwargs", apply_along_axis,
      "A function of vectors applied to every vector along an axis."},
     {"apply_over_axes", "func, a, axes",
@@ -219,7 +219,7 @@ const Function numpy_indexing_functions[] = {
      [](const Arguments& a) -> Value {
        return numpy::packbits(a.array("a"), {.axis = a.optional_integer("axis"), .bitorder = a.text("bitorder")});
      },
-     "Eight truths as the bits of one byte."},
+     "Packs groups of eight booleans into the bits of bytes."},
     {"unpackbits", "a, axis=None, count=None, bitorder='big'",
      [](const Arguments& a) -> Value {
        return numpy::unpackbits(

@@ -94,14 +94,14 @@ const Function numpy_linalg_functions[] = {
      "The norm of the matrices in the last two dimensions."},
     {"matrix_power", "a, n",
      [](const Arguments& a) -> Value { return linalg::matrix_power(a.array("a"), a.integer("n")); },
-     "A square matrix multiplied with itself, or with its inverse for negative n."},
+     "The nth power of a square matrix, of its inverse for negative n."},
     {"matrix_rank", "M, rtol=None, *, hermitian=False, tol=None",
      [](const Arguments& a) -> Value {
        return linalg::matrix_rank(a.array("M"), {.rtol = tolerance(a, "tol"), .hermitian = a.flag("hermitian")});
      },
      "The number of singular values above a tolerance."},
     {"matrix_transpose", "x, /", [](const Arguments& a) -> Value { return linalg::matrix_transpose(a.array("x")); },
-     "The last two dimensions exchanged."},
+     "The array with its last two dimensions exchanged."},
     {"multi_dot", "arrays, *, precision=None",
      [](const Arguments& a) -> Value {
        Arrays arrays = a.arrays("arrays");
@@ -124,7 +124,7 @@ const Function numpy_linalg_functions[] = {
      [](const Arguments& a) -> Value {
        return linalg::pinv(a.array("a"), {.rtol = tolerance(a, "rcond"), .hermitian = a.flag("hermitian")});
      },
-     "The pseudo-inverse after Moore and Penrose."},
+     "The Moore-Penrose pseudo-inverse."},
     {"qr", "a, mode='reduced'",
      [](const Arguments& a) -> Value {
        if (a.text("mode") == "r") return linalg::qr_r(a.array("a"));
@@ -139,7 +139,7 @@ const Function numpy_linalg_functions[] = {
      },
      "The sign of the determinant and the logarithm of its absolute value."},
     {"solve", "a, b", [](const Arguments& a) -> Value { return linalg::solve(a.array("a"), a.array("b")); },
-     "x of a x = b."},
+     "The solution x of a x = b."},
     {"svd", "a, full_matrices=True, compute_uv=True, hermitian=False, subset_by_index=None",
      [](const Arguments& a) -> Value {
        const linalg::SvdOptions options = {.full_matrices = a.flag("full_matrices"),
@@ -171,7 +171,7 @@ const Function numpy_linalg_functions[] = {
      "The inverse of a tensor as a map between its last and its first dimensions."},
     {"tensorsolve", "a, b, axes=None",
      [](const Arguments& a) -> Value { return linalg::tensorsolve(a.array("a"), a.array("b"), a.optional_ints("axes")); },
-     "x of tensordot(a, x) = b."},
+     "The solution x of tensordot(a, x) = b."},
     {"trace", "x, /, *, offset=0, dtype=None",
      [](const Arguments& a) -> Value {
        return linalg::trace(a.array("x"), {.offset = a.integer("offset"), .dtype = a.optional_dtype("dtype")});
@@ -184,7 +184,7 @@ const Function numpy_linalg_functions[] = {
                               .precision = precision_text(a, "precision"),
                               .preferred_element_type = a.optional_dtype("preferred_element_type")});
      },
-     "The products of vectors along one axis, the first conjugated."},
+     "The dot product of vectors along one axis, x1 conjugated."},
     {"vector_norm", "x, /, *, axis=None, keepdims=False, ord=2",
      [](const Arguments& a) -> Value {
        return linalg::vector_norm(a.array("x"), {.axis = a.axis("axis"), .keepdims = a.flag("keepdims"), .ord = order(a, "ord")});

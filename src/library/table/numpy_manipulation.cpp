@@ -180,53 +180,54 @@ const Function numpy_manipulation_functions[] = {
        a.require_absent("out_sharding");
        return numpy::ravel(a.array("a"), {.order = a.text("order")});
      },
-     "The elements in one dimension."},
+     "The array flattened to one dimension."},
     {"resize", "a, new_shape",
      [](const Arguments& a) -> Value { return numpy::resize(a.array("a"), a.shape("new_shape")); },
-     "A new shape, filled by repeating the elements or leaving some out."},
+     "The array in a new shape; elements are repeated or dropped as needed."},
     {"transpose", "a, axes=None",
      [](const Arguments& a) -> Value {
        const Array x = a.array("a");
        return numpy::transpose(x, a.given("axes") ? std::optional(integer_sequence(a, "axes")) : std::nullopt);
      },
-     "The axes in another order; by default reversed."},
+     "The array with its axes permuted; by default reversed."},
     {"permute_dims", "a, /, axes",
      [](const Arguments& a) -> Value { return numpy::permute_dims(a.array("a"), integer_sequence(a, "axes")); },
-     "The axes in the given order."},
+     "The array with its axes in the given order."},
     {"matrix_transpose", "x, /", [](const Arguments& a) -> Value { return numpy::matrix_transpose(a.array("x")); },
-     "The last two axes exchanged."},
+     "The array with its last two axes exchanged."},
     {"moveaxis", "a, source, destination",
      [](const Arguments& a) -> Value { return numpy::moveaxis(a.array("a"), a.ints("source"), a.ints("destination")); },
-     "Axes moved to other places; the rest keep their order."},
+     "The array with axes moved to other positions; the rest keep their order."},
     {"swapaxes", "a, axis1, axis2",
      [](const Arguments& a) -> Value { return numpy::swapaxes(a.array("a"), a.integer("axis1"), a.integer("axis2")); },
-     "Two axes exchanged."},
+     "The array with two axes exchanged."},
     {"rollaxis", "a, axis, start=0",
      [](const Arguments& a) -> Value { return numpy::rollaxis(a.array("a"), a.integer("axis"), a.integer("start")); },
-     "One axis moved backwards until it stands before start."},
+     "The array with one axis moved back to the position before start."},
     {"expand_dims", "a, axis",
      [](const Arguments& a) -> Value { return numpy::expand_dims(a.array("a"), a.ints("axis")); },
-     "New axes of size one at these places of the result."},
+     "The array with new axes of size one at these positions of the result."},
     {"squeeze", "a, axis=None",
      [](const Arguments& a) -> Value { return numpy::squeeze(a.array("a"), a.axis("axis")); },
-     "Axes of size one removed."},
+     "The array without its axes of size one, or without the given ones."},
     {"broadcast_to", "array, shape, *, out_sharding=None",
      [](const Arguments& a) -> Value {
        a.require_absent("out_sharding");
        return numpy::broadcast_to(a.array("array"), a.shape("shape"));
      },
-     "Repeated along new axes and axes of size one."},
+     "The array repeated along new axes and axes of size one."},
     {"broadcast_arrays", "*args", [](const Arguments& a) -> Value { return numpy::broadcast_arrays(a.arrays("args")); },
-     "All arrays in their common shape."},
-    {"atleast_1d", "*arys", each_of<numpy::atleast_1d>, "Scalars as arrays of one element."},
-    {"atleast_2d", "*arys", each_of<numpy::atleast_2d>, "Leading axes of size one up to two dimensions."},
-    {"atleast_3d", "*arys", each_of<numpy::atleast_3d>, "Axes of size one up to three dimensions."},
+     "The arrays broadcast to their common shape."},
+    {"atleast_1d", "*arys", each_of<numpy::atleast_1d>, "Turns scalars into arrays of one element."},
+    {"atleast_2d", "*arys", each_of<numpy::atleast_2d>, "Adds leading axes of size one up to two dimensions."},
+    {"atleast_3d", "*arys", each_of<numpy::atleast_3d>, "Adds axes of size one up to three dimensions."},
     // Order.
     {"flip", "m, axis=None", [](const Arguments& a) -> Value { return numpy::flip(a.array("m"), a.axis("axis")); },
      "The elements in reverse order along axes."},
     {"fliplr", "m", [](const Arguments& a) -> Value { return numpy::fliplr(a.array("m")); },
-     "Columns in reverse order."},
-    {"flipud", "m", [](const Arguments& a) -> Value { return numpy::flipud(a.array("m")); }, "Rows in reverse order."},
+     "The columns in reverse order."},
+    {"flipud", "m", [](const Arguments& a) -> Value { return numpy::flipud(a.array("m")); },
+     "The rows in reverse order."},
     {"rot90", "m, k=1, axes=(0, 1)",
      [](const Arguments& a) -> Value {
        const Array x = a.array("m");
@@ -234,22 +235,22 @@ const Function numpy_manipulation_functions[] = {
        if (axes.size() != 2) throw ValueError(concat("rot90: axes must be two, got ", axes.size()));
        return numpy::rot90(x, {.k = a.integer("k"), .axes = {axes[0], axes[1]}});
      },
-     "Turned by 90 degrees k times, from the first axis towards the second."},
+     "The array rotated k times by 90 degrees, from the first axis toward the second."},
     {"roll", "a, shift, axis=None",
      [](const Arguments& a) -> Value { return numpy::roll(a.array("a"), a.array_like("shift"), a.axis("axis")); },
-     "Shifted along axes; what leaves at one end enters at the other."},
+     "The elements shifted along axes; those shifted out at one end re-enter at the other."},
     // Joining.
     {"concatenate", "arrays, axis=0, dtype=None",
      [](const Arguments& a) -> Value {
        return numpy::concatenate(parts(a, "arrays"),
                                  {.axis = a.optional_integer("axis"), .dtype = a.optional_dtype("dtype")});
      },
-     "Arrays joined along an axis they have."},
+     "Arrays joined along an existing axis."},
     {"concat", "arrays, /, *, axis=0",
      [](const Arguments& a) -> Value {
        return numpy::concatenate(parts(a, "arrays"), {.axis = a.optional_integer("axis")});
      },
-     "Arrays joined along an axis they have."},
+     "Arrays joined along an existing axis."},
     {"stack", "arrays, axis=0, out=None, dtype=None",
      [](const Arguments& a) -> Value {
        const Arrays arrays = a.arrays("arrays");
@@ -273,28 +274,28 @@ const Function numpy_manipulation_functions[] = {
     {"column_stack", "tup", [](const Arguments& a) -> Value { return numpy::column_stack(parts(a, "tup")); },
      "Vectors joined as the columns of a matrix."},
     {"block", "arrays", [](const Arguments& a) -> Value { return numpy::block(blocks(a, a["arrays"])); },
-     "An array put together from nested lists of blocks."},
+     "An array assembled from nested lists of blocks."},
     {"append", "arr, values, axis=None",
      [](const Arguments& a) -> Value {
        return numpy::append(a.array("arr"), a.array("values"), a.optional_integer("axis"));
      },
-     "Values joined to the end of an array."},
+     "An array with values appended at its end."},
     // Splitting.
     {"split", "ary, indices_or_sections, axis=0",
      [](const Arguments& a) -> Value { return numpy::split(a.array("ary"), sections(a), a.integer("axis")); },
-     "Cut into equal sections, or before each position."},
+     "Splits an array into equal sections, or at the given positions."},
     {"array_split", "ary, indices_or_sections, axis=0",
      [](const Arguments& a) -> Value { return numpy::array_split(a.array("ary"), sections(a), a.integer("axis")); },
-     "Cut into sections that may differ by one, or before each position."},
+     "Splits an array into sections whose sizes differ by at most one, or at the given positions."},
     {"hsplit", "ary, indices_or_sections",
      [](const Arguments& a) -> Value { return numpy::hsplit(a.array("ary"), sections(a)); },
-     "Cut along the second axis, or the first of a vector."},
+     "Splits an array along the second axis, or the first of a vector."},
     {"vsplit", "ary, indices_or_sections",
      [](const Arguments& a) -> Value { return numpy::vsplit(a.array("ary"), sections(a)); },
-     "Cut along the first axis."},
+     "Splits an array along the first axis."},
     {"dsplit", "ary, indices_or_sections",
      [](const Arguments& a) -> Value { return numpy::dsplit(a.array("ary"), sections(a)); },
-     "Cut along the third axis."},
+     "Splits an array along the third axis."},
     {"unstack", "x, /, *, axis=0",
      [](const Arguments& a) -> Value { return Value::tuple_of(numpy::unstack(a.array("x"), a.integer("axis"))); },
      "The slices along an axis."},
@@ -310,8 +311,7 @@ const Function numpy_manipulation_functions[] = {
      },
      "Each element repeated; traced repeats need total_repeat_length."},
     {"pad", "array, pad_width, mode='constant', **kwargs", pad,
-     "Elements put before and after along each axis: constant_values, end_values, stat_length or reflect_type say "
-     "which."},
+     "The array padded at both ends of each axis; the mode says with which values."},
     // Elements added and removed.
     {"insert", "arr, obj, values, axis=None",
      [](const Arguments& a) -> Value {
@@ -320,7 +320,7 @@ const Function numpy_manipulation_functions[] = {
        const std::optional<Array> places = positions_of_slice(a["obj"], length_of(x, axis));
        return numpy::insert(x, places ? *places : a.array("obj"), a.array("values"), {.axis = axis});
      },
-     "Values put before the given positions."},
+     "The array with values inserted before the given positions."},
     {"delete", "arr, obj, axis=None, *, assume_unique_indices=False",
      [](const Arguments& a) -> Value {
        const Array x = a.array("arr");

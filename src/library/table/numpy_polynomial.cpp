@@ -105,13 +105,13 @@ const Function numpy_polynomial_functions[] = {
                                          .prepend = a.optional_array("prepend"),
                                          .append = a.optional_array("append")});
      },
-     "The nth differences of neighbours along an axis."},
+     "The nth differences of adjacent elements along an axis."},
     {"ediff1d", "ary, to_end=None, to_begin=None",
      [](const Arguments& a) -> Value {
        return numpy::ediff1d(a.array("ary"),
                              {.to_end = a.optional_array("to_end"), .to_begin = a.optional_array("to_begin")});
      },
-     "The differences of neighbours in the flattened array."},
+     "The differences of adjacent elements of the flattened array."},
     {"gradient", "f, *varargs, axis=None, edge_order=None",
      [](const Arguments& a) -> Value {
        a.require_absent("edge_order");

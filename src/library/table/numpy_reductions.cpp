@@ -136,12 +136,12 @@ const Function numpy_reductions_functions[] = {
        a.require_absent("out");
        return numpy::ptp(a.array("a"), {.axis = a.axis("axis"), .keepdims = a.flag("keepdims")});
      },
-     "The greatest less the least element along axes."},
+     "The greatest minus the least element along axes."},
     {"count_nonzero", "a, axis=None, keepdims=False",
      [](const Arguments& a) -> Value {
        return numpy::count_nonzero(a.array("a"), {.axis = static_axis(a, "axis"), .keepdims = a.flag("keepdims")});
      },
-     "How many elements along axes are not zero."},
+     "The number of nonzero elements along axes."},
     {"mean", "a, axis=None, dtype=None, out=None, keepdims=False, *, where=None", reduced_over_names<mean_row>,
      "The mean along axes."},
     {"nanmean", "a, axis=None, dtype=None, out=None, keepdims=False, where=None",
@@ -168,22 +168,22 @@ const Function numpy_reductions_functions[] = {
      "The weighted mean along axes; with returned=True also the sum of the weights."},
     {"cumsum", cumsum_signature,
      [](const Arguments& a) -> Value { return numpy::cumsum(a.array("a"), cumulative_options(a)); },
-     "The running sum along an axis."},
+     "The cumulative sum along an axis."},
     {"cumprod", cumsum_signature,
      [](const Arguments& a) -> Value { return numpy::cumprod(a.array("a"), cumulative_options(a)); },
-     "The running product along an axis."},
+     "The cumulative product along an axis."},
     {"nancumsum", cumsum_signature,
      [](const Arguments& a) -> Value { return numpy::nancumsum(a.array("a"), cumulative_options(a)); },
-     "The running sum, NaNs as zeros."},
+     "The cumulative sum, with NaNs as zeros."},
     {"nancumprod", cumsum_signature,
      [](const Arguments& a) -> Value { return numpy::nancumprod(a.array("a"), cumulative_options(a)); },
-     "The running product, NaNs as ones."},
+     "The cumulative product, with NaNs as ones."},
     {"cumulative_sum", cumulative_sum_signature,
      [](const Arguments& a) -> Value { return numpy::cumulative_sum(a.array("x"), cumulative_sum_options(a)); },
-     "The running sum in the array API's form, small integers widened."},
+     "The cumulative sum in the array API's form, small integers widened."},
     {"cumulative_prod", cumulative_sum_signature,
      [](const Arguments& a) -> Value { return numpy::cumulative_prod(a.array("x"), cumulative_sum_options(a)); },
-     "The running product in the array API's form."},
+     "The cumulative product in the array API's form."},
 };
 
 }  // namespace

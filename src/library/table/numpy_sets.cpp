@@ -71,7 +71,7 @@ const Function numpy_sets_functions[] = {
      "The sorted elements of the first array that are not in the second."},
     {"setxor1d", set_signature,
      [](const Arguments& a) -> Value { return numpy::setxor1d(a.array("ar1"), a.array("ar2"), set_options(a)); },
-     "The sorted elements that are in one of two arrays only."},
+     "The sorted elements that are in exactly one of two arrays."},
     {"intersect1d", "ar1, ar2, assume_unique=False, return_indices=False, *, size=None, fill_value=None",
      [](const Arguments& a) -> Value {
        const Array first = a.array("ar1"), second = a.array("ar2");
@@ -86,7 +86,7 @@ const Function numpy_sets_functions[] = {
            a.array("element"), a.array("test_elements"),
            {.assume_unique = a.flag("assume_unique"), .invert = a.flag("invert"), .method = a.text("method")});
      },
-     "Which elements are among the tested ones."},
+     "Whether each element is among the test elements."},
 };
 
 }  // namespace

@@ -80,7 +80,7 @@ const Function numpy_sorting_functions[] = {
      "The sorted elements as complex numbers."},
     {"partition", "a, kth, axis=-1",
      [](const Arguments& a) -> Value { return numpy::partition(a.array("a"), a.integer("kth"), a.integer("axis")); },
-     "The array with its kth element in sorted place, smaller ones before it, greater ones behind."},
+     "The array with its kth element in sorted position, smaller ones before it, greater ones after it."},
     {"argpartition", "a, kth, axis=-1",
      [](const Arguments& a) -> Value { return numpy::argpartition(a.array("a"), a.integer("kth"), a.integer("axis")); },
      "The positions that partition an array around its kth element."},

@@ -148,7 +148,7 @@ const Function random_functions[] = {
      },
      "The dtype of keys of a generator."},
     {"clone", "key", [](const Arguments& a) -> Value { return random::clone(a.array("key")); },
-     "The same key, which counts as unused."},
+     "A copy of a key that counts as unused."},
     {"fold_in", "key, data",
      [](const Arguments& a) -> Value {
        if (const int64_t* number = a["data"].get_if<int64_t>()) {
@@ -177,7 +177,7 @@ const Function random_functions[] = {
      },
      "x, or the integers below x, in random order along an axis."},
     {"choice", "key, a, shape=(), replace=True, p=None, axis=0, mode=None", choice,
-     "Random entries of an array, or integers below a, with weights p."},
+     "Random elements of an array, or integers below a, with weights p."},
     {"bernoulli", "key, p=0.5, shape=None, mode='low', *, out_sharding=None",
      [](const Arguments& a) -> Value {
        a.require_absent("out_sharding");
@@ -239,7 +239,7 @@ const Function random_functions[] = {
      [](const Arguments& a) -> Value {
        return random::double_sided_maxwell(a.array("key"), a.array("loc"), a.array("scale"), draw(a));
      },
-     "Maxwell numbers of random sign, scaled and moved."},
+     "Maxwell numbers of random sign, scaled and shifted."},
     {"rayleigh", "key, scale, shape=None, dtype=None, *, out_sharding=None",
      parametric_draw<random::rayleigh, scale_name>, "Rayleigh numbers."},
     {"weibull_min", "key, scale, concentration, shape=(), dtype=None",
@@ -277,7 +277,7 @@ const Function random_functions[] = {
     {"gamma", "key, a, shape=None, dtype=None, *, out_sharding=None", parametric_draw<random::gamma, a_name>,
      "Gamma numbers of shape parameter a."},
     {"loggamma", "key, a, shape=None, dtype=None, *, out_sharding=None", parametric_draw<random::loggamma, a_name>,
-     "Logarithms of gamma numbers, exact for small a."},
+     "Logarithms of gamma numbers, accurate for small a."},
     {"beta", "key, a, b, shape=None, dtype=None, *, out_sharding=None", parametric_draw<random::beta, a_name, b_name>,
      "Beta numbers."},
     {"dirichlet", "key, alpha, shape=None, dtype=None, *, out_sharding=None",
@@ -303,7 +303,7 @@ const Function random_functions[] = {
                                    .dtype = a.optional_dtype("dtype"),
                                    .unroll = a.integer("unroll")});
      },
-     "How often each outcome of probabilities p comes in n trials."},
+     "How often each outcome of probabilities p occurs in n trials."},
     {"geometric", "key, p, shape=None, dtype=None, *, out_sharding=None", parametric_draw<random::geometric, p_name>,
      "The number of trials of probability p up to the first success."},
 };

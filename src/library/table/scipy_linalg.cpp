@@ -56,7 +56,7 @@ void require_supported(const Arguments& a) {
 
 const Function scipy_linalg_functions[] = {
     {"block_diag", "*arrs", [](const Arguments& a) -> Value { return linalg::block_diag(a.arrays("arrs")); },
-     "The matrices along the diagonal of one larger matrix."},
+     "A block diagonal matrix."},
     {"cho_factor", "a, lower=False, overwrite_a=False, check_finite=True",
      [](const Arguments& a) -> Value {
        const auto [factor, lower] = linalg::cho_factor(a.array_like("a"), a.flag("lower"));
@@ -68,10 +68,10 @@ const Function scipy_linalg_functions[] = {
        const auto factor = factor_and_lower(a);
        return linalg::cho_solve(factor, a.array_like("b"));
      },
-     "x of a x = b from the Cholesky factor of a."},
+     "The solution x of a x = b, from the Cholesky factor of a."},
     {"cholesky", "a, lower=False, overwrite_a=False, check_finite=True",
      [](const Arguments& a) -> Value { return linalg::cholesky(a.array_like("a"), a.flag("lower")); },
-     "The Cholesky factor of positive definite matrices, of which one triangle is read."},
+     "The Cholesky factor of positive definite matrices; only one triangle is read."},
     {"circulant", "c", [](const Arguments& a) -> Value { return linalg::circulant(a.array("c")); },
      "The matrix whose columns are the rotations of the first."},
     {"companion", "a", [](const Arguments& a) -> Value { return linalg::companion(a.array("a")); },
@@ -156,7 +156,7 @@ const Function scipy_linalg_functions[] = {
        if (a.flag("permute_l")) return linalg::lu_permuted(a.array_like("a"));
        return linalg::lu(a.array_like("a"));
      },
-     "p, l and u of a = p l u."},
+     "The factors p, l and u of a = p l u."},
     {"lu_factor", "a, overwrite_a=False, check_finite=True",
      [](const Arguments& a) -> Value { return linalg::lu_factor(a.array_like("a")); },
      "Both factors in one matrix and the pivots, for lu_solve."},
@@ -166,7 +166,7 @@ const Function scipy_linalg_functions[] = {
        const Array factors = array_of(lu, "lu_solve"), order = array_of(pivots, "lu_solve");
        return linalg::lu_solve({factors, order}, a.array_like("b"), a.integer("trans"));
      },
-     "x of a x = b from the LU factors of a."},
+     "The solution x of a x = b, from the LU factors of a."},
     {"pascal", "n, kind=None", [](const Arguments& a) -> Value { return linalg::pascal(a.integer("n"), kind_of(a)); },
      "The matrix of binomial coefficients."},
     {"polar", "a, side='right', *, method='qdwh', eps=None, max_iterations=None",
@@ -204,13 +204,13 @@ const Function scipy_linalg_functions[] = {
        const Array matrix = a.array_like("a"), b = a.array_like("b");
        return linalg::solve(matrix, b, {.lower = a.flag("lower"), .assume_a = a.text("assume_a")});
      },
-     "x of a x = b, for general, symmetric, Hermitian or positive definite a."},
+     "The solution x of a x = b, for general, symmetric, Hermitian or positive definite a."},
     {"solve_sylvester", "A, B, C, *, method='schur', tol=1e-08",
      [](const Arguments& a) -> Value {
        const Array left = a.array_like("A"), right = a.array_like("B"), c = a.array_like("C");
        return linalg::solve_sylvester(left, right, c, {.method = a.text("method"), .tol = a.real("tol")});
      },
-     "X of A X + X B = C."},
+     "The solution X of A X + X B = C."},
     {"solve_triangular",
      "a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, debug=None, check_finite=True",
      [](const Arguments& a) -> Value {
@@ -218,7 +218,7 @@ const Function scipy_linalg_functions[] = {
        return linalg::solve_triangular(
            matrix, b, {.trans = transposition(a), .lower = a.flag("lower"), .unit_diagonal = a.flag("unit_diagonal")});
      },
-     "x of a x = b for triangular a."},
+     "The solution x of a x = b for triangular a."},
     {"sqrtm", "A, blocksize=1",
      [](const Arguments& a) -> Value {
        if (a.integer("blocksize") > 1) throw NotImplementedError("sqrtm: only blocksize=1 is implemented");

@@ -78,7 +78,7 @@ const Function scipy_signal_functions[] = {
        a.require_absent("overwrite_data");
        return signal::detrend(a.array_like("data"), {.axis = a.integer("axis"), .type = a.text("type"), .bp = a.ints("bp")});
      },
-     "Data without its mean, or without the lines that fit its parts best."},
+     "The data without its mean, or without the best-fitting lines of its parts."},
     {"fftconvolve", "in1, in2, mode='full', axes=None",
      [](const Arguments& a) -> Value {
        return signal::fftconvolve(a.array("in1"), a.array("in2"), {.mode = a.text("mode"), .axes = a.optional_ints("axes")});
@@ -98,7 +98,7 @@ const Function scipy_signal_functions[] = {
                                              .time_axis = a.integer("time_axis"),
                                              .freq_axis = a.integer("freq_axis")});
      },
-     "Times and the signal whose short-time Fourier transform this is."},
+     "Times and signal of the inverse short-time Fourier transform."},
     {"stft",
      "x, fs=1.0, window='hann', nperseg=256, noverlap=None, nfft=None, detrend=False, return_onesided=True, "
      "boundary='zeros', padded=True, axis=-1",

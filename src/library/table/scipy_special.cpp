@@ -80,7 +80,7 @@ const Function scipy_special_functions[] = {
      [](const Arguments& a) -> Value {
        return special::comb(a.array("N"), a.array("k"), {.repetition = a.flag("repetition")});
      },
-     "In how many ways k things can be taken from N."},
+     "The number of ways to choose k of N things."},
     CAPIBARA_SPECIAL_2(beta, a, b, "The beta function."),
     CAPIBARA_SPECIAL_2(betaln, a, b, "The logarithm of the absolute beta function."),
     CAPIBARA_SPECIAL_3(betainc, a, b, x, "The incomplete beta function, regularised."),
@@ -89,11 +89,11 @@ const Function scipy_special_functions[] = {
     CAPIBARA_SPECIAL_1(erfinv, x, "The inverse of the error function."),
     CAPIBARA_SPECIAL_1(erfcx, x, "exp(x^2) erfc(x)."),
     CAPIBARA_SPECIAL_1(wofz, z, "The Faddeeva function exp(-z^2) erfc(-i z)."),
-    CAPIBARA_SPECIAL_1(dawsn, x, "Dawson's integral exp(-x^2) times that of exp(t^2) from 0 to x."),
+    CAPIBARA_SPECIAL_1(dawsn, x, "Dawson's integral: exp(-x^2) times the integral of exp(t^2) from 0 to x."),
     CAPIBARA_SPECIAL_1(ndtr, x, "The normal distribution function."),
     CAPIBARA_SPECIAL_1(ndtri, p, "The inverse of the normal distribution function."),
     {"log_ndtr", "x, series_order=3", log_ndtr, "The logarithm of the normal distribution function."},
-    CAPIBARA_SPECIAL_2(owens_t, h, a, "Owen's T: the normal mass of a wedge."),
+    CAPIBARA_SPECIAL_2(owens_t, h, a, "Owen's T function."),
     CAPIBARA_SPECIAL_1(logit, x, "log(x / (1 - x))."),
     CAPIBARA_SPECIAL_1(expit, x, "1 / (1 + exp(-x))."),
     CAPIBARA_SPECIAL_2(xlogy, x, y, "x log(y), 0 where x is 0."),
@@ -127,7 +127,8 @@ const Function scipy_special_functions[] = {
        return special::bessel_jn(a.array("z"), {.v = a.integer("v"), .n_iter = a.integer("n_iter")});
      },
      "The Bessel functions of orders 0 to v, along a new leading axis."},
-    {"sph_harm_y", "n, m, theta, phi, diff_n=None, n_max=None", sph_harm_y, "Spherical harmonics."},
+    {"sph_harm_y", "n, m, theta, phi, diff_n=None, n_max=None", sph_harm_y,
+     "The spherical harmonics of degrees n and orders m at polar angles theta and azimuths phi."},
 };
 
 }  // namespace

@@ -43,9 +43,9 @@ def all_to_all(x: Any, axis_name: Any, *args: Any, **kwargs: Any) -> Any:
 all_to_all_p: Any
 and_p: Any
 def approx_max_k(operand: Any, k: Any, reduction_dimension: Any = ..., recall_target: Any = ..., reduction_input_size_override: Any = ..., aggregate_to_topk: Any = ...) -> Any:
-    """The k greatest elements, of which some may be missed on some devices."""
+    """The k greatest elements, approximately on some devices."""
 def approx_min_k(operand: Any, k: Any, reduction_dimension: Any = ..., recall_target: Any = ..., reduction_input_size_override: Any = ..., aggregate_to_topk: Any = ...) -> Any:
-    """The k smallest elements, of which some may be missed on some devices."""
+    """The k least elements, approximately on some devices."""
 approx_top_k_p: Any
 def argmax(operand: Any, axis: Any, index_dtype: Any) -> Any:
     """The first position of the maximum along an axis."""
@@ -64,19 +64,19 @@ def associative_scan(fn: Any, elems: Any, reverse: Any = ..., axis: Any = ..., *
 def atan(x: Any) -> Any:
     """The inverse tangent."""
 def atan2(x: Any, y: Any) -> Any:
-    """The angle of the point (y, x)."""
+    """atan(x / y) with the quadrant of the point (y, x)."""
 atan2_p: Any
 atan_p: Any
 def atanh(x: Any) -> Any:
     """The inverse hyperbolic tangent."""
 atanh_p: Any
 def axis_index(axis_name: Any) -> Any:
-    """The position of this lane along named axes."""
+    """The index of this member along named axes."""
 axis_index_p: Any
 def axis_size(axis_name: Any) -> Any:
-    """The number of lanes along named axes."""
+    """The number of members of named axes."""
 def batch_matmul(lhs: Any, rhs: Any, precision: Any = ...) -> Any:
-    """Products of the matrices in the last two dimensions."""
+    """The matrix product over the last two dimensions; leading ones are batches."""
 batch_norm_grad_p: Any
 batch_norm_inference_p: Any
 batch_norm_training_p: Any
@@ -89,7 +89,7 @@ bessel_i1e_p: Any
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """The regularised incomplete beta function."""
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
-    """The bits of the elements read as another dtype; a last axis appears or goes where the widths differ."""
+    """The bits of the elements as another dtype; a last axis is added or removed where the widths differ."""
 bitcast_convert_type_p: Any
 def bitwise_and(x: Any, y: Any) -> Any:
     """The bits set in both."""
@@ -102,10 +102,10 @@ def bitwise_xor(x: Any, y: Any) -> Any:
 def broadcast(operand: Any, sizes: Any, *, out_sharding: Any = ...) -> Any:
     """Adds leading dimensions of these sizes."""
 def broadcast_in_dim(operand: Any, shape: Any, broadcast_dimensions: Any, *, out_sharding: Any = ...) -> Any:
-    """To a shape whose dimensions broadcast_dimensions those of the operand become."""
+    """Broadcasts to a shape; broadcast_dimensions gives the result's dimension of each operand dimension."""
 broadcast_in_dim_p: Any
 def broadcast_like(arr: Any, like_arr: Any) -> Any:
-    """To the shape of another array."""
+    """Broadcasts to the shape of another array."""
 def broadcast_shapes(*shapes: Any) -> Any:
     """The shape that all these shapes broadcast to."""
 def broadcast_to_rank(x: Any, rank: Any) -> Any:
@@ -117,19 +117,19 @@ def cbrt(x: Any, *, accuracy: Any = ...) -> Any:
     """The cube root."""
 cbrt_p: Any
 def ceil(x: Any) -> Any:
-    """The least integer that is not smaller."""
+    """The least integer not below x."""
 ceil_p: Any
 cholesky_p: Any
 cholesky_update_p: Any
 def clamp(min: Any, x: Any, max: Any) -> Any:
-    """x, no smaller than min and no greater than max."""
+    """x clamped to [min, max]."""
 clamp_p: Any
 closed_call_p: Any
 def clz(x: Any) -> Any:
     """The number of leading zero bits."""
 clz_p: Any
 def collapse(operand: Any, start_dimension: Any, stop_dimension: Any = ...) -> Any:
-    """Merges neighbouring dimensions into one."""
+    """Merges adjacent dimensions into one."""
 def complex(x: Any, y: Any) -> Any:
     """x + iy."""
 complex_p: Any
@@ -147,16 +147,16 @@ conj_p: Any
 def conv(lhs: Any, rhs: Any, window_strides: Any, padding: Any, precision: Any = ..., preferred_element_type: Any = ...) -> Any:
     """A convolution with strides and padding."""
 def conv_dimension_numbers(lhs_shape: Any, rhs_shape: Any, dimension_numbers: Any) -> Any:
-    """Texts like NCHW as the positions of batch, features and space."""
+    """The positions of batch, feature and spatial dimensions in strings like NCHW."""
 def conv_general_dilated(lhs: Any, rhs: Any, window_strides: Any, padding: Any, lhs_dilation: Any = ..., rhs_dilation: Any = ..., dimension_numbers: Any = ..., feature_group_count: Any = ..., batch_group_count: Any = ..., precision: Any = ..., preferred_element_type: Any = ..., out_sharding: Any = ...) -> Any:
     """A convolution with strides, padding, dilation and groups."""
 def conv_general_dilated_local(lhs: Any, rhs: Any, window_strides: Any, padding: Any, filter_shape: Any, lhs_dilation: Any = ..., rhs_dilation: Any = ..., dimension_numbers: Any = ..., precision: Any = ...) -> Any:
-    """A convolution with a kernel of its own at every position."""
+    """A convolution with a separate kernel at every position."""
 conv_general_dilated_p: Any
 def conv_general_dilated_patches(lhs: Any, filter_shape: Any, window_strides: Any, padding: Any, lhs_dilation: Any = ..., rhs_dilation: Any = ..., dimension_numbers: Any = ..., precision: Any = ..., preferred_element_type: Any = ...) -> Any:
-    """The windows that a convolution sees, as features."""
+    """The patches that a convolution reads, as features."""
 def conv_general_permutations(dimension_numbers: Any) -> Any:
-    """The positions of batch, features and space in the operands and the result."""
+    """The positions of batch, feature and spatial dimensions in the operands and the result."""
 def conv_general_shape_tuple(lhs_shape: Any, rhs_shape: Any, window_strides: Any, padding: Any, dimension_numbers: Any) -> Any:
     """The shape of a convolution's result in another layout."""
 def conv_shape_tuple(lhs_shape: Any, rhs_shape: Any, strides: Any, pads: Any, batch_group_count: Any = ...) -> Any:
@@ -166,7 +166,7 @@ def conv_transpose(lhs: Any, rhs: Any, strides: Any, padding: Any, rhs_dilation:
 def conv_with_general_padding(lhs: Any, rhs: Any, window_strides: Any, padding: Any, lhs_dilation: Any, rhs_dilation: Any, precision: Any = ..., preferred_element_type: Any = ...) -> Any:
     """A convolution with strides, padding and dilation."""
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
-    """The elements as another dtype."""
+    """The elements converted to another dtype."""
 convert_element_type_p: Any
 copy_p: Any
 def cos(x: Any, *, accuracy: Any = ...) -> Any:
@@ -179,19 +179,19 @@ def create_token(_: Any = ...) -> Any:
     """A token: a value that only orders side effects."""
 create_token_p: Any
 def cumlogsumexp(operand: Any, axis: Any = ..., reverse: Any = ...) -> Any:
-    """The running log(sum(exp)) along an axis."""
+    """The cumulative log(sum(exp)) along an axis."""
 cumlogsumexp_p: Any
 def cummax(operand: Any, axis: Any = ..., reverse: Any = ...) -> Any:
-    """The running maximum along an axis."""
+    """The cumulative maximum along an axis."""
 cummax_p: Any
 def cummin(operand: Any, axis: Any = ..., reverse: Any = ...) -> Any:
-    """The running minimum along an axis."""
+    """The cumulative minimum along an axis."""
 cummin_p: Any
 def cumprod(operand: Any, axis: Any = ..., reverse: Any = ...) -> Any:
-    """The running product along an axis."""
+    """The cumulative product along an axis."""
 cumprod_p: Any
 def cumsum(operand: Any, axis: Any = ..., reverse: Any = ...) -> Any:
-    """The running sum along an axis."""
+    """The cumulative sum along an axis."""
 cumsum_p: Any
 custom_call_p: Any
 custom_jvp_call_p: Any
@@ -211,30 +211,30 @@ def div(x: Any, y: Any) -> Any:
     """x / y; integers round towards zero."""
 div_p: Any
 def dot(lhs: Any, rhs: Any, *, dimension_numbers: Any = ..., precision: Any = ..., preferred_element_type: Any = ..., out_sharding: Any = ...) -> Any:
-    """A product of vectors or matrices, or a general one with dimension numbers."""
+    """The dot product of vectors or matrices, or a general one with dimension numbers."""
 def dot_general(lhs: Any, rhs: Any, dimension_numbers: Any, precision: Any = ..., preferred_element_type: Any = ..., *, out_sharding: Any = ...) -> Any:
-    """Contracts some dimensions of two arrays and pairs up others."""
+    """Contracts some dimensions of two arrays and batches over others."""
 dot_general_p: Any
 def dtype(x: Any) -> Any:
     """The dtype of an array, a number or a dtype."""
 def dynamic_index_in_dim(operand: Any, index: Any, axis: Any = ..., keepdims: Any = ..., *, allow_negative_indices: Any = ...) -> Any:
     """One computed position along an axis."""
 def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Any, *, allow_negative_indices: Any = ...) -> Any:
-    """A part of a static size at a computed position, moved so that it lies inside."""
+    """A slice of static size at a computed position, clamped to stay in bounds."""
 def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: Any, axis: Any = ..., *, allow_negative_indices: Any = ...) -> Any:
     """dynamic_slice along one axis."""
 dynamic_slice_p: Any
 def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: Any, *, allow_negative_indices: Any = ...) -> Any:
     """The array with one computed position along an axis replaced."""
 def dynamic_update_slice(operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: Any = ...) -> Any:
-    """The array with a part replaced at a computed position."""
+    """The array with a slice replaced at a computed position."""
 def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: Any, *, allow_negative_indices: Any = ...) -> Any:
     """dynamic_update_slice along one axis."""
 dynamic_update_slice_p: Any
 eig_p: Any
 eigh_p: Any
 def empty(shape: Any, dtype: Any, *, out_sharding: Any = ...) -> Any:
-    """An array whose values nobody needs: zeros."""
+    """An array of unspecified elements, which are zeros."""
 empty2_p: Any
 empty_p: Any
 def eq(x: Any, y: Any) -> Any:
@@ -251,7 +251,7 @@ def erfc(x: Any) -> Any:
     """One minus the error function."""
 erfc_p: Any
 def exp(x: Any, *, accuracy: Any = ...) -> Any:
-    """The exponential."""
+    """e to the power x."""
 def exp2(x: Any, *, accuracy: Any = ...) -> Any:
     """Two to the power x."""
 exp2_p: Any
@@ -259,13 +259,13 @@ exp_p: Any
 def expand_dims(array: Any, dimensions: Any) -> Any:
     """Inserts dimensions of size 1 at these positions of the result."""
 def expm1(x: Any, *, accuracy: Any = ...) -> Any:
-    """exp(x) - 1, exact near zero."""
+    """exp(x) - 1, accurate near zero."""
 expm1_p: Any
 def fft(x: Any, fft_type: Any, fft_lengths: Any) -> Any:
     """The discrete Fourier transform over the last axes."""
 fft_p: Any
 def floor(x: Any) -> Any:
-    """The greatest integer that is not greater."""
+    """The greatest integer not above x."""
 floor_p: Any
 def fori_loop(lower: Any, upper: Any, body_fun: Any, init_val: Any, *, unroll: Any = ...) -> Any:
     """body_fun(i, state) for i from lower to upper; a scan where the bounds are known, else a while loop."""
@@ -330,7 +330,7 @@ from . import linalg as linalg
 def log(x: Any, *, accuracy: Any = ...) -> Any:
     """The natural logarithm."""
 def log1p(x: Any, *, accuracy: Any = ...) -> Any:
-    """log(1 + x), exact near zero."""
+    """log(1 + x), accurate near zero."""
 log1p_p: Any
 log_p: Any
 def logistic(x: Any, *, accuracy: Any = ...) -> Any:
@@ -349,10 +349,10 @@ def max(x: Any, y: Any) -> Any:
     """The greater; complex numbers are ordered by real, then imaginary part."""
 max_p: Any
 def min(x: Any, y: Any) -> Any:
-    """The smaller; complex numbers are ordered by real, then imaginary part."""
+    """The lesser; complex numbers are ordered by real, then imaginary part."""
 min_p: Any
 def mul(x: Any, y: Any, *, out_dtype: Any = ...) -> Any:
-    """x * y, in another dtype where one is given."""
+    """x * y; in Python also in a given dtype."""
 mul_p: Any
 def mulhi(x: Any, y: Any) -> Any:
     """The upper half of the bits of the product of integers."""
@@ -363,11 +363,11 @@ def ne(x: Any, y: Any) -> Any:
     """x != y."""
 ne_p: Any
 def neg(x: Any) -> Any:
-    """The negative."""
+    """-x."""
 neg_p: Any
 new_ref_p: Any
 def nextafter(x1: Any, x2: Any) -> Any:
-    """The next floating number after x1 in the direction of x2."""
+    """The next floating-point number after the first operand in the direction of the second."""
 nextafter_p: Any
 not_p: Any
 def optimization_barrier(operand: Any) -> Any:
@@ -376,10 +376,10 @@ optimization_barrier_p: Any
 or_p: Any
 ormqr_p: Any
 def pad(operand: Any, padding_value: Any, padding_config: Any) -> Any:
-    """Adds elements at the ends of and between the elements of each dimension; negative amounts remove."""
+    """Pads the ends of each dimension and between its elements; negative amounts remove elements."""
 pad_p: Any
 def padtype_to_pads(in_shape: Any, window_shape: Any, window_strides: Any, padding: Any) -> Any:
-    """The pairs of numbers that VALID, SAME or SAME_LOWER stand for."""
+    """The pairs of paddings that VALID, SAME or SAME_LOWER stand for."""
 def pbroadcast(x: Any, axis_name: Any, *args: Any, **kwargs: Any) -> Any:
     """"""
 def platform_dependent(*args: Any, default: Any = ..., **per_platform: Any) -> Any:
@@ -416,9 +416,9 @@ def pswapaxes(x: Any, axis_name: Any, *args: Any, **kwargs: Any) -> Any:
 pure_callback_p: Any
 qr_p: Any
 def ragged_dot(lhs: Any, rhs: Any, group_sizes: Any, precision: Any = ..., preferred_element_type: Any = ..., group_offset: Any = ..., out_sharding: Any = ...) -> Any:
-    """A product of a matrix whose groups of rows have a matrix each."""
+    """A matrix product in which each group of rows of lhs has its own matrix of rhs."""
 def ragged_dot_general(lhs: Any, rhs: Any, group_sizes: Any, ragged_dot_dimension_numbers: Any, precision: Any = ..., preferred_element_type: Any = ..., group_offset: Any = ..., out_sharding: Any = ...) -> Any:
-    """A dot product whose lhs is cut into groups along one dimension."""
+    """A general dot product whose lhs is split into groups along one dimension."""
 ragged_dot_general_p: Any
 random_bits_p: Any
 random_clone_p: Any
@@ -487,7 +487,7 @@ def rng_bit_generator(key: Any, shape: Any, dtype: Any = ..., algorithm: Any = .
     """A new state and random bits from the backend's generator."""
 rng_bit_generator_p: Any
 def rng_uniform(a: Any, b: Any, shape: Any) -> Any:
-    """Uniform numbers from the backend's own state; jax.random is what programs want."""
+    """Uniform numbers from the backend's own state; programs should use jax.random."""
 rng_uniform_p: Any
 def round(x: Any, rounding_method: Any = ...) -> Any:
     """The nearest integer; halves go away from zero, or to the even one."""
@@ -506,10 +506,10 @@ scatter_add_p: Any
 def scatter_apply(operand: Any, scatter_indices: Any, func: Any, dimension_numbers: Any, *, update_shape: Any = ..., indices_are_sorted: Any = ..., unique_indices: Any = ..., mode: Any = ...) -> Any:
     """The array with a function applied at computed positions."""
 def scatter_max(operand: Any, scatter_indices: Any, updates: Any, dimension_numbers: Any, *, indices_are_sorted: Any = ..., unique_indices: Any = ..., mode: Any = ...) -> Any:
-    """The array raised to updates at computed positions."""
+    """The array with the maximum of its elements and updates at computed positions."""
 scatter_max_p: Any
 def scatter_min(operand: Any, scatter_indices: Any, updates: Any, dimension_numbers: Any, *, indices_are_sorted: Any = ..., unique_indices: Any = ..., mode: Any = ...) -> Any:
-    """The array lowered to updates at computed positions."""
+    """The array with the minimum of its elements and updates at computed positions."""
 scatter_min_p: Any
 def scatter_mul(operand: Any, scatter_indices: Any, updates: Any, dimension_numbers: Any, *, indices_are_sorted: Any = ..., unique_indices: Any = ..., mode: Any = ...) -> Any:
     """The array multiplied by updates at computed positions."""
@@ -525,7 +525,7 @@ select_and_gather_add_p: Any
 select_and_scatter_add_p: Any
 select_and_scatter_p: Any
 def select_n(which: Any, *cases: Any) -> Any:
-    """The elements of the case that `which` numbers."""
+    """Selects each element from the case whose number `which` holds."""
 select_n_p: Any
 def shape_as_value(shape: Any) -> Any:
     """A shape as an array of integers."""
@@ -560,7 +560,7 @@ def sort_key_val(keys: Any, values: Any, dimension: Any = ..., is_stable: Any = 
     """Sorts keys along a dimension and reorders values with them."""
 sort_p: Any
 def split(operand: Any, sizes: Any, axis: Any = ...) -> Any:
-    """Cuts an array into parts of these sizes along an axis."""
+    """Splits an array into parts of these sizes along an axis."""
 split_p: Any
 def sqrt(x: Any, *, accuracy: Any = ...) -> Any:
     """The square root."""

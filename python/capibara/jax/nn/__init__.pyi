@@ -20,9 +20,9 @@ def hard_silu(x: Any) -> Any:
 def hard_swish(x: Any) -> Any:
     """x hard_sigmoid(x): hard_silu by its other name."""
 def hard_tanh(x: Any) -> Any:
-    """x, kept within [-1, 1]."""
+    """x clamped to [-1, 1]."""
 def identity(x: Any) -> Any:
-    """The argument itself."""
+    """x itself."""
 from . import initializers as initializers
 def leaky_relu(x: Any, negative_slope: Any = ...) -> Any:
     """x where it is not negative, else negative_slope x."""

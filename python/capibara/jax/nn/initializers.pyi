@@ -23,11 +23,11 @@ def lecun_normal(in_axis: Any = ..., out_axis: Any = ..., batch_axis: Any = ...,
 def lecun_uniform(in_axis: Any = ..., out_axis: Any = ..., batch_axis: Any = ..., dtype: Any = ...) -> Any:
     """Uniform with variance 1 / fan in."""
 def normal(stddev: Any = ..., dtype: Any = ...) -> Any:
-    """An initializer that draws normally with this standard deviation."""
+    """An initializer that draws from the normal distribution with this standard deviation."""
 def ones(key: Any, shape: Any, dtype: Any = ..., out_sharding: Any = ...) -> Any:
     """Ones, whatever the key."""
 def orthogonal(scale: Any = ..., column_axis: Any = ..., dtype: Any = ...) -> Any:
-    """An initializer whose columns, or rows where there are fewer, are orthonormal times scale."""
+    """An initializer of orthonormal columns, or rows where there are fewer, times scale."""
 def truncated_normal(stddev: Any = ..., dtype: Any = ..., lower: Any = ..., upper: Any = ...) -> Any:
     """An initializer that draws from the normal distribution cut off at lower and upper, then scales."""
 def uniform(scale: Any = ..., dtype: Any = ...) -> Any:

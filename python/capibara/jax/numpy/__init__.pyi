@@ -25,13 +25,13 @@ def angle(z: Any, deg: Any = ...) -> Any:
 def any(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ..., *, where: Any = ...) -> Any:
     """Whether any element along axes is true."""
 def append(arr: Any, values: Any, axis: Any = ...) -> Any:
-    """Values joined to the end of an array."""
+    """An array with values appended at its end."""
 def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any) -> Any:
     """A function of vectors applied to every vector along an axis."""
 def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
     """A function of an array and an axis applied for one axis after the other."""
 def arange(start: Any, stop: Any = ..., step: Any = ..., dtype: Any = ..., *, device: Any = ..., out_sharding: Any = ...) -> Any:
-    """Numbers from start (by default 0) up to, but without, stop."""
+    """Numbers from start (by default 0) up to but excluding stop."""
 def arccos(x: Any) -> Any:
     """The inverse cosine."""
 def arccosh(x: Any) -> Any:
@@ -57,7 +57,7 @@ def argsort(a: Any, axis: Any = ..., *, kind: Any = ..., order: Any = ..., stabl
 def argwhere(a: Any, *, size: Any = ..., fill_value: Any = ...) -> Any:
     """The positions of the elements that are not zero, one row for each."""
 def around(a: Any, decimals: Any = ..., out: Any = ...) -> Any:
-    """The nearest number with this many decimals, the even one at ties."""
+    """The nearest number with this many decimals; ties go to the even one."""
 def array(object: Any, dtype: Any = ..., *args: Any, copy: Any = ..., order: Any = ..., ndmin: Any = ..., device: Any = ..., out_sharding: Any = ...) -> Any:
     """A new array from numbers, arrays, or nested sequences of them."""
 def array_equal(a1: Any, a2: Any, equal_nan: Any = ...) -> Any:
@@ -67,11 +67,11 @@ def array_equiv(a1: Any, a2: Any) -> Any:
 def array_repr(arr: Any, max_line_width: Any = ..., precision: Any = ..., suppress_small: Any = ...) -> Any:
     """An array as text, as NumPy writes its repr."""
 def array_split(ary: Any, indices_or_sections: Any, axis: Any = ...) -> Any:
-    """Cut into sections that may differ by one, or before each position."""
+    """Splits an array into sections whose sizes differ by at most one, or at the given positions."""
 def array_str(a: Any, max_line_width: Any = ..., precision: Any = ..., suppress_small: Any = ...) -> Any:
     """An array as text, as NumPy writes it."""
 def asarray(a: Any, dtype: Any = ..., order: Any = ..., *, copy: Any = ..., device: Any = ..., out_sharding: Any = ...) -> Any:
-    """An array from numbers, arrays, or nested sequences of them; an array comes back as it is."""
+    """An array from numbers, arrays, or nested sequences of them; an array is returned as it is."""
 def asin(x: Any) -> Any:
     """The inverse sine."""
 def asinh(x: Any) -> Any:
@@ -85,11 +85,11 @@ def atan2(x1: Any, x2: Any) -> Any:
 def atanh(x: Any) -> Any:
     """The inverse hyperbolic tangent."""
 def atleast_1d(*arys: Any) -> Any:
-    """Scalars as arrays of one element."""
+    """Turns scalars into arrays of one element."""
 def atleast_2d(*arys: Any) -> Any:
-    """Leading axes of size one up to two dimensions."""
+    """Adds leading axes of size one up to two dimensions."""
 def atleast_3d(*arys: Any) -> Any:
-    """Axes of size one up to three dimensions."""
+    """Adds axes of size one up to three dimensions."""
 def average(a: Any, axis: Any = ..., weights: Any = ..., returned: Any = ..., keepdims: Any = ...) -> Any:
     """The weighted mean along axes; with returned=True also the sum of the weights."""
 def bartlett(M: Any) -> Any:
@@ -100,31 +100,31 @@ def bincount(x: Any, weights: Any = ..., minlength: Any = ..., *, length: Any = 
 def bitwise_and(*args: Any, out: Any = ..., where: Any = ...) -> Any:
     """The bits that both integers have."""
 def bitwise_count(x: Any) -> Any:
-    """How many bits of the absolute value are one."""
+    """The number of one bits in the absolute value."""
 def bitwise_invert(x: Any) -> Any:
     """All bits inverted; of booleans, not."""
 def bitwise_left_shift(x: Any, y: Any) -> Any:
-    """The bits of x moved left by y places."""
+    """x << y."""
 def bitwise_not(x: Any) -> Any:
     """All bits inverted; of booleans, not."""
 def bitwise_or(*args: Any, out: Any = ..., where: Any = ...) -> Any:
     """The bits that one of the two integers has."""
 def bitwise_right_shift(x1: Any, x2: Any) -> Any:
-    """The bits of x1 moved right by x2 places; signed integers keep their sign."""
+    """x1 >> x2; signed integers keep their sign."""
 def bitwise_xor(*args: Any, out: Any = ..., where: Any = ...) -> Any:
     """The bits that exactly one of the two integers has."""
 def blackman(M: Any) -> Any:
     """The Blackman window."""
 def block(arrays: Any) -> Any:
-    """An array put together from nested lists of blocks."""
+    """An array assembled from nested lists of blocks."""
 bool: Any
 bool_: Any
 def broadcast_arrays(*args: Any) -> Any:
-    """All arrays in their common shape."""
+    """The arrays broadcast to their common shape."""
 def broadcast_shapes(*shapes: Any) -> Any:
     """The shape to which all of these broadcast."""
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = ...) -> Any:
-    """Repeated along new axes and axes of size one."""
+    """The array repeated along new axes and axes of size one."""
 c_: Any
 def can_cast(from_: Any, to: Any, casting: Any = ...) -> Any:
     """Whether a dtype can be cast to another by NumPy's rule."""
@@ -132,12 +132,12 @@ def cbrt(x: Any) -> Any:
     """The cube root."""
 cdouble: Any
 def ceil(x: Any) -> Any:
-    """The least integer that is not below x."""
+    """The least integer not below x."""
 character: Any
 def choose(a: Any, choices: Any, out: Any = ..., mode: Any = ...) -> Any:
-    """At each place the element of the choice that the index names."""
+    """At each position the element of the choice that the index selects."""
 def clip(arr: Any = ..., min: Any = ..., max: Any = ...) -> Any:
-    """The number, limited to [min, max]; either bound may be missing."""
+    """The elements clamped to [min, max]; either bound may be absent."""
 def column_stack(tup: Any) -> Any:
     """Vectors joined as the columns of a matrix."""
 complex128: Any
@@ -147,9 +147,9 @@ complexfloating: Any
 def compress(condition: Any, a: Any, axis: Any = ..., *, size: Any = ..., fill_value: Any = ..., out: Any = ...) -> Any:
     """The slices along an axis for which a condition holds."""
 def concat(arrays: Any, *, axis: Any = ...) -> Any:
-    """Arrays joined along an axis they have."""
+    """Arrays joined along an existing axis."""
 def concatenate(arrays: Any, axis: Any = ..., dtype: Any = ...) -> Any:
-    """Arrays joined along an axis they have."""
+    """Arrays joined along an existing axis."""
 def conj(x: Any) -> Any:
     """The complex conjugate."""
 def conjugate(x: Any) -> Any:
@@ -169,26 +169,26 @@ def cos(x: Any) -> Any:
 def cosh(x: Any) -> Any:
     """The hyperbolic cosine."""
 def count_nonzero(a: Any, axis: Any = ..., keepdims: Any = ...) -> Any:
-    """How many elements along axes are not zero."""
+    """The number of nonzero elements along axes."""
 def cov(m: Any, y: Any = ..., rowvar: Any = ..., bias: Any = ..., ddof: Any = ..., fweights: Any = ..., aweights: Any = ..., dtype: Any = ...) -> Any:
     """The covariance matrix of variables in rows."""
 def cross(a: Any, b: Any, axisa: Any = ..., axisb: Any = ..., axisc: Any = ..., axis: Any = ...) -> Any:
     """The cross product of vectors of two or three components."""
 csingle: Any
 def cumprod(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ...) -> Any:
-    """The running product along an axis."""
+    """The cumulative product along an axis."""
 def cumsum(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ...) -> Any:
-    """The running sum along an axis."""
+    """The cumulative sum along an axis."""
 def cumulative_prod(x: Any, *, axis: Any = ..., dtype: Any = ..., include_initial: Any = ...) -> Any:
-    """The running product in the array API's form."""
+    """The cumulative product in the array API's form."""
 def cumulative_sum(x: Any, *, axis: Any = ..., dtype: Any = ..., include_initial: Any = ...) -> Any:
-    """The running sum in the array API's form, small integers widened."""
+    """The cumulative sum in the array API's form, small integers widened."""
 def custom_op(x: Any, *operands: Any, optimization: Any = ..., **parameters: Any) -> Any:
     """unchanged. Further operands and parameters are handed to the primitive."""
 def deg2rad(x: Any) -> Any:
-    """Degrees as radians."""
+    """Converts degrees to radians."""
 def degrees(x: Any) -> Any:
-    """Radians as degrees."""
+    """Converts radians to degrees."""
 def delete(arr: Any, obj: Any, axis: Any = ..., *, assume_unique_indices: Any = ...) -> Any:
     """The array without the given positions."""
 def diag(v: Any, k: Any = ...) -> Any:
@@ -202,7 +202,7 @@ def diagflat(v: Any, k: Any = ...) -> Any:
 def diagonal(a: Any, offset: Any = ..., axis1: Any = ..., axis2: Any = ...) -> Any:
     """The diagonals of two axes, as the last axis."""
 def diff(a: Any, n: Any = ..., axis: Any = ..., prepend: Any = ..., append: Any = ...) -> Any:
-    """The nth differences of neighbours along an axis."""
+    """The nth differences of adjacent elements along an axis."""
 def digitize(x: Any, bins: Any, right: Any = ..., *, method: Any = ...) -> Any:
     """The bin that each value belongs to."""
 def divide(x1: Any, x2: Any) -> Any:
@@ -210,24 +210,24 @@ def divide(x1: Any, x2: Any) -> Any:
 def divmod(x1: Any, x2: Any) -> Any:
     """The floor quotient and the remainder."""
 def dot(a: Any, b: Any, *, precision: Any = ..., preferred_element_type: Any = ..., out_sharding: Any = ...) -> Any:
-    """The product over the last axis of a and the last but one of b."""
+    """The sum of products over the last axis of a and the second to last of b."""
 double: Any
 def dsplit(ary: Any, indices_or_sections: Any) -> Any:
-    """Cut along the third axis."""
+    """Splits an array along the third axis."""
 def dstack(tup: Any, dtype: Any = ...) -> Any:
     """Arrays joined along the third axis."""
 dtype: Any
 e: Any
 def ediff1d(ary: Any, to_end: Any = ..., to_begin: Any = ...) -> Any:
-    """The differences of neighbours in the flattened array."""
+    """The differences of adjacent elements of the flattened array."""
 def einsum(subscripts: Any, *operands: Any, out: Any = ..., optimize: Any = ..., precision: Any = ..., preferred_element_type: Any = ..., _dot_general: Any = ..., out_sharding: Any = ...) -> Any:
     """Sums of products named by the labels of axes: einsum('ij,jk->ik', a, b)."""
 def einsum_path(subscripts: Any, *operands: Any, optimize: Any = ...) -> Any:
     """The order in which einsum contracts its operands, and what it costs."""
 def empty(shape: Any, dtype: Any = ..., *, device: Any = ..., out_sharding: Any = ...) -> Any:
-    """An array whose elements do not matter; they are zeros."""
+    """An array of unspecified elements, which are zeros."""
 def empty_like(prototype: Any, dtype: Any = ..., shape: Any = ..., *, device: Any = ...) -> Any:
-    """An array of the type of another one, whose elements do not matter; they are zeros."""
+    """An array of the type of another one, of unspecified elements, which are zeros."""
 def equal(x: Any, y: Any) -> Any:
     """Whether x equals y."""
 euler_gamma: Any
@@ -236,9 +236,9 @@ def exp(x: Any) -> Any:
 def exp2(x: Any) -> Any:
     """2 raised to the power x."""
 def expand_dims(a: Any, axis: Any) -> Any:
-    """New axes of size one at these places of the result."""
+    """The array with new axes of size one at these positions of the result."""
 def expm1(x: Any) -> Any:
-    """exp(x) - 1, exact near zero."""
+    """exp(x) - 1, accurate near zero."""
 def extract(condition: Any, arr: Any, *, size: Any = ..., fill_value: Any = ...) -> Any:
     """The elements for which a condition holds."""
 def eye(N: Any, M: Any = ..., k: Any = ..., dtype: Any = ..., *, device: Any = ...) -> Any:
@@ -255,9 +255,9 @@ flexible: Any
 def flip(m: Any, axis: Any = ...) -> Any:
     """The elements in reverse order along axes."""
 def fliplr(m: Any) -> Any:
-    """Columns in reverse order."""
+    """The columns in reverse order."""
 def flipud(m: Any) -> Any:
-    """Rows in reverse order."""
+    """The rows in reverse order."""
 float16: Any
 float32: Any
 float4_e2m1fn: Any
@@ -275,7 +275,7 @@ def float_power(x: Any, y: Any) -> Any:
     """x raised to the power y in floating point."""
 floating: Any
 def floor(x: Any) -> Any:
-    """The greatest integer that is not above x."""
+    """The greatest integer not above x."""
 def floor_divide(x1: Any, x2: Any) -> Any:
     """The quotient rounded toward minus infinity."""
 def fmax(x1: Any, x2: Any) -> Any:
@@ -285,11 +285,11 @@ def fmin(x1: Any, x2: Any) -> Any:
 def fmod(x1: Any, x2: Any) -> Any:
     """The remainder of truncating division; it has the dividend's sign."""
 def frexp(x: Any) -> Any:
-    """A mantissa in [0.5, 1) and an exponent of two, of which x is the product."""
+    """The mantissa in [0.5, 1) and the exponent e of x = mantissa * 2^e."""
 def from_dlpack(x: Any, *, device: Any = ..., copy: Any = ...) -> Any:
     """An array of another library, sharing its memory where it can."""
 def frombuffer(buffer: Any, dtype: Any = ..., count: Any = ..., offset: Any = ...) -> Any:
-    """The numbers that lie in a buffer of bytes."""
+    """The numbers stored in a buffer of bytes."""
 def fromfunction(function: Any, shape: Any, *, dtype: Any = ..., **kwargs: Any) -> Any:
     """function(i, j, ...) at every index of a grid."""
 def frompyfunc(func: Any, nin: Any, nout: Any, *, identity: Any = ...) -> Any:
@@ -304,7 +304,7 @@ def gcd(x1: Any, x2: Any) -> Any:
     """The greatest common divisor."""
 generic: Any
 def geomspace(start: Any, stop: Any, num: Any = ..., endpoint: Any = ..., dtype: Any = ..., axis: Any = ...) -> Any:
-    """Numbers from start to stop, each the same multiple of the one before."""
+    """Numbers from start to stop in geometric progression."""
 def get_printoptions() -> Any:
     """100"""
 def gradient(f: Any, *varargs: Any, axis: Any = ..., edge_order: Any = ...) -> Any:
@@ -328,7 +328,7 @@ def histogram_bin_edges(a: Any, bins: Any = ..., range: Any = ..., weights: Any 
 def histogramdd(sample: Any, bins: Any = ..., range: Any = ..., weights: Any = ..., density: Any = ...) -> Any:
     """The counts in boxes, and the edges along each dimension."""
 def hsplit(ary: Any, indices_or_sections: Any) -> Any:
-    """Cut along the second axis, or the first of a vector."""
+    """Splits an array along the second axis, or the first of a vector."""
 def hstack(tup: Any, dtype: Any = ...) -> Any:
     """Arrays joined side by side, along the second axis."""
 def hypot(x1: Any, x2: Any) -> Any:
@@ -342,13 +342,13 @@ def imag(val: Any) -> Any:
     """The imaginary part."""
 index_exp: Any
 def indices(dimensions: Any, dtype: Any = ..., sparse: Any = ...) -> Any:
-    """For every element of a grid, its indices."""
+    """The indices of every element of a grid."""
 inexact: Any
 inf: Any
 def inner(a: Any, b: Any, *, precision: Any = ..., preferred_element_type: Any = ...) -> Any:
-    """The product over the last axes."""
+    """The sum of products over the last axes."""
 def insert(arr: Any, obj: Any, values: Any, axis: Any = ...) -> Any:
-    """Values put before the given positions."""
+    """The array with values inserted before the given positions."""
 int16: Any
 int2: Any
 int32: Any
@@ -374,7 +374,7 @@ def isdtype(dtype: Any, kind: Any) -> Any:
 def isfinite(x: Any) -> Any:
     """Whether x is neither infinite nor NaN."""
 def isin(element: Any, test_elements: Any, assume_unique: Any = ..., invert: Any = ..., *, method: Any = ...) -> Any:
-    """Which elements are among the tested ones."""
+    """Whether each element is among the test elements."""
 def isinf(x: Any) -> Any:
     """Whether x is infinite."""
 def isnan(x: Any) -> Any:
@@ -402,9 +402,9 @@ def kron(a: Any, b: Any) -> Any:
 def lcm(x1: Any, x2: Any) -> Any:
     """The least common multiple."""
 def ldexp(x1: Any, x2: Any) -> Any:
-    """x1 times two to the power x2."""
+    """x1 * 2^x2."""
 def left_shift(x: Any, y: Any) -> Any:
-    """The bits of x moved left by y places."""
+    """x << y."""
 def less(x: Any, y: Any) -> Any:
     """Whether x is less than y; complex numbers by real, then imaginary part."""
 def less_equal(x: Any, y: Any) -> Any:
@@ -421,7 +421,7 @@ def log(x: Any) -> Any:
 def log10(x: Any) -> Any:
     """The logarithm to base 10."""
 def log1p(x: Any) -> Any:
-    """log(1 + x), exact near zero."""
+    """log(1 + x), accurate near zero."""
 def log2(x: Any) -> Any:
     """The logarithm to base 2."""
 def logaddexp(*args: Any, out: Any = ..., where: Any = ...) -> Any:
@@ -441,9 +441,9 @@ def logspace(start: Any, stop: Any, num: Any = ..., endpoint: Any = ..., base: A
 def mask_indices(n: Any, mask_func: Any, k: Any = ..., *, size: Any = ...) -> Any:
     """The indices of an n x n array where a mask of ones is not zero."""
 def matmul(a: Any, b: Any, *, precision: Any = ..., preferred_element_type: Any = ..., out_sharding: Any = ...) -> Any:
-    """The product of matrices or vectors; leading axes are batches."""
+    """The matrix product; leading axes are batches."""
 def matrix_transpose(x: Any) -> Any:
-    """The last two axes exchanged."""
+    """The array with its last two axes exchanged."""
 def matvec(x1: Any, x2: Any) -> Any:
     """Matrices times vectors; leading axes are batches."""
 def max(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ..., initial: Any = ..., where: Any = ...) -> Any:
@@ -464,22 +464,22 @@ def minimum(*args: Any, out: Any = ..., where: Any = ...) -> Any:
 def mod(x1: Any, x2: Any) -> Any:
     """The remainder of floor division; it has the divisor's sign."""
 def modf(x: Any, out: Any = ...) -> Any:
-    """The fraction and the whole part, both of the sign of x."""
+    """The fractional and the integer part, both with the sign of x."""
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
-    """Axes moved to other places; the rest keep their order."""
+    """The array with axes moved to other positions; the rest keep their order."""
 def multiply(*args: Any, out: Any = ..., where: Any = ...) -> Any:
     """The product of two arrays; of booleans, whether both are true."""
 nan: Any
 def nan_to_num(x: Any, copy: Any = ..., nan: Any = ..., posinf: Any = ..., neginf: Any = ...) -> Any:
-    """The number, with NaN and infinities replaced by finite values."""
+    """x with NaN and infinities replaced by finite values."""
 def nanargmax(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ...) -> Any:
     """The first position of the greatest element that is not NaN; -1 where all are."""
 def nanargmin(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ...) -> Any:
     """The first position of the least element that is not NaN; -1 where all are."""
 def nancumprod(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ...) -> Any:
-    """The running product, NaNs as ones."""
+    """The cumulative product, with NaNs as ones."""
 def nancumsum(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ...) -> Any:
-    """The running sum, NaNs as zeros."""
+    """The cumulative sum, with NaNs as zeros."""
 def nanmax(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ..., initial: Any = ..., where: Any = ...) -> Any:
     """The greatest element that is not NaN."""
 def nanmean(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., keepdims: Any = ..., where: Any = ...) -> Any:
@@ -504,7 +504,7 @@ class ndarray(Any): ...
 def ndim(a: Any) -> Any:
     """The number of axes."""
 def negative(*args: Any, out: Any = ..., where: Any = ...) -> Any:
-    """The number of opposite sign."""
+    """-x."""
 newaxis: Any
 def nextafter(x: Any, y: Any) -> Any:
     """The floating-point number next to x in the direction of y."""
@@ -522,20 +522,20 @@ def ones_like(a: Any, dtype: Any = ..., shape: Any = ..., *, device: Any = ..., 
 def outer(a: Any, b: Any, out: Any = ...) -> Any:
     """The product of each element of a with each of b."""
 def packbits(a: Any, axis: Any = ..., bitorder: Any = ...) -> Any:
-    """Eight truths as the bits of one byte."""
+    """Packs groups of eight booleans into the bits of bytes."""
 def pad(array: Any, pad_width: Any, mode: Any = ..., **kwargs: Any) -> Any:
-    """Elements put before and after along each axis: constant_values, end_values, stat_length or reflect_type say which."""
+    """The array padded at both ends of each axis; the mode says with which values."""
 def partition(a: Any, kth: Any, axis: Any = ...) -> Any:
-    """The array with its kth element in sorted place, smaller ones before it, greater ones behind."""
+    """The array with its kth element in sorted position, smaller ones before it, greater ones after it."""
 def percentile(a: Any, q: Any, axis: Any = ..., out: Any = ..., overwrite_input: Any = ..., method: Any = ..., keepdims: Any = ..., *, weights: Any = ..., out_sharding: Any = ...) -> Any:
     """The percentiles along axes, q between 0 and 100."""
 def permute_dims(a: Any, axes: Any) -> Any:
-    """The axes in the given order."""
+    """The array with its axes in the given order."""
 pi: Any
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
-    """At each place the function whose condition holds last, or a constant."""
+    """At each position the value of the last function whose condition holds, or a constant."""
 def place(arr: Any, mask: Any, vals: Any, *, inplace: Any = ...) -> Any:
-    """A copy with values, in order, where the mask holds; needs inplace=False."""
+    """A copy with values, in order, where the mask is true; needs inplace=False."""
 def poly(seq_of_zeros: Any) -> Any:
     """The coefficients of the polynomial with the given roots."""
 def polyadd(a1: Any, a2: Any) -> Any:
@@ -555,7 +555,7 @@ def polysub(a1: Any, a2: Any) -> Any:
 def polyval(p: Any, x: Any, *, unroll: Any = ...) -> Any:
     """The value of a polynomial at each x."""
 def positive(x: Any) -> Any:
-    """The number itself."""
+    """+x: the elements unchanged."""
 def pow(x1: Any, x2: Any) -> Any:
     """x1 raised to the power x2; a known integer exponent multiplies."""
 def power(x1: Any, x2: Any) -> Any:
@@ -567,7 +567,7 @@ def prod(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., keepdims: An
 def promote_types(a: Any, b: Any) -> Any:
     """The dtype two dtypes promote to."""
 def ptp(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ...) -> Any:
-    """The greatest less the least element along axes."""
+    """The greatest minus the least element along axes."""
 def put(a: Any, ind: Any, v: Any, mode: Any = ..., *, inplace: Any = ...) -> Any:
     """A copy with values at indices of the flattened array; needs inplace=False."""
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any, inplace: Any = ..., *, mode: Any = ...) -> Any:
@@ -576,17 +576,17 @@ def quantile(a: Any, q: Any, axis: Any = ..., out: Any = ..., overwrite_input: A
     """The quantiles along axes, q between 0 and 1."""
 r_: Any
 def rad2deg(x: Any) -> Any:
-    """Radians as degrees."""
+    """Converts radians to degrees."""
 def radians(x: Any) -> Any:
-    """Degrees as radians."""
+    """Converts degrees to radians."""
 def ravel(a: Any, order: Any = ..., *, out_sharding: Any = ...) -> Any:
-    """The elements in one dimension."""
+    """The array flattened to one dimension."""
 def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = ..., order: Any = ..., *, dtype: Any = ...) -> Any:
     """The index into a flattened array of given coordinates."""
 def real(val: Any) -> Any:
     """The real part."""
 def reciprocal(x: Any) -> Any:
-    """One divided by the number."""
+    """1 / x."""
 def remainder(x1: Any, x2: Any) -> Any:
     """The remainder of floor division; it has the divisor's sign."""
 def repeat(a: Any, repeats: Any, axis: Any = ..., *, total_repeat_length: Any = ..., out_sharding: Any = ...) -> Any:
@@ -594,23 +594,23 @@ def repeat(a: Any, repeats: Any, axis: Any = ..., *, total_repeat_length: Any = 
 def reshape(a: Any, shape: Any, order: Any = ..., *, copy: Any = ..., out_sharding: Any = ...) -> Any:
     """The same elements in another shape; one size may be -1."""
 def resize(a: Any, new_shape: Any) -> Any:
-    """A new shape, filled by repeating the elements or leaving some out."""
+    """The array in a new shape; elements are repeated or dropped as needed."""
 def result_type(*args: Any) -> Any:
     """The dtype an operation on these values, dtypes or types has."""
 def right_shift(x1: Any, x2: Any) -> Any:
-    """The bits of x1 moved right by x2 places; signed integers keep their sign."""
+    """x1 >> x2; signed integers keep their sign."""
 def rint(x: Any) -> Any:
-    """The nearest integer, the even one at ties."""
+    """The nearest integer; ties go to the even one."""
 def roll(a: Any, shift: Any, axis: Any = ...) -> Any:
-    """Shifted along axes; what leaves at one end enters at the other."""
+    """The elements shifted along axes; those shifted out at one end re-enter at the other."""
 def rollaxis(a: Any, axis: Any, start: Any = ...) -> Any:
-    """One axis moved backwards until it stands before start."""
+    """The array with one axis moved back to the position before start."""
 def roots(p: Any, *, strip_zeros: Any = ...) -> Any:
     """The roots of a polynomial."""
 def rot90(m: Any, k: Any = ..., axes: Any = ...) -> Any:
-    """Turned by 90 degrees k times, from the first axis towards the second."""
+    """The array rotated k times by 90 degrees, from the first axis toward the second."""
 def round(a: Any, decimals: Any = ..., out: Any = ...) -> Any:
-    """The nearest number with this many decimals, the even one at ties."""
+    """The nearest number with this many decimals; ties go to the even one."""
 s_: Any
 def save(file: Any, arr: Any, allow_pickle: Any = ...) -> Any:
     """# [1 2] [1 3]"""
@@ -619,19 +619,19 @@ def savez(file: Any, *args: Any, allow_pickle: Any = ..., **kwds: Any) -> Any:
 def searchsorted(a: Any, v: Any, side: Any = ..., sorter: Any = ..., *, method: Any = ...) -> Any:
     """Where values are to be inserted into a sorted vector."""
 def select(condlist: Any, choicelist: Any, default: Any = ...) -> Any:
-    """At each place the element of the choice whose condition holds first."""
+    """At each position the element of the first choice whose condition holds."""
 def set_printoptions(precision: Any = ..., threshold: Any = ..., edgeitems: Any = ..., linewidth: Any = ..., suppress: Any = ..., nanstr: Any = ..., infstr: Any = ..., formatter: Any = ..., sign: Any = ..., floatmode: Any = ..., *, legacy: Any = ..., override_repr: Any = ...) -> Any:
     """array([ 0.  ,  1.11,  2.22, ...,  7.78,  8.89, 10.  ], shape=(10,))"""
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: Any = ..., *, size: Any = ..., fill_value: Any = ...) -> Any:
     """The sorted elements of the first array that are not in the second."""
 def setxor1d(ar1: Any, ar2: Any, assume_unique: Any = ..., *, size: Any = ..., fill_value: Any = ...) -> Any:
-    """The sorted elements that are in one of two arrays only."""
+    """The sorted elements that are in exactly one of two arrays."""
 def shape(a: Any) -> Any:
     """The sizes along the axes."""
 def sign(x: Any) -> Any:
     """-1, 0 or 1; of complex numbers, x divided by its modulus."""
 def signbit(x: Any) -> Any:
-    """Whether the sign bit is set: -0.0 has it too."""
+    """Whether the sign bit is set, as it is for -0.0."""
 signedinteger: Any
 def sin(x: Any) -> Any:
     """The sine."""
@@ -649,13 +649,13 @@ def sort_complex(a: Any) -> Any:
 def spacing(x: Any) -> Any:
     """The distance from x to the floating-point number next to it."""
 def split(ary: Any, indices_or_sections: Any, axis: Any = ...) -> Any:
-    """Cut into equal sections, or before each position."""
+    """Splits an array into equal sections, or at the given positions."""
 def sqrt(x: Any) -> Any:
     """The square root."""
 def square(x: Any) -> Any:
-    """The number times itself."""
+    """x * x."""
 def squeeze(a: Any, axis: Any = ...) -> Any:
-    """Axes of size one removed."""
+    """The array without its axes of size one, or without the given ones."""
 def stack(arrays: Any, axis: Any = ..., out: Any = ..., dtype: Any = ...) -> Any:
     """Arrays of one shape joined along a new axis."""
 def std(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., ddof: Any = ..., keepdims: Any = ..., *, where: Any = ..., mean: Any = ..., correction: Any = ...) -> Any:
@@ -665,7 +665,7 @@ def subtract(*args: Any, out: Any = ..., where: Any = ...) -> Any:
 def sum(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., keepdims: Any = ..., initial: Any = ..., where: Any = ..., promote_integers: Any = ...) -> Any:
     """The sum of the elements along axes."""
 def swapaxes(a: Any, axis1: Any, axis2: Any) -> Any:
-    """Two axes exchanged."""
+    """The array with two axes exchanged."""
 def take(a: Any, indices: Any, axis: Any = ..., out: Any = ..., mode: Any = ..., unique_indices: Any = ..., indices_are_sorted: Any = ..., fill_value: Any = ...) -> Any:
     """The slices at the indices along an axis; by default NaN or the least integer out of bounds."""
 def take_along_axis(arr: Any, indices: Any, axis: Any = ..., mode: Any = ..., fill_value: Any = ..., *, wrap_negative_indices: Any = ...) -> Any:
@@ -675,13 +675,13 @@ def tan(x: Any) -> Any:
 def tanh(x: Any) -> Any:
     """The hyperbolic tangent."""
 def tensordot(a: Any, b: Any, axes: Any = ..., *, precision: Any = ..., preferred_element_type: Any = ..., out_sharding: Any = ...) -> Any:
-    """The product over several axes."""
+    """The sum of products over several axes."""
 def tile(A: Any, reps: Any) -> Any:
     """The whole array repeated along each axis."""
 def trace(a: Any, offset: Any = ..., axis1: Any = ..., axis2: Any = ..., dtype: Any = ..., out: Any = ...) -> Any:
     """The sum over a diagonal."""
 def transpose(a: Any, axes: Any = ...) -> Any:
-    """The axes in another order; by default reversed."""
+    """The array with its axes permuted; by default reversed."""
 def trapezoid(y: Any, x: Any = ..., dx: Any = ..., axis: Any = ...) -> Any:
     """The integral along an axis by the trapezoidal rule."""
 def tri(N: Any, M: Any = ..., k: Any = ..., dtype: Any = ...) -> Any:
@@ -703,7 +703,7 @@ def triu_indices_from(arr: Any, k: Any = ...) -> Any:
 def true_divide(x1: Any, x2: Any) -> Any:
     """The quotient of two arrays as a floating-point number."""
 def trunc(x: Any) -> Any:
-    """The integer next to x toward zero."""
+    """x rounded toward zero."""
 class ufunc(Any): ...
 uint: Any
 uint16: Any
@@ -738,15 +738,15 @@ def vander(x: Any, N: Any = ..., increasing: Any = ...) -> Any:
 def var(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., ddof: Any = ..., keepdims: Any = ..., *, where: Any = ..., mean: Any = ..., correction: Any = ...) -> Any:
     """The variance along axes."""
 def vdot(a: Any, b: Any, *, precision: Any = ..., preferred_element_type: Any = ...) -> Any:
-    """The product of all elements, those of a conjugated."""
+    """The dot product of the flattened arrays, a conjugated."""
 def vecdot(x1: Any, x2: Any, *, axis: Any = ..., precision: Any = ..., preferred_element_type: Any = ...) -> Any:
-    """The product of vectors along an axis, those of x1 conjugated."""
+    """The dot product of vectors along an axis, x1 conjugated."""
 def vecmat(x1: Any, x2: Any) -> Any:
     """Conjugated vectors times matrices; leading axes are batches."""
 def vectorize(pyfunc: Any, *, excluded: Any = ..., signature: Any = ...) -> Any:
     """A function of small arrays as one that broadcasts, by vmap."""
 def vsplit(ary: Any, indices_or_sections: Any) -> Any:
-    """Cut along the first axis."""
+    """Splits an array along the first axis."""
 def vstack(tup: Any, dtype: Any = ...) -> Any:
     """Arrays joined as rows, along the first axis."""
 def where(condition: Any, x: Any = ..., y: Any = ..., *, size: Any = ..., fill_value: Any = ...) -> Any:

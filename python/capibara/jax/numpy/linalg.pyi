@@ -28,11 +28,11 @@ def matmul(x1: Any, x2: Any, *, precision: Any = ..., preferred_element_type: An
 def matrix_norm(x: Any, *, keepdims: Any = ..., ord: Any = ...) -> Any:
     """The norm of the matrices in the last two dimensions."""
 def matrix_power(a: Any, n: Any) -> Any:
-    """A square matrix multiplied with itself, or with its inverse for negative n."""
+    """The nth power of a square matrix, of its inverse for negative n."""
 def matrix_rank(M: Any, rtol: Any = ..., *, hermitian: Any = ..., tol: Any = ...) -> Any:
     """The number of singular values above a tolerance."""
 def matrix_transpose(x: Any) -> Any:
-    """The last two dimensions exchanged."""
+    """The array with its last two dimensions exchanged."""
 def multi_dot(arrays: Any, *, precision: Any = ...) -> Any:
     """The product of several matrices in the cheapest order."""
 def norm(x: Any, ord: Any = ..., axis: Any = ..., keepdims: Any = ...) -> Any:
@@ -40,13 +40,13 @@ def norm(x: Any, ord: Any = ..., axis: Any = ..., keepdims: Any = ...) -> Any:
 def outer(x1: Any, x2: Any) -> Any:
     """The outer product of two vectors."""
 def pinv(a: Any, rtol: Any = ..., hermitian: Any = ..., *, rcond: Any = ...) -> Any:
-    """The pseudo-inverse after Moore and Penrose."""
+    """The Moore-Penrose pseudo-inverse."""
 def qr(a: Any, mode: Any = ...) -> Any:
     """The QR decomposition: reduced, complete, r or raw."""
 def slogdet(a: Any, *, method: Any = ...) -> Any:
     """The sign of the determinant and the logarithm of its absolute value."""
 def solve(a: Any, b: Any) -> Any:
-    """x of a x = b."""
+    """The solution x of a x = b."""
 def svd(a: Any, full_matrices: Any = ..., compute_uv: Any = ..., hermitian: Any = ..., subset_by_index: Any = ...) -> Any:
     """The singular value decomposition."""
 def svdvals(x: Any) -> Any:
@@ -56,10 +56,10 @@ def tensordot(x1: Any, x2: Any, *, axes: Any = ..., precision: Any = ..., prefer
 def tensorinv(a: Any, ind: Any = ...) -> Any:
     """The inverse of a tensor as a map between its last and its first dimensions."""
 def tensorsolve(a: Any, b: Any, axes: Any = ...) -> Any:
-    """x of tensordot(a, x) = b."""
+    """The solution x of tensordot(a, x) = b."""
 def trace(x: Any, *, offset: Any = ..., dtype: Any = ...) -> Any:
     """The sum of a diagonal of the matrices in the last two dimensions."""
 def vecdot(x1: Any, x2: Any, *, axis: Any = ..., precision: Any = ..., preferred_element_type: Any = ...) -> Any:
-    """The products of vectors along one axis, the first conjugated."""
+    """The dot product of vectors along one axis, x1 conjugated."""
 def vector_norm(x: Any, *, axis: Any = ..., keepdims: Any = ..., ord: Any = ...) -> Any:
     """The norm of vectors along some axes, by default of all elements."""

@@ -2,13 +2,13 @@
 from typing import Any
 
 def block_diag(*arrs: Any) -> Any:
-    """The matrices along the diagonal of one larger matrix."""
+    """A block diagonal matrix."""
 def cho_factor(a: Any, lower: Any = ..., overwrite_a: Any = ..., check_finite: Any = ...) -> Any:
     """A Cholesky factor and whether it is the lower one, for cho_solve."""
 def cho_solve(c_and_lower: Any, b: Any, overwrite_b: Any = ..., check_finite: Any = ...) -> Any:
-    """x of a x = b from the Cholesky factor of a."""
+    """The solution x of a x = b, from the Cholesky factor of a."""
 def cholesky(a: Any, lower: Any = ..., overwrite_a: Any = ..., check_finite: Any = ...) -> Any:
-    """The Cholesky factor of positive definite matrices, of which one triangle is read."""
+    """The Cholesky factor of positive definite matrices; only one triangle is read."""
 def circulant(c: Any) -> Any:
     """The matrix whose columns are the rotations of the first."""
 def companion(a: Any) -> Any:
@@ -52,11 +52,11 @@ def invpascal(n: Any, kind: Any = ...) -> Any:
 def leslie(f: Any, s: Any) -> Any:
     """The Leslie matrix of a population: fecundities in the first row, survival below the diagonal."""
 def lu(a: Any, permute_l: Any = ..., overwrite_a: Any = ..., check_finite: Any = ...) -> Any:
-    """p, l and u of a = p l u."""
+    """The factors p, l and u of a = p l u."""
 def lu_factor(a: Any, overwrite_a: Any = ..., check_finite: Any = ...) -> Any:
     """Both factors in one matrix and the pivots, for lu_solve."""
 def lu_solve(lu_and_piv: Any, b: Any, trans: Any = ..., overwrite_b: Any = ..., check_finite: Any = ...) -> Any:
-    """x of a x = b from the LU factors of a."""
+    """The solution x of a x = b, from the LU factors of a."""
 def pascal(n: Any, kind: Any = ...) -> Any:
     """The matrix of binomial coefficients."""
 def polar(a: Any, side: Any = ..., *, method: Any = ..., eps: Any = ..., max_iterations: Any = ...) -> Any:
@@ -70,11 +70,11 @@ def rsf2csf(T: Any, Z: Any, check_finite: Any = ...) -> Any:
 def schur(a: Any, output: Any = ...) -> Any:
     """The Schur form and its vectors."""
 def solve(a: Any, b: Any, lower: Any = ..., overwrite_a: Any = ..., overwrite_b: Any = ..., debug: Any = ..., check_finite: Any = ..., assume_a: Any = ...) -> Any:
-    """x of a x = b, for general, symmetric, Hermitian or positive definite a."""
+    """The solution x of a x = b, for general, symmetric, Hermitian or positive definite a."""
 def solve_sylvester(A: Any, B: Any, C: Any, *, method: Any = ..., tol: Any = ...) -> Any:
-    """X of A X + X B = C."""
+    """The solution X of A X + X B = C."""
 def solve_triangular(a: Any, b: Any, trans: Any = ..., lower: Any = ..., unit_diagonal: Any = ..., overwrite_b: Any = ..., debug: Any = ..., check_finite: Any = ...) -> Any:
-    """x of a x = b for triangular a."""
+    """The solution x of a x = b for triangular a."""
 def sqrtm(A: Any, blocksize: Any = ...) -> Any:
     """The square root of a matrix."""
 def svd(a: Any, full_matrices: Any = ..., compute_uv: Any = ..., overwrite_a: Any = ..., check_finite: Any = ..., lapack_driver: Any = ...) -> Any:

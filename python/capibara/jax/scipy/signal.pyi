@@ -12,11 +12,11 @@ def correlate2d(in1: Any, in2: Any, mode: Any = ..., boundary: Any = ..., fillva
 def csd(x: Any, y: Any, fs: Any = ..., window: Any = ..., nperseg: Any = ..., noverlap: Any = ..., nfft: Any = ..., detrend: Any = ..., return_onesided: Any = ..., scaling: Any = ..., axis: Any = ..., average: Any = ...) -> Any:
     """Frequencies and the cross spectral density of two signals, by Welch's method."""
 def detrend(data: Any, axis: Any = ..., type: Any = ..., bp: Any = ..., overwrite_data: Any = ...) -> Any:
-    """Data without its mean, or without the lines that fit its parts best."""
+    """The data without its mean, or without the best-fitting lines of its parts."""
 def fftconvolve(in1: Any, in2: Any, mode: Any = ..., axes: Any = ...) -> Any:
     """The convolution of two arrays by Fourier transforms."""
 def istft(Zxx: Any, fs: Any = ..., window: Any = ..., nperseg: Any = ..., noverlap: Any = ..., nfft: Any = ..., input_onesided: Any = ..., boundary: Any = ..., time_axis: Any = ..., freq_axis: Any = ...) -> Any:
-    """Times and the signal whose short-time Fourier transform this is."""
+    """Times and signal of the inverse short-time Fourier transform."""
 def stft(x: Any, fs: Any = ..., window: Any = ..., nperseg: Any = ..., noverlap: Any = ..., nfft: Any = ..., detrend: Any = ..., return_onesided: Any = ..., boundary: Any = ..., padded: Any = ..., axis: Any = ...) -> Any:
     """Frequencies, times, and the Fourier transforms of overlapping segments."""
 def welch(x: Any, fs: Any = ..., window: Any = ..., nperseg: Any = ..., noverlap: Any = ..., nfft: Any = ..., detrend: Any = ..., return_onesided: Any = ..., scaling: Any = ..., axis: Any = ..., average: Any = ...) -> Any:

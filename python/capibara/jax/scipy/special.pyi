@@ -16,9 +16,9 @@ def boxcox(x: Any, lmbda: Any) -> Any:
 def boxcox1p(x: Any, lmbda: Any) -> Any:
     """((1 + x)^lmbda - 1) / lmbda, log(1 + x) where lmbda is 0."""
 def comb(N: Any, k: Any, *, repetition: Any = ...) -> Any:
-    """In how many ways k things can be taken from N."""
+    """The number of ways to choose k of N things."""
 def dawsn(x: Any) -> Any:
-    """Dawson's integral exp(-x^2) times that of exp(t^2) from 0 to x."""
+    """Dawson's integral: exp(-x^2) times the integral of exp(t^2) from 0 to x."""
 def digamma(x: Any) -> Any:
     """The derivative of log(gamma(x))."""
 def entr(x: Any) -> Any:
@@ -84,7 +84,7 @@ def ndtr(x: Any) -> Any:
 def ndtri(p: Any) -> Any:
     """The inverse of the normal distribution function."""
 def owens_t(h: Any, a: Any) -> Any:
-    """Owen's T: the normal mass of a wedge."""
+    """Owen's T function."""
 def poch(z: Any, m: Any) -> Any:
     """gamma(z + m) / gamma(z)."""
 def polygamma(n: Any, x: Any) -> Any:
@@ -98,7 +98,7 @@ def softmax(x: Any, *, axis: Any = ...) -> Any:
 def spence(x: Any) -> Any:
     """Spence's function, the dilogarithm of 1 - x."""
 def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: Any = ..., n_max: Any = ...) -> Any:
-    """Spherical harmonics."""
+    """The spherical harmonics of degrees n and orders m at polar angles theta and azimuths phi."""
 def wofz(z: Any) -> Any:
     """The Faddeeva function exp(-z^2) erfc(-i z)."""
 def xlog1py(x: Any, y: Any) -> Any:

@@ -1,0 +1,104 @@
+"""The public headers say what each function does, in the words of the library's table, and docs/cpp.md shows it."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+specification = importlib.util.spec_from_file_location("header_sentences", ROOT / "tools" / "check" / "header_sentences.py")
+tool = importlib.util.module_from_spec(specification)
+sys.modules["header_sentences"] = tool
+specification.loader.exec_module(tool)
+
+REMAKE = "run: python3 tools/check/header_sentences.py --write"
+
+
+def test_every_function_has_its_sentence():
+    assert tool.problems(tool.headers(), tool.table()) == [], REMAKE
+
+
+def test_the_page_is_what_the_headers_say():
+    assert tool.PAGE.read_text() == tool.page(tool.headers()), REMAKE
+
+
+def test_no_function_escapes_the_reader():
+    # Functions counted without parsing: lines that begin a declaration with a plain return type.
+    text = (ROOT / "include" / "capibara" / "lax.h").read_text()
+    plain = {line.split("(")[0].split()[-1] for line in text.splitlines() if line.startswith(("Array ", "Arrays ", "Shape ", "Padding "))}
+    read = {function.name for function in tool.read(ROOT / "include" / "capibara" / "lax.h").functions}
+    assert len(plain) > 170
+    assert plain - read == set()
+
+
+@pytest.fixture
+def header(tmp_path, monkeypatch):
+    """Reads a header of this text."""
+    def write(text):
+        path = tmp_path / "include" / "capibara" / "some.h"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        monkeypatch.setattr(tool, "ROOT", tmp_path)
+        monkeypatch.setattr(tool, "INCLUDE", path.parent)
+        return path
+    return write
+
+
+DECLARATIONS = """// Some functions.
+#pragma once
+namespace capibara::jax::numpy {
+// ---- a part of the file ----
+Array first(const Array& x, const Options& options = {});
+// The old sentence.
+Array second(const Array& x);
+Array second(const Array& x, int64_t n);  // an overload
+template <class T>
+  requires std::integral<T>
+Array third(T x) {
+  return first(x);
+}
+struct Options {
+  int64_t axis = 0;
+  int64_t get() const { return axis; }
+};
+using Function = std::function<Array(const Array&)>;
+inline constexpr int limit = std::max(1, 2);
+namespace detail {
+Array hidden(const Array& x);
+}
+}  // namespace capibara::jax::numpy
+"""
+SENTENCES = {("capibara::jax::numpy", "first"): "What first does.", ("capibara::jax::numpy", "second"): "What second does."}
+
+
+def test_missing_and_differing_sentences_are_found(header):
+    header(DECLARATIONS)
+    found = tool.problems(tool.headers(), SENTENCES)
+    assert [line.split(": ")[1] for line in found] == ["first", "second", "third"]
+    assert "has no sentence" in found[2]
+
+
+def test_writing_puts_the_table_s_sentence_first_and_is_idempotent(header):
+    path = header(DECLARATIONS)
+    tool.write_sentences(tool.headers(), SENTENCES, {})
+    once = path.read_text()
+    assert "----\n// What first does.\nArray first(" in once
+    assert "// What second does.\n// The old sentence.\nArray second(" in once
+    tool.write_sentences(tool.headers(), SENTENCES, {})
+    assert path.read_text() == once
+    assert [line.split(": ")[1] for line in tool.problems(tool.headers(), SENTENCES)] == ["third"]
+
+
+def test_a_changed_sentence_takes_the_place_of_the_old_one(header):
+    path = header(DECLARATIONS.replace("// The old sentence.", "// The old sentence. More."))
+    tool.write_sentences(tool.headers(), SENTENCES, {("capibara::jax::numpy", "second"): "The old sentence."})
+    assert "// What second does. More.\nArray second(" in path.read_text()
+
+
+def test_the_page_lists_overloads_and_options(header):
+    header(DECLARATIONS)
+    text = tool.page(tool.headers())
+    assert "`Array second(const Array& x)`<br>`Array second(const Array& x, int64_t n)`" in text
+    assert "int64_t axis = 0;" in text
+    assert "hidden" not in text
