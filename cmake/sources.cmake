@@ -9,7 +9,8 @@ file(GLOB CAPIBARA_CPU_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backe
 file(GLOB CAPIBARA_COMMAND_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/capibara/*.cpp)
 file(GLOB CAPIBARA_PYTHON_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/src/*.cpp)
 file(GLOB_RECURSE CAPIBARA_PYTHON_MODULES CONFIGURE_DEPENDS
-     RELATIVE ${PROJECT_SOURCE_DIR}/python ${PROJECT_SOURCE_DIR}/python/capibara/*.py ${PROJECT_SOURCE_DIR}/python/capibara/*.pyi ${PROJECT_SOURCE_DIR}/python/capibara/*.json)
+     RELATIVE ${PROJECT_SOURCE_DIR}/python ${PROJECT_SOURCE_DIR}/python/capibara/*.py
+     ${PROJECT_SOURCE_DIR}/python/capibara/*.pyi ${PROJECT_SOURCE_DIR}/python/capibara/*.json)
 
 # The loops of the native kernels are fast in every build type; in products a multiplication and an addition may become one operation.
 file(GLOB CAPIBARA_KERNEL_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/*.cpp)
@@ -19,5 +20,6 @@ list(FILTER CAPIBARA_PRODUCT_SOURCES INCLUDE REGEX "/(gem[a-z0-9_]*|convolution|
 set_source_files_properties(${CAPIBARA_PRODUCT_SOURCES} PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast")
 
 # Some sources of these folders share names that they define for themselves.
-file(GLOB CAPIBARA_SINGLE_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/*.cpp ${PROJECT_SOURCE_DIR}/src/backends/pjrt/*.cpp)
+file(GLOB CAPIBARA_SINGLE_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/*.cpp
+     ${PROJECT_SOURCE_DIR}/src/backends/pjrt/*.cpp)
 set_source_files_properties(${CAPIBARA_SINGLE_SOURCES} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
