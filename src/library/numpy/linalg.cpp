@@ -213,7 +213,7 @@ LstsqResult lstsq(const Array& left, const Array& right, const LstsqOptions& opt
     x = numpy::matmul(v, inverse * projected, {.precision = "highest"});
   }
   Array residuals;
-  if (options.numpy_resid && (m <= n || rank.item<int64_t>() < n)) {
+  if (options.numpy_resid && (static_cast<bool>(rank < n) || m <= n)) {
     residuals = lax::empty({0}, default_float());
   } else {
     const Array estimate = numpy::matmul(a, x, {.precision = "highest"});
