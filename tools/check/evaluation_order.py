@@ -319,20 +319,22 @@ def traces(calls, names, assumed=frozenset()):
 
 
 def units(options):
-    """What to read: the files asked for, or all that trace, each with the arguments it is compiled with."""
+    """What to read: the files asked for, or all that trace, each with the arguments of its target.
+
+    A target compiles its sources in batches, so no entry is a source's own.
+    """
     commands = json.loads((ROOT / options.build / "compile_commands.json").read_text())
-    chosen = {Path(file).resolve() for file in options.files}
-    found, arguments = {}, None
+    arguments = {}
     for entry in commands:
-        path = Path(entry["directory"], entry["file"]).resolve()
-        relative = os.path.relpath(path, ROOT)
-        if re.match(FOLDERS, relative):
-            arguments = arguments or arguments_of(entry)
-        if path in chosen or (not chosen and re.match(FOLDERS, relative)):
-            found.setdefault(path, (path, arguments_of(entry)))
-    for path in chosen - found.keys():
-        found[path] = (path, arguments)
-    return list(found.values()) + ([] if chosen else [headers_unit(arguments)])
+        target = re.search(r"CMakeFiles/(\w+)\.dir/", entry["command"])
+        arguments.setdefault(target[1] if target else "", arguments_of(entry))
+    core = arguments["capibara"]
+    if options.files:
+        return [(Path(file).resolve(), core) for file in options.files]
+    traced = [path for folder in ("src", "python/src") for path in sorted((ROOT / folder).rglob("*.cpp"))
+              if re.match(FOLDERS, os.path.relpath(path, ROOT))]
+    python = arguments.get("capibara_python", core)
+    return [(path, python if "/python/src/" in str(path) else core) for path in traced] + [headers_unit(core)]
 
 
 def main():

@@ -1,10 +1,11 @@
 """Programs taken apart, put together again and run in Python: equations of one's own, and what is known of functions."""
+import functools
 import inspect
 from collections.abc import Set
 from typing import Any, NamedTuple
 
 from capibara import _core, _tracebacks
-from capibara._core import Jaxpr, JaxprEqn, Literal, Var
+from capibara._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from capibara._effects import Effect
 from capibara._types import DropVar
 from capibara.jax.tree_util import keystr
@@ -181,6 +182,19 @@ def eval_jaxpr(jaxpr, consts, *args, propagate_source_info=True):
             if not isinstance(var, DropVar):
                 write(var, value)
     return [read(atom) for atom in jaxpr.outvars]
+
+
+def _bind_params(self, params):
+    """What bind takes for an equation with these parameters: calls of functions take the function."""
+    if not self.call_primitive:
+        return dict(params)
+    from capibara.jax.extend.linear_util import wrap_init
+    program = params["call_jaxpr"]
+    jaxpr, consts = (program.jaxpr, program.consts) if isinstance(program, ClosedJaxpr) else (program, ())
+    return {"subfuns": (wrap_init(functools.partial(eval_jaxpr, jaxpr, consts)),)}
+
+
+_core.CatalogPrimitive.get_bind_params = _bind_params
 
 
 JaxprEqn.replace = _replace_in_equation

@@ -120,17 +120,6 @@ class Primitive:
         return hash(self._handle.primitive)
 
 
-def _bind_params(self, params):
-    """What bind takes for an equation with these parameters: calls of functions take the function."""
-    if not self.call_primitive:
-        return dict(params)
-    from capibara.jax.extend.linear_util import wrap_init
-    program = params["call_jaxpr"]
-    jaxpr, consts = (program.jaxpr, program.consts) if isinstance(program, ClosedJaxpr) else (program, ())
-    return {"subfuns": (wrap_init(functools.partial(eval_jaxpr, jaxpr, consts)),)}
-
-
-_core.CatalogPrimitive.get_bind_params = _bind_params
 _catalog = {primitive.name: primitive for primitive in _core.catalog()}
 call_p, closed_call_p = _catalog["call"], _catalog["closed_call"]
 call = call_p.bind

@@ -41,7 +41,7 @@ bool runs_program(const Primitive& primitive) {
 bool has_region(const Primitive& primitive, const Attrs& attrs) {
   const Traits& traits = primitive->traits;
   if (!traits.region || traits.monoid || traits.combines == Combines::nothing) return false;
-  return traits.combines != Combines::updates || !attrs["update_jaxpr"].is_none();
+  return traits.combines != Combines::updates || (primitive == prim::scatter() && !attrs["update_jaxpr"].is_none());
 }
 
 // Null where only the reference backend runs it. A jit under an eager transform may have side effects: it was asked to be

@@ -31,7 +31,7 @@ def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any
 def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
     """A function of an array and an axis applied for one axis after the other."""
 def arange(start: Any, stop: Any = ..., step: Any = ..., dtype: Any = ..., *, device: Any = ..., out_sharding: Any = ...) -> Any:
-    """Numbers from start (by default 0) up to but excluding stop."""
+    """Numbers from start (by default 0) up to, but without, stop."""
 def arccos(x: Any) -> Any:
     """The inverse cosine."""
 def arccosh(x: Any) -> Any:
