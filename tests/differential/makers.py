@@ -309,7 +309,10 @@ def _source(function):
 
 
 def absorb(digest, value, seen=()):
-    """Adds a value of any kind to a digest; functions by their code and what it refers to."""
+    """Adds a value of any kind to a digest; functions by their code and what it refers to.
+
+    But for `_made`, which changes while another family is loaded.
+    """
     def add(*texts):
         for text in texts:
             digest.update(str(text).encode() + b"\0")
@@ -346,7 +349,7 @@ def absorb(digest, value, seen=()):
                 add("empty")
         for name in sorted(_all_names(value.__code__)):
             reached = value.__globals__.get(name)
-            if isinstance(reached, (types.FunctionType, np.ndarray, int, float, str, tuple, list, dict)) and name != "CASES":
+            if isinstance(reached, (types.FunctionType, np.ndarray, int, float, str, tuple, list, dict)) and name not in ("CASES", "_made"):
                 absorb(digest, (name, reached), seen)
             elif isinstance(reached, type) and reached.__module__ == value.__module__:
                 try:
