@@ -1,6 +1,8 @@
 // Hasher: bytes and arrays.
 #include "array/hash.h"
 
+#include "array/byte_count.h"
+
 #include <cstring>
 #include <functional>
 
@@ -25,7 +27,7 @@ void Hasher::array(const Array& array) {
   if (!array.defined()) return mix(0);
   type(array.type());
   if (array.is_tracer() || array.type().ref) return mix(std::hash<const void*>{}(array.body().get()));
-  bytes(array.raw_data(), static_cast<std::size_t>(array.size() * storage_size(array.dtype())));
+  bytes(array.raw_data(), byte_count(array.type()));
 }
 
 }  // namespace capibara

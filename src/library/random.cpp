@@ -3,6 +3,7 @@
 
 #include <capibara/config.h>
 
+#include "array/format.h"
 #include "array/promotion.h"
 #include "library/numpy/promote.h"
 #include "library/plain_number.h"
@@ -36,12 +37,6 @@ DType resolve(const char* function, const KeyOptions& options) {
   return *options.dtype;
 }
 
-std::string shape_text(const Shape& shape) {
-  std::string text = "(";
-  for (std::size_t i = 0; i < shape.size(); ++i) text += concat(i ? ", " : "", shape[i]);
-  return text + (shape.size() == 1 ? ",)" : ")");
-}
-
 Array seeded(const char* function, const Array& seed, const KeyOptions& options) {
   static const Primitive p = primitive("random_seed");
   DType dtype = resolve(function, options);
@@ -50,7 +45,7 @@ Array seeded(const char* function, const Array& seed, const KeyOptions& options)
   }
   if (seed.ndim() != 0) {
     throw TypeError(concat(function, " accepts a scalar seed, but was given an array of shape ",
-                           shape_text(seed.shape()), " != (). Use jax.vmap for batching"));
+                           shape_tuple(seed.shape()), " != (). Use jax.vmap for batching"));
   }
   return bind1(p, {seed}, {{"impl", std::string(key_implementation(dtype).tag)}});
 }
@@ -85,7 +80,7 @@ TypedKeys single_key(const char* function, const Array& key) {
   TypedKeys typed = typed_keys(key);
   if (typed.keys.ndim() != 0) {
     throw ValueError(concat(function, " accepts a single key, but was given a key array of shape ",
-                            shape_text(key.shape()), " != (). Use jax.vmap for batching."));
+                            shape_tuple(key.shape()), " != (). Use jax.vmap for batching."));
   }
   return typed;
 }
@@ -135,7 +130,7 @@ Array fold_in(const Array& key, const Array& data) {
   static const Primitive p = primitive("random_fold_in");
   TypedKeys typed = single_key("fold_in", key);
   if (data.ndim() != 0) {
-    throw TypeError(concat("fold_in accepts a scalar, but was given an array of shape ", shape_text(data.shape()),
+    throw TypeError(concat("fold_in accepts a scalar, but was given an array of shape ", shape_tuple(data.shape()),
                            " != (). Use jax.vmap for batching."));
   }
   return returned(typed, bind1(p, {typed.keys, lax::convert_element_type(data, DType::uint32, false)}));
@@ -181,7 +176,7 @@ Shape checked_shape(const char* function, const Shape& shape) {
   for (int64_t size : shape) {
     if (size < 0) {
       throw TypeError(
-          concat(function, ": shapes must be 1D sequences of nonnegative integers, got ", shape_text(shape)));
+          concat(function, ": shapes must be 1D sequences of nonnegative integers, got ", shape_tuple(shape)));
     }
   }
   return shape;
@@ -196,7 +191,7 @@ Shape parameter_shape(const char* function, const OptionalShape& shape, const st
     throw ValueError(concat(function,
                             " parameter shapes must be broadcast-compatible with shape argument, and the "
                             "result of broadcasting the shapes must equal the shape argument, but got result ",
-                            shape_text(result), " for shape argument ", shape_text(*shape), "."));
+                            shape_tuple(result), " for shape argument ", shape_tuple(*shape), "."));
   }
   return result;
 }
@@ -215,8 +210,8 @@ void require_safe_cast(const char* function, DType dtype, std::initializer_list<
 Array broadcast_to(const Array& x, const Shape& shape) {
   if (x.shape() == shape) return x;
   if (lax::broadcast_shapes({x.shape(), shape}) != shape) {
-    throw ValueError(concat("broadcast_to: incompatible shapes for broadcasting: ", shape_text(x.shape()),
-                            " and requested shape ", shape_text(shape)));
+    throw ValueError(concat("broadcast_to: incompatible shapes for broadcasting: ", shape_tuple(x.shape()),
+                            " and requested shape ", shape_tuple(shape)));
   }
   int64_t missing = static_cast<int64_t>(shape.size()) - x.ndim();
   Ints kept_dims, squeezed_dims;

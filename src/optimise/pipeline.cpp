@@ -49,7 +49,7 @@ namespace {
 class LargeConstants {
  public:
   Program open(const Program& program) {
-    auto is_large = [](const Array& constant) { return passes::byte_count(constant.type()) > passes::large_constant_bytes; };
+    auto is_large = [](const Array& constant) { return byte_count(constant.type()) > passes::large_constant_bytes; };
     if (std::none_of(program.constants().begin(), program.constants().end(), is_large)) return program;
     Program::Body body = program.body();
     body.constvars.clear();

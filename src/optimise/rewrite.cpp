@@ -149,8 +149,4 @@ bool repeatable(const Program& program, const Equation& equation) {
   return true;
 }
 
-std::size_t byte_count(const ArrayType& type) {
-  return static_cast<std::size_t>(type.size()) * static_cast<std::size_t>(storage_size(type.dtype));
-}
-
 }  // namespace capibara::passes

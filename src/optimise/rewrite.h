@@ -1,6 +1,7 @@
 // What the passes share: copying a program under changes, and rewriting the programs inside its equations once each.
 #pragma once
 
+#include "array/byte_count.h"
 #include "program/build.h"
 
 #include <functional>
@@ -83,8 +84,6 @@ bool changes(const Program& program, NestedPass& nested, F&& concerns) {
 
 // Pure and the same each time: such an equation may be merged with its like, folded, or moved out of a loop.
 bool repeatable(const Program& program, const Equation& equation);
-
-std::size_t byte_count(const ArrayType& type);
 
 // Constants above this size are never folded or compared by content.
 inline constexpr std::size_t large_constant_bytes = 4096;

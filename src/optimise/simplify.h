@@ -4,6 +4,7 @@
 #include "optimise/rewrite.h"
 #include "program/handles.h"
 
+#include <initializer_list>
 #include <optional>
 #include <unordered_map>
 
@@ -33,6 +34,9 @@ using Rule = std::optional<Atom> (*)(Site&);
 class Rules {
  public:
   void add(const Primitive& primitive, Rule rule) { rules_[&primitive.record()].push_back(rule); }
+  void add(std::initializer_list<std::pair<Primitive, Rule>> rows) {
+    for (const auto& [primitive, rule] : rows) add(primitive, rule);
+  }
   std::span<const Rule> of(const Primitive& primitive) const {
     const auto found = rules_.find(&primitive.record());
     return found == rules_.end() ? std::span<const Rule>() : found->second;

@@ -149,29 +149,28 @@ Result convert(Site& site) {
 }  // namespace
 
 void add_algebra_rules(Rules& rules) {
-  for (const auto& [primitive, rule] : std::initializer_list<std::pair<Primitive, Rule>>{
-           {prim::mul(), multiply},
-           {prim::div(), divide},
-           {prim::add(), add},
-           {prim::add_any(), add},
-           {prim::sub(), subtract},
-           {prim::shift_left(), shift},
-           {prim::shift_right_arithmetic(), shift},
-           {prim::shift_right_logical(), shift},
-           {prim::or_(), bits<false>},
-           {prim::xor_(), bits<false>},
-           {prim::and_(), bits<true>},
-           {prim::neg(), involution},
-           {prim::not_(), involution},
-           {prim::copy(), identity},
-           {prim::stop_gradient(), identity},
-           {prim::real(), part_of_complex<0>},
-           {prim::imag(), part_of_complex<1>},
-           {prim::integer_pow(), first_power},
-           {prim::select_n(), select},
-           {prim::convert_element_type(), convert}}) {
-    rules.add(primitive, rule);
-  }
+  rules.add({
+      {prim::mul(), multiply},
+      {prim::div(), divide},
+      {prim::add(), add},
+      {prim::add_any(), add},
+      {prim::sub(), subtract},
+      {prim::shift_left(), shift},
+      {prim::shift_right_arithmetic(), shift},
+      {prim::shift_right_logical(), shift},
+      {prim::or_(), bits<false>},
+      {prim::xor_(), bits<false>},
+      {prim::and_(), bits<true>},
+      {prim::neg(), involution},
+      {prim::not_(), involution},
+      {prim::copy(), identity},
+      {prim::stop_gradient(), identity},
+      {prim::real(), part_of_complex<0>},
+      {prim::imag(), part_of_complex<1>},
+      {prim::integer_pow(), first_power},
+      {prim::select_n(), select},
+      {prim::convert_element_type(), convert},
+  });
 }
 
 }  // namespace capibara::passes

@@ -152,18 +152,17 @@ Result reduce_nothing(Site& site) {
 }  // namespace
 
 void add_shape_rules(Rules& rules) {
-  for (const auto& [primitive, rule] : std::initializer_list<std::pair<Primitive, Rule>>{
-           {prim::reshape(), reshape},
-           {prim::squeeze(), squeeze},
-           {prim::broadcast_in_dim(), broadcast},
-           {prim::transpose(), transpose},
-           {prim::rev(), reverse},
-           {prim::slice(), slice},
-           {prim::dynamic_slice(), dynamic_slice},
-           {prim::dynamic_update_slice(), dynamic_update_slice},
-           {prim::concatenate(), concatenate}}) {
-    rules.add(primitive, rule);
-  }
+  rules.add({
+      {prim::reshape(), reshape},
+      {prim::squeeze(), squeeze},
+      {prim::broadcast_in_dim(), broadcast},
+      {prim::transpose(), transpose},
+      {prim::rev(), reverse},
+      {prim::slice(), slice},
+      {prim::dynamic_slice(), dynamic_slice},
+      {prim::dynamic_update_slice(), dynamic_update_slice},
+      {prim::concatenate(), concatenate},
+  });
   for (const Primitive& primitive : catalog()) {
     if (primitive->traits.combines == Combines::axes && primitive->traits.monoid) rules.add(primitive, reduce_nothing);
   }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "array/element.h"
+#include "array/format.h"
 
 namespace capibara {
 
@@ -33,18 +34,12 @@ Array add_tangents(const Array& x, const Array& y) {
 
 namespace {
 
-std::string shape_text(const Shape& shape) {
-  std::string text = "(";
-  for (std::size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + (shape.size() == 1 ? ",)" : ")");
-}
-
 std::string array_shapes(std::span<const ArrayType> types) {
   std::string text;
   for (const ArrayType& type : types) {
     if (type.shape.empty()) continue;
     if (!text.empty()) text += ", ";
-    text += shape_text(type.shape);
+    text += shape_tuple(type.shape);
   }
   return text;
 }

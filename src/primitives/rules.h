@@ -8,6 +8,8 @@
 
 namespace capibara {
 
+inline const std::vector<DType> float_dtypes = {DType::bfloat16, DType::float16, DType::float32, DType::float64};
+
 // ---- values -----------------------------------------------------------------------------------------------------
 
 // The type of a tangent or cotangent: the same for inexact types, float0 for all others; never weak changes.

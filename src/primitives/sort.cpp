@@ -20,7 +20,6 @@ namespace {
 const std::vector<DType> ordered_dtypes = {DType::bool_,   DType::int4,     DType::int8,    DType::int16,   DType::int32,
                                            DType::int64,  DType::uint8,    DType::uint16,  DType::uint32,  DType::uint64,
                                            DType::bfloat16, DType::float16, DType::float32, DType::float64};
-const std::vector<DType> float_dtypes = {DType::bfloat16, DType::float16, DType::float32, DType::float64};
 
 // Zeros become +0 and NaNs one NaN, so that the total order treats them as equal.
 Array canonical_float(const Array& x) {

@@ -20,7 +20,6 @@ namespace {
 const std::vector<DType> number_dtypes = {DType::int8,   DType::int16,    DType::int32,   DType::int64,   DType::uint8,
                                           DType::uint16, DType::uint32,   DType::uint64,  DType::bfloat16, DType::float16,
                                           DType::float32, DType::float64, DType::complex64, DType::complex128};
-const std::vector<DType> window_dtypes = {DType::bfloat16, DType::float16, DType::float32, DType::float64};
 
 bool all_weak(std::span<const ArrayType> types) {
   return std::all_of(types.begin(), types.end(), [](const ArrayType& t) { return t.weak_type; });
@@ -230,7 +229,7 @@ PrimitiveRecord select_and_scatter_record() {
   record.traits.element_nanoseconds = 10;
   record.doc = "Selects one element of each window by a region and folds a source value into its place by another.";
   record.stablehlo = "stablehlo.select_and_scatter";
-  record.dtypes = window_dtypes;
+  record.dtypes = float_dtypes;
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
     require_count("select_and_scatter", types, 3);
     require_source_shape("select_and_scatter", types[0], types[1], Window::of(attrs));
@@ -294,7 +293,7 @@ PrimitiveRecord select_and_scatter_add_record() {
   record.name = "select_and_scatter_add";
   record.traits.element_nanoseconds = 10;
   record.doc = "Adds each source value to the place of its window's greatest (ge) or least (le) element.";
-  record.dtypes = window_dtypes;
+  record.dtypes = float_dtypes;
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
     require_count("select_and_scatter_add", types, 2);
     require_selection("select_and_scatter_add", attrs);
@@ -346,7 +345,7 @@ PrimitiveRecord select_and_gather_add_record() {
   record.name = "select_and_gather_add";
   record.traits.element_nanoseconds = 10;
   record.doc = "The tangent found at the place of each window's greatest (ge) or least (le) element.";
-  record.dtypes = window_dtypes;
+  record.dtypes = float_dtypes;
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
     require_count("select_and_gather_add", types, 2);
     require_selection("select_and_gather_add", attrs);

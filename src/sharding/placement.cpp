@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "array/format.h"
 #include "array/hash.h"
 #include "sharding/placed_memory.h"
 
@@ -25,12 +26,6 @@ int64_t coordinate(const Mesh& mesh, std::size_t position, const std::string& na
     rest /= mesh.axis_sizes[i];
   }
   throw ValueError(concat("Resource axis: ", name, " is not found in ", mesh_text(mesh)));
-}
-
-std::string shape_text(const Shape& shape) {
-  std::string text = "(";
-  for (std::size_t i = 0; i < shape.size(); ++i) text += concat(i ? ", " : "", shape[i]);
-  return text + (shape.size() == 1 ? ",)" : ")");
 }
 
 }  // namespace
@@ -60,7 +55,7 @@ Shape Placement::shard_shape(const Shape& shape) const {
     const int64_t count = parts(dim);
     if (shape[dim] % count != 0) {
       throw ValueError(concat("Sharding ", to_string(*this), " implies that array axis ", dim, " is partitioned ", count,
-                              " times, but the dimension size is ", shape[dim], " (full shape: ", shape_text(shape), ")"));
+                              " times, but the dimension size is ", shape[dim], " (full shape: ", shape_tuple(shape), ")"));
     }
     part[dim] /= count;
   }

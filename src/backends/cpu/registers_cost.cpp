@@ -90,7 +90,7 @@ std::optional<int64_t> cost_of(const Program& program, const Equation& equation,
   if (!equation.effects.empty()) return std::nullopt;
   for (Var output : equation.outputs) {
     if (output.dropped()) continue;
-    const bool stacked = primitive == prim::scan() && outer;  // written turn by turn
+    const bool stacked = primitive == prim::scan() && outer;  // written iteration by iteration
     if (!small(program.type(output)) && !stacked) return std::nullopt;
   }
   if (is_call(primitive)) return inputs_fit(called(equation), 0, 0) ? body_cost(called(equation)) : std::nullopt;

@@ -173,7 +173,7 @@ Program open_constants(const Program& program, Arrays& opened) {
   body.constants.clear();
   for (std::size_t i = 0; i < program.constants().size(); ++i) {
     const Array& constant = program.constants()[i];
-    if (passes::byte_count(constant.type()) > largest_written_constant) {
+    if (byte_count(constant.type()) > largest_written_constant) {
       opened.push_back(constant);
       body.invars.push_back(program.constvars()[i]);
     } else {

@@ -6,6 +6,7 @@
 #include "optimise/passes.h"
 #include "primitives/monoid.h"
 #include "primitives/reduction_rules.h"
+#include "program/handles.h"
 
 namespace capibara::pjrt {
 
@@ -17,23 +18,24 @@ namespace lax = jax::lax;
 Arrays start_last(std::span<const Array> inputs, const Attrs& attrs) {
   const Program region = attrs.program("jaxpr");
   const Array identity = identity_element(recognise_monoid(region).value(), inputs[0].dtype());
-  const Array folded = capibara::bind(primitive("reduce"), Arrays{inputs[0], identity}, attrs)[0];
+  const Array folded = capibara::bind(prim::reduce(), Arrays{inputs[0], identity}, attrs)[0];
   return apply_region(region, Arrays{lax::broadcast(inputs[1], folded.shape()), folded});
 }
 
 Arrays solve_in_float32(std::span<const Array> inputs, const Attrs& attrs) {
-  static const Primitive triangular_solve = primitive("triangular_solve");
-  const Arrays wide = {lax::convert_element_type(inputs[0], DType::float32), lax::convert_element_type(inputs[1], DType::float32)};
-  return {lax::convert_element_type(capibara::bind(triangular_solve, wide, attrs)[0], inputs[0].dtype())};
+  const Arrays wide = {lax::convert_element_type(inputs[0], DType::float32),
+                       lax::convert_element_type(inputs[1], DType::float32)};
+  return {lax::convert_element_type(capibara::bind(prim::triangular_solve(), wide, attrs)[0], inputs[0].dtype())};
 }
 
 LowerRule form_of_xla(const Program& program, const Equation& equation) {
-  static const Primitive reduce = primitive("reduce"), triangular_solve = primitive("triangular_solve");
-  if (equation.primitive == reduce && equation.inputs.size() == 2) {
+  if (equation.primitive == prim::reduce() && equation.inputs.size() == 2) {
     const std::optional<Monoid> monoid = recognise_monoid(equation.attrs.program("jaxpr"));
     return monoid && !passes::starts_from_identity(program, equation, *monoid) ? start_last : LowerRule();
   }
-  if (equation.primitive == triangular_solve && bits(program.type(equation.inputs[0]).dtype) == 16) return solve_in_float32;
+  if (equation.primitive == prim::triangular_solve() && bits(program.type(equation.inputs[0]).dtype) == 16) {
+    return solve_in_float32;
+  }
   return {};
 }
 
