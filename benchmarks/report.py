@@ -15,7 +15,7 @@ TITLES = {
     "control_flow": "Control flow", "physics": "Ocean physics (float64)", "networks": "Perceptrons", "transformer": "GPT training",
     "dispatch": "Cost of a call", "processes": "Import, compile time, memory",
 }
-MOST_LOAD = 0.7  # when the run starts
+MOST_LOAD = 0.35  # share of the processors when the run starts
 MOST_OTHERS = 0.05  # share of the processors that other programs may take during a row
 UNITS = ((1, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
@@ -124,8 +124,9 @@ def accelerator(path):
 def disturbed(results):
     """Why the figures are not fit to be kept: other programs ran meanwhile. Empty where none did."""
     machine, rows = results["machine"], results["rows"]
-    if machine["load at start"] > MOST_LOAD:
-        return f"the load at the start was {machine['load at start']:.2f}, above {MOST_LOAD}"
+    share = machine["load at start"] / machine["processors"]
+    if share > MOST_LOAD:
+        return f"the load at the start was {machine['load at start']:.2f} on {machine['processors']} processors, above {MOST_LOAD:.0%} of them"
     unknown = [row["name"] for row in rows if "others" not in row]
     if unknown:
         return f"the run does not say what other programs did during '{unknown[0]}'"
@@ -137,49 +138,46 @@ def disturbed(results):
     return ""
 
 
-def write(path):
-    results = json.loads(path.read_text())
-    why = disturbed(results)
-    if why:
-        print(f"bench: no report from {path}: {why}. Run ./run bench again on an idle machine.", file=sys.stderr)
-        return 1
-    folder = ROOT / "docs" / "performance"
-    folder.mkdir(exist_ok=True)
-    raw = folder / f"{results['machine']['processor'].split(',')[0]}.json"  # one for each architecture
-    raw.write_text(json.dumps(results, indent=1) + "\n")
-    machine, limits = results["machine"], results["limits"]
+def failures(results, record):
+    """What failed in a row; a peer that is not installed did not run, which the head of the page says once."""
+    return {name: why for name, why in record["failed"].items() if name not in results.get("missing", {})}
+
+
+def ahead(records):
+    """In how many rows we are ahead of each peer, as text."""
+    ratios = {peer: [record["ratio"][peer] for record in records if peer in record["ratio"]] for peer in PEERS}
+    return ", ".join(f"{peer} in {sum(ratio >= 1 for ratio in found)} of {len(found)} rows" for peer, found in ratios.items() if found)
+
+
+def describe(results):
+    """The machine and the peers of a run, as items of a list."""
+    machine = results["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in sorted(results["versions"].items()) if name != "capibara")
-    records = results["rows"]
-    ahead = {peer: sum(record["ratio"][peer] >= 1 for record in records if peer in record["ratio"]) for peer in PEERS}
-    counted = {peer: sum(peer in record["ratio"] for record in records) for peer in PEERS}
-    lines = [
-        "# Performance", "",
-        "Made by `./run bench` and `./run bench --report` from one run; do not edit. Each library is a process of its own on the "
-        "same processors with the same number of threads. Rounds are interleaved, one process runs at a time, and the best of all "
-        "repetitions counts, as does the best of the peers'. A number in brackets is the peer's time over ours: above 1 we are "
-        "ahead. `error` is the largest difference from float64 (0 where bits must be equal) as a share of the largest value; "
-        "results of peers are compared with ours in the same run. capibara and jax run the same source. Rows called `backward` time "
-        f"the backward pass alone, torch's too. [{raw.name}](performance/{raw.name}) holds every figure.", "",
-        f"- machine: {machine['processor']}, {machine['processors']} processors, {machine['memory GiB']} GiB, {machine['system']}; "
-        f"load at the start {machine['load at start']:.1f}; {machine['date']}",
-        f"- peers: {versions}", ""]
-    for name, why in results.get("missing", {}).items():
-        lines += [f"- missing: {name} ({why})", ""]
-    lines += ["| limit | 1 thread | 2 threads |", "|---|---|---|"]
-    for name, found in limits.items():
+    return [f"- machine: {machine['processor']}, {machine['processors']} processors, {machine['memory GiB']} GiB, {machine['system']}; "
+            f"load at the start {machine['load at start']:.1f}; {machine['date']}", f"- peers: {versions}",
+            *[f"- not there: {name} ({why})" for name, why in results.get("missing", {}).items()]]
+
+
+def page(results, architecture, folder):
+    """The page of one architecture and its plots."""
+    records = [dict(record, failed=failures(results, record)) for record in results["rows"]]
+    lines = [f"# Performance on {architecture}", "",
+             f"Made by `./run bench --report` from [{architecture}.json]({architecture}.json), which holds every figure; do not edit. "
+             "[performance.md](../performance.md) says how the figures are taken.", "", *describe(results), "",
+             "| limit | 1 thread | 2 threads |", "|---|---|---|"]
+    for name, found in results["limits"].items():
         unit = "GB/s" if name in ("copy", "read") else "Gop/s"
         lines.append(f"| {name} | " + " | ".join(f"{found[threads] / 1e9:.0f} {unit}" for threads in sorted(found)) + " |")
-    won = ", ".join(f"{peer} in {ahead[peer]} of {counted[peer]} rows" for peer in PEERS if counted[peer])
     lines += ["", "Copying counts bytes read and written. A program whose arrays stay in the caches can be above the limit of "
-              "memory.", "", f"Ahead of: {won}.", ""]
-    families = list(dict.fromkeys(record["family"] for record in records))
-    for family in families:
+              "memory.", "", f"Ahead of: {ahead(records)}.", ""]
+    (folder / architecture).mkdir(exist_ok=True)
+    for family in dict.fromkeys(record["family"] for record in records):
         chosen = [record for record in records if record["family"] == family]
         lines += [f"## {TITLES[family]}", ""]
         drawing = plot(TITLES[family], chosen)
         if drawing:
-            (folder / f"{family}.svg").write_text(drawing)
-            lines += [f"![{TITLES[family]}](performance/{family}.svg)", ""]
+            (folder / architecture / f"{family}.svg").write_text(drawing)
+            lines += [f"![{TITLES[family]}]({architecture}/{family}.svg)", ""]
         lines += table(chosen) + [""]
     below = [record for record in records if record["missed"] or record["failed"]]
     if below:
@@ -188,8 +186,39 @@ def write(path):
             why = record["missed"] + [f"{name}: {text}" for name, text in record["failed"].items()]
             lines.append(f"| {record['name']} | {'; '.join(why)} |".replace("\n", " "))
         lines.append("")
+    (folder / f"{architecture}.md").write_text("\n".join(lines))
+    return records
+
+
+def write(path):
+    """Keeps the figures of a run as those of its architecture, and makes all pages anew from what is kept."""
+    results = json.loads(path.read_text())
+    why = disturbed(results)
+    if why:
+        print(f"bench: no report from {path}: {why}. Run ./run bench again on an idle machine.", file=sys.stderr)
+        return 1
+    folder = ROOT / "docs" / "performance"
+    folder.mkdir(exist_ok=True)
+    kept = results["machine"]["processor"].split(",")[0]
+    (folder / f"{kept}.json").write_text(json.dumps(results, indent=1) + "\n")
+    lines = [
+        "# Performance", "",
+        "Made by `./run bench` and `./run bench --report`, one run for each architecture; do not edit. Each library is a process of its "
+        "own on the same processors with the same number of threads. Rounds are interleaved, one process runs at a time, and the best "
+        "of all repetitions counts, as does the best of the peers'. A number in brackets is the peer's time over ours: above 1 we are "
+        "ahead. `error` is the largest difference from float64 (0 where bits must be equal) as a share of the largest value; "
+        "results of peers are compared with ours in the same run. capibara and jax run the same source. Rows called `backward` time "
+        "the backward pass alone, torch's too.", ""]
+    for raw in sorted(folder.glob("*.json")):
+        if raw.stem == "accelerator":
+            continue
+        of_machine = json.loads(raw.read_text())
+        records = page(of_machine, raw.stem, folder)
+        lines += [f"## [{raw.stem}](performance/{raw.stem}.md)", "", *describe(of_machine), "", f"Ahead of: {ahead(records)}. "
+                  f"{sum(bool(record['missed']) for record in records)} of {len(records)} rows are below what was asked of them.", "",
+                  f"![{TITLES['transformer']}](performance/{raw.stem}/transformer.svg)", ""]
     if (folder / "accelerator.json").exists():
         lines += accelerator(folder / "accelerator.json")
     (ROOT / "docs" / "performance.md").write_text("\n".join(lines))
-    print(f"wrote docs/performance.md and {len(families)} plots from {path}")
+    print(f"wrote docs/performance.md and docs/performance/{kept}.md from {path}")
     return 0

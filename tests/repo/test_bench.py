@@ -82,10 +82,11 @@ def test_the_page_is_written_from_the_figures(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "ROOT", tmp_path)
     (tmp_path / "results.json").write_text(json.dumps(results))
     assert report.write(tmp_path / "results.json") == 0
-    page = (tmp_path / "docs" / "performance.md").read_text()
+    assert "[p](performance/p.md)" in (tmp_path / "docs" / "performance.md").read_text()
+    page = (tmp_path / "docs" / "performance" / "p.md").read_text()
     assert "**product**: small | 2 | 1 ms | 2 ms (2.00x) | 4 ms (4.00x) | 50% of f32" in page
     assert "| product | 4.00x numpy, not 5x |" in page
-    assert (tmp_path / "docs" / "performance" / "contractions.svg").read_text().startswith("<svg")
+    assert (tmp_path / "docs" / "performance" / "p" / "contractions.svg").read_text().startswith("<svg")
     assert json.loads((tmp_path / "docs" / "performance" / "p.json").read_text()) == results
 
 
@@ -94,7 +95,7 @@ def test_no_page_is_written_from_figures_of_a_loaded_machine(tmp_path, monkeypat
     record = a_record(others=others)
     if others is None:
         del record["others"]
-    results = {"machine": {"processor": "p", "load at start": load}, "rows": [record]}
+    results = {"machine": {"processor": "p", "processors": 2, "load at start": load}, "rows": [record]}
     monkeypatch.setattr(report, "ROOT", tmp_path)
     (tmp_path / "results.json").write_text(json.dumps(results))
     assert report.write(tmp_path / "results.json") == 1
