@@ -29,17 +29,6 @@ int writer_of(const Analysis& known, Atom atom) {
   }
 }
 
-// The first name of the memory that a value is in: reshapes and the like give it others.
-Atom first_name(const Analysis& known, Atom atom) {
-  while (!atom.is_literal()) {
-    const int definition = known.fusion.definition[at(atom.code)];
-    const int home = definition < 0 ? -1 : known.fusion.home[at(definition)];
-    if (home < 0 || known.fusion.groups[at(home)].work != Work::alias) break;
-    atom = known.program.equations()[at(definition)].inputs[0];
-  }
-  return atom;
-}
-
 // Whether a loop has just one operand in the memory of this one, under whatever name.
 bool is_only_name(const Analysis& known, const Equation& loop, Atom operand) {
   const Atom memory = first_name(known, operand);
@@ -95,6 +84,16 @@ bool reads_at_own_place(const Program& body, const Analysis& known, const Group&
 }
 
 }  // namespace
+
+Atom first_name(const Analysis& known, Atom atom) {
+  while (!atom.is_literal()) {
+    const int definition = known.fusion.definition[at(atom.code)];
+    const int home = definition < 0 ? -1 : known.fusion.home[at(definition)];
+    if (home < 0 || known.fusion.groups[at(home)].work != Work::alias) break;
+    atom = known.program.equations()[at(definition)].inputs[0];
+  }
+  return atom;
+}
 
 const Analysis& Analyses::of(const Program& program) {
   auto [place, inserted] = analyses_.try_emplace(program.identity());

@@ -28,6 +28,9 @@ class Analyses {
   std::unordered_map<const void*, std::pair<Program, Program>> unshared_;  // the first is kept for its identity
 };
 
+// The first name of the memory that a value is in: reshapes and the like give it others.
+Atom first_name(const Analysis& known, Atom atom);
+
 // The carries of a loop among its operands; none where an equation is not a loop.
 struct Carries {
   std::size_t first = 0, count = 0;

@@ -56,6 +56,17 @@ TEST(Nests, KeepTheStartOfACarryThatTheLoopReadsByAnotherName) {
       {values({65}), lax::convert_element_type(values({}, DType::float32) * 20.0f, DType::int32)}, 1e-6);
 }
 
+// The update reads, as a flat array, the very rows that it is written into: they must be read before.
+TEST(Nests, UpdateAnArrayWithPartsOfItself) {
+  expect_as_reference(
+      [](std::span<const Array> x) {
+        const Array rows = lax::tanh(x[0]);
+        const Array part = lax::reshape(lax::slice(lax::reshape(rows, {15000}), {0}, {1840}), {1840, 1});
+        return Arrays{lax::dynamic_update_slice(rows, part, {Array(0), Array(2)}) * x[0]};
+      },
+      {values({5000, 3})}, 1e-6);
+}
+
 TEST(Nests, ComputeFunctionsOfShortRows) {
   for (DType dtype : {DType::float32, DType::float64, DType::bfloat16}) {
     for (const Shape& shape : std::vector<Shape>{{64, 2}, {512, 3, 3}, {33, 5}, {100, 6}, {9, 7}}) {
