@@ -1,13 +1,12 @@
 """The benchmark suite: each library in a process of its own, rounds interleaved, results compared, figures printed and kept.
 
-    ./run bench [--only NAME,...] [--repeat N] [--peers LIST] [--json FILE] [--list] [--report]
+    ./run bench [--only NAME,...] [--repeat N] [--peers LIST] [--json FILE] [--list] [--again] [--report]
 """
 
 import argparse
 import fnmatch
 import json
 import os
-import platform
 import resource
 import select
 import shutil
@@ -25,7 +24,9 @@ ROOT = FOLDER.parent
 sys.path.insert(0, str(FOLDER))
 
 import libraries  # noqa: E402
+import report  # noqa: E402
 import suite  # noqa: E402
+from machine import busy_seconds, machine, measure_limits  # noqa: E402
 from suite.row import LIBRARIES, ProcessRow  # noqa: E402
 
 PEERS = [name for name in LIBRARIES if name != "capibara"] + ["torch.compile", "mlx.compile"]
@@ -83,13 +84,6 @@ class Process:
     def stop(self):
         self.child.kill()
         self.child.wait()
-
-
-def busy_seconds():
-    """What all processors of the machine have worked since it started, other programs included."""
-    fields = [int(field) for field in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
-    idle = fields[3] + fields[4]  # and waiting for disks
-    return (sum(fields[:8]) - idle) / os.sysconf("SC_CLK_TCK")
 
 
 def log_folder():
@@ -305,30 +299,6 @@ def difference(found, wanted, exact):
 # --- what the machine can do -------------------------------------------------------------------------------------------
 
 
-def measure_limits(build, known=None):
-    """What the machine reaches at most; what an earlier measurement found counts where it was higher."""
-    program = build / "benchmarks" / "limits"
-    if not program.exists():
-        sys.exit(f"bench: {program} was not built; start the suite with ./run bench")
-    limits = known or {}
-    for line in subprocess.run([program], check=True, capture_output=True, text=True, timeout=120).stdout.splitlines():
-        name, threads, figure = line.split()
-        found = limits.setdefault(name, {})
-        found[threads] = max(found.get(threads, 0), float(figure))
-    return limits
-
-
-def machine():
-    model = platform.machine()
-    for line in open("/proc/cpuinfo"):
-        if line.startswith(("model name", "CPU part")):
-            model = f"{platform.machine()}, {line.split(':')[1].strip()}"
-            break
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return {"processor": model, "processors": len(os.sched_getaffinity(0)), "memory GiB": round(memory, 1),
-            "system": platform.platform(), "load at start": os.getloadavg()[0], "date": time.strftime("%Y-%m-%d")}
-
-
 # --- judging and printing ----------------------------------------------------------------------------------------------
 
 
@@ -416,6 +386,7 @@ def main():
     parser.add_argument("--build", default="build/release", metavar="FOLDER", help="the build that is measured")
     parser.add_argument("--no-check", dest="check", action="store_false", help="do not compare results")
     parser.add_argument("--list", action="store_true", help="print the rows")
+    parser.add_argument("--again", action="store_true", help="measure those rows of the last run again during which other programs ran")
     parser.add_argument("--report", action="store_true", help="write docs/performance.md from the figures of the last run, if nothing else ran meanwhile")
     options = parser.parse_args()
     options.peers = [name for name in options.peers.split(",") if name]
@@ -427,29 +398,36 @@ def main():
     if options.repeat < 1:
         parser.error("--repeat needs a number above 0")
     if options.report:
-        import report
         return report.write(ROOT / options.json)
+    path = ROOT / options.json
     rows = chosen(suite.all_rows(), options.only)
+    kept = {}
+    if options.again:
+        last = json.loads(path.read_text())
+        kept = {record["name"]: record for record in last["rows"] if not report.is_disturbed(record)}
     if options.list:
         for family, row in rows:
             print(f"{family:14} {row.name:34} {row.what}")
         return 0
-    limits = measure_limits((ROOT / options.build).resolve())
+    start = machine()
+    limits = measure_limits((ROOT / options.build).resolve(), last["limits"] if options.again else None)
     print("limits, 1 / 2 threads: " + "  ".join(
         f"{name} {' / '.join(f'{figure / 1e9:.0f}' for figure in found.values())} G/s" for name, found in limits.items()))
-    results = {"machine": machine(), "limits": limits, "rows": []}
+    results = {"machine": start, "limits": limits, "rows": []}
     bench = Bench(options)
     broken = False
-    path = ROOT / options.json
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         for family, row in rows:
+            if row.name in kept:
+                results["rows"].append(kept[row.name])
+                continue
             record = bench.run(family, row)
             judge(record, limits, results["rows"])
             show(record)
             broken |= bool(record["failed"])
-            results["versions"] = bench.versions
-            results["missing"] = bench.missing
+            results["versions"] = dict(last["versions"], **bench.versions) if options.again else bench.versions
+            results["missing"] = dict(last["missing"], **bench.missing) if options.again else bench.missing
             results["rows"].append(record)
             path.write_text(json.dumps(results, indent=1) + "\n")
     finally:

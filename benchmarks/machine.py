@@ -1,0 +1,39 @@
+"""The machine that is measured: what it is, how busy it is, and what it reaches at most."""
+
+import os
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+
+def busy_seconds():
+    """What all processors of the machine have worked since it started, other programs included."""
+    fields = [int(field) for field in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
+    idle = fields[3] + fields[4]  # and waiting for disks
+    return (sum(fields[:8]) - idle) / os.sysconf("SC_CLK_TCK")
+
+
+def measure_limits(build, known=None):
+    """What the machine reaches at most; what an earlier measurement found counts where it was higher."""
+    program = build / "benchmarks" / "limits"
+    if not program.exists():
+        sys.exit(f"bench: {program} was not built; start the suite with ./run bench")
+    limits = known or {}
+    for line in subprocess.run([program], check=True, capture_output=True, text=True, timeout=120).stdout.splitlines():
+        name, threads, figure = line.split()
+        found = limits.setdefault(name, {})
+        found[threads] = max(found.get(threads, 0), float(figure))
+    return limits
+
+
+def machine():
+    model = platform.machine()
+    for line in open("/proc/cpuinfo"):
+        if line.startswith(("model name", "CPU part")):
+            model = f"{platform.machine()}, {line.split(':')[1].strip()}"
+            break
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return {"processor": model, "processors": len(os.sched_getaffinity(0)), "memory GiB": round(memory, 1),
+            "system": platform.platform(), "load at start": os.getloadavg()[0], "date": time.strftime("%Y-%m-%d")}
