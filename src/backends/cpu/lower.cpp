@@ -324,12 +324,7 @@ bool Lowering::takes_over(Frame& frame, const Analysis& known, int g, Together& 
   const Var old = equation.inputs[0].var();
   std::optional<Place>& place = frame.place[at(old.id)];
   if (known.fusion.inlined(old) || !place || place->arena_offset < 0 || known.last_use[at(old.id)] != g) return false;
-  const Atom memory = first_name(known, old);
-  for (int e : known.members[at(g)]) {
-    const Equation& reader = frame.program.equations()[at(e)];
-    const auto reads = std::count_if(reader.inputs.begin(), reader.inputs.end(), [&](Atom input) { return first_name(known, input) == memory; });
-    if (reads > (e == group.results[0] || reads_what_it_writes(frame.program, known.members[at(g)], reader, equation) ? 1 : 0)) return false;
-  }
+  if (reads_elsewhere(known, g, equation)) return false;
   frame.place[at(output.id)] = *place;
   place->arena_offset = -1;
   together[output.id] = old.id;

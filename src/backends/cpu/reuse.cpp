@@ -29,10 +29,22 @@ int writer_of(const Analysis& known, Atom atom) {
   }
 }
 
-// Whether a loop has just one operand in the memory of this one, under whatever name.
-bool is_only_name(const Analysis& known, const Equation& loop, Atom operand) {
-  const Atom memory = first_name(known, operand);
-  return std::count_if(loop.inputs.begin(), loop.inputs.end(), [&](Atom input) { return first_name(known, input) == memory; }) == 1;
+// The first name of the memory that a value is in: reshapes and the like give it others.
+Atom first_name(const Analysis& known, Atom atom) {
+  while (!atom.is_literal()) {
+    const int definition = known.fusion.definition[at(atom.code)];
+    const int home = definition < 0 ? -1 : known.fusion.home[at(definition)];
+    if (home < 0 || known.fusion.groups[at(home)].work != Work::alias) break;
+    atom = known.program.equations()[at(definition)].inputs[0];
+  }
+  return atom;
+}
+
+// How many operands are in the memory of this value, under whatever name.
+int64_t names_among(const Analysis& known, const std::vector<Atom>& operands, Atom value) {
+  const Atom memory = first_name(known, value);
+  return std::count_if(operands.begin(), operands.end(),
+                       [&](Atom operand) { return first_name(known, operand) == memory; });
 }
 
 // Whether the input is the first value of the carry that ends as this result, and nothing else any more.
@@ -41,7 +53,7 @@ bool carries_through(const Analysis& known, Var input, Atom atom) {
   if (definition < 0) return false;
   const Equation& loop = known.program.equations()[at(definition)];
   if (known.last_use[at(input.id)] != known.fusion.home[at(definition)]) return false;
-  if (!is_only_name(known, loop, input)) return false;
+  if (names_among(known, loop.inputs, input) != 1) return false;
   const Carries carries = carries_of(loop);
   for (std::size_t i = 0; i < carries.count; ++i) {
     if (loop.outputs[i] == atom.var()) return loop.inputs[carries.first + i] == Atom(input);
@@ -84,16 +96,6 @@ bool reads_at_own_place(const Program& body, const Analysis& known, const Group&
 }
 
 }  // namespace
-
-Atom first_name(const Analysis& known, Atom atom) {
-  while (!atom.is_literal()) {
-    const int definition = known.fusion.definition[at(atom.code)];
-    const int home = definition < 0 ? -1 : known.fusion.home[at(definition)];
-    if (home < 0 || known.fusion.groups[at(home)].work != Work::alias) break;
-    atom = known.program.equations()[at(definition)].inputs[0];
-  }
-  return atom;
-}
 
 const Analysis& Analyses::of(const Program& program) {
   auto [place, inserted] = analyses_.try_emplace(program.identity());
@@ -144,7 +146,7 @@ Carries carries_of(const Equation& equation) {
 
 bool dies_as_carry(const Analysis& known, int g, const Equation& loop, std::size_t operand) {
   Atom atom = loop.inputs[operand];
-  if (atom.is_literal() || !is_only_name(known, loop, atom)) return false;
+  if (atom.is_literal() || names_among(known, loop.inputs, atom) != 1) return false;
   while (true) {
     const int definition = known.fusion.definition[at(atom.code)];
     if (definition < 0 || known.fusion.inlined(atom.var()) || known.last_use[at(atom.code)] != g) return false;
@@ -174,6 +176,15 @@ bool reads_what_it_writes(const Program& program, const std::vector<int>& member
     follows.push_back(equation.outputs[0]);
   }
   return true;
+}
+
+bool reads_elsewhere(const Analysis& known, int g, const Equation& update) {
+  const std::vector<int>& members = known.members[at(g)];
+  return std::any_of(members.begin(), members.end(), [&](int e) {
+    const Equation& reader = known.program.equations()[at(e)];
+    const bool once = &reader == &update || reads_what_it_writes(known.program, members, reader, update);
+    return names_among(known, reader.inputs, update.inputs[0]) > (once ? 1 : 0);
+  });
 }
 
 bool may_replace(const Analysis& known, Var old, std::size_t output) {

@@ -28,9 +28,6 @@ class Analyses {
   std::unordered_map<const void*, std::pair<Program, Program>> unshared_;  // the first is kept for its identity
 };
 
-// The first name of the memory that a value is in: reshapes and the like give it others.
-Atom first_name(const Analysis& known, Atom atom);
-
 // The carries of a loop among its operands; none where an equation is not a loop.
 struct Carries {
   std::size_t first = 0, count = 0;
@@ -50,5 +47,8 @@ int donated_for(const Analysis& known, const std::vector<bool>& donated, std::si
 // A slice of the very elements that an update then replaces, which meets the update element by element: each is read
 // before it is written.
 bool reads_what_it_writes(const Program& program, const std::vector<int>& members, const Equation& slice, const Equation& update);
+
+// Whether the group of an update reads the updated array, under whatever name, at other places than it writes.
+bool reads_elsewhere(const Analysis& known, int g, const Equation& update);
 
 }  // namespace capibara::cpu
