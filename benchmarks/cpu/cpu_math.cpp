@@ -17,8 +17,8 @@
 
 #include "backends/cpu/compiler.h"
 #include "backends/cpu/element.h"
-#include "primitives/math/denormals.h"
-#include "primitives/math/math.h"
+#include "lax/math/denormals.h"
+#include "lax/math/math.h"
 
 namespace capibara {
 namespace {

@@ -1,7 +1,7 @@
 // Programs with refs on backends that know values only: the refs are read before and written after each call.
 #include "backends/discharged.h"
 
-#include "primitives/refs.h"
+#include "lax/refs.h"
 #include "program/discharge.h"
 
 namespace capibara {

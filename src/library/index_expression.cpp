@@ -1,8 +1,8 @@
 // Reads index expressions with NumPy's rules and turns them into the operands of a gather.
 #include "library/index_expression.h"
 
-#include "primitives/monoid.h"
-#include "primitives/shape.h"
+#include "lax/monoid.h"
+#include "lax/shape.h"
 
 #include <limits>
 

@@ -3,9 +3,9 @@
 #include <capibara/lax.h>
 #include <capibara/primitive.h>
 
+#include "lax/contract.h"
+#include "lax/ragged_dot.h"
 #include "library/lax_attrs.h"
-#include "primitives/contract.h"
-#include "primitives/ragged_dot.h"
 
 namespace capibara::jax::lax {
 

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "lax/contract.h"
+#include "lax/monoid.h"
 #include "library/lax_attrs.h"
-#include "primitives/contract.h"
-#include "primitives/monoid.h"
 #include "program/window_shape.h"
 
 namespace capibara::jax::lax {

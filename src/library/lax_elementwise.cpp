@@ -4,8 +4,8 @@
 #include <capibara/primitive.h>
 
 #include "array/promotion.h"
+#include "lax/elementwise.h"
 #include "library/plain_number.h"
-#include "primitives/elementwise.h"
 
 namespace capibara::jax::lax {
 

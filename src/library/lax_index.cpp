@@ -2,9 +2,9 @@
 #include <capibara/lax.h>
 #include <capibara/primitive.h>
 
+#include "lax/monoid.h"
+#include "lax/shape.h"
 #include "library/plain_number.h"
-#include "primitives/monoid.h"
-#include "primitives/shape.h"
 #include "transforms/flat.h"
 
 namespace capibara::jax::lax {

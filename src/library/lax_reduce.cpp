@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "primitives/monoid.h"
+#include "lax/monoid.h"
 #include "program/window_shape.h"
 
 namespace capibara::jax::lax {

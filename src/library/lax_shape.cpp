@@ -4,8 +4,8 @@
 #include <capibara/primitive.h>
 
 #include "array/element.h"
+#include "lax/shape.h"
 #include "library/plain_number.h"
-#include "primitives/shape.h"
 
 namespace capibara {
 

@@ -3,7 +3,7 @@
 #include <capibara/linalg.h>
 #include <capibara/primitive.h>
 
-#include "primitives/linalg.h"
+#include "lax/linalg.h"
 
 #include <cmath>
 

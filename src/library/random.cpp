@@ -5,10 +5,10 @@
 
 #include "array/format.h"
 #include "array/promotion.h"
+#include "lax/monoid.h"
+#include "lax/random.h"
 #include "library/numpy/promote.h"
 #include "library/plain_number.h"
-#include "primitives/monoid.h"
-#include "primitives/random.h"
 #include "program/derive.h"
 #include "runtime/warning.h"
 #include "trace/trace.h"

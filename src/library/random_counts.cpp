@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "array/promotion.h"
+#include "lax/monoid.h"
 #include "library/plain_number.h"
-#include "primitives/monoid.h"
 
 namespace capibara::jax::random {
 

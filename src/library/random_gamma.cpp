@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "primitives/random.h"
+#include "lax/random.h"
 #include "program/derive.h"
 
 namespace capibara {

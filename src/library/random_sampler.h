@@ -6,7 +6,7 @@
 
 #include <limits>
 
-#include "primitives/rules.h"
+#include "lax/rules.h"
 #include "program/build.h"
 
 namespace capibara::jax::random {

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "lax/monoid.h"
 #include "library/numpy/explicit_x64.h"
-#include "primitives/monoid.h"
 
 namespace capibara::jax::random {
 

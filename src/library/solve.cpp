@@ -1,7 +1,7 @@
 // Linear systems and roots with derivatives by implicit differentiation: stages the user's functions and binds them.
 #include <capibara/solve.h>
 
-#include "primitives/rules.h"
+#include "lax/rules.h"
 #include "program/custom_rules.h"
 #include "transforms/flat.h"
 

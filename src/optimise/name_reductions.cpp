@@ -1,10 +1,10 @@
 // name_reductions: a reduction by a region that is one known operation, starting from its identity, becomes the named one.
 #include <capibara/lax.h>
 
+#include "lax/monoid.h"
+#include "lax/reduction_rules.h"
 #include "optimise/passes.h"
 #include "optimise/rewrite.h"
-#include "primitives/monoid.h"
-#include "primitives/reduction_rules.h"
 #include "program/handles.h"
 
 namespace capibara::passes {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <optional>
 
-#include "primitives/monoid.h"
+#include "lax/monoid.h"
 
 namespace capibara::passes {
 

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "primitives/shape.h"
+#include "lax/shape.h"
 
 namespace capibara::passes {
 

@@ -1,7 +1,7 @@
 // Binding functions with the user's own rules: their programs are staged, their rules travel with the equation.
 #include "transforms/custom.h"
 
-#include "primitives/rules.h"
+#include "lax/rules.h"
 #include "program/derive.h"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 
 #include "array/element.h"
 #include "array/format.h"
-#include "primitives/rules.h"
+#include "lax/rules.h"
 #include "program/handles.h"
 #include "transforms/linear_map.h"
 

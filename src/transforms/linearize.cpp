@@ -2,7 +2,7 @@
 #include "transforms/flat.h"
 #include "transforms/partial_eval.h"
 
-#include "primitives/rules.h"
+#include "lax/rules.h"
 
 namespace capibara {
 

@@ -3,11 +3,11 @@
 #include <capibara/config.h>
 #include <capibara/lax.h>
 
-#include "primitives/rules.h"
-#include "transforms/flat.h"
+#include "lax/rules.h"
 #include "program/discharge.h"
 #include "program/handles.h"
 #include "program/memo.h"
+#include "transforms/flat.h"
 
 namespace capibara {
 

@@ -2,11 +2,11 @@
 #include <capibara/config.h>
 #include <capibara/lax.h>
 
-#include "primitives/rules.h"
+#include "lax/rules.h"
 #include "program/handles.h"
+#include "program/memo.h"
 #include "program/source.h"
 #include "transforms/flat.h"
-#include "program/memo.h"
 
 #include <algorithm>
 

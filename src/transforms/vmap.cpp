@@ -2,7 +2,7 @@
 #include <capibara/config.h>
 #include <capibara/lax.h>
 
-#include "primitives/rules.h"
+#include "lax/rules.h"
 #include "program/handles.h"
 #include "program/memo.h"
 #include "program/source.h"

@@ -1,6 +1,6 @@
 // gather and scatter of the CPU backend, and every kernel on the catalog's samples, against the reference kernels.
 #include "backends/kernel_cases.h"
-#include "primitives/shape.h"
+#include "lax/shape.h"
 
 namespace capibara::cpu {
 namespace {

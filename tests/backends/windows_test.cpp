@@ -1,6 +1,6 @@
 // Windows, positions of extremes, transposes and random bits of the CPU backend against the reference kernels: bitwise.
 #include "backends/kernel_cases.h"
-#include "primitives/monoid.h"
+#include "lax/monoid.h"
 #include "program/window_shape.h"
 
 namespace capibara::cpu {

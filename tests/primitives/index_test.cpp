@@ -1,7 +1,7 @@
 // The index family: values at and beyond the bounds, rules against each other, errors.
 #include "rule_checks.h"
 
-#include "primitives/shape.h"
+#include "lax/shape.h"
 
 namespace capibara {
 namespace {

@@ -6,7 +6,7 @@
 #include <capibara/config.h>
 #include <capibara/linalg.h>
 
-#include "primitives/linalg.h"
+#include "lax/linalg.h"
 
 #include <complex>
 #include <random>

@@ -1,7 +1,7 @@
 // Linear algebra as programs: the text of each function and of its derivative is jax's, from linalg_programs.txt.
 #include <capibara/linalg.h>
 
-#include "primitives/rules.h"
+#include "lax/rules.h"
 #include "transforms/flat.h"
 
 #include <gtest/gtest.h>

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "primitives/math/denormals.h"
-#include "primitives/math/math.h"
+#include "lax/math/denormals.h"
+#include "lax/math/math.h"
 
 namespace capibara::math {
 namespace {

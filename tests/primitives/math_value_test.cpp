@@ -5,7 +5,7 @@
 #include <cmath>
 #include <functional>
 
-#include "primitives/math/math.h"
+#include "lax/math/math.h"
 
 namespace lanes {
 

@@ -6,7 +6,7 @@
 #include <capibara/primitive.h>
 
 #include "array/element.h"
-#include "primitives/families.h"
+#include "lax/families.h"
 #include "transforms/flat.h"
 
 #include <gtest/gtest.h>

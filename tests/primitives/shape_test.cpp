@@ -1,7 +1,7 @@
 // The shape family: values, rules against each other, edge cases, errors.
 #include "rule_checks.h"
 
-#include "primitives/shape.h"
+#include "lax/shape.h"
 
 namespace capibara {
 namespace {

@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "backends/reference/kernels.h"
-#include "primitives/monoid.h"
-#include "primitives/sort.h"
+#include "lax/monoid.h"
+#include "lax/sort.h"
 
 namespace capibara {
 namespace {

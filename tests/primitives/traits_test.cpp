@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "primitives/monoid.h"
+#include "lax/monoid.h"
 
 namespace capibara {
 namespace {

@@ -1,7 +1,7 @@
 // Derivatives: each jvp against finite differences in 64 bits, and each transpose against the jvp it reverses.
 #include "properties/exceptions.h"
 
-#include "primitives/rules.h"
+#include "lax/rules.h"
 #include "transforms/flat.h"
 
 namespace capibara::properties {

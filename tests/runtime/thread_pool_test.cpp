@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "primitives/math/denormals.h"
+#include "lax/math/denormals.h"
 #include "runtime/interrupt.h"
 
 namespace capibara {

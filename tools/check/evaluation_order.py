@@ -8,7 +8,7 @@ such as `f(lax::sin(x), lax::cos(x))` therefore traces its equations in another 
 
 Braced lists, `&&`, `||`, `<<`, `=` and what stands left of a `.` are ordered by the language. What traces is found by
 following calls from `capibara::bind` and `ProgramBuilder::add_equation` back to their callers, over all files given.
-Operators on values of a template's parameter are not followed. They stand in src/primitives/math, whose functions compute
+Operators on values of a template's parameter are not followed. They stand in src/lax/math, whose functions compute
 with numbers, vectors and arrays alike: what they expand to has no text of jax to equal, and the same value in any order.
 
     tools/check/evaluation_order.py [--build build/release] [--jobs N] [FILE...]

@@ -8,9 +8,9 @@
 #include <unordered_map>
 
 #include "backends/cpu/kernels/kernels.h"
+#include "lax/reduction_rules.h"
+#include "lax/shape.h"
 #include "optimise/passes.h"
-#include "primitives/reduction_rules.h"
-#include "primitives/shape.h"
 #include "program/handles.h"
 
 namespace capibara::cpu {

@@ -14,8 +14,8 @@
 #include "backends/cpu/compiler.h"
 #include "backends/cpu/element.h"
 #include "backends/cpu/lower.h"
+#include "lax/math/denormals.h"
 #include "optimise/simplify.h"
-#include "primitives/math/denormals.h"
 #include "program/build.h"
 #include "runtime/caches.h"
 

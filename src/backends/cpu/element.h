@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "backends/cpu/builder.h"
-#include "primitives/monoid.h"
+#include "lax/monoid.h"
 
 namespace capibara::cpu {
 

@@ -6,7 +6,7 @@
 
 #include "backends/cpu/element.h"
 #include "backends/cpu/number.h"
-#include "primitives/math/complex.h"
+#include "lax/math/complex.h"
 
 namespace capibara::cpu {
 

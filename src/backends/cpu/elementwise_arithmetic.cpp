@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "backends/cpu/elementwise.h"
-#include "primitives/math/complex_roots.h"
-#include "primitives/math/exponential.h"
+#include "lax/math/complex_roots.h"
+#include "lax/math/exponential.h"
 
 namespace capibara::cpu {
 

@@ -1,9 +1,9 @@
 // Special functions and the Threefry block in loop form, over math/. Those that iterate until they converge are absent.
 #include "backends/cpu/elementwise.h"
-#include "primitives/math/bessel.h"
-#include "primitives/math/error_function.h"
-#include "primitives/math/gamma.h"
-#include "primitives/math/zeta.h"
+#include "lax/math/bessel.h"
+#include "lax/math/error_function.h"
+#include "lax/math/gamma.h"
+#include "lax/math/zeta.h"
 
 namespace capibara::cpu {
 

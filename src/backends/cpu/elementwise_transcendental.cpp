@@ -1,8 +1,8 @@
 // Exponentials, logarithms, trigonometric and hyperbolic functions in loop form, over math/.
 #include "backends/cpu/elementwise.h"
-#include "primitives/math/complex_roots.h"
-#include "primitives/math/exponential.h"
-#include "primitives/math/trigonometric.h"
+#include "lax/math/complex_roots.h"
+#include "lax/math/exponential.h"
+#include "lax/math/trigonometric.h"
 
 namespace capibara::cpu {
 

@@ -3,7 +3,7 @@
 
 #include "backends/cpu/nest.h"
 #include "backends/cpu/number.h"
-#include "primitives/math/threefry.h"
+#include "lax/math/threefry.h"
 #include "program/handles.h"
 
 namespace capibara::cpu {

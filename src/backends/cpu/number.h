@@ -5,11 +5,11 @@
 #include <cstdint>
 
 #include "backends/cpu/builder.h"
-#include "primitives/math/error_function.h"
-#include "primitives/math/lanes_circular.h"
-#include "primitives/math/lanes_power.h"
-#include "primitives/math/threefry.h"
-#include "primitives/math/value.h"
+#include "lax/math/error_function.h"
+#include "lax/math/lanes_circular.h"
+#include "lax/math/lanes_power.h"
+#include "lax/math/threefry.h"
+#include "lax/math/value.h"
 
 namespace capibara::cpu {
 

@@ -3,7 +3,7 @@
 
 #include <capibara/control.h>
 
-#include "primitives/control.h"
+#include "lax/control.h"
 #include "program/handles.h"
 #include "trace/trace.h"
 

@@ -3,9 +3,9 @@
 
 #include <capibara/lax.h>
 
+#include "lax/monoid.h"
+#include "lax/reduction_rules.h"
 #include "optimise/passes.h"
-#include "primitives/monoid.h"
-#include "primitives/reduction_rules.h"
 #include "program/handles.h"
 
 namespace capibara::pjrt {

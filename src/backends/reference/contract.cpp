@@ -4,8 +4,8 @@
 
 #include "backends/reference/products.h"
 #include "backends/reference/regions.h"
-#include "primitives/contract.h"
-#include "primitives/ragged_dot.h"
+#include "lax/contract.h"
+#include "lax/ragged_dot.h"
 
 namespace capibara::reference {
 

@@ -12,8 +12,8 @@
 
 #include "array/element.h"
 #include "backends/reference/kernels.h"
-#include "primitives/math/complex.h"
-#include "primitives/math/denormals.h"
+#include "lax/math/complex.h"
+#include "lax/math/denormals.h"
 
 namespace capibara::reference {
 

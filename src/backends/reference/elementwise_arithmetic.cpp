@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "backends/reference/elementwise.h"
-#include "primitives/math/complex_roots.h"
-#include "primitives/math/exponential.h"
+#include "lax/math/complex_roots.h"
+#include "lax/math/exponential.h"
 
 namespace capibara::reference {
 

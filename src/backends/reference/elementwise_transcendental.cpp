@@ -1,8 +1,8 @@
 // Kernels of exponentials, logarithms, trigonometric and hyperbolic functions, over math/.
 #include "backends/reference/elementwise.h"
-#include "primitives/math/complex_roots.h"
-#include "primitives/math/exponential.h"
-#include "primitives/math/trigonometric.h"
+#include "lax/math/complex_roots.h"
+#include "lax/math/exponential.h"
+#include "lax/math/trigonometric.h"
 
 namespace capibara::reference {
 

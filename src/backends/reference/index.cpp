@@ -2,7 +2,7 @@
 #include "array/element.h"
 #include "backends/reference/kernels.h"
 #include "backends/reference/strided_copy.h"
-#include "primitives/shape.h"
+#include "lax/shape.h"
 #include "program/handles.h"
 
 #include <cmath>

@@ -6,9 +6,9 @@
 #include <cstring>
 
 #include "backends/reference/elementwise.h"
-#include "primitives/math/bit_generator.h"
-#include "primitives/math/error_function.h"
-#include "primitives/random.h"
+#include "lax/math/bit_generator.h"
+#include "lax/math/error_function.h"
+#include "lax/random.h"
 #include "runtime/interrupt.h"
 #include "trace/trace.h"
 

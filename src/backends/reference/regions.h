@@ -8,7 +8,7 @@
 
 #include "array/element.h"
 #include "backends/reference/kernels.h"
-#include "primitives/monoid.h"
+#include "lax/monoid.h"
 
 namespace capibara::reference {
 

@@ -8,7 +8,7 @@
 #include "backends/axis_rows.h"
 #include "backends/reference/regions.h"
 #include "backends/reference/sort.h"
-#include "primitives/sort.h"
+#include "lax/sort.h"
 #include "program/handles.h"
 
 namespace capibara::reference {

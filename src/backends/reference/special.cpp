@@ -1,11 +1,11 @@
 // Kernels of special functions, over math/.
 #include "backends/reference/elementwise.h"
-#include "primitives/math/bessel.h"
-#include "primitives/math/error_function.h"
-#include "primitives/math/gamma.h"
-#include "primitives/math/incomplete_beta.h"
-#include "primitives/math/incomplete_gamma.h"
-#include "primitives/math/zeta.h"
+#include "lax/math/bessel.h"
+#include "lax/math/error_function.h"
+#include "lax/math/gamma.h"
+#include "lax/math/incomplete_beta.h"
+#include "lax/math/incomplete_gamma.h"
+#include "lax/math/zeta.h"
 
 namespace capibara::reference {
 

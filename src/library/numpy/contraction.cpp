@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "lax/shape.h"
 #include "library/numpy/promote.h"
-#include "primitives/shape.h"
 
 namespace capibara::jax::numpy {
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "lax/shape.h"
 #include "library/numpy/einsum_subscripts.h"
 #include "library/numpy/promote.h"
-#include "primitives/shape.h"
 
 namespace capibara::jax::numpy {
 

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <set>
 
+#include "lax/shape.h"
 #include "library/numpy/einsum_subscripts.h"
-#include "primitives/shape.h"
 
 namespace capibara {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "primitives/shape.h"
+#include "lax/shape.h"
 
 namespace capibara {
 

@@ -9,10 +9,10 @@
 
 #include <algorithm>
 
+#include "lax/shape.h"
 #include "library/index_expression.h"
 #include "library/numpy/indexing_steps.h"
 #include "library/numpy/promote.h"
-#include "primitives/shape.h"
 
 namespace capibara::jax::numpy {
 

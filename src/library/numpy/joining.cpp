@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
+#include "lax/shape.h"
 #include "library/numpy/promote.h"
-#include "primitives/shape.h"
 #include "trace/trace.h"
 
 namespace capibara::jax::numpy {

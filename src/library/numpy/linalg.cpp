@@ -10,9 +10,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "lax/linalg.h"
 #include "library/numpy/linalg_vectorize.h"
 #include "library/numpy/promote.h"
-#include "primitives/linalg.h"
 
 namespace capibara::jax::numpy::linalg {
 

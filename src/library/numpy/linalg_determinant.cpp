@@ -7,8 +7,8 @@
 
 #include <limits>
 
+#include "lax/linalg.h"
 #include "library/numpy/promote.h"
-#include "primitives/linalg.h"
 
 namespace capibara::jax::numpy::linalg {
 

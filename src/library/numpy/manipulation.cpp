@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "lax/shape.h"
 #include "library/numpy/promote.h"
-#include "primitives/shape.h"
 
 namespace capibara::jax::numpy {
 

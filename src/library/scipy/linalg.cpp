@@ -8,9 +8,9 @@
 
 #include <algorithm>
 
+#include "lax/linalg.h"
 #include "library/numpy/linalg_vectorize.h"
 #include "library/numpy/promote.h"
-#include "primitives/linalg.h"
 #include "runtime/warning.h"
 
 namespace capibara::jax::scipy::linalg {

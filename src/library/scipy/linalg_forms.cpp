@@ -8,9 +8,9 @@
 #include <complex>
 #include <numbers>
 
+#include "lax/linalg.h"
 #include "library/numpy/linalg_vectorize.h"
 #include "library/numpy/promote.h"
-#include "primitives/linalg.h"
 
 namespace capibara::jax::scipy::linalg {
 

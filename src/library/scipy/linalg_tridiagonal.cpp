@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lax/linalg.h"
 #include "library/numpy/promote.h"
-#include "primitives/linalg.h"
 
 namespace capibara::jax::scipy::linalg {
 

@@ -1,9 +1,9 @@
 // The table's rows of jax.lax: reductions, windows, running totals and sorting.
 #include <capibara/lax.h>
 
+#include "lax/monoid.h"
 #include "library/table/families.h"
 #include "library/table/lax_arguments.h"
-#include "primitives/monoid.h"
 
 namespace capibara::library {
 

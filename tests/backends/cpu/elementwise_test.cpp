@@ -17,7 +17,7 @@
 #include "backends/cpu/element.h"
 #include "backends/cpu/generated_code.h"
 #include "backends/reference/kernels.h"
-#include "primitives/math/denormals.h"
+#include "lax/math/denormals.h"
 
 namespace capibara::cpu {
 namespace {

@@ -6,7 +6,7 @@
 #include "backends/cpu/host.h"
 #include "backends/cpu/lower.h"
 #include "backends/cpu/small_programs.h"
-#include "primitives/monoid.h"
+#include "lax/monoid.h"
 
 namespace capibara::cpu {
 namespace {

@@ -1,5 +1,5 @@
 // dot_general: dimensions sorted into batch, rows, columns and inner, then products of matrices.
-#include "primitives/contract.h"
+#include "lax/contract.h"
 
 #include <atomic>
 #include <mutex>

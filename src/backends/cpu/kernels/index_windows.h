@@ -11,7 +11,7 @@
 #include "backends/cpu/kernels/gemm.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/reference/kernels.h"
-#include "primitives/shape.h"
+#include "lax/shape.h"
 
 namespace capibara::cpu {
 

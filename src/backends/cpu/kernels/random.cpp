@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "backends/cpu/kernels/families.h"
-#include "primitives/math/threefry.h"
+#include "lax/math/threefry.h"
 #include "runtime/thread_pool.h"
 
 // Vectors that the oldest machines have no register for travel within this file alone.

@@ -6,7 +6,7 @@
 
 #include "array/element.h"
 #include "backends/cpu/kernels/small_families.h"
-#include "primitives/monoid.h"
+#include "lax/monoid.h"
 
 namespace capibara::cpu {
 

@@ -1,0 +1,275 @@
+// cond: runs one of several programs, chosen by an index.
+//
+// Operands are the index (int32, clamped) and the branches' operands.
+#include "lax/control.h"
+
+#include <algorithm>
+#include <map>
+
+namespace capibara {
+
+namespace {
+
+namespace lax = jax::lax;
+
+Arrays bind_cond(std::span<const Program> branches, std::span<const Array> operands) {
+  static const Primitive cond = primitive("cond");
+  return capibara::bind(cond, operands, {{"branches", Attr::programs(branches)}});
+}
+
+TypeResult type_rule(std::span<const ArrayType> types, const Attrs& attrs) {
+  std::vector<Program> branches = attrs.programs("branches");
+  if (types.empty() || types[0].rank() != 0 || types[0].dtype != DType::int32) {
+    throw TypeError(concat("cond: the index must be int32[], got ", types.empty() ? "nothing" : to_string(types[0])));
+  }
+  Effects effects;
+  Types outputs = branches.at(0).output_types();
+  for (std::size_t b = 0; b < branches.size(); ++b) {
+    check_operands("cond branch", branches[b], types.subspan(1));
+    Types own = branches[b].output_types();
+    bool same = own.size() == outputs.size();
+    for (std::size_t i = 0; same && i < own.size(); ++i) {
+      same = own[i].shape == outputs[i].shape && own[i].dtype == outputs[i].dtype;
+    }
+    if (!same) {
+      throw TypeError(concat("cond branches must have identical types: branch 0 and branch ", b, " return different types"));
+    }
+    effects.merge(branches[b].effects());
+  }
+  return TypeResult(std::move(outputs), std::move(effects));
+}
+
+JvpResult jvp_cond(const JvpArgs& args) {
+  std::vector<Program> branches = args.attrs.programs("branches");
+  Mask nonzero = defined_mask(args.tangents.subspan(1));
+  std::size_t outputs = branches[0].outputs().size();
+  Mask nonzero_outputs(outputs, false);
+  for (const Program& branch : branches) {
+    nonzero_outputs = either(nonzero_outputs, jvp_program(branch, nonzero).nonzero_outputs);
+  }
+  std::vector<Program> derived;
+  for (const Program& branch : branches) derived.push_back(jvp_program(branch, nonzero, nonzero_outputs).program);
+  Arrays operands(args.primals.begin(), args.primals.end());
+  append(operands, where(args.tangents.subspan(1), nonzero));
+  Arrays all = bind_cond(derived, operands);
+  return {part(all, 0, outputs), spread(part(all, outputs, all.size()), nonzero_outputs)};
+}
+
+Arrays transpose_cond(const TransposeArgs& args) {
+  std::vector<Program> branches = args.attrs.programs("branches");
+  Mask known = defined_mask(args.inputs.subspan(1));
+  Mask nonzero = defined_mask(args.cotangents);
+  Mask results(static_cast<std::size_t>(std::count(known.begin(), known.end(), false)), false);
+  for (const Program& branch : branches) {
+    results = either(results, transpose_program(branch, !known, nonzero, false).nonzero_results);
+  }
+  std::vector<int> kept;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (results[i]) kept.push_back(static_cast<int>(i));
+  }
+  std::vector<Program> derived;
+  for (const Program& branch : branches) {
+    derived.push_back(reorder_outputs(transpose_program(branch, !known, nonzero, true).program, kept));
+  }
+  Arrays operands = {args.inputs[0]};
+  append(operands, where(args.inputs.subspan(1), known));
+  append(operands, where(args.cotangents, nonzero));
+  Arrays all = {Array()};
+  append(all, spread(spread(bind_cond(derived, operands), results), !known));
+  return all;
+}
+
+// A mapped index: every branch runs on all lanes, and each lane takes its own.
+BatchResult batch_by_select(const BatchArgs& args, const std::vector<Program>& branches) {
+  for (const Program& branch : branches) {
+    // Every lane runs every branch: what must happen for some lanes only cannot be taken back.
+    if (branch.effects().has(Effects::io) || branch.effects().has(Effects::ordered_io))
+      throw NotImplementedError("IO effect not supported in vmap-of-cond.");
+  }
+  int64_t size = args.axis.size;
+  Array index = batch_at(args.inputs[0], args.dims[0], size);
+  Arrays inputs;
+  for (std::size_t i = 1; i < args.inputs.size(); ++i) inputs.push_back(batch_at(args.inputs[i], args.dims[i], size));
+  auto spread_over = [](const Array& lanes, const Array& x) {
+    return x.ndim() > 1 ? lax::broadcast_in_dim(lanes, x.shape(), {0}) : lanes;
+  };
+  std::size_t count = branches[0].outputs().size();
+  std::vector<Arrays> results;
+  for (std::size_t b = 0; b < branches.size(); ++b) {
+    Arrays operands;
+    Array chosen = lax::eq(index, scalar_of(DType::int32, static_cast<double>(b)));
+    for (const Array& x : inputs) {
+      // Lanes that do not take this branch see a copy cut off from derivatives, so that what it computes there cannot
+      // spoil their gradients.
+      Array cut = lax::stop_gradient(x);
+      operands.push_back(lax::select_n(spread_over(chosen, x), {cut, x}));
+    }
+    BatchedProgram derived = batch_program(branches[b], args.axis, Mask(inputs.size(), true), Mask(count, true));
+    results.push_back(evaluate_program(derived.program, operands));
+  }
+  BatchResult result;
+  for (std::size_t i = 0; i < count; ++i) {
+    Arrays cases;
+    for (const Arrays& one : results) cases.push_back(one[i]);
+    result.outputs.push_back(cases.size() == 1 ? cases[0] : lax::select_n(spread_over(index, cases[0]), cases));
+    result.dims.push_back(0);
+  }
+  return result;
+}
+
+BatchResult batch_cond(const BatchArgs& args) {
+  std::vector<Program> branches = args.attrs.programs("branches");
+  if (args.mapped(0)) return batch_by_select(args, branches);
+  Mask mapped = mapped_mask(args);
+  Mask operand_mask = part(mapped, 1, mapped.size());
+  Mask outputs(branches[0].outputs().size(), false);
+  for (const Program& branch : branches) {
+    outputs = either(outputs, batch_program(branch, args.axis, operand_mask).mapped_outputs);
+  }
+  std::vector<Program> derived;
+  for (const Program& branch : branches) {
+    derived.push_back(batch_program(branch, args.axis, operand_mask, outputs).program);
+  }
+  Arrays operands;
+  for (std::size_t i = 0; i < args.inputs.size(); ++i) {
+    operands.push_back(mapped[i] ? batch_at(args.inputs[i], args.dims[i], args.axis.size) : args.inputs[i]);
+  }
+  BatchResult result{bind_cond(derived, operands), {}};
+  for (bool is_mapped : outputs) result.dims.push_back(is_mapped ? 0 : not_mapped);
+  return result;
+}
+
+// Every branch must save residuals of the same types, so they share slots: the n-th residual of a type goes to the n-th
+// slot of that type, and a branch fills the slots it does not use.
+struct Slots {
+  Types types;
+  std::vector<std::vector<int>> slot_of;  // [branch][residual]
+
+  explicit Slots(std::span<const ProgramSplit> halves) {
+    for (const ProgramSplit& half : halves) {
+      std::map<std::string, std::size_t> seen;
+      std::vector<int> slots;
+      for (const ArrayType& type : half.residual_types) slots.push_back(slot(type.strong(), seen[to_string(type)]++));
+      slot_of.push_back(std::move(slots));
+    }
+  }
+
+ private:
+  int slot(const ArrayType& type, std::size_t nth) {
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      if (types[i] == type && nth-- == 0) return static_cast<int>(i);
+    }
+    types.push_back(type);
+    return static_cast<int>(types.size()) - 1;
+  }
+};
+
+// What stands in a slot that a branch does not use; nobody reads it.
+Array empty_value(const ArrayType& type) {
+  static const Primitive empty = primitive("empty2");
+  Array scalar = capibara::bind(empty, {}, {{"dtype", type.dtype}, {"memory_space", "MemorySpace.Device"}})[0];
+  return type.rank() == 0 ? scalar : lax::broadcast_in_dim(scalar, type.shape, {});
+}
+
+PartialEvalSplit partial_eval_cond(const PartialEvalArgs& args) {
+  std::vector<Program> branches = args.attrs.programs("branches");
+  PartialEvalSplit split;
+  std::size_t outputs = branches[0].outputs().size();
+  if (args.unknown[0]) {
+    split.unknown_outputs.assign(outputs, true);
+    Types known_types;
+    for (std::size_t i = 0; i < args.types.size(); ++i) {
+      if (!args.unknown[i]) known_types.push_back(args.types[i]);
+      split.operands.push_back({false, static_cast<int>(i)});
+    }
+    split.known = stage([](std::span<const Array>) { return Arrays{}; }, known_types, "known").program;
+    split.staged = stage([&](std::span<const Array> inputs) { return bind_cond(branches, inputs); }, args.types, "staged").program;
+    return split;
+  }
+  Mask unknown = part(args.unknown, 1, args.unknown.size());
+  Mask unknown_outputs(outputs, false);
+  for (const Program& branch : branches) {
+    unknown_outputs = either(unknown_outputs, partial_eval_program(branch, unknown, {}, args.policy).unknown_outputs);
+  }
+  std::vector<ProgramSplit> halves;
+  for (const Program& branch : branches) halves.push_back(partial_eval_program(branch, unknown, unknown_outputs, args.policy));
+  Slots slots(halves);
+
+  std::vector<Program> known, staged;
+  for (std::size_t b = 0; b < branches.size(); ++b) {
+    const ProgramSplit& half = halves[b];
+    std::size_t own = half.residual_types.size();
+    known.push_back(stage(
+        [&](std::span<const Array> inputs) {
+          Arrays results = evaluate_program(half.known, inputs);
+          std::size_t count = results.size() - own;
+          Arrays filled(slots.types.size());
+          for (std::size_t r = 0; r < own; ++r) filled[static_cast<std::size_t>(slots.slot_of[b][r])] = results[count + r];
+          results.resize(count);
+          for (std::size_t s = 0; s < filled.size(); ++s) {
+            Array filler = empty_value(slots.types[s]);
+            results.push_back(filled[s].defined() ? filled[s] : filler);
+          }
+          return results;
+        },
+        half.known.input_types(), branches[b].name()).program);
+    Types types = slots.types;
+    Types in = half.staged.input_types();
+    types.insert(types.end(), in.begin() + static_cast<std::ptrdiff_t>(own), in.end());
+    staged.push_back(stage(
+        [&](std::span<const Array> inputs) {
+          Arrays operands;
+          for (int slot : slots.slot_of[b]) operands.push_back(inputs[static_cast<std::size_t>(slot)]);
+          append(operands, inputs.subspan(slots.types.size()));
+          return evaluate_program(half.staged, operands);
+        },
+        types, branches[b].name()).program);
+  }
+
+  split.unknown_outputs = unknown_outputs;
+  split.residual_count = static_cast<int>(slots.types.size());
+  Types known_types;
+  for (std::size_t i = 0; i < args.types.size(); ++i) {
+    if (!args.unknown[i]) known_types.push_back(args.types[i]);
+  }
+  split.known = stage([&](std::span<const Array> inputs) { return bind_cond(known, inputs); }, known_types, "known").program;
+  split.operands.push_back({false, 0});
+  for (int r = 0; r < split.residual_count; ++r) split.operands.push_back({true, r});
+  for (std::size_t i = 1; i < args.unknown.size(); ++i) {
+    if (args.unknown[i]) split.operands.push_back({false, static_cast<int>(i)});
+  }
+  Types staged_types = {args.types[0]};
+  Types rest = staged[0].input_types();
+  staged_types.insert(staged_types.end(), rest.begin(), rest.end());
+  split.staged = stage([&](std::span<const Array> inputs) { return bind_cond(staged, inputs); }, staged_types, "staged").program;
+  return split;
+}
+
+DceResult dce(const Attrs& attrs, const Mask& used) {
+  std::vector<Program> branches = attrs.programs("branches");
+  Mask inputs(branches[0].invars().size(), false);
+  for (const Program& branch : branches) inputs = either(inputs, dce_program(branch, used).used_inputs);
+  std::vector<Program> pruned;
+  for (const Program& branch : branches) pruned.push_back(dce_program(branch, used, inputs).program);
+  return {join({{true}, inputs}), attrs.with("branches", Attr::programs(pruned)), {}};
+}
+
+}  // namespace
+
+PrimitiveRecord cond_record() {
+  PrimitiveRecord record;
+  record.name = "cond";
+  record.traits.control = Control::cond;
+  record.traits.multiple_results = true;
+  record.doc = "Runs the branch that an index selects.";
+  record.type = type_rule;
+  record.jvp = jvp_cond;
+  record.transpose = transpose_cond;
+  record.batch = batch_cond;
+  record.partial_eval = partial_eval_cond;
+  record.dce = dce;
+  record.stablehlo = "stablehlo.case";
+  return record;
+}
+
+}  // namespace capibara

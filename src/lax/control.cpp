@@ -1,0 +1,109 @@
+// The control family: primitives that hold programs.
+#include "lax/control.h"
+
+namespace capibara {
+
+Family control_family() {
+  Family family = call_records();
+  for (PrimitiveRecord& record : Family{scan_record(), while_record(), cond_record(), checkpoint_record(), name_record(), linear_solve_record()}) {
+    family.push_back(std::move(record));
+  }
+  for (PrimitiveRecord& record : custom_rule_records()) family.push_back(std::move(record));
+  return family;
+}
+
+Mask defined_mask(std::span<const Array> arrays) {
+  Mask mask;
+  for (const Array& array : arrays) mask.push_back(array.defined());
+  return mask;
+}
+
+Mask mapped_mask(const BatchArgs& args) {
+  Mask mask;
+  for (int64_t dim : args.dims) mask.push_back(dim != not_mapped);
+  return mask;
+}
+
+Arrays where(std::span<const Array> arrays, const Mask& mask) {
+  Arrays chosen;
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    if (mask[i]) chosen.push_back(arrays[i]);
+  }
+  return chosen;
+}
+
+Mask join(std::initializer_list<Mask> masks) {
+  Mask joined;
+  for (const Mask& mask : masks) joined.insert(joined.end(), mask.begin(), mask.end());
+  return joined;
+}
+
+Mask part(const Mask& mask, std::size_t begin, std::size_t end) {
+  return Mask(mask.begin() + static_cast<std::ptrdiff_t>(begin), mask.begin() + static_cast<std::ptrdiff_t>(end));
+}
+
+Arrays part(std::span<const Array> arrays, std::size_t begin, std::size_t end) {
+  return Arrays(arrays.begin() + static_cast<std::ptrdiff_t>(begin), arrays.begin() + static_cast<std::ptrdiff_t>(end));
+}
+
+void append(Arrays& to, std::span<const Array> from) { to.insert(to.end(), from.begin(), from.end()); }
+
+bool any(const Mask& mask) {
+  for (bool bit : mask) {
+    if (bit) return true;
+  }
+  return false;
+}
+
+Mask either(const Mask& a, const Mask& b) {
+  Mask result = a;
+  for (std::size_t i = 0; i < b.size(); ++i) result[i] = a[i] || b[i];
+  return result;
+}
+
+Mask operator!(const Mask& mask) {
+  Mask result = mask;
+  result.flip();
+  return result;
+}
+
+Arrays spread(std::span<const Array> values, const Mask& mask) {
+  Arrays result(mask.size());
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < mask.size(); ++i) {
+    if (mask[i]) result[i] = values[next++];
+  }
+  return result;
+}
+
+Types tangent_types(std::span<const ArrayType> types, const Mask& mask) {
+  Types result;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    if (mask[i]) result.push_back(tangent_type(types[i]));
+  }
+  return result;
+}
+
+JvpResult jvp_of_call(const Program& program, const JvpArgs& args, const ProgramCall& call) {
+  Mask nonzero = defined_mask(args.tangents);
+  JvpProgram derived = jvp_program(program, nonzero);
+  Arrays operands(args.primals.begin(), args.primals.end());
+  append(operands, where(args.tangents, nonzero));
+  Arrays outputs = call(derived.program, operands);
+  std::size_t count = program.outputs().size();
+  return {part(outputs, 0, count), spread(part(outputs, count, outputs.size()), derived.nonzero_outputs)};
+}
+
+void check_operands(const char* op, const Program& program, std::span<const ArrayType> types) {
+  if (types.size() != program.invars().size()) {
+    throw TypeError(concat(op, ": the program takes ", program.invars().size(), " operands, got ", types.size()));
+  }
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const ArrayType& expected = program.type(program.invars()[i]);
+    if (types[i].shape != expected.shape || types[i].dtype != expected.dtype || types[i].ref != expected.ref) {
+      throw TypeError(concat(op, ": operand ", i, " must be ", to_string(expected), ", got ", to_string(types[i])));
+    }
+  }
+}
+
+}  // namespace capibara

@@ -1,0 +1,42 @@
+// What the primitives that hold programs share: lists of masks, and the pieces of the control family.
+#pragma once
+
+#include "lax/families.h"
+#include "lax/rules.h"
+#include "program/derive.h"
+
+namespace capibara {
+
+std::vector<PrimitiveRecord> call_records();  // jit, call, closed_call
+PrimitiveRecord scan_record();
+PrimitiveRecord while_record();
+PrimitiveRecord cond_record();
+PrimitiveRecord checkpoint_record();
+PrimitiveRecord name_record();  // checkpoint_name
+std::vector<PrimitiveRecord> custom_rule_records();  // custom_jvp_call, custom_vjp_call, custom_lin...
+PrimitiveRecord linear_solve_record();
+
+using Mask = std::vector<bool>;
+
+Mask defined_mask(std::span<const Array> arrays);
+Mask mapped_mask(const BatchArgs& args);
+Arrays where(std::span<const Array> arrays, const Mask& mask);  // those marked
+Mask join(std::initializer_list<Mask> masks);
+Mask part(const Mask& mask, std::size_t begin, std::size_t end);
+Arrays part(std::span<const Array> arrays, std::size_t begin, std::size_t end);
+void append(Arrays& to, std::span<const Array> from);
+bool any(const Mask& mask);
+Mask either(const Mask& a, const Mask& b);
+Mask operator!(const Mask& mask);
+
+// Puts computed values where the mask is set and empty handles elsewhere.
+Arrays spread(std::span<const Array> values, const Mask& mask);
+// Types of the arrays marked, as tangent or cotangent types.
+Types tangent_types(std::span<const ArrayType> types, const Mask& mask);
+// The jvp of a call: the same kind of call on the derived program.
+using ProgramCall = std::function<Arrays(const Program&, std::span<const Array>)>;
+JvpResult jvp_of_call(const Program& program, const JvpArgs& args, const ProgramCall& call);
+// Checks operands against a nested program's inputs; raises TypeError naming the operation.
+void check_operands(const char* op, const Program& program, std::span<const ArrayType> types);
+
+}  // namespace capibara

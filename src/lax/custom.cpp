@@ -1,0 +1,414 @@
+// Functions with the user's own derivative: custom_jvp_call, custom_vjp_call and the linear half of the latter.
+#include "lax/control.h"
+#include "program/custom_rules.h"
+
+#include <numeric>
+
+namespace capibara {
+
+namespace {
+
+TypeResult call_type(std::span<const ArrayType> types, const Attrs& attrs) {
+  const Program& program = attrs.program("call_jaxpr");
+  check_operands("custom derivative call", program, types);
+  return TypeResult(program.output_types(), program.effects());
+}
+
+Arrays lower_call(std::span<const Array> inputs, const Attrs& attrs) {
+  const std::string& name = attrs.has("name") ? attrs.text("name") : std::string();
+  return call_program(attrs.program("call_jaxpr"), inputs, name.empty() ? "custom" : name);
+}
+
+std::size_t captured_count(const Attrs& attrs) { return static_cast<std::size_t>(attrs.integer("num_consts")); }
+
+void check_captured(const char* kind, const JvpArgs& args) {
+  for (std::size_t i = 0; i < captured_count(args.attrs); ++i) {
+    if (!args.tangents[i].defined()) continue;
+    throw UnexpectedTracerError(
+        concat("Detected differentiation of a ", kind,
+               " function with respect to a closed-over value. That's not supported because the "
+               "custom rule only specifies how to differentiate with respect to its arguments.\n"
+               "Hint: pass the closed-over value as an argument."));
+  }
+}
+
+Arrays moved_to_front(const BatchArgs& args) {
+  Arrays operands;
+  for (std::size_t i = 0; i < args.inputs.size(); ++i) {
+    operands.push_back(args.mapped(i) ? batch_at(args.inputs[i], args.dims[i], args.axis.size) : args.inputs[i]);
+  }
+  return operands;
+}
+
+std::vector<int64_t> front_dims(const Mask& mapped) {
+  std::vector<int64_t> dims;
+  for (bool is_mapped : mapped) dims.push_back(is_mapped ? 0 : not_mapped);
+  return dims;
+}
+
+Mapping mapping_over(const MappedAxis& axis) {
+  return {[axis](const FlatFunction& function, std::span<const Array> inputs, std::span<const int64_t> dims) {
+            return vmap_in_place(function, inputs, dims, axis);
+          },
+          axis.size};
+}
+
+// ---- custom_jvp_call --------------------------------------------------------------------------------------------
+
+JvpResult custom_jvp(const JvpArgs& args) {
+  check_captured("custom_jvp", args);
+  std::size_t captured = captured_count(args.attrs);
+  Arrays tangents;
+  const bool symbolic = args.attrs.boolean("symbolic_zeros");
+  for (std::size_t i = captured; i < args.primals.size(); ++i) {
+    tangents.push_back(symbolic ? args.tangents[i] : instantiate(args.tangents[i], args.primals[i].type()));
+  }
+  JvpResult result = args.attrs.opaque<CustomJvpRule>("jvp_jaxpr_fun")->rule(args.primals.subspan(captured), tangents);
+  const Types expected = args.attrs.program("call_jaxpr").output_types();
+  bool fits = result.primals.size() == expected.size();
+  for (std::size_t i = 0; fits && i < expected.size(); ++i) {
+    fits = result.primals[i].shape() == expected[i].shape && result.primals[i].dtype() == expected[i].dtype;
+  }
+  if (fits) return result;
+  auto list = [](const auto& all, auto type_of) {
+    std::string text;
+    for (const auto& one : all) text += concat("\n    ", to_string(type_of(one)));
+    return text;
+  };
+  throw TypeError(concat("Custom JVP rule ", args.attrs.opaque<CustomJvpRule>("jvp_jaxpr_fun")->name, " for function ", args.attrs.text("name"),
+                         " must produce a pair (list or tuple of length two) where the first element represents the primal output ",
+                         "(equal in value to the output of the custom_jvp-decorated function ", args.attrs.text("name"),
+                         ", and in particular with leaves of the same shape/dtype), but instead the JVP rule output's first element ",
+                         "had shapes/dtypes of:", list(result.primals, [](const Array& x) { return x.type(); }),
+                         "\nwhile the custom_jvp-decorated function had output shapes/dtypes of:",
+                         list(expected, [](const ArrayType& type) { return type; })));
+}
+
+// A function that is linear itself: its rule has no part in its transpose.
+Arrays transpose_custom_jvp(const TransposeArgs& args) {
+  Mask linear;
+  for (std::size_t i = 0; i < args.inputs.size(); ++i) linear.push_back(args.linear(i));
+  return backward_pass(args.attrs.program("call_jaxpr"), linear, args.inputs, args.cotangents);
+}
+
+BatchResult batch_custom_jvp(const BatchArgs& args) {
+  Mask mapped = mapped_mask(args);
+  std::size_t outputs = args.attrs.program("call_jaxpr").outputs().size();
+  BatchedProgram derived = batch_program(args.attrs.program("call_jaxpr"), args.axis, mapped, Mask(outputs, true));
+  std::shared_ptr<const Opaque> rule =
+      batched_rule(args.attrs.opaque<CustomJvpRule>("jvp_jaxpr_fun"), mapping_over(args.axis),
+                   part(mapped, captured_count(args.attrs), mapped.size()), std::make_shared<Mask>(outputs, true));
+  Attrs attrs = args.attrs.with("call_jaxpr", derived.program).with("jvp_jaxpr_fun", std::move(rule));
+  return {capibara::bind(args.primitive, moved_to_front(args), attrs), std::vector<int64_t>(outputs, 0)};
+}
+
+// ---- custom_vjp_call --------------------------------------------------------------------------------------------
+
+JvpResult custom_vjp(const JvpArgs& args) {
+  check_captured("custom_vjp", args);
+  std::size_t captured = captured_count(args.attrs);
+  return jvp_by_forward(args.attrs.opaque<CustomVjpRule>("fwd_jaxpr_thunk"), args.attrs.boolean("symbolic_zeros"),
+                        args.primals.subspan(captured), args.tangents.subspan(captured));
+}
+
+Arrays transpose_custom_lin(const TransposeArgs& args) {
+  std::size_t residuals = static_cast<std::size_t>(args.attrs.integer("num_res"));
+  Mask with_tangent = args.attrs.booleans("with_tangent"), in_zeros = args.attrs.booleans("in_zeros");
+  Arrays cotangents;
+  const Attr::List& types = args.attrs.list("out_types");
+  const bool symbolic = args.attrs.boolean("symbolic_zeros");
+  std::size_t next = 0;
+  for (bool has : with_tangent) {
+    if (!has) {
+      cotangents.push_back(Array());
+      continue;
+    }
+    const Array& cotangent = args.cotangents[next];
+    cotangents.push_back(symbolic ? cotangent : instantiate(cotangent, *types[next].get_if<ArrayType>()));
+    ++next;
+  }
+  Arrays results = args.attrs.opaque<CustomVjpRule>("bwd")->backward(args.inputs.first(residuals), cotangents);
+  Arrays all(residuals);
+  append(all, where(results, !in_zeros));
+  return all;
+}
+
+BatchResult batch_custom_vjp(const BatchArgs& args) {
+  Mask mapped = mapped_mask(args);
+  std::size_t outputs = args.attrs.program("call_jaxpr").outputs().size();
+  BatchedProgram derived = batch_program(args.attrs.program("call_jaxpr"), args.axis, mapped, Mask(outputs, true));
+  std::shared_ptr<const Opaque> rule =
+      batched_rule(args.attrs.opaque<CustomVjpRule>("fwd_jaxpr_thunk"), mapping_over(args.axis),
+                   part(mapped, captured_count(args.attrs), mapped.size()), std::make_shared<Mask>(outputs, true));
+  Attrs attrs = args.attrs.with("call_jaxpr", derived.program).with("fwd_jaxpr_thunk", rule).with("bwd", rule);
+  return {capibara::bind(args.primitive, moved_to_front(args), attrs), std::vector<int64_t>(outputs, 0)};
+}
+
+// ---- custom_vmap_call -------------------------------------------------------------------------------------------
+
+BatchResult batch_custom_vmap(const BatchArgs& args) {
+  auto rule = args.attrs.opaque<CustomVmapRule>("rule");
+  CustomVmapRule::Result result = rule->rule(args.axis.size, mapped_mask(args), moved_to_front(args));
+  return {result.outputs, front_dims(result.batched)};
+}
+
+// What a batched call of the derivative does: the derivative of what the rule makes of the primals. Arguments of which
+// the primal alone or the tangent alone is mapped are unmapped for the rule, and its derivative is mapped over them.
+CustomVmapRule::Result derived_rule(const CustomVmapRule& rule, int64_t size, const Mask& batched, std::span<const Array> inputs,
+                                    const Mask& with_tangent, const Mask& wanted_tangents) {
+  std::size_t count = with_tangent.size();
+  Arrays primals = part(inputs, 0, count), tangents = spread(inputs.subspan(count), with_tangent);
+  Mask primal_mapped = part(batched, 0, count), tangent_mapped = primal_mapped;
+  for (std::size_t i = 0, next = count; i < count; ++i) {
+    if (with_tangent[i]) tangent_mapped[i] = batched[next++];
+  }
+  Mask both(count), one(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    both[i] = primal_mapped[i] && tangent_mapped[i];
+    one[i] = primal_mapped[i] != tangent_mapped[i];
+  }
+  if (any(both) && any(one)) {  // the rule sees one axis only
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!one[i]) continue;
+      primals[i] = batch_at(primals[i], primal_mapped[i] ? 0 : not_mapped, size);
+      tangents[i] = batch_at(tangents[i], tangent_mapped[i] ? 0 : not_mapped, size);
+    }
+    both = either(both, one);
+    one.assign(count, false);
+  }
+  Mask ruled;  // outputs that the rule maps
+  FlatFunction derivative = [&](std::span<const Array> in) {
+    FlatFunction primal = [&](std::span<const Array> xs) {
+      CustomVmapRule::Result result = rule.rule(size, both, xs);
+      ruled = result.batched;
+      return result.outputs;
+    };
+    JvpResult jvp = jvp_flat(primal, in.first(count), spread(in.subspan(count), with_tangent));
+    Arrays outputs = jvp.primals;
+    for (std::size_t i = 0; i < jvp.tangents.size(); ++i) {
+      if (wanted_tangents[i]) outputs.push_back(instantiate(jvp.tangents[i], jvp.primals[i].type()));
+    }
+    return outputs;
+  };
+  Arrays operands = primals;
+  append(operands, where(tangents, with_tangent));
+  std::vector<int64_t> dims;
+  for (std::size_t i = 0; i < count; ++i) dims.push_back(one[i] && primal_mapped[i] ? 0 : not_mapped);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (with_tangent[i]) dims.push_back(one[i] && tangent_mapped[i] ? 0 : not_mapped);
+  }
+  BatchResult result = any(one) ? vmap_in_place(derivative, operands, dims, MappedAxis{"", size})
+                                : BatchResult{derivative(operands), std::vector<int64_t>()};
+  result.dims.resize(result.outputs.size(), not_mapped);
+  CustomVmapRule::Result all;
+  Mask of_output = ruled;
+  for (std::size_t i = 0; i < wanted_tangents.size(); ++i) {
+    if (wanted_tangents[i]) of_output.push_back(ruled[i]);
+  }
+  for (std::size_t i = 0; i < result.outputs.size(); ++i) {
+    bool mapped = result.dims[i] != not_mapped;
+    all.outputs.push_back(mapped ? batch_at(result.outputs[i], result.dims[i], size) : result.outputs[i]);
+    all.batched.push_back(mapped || of_output[i]);
+  }
+  return all;
+}
+
+JvpResult jvp_custom_vmap(const JvpArgs& args) {
+  auto rule = args.attrs.opaque<CustomVmapRule>("rule");
+  Mask with_tangent = defined_mask(args.tangents);
+  JvpProgram derived = jvp_program(args.attrs.program("call_jaxpr"), with_tangent);
+  std::shared_ptr<const Opaque> of_derivative = std::make_shared<CustomVmapRule>(
+      rule->name, [rule, with_tangent, wanted = derived.nonzero_outputs](int64_t size, const Mask& batched, std::span<const Array> inputs) {
+        return derived_rule(*rule, size, batched, inputs, with_tangent, wanted);
+      });
+  Arrays operands(args.primals.begin(), args.primals.end());
+  append(operands, where(args.tangents, with_tangent));
+  Arrays all = capibara::bind(args.primitive, operands,
+                              args.attrs.with("call_jaxpr", derived.program).with("rule", std::move(of_derivative)));
+  std::size_t count = derived.nonzero_outputs.size();
+  return {part(all, 0, count), spread(part(all, count, all.size()), derived.nonzero_outputs)};
+}
+
+// In reverse mode the function itself is divided; its rule has no part in the halves.
+PartialEvalSplit partial_eval_custom_vmap(const PartialEvalArgs& args) {
+  static const Primitive jit = primitive("jit");
+  const Attrs attrs{{"jaxpr", args.attrs.program("call_jaxpr")}, {"name", args.attrs.text("name")}};
+  return jit->partial_eval({jit, args.types, attrs, args.unknown, args.policy});
+}
+
+PrimitiveRecord call_record(std::string name, std::string doc) {
+  PrimitiveRecord record;
+  record.name = std::move(name);
+  record.doc = std::move(doc);
+  record.traits.control = Control::call;
+  record.traits.multiple_results = true;
+  record.traits.called_program = "call_jaxpr";
+  record.type = call_type;
+  record.lower = lower_call;
+  return record;
+}
+
+}  // namespace
+
+JvpResult jvp_by_forward(const std::shared_ptr<const CustomVjpRule>& rule, bool symbolic_zeros,
+                         std::span<const Array> primals, std::span<const Array> tangents) {
+  Mask perturbed = defined_mask(tangents);
+  auto [outputs, residuals] = rule->forward(primals, perturbed);
+  Arrays operands = residuals;
+  append(operands, where(tangents, perturbed));
+  Attr::List types;
+  Mask with_tangent;
+  for (const Array& output : outputs) {
+    with_tangent.push_back(is_inexact(output.dtype()));
+    if (with_tangent.back()) types.emplace_back(tangent_type(output.type()));
+  }
+  static const Primitive custom_lin = primitive("custom_lin");
+  Arrays results = capibara::bind(custom_lin, operands,
+                                  {{"bwd", std::shared_ptr<const Opaque>(rule)},
+                                   {"num_res", static_cast<int64_t>(residuals.size())},
+                                   {"out_types", std::move(types)},
+                                   {"with_tangent", Attr::bools(with_tangent)},
+                                   {"in_zeros", Attr::bools(!perturbed)},
+                                   {"symbolic_zeros", symbolic_zeros}});
+  return {std::move(outputs), spread(results, with_tangent)};
+}
+
+std::shared_ptr<const CustomJvpRule> batched_rule(const std::shared_ptr<const CustomJvpRule>& rule, const Mapping& mapping,
+                                                  const Mask& arguments, const SharedMask& outputs) {
+  return std::make_shared<CustomJvpRule>(rule->name, [rule, mapping, arguments, outputs](std::span<const Array> primals,
+                                                                                      std::span<const Array> tangents) {
+    Mask given = defined_mask(tangents), returned;
+    Arrays operands(primals.begin(), primals.end());
+    append(operands, where(tangents, given));
+    std::size_t count = primals.size(), results = 0;
+    std::vector<int64_t> dims = front_dims(arguments);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (given[i]) dims.push_back(dims[i]);
+    }
+    BatchResult all = mapping.run(
+        [&](std::span<const Array> in) {
+          JvpResult jvp = rule->rule(in.first(count), spread(in.subspan(count), given));
+          results = jvp.primals.size();
+          returned = defined_mask(jvp.tangents);
+          append(jvp.primals, where(jvp.tangents, returned));
+          return jvp.primals;
+        },
+        operands, dims);
+    outputs->resize(results, false);
+    for (std::size_t i = 0, next = results; i < results; ++i) {
+      const bool tangent_mapped = returned[i] && all.dims[next++] != not_mapped;
+      if (tangent_mapped || all.dims[i] != not_mapped) (*outputs)[i] = true;
+    }
+    JvpResult jvp{Arrays(results), Arrays(results)};
+    auto placed = [&](std::size_t at, bool mapped) {
+      return mapped ? batch_at(all.outputs[at], all.dims[at], mapping.size) : all.outputs[at];
+    };
+    for (std::size_t i = 0, next = results; i < results; ++i) {
+      jvp.primals[i] = placed(i, (*outputs)[i]);
+      if (returned[i]) jvp.tangents[i] = placed(next++, (*outputs)[i]);
+    }
+    return jvp;
+  });
+}
+
+std::shared_ptr<const CustomVjpRule> batched_rule(const std::shared_ptr<const CustomVjpRule>& rule, const Mapping& mapping,
+                                                  const Mask& arguments, const SharedMask& outputs) {
+  auto residual_dims = std::make_shared<std::vector<int64_t>>();  // where forward left the axis, for backward
+  auto forward = [rule, mapping, arguments, residual_dims, outputs](std::span<const Array> inputs, const Mask& perturbed) {
+    std::size_t count = 0;
+    BatchResult all = mapping.run(
+        [&](std::span<const Array> in) {
+          auto [outs, residuals] = rule->forward(in, perturbed);
+          count = outs.size();
+          append(outs, residuals);
+          return outs;
+        },
+        inputs, front_dims(arguments));
+    outputs->resize(count, false);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (all.dims[i] != not_mapped) (*outputs)[i] = true;
+      if ((*outputs)[i]) all.outputs[i] = batch_at(all.outputs[i], all.dims[i], mapping.size);
+    }
+    residual_dims->assign(all.dims.begin() + static_cast<std::ptrdiff_t>(count), all.dims.end());
+    return std::pair(part(all.outputs, 0, count), part(all.outputs, count, all.outputs.size()));
+  };
+  auto backward = [rule, mapping, arguments, residual_dims, outputs](std::span<const Array> residuals,
+                                                                  std::span<const Array> cotangents) {
+    Arrays operands(residuals.begin(), residuals.end());
+    Mask given = defined_mask(cotangents), returned;
+    append(operands, where(cotangents, given));
+    std::vector<int64_t> in_dims = *residual_dims;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      if (given[i]) in_dims.push_back((*outputs)[i] ? 0 : not_mapped);
+    }
+    BatchResult results = mapping.run(
+        [&](std::span<const Array> in) {
+          Arrays all = rule->backward(in.first(residuals.size()), spread(in.subspan(residuals.size()), given));
+          returned = defined_mask(all);
+          return where(all, returned);
+        },
+        operands, in_dims);
+    Arrays all(returned.size());
+    for (std::size_t i = 0, next = 0; i < all.size(); ++i) {
+      if (!returned[i]) continue;
+      const Array& result = results.outputs[next];
+      const int64_t dim = results.dims[next++];
+      // The lanes of an argument that all of them share add up.
+      if (arguments[i]) all[i] = batch_at(result, dim, mapping.size);
+      else all[i] = dim == not_mapped ? result : jax::lax::reduce_sum(result, {.axes = {dim}});
+    }
+    return all;
+  };
+  return std::make_shared<CustomVjpRule>(rule->forward_name, rule->backward_name, forward, backward);
+}
+
+std::vector<PrimitiveRecord> custom_rule_records() {
+  PrimitiveRecord jvp = call_record("custom_jvp_call", "Calls a function whose forward derivative the user wrote.");
+  jvp.jvp = custom_jvp;
+  jvp.transpose = transpose_custom_jvp;
+  jvp.batch = batch_custom_jvp;
+
+  PrimitiveRecord vjp = call_record("custom_vjp_call", "Calls a function whose reverse derivative the user wrote.");
+  vjp.jvp = custom_vjp;
+  vjp.batch = batch_custom_vjp;
+  vjp.print_attr = [](const std::string& name, const Attr& attr) -> std::optional<std::string> {
+    const auto* opaque = attr.get_if<std::shared_ptr<const Opaque>>();
+    const auto* rule = opaque && name == "bwd" ? dynamic_cast<const CustomVjpRule*>(opaque->get()) : nullptr;
+    return rule ? std::optional(rule->backward_name) : std::nullopt;
+  };
+
+  PrimitiveRecord linear;
+  linear.name = "custom_lin";
+  linear.traits.repeatable = false;
+  linear.traits.multiple_results = true;
+  linear.doc = "The linear map that a custom_vjp function's backward rule transposes; it has no forward evaluation.";
+  linear.type = [](std::span<const ArrayType>, const Attrs& attrs) {
+    Types types;
+    for (const Attr& attr : attrs.list("out_types")) types.push_back(*attr.get_if<ArrayType>());
+    return TypeResult(std::move(types));
+  };
+  linear.transpose = transpose_custom_lin;
+  linear.print_attr = [](const std::string& name, const Attr& attr) -> std::optional<std::string> {
+    if (name == "bwd") {
+      auto rule = std::dynamic_pointer_cast<const CustomVjpRule>(*attr.get_if<std::shared_ptr<const Opaque>>());
+      return rule->backward_name;
+    }
+    if (name != "in_zeros") return std::nullopt;
+    std::string text = "[";
+    for (const Attr& entry : **attr.get_if<std::shared_ptr<const Attr::List>>()) {
+      text += concat(text.size() > 1 ? ", " : "", *entry.get_if<bool>() ? "True" : "False");
+    }
+    return text + "]";
+  };
+  linear.evaluate = [](std::span<const Array>, const Attrs&) -> Arrays {
+    throw TypeError("can't apply forward-mode autodiff (jvp) to a custom_vjp function.");
+  };
+
+  PrimitiveRecord vmap = call_record("custom_vmap_call", "Calls a function whose batched form the user wrote.");
+  vmap.jvp = jvp_custom_vmap;
+  vmap.batch = batch_custom_vmap;
+  vmap.partial_eval = partial_eval_custom_vmap;
+  return {jvp, vjp, linear, vmap};
+}
+
+}  // namespace capibara

@@ -1,0 +1,187 @@
+// custom_linear_solve: the solution of a linear system by the user's solver, whose derivatives are solutions too.
+//
+// Operands are the consts of matvec, vecmat, solve and transpose_solve, then the right-hand side b; `jaxprs` holds the four
+// programs on (consts, x), those of the transposed system None where the user gave no solver for it.
+#include "lax/control.h"
+
+namespace capibara {
+
+namespace {
+
+enum Part : std::size_t { matvec, vecmat, solver, transpose_solver, part_count };
+const char* const part_names[] = {"matvec", "vecmat", "solve", "transpose_solve"};
+
+struct System {
+  Ints lengths;
+  std::vector<Program> programs;  // undefined where absent
+  std::size_t consts = 0;
+
+  explicit System(const Attrs& attrs) : lengths(attrs.ints("const_lengths")) {
+    for (const Attr& attr : attrs.list("jaxprs")) {
+      const auto* program = attr.get_if<std::shared_ptr<const Program>>();
+      programs.push_back(program ? **program : Program());
+    }
+    for (int64_t length : lengths) consts += static_cast<std::size_t>(length);
+  }
+
+  template <class List>
+  auto consts_of(const List& list, std::size_t which) const {
+    std::size_t begin = 0;
+    for (std::size_t i = 0; i < which; ++i) begin += static_cast<std::size_t>(lengths[i]);
+    return part(list, begin, begin + static_cast<std::size_t>(lengths[which]));
+  }
+  template <class List>
+  auto right_side_of(const List& list) const { return part(list, consts, list.size()); }
+
+  std::size_t unknowns() const { return programs[matvec].outputs().size(); }
+  std::size_t aux() const { return programs[solver].outputs().size() - unknowns(); }
+};
+
+Attrs attrs_of(const Ints& lengths, const std::vector<Program>& programs) {
+  Attr::List list;
+  for (const Program& program : programs) list.push_back(program.defined() ? Attr(program) : Attr());
+  return {{"const_lengths", lengths}, {"jaxprs", std::move(list)}};
+}
+
+TypeResult type_rule(std::span<const ArrayType> types, const Attrs& attrs) {
+  System system(attrs);
+  if (types.size() != system.consts + system.unknowns()) {
+    throw TypeError(concat("custom_linear_solve: ", system.consts + system.unknowns(), " operands are needed, got ", types.size()));
+  }
+  Types out(types.begin() + static_cast<std::ptrdiff_t>(system.consts), types.end());
+  for (std::size_t which : {matvec, solver}) {
+    std::size_t begin = which == matvec ? 0 : static_cast<std::size_t>(system.lengths[0] + system.lengths[1]);
+    Types in(types.begin() + static_cast<std::ptrdiff_t>(begin), types.begin() + static_cast<std::ptrdiff_t>(begin) + system.lengths[which]);
+    in.insert(in.end(), out.begin(), out.begin() + static_cast<std::ptrdiff_t>(system.unknowns()));
+    check_operands("custom_linear_solve", system.programs[which], in);
+  }
+  Types solved = system.programs[solver].output_types();
+  out.insert(out.end(), solved.begin() + static_cast<std::ptrdiff_t>(system.unknowns()), solved.end());
+  return TypeResult(std::move(out), system.programs[solver].effects());
+}
+
+Arrays lower_rule(std::span<const Array> inputs, const Attrs& attrs) {
+  System system(attrs);
+  Arrays operands = system.consts_of(inputs, solver);
+  append(operands, system.right_side_of(inputs));
+  return evaluate_program(system.programs[solver], operands);
+}
+
+// A x = b gives A dx = db - dA x: one more solve with the same A.
+JvpResult jvp_solve(const JvpArgs& args) {
+  System system(args.attrs);
+  Arrays x = capibara::bind(args.primitive, args.primals, args.attrs);
+  Arrays right = system.right_side_of(args.tangents);
+  Mask nonzero = defined_mask(system.consts_of(args.tangents, matvec));
+  if (any(nonzero)) {
+    JvpProgram derived = jvp_program(system.programs[matvec], join({nonzero, Mask(right.size(), false)}));
+    Arrays operands = system.consts_of(args.primals, matvec);
+    append(operands, part(x, 0, right.size()));
+    append(operands, where(system.consts_of(args.tangents, matvec), nonzero));
+    Arrays out = evaluate_program(derived.program, operands);
+    Arrays change = spread(part(out, right.size(), out.size()), derived.nonzero_outputs);
+    for (std::size_t i = 0; i < right.size(); ++i) {
+      if (change[i].defined()) right[i] = add_tangents(right[i], jax::lax::neg(change[i]));
+    }
+  }
+  if (!any(defined_mask(right))) return {x, Arrays(x.size())};
+  Arrays operands = part(args.primals, 0, system.consts);
+  for (std::size_t i = 0; i < right.size(); ++i) operands.push_back(instantiate(right[i], x[i].type()));
+  Arrays tangents = capibara::bind(args.primitive, operands, args.attrs);
+  for (std::size_t i = right.size(); i < tangents.size(); ++i) tangents[i] = Array();
+  return {std::move(x), std::move(tangents)};
+}
+
+Arrays transpose_solve(const TransposeArgs& args) {
+  System system(args.attrs);
+  if (!system.programs[transpose_solver].defined()) {
+    throw TypeError("transpose_solve required for backwards mode automatic differentiation of custom_linear_solve");
+  }
+  for (std::size_t i = 0; i < system.consts; ++i) {
+    if (args.linear(i)) throw NotImplementedError("custom_linear_solve: the transpose in what matvec or solve captures is not defined");
+  }
+  std::size_t count = system.unknowns();
+  for (std::size_t i = count; i < args.cotangents.size(); ++i) {
+    if (args.cotangents[i].defined()) throw NotImplementedError("custom_linear_solve: auxiliary values have no cotangents");
+  }
+  Ints lengths = {system.lengths[vecmat], system.lengths[matvec], system.lengths[transpose_solver], system.lengths[solver]};
+  Arrays operands;
+  for (std::size_t which : {vecmat, matvec, transpose_solver, solver}) append(operands, system.consts_of(args.inputs, which));
+  for (std::size_t i = 0; i < count; ++i) operands.push_back(instantiate(args.cotangents[i], args.types[system.consts + i]));
+  Arrays all = capibara::bind(args.primitive, operands,
+                              attrs_of(lengths, {system.programs[vecmat], system.programs[matvec], system.programs[transpose_solver],
+                                                 system.programs[solver]}));
+  Arrays results(system.consts);
+  append(results, part(all, 0, count));
+  return results;
+}
+
+// Which parts of x and b carry the axis must agree between all four programs: found by iteration.
+BatchResult batch_solve(const BatchArgs& args) {
+  System system(args.attrs);
+  Mask mapped = mapped_mask(args), given = system.right_side_of(mapped);
+  std::size_t count = system.unknowns(), aux = system.aux();
+  Mask b_mapped = given, x_mapped(count + aux, false);
+  std::vector<Program> programs(part_count);
+  auto derive = [&](Part which, const Mask& in, const Mask& instantiate_mask) {
+    BatchedProgram derived = batch_program(system.programs[which], args.axis, join({system.consts_of(mapped, which), in}), instantiate_mask);
+    programs[which] = derived.program;
+    return derived.mapped_outputs;
+  };
+  bool both = system.programs[transpose_solver].defined();
+  for (;;) {
+    Mask x_next = derive(solver, b_mapped, x_mapped);
+    if (both) x_next = either(x_next, join({derive(vecmat, b_mapped, b_mapped), Mask(aux, true)}));
+    Mask x_main = part(x_next, 0, count);
+    Mask b_next = either(derive(matvec, x_main, b_mapped), given);
+    if (both) b_next = either(b_next, part(derive(transpose_solver, x_main, x_next), 0, count));
+    if (x_next == x_mapped && b_next == b_mapped) break;
+    x_mapped = x_next;
+    b_mapped = b_next;
+  }
+  Arrays operands;
+  for (std::size_t i = 0; i < args.inputs.size(); ++i) {
+    bool wanted = i < system.consts ? mapped[i] : b_mapped[i - system.consts];
+    operands.push_back(wanted ? batch_at(args.inputs[i], args.dims[i], args.axis.size) : args.inputs[i]);
+  }
+  BatchResult result;
+  result.outputs = capibara::bind(args.primitive, operands, attrs_of(system.lengths, programs));
+  for (bool is_mapped : x_mapped) result.dims.push_back(is_mapped ? 0 : not_mapped);
+  return result;
+}
+
+std::optional<std::string> print_attr(const std::string& name, const Attr& attr) {
+  std::string text;
+  auto add = [&](std::size_t i, const std::string& value) { text += concat(i ? ", " : "_LinearSolveTuple(", part_names[i], "=", value); };
+  if (name == "const_lengths") {
+    const Ints* lengths = attr.get_if<Ints>();
+    for (std::size_t i = 0; lengths && i < lengths->size(); ++i) add(i, std::to_string((*lengths)[i]));
+  } else if (name == "jaxprs") {
+    const auto* list = attr.get_if<std::shared_ptr<const Attr::List>>();
+    for (std::size_t i = 0; list && i < (*list)->size(); ++i) {
+      const auto* program = (**list)[i].get_if<std::shared_ptr<const Program>>();
+      add(i, program ? (*program)->to_string() : "None");
+    }
+  }
+  return text.empty() ? std::nullopt : std::optional(text + ")");
+}
+
+}  // namespace
+
+PrimitiveRecord linear_solve_record() {
+  PrimitiveRecord record;
+  record.name = "custom_linear_solve";
+  record.traits.control = Control::solve;
+  record.traits.multiple_results = true;
+  record.traits.nan_checked = true;
+  record.doc = "Solves a linear system with the user's solver.";
+  record.type = type_rule;
+  record.jvp = jvp_solve;
+  record.transpose = transpose_solve;
+  record.batch = batch_solve;
+  record.lower = lower_rule;
+  record.print_attr = print_attr;
+  return record;
+}
+
+}  // namespace capibara

@@ -1,0 +1,71 @@
+// The regularized incomplete beta function by its continued fraction (DLMF 8.17.22) with Lentz' algorithm.
+//
+// Largest relative difference from jax 0.10.2 over a, b in [0.05, 50] (float32, float64): 3e-5, 2e-13. From the truth
+// in float64: 4e-13.
+#pragma once
+
+#include "lax/math/gamma.h"
+#include "lax/math/value.h"
+
+namespace capibara::math {
+
+namespace detail {
+
+// d_1 / (1 + d_2 / (1 + ...)) with d_1 = 1 and the coefficients of DLMF 8.17.23.
+template <class V>
+V beta_fraction(V a, V b, V x) {
+  V zero = constant(0, x), one = constant(1, x), two = constant(2, x), half = constant(0.5, x);
+  V tiny = constant(epsilon(x) / 2, x), limit = constant(is_double(x) ? 600 : 200, x);
+  auto away_from_zero = [&](V v) { return select(lt(abs(v), tiny), tiny, v); };
+  auto start = std::tuple(eq(zero, zero), one, tiny, zero, tiny);
+  auto state = iterate<V>(
+      start, [](auto goes_on, auto&&...) { return goes_on; },
+      [&](auto, V n, V c, V d, V h) {
+        V m = floor((n - one) * half);
+        V a2m = a + two * m;
+        // m = 0 apart: a / a would be lost for tiny a.
+        V even = select(eq(m, zero), -(a + b) * x / (a + one), -(a + m) * (a + b + m) * x / (a2m * (a2m + one)));
+        V odd = m * (b - m) * x / ((a2m - one) * a2m);
+        V coefficient = select(eq(floor(n * half) * two, n), even, odd);
+        coefficient = select(eq(n, one), one, coefficient);
+        c = away_from_zero(one + coefficient / c);
+        d = one / away_from_zero(one + coefficient * d);
+        V change = c * d;
+        n = n + one;
+        auto goes_on = logical_and(ge(abs(change - one), tiny), lt(n, limit));
+        return std::tuple(goes_on, n, c, d, h * change);
+      });
+  return std::get<4>(state);
+}
+
+}  // namespace detail
+
+template <class V>
+V regularized_incomplete_beta(V a, Same<V> b, Same<V> x) {
+  V zero = constant(0, x), one = constant(1, x), inf = constant(infinity, x);
+  // All mass at 0 or at 1: a parameter is zero, or the other infinite.
+  auto mass_at_zero = logical_or(eq(a, zero), eq(b, inf)), mass_at_one = logical_or(eq(b, zero), eq(a, inf));
+  auto x_is_zero = eq(x, zero), x_is_one = eq(x, one);
+  auto is_zero = logical_or(logical_and(mass_at_one, logical_not(x_is_one)), logical_and(mass_at_zero, x_is_zero));
+  auto is_one = logical_or(logical_and(mass_at_zero, logical_not(x_is_zero)), logical_and(mass_at_one, x_is_one));
+  auto outside = logical_or(logical_or(lt(a, zero), lt(b, zero)), logical_or(lt(x, zero), gt(x, one)));
+  auto undefined = logical_or(logical_or(outside, logical_and(mass_at_zero, mass_at_one)),
+                              logical_or(is_nan(a), logical_or(is_nan(b), is_nan(x))));
+
+  // Left of the mean the fraction converges fast; right of it I_x(a, b) = 1 - I_(1-x)(b, a).
+  auto direct = lt(x, (a + one) / (a + b + constant(2, x)));
+  V first = select(direct, a, b), second = select(direct, b, a), t = select(direct, x, one - x);
+  V log_beta_rest = lgamma(second) - lgamma(first + second);
+  V log_beta = lgamma(first) + log_beta_rest;
+  // first * gamma(first) tends to one.
+  V for_tiny = exp(log1p(-t) * second - log_beta_rest);
+  V for_others = exp(log(t) * first + log1p(-t) * second - log_beta) / first;
+  V factor = select(lt(first, constant(2 * smallest_normal(x), x)), for_tiny, for_others);
+  V value = detail::beta_fraction(first, second, t) * factor;
+  V result = select(direct, value, one - value);
+  result = select(is_zero, zero, result);
+  result = select(is_one, one, result);
+  return select(undefined, constant(not_a_number, x), result);
+}
+
+}  // namespace capibara::math

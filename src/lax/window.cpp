@@ -1,0 +1,424 @@
+// Reductions over sliding windows, their general form with a region, and the selections that are their derivatives.
+#include "lax/families.h"
+#include "lax/monoid.h"
+#include "lax/rules.h"
+#include "program/window_shape.h"
+
+#include <algorithm>
+
+#include "array/format.h"
+#include "program/derive.h"
+
+namespace capibara {
+
+namespace lax = jax::lax;
+
+Family cumulative_family();
+
+namespace {
+
+const std::vector<DType> number_dtypes = {DType::int8,   DType::int16,    DType::int32,   DType::int64,   DType::uint8,
+                                          DType::uint16, DType::uint32,   DType::uint64,  DType::bfloat16, DType::float16,
+                                          DType::float32, DType::float64, DType::complex64, DType::complex128};
+
+bool all_weak(std::span<const ArrayType> types) {
+  return std::all_of(types.begin(), types.end(), [](const ArrayType& t) { return t.weak_type; });
+}
+
+Array bind_window(const char* name, Arrays inputs, const Attrs& attrs) {
+  return capibara::bind(primitive(name), inputs, attrs)[0];
+}
+
+std::vector<Sample> window_samples(DType dtype, bool dilation) {
+  std::vector<Sample> samples;
+  auto add = [&](Shape shape, Window window) {
+    Sample s;
+    s.inputs = {scalar_type(dtype).with_shape(std::move(shape))};
+    s.attrs = window.attrs();
+    samples.push_back(std::move(s));
+  };
+  add({6}, {{2}, {1}, {{0, 0}}, {1}, {1}});
+  add({3, 5}, {{2, 3}, {1, 2}, {{0, 1}, {1, 1}}, {1, 1}, {1, 1}});
+  add({2, 4, 3}, {{1, 2, 2}, {1, 2, 1}, {{0, 0}, {1, 0}, {0, 0}}, {1, 1, 1}, {1, 1, 1}});
+  add({0, 3}, {{1, 2}, {1, 1}, {{0, 0}, {0, 0}}, {1, 1}, {1, 1}});
+  add({}, {{}, {}, {}, {}, {}});
+  if (dilation) add({4, 5}, {{2, 2}, {1, 1}, {{0, 0}, {1, 0}}, {2, 1}, {1, 2}});
+  return samples;
+}
+
+// reduce_window over one operand with the region of a monoid.
+LowerRule lower_window(Monoid monoid) {
+  return [monoid](std::span<const Array> inputs, const Attrs& attrs) -> Arrays {
+    static const Primitive reduce_window = primitive("reduce_window");
+    DType dtype = inputs[0].dtype();
+    Attrs with_region = attrs.with("jaxpr", monoid_region(monoid, dtype)).with("consts", Ints{});
+    return capibara::bind(reduce_window, Arrays{inputs[0], identity_element(monoid, dtype)}, with_region);
+  };
+}
+
+PrimitiveRecord window_reduction(std::string name, std::string doc, Monoid monoid) {
+  PrimitiveRecord record;
+  record.name = name;
+  record.doc = std::move(doc);
+  record.traits.combines = Combines::windows;
+  record.traits.monoid = monoid;
+  record.traits.element_nanoseconds = 10;
+  record.traits.nan_checked = monoid == Monoid::add;
+  record.dtypes = number_dtypes;
+  record.type = [name, monoid](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
+    require_count(name, types, 1);
+    DType dtype = types[0].dtype;
+    if ((monoid == Monoid::add && !is_numeric(dtype)) || is_key(dtype) || dtype == DType::float0) {
+      throw TypeError(concat(name, ": the operand must have a number dtype, got ", to_string(types[0])));
+    }
+    return Types{types[0].with_shape(window_output_shape(name, types[0], Window::of(attrs)))};
+  };
+  record.batch = [](const BatchArgs& args) -> BatchResult {
+    Attrs attrs = Window::of(args.attrs).with_batch(args.dims[0]).attrs();
+    return {capibara::bind(args.primitive, args.inputs, attrs), {args.dims[0]}};
+  };
+  record.lower = lower_window(monoid);
+  record.samples = [](DType dtype) { return window_samples(dtype, true); };
+  return record;
+}
+
+PrimitiveRecord window_sum_record() {
+  PrimitiveRecord record = window_reduction("reduce_window_sum", "The sum over each place of a sliding window.", Monoid::add);
+  record.jvp = linear_jvp();
+  record.transpose = [](const TransposeArgs& args) -> Arrays {
+    const Array& cotangent = args.cotangents[0];
+    if (!cotangent.defined()) return {Array()};
+    const Shape& in = args.types[0].shape;
+    Window window = Window::of(args.attrs);
+    lax::Padding pads = transposed_padding(in, window.dimensions, window.strides, cotangent.shape(), window.padding,
+                                           window.base_dilation, window.window_dilation);
+    std::vector<lax::PadDim> config;
+    for (std::size_t d = 0; d < in.size(); ++d) {
+      config.push_back({pads[d].first, pads[d].second, window.strides[d] - 1});
+    }
+    Array padded = lax::pad(cotangent, scalar_like(cotangent, 0), config);
+    Window back = window;
+    back.strides = window.base_dilation;
+    back.padding.assign(in.size(), {0, 0});
+    back.base_dilation.assign(in.size(), 1);
+    return {bind_window("reduce_window_sum", {padded}, back.attrs())};
+  };
+  return record;
+}
+
+PrimitiveRecord window_extreme_record(std::string name, std::string doc, Monoid monoid) {
+  PrimitiveRecord record = window_reduction(name, std::move(doc), monoid);
+  record.dtypes.insert(record.dtypes.begin(), DType::bool_);
+  record.jvp = [monoid](const JvpArgs& args) -> JvpResult {
+    Array out = capibara::bind(args.primitive, args.primals, args.attrs)[0];
+    Attrs attrs = args.attrs.with("select_prim", monoid == Monoid::max ? "ge" : "le");
+    return {{out}, {bind_window("select_and_gather_add", {args.tangents[0], args.primals[0]}, attrs)}};
+  };
+  return record;
+}
+
+PrimitiveRecord general_window_record() {
+  PrimitiveRecord record;
+  record.name = "reduce_window";
+  record.traits.combines = Combines::windows;
+  record.traits.region = true;
+  record.traits.multiple_results = true;
+  record.traits.nan_checked = true;
+  record.traits.element_nanoseconds = 10;
+  record.doc = "Folds operands over each place of a sliding window with a region.";
+  record.stablehlo = "stablehlo.reduce_window";
+  record.dtypes = number_dtypes;
+  record.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
+    if (types.empty() || types.size() % 2 != 0) {
+      throw TypeError(concat("reduce_window: needs one initial value per operand, got ", types.size(), " inputs in all"));
+    }
+    std::size_t n = types.size() / 2;
+    for (std::size_t i = 0; i < n; ++i) {
+      if (types[i].shape != types[0].shape) {
+        throw TypeError(concat("reduce_window: operands must have equal shapes, got ", to_string(types[0]), " and ",
+                               to_string(types[i])));
+      }
+      if (types[i].dtype != types[n + i].dtype) {
+        throw TypeError(concat("reduce_window got inconsistent dtypes for operand and init_value ", i, ": ",
+                               to_string(types[i]), " and ", to_string(types[n + i])));
+      }
+      if (types[n + i].rank() != 0) {
+        throw TypeError(concat("reduce_window expected init_values to be scalars but init_values have shapes [",
+                               shape_tuple(types[n + i].shape), "]."));
+      }
+    }
+    check_region("reduce_window", attrs.program("jaxpr"), types.subspan(0, n));
+    Shape shape = window_output_shape("reduce_window", types[0], Window::of(attrs));
+    Types out;
+    for (std::size_t i = 0; i < n; ++i) out.push_back(types[i].with_shape(shape).strong());
+    return out;
+  };
+  record.jvp = [](const JvpArgs& args) -> JvpResult {
+    std::size_t n = args.primals.size() / 2;
+    for (std::size_t i = n; i < 2 * n; ++i) {
+      if (args.tangents[i].defined()) {
+        throw TypeError("reduce_window: the derivative with respect to init_values is not defined; they must be constants");
+      }
+    }
+    const Program& region = args.attrs.program("jaxpr");
+    Program derivative = jvp_program(region, std::vector<bool>(2 * n, true), std::vector<bool>(n, true)).program;
+    // Pairs of value and tangent fold together: (values, tangents | values, tangents).
+    Types types;
+    for (int side = 0; side < 2; ++side) {
+      for (int part = 0; part < 2; ++part) {
+        for (std::size_t i = 0; i < n; ++i) types.push_back(scalar_type(args.primals[i].dtype()));
+      }
+    }
+    auto pairs = [&](std::span<const Array> xs) -> Arrays {
+      Arrays ordered(xs.begin(), xs.begin() + static_cast<std::ptrdiff_t>(n));
+      auto append = [&](std::size_t from) { ordered.insert(ordered.end(), xs.begin() + static_cast<std::ptrdiff_t>(from), xs.begin() + static_cast<std::ptrdiff_t>(from + n)); };
+      append(2 * n);
+      append(n);
+      append(3 * n);
+      return evaluate_program(derivative, ordered);
+    };
+    Arrays operands;
+    for (std::size_t i = 0; i < n; ++i) operands.push_back(args.primals[i]);
+    for (std::size_t i = 0; i < n; ++i) operands.push_back(instantiate(args.tangents[i], args.primals[i].type()));
+    for (std::size_t i = n; i < 2 * n; ++i) operands.push_back(args.primals[i]);
+    for (std::size_t i = n; i < 2 * n; ++i) operands.push_back(scalar_like(args.primals[i], 0));
+    Arrays out = capibara::bind(args.primitive, operands, args.attrs.with("jaxpr", stage_region("reduce_window", pairs, types)));
+    return {Arrays(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(n)),
+            Arrays(out.begin() + static_cast<std::ptrdiff_t>(n), out.end())};
+  };
+  record.batch = [](const BatchArgs& args) -> BatchResult {
+    std::size_t n = args.inputs.size() / 2;
+    Arrays inputs;
+    for (std::size_t i = 0; i < n; ++i) inputs.push_back(batch_at(args.inputs[i], args.dims[i], args.axis.size));
+    for (std::size_t i = n; i < 2 * n; ++i) {
+      if (args.mapped(i)) throw NotImplementedError("reduce_window: batching over initial values is not defined");
+      inputs.push_back(args.inputs[i]);
+    }
+    Attrs attrs = Window::of(args.attrs).with_batch(0).attrs().with("jaxpr", args.attrs["jaxpr"]).with("consts", Ints{});
+    return {capibara::bind(args.primitive, inputs, attrs), std::vector<int64_t>(n, 0)};
+  };
+  record.samples = [](DType dtype) {
+    std::vector<Sample> samples = window_samples(dtype, true);
+    for (Sample& s : samples) {
+      s.inputs.push_back(scalar_type(dtype));
+      s.attrs = s.attrs.with("jaxpr", monoid_region(Monoid::mul, dtype)).with("consts", Ints{});
+    }
+    return samples;
+  };
+  return record;
+}
+
+void require_selection(const std::string& op, const Attrs& attrs) {
+  const std::string& select = attrs.text("select_prim");
+  if (select != "ge" && select != "le") throw ValueError(concat(op, ": select_prim must be ge or le, got ", select));
+}
+
+void require_source_shape(const std::string& op, const ArrayType& operand, const ArrayType& source, const Window& window) {
+  Shape expected = window_output_shape(op, operand, window);
+  if (source.shape != expected) {
+    throw TypeError(concat(op, ": source must have the shape of the windows over ", to_string(operand), ": expected ",
+                           to_string(operand.with_shape(expected)), ", got ", to_string(source)));
+  }
+}
+
+PrimitiveRecord select_and_scatter_record() {
+  PrimitiveRecord record;
+  record.name = "select_and_scatter";
+  record.traits.combines = Combines::windows;
+  record.traits.region = true;
+  record.traits.element_nanoseconds = 10;
+  record.doc = "Selects one element of each window by a region and folds a source value into its place by another.";
+  record.stablehlo = "stablehlo.select_and_scatter";
+  record.dtypes = float_dtypes;
+  record.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
+    require_count("select_and_scatter", types, 3);
+    require_source_shape("select_and_scatter", types[0], types[1], Window::of(attrs));
+    if (types[1].dtype != types[0].dtype || types[2].dtype != types[0].dtype || types[2].rank() != 0) {
+      throw TypeError(concat("select_and_scatter: source and scalar init_value must have the dtype of ",
+                             to_string(types[0]), ", got ", to_string(types[1]), " and ", to_string(types[2])));
+    }
+    ArrayType out = types[0];
+    out.weak_type = all_weak(types);
+    return Types{out};
+  };
+  record.samples = [](DType dtype) {
+    ArrayType scalar = scalar_type(dtype);
+    auto greater = [](std::span<const Array> a) { return Arrays{lax::ge(a[0], a[1])}; };
+    Sample s;
+    Window window{{1, 2}, {1, 2}, {{0, 0}, {0, 1}}, {1, 1}, {1, 1}};
+    s.inputs = {scalar.with_shape({2, 5}), scalar.with_shape({2, 3}), scalar};
+    s.attrs = window.attrs_without_dilation()
+                  .with("select_jaxpr", stage_region("select_and_scatter", greater, {scalar, scalar}))
+                  .with("select_consts", Ints{})
+                  .with("scatter_jaxpr", monoid_region(Monoid::add, dtype))
+                  .with("scatter_consts", Ints{});
+    return std::vector<Sample>{s};
+  };
+  return record;
+}
+
+std::vector<Sample> selection_samples(DType dtype, bool scatter) {
+  std::vector<Sample> samples;
+  for (const char* select : {"ge", "le"}) {
+    for (Sample& base : window_samples(dtype, false)) {
+      Window window = Window::of(base.attrs);
+      const ArrayType operand = base.inputs[0];
+      ArrayType source = scatter ? operand.with_shape(window_output_shape("window", operand, window)) : operand;
+      Sample s;
+      s.inputs = {source, operand};
+      s.attrs = (scatter ? window.attrs_without_dilation() : window.attrs()).with("select_prim", select);
+      samples.push_back(std::move(s));
+    }
+  }
+  return samples;
+}
+
+// Both are linear in their first operand; the second only says which element is selected.
+JvpResult selection_jvp(const JvpArgs& args) {
+  Array out = capibara::bind(args.primitive, args.primals, args.attrs)[0];
+  if (!args.tangents[0].defined()) return {{out}, {Array()}};
+  return {{out}, capibara::bind(args.primitive, Arrays{args.tangents[0], args.primals[1]}, args.attrs)};
+}
+
+BatchResult selection_batch(const BatchArgs& args) {
+  Arrays inputs = {batch_at(args.inputs[0], args.dims[0], args.axis.size),
+                   batch_at(args.inputs[1], args.dims[1], args.axis.size)};
+  Window window = Window::of(args.attrs).with_batch(0);
+  Attrs attrs = args.attrs.has("base_dilation") ? window.attrs() : window.attrs_without_dilation();
+  return {capibara::bind(args.primitive, inputs, attrs.with("select_prim", args.attrs["select_prim"])), {0}};
+}
+
+PrimitiveRecord select_and_scatter_add_record() {
+  PrimitiveRecord record;
+  record.name = "select_and_scatter_add";
+  record.traits.element_nanoseconds = 10;
+  record.doc = "Adds each source value to the place of its window's greatest (ge) or least (le) element.";
+  record.dtypes = float_dtypes;
+  record.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
+    require_count("select_and_scatter_add", types, 2);
+    require_selection("select_and_scatter_add", attrs);
+    require_same_dtypes("select_and_scatter_add", types);
+    require_source_shape("select_and_scatter_add", types[1], types[0], Window::of(attrs));
+    ArrayType out = types[1];
+    out.weak_type = all_weak(types);
+    return Types{out};
+  };
+  record.jvp = selection_jvp;
+  record.batch = selection_batch;
+  record.transpose = [](const TransposeArgs& args) -> Arrays {
+    if (!args.cotangents[0].defined()) return {Array(), Array()};
+    Attrs attrs = Window::of(args.attrs).attrs().with("select_prim", args.attrs["select_prim"]);
+    return {bind_window("select_and_gather_add", {args.cotangents[0], args.inputs[1]}, attrs), Array()};
+  };
+  // The operand is padded with what is never selected, since XLA's CPU backend cannot pad here.
+  record.lower = [](std::span<const Array> inputs, const Attrs& attrs) -> Arrays {
+    const Array &source = inputs[0], &operand = inputs[1];
+    bool greatest = attrs.text("select_prim") == "ge";
+    Window window = Window::of(attrs);
+    DType dtype = operand.dtype();
+    std::vector<lax::PadDim> config;
+    Ints start, stop;
+    for (std::size_t d = 0; d < window.padding.size(); ++d) {
+      auto [low, high] = window.padding[d];
+      config.push_back({low, high, 0});
+      start.push_back(low);
+      stop.push_back(low + operand.shape()[d]);
+    }
+    Array padded = lax::pad(operand, identity_element(greatest ? Monoid::max : Monoid::min, dtype), config);
+    window.padding.assign(window.padding.size(), {0, 0});
+    ArrayType scalar = scalar_type(dtype);
+    auto select = [greatest](std::span<const Array> a) { return Arrays{greatest ? lax::ge(a[0], a[1]) : lax::le(a[0], a[1])}; };
+    Attrs general = window.attrs_without_dilation()
+                        .with("select_jaxpr", stage_region("select", select, {scalar, scalar}))
+                        .with("select_consts", Ints{})
+                        .with("scatter_jaxpr", monoid_region(is_bool(dtype) ? Monoid::bit_or : Monoid::add, dtype))
+                        .with("scatter_consts", Ints{});
+    Array out = bind_window("select_and_scatter", {padded, source, exact_scalar(dtype, 0)}, general);
+    return {lax::slice(out, start, stop)};
+  };
+  record.samples = [](DType dtype) { return selection_samples(dtype, true); };
+  return record;
+}
+
+PrimitiveRecord select_and_gather_add_record() {
+  PrimitiveRecord record;
+  record.name = "select_and_gather_add";
+  record.traits.element_nanoseconds = 10;
+  record.doc = "The tangent found at the place of each window's greatest (ge) or least (le) element.";
+  record.dtypes = float_dtypes;
+  record.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
+    require_count("select_and_gather_add", types, 2);
+    require_selection("select_and_gather_add", attrs);
+    require_same_dtypes("select_and_gather_add", types);
+    if (!is_floating(types[0].dtype)) {
+      throw TypeError(concat("select_and_gather_add: ", attrs.text("select_prim"), " does not order dtype ",
+                             to_string(types[0].dtype), "; the operand must be floating"));
+    }
+    if (types[0].shape != types[1].shape) {
+      throw TypeError(concat("select_and_gather_add: tangents and operand shapes must match, got ", to_string(types[0]),
+                             " and ", to_string(types[1])));
+    }
+    ArrayType out = types[0].with_shape(window_output_shape("select_and_gather_add", types[1], Window::of(attrs)));
+    out.weak_type = all_weak(types);
+    return Types{out};
+  };
+  record.jvp = selection_jvp;
+  record.batch = selection_batch;
+  record.transpose = [](const TransposeArgs& args) -> Arrays {
+    Window window = Window::of(args.attrs);
+    const Attr& select = args.attrs["select_prim"];
+    if (std::any_of(window.window_dilation.begin(), window.window_dilation.end(), [](int64_t d) { return d != 1; })) {
+      throw NotImplementedError("select_and_gather_add: the derivative of a windowed maximum or minimum with window "
+                                "dilation is not defined in reverse mode");
+    }
+    if (!args.cotangents[0].defined()) return {Array(), Array()};
+    Array operand = args.inputs[1];
+    bool base_dilated = std::any_of(window.base_dilation.begin(), window.base_dilation.end(), [](int64_t d) { return d != 1; });
+    if (base_dilated) {
+      Monoid monoid = args.attrs.text("select_prim") == "ge" ? Monoid::max : Monoid::min;
+      std::vector<lax::PadDim> config;
+      for (int64_t d : window.base_dilation) config.push_back({0, 0, d - 1});
+      operand = lax::pad(operand, identity_element(monoid, operand.dtype()), config);
+    }
+    Array result = bind_window("select_and_scatter_add", {args.cotangents[0], operand},
+                               window.attrs_without_dilation().with("select_prim", select));
+    if (base_dilated) result = lax::slice(result, Ints(result.shape().size(), 0), result.shape(), window.base_dilation);
+    return {result, Array()};
+  };
+  record.lower = [](std::span<const Array> inputs, const Attrs& attrs) -> Arrays {
+    static const Primitive reduce_window = primitive("reduce_window");
+    bool greatest = attrs.text("select_prim") == "ge";
+    DType dtype = inputs[1].dtype();
+    ArrayType scalar = scalar_type(dtype);
+    auto choose = [greatest](std::span<const Array> a) -> Arrays {
+      Array first = greatest ? lax::ge(a[0], a[2]) : lax::le(a[0], a[2]);
+      return {lax::select(first, a[0], a[2]), lax::select(first, a[1], a[3])};
+    };
+    Attrs general = Window::of(attrs).attrs()
+                        .with("jaxpr", stage_region("select_and_gather_add", choose, {scalar, scalar, scalar, scalar}))
+                        .with("consts", Ints{});
+    Arrays operands = {inputs[1], inputs[0], identity_element(greatest ? Monoid::max : Monoid::min, dtype),
+                       exact_scalar(dtype, 0)};
+    return {capibara::bind(reduce_window, operands, general)[1]};
+  };
+  record.samples = [](DType dtype) { return selection_samples(dtype, false); };
+  return record;
+}
+
+}  // namespace
+
+Family window_family() {
+  Family family = {
+      general_window_record(),
+      window_sum_record(),
+      window_extreme_record("reduce_window_max", "The greatest element at each place of a sliding window.", Monoid::max),
+      window_extreme_record("reduce_window_min", "The least element at each place of a sliding window.", Monoid::min),
+      select_and_scatter_record(),
+      select_and_scatter_add_record(),
+      select_and_gather_add_record(),
+  };
+  for (PrimitiveRecord& record : cumulative_family()) family.push_back(std::move(record));
+  return family;
+}
+
+}  // namespace capibara
