@@ -1,0 +1,49 @@
+// A call of a jitted Python function taken apart: static arguments on one side, arrays on the other.
+#pragma once
+
+#include <capibara/device.h>
+
+#include "calls.h"
+
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace capibara::python {
+
+struct JitSettings {
+  std::set<int> static_positions;
+  std::vector<std::string> static_names;
+  std::set<int> donated_positions;
+  std::vector<std::string> donated_names;
+  std::optional<Device> device;  // jit(device=..., backend=...)
+};
+
+// A call taken apart: static arguments and structures in one hashable key, arrays in the leaves.
+struct JitCall {
+  nb::object key;  // (static positions and values, in tree, donation)
+  PyTree in;
+  Arrays leaves;
+  std::vector<std::pair<std::size_t, nb::object>> fixed;  // static positional arguments
+  nb::object fixed_names;
+  std::size_t positional = 0;
+  TreeDef structure;
+};
+
+JitCall take_apart(const JitSettings& settings, nb::handle function, nb::handle args, nb::handle kwargs);
+
+// The leaves of arguments that are not static, as they were given.
+std::vector<nb::object> dynamic_leaves(const JitSettings& settings, nb::handle args, nb::handle kwargs);
+
+// Which leaves of a call may be overwritten by its results.
+std::vector<bool> donated_leaves(const JitSettings& settings, const JitCall& call);
+
+// All positional arguments from those that are not static.
+nb::object with_static(const JitCall& call, const nb::object& dynamic, bool hide_static);
+
+// The pair (args, kwargs) of a call with the numbers of its leaves, by which errors name them.
+nb::object numbered_arguments(const JitCall& call);
+
+}  // namespace capibara::python
