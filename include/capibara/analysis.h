@@ -9,7 +9,7 @@
 namespace capibara {
 
 class Program;
-struct Placement;
+struct NamedSharding;
 
 // In bytes, for one device.
 struct MemoryUse {
@@ -29,7 +29,7 @@ ProgramCost count_cost(const Program& program);
 // Details of one compiled variant of a program, for fixed placements of its inputs.
 struct ExecutableDetails {
   std::optional<MemoryUse> memory;  // nothing where the backend does not know
-  std::vector<std::shared_ptr<const Placement>> outputs;  // empty: on the one device
+  std::vector<std::shared_ptr<const NamedSharding>> outputs;  // empty: on the one device
 };
 
 }  // namespace capibara

@@ -48,14 +48,14 @@ std::shared_ptr<const JitEntry> trace_jit_entry(JitCache& cache, const TreeDef& 
 // Runs the compiled program, or adds a call to the program being traced.
 Arrays call_jit_entry(const JitEntry& entry, std::span<const Array> leaves);
 // The placement of each leaf; null, or an empty list: unplaced.
-using LeafPlacements = std::vector<std::shared_ptr<const Placement>>;
-LeafPlacements leaf_placements(std::span<const Array> leaves);
-ExecutableDetails compile_jit_entry(const JitEntry& entry, const LeafPlacements& leaves = {});
+using LeafShardings = std::vector<std::shared_ptr<const NamedSharding>>;
+LeafShardings leaf_placements(std::span<const Array> leaves);
+ExecutableDetails compile_jit_entry(const JitEntry& entry, const LeafShardings& leaves = {});
 void check_jit_entry(const JitEntry& entry, const TreeDef& in, std::span<const Array> leaves);  // TypeError
 const Program& jit_entry_program(const JitEntry& entry);
 const TreeDef& jit_entry_structure(const JitEntry& entry);  // of the result
 const TreeDef& jit_entry_input_structure(const JitEntry& entry);
-std::string jit_entry_text(const JitEntry& entry, const LeafPlacements& leaves = {});  // StableHLO
+std::string jit_entry_text(const JitEntry& entry, const LeafShardings& leaves = {});  // StableHLO
 ProgramCost jit_entry_cost(const JitEntry& entry);
 bool jit_entry_lasts(const JitEntry& entry);     // valid for every call like the one that traced it
 bool jit_entry_is_short(const JitEntry& entry);  // compiled, and over before another thread could be woken

@@ -1,4 +1,4 @@
-// Placement: which device holds which part of an array, and moving arrays there.
+// Shardings of arrays: which device holds which part of an array, and moving arrays there.
 #pragma once
 
 #include <capibara/array.h>
@@ -11,7 +11,7 @@ namespace capibara {
 
 // A mesh of devices, and the axes of it that split each dimension; without axes, one device. The dimensions that `spec`
 // does not name are not split.
-struct Placement {
+struct NamedSharding {
   std::string platform;      // of all devices
   std::vector<int> devices;  // ids, in row-major order of the mesh
   Mesh mesh;
@@ -27,30 +27,31 @@ struct Placement {
   // Where the part of the device at this position of the mesh begins, one index for each dimension.
   Shape shard_offset(const Shape& shape, std::size_t position) const;
 
-  friend bool operator==(const Placement&, const Placement&) = default;
+  friend bool operator==(const NamedSharding&, const NamedSharding&) = default;
 };
 
-// The placement as {x=4,y=2} [x, (y)] on xla_cpu.
-std::string to_string(const Placement& placement);
+// The sharding as {x=4,y=2} [x, (y)] on xla_cpu.
+std::string to_string(const NamedSharding& placement);
 
 namespace jax {
 
-// A placement on a mesh of the first devices of a platform, by default the default platform.
-Placement make_placement(const Mesh& mesh, const PartitionSpec& spec, const std::string& platform = "");
+// A sharding on a mesh of the first devices of a platform, by default the default platform.
+NamedSharding make_sharding(const Mesh& mesh, const PartitionSpec& spec, const std::string& platform = "");
 
-// The array on a device, or distributed as a placement says.
+// The array on a device, or distributed as a sharding says.
 Array device_put(const Array& x, const Device& device);
-Array device_put(const Array& x, const Placement& placement);
-// The placement of an array; nothing for an array in the host's own memory.
-std::optional<Placement> placement(const Array& x);
-// The part of an array on each device of its placement, as arrays of those devices.
+Array device_put(const Array& x, const NamedSharding& placement);
+// The sharding of an array; nothing for an array in the host's own memory.
+std::optional<NamedSharding> placement(const Array& x);
+// The part of an array on each device of its sharding, as arrays of those devices.
 std::vector<Array> addressable_shards(const Array& x);
-// One array of its parts on a plugin's devices, one for each device of this process in the order of the placement.
-Array join_shards(const Shape& shape, const Placement& placement, const std::vector<Array>& shards);
+// One array of its parts on a plugin's devices, one for each device of this process in the order of the sharding.
+Array join_shards(const Shape& shape, const NamedSharding& placement, const std::vector<Array>& shards);
 
 namespace lax {
 // Constrains x's placement inside a compiled program; `unconstrained` dimensions are left to the compiler.
-Array with_sharding_constraint(const Array& x, const Placement& placement, const std::vector<int64_t>& unconstrained = {});
+Array with_sharding_constraint(const Array& x, const NamedSharding& placement,
+                               const std::vector<int64_t>& unconstrained = {});
 }  // namespace lax
 
 }  // namespace jax

@@ -6,7 +6,7 @@
 
 #include "backends/backend.h"
 #include "jit.h"
-#include "program/stablehlo/borders.h"
+#include "stablehlo/borders.h"
 
 namespace capibara::python {
 
@@ -19,7 +19,7 @@ struct Stage {
   std::string name;
   nb::object function;
   std::shared_ptr<detail::JitCache> cache;
-  detail::LeafPlacements placements;  // how the arguments lie that it was made for
+  detail::LeafShardings placements;  // how the arguments lie that it was made for
 };
 struct Traced : Stage {};
 struct Lowered : Stage {};
@@ -94,24 +94,24 @@ nb::object call_compiled(const Compiled& self, nb::args args, nb::kwargs kwargs)
 
 // Arguments that are given by their types alone may say how they will lie.
 void add_described_placements(const JitFunction& jit, nb::handle args, nb::handle kwargs,
-                              detail::LeafPlacements& placements) {
+                              detail::LeafShardings& placements) {
   const std::vector<nb::object> leaves = dynamic_leaves(jit.settings, args, kwargs);
   if (leaves.size() != placements.size()) return;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     if (placements[i] || nb::isinstance<Array>(leaves[i]) || !nb::hasattr(leaves[i], "sharding")) continue;
     nb::object sharding = leaves[i].attr("sharding");
     if (nb::hasattr(sharding, "_placement")) {
-      placements[i] =
-          std::make_shared<const Placement>(nb::cast<const Placement&>(nb::object(sharding.attr("_placement"))));
+      placements[i] = std::make_shared<const NamedSharding>(
+          nb::cast<const NamedSharding&>(nb::object(sharding.attr("_placement"))));
     }
   }
 }
 
 // The devices of a topology that the program was lowered for; null: devices that are here.
-std::shared_ptr<const Placement> described_devices(const Stage& stage) {
-  detail::LeafPlacements all = stage.placements;
+std::shared_ptr<const NamedSharding> described_devices(const Stage& stage) {
+  detail::LeafShardings all = stage.placements;
   all.push_back(stablehlo::find_borders(detail::jit_entry_program(*stage.entry)).first);
-  for (const std::shared_ptr<const Placement>& one : all) {
+  for (const std::shared_ptr<const NamedSharding>& one : all) {
     if (one && one->platform.starts_with("topology:")) return one;
   }
   return nullptr;
@@ -136,7 +136,7 @@ nb::dict cost_analysis(const Stage& self) {
   return all;
 }
 
-nb::list placement_list(const detail::LeafPlacements& placements) {
+nb::list placement_list(const detail::LeafShardings& placements) {
   nb::list list;
   for (const auto& one : placements) list.append(one ? nb::cast(*one) : nb::none());
   return list;
@@ -235,7 +235,7 @@ void bind_jit_stages(nb::module_& m, nb::class_<JitFunction>& function) {
       .def(
           "compile",
           [](const Lowered& self, nb::handle options) -> nb::object {
-            if (const std::shared_ptr<const Placement> described = described_devices(self)) {
+            if (const std::shared_ptr<const NamedSharding> described = described_devices(self)) {
               return compile_for_topology(described->platform, described->devices,
                                           detail::jit_entry_text(*self.entry, self.placements), self.name);
             }

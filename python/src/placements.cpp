@@ -12,17 +12,17 @@ namespace capibara::python {
 
 namespace {
 
-nb::object spec_of(const Placement& placement) {
+nb::object spec_of(const NamedSharding& placement) {
   nb::list dims;
   for (const std::vector<std::string>& axes : placement.spec.dims) dims.append(nb::tuple(nb::cast(axes)));
   return nb::tuple(dims);
 }
 
-nb::object axes_of(const Placement& placement) {
+nb::object axes_of(const NamedSharding& placement) {
   return nb::make_tuple(nb::tuple(nb::cast(placement.mesh.axis_names)), nb::tuple(nb::cast(placement.mesh.axis_sizes)));
 }
 
-nb::object shard_of(const Placement& placement, const Shape& shape, std::size_t position) {
+nb::object shard_of(const NamedSharding& placement, const Shape& shape, std::size_t position) {
   const Shape offset = placement.shard_offset(shape, position);
   return int_tuple(offset);
 }
@@ -30,25 +30,27 @@ nb::object shard_of(const Placement& placement, const Shape& shape, std::size_t 
 }  // namespace
 
 void bind_placements(nb::module_& m) {
-  nb::class_<Placement>(m, "Placement")
+  nb::class_<NamedSharding>(m, "NamedSharding")
       .def("__init__",
-           [](Placement* self, std::string platform, std::vector<int> devices, std::vector<std::string> axis_names, std::vector<int64_t> axis_sizes,
-              std::vector<std::vector<std::string>> spec, std::string memory_kind) {
-             new (self) Placement{std::move(platform), std::move(devices), Mesh{std::move(axis_names), std::move(axis_sizes)},
-                                  PartitionSpec{std::move(spec)}, std::move(memory_kind)};
+           [](NamedSharding* self, std::string platform, std::vector<int> devices, std::vector<std::string> axis_names,
+              std::vector<int64_t> axis_sizes, std::vector<std::vector<std::string>> spec, std::string memory_kind) {
+             new (self) NamedSharding{std::move(platform), std::move(devices),
+                                      Mesh{std::move(axis_names), std::move(axis_sizes)},
+                                      PartitionSpec{std::move(spec)}, std::move(memory_kind)};
            })
-      .def_prop_ro("platform", [](const Placement& self) { return self.platform; })
-      .def_prop_ro("devices", [](const Placement& self) { return nb::tuple(nb::cast(self.devices)); })
+      .def_prop_ro("platform", [](const NamedSharding& self) { return self.platform; })
+      .def_prop_ro("devices", [](const NamedSharding& self) { return nb::tuple(nb::cast(self.devices)); })
       .def_prop_ro("axes", &axes_of)
       .def_prop_ro("spec", &spec_of)
-      .def_prop_ro("memory_kind", [](const Placement& self) { return self.memory_kind; })
-      .def_prop_ro("replicated", &Placement::replicated)
-      .def("shard_shape", [](const Placement& self, const Shape& shape) { return int_tuple(self.shard_shape(shape)); })
+      .def_prop_ro("memory_kind", [](const NamedSharding& self) { return self.memory_kind; })
+      .def_prop_ro("replicated", &NamedSharding::replicated)
+      .def("shard_shape",
+           [](const NamedSharding& self, const Shape& shape) { return int_tuple(self.shard_shape(shape)); })
       .def("shard_offset", &shard_of)
-      .def("__eq__", [](const Placement& self, nb::handle other) {
-        return nb::isinstance<Placement>(other) && self == nb::cast<const Placement&>(other);
+      .def("__eq__", [](const NamedSharding& self, nb::handle other) {
+        return nb::isinstance<NamedSharding>(other) && self == nb::cast<const NamedSharding&>(other);
       });
-  m.def("device_put", [](const Array& array, const Placement& placement) {
+  m.def("device_put", [](const Array& array, const NamedSharding& placement) {
     Array placed;
     {
       nb::gil_scoped_release other_threads_run;
@@ -57,7 +59,7 @@ void bind_placements(nb::module_& m) {
     return wrap(placed);
   });
   m.def("array_placement", [](const Array& array) -> nb::object {
-    const std::optional<Placement> placement = jax::placement(array);
+    const std::optional<NamedSharding> placement = jax::placement(array);
     return placement ? nb::cast(*placement) : nb::none();
   });
   m.def("array_shards", [](const Array& array) {
@@ -66,17 +68,19 @@ void bind_placements(nb::module_& m) {
     return shards;
   });
   // border: 0 inside a program, 1 its argument, 2 its result.
-  m.def("sharding_constraint", [](const Array& array, const Placement& placement, std::vector<int64_t> unconstrained, int border) {
+  m.def("sharding_constraint", [](const Array& array, const NamedSharding& placement,
+                                  std::vector<int64_t> unconstrained, int border) {
     static const Primitive constraint = primitive("sharding_constraint");
     const std::shared_ptr<const Opaque> sharding = std::make_shared<PlacementAttr>(placement, static_cast<PlacementAttr::Border>(border));
     return wrap(bind1(constraint, {array}, {{"sharding", sharding}, {"unconstrained_dims", Ints(unconstrained)}, {"context_mesh", Attr()}, {"layout", Attr()}}));
   });
   // One array of parts that are on devices already.
-  m.def("join_shards", [](const std::vector<int64_t>& shape, const Placement& placement, const std::vector<nb::object>& shards) {
-    std::vector<Array> parts;
-    for (const nb::object& shard : shards) parts.push_back(nb::cast<const Array&>(shard));
-    return wrap(jax::join_shards(Shape(shape), placement, parts));
-  });
+  m.def("join_shards",
+        [](const std::vector<int64_t>& shape, const NamedSharding& placement, const std::vector<nb::object>& shards) {
+          std::vector<Array> parts;
+          for (const nb::object& shard : shards) parts.push_back(nb::cast<const Array&>(shard));
+          return wrap(jax::join_shards(Shape(shape), placement, parts));
+        });
   m.def("fetch", [](const Array& array) {  // to the host, as was asked for
     nb::gil_scoped_release other_threads_run;
     const transfer::Explicit wanted;

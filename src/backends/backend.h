@@ -21,7 +21,7 @@ class Executable {
   virtual bool is_short() const { return false; }
   // What is known of it for inputs that lie like this (null: nowhere in particular). Compiles now what would otherwise wait for
   // the first call.
-  virtual ExecutableDetails details(std::span<const std::shared_ptr<const Placement>> inputs) {
+  virtual ExecutableDetails details(std::span<const std::shared_ptr<const NamedSharding>> inputs) {
     (void)inputs;
     return {};
   }

@@ -30,7 +30,9 @@ class OnValues final : public Executable {
     return results;
   }
   bool is_short() const override { return inner_->is_short(); }
-  ExecutableDetails details(std::span<const std::shared_ptr<const Placement>> inputs) override { return inner_->details(inputs); }
+  ExecutableDetails details(std::span<const std::shared_ptr<const NamedSharding>> inputs) override {
+    return inner_->details(inputs);
+  }
 
  private:
   const Discharged discharged_;

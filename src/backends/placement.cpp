@@ -8,7 +8,7 @@ namespace capibara::jax {
 
 namespace {
 
-Array on_host(const Array& x, const Placement& placement) {
+Array on_host(const Array& x, const NamedSharding& placement) {
   if (placement.devices.size() > 1) {
     throw ValueError(concat("device_put: arrays of platform '", placement.platform, "' lie in the memory of the one process, got ", to_string(placement),
                             "; choose a plugin's platform, such as JAX_PLATFORMS=xla_cpu, for several devices"));
@@ -30,18 +30,18 @@ Array on_host(const Array& x, const Placement& placement) {
 
 }  // namespace
 
-Placement make_placement(const Mesh& mesh, const PartitionSpec& spec, const std::string& platform) {
+NamedSharding make_sharding(const Mesh& mesh, const PartitionSpec& spec, const std::string& platform) {
   const std::vector<Device> all = devices(platform);
   if (mesh.size() > static_cast<int64_t>(all.size())) {
     throw ValueError(concat("Number of devices ", all.size(), " must be >= the product of mesh_shape ", mesh_text(mesh)));
   }
-  Placement placement{all[0].platform, {}, mesh, spec, ""};
+  NamedSharding placement{all[0].platform, {}, mesh, spec, ""};
   for (int64_t i = 0; i < mesh.size(); ++i) placement.devices.push_back(all[static_cast<std::size_t>(i)].id);
   for (std::size_t dim = 0; dim < spec.dims.size(); ++dim) placement.parts(dim);  // raises for axes that do not exist
   return placement;
 }
 
-Array device_put(const Array& x, const Placement& placement) {
+Array device_put(const Array& x, const NamedSharding& placement) {
   if (x.is_tracer()) return lax::with_sharding_constraint(x, placement);
   if (pjrt::Client* client = pjrt::client_of(placement.platform)) return client->put(x, placement);
   return on_host(x, placement);
@@ -49,10 +49,10 @@ Array device_put(const Array& x, const Placement& placement) {
 
 Array device_put(const Array& x, const Device& device) {
   if (x.is_tracer()) return x;
-  return device_put(x, Placement{device.platform, {device.id}, {}, {}, ""});
+  return device_put(x, NamedSharding{device.platform, {device.id}, {}, {}, ""});
 }
 
-std::optional<Placement> placement(const Array& x) {
+std::optional<NamedSharding> placement(const Array& x) {
   if (x.is_tracer()) return std::nullopt;
   if (x.buffer().device() == Device{}) return std::nullopt;  // a plugin's copy of it is only that
   const auto placed = std::dynamic_pointer_cast<PlacedMemory>(x.buffer().device_memory());
@@ -71,7 +71,7 @@ std::vector<Array> addressable_shards(const Array& x) {
   return shards;
 }
 
-Array join_shards(const Shape& shape, const Placement& placement, const std::vector<Array>& shards) {
+Array join_shards(const Shape& shape, const NamedSharding& placement, const std::vector<Array>& shards) {
   pjrt::Client* client = pjrt::client_of(placement.platform);
   const Shape block = placement.shard_shape(shape);
   if (!client) throw ValueError(concat("join_shards: platform '", placement.platform, "' has no devices of its own"));
@@ -86,7 +86,8 @@ Array join_shards(const Shape& shape, const Placement& placement, const std::vec
     parts[i] = client->buffer_of(shards[next++], placement.devices[i]);
   }
   if (next != shards.size()) throw ValueError(concat("join_shards: expected ", next, " parts, one for each device of this process, got ", shards.size()));
-  return pjrt::sharded_array(*client, shards[0].type().strong().with_shape(shape), std::make_shared<const Placement>(placement), std::move(parts));
+  return pjrt::sharded_array(*client, shards[0].type().strong().with_shape(shape),
+                             std::make_shared<const NamedSharding>(placement), std::move(parts));
 }
 
 }  // namespace capibara::jax

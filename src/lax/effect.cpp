@@ -1,10 +1,10 @@
 // The effect family: callbacks to the host, foreign calls and barriers.
 #include "lax/control.h"
 #include "lax/elementwise.h"
+#include "lax/lapack_calls.h"
 #include "lax/refs.h"
 #include "program/callback.h"
 #include "program/derive.h"
-#include "program/stablehlo/operations_lapack.h"
 
 namespace capibara {
 

@@ -14,7 +14,7 @@ Array constrained(const Array& x, const Attrs& attrs) { return bind1(primitive("
 BatchResult batch_constraint(const BatchArgs& args) {
   const int64_t axis = args.dims[0];
   const auto old = args.attrs.opaque<PlacementAttr>("sharding");
-  Placement placement = *old->placement;
+  NamedSharding placement = *old->placement;
   std::vector<std::vector<std::string>>& dims = placement.spec.dims;
   if (axis < static_cast<int64_t>(dims.size())) dims.insert(dims.begin() + axis, std::vector<std::string>{});
   Ints unconstrained;
@@ -37,7 +37,8 @@ std::optional<std::string> print_attribute(const std::string& name, const Attr& 
 
 std::vector<Sample> samples(DType dtype) {
   // One device, of whatever platform.
-  const std::shared_ptr<const Opaque> one = std::make_shared<PlacementAttr>(Placement{"", {0}, Mesh{{"x"}, {1}}, PartitionSpec{{{"x"}}}, ""});
+  const std::shared_ptr<const Opaque> one =
+      std::make_shared<PlacementAttr>(NamedSharding{"", {0}, Mesh{{"x"}, {1}}, PartitionSpec{{{"x"}}}, ""});
   return {Sample{{ArrayType{{2, 3}, dtype, false, false, {}}},
                  {{"sharding", one}, {"unconstrained_dims", Ints{}}, {"context_mesh", Attr()}, {"layout", Attr()}}}};
 }
@@ -66,7 +67,8 @@ Family sharding_family() {
 
 namespace jax::lax {
 
-Array with_sharding_constraint(const Array& x, const Placement& placement, const std::vector<int64_t>& unconstrained) {
+Array with_sharding_constraint(const Array& x, const NamedSharding& placement,
+                               const std::vector<int64_t>& unconstrained) {
   const std::shared_ptr<const Opaque> sharding = std::make_shared<PlacementAttr>(placement);
   return constrained(x, {{"sharding", sharding}, {"unconstrained_dims", Ints(unconstrained)}, {"context_mesh", Attr()}, {"layout", Attr()}});
 }

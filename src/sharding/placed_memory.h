@@ -9,7 +9,7 @@ namespace capibara {
 // Memory of a plugin's devices: on one of them, or in parts on several.
 class PlacedMemory : public DeviceMemory {
  public:
-  virtual std::shared_ptr<const Placement> placement() const = 0;
+  virtual std::shared_ptr<const NamedSharding> placement() const = 0;
 };
 
 // What sharding_constraint carries. At the border of a function it is a demand on an argument or a result: written as
@@ -18,18 +18,18 @@ class PlacementAttr final : public Opaque {
  public:
   enum class Border { none, argument, result };
 
-  explicit PlacementAttr(Placement placement, Border border = Border::none)
-      : placement(std::make_shared<const Placement>(std::move(placement))), border(border) {}
+  explicit PlacementAttr(NamedSharding placement, Border border = Border::none)
+      : placement(std::make_shared<const NamedSharding>(std::move(placement))), border(border) {}
 
   bool equals(const Opaque& other) const override;
   std::size_t hash() const override;
   std::string print() const override;
 
-  std::shared_ptr<const Placement> placement;
+  std::shared_ptr<const NamedSharding> placement;
   Border border;
 };
 
-std::string spec_text(const Placement& placement);                      // P('x', None)
+std::string spec_text(const NamedSharding& placement);                  // P('x', None)
 std::string mesh_text(const Mesh& mesh);                                // Mesh('x': 4, axis_types=(Auto,))
 // #sdy.sharding's body of an array of this rank: [{"x"}, {}].
 std::string shardy_text(const PartitionSpec& spec, std::size_t rank, const std::vector<int64_t>& unconstrained = {});

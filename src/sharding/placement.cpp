@@ -30,7 +30,7 @@ int64_t coordinate(const Mesh& mesh, std::size_t position, const std::string& na
 
 }  // namespace
 
-int64_t Placement::parts(std::size_t dim) const {
+int64_t NamedSharding::parts(std::size_t dim) const {
   int64_t count = 1;
   if (dim < spec.dims.size()) {
     for (const std::string& axis : spec.dims[dim]) count *= axis_size(mesh, axis);
@@ -38,14 +38,14 @@ int64_t Placement::parts(std::size_t dim) const {
   return count;
 }
 
-bool Placement::replicated() const {
+bool NamedSharding::replicated() const {
   for (std::size_t dim = 0; dim < spec.dims.size(); ++dim) {
     if (parts(dim) != 1) return false;
   }
   return true;
 }
 
-Shape Placement::shard_shape(const Shape& shape) const {
+Shape NamedSharding::shard_shape(const Shape& shape) const {
   if (spec.dims.size() > shape.size()) {
     throw ValueError(concat("Sharding ", to_string(*this), " is only valid for values of rank at least ", spec.dims.size(),
                             ", but was applied to a value of rank ", shape.size()));
@@ -62,7 +62,7 @@ Shape Placement::shard_shape(const Shape& shape) const {
   return part;
 }
 
-Shape Placement::shard_offset(const Shape& shape, std::size_t position) const {
+Shape NamedSharding::shard_offset(const Shape& shape, std::size_t position) const {
   const Shape part = shard_shape(shape);
   Shape offset(shape.size(), 0);
   for (std::size_t dim = 0; dim < spec.dims.size(); ++dim) {
@@ -82,7 +82,7 @@ std::string mesh_text(const Mesh& mesh) {
   return concat(text, "axis_types=(", types, mesh.axis_names.size() == 1 ? ",))" : "))");
 }
 
-std::string spec_text(const Placement& placement) {
+std::string spec_text(const NamedSharding& placement) {
   std::string text = "P(";
   for (std::size_t dim = 0; dim < placement.spec.dims.size(); ++dim) {
     const std::vector<std::string>& axes = placement.spec.dims[dim];
@@ -98,7 +98,7 @@ std::string spec_text(const Placement& placement) {
   return text + (placement.spec.dims.size() == 1 ? ",)" : ")");
 }
 
-std::string to_string(const Placement& placement) {
+std::string to_string(const NamedSharding& placement) {
   const std::string kind = placement.memory_kind.empty() ? "device" : placement.memory_kind;
   if (placement.mesh.axis_names.empty()) {
     return concat("SingleDeviceSharding(device=", placement.platform, ":", placement.devices.empty() ? -1 : placement.devices[0],

@@ -5,8 +5,8 @@
 
 #include "array/bad_value.h"
 #include "program/derive.h"
-#include "program/stablehlo/write.h"
 #include "runtime/warning.h"
+#include "stablehlo/write.h"
 #include "trace/trace.h"
 #include "transforms/jit_entry.h"
 #include "transforms/jit_stages.h"
@@ -166,25 +166,26 @@ Arrays call_jit_entry(const JitEntry& entry, std::span<const Array> leaves) {
   return entry.committed ? as_committed(std::move(outputs)) : outputs;
 }
 
-LeafPlacements leaf_placements(std::span<const Array> leaves) {
-  LeafPlacements placements;
+LeafShardings leaf_placements(std::span<const Array> leaves) {
+  LeafShardings placements;
   for (const Array& leaf : leaves) {
-    std::shared_ptr<const Placement> own;
+    std::shared_ptr<const NamedSharding> own;
     if (!leaf.is_tracer() && !leaf.type().ref && leaf.committed()) {
-      if (std::optional<Placement> known = jax::placement(leaf)) own = std::make_shared<const Placement>(*known);
+      if (std::optional<NamedSharding> known = jax::placement(leaf))
+        own = std::make_shared<const NamedSharding>(*known);
     }
     placements.push_back(std::move(own));
   }
   return placements;
 }
 
-ExecutableDetails compile_jit_entry(const JitEntry& entry, const LeafPlacements& leaves) {
+ExecutableDetails compile_jit_entry(const JitEntry& entry, const LeafShardings& leaves) {
   if (entry.captures_tracer) {
     throw ConcretizationTypeError(
         concat("compile: jit(", entry.options.name, ") captures a value that is being traced"));
   }
   const JitEntry::Ready& ready = entry.ready();
-  LeafPlacements inputs;
+  LeafShardings inputs;
   const std::size_t captured = entry.captured.size();
   for (std::size_t input : ready.inputs) inputs.push_back(leaves.empty() || input < captured ? nullptr : leaves[input - captured]);
   return ready.executable->details(inputs);
@@ -215,8 +216,10 @@ void check_jit_entry(const JitEntry& entry, const TreeDef& in, std::span<const A
 const Program& jit_entry_program(const JitEntry& entry) { return entry.program; }
 const TreeDef& jit_entry_structure(const JitEntry& entry) { return entry.out; }
 const TreeDef& jit_entry_input_structure(const JitEntry& entry) { return entry.key.in; }
-std::string jit_entry_text(const JitEntry& entry, const LeafPlacements& leaves) { return lowered_text(entry, leaves, false); }
-std::string lowered_text(const JitEntry& entry, const LeafPlacements& leaves, bool locations) {
+std::string jit_entry_text(const JitEntry& entry, const LeafShardings& leaves) {
+  return lowered_text(entry, leaves, false);
+}
+std::string lowered_text(const JitEntry& entry, const LeafShardings& leaves, bool locations) {
   const auto [program, inputs] = entry.pruned();
   stablehlo::WriteOptions options;
   options.module_name = concat("jit_", entry.options.name);

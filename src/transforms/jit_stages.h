@@ -22,7 +22,7 @@ struct KnownCall {
 };
 std::vector<KnownCall> known_calls(JitCache& cache);
 // StableHLO; with locations, equations say where they come from.
-std::string lowered_text(const JitEntry& entry, const LeafPlacements& leaves, bool locations);
+std::string lowered_text(const JitEntry& entry, const LeafShardings& leaves, bool locations);
 // What the backend made of the program; nothing where it does not show it.
 std::optional<std::string> compiled_text(const JitEntry& entry);
 

@@ -4,11 +4,11 @@
 #include <capibara/program.h>
 
 #include "program/catalog_programs.h"
-#include "program/stablehlo/operations.h"
-#include "program/stablehlo/operations_check.h"
-#include "program/stablehlo/parser.h"
-#include "program/stablehlo/read.h"
-#include "program/stablehlo/write.h"
+#include "stablehlo/operations.h"
+#include "stablehlo/operations_check.h"
+#include "stablehlo/parser.h"
+#include "stablehlo/read.h"
+#include "stablehlo/write.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 
 #include <capibara/error.h>
 
-#include "program/stablehlo/parser.h"
+#include "stablehlo/parser.h"
 
 namespace capibara::stablehlo {
 namespace {

@@ -15,10 +15,10 @@
 #include "optimise/passes.h"
 #include "program/build.h"
 #include "program/handles.h"
-#include "program/stablehlo/operations.h"
-#include "program/stablehlo/operations_check.h"
-#include "program/stablehlo/parser.h"
-#include "program/stablehlo/read.h"
+#include "stablehlo/operations.h"
+#include "stablehlo/operations_check.h"
+#include "stablehlo/parser.h"
+#include "stablehlo/read.h"
 
 namespace capibara::command {
 

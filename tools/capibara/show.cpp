@@ -8,8 +8,8 @@
 #include "backends/cpu/backend.h"
 #include "command.h"
 #include "optimise/pipeline.h"
-#include "program/stablehlo/parser.h"
-#include "program/stablehlo/read.h"
+#include "stablehlo/parser.h"
+#include "stablehlo/read.h"
 
 namespace capibara::command {
 

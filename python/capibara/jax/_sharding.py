@@ -84,7 +84,7 @@ class NamedSharding(Sharding):
                 seen.add(name)
             axes.append(list(names))
         self._device_list = tuple(mesh.devices.flat)
-        self._placement = _core.Placement(self._device_list[0]._placement_platform, [device.id for device in self._device_list], list(mesh.axis_names),
+        self._placement = _core.NamedSharding(self._device_list[0]._placement_platform, [device.id for device in self._device_list], list(mesh.axis_names),
                                           list(mesh.axis_sizes), axes, _own_kind(self._device_list[0], memory_kind))
 
     @property
@@ -115,7 +115,7 @@ class SingleDeviceSharding(Sharding):
         self._device, self._memory_kind = device, memory_kind
         self._device_list = (device,)
         self._unconstrained = []
-        self._placement = _core.Placement(device._placement_platform, [device.id], [], [], [], _own_kind(device, memory_kind))
+        self._placement = _core.NamedSharding(device._placement_platform, [device.id], [], [], [], _own_kind(device, memory_kind))
 
     @property
     def memory_kind(self):

@@ -129,7 +129,7 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     scratch_place_ = program.invars().size() + constants_.size() + lowered_.output_bytes.size();
   }
 
-  ExecutableDetails details(std::span<const std::shared_ptr<const Placement>>) override {
+  ExecutableDetails details(std::span<const std::shared_ptr<const NamedSharding>>) override {
     MemoryUse use;
     use.argument = argument_bytes_;
     for (const ArrayType& type : types_) use.output += type.size() * storage_size(type.dtype);

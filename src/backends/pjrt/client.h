@@ -64,7 +64,7 @@ class DeviceBuffer final : public PlacedMemory {
   int device() const { return device_; }
   const ArrayType& type() const { return type_; }
   const std::string& memory_kind() const { return memory_kind_; }
-  std::shared_ptr<const Placement> placement() const override;
+  std::shared_ptr<const NamedSharding> placement() const override;
 
  private:
   const Event& ready();
@@ -169,7 +169,7 @@ class Client {
   std::shared_ptr<DeviceBuffer> buffer_of(const Array& array, int device);
   std::shared_ptr<DeviceBuffer> upload(const Array& array, int device, const std::string& memory_kind = "");
   // The array as the placement says, committed to it. Raises ValueError where it cannot lie so.
-  Array put(const Array& array, const Placement& placement);
+  Array put(const Array& array, const NamedSharding& placement);
 
   abi::Device* handle(int device) const { return info(device).handle; }
   abi::Memory* memory(int device, const std::string& kind) const;  // raises ValueError listing the kinds

@@ -93,8 +93,8 @@ DeviceBuffer::DeviceBuffer(Client& client, abi::Buffer* buffer, const ArrayType&
                            std::shared_ptr<const std::string> operation, std::string memory_kind)
     : client_(client), buffer_(buffer), type_(type), device_(device), operation_(std::move(operation)), memory_kind_(std::move(memory_kind)) {}
 
-std::shared_ptr<const Placement> DeviceBuffer::placement() const {
-  return std::make_shared<const Placement>(Placement{client_.platform(), {device_}, {}, {}, memory_kind_});
+std::shared_ptr<const NamedSharding> DeviceBuffer::placement() const {
+  return std::make_shared<const NamedSharding>(NamedSharding{client_.platform(), {device_}, {}, {}, memory_kind_});
 }
 
 DeviceBuffer::~DeviceBuffer() {

@@ -14,7 +14,7 @@ namespace capibara::pjrt {
 namespace {
 
 // Whether an array lies in the same way; trailing dimensions that are not split need no entry.
-bool same_layout(const Placement& a, const Placement& b) {
+bool same_layout(const NamedSharding& a, const NamedSharding& b) {
   if (a.devices != b.devices || a.memory_kind != b.memory_kind) return false;
   if (a.mesh == b.mesh) {
     const std::size_t rank = std::max(a.spec.dims.size(), b.spec.dims.size());
@@ -27,11 +27,11 @@ bool same_layout(const Placement& a, const Placement& b) {
   return a.replicated() && b.replicated();
 }
 
-bool same_placed(const std::shared_ptr<const Placement>& a, const std::shared_ptr<const Placement>& b) {
+bool same_placed(const std::shared_ptr<const NamedSharding>& a, const std::shared_ptr<const NamedSharding>& b) {
   return a == b || (a && b && *a == *b);
 }
 
-std::string devices_text(const Placement& placement) {
+std::string devices_text(const NamedSharding& placement) {
   std::string text = "[";
   for (std::size_t i = 0; i < placement.devices.size(); ++i) text += concat(i ? ", " : "", placement.devices[i]);
   return concat("device ids ", text, "] on platform ", placement.platform);
@@ -49,7 +49,7 @@ PjrtExecutable::PjrtExecutable(Client& client, const Program& program, std::vect
   }
 }
 
-ExecutableDetails PjrtExecutable::details(std::span<const std::shared_ptr<const Placement>> inputs) {
+ExecutableDetails PjrtExecutable::details(std::span<const std::shared_ptr<const NamedSharding>> inputs) {
   std::vector<Placed> own(inputs.begin(), inputs.end());
   own.resize(program_.invars().size());
   const bool placed = std::any_of(own.begin(), own.end(), [](const Placed& one) { return one != nullptr; });
@@ -86,10 +86,10 @@ PjrtExecutable::Placed PjrtExecutable::partitions_of(std::span<const ArrayType> 
     }
   }
   if (!chosen) return nullptr;
-  Placement partitions = *chosen;
+  NamedSharding partitions = *chosen;
   partitions.spec = {};
   partitions.memory_kind.clear();
-  return std::make_shared<const Placement>(std::move(partitions));
+  return std::make_shared<const NamedSharding>(std::move(partitions));
 }
 
 std::shared_ptr<const PjrtExecutable::Variant> PjrtExecutable::find(std::span<const Array> inputs, const Memories& memories) {
@@ -167,9 +167,9 @@ std::shared_ptr<const PjrtExecutable::Variant> PjrtExecutable::make(std::vector<
       variant->outputs[0] = borders_.first;
     }
     for (const stablehlo::BorderDemand& demand : borders_.results) {
-      Placement wanted = *demand.placement;
+      NamedSharding wanted = *demand.placement;
       wanted.memory_kind.clear();
-      variant->outputs[demand.index] = std::make_shared<const Placement>(std::move(wanted));
+      variant->outputs[demand.index] = std::make_shared<const NamedSharding>(std::move(wanted));
     }
   }
   return variant;
@@ -266,9 +266,9 @@ Arrays PjrtExecutable::execute_on(const Variant& variant, std::span<const Array>
     auto known = std::dynamic_pointer_cast<ShardedBuffer>(memories[i]);
     if (!known || &known->client() != &client_ || !same_layout(*known->placement(), *wanted) || !wanted->memory_kind.empty()) {
       if (!wanted->memory_kind.empty()) {
-        Placement moved = *wanted;
+        NamedSharding moved = *wanted;
         moved.memory_kind.clear();
-        wanted = std::make_shared<const Placement>(std::move(moved));
+        wanted = std::make_shared<const NamedSharding>(std::move(moved));
       }
       known = shard(client_, inputs[i], wanted);
     }

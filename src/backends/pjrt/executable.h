@@ -8,7 +8,7 @@
 #include "backends/backend.h"
 #include "backends/pjrt/prepare.h"
 #include "backends/pjrt/sharded_buffer.h"
-#include "program/stablehlo/borders.h"
+#include "stablehlo/borders.h"
 
 namespace capibara::pjrt {
 
@@ -21,11 +21,11 @@ class PjrtExecutable final : public Executable {
   PjrtExecutable(Client& client, const Program& program, std::vector<bool> donated, Extras extras, int first, Compiler compile);
 
   Arrays execute(std::span<const Array> inputs, const std::vector<bool>& donated) override;
-  ExecutableDetails details(std::span<const std::shared_ptr<const Placement>> inputs) override;
+  ExecutableDetails details(std::span<const std::shared_ptr<const NamedSharding>> inputs) override;
   const Loaded& loaded();  // for inputs that lie nowhere in particular
 
  private:
-  using Placed = std::shared_ptr<const Placement>;
+  using Placed = std::shared_ptr<const NamedSharding>;
 
   // The program for inputs that lie in one way.
   struct Variant {

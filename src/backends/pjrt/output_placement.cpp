@@ -159,12 +159,14 @@ std::optional<PartitionSpec> find_spec(const OpSharding& sharding, const Mesh& m
 
 }  // namespace
 
-std::vector<std::shared_ptr<const Placement>> output_placements(const Compiled& compiled, const Placement& partitions, const Types& types) {
+std::vector<std::shared_ptr<const NamedSharding>> output_placements(const Compiled& compiled,
+                                                                    const NamedSharding& partitions,
+                                                                    const Types& types) {
   if (types.empty()) return {};
   const auto [program, format] = compiled.optimized_program();
   const std::string_view module = format == "hlo_with_config" ? field(program, 1) : std::string_view(program);
   const OpSharding all = read_sharding(field(module, 12));
-  std::vector<std::shared_ptr<const Placement>> placements;
+  std::vector<std::shared_ptr<const NamedSharding>> placements;
   for (std::size_t i = 0; i < types.size(); ++i) {
     const OpSharding* own = &all;
     if (all.kind == 2) {
@@ -178,10 +180,10 @@ std::vector<std::shared_ptr<const Placement>> output_placements(const Compiled& 
       throw NotImplementedError(concat("output ", i, " of type ", to_string(types[i]), " lies in a way that no axes of ", mesh_text(partitions.mesh),
                                        " describe.\nHint: say by out_shardings how it should lie."));
     }
-    Placement placement = partitions;
+    NamedSharding placement = partitions;
     placement.spec = *spec;
     placement.memory_kind.clear();
-    placements.push_back(std::make_shared<const Placement>(std::move(placement)));
+    placements.push_back(std::make_shared<const NamedSharding>(std::move(placement)));
   }
   return placements;
 }

@@ -13,8 +13,8 @@
 #include "optimise/passes.h"
 #include "optimise/rewrite.h"
 #include "program/handles.h"
-#include "program/stablehlo/operations.h"
-#include "program/stablehlo/write.h"
+#include "stablehlo/operations.h"
+#include "stablehlo/write.h"
 
 namespace capibara::pjrt {
 
@@ -218,7 +218,8 @@ bool can_prepare(const Primitive& primitive) {
 }
 
 Prepared prepare(const Program& program, const std::vector<bool>& donated, const Extras& extras,
-                 const std::shared_ptr<const Placement>& partitions, const std::vector<std::shared_ptr<const Placement>>& inputs) {
+                 const std::shared_ptr<const NamedSharding>& partitions,
+                 const std::vector<std::shared_ptr<const NamedSharding>>& inputs) {
   Config settings = config();
   settings.enable_x64 = settings.enable_x64 || holds_wide_types(program);  // a program keeps the types it was traced with
   ConfigScope scope(settings);

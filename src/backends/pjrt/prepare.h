@@ -22,7 +22,8 @@ struct Extras {
 // `donated` has one entry for each input, or none. For several devices `partitions` is their mesh, and `inputs` say how each input
 // lies on it (null: whole on every device).
 Prepared prepare(const Program& program, const std::vector<bool>& donated, const Extras& extras = {},
-                 const std::shared_ptr<const Placement>& partitions = nullptr, const std::vector<std::shared_ptr<const Placement>>& inputs = {});
+                 const std::shared_ptr<const NamedSharding>& partitions = nullptr,
+                 const std::vector<std::shared_ptr<const NamedSharding>>& inputs = {});
 
 // Whether the primitive can go out: by a StableHLO text, or as a call of the host.
 bool can_prepare(const Primitive& primitive);

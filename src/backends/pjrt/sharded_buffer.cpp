@@ -37,7 +37,7 @@ void for_each_row(const Shape& whole, const Shape& block, const Shape& offset, c
 
 }  // namespace
 
-ShardedBuffer::ShardedBuffer(Client& client, ArrayType type, std::shared_ptr<const Placement> placement,
+ShardedBuffer::ShardedBuffer(Client& client, ArrayType type, std::shared_ptr<const NamedSharding> placement,
                              std::vector<std::shared_ptr<DeviceBuffer>> parts)
     : client_(client), type_(std::move(type)), placement_(std::move(placement)), parts_(std::move(parts)) {}
 
@@ -84,14 +84,15 @@ void ShardedBuffer::copy_to_host(std::byte* to) {
   }
 }
 
-Array sharded_array(Client& client, const ArrayType& type, std::shared_ptr<const Placement> placement,
+Array sharded_array(Client& client, const ArrayType& type, std::shared_ptr<const NamedSharding> placement,
                     std::vector<std::shared_ptr<DeviceBuffer>> parts) {
   const Device first = client.device(placement->devices[0]);
   auto memory = std::make_shared<ShardedBuffer>(client, type, std::move(placement), std::move(parts));
   return Array::from_buffer(type, Buffer::on_device(std::move(memory), byte_count(type), first), true);
 }
 
-std::shared_ptr<ShardedBuffer> shard(Client& client, const Array& array, std::shared_ptr<const Placement> placement) {
+std::shared_ptr<ShardedBuffer> shard(Client& client, const Array& array,
+                                     std::shared_ptr<const NamedSharding> placement) {
   const ArrayType& type = array.type();
   const Shape block = placement->shard_shape(type.shape);
   const bool whole = block == type.shape;
@@ -125,7 +126,7 @@ std::shared_ptr<ShardedBuffer> shard(Client& client, const Array& array, std::sh
   return std::make_shared<ShardedBuffer>(client, type, std::move(placement), std::move(parts));
 }
 
-Array Client::put(const Array& array, const Placement& placement) {
+Array Client::put(const Array& array, const NamedSharding& placement) {
   const transfer::Explicit wanted_transfer;
   const ArrayType& type = array.type();
   auto known = std::dynamic_pointer_cast<PlacedMemory>(array.buffer().device_memory());
@@ -137,7 +138,7 @@ Array Client::put(const Array& array, const Placement& placement) {
     if (!(own && &own->client() == this && own->device() == device && own->memory_kind() == kind)) own = upload(array, device, kind);
     return Array::from_buffer(type, Buffer::on_device(std::move(own), byte_count(type), this->device(device)), true);
   }
-  auto wanted = std::make_shared<Placement>(placement);
+  auto wanted = std::make_shared<NamedSharding>(placement);
   if (wanted->memory_kind == info(placement.devices.at(0)).default_memory) wanted->memory_kind.clear();
   if (auto same = std::dynamic_pointer_cast<ShardedBuffer>(known); same && &same->client() == this && *same->placement() == *wanted) {
     return Array::from_buffer(type, array.buffer(), true);

@@ -10,7 +10,8 @@ namespace capibara::pjrt {
 class ShardedBuffer final : public PlacedMemory {
  public:
   // One part for each position of the mesh; those of other processes are null.
-  ShardedBuffer(Client& client, ArrayType type, std::shared_ptr<const Placement> placement, std::vector<std::shared_ptr<DeviceBuffer>> parts);
+  ShardedBuffer(Client& client, ArrayType type, std::shared_ptr<const NamedSharding> placement,
+                std::vector<std::shared_ptr<DeviceBuffer>> parts);
 
   bool is_ready() override;
   void wait() override;
@@ -18,22 +19,25 @@ class ShardedBuffer final : public PlacedMemory {
   void release() override;
 
   Client& client() const { return client_; }
-  std::shared_ptr<const Placement> placement() const override { return placement_; }
+  std::shared_ptr<const NamedSharding> placement() const override { return placement_; }
   const std::vector<std::shared_ptr<DeviceBuffer>>& parts() const { return parts_; }
 
  private:
   Client& client_;
   ArrayType type_;
-  std::shared_ptr<const Placement> placement_;
+  std::shared_ptr<const NamedSharding> placement_;
   std::vector<std::shared_ptr<DeviceBuffer>> parts_;
 };
 
 // Cuts an array up and sends the parts, or copies it where it does not have to be cut.
-std::shared_ptr<ShardedBuffer> shard(Client& client, const Array& array, std::shared_ptr<const Placement> placement);
-Array sharded_array(Client& client, const ArrayType& type, std::shared_ptr<const Placement> placement,
+std::shared_ptr<ShardedBuffer> shard(Client& client, const Array& array,
+                                     std::shared_ptr<const NamedSharding> placement);
+Array sharded_array(Client& client, const ArrayType& type, std::shared_ptr<const NamedSharding> placement,
                     std::vector<std::shared_ptr<DeviceBuffer>> parts);
 
 // How each output of a program over this mesh lies, as the compiler decided. `types` are the whole arrays' types.
-std::vector<std::shared_ptr<const Placement>> output_placements(const Compiled& compiled, const Placement& partitions, const Types& types);
+std::vector<std::shared_ptr<const NamedSharding>> output_placements(const Compiled& compiled,
+                                                                    const NamedSharding& partitions,
+                                                                    const Types& types);
 
 }  // namespace capibara::pjrt

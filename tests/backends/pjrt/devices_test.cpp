@@ -2,8 +2,8 @@
 #include "backends/pjrt/on_plugin.h"
 
 #include "backends/pjrt/sharded_buffer.h"
-#include "program/stablehlo/write.h"
 #include "runtime/transfer_guard.h"
+#include "stablehlo/write.h"
 
 #include <capibara/linalg.h>
 #include <capibara/placement.h>
@@ -20,14 +20,14 @@ class Devices : public OnPlugin {
   void SetUp() override {
     OnPlugin::SetUp();
     if (IsSkipped()) return;
-    grid_ = jax::make_placement(Mesh{{"x", "y"}, {2, 2}}, {});
+    grid_ = jax::make_sharding(Mesh{{"x", "y"}, {2, 2}}, {});
   }
-  Placement lies(std::vector<std::vector<std::string>> dims) const {
-    Placement placement = grid_;
+  NamedSharding lies(std::vector<std::vector<std::string>> dims) const {
+    NamedSharding placement = grid_;
     placement.spec.dims = std::move(dims);
     return placement;
   }
-  Placement grid_;
+  NamedSharding grid_;
   const Array x_ = array<float>({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, Shape{4, 4});
 };
 
@@ -96,7 +96,7 @@ TEST_F(Devices, KeepResultsInParts) {
 }
 
 TEST_F(Devices, FollowConstraintsInsidePrograms) {
-  const Placement wanted = lies({{"y"}, {"x"}});
+  const NamedSharding wanted = lies({{"y"}, {"x"}});
   const Array y = jax::jit([&](const Array& v) { return lax::with_sharding_constraint(v + 1, wanted); })(x_);
   EXPECT_EQ(*jax::placement(y), wanted);
   EXPECT_EQ(y.to_vector<float>()[15], 16);
@@ -131,7 +131,7 @@ TEST_F(Devices, CannotHoldUnequalParts) {
 TEST_F(Devices, OfOneMeshAreNamedInTheText) {
   const Program program = jax::make_jaxpr([&](const Array& v) { return lax::with_sharding_constraint(v * 2, lies({{"x"}, {"y"}})); }, "f")(x_);
   stablehlo::WriteOptions options;
-  options.argument_placements = {std::make_shared<const Placement>(lies({{}, {"y", "x"}}))};
+  options.argument_placements = {std::make_shared<const NamedSharding>(lies({{}, {"y", "x"}}))};
   const std::string text = stablehlo::write_program(program, options);
   EXPECT_NE(text.find("mhlo.num_partitions = 4 : i32"), std::string::npos) << text;
   EXPECT_NE(text.find("sdy.mesh @mesh = <[\"x\"=2, \"y\"=2]>"), std::string::npos) << text;
@@ -143,12 +143,12 @@ TEST_F(Devices, HaveMemoriesOfSeveralKinds) {
   const DeviceInfo first = client("xla_cpu").info(0);
   ASSERT_FALSE(first.memories.empty());
   for (const DeviceInfo::Memory& memory : first.memories) {
-    const Array y = jax::device_put(x_, Placement{"xla_cpu", {0}, {}, {}, memory.kind});
+    const Array y = jax::device_put(x_, NamedSharding{"xla_cpu", {0}, {}, {}, memory.kind});
     EXPECT_EQ(jax::placement(y)->memory_kind, memory.kind == first.default_memory ? "" : memory.kind);
     EXPECT_EQ(y.to_vector<float>(), x_.to_vector<float>());
     EXPECT_EQ((y + 1).to_vector<float>()[0], 1);  // brought to the device for the operation
   }
-  EXPECT_THROW(jax::device_put(x_, Placement{"xla_cpu", {0}, {}, {}, "drum"}), ValueError);
+  EXPECT_THROW(jax::device_put(x_, NamedSharding{"xla_cpu", {0}, {}, {}, "drum"}), ValueError);
 }
 
 TEST_F(Devices, AreGuardedAgainstSilentTransfers) {
@@ -169,7 +169,7 @@ TEST_F(Devices, TellWhatProgramsNeedThere) {
   const Array y = jax::device_put(jnp::ones({64, 64}), lies({{"x"}}));
   const Program program = jax::make_jaxpr([](const Array& v) { return v + 1; })(y);
   const auto executable = default_backend().compile(program);
-  const std::shared_ptr<const Placement> placed = std::make_shared<const Placement>(*jax::placement(y));
+  const std::shared_ptr<const NamedSharding> placed = std::make_shared<const NamedSharding>(*jax::placement(y));
   EXPECT_EQ(executable->details({&placed, 1}).memory->argument, 32 * 64 * 4);  // half of the rows each
 }
 

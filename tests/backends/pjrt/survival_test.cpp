@@ -50,7 +50,7 @@ TEST_F(Survival, OfMemoryThatIsNotThereAgainAndAgain) {
 }
 
 TEST_F(Survival, OfMemoryThatIsNotThereOnSeveralDevices) {
-  const Placement placement = jax::make_placement(Mesh{{"x"}, {4}}, PartitionSpec{{{"x"}}});
+  const NamedSharding placement = jax::make_sharding(Mesh{{"x"}, {4}}, PartitionSpec{{{"x"}}});
   const Array x = jax::device_put(jnp::ones({8}), placement);
   const auto f = jax::jit([](const Array& v) { return jnp::sum(lax::sort(lax::iota(DType::float32, int64_t{1} << 42) * v[Index(0)])) + v; });
   EXPECT_NE(error_of([&] { f(x).block_until_ready(); }), "");

@@ -1,0 +1,20 @@
+// Primitives that StableHLO has no operation for, as calls of foreign functions: LAPACK's through jaxlib, expectations.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "stablehlo/operations.h"
+
+namespace capibara::stablehlo {
+
+struct CallText {
+  std::string target;
+  std::string attributes;  // between the braces
+  Types results;           // empty: those of the equation
+  std::vector<std::size_t> order;  // output i of the equation is result order[i]; empty: the same order
+};
+
+std::optional<CallText> find_call(const Primitive& primitive, const WriteArgs& args);
+
+}  // namespace capibara::stablehlo
