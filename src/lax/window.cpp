@@ -2,6 +2,7 @@
 #include "lax/families.h"
 #include "lax/monoid.h"
 #include "lax/rules.h"
+#include "lax/shape.h"
 #include "program/window_shape.h"
 
 #include <algorithm>
@@ -20,10 +21,6 @@ namespace {
 const std::vector<DType> number_dtypes = {DType::int8,   DType::int16,    DType::int32,   DType::int64,   DType::uint8,
                                           DType::uint16, DType::uint32,   DType::uint64,  DType::bfloat16, DType::float16,
                                           DType::float32, DType::float64, DType::complex64, DType::complex128};
-
-bool all_weak(std::span<const ArrayType> types) {
-  return std::all_of(types.begin(), types.end(), [](const ArrayType& t) { return t.weak_type; });
-}
 
 Array bind_window(const char* name, Arrays inputs, const Attrs& attrs) {
   return capibara::bind(primitive(name), inputs, attrs)[0];
