@@ -41,7 +41,7 @@ Operation with_attribute(Operation operation, const std::string& name, Attribute
   return operation;
 }
 
-Attribute integers(const Ints& values) { return Attribute::of(DenseArray{"i64", values, {}}); }
+Attribute integer_list(const Ints& values) { return Attribute::of(DenseArray{"i64", values, {}}); }
 
 NdArray broadcast(const NdArray& x, const Shape& shape, const Ints& dims) {
   return bind_named("broadcast_in_dim", {x}, {{"shape", shape}, {"broadcast_dimensions", dims}, {"sharding", Attr()}})[0];
@@ -309,31 +309,31 @@ Arrays read_dynamic_broadcast(BodyReader& body, const Operation& operation, cons
 
 Arrays read_dynamic_pad(BodyReader& body, const Operation& operation, const Arrays& operands) {
   require_operands(operation, operands, 5);
-  Operation fixed = with_attribute(operation, "edge_padding_low", integers(constant_integers(operation, operands, 2)));
-  fixed = with_attribute(fixed, "edge_padding_high", integers(constant_integers(operation, operands, 3)));
-  fixed = with_attribute(fixed, "interior_padding", integers(constant_integers(operation, operands, 4)));
+  Operation fixed = with_attribute(operation, "edge_padding_low", integer_list(constant_integers(operation, operands, 2)));
+  fixed = with_attribute(fixed, "edge_padding_high", integer_list(constant_integers(operation, operands, 3)));
+  fixed = with_attribute(fixed, "interior_padding", integer_list(constant_integers(operation, operands, 4)));
   return as_operation(body, fixed, "stablehlo.pad", {operands[0], operands[1]});
 }
 
 Arrays read_dynamic_gather(BodyReader& body, const Operation& operation, const Arrays& operands) {
   require_operands(operation, operands, 3);
-  Operation fixed = with_attribute(operation, "slice_sizes", integers(constant_integers(operation, operands, 2)));
+  Operation fixed = with_attribute(operation, "slice_sizes", integer_list(constant_integers(operation, operands, 2)));
   fixed.name = "stablehlo.gather";
   return read_gather(body, fixed, {operands[0], operands[1]});
 }
 
 Arrays read_dynamic_convolution(BodyReader& body, const Operation& operation, const Arrays& operands) {
   require_operands(operation, operands, 3);
-  Operation fixed = with_attribute(operation, "padding", integers(constant_integers(operation, operands, 2)));
+  Operation fixed = with_attribute(operation, "padding", integer_list(constant_integers(operation, operands, 2)));
   fixed.name = "stablehlo.convolution";
   return read_convolution(body, fixed, {operands[0], operands[1]});
 }
 
 Arrays read_dynamic_slice(BodyReader& body, const Operation& operation, const Arrays& operands) {
   require_operands(operation, operands, 4);
-  Operation fixed = with_attribute(operation, "start_indices", integers(constant_integers(operation, operands, 1)));
-  fixed = with_attribute(fixed, "limit_indices", integers(constant_integers(operation, operands, 2)));
-  fixed = with_attribute(fixed, "strides", integers(constant_integers(operation, operands, 3)));
+  Operation fixed = with_attribute(operation, "start_indices", integer_list(constant_integers(operation, operands, 1)));
+  fixed = with_attribute(fixed, "limit_indices", integer_list(constant_integers(operation, operands, 2)));
+  fixed = with_attribute(fixed, "strides", integer_list(constant_integers(operation, operands, 3)));
   return as_operation(body, fixed, "stablehlo.slice", {operands[0]});
 }
 
