@@ -2,6 +2,7 @@
 #include <capibara/default_device.h>
 #include <capibara/placement.h>
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include "backends/backend.h"
