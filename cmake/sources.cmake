@@ -20,6 +20,7 @@ list(FILTER CAPIBARA_PRODUCT_SOURCES INCLUDE REGEX "/(gem[a-z0-9_]*|convolution|
 set_source_files_properties(${CAPIBARA_PRODUCT_SOURCES} PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast")
 
 # Some sources of these folders share names that they define for themselves.
-file(GLOB CAPIBARA_SINGLE_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/*.cpp
+file(GLOB CAPIBARA_SINGLE_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/*/*.cpp
      ${PROJECT_SOURCE_DIR}/src/backends/pjrt/*.cpp)
+list(FILTER CAPIBARA_SINGLE_SOURCES EXCLUDE REGEX "/cpu/(kernels|llvm)/")
 set_source_files_properties(${CAPIBARA_SINGLE_SOURCES} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)

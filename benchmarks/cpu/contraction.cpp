@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "array/element.h"
-#include "backends/cpu/host.h"
-#include "program/window_shape.h"
+#include "backends/cpu/kernels/host.h"
+#include "lax/window_shape.h"
 #include "runtime/thread_pool.h"
 
 #if defined(__aarch64__)

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/compiler.h"
-#include "backends/cpu/element.h"
+#include "backends/cpu/elements/element.h"
+#include "backends/cpu/execution/compiler.h"
 #include "lax/math/denormals.h"
 #include "lax/math/math.h"
 

@@ -8,7 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "backends/backend.h"
-#include "backends/cpu/backend.h"
+#include "backends/cpu/execution/backend.h"
 #include "backends/pjrt/backend.h"
 #include "bindings.h"
 #include "runtime/disk_cache.h"

@@ -4,7 +4,7 @@
 #include <capibara/config.h>
 #include <capibara/default_device.h>
 
-#include "backends/cpu/backend.h"
+#include "backends/cpu/execution/backend.h"
 #include "backends/pjrt/backend.h"
 #include "backends/reference/backend.h"
 

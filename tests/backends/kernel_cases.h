@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "array/element.h"
-#include "backends/cpu/host.h"
+#include "backends/cpu/kernels/host.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "runtime/thread_pool.h"
 

@@ -2,7 +2,7 @@
 #include "properties/exceptions.h"
 
 #include "backends/backend.h"
-#include "backends/cpu/compiler.h"
+#include "backends/cpu/execution/compiler.h"
 
 #include <cstdlib>
 

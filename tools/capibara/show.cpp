@@ -5,7 +5,7 @@
 
 #include <capibara/program.h>
 
-#include "backends/cpu/backend.h"
+#include "backends/cpu/execution/backend.h"
 #include "command.h"
 #include "optimise/pipeline.h"
 #include "stablehlo/parser.h"

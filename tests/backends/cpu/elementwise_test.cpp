@@ -13,8 +13,8 @@
 #include <set>
 
 #include "array/element.h"
-#include "backends/cpu/compiler.h"
-#include "backends/cpu/element.h"
+#include "backends/cpu/elements/element.h"
+#include "backends/cpu/execution/compiler.h"
 #include "backends/cpu/generated_code.h"
 #include "backends/reference/kernels.h"
 #include "lax/math/denormals.h"

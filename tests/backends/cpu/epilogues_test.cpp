@@ -7,7 +7,7 @@
 
 #include <random>
 
-#include "backends/cpu/lower.h"
+#include "backends/cpu/driver/lower.h"
 #include "backends/cpu/small_programs.h"
 #include "optimise/pipeline.h"
 #include "runtime/thread_pool.h"

@@ -3,8 +3,8 @@
 // Needs qemu-x86_64 and a C compiler for x86 (x86_64-linux-gnu-gcc; cc on x86). AVX-512 is beyond qemu-user: code for it
 // is emitted in tests and never run where the machine lacks it.
 #include "backends/backend.h"
+#include "backends/cpu/driver/lower.h"
 #include "backends/cpu/generated_code.h"
-#include "backends/cpu/lower.h"
 #include "backends/cpu/random_programs.h"
 #include "optimise/pipeline.h"
 

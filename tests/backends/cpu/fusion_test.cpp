@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "backends/cpu/lower.h"
+#include "backends/cpu/driver/lower.h"
 #include "optimise/pipeline.h"
 #include "program/build.h"
 

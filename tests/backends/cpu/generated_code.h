@@ -16,8 +16,8 @@
 #include <capibara/default_device.h>
 #include <capibara/error.h>
 
-#include "backends/cpu/builder.h"
-#include "backends/cpu/compiler.h"
+#include "backends/cpu/execution/compiler.h"
+#include "backends/cpu/loops/builder.h"
 
 namespace capibara::cpu {
 

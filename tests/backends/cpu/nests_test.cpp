@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "backends/cpu/lower.h"
+#include "backends/cpu/driver/lower.h"
 #include "backends/cpu/small_programs.h"
 #include "optimise/pipeline.h"
 

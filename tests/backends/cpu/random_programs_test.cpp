@@ -5,7 +5,7 @@
 #include "backends/cpu/random_programs.h"
 
 #include "backends/backend.h"
-#include "backends/cpu/compiler.h"
+#include "backends/cpu/execution/compiler.h"
 #include "program/build.h"
 #include "runtime/thread_pool.h"
 

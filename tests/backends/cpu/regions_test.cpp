@@ -1,10 +1,10 @@
 // Operations by regions of scalars, with loops and branches inside: compiled without an interpreter, with the reference's values.
 #include <capibara/control.h>
 
-#include "backends/cpu/backend.h"
+#include "backends/cpu/driver/lower.h"
+#include "backends/cpu/execution/backend.h"
 #include "backends/cpu/generated_code.h"
-#include "backends/cpu/host.h"
-#include "backends/cpu/lower.h"
+#include "backends/cpu/kernels/host.h"
 #include "backends/cpu/small_programs.h"
 #include "lax/monoid.h"
 

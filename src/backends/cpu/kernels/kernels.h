@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/cpu/host.h"
+#include "backends/cpu/kernels/host.h"
 
 namespace capibara::cpu {
 

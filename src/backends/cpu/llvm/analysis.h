@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backends/cpu/loops.h"
+#include "backends/cpu/loops/loops.h"
 
 namespace capibara::cpu {
 

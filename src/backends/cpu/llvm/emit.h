@@ -6,7 +6,7 @@
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 
-#include "backends/cpu/compiler.h"
+#include "backends/cpu/execution/compiler.h"
 
 namespace capibara::cpu {
 

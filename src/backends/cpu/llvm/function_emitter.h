@@ -11,7 +11,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
-#include "backends/cpu/compiler.h"
+#include "backends/cpu/execution/compiler.h"
 #include "backends/cpu/llvm/analysis.h"
 
 namespace capibara::cpu {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "backends/cpu/compiler.h"
+#include "backends/cpu/execution/compiler.h"
 
 namespace capibara::cpu {
 

@@ -1,7 +1,7 @@
 // The machine this process runs on, as a target.
 #pragma once
 
-#include "backends/cpu/compiler.h"
+#include "backends/cpu/execution/compiler.h"
 
 namespace capibara::cpu {
 

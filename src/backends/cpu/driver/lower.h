@@ -1,0 +1,35 @@
+// A whole program in loop form: the driver, its regions, the plan of its memory, and the kernels that it calls.
+#pragma once
+
+#include <map>
+
+#include "backends/cpu/kernels/host.h"
+#include "backends/cpu/loops/loops.h"
+
+namespace capibara::cpu {
+
+struct Lowered {
+  Module module;
+  std::vector<HostKernel> kernels;  // by the number in Host; empty ones are products with an epilogue:
+  // the region that the driver invokes next runs on their rows as these are finished.
+  std::map<int32_t, ProductKernel> products;
+  std::vector<Array> constants;
+  int64_t arena_bytes = 0;
+
+  // Where each output comes from: written by the driver (into the memory of a donated input, too), or an array that
+  // exists already.
+  struct Output {
+    enum class From { driver, input, donated, constant, output } from = From::driver;
+    int index = 0;  // of the driver's output buffers, of the inputs, of the constants, of an earlier output
+    ArrayType type;
+  };
+  std::vector<Output> outputs;
+  // The driver's buffers in order: the inputs, the constants, one per Output from the driver, the arena.
+  std::vector<int64_t> output_bytes;
+  std::vector<std::string> largest;  // the largest values in memory, for errors
+};
+
+// `donated`: inputs whose memory outputs may take; empty for none.
+Lowered lower_to_loops(const Program& program, const std::vector<bool>& donated = {});
+
+}  // namespace capibara::cpu

@@ -1,0 +1,202 @@
+// Control flow in the driver: loops and branches are lowered with their bodies in place.
+#include <algorithm>
+
+#include "backends/cpu/driver/lowering.h"
+#include "backends/cpu/elements/element.h"
+#include "program/handles.h"
+
+namespace capibara::cpu {
+
+namespace {
+
+std::size_t at(int64_t position) { return static_cast<std::size_t>(position); }
+
+}  // namespace
+
+void Lowering::lower_control(Frame& frame, const Equation& equation) {
+  const Primitive& primitive = equation.primitive;
+  if (primitive == prim::scan()) lower_scan(frame, equation);
+  else if (primitive == prim::while_()) lower_while(frame, equation);
+  else if (primitive == prim::cond()) lower_cond(frame, equation);
+  else lower_call(frame, equation, equation.attrs.program(primitive->traits.called_program));
+}
+
+std::vector<Address> Lowering::places_of(Frame& frame, std::span<const Atom> atoms) {
+  std::vector<Address> places;
+  for (Atom atom : atoms) places.push_back(address_of(frame, atom));
+  return places;
+}
+
+void Lowering::lower_body(const Program& given, const std::vector<Address>& inputs, const std::vector<Address>& outputs,
+                          const std::map<std::size_t, Var>& replaced) {
+  const Program& body = analyses_.unshared(given);
+  Frame frame(body);
+  for (std::size_t i = 0; i < inputs.size(); ++i) frame.place[at(body.invars()[i].id)] = Place{inputs[i]};
+  for (std::size_t i = 0; i < body.constvars().size(); ++i) {
+    frame.place[at(body.constvars()[i].id)] = Place{{constant_buffer(body.constants()[i]), 0, {}}};
+  }
+  std::vector<std::pair<Atom, Address>> copies;
+  const Analysis& known = analyses_.of(body);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Atom atom = body.outputs()[i];
+    const bool computed = !atom.is_literal() && known.fusion.definition[at(atom.code)] >= 0;
+    if (auto input = replaced.find(i); input != replaced.end()) frame.replaces[atom.code] = input->second.id;
+    if (computed && frame.wanted.try_emplace(atom.code, outputs[i]).second) continue;
+    copies.emplace_back(atom, outputs[i]);
+  }
+  lower(frame);
+  for (const auto& [atom, target] : copies) {
+    const Address source = address_of(frame, atom);
+    if (!same(source, target)) copy(source, target, bytes_of(body.type(atom)));
+  }
+}
+
+void Lowering::lower_call(Frame& frame, const Equation& equation, const Program& body) {
+  const std::vector<Address> inputs = places_of(frame, equation.inputs);
+  const Results results = make_results(frame, equation, body.output_types());
+  lower_body(body, inputs, results.places);
+  release(results);
+}
+
+void Lowering::lower_cond(Frame& frame, const Equation& equation) {
+  const std::vector<Program> branches = equation.attrs.programs("branches");
+  const DType dtype = frame.program.type(equation.inputs[0]).dtype;
+  Address address = address_of(frame, equation.inputs[0]);
+  const std::vector<Address> inputs = places_of(frame, std::span(equation.inputs).subspan(1));
+  const Results results = make_results(frame, equation, branches[0].output_types());
+  const Value index = loaded_scalar(dtype, address);
+  branch_from(branches, 0, index, inputs, results.places);
+  release(results);
+}
+
+void Lowering::branch_from(const std::vector<Program>& branches, std::size_t first, Value index, const std::vector<Address>& inputs,
+                 const std::vector<Address>& outputs) {
+  if (first + 1 == branches.size()) {
+    lower_body(branches[first], inputs, outputs);
+    return;
+  }
+  const Value here = driver_->compute(Op::le, index, driver_->constant_int(driver_->type(index), static_cast<int64_t>(first)));
+  driver_->branch(
+      here,
+      [&] {
+        lower_body(branches[first], inputs, outputs);
+        return std::vector<Value>();
+      },
+      [&] {
+        branch_from(branches, first + 1, index, inputs, outputs);
+        return std::vector<Value>();
+      });
+}
+
+Value Lowering::loaded_scalar(DType dtype, Address address) {
+  const int64_t size = storage_size(dtype);
+  address.offset /= size;
+  for (Term& term : address.terms) term.factor /= size;
+  return load_element(*driver_, dtype, address).parts[0];
+}
+
+void Lowering::start_carries(Frame& frame, std::span<const Atom> initial, const std::vector<Address>& carries, const Program& body,
+                   std::size_t first) {
+  for (std::size_t i = 0; i < initial.size(); ++i) {
+    const Address from = address_of(frame, initial[i]);
+    if (!same(from, carries[i])) copy(from, carries[i], bytes_of(body.type(body.invars()[first + i])));
+  }
+}
+
+void Lowering::lower_turn(const Program& body, std::vector<Address> inputs, const std::vector<Address>& carries, std::size_t first_carry,
+                const std::vector<Address>& further_outputs) {
+  std::vector<Address> outputs;
+  std::vector<std::pair<std::size_t, Place>> beside;
+  std::map<std::size_t, Var> replaced;
+  for (std::size_t i = 0; i < carries.size(); ++i) {
+    const Var old = body.invars()[first_carry + i];
+    const ArrayType& type = body.type(old);
+    if (body.outputs()[i] == Atom(old)) {
+      outputs.push_back(carries[i]);
+      continue;
+    }
+    if (may_replace(analyses_.of(analyses_.unshared(body)), old, i)) {
+      replaced.emplace(i, old);
+      outputs.push_back(carries[i]);
+      continue;
+    }
+    Place place = in_arena(bytes_of(type));
+    beside.emplace_back(i, place);
+    outputs.push_back(place.address);
+  }
+  outputs.insert(outputs.end(), further_outputs.begin(), further_outputs.end());
+  lower_body(body, inputs, outputs, replaced);
+  for (const auto& [i, place] : beside) {
+    const int64_t bytes = bytes_of(body.type(body.invars()[first_carry + i]));
+    copy(place.address, carries[i], bytes);
+    arena_.release(place.arena_offset, bytes);
+  }
+}
+
+void Lowering::lower_while(Frame& frame, const Equation& equation) {
+  const Program& condition = equation.attrs.program("cond_jaxpr");
+  const Program& body = equation.attrs.program("body_jaxpr");
+  const std::size_t condition_consts = at(equation.attrs.integer("cond_nconsts"));
+  const std::size_t body_consts = at(equation.attrs.integer("body_nconsts"));
+  const std::span<const Atom> operands(equation.inputs);
+  const std::vector<Address> for_condition = places_of(frame, operands.first(condition_consts));
+  const std::vector<Address> for_body = places_of(frame, operands.subspan(condition_consts, body_consts));
+  const Results results = make_results(frame, equation, body.output_types());
+  const std::vector<Address>& carries = results.places;
+  start_carries(frame, operands.subspan(condition_consts + body_consts), carries, body, body_consts);
+  const Place answer = in_arena(1);
+  driver_->repeat(
+      {}, true,
+      [&](std::span<const Value>) {
+        lower_body(condition, joined(for_condition, carries), {answer.address});
+        return loaded_scalar(DType::bool_, answer.address);
+      },
+      [&](std::span<const Value>) {
+        lower_turn(body, joined(for_body, carries), carries, body_consts, {});
+        return std::vector<Value>();
+      });
+  arena_.release(answer.arena_offset, 1);
+  release(results);
+}
+
+void Lowering::lower_scan(Frame& frame, const Equation& equation) {
+  const Program& body = equation.attrs.program("jaxpr");
+  const std::size_t consts = at(equation.attrs.integer("num_consts")), carry = at(equation.attrs.integer("num_carry"));
+  const int64_t length = equation.attrs.integer("length");
+  const bool reverse = equation.attrs.boolean("reverse");
+  const std::span<const Atom> operands(equation.inputs);
+  const std::vector<Address> given = places_of(frame, operands.first(consts));
+  const std::vector<Address> sequences = places_of(frame, operands.subspan(consts + carry));
+  Types types;
+  for (std::size_t i = 0; i < equation.outputs.size(); ++i) {
+    ArrayType type = body.type(body.outputs()[i]);
+    if (i >= carry) type.shape.insert(type.shape.begin(), length);
+    types.push_back(type);
+  }
+  const Results results = make_results(frame, equation, types);
+  const std::vector<Address> carries(results.places.begin(), results.places.begin() + static_cast<std::ptrdiff_t>(carry));
+  start_carries(frame, operands.subspan(consts, carry), carries, body, consts);
+  driver_->loop(length, {.poll = true}, {}, [&](Value turn, std::span<const Value>) {
+    auto slice = [&](Address whole, const ArrayType& type) {
+      const int64_t bytes = bytes_of(type);
+      if (reverse) whole.offset += (length - 1) * bytes;
+      whole.terms.push_back({turn, reverse ? -bytes : bytes});
+      return whole;
+    };
+    std::vector<Address> inputs = joined(given, carries), further;
+    for (std::size_t i = 0; i < sequences.size(); ++i) {
+      inputs.push_back(slice(sequences[i], body.type(body.invars()[consts + carry + i])));
+    }
+    for (std::size_t i = carry; i < results.places.size(); ++i) further.push_back(slice(results.places[i], body.type(body.outputs()[i])));
+    lower_turn(body, inputs, carries, consts, further);
+    return std::vector<Value>();
+  });
+  release(results);
+}
+
+std::vector<Address> Lowering::joined(std::vector<Address> first, const std::vector<Address>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+}  // namespace capibara::cpu

@@ -1,0 +1,137 @@
+// How a program becomes the driver's statements: the frame of each nested program, its memory, its groups.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <unordered_map>
+
+#include "backends/cpu/driver/arena_plan.h"
+#include "backends/cpu/driver/lower.h"
+#include "backends/cpu/groups/reuse.h"
+#include "backends/cpu/loops/builder.h"
+#include "backends/cpu/regions/region.h"
+#include "backends/cpu/rewrites/unshare.h"
+
+namespace capibara::cpu {
+
+int64_t bytes_of(const ArrayType& type);
+bool same(const Address& a, const Address& b);
+
+// Memory of a variable, as bytes of one of the driver's buffers.
+struct Place {
+  Address address;
+  int64_t arena_offset = -1;  // where it lies in the arena and must be given back
+};
+
+class Lowering {
+ public:
+  Lowering(const Program& program, const std::vector<bool>& donated) : program_(unshare(program)), donated_(donated) {
+    lowered_.module.functions.emplace_back();
+    lowered_.module.functions[0].name = "driver";
+    driver_ = std::make_unique<Builder>(driver_function_);
+  }
+  Lowered run();
+
+ private:
+  // Buffers of the driver other than inputs, until all of them are known.
+  static constexpr int32_t constant_base = 1 << 20, output_base = 1 << 24, arena_buffer = 1 << 28;
+
+  // One instance of a program: where its variables lie.
+  struct Frame {
+    explicit Frame(const Program& program) : program(program), place(static_cast<std::size_t>(program.var_count())) {}
+    const Program& program;
+    std::vector<std::optional<Place>> place;
+    std::map<int32_t, Address> wanted;    // where a variable should be written
+    std::map<int32_t, int32_t> replaces;  // results that take the memory of the carry they replace
+  };
+
+  void lower(Frame& frame);
+  // Results of a loop take the memory of first values that nobody reads later.
+  void take_over_carries(Frame& frame, const Analysis& known, int g, const Equation& loop);
+  void release_dead(Frame& frame, const Analysis& known, int g);
+  // Memory for a variable: where it is wanted, or in the arena.
+  const Address& make_place(Frame& frame, Var var);
+  void note_size(const ArrayType& type);
+  Place in_arena(int64_t bytes);
+  Address address_of(Frame& frame, Atom atom);
+
+  // The end of the run of groups from `first` on that are written as one function with all values in registers.
+  int end_of_registers(const Frame& frame, const Analysis& known, int first) const;
+  void lower_registers(Frame& frame, const Analysis& known, int first, int end);
+
+  void lower_alias(Frame& frame, const Group& group);
+  // The loops of a group as calls, before any of them is a statement of the driver.
+  struct RegionCall {
+    Function function;
+    std::vector<Argument> arguments;
+  };
+  std::vector<RegionCall> calls_of(Frame& frame, const Analysis& known, int g);
+  void invoke(std::vector<RegionCall> calls);
+  // An update of an array that dies here is written into the array itself.
+  bool takes_over(Frame& frame, const Analysis& known, int g, Together& together);
+  // Equal regions are one function.
+  int32_t function_number(Function function);
+  // Memory for the outputs of an equation; what nobody reads is given back when the equation is done.
+  struct Results {
+    std::vector<Address> places;
+    std::vector<std::pair<int64_t, int64_t>> unread;  // offset and size in the arena
+  };
+  struct HostCall {
+    Types inputs, outputs;
+    std::vector<Argument> arguments;  // those of the inputs, then those of the outputs
+    std::vector<bool> constants;
+  };
+  HostCall host_call(Frame& frame, const Equation& equation, const Results& results);
+  void lower_host(Frame& frame, const Equation& equation);
+  // A product and the group of loops that reads its result next; returns that group's number, or -1 where there is none.
+  int lower_product(Frame& frame, const Analysis& known, int g);
+  bool may_follow(const HostCall& product, const ProductKernel& kernel, const std::vector<RegionCall>& calls) const;
+  Results make_results(Frame& frame, const Equation& equation, const Types& types);
+  void release(const Results& results);
+  void copy(const Address& from, const Address& to, int64_t bytes);
+
+  // Small constants are one where their values are, large ones where they are the same array.
+  int constant_number(const Array& array);
+  int32_t constant_buffer(const Array& array) { return constant_base + constant_number(array); }
+  // Buffers get their final numbers: inputs, constants, outputs, arena.
+  void number_buffers();
+
+  // ---- control flow: lower_control.cpp
+  void lower_control(Frame& frame, const Equation& equation);
+  std::vector<Address> places_of(Frame& frame, std::span<const Atom> atoms);
+  // The body of a call, a branch or one turn of a loop: reads its inputs where they lie, writes its outputs where they
+  // should lie. `replaced`: for some outputs the input whose memory they take over.
+  void lower_body(const Program& given, const std::vector<Address>& inputs, const std::vector<Address>& outputs,
+                  const std::map<std::size_t, Var>& replaced = {});
+  void lower_call(Frame& frame, const Equation& equation, const Program& body);
+  void lower_cond(Frame& frame, const Equation& equation);
+  void branch_from(const std::vector<Program>& branches, std::size_t first, Value index, const std::vector<Address>& inputs,
+                   const std::vector<Address>& outputs);
+  // An element of rank 0 in the driver; addresses there count bytes.
+  Value loaded_scalar(DType dtype, Address address);
+  // Copies the first values of carries into the memory of the results, which the loop then updates.
+  void start_carries(Frame& frame, std::span<const Atom> initial, const std::vector<Address>& carries, const Program& body,
+                     std::size_t first);
+  // One turn: the new values of the carries are written beside the old ones unless they may take their place.
+  void lower_turn(const Program& body, std::vector<Address> inputs, const std::vector<Address>& carries, std::size_t first_carry,
+                  const std::vector<Address>& further_outputs);
+  void lower_while(Frame& frame, const Equation& equation);
+  void lower_scan(Frame& frame, const Equation& equation);
+  static std::vector<Address> joined(std::vector<Address> first, const std::vector<Address>& second);
+
+  const Program program_;
+  std::vector<bool> donated_;  // inputs whose memory outputs may still take
+  Lowered lowered_;
+  Function driver_function_;
+  std::unique_ptr<Builder> driver_;
+  ArenaPlan arena_;
+  std::set<std::pair<int64_t, std::string>> largest_;
+  Analyses analyses_;
+  std::unordered_map<std::string, int32_t> functions_;
+  std::unordered_map<std::string, int> small_constants_;
+  std::unordered_map<const void*, int> large_constants_;
+};
+
+}  // namespace capibara::cpu

@@ -1,0 +1,73 @@
+// Elements of arrays in generated code: how each dtype is held in registers, and what each elementwise primitive writes.
+//
+// Every result is rounded to its dtype after each primitive, as the reference backend does: floats narrower than 32
+// bits are computed in f32 and rounded down and up, integers narrower than a byte in i8 and cut to their width.
+#pragma once
+
+#include <capibara/primitive.h>
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "backends/cpu/loops/builder.h"
+#include "lax/monoid.h"
+
+namespace capibara::cpu {
+
+// One value; two for a complex number (real, imaginary), one per 32-bit word for a key.
+struct Element {
+  Value parts[4] = {no_value, no_value, no_value, no_value};
+  int count = 1;
+  // The same element as memory holds it, where that differs from the registers and is known: stored without rounding
+  // again, so that elements which are only moved keep every bit.
+  Value stored = no_value;
+
+  Element() = default;
+  explicit Element(Value value) : parts{value, no_value, no_value, no_value} {}
+  Element(Value real, Value imaginary) : parts{real, imaginary, no_value, no_value}, count(2) {}
+};
+
+bool has_element(DType dtype);       // dtypes that generated code can hold: all but tokens
+Scalar stored_type(DType dtype);     // of one part in memory
+Scalar computed_type(DType dtype);   // of one part in registers
+int part_count(DType dtype);         // values per element
+
+// The address counts elements of the array.
+Element load_element(Builder& builder, DType dtype, const Address& address);
+void store_element(Builder& builder, DType dtype, const Address& address, const Element& element);
+Element constant_element(Builder& builder, DType dtype, const std::byte* stored);
+
+// One part as memory holds it, and an element made of that.
+Value stored_value(Builder& builder, DType dtype, const Element& element);
+Element element_of_stored(Builder& builder, DType dtype, Value stored);
+
+// An element whose parts are already in registers, from anywhere: rounded to what the dtype can hold.
+Element rounded_element(Builder& builder, DType dtype, Element element);
+// As convert_element_type.
+Element convert_element(Builder& builder, DType from, DType to, const Element& element);
+// condition (i1) ? yes : no
+Element select_element(Builder& builder, Value condition, const Element& yes, const Element& no);
+
+// ---- primitives ---------------------------------------------------------------------------------------------------
+
+// Whether generated code knows the primitive for these operands; `output` is the dtype of its first result.
+bool is_elementwise(const Primitive& primitive, std::span<const DType> inputs, DType output);
+// Costs more than a few instructions: never computed twice.
+inline bool is_expensive(const Primitive& primitive) { return primitive->traits.cost != Cost::simple; }
+// One result of the primitive (threefry2x32 has two; asking for both writes the shared part once).
+Element apply_elementwise(Builder& builder, const Primitive& primitive, const Attrs& attrs,
+                          std::span<const DType> in_types, DType out_type, std::span<const Element> inputs,
+                          int output = 0);
+
+// ---- reductions ---------------------------------------------------------------------------------------------------
+
+// Parts may be wider than the dtype's own computed type (f64 sums of f32 elements); floats are not rounded to the dtype.
+Element combine(Builder& builder, Monoid monoid, DType dtype, const Element& a, const Element& b);
+Element identity_element(Builder& builder, Monoid monoid, DType dtype);
+// The operation that joins lanes part by part (Carry::combine); nothing where parts mix (products and extrema of
+// complex numbers) or where a join must cut to the dtype's width.
+std::optional<Op> combine_op(Monoid monoid, DType dtype);
+
+}  // namespace capibara::cpu

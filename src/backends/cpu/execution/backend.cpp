@@ -1,0 +1,447 @@
+// The native CPU backend: optimises, lowers and compiles programs, and runs them on the threads of the process.
+#include "backends/cpu/execution/backend.h"
+
+#include <capibara/config.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "backends/cpu/driver/lower.h"
+#include "backends/cpu/execution/compiler.h"
+#include "backends/cpu/execution/cost.h"
+#include "backends/cpu/execution/coverage.h"
+#include "backends/cpu/execution/eager.h"
+#include "backends/cpu/execution/options.h"
+#include "backends/cpu/groups/fuse.h"
+#include "backends/cpu/rewrites/compose_regions.h"
+#include "backends/cpu/rewrites/unroll.h"
+#include "backends/discharged.h"
+#include "backends/reference/backend.h"
+#include "backends/reference/kernels.h"
+#include "lax/math/denormals.h"
+#include "optimise/pipeline.h"
+#include "program/build.h"
+#include "program/discharge.h"
+#include "runtime/arena.h"
+#include "runtime/attend.h"
+#include "runtime/background.h"
+#include "runtime/disk_cache.h"
+#include "runtime/interrupt.h"
+#include "runtime/thread_pool.h"
+
+namespace capibara::cpu {
+
+Program optimised(const Program& program) {
+  OptimiseOptions options = chosen_options(compiler_options());
+  // Joins and cuts become the copies they are made of, which fuse with what they feed.
+  options.keep = [](const Program& own, const Equation& equation) {
+    if (equation.primitive->traits.moves == Moves::several) return false;
+    return work_of(own, equation) != Work::host || reference::find_kernel(equation.primitive) ||
+           equation.primitive->evaluate;
+  };
+  options.own_rule = [](const Program& own, const Equation& equation) {
+    LowerRule rule = unroll_rule(own, equation);
+    return rule ? rule : region_rule(own, equation);
+  };
+  return optimise(program, options);
+}
+
+namespace {
+
+enum Status : int32_t { done = 0, stopped = 1, failed = 2 };
+
+std::atomic<bool> dispatches_later{true};  // whether a call of a long program may return before it has run
+
+// Machine code of modules by what they say: in memory while somebody runs it, and on disk.
+class CodeCache {
+ public:
+  static std::shared_ptr<const Code> get(const Module& module) {
+    static CodeCache* cache = new CodeCache;  // never freed: programs may run until the very end
+    return cache->find(module);
+  }
+
+ private:
+  std::shared_ptr<const Code> find(const Module& module) {
+    Compiler& generator = compiler();
+    const Target target = generator.host();
+    const Digest key = digest(concat(generator.version(), "\n", target.key(), "\n", to_string(module)));
+    {
+      std::lock_guard lock(mutex_);
+      if (std::shared_ptr<const Code> known = codes_[key].lock()) return known;
+      if (codes_.size() > max_entries) std::erase_if(codes_, [](const auto& entry) { return entry.second.expired(); });
+    }
+    std::shared_ptr<const Code> code = from_disk(generator, key);
+    if (!code) {
+      const std::string object = generator.object_code(module, target);
+      DiskCache::instance().store(key, object);
+      code = generator.link(object);
+    }
+    std::lock_guard lock(mutex_);
+    codes_[key] = code;
+    return code;
+  }
+
+  // Nothing where the file is absent or cannot be linked.
+  static std::shared_ptr<const Code> from_disk(Compiler& generator, const Digest& key) {
+    std::optional<std::string> object = DiskCache::instance().find(key);
+    if (!object) return nullptr;
+    try {
+      return generator.link(*object);
+    } catch (const std::runtime_error&) {
+      return nullptr;
+    }
+  }
+
+  static constexpr std::size_t max_entries = 4096;
+  std::mutex mutex_;
+  std::map<Digest, std::weak_ptr<const Code>> codes_;
+};
+
+// The addresses that a driver is given: on the stack where they are few.
+class Addresses {
+ public:
+  explicit Addresses(std::size_t count) : many_(count > few ? new std::byte*[count] : nullptr), count_(count) {}
+  std::byte** data() { return many_ ? many_.get() : few_; }
+  std::size_t size() const { return count_; }
+
+ private:
+  static constexpr std::size_t few = 48;
+  std::byte* few_[few];
+  std::unique_ptr<std::byte*[]> many_;
+  std::size_t count_;
+};
+
+class CpuExecutable final : public Executable, public std::enable_shared_from_this<CpuExecutable> {
+ public:
+  CpuExecutable(const Program& program, Lowered lowered, std::shared_ptr<const Code> code, double nanoseconds, bool may_wait)
+      : name_(program.name()), types_(program.output_types()), lowered_(std::move(lowered)), code_(std::move(code)),
+        driver_(code_->driver()), short_(nanoseconds < short_nanoseconds), may_wait_(may_wait), nanoseconds_(nanoseconds) {
+    lowered_.module = {};
+    for (const Array& constant : lowered_.constants) constants_.push_back(const_cast<std::byte*>(constant.raw_data()));
+    for (int64_t bytes : lowered_.output_bytes) result_bytes_ += static_cast<std::size_t>(bytes);
+    for (const ArrayType& type : program.input_types()) argument_bytes_ += type.size() * storage_size(type.dtype);
+    scratch_place_ = program.invars().size() + constants_.size() + lowered_.output_bytes.size();
+  }
+
+  ExecutableDetails details(std::span<const std::shared_ptr<const NamedSharding>>) override {
+    MemoryUse use;
+    use.argument = argument_bytes_;
+    for (const ArrayType& type : types_) use.output += type.size() * storage_size(type.dtype);
+    use.temp = lowered_.arena_bytes;
+    use.peak = use.argument + use.output + use.temp;
+    return {use, {}};
+  }
+
+  Arrays execute(std::span<const Array> inputs, const std::vector<bool>& donated) override {
+    Addresses addresses(inputs.size() + constants_.size() + lowered_.output_bytes.size() + 1);
+    std::byte** next = addresses.data();
+    bool ready = true;
+    for (const Array& input : inputs) {
+      const Buffer& buffer = input.buffer();
+      *next = buffer.address();
+      if (!*next) *next = const_cast<std::byte*>(input.raw_data());
+      ready = ready && buffer.is_ready();
+      ++next;
+    }
+    next = std::copy(constants_.begin(), constants_.end(), next);
+    std::shared_ptr<Completion> completion;
+    const double nanoseconds = nanoseconds_.load(std::memory_order_relaxed);
+    if (may_wait_ && dispatches_later.load(std::memory_order_relaxed) && (nanoseconds > long_nanoseconds || !ready) && !in_background()) {
+      completion = std::make_shared<Completion>(name_);
+      wait_for_room(result_bytes_);
+    }
+    if (!completion && !ready) {
+      for (const Array& input : inputs) input.block_until_ready();
+    }
+    Arrays outputs = make_outputs(inputs, donated, completion, addresses.data(), next);
+    if (completion) run_in_background(completion, owned_work(inputs, outputs, addresses), result_bytes_, nanoseconds);
+    else if (should_attend(nanoseconds)) run_attended(name_, owned_work(inputs, outputs, addresses));
+    else run(addresses.data(), nullptr);
+    for (std::size_t i = 0; i < donated.size(); ++i) {
+      if (donated[i] && !returned(static_cast<int>(i)) && !inputs[i].is_deleted()) inputs[i].delete_buffers();
+    }
+    return outputs;
+  }
+
+  bool is_short() const override { return short_ && may_wait_; }
+
+ private:
+  // What generated code reaches through Runtime::program.
+  struct Call {
+    const CpuExecutable* self;
+    const std::atomic<int32_t>* stop;               // of a program in the background
+    std::thread::id caller;
+    std::exception_ptr error;
+    const math::FlushDenormals* outside = nullptr;  // the mode in which kernels run: they flush by themselves
+    const ProductKernel* product = nullptr;         // waits for the region that runs on its rows
+    std::byte* product_buffers[3] = {};
+  };
+
+  // Scratch memory of one run.
+  class Scratch {
+   public:
+    explicit Scratch(const CpuExecutable& self) {
+      const int64_t bytes = self.lowered_.arena_bytes;
+      if (bytes <= on_stack) return;
+      large_ = self.allocated(bytes, nullptr);
+    }
+    std::byte* data() { return large_.defined() ? large_.address() : few_; }
+
+   private:
+    static constexpr int64_t on_stack = 4096;
+    alignas(64) std::byte few_[on_stack];
+    Buffer large_;
+  };
+
+  // Fills in where the outputs lie, and where donated inputs whose memory they take lie now.
+  Arrays make_outputs(std::span<const Array> inputs, const std::vector<bool>& donated, const std::shared_ptr<Completion>& completion,
+                      std::byte** input_addresses, std::byte** addresses) const {
+    Arrays outputs;
+    outputs.reserve(lowered_.outputs.size());
+    for (std::size_t i = 0; i < lowered_.outputs.size(); ++i) {
+      const Lowered::Output& output = lowered_.outputs[i];
+      const auto index = static_cast<std::size_t>(output.index);
+      switch (output.from) {
+        case Lowered::Output::From::driver: {
+          Buffer buffer = allocated(lowered_.output_bytes[index], completion);
+          addresses[index] = buffer.address();
+          outputs.push_back(Array::from_buffer(types_[i], std::move(buffer)));
+          break;
+        }
+        case Lowered::Output::From::donated: {
+          Buffer buffer = index < donated.size() && donated[index] ? taken(inputs, index, completion) : Buffer();
+          if (!buffer.defined()) {
+            const std::byte* values = inputs[index].raw_data();
+            buffer = allocated(static_cast<int64_t>(inputs[index].buffer().size()), completion);
+            std::copy_n(values, buffer.size(), buffer.address());
+          }
+          input_addresses[index] = buffer.address();
+          outputs.push_back(Array::from_buffer(types_[i], std::move(buffer)));
+          break;
+        }
+        case Lowered::Output::From::input:
+          outputs.push_back(typed(inputs[index], types_[i]));
+          break;
+        case Lowered::Output::From::constant:
+          outputs.push_back(typed(lowered_.constants[index], types_[i]));
+          break;
+        case Lowered::Output::From::output:
+          outputs.push_back(typed(outputs[index], types_[i]));
+          break;
+      }
+    }
+    return outputs;
+  }
+
+  // The memory of a donated input, as soon as it is ready; undefined where others hold it.
+  static Buffer taken(std::span<const Array> inputs, std::size_t index, const std::shared_ptr<Completion>& completion) {
+    const Buffer& buffer = inputs[index].buffer();
+    buffer.wait();
+    const auto uses = std::count_if(inputs.begin(), inputs.end(),
+                                    [&](const Array& input) { return !input.is_deleted() && input.buffer().same_as(buffer); });
+    return uses == 1 ? buffer.take(completion) : Buffer();
+  }
+
+  // Nothing has run yet when memory is short: the error says what the program needs most of it for.
+  Buffer allocated(int64_t bytes, const std::shared_ptr<Completion>& completion) const {
+    const auto size = static_cast<std::size_t>(bytes);
+    try {
+      return completion ? Buffer::pending(size, completion) : Buffer::allocate(size);
+    } catch (const RuntimeError& error) {
+      std::string largest;
+      for (const std::string& value : lowered_.largest) largest += (largest.empty() ? "" : ", ") + value;
+      throw RuntimeError(concat(error.what(), "; the largest values of the program are ", largest));
+    }
+  }
+
+  bool returned(int input) const {
+    for (const Lowered::Output& output : lowered_.outputs) {
+      if (output.from == Lowered::Output::From::input && output.index == input) return true;
+    }
+    return false;
+  }
+
+  static Array typed(const Array& array, const ArrayType& type) {
+    return array.type() == type ? array : Array::from_buffer(type, array.buffer(), array.committed());
+  }
+
+  // The work holds what it reads and writes: inputs may be donated, and results forgotten, before it is done.
+  BackgroundWork owned_work(std::span<const Array> inputs, const Arrays& outputs, Addresses& addresses) {
+    std::vector<Buffer> read, held;
+    for (const Array& input : inputs) {
+      if (!input.is_deleted()) read.push_back(input.buffer());  // else a result has taken its memory
+    }
+    for (const Array& output : outputs) held.push_back(output.buffer());
+    std::vector<std::byte*> kept(addresses.data(), addresses.data() + addresses.size());
+    return [self = shared_from_this(), read = std::move(read), held = std::move(held), kept = std::move(kept),
+                 settings = config()](const std::atomic<int32_t>& stop) mutable {
+      for (const Buffer& input : read) input.wait();  // raises where the program before has failed
+      const ConfigScope as_called(settings);
+      const arena::Purpose purpose(self->name_);
+      self->run(kept.data(), &stop);
+    };
+  }
+
+  void run(std::byte** addresses, const std::atomic<int32_t>* stop) {
+    Scratch scratch(*this);
+    addresses[scratch_place_] = scratch.data();
+    if (short_) return drive(addresses, stop, &never);
+    const Ticking ticking;
+    const auto begin = std::chrono::steady_clock::now();
+    drive(addresses, stop, reinterpret_cast<const volatile int32_t*>(&Ticking::flag()));
+    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
+    nanoseconds_.store(took.count(), std::memory_order_relaxed);
+  }
+
+  void drive(std::byte* const* addresses, const std::atomic<int32_t>* stop, const volatile int32_t* ask) {
+    Call call{this, stop, std::this_thread::get_id(), nullptr};
+    const Runtime runtime{ask, run_parallel, run_host, &call};
+    int32_t status;
+    {
+      const math::FlushDenormals flush;
+      call.outside = &flush;
+      status = driver_(&runtime, addresses, 0, 0);
+    }
+    if (call.error) std::rethrow_exception(call.error);
+    if (status == stopped) throw RuntimeError(concat(name_, ": interrupted before its results were ready"));
+    if (status != done) throw InternalError(concat("a compiled program ended with status ", status));
+  }
+
+  static int32_t run_parallel(const Runtime* runtime, Entry function, std::byte* const* buffers, int64_t extent, double cost) {
+    Call& call = *static_cast<Call*>(runtime->program);
+    if (call.product) return run_product(runtime, function, buffers, extent);
+    try {
+      return parallel_for_cost(extent, cost, [&](int64_t begin, int64_t end) { return function(runtime, buffers, begin, end); });
+    } catch (...) {
+      call.error = std::current_exception();
+      return failed;
+    }
+  }
+
+  // A product, and a region on each block of its rows as soon as that is complete.
+  static int32_t run_product(const Runtime* runtime, Entry region, std::byte* const* buffers, int64_t extent) {
+    Call& call = *static_cast<Call*>(runtime->program);
+    const ProductKernel& product = *std::exchange(call.product, nullptr);
+    // Turns of the region for one row, or rows for one turn: such a turn runs when the last of its rows is there.
+    const int64_t turns = extent / product.rows, rows = turns > 0 ? 1 : product.rows / extent;
+    std::vector<std::atomic<int64_t>> there(turns > 0 ? 0 : static_cast<std::size_t>(extent));
+    std::atomic<int32_t> status{done};
+    auto run_turns = [&](int64_t begin, int64_t end) {
+      if (status.load(std::memory_order_relaxed) != done) return;
+      const math::FlushDenormals flush;
+      const int32_t own = region(runtime, buffers, begin, end);
+      if (own != done) status.store(own, std::memory_order_relaxed);
+    };
+    auto follow = [&](int64_t first, int64_t count) {
+      if (turns > 0) return run_turns(first * turns, (first + count) * turns);
+      for (int64_t row = first, end; row < first + count; row = end) {
+        const int64_t turn = row / rows;
+        end = std::min(first + count, (turn + 1) * rows);
+        const int64_t before = there[static_cast<std::size_t>(turn)].fetch_add(end - row, std::memory_order_acq_rel);
+        if (before + end - row == rows) run_turns(turn, turn + 1);
+      }
+    };
+    try {
+      poll_interrupt();
+      const math::FlushDenormals::Paused pause(*call.outside);
+      product.run(call.product_buffers, follow);
+      return status.load(std::memory_order_relaxed);
+    } catch (...) {
+      call.error = std::current_exception();
+      return failed;
+    }
+  }
+
+  static int32_t run_host(const Runtime* runtime, int32_t kernel, std::byte* const* buffers) {
+    Call& call = *static_cast<Call*>(runtime->program);
+    try {
+      if (kernel == poll_kernel) {
+        Ticking::flag().store(0, std::memory_order_relaxed);
+        if (call.stop && call.stop->load(std::memory_order_relaxed) != 0) return stopped;
+        if (call.caller == std::this_thread::get_id()) poll_interrupt();
+        return done;
+      }
+      const HostKernel& own = call.self->lowered_.kernels[static_cast<std::size_t>(kernel)];
+      if (!own) {
+        call.product = &call.self->lowered_.products.at(kernel);
+        std::copy_n(buffers, std::size(call.product_buffers), call.product_buffers);
+        return done;
+      }
+      poll_interrupt();
+      const math::FlushDenormals::Paused pause(*call.outside);
+      own(buffers);
+      return done;
+    } catch (...) {
+      call.error = std::current_exception();
+      return failed;
+    }
+  }
+
+  // Below the first, a program is over before anybody could interrupt it; above the second its call does not wait for it.
+  static constexpr double short_nanoseconds = 20e3, long_nanoseconds = 200e3;
+  static constexpr int32_t never = 0;
+
+  std::string name_;
+  Types types_;
+  Lowered lowered_;
+  std::shared_ptr<const Code> code_;
+  Entry driver_;
+  bool short_, may_wait_;
+  std::atomic<double> nanoseconds_;  // estimated at first, then how long the last run took
+  std::vector<std::byte*> constants_;
+  std::size_t result_bytes_ = 0;
+  int64_t argument_bytes_ = 0;
+  std::size_t scratch_place_;  // of the driver's buffers, behind all others
+};
+
+class CpuBackend final : public Backend {
+ public:
+  std::string name() const override { return "cpu"; }
+  int device_count() const override { return config().num_cpu_devices; }
+  bool supports(const Primitive& primitive) const override { return reference::backend().supports(primitive); }
+  std::vector<std::string> ways(const Primitive& primitive) const override { return ways_to_run(primitive); }
+  Arrays run(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
+    return run_eagerly(primitive, inputs, attrs);
+  }
+  std::shared_ptr<Executable> compile(const Program& program) override { return compile_donating(program, {}); }
+  std::shared_ptr<Executable> compile_donating(const Program& program, const std::vector<bool>& donated) override {
+    if (holds_refs(program)) {
+      return compile_on_values(program, donated, [this](const Program& on_values, const std::vector<bool>& given) {
+        return compile_donating(on_values, given);
+      });
+    }
+    const Program best = optimised(program);
+    Lowered lowered = lower_to_loops(best, donated);
+    std::shared_ptr<const Code> code = code_of(lowered.module);
+    return std::make_shared<CpuExecutable>(program, std::move(lowered), std::move(code), estimated_nanoseconds(best), may_run_later(best));
+  }
+  std::optional<std::string> compiled_text(const Program& program, const std::vector<bool>& donated) override {
+    if (holds_refs(program)) return std::nullopt;  // what is compiled is the program on values that is made of it
+    return to_string(lower_to_loops(optimised(program), donated).module);
+  }
+};
+
+}  // namespace
+
+Backend& backend() {
+  static CpuBackend instance;
+  return instance;
+}
+
+std::shared_ptr<const Code> code_of(const Module& module) { return CodeCache::get(module); }
+
+void set_async_dispatch(bool on) { dispatches_later.store(on); }
+
+std::string loops_text(const Program& program) { return to_string(lower_to_loops(optimised(program)).module); }
+
+std::string ir_text(const Program& program) {
+  return compiler().ir(lower_to_loops(optimised(program)).module, compiler().host());
+}
+
+}  // namespace capibara::cpu

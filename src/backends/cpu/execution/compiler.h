@@ -1,0 +1,52 @@
+// The contract with the module that holds LLVM: loop form in, object code out, and object code made callable.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/loops/loops.h"
+
+namespace capibara::cpu {
+
+// The machine to make code for. Features come from what the processor reports, never from its name.
+struct Target {
+  std::string triple;                 // aarch64-unknown-linux-gnu
+  std::string cpu;                    // a generic name of the architecture
+  std::vector<std::string> features;  // +neon, +fp16fml, -sve ...
+  int vector_bytes = 16;              // of one register
+
+  // All of the above in one line, for caches. Inline: the module must not need the core's symbols.
+  std::string key() const {
+    std::string text = triple + " " + cpu + " " + std::to_string(vector_bytes);
+    for (const std::string& feature : features) text += " " + feature;
+    return text;
+  }
+};
+
+// Code in memory; its functions live as long as it does.
+class Code {
+ public:
+  virtual ~Code() = default;
+  virtual Entry driver() const = 0;
+};
+
+class Compiler {
+ public:
+  virtual ~Compiler() = default;
+  virtual Target host() const = 0;
+  virtual std::string version() const = 0;  // of the code generator, for caches
+  // Throws std::runtime_error with LLVM's words where a module is malformed.
+  virtual std::string object_code(const Module& module, const Target& target) = 0;
+  virtual std::unique_ptr<Code> link(const std::string& object_code) = 0;
+  virtual std::string ir(const Module& module, const Target& target) = 0;  // LLVM's text, for readers
+};
+
+// Opens the module at the first call. Raises RuntimeError that says how to get it where it is absent.
+Compiler& compiler();
+bool has_compiler();
+
+}  // namespace capibara::cpu
+
+// The one symbol of the module.
+extern "C" capibara::cpu::Compiler* capibara_cpu_compiler();

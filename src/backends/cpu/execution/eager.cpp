@@ -1,0 +1,165 @@
+// Chooses how an operation outside of jit runs: compiled, by one of the backend's kernels, or by the reference backend.
+//
+// Programs (jit under an eager transform, loops, branches), operations by regions of scalars that no kernel knows, and
+// operations on many elements are compiled as programs of their own. Fewer elements are not worth the milliseconds that
+// compiling takes: a kernel in C++ runs them where there is one.
+#include "backends/cpu/execution/eager.h"
+
+#include <capibara/config.h>
+
+#include <algorithm>
+
+#include "backends/cpu/driver/lower.h"
+#include "backends/cpu/execution/backend.h"
+#include "backends/cpu/execution/cost.h"
+#include "backends/cpu/execution/eager_elements.h"
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/reference/backend.h"
+#include "backends/reference/kernels.h"
+#include "backends/single_operations.h"
+#include "program/handles.h"
+#include "runtime/attend.h"
+#include "runtime/interrupt.h"
+
+namespace capibara::cpu {
+
+namespace {
+
+constexpr int64_t min_compiled_elements = 16384;
+constexpr std::size_t max_operations = 2048;
+
+bool runs_program(const Primitive& primitive) {
+  switch (primitive->traits.control) {
+    case Control::scan:
+    case Control::while_loop:
+    case Control::cond: return true;
+    default: return primitive == prim::jit();
+  }
+}
+
+// Operations by a region of scalars: compiled where there is no kernel for them, however few the elements are.
+bool has_region(const Primitive& primitive, const Attrs& attrs) {
+  const Traits& traits = primitive->traits;
+  if (!traits.region || traits.monoid || traits.combines == Combines::nothing) return false;
+  return traits.combines != Combines::updates || (primitive == prim::scatter() && !attrs["update_jaxpr"].is_none());
+}
+
+// Null where only the reference backend runs it. A jit under an eager transform may have side effects: it was asked to be
+// compiled as a whole.
+std::shared_ptr<Executable> compile_alone(const Program& program) {
+  const bool is_jit = program.equations().size() == 1 && program.equations()[0].primitive == prim::jit();
+  const bool allowed = is_jit ? program.effects().axes.empty() : program.effects().empty();
+  return allowed ? backend().compile(program) : nullptr;
+}
+
+// One kernel on arrays.
+class KernelExecutable final : public Executable, public std::enable_shared_from_this<KernelExecutable> {
+ public:
+  KernelExecutable(std::string name, Types outputs, HostKernel kernel, double nanoseconds)
+      : name_(std::move(name)), outputs_(std::move(outputs)), kernel_(std::move(kernel)), nanoseconds_(nanoseconds) {}
+
+  Arrays execute(std::span<const Array> inputs, const std::vector<bool>&) override {
+    for (const Array& input : inputs) input.block_until_ready();
+    Arrays all(inputs.begin(), inputs.end());
+    for (const ArrayType& type : outputs_) {
+      all.push_back(Array::from_buffer(type, Buffer::allocate(static_cast<std::size_t>(type.size() * storage_size(type.dtype)))));
+    }
+    if (should_attend(nanoseconds_)) run_attended(name_, [self = shared_from_this(), all](const std::atomic<int32_t>&) { self->run(all); });
+    else run(all);
+    all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(inputs.size()));
+    return all;
+  }
+
+ private:
+  void run(const Arrays& all) const {
+    std::vector<std::byte*> buffers;
+    buffers.reserve(all.size());
+    for (const Array& array : all) buffers.push_back(const_cast<std::byte*>(array.raw_data()));
+    kernel_(buffers.data());
+  }
+
+  std::string name_;
+  Types outputs_;
+  HostKernel kernel_;
+  double nanoseconds_;
+};
+
+// Null where the backend has no kernel of its own for these types.
+std::shared_ptr<Executable> own_kernel(const Program& program) {
+  if (program.equations().size() != 1 || !program.effects().empty()) return nullptr;
+  const Equation& equation = program.equations()[0];
+  const KernelMaker make = find_kernel_maker(equation.primitive);
+  if (!make) return nullptr;
+  Types inputs;
+  for (Atom input : equation.inputs) inputs.push_back(program.type(input));
+  const auto is_empty = [](const ArrayType& type) { return type.size() == 0; };
+  const Types outputs = program.output_types();
+  if (std::any_of(inputs.begin(), inputs.end(), is_empty) || std::any_of(outputs.begin(), outputs.end(), is_empty)) return nullptr;
+  HostKernel kernel = make({inputs, outputs, equation.attrs, {}});
+  if (!kernel) return nullptr;
+  return std::make_shared<KernelExecutable>(program.name(), outputs, std::move(kernel), estimated_nanoseconds(program));
+}
+
+// Never freed: operations may run until the very end.
+SingleOperations& compiled_operations() {
+  static auto* known = new SingleOperations(max_operations);
+  return *known;
+}
+SingleOperations& kernel_operations() {
+  static auto* known = new SingleOperations(max_operations);
+  return *known;
+}
+
+// Long enough that the user may want to stop it: this thread waits for signals meanwhile.
+Arrays run_reference_attended(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
+  struct Operation {
+    Primitive primitive;
+    Arrays inputs;
+    Attrs attrs;
+    Config settings;
+    Arrays outputs;
+  };
+  const auto own = std::make_shared<Operation>(Operation{primitive, Arrays(inputs.begin(), inputs.end()), attrs, config(), {}});
+  run_attended(primitive.name(), [own](const std::atomic<int32_t>&) {
+    const ConfigScope as_called(own->settings);
+    own->outputs = reference::backend().run(own->primitive, own->inputs, own->attrs);
+  });
+  return std::move(own->outputs);
+}
+
+// Where a value that is not a number must be found, operations run one by one; code of the user, and refs, never compile.
+bool may_compile(const Primitive& primitive, std::span<const Array> inputs) {
+  const Config& settings = config();
+  if (settings.debug_nans || settings.debug_infs || primitive->evaluate) return false;
+  return std::none_of(inputs.begin(), inputs.end(), [](const Array& input) { return input.type().ref; });
+}
+
+bool is_large(const Array& input) { return input.size() >= min_compiled_elements; }
+
+std::shared_ptr<Executable> find_executable(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
+  if (runs_program(primitive) ||
+      (std::any_of(inputs.begin(), inputs.end(), is_large) && reference::find_kernel(primitive))) {
+    if (auto compiled = compiled_operations().find(primitive, inputs, attrs, compile_alone)) return compiled;
+  }
+  if (find_kernel_maker(primitive)) {
+    if (auto kernel = kernel_operations().find(primitive, inputs, attrs, own_kernel)) return kernel;
+  }
+  return has_region(primitive, attrs) ? compiled_operations().find(primitive, inputs, attrs, compile_alone) : nullptr;
+}
+
+}  // namespace
+
+Arrays run_eagerly(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
+  if (may_compile(primitive, inputs)) {
+    if (std::none_of(inputs.begin(), inputs.end(), is_large)) {
+      if (std::optional<Array> result = run_elements(primitive, inputs, attrs)) return {std::move(*result)};
+    }
+    if (const std::shared_ptr<Executable> found = find_executable(primitive, inputs, attrs)) return found->execute(inputs, {});
+  }
+  if (!primitive->evaluate && may_be_interrupted() && should_attend(estimated_nanoseconds(primitive, inputs, attrs))) {
+    return run_reference_attended(primitive, inputs, attrs);
+  }
+  return reference::backend().run(primitive, inputs, attrs);
+}
+
+}  // namespace capibara::cpu

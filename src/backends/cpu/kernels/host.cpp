@@ -1,0 +1,84 @@
+// Finds the kernel of a primitive outside of generated code; the reference kernels serve where no faster one is.
+#include "backends/cpu/kernels/host.h"
+
+#include <cstring>
+#include <memory>
+
+#include "array/byte_count.h"
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/reference/backend.h"
+#include "backends/reference/kernels.h"
+
+namespace capibara::cpu {
+
+namespace {
+
+// Programs and foreign code may keep what they are given: callbacks hand arrays to the user.
+bool may_keep_operands(const Primitive& primitive, const Attrs& attrs) {
+  if (!reference::find_kernel(primitive)) return true;
+  for (const auto& [name, attr] : attrs.entries()) {
+    if (attr.get_if<std::shared_ptr<const Program>>() || attr.get_if<std::shared_ptr<const Opaque>>() ||
+        attr.get_if<std::shared_ptr<const Attr::List>>()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// An equation as the reference backend takes it: arrays over raw memory.
+struct Reference {
+  Primitive primitive;
+  Types inputs, outputs;
+  Attrs attrs;
+  reference::Kernel kernel;
+  bool copies;
+
+  Array operand(const ArrayType& type, std::byte* data) const {
+    std::size_t bytes = byte_count(type);
+    if (!copies) return Array::from_buffer(type, Buffer::borrow(data, bytes, {}));
+    Buffer buffer = Buffer::allocate(bytes);
+    if (bytes != 0) std::memcpy(buffer.mutable_data(), data, bytes);
+    return Array::from_buffer(type, std::move(buffer));
+  }
+
+  void operator()(std::byte* const* buffers) const {
+    Arrays operands;
+    operands.reserve(inputs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) operands.push_back(operand(inputs[i], buffers[i]));
+    Arrays results = kernel ? kernel({operands, outputs, attrs}) : reference::backend().run(primitive, operands, attrs);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      std::size_t bytes = byte_count(outputs[i]);
+      const std::byte* data = bytes == 0 ? nullptr : results[i].raw_data();
+      if (bytes != 0 && data != buffers[inputs.size() + i]) std::memcpy(buffers[inputs.size() + i], data, bytes);
+    }
+  }
+};
+
+}  // namespace
+
+HostKernel reference_kernel(const Primitive& primitive, const Types& inputs, const Types& outputs, const Attrs& attrs) {
+  if (!reference::backend().supports(primitive)) {
+    throw NotImplementedError(concat("primitive '", primitive.name(), "' has no evaluation rule on the CPU backend"));
+  }
+  for (const Types* types : {&inputs, &outputs}) {
+    for (const ArrayType& type : *types) {
+      if (type.ref) throw InternalError(concat("host_kernel: a reference ", to_string(type), " reached '", primitive.name(), "'; references are discharged first"));
+    }
+  }
+  return Reference{
+      primitive, inputs, outputs, attrs, reference::find_kernel(primitive), may_keep_operands(primitive, attrs)};
+}
+
+const Primitive* reference_primitive(const HostKernel& kernel) {
+  const Reference* reference = kernel.target<Reference>();
+  return reference ? &reference->primitive : nullptr;
+}
+
+HostKernel host_kernel(const Primitive& primitive, const Types& inputs, const Types& outputs, const Attrs& attrs, const std::vector<bool>& constants) {
+  if (KernelMaker make = find_kernel_maker(primitive)) {
+    if (HostKernel kernel = make({inputs, outputs, attrs, constants})) return kernel;
+  }
+  return reference_kernel(primitive, inputs, outputs, attrs);
+}
+
+}  // namespace capibara::cpu

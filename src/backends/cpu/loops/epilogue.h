@@ -1,0 +1,14 @@
+// Loops that run on rows of a product as soon as these are complete, while they lie in the cache.
+#pragma once
+
+#include <span>
+
+#include "backends/cpu/loops/loops.h"
+
+namespace capibara::cpu {
+
+// Whether each turn of a region's outermost loop reads of some parameters, which hold `bytes` bytes each, its own share only:
+// the i-th of as many equal parts as the loop has turns.
+bool reads_own_share(const Function& region, std::span<const std::size_t> parameters, int64_t bytes);
+
+}  // namespace capibara::cpu

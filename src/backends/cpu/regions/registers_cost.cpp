@@ -1,0 +1,189 @@
+// Which equations are written in registers, and what they cost there.
+#include <algorithm>
+
+#include "backends/cpu/regions/registers.h"
+#include "backends/cpu/regions/registers_writer.h"
+#include "program/handles.h"
+
+namespace capibara::cpu {
+
+namespace registers {
+
+const Program& called(const Equation& equation) {
+  return equation.attrs.program(equation.primitive->traits.called_program);
+}
+
+bool small(const ArrayType& type) { return !type.ref && has_element(type.dtype) && type.size() <= most_elements; }
+
+bool is_dot(const Program& program, const Equation& equation) {
+  if (equation.primitive != prim::dot_general()) return false;
+  const DType out = program.type(equation.outputs[0]).dtype;
+  if (is_complex(out) || is_bool(out)) return false;
+  for (Atom input : equation.inputs) {
+    if (program.type(input).dtype != out) return false;
+  }
+  return true;
+}
+
+bool is_arg_reduction(const Primitive& primitive) { return primitive == prim::argmax() || primitive == prim::argmin(); }
+
+}  // namespace registers
+
+namespace {
+
+using namespace registers;
+
+constexpr int64_t most_elements_outside_of_loops = 16;
+constexpr int64_t most_operations = 6000;   // of one body
+constexpr int64_t most_memory_operands = 64;
+
+// How many starts a dynamic slice of registers has to choose from.
+int64_t choices(const Shape& whole, const Shape& part) {
+  int64_t count = 1;
+  for (std::size_t d = 0; d < whole.size(); ++d) count *= whole[d] - part[d] + 1;
+  return count;
+}
+
+// What the equation costs, or nothing where it does not fit. Only an outer loop may stack large results: they have a
+// place in memory.
+std::optional<int64_t> cost_of(const Program& program, const Equation& equation, bool outer);
+
+std::optional<int64_t> body_cost(const Program& body) {
+  int64_t sum = 0;
+  for (const Equation& equation : body.equations()) {
+    std::optional<int64_t> cost = cost_of(body, equation, false);
+    if (!cost) return std::nullopt;
+    sum += *cost;
+    if (sum > most_operations) return std::nullopt;
+  }
+  return sum;
+}
+
+// Inputs of a body may lie in memory where only slices of them are read.
+bool reads_slices_only(const Program& body, Var input) {
+  for (Atom output : body.outputs()) {
+    if (output == Atom(input)) return false;
+  }
+  for (const Equation& equation : body.equations()) {
+    for (std::size_t i = 0; i < equation.inputs.size(); ++i) {
+      if (equation.inputs[i] != Atom(input)) continue;
+      const bool slices =
+          (equation.primitive == prim::dynamic_slice() || equation.primitive == prim::slice()) && i == 0;
+      if (!slices) return false;
+    }
+  }
+  return true;
+}
+
+bool inputs_fit(const Program& body, std::size_t first_carry, std::size_t carries) {
+  for (std::size_t i = 0; i < body.invars().size(); ++i) {
+    const ArrayType& type = body.type(body.invars()[i]);
+    if (small(type)) continue;
+    const bool carried = i >= first_carry && i < first_carry + carries;
+    if (carried || type.ref || !has_element(type.dtype) || !reads_slices_only(body, body.invars()[i])) return false;
+  }
+  return true;
+}
+
+std::optional<int64_t> cost_of(const Program& program, const Equation& equation, bool outer) {
+  const Primitive& primitive = equation.primitive;
+  if (!equation.effects.empty()) return std::nullopt;
+  for (Var output : equation.outputs) {
+    if (output.dropped()) continue;
+    const bool stacked = primitive == prim::scan() && outer;  // written iteration by iteration
+    if (!small(program.type(output)) && !stacked) return std::nullopt;
+  }
+  if (is_call(primitive)) return inputs_fit(called(equation), 0, 0) ? body_cost(called(equation)) : std::nullopt;
+  if (primitive == prim::scan()) {
+    const Program& body = equation.attrs.program("jaxpr");
+    const std::size_t consts = at(equation.attrs.integer("num_consts")), carry = at(equation.attrs.integer("num_carry"));
+    if (!inputs_fit(body, consts, carry)) return std::nullopt;
+    for (Atom output : body.outputs()) {
+      if (!small(body.type(output))) return std::nullopt;
+    }
+    return body_cost(body);
+  }
+  if (primitive == prim::while_()) {
+    const Program &condition = equation.attrs.program("cond_jaxpr"), &body = equation.attrs.program("body_jaxpr");
+    const std::size_t carries = body.outputs().size();
+    if (!inputs_fit(condition, condition.invars().size() - carries, carries)) return std::nullopt;
+    if (!inputs_fit(body, body.invars().size() - carries, carries)) return std::nullopt;
+    std::optional<int64_t> first = body_cost(condition), second = body_cost(body);
+    return first && second ? std::optional(*first + *second) : std::nullopt;
+  }
+  if (primitive == prim::cond()) {
+    int64_t sum = 0;
+    for (const Program& branch : equation.attrs.programs("branches")) {
+      if (!inputs_fit(branch, 0, 0)) return std::nullopt;
+      std::optional<int64_t> cost = body_cost(branch);
+      if (!cost) return std::nullopt;
+      sum += *cost;
+    }
+    return sum;
+  }
+  if (equation.outputs.empty() || equation.outputs[0].dropped()) {
+    if (!(primitive == prim::threefry2x32() || primitive == prim::split())) return std::nullopt;
+  }
+  for (std::size_t i = 0; i < equation.inputs.size(); ++i) {
+    const bool sliced = (primitive == prim::dynamic_slice() || primitive == prim::slice()) && i == 0;
+    if (!has_element(program.type(equation.inputs[i]).dtype)) return std::nullopt;
+    if (!small(program.type(equation.inputs[i])) && !sliced) return std::nullopt;
+  }
+  int64_t elements = 0;
+  for (Var output : equation.outputs) {
+    if (!output.dropped()) elements += program.type(output).size();
+  }
+  const Shape no_shape;
+  const Shape& first = equation.inputs.empty() ? no_shape : program.type(equation.inputs[0]).shape;
+  if (primitive == prim::dynamic_slice()) {
+    if (!small(program.type(equation.inputs[0]))) return elements;
+    return elements * choices(first, program.type(equation.outputs[0]).shape);
+  }
+  if (primitive == prim::dynamic_update_slice()) {
+    return elements * choices(first, program.type(equation.inputs[1]).shape);
+  }
+  if (primitive == prim::reshape() && !equation.attrs["dimensions"].is_none()) return std::nullopt;
+  if (moves_elements(equation.primitive) || primitive == prim::iota() || primitive == prim::concatenate() ||
+      primitive == prim::pad())
+    return 0;
+  if (primitive == prim::split()) return 0;
+  if (is_reduction(equation.primitive)) return program.type(equation.inputs[0]).size();
+  if (is_arg_reduction(equation.primitive)) {
+    return is_complex(program.type(equation.inputs[0]).dtype) ? std::nullopt : std::optional(3 * program.type(equation.inputs[0]).size());
+  }
+  if (is_dot(program, equation)) {
+    int64_t terms = 1;
+    for (int64_t d : equation.attrs.get<DotDimensionNumbers>("dimension_numbers").lhs_contracting) terms *= first[at(d)];
+    return elements * terms;
+  }
+  std::vector<DType> dtypes;
+  for (Atom input : equation.inputs) dtypes.push_back(program.type(input).dtype);
+  Var typed = equation.outputs[0];
+  for (Var output : equation.outputs) {
+    if (!output.dropped()) typed = output;
+  }
+  if (typed.dropped() || !is_elementwise(equation.primitive, dtypes, program.type(typed).dtype)) return std::nullopt;
+  return elements * (is_expensive(equation.primitive) ? 20 : 1);
+}
+
+}  // namespace
+
+bool fits_registers(const Program& program, const Equation& equation) {
+  if (equation.inputs.size() > at(most_memory_operands) * 4) return false;
+  // Lanes serve longer values better, where no loop holds them.
+  const Primitive& primitive = equation.primitive;
+  const bool holds_loops = is_control(primitive);
+  for (Var output : equation.outputs) {
+    if (!holds_loops && !output.dropped() && program.type(output).size() > most_elements_outside_of_loops) return false;
+  }
+  return cost_of(program, equation, true).has_value();
+}
+
+int64_t register_cost(const Program& program, const Equation& equation) {
+  int64_t moved = 0;  // what is loaded and stored counts as well
+  for (Atom input : equation.inputs) moved += std::min(most_elements, program.type(input).size());
+  for (Var output : equation.outputs) moved += output.dropped() ? 0 : std::min(most_elements, program.type(output).size());
+  return cost_of(program, equation, true).value_or(0) + moved;
+}
+
+}  // namespace capibara::cpu

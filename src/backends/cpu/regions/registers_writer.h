@@ -1,0 +1,96 @@
+// The writer of small equations: values element by element in registers, by kind of equation in the registers_*.cpp files.
+#pragma once
+
+#include <map>
+#include <unordered_map>
+
+#include "backends/cpu/elements/element.h"
+#include "backends/cpu/loops/builder.h"
+#include "backends/cpu/regions/region.h"
+
+namespace capibara::cpu::registers {
+
+inline constexpr int64_t most_elements = 64;  // of one value
+
+inline std::size_t at(int64_t position) { return static_cast<std::size_t>(position); }
+bool small(const ArrayType& type);
+// Calls of programs that are written where they stand, and what they call.
+inline bool is_call(const Primitive& primitive) { return primitive->traits.control == Control::call; }
+const Program& called(const Equation& equation);
+bool is_dot(const Program& program, const Equation& equation);
+bool is_arg_reduction(const Primitive& primitive);
+
+// A value: its elements in row-major order, or a place in memory from which they are read when asked for.
+struct Slot {
+  ArrayType type;
+  std::vector<Element> elements;
+  std::optional<Address> memory;
+};
+
+class Writer {
+ public:
+  Writer() : builder_(region_.function) {}
+  Region write(const Program& program, std::span<const int> equations, const std::vector<Var>& stored);
+
+ private:
+  using Frame = std::unordered_map<int32_t, Slot>;  // by variable: a run of equations names few of a program's
+
+  // ---- programs (registers.cpp) ----------------------------------------------------------------------------------
+  Slot in_memory(const ArrayType& type, Address address);
+  static Address moved(Address address, int64_t elements);
+  void store_all(const Slot& slot, const Address& target);
+  Slot slot_of(const Program& program, Atom atom, const Frame& frame);
+  Element element(const Slot& slot, const Index& index);
+  std::vector<Slot> write_body(const Program& body, std::vector<Slot> inputs);
+  void write_equation(const Program& program, const Equation& equation, Frame& frame, const std::map<int32_t, int32_t>* targets);
+  Address spilled(const Slot& slot);
+
+  // ---- control flow (registers_control.cpp) ----------------------------------------------------------------------
+  static void flatten(const std::vector<Slot>& slots, std::vector<Value>& values);
+  static Slot unflatten(const ArrayType& type, std::span<const Value> values, std::size_t& next);
+  std::vector<Slot> unflatten(const Types& types, std::span<const Value> values);
+  std::vector<Slot> write_cond(const Equation& equation, const std::vector<Slot>& inputs);
+  std::vector<Value> branch_from(const std::vector<Program>& branches, std::size_t first, Value index, const std::vector<Slot>& operands);
+  std::vector<Slot> write_while(const Equation& equation, const std::vector<Slot>& inputs);
+  std::vector<Slot> write_scan(const Equation& equation, const std::vector<Slot>& inputs,
+                               const std::map<int32_t, int32_t>* targets);
+
+  // ---- elements (registers_elements.cpp) -------------------------------------------------------------------------
+  Slot write_elements(const Program& program, const Equation& equation, int number, const std::vector<Slot>& inputs);
+  Element concatenated(const Equation& equation, Index index, const std::vector<Slot>& inputs);
+  Element part_of_split(const Equation& equation, Index index, int number, const Slot& input);
+  Element padded(const Equation& equation, const Index& index, const std::vector<Slot>& inputs);
+  template <class F>
+  void for_each_reduced(const Program& program, const Equation& equation, const Index& index, const Slot& input, F&& visit);
+  Element reduced(const Program& program, const Equation& equation, const Index& index, const Slot& input);
+  Element arg_reduced(const Program& program, const Equation& equation, const Index& index, const Slot& input);
+  Element dot(const Equation& equation, const Index& index, const std::vector<Slot>& inputs, DType dtype);
+
+  // ---- several elements at a time (registers_lanes.cpp) ----------------------------------------------------------
+  using Blocks = std::vector<Element>;  // the elements of a value that one lane holds
+  struct Lanes {
+    int64_t width, blocks;
+  };
+  static bool runs_in_lanes(const Equation& equation, const ArrayType& type);
+  Slot function_in_lanes(const Equation& equation, const ArrayType& type, const Slot& input);
+  Blocks apply_in_blocks(const Equation& equation, const std::vector<DType>& dtypes, DType dtype, const std::vector<Blocks>& operands,
+                         std::size_t count);
+  static Address in_lane(Address address, int64_t offset, Value lane);
+  Address in_blocks(const Slot& slot, int64_t count);
+  static std::optional<Lanes> lanes_of(const Equation& scan);
+  std::vector<Blocks> step_in_lanes(const Program& body, const Lanes& lanes, std::vector<Blocks> inputs);
+  std::vector<Slot> scan_in_lanes(const Equation& equation, const Lanes& lanes, const std::vector<Slot>& inputs,
+                                  const std::vector<Address>& sequences, const std::vector<Address>& stacked);
+
+  // ---- slices at starts that the program finds (registers_slices.cpp) --------------------------------------------
+  Value start_of(const Slot& slot, int64_t last);
+  std::vector<Value> starts_of(const std::vector<Slot>& inputs, std::size_t first, const Shape& whole, const Shape& part);
+  Slot dynamic_slice(const ArrayType& type, const std::vector<Slot>& inputs);
+  Value is_here(const std::vector<Value>& starts, const Index& place, const Shape& range);
+  Slot dynamic_update_slice(const ArrayType& type, const std::vector<Slot>& inputs);
+
+  Region region_;
+  Builder builder_;
+};
+
+}  // namespace capibara::cpu::registers
