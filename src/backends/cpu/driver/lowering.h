@@ -98,7 +98,7 @@ class Lowering {
   // Buffers get their final numbers: inputs, constants, outputs, arena.
   void number_buffers();
 
-  // ---- control flow: lower_control.cpp
+  // ---- control flow: lowering_control.cpp
   void lower_control(Frame& frame, const Equation& equation);
   std::vector<Address> places_of(Frame& frame, std::span<const Atom> atoms);
   // The body of a call, a branch or one turn of a loop: reads its inputs where they lie, writes its outputs where they

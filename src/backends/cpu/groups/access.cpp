@@ -6,12 +6,6 @@
 
 namespace capibara::cpu {
 
-namespace {
-
-std::size_t at(int64_t position) { return static_cast<std::size_t>(position); }
-
-}  // namespace
-
 Affine Affine::of(Symbol symbol, int64_t factor) {
   Affine result;
   if (factor != 0) result.terms.emplace_back(symbol, factor);

@@ -8,6 +8,9 @@
 
 namespace capibara::cpu {
 
+// A position as a container counts it.
+inline std::size_t at(int64_t position) { return static_cast<std::size_t>(position); }
+
 // Something an index depends on: a loop of the region, or a number found when the program runs.
 using Symbol = int32_t;
 

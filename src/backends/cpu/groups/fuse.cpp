@@ -23,8 +23,6 @@ constexpr int64_t most_gathered = 65536;       // elements of all sums of column
 constexpr int64_t shortest_gathered = 64;      // columns: with fewer, sums of them share no loops
 constexpr int64_t smallest_turned = 4096;      // elements: smaller transposes are read where they lie
 
-std::size_t at(int64_t position) { return static_cast<std::size_t>(position); }
-
 class Fuser {
  public:
   explicit Fuser(const Program& program) : program_(program) {

@@ -13,8 +13,6 @@ namespace capibara::cpu {
 
 namespace {
 
-std::size_t at(int64_t position) { return static_cast<std::size_t>(position); }
-
 // The first group that writes a result of the program where it is wanted; -1 where that is not told.
 int writer_of(const Analysis& known, Atom atom) {
   while (true) {

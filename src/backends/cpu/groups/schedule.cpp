@@ -12,8 +12,6 @@ namespace {
 // Below this the order of small groups matters more: neighbours are computed together in registers.
 constexpr int64_t least_gain = int64_t{1} << 16;
 
-std::size_t at(int64_t position) { return static_cast<std::size_t>(position); }
-
 class Schedule {
  public:
   Schedule(const Program& program, const Fusion& fusion)

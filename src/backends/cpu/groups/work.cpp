@@ -1,4 +1,6 @@
-// What an equation needs of the machine, and which elements its output is made of.
+// Which work an equation is, by its traits and types; the elements behind an element, down to memory.
+#include "backends/cpu/groups/work.h"
+
 #include <capibara/config.h>
 
 #include <algorithm>
@@ -11,8 +13,6 @@
 namespace capibara::cpu {
 
 namespace {
-
-std::size_t at(int64_t position) { return static_cast<std::size_t>(position); }
 
 bool known_to_code(const Program& program, const Equation& equation) {
   for (Atom input : equation.inputs) {

@@ -1,4 +1,4 @@
-// Writes one function of the loop form as LLVM IR; the methods stand in emit.cpp, structure.cpp, operations.cpp, memory.cpp.
+// Writes one function of the loop form as LLVM IR; the methods stand in function_emitter*.cpp.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@ class FunctionEmitter {
   void run();
 
  private:
-  // ---- values (emit.cpp) -------------------------------------------------------------------------------------------
+  // ---- values (function_emitter.cpp) --------------------------------------------------------------------------------
   // In a loop that runs in lanes a varying value is a vector; an affine one is the scalar of lane 0.
   struct Slot {
     llvm::Value* value = nullptr;
@@ -62,11 +62,11 @@ class FunctionEmitter {
   llvm::Value* call_host(llvm::Value* kernel, llvm::Value* arguments);
   llvm::Value* call_parallel(llvm::Value* function, llvm::Value* arguments, llvm::Value* extent, llvm::Value* cost);
 
-  // ---- call_table.cpp ----------------------------------------------------------------------------------------------
+  // ---- function_emitter_call_table.cpp ------------------------------------------------------------------------------
   std::size_t calls_in_a_row(const Block& statements, std::size_t first) const;  // 0 where a table is not worth it
   void call_table(std::span<const Statement> calls);
 
-  // ---- structure.cpp -----------------------------------------------------------------------------------------------
+  // ---- function_emitter_structure.cpp -------------------------------------------------------------------------------
   using Values = std::vector<llvm::Value*>;
   // Emits what does not change in a loop before it; `surely`: the block runs at least once.
   void hoist(const Block& statements, bool surely);
@@ -79,7 +79,7 @@ class FunctionEmitter {
   void lanes_branch(const Branch& branch);
   Values joined(const For& loop, const Values& lanes);
 
-  // ---- operations.cpp ----------------------------------------------------------------------------------------------
+  // ---- function_emitter_operations.cpp ------------------------------------------------------------------------------
   llvm::Value* operation(const Compute& compute, bool vectors);
   std::optional<double> known_number(Value value) const;
   llvm::Value* bound(const Compute& choice, bool vectors);
@@ -93,7 +93,7 @@ class FunctionEmitter {
   llvm::Value* from_table(llvm::Constant* splat);
   void finish_table();
 
-  // ---- memory.cpp --------------------------------------------------------------------------------------------------
+  // ---- function_emitter_memory.cpp ----------------------------------------------------------------------------------
   struct Place {
     llvm::Value* pointer;  // of lane 0, without the gathered terms
     int64_t step = 0;      // elements from lane to lane

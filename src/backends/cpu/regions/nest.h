@@ -28,7 +28,6 @@ class NestWriter {
   using Strides = std::vector<std::vector<int64_t>>;  // per access: the factor of each dimension of the space
   using Key = std::pair<int32_t, std::vector<int64_t>>;
 
-  static std::size_t at(int64_t position) { return static_cast<std::size_t>(position); }
   const Equation& equation(int e) const { return program_.equations()[at(e)]; }
   const ArrayType& type(Var var) const { return program_.type(var); }
   static bool listed(const std::vector<int>& list, int e) { return std::find(list.begin(), list.end(), e) != list.end(); }

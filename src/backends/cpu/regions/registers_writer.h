@@ -12,7 +12,6 @@ namespace capibara::cpu::registers {
 
 inline constexpr int64_t most_elements = 64;  // of one value
 
-inline std::size_t at(int64_t position) { return static_cast<std::size_t>(position); }
 bool small(const ArrayType& type);
 // Calls of programs that are written where they stand, and what they call.
 inline bool is_call(const Primitive& primitive) { return primitive->traits.control == Control::call; }

@@ -7,12 +7,6 @@
 
 namespace capibara::cpu {
 
-namespace {
-
-std::size_t at(int64_t position) { return static_cast<std::size_t>(position); }
-
-}  // namespace
-
 void Lowering::lower_control(Frame& frame, const Equation& equation) {
   const Primitive& primitive = equation.primitive;
   if (primitive == prim::scan()) lower_scan(frame, equation);
