@@ -192,7 +192,7 @@ PyObject* represent(PyObject* self) noexcept {
 
 PyObject* get_doc(PyObject* self, void*) noexcept {
   const auto& function = *reinterpret_cast<LibraryFunction*>(self);
-  std::string text = concat(function.record->name, "(", function.record->signature, ")\n\n", function.record->doc);
+  std::string text = concat(library::text_of(*function.record), "\n\n", function.record->doc);
   return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
 }
 
@@ -207,9 +207,15 @@ PyObject* get_signature(PyObject* self, void*) noexcept {
     for (const library::Parameter& parameter : signature_of(function).parameters()) {
       nb::object default_value =
           parameter.default_value ? from_value(*parameter.default_value) : nb::object(kind.attr("empty"));
-      parameters.append(kind(parameter.name, kind.attr(kinds[parameter.kind]), nb::arg("default") = default_value));
+      nb::object annotation =
+          parameter.annotation.empty() ? nb::object(kind.attr("empty")) : nb::object(nb::cast(parameter.annotation));
+      parameters.append(kind(parameter.name, kind.attr(kinds[parameter.kind]), nb::arg("default") = default_value,
+                             nb::arg("annotation") = annotation));
     }
-    return inspect.attr("Signature")(parameters).release().ptr();
+    const std::string& result = signature_of(function).result();
+    nb::object type = inspect.attr("Signature");
+    nb::object annotation = result.empty() ? nb::object(type.attr("empty")) : nb::object(nb::cast(result));
+    return type(parameters, nb::arg("return_annotation") = annotation).release().ptr();
   });
 }
 

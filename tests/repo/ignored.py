@@ -153,7 +153,7 @@ def _definitions(text):
 
 def _names(signature):
     try:
-        return parameters(ast.parse(f"def f({signature}): pass").body[0])
+        return parameters(ast.parse(f"def f({signature.partition('->')[0]}): pass").body[0])
     except SyntaxError:
         raise ValueError(f"not a signature: {signature}") from None
 

@@ -33,8 +33,7 @@ void print_markdown() {
     std::printf("\n## %s\n\n| function | |\n|---|---|\n", name.c_str());
     for (library::Family family : module.families) {
       for (const library::Function& function : family) {
-        std::printf("| `%s(%s)` | %s |\n", std::string(function.name).c_str(), cell(function.signature).c_str(),
-                    cell(function.doc).c_str());
+        std::printf("| `%s` | %s |\n", cell(library::text_of(function)).c_str(), cell(function.doc).c_str());
       }
     }
   }
@@ -50,9 +49,8 @@ void print_table(const std::string& chosen) {
     } else if (chosen == name) {
       for (library::Family family : module.families) {
         for (const library::Function& function : family) {
-          std::printf("%.*s(%.*s)\n    %.*s\n", static_cast<int>(function.name.size()), function.name.data(),
-                      static_cast<int>(function.signature.size()), function.signature.data(),
-                      static_cast<int>(function.doc.size()), function.doc.data());
+          std::printf("%s\n    %.*s\n", library::text_of(function).c_str(), static_cast<int>(function.doc.size()),
+                      function.doc.data());
         }
       }
       return;

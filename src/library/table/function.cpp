@@ -77,6 +77,13 @@ std::vector<std::string_view> split_parameters(std::string_view text) {
   return parts;
 }
 
+// The parameters, and the type of the result: "x, y -> tuple[Array, Array]".
+std::pair<std::string_view, std::string_view> split_result(std::string_view text) {
+  const std::size_t arrow = text.find("->");
+  if (arrow == std::string_view::npos) return {text, {}};
+  return {trimmed(text.substr(0, arrow)), trimmed(text.substr(arrow + 2))};
+}
+
 struct NumberAsArray {
   template <class T>
   std::optional<Array> operator()(const T& value) const {
@@ -101,7 +108,9 @@ std::optional<Array> as_array(const Value& value) {
 
 Signature::Signature(std::string_view text) {
   bool keyword_only = false;
-  for (std::string_view part : split_parameters(text)) {
+  const auto [parameters, result] = split_result(text);
+  result_ = std::string(result);
+  for (std::string_view part : split_parameters(parameters)) {
     if (part == "/") {
       for (Parameter& earlier : parameters_) earlier.kind = Parameter::positional_only;
       continue;
@@ -124,13 +133,21 @@ Signature::Signature(std::string_view text) {
       positional_count_ += !keyword_only;
     }
     std::size_t equals = part.find('=');
-    parameter.name = std::string(trimmed(part.substr(0, equals)));
+    const std::string_view named = part.substr(0, equals);
+    const std::size_t colon = named.find(':');
+    parameter.name = std::string(trimmed(named.substr(0, colon)));
+    if (colon != std::string_view::npos) parameter.annotation = std::string(trimmed(named.substr(colon + 1)));
     if (equals != std::string_view::npos) {
       parameter.default_text = std::string(trimmed(part.substr(equals + 1)));
       parameter.default_value = literal(parameter.default_text);
     }
     parameters_.push_back(std::move(parameter));
   }
+}
+
+std::string text_of(const Function& function) {
+  const auto [parameters, result] = split_result(function.signature);
+  return concat(function.name, "(", parameters, ")", result.empty() ? "" : " -> ", result);
 }
 
 int Signature::find(std::string_view name) const {

@@ -17,15 +17,19 @@ namespace capibara::library {
 struct Parameter {
   enum Kind { positional_only, positional_or_keyword, variadic, keyword_only, keywords } kind = positional_or_keyword;
   std::string name;
+  std::string annotation;  // its type, where the name does not tell it as in other functions
   std::optional<Value> default_value;
   std::string default_text;
 };
 
-// Parsed from Python's notation: "a, axis=None, *, keepdims=False", "*arrays", "x, /, **options".
+// Parsed from Python's notation: "a, axis=None, *, keepdims=False", "*arrays", "x, /, **options". A row may say types:
+// "x, k: int = 0 -> tuple[Array, Array]". Without them a parameter has the type that tools/python/stub_types.py gives
+// its name, and the result is an Array.
 class Signature {
  public:
   explicit Signature(std::string_view text);
   const std::vector<Parameter>& parameters() const { return parameters_; }
+  const std::string& result() const { return result_; }               // its type; empty for one array
   std::size_t positional_count() const { return positional_count_; }  // before *, variadic excluded
   int find(std::string_view name) const;                              // -1 where there is none
   bool has_variadic() const { return variadic_; }
@@ -33,6 +37,7 @@ class Signature {
 
  private:
   std::vector<Parameter> parameters_;
+  std::string result_;
   std::size_t positional_count_ = 0;
   bool variadic_ = false, keywords_ = false;
 };
@@ -98,6 +103,9 @@ struct Module {
   std::string_view name;  // numpy, numpy.linalg, lax, ...
   std::vector<Family> families;
 };
+
+// As Python writes it: "svd(a, full_matrices=True) -> ...".
+std::string text_of(const Function& function);
 
 const std::vector<Module>& modules();
 const Function* find_function(std::string_view module, std::string_view name);

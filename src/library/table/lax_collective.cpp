@@ -215,7 +215,7 @@ const Function lax_collective_functions[] = {
        return index;
      },
      "The index of this member along named axes."},
-    {"axis_size", "axis_name", [](const Arguments& a) -> Value { return lanes(axis_names(a)); },
+    {"axis_size", "axis_name -> int", [](const Arguments& a) -> Value { return lanes(axis_names(a)); },
      "The number of members of named axes."},
 };
 

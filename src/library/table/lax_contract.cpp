@@ -208,10 +208,12 @@ Value fft(const Arguments& a) {
 
 const Function lax_contract_functions[] = {
     {"dot",
-     "lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_type=None, out_sharding=None", dot,
-     "The dot product of vectors or matrices, or a general one with dimension numbers."},
+     "lhs, rhs, *, dimension_numbers: DotDimensionNumbers = None, precision=None, preferred_element_type=None, "
+     "out_sharding=None",
+     dot, "The dot product of vectors or matrices, or a general one with dimension numbers."},
     {"dot_general",
-     "lhs, rhs, dimension_numbers, precision=None, preferred_element_type=None, *, out_sharding=None",
+     "lhs, rhs, dimension_numbers: DotDimensionNumbers, precision=None, preferred_element_type=None, *, "
+     "out_sharding=None",
      [](const Arguments& a) -> Value {
        a.require_absent("out_sharding");
        return lax::dot_general(a.array("lhs"), a.array("rhs"),
@@ -246,7 +248,8 @@ const Function lax_contract_functions[] = {
     {"conv", "lhs, rhs, window_strides, padding, precision=None, preferred_element_type=None", conv,
      "A convolution with strides and padding."},
     {"conv_with_general_padding",
-     "lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=None, preferred_element_type=None",
+     "lhs, rhs, window_strides, padding, lhs_dilation: Sequence[int] | None, rhs_dilation: Sequence[int] | None, "
+     "precision=None, preferred_element_type=None",
      conv_with_general_padding, "A convolution with strides, padding and dilation."},
     {"conv_transpose",
      "lhs, rhs, strides, padding, rhs_dilation=None, dimension_numbers=None, transpose_kernel=False, precision=None, "
@@ -260,27 +263,27 @@ const Function lax_contract_functions[] = {
      "lhs, rhs, window_strides, padding, filter_shape, lhs_dilation=None, rhs_dilation=None, dimension_numbers=None, "
      "precision=None",
      conv_general_dilated_local, "A convolution with a separate kernel at every position."},
-    {"conv_dimension_numbers", "lhs_shape, rhs_shape, dimension_numbers",
+    {"conv_dimension_numbers", "lhs_shape, rhs_shape, dimension_numbers -> ConvDimensionNumbers",
      [](const Arguments& a) -> Value {
        const auto lhs_rank = static_cast<int64_t>(integer_sequence(a, "lhs_shape").size());
        const auto rhs_rank = static_cast<int64_t>(integer_sequence(a, "rhs_shape").size());
        return tuple_of_specs(conv_dimension_numbers(a, "dimension_numbers", lhs_rank, rhs_rank));
      },
      "The positions of batch, feature and spatial dimensions in strings like NCHW."},
-    {"conv_general_permutations", "dimension_numbers",
+    {"conv_general_permutations", "dimension_numbers -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]",
      [](const Arguments& a) -> Value {
        const ConvDimensionNumbers numbers = permutations(a);
        return Value::tuple_of(Values{Value::tuple_of(numbers.lhs_spec), Value::tuple_of(numbers.rhs_spec),
                                      Value::tuple_of(numbers.out_spec)});
      },
      "The positions of batch, feature and spatial dimensions in the operands and the result."},
-    {"conv_shape_tuple", "lhs_shape, rhs_shape, strides, pads, batch_group_count=1",
+    {"conv_shape_tuple", "lhs_shape, rhs_shape, strides, pads, batch_group_count=1 -> tuple[int, ...]",
      [](const Arguments& a) -> Value {
        return Value::tuple_of(convolved_shape(a, integer_sequence(a, "lhs_shape"), integer_sequence(a, "rhs_shape"),
                                               integer_sequence(a, "strides"), a.integer("batch_group_count"), "pads"));
      },
      "The shape of a convolution's result."},
-    {"conv_general_shape_tuple", "lhs_shape, rhs_shape, window_strides, padding, dimension_numbers",
+    {"conv_general_shape_tuple", "lhs_shape, rhs_shape, window_strides, padding, dimension_numbers -> tuple[int, ...]",
      conv_general_shape_tuple, "The shape of a convolution's result in another layout."},
     {"fft", "x, fft_type, fft_lengths", fft, "The discrete Fourier transform over the last axes."},
 };

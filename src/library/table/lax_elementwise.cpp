@@ -107,7 +107,7 @@ const Function lax_elementwise_functions[] = {
     {"square", "x", unary<lax::square>, "x * x."},
     {"tan", "x, *, accuracy=None", unary<lax::tan>, "The tangent."},
     {"tanh", "x, *, accuracy=None", unary<lax::tanh>, "The hyperbolic tangent."},
-    {"integer_pow", "x, y",
+    {"integer_pow", "x, y: int",
      [](const Arguments& a) -> Value { return lax::integer_pow(a.array("x"), a.integer("y")); },
      "x to the power of a static integer."},
     {"round", "x, rounding_method='away_from_zero'",
@@ -129,7 +129,7 @@ const Function lax_elementwise_functions[] = {
     {"stop_gradient", "x", stop_gradient, "The identity with derivative zero; in Python also of trees."},
     {"optimization_barrier", "operand, /", optimization_barrier,
      "The identity, across which compilers move nothing; in Python also of trees."},
-    {"dtype", "x",
+    {"dtype", "x: Any -> np.dtype[Any]",
      [](const Arguments& a) -> Value {
        if (const DType* dtype = a["x"].get_if<DType>()) return *dtype;
        if (a["x"].array() || a["x"].is_number()) return a.array("x").dtype();

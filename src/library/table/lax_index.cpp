@@ -74,7 +74,7 @@ constexpr const char* scatter_signature =
     "operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None";
 
 const Function lax_index_functions[] = {
-    {"slice", "operand, start_indices, limit_indices, strides=None",
+    {"slice", "operand, start_indices: Sequence[int], limit_indices, strides=None",
      [](const Arguments& a) -> Value {
        const Array x = a.array("operand");
        const Ints starts = integer_sequence(a, "start_indices");
@@ -85,20 +85,20 @@ const Function lax_index_functions[] = {
        return lax::slice(x, starts, integer_sequence(a, "limit_indices"), optional_integer_sequence(a, "strides"));
      },
      "A rectangular part of an array, with static bounds."},
-    {"slice_in_dim", "operand, start_index, limit_index, stride=1, axis=0",
+    {"slice_in_dim", "operand, start_index: int | None, limit_index: int | None, stride=1, axis=0",
      [](const Arguments& a) -> Value {
        const Array x = a.array("operand");
        return lax::slice_in_dim(x, a.optional_integer("start_index"), a.optional_integer("limit_index"),
                                 a.integer("stride"), indexed_axis(a, "axis", x));
      },
      "A slice along one axis; negative bounds count from the end."},
-    {"index_in_dim", "operand, index, axis=0, keepdims=True",
+    {"index_in_dim", "operand, index: int, axis=0, keepdims=True",
      [](const Arguments& a) -> Value {
        const Array x = a.array("operand");
        return lax::index_in_dim(x, a.integer("index"), indexed_axis(a, "axis", x), a.flag("keepdims"));
      },
      "One position along an axis."},
-    {"dynamic_slice", "operand, start_indices, slice_sizes, *, allow_negative_indices=True",
+    {"dynamic_slice", "operand, start_indices, slice_sizes, *, allow_negative_indices: bool | Sequence[bool] = True",
      [](const Arguments& a) -> Value {
        const Array x = a.array("operand");
        return lax::dynamic_slice(x, start_indices(a, x), a.shape("slice_sizes"), allow_negative(a, x));
@@ -118,7 +118,7 @@ const Function lax_index_functions[] = {
                                         a.flag("allow_negative_indices"));
      },
      "One computed position along an axis."},
-    {"dynamic_update_slice", "operand, update, start_indices, *, allow_negative_indices=True",
+    {"dynamic_update_slice", "operand, update, start_indices, *, allow_negative_indices: bool | Sequence[bool] = True",
      [](const Arguments& a) -> Value {
        const Array x = a.array("operand"), update = a.array("update");
        require_same_dtypes(a, {x, update});
@@ -147,11 +147,12 @@ const Function lax_index_functions[] = {
      },
      "The elements at vectors of positions along several axes."},
     {"gather",
-     "operand, start_indices, dimension_numbers, slice_sizes, *, unique_indices=False, indices_are_sorted=False, "
-     "mode=None, fill_value=None",
+     "operand, start_indices: ArrayLike, dimension_numbers: GatherDimensionNumbers, slice_sizes, *, "
+     "unique_indices=False, indices_are_sorted=False, mode=None, fill_value=None",
      gather, "Slices of a static size at computed positions."},
     {"scatter", scatter_signature, scatter<lax::scatter>, "The array with slices at computed positions replaced."},
-    {"scatter_add", scatter_signature, scatter<lax::scatter_add>, "The array with updates added at computed positions."},
+    {"scatter_add", scatter_signature, scatter<lax::scatter_add>,
+     "The array with updates added at computed positions."},
     {"scatter_sub", scatter_signature, scatter<lax::scatter_sub>,
      "The array with updates subtracted at computed positions."},
     {"scatter_mul", scatter_signature, scatter<lax::scatter_mul>,
@@ -161,7 +162,7 @@ const Function lax_index_functions[] = {
     {"scatter_max", scatter_signature, scatter<lax::scatter_max>,
      "The array with the maximum of its elements and updates at computed positions."},
     {"scatter_apply",
-     "operand, scatter_indices, func, dimension_numbers, *, update_shape=(), indices_are_sorted=False, "
+     "operand, scatter_indices, func, dimension_numbers, *, update_shape: Shape = (), indices_are_sorted=False, "
      "unique_indices=False, mode=None",
      [](const Arguments& a) -> Value {
        const Callable function = a.callable("func");

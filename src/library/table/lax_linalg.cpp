@@ -58,7 +58,7 @@ const Function lax_linalg_functions[] = {
      "The upper Cholesky factor after a rank-one update."},
     {"eig",
      "x, *, compute_left_eigenvectors=True, compute_right_eigenvectors=True, enable_eigvec_derivs=False, "
-     "implementation=None, use_magma=None",
+     "implementation: EigImplementation = None, use_magma=None -> list[Array]",
      [](const Arguments& a) -> Value {
        std::optional<linalg::EigImplementation> implementation =
            member<linalg::EigImplementation>(a, "implementation", eig_names);
@@ -72,7 +72,8 @@ const Function lax_linalg_functions[] = {
      },
      "Eigenvalues of general matrices, and their left and right eigenvectors as requested."},
     {"eigh",
-     "x, *, lower=True, symmetrize_input=True, sort_eigenvalues=True, subset_by_index=None, implementation=None",
+     "x, *, lower=True, symmetrize_input=True, sort_eigenvalues=True, subset_by_index=None, implementation: "
+     "EighImplementation = None -> tuple[Array, Array]",
      [](const Arguments& a) -> Value {
        return linalg::eigh(symmetrizable(a), {.lower = a.flag("lower"),
                                           .symmetrize_input = a.flag("symmetrize_input"),
@@ -81,12 +82,13 @@ const Function lax_linalg_functions[] = {
                                           .implementation = member<linalg::EighImplementation>(a, "implementation", eigh_names)});
      },
      "Eigenvectors and ascending eigenvalues of symmetric or Hermitian matrices."},
-    {"hessenberg", "a", [](const Arguments& a) -> Value { return as_list(linalg::hessenberg(a.array("a"))); },
+    {"hessenberg", "a -> list[Array]",
+     [](const Arguments& a) -> Value { return as_list(linalg::hessenberg(a.array("a"))); },
      "The Hessenberg form with Householder reflectors below it, and their factors."},
     {"householder_product", "a, taus",
      [](const Arguments& a) -> Value { return linalg::householder_product(a.array("a"), a.array("taus")); },
      "The product of elementary Householder reflectors."},
-    {"lu", "x", [](const Arguments& a) -> Value { return as_list(linalg::lu(a.array("x"))); },
+    {"lu", "x -> list[Array]", [](const Arguments& a) -> Value { return as_list(linalg::lu(a.array("x"))); },
      "The LU factors in one matrix, the pivots, and the permutation of the rows."},
     {"lu_pivots_to_permutation", "pivots, permutation_size",
      [](const Arguments& a) -> Value {
@@ -99,7 +101,8 @@ const Function lax_linalg_functions[] = {
                             {.left = a.flag("left"), .transpose = a.flag("transpose")});
      },
      "The product of the Q of a QR decomposition, given by reflectors, with a matrix."},
-    {"qdwh", "x, *, is_hermitian=False, max_iterations=None, eps=None, dynamic_shape=None",
+    {"qdwh",
+     "x, *, is_hermitian=False, max_iterations=None, eps=None, dynamic_shape=None -> tuple[Array, Array, Array, Array]",
      [](const Arguments& a) -> Value {
        a.require_absent("dynamic_shape");
        return linalg::qdwh(a.array("x"), {.is_hermitian = a.flag("is_hermitian"),
@@ -107,21 +110,26 @@ const Function lax_linalg_functions[] = {
                                           .eps = a.optional_real("eps")});
      },
      "The polar decomposition by Halley iterations, their number, and whether they converged."},
-    {"qr", "x, *, pivoting=False, full_matrices=True, use_magma=None",
+    {"qr",
+     "x, *, pivoting=False, full_matrices=True, use_magma=None -> tuple[Array, Array, Array] if pivoting else "
+     "tuple[Array, Array]",
      [](const Arguments& a) -> Value {
        const bool full = a.flag("full_matrices");
        if (a.flag("pivoting")) return linalg::qr_with_pivoting(a.array("x"), full);
        return linalg::qr(a.array("x"), full);
      },
      "The QR decomposition; with pivoting also the permutation of the columns."},
-    {"schur", "x, *, compute_schur_vectors=True, sort_eig_vals=False, select_callable=None",
+    {"schur", "x, *, compute_schur_vectors=True, sort_eig_vals=False, select_callable=None -> list[Array]",
      [](const Arguments& a) -> Value {
        a.require_absent("select_callable");
        return Value::list_of(linalg::schur(a.array("x"), {.compute_schur_vectors = a.flag("compute_schur_vectors"),
                                                           .sort_eig_vals = a.flag("sort_eig_vals")}));
      },
      "The Schur form, and the Schur vectors as requested."},
-    {"svd", "x, *, full_matrices=True, compute_uv=True, subset_by_index=None, algorithm=None",
+    {"svd",
+     "x, *, full_matrices=True, compute_uv=True, subset_by_index=None, algorithm: SvdAlgorithm = None -> tuple[Array, "
+     "Array, Array] "
+     "if compute_uv else Array",
      [](const Arguments& a) -> Value {
        const linalg::SvdOptions options = {.full_matrices = a.flag("full_matrices"),
                                            .subset_by_index = subset(a),
@@ -130,7 +138,7 @@ const Function lax_linalg_functions[] = {
        return linalg::singular_values(a.array("x"), options);
      },
      "The singular value decomposition u, s, vh."},
-    {"symmetric_product", "a_matrix, c_matrix, *, alpha=1.0, beta=0.0, symmetrize_output=False",
+    {"symmetric_product", "a_matrix, c_matrix, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output=False",
      [](const Arguments& a) -> Value {
        return linalg::symmetric_product(a.array("a_matrix"), a.array("c_matrix"),
                                         {.alpha = a.real("alpha"),
@@ -148,7 +156,7 @@ const Function lax_linalg_functions[] = {
                                                                     .unit_diagonal = a.flag("unit_diagonal")});
      },
      "The solution x of op(a) x = b or x op(a) = b for triangular a."},
-    {"tridiagonal", "a, *, lower=True",
+    {"tridiagonal", "a, *, lower=True -> list[Array]",
      [](const Arguments& a) -> Value { return as_list(linalg::tridiagonal(a.array("a"), a.flag("lower"))); },
      "A symmetric or Hermitian matrix reduced to tridiagonal form."},
     {"tridiagonal_solve", "dl, d, du, b, *, perturb_singular=False",

@@ -208,16 +208,17 @@ const Function lax_reduce_functions[] = {
        return lax::argmin(a.array("operand"), a.integer("axis"), dtype);
      },
      "The first position of the minimum along an axis."},
-    {"reduce", "operands, init_values, computation, dimensions, out_sharding=None", reduce,
+    {"reduce", "operands: PyTree, init_values, computation, dimensions, out_sharding=None -> PyTree", reduce,
      "Combines elements along dimensions by an associative function."},
     {"reduce_window",
-     "operand, init_value, computation, window_dimensions, window_strides=None, padding='VALID', base_dilation=None, "
-     "window_dilation=None",
+     "operand: PyTree, init_value, computation, window_dimensions, window_strides=None, padding='VALID', "
+     "base_dilation=None, window_dilation=None -> PyTree",
      reduce_window, "Combines the elements of each window by an associative function."},
     {"reduce_window_shape_tuple",
-     "operand_shape, window_dimensions, window_strides, padding, base_dilation=None, window_dilation=None",
+     "operand_shape, window_dimensions, window_strides, padding, base_dilation=None, window_dilation=None -> "
+     "tuple[int, ...]",
      reduce_window_shape_tuple, "The shape of what reduce_window returns."},
-    {"padtype_to_pads", "in_shape, window_shape, window_strides, padding", padtype_to_pads,
+    {"padtype_to_pads", "in_shape, window_shape, window_strides, padding -> list[tuple[int, int]]", padtype_to_pads,
      "The pairs of paddings that VALID, SAME or SAME_LOWER stand for."},
     {"cumsum", "operand, axis=0, reverse=False", cumulative<lax::cumsum>, "The cumulative sum along an axis."},
     {"cumprod", "operand, axis=0, reverse=False", cumulative<lax::cumprod>, "The cumulative product along an axis."},
@@ -225,15 +226,17 @@ const Function lax_reduce_functions[] = {
     {"cummin", "operand, axis=0, reverse=False", cumulative<lax::cummin>, "The cumulative minimum along an axis."},
     {"cumlogsumexp", "operand, axis=0, reverse=False", cumulative<lax::cumlogsumexp>,
      "The cumulative log(sum(exp)) along an axis."},
-    {"sort", "operand, dimension=-1, is_stable=True, num_keys=1", sort,
-     "Sorts along a dimension; of several arrays the first num_keys decide, and all are reordered."},
-    {"sort_key_val", "keys, values, dimension=-1, is_stable=True",
+    {"sort",
+     "operand: ArrayLike | Sequence[ArrayLike], dimension=-1, is_stable=True, num_keys=1 -> Array if "
+     "isinstance(operand, ArrayLike) else tuple[Array, ...]",
+     sort, "Sorts along a dimension; of several arrays the first num_keys decide, and all are reordered."},
+    {"sort_key_val", "keys, values, dimension=-1, is_stable=True -> tuple[Array, Array]",
      [](const Arguments& a) -> Value {
        return lax::sort_key_val(a.array("keys"), a.array("values"),
                                 {.dimension = a.integer("dimension"), .is_stable = a.flag("is_stable")});
      },
      "Sorts keys along a dimension and reorders values with them."},
-    {"top_k", "operand, k, *, axis=-1",
+    {"top_k", "operand, k, *, axis=-1 -> list[Array]",
      [](const Arguments& a) -> Value {
        const Array x = a.array("operand");
        if (x.ndim() == 0) throw ValueError("lax.top_k: axis is out of range for an array of rank 0 (argument 'axis')");
@@ -242,10 +245,12 @@ const Function lax_reduce_functions[] = {
      },
      "The k greatest elements along an axis and their positions."},
     {"approx_max_k",
-     "operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True",
+     "operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True "
+     "-> list[Array]",
      approximate<lax::approx_max_k>, "The k greatest elements, approximately on some devices."},
     {"approx_min_k",
-     "operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True",
+     "operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True "
+     "-> list[Array]",
      approximate<lax::approx_min_k>, "The k least elements, approximately on some devices."},
 };
 

@@ -89,7 +89,7 @@ lax::RandomAlgorithm random_algorithm(const Arguments& a) {
 
 const Function lax_shape_functions[] = {
     {"full", "shape, fill_value, dtype=None, *, sharding=None", full, "An array filled with one number."},
-    {"full_like", "x, fill_value, dtype=None, shape=None, sharding=None", full_like,
+    {"full_like", "x: Prototype, fill_value, dtype=None, shape=None, sharding=None", full_like,
      "An array of the shape and dtype of x, filled with one number."},
     {"empty", "shape, dtype, *, out_sharding=None",
      [](const Arguments& a) -> Value {
@@ -97,8 +97,8 @@ const Function lax_shape_functions[] = {
        return lax::empty(a.shape("shape"), a.dtype("dtype"));
      },
      "An array of unspecified elements, which are zeros."},
-    {"iota", "dtype, size",
-     [](const Arguments& a) -> Value { return lax::iota(a.dtype("dtype"), a.integer("size")); }, "0, 1, ... size - 1."},
+    {"iota", "dtype, size", [](const Arguments& a) -> Value { return lax::iota(a.dtype("dtype"), a.integer("size")); },
+     "0, 1, ... size - 1."},
     {"broadcasted_iota", "dtype, shape, dimension, *, out_sharding=None",
      [](const Arguments& a) -> Value {
        a.require_absent("out_sharding");
@@ -124,19 +124,24 @@ const Function lax_shape_functions[] = {
     {"broadcast_like", "arr, like_arr",
      [](const Arguments& a) -> Value { return lax::broadcast_like(a.array("arr"), a.array("like_arr")); },
      "Broadcasts to the shape of another array."},
-    {"broadcast_shapes", "*shapes",
+    {"broadcast_shapes", "*shapes -> tuple[int, ...]",
      [](const Arguments& a) -> Value {
        std::vector<Shape> shapes;
        for (const Value& value : a.variadic("shapes")) {
          const Sequence* sequence = value.sequence();
-         if (!sequence) throw TypeError(concat("lax.broadcast_shapes: Shapes must be 1D sequences of concrete values of integer type, got ", value.type_name()));
+         if (!sequence)
+           throw TypeError(
+               concat("lax.broadcast_shapes: Shapes must be 1D sequences of concrete values of integer type, got ",
+                      value.type_name()));
          Shape& shape = shapes.emplace_back();
          for (const Value& size : sequence->items) {
            const int64_t* number = size.get_if<int64_t>();
            if (!number) {
              throw TypeError(concat("lax.broadcast_shapes: sizes must be integers, got ", size.type_name()));
            }
-           if (*number < 0) throw TypeError(concat("lax.broadcast_shapes: Only non-negative indices are allowed as sizes, got ", *number));
+           if (*number < 0)
+             throw TypeError(
+                 concat("lax.broadcast_shapes: Only non-negative indices are allowed as sizes, got ", *number));
            shape.push_back(*number);
          }
        }
@@ -192,7 +197,7 @@ const Function lax_shape_functions[] = {
        return lax::concatenate(operands, a.integer("dimension"));
      },
      "Joins arrays along a dimension."},
-    {"split", "operand, sizes, axis=0",
+    {"split", "operand, sizes, axis=0 -> list[Array]",
      [](const Arguments& a) -> Value {
        return lax::split(a.array("operand"), integer_sequence(a, "sizes"), a.integer("axis"));
      },
@@ -200,7 +205,7 @@ const Function lax_shape_functions[] = {
     {"stack", "operands, axis=0",
      [](const Arguments& a) -> Value { return lax::stack(a.arrays("operands"), a.integer("axis")); },
      "Joins arrays of one shape along a new axis."},
-    {"unstack", "x, axis=0",
+    {"unstack", "x, axis=0 -> tuple[Array, ...]",
      [](const Arguments& a) -> Value { return Value::tuple_of(lax::unstack(a.array("x"), a.integer("axis"))); },
      "The slices of an array along an axis."},
     {"tile", "operand, reps",
@@ -213,7 +218,9 @@ const Function lax_shape_functions[] = {
        return lax::rng_uniform(low, high, integer_sequence(arguments, "shape"));
      },
      "Uniform numbers from the backend's own state; programs should use jax.random."},
-    {"rng_bit_generator", "key, shape, dtype='uint32', algorithm='rng_default', *, out_sharding=None",
+    {"rng_bit_generator",
+     "key, shape, dtype='uint32', algorithm: str | RandomAlgorithm = 'rng_default', *, out_sharding=None -> "
+     "tuple[Array, Array]",
      [](const Arguments& a) -> Value {
        a.require_absent("out_sharding");
        return lax::rng_bit_generator(a.array("key"), a.shape("shape"), a.dtype("dtype"), random_algorithm(a));

@@ -119,9 +119,14 @@ const Function nn_rows[] = {
     {"glu", "x, axis=-1",
      [](const Arguments& a) -> Value { return nn::glu(a.array("x"), {.axis = a.integer("axis")}); },
      "first half * sigmoid(second half) of an axis."},
-    {"softmax", "x, axis=-1, where=None", scaled_over_names<softmax>, "exp(x) divided by its sum along axes."},
-    {"log_softmax", "x, axis=-1, where=None", scaled_over_names<log_softmax>, "The logarithm of softmax."},
-    {"logsumexp", "a, axis=None, b=None, keepdims=False, return_sign=False, where=None", reduced_over_names<logsumexp>,
+    {"softmax", "x, axis: int | Sequence[int] | None = -1, where=None", scaled_over_names<softmax>,
+     "exp(x) divided by its sum along axes."},
+    {"log_softmax", "x, axis: int | Sequence[int] | None = -1, where=None", scaled_over_names<log_softmax>,
+     "The logarithm of softmax."},
+    {"logsumexp",
+     "a, axis=None, b=None, keepdims=False, return_sign=False, where=None -> tuple[Array, Array] if return_sign else "
+     "Array",
+     reduced_over_names<logsumexp>,
      "log(sum(b exp(a))) along axes; with return_sign, of the absolute sum, and its sign."},
     {"logmeanexp", "x, axis=None, where=None, keepdims=False",
      [](const Arguments& a) -> Value {
@@ -129,13 +134,16 @@ const Function nn_rows[] = {
            a.array("x"), {.axis = a.axis("axis"), .where = a.optional_array("where"), .keepdims = a.flag("keepdims")});
      },
      "log(mean(exp(x))) along axes."},
-    {"standardize", "x, axis=-1, mean=None, variance=None, epsilon=1e-05, where=None, *, algorithm='fast'", standardize,
-     "(x - mean) / sqrt(variance + epsilon)."},
-    {"one_hot", "x, num_classes, *, dtype=None, axis=-1", one_hot,
+    {"standardize",
+     "x, axis: int | Sequence[int] | None = -1, mean=None, variance=None, epsilon=1e-05, where=None, *, algorithm: str "
+     "= 'fast'",
+     standardize, "(x - mean) / sqrt(variance + epsilon)."},
+    {"one_hot", "x: Any, num_classes, *, dtype=None, axis: int | str = -1", one_hot,
      "1 where the class along a new axis is x, else 0; axis may name a mapped axis of that size."},
     {"dot_product_attention",
-     "query, key, value, bias=None, mask=None, *, scale=None, is_causal=False, query_seq_lengths=None, "
-     "key_value_seq_lengths=None, local_window_size=None, implementation=None, return_residual=False",
+     "query, key, value, bias: ArrayLike = None, mask=None, *, scale: float = None, is_causal=False, "
+     "query_seq_lengths=None, key_value_seq_lengths=None, local_window_size=None, implementation: str = None, "
+     "return_residual=False -> tuple[Array, Array] if return_residual else Array",
      attention, "softmax(scale query key^T + bias) value, with grouped heads, masks, lengths and windows."},
     {"swiglu", "x, axis=-1", swiglu, swiglu_doc},
     {"contextual_relu", "x, context", contextual_relu, contextual_relu_doc},

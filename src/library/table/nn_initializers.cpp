@@ -41,13 +41,13 @@ initializers::FanOptions fans(const Arguments& a) {
   }
 
 const Function nn_initializers_functions[] = {
-    {"zeros", "key, shape, dtype=None, out_sharding=None",
+    {"zeros", "key: ArrayLike | None, shape, dtype=None, out_sharding=None -> Array",
      [](const Arguments& a) -> Value {
        a.require_absent("out_sharding");
        return initializers::zeros(key_or_nothing(a), a.shape("shape"), a.optional_dtype("dtype"));
      },
      "Zeros, whatever the key."},
-    {"ones", "key, shape, dtype=None, out_sharding=None",
+    {"ones", "key: ArrayLike | None, shape, dtype=None, out_sharding=None -> Array",
      [](const Arguments& a) -> Value {
        a.require_absent("out_sharding");
        return initializers::ones(key_or_nothing(a), a.shape("shape"), a.optional_dtype("dtype"));
@@ -68,7 +68,7 @@ const Function nn_initializers_functions[] = {
        return callable("normal", initializers::normal(a.array("stddev"), a.optional_dtype("dtype")));
      },
      "An initializer that draws from the normal distribution with this standard deviation."},
-    {"truncated_normal", "stddev=0.01, dtype=None, lower=-2.0, upper=2.0",
+    {"truncated_normal", "stddev=0.01, dtype=None, lower: ArrayLike = -2.0, upper: ArrayLike = 2.0",
      [](const Arguments& a) -> Value {
        return callable("truncated_normal", initializers::truncated_normal({.stddev = a.array("stddev"),
                                                                            .dtype = a.optional_dtype("dtype"),
@@ -76,7 +76,7 @@ const Function nn_initializers_functions[] = {
                                                                            .upper = a.array("upper")}));
      },
      "An initializer that draws from the normal distribution cut off at lower and upper, then scales."},
-    {"variance_scaling", "scale, mode, distribution, in_axis=-2, out_axis=-1, batch_axis=(), dtype=None",
+    {"variance_scaling", "scale, mode: str, distribution, in_axis=-2, out_axis=-1, batch_axis=(), dtype=None",
      [](const Arguments& a) -> Value {
        return callable("variance_scaling", initializers::variance_scaling(a.real("scale"), a.text("mode"),
                                                                           a.text("distribution"), fans(a)));

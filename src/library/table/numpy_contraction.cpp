@@ -214,11 +214,13 @@ const Function numpy_contraction_functions[] = {
        return numpy::outer(a.array("a"), a.array("b"));
      },
      "The product of each element of a with each of b."},
-    {"tensordot", "a, b, axes=2, *, precision=None, preferred_element_type=None, out_sharding=None", tensordot,
-     "The sum of products over several axes."},
+    {"tensordot",
+     "a, b, axes: int | Sequence[int] | Sequence[Sequence[int]] = 2, *, precision=None, preferred_element_type=None, "
+     "out_sharding=None",
+     tensordot, "The sum of products over several axes."},
     {"kron", "a, b", [](const Arguments& a) -> Value { return numpy::kron(a.array("a"), a.array("b")); },
      "The Kronecker product: blocks of b scaled by the elements of a."},
-    {"cross", "a, b, axisa=-1, axisb=-1, axisc=-1, axis=None",
+    {"cross", "a, b, axisa=-1, axisb=-1, axisc=-1, axis: int = None",
      [](const Arguments& a) -> Value {
        return numpy::cross(a.array("a"), a.array("b"),
                            {.axisa = a.integer("axisa"),
@@ -231,7 +233,7 @@ const Function numpy_contraction_functions[] = {
      "subscripts, /, *operands, out=None, optimize='auto', precision=None, preferred_element_type=None, "
      "_dot_general=None, out_sharding=None",
      einsum, "Sums of products named by the labels of axes: einsum('ij,jk->ik', a, b)."},
-    {"einsum_path", "subscripts, /, *operands, optimize='auto'", einsum_path,
+    {"einsum_path", "subscripts, /, *operands, optimize='auto' -> tuple[list[tuple[int, ...] | str], str]", einsum_path,
      "The order in which einsum contracts its operands, and what it costs."},
 };
 

@@ -250,9 +250,9 @@ Value tri(const Arguments& a) {
 
 const Function numpy_creation_functions[] = {
     // From values.
-    {"array", "object, dtype=None, *args, copy=True, order='K', ndmin=0, device=None, out_sharding=None", make_array,
-     "A new array from numbers, arrays, or nested sequences of them."},
-    {"asarray", "a, dtype=None, order=None, *, copy=None, device=None, out_sharding=None",
+    {"array", "object: Any, dtype=None, *args: Any, copy=True, order='K', ndmin=0, device=None, out_sharding=None",
+     make_array, "A new array from numbers, arrays, or nested sequences of them."},
+    {"asarray", "a: Any, dtype=None, order=None, *, copy=None, device=None, out_sharding=None",
      [](const Arguments& a) -> Value {
        require_order(a["order"]);
        a.require_absent("out_sharding");
@@ -266,7 +266,7 @@ const Function numpy_creation_functions[] = {
        return numpy::copy(x);
      },
      "A copy of the array."},
-    {"astype", "x, dtype, /, *, copy=False, device=None",
+    {"astype", "x, dtype: DTypeLike | None, /, *, copy=False, device=None",
      [](const Arguments& a) -> Value {
        const Array x = a.array("x");
        const DType dtype = a.given("dtype") ? a.dtype("dtype") : default_float();
@@ -277,7 +277,7 @@ const Function numpy_creation_functions[] = {
        return numpy::astype(x, dtype, {.copy = a.flag("copy")});
      },
      "The elements converted to another dtype."},
-    {"frombuffer", "buffer, dtype='float', count=-1, offset=0", frombuffer,
+    {"frombuffer", "buffer: bytes | bytearray | memoryview | np.ndarray, dtype='float', count=-1, offset=0", frombuffer,
      "The numbers stored in a buffer of bytes."},
     {"fromstring", "string, dtype='float', count=-1, *, sep",
      [](const Arguments& a) -> Value {
@@ -299,14 +299,14 @@ const Function numpy_creation_functions[] = {
        return numpy::full(a.shape("shape"), value, options);
      },
      "An array filled with one value, or with an array broadcast to the shape."},
-    {"zeros_like", "a, dtype=None, shape=None, *, device=None, out_sharding=None", filled_like<numpy::zeros_like>,
-     "Zeros of the type of another array."},
-    {"ones_like", "a, dtype=None, shape=None, *, device=None, out_sharding=None", filled_like<numpy::ones_like>,
-     "Ones of the type of another array."},
-    {"empty_like", "prototype, dtype=None, shape=None, *, device=None",
+    {"zeros_like", "a: Prototype, dtype=None, shape=None, *, device=None, out_sharding=None",
+     filled_like<numpy::zeros_like>, "Zeros of the type of another array."},
+    {"ones_like", "a: Prototype, dtype=None, shape=None, *, device=None, out_sharding=None",
+     filled_like<numpy::ones_like>, "Ones of the type of another array."},
+    {"empty_like", "prototype: Prototype, dtype=None, shape=None, *, device=None",
      [](const Arguments& a) -> Value { return numpy::empty_like(a.array("prototype"), like_options(a)); },
      "An array of the type of another one, of unspecified elements, which are zeros."},
-    {"full_like", "a, fill_value, dtype=None, shape=None, *, device=None, out_sharding=None",
+    {"full_like", "a: Prototype, fill_value, dtype=None, shape=None, *, device=None, out_sharding=None",
      [](const Arguments& a) -> Value {
        a.require_absent("out_sharding");
        const Array like = a.array("a");
@@ -322,12 +322,15 @@ const Function numpy_creation_functions[] = {
        a.require_absent("out_sharding");
        const numpy::FillOptions options = {.dtype = a.optional_dtype("dtype")};
        const std::optional<numpy::RangeBound> start = bound(a, "start");
-       if (!start) throw TypeError("arange requires ndarray or scalar arguments, got <class 'NoneType'> at position 0.");
+       if (!start)
+         throw TypeError("arange requires ndarray or scalar arguments, got <class 'NoneType'> at position 0.");
        return numpy::arange(*start, bound(a, "stop"), bound(a, "step"), options);
      },
      "Numbers from start (by default 0) up to but excluding stop."},
-    {"linspace", "start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None", linspace,
-     "Numbers evenly spaced from start to stop."},
+    {"linspace",
+     "start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None -> tuple[Array, Array] if "
+     "retstep else Array",
+     linspace, "Numbers evenly spaced from start to stop."},
     {"logspace", "start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0",
      [](const Arguments& a) -> Value {
        const numpy::LinspaceOptions all = linspace_options(a);
@@ -342,14 +345,15 @@ const Function numpy_creation_functions[] = {
      },
      "Numbers from start to stop in geometric progression."},
     // Matrices and grids.
-    {"eye", "N, M=None, k=0, dtype=None, *, device=None", eye, "A matrix with ones on a diagonal and zeros elsewhere."},
+    {"eye", "N, M=None, k: ArrayLike = 0, dtype=None, *, device=None", eye,
+     "A matrix with ones on a diagonal and zeros elsewhere."},
     {"identity", "n, dtype=None",
      [](const Arguments& a) -> Value { return numpy::identity(a.integer("n"), {.dtype = a.optional_dtype("dtype")}); },
      "The identity matrix."},
     {"tri", "N, M=None, k=0, dtype=None", tri, "A matrix with ones on and below a diagonal, and zeros above."},
-    {"meshgrid", "*xi, copy=True, sparse=False, indexing='xy'", meshgrid,
+    {"meshgrid", "*xi, copy=True, sparse=False, indexing='xy' -> list[Array]", meshgrid,
      "The coordinates of a grid's points, from the coordinates along each axis."},
-    {"indices", "dimensions, dtype=None, sparse=False",
+    {"indices", "dimensions, dtype=None, sparse=False -> tuple[Array, ...] if sparse else Array",
      [](const Arguments& a) -> Value {
        const numpy::FillOptions options = {.dtype = a.optional_dtype("dtype")};
        if (a.flag("sparse")) return Value::tuple_of(numpy::sparse_indices(a.shape("dimensions"), options));
@@ -369,30 +373,25 @@ const Function numpy_creation_functions[] = {
        return numpy::array_equiv(first, second);
      },
      "Whether two arrays are equal after broadcasting."},
-    {"allclose", "a, b, rtol=1e-05, atol=1e-08, equal_nan=False",
-     [](const Arguments& a) -> Value {
-       return numpy::allclose(a.array("a"), a.array("b"),
-                              {.rtol = a.array("rtol"), .atol = a.array("atol"), .equal_nan = a.flag("equal_nan")});
-     },
-     "Whether |a - b| <= atol + rtol |b| everywhere."},
-    {"isscalar", "element",
+    {"isscalar", "element: Any -> bool",
      [](const Arguments& a) -> Value {
        const Value& element = a["element"];
        if (const Array* array = element.array()) return numpy::isscalar(*array);
        return element.is_number() || element.get_if<std::string>() != nullptr;
      },
      "Whether this is a number or an array without axes."},
-    {"iscomplexobj", "x", [](const Arguments& a) -> Value { return is_complex_object(a["x"], a); },
+    {"iscomplexobj", "x: Any -> bool", [](const Arguments& a) -> Value { return is_complex_object(a["x"], a); },
      "Whether this is a complex number or an array of them."},
-    {"isrealobj", "x", [](const Arguments& a) -> Value { return !is_complex_object(a["x"], a); },
+    {"isrealobj", "x: Any -> bool", [](const Arguments& a) -> Value { return !is_complex_object(a["x"], a); },
      "Whether this is neither a complex number nor an array of them."},
-    {"ndim", "a",
+    {"ndim", "a: Prototype -> int",
      [](const Arguments& a) -> Value { return a.given("a") ? numpy::ndim(measured(a)) : int64_t{0}; },
      "The number of axes."},
-    {"shape", "a", [](const Arguments& a) -> Value { return Value::tuple_of(numpy::shape(measured(a))); },
+    {"shape", "a: Prototype -> tuple[int, ...]",
+     [](const Arguments& a) -> Value { return Value::tuple_of(numpy::shape(measured(a))); },
      "The sizes along the axes."},
-    {"size", "a, axis=None", size, "The number of elements, in all or along some axes."},
-    {"broadcast_shapes", "*shapes", broadcast_shapes, "The shape to which all of these broadcast."},
+    {"size", "a: Prototype, axis=None -> int", size, "The number of elements, in all or along some axes."},
+    {"broadcast_shapes", "*shapes -> tuple[int, ...]", broadcast_shapes, "The shape to which all of these broadcast."},
 };
 
 }  // namespace

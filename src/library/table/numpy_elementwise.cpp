@@ -1,4 +1,5 @@
 // The table's rows of jax.numpy's elementwise functions.
+#include <capibara/numpy/creation.h>
 #include <capibara/numpy/elementwise.h>
 #include <capibara/numpy/sorting.h>
 
@@ -102,7 +103,7 @@ const Function numpy_elementwise_functions[] = {
      "The remainder of floor division; it has the divisor's sign."},
     {"mod", "x1, x2, /", of_x1_x2<numpy::mod>, "The remainder of floor division; it has the divisor's sign."},
     {"fmod", "x1, x2, /", of_x1_x2<numpy::fmod>, "The remainder of truncating division; it has the dividend's sign."},
-    {"divmod", "x1, x2, /",
+    {"divmod", "x1, x2, / -> tuple[Array, Array]",
      [](const Arguments& a) -> Value { return numpy::divmod(a.array("x1"), a.array("x2")); },
      "The floor quotient and the remainder."},
     {"power", "x1, x2, /", raise, "x1 raised to the power x2; a known integer exponent multiplies."},
@@ -141,11 +142,13 @@ const Function numpy_elementwise_functions[] = {
        return numpy::clip(a.array("arr"), {.min = a.optional_array("min"), .max = a.optional_array("max")});
      },
      "The elements clamped to [min, max]; either bound may be absent."},
-    {"where", "condition, x=None, y=None, /, *, size=None, fill_value=None", choose,
-     "x where the condition is true, else y; with the condition alone, the indices at which it is true."},
+    {"where",
+     "condition, x=None, y=None, /, *, size=None, fill_value: ArrayLike | tuple[ArrayLike, ...] = None -> tuple[Array, "
+     "...] if x is None else Array",
+     choose, "x where the condition is true, else y; with the condition alone, the indices at which it is true."},
     {"logical_and", "*args, out=None, where=None", ufunc_of_two<numpy::logical_and>, "Whether both are nonzero.", 2},
-    {"logical_or", "*args, out=None, where=None", ufunc_of_two<numpy::logical_or>,
-     "Whether one of the two is nonzero.", 2},
+    {"logical_or", "*args, out=None, where=None", ufunc_of_two<numpy::logical_or>, "Whether one of the two is nonzero.",
+     2},
     {"logical_xor", "*args, out=None, where=None", ufunc_of_two<numpy::logical_xor>,
      "Whether exactly one of the two is nonzero.", 2},
     {"logical_not", "x, /", unary<numpy::logical_not>, "Whether the number is zero."},
@@ -156,6 +159,12 @@ const Function numpy_elementwise_functions[] = {
            {.rtol = a.array("rtol"), .atol = a.array("atol"), .equal_nan = a.flag("equal_nan")});
      },
      "Whether |a - b| <= atol + rtol |b|."},
+    {"allclose", "a, b, rtol=1e-05, atol=1e-08, equal_nan=False",
+     [](const Arguments& a) -> Value {
+       return numpy::allclose(a.array("a"), a.array("b"),
+                              {.rtol = a.array("rtol"), .atol = a.array("atol"), .equal_nan = a.flag("equal_nan")});
+     },
+     "Whether |a - b| <= atol + rtol |b| everywhere."},
     // Bits.
     {"bitwise_and", "*args, out=None, where=None", ufunc_of_two<numpy::bitwise_and>,
      "The bits that both integers have.", 2},
@@ -168,8 +177,7 @@ const Function numpy_elementwise_functions[] = {
     {"invert", "x, /", unary<numpy::invert>, "All bits inverted; of booleans, not."},
     {"left_shift", "x, y, /", of_x_y<numpy::left_shift>, "x << y."},
     {"bitwise_left_shift", "x, y, /", of_x_y<numpy::bitwise_left_shift>, "x << y."},
-    {"right_shift", "x1, x2, /", of_x1_x2<numpy::right_shift>,
-     "x1 >> x2; signed integers keep their sign."},
+    {"right_shift", "x1, x2, /", of_x1_x2<numpy::right_shift>, "x1 >> x2; signed integers keep their sign."},
     {"bitwise_right_shift", "x1, x2, /", of_x1_x2<numpy::bitwise_right_shift>,
      "x1 >> x2; signed integers keep their sign."},
     {"bitwise_count", "x, /", unary<numpy::bitwise_count>, "The number of one bits in the absolute value."},
@@ -224,7 +232,7 @@ const Function numpy_elementwise_functions[] = {
      "The nearest number with this many decimals; ties go to the even one."},
     {"around", "a, decimals=0, out=None", round_decimals,
      "The nearest number with this many decimals; ties go to the even one."},
-    {"modf", "x, /, out=None",
+    {"modf", "x, /, out=None -> tuple[Array, Array]",
      [](const Arguments& a) -> Value {
        a.require_absent("out");
        return numpy::modf(a.array("x"));
@@ -240,7 +248,7 @@ const Function numpy_elementwise_functions[] = {
      "The angle of a complex number in the plane, in radians or degrees."},
     {"signbit", "x, /", unary<numpy::signbit>, "Whether the sign bit is set, as it is for -0.0."},
     {"copysign", "x1, x2, /", of_x1_x2<numpy::copysign>, "The magnitude of x1 with the sign of x2."},
-    {"frexp", "x, /", [](const Arguments& a) -> Value { return numpy::frexp(a.array("x")); },
+    {"frexp", "x, / -> tuple[Array, Array]", [](const Arguments& a) -> Value { return numpy::frexp(a.array("x")); },
      "The mantissa in [0.5, 1) and the exponent e of x = mantissa * 2^e."},
     {"ldexp", "x1, x2, /", of_x1_x2<numpy::ldexp>, "x1 * 2^x2."},
     {"nextafter", "x, y, /", of_x_y<numpy::nextafter>, "The floating-point number next to x in the direction of y."},

@@ -77,7 +77,8 @@ int64_t diagonal(const Arguments& a) {
 const Function numpy_indexing_functions[] = {
     // At indices.
     {"take",
-     "a, indices, axis=None, out=None, mode=None, unique_indices=False, indices_are_sorted=False, fill_value=None",
+     "a, indices, axis: int = None, out=None, mode=None, unique_indices=False, indices_are_sorted=False, "
+     "fill_value=None",
      [](const Arguments& a) -> Value {
        a.require_absent("out");
        return numpy::take(a.array("a"), a.array("indices"),
@@ -88,7 +89,8 @@ const Function numpy_indexing_functions[] = {
                            .fill_value = a.optional_array("fill_value")});
      },
      "The slices at the indices along an axis; by default NaN or the least integer out of bounds."},
-    {"take_along_axis", "arr, indices, axis=-1, mode=None, fill_value=None, *, wrap_negative_indices=None",
+    {"take_along_axis",
+     "arr, indices, axis: int | None = -1, mode=None, fill_value=None, *, wrap_negative_indices=None",
      [](const Arguments& a) -> Value {
        std::optional<bool> wrap;
        if (a.given("wrap_negative_indices")) wrap = a.flag("wrap_negative_indices");
@@ -106,7 +108,7 @@ const Function numpy_indexing_functions[] = {
        return numpy::put(a.array("a"), a.array("ind"), a.array("v"), {.mode = a.text("mode"), .inplace = false});
      },
      "A copy with values at indices of the flattened array; needs inplace=False."},
-    {"put_along_axis", "arr, indices, values, axis, inplace=True, *, mode=None",
+    {"put_along_axis", "arr, indices, values, axis: int | None, inplace=True, *, mode=None",
      [](const Arguments& a) -> Value {
        return numpy::put_along_axis(a.array("arr"), a.array("indices"), a.array("values"), a.optional_integer("axis"),
                                     {.mode = a.text("mode"), .inplace = a.flag("inplace")});
@@ -117,9 +119,11 @@ const Function numpy_indexing_functions[] = {
        return numpy::place(a.array("arr"), a.array("mask"), a.array("vals"), {.inplace = a.flag("inplace")});
      },
      "A copy with values, in order, where the mask is true; needs inplace=False."},
-    {"ix_", "*args", [](const Arguments& a) -> Value { return Value::tuple_of(numpy::ix_(a.arrays("args"))); },
+    {"ix_", "*args -> tuple[Array, ...]",
+     [](const Arguments& a) -> Value { return Value::tuple_of(numpy::ix_(a.arrays("args"))); },
      "Vectors shaped so that they index an open grid."},
-    {"unravel_index", "indices, shape", unravel_index, "The coordinates of indices of a flattened array."},
+    {"unravel_index", "indices, shape -> tuple[Array, ...]", unravel_index,
+     "The coordinates of indices of a flattened array."},
     {"ravel_multi_index", "multi_index, dims, mode='raise', order='C', *, dtype=None",
      [](const Arguments& a) -> Value {
        const Arrays indices = a.arrays("multi_index");
@@ -141,9 +145,9 @@ const Function numpy_indexing_functions[] = {
        return numpy::select(conditions, choices, a.array("default"));
      },
      "At each position the element of the first choice whose condition holds."},
-    {"piecewise", "x, condlist, funclist, *args, **kw", piecewise,
+    {"piecewise", "x, condlist: ArrayLike | Sequence[ArrayLike], funclist, *args: Any, **kw", piecewise,
      "At each position the value of the last function whose condition holds, or a constant."},
-    {"apply_along_axis", "func1d, axis, arr, *args, **kwargs", apply_along_axis,
+    {"apply_along_axis", "func1d, axis, arr, *args: Any, **kwargs -> Any", apply_along_axis,
      "A function of vectors applied to every vector along an axis."},
     {"apply_over_axes", "func, a, axes",
      [](const Arguments& a) -> Value {
@@ -164,7 +168,7 @@ const Function numpy_indexing_functions[] = {
            a.array("a"), {.offset = a.integer("offset"), .axis1 = a.integer("axis1"), .axis2 = a.integer("axis2")});
      },
      "The diagonals of two axes, as the last axis."},
-    {"trace", "a, offset=0, axis1=0, axis2=1, dtype=None, out=None",
+    {"trace", "a, offset: ArrayLike = 0, axis1=0, axis2=1, dtype=None, out=None",
      [](const Arguments& a) -> Value {
        a.require_absent("out");
        return numpy::trace(a.array("a"), {.offset = a.array("offset"),
@@ -173,35 +177,35 @@ const Function numpy_indexing_functions[] = {
                                           .dtype = a.optional_dtype("dtype")});
      },
      "The sum over a diagonal."},
-    {"diag_indices", "n, ndim=2",
+    {"diag_indices", "n, ndim=2 -> tuple[Array, ...]",
      [](const Arguments& a) -> Value {
        return Value::tuple_of(numpy::diag_indices(a.integer("n"), a.integer("ndim")));
      },
      "The indices of the main diagonal."},
-    {"diag_indices_from", "arr",
+    {"diag_indices_from", "arr -> tuple[Array, ...]",
      [](const Arguments& a) -> Value { return Value::tuple_of(numpy::diag_indices_from(a.array("arr"))); },
      "The indices of the main diagonal of an array."},
     {"tril", "m, k=0", [](const Arguments& a) -> Value { return numpy::tril(a.array("m"), {.k = diagonal(a)}); },
      "The lower triangle, zeros elsewhere."},
     {"triu", "m, k=0", [](const Arguments& a) -> Value { return numpy::triu(a.array("m"), {.k = diagonal(a)}); },
      "The upper triangle, zeros elsewhere."},
-    {"tril_indices", "n, k=0, m=None",
+    {"tril_indices", "n, k=0, m: int = None -> tuple[Array, Array]",
      [](const Arguments& a) -> Value {
        return numpy::tril_indices(a.integer("n"), {.k = a.integer("k"), .m = a.optional_integer("m")});
      },
      "The indices of the lower triangle."},
-    {"triu_indices", "n, k=0, m=None",
+    {"triu_indices", "n, k=0, m: int = None -> tuple[Array, Array]",
      [](const Arguments& a) -> Value {
        return numpy::triu_indices(a.integer("n"), {.k = a.integer("k"), .m = a.optional_integer("m")});
      },
      "The indices of the upper triangle."},
-    {"tril_indices_from", "arr, k=0",
+    {"tril_indices_from", "arr: Prototype, k=0 -> tuple[Array, Array]",
      [](const Arguments& a) -> Value { return numpy::tril_indices_from(a.array("arr"), {.k = a.integer("k")}); },
      "The indices of the lower triangle of a matrix."},
-    {"triu_indices_from", "arr, k=0",
+    {"triu_indices_from", "arr: Prototype, k=0 -> tuple[Array, Array]",
      [](const Arguments& a) -> Value { return numpy::triu_indices_from(a.array("arr"), {.k = a.integer("k")}); },
      "The indices of the upper triangle of a matrix."},
-    {"mask_indices", "n, mask_func, k=0, *, size=None",
+    {"mask_indices", "n, mask_func, k=0, *, size=None -> tuple[Array, Array]",
      [](const Arguments& a) -> Value {
        const Callable function = a.callable("mask_func");
        auto mask = [&](const Array& ones) { return array_of(function({ones, a["k"]}), "mask_indices"); };
@@ -215,12 +219,12 @@ const Function numpy_indexing_functions[] = {
      },
      "A copy with another main diagonal; needs inplace=False."},
     // Bits.
-    {"packbits", "a, axis=None, bitorder='big'",
+    {"packbits", "a, axis: int = None, bitorder='big'",
      [](const Arguments& a) -> Value {
        return numpy::packbits(a.array("a"), {.axis = a.optional_integer("axis"), .bitorder = a.text("bitorder")});
      },
      "Packs groups of eight booleans into the bits of bytes."},
-    {"unpackbits", "a, axis=None, count=None, bitorder='big'",
+    {"unpackbits", "a, axis: int = None, count=None, bitorder='big'",
      [](const Arguments& a) -> Value {
        return numpy::unpackbits(
            a.array("a"),

@@ -42,7 +42,8 @@ const Function numpy_linalg_functions[] = {
        return linalg::cholesky(a.array("a"), {.upper = a.flag("upper"), .symmetrize_input = a.flag("symmetrize_input")});
      },
      "The Cholesky factor of positive definite matrices; NaN where a matrix is not."},
-    {"cond", "x, p=None", [](const Arguments& a) -> Value { return linalg::cond(a.array("x"), order(a, "p")); },
+    {"cond", "x, p: float | str = None",
+     [](const Arguments& a) -> Value { return linalg::cond(a.array("x"), order(a, "p")); },
      "The condition number in one of the norms."},
     {"cross", "x1, x2, /, *, axis=-1",
      [](const Arguments& a) -> Value { return linalg::cross(a.array("x1"), a.array("x2"), a.integer("axis")); },
@@ -51,13 +52,13 @@ const Function numpy_linalg_functions[] = {
     {"diagonal", "x, /, *, offset=0",
      [](const Arguments& a) -> Value { return linalg::diagonal(a.array("x"), a.integer("offset")); },
      "A diagonal of the matrices in the last two dimensions."},
-    {"eig", "a",
+    {"eig", "a -> EigResult(eigenvalues, eigenvectors)",
      [](const Arguments& a) -> Value {
        const linalg::EigResult result = linalg::eig(a.array("a"));
        return eigen_tuple("EigResult", result.eigenvalues, result.eigenvectors);
      },
      "Eigenvalues and right eigenvectors of general matrices."},
-    {"eigh", "a, UPLO=None, symmetrize_input=True",
+    {"eigh", "a, UPLO=None, symmetrize_input=True -> EighResult(eigenvalues, eigenvectors)",
      [](const Arguments& a) -> Value {
        const linalg::EighResult result = linalg::eigh(
            a.array("a"), {.UPLO = a.given("UPLO") ? a.text("UPLO") : "L", .symmetrize_input = a.flag("symmetrize_input")});
@@ -66,14 +67,14 @@ const Function numpy_linalg_functions[] = {
      "Ascending eigenvalues and the eigenvectors of symmetric or Hermitian matrices."},
     {"eigvals", "a", [](const Arguments& a) -> Value { return linalg::eigvals(a.array("a")); },
      "Eigenvalues of general matrices."},
-    {"eigvalsh", "a, UPLO='L', *, symmetrize_input=True",
+    {"eigvalsh", "a, UPLO: str | None = 'L', *, symmetrize_input=True",
      [](const Arguments& a) -> Value {
        return linalg::eigvalsh(
            a.array("a"), {.UPLO = a.given("UPLO") ? a.text("UPLO") : "L", .symmetrize_input = a.flag("symmetrize_input")});
      },
      "Ascending eigenvalues of symmetric or Hermitian matrices."},
     {"inv", "a", [](const Arguments& a) -> Value { return linalg::inv(a.array("a")); }, "The inverse matrices."},
-    {"lstsq", "a, b, rcond=None, *, numpy_resid=False",
+    {"lstsq", "a, b, rcond=None, *, numpy_resid=False -> tuple[Array, Array, Array, Array]",
      [](const Arguments& a) -> Value {
        const linalg::LstsqResult result = linalg::lstsq(
            a.array("a"), a.array("b"), {.rcond = a.optional_array("rcond"), .numpy_resid = a.flag("numpy_resid")});
@@ -95,7 +96,7 @@ const Function numpy_linalg_functions[] = {
     {"matrix_power", "a, n",
      [](const Arguments& a) -> Value { return linalg::matrix_power(a.array("a"), a.integer("n")); },
      "The nth power of a square matrix, of its inverse for negative n."},
-    {"matrix_rank", "M, rtol=None, *, hermitian=False, tol=None",
+    {"matrix_rank", "M: ArrayLike, rtol=None, *, hermitian=False, tol: ArrayLike = None",
      [](const Arguments& a) -> Value {
        return linalg::matrix_rank(a.array("M"), {.rtol = tolerance(a, "tol"), .hermitian = a.flag("hermitian")});
      },
@@ -117,22 +118,23 @@ const Function numpy_linalg_functions[] = {
        return linalg::norm(a.array("x"), {.ord = order(a, "ord"), .axis = a.axis("axis"), .keepdims = a.flag("keepdims")});
      },
      "The norm of vectors along one axis, or of matrices along two."},
-    {"outer", "x1, x2, /",
-     [](const Arguments& a) -> Value { return linalg::outer(a.array("x1"), a.array("x2")); },
+    {"outer", "x1, x2, /", [](const Arguments& a) -> Value { return linalg::outer(a.array("x1"), a.array("x2")); },
      "The outer product of two vectors."},
-    {"pinv", "a, rtol=None, hermitian=False, *, rcond=None",
+    {"pinv", "a, rtol=None, hermitian=False, *, rcond: ArrayLike = None",
      [](const Arguments& a) -> Value {
        return linalg::pinv(a.array("a"), {.rtol = tolerance(a, "rcond"), .hermitian = a.flag("hermitian")});
      },
      "The Moore-Penrose pseudo-inverse."},
-    {"qr", "a, mode='reduced'",
+    {"qr",
+     "a, mode: Literal['reduced', 'complete', 'full', 'raw', 'r'] = 'reduced' -> Array if mode == 'r' else QRResult(Q, "
+     "R)",
      [](const Arguments& a) -> Value {
        if (a.text("mode") == "r") return linalg::qr_r(a.array("a"));
        const linalg::QrResult result = linalg::qr(a.array("a"), a.text("mode"));
        return Value::named_tuple("QRResult", {"Q", "R"}, {result.Q, result.R});
      },
      "The QR decomposition: reduced, complete, r or raw."},
-    {"slogdet", "a, *, method=None",
+    {"slogdet", "a, *, method=None -> SlogdetResult(sign, logabsdet)",
      [](const Arguments& a) -> Value {
        const linalg::SlogdetResult result = linalg::slogdet(a.array("a"), a.given("method") ? a.text("method") : "lu");
        return Value::named_tuple("SlogdetResult", {"sign", "logabsdet"}, {result.sign, result.logabsdet});
@@ -140,7 +142,9 @@ const Function numpy_linalg_functions[] = {
      "The sign of the determinant and the logarithm of its absolute value."},
     {"solve", "a, b", [](const Arguments& a) -> Value { return linalg::solve(a.array("a"), a.array("b")); },
      "The solution x of a x = b."},
-    {"svd", "a, full_matrices=True, compute_uv=True, hermitian=False, subset_by_index=None",
+    {"svd",
+     "a, full_matrices=True, compute_uv=True, hermitian=False, subset_by_index=None -> SVDResult(U, S, Vh) if "
+     "compute_uv else Array",
      [](const Arguments& a) -> Value {
        const linalg::SvdOptions options = {.full_matrices = a.flag("full_matrices"),
                                            .hermitian = a.flag("hermitian"),
@@ -152,7 +156,9 @@ const Function numpy_linalg_functions[] = {
      "The singular value decomposition."},
     {"svdvals", "x, /", [](const Arguments& a) -> Value { return linalg::svdvals(a.array("x")); },
      "The singular values, greatest first."},
-    {"tensordot", "x1, x2, /, *, axes=2, precision=None, preferred_element_type=None, out_sharding=None",
+    {"tensordot",
+     "x1, x2, /, *, axes: int | Sequence[int] | Sequence[Sequence[int]] = 2, precision=None, "
+     "preferred_element_type=None, out_sharding=None",
      [](const Arguments& a) -> Value {
        a.require_absent("out_sharding");
        jax::numpy::TensordotOptions options = {.precision = precision_text(a, "precision"),
@@ -166,13 +172,15 @@ const Function numpy_linalg_functions[] = {
        return linalg::tensordot(a.array("x1"), a.array("x2"), options);
      },
      "The sum of products over the given axes."},
-    {"tensorinv", "a, ind=2",
+    {"tensorinv", "a, ind: int = 2",
      [](const Arguments& a) -> Value { return linalg::tensorinv(a.array("a"), a.integer("ind")); },
      "The inverse of a tensor as a map between its last and its first dimensions."},
     {"tensorsolve", "a, b, axes=None",
-     [](const Arguments& a) -> Value { return linalg::tensorsolve(a.array("a"), a.array("b"), a.optional_ints("axes")); },
+     [](const Arguments& a) -> Value {
+       return linalg::tensorsolve(a.array("a"), a.array("b"), a.optional_ints("axes"));
+     },
      "The solution x of tensordot(a, x) = b."},
-    {"trace", "x, /, *, offset=0, dtype=None",
+    {"trace", "x, /, *, offset: ArrayLike = 0, dtype=None",
      [](const Arguments& a) -> Value {
        return linalg::trace(a.array("x"), {.offset = a.integer("offset"), .dtype = a.optional_dtype("dtype")});
      },

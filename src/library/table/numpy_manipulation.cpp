@@ -195,16 +195,16 @@ const Function numpy_manipulation_functions[] = {
      "The array with its axes in the given order."},
     {"matrix_transpose", "x, /", [](const Arguments& a) -> Value { return numpy::matrix_transpose(a.array("x")); },
      "The array with its last two axes exchanged."},
-    {"moveaxis", "a, source, destination",
+    {"moveaxis", "a, source: int | Sequence[int], destination",
      [](const Arguments& a) -> Value { return numpy::moveaxis(a.array("a"), a.ints("source"), a.ints("destination")); },
      "The array with axes moved to other positions; the rest keep their order."},
     {"swapaxes", "a, axis1, axis2",
      [](const Arguments& a) -> Value { return numpy::swapaxes(a.array("a"), a.integer("axis1"), a.integer("axis2")); },
      "The array with two axes exchanged."},
-    {"rollaxis", "a, axis, start=0",
+    {"rollaxis", "a, axis, start: int = 0",
      [](const Arguments& a) -> Value { return numpy::rollaxis(a.array("a"), a.integer("axis"), a.integer("start")); },
      "The array with one axis moved back to the position before start."},
-    {"expand_dims", "a, axis",
+    {"expand_dims", "a, axis: int | Sequence[int]",
      [](const Arguments& a) -> Value { return numpy::expand_dims(a.array("a"), a.ints("axis")); },
      "The array with new axes of size one at these positions of the result."},
     {"squeeze", "a, axis=None",
@@ -216,11 +216,15 @@ const Function numpy_manipulation_functions[] = {
        return numpy::broadcast_to(a.array("array"), a.shape("shape"));
      },
      "The array repeated along new axes and axes of size one."},
-    {"broadcast_arrays", "*args", [](const Arguments& a) -> Value { return numpy::broadcast_arrays(a.arrays("args")); },
+    {"broadcast_arrays", "*args -> list[Array]",
+     [](const Arguments& a) -> Value { return numpy::broadcast_arrays(a.arrays("args")); },
      "The arrays broadcast to their common shape."},
-    {"atleast_1d", "*arys", each_of<numpy::atleast_1d>, "Turns scalars into arrays of one element."},
-    {"atleast_2d", "*arys", each_of<numpy::atleast_2d>, "Adds leading axes of size one up to two dimensions."},
-    {"atleast_3d", "*arys", each_of<numpy::atleast_3d>, "Adds axes of size one up to three dimensions."},
+    {"atleast_1d", "*arys -> Array if len(arys) == 1 else list[Array]", each_of<numpy::atleast_1d>,
+     "Turns scalars into arrays of one element."},
+    {"atleast_2d", "*arys -> Array if len(arys) == 1 else list[Array]", each_of<numpy::atleast_2d>,
+     "Adds leading axes of size one up to two dimensions."},
+    {"atleast_3d", "*arys -> Array if len(arys) == 1 else list[Array]", each_of<numpy::atleast_3d>,
+     "Adds axes of size one up to three dimensions."},
     // Order.
     {"flip", "m, axis=None", [](const Arguments& a) -> Value { return numpy::flip(a.array("m"), a.axis("axis")); },
      "The elements in reverse order along axes."},
@@ -228,7 +232,7 @@ const Function numpy_manipulation_functions[] = {
      "The columns in reverse order."},
     {"flipud", "m", [](const Arguments& a) -> Value { return numpy::flipud(a.array("m")); },
      "The rows in reverse order."},
-    {"rot90", "m, k=1, axes=(0, 1)",
+    {"rot90", "m, k=1, axes: tuple[int, int] = (0, 1)",
      [](const Arguments& a) -> Value {
        const Array x = a.array("m");
        const Ints axes = a.ints("axes");
@@ -240,13 +244,13 @@ const Function numpy_manipulation_functions[] = {
      [](const Arguments& a) -> Value { return numpy::roll(a.array("a"), a.array_like("shift"), a.axis("axis")); },
      "The elements shifted along axes; those shifted out at one end re-enter at the other."},
     // Joining.
-    {"concatenate", "arrays, axis=0, dtype=None",
+    {"concatenate", "arrays, axis: int | None = 0, dtype=None",
      [](const Arguments& a) -> Value {
        return numpy::concatenate(parts(a, "arrays"),
                                  {.axis = a.optional_integer("axis"), .dtype = a.optional_dtype("dtype")});
      },
      "Arrays joined along an existing axis."},
-    {"concat", "arrays, /, *, axis=0",
+    {"concat", "arrays, /, *, axis: int | None = 0",
      [](const Arguments& a) -> Value {
        return numpy::concatenate(parts(a, "arrays"), {.axis = a.optional_integer("axis")});
      },
@@ -273,36 +277,37 @@ const Function numpy_manipulation_functions[] = {
      "Arrays joined along the third axis."},
     {"column_stack", "tup", [](const Arguments& a) -> Value { return numpy::column_stack(parts(a, "tup")); },
      "Vectors joined as the columns of a matrix."},
-    {"block", "arrays", [](const Arguments& a) -> Value { return numpy::block(blocks(a, a["arrays"])); },
+    {"block", "arrays: ArrayLike | list[Any]",
+     [](const Arguments& a) -> Value { return numpy::block(blocks(a, a["arrays"])); },
      "An array assembled from nested lists of blocks."},
-    {"append", "arr, values, axis=None",
+    {"append", "arr, values, axis: int = None",
      [](const Arguments& a) -> Value {
        return numpy::append(a.array("arr"), a.array("values"), a.optional_integer("axis"));
      },
      "An array with values appended at its end."},
     // Splitting.
-    {"split", "ary, indices_or_sections, axis=0",
+    {"split", "ary, indices_or_sections, axis=0 -> list[Array]",
      [](const Arguments& a) -> Value { return numpy::split(a.array("ary"), sections(a), a.integer("axis")); },
      "Splits an array into equal sections, or at the given positions."},
-    {"array_split", "ary, indices_or_sections, axis=0",
+    {"array_split", "ary, indices_or_sections, axis=0 -> list[Array]",
      [](const Arguments& a) -> Value { return numpy::array_split(a.array("ary"), sections(a), a.integer("axis")); },
      "Splits an array into sections whose sizes differ by at most one, or at the given positions."},
-    {"hsplit", "ary, indices_or_sections",
+    {"hsplit", "ary, indices_or_sections -> list[Array]",
      [](const Arguments& a) -> Value { return numpy::hsplit(a.array("ary"), sections(a)); },
      "Splits an array along the second axis, or the first of a vector."},
-    {"vsplit", "ary, indices_or_sections",
+    {"vsplit", "ary, indices_or_sections -> list[Array]",
      [](const Arguments& a) -> Value { return numpy::vsplit(a.array("ary"), sections(a)); },
      "Splits an array along the first axis."},
-    {"dsplit", "ary, indices_or_sections",
+    {"dsplit", "ary, indices_or_sections -> list[Array]",
      [](const Arguments& a) -> Value { return numpy::dsplit(a.array("ary"), sections(a)); },
      "Splits an array along the third axis."},
-    {"unstack", "x, /, *, axis=0",
+    {"unstack", "x, /, *, axis=0 -> tuple[Array, ...]",
      [](const Arguments& a) -> Value { return Value::tuple_of(numpy::unstack(a.array("x"), a.integer("axis"))); },
      "The slices along an axis."},
     // Repetition.
     {"tile", "A, reps", [](const Arguments& a) -> Value { return numpy::tile(a.array("A"), a.ints("reps")); },
      "The whole array repeated along each axis."},
-    {"repeat", "a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None",
+    {"repeat", "a, repeats, axis: int = None, *, total_repeat_length=None, out_sharding=None",
      [](const Arguments& a) -> Value {
        a.require_absent("out_sharding");
        return numpy::repeat(
@@ -310,10 +315,10 @@ const Function numpy_manipulation_functions[] = {
            {.axis = a.optional_integer("axis"), .total_repeat_length = a.optional_integer("total_repeat_length")});
      },
      "Each element repeated; traced repeats need total_repeat_length."},
-    {"pad", "array, pad_width, mode='constant', **kwargs", pad,
+    {"pad", "array, pad_width, mode: str | Callable[..., Any] = 'constant', **kwargs: Any", pad,
      "The array padded at both ends of each axis; the mode says with which values."},
     // Elements added and removed.
-    {"insert", "arr, obj, values, axis=None",
+    {"insert", "arr, obj, values, axis: int = None",
      [](const Arguments& a) -> Value {
        const Array x = a.array("arr");
        const std::optional<int64_t> axis = a.optional_integer("axis");
@@ -321,7 +326,7 @@ const Function numpy_manipulation_functions[] = {
        return numpy::insert(x, places ? *places : a.array("obj"), a.array("values"), {.axis = axis});
      },
      "The array with values inserted before the given positions."},
-    {"delete", "arr, obj, axis=None, *, assume_unique_indices=False",
+    {"delete", "arr, obj, axis: int = None, *, assume_unique_indices=False",
      [](const Arguments& a) -> Value {
        const Array x = a.array("arr");
        const std::optional<int64_t> axis = a.optional_integer("axis");

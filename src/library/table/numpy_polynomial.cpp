@@ -37,9 +37,10 @@ const Function numpy_polynomial_functions[] = {
      "The sum of two polynomials."},
     {"polysub", "a1, a2", [](const Arguments& a) -> Value { return numpy::polysub(a.array("a1"), a.array("a2")); },
      "The difference of two polynomials."},
-    {"polyder", "p, m=1", [](const Arguments& a) -> Value { return numpy::polyder(a.array("p"), a.integer("m")); },
+    {"polyder", "p, m: int = 1",
+     [](const Arguments& a) -> Value { return numpy::polyder(a.array("p"), a.integer("m")); },
      "The mth derivative of a polynomial."},
-    {"polyint", "p, m=1, k=None",
+    {"polyint", "p, m: int = 1, k: ArrayLike = None",
      [](const Arguments& a) -> Value {
        return numpy::polyint(a.array("p"), {.m = a.integer("m"), .k = a.given("k") ? a.array("k") : Array(0)});
      },
@@ -49,7 +50,7 @@ const Function numpy_polynomial_functions[] = {
        return numpy::polymul(a.array("a1"), a.array("a2"), {.trim_leading_zeros = a.flag("trim_leading_zeros")});
      },
      "The product of two polynomials."},
-    {"polydiv", "u, v, *, trim_leading_zeros=False",
+    {"polydiv", "u, v, *, trim_leading_zeros=False -> tuple[Array, Array]",
      [](const Arguments& a) -> Value {
        return numpy::polydiv(a.array("u"), a.array("v"), {.trim_leading_zeros = a.flag("trim_leading_zeros")});
      },
@@ -59,8 +60,10 @@ const Function numpy_polynomial_functions[] = {
        return numpy::polyval(a.array("p"), a.array("x"), {.unroll = a.integer("unroll")});
      },
      "The value of a polynomial at each x."},
-    {"polyfit", "x, y, deg, rcond=None, full=False, w=None, cov=False", fit_polynomial,
-     "The coefficients of the polynomial that fits points best."},
+    {"polyfit",
+     "x, y, deg: int, rcond=None, full=False, w=None, cov: bool | str = False -> tuple[Array, ...] if full or cov else "
+     "Array",
+     fit_polynomial, "The coefficients of the polynomial that fits points best."},
     {"roots", "p, *, strip_zeros=True",
      [](const Arguments& a) -> Value { return numpy::roots(a.array("p"), {.strip_zeros = a.flag("strip_zeros")}); },
      "The roots of a polynomial."},
@@ -85,7 +88,7 @@ const Function numpy_polynomial_functions[] = {
                                 .preferred_element_type = a.optional_dtype("preferred_element_type")});
      },
      "The correlation of two vectors."},
-    {"interp", "x, xp, fp, left=None, right=None, period=None",
+    {"interp", "x, xp, fp, left: ArrayLike | str = None, right: ArrayLike | str = None, period=None",
      [](const Arguments& a) -> Value {
        return numpy::interp(
            a.array("x"), a.array("xp"), a.array("fp"),
@@ -112,7 +115,7 @@ const Function numpy_polynomial_functions[] = {
                              {.to_end = a.optional_array("to_end"), .to_begin = a.optional_array("to_begin")});
      },
      "The differences of adjacent elements of the flattened array."},
-    {"gradient", "f, *varargs, axis=None, edge_order=None",
+    {"gradient", "f, *varargs, axis=None, edge_order=None -> Array | list[Array]",
      [](const Arguments& a) -> Value {
        a.require_absent("edge_order");
        const numpy::GradientOptions options{.spacing = a.arrays("varargs"), .axis = a.axis("axis")};

@@ -105,8 +105,8 @@ const char* const var_signature =
     "a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None, mean=None, correction=None";
 const char* const nanvar_signature =
     "a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None";
-const char* const cumsum_signature = "a, axis=None, dtype=None, out=None";
-const char* const cumulative_sum_signature = "x, /, *, axis=None, dtype=None, include_initial=False";
+const char* const cumsum_signature = "a, axis: int = None, dtype=None, out=None";
+const char* const cumulative_sum_signature = "x, /, *, axis: int = None, dtype=None, include_initial=False";
 
 const Function numpy_reductions_functions[] = {
     {"sum", sum_signature, reduced_over_names<sum_row>, "The sum of the elements along axes."},
@@ -158,7 +158,8 @@ const Function numpy_reductions_functions[] = {
     {"nanstd", nanvar_signature,
      [](const Arguments& a) -> Value { return numpy::nanstd(a.array("a"), nan_var_options(a)); },
      "The standard deviation of the elements that are not NaN."},
-    {"average", "a, axis=None, weights=None, returned=False, keepdims=False",
+    {"average",
+     "a, axis=None, weights=None, returned=False, keepdims=False -> tuple[Array, Array] if returned else Array",
      [](const Arguments& a) -> Value {
        const numpy::AverageOptions options{
            .axis = a.axis("axis"), .weights = a.optional_array("weights"), .keepdims = a.flag("keepdims")};

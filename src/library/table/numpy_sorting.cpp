@@ -40,8 +40,7 @@ numpy::NonzeroOptions nonzero_options(const Arguments& a, int64_t dimensions) {
   return options;
 }
 
-const char* const argmax_signature = "a, axis=None, out=None, keepdims=None";
-const char* const nonzero_signature = "a, *, size=None, fill_value=None";
+const char* const argmax_signature = "a, axis: int = None, out=None, keepdims=None";
 
 const Function numpy_sorting_functions[] = {
     {"argmax", argmax_signature,
@@ -56,7 +55,7 @@ const Function numpy_sorting_functions[] = {
     {"nanargmin", argmax_signature,
      [](const Arguments& a) -> Value { return numpy::nanargmin(a.array("a"), argmax_options(a)); },
      "The first position of the least element that is not NaN; -1 where all are."},
-    {"sort", "a, axis=-1, *, kind=None, order=None, stable=True, descending=False",
+    {"sort", "a, axis: int | None = -1, *, kind=None, order=None, stable=True, descending=False",
      [](const Arguments& a) -> Value {
        refuse_numpy_sort_arguments(a);
        return numpy::sort(
@@ -64,7 +63,7 @@ const Function numpy_sorting_functions[] = {
            {.axis = a.optional_integer("axis"), .stable = a.flag("stable"), .descending = a.flag("descending")});
      },
      "The elements in ascending order along an axis, NaNs last."},
-    {"argsort", "a, axis=-1, *, kind=None, order=None, stable=True, descending=False, dtype=None",
+    {"argsort", "a, axis: int | None = -1, *, kind=None, order=None, stable=True, descending=False, dtype=None",
      [](const Arguments& a) -> Value {
        refuse_numpy_sort_arguments(a);
        return numpy::argsort(a.array("a"), {.axis = a.optional_integer("axis"),
@@ -73,7 +72,7 @@ const Function numpy_sorting_functions[] = {
                                             .dtype = a.optional_dtype("dtype")});
      },
      "The positions that sort an array along an axis."},
-    {"lexsort", "keys, axis=-1",
+    {"lexsort", "keys: ArrayLike | Sequence[ArrayLike], axis=-1",
      [](const Arguments& a) -> Value { return numpy::lexsort(a.arrays("keys"), a.integer("axis")); },
      "The positions that sort by several keys, the last one first."},
     {"sort_complex", "a", [](const Arguments& a) -> Value { return numpy::sort_complex(a.array("a")); },
@@ -98,16 +97,16 @@ const Function numpy_sorting_functions[] = {
                               {.right = a.flag("right"), .method = method.empty() ? "scan" : method});
      },
      "The bin that each value belongs to."},
-    {"nonzero", nonzero_signature,
+    {"nonzero", "a, *, size=None, fill_value: ArrayLike | tuple[ArrayLike, ...] = None -> tuple[Array, ...]",
      [](const Arguments& a) -> Value {
        const Array x = a.array("a");
        return Value::tuple_of(numpy::nonzero(x, nonzero_options(a, x.ndim())));
      },
      "The positions of the elements that are not zero, one array for each dimension."},
-    {"flatnonzero", nonzero_signature,
+    {"flatnonzero", "a, *, size=None, fill_value: ArrayLike | tuple[ArrayLike, ...] = None",
      [](const Arguments& a) -> Value { return numpy::flatnonzero(a.array("a"), nonzero_options(a, 1)); },
      "The positions of the elements that are not zero in the flattened array."},
-    {"argwhere", nonzero_signature,
+    {"argwhere", "a, *, size=None, fill_value: ArrayLike | tuple[ArrayLike, ...] = None",
      [](const Arguments& a) -> Value {
        const Array x = a.array("a");
        return numpy::argwhere(x, nonzero_options(a, std::max<int64_t>(x.ndim(), 1)));
@@ -119,7 +118,7 @@ const Function numpy_sorting_functions[] = {
                              {.size = a.optional_integer("size"), .fill_value = a.array("fill_value")});
      },
      "The elements for which a condition holds."},
-    {"compress", "condition, a, axis=None, *, size=None, fill_value=0, out=None",
+    {"compress", "condition, a, axis: int = None, *, size=None, fill_value=0, out=None",
      [](const Arguments& a) -> Value {
        const Array condition = a.array("condition"), x = a.array("a");
        a.require_absent("out");

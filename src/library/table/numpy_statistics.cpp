@@ -139,7 +139,7 @@ const Function numpy_statistics_functions[] = {
                                              .length = a.optional_integer("length")});
      },
      "How often each of 0, 1, ... occurs, or the sum of its weights."},
-    {"histogram_bin_edges", "a, bins=10, range=None, weights=None",
+    {"histogram_bin_edges", "a, bins=10, range: ArrayLike | Sequence[ArrayLike] = None, weights=None",
      [](const Arguments& a) -> Value {
        if (a["bins"].get_if<std::string>())
          throw NotImplementedError("histogram_bin_edges: string values for `bins` not implemented.");
@@ -147,7 +147,8 @@ const Function numpy_statistics_functions[] = {
                                          {.bins = bins_of(a, a["bins"]), .range = range_of(a, a["range"])});
      },
      "The edges of the bins of a histogram."},
-    {"histogram", "a, bins=10, range=None, weights=None, density=None",
+    {"histogram",
+     "a, bins=10, range: ArrayLike | Sequence[ArrayLike] = None, weights=None, density=None -> tuple[Array, Array]",
      [](const Arguments& a) -> Value {
        return numpy::histogram(a.array("a"), {.bins = bins_of(a, a["bins"]),
                                               .range = range_of(a, a["range"]),
@@ -155,7 +156,9 @@ const Function numpy_statistics_functions[] = {
                                               .density = a.flag("density")});
      },
      "The counts in bins, and the edges of the bins."},
-    {"histogramdd", "sample, bins=10, range=None, weights=None, density=None",
+    {"histogramdd",
+     "sample, bins: ArrayLike | Sequence[ArrayLike] = 10, range=None, weights=None, density=None -> tuple[Array, "
+     "list[Array]]",
      [](const Arguments& a) -> Value {
        const Array sample = a.array("sample");
        const std::size_t dimensions = sample.ndim() == 2 ? static_cast<std::size_t>(sample.shape(1)) : 1;
@@ -163,7 +166,9 @@ const Function numpy_statistics_functions[] = {
        return Value::tuple_of({result.counts, Value::list_of(result.edges)});
      },
      "The counts in boxes, and the edges along each dimension."},
-    {"histogram2d", "x, y, bins=10, range=None, weights=None, density=None",
+    {"histogram2d",
+     "x, y, bins: ArrayLike | Sequence[ArrayLike] = 10, range=None, weights=None, density=None -> tuple[Array, Array, "
+     "Array]",
      [](const Arguments& a) -> Value {
        const Array x = a.array("x"), y = a.array("y");
        const numpy::HistogramddResult result = numpy::histogram2d(x, y, histogram2d_options(a));

@@ -139,9 +139,9 @@ const Function random_functions[] = {
     {"wrap_key_data", "key_bits_array, *, impl=None, dtype=None",
      [](const Arguments& a) -> Value { return random::wrap_key_data(a.array("key_bits_array"), key_options(a)); },
      "Typed keys from their uint32 words."},
-    {"key_impl", "keys", [](const Arguments& a) -> Value { return random::key_impl(a.array("keys")); },
+    {"key_impl", "keys -> str", [](const Arguments& a) -> Value { return random::key_impl(a.array("keys")); },
      "The name of the generator of keys."},
-    {"key_dtype", "impl_spec=None",
+    {"key_dtype", "impl_spec=None -> np.dtype[Any]",
      [](const Arguments& a) -> Value {
        if (const DType* dtype = a["impl_spec"].get_if<DType>(); dtype && is_key(*dtype)) return *dtype;
        return random::key_dtype(a.text("impl_spec"));
@@ -157,7 +157,7 @@ const Function random_functions[] = {
        return random::fold_in(a.array("key"), a.array("data"));
      },
      "A new key from a key and an integer."},
-    {"split", "key, num=2", split, "New keys from a key, in an array of this length or shape."},
+    {"split", "key, num: int | Sequence[int] = 2", split, "New keys from a key, in an array of this length or shape."},
 
     {"bits", draw_signature, plain_draw<random::bits>, "Uniform bits as unsigned integers."},
     {"uniform", "key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=None", uniform,
@@ -199,8 +199,8 @@ const Function random_functions[] = {
 
     {"normal", draw_signature, plain_draw<random::normal>, "Standard normal numbers, real or complex."},
     {"truncated_normal",
-     "key, lower=None, upper=None, shape=None, dtype=None, *, out_sharding=None, bounds=None", truncated_normal,
-     "Standard normal numbers between bounds, which may be given as the pair `bounds`."},
+     "key, lower: ArrayLike = None, upper: ArrayLike = None, shape=None, dtype=None, *, out_sharding=None, bounds=None",
+     truncated_normal, "Standard normal numbers between bounds, which may be given as the pair `bounds`."},
     {"multivariate_normal", "key, mean, cov, shape=None, dtype=None, method='cholesky', *, out_sharding=None",
      [](const Arguments& a) -> Value {
        a.require_absent("out_sharding");
@@ -217,7 +217,7 @@ const Function random_functions[] = {
                                                  .dtype = a.optional_dtype("dtype")});
      },
      "exp of normal numbers of standard deviation sigma."},
-    {"generalized_normal", "key, p, shape=(), dtype=None, *, out_sharding=None",
+    {"generalized_normal", "key, p: float, shape=(), dtype=None, *, out_sharding=None",
      [](const Arguments& a) -> Value {
        a.require_absent("out_sharding");
        return random::generalized_normal(a.array("key"), a.array("p"), draw(a));
@@ -249,7 +249,8 @@ const Function random_functions[] = {
      "Weibull numbers."},
     {"pareto", "key, b, shape=None, dtype=None, *, out_sharding=None", parametric_draw<random::pareto, b_name>,
      "Pareto numbers of exponent b."},
-    {"triangular", "key, left, mode, right, shape=None, dtype=None, *, out_sharding=None",
+    {"triangular",
+     "key, left: ArrayLike, mode: ArrayLike, right: ArrayLike, shape=None, dtype=None, *, out_sharding=None",
      [](const Arguments& a) -> Value {
        a.require_absent("out_sharding");
        return random::triangular(a.array("key"), a.array("left"), a.array("mode"), a.array("right"),
@@ -258,14 +259,14 @@ const Function random_functions[] = {
      "Numbers of a density that rises from left to mode and falls to right."},
     {"wald", "key, mean, shape=None, dtype=None, *, out_sharding=None", parametric_draw<random::wald, mean_name>,
      "Wald (inverse Gaussian) numbers."},
-    {"ball", "key, d, p=2, shape=(), dtype=None, *, out_sharding=None",
+    {"ball", "key, d: int, p: float = 2, shape=(), dtype=None, *, out_sharding=None",
      [](const Arguments& a) -> Value {
        a.require_absent("out_sharding");
        return random::ball(a.array("key"), a.integer("d"),
                            {.p = a.array("p"), .shape = shape_of(a), .dtype = a.optional_dtype("dtype")});
      },
      "Uniform points of the unit ball of the p-norm in d dimensions."},
-    {"orthogonal", "key, n, shape=(), dtype=None, m=None, *, out_sharding=None",
+    {"orthogonal", "key, n, shape=(), dtype=None, m: int = None, *, out_sharding=None",
      [](const Arguments& a) -> Value {
        a.require_absent("out_sharding");
        return random::orthogonal(
@@ -284,19 +285,19 @@ const Function random_functions[] = {
      parametric_draw<random::dirichlet, alpha_name>, "Dirichlet vectors."},
     {"t", "key, df, shape=None, dtype=None, *, out_sharding=None", parametric_draw<random::t, df_name>,
      "Student's t numbers with df degrees of freedom."},
-    {"chisquare", "key, df, shape=None, dtype=None, *, out_sharding=None",
-     parametric_draw<random::chisquare, df_name>, "Chi-square numbers with df degrees of freedom."},
+    {"chisquare", "key, df, shape=None, dtype=None, *, out_sharding=None", parametric_draw<random::chisquare, df_name>,
+     "Chi-square numbers with df degrees of freedom."},
     {"f", "key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None",
      parametric_draw<random::f, dfnum_name, dfden_name>, "F numbers with dfnum and dfden degrees of freedom."},
 
     {"poisson", "key, lam, shape=None, dtype=None, *, out_sharding=None", parametric_draw<random::poisson, lam_name>,
      "Poisson counts of mean lam."},
-    {"binomial", "key, n, p, shape=None, dtype=None",
+    {"binomial", "key, n: ArrayLike, p, shape=None, dtype=None",
      [](const Arguments& a) -> Value {
        return random::binomial(a.array("key"), a.array("n"), a.array("p"), with_parameters(a));
      },
      "The number of successes in n trials of probability p."},
-    {"multinomial", "key, n, p, *, shape=None, dtype=None, unroll=1",
+    {"multinomial", "key, n: ArrayLike, p, *, shape=None, dtype=None, unroll: int | bool = 1",
      [](const Arguments& a) -> Value {
        return random::multinomial(a.array("key"), a.array("n"), a.array("p"),
                                   {.shape = optional_shape(a),

@@ -57,7 +57,7 @@ void require_supported(const Arguments& a) {
 const Function scipy_linalg_functions[] = {
     {"block_diag", "*arrs", [](const Arguments& a) -> Value { return linalg::block_diag(a.arrays("arrs")); },
      "A block diagonal matrix."},
-    {"cho_factor", "a, lower=False, overwrite_a=False, check_finite=True",
+    {"cho_factor", "a, lower=False, overwrite_a=False, check_finite=True -> tuple[Array, bool]",
      [](const Arguments& a) -> Value {
        const auto [factor, lower] = linalg::cho_factor(a.array_like("a"), a.flag("lower"));
        return Value::tuple_of({Value(factor), Value(lower)});
@@ -77,18 +77,20 @@ const Function scipy_linalg_functions[] = {
     {"companion", "a", [](const Arguments& a) -> Value { return linalg::companion(a.array("a")); },
      "The companion matrix of a polynomial: its eigenvalues are the roots."},
     {"convolution_matrix", "a, n, mode='full'",
-     [](const Arguments& a) -> Value { return linalg::convolution_matrix(a.array("a"), a.integer("n"), a.text("mode")); },
+     [](const Arguments& a) -> Value {
+       return linalg::convolution_matrix(a.array("a"), a.integer("n"), a.text("mode"));
+     },
      "The matrix whose product with a vector of length n is the convolution with a."},
-    {"det", "a, overwrite_a=False, check_finite=True", [](const Arguments& a) -> Value { return linalg::det(a.array("a")); },
-     "The determinant."},
-    {"dft", "n, scale=None, *, dtype=None",
+    {"det", "a, overwrite_a=False, check_finite=True",
+     [](const Arguments& a) -> Value { return linalg::det(a.array("a")); }, "The determinant."},
+    {"dft", "n, scale: str = None, *, dtype=None",
      [](const Arguments& a) -> Value {
        return linalg::dft(a.integer("n"), {.scale = a.text("scale"), .dtype = a.optional_dtype("dtype")});
      },
      "The matrix of the discrete Fourier transform."},
     {"eigh",
-     "a, b=None, lower=True, eigvals_only=False, overwrite_a=False, overwrite_b=False, turbo=True, eigvals=None, type=1, "
-     "check_finite=True",
+     "a, b=None, lower=True, eigvals_only=False, overwrite_a=False, overwrite_b=False, turbo=True, eigvals=None, "
+     "type=1, check_finite=True -> Array if eigvals_only else tuple[Array, Array]",
      [](const Arguments& a) -> Value {
        require_supported(a);
        const auto [w, v] = linalg::eigh(a.array_like("a"), a.flag("lower"));
@@ -96,7 +98,9 @@ const Function scipy_linalg_functions[] = {
        return std::pair(w, v);
      },
      "Ascending eigenvalues and the eigenvectors of symmetric or Hermitian matrices."},
-    {"eigh_tridiagonal", "d, e, *, eigvals_only=False, select='a', select_range=None, tol=None, key=None",
+    {"eigh_tridiagonal",
+     "d, e, *, eigvals_only=False, select='a', select_range=None, tol=None, key: ArrayLike = None -> Array if "
+     "eigvals_only else tuple[Array, Array]",
      [](const Arguments& a) -> Value {
        const Array d = a.array_like("d"), e = a.array_like("e");
        if (a.flag("eigvals_only")) return linalg::eigvalsh_tridiagonal(d, e, tridiagonal(a));
@@ -108,7 +112,7 @@ const Function scipy_linalg_functions[] = {
        return linalg::expm(a.array("A"), {.upper_triangular = a.flag("upper_triangular"), .max_squarings = a.integer("max_squarings")});
      },
      "The exponential of matrices."},
-    {"expm_frechet", "A, E, *, method=None, compute_expm=True",
+    {"expm_frechet", "A, E, *, method=None, compute_expm=True -> tuple[Array, Array] if compute_expm else Array",
      [](const Arguments& a) -> Value {
        const Array at = a.array_like("A"), direction = a.array_like("E");
        const auto [value, derivative] = linalg::expm_frechet(at, direction);
@@ -120,7 +124,7 @@ const Function scipy_linalg_functions[] = {
      "The absolute differences of all pairs of entries."},
     {"fiedler_companion", "a", [](const Arguments& a) -> Value { return linalg::fiedler_companion(a.array("a")); },
      "The pentadiagonal companion matrix of a polynomial."},
-    {"funm", "A, func, disp=True",
+    {"funm", "A, func, disp=True -> Array if disp else tuple[Array, Array]",
      [](const Arguments& a) -> Value {
        const Callable function = a.callable("func");
        const auto [value, error] = linalg::funm(a.array_like("A"), [&](const Array& x) { return array_of(function({x}), "funm"); });
@@ -135,29 +139,36 @@ const Function scipy_linalg_functions[] = {
      [](const Arguments& a) -> Value { return linalg::hankel(a.array("c"), a.optional_array("r")); },
      "The matrix with constant antidiagonals, by its first column and last row."},
     {"helmert", "n, full=False",
-     [](const Arguments& a) -> Value { return linalg::helmert(a.integer("n"), a.flag("full")); }, "The Helmert matrix."},
-    {"hessenberg", "a, *, calc_q=False, overwrite_a=False, check_finite=True",
+     [](const Arguments& a) -> Value { return linalg::helmert(a.integer("n"), a.flag("full")); },
+     "The Helmert matrix."},
+    {"hessenberg",
+     "a, *, calc_q=False, overwrite_a=False, check_finite=True -> tuple[Array, Array] if calc_q else Array",
      [](const Arguments& a) -> Value {
        if (a.flag("calc_q")) return linalg::hessenberg_with_q(a.array("a"));
        return linalg::hessenberg(a.array("a"));
      },
      "The Hessenberg form, and the unitary matrix that makes it."},
-    {"hilbert", "n", [](const Arguments& a) -> Value { return linalg::hilbert(a.integer("n")); }, "The Hilbert matrix."},
-    {"inv", "a, overwrite_a=False, check_finite=True", [](const Arguments& a) -> Value { return linalg::inv(a.array("a")); },
-     "The inverse matrices."},
+    {"hilbert", "n", [](const Arguments& a) -> Value { return linalg::hilbert(a.integer("n")); },
+     "The Hilbert matrix."},
+    {"inv", "a, overwrite_a=False, check_finite=True",
+     [](const Arguments& a) -> Value { return linalg::inv(a.array("a")); }, "The inverse matrices."},
     {"invhilbert", "n", [](const Arguments& a) -> Value { return linalg::invhilbert(a.integer("n")); },
      "The inverse of the Hilbert matrix."},
-    {"invpascal", "n, kind=None", [](const Arguments& a) -> Value { return linalg::invpascal(a.integer("n"), kind_of(a)); },
+    {"invpascal", "n, kind: str = None",
+     [](const Arguments& a) -> Value { return linalg::invpascal(a.integer("n"), kind_of(a)); },
      "The inverse of the Pascal matrix."},
-    {"leslie", "f, s", [](const Arguments& a) -> Value { return linalg::leslie(a.array("f"), a.array("s")); },
+    {"leslie", "f, s: ArrayLike",
+     [](const Arguments& a) -> Value { return linalg::leslie(a.array("f"), a.array("s")); },
      "The Leslie matrix of a population: fecundities in the first row, survival below the diagonal."},
-    {"lu", "a, permute_l=False, overwrite_a=False, check_finite=True",
+    {"lu",
+     "a, permute_l=False, overwrite_a=False, check_finite=True -> tuple[Array, Array] if permute_l else tuple[Array, "
+     "Array, Array]",
      [](const Arguments& a) -> Value {
        if (a.flag("permute_l")) return linalg::lu_permuted(a.array_like("a"));
        return linalg::lu(a.array_like("a"));
      },
      "The factors p, l and u of a = p l u."},
-    {"lu_factor", "a, overwrite_a=False, check_finite=True",
+    {"lu_factor", "a, overwrite_a=False, check_finite=True -> tuple[Array, Array]",
      [](const Arguments& a) -> Value { return linalg::lu_factor(a.array_like("a")); },
      "Both factors in one matrix and the pivots, for lu_solve."},
     {"lu_solve", "lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True",
@@ -167,9 +178,10 @@ const Function scipy_linalg_functions[] = {
        return linalg::lu_solve({factors, order}, a.array_like("b"), a.integer("trans"));
      },
      "The solution x of a x = b, from the LU factors of a."},
-    {"pascal", "n, kind=None", [](const Arguments& a) -> Value { return linalg::pascal(a.integer("n"), kind_of(a)); },
+    {"pascal", "n, kind: str = None",
+     [](const Arguments& a) -> Value { return linalg::pascal(a.integer("n"), kind_of(a)); },
      "The matrix of binomial coefficients."},
-    {"polar", "a, side='right', *, method='qdwh', eps=None, max_iterations=None",
+    {"polar", "a, side='right', *, method='qdwh', eps=None, max_iterations=None -> tuple[Array, Array]",
      [](const Arguments& a) -> Value {
        return linalg::polar(a.array_like("a"), {.side = a.text("side"),
                                                 .method = a.text("method"),
@@ -177,29 +189,29 @@ const Function scipy_linalg_functions[] = {
                                                 .max_iterations = a.optional_integer("max_iterations")});
      },
      "The polar decomposition: a unitary and a positive factor."},
-    {"qr", "a, overwrite_a=False, lwork=None, mode='full', pivoting=False, check_finite=True",
+    {"qr", "a, overwrite_a=False, lwork=None, mode='full', pivoting=False, check_finite=True -> tuple[Array, ...]",
      [](const Arguments& a) -> Value {
        return Value::tuple_of(linalg::qr(a.array_like("a"), {.mode = a.text("mode"), .pivoting = a.flag("pivoting")}));
      },
      "The QR decomposition: full, economic or r."},
-    {"qr_multiply", "a, c, mode='right', pivoting=False, conjugate=False, overwrite_a=False, overwrite_c=False",
+    {"qr_multiply",
+     "a, c, mode='right', pivoting=False, conjugate=False, overwrite_a=False, overwrite_c=False -> tuple[Array, ...]",
      [](const Arguments& a) -> Value {
        const Array matrix = a.array_like("a"), c = a.array_like("c");
        return Value::tuple_of(linalg::qr_multiply(
            matrix, c, {.mode = a.text("mode"), .pivoting = a.flag("pivoting"), .conjugate = a.flag("conjugate")}));
      },
      "The product of c with the Q of a QR decomposition, and R."},
-    {"rsf2csf", "T, Z, check_finite=True",
+    {"rsf2csf", "T, Z, check_finite=True -> tuple[Array, Array]",
      [](const Arguments& a) -> Value {
        const Array t = a.array_like("T"), z = a.array_like("Z");
        return linalg::rsf2csf(t, z);
      },
      "The complex Schur form of a real one."},
-    {"schur", "a, output='real'",
+    {"schur", "a, output='real' -> list[Array]",
      [](const Arguments& a) -> Value { return Value::list_of(linalg::schur(a.array("a"), a.text("output"))); },
      "The Schur form and its vectors."},
-    {"solve",
-     "a, b, lower=False, overwrite_a=False, overwrite_b=False, debug=False, check_finite=True, assume_a='gen'",
+    {"solve", "a, b, lower=False, overwrite_a=False, overwrite_b=False, debug=False, check_finite=True, assume_a='gen'",
      [](const Arguments& a) -> Value {
        const Array matrix = a.array_like("a"), b = a.array_like("b");
        return linalg::solve(matrix, b, {.lower = a.flag("lower"), .assume_a = a.text("assume_a")});
@@ -212,7 +224,7 @@ const Function scipy_linalg_functions[] = {
      },
      "The solution X of A X + X B = C."},
     {"solve_triangular",
-     "a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, debug=None, check_finite=True",
+     "a, b, trans: int | str = 0, lower=False, unit_diagonal=False, overwrite_b=False, debug=None, check_finite=True",
      [](const Arguments& a) -> Value {
        const Array matrix = a.array_like("a"), b = a.array_like("b");
        return linalg::solve_triangular(
@@ -225,7 +237,9 @@ const Function scipy_linalg_functions[] = {
        return linalg::sqrtm(a.array_like("A"));
      },
      "The square root of a matrix."},
-    {"svd", "a, full_matrices=True, compute_uv=True, overwrite_a=False, check_finite=True, lapack_driver='gesdd'",
+    {"svd",
+     "a, full_matrices=True, compute_uv=True, overwrite_a=False, check_finite=True, lapack_driver='gesdd' -> "
+     "tuple[Array, Array, Array] if compute_uv else Array",
      [](const Arguments& a) -> Value {
        const Array matrices = promote_inexact("svd", a.array_like("a"));
        const jax::lax::linalg::SvdOptions options = {.full_matrices = a.flag("full_matrices")};

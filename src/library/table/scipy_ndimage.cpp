@@ -16,7 +16,7 @@ Arrays coordinate_arrays(const Arguments& a) {
 }
 
 const Function scipy_ndimage_functions[] = {
-    {"map_coordinates", "input, coordinates, order, mode='constant', cval=0.0",
+    {"map_coordinates", "input, coordinates, order: int, mode='constant', cval=0.0",
      [](const Arguments& a) -> Value {
        const Array input = a.array_like("input");
        return jax::scipy::ndimage::map_coordinates(input, coordinate_arrays(a), a.integer("order"),

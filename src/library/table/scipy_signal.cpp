@@ -69,24 +69,25 @@ const Function scipy_signal_functions[] = {
      [](const Arguments& a) -> Value { return signal::correlate2d(a.array("in1"), a.array("in2"), convolution2d(a)); },
      "The cross-correlation of two matrices."},
     {"csd",
-     "x, y, fs=1.0, window='hann', nperseg=None, noverlap=None, nfft=None, detrend='constant', return_onesided=True, "
-     "scaling='density', axis=-1, average='mean'",
+     "x, y: ArrayLike | None, fs=1.0, window: str | ArrayLike = 'hann', nperseg=None, noverlap=None, nfft=None, "
+     "detrend: str | bool = 'constant', return_onesided=True, scaling='density', axis=-1, average='mean' -> "
+     "tuple[Array, Array]",
      [](const Arguments& a) -> Value { return signal::csd(a.array("x"), a.optional_array("y"), spectrum(a)); },
      "Frequencies and the cross spectral density of two signals, by Welch's method."},
-    {"detrend", "data, axis=-1, type='linear', bp=0, overwrite_data=None",
+    {"detrend", "data, axis=-1, type: str = 'linear', bp=0, overwrite_data=None",
      [](const Arguments& a) -> Value {
        a.require_absent("overwrite_data");
        return signal::detrend(a.array_like("data"), {.axis = a.integer("axis"), .type = a.text("type"), .bp = a.ints("bp")});
      },
      "The data without its mean, or without the best-fitting lines of its parts."},
-    {"fftconvolve", "in1, in2, mode='full', axes=None",
+    {"fftconvolve", "in1, in2, mode='full', axes: int | Sequence[int] = None",
      [](const Arguments& a) -> Value {
        return signal::fftconvolve(a.array("in1"), a.array("in2"), {.mode = a.text("mode"), .axes = a.optional_ints("axes")});
      },
      "The convolution of two arrays by Fourier transforms."},
     {"istft",
-     "Zxx, fs=1.0, window='hann', nperseg=None, noverlap=None, nfft=None, input_onesided=True, boundary=True, "
-     "time_axis=-1, freq_axis=-2",
+     "Zxx, fs=1.0, window: str | ArrayLike = 'hann', nperseg=None, noverlap=None, nfft=None, input_onesided=True, "
+     "boundary=True, time_axis=-1, freq_axis=-2 -> tuple[Array, Array]",
      [](const Arguments& a) -> Value {
        return signal::istft(a.array("Zxx"), {.fs = a.array("fs"),
                                              .window = window(a),
@@ -100,8 +101,8 @@ const Function scipy_signal_functions[] = {
      },
      "Times and signal of the inverse short-time Fourier transform."},
     {"stft",
-     "x, fs=1.0, window='hann', nperseg=256, noverlap=None, nfft=None, detrend=False, return_onesided=True, "
-     "boundary='zeros', padded=True, axis=-1",
+     "x, fs=1.0, window: str | ArrayLike = 'hann', nperseg=256, noverlap=None, nfft=None, detrend: str | bool = False, "
+     "return_onesided=True, boundary: str | None = 'zeros', padded=True, axis=-1 -> tuple[Array, Array, Array]",
      [](const Arguments& a) -> Value {
        return signal::stft(a.array("x"), {.fs = a.array("fs"),
                                           .window = window(a),
@@ -116,8 +117,8 @@ const Function scipy_signal_functions[] = {
      },
      "Frequencies, times, and the Fourier transforms of overlapping segments."},
     {"welch",
-     "x, fs=1.0, window='hann', nperseg=None, noverlap=None, nfft=None, detrend='constant', return_onesided=True, "
-     "scaling='density', axis=-1, average='mean'",
+     "x, fs=1.0, window: str | ArrayLike = 'hann', nperseg=None, noverlap=None, nfft=None, detrend: str | bool = "
+     "'constant', return_onesided=True, scaling='density', axis=-1, average='mean' -> tuple[Array, Array]",
      [](const Arguments& a) -> Value { return signal::welch(a.array("x"), spectrum(a)); },
      "Frequencies and the power spectral density, by Welch's method."},
 };

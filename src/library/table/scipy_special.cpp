@@ -53,7 +53,10 @@ Value log_ndtr(const Arguments& a) {
   }
 
 const Function scipy_special_functions[] = {
-    {"logsumexp", "a, axis=None, b=None, keepdims=False, return_sign=False, where=None", reduced_over_names<logsumexp>,
+    {"logsumexp",
+     "a, axis=None, b=None, keepdims=False, return_sign=False, where=None -> tuple[Array, Array] if return_sign else "
+     "Array",
+     reduced_over_names<logsumexp>,
      "log(sum(b exp(a))) along axes; with return_sign, of the absolute sum, and its sign."},
     {"softmax", "x, /, *, axis=None",
      [](const Arguments& a) -> Value { return special::softmax(a.array("x"), a.axis("axis")); },
@@ -70,13 +73,11 @@ const Function scipy_special_functions[] = {
     CAPIBARA_SPECIAL_2(gammainc, a, x, "The lower incomplete gamma function, regularised."),
     CAPIBARA_SPECIAL_2(gammaincc, a, x, "The upper incomplete gamma function, regularised."),
     {"multigammaln", "a, d",
-     [](const Arguments& a) -> Value {
-       return special::multigammaln(a.array("a"), static_cast<int64_t>(a.real("d")));
-     },
+     [](const Arguments& a) -> Value { return special::multigammaln(a.array("a"), static_cast<int64_t>(a.real("d"))); },
      "The logarithm of the gamma function of d dimensions."},
     {"factorial", "n, exact=False", factorial, "n!, which is gamma(n + 1), and 0 for negative n."},
     CAPIBARA_SPECIAL_2(poch, z, m, "gamma(z + m) / gamma(z)."),
-    {"comb", "N, k, *, repetition=False",
+    {"comb", "N: ArrayLike, k: ArrayLike, *, repetition=False",
      [](const Arguments& a) -> Value {
        return special::comb(a.array("N"), a.array("k"), {.repetition = a.flag("repetition")});
      },
@@ -106,8 +107,10 @@ const Function scipy_special_functions[] = {
     CAPIBARA_SPECIAL_1(expi, x, "The exponential integral Ei."),
     CAPIBARA_SPECIAL_1(exp1, x, "The exponential integral E1."),
     CAPIBARA_SPECIAL_2(expn, n, x, "The exponential integral En."),
-    CAPIBARA_SPECIAL_1(sici, x, "The sine and cosine integrals."),
-    CAPIBARA_SPECIAL_1(fresnel, x, "Fresnel's integrals S and C."),
+    {"sici", "x -> tuple[Array, Array]", [](const Arguments& a) -> Value { return special::sici(a.array("x")); },
+     "The sine and cosine integrals."},
+    {"fresnel", "x -> tuple[Array, Array]", [](const Arguments& a) -> Value { return special::fresnel(a.array("x")); },
+     "Fresnel's integrals S and C."},
     CAPIBARA_SPECIAL_1(spence, x, "Spence's function, the dilogarithm of 1 - x."),
     {"zeta", "x, q=None", zeta, "Hurwitz's zeta function."},
     {"bernoulli", "n", [](const Arguments& a) -> Value { return special::bernoulli(a.integer("n")); },
@@ -122,7 +125,7 @@ const Function scipy_special_functions[] = {
     CAPIBARA_SPECIAL_1(i0e, x, "exp(-|x|) i0(x)."),
     CAPIBARA_SPECIAL_1(i1, x, "The modified Bessel function of order 1."),
     CAPIBARA_SPECIAL_1(i1e, x, "exp(-|x|) i1(x)."),
-    {"bessel_jn", "z, *, v, n_iter=50",
+    {"bessel_jn", "z, *, v: int, n_iter=50",
      [](const Arguments& a) -> Value {
        return special::bessel_jn(a.array("z"), {.v = a.integer("v"), .n_iter = a.integer("n_iter")});
      },

@@ -23,7 +23,7 @@ void require_propagation(const Arguments& a) {
 }
 
 const Function sample_functions[] = {
-    {"mode", "a, axis=0, nan_policy='propagate', keepdims=False",
+    {"mode", "a, axis: int | None = 0, nan_policy='propagate', keepdims=False -> ModeResult(mode, count)",
      [](const Arguments& a) -> Value {
        require_propagation(a);
        const auto [value, count] =
@@ -31,13 +31,13 @@ const Function sample_functions[] = {
        return Value::named_tuple("ModeResult", {"mode", "count"}, {value, count});
      },
      "The most frequent value along an axis, and how often it occurs."},
-    {"rankdata", "a, method='average', *, axis=None, nan_policy='propagate'",
+    {"rankdata", "a, method='average', *, axis: int = None, nan_policy='propagate'",
      [](const Arguments& a) -> Value {
        require_propagation(a);
        return stats::rankdata(a.array("a"), {.method = a.text("method"), .axis = a.optional_integer("axis")});
      },
      "The ranks of the elements, from 1."},
-    {"sem", "a, axis=0, ddof=1, nan_policy='propagate', *, keepdims=False",
+    {"sem", "a, axis: int | None = 0, ddof=1, nan_policy='propagate', *, keepdims=False",
      [](const Arguments& a) -> Value {
        return stats::sem(a.array("a"), {.axis = a.optional_integer("axis"),
                                         .ddof = a.array("ddof"),
