@@ -1,620 +1,615 @@
 """Types of capibara.jax.lax. Made by tools/python/make_stubs.py."""
-from typing import Any
+from collections.abc import Callable
+import numpy as np
+from typing import overload
+from capibara._stub_types import Prototype, Shape
+from capibara.jax.typing import ArrayLike, DTypeLike
+from capibara._types import AccuracyMode as AccuracyMode
+from capibara._types import FftType as FftType
+from capibara._types import GatherDimensionNumbers as GatherDimensionNumbers
+from capibara._types import GatherScatterMode as GatherScatterMode
+from capibara._types import RaggedDotDimensionNumbers as RaggedDotDimensionNumbers
+from capibara._types import RandomAlgorithm as RandomAlgorithm
+from capibara._types import RoundingMethod as RoundingMethod
+from capibara._types import ScatterDimensionNumbers as ScatterDimensionNumbers
+from capibara._types import Tolerance as Tolerance
+from capibara.jax.lax import linalg as linalg
+from capibara.jax.lax._control import associative_scan as associative_scan
+from capibara.jax.lax._control import composite as composite
+from capibara.jax.lax._control import cond as cond
+from capibara.jax.lax._control import custom_linear_solve as custom_linear_solve
+from capibara.jax.lax._control import custom_root as custom_root
+from capibara.jax.lax._control import fori_loop as fori_loop
+from capibara.jax.lax._control import map as map
+from capibara.jax.lax._control import optimization_barrier as optimization_barrier
+from capibara.jax.lax._control import platform_dependent as platform_dependent
+from capibara.jax.lax._control import scan as scan
+from capibara.jax.lax._control import stop_gradient as stop_gradient
+from capibara.jax.lax._control import switch as switch
+from capibara.jax.lax._control import while_loop as while_loop
+from capibara.jax.lax._reduce import reduce as reduce
 
-class AccuracyMode(Any): ...
-class ConvDimensionNumbers(Any): ...
-def ConvGeneralDilatedDimensionNumbers(*args: Any, **kwargs: Any) -> Any:
-    """"""
-class DotAlgorithmPreset(Any): ...
-DotDimensionNumbers: Any
-class FftType(Any): ...
-class GatherDimensionNumbers(Any): ...
-class GatherScatterMode(Any): ...
-class Precision(Any): ...
-def PrecisionLike(*args: Any, **kwargs: Any) -> Any:
-    """"""
-class RaggedDotDimensionNumbers(Any): ...
-class RandomAlgorithm(Any): ...
-class RoundingMethod(Any): ...
-class ScatterDimensionNumbers(Any): ...
-class Tolerance(Any): ...
-def abs(x: Any) -> Any:
+from collections.abc import Sequence
+from typing import Any, TypeAlias, TypeVar
+
+from capibara._core import Array, CatalogPrimitive
+from capibara._stub_types import AxisName, PyTree
+from capibara._types import ConvDimensionNumbers as ConvDimensionNumbers
+from capibara._types import DotAlgorithmPreset as DotAlgorithmPreset
+from capibara._types import Precision as Precision
+from capibara.jax._mesh import PartitionSpec
+from capibara.jax._sharding import Sharding
+
+_T = TypeVar("_T")
+PrecisionLike: TypeAlias = str | Precision | tuple[str, str] | tuple[Precision, Precision] | DotAlgorithmPreset | None
+DotDimensionNumbers: TypeAlias = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
+ConvGeneralDilatedDimensionNumbers: TypeAlias = ConvDimensionNumbers | tuple[str, str, str] | None
+
+def create_token(_: Any = None) -> Any: ...
+def after_all(*operands: Any) -> Any: ...
+def with_sharding_constraint(x: _T, shardings: PyTree) -> _T: ...
+def psum(x: _T, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> _T: ...
+def pmean(x: _T, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> _T: ...
+def pmax(x: _T, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> _T: ...
+def pmin(x: _T, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> _T: ...
+def all_gather(
+    x: _T, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None, axis: int = 0, tiled: bool = False,
+    to: str = "varying"
+) -> _T: ...
+def all_to_all(
+    x: _T, axis_name: AxisName, split_axis: int, concat_axis: int, *, axis_index_groups: Sequence[Sequence[int]] | None = None,
+    tiled: bool = False
+) -> _T: ...
+def psum_scatter(
+    x: _T, axis_name: AxisName, *, scatter_dimension: int = 0, axis_index_groups: Sequence[Sequence[int]] | None = None, tiled: bool = False
+) -> _T: ...
+def ppermute(x: _T, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> _T: ...
+def pshuffle(x: _T, axis_name: AxisName, perm: Sequence[int]) -> _T: ...
+def pswapaxes(x: _T, axis_name: AxisName, axis: int, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> _T: ...
+def pbroadcast(x: _T, axis_name: AxisName, source: int) -> _T: ...
+def abs(x: ArrayLike) -> Array:
     """The absolute value."""
-abs_p: Any
-def acos(x: Any) -> Any:
+abs_p: CatalogPrimitive
+def acos(x: ArrayLike) -> Array:
     """The inverse cosine."""
-acos_p: Any
-def acosh(x: Any) -> Any:
+acos_p: CatalogPrimitive
+def acosh(x: ArrayLike) -> Array:
     """The inverse hyperbolic cosine."""
-acosh_p: Any
-def add(x: Any, y: Any) -> Any:
+acosh_p: CatalogPrimitive
+def add(x: ArrayLike, y: ArrayLike) -> Array:
     """x + y."""
-add_any_p: Any
-add_p: Any
-addupdate_p: Any
-def after_all(*operands: Any) -> Any:
-    """A token that is ready when all the given ones are."""
-after_all_p: Any
-def all_gather(x: Any, axis_name: Any, *args: Any, **kwargs: Any) -> Any:
-    """"""
-all_gather_p: Any
-def all_to_all(x: Any, axis_name: Any, *args: Any, **kwargs: Any) -> Any:
-    """"""
-all_to_all_p: Any
-and_p: Any
-def approx_max_k(operand: Any, k: Any, reduction_dimension: Any = ..., recall_target: Any = ..., reduction_input_size_override: Any = ..., aggregate_to_topk: Any = ...) -> Any:
+add_any_p: CatalogPrimitive
+add_p: CatalogPrimitive
+addupdate_p: CatalogPrimitive
+after_all_p: CatalogPrimitive
+all_gather_p: CatalogPrimitive
+all_to_all_p: CatalogPrimitive
+and_p: CatalogPrimitive
+def approx_max_k(operand: ArrayLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95, reduction_input_size_override: int = -1, aggregate_to_topk: bool = True) -> list[Array]:
     """The k greatest elements, approximately on some devices."""
-def approx_min_k(operand: Any, k: Any, reduction_dimension: Any = ..., recall_target: Any = ..., reduction_input_size_override: Any = ..., aggregate_to_topk: Any = ...) -> Any:
+def approx_min_k(operand: ArrayLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95, reduction_input_size_override: int = -1, aggregate_to_topk: bool = True) -> list[Array]:
     """The k least elements, approximately on some devices."""
-approx_top_k_p: Any
-def argmax(operand: Any, axis: Any, index_dtype: Any) -> Any:
+approx_top_k_p: CatalogPrimitive
+def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """The first position of the maximum along an axis."""
-argmax_p: Any
-def argmin(operand: Any, axis: Any, index_dtype: Any) -> Any:
+argmax_p: CatalogPrimitive
+def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """The first position of the minimum along an axis."""
-argmin_p: Any
-def asin(x: Any) -> Any:
+argmin_p: CatalogPrimitive
+def asin(x: ArrayLike) -> Array:
     """The inverse sine."""
-asin_p: Any
-def asinh(x: Any) -> Any:
+asin_p: CatalogPrimitive
+def asinh(x: ArrayLike) -> Array:
     """The inverse hyperbolic sine."""
-asinh_p: Any
-def associative_scan(fn: Any, elems: Any, reverse: Any = ..., axis: Any = ..., *, tpu_optimized: Any = ...) -> Any:
-    """`tpu_optimized` only states a wish: the algorithm's depth is logarithmic either way."""
-def atan(x: Any) -> Any:
+asinh_p: CatalogPrimitive
+def atan(x: ArrayLike) -> Array:
     """The inverse tangent."""
-def atan2(x: Any, y: Any) -> Any:
+def atan2(x: ArrayLike, y: ArrayLike) -> Array:
     """atan(x / y) with the quadrant of the point (y, x)."""
-atan2_p: Any
-atan_p: Any
-def atanh(x: Any) -> Any:
+atan2_p: CatalogPrimitive
+atan_p: CatalogPrimitive
+def atanh(x: ArrayLike) -> Array:
     """The inverse hyperbolic tangent."""
-atanh_p: Any
-def axis_index(axis_name: Any) -> Any:
+atanh_p: CatalogPrimitive
+def axis_index(axis_name: AxisName) -> Array:
     """The index of this member along named axes."""
-axis_index_p: Any
-def axis_size(axis_name: Any) -> Any:
+axis_index_p: CatalogPrimitive
+def axis_size(axis_name: AxisName) -> int:
     """The number of members of named axes."""
-def batch_matmul(lhs: Any, rhs: Any, precision: Any = ...) -> Any:
+def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None) -> Array:
     """The matrix product over the last two dimensions; leading ones are batches."""
-batch_norm_grad_p: Any
-batch_norm_inference_p: Any
-batch_norm_training_p: Any
-def bessel_i0e(x: Any) -> Any:
+batch_norm_grad_p: CatalogPrimitive
+batch_norm_inference_p: CatalogPrimitive
+batch_norm_training_p: CatalogPrimitive
+def bessel_i0e(x: ArrayLike) -> Array:
     """The modified Bessel function of order 0, scaled by exp(-|x|)."""
-bessel_i0e_p: Any
-def bessel_i1e(x: Any) -> Any:
+bessel_i0e_p: CatalogPrimitive
+def bessel_i1e(x: ArrayLike) -> Array:
     """The modified Bessel function of order 1, scaled by exp(-|x|)."""
-bessel_i1e_p: Any
-def betainc(a: Any, b: Any, x: Any) -> Any:
+bessel_i1e_p: CatalogPrimitive
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """The regularised incomplete beta function."""
-def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """The bits of the elements as another dtype; a last axis is added or removed where the widths differ."""
-bitcast_convert_type_p: Any
-def bitwise_and(x: Any, y: Any) -> Any:
+bitcast_convert_type_p: CatalogPrimitive
+def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits set in both."""
-def bitwise_not(x: Any) -> Any:
+def bitwise_not(x: ArrayLike) -> Array:
     """All bits inverted; the logical not of booleans."""
-def bitwise_or(x: Any, y: Any) -> Any:
+def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits set in either."""
-def bitwise_xor(x: Any, y: Any) -> Any:
+def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits set in exactly one."""
-def broadcast(operand: Any, sizes: Any, *, out_sharding: Any = ...) -> Any:
+def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """Adds leading dimensions of these sizes."""
-def broadcast_in_dim(operand: Any, shape: Any, broadcast_dimensions: Any, *, out_sharding: Any = ...) -> Any:
+def broadcast_in_dim(operand: ArrayLike, shape: Shape, broadcast_dimensions: Sequence[int], *, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """Broadcasts to a shape; broadcast_dimensions gives the result's dimension of each operand dimension."""
-broadcast_in_dim_p: Any
-def broadcast_like(arr: Any, like_arr: Any) -> Any:
+broadcast_in_dim_p: CatalogPrimitive
+def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     """Broadcasts to the shape of another array."""
-def broadcast_shapes(*shapes: Any) -> Any:
+def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     """The shape that all these shapes broadcast to."""
-def broadcast_to_rank(x: Any, rank: Any) -> Any:
+def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """Adds leading dimensions of size 1 until there are `rank` of them."""
-def broadcasted_iota(dtype: Any, shape: Any, dimension: Any, *, out_sharding: Any = ...) -> Any:
+def broadcasted_iota(dtype: DTypeLike, shape: Shape, dimension: int, *, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """Each element's position along one dimension."""
-call_p: Any
-def cbrt(x: Any, *, accuracy: Any = ...) -> Any:
+call_p: CatalogPrimitive
+def cbrt(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """The cube root."""
-cbrt_p: Any
-def ceil(x: Any) -> Any:
+cbrt_p: CatalogPrimitive
+def ceil(x: ArrayLike) -> Array:
     """The least integer not below x."""
-ceil_p: Any
-cholesky_p: Any
-cholesky_update_p: Any
-def clamp(min: Any, x: Any, max: Any) -> Any:
+ceil_p: CatalogPrimitive
+cholesky_p: CatalogPrimitive
+cholesky_update_p: CatalogPrimitive
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     """x clamped to [min, max]."""
-clamp_p: Any
-closed_call_p: Any
-def clz(x: Any) -> Any:
+clamp_p: CatalogPrimitive
+closed_call_p: CatalogPrimitive
+def clz(x: ArrayLike) -> Array:
     """The number of leading zero bits."""
-clz_p: Any
-def collapse(operand: Any, start_dimension: Any, stop_dimension: Any = ...) -> Any:
+clz_p: CatalogPrimitive
+def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
     """Merges adjacent dimensions into one."""
-def complex(x: Any, y: Any) -> Any:
+def complex(x: ArrayLike, y: ArrayLike) -> Array:
     """x + iy."""
-complex_p: Any
-def composite(decomposition: Any, name: Any, version: Any = ...) -> Any:
-    """A function under a name that a back end may know; here it is its decomposition."""
-def concatenate(operands: Any, dimension: Any) -> Any:
+complex_p: CatalogPrimitive
+def concatenate(operands: ArrayLike | Sequence[ArrayLike], dimension: int) -> Array:
     """Joins arrays along a dimension."""
-concatenate_p: Any
-def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any = ..., linear: Any = ...) -> Any:
-    """One of two functions of the operands, as a predicate says; in the old form an operand stands before each function."""
-cond_p: Any
-def conj(x: Any) -> Any:
+concatenate_p: CatalogPrimitive
+cond_p: CatalogPrimitive
+def conj(x: ArrayLike) -> Array:
     """The complex conjugate; real floats become complex."""
-conj_p: Any
-def conv(lhs: Any, rhs: Any, window_strides: Any, padding: Any, precision: Any = ..., preferred_element_type: Any = ...) -> Any:
+conj_p: CatalogPrimitive
+def conv(lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int], padding: str | Sequence[tuple[int, int]], precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None) -> Array:
     """A convolution with strides and padding."""
-def conv_dimension_numbers(lhs_shape: Any, rhs_shape: Any, dimension_numbers: Any) -> Any:
+def conv_dimension_numbers(lhs_shape: Shape, rhs_shape: Shape, dimension_numbers: ConvGeneralDilatedDimensionNumbers | ScatterDimensionNumbers) -> ConvDimensionNumbers:
     """The positions of batch, feature and spatial dimensions in strings like NCHW."""
-def conv_general_dilated(lhs: Any, rhs: Any, window_strides: Any, padding: Any, lhs_dilation: Any = ..., rhs_dilation: Any = ..., dimension_numbers: Any = ..., feature_group_count: Any = ..., batch_group_count: Any = ..., precision: Any = ..., preferred_element_type: Any = ..., out_sharding: Any = ...) -> Any:
+def conv_general_dilated(lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int], padding: str | Sequence[tuple[int, int]], lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None, dimension_numbers: ConvGeneralDilatedDimensionNumbers | ScatterDimensionNumbers | None = None, feature_group_count: int = 1, batch_group_count: int = 1, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """A convolution with strides, padding, dilation and groups."""
-def conv_general_dilated_local(lhs: Any, rhs: Any, window_strides: Any, padding: Any, filter_shape: Any, lhs_dilation: Any = ..., rhs_dilation: Any = ..., dimension_numbers: Any = ..., precision: Any = ...) -> Any:
+def conv_general_dilated_local(lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int], padding: str | Sequence[tuple[int, int]], filter_shape: Sequence[int], lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None, dimension_numbers: ConvGeneralDilatedDimensionNumbers | ScatterDimensionNumbers | None = None, precision: PrecisionLike = None) -> Array:
     """A convolution with a separate kernel at every position."""
-conv_general_dilated_p: Any
-def conv_general_dilated_patches(lhs: Any, filter_shape: Any, window_strides: Any, padding: Any, lhs_dilation: Any = ..., rhs_dilation: Any = ..., dimension_numbers: Any = ..., precision: Any = ..., preferred_element_type: Any = ...) -> Any:
+conv_general_dilated_p: CatalogPrimitive
+def conv_general_dilated_patches(lhs: ArrayLike, filter_shape: Sequence[int], window_strides: Sequence[int], padding: str | Sequence[tuple[int, int]], lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None, dimension_numbers: ConvGeneralDilatedDimensionNumbers | ScatterDimensionNumbers | None = None, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None) -> Array:
     """The patches that a convolution reads, as features."""
-def conv_general_permutations(dimension_numbers: Any) -> Any:
+def conv_general_permutations(dimension_numbers: ConvGeneralDilatedDimensionNumbers | ScatterDimensionNumbers) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """The positions of batch, feature and spatial dimensions in the operands and the result."""
-def conv_general_shape_tuple(lhs_shape: Any, rhs_shape: Any, window_strides: Any, padding: Any, dimension_numbers: Any) -> Any:
+def conv_general_shape_tuple(lhs_shape: Shape, rhs_shape: Shape, window_strides: Sequence[int], padding: str | Sequence[tuple[int, int]], dimension_numbers: ConvGeneralDilatedDimensionNumbers | ScatterDimensionNumbers) -> tuple[int, ...]:
     """The shape of a convolution's result in another layout."""
-def conv_shape_tuple(lhs_shape: Any, rhs_shape: Any, strides: Any, pads: Any, batch_group_count: Any = ...) -> Any:
+def conv_shape_tuple(lhs_shape: Shape, rhs_shape: Shape, strides: Sequence[int], pads: Sequence[tuple[int, int]], batch_group_count: int = 1) -> tuple[int, ...]:
     """The shape of a convolution's result."""
-def conv_transpose(lhs: Any, rhs: Any, strides: Any, padding: Any, rhs_dilation: Any = ..., dimension_numbers: Any = ..., transpose_kernel: Any = ..., precision: Any = ..., preferred_element_type: Any = ..., use_consistent_padding: Any = ...) -> Any:
+def conv_transpose(lhs: ArrayLike, rhs: ArrayLike, strides: Sequence[int], padding: str | Sequence[tuple[int, int]], rhs_dilation: Sequence[int] | None = None, dimension_numbers: ConvGeneralDilatedDimensionNumbers | ScatterDimensionNumbers | None = None, transpose_kernel: bool = False, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None, use_consistent_padding: bool = False) -> Array:
     """A transposed convolution."""
-def conv_with_general_padding(lhs: Any, rhs: Any, window_strides: Any, padding: Any, lhs_dilation: Any, rhs_dilation: Any, precision: Any = ..., preferred_element_type: Any = ...) -> Any:
+def conv_with_general_padding(lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int], padding: str | Sequence[tuple[int, int]], lhs_dilation: Sequence[int] | None, rhs_dilation: Sequence[int] | None, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None) -> Array:
     """A convolution with strides, padding and dilation."""
-def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """The elements converted to another dtype."""
-convert_element_type_p: Any
-copy_p: Any
-def cos(x: Any, *, accuracy: Any = ...) -> Any:
+convert_element_type_p: CatalogPrimitive
+copy_p: CatalogPrimitive
+def cos(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """The cosine."""
-cos_p: Any
-def cosh(x: Any) -> Any:
+cos_p: CatalogPrimitive
+def cosh(x: ArrayLike) -> Array:
     """The hyperbolic cosine."""
-cosh_p: Any
-def create_token(_: Any = ...) -> Any:
-    """A token: a value that only orders side effects."""
-create_token_p: Any
-def cumlogsumexp(operand: Any, axis: Any = ..., reverse: Any = ...) -> Any:
+cosh_p: CatalogPrimitive
+create_token_p: CatalogPrimitive
+def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """The cumulative log(sum(exp)) along an axis."""
-cumlogsumexp_p: Any
-def cummax(operand: Any, axis: Any = ..., reverse: Any = ...) -> Any:
+cumlogsumexp_p: CatalogPrimitive
+def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """The cumulative maximum along an axis."""
-cummax_p: Any
-def cummin(operand: Any, axis: Any = ..., reverse: Any = ...) -> Any:
+cummax_p: CatalogPrimitive
+def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """The cumulative minimum along an axis."""
-cummin_p: Any
-def cumprod(operand: Any, axis: Any = ..., reverse: Any = ...) -> Any:
+cummin_p: CatalogPrimitive
+def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """The cumulative product along an axis."""
-cumprod_p: Any
-def cumsum(operand: Any, axis: Any = ..., reverse: Any = ...) -> Any:
+cumprod_p: CatalogPrimitive
+def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """The cumulative sum along an axis."""
-cumsum_p: Any
-custom_call_p: Any
-custom_jvp_call_p: Any
-custom_lin_p: Any
-def custom_linear_solve(matvec: Any, b: Any, solve: Any, transpose_solve: Any = ..., symmetric: Any = ..., has_aux: Any = ...) -> Any:
-    """The solution of a linear system whose derivative comes from the system."""
-custom_linear_solve_p: Any
-def custom_root(f: Any, initial_guess: Any, solve: Any, tangent_solve: Any, has_aux: Any = ...) -> Any:
-    """A root of f whose derivative comes from the equation it satisfies."""
-custom_vjp_call_p: Any
-custom_vmap_call_p: Any
-debug_callback_p: Any
-def digamma(x: Any) -> Any:
+cumsum_p: CatalogPrimitive
+custom_call_p: CatalogPrimitive
+custom_jvp_call_p: CatalogPrimitive
+custom_lin_p: CatalogPrimitive
+custom_linear_solve_p: CatalogPrimitive
+custom_vjp_call_p: CatalogPrimitive
+custom_vmap_call_p: CatalogPrimitive
+debug_callback_p: CatalogPrimitive
+def digamma(x: ArrayLike) -> Array:
     """The derivative of lgamma."""
-digamma_p: Any
-def div(x: Any, y: Any) -> Any:
+digamma_p: CatalogPrimitive
+def div(x: ArrayLike, y: ArrayLike) -> Array:
     """x / y; integers round towards zero."""
-div_p: Any
-def dot(lhs: Any, rhs: Any, *, dimension_numbers: Any = ..., precision: Any = ..., preferred_element_type: Any = ..., out_sharding: Any = ...) -> Any:
+div_p: CatalogPrimitive
+def dot(lhs: ArrayLike, rhs: ArrayLike, *, dimension_numbers: DotDimensionNumbers | None = None, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """The dot product of vectors or matrices, or a general one with dimension numbers."""
-def dot_general(lhs: Any, rhs: Any, dimension_numbers: Any, precision: Any = ..., preferred_element_type: Any = ..., *, out_sharding: Any = ...) -> Any:
+def dot_general(lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: DotDimensionNumbers, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None, *, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """Contracts some dimensions of two arrays and batches over others."""
-dot_general_p: Any
-def dtype(x: Any) -> Any:
+dot_general_p: CatalogPrimitive
+def dtype(x: Any) -> np.dtype[Any]:
     """The dtype of an array, a number or a dtype."""
-def dynamic_index_in_dim(operand: Any, index: Any, axis: Any = ..., keepdims: Any = ..., *, allow_negative_indices: Any = ...) -> Any:
+def dynamic_index_in_dim(operand: ArrayLike, index: ArrayLike, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True) -> Array:
     """One computed position along an axis."""
-def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Any, *, allow_negative_indices: Any = ...) -> Any:
+def dynamic_slice(operand: ArrayLike, start_indices: ArrayLike | Sequence[ArrayLike], slice_sizes: Sequence[int], *, allow_negative_indices: bool | Sequence[bool] = True) -> Array:
     """A slice of static size at a computed position, clamped to stay in bounds."""
-def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: Any, axis: Any = ..., *, allow_negative_indices: Any = ...) -> Any:
+def dynamic_slice_in_dim(operand: ArrayLike, start_index: ArrayLike, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True) -> Array:
     """dynamic_slice along one axis."""
-dynamic_slice_p: Any
-def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: Any, *, allow_negative_indices: Any = ...) -> Any:
+dynamic_slice_p: CatalogPrimitive
+def dynamic_update_index_in_dim(operand: ArrayLike, update: ArrayLike, index: ArrayLike, axis: int, *, allow_negative_indices: bool = True) -> Array:
     """The array with one computed position along an axis replaced."""
-def dynamic_update_slice(operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: Any = ...) -> Any:
+def dynamic_update_slice(operand: ArrayLike, update: ArrayLike, start_indices: ArrayLike | Sequence[ArrayLike], *, allow_negative_indices: bool | Sequence[bool] = True) -> Array:
     """The array with a slice replaced at a computed position."""
-def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: Any, *, allow_negative_indices: Any = ...) -> Any:
+def dynamic_update_slice_in_dim(operand: ArrayLike, update: ArrayLike, start_index: ArrayLike, axis: int, *, allow_negative_indices: bool = True) -> Array:
     """dynamic_update_slice along one axis."""
-dynamic_update_slice_p: Any
-eig_p: Any
-eigh_p: Any
-def empty(shape: Any, dtype: Any, *, out_sharding: Any = ...) -> Any:
+dynamic_update_slice_p: CatalogPrimitive
+eig_p: CatalogPrimitive
+eigh_p: CatalogPrimitive
+def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """An array of unspecified elements, which are zeros."""
-empty2_p: Any
-empty_p: Any
-def eq(x: Any, y: Any) -> Any:
+empty2_p: CatalogPrimitive
+empty_p: CatalogPrimitive
+def eq(x: ArrayLike, y: ArrayLike) -> Array:
     """x == y."""
-eq_p: Any
-eq_to_p: Any
-def erf(x: Any) -> Any:
+eq_p: CatalogPrimitive
+eq_to_p: CatalogPrimitive
+def erf(x: ArrayLike) -> Array:
     """The error function."""
-def erf_inv(x: Any) -> Any:
+def erf_inv(x: ArrayLike) -> Array:
     """The inverse of the error function."""
-erf_inv_p: Any
-erf_p: Any
-def erfc(x: Any) -> Any:
+erf_inv_p: CatalogPrimitive
+erf_p: CatalogPrimitive
+def erfc(x: ArrayLike) -> Array:
     """One minus the error function."""
-erfc_p: Any
-def exp(x: Any, *, accuracy: Any = ...) -> Any:
+erfc_p: CatalogPrimitive
+def exp(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """e to the power x."""
-def exp2(x: Any, *, accuracy: Any = ...) -> Any:
+def exp2(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Two to the power x."""
-exp2_p: Any
-exp_p: Any
-def expand_dims(array: Any, dimensions: Any) -> Any:
+exp2_p: CatalogPrimitive
+exp_p: CatalogPrimitive
+def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Inserts dimensions of size 1 at these positions of the result."""
-def expm1(x: Any, *, accuracy: Any = ...) -> Any:
+def expm1(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """exp(x) - 1, accurate near zero."""
-expm1_p: Any
-def fft(x: Any, fft_type: Any, fft_lengths: Any) -> Any:
+expm1_p: CatalogPrimitive
+def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
     """The discrete Fourier transform over the last axes."""
-fft_p: Any
-def floor(x: Any) -> Any:
+fft_p: CatalogPrimitive
+def floor(x: ArrayLike) -> Array:
     """The greatest integer not above x."""
-floor_p: Any
-def fori_loop(lower: Any, upper: Any, body_fun: Any, init_val: Any, *, unroll: Any = ...) -> Any:
-    """body_fun(i, state) for i from lower to upper; a scan where the bounds are known, else a while loop."""
-freeze_p: Any
-def full(shape: Any, fill_value: Any, dtype: Any = ..., *, sharding: Any = ...) -> Any:
+floor_p: CatalogPrimitive
+freeze_p: CatalogPrimitive
+def full(shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, sharding: Sharding | PartitionSpec | None = None) -> Array:
     """An array filled with one number."""
-def full_like(x: Any, fill_value: Any, dtype: Any = ..., shape: Any = ..., sharding: Any = ...) -> Any:
+def full_like(x: Prototype, fill_value: ArrayLike, dtype: DTypeLike | None = None, shape: Shape | None = None, sharding: Sharding | PartitionSpec | None = None) -> Array:
     """An array of the shape and dtype of x, filled with one number."""
-def gather(operand: Any, start_indices: Any, dimension_numbers: Any, slice_sizes: Any, *, unique_indices: Any = ..., indices_are_sorted: Any = ..., mode: Any = ..., fill_value: Any = ...) -> Any:
+def gather(operand: ArrayLike, start_indices: ArrayLike, dimension_numbers: GatherDimensionNumbers, slice_sizes: Sequence[int], *, unique_indices: bool = False, indices_are_sorted: bool = False, mode: str | GatherScatterMode | None = None, fill_value: ArrayLike | None = None) -> Array:
     """Slices of a static size at computed positions."""
-gather_p: Any
-def ge(x: Any, y: Any) -> Any:
+gather_p: CatalogPrimitive
+def ge(x: ArrayLike, y: ArrayLike) -> Array:
     """x >= y."""
-ge_p: Any
-geqp3_p: Any
-geqrf_p: Any
-get_p: Any
-def gt(x: Any, y: Any) -> Any:
+ge_p: CatalogPrimitive
+geqp3_p: CatalogPrimitive
+geqrf_p: CatalogPrimitive
+get_p: CatalogPrimitive
+def gt(x: ArrayLike, y: ArrayLike) -> Array:
     """x > y."""
-gt_p: Any
-hessenberg_p: Any
-householder_product_p: Any
-def igamma(a: Any, x: Any) -> Any:
+gt_p: CatalogPrimitive
+hessenberg_p: CatalogPrimitive
+householder_product_p: CatalogPrimitive
+def igamma(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularised lower incomplete gamma function."""
-def igamma_grad_a(a: Any, x: Any) -> Any:
+def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of igamma in a."""
-igamma_grad_a_p: Any
-igamma_p: Any
-def igammac(a: Any, x: Any) -> Any:
+igamma_grad_a_p: CatalogPrimitive
+igamma_p: CatalogPrimitive
+def igammac(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularised upper incomplete gamma function."""
-igammac_p: Any
-def imag(x: Any) -> Any:
+igammac_p: CatalogPrimitive
+def imag(x: ArrayLike) -> Array:
     """The imaginary part of complex numbers."""
-imag_p: Any
-def index_in_dim(operand: Any, index: Any, axis: Any = ..., keepdims: Any = ...) -> Any:
+imag_p: CatalogPrimitive
+def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """One position along an axis."""
-def index_take(src: Any, idxs: Any, axes: Any) -> Any:
+def index_take(src: ArrayLike, idxs: ArrayLike | Sequence[ArrayLike], axes: Sequence[int]) -> Array:
     """The elements at vectors of positions along several axes."""
-def integer_pow(x: Any, y: Any) -> Any:
+def integer_pow(x: ArrayLike, y: int) -> Array:
     """x to the power of a static integer."""
-integer_pow_p: Any
-io_callback_p: Any
-def iota(dtype: Any, size: Any) -> Any:
+integer_pow_p: CatalogPrimitive
+io_callback_p: CatalogPrimitive
+def iota(dtype: DTypeLike, size: int) -> Array:
     """0, 1, ... size - 1."""
-iota_2x32_shape_p: Any
-iota_p: Any
-def is_finite(x: Any) -> Any:
+iota_2x32_shape_p: CatalogPrimitive
+iota_p: CatalogPrimitive
+def is_finite(x: ArrayLike) -> Array:
     """Whether each element is neither infinite nor NaN."""
-is_finite_p: Any
-is_inf_p: Any
-is_neg_inf_p: Any
-is_pos_inf_p: Any
-jit_p: Any
-def le(x: Any, y: Any) -> Any:
+is_finite_p: CatalogPrimitive
+is_inf_p: CatalogPrimitive
+is_neg_inf_p: CatalogPrimitive
+is_pos_inf_p: CatalogPrimitive
+jit_p: CatalogPrimitive
+def le(x: ArrayLike, y: ArrayLike) -> Array:
     """x <= y."""
-le_p: Any
-le_to_p: Any
-def lgamma(x: Any) -> Any:
+le_p: CatalogPrimitive
+le_to_p: CatalogPrimitive
+def lgamma(x: ArrayLike) -> Array:
     """The logarithm of the absolute value of the gamma function."""
-lgamma_p: Any
-from . import linalg as linalg
-def log(x: Any, *, accuracy: Any = ...) -> Any:
+lgamma_p: CatalogPrimitive
+def log(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """The natural logarithm."""
-def log1p(x: Any, *, accuracy: Any = ...) -> Any:
+def log1p(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """log(1 + x), accurate near zero."""
-log1p_p: Any
-log_p: Any
-def logistic(x: Any, *, accuracy: Any = ...) -> Any:
+log1p_p: CatalogPrimitive
+log_p: CatalogPrimitive
+def logistic(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """1 / (1 + exp(-x))."""
-logistic_p: Any
-def lt(x: Any, y: Any) -> Any:
+logistic_p: CatalogPrimitive
+def lt(x: ArrayLike, y: ArrayLike) -> Array:
     """x < y."""
-lt_p: Any
-lt_to_p: Any
-lu_p: Any
-lu_pivots_to_permutation_p: Any
-def map(f: Any, xs: Any, *, batch_size: Any = ...) -> Any:
-    """f on every slice of the leading axis, one after the other or in batches."""
-map_p: Any
-def max(x: Any, y: Any) -> Any:
+lt_p: CatalogPrimitive
+lt_to_p: CatalogPrimitive
+lu_p: CatalogPrimitive
+lu_pivots_to_permutation_p: CatalogPrimitive
+map_p: CatalogPrimitive
+def max(x: ArrayLike, y: ArrayLike) -> Array:
     """The greater; complex numbers are ordered by real, then imaginary part."""
-max_p: Any
-def min(x: Any, y: Any) -> Any:
+max_p: CatalogPrimitive
+def min(x: ArrayLike, y: ArrayLike) -> Array:
     """The lesser; complex numbers are ordered by real, then imaginary part."""
-min_p: Any
-def mul(x: Any, y: Any, *, out_dtype: Any = ...) -> Any:
+min_p: CatalogPrimitive
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
     """x * y; in Python also in a given dtype."""
-mul_p: Any
-def mulhi(x: Any, y: Any) -> Any:
+mul_p: CatalogPrimitive
+def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The upper half of the bits of the product of integers."""
-mulhi_p: Any
-multiply_add_p: Any
-name_p: Any
-def ne(x: Any, y: Any) -> Any:
+mulhi_p: CatalogPrimitive
+multiply_add_p: CatalogPrimitive
+name_p: CatalogPrimitive
+def ne(x: ArrayLike, y: ArrayLike) -> Array:
     """x != y."""
-ne_p: Any
-def neg(x: Any) -> Any:
+ne_p: CatalogPrimitive
+def neg(x: ArrayLike) -> Array:
     """-x."""
-neg_p: Any
-new_ref_p: Any
-def nextafter(x1: Any, x2: Any) -> Any:
+neg_p: CatalogPrimitive
+new_ref_p: CatalogPrimitive
+def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The next floating-point number after the first operand in the direction of the second."""
-nextafter_p: Any
-not_p: Any
-def optimization_barrier(operand: Any) -> Any:
-    """The same values, kept apart by the compiler."""
-optimization_barrier_p: Any
-or_p: Any
-ormqr_p: Any
-def pad(operand: Any, padding_value: Any, padding_config: Any) -> Any:
+nextafter_p: CatalogPrimitive
+not_p: CatalogPrimitive
+optimization_barrier_p: CatalogPrimitive
+or_p: CatalogPrimitive
+ormqr_p: CatalogPrimitive
+def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[int, int, int]]) -> Array:
     """Pads the ends of each dimension and between its elements; negative amounts remove elements."""
-pad_p: Any
-def padtype_to_pads(in_shape: Any, window_shape: Any, window_strides: Any, padding: Any) -> Any:
+pad_p: CatalogPrimitive
+def padtype_to_pads(in_shape: Shape, window_shape: Shape, window_strides: Sequence[int], padding: str | Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """The pairs of paddings that VALID, SAME or SAME_LOWER stand for."""
-def pbroadcast(x: Any, axis_name: Any, *args: Any, **kwargs: Any) -> Any:
-    """"""
-def platform_dependent(*args: Any, default: Any = ..., **per_platform: Any) -> Any:
-    """The function for the platform that a program is lowered for: 'cpu', 'cuda', 'rocm', 'tpu', or 'gpu' for both of the middle."""
-def pmax(x: Any, axis_name: Any, *args: Any, **kwargs: Any) -> Any:
-    """"""
-pmax_p: Any
-def pmean(x: Any, axis_name: Any, *args: Any, **kwargs: Any) -> Any:
-    """"""
-def pmin(x: Any, axis_name: Any, *args: Any, **kwargs: Any) -> Any:
-    """"""
-pmin_p: Any
-def polygamma(m: Any, x: Any) -> Any:
+pmax_p: CatalogPrimitive
+pmin_p: CatalogPrimitive
+def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of order m of digamma."""
-polygamma_p: Any
-def population_count(x: Any) -> Any:
+polygamma_p: CatalogPrimitive
+def population_count(x: ArrayLike) -> Array:
     """The number of bits that are set."""
-population_count_p: Any
-def pow(x: Any, y: Any) -> Any:
+population_count_p: CatalogPrimitive
+def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """x to the power y; y may be of an integer dtype."""
-pow_p: Any
-def ppermute(x: Any, axis_name: Any, *args: Any, **kwargs: Any) -> Any:
-    """"""
-ppermute_p: Any
-def pshuffle(x: Any, axis_name: Any, *args: Any, **kwargs: Any) -> Any:
-    """"""
-def psum(x: Any, axis_name: Any, *args: Any, **kwargs: Any) -> Any:
-    """"""
-psum_p: Any
-def psum_scatter(x: Any, axis_name: Any, *args: Any, **kwargs: Any) -> Any:
-    """"""
-def pswapaxes(x: Any, axis_name: Any, *args: Any, **kwargs: Any) -> Any:
-    """"""
-pure_callback_p: Any
-qr_p: Any
-def ragged_dot(lhs: Any, rhs: Any, group_sizes: Any, precision: Any = ..., preferred_element_type: Any = ..., group_offset: Any = ..., out_sharding: Any = ...) -> Any:
+pow_p: CatalogPrimitive
+ppermute_p: CatalogPrimitive
+psum_p: CatalogPrimitive
+pure_callback_p: CatalogPrimitive
+qr_p: CatalogPrimitive
+def ragged_dot(lhs: ArrayLike, rhs: ArrayLike, group_sizes: ArrayLike, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None, group_offset: ArrayLike | None = None, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """A matrix product in which each group of rows of lhs has its own matrix of rhs."""
-def ragged_dot_general(lhs: Any, rhs: Any, group_sizes: Any, ragged_dot_dimension_numbers: Any, precision: Any = ..., preferred_element_type: Any = ..., group_offset: Any = ..., out_sharding: Any = ...) -> Any:
+def ragged_dot_general(lhs: ArrayLike, rhs: ArrayLike, group_sizes: ArrayLike, ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None, group_offset: ArrayLike | None = None, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """A general dot product whose lhs is split into groups along one dimension."""
-ragged_dot_general_p: Any
-random_bits_p: Any
-random_clone_p: Any
-random_fold_in_p: Any
-def random_gamma_grad(*args: Any) -> Any:
+ragged_dot_general_p: CatalogPrimitive
+random_bits_p: CatalogPrimitive
+random_clone_p: CatalogPrimitive
+random_fold_in_p: CatalogPrimitive
+def random_gamma_grad(*args: ArrayLike) -> Array:
     """The derivative of a gamma draw x in its parameter a."""
-random_gamma_grad_p: Any
-random_gamma_p: Any
-random_seed_p: Any
-random_split_p: Any
-random_unwrap_p: Any
-random_wrap_p: Any
-def real(x: Any) -> Any:
+random_gamma_grad_p: CatalogPrimitive
+random_gamma_p: CatalogPrimitive
+random_seed_p: CatalogPrimitive
+random_split_p: CatalogPrimitive
+random_unwrap_p: CatalogPrimitive
+random_wrap_p: CatalogPrimitive
+def real(x: ArrayLike) -> Array:
     """The real part of complex numbers."""
-real_p: Any
-def reciprocal(x: Any) -> Any:
+real_p: CatalogPrimitive
+def reciprocal(x: ArrayLike) -> Array:
     """1 / x."""
-def reduce(operands: Any, init_values: Any, computation: Any, dimensions: Any, out_sharding: Any = ...) -> Any:
-    """Combines elements along dimensions by an associative function of two operands' elements."""
-def reduce_and(operand: Any, axes: Any) -> Any:
+def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The bits set everywhere along axes."""
-reduce_and_p: Any
-def reduce_max(operand: Any, axes: Any) -> Any:
+reduce_and_p: CatalogPrimitive
+def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The maximum over axes."""
-reduce_max_p: Any
-def reduce_min(operand: Any, axes: Any) -> Any:
+reduce_max_p: CatalogPrimitive
+def reduce_min(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The minimum over axes."""
-reduce_min_p: Any
-def reduce_or(operand: Any, axes: Any) -> Any:
+reduce_min_p: CatalogPrimitive
+def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The bits set anywhere along axes."""
-reduce_or_p: Any
-reduce_p: Any
-def reduce_precision(operand: Any, exponent_bits: Any, mantissa_bits: Any) -> Any:
+reduce_or_p: CatalogPrimitive
+reduce_p: CatalogPrimitive
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
     """Rounds to a floating format with fewer bits, keeping the dtype."""
-reduce_precision_p: Any
-def reduce_prod(operand: Any, axes: Any) -> Any:
+reduce_precision_p: CatalogPrimitive
+def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The product over axes."""
-reduce_prod_p: Any
-reduce_scatter_p: Any
-def reduce_sum(operand: Any, axes: Any, *, out_sharding: Any = ...) -> Any:
+reduce_prod_p: CatalogPrimitive
+reduce_scatter_p: CatalogPrimitive
+def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """The sum over axes."""
-reduce_sum_p: Any
-def reduce_window(operand: Any, init_value: Any, computation: Any, window_dimensions: Any, window_strides: Any = ..., padding: Any = ..., base_dilation: Any = ..., window_dilation: Any = ...) -> Any:
+reduce_sum_p: CatalogPrimitive
+def reduce_window(operand: PyTree, init_value: PyTree, computation: Callable[..., Any], window_dimensions: Shape, window_strides: Sequence[int] | None = None, padding: str | Sequence[tuple[int, int]] = 'VALID', base_dilation: Sequence[int] | None = None, window_dilation: Sequence[int] | None = None) -> PyTree:
     """Combines the elements of each window by an associative function."""
-reduce_window_max_p: Any
-reduce_window_min_p: Any
-reduce_window_p: Any
-def reduce_window_shape_tuple(operand_shape: Any, window_dimensions: Any, window_strides: Any, padding: Any, base_dilation: Any = ..., window_dilation: Any = ...) -> Any:
+reduce_window_max_p: CatalogPrimitive
+reduce_window_min_p: CatalogPrimitive
+reduce_window_p: CatalogPrimitive
+def reduce_window_shape_tuple(operand_shape: Shape, window_dimensions: Shape, window_strides: Sequence[int], padding: str | Sequence[tuple[int, int]], base_dilation: Sequence[int] | None = None, window_dilation: Sequence[int] | None = None) -> tuple[int, ...]:
     """The shape of what reduce_window returns."""
-reduce_window_sum_p: Any
-def reduce_xor(operand: Any, axes: Any) -> Any:
+reduce_window_sum_p: CatalogPrimitive
+def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The bits set an odd number of times along axes."""
-reduce_xor_p: Any
-regularized_incomplete_beta_p: Any
-def rem(x: Any, y: Any) -> Any:
+reduce_xor_p: CatalogPrimitive
+regularized_incomplete_beta_p: CatalogPrimitive
+def rem(x: ArrayLike, y: ArrayLike) -> Array:
     """The remainder of the division that rounds towards zero: it has the sign of x."""
-rem_p: Any
-remat_p: Any
-def reshape(operand: Any, new_sizes: Any, dimensions: Any = ..., *, out_sharding: Any = ...) -> Any:
+rem_p: CatalogPrimitive
+remat_p: CatalogPrimitive
+def reshape(operand: ArrayLike, new_sizes: Shape, dimensions: Sequence[int] | None = None, *, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """The same elements in row-major order in another shape."""
-reshape_p: Any
-def rev(operand: Any, dimensions: Any) -> Any:
+reshape_p: CatalogPrimitive
+def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Reverses the elements along dimensions."""
-rev_p: Any
-def rng_bit_generator(key: Any, shape: Any, dtype: Any = ..., algorithm: Any = ..., *, out_sharding: Any = ...) -> Any:
+rev_p: CatalogPrimitive
+def rng_bit_generator(key: ArrayLike, shape: Shape, dtype: DTypeLike = 'uint32', algorithm: str | RandomAlgorithm = 'rng_default', *, out_sharding: Sharding | PartitionSpec | None = None) -> tuple[Array, Array]:
     """A new state and random bits from the backend's generator."""
-rng_bit_generator_p: Any
-def rng_uniform(a: Any, b: Any, shape: Any) -> Any:
+rng_bit_generator_p: CatalogPrimitive
+def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Shape) -> Array:
     """Uniform numbers from the backend's own state; programs should use jax.random."""
-rng_uniform_p: Any
-def round(x: Any, rounding_method: Any = ...) -> Any:
+rng_uniform_p: CatalogPrimitive
+def round(x: ArrayLike, rounding_method: RoundingMethod | str = 'away_from_zero') -> Array:
     """The nearest integer; halves go away from zero, or to the even one."""
-round_p: Any
-def rsqrt(x: Any, *, accuracy: Any = ...) -> Any:
+round_p: CatalogPrimitive
+def rsqrt(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """1 / sqrt(x)."""
-rsqrt_p: Any
-def scan(f: Any, init: Any, xs: Any = ..., length: Any = ..., reverse: Any = ..., unroll: Any = ..., _split_transpose: Any = ...) -> Any:
-    """Runs f over the leading axis of xs, carrying a state; returns the last state and the stacked outputs."""
-scan_p: Any
-def scatter(operand: Any, scatter_indices: Any, updates: Any, dimension_numbers: Any, *, indices_are_sorted: Any = ..., unique_indices: Any = ..., mode: Any = ...) -> Any:
+rsqrt_p: CatalogPrimitive
+scan_p: CatalogPrimitive
+def scatter(operand: ArrayLike, scatter_indices: ArrayLike, updates: ArrayLike, dimension_numbers: ConvGeneralDilatedDimensionNumbers | ScatterDimensionNumbers, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:
     """The array with slices at computed positions replaced."""
-def scatter_add(operand: Any, scatter_indices: Any, updates: Any, dimension_numbers: Any, *, indices_are_sorted: Any = ..., unique_indices: Any = ..., mode: Any = ...) -> Any:
+def scatter_add(operand: ArrayLike, scatter_indices: ArrayLike, updates: ArrayLike, dimension_numbers: ConvGeneralDilatedDimensionNumbers | ScatterDimensionNumbers, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:
     """The array with updates added at computed positions."""
-scatter_add_p: Any
-def scatter_apply(operand: Any, scatter_indices: Any, func: Any, dimension_numbers: Any, *, update_shape: Any = ..., indices_are_sorted: Any = ..., unique_indices: Any = ..., mode: Any = ...) -> Any:
+scatter_add_p: CatalogPrimitive
+def scatter_apply(operand: ArrayLike, scatter_indices: ArrayLike, func: Callable[..., Any], dimension_numbers: ConvGeneralDilatedDimensionNumbers | ScatterDimensionNumbers, *, update_shape: Shape = (), indices_are_sorted: bool = False, unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:
     """The array with a function applied at computed positions."""
-def scatter_max(operand: Any, scatter_indices: Any, updates: Any, dimension_numbers: Any, *, indices_are_sorted: Any = ..., unique_indices: Any = ..., mode: Any = ...) -> Any:
+def scatter_max(operand: ArrayLike, scatter_indices: ArrayLike, updates: ArrayLike, dimension_numbers: ConvGeneralDilatedDimensionNumbers | ScatterDimensionNumbers, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:
     """The array with the maximum of its elements and updates at computed positions."""
-scatter_max_p: Any
-def scatter_min(operand: Any, scatter_indices: Any, updates: Any, dimension_numbers: Any, *, indices_are_sorted: Any = ..., unique_indices: Any = ..., mode: Any = ...) -> Any:
+scatter_max_p: CatalogPrimitive
+def scatter_min(operand: ArrayLike, scatter_indices: ArrayLike, updates: ArrayLike, dimension_numbers: ConvGeneralDilatedDimensionNumbers | ScatterDimensionNumbers, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:
     """The array with the minimum of its elements and updates at computed positions."""
-scatter_min_p: Any
-def scatter_mul(operand: Any, scatter_indices: Any, updates: Any, dimension_numbers: Any, *, indices_are_sorted: Any = ..., unique_indices: Any = ..., mode: Any = ...) -> Any:
+scatter_min_p: CatalogPrimitive
+def scatter_mul(operand: ArrayLike, scatter_indices: ArrayLike, updates: ArrayLike, dimension_numbers: ConvGeneralDilatedDimensionNumbers | ScatterDimensionNumbers, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:
     """The array multiplied by updates at computed positions."""
-scatter_mul_p: Any
-scatter_p: Any
-def scatter_sub(operand: Any, scatter_indices: Any, updates: Any, dimension_numbers: Any, *, indices_are_sorted: Any = ..., unique_indices: Any = ..., mode: Any = ...) -> Any:
+scatter_mul_p: CatalogPrimitive
+scatter_p: CatalogPrimitive
+def scatter_sub(operand: ArrayLike, scatter_indices: ArrayLike, updates: ArrayLike, dimension_numbers: ConvGeneralDilatedDimensionNumbers | ScatterDimensionNumbers, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:
     """The array with updates subtracted at computed positions."""
-scatter_sub_p: Any
-schur_p: Any
-def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+scatter_sub_p: CatalogPrimitive
+schur_p: CatalogPrimitive
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     """on_true where pred holds, on_false elsewhere."""
-select_and_gather_add_p: Any
-select_and_scatter_add_p: Any
-select_and_scatter_p: Any
-def select_n(which: Any, *cases: Any) -> Any:
+select_and_gather_add_p: CatalogPrimitive
+select_and_scatter_add_p: CatalogPrimitive
+select_and_scatter_p: CatalogPrimitive
+def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     """Selects each element from the case whose number `which` holds."""
-select_n_p: Any
-def shape_as_value(shape: Any) -> Any:
+select_n_p: CatalogPrimitive
+def shape_as_value(shape: Shape) -> Array:
     """A shape as an array of integers."""
-sharding_constraint_p: Any
-def shift_left(x: Any, y: Any) -> Any:
+sharding_constraint_p: CatalogPrimitive
+def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
     """x << y."""
-shift_left_p: Any
-def shift_right_arithmetic(x: Any, y: Any) -> Any:
+shift_left_p: CatalogPrimitive
+def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
     """x >> y, filled with the sign bit."""
-shift_right_arithmetic_p: Any
-def shift_right_logical(x: Any, y: Any) -> Any:
+shift_right_arithmetic_p: CatalogPrimitive
+def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
     """x >> y, filled with zeros."""
-shift_right_logical_p: Any
-def sign(x: Any) -> Any:
+shift_right_logical_p: CatalogPrimitive
+def sign(x: ArrayLike) -> Array:
     """-1, 0 or 1; x / |x| of complex numbers."""
-sign_p: Any
-def sin(x: Any, *, accuracy: Any = ...) -> Any:
+sign_p: CatalogPrimitive
+def sin(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """The sine."""
-sin_p: Any
-def sinh(x: Any) -> Any:
+sin_p: CatalogPrimitive
+def sinh(x: ArrayLike) -> Array:
     """The hyperbolic sine."""
-sinh_p: Any
-def slice(operand: Any, start_indices: Any, limit_indices: Any, strides: Any = ...) -> Any:
+sinh_p: CatalogPrimitive
+def slice(operand: ArrayLike, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None) -> Array:
     """A rectangular part of an array, with static bounds."""
-def slice_in_dim(operand: Any, start_index: Any, limit_index: Any, stride: Any = ..., axis: Any = ...) -> Any:
+def slice_in_dim(operand: ArrayLike, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0) -> Array:
     """A slice along one axis; negative bounds count from the end."""
-slice_p: Any
-def sort(operand: Any, dimension: Any = ..., is_stable: Any = ..., num_keys: Any = ...) -> Any:
+slice_p: CatalogPrimitive
+@overload
+def sort(operand: ArrayLike, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Array: ...
+@overload
+def sort(operand: Sequence[ArrayLike], dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> tuple[Array, ...]:
     """Sorts along a dimension; of several arrays the first num_keys decide, and all are reordered."""
-sort_general_p: Any
-def sort_key_val(keys: Any, values: Any, dimension: Any = ..., is_stable: Any = ...) -> Any:
+sort_general_p: CatalogPrimitive
+def sort_key_val(keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_stable: bool = True) -> tuple[Array, Array]:
     """Sorts keys along a dimension and reorders values with them."""
-sort_p: Any
-def split(operand: Any, sizes: Any, axis: Any = ...) -> Any:
+sort_p: CatalogPrimitive
+def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """Splits an array into parts of these sizes along an axis."""
-split_p: Any
-def sqrt(x: Any, *, accuracy: Any = ...) -> Any:
+split_p: CatalogPrimitive
+def sqrt(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """The square root."""
-sqrt_p: Any
-def square(x: Any) -> Any:
+sqrt_p: CatalogPrimitive
+def square(x: ArrayLike) -> Array:
     """x * x."""
-square_p: Any
-def squeeze(array: Any, dimensions: Any) -> Any:
+square_p: CatalogPrimitive
+def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Removes dimensions of size 1."""
-squeeze_p: Any
-def stack(operands: Any, axis: Any = ...) -> Any:
+squeeze_p: CatalogPrimitive
+def stack(operands: ArrayLike | Sequence[ArrayLike], axis: int = 0) -> Array:
     """Joins arrays of one shape along a new axis."""
-stack_p: Any
-def stage(x: Any) -> Any:
+stack_p: CatalogPrimitive
+def stage(x: ArrayLike, /) -> Array:
     """The value as an array of the current trace."""
-def stop_gradient(x: Any) -> Any:
-    """The same values, without derivatives."""
-stop_gradient_p: Any
-def sub(x: Any, y: Any) -> Any:
+stop_gradient_p: CatalogPrimitive
+def sub(x: ArrayLike, y: ArrayLike) -> Array:
     """x - y."""
-sub_p: Any
-svd_p: Any
-swap_p: Any
-def switch(index: Any, branches: Any, *operands: Any, operand: Any = ...) -> Any:
-    """The function of the operands that an index selects; the index is clamped."""
-symmetric_product_p: Any
-def tan(x: Any, *, accuracy: Any = ...) -> Any:
+sub_p: CatalogPrimitive
+svd_p: CatalogPrimitive
+swap_p: CatalogPrimitive
+symmetric_product_p: CatalogPrimitive
+def tan(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """The tangent."""
-tan_p: Any
-def tanh(x: Any, *, accuracy: Any = ...) -> Any:
+tan_p: CatalogPrimitive
+def tanh(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """The hyperbolic tangent."""
-tanh_p: Any
-threefry2x32_p: Any
-def tile(operand: Any, reps: Any) -> Any:
+tanh_p: CatalogPrimitive
+threefry2x32_p: CatalogPrimitive
+def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     """Repeats the array along each dimension."""
-tile_p: Any
-def top_k(operand: Any, k: Any, *, axis: Any = ...) -> Any:
+tile_p: CatalogPrimitive
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
     """The k greatest elements along an axis and their positions."""
-top_k_p: Any
-def transpose(operand: Any, permutation: Any) -> Any:
+top_k_p: CatalogPrimitive
+def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     """Reorders the dimensions."""
-transpose_p: Any
-triangular_solve_p: Any
-tridiagonal_p: Any
-tridiagonal_solve_p: Any
-def unstack(x: Any, axis: Any = ...) -> Any:
+transpose_p: CatalogPrimitive
+triangular_solve_p: CatalogPrimitive
+tridiagonal_p: CatalogPrimitive
+tridiagonal_solve_p: CatalogPrimitive
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     """The slices of an array along an axis."""
-unstack_p: Any
-def while_loop(cond_fun: Any, body_fun: Any, init_val: Any) -> Any:
-    """Runs body_fun as long as cond_fun of the state is true."""
-while_p: Any
-def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """The value of x, lying on devices as the shardings say while a compiled program runs."""
-xor_p: Any
-def zeta(x: Any, q: Any) -> Any:
+unstack_p: CatalogPrimitive
+while_p: CatalogPrimitive
+xor_p: CatalogPrimitive
+def zeta(x: ArrayLike, q: ArrayLike) -> Array:
     """The Hurwitz zeta function."""
-zeta_p: Any
+zeta_p: CatalogPrimitive

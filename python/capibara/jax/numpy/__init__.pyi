@@ -1,757 +1,824 @@
 """Types of capibara.jax.numpy. Made by tools/python/make_stubs.py."""
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple, overload
+from capibara._stub_types import Prototype, Shape
+from capibara._types import GatherScatterMode
+from capibara.jax._mesh import PartitionSpec
+from capibara.jax.lax import PrecisionLike
+from ml_dtypes import finfo as finfo
+from numpy import character as character
+from numpy import complexfloating as complexfloating
+from numpy import dtype as dtype
+from numpy import e as e
+from numpy import euler_gamma as euler_gamma
+from numpy import flexible as flexible
+from numpy import floating as floating
+from numpy import generic as generic
+from numpy import get_printoptions as get_printoptions
+from numpy import index_exp as index_exp
+from numpy import inexact as inexact
+from numpy import inf as inf
+from numpy import integer as integer
+from numpy import iterable as iterable
+from numpy import nan as nan
+from numpy import number as number
+from numpy import object_ as object_
+from numpy import pi as pi
+from numpy import printoptions as printoptions
+from numpy import s_ as s_
+from numpy import save as save
+from numpy import savez as savez
+from numpy import set_printoptions as set_printoptions
+from numpy import signedinteger as signedinteger
+from numpy import unsignedinteger as unsignedinteger
+from numpy.exceptions import ComplexWarning as ComplexWarning
+from capibara.jax.dtypes import issubdtype as issubdtype
+from capibara.jax.dtypes import promote_types as promote_types
+from capibara.jax.numpy import fft as fft
+from capibara.jax.numpy import linalg as linalg
+from capibara.jax.numpy._functions import custom_op as custom_op
+from capibara.jax.numpy._functions import vectorize as vectorize
+from capibara.jax.numpy._ufuncs import frompyfunc as frompyfunc
+
+import builtins
 from typing import Any
 
-ComplexWarning: Any
-def abs(x: Any) -> Any:
+import numpy as np
+
+from capibara._core import Array
+from capibara.jax._devices import Device
+from capibara.jax._sharding import Sharding
+from capibara.jax.dtypes import iinfo as _iinfo
+from capibara.jax.numpy._ufuncs import ufunc as ufunc
+from capibara.jax.typing import ArrayLike, DTypeLike
+
+class _ScalarType(type):
+    """The class of the scalar types: names of dtypes that make arrays when they are called."""
+
+    dtype: np.dtype[Any]
+    def __call__(self, x: Any = 0) -> Array: ...
+
+class _UnaryUfunc(ufunc):
+    def __call__(self, x: ArrayLike, /, *, out: None = None, where: None = None) -> Array: ...  # type: ignore[override]
+
+class _BinaryUfunc(ufunc):
+    def __call__(self, x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array: ...  # type: ignore[override]
+
+class _Grid:
+    def __getitem__(self, key: slice | tuple[slice, ...]) -> Any: ...
+
+class _Join:
+    def __getitem__(self, key: Any) -> Array: ...
+
+class iinfo(_iinfo): ...
+
+ndarray = Array
+mgrid: _Grid
+ogrid: _Grid
+r_: _Join
+c_: _Join
+
+def result_type(*args: Any) -> np.dtype[Any]: ...
+def can_cast(from_: DTypeLike | ArrayLike, to: DTypeLike, casting: str = "safe") -> builtins.bool: ...
+def isdtype(dtype: DTypeLike, kind: DTypeLike | str | tuple[DTypeLike | str, ...]) -> builtins.bool: ...
+def load(file: Any, *args: Any, **kwargs: Any) -> Array: ...
+def from_dlpack(x: Any, /, *, device: Device | Sharding | None = None, copy: builtins.bool | None = None) -> Array: ...
+def array_repr(
+    arr: ArrayLike, max_line_width: int | None = None, precision: int | None = None, suppress_small: builtins.bool | None = None
+) -> str: ...
+def array_str(
+    a: ArrayLike, max_line_width: int | None = None, precision: int | None = None, suppress_small: builtins.bool | None = None
+) -> str: ...
+def abs(x: ArrayLike, /) -> Array:
     """The absolute value; of complex numbers, the modulus."""
-def absolute(x: Any) -> Any:
+def absolute(x: ArrayLike, /) -> Array:
     """The absolute value; of complex numbers, the modulus."""
-def acos(x: Any) -> Any:
+def acos(x: ArrayLike, /) -> Array:
     """The inverse cosine."""
-def acosh(x: Any) -> Any:
+def acosh(x: ArrayLike, /) -> Array:
     """The inverse hyperbolic cosine."""
-def add(*args: Any, out: Any = ..., where: Any = ...) -> Any:
-    """The sum of two arrays; of booleans, whether one is true."""
-def all(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ..., *, where: Any = ...) -> Any:
+add: _BinaryUfunc
+def all(a: ArrayLike, axis: int | Sequence[int] | None = None, out: None = None, keepdims: builtins.bool = False, *, where: ArrayLike | None = None) -> Array:
     """Whether all elements along axes are true."""
-def allclose(a: Any, b: Any, rtol: Any = ..., atol: Any = ..., equal_nan: Any = ...) -> Any:
+def allclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: builtins.bool = False) -> Array:
     """Whether |a - b| <= atol + rtol |b| everywhere."""
-def amax(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ..., initial: Any = ..., where: Any = ...) -> Any:
+def amax(a: ArrayLike, axis: int | Sequence[int] | None = None, out: None = None, keepdims: builtins.bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
     """Another name of max."""
-def amin(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ..., initial: Any = ..., where: Any = ...) -> Any:
+def amin(a: ArrayLike, axis: int | Sequence[int] | None = None, out: None = None, keepdims: builtins.bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
     """Another name of min."""
-def angle(z: Any, deg: Any = ...) -> Any:
+def angle(z: ArrayLike, deg: builtins.bool = False) -> Array:
     """The angle of a complex number in the plane, in radians or degrees."""
-def any(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ..., *, where: Any = ...) -> Any:
+def any(a: ArrayLike, axis: int | Sequence[int] | None = None, out: None = None, keepdims: builtins.bool = False, *, where: ArrayLike | None = None) -> Array:
     """Whether any element along axes is true."""
-def append(arr: Any, values: Any, axis: Any = ...) -> Any:
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """An array with values appended at its end."""
-def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any) -> Any:
+def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any) -> Any:
     """A function of vectors applied to every vector along an axis."""
-def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
+def apply_over_axes(func: Callable[..., Any], a: ArrayLike, axes: Sequence[int]) -> Array:
     """A function of an array and an axis applied for one axis after the other."""
-def arange(start: Any, stop: Any = ..., step: Any = ..., dtype: Any = ..., *, device: Any = ..., out_sharding: Any = ...) -> Any:
-    """Numbers from start (by default 0) up to, but without, stop."""
-def arccos(x: Any) -> Any:
+def arange(start: ArrayLike, stop: ArrayLike | None = None, step: ArrayLike | None = None, dtype: DTypeLike | None = None, *, device: Device | Sharding | None = None, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
+    """Numbers from start (by default 0) up to but excluding stop."""
+def arccos(x: ArrayLike, /) -> Array:
     """The inverse cosine."""
-def arccosh(x: Any) -> Any:
+def arccosh(x: ArrayLike, /) -> Array:
     """The inverse hyperbolic cosine."""
-def arcsin(x: Any) -> Any:
+def arcsin(x: ArrayLike, /) -> Array:
     """The inverse sine."""
-def arcsinh(x: Any) -> Any:
+def arcsinh(x: ArrayLike, /) -> Array:
     """The inverse hyperbolic sine."""
-def arctan(x: Any) -> Any:
+def arctan(x: ArrayLike, /) -> Array:
     """The inverse tangent."""
-def arctan2(x1: Any, x2: Any) -> Any:
+def arctan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The angle of the point (x2, x1), in [-pi, pi]."""
-def arctanh(x: Any) -> Any:
+def arctanh(x: ArrayLike, /) -> Array:
     """The inverse hyperbolic tangent."""
-def argmax(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ...) -> Any:
+def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: builtins.bool | None = None) -> Array:
     """The first position of the greatest element."""
-def argmin(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ...) -> Any:
+def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: builtins.bool | None = None) -> Array:
     """The first position of the least element."""
-def argpartition(a: Any, kth: Any, axis: Any = ...) -> Any:
+def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The positions that partition an array around its kth element."""
-def argsort(a: Any, axis: Any = ..., *, kind: Any = ..., order: Any = ..., stable: Any = ..., descending: Any = ..., dtype: Any = ...) -> Any:
+def argsort(a: ArrayLike, axis: int | None = -1, *, kind: str | None = None, order: str | None = None, stable: builtins.bool = True, descending: builtins.bool = False, dtype: DTypeLike | None = None) -> Array:
     """The positions that sort an array along an axis."""
-def argwhere(a: Any, *, size: Any = ..., fill_value: Any = ...) -> Any:
+def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None) -> Array:
     """The positions of the elements that are not zero, one row for each."""
-def around(a: Any, decimals: Any = ..., out: Any = ...) -> Any:
+def around(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """The nearest number with this many decimals; ties go to the even one."""
-def array(object: Any, dtype: Any = ..., *args: Any, copy: Any = ..., order: Any = ..., ndmin: Any = ..., device: Any = ..., out_sharding: Any = ...) -> Any:
+def array(object: Any, dtype: DTypeLike | None = None, *args: Any, copy: builtins.bool = True, order: str = 'K', ndmin: int = 0, device: Device | Sharding | None = None, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """A new array from numbers, arrays, or nested sequences of them."""
-def array_equal(a1: Any, a2: Any, equal_nan: Any = ...) -> Any:
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: builtins.bool = False) -> Array:
     """Whether two arrays have the same shape and elements."""
-def array_equiv(a1: Any, a2: Any) -> Any:
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether two arrays are equal after broadcasting."""
-def array_repr(arr: Any, max_line_width: Any = ..., precision: Any = ..., suppress_small: Any = ...) -> Any:
-    """An array as text, as NumPy writes its repr."""
-def array_split(ary: Any, indices_or_sections: Any, axis: Any = ...) -> Any:
+def array_split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Array]:
     """Splits an array into sections whose sizes differ by at most one, or at the given positions."""
-def array_str(a: Any, max_line_width: Any = ..., precision: Any = ..., suppress_small: Any = ...) -> Any:
-    """An array as text, as NumPy writes it."""
-def asarray(a: Any, dtype: Any = ..., order: Any = ..., *, copy: Any = ..., device: Any = ..., out_sharding: Any = ...) -> Any:
+def asarray(a: Any, dtype: DTypeLike | None = None, order: str | None = None, *, copy: builtins.bool | None = None, device: Device | Sharding | None = None, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """An array from numbers, arrays, or nested sequences of them; an array is returned as it is."""
-def asin(x: Any) -> Any:
+def asin(x: ArrayLike, /) -> Array:
     """The inverse sine."""
-def asinh(x: Any) -> Any:
+def asinh(x: ArrayLike, /) -> Array:
     """The inverse hyperbolic sine."""
-def astype(x: Any, dtype: Any, *, copy: Any = ..., device: Any = ...) -> Any:
+def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: builtins.bool = False, device: Device | Sharding | None = None) -> Array:
     """The elements converted to another dtype."""
-def atan(x: Any) -> Any:
+def atan(x: ArrayLike, /) -> Array:
     """The inverse tangent."""
-def atan2(x1: Any, x2: Any) -> Any:
+def atan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The angle of the point (x2, x1), in [-pi, pi]."""
-def atanh(x: Any) -> Any:
+def atanh(x: ArrayLike, /) -> Array:
     """The inverse hyperbolic tangent."""
-def atleast_1d(*arys: Any) -> Any:
+@overload
+def atleast_1d(first: ArrayLike, /) -> Array: ...
+@overload
+def atleast_1d(first: ArrayLike, second: ArrayLike, /, *arys: ArrayLike) -> list[Array]:
     """Turns scalars into arrays of one element."""
-def atleast_2d(*arys: Any) -> Any:
+@overload
+def atleast_2d(first: ArrayLike, /) -> Array: ...
+@overload
+def atleast_2d(first: ArrayLike, second: ArrayLike, /, *arys: ArrayLike) -> list[Array]:
     """Adds leading axes of size one up to two dimensions."""
-def atleast_3d(*arys: Any) -> Any:
+@overload
+def atleast_3d(first: ArrayLike, /) -> Array: ...
+@overload
+def atleast_3d(first: ArrayLike, second: ArrayLike, /, *arys: ArrayLike) -> list[Array]:
     """Adds axes of size one up to three dimensions."""
-def average(a: Any, axis: Any = ..., weights: Any = ..., returned: Any = ..., keepdims: Any = ...) -> Any:
+@overload
+def average(a: ArrayLike, axis: int | Sequence[int] | None = None, weights: ArrayLike | None = None, returned: Literal[False] = False, keepdims: builtins.bool = False) -> Array: ...
+@overload
+def average(a: ArrayLike, axis: int | Sequence[int] | None = None, weights: ArrayLike | None = None, *, returned: Literal[True], keepdims: builtins.bool = False) -> tuple[Array, Array]: ...
+@overload
+def average(a: ArrayLike, axis: int | Sequence[int] | None = None, weights: ArrayLike | None = None, returned: builtins.bool = False, keepdims: builtins.bool = False) -> Array | tuple[Array, Array]:
     """The weighted mean along axes; with returned=True also the sum of the weights."""
-def bartlett(M: Any) -> Any:
+def bartlett(M: int) -> Array:
     """A triangular window."""
-bfloat16: Any
-def bincount(x: Any, weights: Any = ..., minlength: Any = ..., *, length: Any = ..., out_sharding: Any = ...) -> Any:
+bfloat16: _ScalarType
+def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *, length: int | None = None, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """How often each of 0, 1, ... occurs, or the sum of its weights."""
-def bitwise_and(*args: Any, out: Any = ..., where: Any = ...) -> Any:
-    """The bits that both integers have."""
-def bitwise_count(x: Any) -> Any:
+bitwise_and: _BinaryUfunc
+def bitwise_count(x: ArrayLike, /) -> Array:
     """The number of one bits in the absolute value."""
-def bitwise_invert(x: Any) -> Any:
+def bitwise_invert(x: ArrayLike, /) -> Array:
     """All bits inverted; of booleans, not."""
-def bitwise_left_shift(x: Any, y: Any) -> Any:
+def bitwise_left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x << y."""
-def bitwise_not(x: Any) -> Any:
+def bitwise_not(x: ArrayLike, /) -> Array:
     """All bits inverted; of booleans, not."""
-def bitwise_or(*args: Any, out: Any = ..., where: Any = ...) -> Any:
-    """The bits that one of the two integers has."""
-def bitwise_right_shift(x1: Any, x2: Any) -> Any:
+bitwise_or: _BinaryUfunc
+def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 >> x2; signed integers keep their sign."""
-def bitwise_xor(*args: Any, out: Any = ..., where: Any = ...) -> Any:
-    """The bits that exactly one of the two integers has."""
-def blackman(M: Any) -> Any:
+bitwise_xor: _BinaryUfunc
+def blackman(M: int) -> Array:
     """The Blackman window."""
-def block(arrays: Any) -> Any:
+def block(arrays: ArrayLike | list[Any]) -> Array:
     """An array assembled from nested lists of blocks."""
-bool: Any
-bool_: Any
-def broadcast_arrays(*args: Any) -> Any:
+bool: _ScalarType
+bool_: _ScalarType
+def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     """The arrays broadcast to their common shape."""
-def broadcast_shapes(*shapes: Any) -> Any:
+def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
     """The shape to which all of these broadcast."""
-def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = ...) -> Any:
+def broadcast_to(array: ArrayLike, shape: int | Shape | np.ndarray[Any, Any], *, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """The array repeated along new axes and axes of size one."""
-c_: Any
-def can_cast(from_: Any, to: Any, casting: Any = ...) -> Any:
-    """Whether a dtype can be cast to another by NumPy's rule."""
-def cbrt(x: Any) -> Any:
+def cbrt(x: ArrayLike, /) -> Array:
     """The cube root."""
-cdouble: Any
-def ceil(x: Any) -> Any:
+cdouble: _ScalarType
+def ceil(x: ArrayLike, /) -> Array:
     """The least integer not below x."""
-character: Any
-def choose(a: Any, choices: Any, out: Any = ..., mode: Any = ...) -> Any:
+def choose(a: ArrayLike, choices: ArrayLike | Sequence[ArrayLike], out: None = None, mode: str = 'raise') -> Array:
     """At each position the element of the choice that the index selects."""
-def clip(arr: Any = ..., min: Any = ..., max: Any = ...) -> Any:
+def clip(arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """The elements clamped to [min, max]; either bound may be absent."""
-def column_stack(tup: Any) -> Any:
+def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
     """Vectors joined as the columns of a matrix."""
-complex128: Any
-complex64: Any
-complex_: Any
-complexfloating: Any
-def compress(condition: Any, a: Any, axis: Any = ..., *, size: Any = ..., fill_value: Any = ..., out: Any = ...) -> Any:
+complex128: _ScalarType
+complex64: _ScalarType
+complex_: _ScalarType
+def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *, size: int | None = None, fill_value: ArrayLike = 0, out: None = None) -> Array:
     """The slices along an axis for which a condition holds."""
-def concat(arrays: Any, *, axis: Any = ...) -> Any:
+def concat(arrays: ArrayLike | Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     """Arrays joined along an existing axis."""
-def concatenate(arrays: Any, axis: Any = ..., dtype: Any = ...) -> Any:
+def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along an existing axis."""
-def conj(x: Any) -> Any:
+def conj(x: ArrayLike, /) -> Array:
     """The complex conjugate."""
-def conjugate(x: Any) -> Any:
+def conjugate(x: ArrayLike, /) -> Array:
     """The complex conjugate."""
-def convolve(a: Any, v: Any, mode: Any = ..., *, precision: Any = ..., preferred_element_type: Any = ...) -> Any:
+def convolve(a: ArrayLike, v: ArrayLike, mode: str = 'full', *, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None) -> Array:
     """The convolution of two vectors."""
-def copy(a: Any, order: Any = ...) -> Any:
+def copy(a: ArrayLike, order: str | None = None) -> Array:
     """A copy of the array."""
-def copysign(x1: Any, x2: Any) -> Any:
+def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The magnitude of x1 with the sign of x2."""
-def corrcoef(x: Any, y: Any = ..., rowvar: Any = ..., dtype: Any = ...) -> Any:
+def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: builtins.bool = True, dtype: DTypeLike | None = None) -> Array:
     """The correlation coefficients of variables in rows."""
-def correlate(a: Any, v: Any, mode: Any = ..., *, precision: Any = ..., preferred_element_type: Any = ...) -> Any:
+def correlate(a: ArrayLike, v: ArrayLike, mode: str = 'valid', *, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None) -> Array:
     """The correlation of two vectors."""
-def cos(x: Any) -> Any:
+def cos(x: ArrayLike, /) -> Array:
     """The cosine."""
-def cosh(x: Any) -> Any:
+def cosh(x: ArrayLike, /) -> Array:
     """The hyperbolic cosine."""
-def count_nonzero(a: Any, axis: Any = ..., keepdims: Any = ...) -> Any:
+def count_nonzero(a: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: builtins.bool = False) -> Array:
     """The number of nonzero elements along axes."""
-def cov(m: Any, y: Any = ..., rowvar: Any = ..., bias: Any = ..., ddof: Any = ..., fweights: Any = ..., aweights: Any = ..., dtype: Any = ...) -> Any:
+def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: builtins.bool = True, bias: builtins.bool = False, ddof: ArrayLike | None = None, fweights: ArrayLike | None = None, aweights: ArrayLike | None = None, dtype: DTypeLike | None = None) -> Array:
     """The covariance matrix of variables in rows."""
-def cross(a: Any, b: Any, axisa: Any = ..., axisb: Any = ..., axisc: Any = ..., axis: Any = ...) -> Any:
+def cross(a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Array:
     """The cross product of vectors of two or three components."""
-csingle: Any
-def cumprod(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ...) -> Any:
+csingle: _ScalarType
+def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """The cumulative product along an axis."""
-def cumsum(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ...) -> Any:
+def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """The cumulative sum along an axis."""
-def cumulative_prod(x: Any, *, axis: Any = ..., dtype: Any = ..., include_initial: Any = ...) -> Any:
+def cumulative_prod(x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: builtins.bool = False) -> Array:
     """The cumulative product in the array API's form."""
-def cumulative_sum(x: Any, *, axis: Any = ..., dtype: Any = ..., include_initial: Any = ...) -> Any:
+def cumulative_sum(x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: builtins.bool = False) -> Array:
     """The cumulative sum in the array API's form, small integers widened."""
-def custom_op(x: Any, *operands: Any, optimization: Any = ..., **parameters: Any) -> Any:
-    """unchanged. Further operands and parameters are handed to the primitive."""
-def deg2rad(x: Any) -> Any:
+def deg2rad(x: ArrayLike, /) -> Array:
     """Converts degrees to radians."""
-def degrees(x: Any) -> Any:
+def degrees(x: ArrayLike, /) -> Array:
     """Converts radians to degrees."""
-def delete(arr: Any, obj: Any, axis: Any = ..., *, assume_unique_indices: Any = ...) -> Any:
+def delete(arr: ArrayLike, obj: ArrayLike | slice | Sequence[int], axis: int | None = None, *, assume_unique_indices: builtins.bool = False) -> Array:
     """The array without the given positions."""
-def diag(v: Any, k: Any = ...) -> Any:
+def diag(v: ArrayLike, k: int = 0) -> Array:
     """A matrix with this diagonal, or the diagonal of a matrix."""
-def diag_indices(n: Any, ndim: Any = ...) -> Any:
+def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """The indices of the main diagonal."""
-def diag_indices_from(arr: Any) -> Any:
+def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     """The indices of the main diagonal of an array."""
-def diagflat(v: Any, k: Any = ...) -> Any:
+def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """A matrix whose diagonal holds all elements."""
-def diagonal(a: Any, offset: Any = ..., axis1: Any = ..., axis2: Any = ...) -> Any:
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The diagonals of two axes, as the last axis."""
-def diff(a: Any, n: Any = ..., axis: Any = ..., prepend: Any = ..., append: Any = ...) -> Any:
+def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = None, append: ArrayLike | None = None) -> Array:
     """The nth differences of adjacent elements along an axis."""
-def digitize(x: Any, bins: Any, right: Any = ..., *, method: Any = ...) -> Any:
+def digitize(x: ArrayLike, bins: ArrayLike, right: builtins.bool = False, *, method: str | None = None) -> Array:
     """The bin that each value belongs to."""
-def divide(x1: Any, x2: Any) -> Any:
+def divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The quotient of two arrays as a floating-point number."""
-def divmod(x1: Any, x2: Any) -> Any:
+def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     """The floor quotient and the remainder."""
-def dot(a: Any, b: Any, *, precision: Any = ..., preferred_element_type: Any = ..., out_sharding: Any = ...) -> Any:
+def dot(a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """The sum of products over the last axis of a and the second to last of b."""
-double: Any
-def dsplit(ary: Any, indices_or_sections: Any) -> Any:
+double: _ScalarType
+def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
     """Splits an array along the third axis."""
-def dstack(tup: Any, dtype: Any = ...) -> Any:
+def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along the third axis."""
-dtype: Any
-e: Any
-def ediff1d(ary: Any, to_end: Any = ..., to_begin: Any = ...) -> Any:
+def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Array:
     """The differences of adjacent elements of the flattened array."""
-def einsum(subscripts: Any, *operands: Any, out: Any = ..., optimize: Any = ..., precision: Any = ..., preferred_element_type: Any = ..., _dot_general: Any = ..., out_sharding: Any = ...) -> Any:
+def einsum(subscripts: str | ArrayLike, /, *operands: ArrayLike | Sequence[Any], out: None = None, optimize: str | builtins.bool | Sequence[Any] = 'auto', precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None, _dot_general: Callable[..., Any] | None = None, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """Sums of products named by the labels of axes: einsum('ij,jk->ik', a, b)."""
-def einsum_path(subscripts: Any, *operands: Any, optimize: Any = ...) -> Any:
+def einsum_path(subscripts: str | ArrayLike, /, *operands: ArrayLike | Sequence[Any], optimize: str | builtins.bool | Sequence[Any] = 'auto') -> tuple[list[tuple[int, ...] | str], str]:
     """The order in which einsum contracts its operands, and what it costs."""
-def empty(shape: Any, dtype: Any = ..., *, device: Any = ..., out_sharding: Any = ...) -> Any:
+def empty(shape: int | Shape | np.ndarray[Any, Any], dtype: DTypeLike | None = None, *, device: Device | Sharding | None = None, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """An array of unspecified elements, which are zeros."""
-def empty_like(prototype: Any, dtype: Any = ..., shape: Any = ..., *, device: Any = ...) -> Any:
+def empty_like(prototype: Prototype, dtype: DTypeLike | None = None, shape: int | Shape | np.ndarray[Any, Any] | None = None, *, device: Device | Sharding | None = None) -> Array:
     """An array of the type of another one, of unspecified elements, which are zeros."""
-def equal(x: Any, y: Any) -> Any:
+def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether x equals y."""
-euler_gamma: Any
-def exp(x: Any) -> Any:
+def exp(x: ArrayLike, /) -> Array:
     """e raised to the power x."""
-def exp2(x: Any) -> Any:
+def exp2(x: ArrayLike, /) -> Array:
     """2 raised to the power x."""
-def expand_dims(a: Any, axis: Any) -> Any:
+def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     """The array with new axes of size one at these positions of the result."""
-def expm1(x: Any) -> Any:
+def expm1(x: ArrayLike, /) -> Array:
     """exp(x) - 1, accurate near zero."""
-def extract(condition: Any, arr: Any, *, size: Any = ..., fill_value: Any = ...) -> Any:
+def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Array:
     """The elements for which a condition holds."""
-def eye(N: Any, M: Any = ..., k: Any = ..., dtype: Any = ..., *, device: Any = ...) -> Any:
+def eye(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike | None = None, *, device: Device | Sharding | None = None) -> Array:
     """A matrix with ones on a diagonal and zeros elsewhere."""
-def fabs(x: Any) -> Any:
+def fabs(x: ArrayLike, /) -> Array:
     """The absolute value as a floating-point number."""
-from . import fft as fft
-def fill_diagonal(a: Any, val: Any, wrap: Any = ..., *, inplace: Any = ...) -> Any:
+def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: builtins.bool = False, *, inplace: builtins.bool = True) -> Array:
     """A copy with another main diagonal; needs inplace=False."""
-finfo: Any
-def flatnonzero(a: Any, *, size: Any = ..., fill_value: Any = ...) -> Any:
+def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None) -> Array:
     """The positions of the elements that are not zero in the flattened array."""
-flexible: Any
-def flip(m: Any, axis: Any = ...) -> Any:
+def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     """The elements in reverse order along axes."""
-def fliplr(m: Any) -> Any:
+def fliplr(m: ArrayLike) -> Array:
     """The columns in reverse order."""
-def flipud(m: Any) -> Any:
+def flipud(m: ArrayLike) -> Array:
     """The rows in reverse order."""
-float16: Any
-float32: Any
-float4_e2m1fn: Any
-float64: Any
-float8_e3m4: Any
-float8_e4m3: Any
-float8_e4m3b11fnuz: Any
-float8_e4m3fn: Any
-float8_e4m3fnuz: Any
-float8_e5m2: Any
-float8_e5m2fnuz: Any
-float8_e8m0fnu: Any
-float_: Any
-def float_power(x: Any, y: Any) -> Any:
+float16: _ScalarType
+float32: _ScalarType
+float4_e2m1fn: _ScalarType
+float64: _ScalarType
+float8_e3m4: _ScalarType
+float8_e4m3: _ScalarType
+float8_e4m3b11fnuz: _ScalarType
+float8_e4m3fn: _ScalarType
+float8_e4m3fnuz: _ScalarType
+float8_e5m2: _ScalarType
+float8_e5m2fnuz: _ScalarType
+float8_e8m0fnu: _ScalarType
+float_: _ScalarType
+def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x raised to the power y in floating point."""
-floating: Any
-def floor(x: Any) -> Any:
+def floor(x: ArrayLike, /) -> Array:
     """The greatest integer not above x."""
-def floor_divide(x1: Any, x2: Any) -> Any:
+def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The quotient rounded toward minus infinity."""
-def fmax(x1: Any, x2: Any) -> Any:
+def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greater of two numbers; the other one where one is NaN."""
-def fmin(x1: Any, x2: Any) -> Any:
+def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The lesser of two numbers; the other one where one is NaN."""
-def fmod(x1: Any, x2: Any) -> Any:
+def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The remainder of truncating division; it has the dividend's sign."""
-def frexp(x: Any) -> Any:
+def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """The mantissa in [0.5, 1) and the exponent e of x = mantissa * 2^e."""
-def from_dlpack(x: Any, *, device: Any = ..., copy: Any = ...) -> Any:
-    """An array of another library, sharing its memory where it can."""
-def frombuffer(buffer: Any, dtype: Any = ..., count: Any = ..., offset: Any = ...) -> Any:
+def frombuffer(buffer: bytes | bytearray | memoryview | np.ndarray, dtype: DTypeLike = 'float', count: int = -1, offset: int = 0) -> Array:
     """The numbers stored in a buffer of bytes."""
-def fromfunction(function: Any, shape: Any, *, dtype: Any = ..., **kwargs: Any) -> Any:
+def fromfunction(function: Callable[..., Any], shape: int | Shape | np.ndarray[Any, Any], *, dtype: DTypeLike = 'float', **kwargs: Any) -> Array:
     """function(i, j, ...) at every index of a grid."""
-def frompyfunc(func: Any, nin: Any, nout: Any, *, identity: Any = ...) -> Any:
-    """A universal function from a function of scalars."""
-def fromstring(string: Any, dtype: Any = ..., count: Any = ..., *, sep: Any) -> Any:
+def fromstring(string: str, dtype: DTypeLike = 'float', count: int = -1, *, sep: str) -> Array:
     """The numbers written in a text, separated by sep."""
-def full(shape: Any, fill_value: Any, dtype: Any = ..., *, device: Any = ..., out_sharding: Any = ...) -> Any:
+def full(shape: int | Shape | np.ndarray[Any, Any], fill_value: ArrayLike, dtype: DTypeLike | None = None, *, device: Device | Sharding | None = None, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """An array filled with one value, or with an array broadcast to the shape."""
-def full_like(a: Any, fill_value: Any, dtype: Any = ..., shape: Any = ..., *, device: Any = ..., out_sharding: Any = ...) -> Any:
+def full_like(a: Prototype, fill_value: ArrayLike, dtype: DTypeLike | None = None, shape: int | Shape | np.ndarray[Any, Any] | None = None, *, device: Device | Sharding | None = None, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """An array of the type of another one, filled with one value."""
-def gcd(x1: Any, x2: Any) -> Any:
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisor."""
-generic: Any
-def geomspace(start: Any, stop: Any, num: Any = ..., endpoint: Any = ..., dtype: Any = ..., axis: Any = ...) -> Any:
+def geomspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: builtins.bool = True, dtype: DTypeLike | None = None, axis: int = 0) -> Array:
     """Numbers from start to stop in geometric progression."""
-def get_printoptions() -> Any:
-    """100"""
-def gradient(f: Any, *varargs: Any, axis: Any = ..., edge_order: Any = ...) -> Any:
+def gradient(f: ArrayLike, *varargs: ArrayLike, axis: int | Sequence[int] | None = None, edge_order: int | None = None) -> Array | list[Array]:
     """Central differences along each axis."""
-def greater(x: Any, y: Any) -> Any:
+def greater(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether x is greater than y; complex numbers by real, then imaginary part."""
-def greater_equal(x: Any, y: Any) -> Any:
+def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether x is at least y; complex numbers by real, then imaginary part."""
-def hamming(M: Any) -> Any:
+def hamming(M: int) -> Array:
     """The Hamming window."""
-def hanning(M: Any) -> Any:
+def hanning(M: int) -> Array:
     """The Hann window."""
-def heaviside(x1: Any, x2: Any) -> Any:
+def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The step function: 0 below zero, x2 at zero, 1 above."""
-def histogram(a: Any, bins: Any = ..., range: Any = ..., weights: Any = ..., density: Any = ...) -> Any:
+def histogram(a: ArrayLike, bins: ArrayLike = 10, range: ArrayLike | Sequence[ArrayLike] | None = None, weights: ArrayLike | None = None, density: builtins.bool | None = None) -> tuple[Array, Array]:
     """The counts in bins, and the edges of the bins."""
-def histogram2d(x: Any, y: Any, bins: Any = ..., range: Any = ..., weights: Any = ..., density: Any = ...) -> Any:
+def histogram2d(x: ArrayLike, y: ArrayLike, bins: ArrayLike | Sequence[ArrayLike] = 10, range: Sequence[ArrayLike | Sequence[ArrayLike] | None] | None = None, weights: ArrayLike | None = None, density: builtins.bool | None = None) -> tuple[Array, Array, Array]:
     """The counts of points in rectangles, and the edges along both dimensions."""
-def histogram_bin_edges(a: Any, bins: Any = ..., range: Any = ..., weights: Any = ...) -> Any:
+def histogram_bin_edges(a: ArrayLike, bins: ArrayLike = 10, range: ArrayLike | Sequence[ArrayLike] | None = None, weights: ArrayLike | None = None) -> Array:
     """The edges of the bins of a histogram."""
-def histogramdd(sample: Any, bins: Any = ..., range: Any = ..., weights: Any = ..., density: Any = ...) -> Any:
+def histogramdd(sample: ArrayLike, bins: ArrayLike | Sequence[ArrayLike] = 10, range: Sequence[ArrayLike | Sequence[ArrayLike] | None] | None = None, weights: ArrayLike | None = None, density: builtins.bool | None = None) -> tuple[Array, list[Array]]:
     """The counts in boxes, and the edges along each dimension."""
-def hsplit(ary: Any, indices_or_sections: Any) -> Any:
+def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
     """Splits an array along the second axis, or the first of a vector."""
-def hstack(tup: Any, dtype: Any = ...) -> Any:
+def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Arrays joined side by side, along the second axis."""
-def hypot(x1: Any, x2: Any) -> Any:
+def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """sqrt(x1^2 + x2^2) without overflow."""
-def i0(x: Any) -> Any:
+def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind, order zero."""
-def identity(n: Any, dtype: Any = ...) -> Any:
+def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     """The identity matrix."""
-class iinfo(Any): ...
-def imag(val: Any) -> Any:
+def imag(val: ArrayLike, /) -> Array:
     """The imaginary part."""
-index_exp: Any
-def indices(dimensions: Any, dtype: Any = ..., sparse: Any = ...) -> Any:
+@overload
+def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: Literal[False] = False) -> Array: ...
+@overload
+def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, *, sparse: Literal[True]) -> tuple[Array, ...]: ...
+@overload
+def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: builtins.bool = False) -> Array | tuple[Array, ...]:
     """The indices of every element of a grid."""
-inexact: Any
-inf: Any
-def inner(a: Any, b: Any, *, precision: Any = ..., preferred_element_type: Any = ...) -> Any:
+def inner(a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None) -> Array:
     """The sum of products over the last axes."""
-def insert(arr: Any, obj: Any, values: Any, axis: Any = ...) -> Any:
+def insert(arr: ArrayLike, obj: ArrayLike | slice | Sequence[int], values: ArrayLike, axis: int | None = None) -> Array:
     """The array with values inserted before the given positions."""
-int16: Any
-int2: Any
-int32: Any
-int4: Any
-int64: Any
-int8: Any
-int_: Any
-integer: Any
-def interp(x: Any, xp: Any, fp: Any, left: Any = ..., right: Any = ..., period: Any = ...) -> Any:
+int16: _ScalarType
+int2: _ScalarType
+int32: _ScalarType
+int4: _ScalarType
+int64: _ScalarType
+int8: _ScalarType
+int_: _ScalarType
+def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | str | None = None, right: ArrayLike | str | None = None, period: ArrayLike | None = None) -> Array:
     """The piecewise linear function through the given points."""
-def intersect1d(ar1: Any, ar2: Any, assume_unique: Any = ..., return_indices: Any = ..., *, size: Any = ..., fill_value: Any = ...) -> Any:
+@overload
+def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: builtins.bool = False, return_indices: Literal[False] = False, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array: ...
+@overload
+def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: builtins.bool = False, *, return_indices: Literal[True], size: int | None = None, fill_value: ArrayLike | None = None) -> tuple[Array, Array, Array]: ...
+@overload
+def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: builtins.bool = False, return_indices: builtins.bool = False, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array | tuple[Array, Array, Array]:
     """The sorted elements that are in both arrays."""
-def invert(x: Any) -> Any:
+def invert(x: ArrayLike, /) -> Array:
     """All bits inverted; of booleans, not."""
-def isclose(a: Any, b: Any, rtol: Any = ..., atol: Any = ..., equal_nan: Any = ...) -> Any:
+def isclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: builtins.bool = False) -> Array:
     """Whether |a - b| <= atol + rtol |b|."""
-def iscomplex(x: Any) -> Any:
+def iscomplex(x: ArrayLike) -> Array:
     """Whether the imaginary part is not zero."""
-def iscomplexobj(x: Any) -> Any:
-    """Whether a value, or a scalar type such as complex64, is of a complex dtype."""
-def isdtype(dtype: Any, kind: Any) -> Any:
-    """Whether a dtype is of a kind of the array API."""
-def isfinite(x: Any) -> Any:
+def iscomplexobj(x: Any) -> builtins.bool:
+    """Whether this is a complex number or an array of them."""
+def isfinite(x: ArrayLike, /) -> Array:
     """Whether x is neither infinite nor NaN."""
-def isin(element: Any, test_elements: Any, assume_unique: Any = ..., invert: Any = ..., *, method: Any = ...) -> Any:
+def isin(element: ArrayLike, test_elements: ArrayLike, assume_unique: builtins.bool = False, invert: builtins.bool = False, *, method: str = 'auto') -> Array:
     """Whether each element is among the test elements."""
-def isinf(x: Any) -> Any:
+def isinf(x: ArrayLike, /) -> Array:
     """Whether x is infinite."""
-def isnan(x: Any) -> Any:
+def isnan(x: ArrayLike, /) -> Array:
     """Whether x is NaN."""
-def isneginf(x: Any, out: Any = ...) -> Any:
+def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether x is negative infinity."""
-def isposinf(x: Any, out: Any = ...) -> Any:
+def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether x is positive infinity."""
-def isreal(x: Any) -> Any:
+def isreal(x: ArrayLike) -> Array:
     """Whether the imaginary part is zero."""
-def isrealobj(x: Any) -> Any:
+def isrealobj(x: Any) -> builtins.bool:
     """Whether this is neither a complex number nor an array of them."""
-def isscalar(element: Any) -> Any:
-    """Whether a value is a scalar: a number, or an array of rank 0."""
-def issubdtype(a: Any, b: Any) -> Any:
-    """NumPy's issubdtype, with small floats, integers and keys in their places."""
-def iterable(y: Any) -> Any:
-    """    False"""
-def ix_(*args: Any) -> Any:
+def isscalar(element: Any) -> builtins.bool:
+    """Whether this is a number or an array without axes."""
+def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     """Vectors shaped so that they index an open grid."""
-def kaiser(M: Any, beta: Any) -> Any:
+def kaiser(M: int, beta: ArrayLike) -> Array:
     """The Kaiser window; beta sets its width."""
-def kron(a: Any, b: Any) -> Any:
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """The Kronecker product: blocks of b scaled by the elements of a."""
-def lcm(x1: Any, x2: Any) -> Any:
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple."""
-def ldexp(x1: Any, x2: Any) -> Any:
+def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 * 2^x2."""
-def left_shift(x: Any, y: Any) -> Any:
+def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x << y."""
-def less(x: Any, y: Any) -> Any:
+def less(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether x is less than y; complex numbers by real, then imaginary part."""
-def less_equal(x: Any, y: Any) -> Any:
+def less_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether x is at most y; complex numbers by real, then imaginary part."""
-def lexsort(keys: Any, axis: Any = ...) -> Any:
+def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
     """The positions that sort by several keys, the last one first."""
-from . import linalg as linalg
-def linspace(start: Any, stop: Any, num: Any = ..., endpoint: Any = ..., retstep: Any = ..., dtype: Any = ..., axis: Any = ..., *, device: Any = ...) -> Any:
+@overload
+def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: builtins.bool = True, retstep: Literal[False] = False, dtype: DTypeLike | None = None, axis: int = 0, *, device: Device | Sharding | None = None) -> Array: ...
+@overload
+def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: builtins.bool = True, *, retstep: Literal[True], dtype: DTypeLike | None = None, axis: int = 0, device: Device | Sharding | None = None) -> tuple[Array, Array]: ...
+@overload
+def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: builtins.bool = True, retstep: builtins.bool = False, dtype: DTypeLike | None = None, axis: int = 0, *, device: Device | Sharding | None = None) -> Array | tuple[Array, Array]:
     """Numbers evenly spaced from start to stop."""
-def load(file: Any, *args: Any, **kwargs: Any) -> Any:
-    """An array from a .npy file, or several from a .npz one."""
-def log(x: Any) -> Any:
+def log(x: ArrayLike, /) -> Array:
     """The natural logarithm."""
-def log10(x: Any) -> Any:
+def log10(x: ArrayLike, /) -> Array:
     """The logarithm to base 10."""
-def log1p(x: Any) -> Any:
+def log1p(x: ArrayLike, /) -> Array:
     """log(1 + x), accurate near zero."""
-def log2(x: Any) -> Any:
+def log2(x: ArrayLike, /) -> Array:
     """The logarithm to base 2."""
-def logaddexp(*args: Any, out: Any = ..., where: Any = ...) -> Any:
-    """log(exp(x1) + exp(x2)) without overflow."""
-def logaddexp2(*args: Any, out: Any = ..., where: Any = ...) -> Any:
-    """log2(2^x1 + 2^x2) without overflow."""
-def logical_and(*args: Any, out: Any = ..., where: Any = ...) -> Any:
-    """Whether both are nonzero."""
-def logical_not(x: Any) -> Any:
+logaddexp: _BinaryUfunc
+logaddexp2: _BinaryUfunc
+logical_and: _BinaryUfunc
+def logical_not(x: ArrayLike, /) -> Array:
     """Whether the number is zero."""
-def logical_or(*args: Any, out: Any = ..., where: Any = ...) -> Any:
-    """Whether one of the two is nonzero."""
-def logical_xor(*args: Any, out: Any = ..., where: Any = ...) -> Any:
-    """Whether exactly one of the two is nonzero."""
-def logspace(start: Any, stop: Any, num: Any = ..., endpoint: Any = ..., base: Any = ..., dtype: Any = ..., axis: Any = ...) -> Any:
+logical_or: _BinaryUfunc
+logical_xor: _BinaryUfunc
+def logspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: builtins.bool = True, base: ArrayLike = 10.0, dtype: DTypeLike | None = None, axis: int = 0) -> Array:
     """Numbers evenly spaced on a logarithmic scale, from base^start to base^stop."""
-def mask_indices(n: Any, mask_func: Any, k: Any = ..., *, size: Any = ...) -> Any:
+def mask_indices(n: int, mask_func: Callable[..., Any], k: int = 0, *, size: int | None = None) -> tuple[Array, Array]:
     """The indices of an n x n array where a mask of ones is not zero."""
-def matmul(a: Any, b: Any, *, precision: Any = ..., preferred_element_type: Any = ..., out_sharding: Any = ...) -> Any:
+def matmul(a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """The matrix product; leading axes are batches."""
-def matrix_transpose(x: Any) -> Any:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """The array with its last two axes exchanged."""
-def matvec(x1: Any, x2: Any) -> Any:
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Matrices times vectors; leading axes are batches."""
-def max(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ..., initial: Any = ..., where: Any = ...) -> Any:
+def max(a: ArrayLike, axis: int | Sequence[int] | None = None, out: None = None, keepdims: builtins.bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
     """The greatest element along axes; NaN where there is one."""
-def maximum(*args: Any, out: Any = ..., where: Any = ...) -> Any:
-    """The greater of two numbers; NaN where one is NaN."""
-def mean(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., keepdims: Any = ..., *, where: Any = ...) -> Any:
+maximum: _BinaryUfunc
+def mean(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None, out: None = None, keepdims: builtins.bool = False, *, where: ArrayLike | None = None) -> Array:
     """The mean along axes."""
-def median(a: Any, axis: Any = ..., out: Any = ..., overwrite_input: Any = ..., keepdims: Any = ...) -> Any:
+def median(a: ArrayLike, axis: int | Sequence[int] | None = None, out: None = None, overwrite_input: builtins.bool = False, keepdims: builtins.bool = False) -> Array:
     """The median along axes."""
-def meshgrid(*xi: Any, copy: Any = ..., sparse: Any = ..., indexing: Any = ...) -> Any:
+def meshgrid(*xi: ArrayLike, copy: builtins.bool = True, sparse: builtins.bool = False, indexing: str = 'xy') -> list[Array]:
     """The coordinates of a grid's points, from the coordinates along each axis."""
-mgrid: Any
-def min(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ..., initial: Any = ..., where: Any = ...) -> Any:
+def min(a: ArrayLike, axis: int | Sequence[int] | None = None, out: None = None, keepdims: builtins.bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
     """The least element along axes; NaN where there is one."""
-def minimum(*args: Any, out: Any = ..., where: Any = ...) -> Any:
-    """The lesser of two numbers; NaN where one is NaN."""
-def mod(x1: Any, x2: Any) -> Any:
+minimum: _BinaryUfunc
+def mod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The remainder of floor division; it has the divisor's sign."""
-def modf(x: Any, out: Any = ...) -> Any:
+def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """The fractional and the integer part, both with the sign of x."""
-def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
     """The array with axes moved to other positions; the rest keep their order."""
-def multiply(*args: Any, out: Any = ..., where: Any = ...) -> Any:
-    """The product of two arrays; of booleans, whether both are true."""
-nan: Any
-def nan_to_num(x: Any, copy: Any = ..., nan: Any = ..., posinf: Any = ..., neginf: Any = ...) -> Any:
+multiply: _BinaryUfunc
+def nan_to_num(x: ArrayLike, copy: builtins.bool = True, nan: ArrayLike = 0.0, posinf: ArrayLike | None = None, neginf: ArrayLike | None = None) -> Array:
     """x with NaN and infinities replaced by finite values."""
-def nanargmax(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ...) -> Any:
+def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: builtins.bool | None = None) -> Array:
     """The first position of the greatest element that is not NaN; -1 where all are."""
-def nanargmin(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ...) -> Any:
+def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: builtins.bool | None = None) -> Array:
     """The first position of the least element that is not NaN; -1 where all are."""
-def nancumprod(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ...) -> Any:
+def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """The cumulative product, with NaNs as ones."""
-def nancumsum(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ...) -> Any:
+def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """The cumulative sum, with NaNs as zeros."""
-def nanmax(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ..., initial: Any = ..., where: Any = ...) -> Any:
+def nanmax(a: ArrayLike, axis: int | Sequence[int] | None = None, out: None = None, keepdims: builtins.bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
     """The greatest element that is not NaN."""
-def nanmean(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., keepdims: Any = ..., where: Any = ...) -> Any:
+def nanmean(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None, out: None = None, keepdims: builtins.bool = False, where: ArrayLike | None = None) -> Array:
     """The mean of the elements that are not NaN."""
-def nanmedian(a: Any, axis: Any = ..., out: Any = ..., overwrite_input: Any = ..., keepdims: Any = ...) -> Any:
+def nanmedian(a: ArrayLike, axis: int | Sequence[int] | None = None, out: None = None, overwrite_input: builtins.bool = False, keepdims: builtins.bool = False) -> Array:
     """The median of the elements that are not NaN."""
-def nanmin(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ..., initial: Any = ..., where: Any = ...) -> Any:
+def nanmin(a: ArrayLike, axis: int | Sequence[int] | None = None, out: None = None, keepdims: builtins.bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
     """The least element that is not NaN."""
-def nanpercentile(a: Any, q: Any, axis: Any = ..., out: Any = ..., overwrite_input: Any = ..., method: Any = ..., keepdims: Any = ..., *, weights: Any = ...) -> Any:
+def nanpercentile(a: ArrayLike, q: ArrayLike, axis: int | Sequence[int] | None = None, out: None = None, overwrite_input: builtins.bool = False, method: str = 'linear', keepdims: builtins.bool = False, *, weights: ArrayLike | None = None) -> Array:
     """The percentiles of the elements that are not NaN."""
-def nanprod(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., keepdims: Any = ..., initial: Any = ..., where: Any = ...) -> Any:
+def nanprod(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None, out: None = None, keepdims: builtins.bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
     """The product of the elements that are not NaN."""
-def nanquantile(a: Any, q: Any, axis: Any = ..., out: Any = ..., overwrite_input: Any = ..., method: Any = ..., keepdims: Any = ..., *, weights: Any = ...) -> Any:
+def nanquantile(a: ArrayLike, q: ArrayLike, axis: int | Sequence[int] | None = None, out: None = None, overwrite_input: builtins.bool = False, method: str = 'linear', keepdims: builtins.bool = False, *, weights: ArrayLike | None = None) -> Array:
     """The quantiles of the elements that are not NaN."""
-def nanstd(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., ddof: Any = ..., keepdims: Any = ..., where: Any = ..., mean: Any = ...) -> Any:
+def nanstd(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None, out: None = None, ddof: ArrayLike = 0, keepdims: builtins.bool = False, where: ArrayLike | None = None, mean: ArrayLike | None = None) -> Array:
     """The standard deviation of the elements that are not NaN."""
-def nansum(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., keepdims: Any = ..., initial: Any = ..., where: Any = ...) -> Any:
+def nansum(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None, out: None = None, keepdims: builtins.bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
     """The sum of the elements that are not NaN."""
-def nanvar(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., ddof: Any = ..., keepdims: Any = ..., where: Any = ..., mean: Any = ...) -> Any:
+def nanvar(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None, out: None = None, ddof: ArrayLike = 0, keepdims: builtins.bool = False, where: ArrayLike | None = None, mean: ArrayLike | None = None) -> Array:
     """The variance of the elements that are not NaN."""
-class ndarray(Any): ...
-def ndim(a: Any) -> Any:
+def ndim(a: Prototype) -> int:
     """The number of axes."""
-def negative(*args: Any, out: Any = ..., where: Any = ...) -> Any:
-    """-x."""
-newaxis: Any
-def nextafter(x: Any, y: Any) -> Any:
+negative: _UnaryUfunc
+newaxis: None
+def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The floating-point number next to x in the direction of y."""
-def nonzero(a: Any, *, size: Any = ..., fill_value: Any = ...) -> Any:
+def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None) -> tuple[Array, ...]:
     """The positions of the elements that are not zero, one array for each dimension."""
-def not_equal(x: Any, y: Any) -> Any:
+def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether x differs from y."""
-number: Any
-object_: Any
-ogrid: Any
-def ones(shape: Any, dtype: Any = ..., *, device: Any = ..., out_sharding: Any = ...) -> Any:
+def ones(shape: int | Shape | np.ndarray[Any, Any], dtype: DTypeLike | None = None, *, device: Device | Sharding | None = None, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """An array of ones."""
-def ones_like(a: Any, dtype: Any = ..., shape: Any = ..., *, device: Any = ..., out_sharding: Any = ...) -> Any:
+def ones_like(a: Prototype, dtype: DTypeLike | None = None, shape: int | Shape | np.ndarray[Any, Any] | None = None, *, device: Device | Sharding | None = None, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """Ones of the type of another array."""
-def outer(a: Any, b: Any, out: Any = ...) -> Any:
+def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """The product of each element of a with each of b."""
-def packbits(a: Any, axis: Any = ..., bitorder: Any = ...) -> Any:
+def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = 'big') -> Array:
     """Packs groups of eight booleans into the bits of bytes."""
-def pad(array: Any, pad_width: Any, mode: Any = ..., **kwargs: Any) -> Any:
+def pad(array: ArrayLike, pad_width: int | ArrayLike | Sequence[Any] | dict[int, Any], mode: str | Callable[..., Any] = 'constant', **kwargs: Any) -> Array:
     """The array padded at both ends of each axis; the mode says with which values."""
-def partition(a: Any, kth: Any, axis: Any = ...) -> Any:
+def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The array with its kth element in sorted position, smaller ones before it, greater ones after it."""
-def percentile(a: Any, q: Any, axis: Any = ..., out: Any = ..., overwrite_input: Any = ..., method: Any = ..., keepdims: Any = ..., *, weights: Any = ..., out_sharding: Any = ...) -> Any:
+def percentile(a: ArrayLike, q: ArrayLike, axis: int | Sequence[int] | None = None, out: None = None, overwrite_input: builtins.bool = False, method: str = 'linear', keepdims: builtins.bool = False, *, weights: ArrayLike | None = None, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """The percentiles along axes, q between 0 and 100."""
-def permute_dims(a: Any, axes: Any) -> Any:
+def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
     """The array with its axes in the given order."""
-pi: Any
-def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
+def piecewise(x: ArrayLike, condlist: ArrayLike | Sequence[ArrayLike], funclist: Sequence[ArrayLike | Callable[..., Any]], *args: Any, **kw: Any) -> Array:
     """At each position the value of the last function whose condition holds, or a constant."""
-def place(arr: Any, mask: Any, vals: Any, *, inplace: Any = ...) -> Any:
+def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: builtins.bool = True) -> Array:
     """A copy with values, in order, where the mask is true; needs inplace=False."""
-def poly(seq_of_zeros: Any) -> Any:
+def poly(seq_of_zeros: ArrayLike) -> Array:
     """The coefficients of the polynomial with the given roots."""
-def polyadd(a1: Any, a2: Any) -> Any:
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials."""
-def polyder(p: Any, m: Any = ...) -> Any:
+def polyder(p: ArrayLike, m: int = 1) -> Array:
     """The mth derivative of a polynomial."""
-def polydiv(u: Any, v: Any, *, trim_leading_zeros: Any = ...) -> Any:
+def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: builtins.bool = False) -> tuple[Array, Array]:
     """The quotient of two polynomials and the remainder."""
-def polyfit(x: Any, y: Any, deg: Any, rcond: Any = ..., full: Any = ..., w: Any = ..., cov: Any = ...) -> Any:
+@overload
+def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: Literal[False] = False, w: ArrayLike | None = None, cov: Literal[False] = False) -> Array: ...
+@overload
+def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, *, full: Literal[True], w: ArrayLike | None = None, cov: builtins.bool | str = False) -> tuple[Array, ...]: ...
+@overload
+def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: builtins.bool = False, w: ArrayLike | None = None, *, cov: Literal[True]) -> tuple[Array, ...]: ...
+@overload
+def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: builtins.bool = False, w: ArrayLike | None = None, cov: builtins.bool | str = False) -> Array | tuple[Array, ...]:
     """The coefficients of the polynomial that fits points best."""
-def polyint(p: Any, m: Any = ..., k: Any = ...) -> Any:
+def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     """The mth integral of a polynomial."""
-def polymul(a1: Any, a2: Any, *, trim_leading_zeros: Any = ...) -> Any:
+def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: builtins.bool = False) -> Array:
     """The product of two polynomials."""
-def polysub(a1: Any, a2: Any) -> Any:
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials."""
-def polyval(p: Any, x: Any, *, unroll: Any = ...) -> Any:
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """The value of a polynomial at each x."""
-def positive(x: Any) -> Any:
+def positive(x: ArrayLike, /) -> Array:
     """+x: the elements unchanged."""
-def pow(x1: Any, x2: Any) -> Any:
+def pow(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 raised to the power x2; a known integer exponent multiplies."""
-def power(x1: Any, x2: Any) -> Any:
+def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 raised to the power x2; a known integer exponent multiplies."""
-def printoptions(*args: Any, **kwargs: Any) -> Any:
-    """**Concurrency note:** see :ref:`text_formatting_options`"""
-def prod(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., keepdims: Any = ..., initial: Any = ..., where: Any = ..., promote_integers: Any = ...) -> Any:
+def prod(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None, out: None = None, keepdims: builtins.bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: builtins.bool = True) -> Array:
     """The product of the elements along axes."""
-def promote_types(a: Any, b: Any) -> Any:
-    """The dtype two dtypes promote to."""
-def ptp(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ...) -> Any:
+def ptp(a: ArrayLike, axis: int | Sequence[int] | None = None, out: None = None, keepdims: builtins.bool = False) -> Array:
     """The greatest minus the least element along axes."""
-def put(a: Any, ind: Any, v: Any, mode: Any = ..., *, inplace: Any = ...) -> Any:
+def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | GatherScatterMode | None = None, *, inplace: builtins.bool = True) -> Array:
     """A copy with values at indices of the flattened array; needs inplace=False."""
-def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any, inplace: Any = ..., *, mode: Any = ...) -> Any:
+def put_along_axis(arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None, inplace: builtins.bool = True, *, mode: str | GatherScatterMode | None = None) -> Array:
     """A copy with one value per index along an axis; needs inplace=False."""
-def quantile(a: Any, q: Any, axis: Any = ..., out: Any = ..., overwrite_input: Any = ..., method: Any = ..., keepdims: Any = ..., *, weights: Any = ...) -> Any:
+def quantile(a: ArrayLike, q: ArrayLike, axis: int | Sequence[int] | None = None, out: None = None, overwrite_input: builtins.bool = False, method: str = 'linear', keepdims: builtins.bool = False, *, weights: ArrayLike | None = None) -> Array:
     """The quantiles along axes, q between 0 and 1."""
-r_: Any
-def rad2deg(x: Any) -> Any:
+def rad2deg(x: ArrayLike, /) -> Array:
     """Converts radians to degrees."""
-def radians(x: Any) -> Any:
+def radians(x: ArrayLike, /) -> Array:
     """Converts degrees to radians."""
-def ravel(a: Any, order: Any = ..., *, out_sharding: Any = ...) -> Any:
+def ravel(a: ArrayLike, order: str = 'C', *, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """The array flattened to one dimension."""
-def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = ..., order: Any = ..., *, dtype: Any = ...) -> Any:
+def ravel_multi_index(multi_index: ArrayLike | Sequence[ArrayLike], dims: Sequence[int], mode: str = 'raise', order: str = 'C', *, dtype: DTypeLike | None = None) -> Array:
     """The index into a flattened array of given coordinates."""
-def real(val: Any) -> Any:
+def real(val: ArrayLike, /) -> Array:
     """The real part."""
-def reciprocal(x: Any) -> Any:
+def reciprocal(x: ArrayLike, /) -> Array:
     """1 / x."""
-def remainder(x1: Any, x2: Any) -> Any:
+def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The remainder of floor division; it has the divisor's sign."""
-def repeat(a: Any, repeats: Any, axis: Any = ..., *, total_repeat_length: Any = ..., out_sharding: Any = ...) -> Any:
+def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """Each element repeated; traced repeats need total_repeat_length."""
-def reshape(a: Any, shape: Any, order: Any = ..., *, copy: Any = ..., out_sharding: Any = ...) -> Any:
+def reshape(a: ArrayLike, shape: int | Shape | np.ndarray[Any, Any], order: str = 'C', *, copy: builtins.bool | None = None, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """The same elements in another shape; one size may be -1."""
-def resize(a: Any, new_shape: Any) -> Any:
+def resize(a: ArrayLike, new_shape: int | Shape | np.ndarray[Any, Any]) -> Array:
     """The array in a new shape; elements are repeated or dropped as needed."""
-def result_type(*args: Any) -> Any:
-    """The dtype an operation on these values, dtypes or types has."""
-def right_shift(x1: Any, x2: Any) -> Any:
+def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 >> x2; signed integers keep their sign."""
-def rint(x: Any) -> Any:
+def rint(x: ArrayLike, /) -> Array:
     """The nearest integer; ties go to the even one."""
-def roll(a: Any, shift: Any, axis: Any = ...) -> Any:
+def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: int | Sequence[int] | None = None) -> Array:
     """The elements shifted along axes; those shifted out at one end re-enter at the other."""
-def rollaxis(a: Any, axis: Any, start: Any = ...) -> Any:
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """The array with one axis moved back to the position before start."""
-def roots(p: Any, *, strip_zeros: Any = ...) -> Any:
+def roots(p: ArrayLike, *, strip_zeros: builtins.bool = True) -> Array:
     """The roots of a polynomial."""
-def rot90(m: Any, k: Any = ..., axes: Any = ...) -> Any:
+def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """The array rotated k times by 90 degrees, from the first axis toward the second."""
-def round(a: Any, decimals: Any = ..., out: Any = ...) -> Any:
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """The nearest number with this many decimals; ties go to the even one."""
-s_: Any
-def save(file: Any, arr: Any, allow_pickle: Any = ...) -> Any:
-    """# [1 2] [1 3]"""
-def savez(file: Any, *args: Any, allow_pickle: Any = ..., **kwds: Any) -> Any:
-    """array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])"""
-def searchsorted(a: Any, v: Any, side: Any = ..., sorter: Any = ..., *, method: Any = ...) -> Any:
+def searchsorted(a: ArrayLike, v: ArrayLike, side: str = 'left', sorter: ArrayLike | None = None, *, method: str = 'scan') -> Array:
     """Where values are to be inserted into a sorted vector."""
-def select(condlist: Any, choicelist: Any, default: Any = ...) -> Any:
+def select(condlist: ArrayLike | Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> Array:
     """At each position the element of the first choice whose condition holds."""
-def set_printoptions(precision: Any = ..., threshold: Any = ..., edgeitems: Any = ..., linewidth: Any = ..., suppress: Any = ..., nanstr: Any = ..., infstr: Any = ..., formatter: Any = ..., sign: Any = ..., floatmode: Any = ..., *, legacy: Any = ..., override_repr: Any = ...) -> Any:
-    """array([ 0.  ,  1.11,  2.22, ...,  7.78,  8.89, 10.  ], shape=(10,))"""
-def setdiff1d(ar1: Any, ar2: Any, assume_unique: Any = ..., *, size: Any = ..., fill_value: Any = ...) -> Any:
+def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: builtins.bool = False, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The sorted elements of the first array that are not in the second."""
-def setxor1d(ar1: Any, ar2: Any, assume_unique: Any = ..., *, size: Any = ..., fill_value: Any = ...) -> Any:
+def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: builtins.bool = False, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The sorted elements that are in exactly one of two arrays."""
-def shape(a: Any) -> Any:
+def shape(a: Prototype) -> tuple[int, ...]:
     """The sizes along the axes."""
-def sign(x: Any) -> Any:
+def sign(x: ArrayLike, /) -> Array:
     """-1, 0 or 1; of complex numbers, x divided by its modulus."""
-def signbit(x: Any) -> Any:
+def signbit(x: ArrayLike, /) -> Array:
     """Whether the sign bit is set, as it is for -0.0."""
-signedinteger: Any
-def sin(x: Any) -> Any:
+def sin(x: ArrayLike, /) -> Array:
     """The sine."""
-def sinc(x: Any) -> Any:
+def sinc(x: ArrayLike, /) -> Array:
     """sin(pi x) / (pi x), and 1 at zero."""
-single: Any
-def sinh(x: Any) -> Any:
+single: _ScalarType
+def sinh(x: ArrayLike, /) -> Array:
     """The hyperbolic sine."""
-def size(a: Any, axis: Any = ...) -> Any:
+def size(a: Prototype, axis: int | Sequence[int] | None = None) -> int:
     """The number of elements, in all or along some axes."""
-def sort(a: Any, axis: Any = ..., *, kind: Any = ..., order: Any = ..., stable: Any = ..., descending: Any = ...) -> Any:
+def sort(a: ArrayLike, axis: int | None = -1, *, kind: str | None = None, order: str | None = None, stable: builtins.bool = True, descending: builtins.bool = False) -> Array:
     """The elements in ascending order along an axis, NaNs last."""
-def sort_complex(a: Any) -> Any:
+def sort_complex(a: ArrayLike) -> Array:
     """The sorted elements as complex numbers."""
-def spacing(x: Any) -> Any:
+def spacing(x: ArrayLike, /) -> Array:
     """The distance from x to the floating-point number next to it."""
-def split(ary: Any, indices_or_sections: Any, axis: Any = ...) -> Any:
+def split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Array]:
     """Splits an array into equal sections, or at the given positions."""
-def sqrt(x: Any) -> Any:
+def sqrt(x: ArrayLike, /) -> Array:
     """The square root."""
-def square(x: Any) -> Any:
+def square(x: ArrayLike, /) -> Array:
     """x * x."""
-def squeeze(a: Any, axis: Any = ...) -> Any:
+def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     """The array without its axes of size one, or without the given ones."""
-def stack(arrays: Any, axis: Any = ..., out: Any = ..., dtype: Any = ...) -> Any:
+def stack(arrays: ArrayLike | Sequence[ArrayLike], axis: int = 0, out: None = None, dtype: DTypeLike | None = None) -> Array:
     """Arrays of one shape joined along a new axis."""
-def std(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., ddof: Any = ..., keepdims: Any = ..., *, where: Any = ..., mean: Any = ..., correction: Any = ...) -> Any:
+def std(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None, out: None = None, ddof: ArrayLike = 0, keepdims: builtins.bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None, correction: ArrayLike | None = None) -> Array:
     """The standard deviation along axes."""
-def subtract(*args: Any, out: Any = ..., where: Any = ...) -> Any:
-    """The difference of two arrays."""
-def sum(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., keepdims: Any = ..., initial: Any = ..., where: Any = ..., promote_integers: Any = ...) -> Any:
+subtract: _BinaryUfunc
+def sum(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None, out: None = None, keepdims: builtins.bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: builtins.bool = True) -> Array:
     """The sum of the elements along axes."""
-def swapaxes(a: Any, axis1: Any, axis2: Any) -> Any:
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """The array with two axes exchanged."""
-def take(a: Any, indices: Any, axis: Any = ..., out: Any = ..., mode: Any = ..., unique_indices: Any = ..., indices_are_sorted: Any = ..., fill_value: Any = ...) -> Any:
+def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = None, mode: str | GatherScatterMode | None = None, unique_indices: builtins.bool = False, indices_are_sorted: builtins.bool = False, fill_value: ArrayLike | None = None) -> Array:
     """The slices at the indices along an axis; by default NaN or the least integer out of bounds."""
-def take_along_axis(arr: Any, indices: Any, axis: Any = ..., mode: Any = ..., fill_value: Any = ..., *, wrap_negative_indices: Any = ...) -> Any:
+def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1, mode: str | GatherScatterMode | None = None, fill_value: ArrayLike | None = None, *, wrap_negative_indices: builtins.bool | None = None) -> Array:
     """One element per index along an axis, as argsort and argmax give them."""
-def tan(x: Any) -> Any:
+def tan(x: ArrayLike, /) -> Array:
     """The tangent."""
-def tanh(x: Any) -> Any:
+def tanh(x: ArrayLike, /) -> Array:
     """The hyperbolic tangent."""
-def tensordot(a: Any, b: Any, axes: Any = ..., *, precision: Any = ..., preferred_element_type: Any = ..., out_sharding: Any = ...) -> Any:
+def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[int] | Sequence[Sequence[int]] = 2, *, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """The sum of products over several axes."""
-def tile(A: Any, reps: Any) -> Any:
+def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
     """The whole array repeated along each axis."""
-def trace(a: Any, offset: Any = ..., axis1: Any = ..., axis2: Any = ..., dtype: Any = ..., out: Any = ...) -> Any:
+def trace(a: ArrayLike, offset: ArrayLike = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """The sum over a diagonal."""
-def transpose(a: Any, axes: Any = ...) -> Any:
+def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """The array with its axes permuted; by default reversed."""
-def trapezoid(y: Any, x: Any = ..., dx: Any = ..., axis: Any = ...) -> Any:
+def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
     """The integral along an axis by the trapezoidal rule."""
-def tri(N: Any, M: Any = ..., k: Any = ..., dtype: Any = ...) -> Any:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
     """A matrix with ones on and below a diagonal, and zeros above."""
-def tril(m: Any, k: Any = ...) -> Any:
+def tril(m: ArrayLike, k: int = 0) -> Array:
     """The lower triangle, zeros elsewhere."""
-def tril_indices(n: Any, k: Any = ..., m: Any = ...) -> Any:
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """The indices of the lower triangle."""
-def tril_indices_from(arr: Any, k: Any = ...) -> Any:
+def tril_indices_from(arr: Prototype, k: int = 0) -> tuple[Array, Array]:
     """The indices of the lower triangle of a matrix."""
-def trim_zeros(filt: Any, trim: Any = ..., axis: Any = ...) -> Any:
+def trim_zeros(filt: ArrayLike, trim: str = 'fb', axis: int | Sequence[int] | None = None) -> Array:
     """Zeros removed from the front and the back; the values must be concrete."""
-def triu(m: Any, k: Any = ...) -> Any:
+def triu(m: ArrayLike, k: int = 0) -> Array:
     """The upper triangle, zeros elsewhere."""
-def triu_indices(n: Any, k: Any = ..., m: Any = ...) -> Any:
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """The indices of the upper triangle."""
-def triu_indices_from(arr: Any, k: Any = ...) -> Any:
+def triu_indices_from(arr: Prototype, k: int = 0) -> tuple[Array, Array]:
     """The indices of the upper triangle of a matrix."""
-def true_divide(x1: Any, x2: Any) -> Any:
+def true_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The quotient of two arrays as a floating-point number."""
-def trunc(x: Any) -> Any:
+def trunc(x: ArrayLike) -> Array:
     """x rounded toward zero."""
-class ufunc(Any): ...
-uint: Any
-uint16: Any
-uint2: Any
-uint32: Any
-uint4: Any
-uint64: Any
-uint8: Any
-def union1d(ar1: Any, ar2: Any, *, size: Any = ..., fill_value: Any = ...) -> Any:
+uint: _ScalarType
+uint16: _ScalarType
+uint2: _ScalarType
+uint32: _ScalarType
+uint4: _ScalarType
+uint64: _ScalarType
+uint8: _ScalarType
+def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The sorted elements that are in either array."""
-def unique(ar: Any, return_index: Any = ..., return_inverse: Any = ..., return_counts: Any = ..., axis: Any = ..., *, equal_nan: Any = ..., size: Any = ..., fill_value: Any = ..., sorted: Any = ...) -> Any:
+@overload
+def unique(ar: ArrayLike, return_index: Literal[False] = False, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, axis: int | None = None, *, equal_nan: builtins.bool = True, size: int | None = None, fill_value: ArrayLike | None = None, sorted: builtins.bool = True) -> Array: ...
+@overload
+def unique(ar: ArrayLike, return_index: Literal[True], return_inverse: builtins.bool = False, return_counts: builtins.bool = False, axis: int | None = None, *, equal_nan: builtins.bool = True, size: int | None = None, fill_value: ArrayLike | None = None, sorted: builtins.bool = True) -> tuple[Array, ...]: ...
+@overload
+def unique(ar: ArrayLike, return_index: builtins.bool = False, *, return_inverse: Literal[True], return_counts: builtins.bool = False, axis: int | None = None, equal_nan: builtins.bool = True, size: int | None = None, fill_value: ArrayLike | None = None, sorted: builtins.bool = True) -> tuple[Array, ...]: ...
+@overload
+def unique(ar: ArrayLike, return_index: builtins.bool = False, return_inverse: builtins.bool = False, *, return_counts: Literal[True], axis: int | None = None, equal_nan: builtins.bool = True, size: int | None = None, fill_value: ArrayLike | None = None, sorted: builtins.bool = True) -> tuple[Array, ...]: ...
+@overload
+def unique(ar: ArrayLike, return_index: builtins.bool = False, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, axis: int | None = None, *, equal_nan: builtins.bool = True, size: int | None = None, fill_value: ArrayLike | None = None, sorted: builtins.bool = True) -> Array | tuple[Array, ...]:
     """The sorted distinct elements, or slices along an axis."""
-def unique_all(x: Any, *, size: Any = ..., fill_value: Any = ...) -> Any:
+class _UniqueAllResult(NamedTuple):
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
+def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> _UniqueAllResult:
     """The distinct elements, their first positions, the inverse and the counts."""
-def unique_counts(x: Any, *, size: Any = ..., fill_value: Any = ...) -> Any:
+class _UniqueCountsResult(NamedTuple):
+    values: Array
+    counts: Array
+def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> _UniqueCountsResult:
     """The distinct elements and how often each occurs."""
-def unique_inverse(x: Any, *, size: Any = ..., fill_value: Any = ...) -> Any:
+class _UniqueInverseResult(NamedTuple):
+    values: Array
+    inverse_indices: Array
+def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> _UniqueInverseResult:
     """The distinct elements and the indices that rebuild the input from them."""
-def unique_values(x: Any, *, size: Any = ..., fill_value: Any = ...) -> Any:
+def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The sorted distinct elements."""
-def unpackbits(a: Any, axis: Any = ..., count: Any = ..., bitorder: Any = ...) -> Any:
+def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = 'big') -> Array:
     """The bits of each byte as zeros and ones."""
-def unravel_index(indices: Any, shape: Any) -> Any:
+def unravel_index(indices: ArrayLike, shape: int | Shape | np.ndarray[Any, Any]) -> tuple[Array, ...]:
     """The coordinates of indices of a flattened array."""
-unsignedinteger: Any
-def unstack(x: Any, *, axis: Any = ...) -> Any:
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The slices along an axis."""
-def unwrap(p: Any, discont: Any = ..., axis: Any = ..., period: Any = ...) -> Any:
+def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 6.283185307179586) -> Array:
     """Phases without jumps of whole periods."""
-def vander(x: Any, N: Any = ..., increasing: Any = ...) -> Any:
+def vander(x: ArrayLike, N: int | None = None, increasing: builtins.bool = False) -> Array:
     """The matrix whose columns are powers of x."""
-def var(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., ddof: Any = ..., keepdims: Any = ..., *, where: Any = ..., mean: Any = ..., correction: Any = ...) -> Any:
+def var(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None, out: None = None, ddof: ArrayLike = 0, keepdims: builtins.bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None, correction: ArrayLike | None = None) -> Array:
     """The variance along axes."""
-def vdot(a: Any, b: Any, *, precision: Any = ..., preferred_element_type: Any = ...) -> Any:
+def vdot(a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None) -> Array:
     """The dot product of the flattened arrays, a conjugated."""
-def vecdot(x1: Any, x2: Any, *, axis: Any = ..., precision: Any = ..., preferred_element_type: Any = ...) -> Any:
+def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None) -> Array:
     """The dot product of vectors along an axis, x1 conjugated."""
-def vecmat(x1: Any, x2: Any) -> Any:
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Conjugated vectors times matrices; leading axes are batches."""
-def vectorize(pyfunc: Any, *, excluded: Any = ..., signature: Any = ...) -> Any:
-    """A function of small arrays as one that broadcasts, by vmap."""
-def vsplit(ary: Any, indices_or_sections: Any) -> Any:
+def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
     """Splits an array along the first axis."""
-def vstack(tup: Any, dtype: Any = ...) -> Any:
+def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Arrays joined as rows, along the first axis."""
-def where(condition: Any, x: Any = ..., y: Any = ..., *, size: Any = ..., fill_value: Any = ...) -> Any:
+@overload
+def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None) -> Array: ...
+@overload
+def where(condition: ArrayLike, x: None = None, y: None = None, /, *, size: int | None = None, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None) -> tuple[Array, ...]:
     """x where the condition is true, else y; with the condition alone, the indices at which it is true."""
-def zeros(shape: Any, dtype: Any = ..., *, device: Any = ..., out_sharding: Any = ...) -> Any:
+def zeros(shape: int | Shape | np.ndarray[Any, Any], dtype: DTypeLike | None = None, *, device: Device | Sharding | None = None, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """An array of zeros."""
-def zeros_like(a: Any, dtype: Any = ..., shape: Any = ..., *, device: Any = ..., out_sharding: Any = ...) -> Any:
+def zeros_like(a: Prototype, dtype: DTypeLike | None = None, shape: int | Shape | np.ndarray[Any, Any] | None = None, *, device: Device | Sharding | None = None, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """Zeros of the type of another array."""

@@ -1,0 +1,237 @@
+"""Types of the small classes around the core: shapes without values, symbolic zeros, dimension numbers, enumerations."""
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from capibara._core import Array, ShapedArray
+from capibara._stub_types import PyTree
+from capibara.jax._sharding import Sharding
+from capibara.jax.typing import ArrayLike, DTypeLike
+
+class ShapeDtypeStruct:
+    """A shape and a dtype without a value."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    weak_type: bool
+    sharding: Sharding | None
+    def __init__(
+        self, shape: Sequence[int], dtype: DTypeLike, *, sharding: Sharding | None = None, weak_type: bool = False, **_: Any
+    ) -> None: ...
+    @classmethod
+    def like(cls, x: Any) -> ShapeDtypeStruct: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    def __len__(self) -> int: ...
+    def update(self, **changes: Any) -> ShapeDtypeStruct: ...
+
+value_converters: dict[type[Any], Callable[[Any], Any]]
+
+def convert_value(value: Any) -> Any: ...
+def array_from_pickle(*parts: Any) -> Array: ...
+def as_abstract_arrays(tree: PyTree) -> PyTree: ...
+
+class Zero:
+    """A tangent or cotangent known to be zero."""
+
+    aval: ShapedArray
+    def __init__(self, aval: ShapedArray) -> None: ...
+    @classmethod
+    def from_primal_value(cls, value: ArrayLike) -> Zero: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+
+class SymbolicZero:
+    """A zero tangent as custom derivative rules see it, where they ask for it; it has the attributes of its type."""
+
+    aval: ShapedArray
+    def __init__(self, aval: ShapedArray) -> None: ...
+    def __getattr__(self, name: str) -> Any: ...
+    @classmethod
+    def from_primal_value(cls, value: ArrayLike) -> SymbolicZero: ...
+
+class _Record: ...
+
+class CustomVJPPrimal(_Record):
+    """An argument of a forward rule that asked for symbolic zeros: its value, and whether it is differentiated."""
+
+    value: Any
+    perturbed: bool
+    def __init__(self, value: Any, perturbed: bool) -> None: ...
+
+class UndefinedPrimal:
+    """An operand in which an equation being transposed is linear."""
+
+    aval: ShapedArray
+    def __init__(self, aval: ShapedArray) -> None: ...
+
+class DropVar:
+    """An output of an equation that nobody reads."""
+
+    aval: ShapedArray
+    def __init__(self, aval: ShapedArray) -> None: ...
+
+class AttributeTuple(tuple[Any, ...]):
+    """A list-valued parameter; kept apart from tuples of integers so that it can be handed back."""
+
+class GatherDimensionNumbers(NamedTuple):
+    offset_dims: tuple[int, ...]
+    collapsed_slice_dims: tuple[int, ...]
+    start_index_map: tuple[int, ...]
+    operand_batching_dims: tuple[int, ...] = ()
+    start_indices_batching_dims: tuple[int, ...] = ()
+
+class ScatterDimensionNumbers(NamedTuple):
+    update_window_dims: Sequence[int]
+    inserted_window_dims: Sequence[int]
+    scatter_dims_to_operand_dims: Sequence[int]
+    operand_batching_dims: Sequence[int] = ()
+    scatter_indices_batching_dims: Sequence[int] = ()
+
+class ConvDimensionNumbers(NamedTuple):
+    lhs_spec: Sequence[int]
+    rhs_spec: Sequence[int]
+    out_spec: Sequence[int]
+
+class _RaggedDotFields(NamedTuple):
+    dot_dimension_numbers: tuple[Any, ...]
+    lhs_ragged_dimensions: tuple[int, ...]
+    rhs_group_dimensions: tuple[int, ...]
+
+class RaggedDotDimensionNumbers(_RaggedDotFields):
+    """What a ragged product contracts, and along which dimensions its groups lie."""
+
+    def __new__(
+        cls, dot_dimension_numbers: Sequence[Any], lhs_ragged_dimensions: Sequence[int], rhs_group_dimensions: Sequence[int]
+    ) -> RaggedDotDimensionNumbers: ...
+
+class Slice(_Record):
+    """A window of an array: where it starts, which may be traced, its size and its stride."""
+
+    start: Any
+    size: Any
+    stride: int
+    def __init__(self, start: ArrayLike, size: ArrayLike, stride: int = 1) -> None: ...
+    @property
+    def is_dynamic_start(self) -> bool: ...
+    @property
+    def is_dynamic_size(self) -> bool: ...
+    def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]: ...
+    @classmethod
+    def tree_unflatten(cls, data: tuple[Any, ...], children: tuple[Any, ...]) -> Slice: ...
+
+class ArgInfo(ShapeDtypeStruct):
+    """What a stage knows of an argument."""
+
+    donated: bool
+    def __init__(self, shape: Sequence[int], dtype: DTypeLike, donated: bool = False) -> None: ...
+
+class GatherScatterMode(enum.Enum):
+    CLIP = "clip"
+    FILL_OR_DROP = "fill"
+    PROMISE_IN_BOUNDS = "promise_in_bounds"
+    ONE_HOT = "one_hot"
+    @staticmethod
+    def from_any(mode: str | GatherScatterMode | None) -> GatherScatterMode: ...
+
+class Precision(enum.Enum):
+    DEFAULT = "default"
+    HIGH = "high"
+    HIGHEST = "highest"
+
+class RoundingMethod(enum.Enum):
+    AWAY_FROM_ZERO = "away_from_zero"
+    TO_NEAREST_EVEN = "to_nearest_even"
+
+class FftType(enum.IntEnum):
+    FFT = 0
+    IFFT = 1
+    RFFT = 2
+    IRFFT = 3
+
+class AccuracyMode(enum.Enum):
+    """How accurate an elementwise function is asked to be; every evaluation meets the highest request."""
+
+    HIGHEST = 1
+    DEFAULT = 2
+
+class Tolerance:
+    """How far the result of an elementwise function may be from the exact one."""
+
+    atol: float
+    rtol: float
+    ulps: int
+    def __init__(self, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0) -> None: ...
+
+class RandomAlgorithm(enum.Enum):
+    RNG_DEFAULT = "rng_default"
+    RNG_THREE_FRY = "rng_three_fry"
+    RNG_PHILOX = "rng_philox"
+
+class SvdAlgorithm(enum.Enum):
+    DEFAULT = "default"
+    QR = "QR"
+    JACOBI = "Jacobi"
+    POLAR = "polar"
+    DIVIDE_AND_CONQUER = "divide_and_conquer"
+
+class EighImplementation(enum.Enum):
+    QR = "qr"
+    JACOBI = "jacobi"
+    QDWH = "qdwh"
+
+class EigImplementation(enum.Enum):
+    CUSOLVER = "cusolver"
+    MAGMA = "magma"
+    LAPACK = "lapack"
+
+class DotAlgorithmPreset(enum.Enum):
+    DEFAULT = "DEFAULT"
+    ANY_F8_ANY_F8_F32 = "ANY_F8_ANY_F8_F32"
+    ANY_F8_ANY_F8_F32_FAST_ACCUM = "ANY_F8_ANY_F8_F32_FAST_ACCUM"
+    ANY_F8_ANY_F8_ANY = "ANY_F8_ANY_F8_ANY"
+    ANY_F8_ANY_F8_ANY_FAST_ACCUM = "ANY_F8_ANY_F8_ANY_FAST_ACCUM"
+    F16_F16_F16 = "F16_F16_F16"
+    F16_F16_F32 = "F16_F16_F32"
+    BF16_BF16_BF16 = "BF16_BF16_BF16"
+    BF16_BF16_F32 = "BF16_BF16_F32"
+    BF16_BF16_F32_X3 = "BF16_BF16_F32_X3"
+    BF16_BF16_F32_X6 = "BF16_BF16_F32_X6"
+    BF16_BF16_F32_X9 = "BF16_BF16_F32_X9"
+    TF32_TF32_F32 = "TF32_TF32_F32"
+    TF32_TF32_F32_X3 = "TF32_TF32_F32_X3"
+    F32_F32_F32 = "F32_F32_F32"
+    F64_F64_F64 = "F64_F64_F64"
+
+class ResizeMethod(enum.Enum):
+    NEAREST = "nearest"
+    LINEAR = "linear"
+    LANCZOS3 = "lanczos3"
+    LANCZOS5 = "lanczos5"
+    CUBIC = "cubic"
+    CUBIC_PYTORCH = "cubic-pytorch"
+    AREA = "area"
+    @staticmethod
+    def from_string(text: str) -> ResizeMethod: ...
+
+class CompiledMemoryStats:
+    """The memory of a compiled program on one device, in bytes."""
+
+    generated_code_size_in_bytes: int
+    argument_size_in_bytes: int
+    output_size_in_bytes: int
+    alias_size_in_bytes: int
+    temp_size_in_bytes: int
+    host_generated_code_size_in_bytes: int
+    host_argument_size_in_bytes: int
+    host_output_size_in_bytes: int
+    host_alias_size_in_bytes: int
+    host_temp_size_in_bytes: int
+    peak_memory_in_bytes: int
+    def __init__(self, *sizes: int) -> None: ...

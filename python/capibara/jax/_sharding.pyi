@@ -1,0 +1,68 @@
+"""Types of shardings, shards and layouts."""
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from capibara._core import Array
+from capibara._stub_types import Shape
+from capibara.jax._devices import Device
+from capibara.jax._mesh import Mesh, PartitionSpec
+
+class Sharding:
+    """How an array is placed on devices."""
+
+    @property
+    def device_set(self) -> set[Device]: ...
+    @property
+    def memory_kind(self) -> str | None: ...
+    @property
+    def num_devices(self) -> int: ...
+    @property
+    def addressable_devices(self) -> set[Device]: ...
+    @property
+    def is_fully_addressable(self) -> bool: ...
+    @property
+    def is_fully_replicated(self) -> bool: ...
+    def shard_shape(self, global_shape: Shape) -> tuple[int, ...]: ...
+    def devices_indices_map(self, global_shape: Shape) -> dict[Device, tuple[slice, ...]]: ...
+    def addressable_devices_indices_map(self, global_shape: Shape) -> dict[Device, tuple[slice, ...]]: ...
+    def is_equivalent_to(self, other: Sharding, ndim: int) -> bool: ...
+    def with_memory_kind(self, kind: str) -> Sharding: ...
+
+class DuplicateSpecError(Exception):
+    """An axis of a mesh cannot split two dimensions."""
+
+class NamedSharding(Sharding):
+    """A mesh, and which of its axes split which dimension."""
+
+    mesh: Mesh
+    spec: PartitionSpec
+    def __init__(self, mesh: Mesh, spec: PartitionSpec | Sequence[Any], *, memory_kind: str | None = None) -> None: ...
+    def with_memory_kind(self, kind: str) -> NamedSharding: ...
+
+class SingleDeviceSharding(Sharding):
+    """The layout of an array that lies on one device."""
+
+    def __init__(self, device: Device, *, memory_kind: str | None = None) -> None: ...
+    def with_memory_kind(self, kind: str) -> SingleDeviceSharding: ...
+
+class Shard:
+    """The part of an array on one device."""
+
+    device: Device
+    index: tuple[slice, ...]
+    replica_id: int
+    data: Array
+    def __init__(self, device: Device, index: tuple[slice, ...], replica_id: int, data: Array) -> None: ...
+
+class Layout(NamedTuple):
+    """The order of dimensions in memory, the slowest first; tiles are for devices that have them."""
+
+    major_to_minor: tuple[int, ...]
+    tiling: tuple[Any, ...] | None = None
+    sub_byte_element_size_in_bits: int = 0
+
+class Format(NamedTuple):
+    """A layout and a sharding; None for what is left open."""
+
+    layout: Layout | None = None
+    sharding: object = None

@@ -1,0 +1,13 @@
+"""Types of capibara.jax.experimental. Made by tools/python/make_stubs.py."""
+from capibara.jax._api import io_callback as io_callback
+from capibara.jax.experimental import key_reuse as key_reuse
+from capibara.jax.experimental import ode as ode
+from capibara.jax.experimental import pjit as pjit
+from capibara.jax.experimental import topologies as topologies
+
+from contextlib import AbstractContextManager
+
+from capibara.jax._config import Setting as _Setting
+
+def disable_x64() -> AbstractContextManager[None]: ...
+enable_x64: _Setting

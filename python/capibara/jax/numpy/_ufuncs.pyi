@@ -1,0 +1,36 @@
+"""Types of universal functions."""
+from collections.abc import Callable
+from typing import Any
+
+from capibara._core import Array
+from capibara._stub_types import Index
+from capibara.jax.typing import ArrayLike, DTypeLike
+
+class ufunc:
+    """An elementwise function that can also be reduced, accumulated and applied at indices."""
+
+    __name__: str
+    def __init__(
+        self, func: Callable[..., Any], /, nin: int, nout: int, *, name: str | None = None, nargs: int | None = None, identity: Any = None,
+        call: Callable[..., Any] | None = None
+    ) -> None: ...
+    @property
+    def identity(self) -> Any: ...
+    @property
+    def nin(self) -> int: ...
+    @property
+    def nout(self) -> int: ...
+    @property
+    def nargs(self) -> int: ...
+    def __call__(self, *args: ArrayLike, out: None = None, where: None = None) -> Any: ...
+    def reduce(
+        self, a: ArrayLike, axis: int | tuple[int, ...] | None = 0, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
+        initial: ArrayLike | None = None, where: ArrayLike | None = None
+    ) -> Array: ...
+    def accumulate(self, a: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None) -> Array: ...
+    def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array: ...
+    def at(self, a: ArrayLike, indices: Index, b: ArrayLike | None = None, /, *, inplace: bool = True) -> Array: ...
+    def reduceat(self, a: ArrayLike, indices: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None) -> Array: ...
+
+def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
+    """A universal function from a function of scalars."""

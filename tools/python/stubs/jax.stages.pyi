@@ -1,0 +1,3 @@
+from typing import TypeAlias
+
+CompilerOptions: TypeAlias = dict[str, str | bool]
