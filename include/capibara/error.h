@@ -1,18 +1,50 @@
 // Errors a user can catch, and the separate type for defects of the library itself.
 #pragma once
 
+#include <initializer_list>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 namespace capibara {
+
+namespace detail {
+
+// A value and how it is printed: a call of concat compiles to little more than a list of these.
+struct Piece {
+  const void* value;
+  void (*print)(std::ostream& out, const void* value);
+
+  template <class T>
+  static Piece of(const T& value) {
+    if constexpr (std::is_convertible_v<const T&, const char*>) {
+      return {static_cast<const char*>(value), print_text};
+    } else {
+      return {&value, print_value<T>};
+    }
+  }
+
+ private:
+  template <class T>
+  static void print_value(std::ostream& out, const void* value) {
+    out << *static_cast<const T*>(value);
+  }
+  static void print_text(std::ostream& out, const void* text) { out << static_cast<const char*>(text); }
+};
+
+[[gnu::noinline]] inline std::string joined(std::initializer_list<Piece> pieces) {
+  std::ostringstream out;
+  for (const Piece& piece : pieces) piece.print(out, piece.value);
+  return out.str();
+}
+
+}  // namespace detail
 
 // Joins any printable pieces into one string; the library's only formatter.
 template <class... Pieces>
 std::string concat(const Pieces&... pieces) {
-  std::ostringstream out;
-  (out << ... << pieces);
-  return out.str();
+  return detail::joined({detail::Piece::of(pieces)...});
 }
 
 // The base of every error caused by the user's input or program.
