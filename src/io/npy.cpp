@@ -59,18 +59,13 @@ std::string descr_of(DType dtype) {
 // Columns first to rows first.
 void reorder(const Shape& shape, std::size_t width, const std::byte* from, std::byte* to) {
   const int64_t count = element_count(shape);
-  Shape index(shape.size(), 0);
   for (int64_t i = 0; i < count; ++i) {
-    int64_t offset = 0, stride = 1;
-    for (std::size_t d = 0; d < shape.size(); ++d) {
-      offset += index[d] * stride;
-      stride *= shape[d];
+    int64_t offset = 0, rest = i, stride = count;  // the stride of a dimension in the file
+    for (std::size_t d = shape.size(); d-- > 0; rest /= shape[d]) {
+      stride /= shape[d];
+      offset += rest % shape[d] * stride;
     }
     std::memcpy(to + static_cast<std::size_t>(i) * width, from + static_cast<std::size_t>(offset) * width, width);
-    for (std::size_t d = shape.size(); d-- > 0;) {
-      if (++index[d] < shape[d]) break;
-      index[d] = 0;
-    }
   }
 }
 

@@ -27,7 +27,7 @@ const std::vector<DType>& number_dtypes() {
 const std::vector<DType>& array_dtypes() {
   static const std::vector<DType> list = [] {
     std::vector<DType> all{DType::bool_, DType::int4, DType::uint4, DType::float8_e4m3fn, DType::float8_e5m2};
-    all.insert(all.end(), number_dtypes().begin(), number_dtypes().end());
+    for (DType number : number_dtypes()) all.push_back(number);
     all.push_back(DType::complex64);
     all.push_back(DType::complex128);
     return all;
