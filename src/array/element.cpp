@@ -16,11 +16,6 @@ void throw_no_elements(const char* operation, DType dtype) {
 namespace {
 
 template <class T>
-constexpr bool is_complex_type = false;
-template <class T>
-constexpr bool is_complex_type<std::complex<T>> = true;
-
-template <class T>
 constexpr bool is_small_int = false;
 template <int width, bool is_signed>
 constexpr bool is_small_int<SmallInt<width, is_signed>> = true;
@@ -48,14 +43,14 @@ To convert_value(From value) {
     return convert_value<To>(static_cast<std::int64_t>(value));
   } else if constexpr (std::is_same_v<To, From>) {
     return value;
-  } else if constexpr (is_complex_type<To>) {
+  } else if constexpr (is_complex_number<To>) {
     using Part = typename To::value_type;
-    if constexpr (is_complex_type<From>) {
+    if constexpr (is_complex_number<From>) {
       return To(static_cast<Part>(value.real()), static_cast<Part>(value.imag()));
     } else {
       return To(static_cast<Part>(value), Part{0});
     }
-  } else if constexpr (is_complex_type<From>) {
+  } else if constexpr (is_complex_number<From>) {
     return convert_value<To>(value.real());
   } else if constexpr (std::is_same_v<To, bool>) {
     return value != From{0};

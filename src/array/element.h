@@ -20,6 +20,11 @@ struct Type {
   using type = T;
 };
 
+template <class T>
+inline constexpr bool is_complex_number = false;
+template <class T>
+inline constexpr bool is_complex_number<std::complex<T>> = true;
+
 [[noreturn]] void throw_no_elements(const char* operation, DType dtype);
 
 // Calls f(Type<T>{}) with the type that an element has in a buffer. Keys and tokens: TypeError.

@@ -265,7 +265,7 @@ class Decomposition {
   int64_t rows_ = 0, columns_ = 0, batch_ = 1;
 };
 
-void* handle(ffi::CallFrame* frame) {
+void* run_decomposition(ffi::CallFrame* frame) {
   if (ffi::answer_metadata(frame, ffi::no_traits) || frame->stage != 3) return nullptr;
   std::string message;
   try {
@@ -333,7 +333,7 @@ bool has_cusolver(const Client& client) {
   static AskedOnce answers;
   return client.plugin().takes_gpu_calls() && answers(client.plugin(), [](const Plugin& plugin) {
     if (!library) library = open_library(plugin.path());
-    if (library) plugin.register_gpu_call(target_name, reinterpret_cast<void*>(handle), ffi::no_traits);
+    if (library) plugin.register_gpu_call(target_name, reinterpret_cast<void*>(run_decomposition), ffi::no_traits);
     return library != nullptr;
   });
 }

@@ -92,7 +92,7 @@ int64_t call_number(const ffi::CallFrame* frame) {
   return *static_cast<const int64_t*>(static_cast<const ffi::Scalar*>(value)->value);
 }
 
-void handle(ffi::CallFrame* frame, bool on_host) {
+void run_host_call(ffi::CallFrame* frame, bool on_host) {
   HostCalls::Call call;
   {
     std::lock_guard lock(calls_mutex);
@@ -140,7 +140,7 @@ void* answer(ffi::CallFrame* frame, bool on_host) {
   if (frame->stage != 3) return nullptr;
   std::string message;
   try {
-    handle(frame, on_host);
+    run_host_call(frame, on_host);
     return nullptr;
   } catch (const std::exception& error) {
     message = error.what();

@@ -14,6 +14,7 @@
 #include "backends/reference/kernels.h"
 #include "lax/math/complex.h"
 #include "lax/math/denormals.h"
+#include "runtime/thread_pool.h"
 
 namespace capibara::reference {
 
@@ -77,25 +78,67 @@ class OutputElements {
   throw InternalError(concat("reference: no kernel of this operation for dtype ", dtype_name(dtype)));
 }
 
-// One output from one, two or three operands. The function is called with the compute type of the first operand's
-// dtype, to which the other operands are converted; a dtype it does not take is an internal error, since type rules
-// have already refused it.
+// ---- one output from one, two or three operands -------------------------------------------------------------------
+
+// What stands around the loop over elements: compiled once for each pair of types, not for each function.
+template <class C, class R>
+[[gnu::noinline]] Arrays around_unary(const KernelArgs& args, Denormals denormals,
+                                      FunctionRef<void(const C* x, R* out, std::int64_t count)> loop) {
+  const DenormalScope scope(denormals);
+  const Array& x = args.inputs[0];
+  const ReadElements<C> in(x.dtype(), x.raw_data(), x.size());
+  OutputElements<R> out(args.output_types[0]);
+  loop(in.data(), out.values(), x.size());
+  return {out.finish()};
+}
+
+// An operand's elements, `step` (1, or 0 for a single one) apart.
+template <class C>
+struct Steps {
+  const C* data;
+  std::int64_t step;
+  const C& operator[](std::int64_t i) const { return data[i * step]; }
+};
+
+template <class C, class R>
+[[gnu::noinline]] Arrays around_binary(const KernelArgs& args, Denormals denormals,
+                                       FunctionRef<void(Steps<C> x, Steps<C> y, R* out, std::int64_t count)> loop) {
+  const DenormalScope scope(denormals);
+  const ArrayType& type = args.output_types[0];
+  const BroadcastOperand a(args.inputs[0], type.shape), b(args.inputs[1], type.shape);
+  const ReadElements<C> x(a.dtype(), a.data(), a.count()), y(b.dtype(), b.data(), b.count());
+  OutputElements<R> out(type);
+  loop({x.data(), a.step()}, {y.data(), b.step()}, out.values(), type.size());
+  return {out.finish()};
+}
+
+template <class C>
+[[gnu::noinline]] Arrays around_ternary(
+    const KernelArgs& args, Denormals denormals,
+    FunctionRef<void(Steps<C> x, Steps<C> y, Steps<C> z, C* out, std::int64_t count)> loop) {
+  const DenormalScope scope(denormals);
+  const ArrayType& type = args.output_types[0];
+  const BroadcastOperand a(args.inputs[0], type.shape), b(args.inputs[1], type.shape), c(args.inputs[2], type.shape);
+  const ReadElements<C> x(a.dtype(), a.data(), a.count()), y(b.dtype(), b.data(), b.count()),
+      z(c.dtype(), c.data(), c.count());
+  OutputElements<C> out(type);
+  loop({x.data(), a.step()}, {y.data(), b.step()}, {z.data(), c.step()}, out.values(), type.size());
+  return {out.finish()};
+}
+
+// The function is called with the compute type of the first operand's dtype, to which the other operands are converted;
+// a dtype it does not take is an internal error, since type rules have already refused it.
 template <class F>
 Arrays apply_unary(const KernelArgs& args, F function, Denormals denormals = Denormals::flush) {
-  const Array& x = args.inputs[0];
-  return visit_compute(x.dtype(), [&]<class C>(Type<C>) -> Arrays {
+  const DType dtype = args.inputs[0].dtype();
+  return visit_compute(dtype, [&]<class C>(Type<C>) -> Arrays {
     if constexpr (std::is_invocable_v<F, C>) {
       using R = std::invoke_result_t<F, C>;
-      const DenormalScope scope(denormals);
-      const std::int64_t count = x.size();
-      const ReadElements<C> in(x.dtype(), x.raw_data(), count);
-      OutputElements<R> out(args.output_types[0]);
-      R* values = out.values();
-      const C* source = in.data();
-      for (std::int64_t i = 0; i < count; ++i) values[i] = function(source[i]);
-      return {out.finish()};
+      return around_unary<C, R>(args, denormals, [&](const C* x, R* out, std::int64_t count) {
+        for (std::int64_t i = 0; i < count; ++i) out[i] = function(x[i]);
+      });
     } else {
-      unsupported_dtype(x.dtype());
+      unsupported_dtype(dtype);
     }
   });
 }
@@ -106,16 +149,9 @@ Arrays apply_binary(const KernelArgs& args, F function, Denormals denormals = De
   return visit_compute(dtype, [&]<class C>(Type<C>) -> Arrays {
     if constexpr (std::is_invocable_v<F, C, C>) {
       using R = std::invoke_result_t<F, C, C>;
-      const DenormalScope scope(denormals);
-      const ArrayType& type = args.output_types[0];
-      const BroadcastOperand a(args.inputs[0], type.shape), b(args.inputs[1], type.shape);
-      const ReadElements<C> x(a.dtype(), a.data(), a.count()), y(b.dtype(), b.data(), b.count());
-      OutputElements<R> out(type);
-      R* values = out.values();
-      const C *left = x.data(), *right = y.data();
-      const std::int64_t count = type.size(), left_step = a.step(), right_step = b.step();
-      for (std::int64_t i = 0; i < count; ++i) values[i] = function(left[i * left_step], right[i * right_step]);
-      return {out.finish()};
+      return around_binary<C, R>(args, denormals, [&](Steps<C> x, Steps<C> y, R* out, std::int64_t count) {
+        for (std::int64_t i = 0; i < count; ++i) out[i] = function(x[i], y[i]);
+      });
     } else {
       unsupported_dtype(dtype);
     }
@@ -127,16 +163,9 @@ Arrays apply_ternary(const KernelArgs& args, F function, Denormals denormals = D
   const DType dtype = args.inputs[0].dtype();
   return visit_compute(dtype, [&]<class C>(Type<C>) -> Arrays {
     if constexpr (std::is_invocable_v<F, C, C, C>) {
-      const DenormalScope scope(denormals);
-      const ArrayType& type = args.output_types[0];
-      const BroadcastOperand a(args.inputs[0], type.shape), b(args.inputs[1], type.shape), c(args.inputs[2], type.shape);
-      const ReadElements<C> x(a.dtype(), a.data(), a.count()), y(b.dtype(), b.data(), b.count()),
-          z(c.dtype(), c.data(), c.count());
-      OutputElements<C> out(type);
-      C* values = out.values();
-      const std::int64_t count = type.size();
-      for (std::int64_t i = 0; i < count; ++i) values[i] = function(x[i * a.step()], y[i * b.step()], z[i * c.step()]);
-      return {out.finish()};
+      return around_ternary<C>(args, denormals, [&](Steps<C> x, Steps<C> y, Steps<C> z, C* out, std::int64_t count) {
+        for (std::int64_t i = 0; i < count; ++i) out[i] = function(x[i], y[i], z[i]);
+      });
     } else {
       unsupported_dtype(dtype);
     }

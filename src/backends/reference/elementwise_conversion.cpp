@@ -100,13 +100,13 @@ Arrays reduce_precision(const KernelArgs& args) {
                                            static_cast<int>(mantissa), narrower}, Denormals::keep);
 }
 
-struct Real {
+struct RealPart {
   template <class T>
   T operator()(std::complex<T> x) const {
     return x.real();
   }
 };
-struct Imag {
+struct ImaginaryPart {
   template <class T>
   T operator()(std::complex<T> x) const {
     return x.imag();
@@ -150,7 +150,7 @@ Arrays map(const KernelArgs& args) {
 KernelList conversion_kernels() {
   return {
       {"convert_element_type", convert_element_type}, {"bitcast_convert_type", bitcast_convert_type},
-      {"reduce_precision", reduce_precision}, {"real", unary_exact<Real>}, {"imag", unary_exact<Imag>},
+      {"reduce_precision", reduce_precision}, {"real", unary_exact<RealPart>}, {"imag", unary_exact<ImaginaryPart>},
       {"complex", binary_exact<MakeComplex>}, {"conj", unary_exact<Conj>}, {"copy", copy},
       {"stop_gradient", [](const KernelArgs& args) -> Arrays { return {args.inputs[0]}; }}, {"map", map},
   };

@@ -202,9 +202,6 @@ Combine recognise(const Attrs& attrs) {
 }
 
 template <class C>
-constexpr bool is_complex_number = std::is_same_v<C, std::complex<float>> || std::is_same_v<C, std::complex<double>>;
-
-template <class C>
 bool less(const C& a, const C& b) {
   if constexpr (is_complex_number<C>)
     return a.real() < b.real() || (a.real() == b.real() && a.imag() < b.imag());

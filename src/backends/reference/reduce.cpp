@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "backends/reference/regions.h"
+#include "runtime/thread_pool.h"
 
 namespace capibara::reference {
 
@@ -10,9 +11,9 @@ namespace {
 
 // Visits the elements in memory order. `step(position, count, target, target_step)`: a run of elements whose results lie
 // at target, target + target_step, ...; a target_step of 0 folds the run into one result.
-template <class F>
-void for_each_run(const Shape& shape, const Ints& axes, F&& step) {
-  if (shape.empty()) return step(int64_t{0}, int64_t{1}, int64_t{0}, int64_t{0});
+void for_each_run(const Shape& shape, const Ints& axes,
+                  FunctionRef<void(int64_t position, int64_t count, int64_t target, int64_t target_step)> step) {
+  if (shape.empty()) return step(0, 1, 0, 0);
   std::vector<bool> reduced(shape.size(), false);
   for (int64_t axis : axes) reduced[static_cast<std::size_t>(axis)] = true;
   Ints out_strides(shape.size(), 0);
@@ -43,10 +44,11 @@ Array fold_axes(Monoid monoid, const Array& x, const Array& init, const Ints& ax
   int64_t results = out_type.size();
   if (results == 0) return out.array;
   visit_compute(x.dtype(), [&]<class C>(Type<C>) {
+    auto values = read_all<C>(x.dtype(), x.raw_data(), x.size());
+    Elements<C> rounded(results);
     visit_monoid(monoid, [&]<Monoid M>(MonoidTag<M>) {
       if constexpr (folds<M, C>) {
         using A = Accumulator<M, C>;
-        auto values = read_all<C>(x.dtype(), x.raw_data(), x.size());
         Elements<A> totals(results);
         std::fill(totals.begin(), totals.end(), static_cast<A>(load_as<C>(init.dtype(), init.raw_data(), 0)));
         if (x.size() != 0) {
@@ -62,11 +64,10 @@ Array fold_axes(Monoid monoid, const Array& x, const Array& init, const Ints& ax
             }
           });
         }
-        Elements<C> rounded(results);
         for (int64_t i = 0; i < results; ++i) rounded[i] = static_cast<C>(totals[i]);
-        store_all<C>(out_type.dtype, out.data, rounded);
       }
     });
+    store_all<C>(out_type.dtype, out.data, rounded);
   });
   return out.array;
 }

@@ -188,8 +188,7 @@ Array running_fold(Monoid monoid, const Array& x, int64_t axis, bool reverse, co
     Elements<C> results(x.size());
     visit_monoid(monoid, [&]<Monoid M>(MonoidTag<M>) {
       if constexpr (folds<M, C>) {
-        using A = C;  // rounded at each step, as XLA rounds them
-        Elements<A> running(inner);
+        Elements<C> running(inner);  // rounded at each step, as XLA rounds them
         for (int64_t o = 0; o < outer; ++o) {
           for (int64_t step = 0; step < n; ++step) {
             poll_stop();
@@ -197,9 +196,8 @@ Array running_fold(Monoid monoid, const Array& x, int64_t axis, bool reverse, co
             const C* row = values.data() + (o * n + i) * inner;
             C* target = results.data() + (o * n + i) * inner;
             for (int64_t k = 0; k < inner; ++k) {
-              A element = static_cast<A>(row[k]);
-              running[k] = step == 0 ? element : combine<M>(running[k], element);
-              target[k] = static_cast<C>(running[k]);
+              running[k] = step == 0 ? row[k] : combine<M>(running[k], row[k]);
+              target[k] = running[k];
             }
           }
         }

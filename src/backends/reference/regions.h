@@ -59,11 +59,6 @@ struct AccumulatorOf<Monoid::add, std::complex<float>> {
 template <Monoid M, class C>
 using Accumulator = typename AccumulatorOf<M, C>::type;
 
-template <class T>
-inline constexpr bool is_complex_number = false;
-template <class T>
-inline constexpr bool is_complex_number<std::complex<T>> = true;
-
 // Signed integers wrap around like unsigned ones.
 template <class C>
 C wrapping_add(C x, C y) {

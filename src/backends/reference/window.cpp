@@ -3,55 +3,67 @@
 #include <cmath>
 #include <cstring>
 #include <numbers>
+#include <span>
 
 #include "backends/reference/regions.h"
 #include "program/handles.h"
 #include "program/window_shape.h"
+#include "runtime/thread_pool.h"
 
 namespace capibara::reference {
 
 namespace {
 
-// Calls tap(in, out) for every element that a window sees, positions counted in row-major order; places of padding and
-// dilation are skipped. The window's elements are the outer loop, so each result meets them in row-major order.
-template <class F>
-void for_each_tap(const Shape& in, const Shape& out, const Window& window, F&& tap) {
+// An element that a window sees along one dimension, and the place of that window.
+struct Tap {
+  int64_t in, out;
+};
+
+// Calls row(taps, in, out) for the taps of the last dimension, beside the places that the other dimensions add.
+void for_each_row(const Shape& in, const Shape& out, const Window& window,
+                  FunctionRef<void(std::span<const Tap> taps, int64_t in, int64_t out)> row) {
   std::size_t rank = in.size();
   if (element_count(out) == 0 || element_count(in) == 0) return;
-  if (rank == 0) return tap(int64_t{0}, int64_t{0});
+  if (rank == 0) return row(std::vector<Tap>{{0, 0}}, 0, 0);
   Ints in_strides = row_major_strides(in), out_strides = row_major_strides(out);
-  struct Pair {
-    int64_t in, out;
-  };
-  std::vector<std::vector<Pair>> pairs(rank);
+  std::vector<std::vector<Tap>> taps(rank);
   Ints place(rank, 0);
   do {
     bool any = true;
     for (std::size_t d = 0; d < rank; ++d) {
-      pairs[d].clear();
+      taps[d].clear();
       int64_t offset = place[d] * window.window_dilation[d] - window.padding[d].first;
       int64_t base = window.base_dilation[d];
       for (int64_t o = 0; o < out[d]; ++o) {
         int64_t position = o * window.strides[d] + offset;
         if (position < 0 || position % base != 0 || position / base >= in[d]) continue;
-        pairs[d].push_back({position / base * in_strides[d], o * out_strides[d]});
+        taps[d].push_back({position / base * in_strides[d], o * out_strides[d]});
       }
-      any = any && !pairs[d].empty();
+      any = any && !taps[d].empty();
     }
     if (!any) continue;
     Shape counts;
-    for (std::size_t d = 0; d + 1 < rank; ++d) counts.push_back(static_cast<int64_t>(pairs[d].size()));
+    for (std::size_t d = 0; d + 1 < rank; ++d) counts.push_back(static_cast<int64_t>(taps[d].size()));
     Ints index(counts.size(), 0);
     do {
       int64_t in_base = 0, out_base = 0;
       for (std::size_t d = 0; d < index.size(); ++d) {
-        const Pair& pair = pairs[d][static_cast<std::size_t>(index[d])];
-        in_base += pair.in;
-        out_base += pair.out;
+        const Tap& tap = taps[d][static_cast<std::size_t>(index[d])];
+        in_base += tap.in;
+        out_base += tap.out;
       }
-      for (const Pair& pair : pairs[rank - 1]) tap(in_base + pair.in, out_base + pair.out);
+      row(taps[rank - 1], in_base, out_base);
     } while (next_index(index, counts));
   } while (next_index(place, window.dimensions));
+}
+
+// Calls visit(in, out) for every element that a window sees, positions counted in row-major order; places of padding and
+// dilation are skipped. The window's elements are the outer loop, so each result meets them in row-major order.
+template <class F>
+void for_each_tap(const Shape& in, const Shape& out, const Window& window, F&& visit) {
+  for_each_row(in, out, window, [&](std::span<const Tap> taps, int64_t in_base, int64_t out_base) {
+    for (const Tap& tap : taps) visit(in_base + tap.in, out_base + tap.out);
+  });
 }
 
 // A window as long as its axis, padded on one side by all but one: what cumulative operations lower to.
@@ -82,19 +94,16 @@ Array fold_windows(Monoid monoid, const Array& x, const Array& init, const Windo
   int64_t count = out_type.size();
   if (count == 0) return out.array;
   visit_compute(x.dtype(), [&]<class C>(Type<C>) {
+    auto values = read_all<C>(x.dtype(), x.raw_data(), x.size());
+    Elements<C> totals(count);  // short sums: rounded at each step, as XLA rounds them
+    std::fill(totals.begin(), totals.end(), load_as<C>(init.dtype(), init.raw_data(), 0));
     visit_monoid(monoid, [&]<Monoid M>(MonoidTag<M>) {
       if constexpr (folds<M, C>) {
-        using A = C;  // short sums: rounded at each step, as XLA rounds them
-        auto values = read_all<C>(x.dtype(), x.raw_data(), x.size());
-        Elements<A> totals(count);
-        std::fill(totals.begin(), totals.end(), static_cast<A>(load_as<C>(init.dtype(), init.raw_data(), 0)));
         for_each_tap(x.shape(), out_type.shape, window,
-                     [&](int64_t i, int64_t o) { totals[o] = combine<M>(totals[o], static_cast<A>(values[i])); });
-        Elements<C> rounded(count);
-        for (int64_t i = 0; i < count; ++i) rounded[i] = static_cast<C>(totals[i]);
-        store_all<C>(out_type.dtype, out.data, rounded);
+                     [&](int64_t i, int64_t o) { totals[o] = combine<M>(totals[o], values[i]); });
       }
     });
+    store_all<C>(out_type.dtype, out.data, totals);
   });
   return out.array;
 }
@@ -301,22 +310,19 @@ std::vector<int64_t> select_by_region(const Region& region, const Array& operand
 Array scatter_fold(Monoid monoid, const Array& source, const std::vector<int64_t>& positions, const Array& init, const ArrayType& out_type) {
   Output out = allocate(out_type);
   visit_compute(source.dtype(), [&]<class C>(Type<C>) {
+    auto values = read_all<C>(source.dtype(), source.raw_data(), source.size());
+    Elements<C> totals(out_type.size());  // short sums: rounded at each step, as XLA rounds them
+    std::fill(totals.begin(), totals.end(), load_as<C>(init.dtype(), init.raw_data(), 0));
     visit_monoid(monoid, [&]<Monoid M>(MonoidTag<M>) {
       if constexpr (folds<M, C>) {
-        using A = C;  // short sums: rounded at each step, as XLA rounds them
-        auto values = read_all<C>(source.dtype(), source.raw_data(), source.size());
-        Elements<A> totals(out_type.size());
-        std::fill(totals.begin(), totals.end(), static_cast<A>(load_as<C>(init.dtype(), init.raw_data(), 0)));
         for (std::size_t i = 0; i < positions.size(); ++i) {
           if (positions[i] < 0) continue;
-          A& total = totals[positions[i]];
-          total = combine<M>(total, static_cast<A>(values[static_cast<int64_t>(i)]));
+          C& total = totals[positions[i]];
+          total = combine<M>(total, values[static_cast<int64_t>(i)]);
         }
-        Elements<C> rounded(out_type.size());
-        for (int64_t i = 0; i < out_type.size(); ++i) rounded[i] = static_cast<C>(totals[i]);
-        store_all<C>(out_type.dtype, out.data, rounded);
       }
     });
+    store_all<C>(out_type.dtype, out.data, totals);
   });
   return out.array;
 }

@@ -18,8 +18,6 @@ struct Labelled {
   Labels labels;
 };
 
-bool has(const Labels& labels, char32_t label) { return labels.find(label) != Labels::npos; }
-
 Labels without(Labels labels, const Labels& removed) {
   std::erase_if(labels, [&](char32_t label) { return has(removed, label); });
   return labels;

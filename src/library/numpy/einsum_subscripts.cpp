@@ -9,8 +9,6 @@ namespace capibara {
 
 namespace {
 
-bool has(const Labels& labels, char32_t label) { return labels.find(label) != Labels::npos; }
-
 Labels decode(const std::string& text) {
   Labels out;
   for (std::size_t i = 0; i < text.size();) {

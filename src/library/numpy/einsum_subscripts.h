@@ -11,6 +11,8 @@ namespace capibara {
 
 using Labels = std::u32string;  // one axis each
 
+inline bool has(const Labels& labels, char32_t label) { return labels.find(label) != Labels::npos; }
+
 // A value for each label; those of ASCII are found at once.
 template <class T>
 class LabelTable {

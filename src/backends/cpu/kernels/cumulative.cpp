@@ -9,14 +9,13 @@
 #include "array/element.h"
 #include "backends/cpu/kernels/families.h"
 #include "backends/cpu/kernels/scratch.h"
+#include "backends/cpu/kernels/without_sign.h"
 #include "backends/reference/regions.h"
 #include "runtime/thread_pool.h"
 
 namespace capibara::cpu {
 
 namespace {
-
-using reference::is_complex_number;
 
 struct LogAddExp {
   template <class C>
@@ -84,10 +83,11 @@ template <class C>
 inline constexpr bool goes_across = std::is_same_v<C, float> || std::is_same_v<C, double> ||
                                     (std::is_integral_v<C> && !std::is_same_v<C, bool> && (sizeof(C) == 4 || sizeof(C) == 8));
 
-struct Lanes {
+struct LanesOfAxis {
   DType dtype;
   int64_t outer, length, inner;
   bool reverse;
+  bool stored = false;  // buffers hold what the fold computes with
 
   // Folds `Together` lanes of neighbouring elements, whose chains of operations overlap.
   template <int Together, class C, class Fold>
@@ -104,7 +104,7 @@ struct Lanes {
   // Calls fold(running, element, first) along every lane.
   template <class C, class Fold>
   void run(const std::byte* in, std::byte* out, double step_cost, Fold&& fold) const {
-    if (inner == 1 && length > 0 && stored_as<C>(dtype)) {
+    if (inner == 1 && length > 0 && stored) {
       constexpr int64_t together = 4;
       const C* from = reinterpret_cast<const C*>(in);
       C* to = reinterpret_cast<C*>(out);
@@ -124,7 +124,6 @@ struct Lanes {
       C running[piece], elements[piece];
       for (int64_t task = begin; task < end; ++task) {
         const int64_t o = task / pieces, lane = task % pieces * piece, count = std::min(piece, inner - lane);
-        const bool stored = stored_as<C>(dtype);
         for (int64_t step = 0; step < length; ++step) {
           const int64_t at = (o * length + (reverse ? length - 1 - step : step)) * inner + lane;
           const C* row = elements;
@@ -287,42 +286,53 @@ struct ColumnFolds {
   }
 };
 
-Lanes lanes_of(const KernelRequest& request) {
+LanesOfAxis lanes_of(const KernelRequest& request) {
   const ArrayType& x = request.inputs[0];
   const int64_t axis = request.attrs.integer("axis");
-  Lanes lanes{x.dtype, 1, x.shape[static_cast<std::size_t>(axis)], 1, request.attrs.boolean("reverse")};
+  LanesOfAxis lanes{x.dtype, 1, x.shape[static_cast<std::size_t>(axis)], 1, request.attrs.boolean("reverse")};
   for (int64_t d = 0; d < x.rank(); ++d) (d < axis ? lanes.outer : d > axis ? lanes.inner : lanes.length) *= d == axis ? 1 : x.shape[static_cast<std::size_t>(d)];
   return lanes;
+}
+
+template <Monoid M, class C>
+HostKernel cumulative_kernel(const LanesOfAxis& lanes) {
+  if constexpr (goes_across<C> && (M == Monoid::add || M == Monoid::mul)) {
+    if (lanes.inner > 1 && lanes.length > 0 && lanes.stored) {
+      const ColumnFolds<C, M == Monoid::mul> folds{lanes.outer, lanes.length, lanes.inner, lanes.reverse};
+      return [folds](std::byte* const* buffers) {
+        folds.run(reinterpret_cast<const C*>(buffers[0]), reinterpret_cast<C*>(buffers[1]));
+      };
+    }
+    if (lanes.inner == 1 && lanes.length > 0 && lanes.stored) {
+      const LaneFolds<C, M == Monoid::mul> folds{lanes.outer, lanes.length, lanes.reverse};
+      return [folds](std::byte* const* buffers) {
+        folds.run(reinterpret_cast<const C*>(buffers[0]), reinterpret_cast<C*>(buffers[1]));
+      };
+    }
+  }
+  return [lanes](std::byte* const* buffers) {
+    lanes.run<C>(buffers[0], buffers[1], 1.5, [](const C& running, const C& element, bool first) {
+      return first ? element : reference::combine<M>(running, element);
+    });
+  };
 }
 
 template <Monoid M>
 HostKernel make_cumulative(const KernelRequest& request) {
   if (request.inputs[0].dtype != request.outputs[0].dtype) return {};
-  Lanes lanes = lanes_of(request);
+  LanesOfAxis lanes = lanes_of(request);
   return visit_compute(lanes.dtype, [&]<class C>(Type<C>) -> HostKernel {
-    if constexpr (goes_across<C> && (M == Monoid::add || M == Monoid::mul)) {
-      if (lanes.inner > 1 && lanes.length > 0 && stored_as<C>(lanes.dtype)) {
-        const ColumnFolds<C, M == Monoid::mul> folds{lanes.outer, lanes.length, lanes.inner, lanes.reverse};
-        return [folds](std::byte* const* buffers) { folds.run(reinterpret_cast<const C*>(buffers[0]), reinterpret_cast<C*>(buffers[1])); };
-      }
-      if (lanes.inner == 1 && lanes.length > 0 && stored_as<C>(lanes.dtype)) {
-        const LaneFolds<C, M == Monoid::mul> folds{lanes.outer, lanes.length, lanes.reverse};
-        return [folds](std::byte* const* buffers) { folds.run(reinterpret_cast<const C*>(buffers[0]), reinterpret_cast<C*>(buffers[1])); };
-      }
-    }
-    return [lanes](std::byte* const* buffers) {
-      lanes.run<C>(buffers[0], buffers[1], 1.5, [](const C& running, const C& element, bool first) {
-        return first ? element : reference::combine<M>(running, element);
-      });
-    };
+    lanes.stored = stored_as<C>(lanes.dtype);
+    return cumulative_kernel<M, std::conditional_t<M == Monoid::max || M == Monoid::min, C, WithoutSign<C>>>(lanes);
   });
 }
 
 HostKernel make_cumlogsumexp(const KernelRequest& request) {
-  Lanes lanes = lanes_of(request);
+  LanesOfAxis lanes = lanes_of(request);
   if (!is_floating(lanes.dtype)) return {};
   return visit_compute(lanes.dtype, [&]<class C>(Type<C>) -> HostKernel {
     if constexpr (std::is_floating_point_v<C>) {
+      lanes.stored = stored_as<C>(lanes.dtype);
       return [lanes](std::byte* const* buffers) {
         lanes.run<C>(buffers[0], buffers[1], 20, [](C running, C element, bool first) {
           return first ? element + C(0) : LogAddExp{}(running, element);  // the fold with log 0 turns -0 into 0

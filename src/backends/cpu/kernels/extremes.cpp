@@ -30,7 +30,7 @@ HostKernel make_position(const KernelRequest& request) {
   const int64_t outer = x.size() / (length * inner);
   const DType dtype = x.dtype, out_dtype = out.dtype;
   return visit_compute(dtype, [&]<class C>(Type<C>) -> HostKernel {
-    if constexpr (reference::is_complex_number<C>) {
+    if constexpr (is_complex_number<C>) {
       return {};
     } else {
       return [=](std::byte* const* buffers) {

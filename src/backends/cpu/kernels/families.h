@@ -13,6 +13,7 @@ KernelMakers index_makers();
 KernelMakers order_makers();
 KernelMakers random_makers();
 KernelMakers scatter_makers();
+KernelMakers select_and_scatter_makers();
 KernelMakers top_k_makers();
 KernelMakers transpose_makers();
 KernelMakers window_makers();

@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "array/element.h"
-#include "backends/cpu/kernels/gemm.h"
 #include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/products/gemm.h"
+#include "backends/cpu/kernels/visit_bytes.h"
 #include "backends/reference/kernels.h"
 #include "lax/shape.h"
 
@@ -186,22 +187,6 @@ struct WindowPlan {
 };
 
 inline constexpr int64_t chunk = 512;  // index vectors that are read together
-
-struct Sixteen {
-  uint64_t parts[2];
-};
-
-// Calls f(Type<T>{}) with a type of as many bytes.
-template <class F>
-void visit_bytes(int64_t size, F&& f) {
-  switch (size) {
-    case 1: return f(Type<uint8_t>{});
-    case 2: return f(Type<uint16_t>{});
-    case 4: return f(Type<uint32_t>{});
-    case 8: return f(Type<uint64_t>{});
-    default: return f(Type<Sixteen>{});
-  }
-}
 
 template <class T>
 void copy_run(T* to, int64_t to_step, const T* from, int64_t from_step, int64_t count) {

@@ -14,8 +14,9 @@ const Table& table() {
   static const Table makers = [] {
     Table all;
     for (const KernelMakers& list :
-         {convolution_makers(), cumulative_makers(), dot_makers(), extreme_makers(), index_makers(), movement_makers(), order_makers(), random_makers(), reduction_makers(),
-          scatter_makers(), top_k_makers(), transpose_makers(), window_makers()}) {
+         {convolution_makers(), cumulative_makers(), dot_makers(), extreme_makers(), index_makers(), movement_makers(),
+          order_makers(), random_makers(), reduction_makers(), scatter_makers(), select_and_scatter_makers(),
+          top_k_makers(), transpose_makers(), window_makers()}) {
       for (const KernelMakerEntry& entry : list) all.emplace(&primitive(entry.primitive).record(), entry.make);
     }
     return all;

@@ -15,7 +15,7 @@ namespace {
 
 using reference::row_major_strides;
 
-std::size_t at(int64_t position) { return static_cast<std::size_t>(position); }
+std::size_t as_index(int64_t position) { return static_cast<std::size_t>(position); }
 
 // A copy of a box of elements between two views; strides and offsets count elements.
 class BoxCopy {
@@ -67,7 +67,7 @@ HostKernel make_broadcast_in_dim(const KernelRequest& request) {
   const Shape& in = request.inputs[0].shape;
   const Ints strides = row_major_strides(in), &dims = request.attrs.ints("broadcast_dimensions");
   Ints from(request.outputs[0].shape.size(), 0);
-  for (std::size_t d = 0; d < dims.size(); ++d) from[at(dims[d])] = in[d] == 1 ? 0 : strides[d];
+  for (std::size_t d = 0; d < dims.size(); ++d) from[as_index(dims[d])] = in[d] == 1 ? 0 : strides[d];
   return read_strided(request, request.outputs[0].shape, from);
 }
 
@@ -80,8 +80,8 @@ HostKernel make_reshape(const KernelRequest& request) {
   Shape shape;
   Ints from;
   for (int64_t d : *order) {
-    shape.push_back(in[at(d)]);
-    from.push_back(strides[at(d)]);
+    shape.push_back(in[as_index(d)]);
+    from.push_back(strides[as_index(d)]);
   }
   return read_strided(request, shape, from);
 }
@@ -96,8 +96,8 @@ HostKernel make_rev(const KernelRequest& request) {
   Ints from = row_major_strides(shape);
   int64_t last = 0;
   for (int64_t d : request.attrs.ints("dimensions")) {
-    last += from[at(d)] * (shape[at(d)] - 1);
-    from[at(d)] = -from[at(d)];
+    last += from[as_index(d)] * (shape[as_index(d)] - 1);
+    from[as_index(d)] = -from[as_index(d)];
   }
   return read_strided(request, shape, from, last);
 }
@@ -186,10 +186,10 @@ HostKernel parted(const KernelRequest& request, std::size_t dimension, bool drop
   };
 }
 
-HostKernel make_concatenate(const KernelRequest& request) { return joined(request, at(request.attrs.integer("dimension")), false); }
-HostKernel make_stack(const KernelRequest& request) { return joined(request, at(request.attrs.integer("axis")), true); }
-HostKernel make_split(const KernelRequest& request) { return parted(request, at(request.attrs.integer("axis")), false); }
-HostKernel make_unstack(const KernelRequest& request) { return parted(request, at(request.attrs.integer("axis")), true); }
+HostKernel make_concatenate(const KernelRequest& request) { return joined(request, as_index(request.attrs.integer("dimension")), false); }
+HostKernel make_stack(const KernelRequest& request) { return joined(request, as_index(request.attrs.integer("axis")), true); }
+HostKernel make_split(const KernelRequest& request) { return parted(request, as_index(request.attrs.integer("axis")), false); }
+HostKernel make_unstack(const KernelRequest& request) { return parted(request, as_index(request.attrs.integer("axis")), true); }
 
 // Where a box begins, from one scalar per dimension, clamped so that the box is inside.
 struct Starts {
@@ -228,7 +228,7 @@ HostKernel make_dynamic_update_slice(const KernelRequest& request) {
   const int64_t size = size_of(request), bytes = request.outputs[0].size() * size;
   return [=, starts = Starts(request, 2, whole, box), copy = BoxCopy(box, row_major_strides(whole), row_major_strides(box), size)](std::byte* const* buffers) {
     std::byte* to = buffers[2 + starts.last.size()];
-    std::memcpy(to, buffers[0], at(bytes));
+    std::memcpy(to, buffers[0], as_index(bytes));
     copy.run(buffers[1], to + starts.offset(buffers + 2) * size);
   };
 }

@@ -9,6 +9,7 @@
 #include "backends/cpu/kernels/families.h"
 #include "backends/cpu/kernels/order_keys.h"
 #include "backends/cpu/kernels/radix.h"
+#include "backends/cpu/kernels/visit_bytes.h"
 #include "runtime/interrupt.h"
 #include "runtime/thread_pool.h"
 
@@ -214,26 +215,15 @@ struct Workspace {
   }
 };
 
-struct Sixteen {
-  uint64_t parts[2];
-};
-
 void move_row(int64_t size, const std::byte* from, std::byte* to, const uint32_t* order, int64_t count, int64_t step) {
-  auto move = [&]<class T>(Type<T>) {
+  visit_bytes(size, [&]<class T>(Type<T>) {
     const T* source = reinterpret_cast<const T*>(from);
     T* target = reinterpret_cast<T*>(to);
     parallel_for_cost(count, 2.0, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) target[i * step] = source[order[i] * step];
       return 0;
     });
-  };
-  switch (size) {
-    case 1: return move(Type<uint8_t>{});
-    case 2: return move(Type<uint16_t>{});
-    case 4: return move(Type<uint32_t>{});
-    case 8: return move(Type<uint64_t>{});
-    default: return move(Type<Sixteen>{});
-  }
+  });
 }
 
 // The order of one row by one operand.

@@ -15,9 +15,6 @@ namespace capibara::cpu {
 // Whether both zeros are one key and all NaNs are one key, or every bit pattern has its own place.
 enum class Zeros { equal, distinct };
 
-template <class C>
-inline constexpr bool is_complex_number = std::is_same_v<C, std::complex<float>> || std::is_same_v<C, std::complex<double>>;
-
 // The unsigned type of the keys of a compute type, or of its parts.
 template <class C>
 using KeyOf = std::conditional_t<std::is_same_v<C, double> || std::is_same_v<C, std::complex<double>> || (std::is_integral_v<C> && sizeof(C) == 8),

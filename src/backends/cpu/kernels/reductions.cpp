@@ -13,11 +13,8 @@ namespace capibara::cpu {
 namespace {
 
 template <class C>
-inline constexpr bool is_complex_type = std::is_same_v<C, std::complex<float>> || std::is_same_v<C, std::complex<double>>;
-
-template <class C>
 bool is_less(const C& a, const C& b) {
-  if constexpr (is_complex_type<C>) return a.real() != b.real() ? a.real() < b.real() : a.imag() < b.imag();
+  if constexpr (is_complex_number<C>) return a.real() != b.real() ? a.real() < b.real() : a.imag() < b.imag();
   else return a < b;
 }
 
@@ -48,7 +45,7 @@ C combined(const C& a, const C& b) {
     else return static_cast<C>(x ^ y);
   } else if constexpr (M == Monoid::add) {
     return a + b;
-  } else if constexpr (is_complex_type<C>) {
+  } else if constexpr (is_complex_number<C>) {
     // As XLA rounds it on the CPU: one product first, the other with the sum.
     return C(std::fma(a.real(), b.real(), -(a.imag() * b.imag())), std::fma(a.imag(), b.real(), a.real() * b.imag()));
   } else {
@@ -96,6 +93,35 @@ struct Runs {
   }
 };
 
+// A buffer, what it holds, and how many of them.
+struct Held {
+  std::byte* data;
+  DType dtype;
+  int64_t count;
+};
+
+// totals[i * stride] = totals[i * stride] op values[i].
+template <Monoid M, class C>
+void fold_run(Total<M, C>* totals, int64_t stride, const C* values, int64_t count) {
+  using T = Total<M, C>;
+  for (int64_t i = 0; i < count; ++i) totals[i * stride] = combined<M, T>(totals[i * stride], static_cast<T>(values[i]));
+}
+
+// What stands around the loops: compiled for each type, not for each operation.
+template <class C, class T>
+[[gnu::noinline]] void reduce_runs(const Runs& runs, Held x, Held out, const Array& identity,
+                                   void (*fold)(T* totals, int64_t stride, const C* values, int64_t count)) {
+  const ReadElements<C> elements(x.dtype, x.data, x.count);
+  Elements<T> totals(out.count);
+  std::fill(totals.begin(), totals.end(), static_cast<T>(load_as<C>(x.dtype, identity.raw_data(), 0)));
+  runs.for_each([&](int64_t first, int64_t result) {
+    fold(totals.data() + result, runs.run_stride, elements.data() + first, runs.run);
+  });
+  Elements<C> rounded(out.count);
+  for (int64_t i = 0; i < out.count; ++i) rounded[i] = static_cast<C>(totals[i]);
+  store_range<C>(out.dtype, out.data, out.count, rounded.data());
+}
+
 template <Monoid M>
 HostKernel make_reduction(const KernelRequest& request) {
   const ArrayType &x = request.inputs[0], &out = request.outputs[0];
@@ -104,29 +130,16 @@ HostKernel make_reduction(const KernelRequest& request) {
   const int64_t count = x.size(), results = out.size();
   if (is_key(dtype)) return {};
   const Array identity = identity_element(M, dtype);
-  HostKernel kernel;
-  visit_compute(dtype, [&]<class C>(Type<C>) {
+  return visit_compute(dtype, [&]<class C>(Type<C>) -> HostKernel {
     if constexpr (has_meaning<M, C>) {
-      kernel = [=](std::byte* const* buffers) {
-        using T = Total<M, C>;
-        const ReadElements<C> elements(dtype, buffers[0], count);
-        const C* values = elements.data();
-        Elements<T> totals(results);
-        std::fill(totals.begin(), totals.end(), static_cast<T>(load_as<C>(dtype, identity.raw_data(), 0)));
-        runs->for_each([&](int64_t first, int64_t result) {
-          T* to = totals.data() + result;
-          for (int64_t i = 0; i < runs->run; ++i) {
-            T& total = to[i * runs->run_stride];
-            total = combined<M, T>(total, static_cast<T>(values[first + i]));
-          }
-        });
-        Elements<C> rounded(results);
-        for (int64_t i = 0; i < results; ++i) rounded[i] = static_cast<C>(totals[i]);
-        store_range<C>(result_dtype, buffers[1], results, rounded.data());
+      return [=](std::byte* const* buffers) {
+        reduce_runs<C, Total<M, C>>(*runs, {buffers[0], dtype, count}, {buffers[1], result_dtype, results}, identity,
+                                    fold_run<M, C>);
       };
+    } else {
+      return {};
     }
   });
-  return kernel;
 }
 
 }  // namespace

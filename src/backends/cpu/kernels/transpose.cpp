@@ -5,7 +5,8 @@
 
 #include "array/element.h"
 #include "backends/cpu/kernels/families.h"
-#include "backends/cpu/kernels/gemm.h"
+#include "backends/cpu/kernels/products/gemm.h"
+#include "backends/cpu/kernels/visit_bytes.h"
 #include "backends/reference/kernels.h"
 #include "runtime/thread_pool.h"
 
@@ -18,10 +19,6 @@ struct TransposePlan {
   Axis from, to;  // all other dimensions of the output
   int64_t rows = 1, columns = 1;                      // of the plane
   int64_t row_from = 0, row_to = 0, column_from = 1;  // steps; the output's column step is 1
-};
-
-struct Sixteen {
-  uint64_t parts[2];
 };
 
 template <class T>
@@ -84,7 +81,7 @@ HostKernel make_transpose(const KernelRequest& request) {
     constexpr int64_t strip = 64;  // rows that one task copies
     const int64_t strips = (plan->rows + strip - 1) / strip;
     const double cost = static_cast<double>(std::min(strip, plan->rows) * plan->columns) * (plan->column_from == 1 ? 0.1 * static_cast<double>(size) : 1.0);
-    auto run = [&]<class T>(Type<T>) {
+    visit_bytes(size, [&]<class T>(Type<T>) {
       parallel_for_cost(plan->from.extent() * strips, cost, [&](int64_t begin, int64_t end) {
         for (int64_t task = begin; task < end; ++task) {
           const int64_t plane = task / strips, first = task % strips * strip;
@@ -93,14 +90,7 @@ HostKernel make_transpose(const KernelRequest& request) {
         }
         return 0;
       });
-    };
-    switch (size) {
-      case 1: return run(Type<uint8_t>{});
-      case 2: return run(Type<uint16_t>{});
-      case 4: return run(Type<uint32_t>{});
-      case 8: return run(Type<uint64_t>{});
-      default: return run(Type<Sixteen>{});
-    }
+    });
   };
 }
 

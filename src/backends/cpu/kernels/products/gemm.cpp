@@ -3,12 +3,12 @@
 // Three ways, chosen by the shape alone. Few rows: all of the left operand is packed at once, and columns are shared out, each
 // group packing its own part of the right operand. Many rows: blocks of the right operand are packed by all threads
 // together, and rows are shared out. Few rows and columns but a long inner dimension: fixed parts of it are summed apart.
-#include "backends/cpu/kernels/gemm.h"
+#include "backends/cpu/kernels/products/gemm.h"
 
 #include <algorithm>
 
-#include "backends/cpu/kernels/gemm_pack.h"
-#include "backends/cpu/kernels/gemm_tile.h"
+#include "backends/cpu/kernels/products/gemm_pack.h"
+#include "backends/cpu/kernels/products/gemm_tile.h"
 #include "backends/cpu/kernels/scratch.h"
 #include "runtime/interrupt.h"
 

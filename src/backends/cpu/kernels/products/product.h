@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "array/element.h"
-#include "backends/cpu/kernels/gemm.h"
 #include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/products/gemm.h"
 #include "backends/cpu/kernels/scratch.h"
 
 namespace capibara::cpu {

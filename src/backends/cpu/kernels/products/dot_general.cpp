@@ -5,9 +5,9 @@
 #include <mutex>
 
 #include "backends/cpu/kernels/families.h"
-#include "backends/cpu/kernels/gemm_pack.h"
-#include "backends/cpu/kernels/gemm_tile.h"
-#include "backends/cpu/kernels/product.h"
+#include "backends/cpu/kernels/products/gemm_pack.h"
+#include "backends/cpu/kernels/products/gemm_tile.h"
+#include "backends/cpu/kernels/products/product.h"
 #include "backends/reference/kernels.h"
 
 namespace capibara::cpu {

@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "backends/cpu/kernels/gemm.h"
+#include "backends/cpu/kernels/products/gemm.h"
 
 namespace capibara::cpu {
 

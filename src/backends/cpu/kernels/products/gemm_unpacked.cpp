@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/kernels/gemm.h"
+#include "backends/cpu/kernels/products/gemm.h"
 
 namespace capibara::cpu {
 

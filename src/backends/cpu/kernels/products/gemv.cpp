@@ -1,8 +1,8 @@
 // Products that packing would not pay for: vectors by matrices at the speed of memory, and dots of long vectors.
 #include <algorithm>
 
-#include "backends/cpu/kernels/gemm.h"
-#include "backends/cpu/kernels/gemm_pack.h"
+#include "backends/cpu/kernels/products/gemm.h"
+#include "backends/cpu/kernels/products/gemm_pack.h"
 #include "backends/cpu/kernels/scratch.h"
 
 namespace capibara::cpu {

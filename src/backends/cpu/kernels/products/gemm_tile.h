@@ -1,7 +1,7 @@
 // The innermost step of a product of matrices: one tile of the result held in registers while k runs.
 #pragma once
 
-#include "backends/cpu/kernels/gemm.h"
+#include "backends/cpu/kernels/products/gemm.h"
 
 namespace capibara::cpu {
 

@@ -10,10 +10,10 @@
 #include <memory>
 #include <numeric>
 
-#include "backends/cpu/kernels/depthwise.h"
 #include "backends/cpu/kernels/families.h"
-#include "backends/cpu/kernels/gemm_pack.h"
-#include "backends/cpu/kernels/product.h"
+#include "backends/cpu/kernels/products/depthwise.h"
+#include "backends/cpu/kernels/products/gemm_pack.h"
+#include "backends/cpu/kernels/products/product.h"
 #include "backends/reference/kernels.h"
 #include "program/window_shape.h"
 

@@ -2,7 +2,7 @@
 //
 // x86 has few enough accumulators per tile that compilers keep them in registers: llvm-mca sees 31.6 of 32 flops per cycle
 // for AVX2 6x16 and 59.5 of 64 for AVX-512 14x32.
-#include "backends/cpu/kernels/gemm_tile.h"
+#include "backends/cpu/kernels/products/gemm_tile.h"
 
 #if defined(__aarch64__)
 #include <asm/hwcap.h>

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "array/element.h"
-#include "backends/cpu/kernels/gemm.h"
+#include "backends/cpu/kernels/products/gemm.h"
 #include "backends/cpu/kernels/window_lanes.h"
 
 namespace capibara::cpu {

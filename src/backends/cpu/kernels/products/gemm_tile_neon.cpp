@@ -4,7 +4,7 @@
 // that builds this has a newer clang. Neoverse-V1 starts four of these instructions in a cycle, but only where loads stand
 // between them: every step loads what the next one needs, each register right after its last use. Measured alone, with one
 // operand in the second cache: f32 and f64 99 %, BFMMLA and SMMLA 95 % of the peak; with the loads in front of each step 90 %.
-#include "backends/cpu/kernels/gemm_tile.h"
+#include "backends/cpu/kernels/products/gemm_tile.h"
 
 #if defined(__aarch64__)
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "backends/cpu/kernels/gemm.h"
+#include "backends/cpu/kernels/products/gemm.h"
 
 namespace capibara::cpu {
 
