@@ -5,7 +5,12 @@ target_compile_options(capibara_compile_options INTERFACE
   -Wall -Wextra
   -Wno-missing-field-initializers  # options are aggregates of which the caller names a few
   -Wno-unused-parameter            # rules share one signature
+  -Wno-psabi                       # notes on how g++ 9 passed pairs
   -ffp-contract=off)               # numerics are what the source says, on every machine
+
+# Linked after them: a multiplication and an addition may become one operation.
+add_library(capibara_contract_products INTERFACE)
+target_compile_options(capibara_contract_products INTERFACE -ffp-contract=fast)
 
 # A module shows nothing but its entry.
 function(capibara_hide_symbols target)
@@ -13,25 +18,33 @@ function(capibara_hide_symbols target)
   set_target_properties(${target} PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/module_symbols.map)
 endfunction()
 
-# Compiles the sources of a folder in batches: most of the time goes into headers that all of them include. What the sources of
-# a folder define for themselves must differ in name; flags of its own keep a source out of its batch.
-function(capibara_compile_in_batches target)
+# Compiles the sources of a room together, at most `batch_size` of them: much of the time goes into headers that all of them
+# include. What the sources of a room define for themselves must differ in name; flags of its own keep a source out of its batch.
+function(capibara_compile_in_batches target batch_size)
   if(NOT CAPIBARA_BATCHES)
     return()
   endif()
-  set(batch_size 8)
   get_target_property(sources ${target} SOURCES)
   list(SORT sources)
+  set(rooms "")
   foreach(source ${sources})
-    get_filename_component(folder ${source} DIRECTORY)
-    file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${folder})
-    string(MAKE_C_IDENTIFIER ${folder} folder)
-    if(NOT DEFINED ${folder}_count)
-      set(${folder}_count 0)
-    endif()
-    math(EXPR batch "${${folder}_count} / ${batch_size}")
-    math(EXPR ${folder}_count "${${folder}_count} + 1")
-    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder}_${batch})
+    file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${source})
+    string(REGEX MATCH "^(src/(backends|library)/[^/]+|[^/]+/[^/]+)/" room ${path})
+    string(MAKE_C_IDENTIFIER "${room}" room)
+    list(APPEND rooms ${room})
+    list(APPEND sources_of_${room} ${source})
+  endforeach()
+  list(REMOVE_DUPLICATES rooms)
+  foreach(room ${rooms})
+    # As many in each batch, so that none is left with a few.
+    list(LENGTH sources_of_${room} count)
+    math(EXPR batches "(${count} + ${batch_size} - 1) / ${batch_size}")
+    set(index 0)
+    foreach(source ${sources_of_${room}})
+      math(EXPR batch "${index} * ${batches} / ${count}")
+      math(EXPR index "${index} + 1")
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${room}${batch})
+    endforeach()
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # a source inside a batch is no header

@@ -3,6 +3,17 @@
 file(GLOB_RECURSE CAPIBARA_CORE_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cpp)
 # These backends are modules of their own: they need libraries that the core must not link.
 list(FILTER CAPIBARA_CORE_SOURCES EXCLUDE REGEX "/src/backends/(lapack|cpu/llvm|cuda)/")
+# Parts that are compiled apart from the core: see CMakeLists.txt.
+set(CAPIBARA_LIBRARY_SOURCES ${CAPIBARA_CORE_SOURCES})
+list(FILTER CAPIBARA_LIBRARY_SOURCES INCLUDE REGEX "/src/library/(nn|scipy|table)/")
+set(CAPIBARA_PRIMITIVE_SOURCES ${CAPIBARA_CORE_SOURCES})
+list(FILTER CAPIBARA_PRIMITIVE_SOURCES INCLUDE REGEX "/src/lax/")
+set(CAPIBARA_PRODUCT_SOURCES ${CAPIBARA_CORE_SOURCES})
+list(FILTER CAPIBARA_PRODUCT_SOURCES INCLUDE REGEX "/src/backends/cpu/kernels/products/")
+set(CAPIBARA_KERNEL_SOURCES ${CAPIBARA_CORE_SOURCES})
+list(FILTER CAPIBARA_KERNEL_SOURCES INCLUDE REGEX "/src/backends/cpu/kernels/[^/]*$")
+list(REMOVE_ITEM CAPIBARA_CORE_SOURCES ${CAPIBARA_LIBRARY_SOURCES} ${CAPIBARA_PRIMITIVE_SOURCES} ${CAPIBARA_PRODUCT_SOURCES}
+     ${CAPIBARA_KERNEL_SOURCES})
 
 file(GLOB CAPIBARA_LAPACK_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/lapack/*.cpp)
 file(GLOB CAPIBARA_CPU_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/llvm/*.cpp)
@@ -11,16 +22,3 @@ file(GLOB CAPIBARA_PYTHON_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python
 file(GLOB_RECURSE CAPIBARA_PYTHON_MODULES CONFIGURE_DEPENDS
      RELATIVE ${PROJECT_SOURCE_DIR}/python ${PROJECT_SOURCE_DIR}/python/capibara/*.py
      ${PROJECT_SOURCE_DIR}/python/capibara/*.pyi ${PROJECT_SOURCE_DIR}/python/capibara/*.json)
-
-# The loops of the native kernels are fast in every build type; in products a multiplication and an addition may become one operation.
-file(GLOB CAPIBARA_KERNEL_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/*.cpp)
-set_source_files_properties(${CAPIBARA_KERNEL_SOURCES} PROPERTIES COMPILE_OPTIONS "-O3")
-set(CAPIBARA_PRODUCT_SOURCES ${CAPIBARA_KERNEL_SOURCES})
-list(FILTER CAPIBARA_PRODUCT_SOURCES INCLUDE REGEX "/(gem[a-z0-9_]*|convolution|dot_general)\\.cpp$")
-set_source_files_properties(${CAPIBARA_PRODUCT_SOURCES} PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast")
-
-# Some sources of these folders share names that they define for themselves.
-file(GLOB CAPIBARA_SINGLE_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/*/*.cpp
-     ${PROJECT_SOURCE_DIR}/src/backends/pjrt/*.cpp)
-list(FILTER CAPIBARA_SINGLE_SOURCES EXCLUDE REGEX "/cpu/(kernels|llvm)/")
-set_source_files_properties(${CAPIBARA_SINGLE_SOURCES} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)

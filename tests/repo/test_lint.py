@@ -72,6 +72,14 @@ def test_every_room_is_in_the_order(planted):
     assert lint.rooms(planted({**files, "CONTRIBUTING.md": CONTRIBUTING})) == ["CONTRIBUTING.md: the order of rooms must name new once"]
 
 
+def test_folders_of_the_cpu_compiler_include_only_those_above_them(planted):
+    files = {"docs/cpu.md": "| folder | what |\n|---|---|\n| `loops` | a |\n| `driver` | b |\n",
+             "src/backends/cpu/driver/d.h": '#include "backends/cpu/loops/l.h"\n'}
+    assert not lint.compiler_folders(planted({**files, "src/backends/cpu/loops/l.h": '#include "backends/cpu/loops/m.h"\n'}))
+    assert len(lint.compiler_folders(planted({"src/backends/cpu/loops/l.h": '#include "backends/cpu/driver/d.h"\n'}))) == 1
+    assert lint.compiler_folders(planted({"src/backends/cpu/new/n.h": ""})) == ["docs/cpu.md: the table of folders must name new once"]
+
+
 def test_circles_of_imports_are_found_inside_functions_too(planted):
     files = {"python/capibara/__init__.py": "", "python/capibara/a.py": "from capibara import b\n",
              "python/capibara/b.py": "def f():\n    from capibara.a import g\n    return g\n"}

@@ -137,6 +137,20 @@ def rooms(tree):
     return found
 
 
+def compiler_folders(tree):
+    """Includes of folders of the CPU compiler that stand later in docs/cpu.md's table."""
+    under = "src/backends/cpu/"
+    files = tree.files(*CPP, under=under)
+    order = re.findall(r"^\| `(\w+)` \|", tree.text("docs/cpu.md"), re.MULTILINE) if files else []
+    found = [f"docs/cpu.md: the table of folders must name {folder} once" for folder in sorted({name.split("/")[3] for name in files})
+             if order.count(folder) != 1]
+    for name in files if not found else []:
+        later = order[order.index(name.split("/")[3]) + 1:]
+        found += [f"{name}: includes {included}, which stands later in docs/cpu.md" for included in INCLUDE.findall(tree.text(name))
+                  if included.startswith("backends/cpu/") and included.split("/")[2] in later]
+    return found
+
+
 def import_circles(tree):
     """Modules of python/capibara that import each other, inside functions too."""
     below = {}
@@ -213,7 +227,8 @@ def shell_syntax(tree):
     return found
 
 
-RULES = {"limits": limits, "rooms": rooms, "import circles": import_circles, "unused names": unused_names, "shell syntax": shell_syntax}
+RULES = {"limits": limits, "rooms": rooms, "compiler folders": compiler_folders, "import circles": import_circles,
+         "unused names": unused_names, "shell syntax": shell_syntax}
 
 
 def layout_of_changes(tree, base="main"):
