@@ -38,7 +38,7 @@ Closed close(const FlatFunction& function, const Types& types, const std::string
   return closed;
 }
 
-std::string shapes_text(std::span<const ArrayType> types) {
+std::string types_text(std::span<const ArrayType> types) {
   std::string text;
   for (const ArrayType& type : types) text += (text.empty() ? "" : ", ") + to_string(type);
   return "[" + text + "]";
@@ -50,7 +50,7 @@ void check_shapes(const char* name, const char* expected_name, const Program& pr
   bool same = got.size() == expected.size();
   for (std::size_t i = 0; same && i < got.size(); ++i) same = got[i].shape == expected[i].shape;
   if (same) return;
-  throw ValueError(concat(name, "() output shapes must match ", expected_name, ", got ", shapes_text(got), " and ", shapes_text(expected)));
+  throw ValueError(concat(name, "() output shapes must match ", expected_name, ", got ", types_text(got), " and ", types_text(expected)));
 }
 
 }  // namespace

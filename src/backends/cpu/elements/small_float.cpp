@@ -18,7 +18,7 @@ std::optional<SmallFormat> format_of(DType dtype) {
   });
 }
 
-struct Writer {
+struct CodeWriter {
   Builder& b;
 
   Value word(std::uint32_t value) { return b.constant_int(Scalar::i32, static_cast<std::int32_t>(value)); }
@@ -34,7 +34,7 @@ bool is_coded_float(DType dtype) { return is_floating(dtype) && bits(dtype) <= 8
 
 Value decode_small_float(Builder& builder, DType dtype, Value code) {
   const SmallFormat format = *format_of(dtype);
-  Writer w{builder};
+  CodeWriter w{builder};
   const Value all = builder.convert(Op::zero_extend, Scalar::i32, code);
   const std::uint32_t ones = (1u << (format.exponent_bits + format.mantissa_bits)) - 1;
   const Value magnitude = w.with(Op::bit_and, all, ones);
@@ -68,7 +68,7 @@ Value decode_small_float(Builder& builder, DType dtype, Value code) {
 
 Value encode_small_float(Builder& builder, DType dtype, Value number) {
   const SmallFormat format = *format_of(dtype);
-  Writer w{builder};
+  CodeWriter w{builder};
   const Value word = builder.convert(Op::bitcast, Scalar::i32, number);
   const Value magnitude = w.with(Op::bit_and, word, 0x7fffffffu);
   const Value is_nan = w.with(Op::gt, magnitude, 0x7f800000u);

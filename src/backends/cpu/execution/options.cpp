@@ -11,13 +11,13 @@ namespace capibara::cpu {
 
 namespace {
 
-using Value = CompilerOptions::mapped_type;
+using OptionValue = CompilerOptions::mapped_type;
 
 [[noreturn]] void refuse(const std::string& name, const char* expected) {
   throw RuntimeError(concat("INVALID_ARGUMENT: compiler_options: the value of '", name, "' is not a valid ", expected, " value."));
 }
 
-int64_t integer(const std::string& name, const Value& value) {
+int64_t integer(const std::string& name, const OptionValue& value) {
   if (const auto* number = std::get_if<int64_t>(&value)) return *number;
   if (const auto* text = std::get_if<std::string>(&value)) {
     char* end = nullptr;
@@ -27,13 +27,13 @@ int64_t integer(const std::string& name, const Value& value) {
   refuse(name, "int64");
 }
 
-void boolean(const std::string& name, const Value& value) {
+void boolean(const std::string& name, const OptionValue& value) {
   const auto* text = std::get_if<std::string>(&value);
   const bool is_truth = std::holds_alternative<bool>(value) || (text && (*text == "true" || *text == "false" || *text == "True" || *text == "False"));
   if (!is_truth) refuse(name, "bool");
 }
 
-void number(const std::string& name, const Value& value) {
+void number(const std::string& name, const OptionValue& value) {
   if (const auto* text = std::get_if<std::string>(&value)) {
     char* end = nullptr;
     std::strtod(text->c_str(), &end);
@@ -45,25 +45,25 @@ void number(const std::string& name, const Value& value) {
 
 struct Option {
   const char* name;
-  void (*set)(OptimiseOptions& options, const std::string& name, const Value& value);
+  void (*set)(OptimiseOptions& options, const std::string& name, const OptionValue& value);
 };
 
 constexpr Option table[] = {
     // 0: one round of the passes, for programs that run once; otherwise as many as change something.
     {"xla_backend_optimization_level",
-     [](OptimiseOptions& options, const std::string& name, const Value& value) {
+     [](OptimiseOptions& options, const std::string& name, const OptionValue& value) {
        if (integer(name, value) <= 0) options.rounds = 1;
      }},
     // A folder for the program after each pass.
     {"xla_dump_to",
-     [](OptimiseOptions& options, const std::string& name, const Value& value) {
+     [](OptimiseOptions& options, const std::string& name, const OptionValue& value) {
        const auto* folder = std::get_if<std::string>(&value);
        if (!folder) refuse(name, "string");
        options.dump = *folder;
      }},
     // jax's levels: 9 is O0, 19 is O1, ...; 0 leaves it open.
     {"optimization_level",
-     [](OptimiseOptions& options, const std::string& name, const Value& value) {
+     [](OptimiseOptions& options, const std::string& name, const OptionValue& value) {
        const int64_t level = integer(name, value);
        if (level > 0 && level < 19) options.rounds = 1;
      }},
@@ -72,7 +72,7 @@ constexpr Option table[] = {
 // XLA's options that scripts set and that cannot change a result here: their values are checked, and that is all.
 struct Hint {
   const char* name;
-  void (*check)(const std::string& name, const Value& value);
+  void (*check)(const std::string& name, const OptionValue& value);
 };
 constexpr Hint hints[] = {
     {"exec_time_optimization_effort", number},  // how long to search for faster code
