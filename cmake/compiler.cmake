@@ -18,7 +18,7 @@ function(capibara_hide_symbols target)
   set_target_properties(${target} PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/module_symbols.map)
 endfunction()
 
-# Compiles the sources of a room together, at most `batch_size` of them: much of the time goes into headers that all of them
+# Compiles the sources of a room together, about `batch_size` of them: much of the time goes into headers that all of them
 # include. What the sources of a room define for themselves must differ in name; flags of its own keep a source out of its batch.
 function(capibara_compile_in_batches target batch_size)
   if(NOT CAPIBARA_BATCHES)
@@ -36,12 +36,15 @@ function(capibara_compile_in_batches target batch_size)
   endforeach()
   list(REMOVE_DUPLICATES rooms)
   foreach(room ${rooms})
-    # As many in each batch, so that none is left with a few.
+    # The last batch takes what would make a small one more.
     list(LENGTH sources_of_${room} count)
-    math(EXPR batches "(${count} + ${batch_size} - 1) / ${batch_size}")
+    math(EXPR last "(${count} + ${batch_size} / 2) / ${batch_size} - 1")
     set(index 0)
     foreach(source ${sources_of_${room}})
-      math(EXPR batch "${index} * ${batches} / ${count}")
+      math(EXPR batch "${index} / ${batch_size}")
+      if(batch GREATER last AND NOT last LESS 0)
+        set(batch ${last})
+      endif()
       math(EXPR index "${index} + 1")
       set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${room}${batch})
     endforeach()

@@ -90,7 +90,7 @@ struct Expectation {
 
 // ---- comparing ---------------------------------------------------------------------------------------------------
 
-std::string element_text(DType dtype, const std::byte* element) {
+std::string printed_element(DType dtype, const std::byte* element) {
   ArrayType type;
   type.dtype = dtype;
   return NdArray::from_host(dtype, {}, element).to_string();
@@ -162,8 +162,8 @@ void compare(const Expectation& expectation, const NdArray& actual, const NdArra
   }
   report(concat(expectation.place, " ", to_string(given.type()), ": ", differing, " of ", given.size(),
                 " elements differ, first at ", index_text(first, given.shape()), ": got ",
-                element_text(dtype, actual.raw_data() + offset), ", expected ",
-                element_text(dtype, expected.data() + offset), distance));
+                printed_element(dtype, actual.raw_data() + offset), ", expected ",
+                printed_element(dtype, expected.data() + offset), distance));
 }
 
 Primitive make(const char* name, const char* doc, TypeRule type, EvaluateRule evaluate) {

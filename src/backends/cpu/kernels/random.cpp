@@ -16,7 +16,7 @@ namespace capibara::cpu {
 namespace {
 
 constexpr int lanes = 8;
-typedef std::uint32_t Words __attribute__((vector_size(4 * lanes)));
+typedef std::uint32_t RandomWords __attribute__((vector_size(4 * lanes)));
 
 }  // namespace
 }  // namespace capibara::cpu
@@ -24,9 +24,9 @@ typedef std::uint32_t Words __attribute__((vector_size(4 * lanes)));
 namespace capibara::math {
 
 template <>
-struct BitOperations<cpu::Words> {
-  static cpu::Words constant(std::uint32_t value, const cpu::Words&) { return cpu::Words{} + value; }
-  static cpu::Words rotate_left(cpu::Words x, int amount) { return (x << amount) | (x >> (32 - amount)); }
+struct BitOperations<cpu::RandomWords> {
+  static cpu::RandomWords constant(std::uint32_t value, const cpu::RandomWords&) { return cpu::RandomWords{} + value; }
+  static cpu::RandomWords rotate_left(cpu::RandomWords x, int amount) { return (x << amount) | (x >> (32 - amount)); }
 };
 
 }  // namespace capibara::math
@@ -38,15 +38,15 @@ namespace {
 // Elements [first, first + count) of one key's stream; each comes from the block of its own counter.
 template <class T>
 void fill_bits(const std::uint32_t* key, std::uint64_t first, int64_t count, T* out) {
-  const std::array<Words, 2> keys = {Words{} + key[0], Words{} + key[1]};
+  const std::array<RandomWords, 2> keys = {RandomWords{} + key[0], RandomWords{} + key[1]};
   for (int64_t i = 0; i < count; i += lanes) {
-    Words high, low;
+    RandomWords high, low;
     for (int lane = 0; lane < lanes; ++lane) {
       const std::uint64_t counter = first + static_cast<std::uint64_t>(i + lane);
       high[lane] = static_cast<std::uint32_t>(counter >> 32);
       low[lane] = static_cast<std::uint32_t>(counter);
     }
-    const std::array<Words, 2> words = math::threefry2x32<Words>(keys, {high, low});
+    const std::array<RandomWords, 2> words = math::threefry2x32<RandomWords>(keys, {high, low});
     T values[lanes];
     for (int lane = 0; lane < lanes; ++lane) {
       if constexpr (sizeof(T) == 8) values[lane] = std::uint64_t{words[0][lane]} << 32 | words[1][lane];
