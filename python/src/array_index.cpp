@@ -8,8 +8,8 @@
 
 #include <limits>
 
-#include "library/index_expression.h"
-#include "library/numpy/promote.h"
+#include "lax/index_expression.h"
+#include "lax/promote.h"
 #include "library/table/function.h"
 
 namespace capibara::python {

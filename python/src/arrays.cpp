@@ -7,7 +7,7 @@
 #include "array_index.h"
 #include "array_operators.h"
 #include "bindings.h"
-#include "library/plain_number.h"
+#include "lax/plain_number.h"
 #include "runtime/transfer_guard.h"
 #include "trace/trace.h"
 

@@ -4,10 +4,10 @@
 #include <nanobind/stl/string.h>
 
 #include "bindings.h"
-#include "library/numpy/explicit_x64.h"
-#include "library/numpy/promote.h"
-#include "library/numpy/promotion_scope.h"
 #include "key_hook.h"
+#include "lax/promote.h"
+#include "lax/promotion_scope.h"
+#include "library/numpy/explicit_x64.h"
 #include "library/table/function.h"
 #include "runtime/transfer_guard.h"
 #include "trace/trace.h"

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "bindings.h"
-#include "library/numpy/promotion_scope.h"
+#include "lax/promotion_scope.h"
 #include "library/table/host_number.h"
 
 namespace capibara::python {

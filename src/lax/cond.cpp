@@ -1,6 +1,9 @@
 // cond: runs one of several programs, chosen by an index.
 //
 // Operands are the index (int32, clamped) and the branches' operands.
+#include <capibara/config.h>
+#include <capibara/control.h>
+
 #include "lax/control.h"
 
 #include <algorithm>
@@ -17,7 +20,7 @@ Arrays bind_cond(std::span<const Program> branches, std::span<const Array> opera
   return capibara::bind(cond, operands, {{"branches", Attr::programs(branches)}});
 }
 
-TypeResult type_rule(std::span<const ArrayType> types, const Attrs& attrs) {
+TypeResult cond_type(std::span<const ArrayType> types, const Attrs& attrs) {
   std::vector<Program> branches = attrs.programs("branches");
   if (types.empty() || types[0].rank() != 0 || types[0].dtype != DType::int32) {
     throw TypeError(concat("cond: the index must be int32[], got ", types.empty() ? "nothing" : to_string(types[0])));
@@ -245,7 +248,7 @@ PartialEvalSplit partial_eval_cond(const PartialEvalArgs& args) {
   return split;
 }
 
-DceResult dce(const Attrs& attrs, const Mask& used) {
+DceResult cond_dce(const Attrs& attrs, const Mask& used) {
   std::vector<Program> branches = attrs.programs("branches");
   Mask inputs(branches[0].invars().size(), false);
   for (const Program& branch : branches) inputs = either(inputs, dce_program(branch, used).used_inputs);
@@ -262,14 +265,99 @@ PrimitiveRecord cond_record() {
   record.traits.control = Control::cond;
   record.traits.multiple_results = true;
   record.doc = "Runs the branch that an index selects.";
-  record.type = type_rule;
+  record.type = cond_type;
   record.jvp = jvp_cond;
   record.transpose = transpose_cond;
   record.batch = batch_cond;
   record.partial_eval = partial_eval_cond;
-  record.dce = dce;
+  record.dce = cond_dce;
   record.stablehlo = "stablehlo.case";
   return record;
 }
 
 }  // namespace capibara
+
+namespace capibara::jax::lax::detail {
+
+Array predicate_index(const Array& predicate) {
+  if (predicate.ndim() != 0) {
+    throw TypeError(concat("Pred must be a scalar, got ", to_string(predicate.type()), " (argument 'pred' of cond)"));
+  }
+  Array truth = predicate;
+  if (predicate.dtype() != DType::bool_) truth = ne(predicate, zeros(predicate.type()));
+  return convert_element_type(truth, DType::int32);
+}
+
+Array branch_index(const Array& index, std::size_t count) {
+  if (index.ndim() != 0) {
+    throw TypeError(
+        concat("Branch index must be a scalar, got ", to_string(index.type()), " (argument 'index' of switch)"));
+  }
+  if (!is_integer(index.dtype())) {
+    throw TypeError(
+        concat("Index type must be an integer, got ", to_string(index.type()), " (argument 'index' of switch)"));
+  }
+  Array as_int = convert_element_type(index, DType::int32);
+  int32_t last = static_cast<int32_t>(count) - 1;
+  return clamp(Array::from_host(DType::int32, {}, std::vector<int32_t>{0}.data()), as_int,
+               Array::from_host(DType::int32, {}, &last));
+}
+
+Arrays cond_flat(const Array& index, const std::vector<FlatFunction>& branches, const Arrays& operands) {
+  if (capibara::config().disable_jit && !index.is_tracer()) {
+    return branches[static_cast<std::size_t>(index.item<int64_t>())](operands);
+  }
+  if (branches.size() == 1) return branches[0](operands);
+  std::vector<Staged> staged;
+  require_tracing_allowed("branch");
+  for (const FlatFunction& branch : branches) staged.push_back(stage_open(branch, types_of(operands), "branch"));
+
+  // All branches take the union of what they captured.
+  Arrays captured;
+  auto position = [&](const Array& value) {
+    for (std::size_t i = 0; i < captured.size(); ++i) {
+      if (captured[i].same_as(value)) return i;
+    }
+    captured.push_back(value);
+    return captured.size() - 1;
+  };
+  std::vector<std::vector<std::size_t>> places;
+  for (const Staged& one : staged) {
+    places.emplace_back();
+    for (const Array& value : one.captured) places.back().push_back(position(value));
+  }
+  Types types = types_of(captured);
+  Types operand_types = types_of(operands);
+  types.insert(types.end(), operand_types.begin(), operand_types.end());
+  std::vector<Program> programs;
+  Types outputs = staged[0].program.output_types();
+  for (std::size_t b = 0; b < staged.size(); ++b) {
+    Types own = staged[b].program.output_types();
+    for (std::size_t i = 0; i < std::min(own.size(), outputs.size()); ++i) {
+      if (own[i].shape == outputs[i].shape && own[i].dtype == outputs[i].dtype) continue;
+      throw TypeError(concat("cond branches must have identical types, got branch 0 output ", i, " ",
+                             to_string(outputs[i]), " and branch ", b, " output ", i, " ", to_string(own[i])));
+    }
+    Program::Body body = staged[b].program.body();
+    std::vector<Var> own_inputs = body.invars;
+    body.invars.clear();
+    for (std::size_t i = 0; i < captured.size(); ++i) {
+      auto place = std::find(places[b].begin(), places[b].end(), i);
+      if (place != places[b].end()) {
+        body.invars.push_back(own_inputs[static_cast<std::size_t>(place - places[b].begin())]);
+      } else {
+        body.var_types.push_back(captured[i].type());
+        body.invars.push_back(Var{static_cast<int32_t>(body.var_types.size()) - 1});
+      }
+    }
+    body.invars.insert(body.invars.end(), own_inputs.begin() + static_cast<std::ptrdiff_t>(places[b].size()),
+                       own_inputs.end());
+    programs.push_back(Program(std::move(body)));
+  }
+  static const Primitive cond = primitive("cond");
+  Arrays all = {index};
+  all = joined(all, joined(captured, operands));
+  return capibara::bind(cond, all, {{"branches", Attr::programs(programs)}});
+}
+
+}  // namespace capibara::jax::lax::detail

@@ -3,7 +3,9 @@
 #include "array/format.h"
 #include "lax/families.h"
 #include "lax/monoid.h"
+#include "lax/precision.h"
 #include "lax/rules.h"
+#include "lax/shape.h"
 
 #include <capibara/config.h>
 
@@ -20,8 +22,6 @@ Family ragged_dot_family();
 Family convolution_family();
 
 namespace {
-
-bool contains(const Ints& values, int64_t value) { return std::find(values.begin(), values.end(), value) != values.end(); }
 
 std::string list_text(const Ints& values) {
   std::string text = "(";
@@ -59,48 +59,6 @@ auto dtype_rank(DType dtype) {
 
 bool is_float8(DType dtype) { return is_floating(dtype) && bits(dtype) == 8; }
 
-// Operand and accumulation dtypes of the algorithms that XLA's CPU backend knows.
-struct Algorithm {
-  const char* name;
-  std::optional<DType> operand;
-  DType accumulator;
-};
-const Algorithm algorithms[] = {
-    {"DEFAULT", std::nullopt, DType::float32},
-    {"ANY_F8_ANY_F8_F32", std::nullopt, DType::float32},
-    {"ANY_F8_ANY_F8_F32_FAST_ACCUM", std::nullopt, DType::float32},
-    {"ANY_F8_ANY_F8_ANY", std::nullopt, DType::float32},
-    {"ANY_F8_ANY_F8_ANY_FAST_ACCUM", std::nullopt, DType::float32},
-    {"F16_F16_F16", DType::float16, DType::float16},
-    {"F16_F16_F32", DType::float16, DType::float32},
-    {"BF16_BF16_BF16", DType::bfloat16, DType::bfloat16},
-    {"BF16_BF16_F32", DType::bfloat16, DType::float32},
-    {"BF16_BF16_F32_X3", DType::float32, DType::float32},
-    {"BF16_BF16_F32_X6", DType::float32, DType::float32},
-    {"BF16_BF16_F32_X9", DType::float32, DType::float32},
-    {"TF32_TF32_F32", DType::float32, DType::float32},
-    {"TF32_TF32_F32_X3", DType::float32, DType::float32},
-    {"F32_F32_F32", DType::float32, DType::float32},
-    {"F64_F64_F64", DType::float64, DType::float64},
-};
-
-const Algorithm* find_algorithm(const std::string& name) {
-  for (const Algorithm& algorithm : algorithms) {
-    if (name == algorithm.name) return &algorithm;
-  }
-  return nullptr;
-}
-
-std::optional<std::string> canonical_precision(const std::string& text) {
-  static const std::pair<const char*, const char*> names[] = {
-      {"default", "default"}, {"fastest", "default"}, {"bfloat16", "default"},   {"0", "default"},
-      {"high", "high"},       {"bfloat16_3x", "high"}, {"tensorfloat32", "high"}, {"1", "high"},
-      {"highest", "highest"}, {"float32", "highest"}, {"2", "highest"}};
-  for (const auto& [name, canonical] : names) {
-    if (text == name) return canonical;
-  }
-  return std::nullopt;
-}
 
 Array dot_general(const Array& lhs, const Array& rhs, const DotDimensionNumbers& numbers, const Attrs& attrs) {
   static const Primitive p = primitive("dot_general");
@@ -139,7 +97,7 @@ Arrays lower_dot(std::span<const Array> inputs, const Attrs& attrs) {
     if (x.dtype() != dtype) x = lax::convert_element_type(x, dtype);
   };
   if (const std::string* name = precision.get_if<std::string>()) {
-    const Algorithm* algorithm = find_algorithm(*name);
+    const DotAlgorithm* algorithm = find_algorithm(*name);
     if (algorithm && algorithm->operand) {
       convert(lhs, *algorithm->operand);
       convert(rhs, *algorithm->operand);
@@ -339,34 +297,6 @@ std::pair<DotDimensionNumbers, int64_t> batched_dot_numbers(int64_t lhs_rank, in
   return {out, result};
 }
 
-std::optional<std::string> print_precision(const std::string& name, const Attr& attr) {
-  if (name != "precision") return std::nullopt;
-  const auto* list = attr.get_if<std::shared_ptr<const Attr::List>>();
-  if (!list) return std::nullopt;
-  std::string text = "(";
-  for (std::size_t i = 0; i < (*list)->size(); ++i) {
-    std::string word = *(**list)[i].get_if<std::string>();
-    std::transform(word.begin(), word.end(), word.begin(), [](char c) { return static_cast<char>(c - 'a' + 'A'); });
-    text += concat(i ? ", " : "", "Precision.", word);
-  }
-  return text + ")";
-}
-
-Attr precision_attr(const std::string& op, const std::string& precision) {
-  if (precision.empty()) {
-    const std::string& fallback = config().default_matmul_precision;
-    return fallback.empty() ? Attr() : precision_attr(op, fallback);
-  }
-  if (std::optional<std::string> canonical = canonical_precision(precision)) return Attr::List{*canonical, *canonical};
-  if (find_algorithm(precision)) return precision;
-  if (std::size_t comma = precision.find(','); comma != std::string::npos) {
-    auto first = canonical_precision(precision.substr(0, comma)), second = canonical_precision(precision.substr(comma + 1));
-    if (first && second) return Attr::List{*first, *second};
-  }
-  throw ValueError(concat(op, ": precision must be 'default', 'high', 'highest', a pair like 'high,highest', or the name of "
-                          "a dot algorithm like 'BF16_BF16_F32', got '", precision, "' (argument 'precision')"));
-}
-
 Family contract_family() {
   Family family = {dot_general_record()};
   for (PrimitiveRecord& record : ragged_dot_family()) family.push_back(std::move(record));
@@ -375,3 +305,41 @@ Family contract_family() {
 }
 
 }  // namespace capibara
+
+namespace capibara::jax::lax {
+
+Array dot_general(const Array& lhs, const Array& rhs, const DotDimensionNumbers& dimension_numbers,
+                  const DotOptions& options) {
+  static const Primitive p = primitive("dot_general");
+  return capibara::bind(p, Arrays{lhs, rhs},
+                        {{"dimension_numbers", dimension_numbers},
+                         {"precision", precision_attr("dot_general", options.precision)},
+                         {"preferred_element_type", canonical_attr(options.preferred_element_type)},
+                         {"out_sharding", Attr()}})[0];
+}
+
+Array dot(const Array& lhs, const Array& rhs, const DotOptions& options) {
+  bool simple =
+      lhs.ndim() >= 1 && lhs.ndim() <= 2 && rhs.ndim() >= 1 && rhs.ndim() <= 2 && lhs.shape(-1) == rhs.shape(0);
+  if (!simple) {
+    throw ValueError(concat("dot: expected vectors or matrices with lhs.shape[-1] == rhs.shape[0], got ",
+                            to_string(lhs.type()), " and ", to_string(rhs.type()),
+                            "; use dot_general for other products"));
+  }
+  return dot_general(lhs, rhs, {{lhs.ndim() - 1}, {0}, {}, {}}, options);
+}
+
+Array batch_matmul(const Array& lhs, const Array& rhs, const DotOptions& options) {
+  if (lhs.ndim() < 2 || rhs.ndim() < 2) {
+    throw ValueError(concat("batch_matmul: arguments must be at least 2D, got ", to_string(lhs.type()), " and ",
+                            to_string(rhs.type())));
+  }
+  if (lhs.ndim() != rhs.ndim()) {
+    throw ValueError(concat("batch_matmul: arguments must have the same ndim, got ", to_string(lhs.type()), " and ",
+                            to_string(rhs.type())));
+  }
+  Ints batch = counting(0, static_cast<std::size_t>(lhs.ndim() - 2));
+  return dot_general(lhs, rhs, {{lhs.ndim() - 1}, {rhs.ndim() - 2}, batch, batch}, options);
+}
+
+}  // namespace capibara::jax::lax

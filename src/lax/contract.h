@@ -1,7 +1,10 @@
-// What dot products, ragged dot products and convolutions share: precision, result dtypes and dimension arithmetic.
+// What dot products, ragged dot products and convolutions share: result dtypes and dimension arithmetic.
 #pragma once
 
+#include <capibara/config.h>
 #include <capibara/primitive.h>
+
+#include <optional>
 
 namespace capibara {
 
@@ -26,11 +29,9 @@ std::pair<DotDimensionNumbers, int64_t> batched_dot_numbers(int64_t lhs_rank, in
                                                             int64_t rhs_dim, const DotDimensionNumbers& numbers,
                                                             const Ints& rhs_ignored = {});
 
-// A pair like (Precision.HIGHEST, Precision.HIGHEST), or an algorithm's name.
-std::optional<std::string> print_precision(const std::string& name, const Attr& attr);
-
-// precision None | "default" | "high" | "highest" (and their synonyms) | a pair "high,highest" | a DotAlgorithmPreset, as
-// the attribute; an empty text takes the configuration's default. Raises ValueError.
-Attr precision_attr(const std::string& op, const std::string& precision);
+// An optional type as an attribute, as the settings allow it.
+inline Attr canonical_attr(const std::optional<DType>& dtype) {
+  return dtype ? Attr(canonicalize(*dtype, config().enable_x64)) : Attr();
+}
 
 }  // namespace capibara

@@ -1,5 +1,10 @@
-// The control family: primitives that hold programs.
+// The control family: what primitives that hold programs share, and the list of them.
 #include "lax/control.h"
+
+#include <capibara/config.h>
+#include <capibara/control.h>
+
+#include "array/promotion.h"
 
 namespace capibara {
 
@@ -106,4 +111,66 @@ void check_operands(const char* op, const Program& program, std::span<const Arra
   }
 }
 
+Types types_of(std::span<const Array> arrays) {
+  Types types;
+  for (const Array& array : arrays) types.push_back(array.type());
+  return types;
+}
+
+Arrays joined(std::span<const Array> a, std::span<const Array> b) {
+  Arrays all(a.begin(), a.end());
+  all.insert(all.end(), b.begin(), b.end());
+  return all;
+}
+
+bool all_concrete(std::initializer_list<const Arrays*> lists) {
+  for (const Arrays* list : lists) {
+    for (const Array& array : *list) {
+      if (array.is_tracer()) return false;
+    }
+  }
+  return true;
+}
+
+bool strengthen(Arrays& init, std::span<const ArrayType> outputs) {
+  bool changed = false;
+  for (std::size_t i = 0; i < init.size(); ++i) {
+    const ArrayType& in = init[i].type();
+    const ArrayType& out = outputs[i];
+    if (!in.weak_type || in.dtype == out.dtype) continue;  // weakness alone is no difference
+    ScalarType joint = promote_types({in.dtype, in.weak_type}, {out.dtype, out.weak_type}, config().enable_x64);
+    if (joint.dtype != out.dtype) continue;
+    init[i] = jax::lax::convert_element_type(init[i], out.dtype, out.weak_type);
+    changed = true;
+  }
+  return changed;
+}
+
+void check_carry_types(const char* name, std::span<const ArrayType> in, std::span<const ArrayType> out) {
+  if (in.size() != out.size()) {
+    throw TypeError(concat(name,
+                           " body function carry input and carry output must have the same number of leaves, but ",
+                           "they differ: ", in.size(), " enter and ", out.size(), " leave"));
+  }
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (in[i].shape == out[i].shape && in[i].dtype == out[i].dtype) continue;
+    throw TypeError(
+        concat(name, " body function carry input and carry output must have equal types, but they differ: ", "leaf ", i,
+               " of the carry enters as ", to_string(in[i]), " and leaves as ", to_string(out[i])));
+  }
+}
+
 }  // namespace capibara
+
+namespace capibara::jax::lax::detail {
+
+void check_carry(const char* name, const TreeDef& in, const TreeDef& out) {
+  if (in == out) return;
+  if (std::string(name) == "cond") {
+    throw TypeError(concat("cond branches must have the same structure: ", tree_difference(in, out)));
+  }
+  throw TypeError(concat(
+      name, " body function carry input and carry output must have the same structure: ", tree_difference(in, out)));
+}
+
+}  // namespace capibara::jax::lax::detail

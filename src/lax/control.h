@@ -1,6 +1,8 @@
 // What the primitives that hold programs share: lists of masks, and the pieces of the control family.
 #pragma once
 
+#include <initializer_list>
+
 #include "lax/families.h"
 #include "lax/rules.h"
 #include "program/derive.h"
@@ -15,6 +17,7 @@ PrimitiveRecord checkpoint_record();
 PrimitiveRecord name_record();  // checkpoint_name
 std::vector<PrimitiveRecord> custom_rule_records();  // custom_jvp_call, custom_vjp_call, custom_lin...
 PrimitiveRecord linear_solve_record();
+Family callback_records();  // pure_callback, io_callback, debug_callback; of the effect family
 
 using Mask = std::vector<bool>;
 
@@ -38,5 +41,15 @@ using ProgramCall = std::function<Arrays(const Program&, std::span<const Array>)
 JvpResult jvp_of_call(const Program& program, const JvpArgs& args, const ProgramCall& call);
 // Checks operands against a nested program's inputs; raises TypeError naming the operation.
 void check_operands(const char* op, const Program& program, std::span<const ArrayType> types);
+
+// ---- functions of lax -------------------------------------------------------------------------------------------
+
+Types types_of(std::span<const Array> arrays);
+Arrays joined(std::span<const Array> a, std::span<const Array> b);
+bool all_concrete(std::initializer_list<const Arrays*> lists);
+// A weakly typed start value takes the dtype that the body gives it. True where one was changed.
+bool strengthen(Arrays& init, std::span<const ArrayType> outputs);
+// Raises TypeError where a loop's carry leaves its body as another type.
+void check_carry_types(const char* name, std::span<const ArrayType> in, std::span<const ArrayType> out);
 
 }  // namespace capibara

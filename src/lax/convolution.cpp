@@ -1,8 +1,11 @@
 // The general convolution: strides, padding, dilations of both operands, feature and batch groups, any dimension order.
 #include "lax/contract.h"
+#include "lax/convolution_dimensions.h"
 #include "lax/families.h"
 #include "lax/monoid.h"
+#include "lax/precision.h"
 #include "lax/rules.h"
+#include "lax/shape.h"
 #include "program/window_shape.h"
 
 #include <algorithm>
@@ -40,8 +43,6 @@ Array convolve(const Array& lhs, const Array& rhs, const Convolution& convolutio
   static const Primitive p = primitive(op);
   return capibara::bind(p, Arrays{lhs, rhs}, convolution.attrs(like))[0];
 }
-
-int64_t at(const Shape& shape, int64_t d) { return shape[static_cast<std::size_t>(d)]; }
 
 Ints space_of(const Ints& spec) { return Ints(spec.begin() + 2, spec.end()); }
 
@@ -328,3 +329,55 @@ Family convolution_family() {
 }
 
 }  // namespace capibara
+
+namespace capibara::jax::lax {
+
+Array conv_general_dilated(const Array& lhs, const Array& rhs, const ConvOptions& options) {
+  static const Primitive p = primitive("conv_general_dilated");
+  if (lhs.ndim() != rhs.ndim() && !options.dimension_numbers) {
+    throw TypeError(concat("conv_general_dilated: convolution requires lhs and rhs ndim to be equal, got ", lhs.ndim(),
+                           " and ", rhs.ndim(), "."));
+  }
+  if (lhs.ndim() != rhs.ndim() || lhs.ndim() < 2) {
+    throw ValueError(
+        concat("conv_general_dilated lhs and rhs must have the same number of dimensions, at least 2, got ",
+               to_string(lhs.type()), " and ", to_string(rhs.type())));
+  }
+  auto space = static_cast<std::size_t>(lhs.ndim() - 2);
+  if (!options.window_strides.empty() && options.window_strides.size() != space) {
+    throw ValueError(
+        concat("conv_general_dilated window and window_strides must have the same number of dimensions, got ", space,
+               " and ", options.window_strides.size()));
+  }
+  auto or_ones = [&](const Ints& values) { return values.empty() ? Ints(space, 1) : values; };
+  ConvDimensionNumbers numbers = numbers_or_default(options.dimension_numbers, lhs.ndim());
+  Ints strides = or_ones(options.window_strides), rhs_dilation = or_ones(options.rhs_dilation),
+       lhs_dilation = or_ones(options.lhs_dilation);
+  Padding padding;
+  if (options.padding) {
+    padding = *options.padding;
+  } else {
+    if (std::any_of(lhs_dilation.begin(), lhs_dilation.end(), [](int64_t d) { return d != 1; })) {
+      throw ValueError(
+          "conv_general_dilated: string padding is not defined together with lhs_dilation; give the padding in "
+          "numbers, or use conv_transpose");
+    }
+    Shape window = taken_sizes(rhs.shape(), numbers.rhs_spec, 2);
+    for (std::size_t d = 0; d < std::min(window.size(), rhs_dilation.size()); ++d)
+      window[d] = dilated(window[d], rhs_dilation[d]);
+    padding = padtype_to_pads(taken_sizes(lhs.shape(), numbers.lhs_spec, 2), window, strides, options.padding_mode);
+  }
+  return capibara::bind(p, Arrays{lhs, rhs},
+                        {{"window_strides", strides},
+                         {"padding", padding_attr(padding)},
+                         {"lhs_dilation", lhs_dilation},
+                         {"rhs_dilation", rhs_dilation},
+                         {"dimension_numbers", numbers},
+                         {"feature_group_count", options.feature_group_count},
+                         {"batch_group_count", options.batch_group_count},
+                         {"precision", precision_attr("conv_general_dilated", options.precision)},
+                         {"preferred_element_type", canonical_attr(options.preferred_element_type)},
+                         {"out_sharding", Attr()}})[0];
+}
+
+}  // namespace capibara::jax::lax

@@ -215,7 +215,7 @@ PrimitiveRecord monoid_record(std::string name, std::string doc, Monoid monoid) 
 
 }  // namespace
 
-Family cumulative_family() {
+Family cumulative_records() {
   PrimitiveRecord cumsum = monoid_record("cumsum", "Running sums along an axis.", Monoid::add);
   cumsum.jvp = linear_jvp();
   cumsum.transpose = [](const TransposeArgs& args) -> Arrays {
@@ -253,3 +253,36 @@ Family cumulative_family() {
 }
 
 }  // namespace capibara
+
+namespace capibara::jax::lax {
+
+namespace {
+
+Attrs cumulative_attrs(const CumulativeOptions& options) {
+  return {{"axis", options.axis}, {"reverse", options.reverse}};
+}
+
+}  // namespace
+
+Array cumsum(const Array& x, const CumulativeOptions& options) {
+  static const Primitive p = primitive("cumsum");
+  return bind1(p, {x}, cumulative_attrs(options));
+}
+Array cumprod(const Array& x, const CumulativeOptions& options) {
+  static const Primitive p = primitive("cumprod");
+  return bind1(p, {x}, cumulative_attrs(options));
+}
+Array cummax(const Array& x, const CumulativeOptions& options) {
+  static const Primitive p = primitive("cummax");
+  return bind1(p, {x}, cumulative_attrs(options));
+}
+Array cummin(const Array& x, const CumulativeOptions& options) {
+  static const Primitive p = primitive("cummin");
+  return bind1(p, {x}, cumulative_attrs(options));
+}
+Array cumlogsumexp(const Array& x, const CumulativeOptions& options) {
+  static const Primitive p = primitive("cumlogsumexp");
+  return bind1(p, {x}, cumulative_attrs(options));
+}
+
+}  // namespace capibara::jax::lax

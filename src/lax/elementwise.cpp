@@ -170,9 +170,9 @@ namespace capibara {
 
 Family elementwise_family() {
   Family family;
-  for (Family (*part)() : {elementwise::arithmetic_records, elementwise::transcendental_records,
-                           elementwise::comparison_records, elementwise::bit_records,
-                           elementwise::conversion_records}) {
+  for (Family (*part)() : {elementwise::arithmetic_records, elementwise::power_records, elementwise::extremum_records,
+                           elementwise::transcendental_records, elementwise::comparison_records,
+                           elementwise::bit_records, elementwise::conversion_records}) {
     for (PrimitiveRecord& record : part()) family.push_back(std::move(record));
   }
   return family;

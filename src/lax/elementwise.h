@@ -1,10 +1,13 @@
 // What the records of elementwise primitives share: accepted dtypes, type rules, derivative adapters, samples, lowering.
 #pragma once
 
+#include <algorithm>
+#include <concepts>
 #include <string>
 #include <vector>
 
 #include "lax/families.h"
+#include "lax/plain_number.h"
 #include "lax/rules.h"
 
 namespace capibara::elementwise {
@@ -91,7 +94,29 @@ Arrays broadcast_operands(const std::string& op, std::span<const Array> operands
 // is in the subset as it stands.
 LowerRule lower_broadcasting(std::string name);
 
+// ---- functions of lax -------------------------------------------------------------------------------------------
+
+// The name of a primitive as an argument of a template.
+template <std::size_t length>
+struct PrimitiveName {
+  char text[length];
+  consteval PrimitiveName(const char (&literal)[length]) { std::copy_n(literal, length, text); }
+};
+
+// Binds a primitive, which is looked up once. Of several operands, plain C++ numbers take the dtype of the others.
+template <PrimitiveName name, std::same_as<Array>... Operands>
+Array call(const Operands&... operands) {
+  static const Primitive p = primitive(name.text);
+  if constexpr (sizeof...(Operands) == 1) {
+    return bind1(p, {operands...});
+  } else {
+    return capibara::bind(p, adopt_numbers({operands...}))[0];
+  }
+}
+
 Family arithmetic_records();
+Family power_records();
+Family extremum_records();
 Family transcendental_records();
 Family comparison_records();
 Family bit_records();

@@ -1,4 +1,4 @@
-// Arithmetic: sums, products, quotients, powers, roots, rounding, signs, extrema.
+// Arithmetic: sums, products, quotients, rounding, signs.
 #include "lax/elementwise.h"
 
 namespace capibara::elementwise {
@@ -131,211 +131,6 @@ Array lower_mulhi(const Array& x, const Array& y) {
   return result;
 }
 
-// ---- powers -----------------------------------------------------------------------------------------------------
-
-TypeResult pow_type(std::span<const ArrayType> types, const Attrs&) {
-  require_count("pow", types, 2);
-  const DType x = types[0].dtype, y = types[1].dtype;
-  // Integer bases are StableHLO's; lax::pow refuses them.
-  require_accepted("pow", numbers, x, 0);
-  require_accepted("pow", numbers, y, 1);
-  if (x != y && !(is_inexact(x) && is_integer(y))) {
-    throw TypeError(concat("pow: the first argument must have an inexact dtype (float or complex), the second an "
-                           "integer dtype or the same inexact one, got ",
-                           dtype_name(x), " and ", dtype_name(y)));
-  }
-  ArrayType out;
-  out.shape = broadcast_operand_shapes("pow", types);
-  out.dtype = x;
-  out.weak_type = types[0].weak_type && types[1].weak_type;
-  return Types{out};
-}
-
-Array pow_base_jvp(const Array& g, const Array& base, const Array& exponent) {
-  const bool integer_exponent = is_integer(exponent.dtype());
-  Array x = base, y = exponent;
-  if (integer_exponent) {
-    y = lax::convert_element_type(y, x.dtype(), false);
-    const Types types = {x.type(), y.type()};
-    const Shape shape = broadcast_operand_shapes("pow", types);
-    x = broadcast_to(shape, x);
-    y = broadcast_to(shape, y);
-    const Array is_zero = lax::eq(y, scalar_like(y, 0));
-    const Array zeros = lax::full_like(y, 0);
-    const Array nonzero = replace_zero(y);
-    const Array ones = lax::full_like(y, 1);
-    const Array power = lax::pow(x, lax::sub(y, ones));
-    return lax::mul(g, lax::select(is_zero, zeros, lax::mul(nonzero, power)));
-  }
-  const Array ones = lax::full_like(y, 1);
-  return lax::mul(g, lax::mul(y, lax::pow(x, lax::sub(y, ones))));
-}
-
-Array pow_exponent_jvp(const Array& g, const Array& output, const Array& x, const Array& y) {
-  const Array log = lax::log(replace_zero(x));
-  return lax::convert_element_type(lax::mul(g, lax::mul(log, output)), y.dtype(), y.weak_type());
-}
-
-PrimitiveRecord pow_record() {
-  PrimitiveRecord r = record("pow", "x to the power y; y may be an integer beside an inexact x.", 2, inexact,
-                             "stablehlo.power");
-  r.traits.cost = Cost::function;
-  r.traits.nan_checked = true;
-  r.type = pow_type;
-  r.jvp = elementwise_jvp({from_pair(pow_base_jvp), from_pair_output(pow_exponent_jvp)});
-  r.lower = [](std::span<const Array> in, const Attrs&) -> Arrays {
-    if (in[0].dtype() == in[1].dtype() && in[0].shape() == in[1].shape()) return {};
-    const Arrays same = {in[0], lax::convert_element_type(in[1], in[0].dtype(), false)};
-    return {bind1(primitive("pow"), {broadcast_operands("pow", same)[0], broadcast_operands("pow", same)[1]})};
-  };
-  r.samples = sample_calls(2, {0.2, 2.0});
-  return r;
-}
-
-PrimitiveRecord integer_pow_record() {
-  PrimitiveRecord r = record("integer_pow", "x to a fixed integer power y.", 1, numbers, "");
-  r.traits.nan_checked = true;
-  r.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
-    require_count("integer_pow", types, 1);
-    require_accepted("integer_pow", numbers, types[0].dtype);
-    if (attrs.integer("y") < 0 && is_integer(types[0].dtype)) {
-      throw TypeError(concat("Integers cannot be raised to negative powers, got integer_pow(", to_string(types[0]),
-                             ", ", attrs.integer("y"), ")"));
-    }
-    ArrayType out = types[0];
-    return Types{out};
-  };
-  r.jvp = elementwise_jvp({[](const Array& g, const Array&, std::span<const Array> in, const Attrs& attrs) -> Array {
-    const Array& x = in[0];
-    const int64_t y = attrs.integer("y");
-    if (y == 0) return lax::full_like(g, 0);
-    if (y == 1) return g;
-    const Array factor = scalar_like(x, static_cast<double>(y));
-    if (y == 2) return lax::mul(g, lax::mul(factor, x));
-    return lax::mul(g, lax::mul(factor, lax::integer_pow(x, y - 1)));
-  }});
-  r.lower = [](std::span<const Array> in, const Attrs& attrs) -> Arrays {
-    Array x = in[0], product;
-    const int64_t y = attrs.integer("y");
-    if (y == 0) return {lax::full_like(x, 1)};
-    for (uint64_t rest = y < 0 ? 0 - static_cast<uint64_t>(y) : static_cast<uint64_t>(y); rest > 0; rest >>= 1) {
-      if (rest & 1) product = product.defined() ? lax::mul(product, x) : x;
-      if (rest > 1) x = lax::mul(x, x);
-    }
-    return {y < 0 ? lax::div(lax::full_like(product, 1), product) : product};
-  };
-  r.samples = [](DType dtype) {
-    std::vector<Attrs> variants;
-    for (int64_t y : {0, 1, 2, 3, 7}) variants.push_back(Attrs{{"y", y}});
-    if (is_inexact(dtype)) {
-      for (int64_t y : {-1, -2}) variants.push_back(Attrs{{"y", y}});
-    }
-    return sample_calls(1, {0.3, 2.0}, variants)(dtype);
-  };
-  return r;
-}
-
-// ---- extrema ----------------------------------------------------------------------------------------------------
-
-// 1 where x alone is the extremum, 1/2 where both are, 0 elsewhere.
-Array balanced_share(const Array& x, const Array& extremum, const Array& other) {
-  const Array mine = lax::eq(x, extremum);
-  const Array ones = lax::full_like(extremum, 1);
-  const Array zeros = lax::full_like(extremum, 0);
-  const Array numerator = lax::select(mine, ones, zeros);
-  const Array theirs = lax::eq(other, extremum);
-  const Array twos = lax::full_like(extremum, 2);
-  const Array one = lax::full_like(extremum, 1);
-  const Array denominator = lax::select(theirs, twos, one);
-  return lax::div(numerator, denominator);
-}
-
-JvpRule extremum_jvp() {
-  return elementwise_jvp(
-      {from_pair_output([](const Array& g, const Array& z, const Array& x, const Array& y) {
-         return lax::mul(g, balanced_share(x, z, y));
-       }),
-       from_pair_output([](const Array& g, const Array& z, const Array& x, const Array& y) {
-         return lax::mul(g, balanced_share(y, z, x));
-       })});
-}
-
-PrimitiveRecord clamp_record() {
-  PrimitiveRecord r = record("clamp", "x limited to [min, max]; the bounds are scalars or have x's shape.", 3,
-                             anything, "stablehlo.clamp");
-  r.traits.elementwise = Elementwise::scalar_bounds;
-  r.type = [](std::span<const ArrayType> types, const Attrs&) -> TypeResult {
-    require_count("clamp", types, 3);
-    for (int i = 0; i < 3; ++i) require_accepted("clamp", anything, types[static_cast<std::size_t>(i)].dtype, i);
-    require_same_dtypes("clamp", types);
-    const ArrayType &low = types[0], &x = types[1], &high = types[2];
-    for (const auto& [name, bound] : {std::pair<const char*, const ArrayType&>{"min", low}, {"max", high}}) {
-      if (bound.rank() != 0 && bound.shape != x.shape) {
-        throw TypeError(concat("clamp requires ", name, ".shape == operand.shape or ", name, ".shape == (), got ",
-                               name, " ", to_string(bound), " and operand ", to_string(x)));
-      }
-    }
-    ArrayType out = x;
-    out.weak_type = low.weak_type && x.weak_type && high.weak_type;
-    return Types{out};
-  };
-  r.jvp = elementwise_jvp(
-      {[](const Array& g, const Array&, std::span<const Array> in, const Attrs&) {
-         const Array above = lax::gt(in[0], in[1]);
-         const Array inside = lax::bitwise_and(above, lax::lt(in[0], in[2]));
-         Array broadcasted = broadcast_to(in[1].shape(), g);
-         return lax::select(inside, broadcasted, lax::full_like(in[1], 0));
-       },
-       [](const Array& g, const Array&, std::span<const Array> in, const Attrs&) {
-         const Array above = lax::gt(in[1], in[0]);
-         const Array inside = lax::bitwise_and(above, lax::lt(in[1], in[2]));
-         return lax::select(inside, g, lax::full_like(in[1], 0));
-       },
-       [](const Array& g, const Array&, std::span<const Array> in, const Attrs&) {
-         const Array beyond = lax::lt(in[2], in[1]);
-         Array broadcasted_in = broadcast_to(in[1].shape(), g);
-         return lax::select(beyond, broadcasted_in, lax::full_like(in[1], 0));
-       }});
-  r.batch = [](const BatchArgs& args) {
-    Arrays in(args.inputs.begin(), args.inputs.end());
-    const auto result = [&](int64_t dim) {
-      return BatchResult{capibara::bind(args.primitive, in, args.attrs), {dim}};
-    };
-    const int64_t dim = args.dims[1];
-    if (args.dims[0] == dim && args.dims[2] == dim) {
-      if (in[0].shape() == in[1].shape() && in[2].shape() == in[1].shape()) return result(dim);
-      if (in[0].ndim() == 0 && in[2].ndim() == 0) return result(dim);
-      if (in[0].ndim() == 1 && in[2].ndim() == 1) {
-        in[0] = lax::broadcast_in_dim(in[0], in[1].shape(), {dim});
-        in[2] = lax::broadcast_in_dim(in[2], in[1].shape(), {dim});
-        return result(dim);
-      }
-    } else if (in[0].ndim() == 0 && in[2].ndim() == 0 && dim != not_mapped) {
-      return result(dim);
-    }
-    for (std::size_t i : {std::size_t{0}, std::size_t{2}, std::size_t{1}}) {
-      if (in[i].ndim() > 0) in[i] = batch_at(in[i], args.dims[i], args.axis.size);
-    }
-    if (in[1].ndim() == 0) in[1] = lax::broadcast(in[1], {args.axis.size});
-    for (std::size_t i : {std::size_t{0}, std::size_t{2}}) {
-      if (in[i].ndim() == 0) in[i] = lax::broadcast(in[i], in[1].shape());
-      else if (in[i].ndim() < in[1].ndim()) in[i] = lax::broadcast_in_dim(in[i], in[1].shape(), {0});
-    }
-    return result(0);
-  };
-  r.lower = nullptr;  // StableHLO's clamp takes scalar bounds too
-  r.samples = [](DType dtype) {
-    std::vector<Sample> samples;
-    for (const Shape& shape : {Shape{}, Shape{3}, Shape{0, 2}, Shape{2, 3}}) {
-      const ArrayType full{shape, dtype, false, false, {}}, scalar{{}, dtype, false, false, {}};
-      samples.push_back({{full, full, full}, {}});
-      samples.push_back({{scalar, full, scalar}, {}});
-    }
-    return samples;
-  };
-  return r;
-}
-
 // ---- absolute values and rounding -------------------------------------------------------------------------------
 
 Array abs_jvp(const Array& g, const Array& output, const Array& x) {
@@ -452,62 +247,42 @@ Family arithmetic_records() {
          })});
     r.samples = sample_calls(2, {0.5, 3.0});
   }
-  add(pow_record());
-  add(integer_pow_record());
-  {
-    PrimitiveRecord& r = add(record("square", "x * x.", 1, numbers, "chlo.square"));
-    r.jvp = elementwise_jvp({from_input([](const Array& g, const Array& x) {
-      return lax::mul(g, lax::mul(scalar_like(x, 2), x));
-    })});
-    r.lower = [](std::span<const Array> in, const Attrs&) -> Arrays {
-      if (!is_integer(in[0].dtype())) return {};
-      return {lax::mul(in[0], in[0])};
-    };
-  }
-  {
-    PrimitiveRecord& r = add(record("sqrt", "The square root.", 1, inexact, "stablehlo.sqrt"));
-    r.traits.cost = Cost::root;
-    r.traits.nan_checked = true;
-    r.jvp = elementwise_jvp({from_output([](const Array& g, const Array& y, const Array& x) {
-      return lax::mul(g, lax::div(scalar_like(x, 0.5), y));
-    })});
-    r.samples = sample_calls(1, {0.1, 4.0});
-  }
-  {
-    PrimitiveRecord& r = add(record("rsqrt", "One over the square root.", 1, inexact, "stablehlo.rsqrt"));
-    r.traits.cost = Cost::root;
-    r.traits.nan_checked = true;
-    r.jvp = elementwise_jvp({from_output([](const Array& g, const Array& y, const Array& x) {
-      return lax::mul(g, lax::mul(scalar_like(x, -0.5), lax::div(y, x)));
-    })});
-    r.samples = sample_calls(1, {0.1, 4.0});
-  }
-  {
-    PrimitiveRecord& r = add(record("cbrt", "The real cube root.", 1, floats, "stablehlo.cbrt"));
-    r.traits.cost = Cost::function;
-    r.traits.nan_checked = true;
-    r.jvp = elementwise_jvp({from_output([](const Array& g, const Array& y, const Array& x) {
-      return lax::mul(g, lax::mul(scalar_like(x, 1.0 / 3.0), lax::integer_pow(y, -2)));
-    })});
-    r.samples = sample_calls(1, {0.1, 4.0});
-  }
-  {
-    PrimitiveRecord& r =
-        add(record("max", "The greater of x and y; NaN wins, complex numbers by real, then imaginary part.", 2,
-                   anything, "stablehlo.maximum"));
-    combine_operands(r, Monoid::max);
-    r.jvp = extremum_jvp();
-  }
-  {
-    PrimitiveRecord& r =
-        add(record("min", "The lesser of x and y; NaN wins, complex numbers by real, then imaginary part.", 2, anything,
-                   "stablehlo.minimum"));
-    combine_operands(r, Monoid::min);
-    r.jvp = extremum_jvp();
-  }
-  add(clamp_record());
-  add(record("nextafter", "The number next to x in the direction of y.", 2, floats, "chlo.next_after"));
   return family;
 }
 
 }  // namespace capibara::elementwise
+
+namespace capibara::jax::lax {
+
+Array neg(const Array& x) { return elementwise::call<"neg">(x); }
+Array sign(const Array& x) { return elementwise::call<"sign">(x); }
+Array floor(const Array& x) { return elementwise::call<"floor">(x); }
+Array ceil(const Array& x) { return elementwise::call<"ceil">(x); }
+Array abs(const Array& x) { return elementwise::call<"abs">(x); }
+Array sub(const Array& x, const Array& y) { return elementwise::call<"sub">(x, y); }
+Array mulhi(const Array& x, const Array& y) { return elementwise::call<"mulhi">(x, y); }
+Array div(const Array& x, const Array& y) { return elementwise::call<"div">(x, y); }
+Array rem(const Array& x, const Array& y) { return elementwise::call<"rem">(x, y); }
+
+Array round(const Array& x, RoundingMethod method) {
+  static const Primitive p = primitive("round");
+  return bind1(p, {x}, Attrs{{"rounding_method", static_cast<int>(method)}});
+}
+
+// The primitives add and mul take booleans too, for programs read from StableHLO; jax.lax does not.
+Array add(const Array& x, const Array& y) {
+  elementwise::require_accepted("add", elementwise::numbers, x.dtype(), 0);
+  return elementwise::call<"add">(x, y);
+}
+
+Array mul(const Array& x, const Array& y) {
+  elementwise::require_accepted("mul", elementwise::numbers, x.dtype(), 0);
+  return elementwise::call<"mul">(x, y);
+}
+
+Array add_any(const Array& x, const Array& y) {
+  static const Primitive p = primitive("add_any");
+  return bind1(p, {x, y});
+}
+
+}  // namespace capibara::jax::lax

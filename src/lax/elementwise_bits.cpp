@@ -35,3 +35,19 @@ Family bit_records() {
 }
 
 }  // namespace capibara::elementwise
+
+namespace capibara::jax::lax {
+
+Array bitwise_not(const Array& x) { return elementwise::call<"not">(x); }
+Array bitwise_and(const Array& x, const Array& y) { return elementwise::call<"and">(x, y); }
+Array bitwise_or(const Array& x, const Array& y) { return elementwise::call<"or">(x, y); }
+Array bitwise_xor(const Array& x, const Array& y) { return elementwise::call<"xor">(x, y); }
+Array population_count(const Array& x) { return elementwise::call<"population_count">(x); }
+Array clz(const Array& x) { return elementwise::call<"clz">(x); }
+Array shift_left(const Array& x, const Array& y) { return elementwise::call<"shift_left">(x, y); }
+Array shift_right_arithmetic(const Array& x, const Array& y) {
+  return elementwise::call<"shift_right_arithmetic">(x, y);
+}
+Array shift_right_logical(const Array& x, const Array& y) { return elementwise::call<"shift_right_logical">(x, y); }
+
+}  // namespace capibara::jax::lax

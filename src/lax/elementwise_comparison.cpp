@@ -223,3 +223,34 @@ Family comparison_records() {
 }
 
 }  // namespace capibara::elementwise
+
+namespace capibara::jax::lax {
+
+Array eq(const Array& x, const Array& y) { return elementwise::call<"eq">(x, y); }
+Array ne(const Array& x, const Array& y) { return elementwise::call<"ne">(x, y); }
+Array lt(const Array& x, const Array& y) { return elementwise::call<"lt">(x, y); }
+Array le(const Array& x, const Array& y) { return elementwise::call<"le">(x, y); }
+Array gt(const Array& x, const Array& y) { return elementwise::call<"gt">(x, y); }
+Array ge(const Array& x, const Array& y) { return elementwise::call<"ge">(x, y); }
+Array eq_to(const Array& x, const Array& y) { return elementwise::call<"eq_to">(x, y); }
+Array lt_to(const Array& x, const Array& y) { return elementwise::call<"lt_to">(x, y); }
+Array le_to(const Array& x, const Array& y) { return elementwise::call<"le_to">(x, y); }
+Array is_finite(const Array& x) { return elementwise::call<"is_finite">(x); }
+
+Array select(const Array& pred, const Array& on_true, const Array& on_false) {
+  return select_n(pred, {on_false, on_true});
+}
+
+Array select_n(const Array& which, const Arrays& cases) {
+  static const Primitive p = primitive("select_n");
+  if (cases.empty()) throw ValueError("select_n() must have at least one case");
+  Arrays operands = {which};
+  operands.insert(operands.end(), cases.begin(), cases.end());
+  if (cases.size() == 2) {
+    const Arrays adopted = adopt_numbers({cases[0], cases[1]});
+    operands = {which, adopted[0], adopted[1]};
+  }
+  return capibara::bind(p, operands)[0];
+}
+
+}  // namespace capibara::jax::lax

@@ -1,4 +1,6 @@
 // Conversions: between dtypes, to and from complex numbers, of bits, of precision; copies; functions mapped by region.
+#include <capibara/config.h>
+
 #include "lax/elementwise.h"
 
 #include "program/build.h"
@@ -298,3 +300,53 @@ Family conversion_records() {
 }
 
 }  // namespace capibara::elementwise
+
+namespace capibara::jax::lax {
+
+Array real(const Array& x) { return elementwise::call<"real">(x); }
+Array imag(const Array& x) { return elementwise::call<"imag">(x); }
+Array complex(const Array& x, const Array& y) { return elementwise::call<"complex">(x, y); }
+Array copy(const Array& x) { return elementwise::call<"copy">(x); }
+
+Array stop_gradient(const Array& x) {
+  static const Primitive p = primitive("stop_gradient");
+  return is_key(x.dtype()) ? x : bind1(p, {x});
+}
+
+Array conj(const Array& x) {
+  static const Primitive p = primitive("conj");
+  return bind1(p, {x}, Attrs{{"input_dtype", x.dtype()}});
+}
+
+Array reduce_precision(const Array& x, int64_t exponent_bits, int64_t mantissa_bits) {
+  static const Primitive p = primitive("reduce_precision");
+  return bind1(p, {x}, Attrs{{"exponent_bits", exponent_bits}, {"mantissa_bits", mantissa_bits}});
+}
+
+// 64-bit requests follow the configuration, except from 64-bit operands: those come from programs that were read.
+Array convert_element_type(const Array& x, DType dtype) {
+  const bool wide = capibara::config().enable_x64 || canonicalize(x.dtype(), false) != x.dtype();
+  return convert_element_type(x, canonicalize(dtype, wide), false);
+}
+
+Array convert_element_type(const Array& x, DType dtype, bool weak_type) {
+  static const Primitive p = primitive("convert_element_type");
+  if (x.dtype() == dtype && x.weak_type() == weak_type) return x;
+  const bool foldable = is_plain_number(x) && (is_numeric(dtype) || is_bool(dtype));
+  if (foldable) return number_as(x, dtype, weak_type);
+  return bind1(p, {x}, Attrs{{"new_dtype", dtype}, {"weak_type", weak_type}});
+}
+
+Array bitcast_convert_type(const Array& x, DType dtype) {
+  static const Primitive p = primitive("bitcast_convert_type");
+  const DType to = canonicalize(dtype, capibara::config().enable_x64 || bits(x.dtype()) >= 64);
+  if (is_complex(x.dtype()) != is_complex(to)) {
+    throw TypeError(concat(
+        "lax.bitcast_convert_type does not support bool or complex values unless the operand and "
+        "destination types match. Got operand dtype=",
+        dtype_name(x.dtype()), ", new_dtype=", dtype_name(to), ". Consider using the arr.view() method instead."));
+  }
+  return bind1(p, {x}, Attrs{{"new_dtype", to}});
+}
+
+}  // namespace capibara::jax::lax

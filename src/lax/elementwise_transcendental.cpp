@@ -127,3 +127,27 @@ Family transcendental_records() {
 }
 
 }  // namespace capibara::elementwise
+
+namespace capibara::jax::lax {
+
+Array exp(const Array& x) { return elementwise::call<"exp">(x); }
+Array exp2(const Array& x) { return elementwise::call<"exp2">(x); }
+Array log(const Array& x) { return elementwise::call<"log">(x); }
+Array expm1(const Array& x) { return elementwise::call<"expm1">(x); }
+Array log1p(const Array& x) { return elementwise::call<"log1p">(x); }
+Array tanh(const Array& x) { return elementwise::call<"tanh">(x); }
+Array logistic(const Array& x) { return elementwise::call<"logistic">(x); }
+Array sin(const Array& x) { return elementwise::call<"sin">(x); }
+Array cos(const Array& x) { return elementwise::call<"cos">(x); }
+Array tan(const Array& x) { return elementwise::call<"tan">(x); }
+Array asin(const Array& x) { return elementwise::call<"asin">(x); }
+Array acos(const Array& x) { return elementwise::call<"acos">(x); }
+Array atan(const Array& x) { return elementwise::call<"atan">(x); }
+Array sinh(const Array& x) { return elementwise::call<"sinh">(x); }
+Array cosh(const Array& x) { return elementwise::call<"cosh">(x); }
+Array asinh(const Array& x) { return elementwise::call<"asinh">(x); }
+Array acosh(const Array& x) { return elementwise::call<"acosh">(x); }
+Array atanh(const Array& x) { return elementwise::call<"atanh">(x); }
+Array atan2(const Array& x, const Array& y) { return elementwise::call<"atan2">(x, y); }
+
+}  // namespace capibara::jax::lax

@@ -29,7 +29,7 @@ Array gather_fill_value(const Attr& fill_value, DType dtype) {
 
 namespace {
 
-const GatherDimensionNumbers& dims_of(const Attrs& attrs) {
+const GatherDimensionNumbers& gather_dims(const Attrs& attrs) {
   return attrs.get<GatherDimensionNumbers>("dimension_numbers");
 }
 
@@ -37,7 +37,7 @@ TypeResult gather_type(std::span<const ArrayType> types, const Attrs& attrs) {
   require_count("gather", types, 2);
   const ArrayType& x = types[0];
   const ArrayType& indices = types[1];
-  const GatherDimensionNumbers& dims = dims_of(attrs);
+  const GatherDimensionNumbers& dims = gather_dims(attrs);
   const Ints& sizes = attrs.ints("slice_sizes");
   mode_of(attrs);
   if (!is_integer(indices.dtype)) {
@@ -117,8 +117,8 @@ JvpResult gather_jvp(const JvpArgs& args) {
   if (args.tangents[0].defined()) {
     lax::GatherOptions options = options_of(args.attrs);
     options.fill_value = Array(0);
-    tangent =
-        lax::gather(args.tangents[0], args.primals[1], dims_of(args.attrs), args.attrs.ints("slice_sizes"), options);
+    tangent = lax::gather(args.tangents[0], args.primals[1], gather_dims(args.attrs), args.attrs.ints("slice_sizes"),
+                          options);
   }
   return {std::move(out), {tangent}};
 }
@@ -127,7 +127,7 @@ Arrays gather_transpose(const TransposeArgs& args) {
   const Array& ct = args.cotangents[0];
   if (!ct.defined()) return {Array(), Array()};
   Array zeros = lax::zeros(sample_type(ct.dtype(), args.types[0].shape));
-  const GatherDimensionNumbers& dims = dims_of(args.attrs);
+  const GatherDimensionNumbers& dims = gather_dims(args.attrs);
   lax::GatherOptions options = options_of(args.attrs);
   return {lax::scatter_add(zeros, args.inputs[1], ct,
                            {dims.offset_dims, dims.collapsed_slice_dims, dims.start_index_map,
@@ -139,7 +139,7 @@ Arrays gather_transpose(const TransposeArgs& args) {
 }
 
 BatchResult gather_batch(const BatchArgs& args) {
-  GatherDimensionNumbers dims = dims_of(args.attrs);
+  GatherDimensionNumbers dims = gather_dims(args.attrs);
   Ints sizes = args.attrs.ints("slice_sizes");
   Array x = args.inputs[0], indices = args.inputs[1];
   Attrs attrs = args.attrs;
@@ -174,7 +174,7 @@ BatchResult gather_batch(const BatchArgs& args) {
 // Mode fill_or_drop as a clamping gather whose windows out of bounds are masked.
 Array masked_gather(const Array& x, const Array& indices, const Attrs& attrs, const ArrayType& out_type) {
   static const Primitive self = primitive("gather");
-  const GatherDimensionNumbers& dims = dims_of(attrs);
+  const GatherDimensionNumbers& dims = gather_dims(attrs);
   const Ints& sizes = attrs.ints("slice_sizes");
   bool large = std::any_of(x.shape().begin(), x.shape().end(), [](int64_t d) { return d > INT32_MAX; });
   DType index_dtype = large ? DType::int64 : DType::int32;
@@ -253,3 +253,69 @@ Family gather_records() {
 }
 
 }  // namespace capibara
+
+namespace capibara::jax::lax {
+
+namespace {
+
+// What stands for "out of bounds" where the caller did not say.
+Attr default_fill(DType dtype) {
+  if (is_inexact(dtype)) return std::numeric_limits<double>::quiet_NaN();
+  if (is_signed(dtype)) return iinfo(dtype).min;
+  if (is_key(dtype)) return int64_t{UINT32_MAX};
+  if (is_bool(dtype)) return true;
+  uint64_t greatest = iinfo(dtype).max;
+  if (greatest <= INT64_MAX) return static_cast<int64_t>(greatest);
+  // The greatest uint64 has no int64: keep it as an array.
+  Buffer buffer = Buffer::allocate(sizeof greatest);
+  std::copy_n(reinterpret_cast<const std::byte*>(&greatest), sizeof greatest, buffer.mutable_data());
+  return Array::from_buffer(sample_type(DType::uint64, {}), std::move(buffer));
+}
+
+Attr fill_attribute(const Array& value) {
+  if (value.is_tracer()) {
+    throw ConcretizationTypeError("gather: fill_value must be a concrete number, got a traced array");
+  }
+  if (value.ndim() != 0) throw ValueError("gather: fill_value must be a scalar");
+  if (is_bool(value.dtype())) return value.item<bool>();
+  if (is_floating(value.dtype())) return value.item<double>();
+  if (is_integer(value.dtype()) && value.dtype() != DType::uint64) return value.item<int64_t>();
+  return value;
+}
+
+}  // namespace
+
+Array gather(const Array& x, const Array& start_indices, const GatherDimensionNumbers& dimension_numbers,
+             const Ints& slice_sizes, const GatherOptions& options) {
+  static const Primitive p = primitive("gather");
+  GatherScatterMode mode = options.mode.value_or(GatherScatterMode::promise_in_bounds);
+  Attr fill;
+  if (mode == GatherScatterMode::fill_or_drop) {
+    fill = options.fill_value ? fill_attribute(*options.fill_value) : default_fill(x.dtype());
+  }
+  return bind1(p, {x, start_indices},
+               {{"dimension_numbers", dimension_numbers},
+                {"slice_sizes", slice_sizes},
+                {"unique_indices", options.unique_indices},
+                {"indices_are_sorted", options.indices_are_sorted},
+                {"mode", mode_name(mode)},
+                {"fill_value", fill}});
+}
+
+Array index_take(const Array& x, const Arrays& indices, const Ints& axes) {
+  Arrays columns;
+  for (const Array& index : indices) columns.push_back(expand_dims(index, {1}));
+  Array vectors = concatenate(columns, 1);
+  std::vector<int32_t> sizes;
+  Ints slice_sizes = x.shape();
+  for (int64_t axis : axes) {
+    sizes.push_back(static_cast<int32_t>(x.shape(axis)));
+    slice_sizes[static_cast<std::size_t>(axis)] = 1;
+  }
+  vectors =
+      vectors % convert_element_type(expand_dims(array<int32_t>(sizes), range(vectors.ndim() - 1)), vectors.dtype());
+  Ints offset_dims = range(x.ndim() - vectors.shape(1) + 1, 1);
+  return gather(x, vectors, {offset_dims, axes, axes, {}, {}}, slice_sizes);
+}
+
+}  // namespace capibara::jax::lax

@@ -30,6 +30,20 @@ lax::GatherScatterMode mode_of(const Attrs& attrs) {
       concat("gather/scatter: unknown mode '", mode, "', expected clip, fill_or_drop or promise_in_bounds"));
 }
 
+const char* mode_name(lax::GatherScatterMode mode) {
+  switch (mode) {
+    case lax::GatherScatterMode::clip:
+      return "clip";
+    case lax::GatherScatterMode::fill_or_drop:
+      return "fill_or_drop";
+    case lax::GatherScatterMode::promise_in_bounds:
+      return "promise_in_bounds";
+    case lax::GatherScatterMode::one_hot:
+      break;
+  }
+  throw ValueError("gather/scatter: mode one_hot is a mode of take_along_axis only");
+}
+
 std::optional<std::string> print_index_attribute(const std::string& name, const Attr& value) {
   const std::string* text = value.get_if<std::string>();
   if (name != "mode" || !text) return std::nullopt;
@@ -118,9 +132,10 @@ void require_index_map(const char* op, const char* name, const Ints& map, const 
 }
 
 Family index_family() {
-  Family family = slice_records();
-  for (PrimitiveRecord& record : gather_records()) family.push_back(std::move(record));
-  for (PrimitiveRecord& record : scatter_records()) family.push_back(std::move(record));
+  Family family;
+  for (Family (*part)() : {slice_records, dynamic_slice_records, gather_records, scatter_records}) {
+    for (PrimitiveRecord& record : part()) family.push_back(std::move(record));
+  }
   return family;
 }
 

@@ -132,7 +132,7 @@ Arrays call_program(const Program& program, std::span<const Array> inputs, const
 
 namespace {
 
-PrimitiveRecord call_record(const char* name, const char* doc, const char* program_attr) {
+PrimitiveRecord nested_call_record(const char* name, const char* doc, const char* program_attr) {
   PrimitiveRecord record;
   record.name = name;
   record.doc = doc;
@@ -156,7 +156,7 @@ PrimitiveRecord call_record(const char* name, const char* doc, const char* progr
 }
 
 PrimitiveRecord plain_call_record(const char* name, const char* doc, const char* symbol) {
-  PrimitiveRecord record = call_record(name, doc, "call_jaxpr");
+  PrimitiveRecord record = nested_call_record(name, doc, "call_jaxpr");
   record.lower = [symbol](std::span<const Array> inputs, const Attrs& attrs) {
     return call_program(attrs.program("call_jaxpr"), inputs, symbol);
   };
@@ -166,7 +166,7 @@ PrimitiveRecord plain_call_record(const char* name, const char* doc, const char*
 }  // namespace
 
 std::vector<PrimitiveRecord> call_records() {
-  PrimitiveRecord jit = call_record("jit", "Calls a program.", "jaxpr");
+  PrimitiveRecord jit = nested_call_record("jit", "Calls a program.", "jaxpr");
   jit.stablehlo = "func.call";
   return {jit, plain_call_record("call", "Calls a program as it is, without a boundary of compilation.", "core_call"),
           plain_call_record("closed_call", "Calls a program that holds its constants.", "closed_call")};

@@ -15,7 +15,7 @@ namespace lax = jax::lax;
 
 Family linalg_family() {
   Family family;
-  for (auto part : {factor_records, spectral_records, solver_records}) {
+  for (auto part : {factor_records, orthogonal_records, spectral_records, solver_records}) {
     for (PrimitiveRecord& record : part()) family.push_back(std::move(record));
   }
   linalg::add_lapack_lowering(family);
@@ -76,6 +76,25 @@ Sample sample(DType dtype, const std::vector<Shape>& shapes, Attrs attrs) {
   for (const Shape& shape : shapes) result.inputs.push_back(scalar_type(dtype).with_shape(shape));
   result.attrs = std::move(attrs);
   return result;
+}
+
+PrimitiveRecord decomposition(std::string name, std::string doc) {
+  PrimitiveRecord record;
+  record.name = std::move(name);
+  record.doc = std::move(doc);
+  record.dtypes = lapack_dtypes;
+  record.batch = batch_leading;
+  return record;
+}
+
+std::vector<Sample> matrix_samples(DType dtype, const std::vector<Shape>& shapes, const Attrs& attrs) {
+  std::vector<Sample> samples;
+  for (const Shape& shape : shapes) samples.push_back(sample(dtype, {shape}, attrs));
+  return samples;
+}
+
+void require_matrices(const char* op, const Array& x) {
+  if (x.ndim() < 2) throw TypeError(concat(op, ": the input must have rank at least 2, got ", to_string(x.type())));
 }
 
 // ---- matrices ---------------------------------------------------------------------------------------------------

@@ -6,9 +6,10 @@
 
 namespace capibara {
 
-std::vector<PrimitiveRecord> factor_records();    // cholesky, lu, qr and their parts
-std::vector<PrimitiveRecord> spectral_records();  // eig, eigh, svd, schur, hessenberg, tridiagonal
-std::vector<PrimitiveRecord> solver_records();    // triangular_solve, tridiagonal_solve, symmetric_product
+std::vector<PrimitiveRecord> factor_records();      // cholesky, lu and their parts
+std::vector<PrimitiveRecord> orthogonal_records();  // qr and its parts
+std::vector<PrimitiveRecord> spectral_records();    // eig, eigh, svd, schur, hessenberg, tridiagonal
+std::vector<PrimitiveRecord> solver_records();      // triangular_solve, tridiagonal_solve, symmetric_product
 
 namespace linalg {
 
@@ -37,6 +38,15 @@ inline const std::vector<DType> inexact_dtypes = {DType::float32,   DType::float
 
 // One call on operands of the given shapes.
 Sample sample(DType dtype, const std::vector<Shape>& shapes, Attrs attrs = {});
+// One call on a matrix of each of the given shapes.
+std::vector<Sample> matrix_samples(DType dtype, const std::vector<Shape>& shapes, const Attrs& attrs = {});
+inline const std::vector<Shape> matrix_shapes = {{3, 3}, {4, 2}, {2, 4}, {2, 3, 2}, {1, 1}, {2, 0, 0}};
+
+// A record of a decomposition: its name, doc, dtypes and batch rule.
+PrimitiveRecord decomposition(std::string name, std::string doc);
+
+// What functions of lax check: raises TypeError where x has fewer than two dimensions.
+void require_matrices(const char* op, const Array& x);
 
 // ---- matrices: the trailing two dimensions ----------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 #include "lax/linalg.h"
 
 #include <capibara/indexing.h>
+#include <capibara/linalg.h>
 #include <capibara/solve.h>
 
 #include "program/derive.h"
@@ -342,3 +343,31 @@ std::vector<PrimitiveRecord> solver_records() {
 }
 
 }  // namespace capibara
+
+namespace capibara::jax::lax::linalg {
+
+namespace matrix = capibara::linalg;
+
+Array symmetric_product(const Array& a_matrix, const Array& c_matrix, const SymmetricProductOptions& options) {
+  static const Primitive p = primitive("symmetric_product");
+  Array result = bind1(p, {a_matrix, c_matrix}, {{"alpha", options.alpha}, {"beta", options.beta}});
+  if (!options.symmetrize_output) return result;
+  Array upper = matrix::transposed(matrix::tril(result, -1));
+  return add(matrix::tril(result), upper);
+}
+
+Array triangular_solve(const Array& a, const Array& b, const TriangularSolveOptions& options) {
+  matrix::TriangularForm form = {options.left_side, options.lower, options.transpose_a, options.conjugate_a,
+                                 options.unit_diagonal};
+  if (b.ndim() != a.ndim() - 1) return matrix::triangular_solve(a, b, form);
+  // A vector: one column on the left side, one row on the right.
+  int64_t axis = options.left_side ? b.ndim() : b.ndim() - 1;
+  return squeeze(matrix::triangular_solve(a, expand_dims(b, {axis}), form), {axis});
+}
+
+Array tridiagonal_solve(const Array& dl, const Array& d, const Array& du, const Array& b, bool perturb_singular) {
+  static const Primitive p = primitive("tridiagonal_solve");
+  return bind1(p, {dl, d, du, b}, {{"perturb_singular", perturb_singular}});
+}
+
+}  // namespace capibara::jax::lax::linalg

@@ -1,4 +1,6 @@
 // Eigenvalues and singular values: eig, eigh, svd, and the reductions to Schur, Hessenberg and tridiagonal form.
+#include <capibara/linalg.h>
+
 #include "lax/linalg.h"
 
 #include <algorithm>
@@ -12,15 +14,6 @@ namespace linalg {
 namespace {
 
 const std::vector<Shape> square_shapes = {{3, 3}, {2, 2, 2}, {1, 1}};
-
-PrimitiveRecord decomposition(std::string name, std::string doc) {
-  PrimitiveRecord record;
-  record.name = std::move(name);
-  record.doc = std::move(doc);
-  record.dtypes = lapack_dtypes;
-  record.batch = batch_leading;
-  return record;
-}
 
 void add_samples(std::vector<Sample>& samples, DType dtype, const std::vector<Shape>& shapes, const Attrs& attrs) {
   for (const Shape& shape : shapes) samples.push_back(sample(dtype, {shape}, attrs));
@@ -325,3 +318,83 @@ std::vector<PrimitiveRecord> spectral_records() {
 }
 
 }  // namespace capibara
+
+namespace capibara::jax::lax::linalg {
+
+namespace matrix = capibara::linalg;
+
+namespace {
+
+Attr range_attr(const std::optional<IndexRange>& range) {
+  return range ? Attr(Ints{range->first, range->second}) : Attr();
+}
+
+// As Python prints the members of the enumerations.
+template <class Enum, std::size_t count>
+Attr enum_attr(const std::optional<Enum>& value, const char* const (&names)[count]) {
+  return value ? Attr(names[static_cast<std::size_t>(*value)]) : Attr();
+}
+const char* const eig_names[] = {"EigImplementation.CUSOLVER", "EigImplementation.MAGMA", "EigImplementation.LAPACK"};
+const char* const eigh_names[] = {"EighImplementation.QR", "EighImplementation.JACOBI", "EighImplementation.QDWH"};
+const char* const svd_names[] = {"SvdAlgorithm.DEFAULT", "SvdAlgorithm.QR", "SvdAlgorithm.JACOBI", "SvdAlgorithm.POLAR",
+                                 "SvdAlgorithm.DIVIDE_AND_CONQUER"};
+
+Arrays bind_svd(const Array& x, const SvdOptions& options, bool compute_uv) {
+  static const Primitive p = primitive("svd");
+  return capibara::bind(p, Arrays{x},
+                        {{"full_matrices", options.full_matrices},
+                         {"compute_uv", compute_uv},
+                         {"subset_by_index", range_attr(options.subset_by_index)},
+                         {"algorithm", enum_attr(options.algorithm, svd_names)}});
+}
+
+}  // namespace
+
+Arrays eig(const Array& x, const EigOptions& options) {
+  static const Primitive p = primitive("eig");
+  return capibara::bind(p, Arrays{x},
+                        {{"compute_left_eigenvectors", options.compute_left_eigenvectors},
+                         {"compute_right_eigenvectors", options.compute_right_eigenvectors},
+                         {"enable_eigvec_derivs", options.enable_eigvec_derivs},
+                         {"implementation", enum_attr(options.implementation, eig_names)}});
+}
+
+std::pair<Array, Array> eigh(const Array& x, const EighOptions& options) {
+  static const Primitive p = primitive("eigh");
+  matrix::require_matrices("eigh", x);
+  Arrays out = capibara::bind(p, Arrays{options.symmetrize_input ? matrix::symmetrized(x) : x},
+                              {{"lower", options.lower},
+                               {"sort_eigenvalues", options.sort_eigenvalues},
+                               {"subset_by_index", range_attr(options.subset_by_index)},
+                               {"algorithm", enum_attr(options.implementation, eigh_names)}});
+  return {out[0], out[1]};
+}
+
+std::pair<Array, Array> hessenberg(const Array& a) {
+  static const Primitive p = primitive("hessenberg");
+  Arrays out = capibara::bind(p, Arrays{a});
+  return {out[0], out[1]};
+}
+
+Arrays schur(const Array& x, const SchurOptions& options) {
+  static const Primitive p = primitive("schur");
+  return capibara::bind(p, Arrays{x},
+                        {{"compute_schur_vectors", options.compute_schur_vectors},
+                         {"sort_eig_vals", options.sort_eig_vals},
+                         {"select_callable", Attr()}});
+}
+
+std::tuple<Array, Array, Array> svd(const Array& x, const SvdOptions& options) {
+  Arrays out = bind_svd(x, options, true);
+  return {out[1], out[0], out[2]};
+}
+
+Array singular_values(const Array& x, const SvdOptions& options) { return bind_svd(x, options, false)[0]; }
+
+std::tuple<Array, Array, Array, Array> tridiagonal(const Array& a, bool lower) {
+  static const Primitive p = primitive("tridiagonal");
+  Arrays out = capibara::bind(p, Arrays{a}, {{"lower", lower}});
+  return {out[0], out[1], out[2], out[3]};
+}
+
+}  // namespace capibara::jax::lax::linalg

@@ -2,6 +2,7 @@
 //
 // Operands are the consts of matvec, vecmat, solve and transpose_solve, then the right-hand side b; `jaxprs` holds the four
 // programs on (consts, x), those of the transposed system None where the user gave no solver for it.
+#include "lax/linear_solve.h"
 #include "lax/control.h"
 
 namespace capibara {
@@ -43,7 +44,7 @@ Attrs attrs_of(const Ints& lengths, const std::vector<Program>& programs) {
   return {{"const_lengths", lengths}, {"jaxprs", std::move(list)}};
 }
 
-TypeResult type_rule(std::span<const ArrayType> types, const Attrs& attrs) {
+TypeResult solve_type(std::span<const ArrayType> types, const Attrs& attrs) {
   System system(attrs);
   if (types.size() != system.consts + system.unknowns()) {
     throw TypeError(concat("custom_linear_solve: ", system.consts + system.unknowns(), " operands are needed, got ", types.size()));
@@ -175,7 +176,7 @@ PrimitiveRecord linear_solve_record() {
   record.traits.multiple_results = true;
   record.traits.nan_checked = true;
   record.doc = "Solves a linear system with the user's solver.";
-  record.type = type_rule;
+  record.type = solve_type;
   record.jvp = jvp_solve;
   record.transpose = transpose_solve;
   record.batch = batch_solve;
@@ -185,3 +186,78 @@ PrimitiveRecord linear_solve_record() {
 }
 
 }  // namespace capibara
+
+namespace capibara::jax::lax::detail {
+
+namespace {
+
+std::string types_text(std::span<const ArrayType> types) {
+  std::string text;
+  for (const ArrayType& type : types) text += (text.empty() ? "" : ", ") + to_string(type);
+  return "[" + text + "]";
+}
+
+}  // namespace
+
+Closed close(const FlatFunction& function, const Types& types, const std::string& name) {
+  Staged staged = stage(function, types, name);
+  Closed closed{constants_to_inputs(staged.program), staged.program.constants()};
+  append(closed.consts, staged.captured);
+  return closed;
+}
+
+void check_shapes(const char* name, const char* expected_name, const Program& program, const Types& expected,
+                  bool has_aux) {
+  Types got = program.output_types();
+  if (has_aux && got.size() > expected.size()) got.resize(expected.size());
+  bool same = got.size() == expected.size();
+  for (std::size_t i = 0; same && i < got.size(); ++i) same = got[i].shape == expected[i].shape;
+  if (same) return;
+  throw ValueError(concat(name, "() output shapes must match ", expected_name, ", got ", types_text(got), " and ",
+                          types_text(expected)));
+}
+
+void check_solve_tree(const char* name, const char* expected_name, const TreeDef& got, const TreeDef& expected) {
+  if (got == expected) return;
+  throw TypeError(concat(name, "() output pytree structure must match ", expected_name, ", got ", got.to_string(),
+                         " and ", expected.to_string(), "."));
+}
+
+Arrays linear_solve_flat(const FlatFunction& matvec, const Arrays& b, const FlatSolver& solve,
+                         const std::optional<FlatSolver>& transpose_solve, const LinearSolveFlags& flags) {
+  Types types = types_of(b);
+  Closed forward = close(matvec, types, "matvec");
+  check_shapes("matvec", "b", forward.program, types, false);
+  Closed solver = close([&](std::span<const Array> x) { return solve(matvec, x); }, types, "solve");
+  check_shapes("solve", "b", solver.program, types, flags.has_aux);
+
+  Closed backward, back_solver;
+  if (transpose_solve) {
+    if (flags.symmetric) {
+      backward = forward;
+    } else {
+      std::vector<bool> is_linear(forward.consts.size(), false);
+      is_linear.resize(forward.consts.size() + b.size(), true);
+      backward.program = transpose_program(forward.program, is_linear, std::vector<bool>(b.size(), true)).program;
+      backward.consts = forward.consts;
+    }
+    FlatFunction vecmat =
+        flags.symmetric ? matvec : FlatFunction([&](std::span<const Array> x) { return backward(x); });
+    back_solver =
+        close([&](std::span<const Array> x) { return (*transpose_solve)(vecmat, x); }, types, "transpose_solve");
+    check_shapes("transpose_solve", "b", back_solver.program, types, flags.has_aux);
+  }
+  Ints lengths;
+  Attr::List programs;
+  Arrays operands;
+  for (const Closed* part : {&forward, &backward, &solver, &back_solver}) {
+    lengths.push_back(static_cast<int64_t>(part->consts.size()));
+    programs.push_back(part->program.defined() ? Attr(part->program) : Attr());
+    append(operands, part->consts);
+  }
+  append(operands, b);
+  static const Primitive p = primitive("custom_linear_solve");
+  return capibara::bind(p, operands, {{"const_lengths", std::move(lengths)}, {"jaxprs", std::move(programs)}});
+}
+
+}  // namespace capibara::jax::lax::detail

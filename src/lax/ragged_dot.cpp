@@ -3,7 +3,9 @@
 #include "lax/contract.h"
 #include "lax/families.h"
 #include "lax/monoid.h"
+#include "lax/precision.h"
 #include "lax/rules.h"
+#include "lax/shape.h"
 
 #include <algorithm>
 
@@ -12,8 +14,6 @@ namespace capibara {
 namespace lax = jax::lax;
 
 namespace {
-
-bool contains(const Ints& values, int64_t value) { return std::find(values.begin(), values.end(), value) != values.end(); }
 
 int64_t index_of(const Ints& values, int64_t value) { return std::find(values.begin(), values.end(), value) - values.begin(); }
 
@@ -291,3 +291,23 @@ Family ragged_dot_family() {
 }
 
 }  // namespace capibara
+
+namespace capibara::jax::lax {
+
+Array ragged_dot(const Array& lhs, const Array& rhs, const Array& group_sizes, const DotOptions& options) {
+  return ragged_dot_general(lhs, rhs, group_sizes, {{{1}, {1}, {}, {}}, {0}, {0}}, options);
+}
+
+Array ragged_dot_general(const Array& lhs, const Array& rhs, const Array& group_sizes,
+                         const RaggedDimensions& dimensions, const DotOptions& options) {
+  static const Primitive p = primitive("ragged_dot_general");
+  Attr numbers = ragged_attr(dimensions.dot, dimensions.lhs_ragged_dimensions, dimensions.rhs_group_dimensions);
+  return capibara::bind(p, Arrays{lhs, rhs, group_sizes},
+                        {{"ragged_dot_dimension_numbers", std::move(numbers)},
+                         {"precision", precision_attr("ragged_dot", options.precision)},
+                         {"preferred_element_type", canonical_attr(options.preferred_element_type)},
+                         {"group_offset", Attr()},
+                         {"out_sharding", Attr()}})[0];
+}
+
+}  // namespace capibara::jax::lax

@@ -1,9 +1,10 @@
-// Random primitives: keys as values, the Threefry block function, bit generators and the gamma variate.
+// Random primitives: keys as values, the Threefry block function and bit generators.
 //
 // A key array lowers to its uint32 words: rules below unwrap their keys, compute on words (random_words.cpp) and wrap
 // the result; random_wrap, random_unwrap and random_clone themselves vanish when a program is lowered.
 #include "lax/random.h"
 
+#include <capibara/config.h>
 #include <capibara/lax.h>
 
 #include "lax/elementwise.h"
@@ -44,9 +45,11 @@ const KeyImplementation& key_implementation(std::string_view tag) {
   throw ValueError(concat("random: there is no key implementation '", tag, "'; there are fry, rbg and urbg"));
 }
 
-namespace {
+void require_keys(const std::string& op, const ArrayType& type) {
+  if (!is_key(type.dtype)) throw TypeError(concat(op, " takes a key array operand, got ", to_string(type)));
+}
 
-const std::vector<DType> key_dtypes = {DType::key_fry, DType::key_rbg, DType::key_unsafe_rbg};
+namespace {
 
 Array unwrap(const Array& keys) {
   static const Primitive p = primitive("random_unwrap");
@@ -55,10 +58,6 @@ Array unwrap(const Array& keys) {
 Array wrap(const Array& words, const KeyImplementation& implementation) {
   static const Primitive p = primitive("random_wrap");
   return bind1(p, {words}, {{"impl", std::string(implementation.tag)}});
-}
-
-void require_keys(const std::string& op, const ArrayType& type) {
-  if (!is_key(type.dtype)) throw TypeError(concat(op, " takes a key array operand, got ", to_string(type)));
 }
 
 ArrayType plain_type(DType dtype, Shape shape) { return scalar_type(dtype).with_shape(std::move(shape)); }
@@ -129,7 +128,7 @@ PrimitiveRecord threefry_record() {
   return r;
 }
 
-PrimitiveRecord iota_record() {
+PrimitiveRecord counter_record() {
   PrimitiveRecord r = discrete("iota_2x32_shape", "The row-major positions of an array as high and low 32 bits.");
   r.traits.multiple_results = true;
   r.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
@@ -184,7 +183,7 @@ PrimitiveRecord seed_record() {
   return r;
 }
 
-PrimitiveRecord split_record() {
+PrimitiveRecord split_keys_record() {
   PrimitiveRecord r = discrete("random_split", "New keys from each key, in trailing dimensions.");
   r.dtypes = key_dtypes;
   r.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
@@ -424,64 +423,6 @@ PrimitiveRecord uniform_record() {
   return r;
 }
 
-JvpResult gamma_jvp(const JvpArgs& args) {
-  JvpResult result;
-  result.primals = capibara::bind(args.primitive, args.primals, args.attrs);
-  result.tangents.resize(1);
-  if (!args.tangents[1].defined()) return result;
-  const Array& a = args.primals[1];
-  Array sample = result.primals[0];
-  Array slope;
-  if (args.attrs.boolean("log_space")) {
-    // d log(s) = ds / s; a sample that underflows counts as the least normal number.
-    sample = lax::exp(sample);
-    Array tiny = lax::full_like(sample, scalar_of(sample.dtype(), finfo(sample.dtype()).tiny));
-    sample = lax::select(lax::eq(sample, scalar_of(sample.dtype(), 0)), tiny, sample);
-    slope = lax::div(lax::random_gamma_grad(a, sample), sample);
-  } else {
-    slope = lax::random_gamma_grad(a, sample);
-  }
-  result.tangents[0] = lax::mul(args.tangents[1], slope);
-  return result;
-}
-
-PrimitiveRecord gamma_record() {
-  PrimitiveRecord r;
-  r.name = "random_gamma";
-  r.traits.element_nanoseconds = 300;
-  r.doc = "A gamma variate, or its logarithm, for each element of a.";
-  r.dtypes = key_dtypes;
-  r.type = [](std::span<const ArrayType> types, const Attrs&) {
-    require_count("random_gamma", types, 2);
-    require_keys("random_gamma", types[0]);
-    const Shape &keys = types[0].shape, &a = types[1].shape;
-    if (!is_floating(types[1].dtype)) {
-      throw TypeError(concat("random_gamma: the argument 'a' must be floating, got ", to_string(types[1])));
-    }
-    if (keys.size() > a.size() || !std::equal(keys.begin(), keys.end(), a.begin())) {
-      throw TypeError(concat("random_gamma: the shape of the keys must begin the shape of 'a', got ",
-                             to_string(types[0]), " and ", to_string(types[1])));
-    }
-    return TypeResult(Types{types[1]});
-  };
-  r.jvp = gamma_jvp;
-  r.batch = batch_leading;
-  r.lower = [](std::span<const Array> in, const Attrs& attrs) -> Arrays {
-    return {draw_gamma(in[0], in[1], attrs.boolean("log_space"))};
-  };
-  r.samples = [](DType dtype) {
-    std::vector<Sample> samples;
-    for (bool log_space : {false, true}) {
-      for (auto [keys, a] : {std::pair<Shape, Shape>{{}, {}}, {{}, {3}}, {{2}, {2, 3}}, {{}, {0}}}) {
-        samples.push_back(
-            {{plain_type(dtype, keys), plain_type(DType::float32, a)}, {{"log_space", log_space}}, 0.2, 4, false});
-      }
-    }
-    return samples;
-  };
-  return r;
-}
-
 // jax writes a product and a sum, which its compiler fuses; random.uniform equals it in every bit only with one
 // rounding.
 PrimitiveRecord multiply_add_record() {
@@ -507,9 +448,34 @@ PrimitiveRecord multiply_add_record() {
 }  // namespace
 
 Family random_family() {
-  return {threefry_record(), iota_record(),  seed_record(),        split_record(), fold_in_record(),
-          bits_record(),     wrap_record(),  unwrap_record(),      clone_record(), generator_record(),
-          uniform_record(),  gamma_record(), multiply_add_record()};
+  return {threefry_record(), counter_record(), seed_record(),        split_keys_record(), fold_in_record(),
+          bits_record(),     wrap_record(),    unwrap_record(),      clone_record(),      generator_record(),
+          uniform_record(),  gamma_record(),   multiply_add_record()};
 }
 
 }  // namespace capibara
+
+namespace capibara::jax::lax {
+
+std::pair<Array, Array> rng_bit_generator(const Array& key, const Shape& shape, DType dtype,
+                                          RandomAlgorithm algorithm) {
+  static const Primitive p = primitive("rng_bit_generator");
+  static constexpr const char* names[] = {"RNG_DEFAULT", "RNG_THREE_FRY", "RNG_PHILOX"};
+  dtype = canonicalize(dtype, capibara::config().enable_x64);
+  if (!is_unsigned(dtype) || is_sub_byte(dtype)) {
+    throw TypeError(concat("rng_bit_generator: unsupported dtype ", dtype_name(dtype)));
+  }
+  Arrays out = capibara::bind(p, Arrays{key},
+                              {{"algorithm", names[static_cast<int>(algorithm)]},
+                               {"dtype", dtype},
+                               {"out_sharding", Attr()},
+                               {"shape", shape}});
+  return {out[0], out[1]};
+}
+
+Array rng_uniform(const Array& low, const Array& high, const Shape& shape) {
+  static const Primitive p = primitive("rng_uniform");
+  return bind1(p, {low, high}, {{"shape", shape}});
+}
+
+}  // namespace capibara::jax::lax

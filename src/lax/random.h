@@ -31,6 +31,10 @@ Array fold_in(const KeyImplementation& implementation, const Array& words, const
 Array bits(const KeyImplementation& implementation, const Array& words, int64_t bit_width, const Shape& shape);
 }  // namespace key_words_of
 
+inline const std::vector<DType> key_dtypes = {DType::key_fry, DType::key_rbg, DType::key_unsafe_rbg};
+void require_keys(const std::string& op, const ArrayType& type);  // TypeError where they are none
+
+PrimitiveRecord gamma_record();
 // Gamma variates, one per element of `a`, from keys whose shape is a prefix of a's.
 Array draw_gamma(const Array& keys, const Array& a, bool log_space);
 

@@ -1,4 +1,4 @@
-// Reductions: sums, products, extremes and bitwise folds over axes, positions of extremes, and the general reduction.
+// Reductions: sums, products, extremes and bitwise folds over axes, and the general reduction.
 #include "lax/batch_norm.h"
 #include "lax/families.h"
 #include "lax/monoid.h"
@@ -9,18 +9,30 @@
 #include <numeric>
 
 #include "array/format.h"
+#include "lax/reduction_calls.h"
 #include "program/derive.h"
 
 namespace capibara {
 
 namespace lax = jax::lax;
 
-namespace {
+Shape without_axes(const Shape& shape, const Ints& axes) {
+  Shape out;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) == axes.end()) out.push_back(shape[d]);
+  }
+  return out;
+}
 
-const std::vector<DType> sum_dtypes = {
-    DType::int2,     DType::int4,    DType::int8,    DType::int16,     DType::int32,      DType::int64,
-    DType::uint2,    DType::uint4,   DType::uint8,   DType::uint16,    DType::uint32,     DType::uint64,
-    DType::bfloat16, DType::float16, DType::float32, DType::float64,   DType::complex64,  DType::complex128};
+BatchResult batch_reduction(const BatchArgs& args) {
+  int64_t batch_dim = args.dims[0];
+  Ints axes = shifted(args.attrs.ints("axes"), batch_dim);
+  int64_t out_dim = batch_dim;
+  for (int64_t axis : axes) out_dim -= axis < batch_dim ? 1 : 0;
+  return {capibara::bind(args.primitive, args.inputs, args.attrs.with("axes", axes)), {out_dim}};
+}
+
+namespace {
 
 std::vector<DType> with_bool(std::vector<DType> dtypes) {
   dtypes.insert(dtypes.begin(), DType::bool_);
@@ -33,22 +45,6 @@ std::vector<DType> logical_dtypes() {
     if (is_integer(d)) dtypes.push_back(d);
   }
   return dtypes;
-}
-
-std::vector<DType> ordered_dtypes() {
-  std::vector<DType> dtypes = {DType::bool_};
-  for (DType d : sum_dtypes) {
-    if (!is_complex(d)) dtypes.push_back(d);
-  }
-  return dtypes;
-}
-
-Shape without_axes(const Shape& shape, const Ints& axes) {
-  Shape out;
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) == axes.end()) out.push_back(shape[d]);
-  }
-  return out;
 }
 
 void check_axes(const std::string& op, const Ints& axes, const ArrayType& operand, const char* argument) {
@@ -89,14 +85,6 @@ TypeRule reduce_type(const std::string& op, Accepts accepts, bool strong) {
 }
 
 // The mapped axis joins the dimensions that are kept.
-BatchResult batch_reduction(const BatchArgs& args) {
-  int64_t batch_dim = args.dims[0];
-  Ints axes = shifted(args.attrs.ints("axes"), batch_dim);
-  int64_t out_dim = batch_dim;
-  for (int64_t axis : axes) out_dim -= axis < batch_dim ? 1 : 0;
-  return {capibara::bind(args.primitive, args.inputs, args.attrs.with("axes", axes)), {out_dim}};
-}
-
 std::vector<Sample> reduction_samples(DType dtype, Attrs extra) {
   auto sample = [&](Shape shape, Ints axes) {
     ArrayType type = scalar_type(dtype).with_shape(std::move(shape));
@@ -193,75 +181,6 @@ PrimitiveRecord reduce_logical_record(std::string name, std::string doc, Monoid 
   return record;
 }
 
-// (value, index) pairs fold to the extreme value, NaN before numbers, and the least index among equals.
-PrimitiveRecord arg_reduction_record(std::string name, std::string doc, bool highest) {
-  PrimitiveRecord record;
-  record.name = name;
-  record.doc = std::move(doc);
-  record.dtypes = ordered_dtypes();
-  record.differentiable = false;
-  record.type = [name](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
-    require_count(name, types, 1);
-    const Ints& axes = attrs.ints("axes");
-    if (axes.size() != 1) throw TypeError(concat(name, ": exactly one axis is expected, got ", axes.size()));
-    if (axes[0] < 0 || axes[0] >= types[0].rank()) {
-      throw ValueError(concat(name, ": Invalid axis ", axes[0], " for operand ", to_string(types[0])));
-    }
-    if (is_complex(types[0].dtype) || is_key(types[0].dtype)) {
-      throw TypeError(concat(name, " does not accept dtype ", to_string(types[0].dtype),
-                             ". Accepted dtypes are subtypes of bool, floating, integer."));
-    }
-    if (types[0].shape[static_cast<std::size_t>(axes[0])] < 1) {
-      throw ValueError(concat(name, " require non-empty reduced dimension, got ", to_string(types[0]), " with axis ",
-                              axes[0]));
-    }
-    DType index_dtype = attrs.dtype("index_dtype");
-    if (!is_integer(index_dtype)) {
-      throw TypeError(concat(name, ": index_dtype must be an integer type, but got ", to_string(index_dtype)));
-    }
-    return Types{scalar_type(index_dtype).with_shape(without_axes(types[0].shape, axes))};
-  };
-  record.jvp = zero_jvp();
-  record.batch = batch_reduction;
-  record.lower = [name, highest](std::span<const Array> inputs, const Attrs& attrs) -> Arrays {
-    static const Primitive reduce = primitive("reduce");
-    const Array& operand = inputs[0];
-    const Ints& axes = attrs.ints("axes");
-    DType index_dtype = attrs.dtype("index_dtype");
-    Array indices = lax::broadcasted_iota(index_dtype, operand.shape(), axes[0]);
-    ArrayType value_type = scalar_type(operand.dtype()), index_type = scalar_type(index_dtype);
-    auto choose = [highest](std::span<const Array> args) -> Arrays {
-      const Array &value = args[0], &index = args[1], &other = args[2], &other_index = args[3];
-      Array better = highest ? lax::gt(value, other) : lax::lt(value, other);
-      Array take_value = lax::bitwise_or(better, lax::ne(value, value));
-      Array is_equal = lax::eq(value, other), earlier = lax::bitwise_and(is_equal, lax::lt(index, other_index));
-      Array take_index = lax::bitwise_or(take_value, earlier);
-      return {lax::select(take_value, value, other), lax::select(take_index, index, other_index)};
-    };
-    Program region = stage_region(name, choose, {value_type, index_type, value_type, index_type});
-    Array init = identity_element(highest ? Monoid::max : Monoid::min, operand.dtype());
-    Arrays both = capibara::bind(reduce, Arrays{operand, indices, init, exact_scalar(index_dtype, 0)},
-                       {{"jaxpr", region}, {"dimensions", axes}});
-    return {both[1]};
-  };
-  record.samples = [](DType dtype) {
-    std::vector<Sample> samples;
-    for (DType index_dtype : {DType::int32, DType::uint8}) {
-      auto sample = [&](Shape shape, int64_t axis) {
-        Sample s;
-        s.inputs = {scalar_type(dtype).with_shape(std::move(shape))};
-        s.attrs = {{"axes", Ints{axis}}, {"index_dtype", index_dtype}};
-        samples.push_back(std::move(s));
-      };
-      sample({5}, 0);
-      sample({2, 3}, 1);
-      sample({3, 2, 4}, 0);
-      sample({0, 3}, 1);
-    }
-    return samples;
-  };
-  return record;
-}
 
 PrimitiveRecord general_reduce_record() {
   PrimitiveRecord record;
@@ -354,66 +273,6 @@ PrimitiveRecord general_reduce_record() {
 
 }  // namespace
 
-Arrays apply_region(const Program& region, std::span<const Array> inputs) {
-  int64_t rank = inputs[0].ndim();
-  FlatFunction function = [&region](std::span<const Array> xs) { return evaluate_program(region, xs); };
-  const std::vector<int64_t> in_dims(inputs.size(), 0), out_dims(region.outputs().size(), 0);
-  const Shape& shape = inputs[0].shape();
-  for (int64_t d = rank - 1; d >= 0; --d) {
-    MappedAxis axis{"", shape[static_cast<std::size_t>(d)]};
-    function = [inner = std::move(function), axis, &in_dims, &out_dims](std::span<const Array> xs) {
-      return vmap_flat(inner, xs, in_dims, out_dims, axis);
-    };
-  }
-  return function(inputs);
-}
-
-JvpResult reduction_tree_jvp(const FlatFunction& combine, const Arrays& init_values, std::span<const Array> primals,
-                             std::span<const Array> tangents, const Ints& axes) {
-  const Shape& shape = primals[0].shape();
-  std::size_t count = primals.size();
-  Ints permutation = axes;
-  Shape kept;
-  int64_t reduced = 1;
-  for (int64_t axis : axes) reduced *= shape[static_cast<std::size_t>(axis)];
-  for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d) {
-    if (std::find(axes.begin(), axes.end(), d) != axes.end()) continue;
-    permutation.push_back(d);
-    kept.push_back(shape[static_cast<std::size_t>(d)]);
-  }
-  Shape flat = kept;
-  flat.insert(flat.begin(), reduced);
-  Arrays xs, ts;
-  for (const Array& x : primals) xs.push_back(lax::reshape(x, flat, permutation));
-  for (std::size_t i = 0; i < count; ++i) {
-    // jax instantiates the tangents here, since reshape is applied to each of them.
-    Array t = tangents[i].defined() ? tangents[i] : lax::zeros(tangent_type(primals[i].type()));
-    ts.push_back(lax::reshape(t, flat, permutation));
-  }
-  // Halves are combined until one row is left: the depth, and so the program, grows with the logarithm of the length.
-  auto tree = [&](std::span<const Array> args) -> Arrays {
-    Arrays values(args.begin(), args.end());
-    while (values[0].shape(0) > 1) {
-      int64_t n = values[0].shape(0), first = (n + 1) / 2;
-      Arrays halves;
-      for (const Array& x : values) halves.push_back(lax::slice_in_dim(x, 0, first));
-      for (const Array& x : values) halves.push_back(lax::slice_in_dim(x, first, std::nullopt));
-      if (n % 2 != 0) {
-        std::vector<lax::PadDim> padding(values[0].shape().size());
-        padding[0].high = 1;
-        for (std::size_t i = 0; i < count; ++i) halves[count + i] = lax::pad(halves[count + i], init_values[i], padding);
-      }
-      values = combine(halves);
-    }
-    Arrays out;
-    for (std::size_t i = 0; i < count; ++i) {
-      out.push_back(values[i].shape(0) == 0 ? lax::full(kept, init_values[i]) : lax::squeeze(values[i], {0}));
-    }
-    return out;
-  };
-  return jvp_flat(tree, xs, ts);
-}
-
 Family reduce_family() {
   Family family = {
       reduce_sum_record(),
@@ -423,8 +282,8 @@ Family reduce_family() {
       reduce_logical_record("reduce_and", "The bitwise and of all elements over some axes.", Monoid::bit_and),
       reduce_logical_record("reduce_or", "The bitwise or of all elements over some axes.", Monoid::bit_or),
       reduce_logical_record("reduce_xor", "The bitwise exclusive or of all elements over some axes.", Monoid::bit_xor),
-      arg_reduction_record("argmax", "The first position of the greatest element along an axis; NaN wins.", true),
-      arg_reduction_record("argmin", "The first position of the least element along an axis; NaN wins.", false),
+      argmax_record(),
+      argmin_record(),
       general_reduce_record(),
   };
   for (PrimitiveRecord& record : batch_norm_family()) family.push_back(std::move(record));
@@ -432,3 +291,73 @@ Family reduce_family() {
 }
 
 }  // namespace capibara
+
+namespace capibara::jax::lax {
+
+Array reduce_sum(const Array& x, const ReduceOptions& options) {
+  static const Primitive p = primitive("reduce_sum");
+  return bind1(p, {x}, {{"axes", options.axes}, {"out_sharding", Attr()}});
+}
+Array reduce_prod(const Array& x, const ReduceOptions& options) {
+  static const Primitive p = primitive("reduce_prod");
+  return bind1(p, {x}, {{"axes", options.axes}});
+}
+Array reduce_max(const Array& x, const ReduceOptions& options) {
+  static const Primitive p = primitive("reduce_max");
+  return bind1(p, {x}, {{"axes", options.axes}});
+}
+Array reduce_min(const Array& x, const ReduceOptions& options) {
+  static const Primitive p = primitive("reduce_min");
+  return bind1(p, {x}, {{"axes", options.axes}});
+}
+Array reduce_and(const Array& x, const ReduceOptions& options) {
+  static const Primitive p = primitive("reduce_and");
+  return bind1(p, {x}, {{"axes", options.axes}});
+}
+Array reduce_or(const Array& x, const ReduceOptions& options) {
+  static const Primitive p = primitive("reduce_or");
+  return bind1(p, {x}, {{"axes", options.axes}});
+}
+Array reduce_xor(const Array& x, const ReduceOptions& options) {
+  static const Primitive p = primitive("reduce_xor");
+  return bind1(p, {x}, {{"axes", options.axes}});
+}
+
+Arrays reduce(const Arrays& operands, const Arrays& init_values, const Computation& computation,
+              const Ints& dimensions) {
+  static const Primitive p = primitive("reduce");
+  Arrays init = adopt_dtypes("reduce", operands, init_values);
+  Arrays inputs = operands;
+  inputs.insert(inputs.end(), init.begin(), init.end());
+  return capibara::bind(p, inputs,
+                        {{"jaxpr", variadic_region("reduce", computation, init)}, {"dimensions", dimensions}});
+}
+
+Array reduce(const Array& operand, const Array& init_value, const BinaryFunction& computation, const Ints& dimensions) {
+  Array init = adopt_dtypes("reduce", {operand}, {init_value})[0];
+  if (std::optional<Monoid> monoid = monoid_of(computation); monoid && is_identity_element(*monoid, init)) {
+    ReduceOptions options{dimensions};
+    bool numbers = is_numeric(operand.dtype());
+    switch (*monoid) {
+      case Monoid::add:
+        if (numbers) return reduce_sum(operand, options);
+        break;
+      case Monoid::mul:
+        if (numbers) return reduce_prod(operand, options);
+        break;
+      case Monoid::max:
+        return reduce_max(operand, options);
+      case Monoid::min:
+        return reduce_min(operand, options);
+      case Monoid::bit_and:
+        return reduce_and(operand, options);
+      case Monoid::bit_or:
+        return reduce_or(operand, options);
+      case Monoid::bit_xor:
+        return reduce_xor(operand, options);
+    }
+  }
+  return reduce(Arrays{operand}, Arrays{init}, widen(computation), dimensions)[0];
+}
+
+}  // namespace capibara::jax::lax

@@ -1,5 +1,7 @@
 // scatter and its combining forms: windows of an operand, at positions held in an index array, replaced or combined.
+#include "lax/scatter.h"
 #include "lax/index_map.h"
+#include "program/build.h"
 #include "program/handles.h"
 #include "trace/trace.h"
 
@@ -33,10 +35,6 @@ Program update_region(const std::string& op, DType dtype) {
 }
 
 namespace {
-
-const ScatterDimensionNumbers& dims_of(const Attrs& attrs) {
-  return attrs.get<ScatterDimensionNumbers>("dimension_numbers");
-}
 
 // ---- types -------------------------------------------------------------------------------------------------------
 
@@ -95,7 +93,8 @@ TypeResult scatter_type(std::span<const ArrayType> types, const Attrs& attrs) {
     throw ValueError(concat("scatter: indices must have an integer type, got ", to_string(indices)));
   }
   if (indices.rank() == 0) throw TypeError("scatter: indices must have rank 1 or more, got a scalar");
-  for (std::size_t i = 0; i < count; ++i) check_one_operand(types[i], indices, types[count + 1 + i], dims_of(attrs));
+  for (std::size_t i = 0; i < count; ++i)
+    check_one_operand(types[i], indices, types[count + 1 + i], scatter_dims(attrs));
   bool region = !attrs["update_jaxpr"].is_none();
   if (region) {
     const Program& update = attrs.program("update_jaxpr");
@@ -111,7 +110,7 @@ TypeResult scatter_type(std::span<const ArrayType> types, const Attrs& attrs) {
 // ---- batching ----------------------------------------------------------------------------------------------------
 
 BatchResult scatter_batch(const BatchArgs& args) {
-  ScatterDimensionNumbers dims = dims_of(args.attrs);
+  ScatterDimensionNumbers dims = scatter_dims(args.attrs);
   std::size_t count = args.inputs.size() / 2;
   Arrays inputs(args.inputs.begin(), args.inputs.end());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -132,182 +131,6 @@ BatchResult scatter_batch(const BatchArgs& args) {
   return {std::move(out), std::move(out_dims)};
 }
 
-// ---- derivatives -------------------------------------------------------------------------------------------------
-
-// One scatter equation taken apart, and the gather that reads what it writes.
-struct Window {
-  ScatterDimensionNumbers dims;
-  lax::ScatterOptions options;
-  Ints sizes;
-
-  Window(const Attrs& attrs, const ArrayType& operand, const ArrayType& updates)
-      : dims(dims_of(attrs)), sizes(window_sizes(dims, operand.rank(), updates.shape)) {
-    options.indices_are_sorted = attrs.boolean("indices_are_sorted");
-    options.unique_indices = attrs.boolean("unique_indices");
-    options.mode = mode_of(attrs);
-  }
-  // Zeros stand out of bounds, where the mode has such; without a mode the windows are taken to be in bounds.
-  Array read(const Array& x, const Array& indices, std::optional<lax::GatherScatterMode> mode) const {
-    lax::GatherOptions gather;
-    gather.mode = mode;
-    if (mode) gather.fill_value = Array(0);
-    return lax::gather(x, indices, inverse_of(dims), sizes, gather);
-  }
-};
-
-void require_one_operand(const Primitive& primitive, std::size_t inputs, const char* rule) {
-  if (inputs != 3) {
-    throw NotImplementedError(concat(primitive.name(), ": the ", rule, " rule knows one operand, got ", inputs / 2));
-  }
-}
-
-// scatter-add and scatter-sub are linear in operand and updates together.
-JvpResult linear_scatter_jvp(const JvpArgs& args) {
-  Arrays out = capibara::bind(args.primitive, args.primals, args.attrs);
-  Array operand = instantiate(args.tangents[0], args.primals[0].type());
-  Array updates = instantiate(args.tangents[2], args.primals[2].type());
-  return {std::move(out), {bind1(args.primitive, {operand, args.primals[1], updates}, args.attrs)}};
-}
-
-Arrays linear_scatter_transpose(const TransposeArgs& args) {
-  const Array& ct = args.cotangents[0];
-  Arrays out(3);
-  if (!ct.defined()) return out;
-  if (args.linear(0)) out[0] = ct;
-  if (args.linear(2)) {
-    Window window(args.attrs, args.types[0], args.types[2]);
-    out[2] = window.read(ct, args.inputs[1], window.options.mode);
-    if (args.primitive == prim::scatter_sub()) out[2] = lax::neg(out[2]);
-  }
-  return out;
-}
-
-void require_unique_for_mul(const Window& window) {
-  if (!window.options.unique_indices) {
-    throw NotImplementedError("scatter_mul: gradients are only implemented if unique_indices=True");
-  }
-}
-
-JvpResult scatter_mul_jvp(const JvpArgs& args) {
-  Arrays out = capibara::bind(args.primitive, args.primals, args.attrs);
-  const Array &x = args.primals[0], &indices = args.primals[1], &updates = args.primals[2];
-  Array tangent;
-  if (args.tangents[0].defined()) tangent = bind1(args.primitive, {args.tangents[0], indices, updates}, args.attrs);
-  if (args.tangents[2].defined()) {
-    Window window(args.attrs, x.type(), updates.type());
-    require_unique_for_mul(window);
-    Array spread = lax::scatter_add(lax::zeros_like(x), indices, args.tangents[2], window.dims, window.options);
-    tangent = add_tangents(tangent, lax::mul(x, spread));
-  }
-  return {std::move(out), {tangent}};
-}
-
-Arrays scatter_mul_transpose(const TransposeArgs& args) {
-  const Array& ct = args.cotangents[0];
-  Arrays out(3);
-  if (!ct.defined()) return out;
-  Window window(args.attrs, args.types[0], args.types[2]);
-  if (args.linear(0)) out[0] = lax::scatter_mul(ct, args.inputs[1], args.inputs[2], window.dims, window.options);
-  if (args.linear(2)) {
-    require_unique_for_mul(window);
-    out[2] = window.read(lax::mul(ct, args.inputs[0]), args.inputs[1], window.options.mode);
-  }
-  return out;
-}
-
-// Where several values contend for one place, the tangent there is the mean of the tangents of the winners.
-JvpResult extremal_jvp(const JvpArgs& args) {
-  const Array &x = args.primals[0], &indices = args.primals[1], &updates = args.primals[2];
-  Array out = capibara::bind(args.primitive, args.primals, args.attrs)[0];
-  Array x_tangent = instantiate(args.tangents[0], x.type());
-  Array updates_tangent = instantiate(args.tangents[2], updates.type());
-  Window window(args.attrs, x.type(), updates.type());
-  // Counted where the values went: mode clip moves windows, the other modes leave them out.
-  lax::ScatterOptions counting;
-  if (window.options.mode == lax::GatherScatterMode::clip) counting.mode = window.options.mode;
-  Array initial = window.read(x, indices, counting.mode);
-  Array target = window.read(out, indices, counting.mode);
-  Array successful = lax::eq(updates, target);
-  Array retained = lax::eq(initial, target);
-
-  Array empty = lax::zeros_like(x);
-  Array one_each = lax::full_like(updates, Array(1));
-  Array winners = lax::select(successful, one_each, lax::zeros_like(updates));
-  Array winner_count =
-      window.read(lax::scatter_add(empty, indices, winners, window.dims, counting), indices, counting.mode);
-  empty = lax::zeros_like(x);
-  one_each = lax::full_like(updates, Array(1));
-  Array writer_count =
-      window.read(lax::scatter_add(empty, indices, one_each, window.dims, counting), indices, counting.mode);
-
-  Array one = scalar_like(winner_count, 1), minus_one = scalar_like(winner_count, -1);
-  Array shared = lax::div(one, lax::add(winner_count, one));
-  Array alone = lax::div(one, winner_count);
-  Array share = lax::select(retained, shared, alone);
-  Array updates_weight = lax::select(successful, share, lax::zeros_like(updates));
-  Array kept_share = lax::div(one, lax::add(winner_count, one));
-  kept_share = lax::select(retained, kept_share, lax::zeros_like(winner_count));
-  Array operand_weight = lax::div(lax::add(minus_one, kept_share), writer_count);
-
-  Array target_tangent = window.read(x_tangent, indices, counting.mode);
-  Array from_operand = lax::mul(target_tangent, operand_weight);
-  Array change = lax::add(from_operand, lax::mul(updates_tangent, updates_weight));
-  return {{out}, {lax::scatter_add(x_tangent, indices, change, window.dims, window.options)}};
-}
-
-JvpResult scatter_jvp(const JvpArgs& args) {
-  require_one_operand(args.primitive, args.primals.size(), "jvp");
-  if (!args.attrs["update_jaxpr"].is_none()) throw NotImplementedError("scatter_apply: jvp is not implemented");
-  const Array &x = args.primals[0], &indices = args.primals[1], &updates = args.primals[2];
-  if (!args.tangents[0].defined() && !args.tangents[2].defined()) {
-    return {capibara::bind(args.primitive, args.primals, args.attrs), {Array()}};
-  }
-  Array x_tangent = instantiate(args.tangents[0], x.type());
-  Array updates_tangent = instantiate(args.tangents[2], updates.type());
-  Window window(args.attrs, x.type(), updates.type());
-  if (window.options.unique_indices) {
-    Array out = capibara::bind(args.primitive, args.primals, args.attrs)[0];
-    return {{out}, {bind1(args.primitive, {x_tangent, indices, updates_tangent}, args.attrs)}};
-  }
-  // Which of several updates of one place wins is left open. So each window gets a positive number, the numbers are
-  // scattered and read back, and only the winners take part in a scatter-add of values and of tangents.
-  Shape id_shape = updates.shape();
-  for (int64_t dim : window.dims.update_window_dims) id_shape[static_cast<std::size_t>(dim)] = 1;
-  int64_t id_count = element_count(id_shape);
-  DType id_dtype = id_count > UINT32_MAX ? DType::uint64 : DType::uint32;
-  Array ids = lax::reshape(lax::iota(id_dtype, id_count), id_shape);
-  ids = lax::add(ids, lax::full(updates.shape(), Array(1), id_dtype));
-  Array scattered = lax::scatter(lax::full(x.shape(), Array(0), id_dtype), indices, ids, window.dims, window.options);
-  Array read_back = window.read(scattered, indices, std::nullopt);
-
-  auto masked = [](const Array& mask, const Array& value) { return lax::select(mask, value, lax::zeros_like(value)); };
-  auto untouched = [&] { return lax::eq(scattered, lax::zeros_like(scattered)); };
-  auto won = [&] { return lax::eq(ids, read_back); };
-  Array kept = masked(untouched(), x);
-  Array written = masked(won(), updates);
-  Array kept_tangent = masked(untouched(), x_tangent);
-  Array written_tangent = masked(won(), updates_tangent);
-  Array out = lax::scatter_add(kept, indices, written, window.dims, window.options);
-  return {{out}, {lax::scatter_add(kept_tangent, indices, written_tangent, window.dims, window.options)}};
-}
-
-Arrays scatter_transpose(const TransposeArgs& args) {
-  require_one_operand(args.primitive, args.inputs.size(), "transpose");
-  const Array& ct = args.cotangents[0];
-  Arrays out(3);
-  if (!ct.defined()) return out;
-  Window window(args.attrs, args.types[0], args.types[2]);
-  if (!window.options.unique_indices) {
-    throw NotImplementedError("scatter: transpose is only implemented where unique_indices=True");
-  }
-  if (args.linear(0)) {  // what was overwritten did not matter
-    Array zeros = lax::zeros(sample_type(ct.dtype(), args.types[2].shape));
-    out[0] = lax::scatter(ct, args.inputs[1], zeros, window.dims, window.options);
-  }
-  if (args.linear(2)) out[2] = window.read(ct, args.inputs[1], window.options.mode);
-  return out;
-}
-
 // ---- records -----------------------------------------------------------------------------------------------------
 
 // The form StableHLO has: a region always, indices out of bounds dropped.
@@ -316,7 +139,7 @@ Arrays lower_to_scatter(std::span<const Array> in, const Attrs& attrs) {
   std::size_t count = in.size() / 2;
   Arrays inputs(in.begin(), in.end());
   if (mode_of(attrs) == lax::GatherScatterMode::clip) {
-    const ScatterDimensionNumbers& dims = dims_of(attrs);
+    const ScatterDimensionNumbers& dims = scatter_dims(attrs);
     Ints sizes = window_sizes(dims, in[0].ndim(), in[count + 1].shape());
     Ints upper;
     for (int64_t dim : dims.scatter_dims_to_operand_dims) upper.push_back(in[0].shape(dim) - at(sizes, dim));
@@ -404,3 +227,66 @@ Family scatter_records() {
 }
 
 }  // namespace capibara
+
+namespace capibara::jax::lax {
+
+namespace {
+
+Array bind_scatter(const Primitive& p, Attr region, const Array& x, const Array& indices, const Array& updates,
+                   const ScatterDimensionNumbers& dims, const ScatterOptions& options) {
+  return bind1(p, {x, indices, updates},
+               {{"dimension_numbers", dims},
+                {"indices_are_sorted", options.indices_are_sorted},
+                {"unique_indices", options.unique_indices},
+                {"mode", mode_name(options.mode.value_or(GatherScatterMode::fill_or_drop))},
+                {"update_jaxpr", std::move(region)},
+                {"update_consts", Attr::List{}}});
+}
+
+}  // namespace
+
+Array scatter(const Array& x, const Array& indices, const Array& updates, const ScatterDimensionNumbers& dims,
+              const ScatterOptions& options) {
+  static const Primitive p = primitive("scatter");
+  return bind_scatter(p, Attr(), x, indices, updates, dims, options);
+}
+Array scatter_add(const Array& x, const Array& indices, const Array& updates, const ScatterDimensionNumbers& dims,
+                  const ScatterOptions& options) {
+  static const Primitive p = primitive("scatter-add");
+  return bind_scatter(p, update_region("add", x.dtype()), x, indices, updates, dims, options);
+}
+Array scatter_sub(const Array& x, const Array& indices, const Array& updates, const ScatterDimensionNumbers& dims,
+                  const ScatterOptions& options) {
+  static const Primitive p = primitive("scatter-sub");
+  return bind_scatter(p, update_region("sub", x.dtype()), x, indices, updates, dims, options);
+}
+Array scatter_mul(const Array& x, const Array& indices, const Array& updates, const ScatterDimensionNumbers& dims,
+                  const ScatterOptions& options) {
+  static const Primitive p = primitive("scatter-mul");
+  return bind_scatter(p, update_region("mul", x.dtype()), x, indices, updates, dims, options);
+}
+Array scatter_min(const Array& x, const Array& indices, const Array& updates, const ScatterDimensionNumbers& dims,
+                  const ScatterOptions& options) {
+  static const Primitive p = primitive("scatter-min");
+  return bind_scatter(p, update_region("min", x.dtype()), x, indices, updates, dims, options);
+}
+Array scatter_max(const Array& x, const Array& indices, const Array& updates, const ScatterDimensionNumbers& dims,
+                  const ScatterOptions& options) {
+  static const Primitive p = primitive("scatter-max");
+  return bind_scatter(p, update_region("max", x.dtype()), x, indices, updates, dims, options);
+}
+
+Array scatter_apply(const Array& x, const Array& indices, const std::function<Array(const Array&)>& function,
+                    const ScatterDimensionNumbers& dims, const Shape& update_shape, const ScatterOptions& options) {
+  static const Primitive p = primitive("scatter");
+  Array unused = full(update_shape, Array(0), x.dtype());
+  ArrayType scalar = sample_type(x.dtype(), {});
+  ArrayType types[] = {scalar, scalar};
+  Staged staged = stage([&](std::span<const Array> in) -> Arrays { return {function(in[0])}; }, types, "scatter_apply");
+  if (!staged.captured.empty()) {
+    throw NotImplementedError("scatter_apply: the function must not use traced arrays from outside");
+  }
+  return bind_scatter(p, staged.program, x, indices, unused, dims, options);
+}
+
+}  // namespace capibara::jax::lax

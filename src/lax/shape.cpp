@@ -1,4 +1,4 @@
-// Primitives that rearrange the elements of one array: broadcast_in_dim, reshape, squeeze, transpose, rev, tile.
+// Other shapes for the elements of one array: broadcast_in_dim, reshape, squeeze; and the list of the family.
 #include "lax/shape.h"
 
 namespace capibara {
@@ -257,170 +257,129 @@ PrimitiveRecord squeeze_record() {
   return r;
 }
 
-// ---- transpose ---------------------------------------------------------------------------------------------------
-
-TypeResult transpose_type(std::span<const ArrayType> types, const Attrs& attrs) {
-  require_count("transpose", types, 1);
-  const Ints& permutation = attrs.ints("permutation");
-  Ints sorted = permutation;
-  std::sort(sorted.begin(), sorted.end());
-  if (sorted != range(types[0].rank())) {
-    throw TypeError(concat("transpose: permutation must be a permutation of the operand's dimensions, got ",
-                           tuple(permutation), " for shape ", tuple(types[0].shape)));
-  }
-  Shape shape;
-  for (int64_t dim : permutation) shape.push_back(at(types[0].shape, dim));
-  return Types{types[0].with_shape(shape)};
-}
-
-PrimitiveRecord transpose_record() {
-  PrimitiveRecord r;
-  r.name = "transpose";
-  r.traits.moves = Moves::index;
-  r.doc = "Permutes the dimensions: output dimension i is operand dimension permutation[i].";
-  r.dtypes = array_dtypes();
-  r.type = transpose_type;
-  r.jvp = linear_jvp();
-  r.transpose = [](const TransposeArgs& args) -> Arrays {
-    if (!args.cotangents[0].defined()) return {Array()};
-    return {lax::transpose(args.cotangents[0], inverse_permutation(args.attrs.ints("permutation")))};
-  };
-  r.batch = [](const BatchArgs& args) -> BatchResult {
-    int64_t dim = args.dims[0];
-    return {{lax::transpose(args.inputs[0], prepended(dim, shifted(args.attrs.ints("permutation"), dim)))}, {0}};
-  };
-  r.stablehlo = "stablehlo.transpose";
-  r.samples = [](DType d) {
-    return std::vector<Sample>{{{sample_type(d, {2, 3})}, {{"permutation", Ints{1, 0}}}},
-                               {{sample_type(d, {2, 3, 4})}, {{"permutation", Ints{2, 0, 1}}}},
-                               {{sample_type(d, {})}, {{"permutation", Ints{}}}},
-                               {{sample_type(d, {3, 0})}, {{"permutation", Ints{1, 0}}}}};
-  };
-  return r;
-}
-
-// ---- rev ---------------------------------------------------------------------------------------------------------
-
-TypeResult rev_type(std::span<const ArrayType> types, const Attrs& attrs) {
-  require_count("rev", types, 1);
-  const Ints& dims = attrs.ints("dimensions");
-  if (has_duplicates(dims)) throw TypeError(concat("rev: dimensions must be unique, got ", tuple(dims)));
-  for (int64_t dim : dims) {
-    if (dim < 0 || dim >= types[0].rank()) {
-      throw TypeError(concat("rev: dimensions must be in [0, ", types[0].rank(), "), got ", tuple(dims), " for shape ",
-                             tuple(types[0].shape)));
-    }
-  }
-  return Types{types[0]};
-}
-
-PrimitiveRecord rev_record() {
-  PrimitiveRecord r;
-  r.name = "rev";
-  r.traits.moves = Moves::index;
-  r.traits.free_to_recompute = true;
-  r.doc = "Reverses the order of elements along dimensions.";
-  r.dtypes = array_dtypes();
-  r.type = rev_type;
-  r.jvp = linear_jvp();
-  r.transpose = [](const TransposeArgs& args) -> Arrays {
-    if (!args.cotangents[0].defined()) return {Array()};
-    return {lax::rev(args.cotangents[0], args.attrs.ints("dimensions"))};
-  };
-  r.batch = [](const BatchArgs& args) -> BatchResult {
-    int64_t dim = args.dims[0];
-    return {{lax::rev(args.inputs[0], shifted(args.attrs.ints("dimensions"), dim))}, {dim}};
-  };
-  r.stablehlo = "stablehlo.reverse";
-  r.samples = [](DType d) {
-    return std::vector<Sample>{{{sample_type(d, {4})}, {{"dimensions", Ints{0}}}},
-                               {{sample_type(d, {2, 3})}, {{"dimensions", Ints{1, 0}}}},
-                               {{sample_type(d, {2, 3, 2})}, {{"dimensions", Ints{1}}}},
-                               {{sample_type(d, {})}, {{"dimensions", Ints{}}}},
-                               {{sample_type(d, {0, 2})}, {{"dimensions", Ints{0}}}}};
-  };
-  return r;
-}
-
-// ---- tile --------------------------------------------------------------------------------------------------------
-
-// reps and sizes in turn: the shape in which each repetition has its own dimension.
-Shape interleaved(const Ints& reps, const Shape& shape) {
-  Shape out;
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    out.push_back(reps[i]);
-    out.push_back(shape[i]);
-  }
-  return out;
-}
-
-TypeResult tile_type(std::span<const ArrayType> types, const Attrs& attrs) {
-  require_count("tile", types, 1);
-  const Ints& reps = attrs.ints("reps");
-  if (static_cast<int64_t>(reps.size()) != types[0].rank()) {
-    throw TypeError(concat("tile: reps must have one entry per operand dimension, got ", tuple(reps), " for shape ",
-                           tuple(types[0].shape)));
-  }
-  require_sizes("tile", "reps", reps);
-  Shape shape = types[0].shape;
-  for (std::size_t i = 0; i < shape.size(); ++i) shape[i] *= reps[i];
-  return Types{types[0].with_shape(shape)};
-}
-
-PrimitiveRecord tile_record() {
-  PrimitiveRecord r;
-  r.name = "tile";
-  r.traits.moves = Moves::several;
-  r.doc = "Repeats a whole array along each dimension.";
-  r.dtypes = array_dtypes();
-  r.type = tile_type;
-  r.jvp = linear_jvp();
-  r.transpose = [](const TransposeArgs& args) -> Arrays {
-    if (!args.cotangents[0].defined() || !args.linear(0)) return {Array()};
-    Array split = lax::reshape(args.cotangents[0], interleaved(args.attrs.ints("reps"), args.types[0].shape));
-    Ints axes;
-    for (int64_t i = 0; i < args.types[0].rank(); ++i) axes.push_back(2 * i);
-    return {lax::reduce_sum(split, {.axes = axes})};
-  };
-  r.batch = [](const BatchArgs& args) -> BatchResult {
-    int64_t dim = args.dims[0];
-    return {{lax::tile(args.inputs[0], inserted(args.attrs.ints("reps"), dim, 1))}, {dim}};
-  };
-  r.lower = [](std::span<const Array> in, const Attrs& attrs) -> Arrays {
-    const Ints& reps = attrs.ints("reps");
-    const Shape& shape = in[0].shape();
-    Array split = lax::reshape(in[0], interleaved(Ints(shape.size(), 1), shape));
-    Array repeated = lax::broadcast_in_dim(split, interleaved(reps, shape), range(split.ndim()));
-    Shape out = shape;
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] *= reps[i];
-    return {lax::reshape(repeated, out)};
-  };
-  r.samples = [](DType d) {
-    return std::vector<Sample>{{{sample_type(d, {3})}, {{"reps", Ints{2}}}},
-                               {{sample_type(d, {2, 3})}, {{"reps", Ints{2, 3}}}},
-                               {{sample_type(d, {2, 1, 2})}, {{"reps", Ints{1, 3, 0}}}},
-                               {{sample_type(d, {})}, {{"reps", Ints{}}}}};
-  };
-  return r;
-}
-
 }  // namespace
 
-Family rearrange_records() {
+Family resize_records() {
   Family family;
   family.push_back(broadcast_in_dim_record());
   family.push_back(reshape_record());
   family.push_back(squeeze_record());
-  family.push_back(transpose_record());
-  family.push_back(rev_record());
-  family.push_back(tile_record());
   return family;
 }
 
 Family shape_family() {
-  Family family = rearrange_records();
-  for (PrimitiveRecord& record : join_records()) family.push_back(std::move(record));
+  Family family;
+  for (Family (*part)() : {resize_records, order_records, join_records, creation_records}) {
+    for (PrimitiveRecord& record : part()) family.push_back(std::move(record));
+  }
   return family;
 }
 
 }  // namespace capibara
+
+namespace capibara::jax::lax {
+
+Array broadcast(const Array& x, const Shape& sizes) {
+  if (sizes.empty()) return x;
+  Shape shape = sizes;
+  shape.insert(shape.end(), x.shape().begin(), x.shape().end());
+  auto added = static_cast<int64_t>(sizes.size());
+  return broadcast_in_dim(x, shape, range(added + x.ndim(), added));
+}
+
+Array broadcast_in_dim(const Array& x, const Shape& shape, const Ints& broadcast_dimensions) {
+  static const Primitive p = primitive("broadcast_in_dim");
+  if (x.shape() == shape && broadcast_dimensions == range(x.ndim())) return x;
+  return bind1(p, {x}, {{"shape", shape}, {"broadcast_dimensions", broadcast_dimensions}, {"sharding", Attr()}});
+}
+
+Array broadcast_to_rank(const Array& x, int64_t rank) {
+  if (x.ndim() > rank) {
+    throw ValueError(concat("broadcast_to_rank: ", to_string(x.type()), " has more dimensions than ", rank));
+  }
+  return broadcast(x, Shape(static_cast<std::size_t>(rank - x.ndim()), 1));
+}
+
+Array broadcast_like(const Array& x, const Array& like) {
+  const Shape& shape = like.shape();
+  if (x.shape() == shape) return x;
+  int64_t lead = like.ndim() - x.ndim();
+  bool fits = lead >= 0;
+  for (int64_t i = 0; fits && i < x.ndim(); ++i) fits = x.shape(i) == 1 || x.shape(i) == at(shape, lead + i);
+  if (!fits) {
+    throw ValueError(
+        concat("broadcast_like: ", to_string(x.type()), " does not broadcast to shape ", shape_tuple(shape)));
+  }
+  return broadcast_in_dim(x, shape, range(like.ndim(), lead));
+}
+
+Shape broadcast_shapes(const std::vector<Shape>& shapes) {
+  std::size_t rank = 0;
+  for (const Shape& shape : shapes) rank = std::max(rank, shape.size());
+  Shape out(rank, 1);
+  for (const Shape& shape : shapes) {
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+      int64_t& size = out[rank - shape.size() + i];
+      if (size == 1) {
+        size = shape[i];
+      } else if (shape[i] != 1 && shape[i] != size) {
+        std::string text;
+        for (const Shape& s : shapes) text += (text.empty() ? "" : ", ") + shape_tuple(s);
+        throw ValueError(concat("Incompatible shapes for broadcasting: shapes=[", text, "]"));
+      }
+    }
+  }
+  return out;
+}
+
+Array reshape(const Array& x, const Shape& new_sizes, const Ints& dimensions) {
+  static const Primitive p = primitive("reshape");
+  bool same_order = dimensions.empty() || dimensions == range(x.ndim());
+  if (x.ndim() > 0 && x.shape() == new_sizes && same_order) return x;
+  return bind1(
+      p, {x}, {{"new_sizes", new_sizes}, {"dimensions", same_order ? Attr() : Attr(dimensions)}, {"sharding", Attr()}});
+}
+
+Array squeeze(const Array& x, const Ints& dimensions) {
+  static const Primitive p = primitive("squeeze");
+  if (dimensions.empty()) return x;
+  Ints dims;
+  for (int64_t dim : dimensions) dims.push_back(checked_axis("squeeze", dim, x.type(), "dimensions"));
+  std::sort(dims.begin(), dims.end());
+  return bind1(p, {x}, {{"dimensions", dims}});
+}
+
+Array expand_dims(const Array& x, const Ints& dimensions) {
+  int64_t rank = x.ndim() + static_cast<int64_t>(dimensions.size());
+  Ints dims;
+  for (int64_t dim : dimensions) {
+    if (dim < -rank || dim >= rank) {
+      throw ValueError(concat("expand_dims: axis ", dim, " is out of range for an array of rank ", rank,
+                              " (argument 'dimensions')"));
+    }
+    dims.push_back(dim < 0 ? dim + rank : dim);
+  }
+  if (has_duplicates(dims))
+    throw ValueError(concat("expand_dims: repeated axis in dimensions, got ", tuple(dimensions)));
+  std::sort(dims.begin(), dims.end());
+  Shape shape = x.shape();
+  for (int64_t dim : dims) shape.insert(shape.begin() + dim, 1);
+  return broadcast_in_dim(x, shape, other_dims(rank, dims));
+}
+
+Array collapse(const Array& x, int64_t start_dimension, int64_t stop_dimension) {
+  auto normalised = [&](int64_t dim) { return std::clamp<int64_t>(dim < 0 ? dim + x.ndim() : dim, 0, x.ndim()); };
+  int64_t low = normalised(start_dimension), high = normalised(stop_dimension);
+  if (high < low) {
+    throw ValueError(concat("collapse: invalid dimension range ", start_dimension, ":", stop_dimension, " for shape ",
+                            shape_tuple(x.shape())));
+  }
+  const Shape& from = x.shape();
+  Shape shape(from.begin(), from.begin() + low);
+  shape.push_back(
+      element_count(std::span(from).subspan(static_cast<std::size_t>(low), static_cast<std::size_t>(high - low))));
+  shape.insert(shape.end(), from.begin() + high, from.end());
+  return reshape(x, shape);
+}
+
+}  // namespace capibara::jax::lax

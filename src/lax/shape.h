@@ -11,9 +11,12 @@
 namespace capibara {
 
 // The records that shape_family() and index_family() join, one function per file.
-Family rearrange_records();  // broadcast_in_dim, reshape, squeeze, transpose, rev, tile
-Family join_records();       // pad, concatenate, split, stack, unstack, iota, empty
-Family slice_records();      // slice, dynamic_slice, dynamic_update_slice
+Family resize_records();    // broadcast_in_dim, reshape, squeeze
+Family order_records();     // transpose, rev, tile
+Family join_records();      // pad, concatenate, split, stack, unstack
+Family creation_records();  // iota, empty
+Family slice_records();
+Family dynamic_slice_records();  // dynamic_slice, dynamic_update_slice
 Family gather_records();
 Family scatter_records();  // scatter and scatter-add, -sub, -mul, -min, -max
 
@@ -78,6 +81,7 @@ GatherDimensionNumbers inverse_of(const ScatterDimensionNumbers& dims);
 // The window that a scatter writes, one size per operand dimension.
 Ints window_sizes(const ScatterDimensionNumbers& dims, int64_t operand_rank, const Shape& updates);
 jax::lax::GatherScatterMode mode_of(const Attrs& attrs);
+const char* mode_name(jax::lax::GatherScatterMode mode);
 std::optional<std::string> print_index_attribute(const std::string& name, const Attr& value);
 // Index arrays clamped so that every window fits: what mode clip means.
 Array clamped_indices(const Array& indices, const Ints& upper_bounds);

@@ -1,4 +1,5 @@
-// Primitives that pad, join, divide and create arrays: pad, concatenate, split, stack, unstack, iota, empty.
+// Primitives that pad, join and divide arrays: pad, concatenate, split, stack, unstack.
+#include "lax/plain_number.h"
 #include "lax/shape.h"
 
 namespace capibara {
@@ -392,72 +393,6 @@ PrimitiveRecord unstack_record() {
   return r;
 }
 
-// ---- creation ----------------------------------------------------------------------------------------------------
-
-ArrayType created_type(const Attrs& attrs) { return sample_type(attrs.dtype("dtype"), attrs.ints("shape")); }
-
-PrimitiveRecord iota_record() {
-  PrimitiveRecord r;
-  r.name = "iota";
-  r.traits.free_to_recompute = true;
-  r.traits.expands = true;
-  r.doc = "Counts 0, 1, 2... along one dimension and repeats along the others.";
-  r.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
-    require_count("iota", types, 0);
-    const Ints& shape = attrs.ints("shape");
-    int64_t dimension = attrs.integer("dimension");
-    require_sizes("iota", "shape", shape);
-    if (!is_numeric(attrs.dtype("dtype"))) {
-      throw TypeError(concat("iota: dtype must be a number type, got ", to_string(attrs.dtype("dtype"))));
-    }
-    if (dimension < 0 || dimension >= static_cast<int64_t>(shape.size())) {
-      throw ValueError(
-          concat("iota: dimension must be in [0, ", shape.size(), "), got ", dimension, " for shape ", tuple(shape)));
-    }
-    return Types{created_type(attrs)};
-  };
-  r.jvp = zero_jvp();
-  r.batch = [](const BatchArgs& args) -> BatchResult {
-    return {{bind1(args.primitive, {}, args.attrs)}, {not_mapped}};
-  };
-  r.stablehlo = "stablehlo.iota";
-  r.differentiable = false;
-  r.samples = [](DType d) {
-    auto attrs = [d](Ints shape, int64_t dimension) {
-      return Attrs{{"dtype", d}, {"shape", shape}, {"dimension", dimension}, {"sharding", Attr()}};
-    };
-    if (!is_numeric(d)) return std::vector<Sample>{};
-    return std::vector<Sample>{
-        {{}, attrs({3}, 0)}, {{}, attrs({2, 3}, 1)}, {{}, attrs({2, 3, 2}, 0)}, {{}, attrs({0}, 0)}};
-  };
-  return r;
-}
-
-PrimitiveRecord empty_record() {
-  PrimitiveRecord r;
-  r.name = "empty";
-  r.traits.free_to_recompute = true;
-  r.traits.expands = true;
-  r.doc = "An array whose values nobody relies on (zeros here, so that runs repeat).";
-  r.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
-    require_count("empty", types, 0);
-    require_sizes("empty", "shape", attrs.ints("shape"));
-    return Types{created_type(attrs)};
-  };
-  r.jvp = zero_jvp();
-  r.batch = [](const BatchArgs& args) -> BatchResult {
-    return {{bind1(args.primitive, {}, args.attrs.with("shape", prepended(args.axis.size, args.attrs.ints("shape"))))},
-            {0}};
-  };
-  r.lower = [](std::span<const Array>, const Attrs& attrs) -> Arrays { return {lax::zeros(created_type(attrs))}; };
-  r.differentiable = false;
-  r.samples = [](DType d) {
-    auto attrs = [d](Ints shape) { return Attrs{{"dtype", d}, {"shape", shape}, {"out_sharding", Attr()}}; };
-    return std::vector<Sample>{{{}, attrs({})}, {{}, attrs({2, 3})}, {{}, attrs({0})}};
-  };
-  return r;
-}
-
 }  // namespace
 
 Family join_records() {
@@ -467,9 +402,45 @@ Family join_records() {
   family.push_back(split_record());
   family.push_back(stack_record());
   family.push_back(unstack_record());
-  family.push_back(iota_record());
-  family.push_back(empty_record());
   return family;
 }
 
 }  // namespace capibara
+
+namespace capibara::jax::lax {
+
+Array pad(const Array& x, const Array& padding_value, const std::vector<PadDim>& config) {
+  static const Primitive p = primitive("pad");
+  Attr::List list;
+  for (const PadDim& dim : config) list.push_back(Ints{dim.low, dim.high, dim.interior});
+  Array value = padding_value;
+  if (is_plain_number(value) && value.dtype() != x.dtype()) value = number_as(value, x.dtype(), false);
+  return bind1(p, {x, value}, {{"padding_config", std::move(list)}});
+}
+
+Array concatenate(const Arrays& operands, int64_t dimension) {
+  static const Primitive p = primitive("concatenate");
+  if (operands.empty()) throw ValueError("concatenate: a non-empty list of arrays is needed");
+  if (operands.size() == 1) return operands[0];
+  return capibara::bind(p, operands, {{"dimension", dimension}})[0];
+}
+
+Arrays split(const Array& x, const Ints& sizes, int64_t axis) {
+  static const Primitive p = primitive("split");
+  return capibara::bind(p, std::span(&x, 1), {{"sizes", sizes}, {"axis", checked_axis("split", axis, x.type())}});
+}
+
+Array stack(const Arrays& operands, int64_t axis) {
+  static const Primitive p = primitive("stack");
+  if (operands.empty()) throw ValueError("stack: a non-empty list of arrays is needed");
+  ArrayType stacked = operands[0].type().with_shape(prepended(1, operands[0].shape()));
+  return capibara::bind(p, operands, {{"axis", checked_axis("stack", axis, stacked)}})[0];
+}
+
+Arrays unstack(const Array& x, int64_t axis) {
+  static const Primitive p = primitive("unstack");
+  if (x.ndim() == 0) throw ValueError("unstack: an array with rank > 0 is needed, got a scalar");
+  return capibara::bind(p, std::span(&x, 1), {{"axis", checked_axis("unstack", axis, x.type())}});
+}
+
+}  // namespace capibara::jax::lax

@@ -1,13 +1,11 @@
-// Sorting by keys or by a comparator region, and the greatest elements of each row.
+// Sorting by keys or by a comparator region.
 #include "lax/sort.h"
 #include "lax/families.h"
 #include "lax/monoid.h"
 #include "lax/rules.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "program/derive.h"
 
@@ -15,11 +13,19 @@ namespace capibara {
 
 namespace lax = jax::lax;
 
-namespace {
+GatherDimensionNumbers along_axis(int64_t rank, int64_t axis) {
+  GatherDimensionNumbers numbers;
+  numbers.collapsed_slice_dims = {axis};
+  numbers.start_index_map = {axis};
+  for (int64_t d = 0; d < rank; ++d) {
+    if (d == axis) continue;
+    numbers.operand_batching_dims.push_back(d);
+    numbers.start_indices_batching_dims.push_back(d);
+  }
+  return numbers;
+}
 
-const std::vector<DType> ordered_dtypes = {DType::bool_,   DType::int4,     DType::int8,    DType::int16,   DType::int32,
-                                           DType::int64,  DType::uint8,    DType::uint16,  DType::uint32,  DType::uint64,
-                                           DType::bfloat16, DType::float16, DType::float32, DType::float64};
+namespace {
 
 // Zeros become +0 and NaNs one NaN, so that the total order treats them as equal.
 Array canonical_float(const Array& x) {
@@ -51,19 +57,6 @@ TypeResult sort_types(const std::string& op, std::span<const ArrayType> types, c
                             " (argument 'dimension')"));
   }
   return Types(types.begin(), types.end());
-}
-
-// Where an index along `axis` picks one element of every row, as gather's dimension numbers.
-GatherDimensionNumbers along_axis(int64_t rank, int64_t axis) {
-  GatherDimensionNumbers numbers;
-  numbers.collapsed_slice_dims = {axis};
-  numbers.start_index_map = {axis};
-  for (int64_t d = 0; d < rank; ++d) {
-    if (d == axis) continue;
-    numbers.operand_batching_dims.push_back(d);
-    numbers.start_indices_batching_dims.push_back(d);
-  }
-  return numbers;
 }
 
 BatchResult batch_sort(const BatchArgs& args) {
@@ -107,7 +100,7 @@ PrimitiveRecord sort_record() {
   record.traits.multiple_results = true;
   record.traits.element_nanoseconds = 30;
   record.doc = "Sorts operands together along a dimension by the first num_keys of them; NaN goes last.";
-  record.dtypes = ordered_dtypes;
+  record.dtypes = sortable_dtypes;
   record.dtypes.insert(record.dtypes.end(), {DType::complex64, DType::complex128});
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
     int64_t keys = attrs.integer("num_keys");
@@ -159,7 +152,7 @@ PrimitiveRecord sort_general_record() {
   record.traits.element_nanoseconds = 30;
   record.doc = "Sorts operands together along a dimension by a region that tells whether one element goes before another.";
   record.stablehlo = "stablehlo.sort";
-  record.dtypes = ordered_dtypes;
+  record.dtypes = sortable_dtypes;
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
     TypeResult result = sort_types("sort_general", types, attrs);
     const Program& comparator = attrs.program("comparator");
@@ -198,177 +191,6 @@ PrimitiveRecord sort_general_record() {
   return record;
 }
 
-PrimitiveRecord top_k_record() {
-  PrimitiveRecord record;
-  record.name = "top_k";
-  record.traits.multiple_results = true;
-  record.traits.element_nanoseconds = 5;
-  record.doc = "The k greatest elements along an axis in descending order, and their positions; the first of equals first.";
-  record.stablehlo = "chlo.top_k";
-  record.dtypes = ordered_dtypes;
-  record.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
-    require_count("top_k", types, 1);
-    int64_t k = attrs.integer("k"), axis = attrs.integer("axis");
-    if (is_complex(types[0].dtype)) throw ValueError("top_k is not compatible with complex inputs.");
-    if (!is_numeric(types[0].dtype) && !is_bool(types[0].dtype)) throw TypeError(concat("top_k: the operand must hold numbers, got ", to_string(types[0])));
-    if (k < 0) throw ValueError(concat("k argument to top_k must be nonnegative, got ", k));
-    if (types[0].rank() == 0) throw TypeError(concat("top_k operand must have >= 1 dimension, got ", to_string(types[0])));
-    if (axis < 0 || axis >= types[0].rank()) {
-      throw ValueError(concat("top_k: axis ", axis, " is out of range for ", to_string(types[0]), " (argument 'axis')"));
-    }
-    Shape shape = types[0].shape;
-    int64_t& size = shape[static_cast<std::size_t>(axis)];
-    if (size < k) {
-      throw ValueError(concat("k argument to top_k must be no larger than size along axis; got k=", k, " for ",
-                              to_string(types[0]), " and axis ", axis));
-    }
-    if (size > std::numeric_limits<int32_t>::max()) {
-      throw ValueError(concat("top_k returns int32 indices, which will overflow for array dimensions larger than ",
-                              std::numeric_limits<int32_t>::max(), ", got ", to_string(types[0])));
-    }
-    size = k;
-    ArrayType values = types[0].with_shape(shape);
-    return Types{values, values.with_dtype(DType::int32)};
-  };
-  record.jvp = [](const JvpArgs& args) -> JvpResult {
-    Arrays out = capibara::bind(args.primitive, args.primals, args.attrs);
-    if (!args.tangents[0].defined()) return {out, {Array(), Array()}};
-    Shape index_shape = out[1].shape();
-    auto rank = static_cast<int64_t>(index_shape.size());
-    index_shape.push_back(1);
-    Array tangent = lax::gather(args.tangents[0], lax::reshape(out[1], index_shape),
-                                along_axis(rank, args.attrs.integer("axis")), Ints(static_cast<std::size_t>(rank), 1),
-                                {.mode = lax::GatherScatterMode::promise_in_bounds});
-    return {out, {tangent, Array()}};
-  };
-  record.batch = [](const BatchArgs& args) -> BatchResult {
-    int64_t axis = shifted(args.attrs.integer("axis"), args.dims[0]);
-    return {capibara::bind(args.primitive, args.inputs, args.attrs.with("axis", axis)), {args.dims[0], args.dims[0]}};
-  };
-  // The operation works on the last axis.
-  record.lower = [](std::span<const Array> inputs, const Attrs& attrs) -> Arrays {
-    static const Primitive top_k = primitive("top_k");
-    int64_t axis = attrs.integer("axis"), last = inputs[0].ndim() - 1;
-    if (axis == last) return {};
-    Ints swapped(static_cast<std::size_t>(last + 1));
-    std::iota(swapped.begin(), swapped.end(), int64_t{0});
-    std::swap(swapped[static_cast<std::size_t>(axis)], swapped.back());
-    Arrays out = capibara::bind(top_k, Arrays{lax::transpose(inputs[0], swapped)}, attrs.with("axis", last));
-    return {lax::transpose(out[0], swapped), lax::transpose(out[1], swapped)};
-  };
-  record.samples = [](DType dtype) {
-    std::vector<Sample> samples;
-    auto add = [&](Shape shape, int64_t k, int64_t axis) {
-      Sample s;
-      s.inputs = {scalar_type(dtype).with_shape(std::move(shape))};
-      s.attrs = {{"k", k}, {"axis", axis}};
-      samples.push_back(std::move(s));
-    };
-    add({6}, 3, 0);
-    add({2, 5}, 5, 1);
-    add({4, 2, 3}, 2, 0);
-    add({2, 3}, 0, 1);
-    add({0, 3}, 1, 1);
-    return samples;
-  };
-  return record;
-}
-
-// How many candidates XLA's partial reduction keeps for a recall target; the tile is the width of a TPU vector.
-int64_t approximate_output_size(int64_t size, int64_t rank, int64_t k, double recall_target, int64_t size_override) {
-  int64_t tile = rank == 1 ? 1024 : 128;
-  if (size <= tile) return size;
-  if (k == 1) return tile;
-  double wanted = recall_target >= 1.0 ? static_cast<double>(size) : (1.0 - static_cast<double>(k)) / std::log(recall_target);
-  int64_t candidates = std::max(static_cast<int64_t>(wanted), tile);
-  int64_t logical = size_override >= 0 ? size_override : size;
-  int64_t reduction = 0;
-  for (int64_t ratio = logical / candidates; ratio > 1; ratio /= 2) ++reduction;
-  if (reduction == 0) return size;
-  int64_t tiles = (size + tile - 1) / tile, most = 0;
-  while ((int64_t{1} << most) < size / tile) ++most;
-  reduction = std::min(reduction, most);
-  int64_t group = int64_t{1} << reduction;
-  return (tiles + group - 1) / group * tile;
-}
-
-PrimitiveRecord approx_top_k_record() {
-  PrimitiveRecord record;
-  record.name = "approx_top_k";
-  record.traits.multiple_results = true;
-  record.doc = "The k greatest or least elements along a dimension; a backend may miss some to be faster, this one does not.";
-  record.dtypes = float_dtypes;
-  auto dimension_of = [](const Attrs& attrs, int64_t rank) {
-    int64_t dimension = attrs.integer("reduction_dimension");
-    return dimension < 0 ? dimension + rank : dimension;
-  };
-  record.type = [dimension_of](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
-    require_count("approx_top_k", types, 1);
-    int64_t k = attrs.integer("k");
-    if (k <= 0) throw ValueError(concat("approx_top_k: k must be positive, got ", k));
-    if (types[0].rank() == 0) throw TypeError(concat("approx_top_k operand must have >= 1 dimension, got ", to_string(types[0])));
-    int64_t dimension = dimension_of(attrs, types[0].rank());
-    if (dimension < 0 || dimension >= types[0].rank()) {
-      throw ValueError(concat("approx_top_k: reduction_dimension ", attrs.integer("reduction_dimension"),
-                              " is out of range for ", to_string(types[0])));
-    }
-    Shape shape = types[0].shape;
-    int64_t& size = shape[static_cast<std::size_t>(dimension)];
-    if (size < k) throw ValueError(concat("approx_top_k: k must not exceed the size of the reduction dimension, ", size, ", got ", k));
-    if (!is_floating(types[0].dtype)) throw ValueError(concat("approx_top_k: operand must be a floating type, got ", to_string(types[0])));
-    size = attrs.boolean("aggregate_to_topk")
-               ? k
-               : approximate_output_size(size, types[0].rank(), k, attrs.real("recall_target"),
-                                         attrs.integer("reduction_input_size_override"));
-    ArrayType values = types[0].with_shape(shape);
-    return Types{values, values.with_dtype(DType::int32)};
-  };
-  record.jvp = [dimension_of](const JvpArgs& args) -> JvpResult {
-    Arrays out = capibara::bind(args.primitive, args.primals, args.attrs);
-    if (!args.tangents[0].defined()) return {out, {Array(), Array()}};
-    int64_t rank = out[1].ndim(), axis = dimension_of(args.attrs, rank);
-    auto take_along_axis = [&](std::span<const Array> xs) -> Arrays {
-      const Array &x = xs[0], &positions = xs[1];
-      int64_t size = x.shape(axis);
-      Array is_less = lax::lt(positions, exact_scalar(positions.dtype(), 0));
-      Array wrapped = lax::select(is_less, lax::add(positions, exact_scalar(positions.dtype(), size)), positions);
-      Shape shape = wrapped.shape();
-      shape.push_back(1);
-      return {lax::gather(x, lax::reshape(wrapped, shape), along_axis(rank, axis), Ints(static_cast<std::size_t>(rank), 1),
-                          {.mode = lax::GatherScatterMode::fill_or_drop})};
-    };
-    Types types = {args.tangents[0].type(), out[1].type()};
-    Program program = stage(take_along_axis, types, "take_along_axis").program;
-    Array tangent = call_program(program, Arrays{args.tangents[0], out[1]}, "take_along_axis")[0];
-    return {out, {tangent, Array()}};
-  };
-  record.batch = [dimension_of](const BatchArgs& args) -> BatchResult {
-    int64_t dimension = shifted(dimension_of(args.attrs, args.inputs[0].ndim() - 1), args.dims[0]);
-    return {capibara::bind(args.primitive, args.inputs, args.attrs.with("reduction_dimension", dimension)),
-            {args.dims[0], args.dims[0]}};
-  };
-  record.lower = [dimension_of, type = record.type](std::span<const Array> inputs, const Attrs& attrs) -> Arrays {
-    const Array& x = inputs[0];
-    int64_t axis = dimension_of(attrs, x.ndim());
-    int64_t k = type(std::vector<ArrayType>{x.type()}, attrs).types[0].shape[static_cast<std::size_t>(axis)];
-    bool greatest = attrs.boolean("is_max_k");
-    auto [values, positions] = lax::top_k(greatest ? x : lax::neg(x), k, axis);
-    return {greatest ? values : lax::neg(values), positions};
-  };
-  record.samples = [](DType dtype) {
-    std::vector<Sample> samples;
-    for (bool greatest : {true, false}) {
-      Sample s;
-      s.inputs = {scalar_type(dtype).with_shape({3, 6})};
-      s.attrs = {{"k", 2},        {"reduction_dimension", -1}, {"recall_target", 0.95},
-                 {"is_max_k", greatest}, {"reduction_input_size_override", -1}, {"aggregate_to_topk", true}};
-      samples.push_back(s);
-    }
-    return samples;
-  };
-  return record;
-}
-
 }  // namespace
 
 Program sort_comparator(std::span<const ArrayType> operands, int64_t num_keys) {
@@ -397,3 +219,41 @@ Program sort_comparator(std::span<const ArrayType> operands, int64_t num_keys) {
 Family sort_family() { return {sort_record(), sort_general_record(), top_k_record(), approx_top_k_record()}; }
 
 }  // namespace capibara
+
+namespace capibara::jax::lax {
+
+int64_t normalised_axis(const std::string& op, int64_t axis, const Array& x, const char* argument) {
+  if (axis < -x.ndim() || axis >= x.ndim()) {
+    throw ValueError(
+        concat(op, ": axis ", axis, " is out of range for ", to_string(x.type()), " (argument '", argument, "')"));
+  }
+  return axis < 0 ? axis + x.ndim() : axis;
+}
+
+Array sort(const Array& x, const SortOptions& options) {
+  if (options.num_keys != 1) {
+    throw ValueError(concat("sort: num_keys=", options.num_keys, " must equal 1 for a single operand."));
+  }
+  return sort(Arrays{x}, options)[0];
+}
+
+Arrays sort(const Arrays& operands, const SortOptions& options) {
+  static const Primitive p = primitive("sort");
+  if (operands.empty()) throw TypeError("sort: requires at least one operand");
+  if (options.num_keys < 1 || options.num_keys > static_cast<int64_t>(operands.size())) {
+    throw ValueError(concat("sort: num_keys=", options.num_keys, " must be between 1 and the number of operands, ",
+                            operands.size()));
+  }
+  int64_t dimension = normalised_axis("sort", options.dimension, operands[0], "dimension");
+  return capibara::bind(p, operands,
+                        {{"dimension", dimension}, {"is_stable", options.is_stable}, {"num_keys", options.num_keys}});
+}
+
+std::pair<Array, Array> sort_key_val(const Array& keys, const Array& values, const SortOptions& options) {
+  SortOptions by_first = options;
+  by_first.num_keys = 1;
+  Arrays sorted = sort(Arrays{keys, values}, by_first);
+  return {sorted[0], sorted[1]};
+}
+
+}  // namespace capibara::jax::lax

@@ -210,3 +210,25 @@ Family special_family() {
 }
 
 }  // namespace capibara
+
+namespace capibara::jax::lax {
+
+Array erf(const Array& x) { return elementwise::call<"erf">(x); }
+Array erfc(const Array& x) { return elementwise::call<"erfc">(x); }
+Array erf_inv(const Array& x) { return elementwise::call<"erf_inv">(x); }
+Array lgamma(const Array& x) { return elementwise::call<"lgamma">(x); }
+Array digamma(const Array& x) { return elementwise::call<"digamma">(x); }
+Array bessel_i0e(const Array& x) { return elementwise::call<"bessel_i0e">(x); }
+Array bessel_i1e(const Array& x) { return elementwise::call<"bessel_i1e">(x); }
+Array igamma(const Array& x, const Array& y) { return elementwise::call<"igamma">(x, y); }
+Array igammac(const Array& x, const Array& y) { return elementwise::call<"igammac">(x, y); }
+Array igamma_grad_a(const Array& x, const Array& y) { return elementwise::call<"igamma_grad_a">(x, y); }
+Array random_gamma_grad(const Array& x, const Array& y) { return elementwise::call<"random_gamma_grad">(x, y); }
+Array polygamma(const Array& x, const Array& y) { return elementwise::call<"polygamma">(x, y); }
+Array zeta(const Array& x, const Array& y) { return elementwise::call<"zeta">(x, y); }
+
+Array betainc(const Array& a, const Array& b, const Array& x) {
+  return elementwise::call<"regularized_incomplete_beta">(a, b, x);
+}
+
+}  // namespace capibara::jax::lax

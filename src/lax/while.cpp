@@ -1,6 +1,9 @@
 // while: a loop that runs as long as a condition on its carry holds; forward-mode differentiable only.
 //
 // Operands are the condition's consts, the body's consts, and the carry.
+#include <capibara/config.h>
+#include <capibara/control.h>
+
 #include "lax/control.h"
 
 #include <algorithm>
@@ -9,12 +12,13 @@ namespace capibara {
 
 namespace {
 
-struct Loop {
+struct WhileLoop {
   Program condition, body;
   std::size_t condition_consts, body_consts, carry;
 
-  explicit Loop(const Attrs& attrs)
-      : condition(attrs.program("cond_jaxpr")), body(attrs.program("body_jaxpr")),
+  explicit WhileLoop(const Attrs& attrs)
+      : condition(attrs.program("cond_jaxpr")),
+        body(attrs.program("body_jaxpr")),
         condition_consts(static_cast<std::size_t>(attrs.integer("cond_nconsts"))),
         body_consts(static_cast<std::size_t>(attrs.integer("body_nconsts"))),
         carry(body.invars().size() - body_consts) {}
@@ -37,7 +41,9 @@ Arrays bind_while(const Program& condition, std::size_t condition_consts, const 
                          {"body_nconsts", static_cast<int64_t>(body_consts)}});
 }
 
-std::size_t count(const Mask& mask) { return static_cast<std::size_t>(std::count(mask.begin(), mask.end(), true)); }
+std::size_t marked_count(const Mask& mask) {
+  return static_cast<std::size_t>(std::count(mask.begin(), mask.end(), true));
+}
 
 // The condition with further inputs behind its own that it does not read.
 Program with_unused_inputs(const Program& program, std::span<const ArrayType> extra) {
@@ -49,8 +55,8 @@ Program with_unused_inputs(const Program& program, std::span<const ArrayType> ex
   return Program(std::move(body));
 }
 
-TypeResult type_rule(std::span<const ArrayType> types, const Attrs& attrs) {
-  Loop loop(attrs);
+TypeResult while_type(std::span<const ArrayType> types, const Attrs& attrs) {
+  WhileLoop loop(attrs);
   if (types.size() != loop.condition_consts + loop.body_consts + loop.carry) {
     throw TypeError(concat("while: ", loop.condition_consts + loop.body_consts + loop.carry, " operands are needed, got ",
                            types.size()));
@@ -81,7 +87,7 @@ TypeResult type_rule(std::span<const ArrayType> types, const Attrs& attrs) {
 }
 
 JvpResult jvp_while(const JvpArgs& args) {
-  Loop loop(args.attrs);
+  WhileLoop loop(args.attrs);
   Mask nonzero = defined_mask(args.tangents);
   Mask consts = loop.body_consts_of(nonzero), carry = loop.carry_of(nonzero);
   JvpProgram derived;
@@ -113,12 +119,12 @@ JvpResult jvp_while(const JvpArgs& args) {
   append(operands, carry_primals);
   append(operands, where(carry_tangents, carry));
   Arrays all = bind_while(with_unused_inputs(loop.condition, extra), loop.condition_consts, body,
-                          loop.body_consts + count(consts), operands);
+                          loop.body_consts + marked_count(consts), operands);
   return {part(all, 0, loop.carry), spread(part(all, loop.carry, all.size()), carry)};
 }
 
 BatchResult batch_while(const BatchArgs& args) {
-  Loop loop(args.attrs);
+  WhileLoop loop(args.attrs);
   Mask mapped = mapped_mask(args);
   Mask condition_consts = loop.condition_consts_of(mapped), body_consts = loop.body_consts_of(mapped),
        carry = loop.carry_of(mapped);
@@ -196,7 +202,7 @@ BatchResult batch_while(const BatchArgs& args) {
 
 // Carries that do not depend on unknown values are computed by a loop of their own now; the whole loop runs later.
 PartialEvalSplit partial_eval_while(const PartialEvalArgs& args) {
-  Loop loop(args.attrs);
+  WhileLoop loop(args.attrs);
   Mask condition_consts = loop.condition_consts_of(args.unknown), body_consts = loop.body_consts_of(args.unknown),
        carry = loop.carry_of(args.unknown);
   for (;;) {
@@ -210,7 +216,7 @@ PartialEvalSplit partial_eval_while(const PartialEvalArgs& args) {
   for (std::size_t i = 0; i < args.types.size(); ++i) {
     if (!args.unknown[i]) known_types.push_back(args.types[i]);
   }
-  bool nothing_known = condition.unknown_outputs[0] || count(carry) == loop.carry;
+  bool nothing_known = condition.unknown_outputs[0] || marked_count(carry) == loop.carry;
   split.unknown_outputs = nothing_known ? Mask(loop.carry, true) : carry;
   split.known = stage(
       [&](std::span<const Array> inputs) {
@@ -255,7 +261,7 @@ PrimitiveRecord while_record() {
   record.traits.control = Control::while_loop;
   record.traits.multiple_results = true;
   record.doc = "Runs a body on its carry as long as a condition holds.";
-  record.type = type_rule;
+  record.type = while_type;
   record.jvp = jvp_while;
   record.batch = batch_while;
   record.partial_eval = partial_eval_while;
@@ -269,3 +275,35 @@ PrimitiveRecord while_record() {
 }
 
 }  // namespace capibara
+
+namespace capibara::jax::lax::detail {
+
+Arrays while_flat(const FlatFunction& condition, const FlatFunction& body, const Arrays& given_init) {
+  Arrays init = given_init;
+  if (capibara::config().disable_jit && all_concrete({&init})) {
+    while (condition(init)[0].item<bool>()) init = body(init);
+    return init;
+  }
+  require_tracing_allowed("body");
+  Staged body_staged = stage_open(body, types_of(init), "body");
+  Types outputs = body_staged.program.output_types();
+  if (outputs.size() == init.size() && strengthen(init, outputs)) {
+    body_staged = stage_open(body, types_of(init), "body");
+    outputs = body_staged.program.output_types();
+  }
+  check_carry_types("while_loop", types_of(init), outputs);
+  Staged condition_staged = stage_open(condition, types_of(init), "cond");
+  const ArrayType predicate = condition_staged.program.output_types()[0];
+  if (predicate.rank() != 0 || predicate.dtype != DType::bool_) {
+    throw TypeError(concat("while_loop: cond_fun must return a boolean scalar, got ", to_string(predicate)));
+  }
+  static const Primitive loop = primitive("while");
+  Arrays operands = joined(joined(condition_staged.captured, body_staged.captured), init);
+  return capibara::bind(loop, operands,
+                        {{"body_jaxpr", body_staged.program},
+                         {"body_nconsts", static_cast<int64_t>(body_staged.captured.size())},
+                         {"cond_jaxpr", condition_staged.program},
+                         {"cond_nconsts", static_cast<int64_t>(condition_staged.captured.size())}});
+}
+
+}  // namespace capibara::jax::lax::detail

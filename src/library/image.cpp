@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "library/numpy/promote.h"
+#include "lax/promote.h"
 
 namespace capibara::jax::image {
 

@@ -6,9 +6,9 @@
 #include "array/format.h"
 #include "array/promotion.h"
 #include "lax/monoid.h"
+#include "lax/plain_number.h"
+#include "lax/promote.h"
 #include "lax/random.h"
-#include "library/numpy/promote.h"
-#include "library/plain_number.h"
 #include "program/derive.h"
 #include "runtime/warning.h"
 #include "trace/trace.h"
@@ -148,18 +148,6 @@ Array split(const Array& key, const Shape& num) {
 
 Array checked_key(const char* function, const Array& key) { return single_key(function, key).keys; }
 
-Arrays split_keys(const Array& key, int64_t count) {
-  Array keys = split(key, count);
-  Arrays each;
-  for (int64_t i = 0; i < count; ++i) each.push_back(lax::index_in_dim(keys, i, 0, false));
-  return each;
-}
-
-Array random_bits(const Array& key, int64_t bit_width, const Shape& shape) {
-  static const Primitive p = primitive("random_bits");
-  return bind1(p, {key}, {{"bit_width", bit_width}, {"shape", shape}});
-}
-
 DType default_float() { return capibara::config().enable_x64 ? DType::float64 : DType::float32; }
 DType default_int() { return capibara::config().enable_x64 ? DType::int64 : DType::int32; }
 DType default_uint() { return capibara::config().enable_x64 ? DType::uint64 : DType::uint32; }
@@ -224,12 +212,6 @@ Array broadcast_to(const Array& x, const Shape& shape) {
 
 Array filled(const Shape& shape, DType dtype, double value) { return lax::full(shape, scalar_of(dtype, value)); }
 
-Array multiply_add(const Array& x, const Array& y, const Array& z) {
-  static const Primitive p = primitive("multiply_add");
-  DType dtype = !is_plain_number(x) ? x.dtype() : !is_plain_number(y) ? y.dtype() : z.dtype();
-  return bind1(p, {array_as(x, dtype, false), array_as(y, dtype, false), array_as(z, dtype, false)});
-}
-
 Array clip(const Array& x, const Array& low, const Array& high) {
   return call("clip", {x, low, high},
               [](std::span<const Array> in) { return lax::min(in[2], lax::max(in[1], in[0])); });
@@ -268,33 +250,5 @@ Array take(const Array& x, const Array& indices, int64_t axis) {
 }
 
 Array sum_last(const Array& x) { return lax::reduce_sum(x, {.axes = {x.ndim() - 1}}); }
-
-Array call(const std::string& name, const Arrays& inputs,
-           const std::function<Array(std::span<const Array>)>& function) {
-  if (current_trace() == evaluation_trace()) return function(inputs);
-  Types types;
-  for (const Array& input : inputs) types.push_back(input.type());
-  Staged staged = stage([&](std::span<const Array> in) { return Arrays{function(in)}; }, types, name);
-  Arrays operands = staged.captured;
-  operands.insert(operands.end(), inputs.begin(), inputs.end());
-  return call_program(staged.program, operands, name)[0];
-}
-
-Arrays while_loop(const std::function<Array(std::span<const Array>)>& goes_on, const FlatFunction& body,
-                  const Arrays& carry) {
-  static const Primitive p = primitive("while");
-  Types types;
-  for (const Array& value : carry) types.push_back(value.type());
-  Staged condition = stage([&](std::span<const Array> in) { return Arrays{goes_on(in)}; }, types, "cond_fun");
-  Staged step = stage(body, types, "body_fun");
-  Arrays operands = condition.captured;
-  operands.insert(operands.end(), step.captured.begin(), step.captured.end());
-  operands.insert(operands.end(), carry.begin(), carry.end());
-  return capibara::bind(p, operands,
-                        {{"cond_jaxpr", condition.program},
-                         {"cond_nconsts", static_cast<int64_t>(condition.captured.size())},
-                         {"body_jaxpr", step.program},
-                         {"body_nconsts", static_cast<int64_t>(step.captured.size())}});
-}
 
 }  // namespace capibara::jax::random

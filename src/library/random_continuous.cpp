@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "array/promotion.h"
-#include "library/plain_number.h"
+#include "lax/plain_number.h"
 
 namespace capibara::jax::random {
 
@@ -26,15 +26,6 @@ Array power(const Array& x, const Array& y) {
   Shape shape = lax::broadcast_shapes({base.shape(), exponent.shape()});
   Array broadcasted = broadcast_to(base, shape);
   return lax::pow(broadcasted, broadcast_to(exponent, shape));
-}
-
-Array draw_real_normal(const Array& key, const Shape& shape, DType dtype) {
-  return call("_normal_real", {key}, [&](std::span<const Array> in) {
-    // The open interval: erf_inv is infinite at -1.
-    Array low = scalar_of(dtype, -1 + finfo(dtype).epsneg), high = scalar_of(dtype, 1);
-    Array u = draw_uniform(in[0], shape, dtype, low, high);
-    return lax::mul(scalar_of(dtype, std::sqrt(2.0)), lax::erf_inv(u));
-  });
 }
 
 Array swap_last(const Array& x) { return move_axis(x, x.ndim() - 1, x.ndim() - 2); }
@@ -95,17 +86,6 @@ Array apply_factor(const Array& factor, const Array& vectors) {
 }  // namespace
 
 // ---- normal -------------------------------------------------------------------------------------------------------
-
-Array draw_normal(const Array& key, const Shape& shape, DType dtype) {
-  return call("_normal", {key}, [&](std::span<const Array> in) {
-    if (!is_complex(dtype)) return draw_real_normal(in[0], shape, dtype);
-    Arrays keys = split_keys(in[0], 2);
-    Array re = lax::convert_element_type(draw_real_normal(keys[0], shape, real_dtype(dtype)), dtype, false);
-    Array im = lax::convert_element_type(draw_real_normal(keys[1], shape, real_dtype(dtype)), dtype, false);
-    Array sum = re + Array(std::complex<double>(0, 1)) * im;
-    return lax::div(sum, scalar_of(dtype, std::sqrt(2.0)));
-  });
-}
 
 Array normal(const Array& key, const DrawOptions& options) {
   Array typed = checked_key("normal", key);
@@ -192,12 +172,6 @@ Array generalized_normal(const Array& key, const Array& p, const DrawOptions& op
 }
 
 // ---- by inverting the distribution function -------------------------------------------------------------------------
-
-Array draw_exponential(const Array& key, const Shape& shape, DType dtype) {
-  return call("_exponential", {key}, [&](std::span<const Array> in) {
-    return lax::neg(lax::log1p(lax::neg(draw_uniform(in[0], shape, dtype))));
-  });
-}
 
 Array exponential(const Array& key, const DrawOptions& options) {
   Array typed = checked_key("exponential", key);

@@ -8,7 +8,7 @@
 
 #include "array/promotion.h"
 #include "lax/monoid.h"
-#include "library/plain_number.h"
+#include "lax/plain_number.h"
 
 namespace capibara::jax::random {
 

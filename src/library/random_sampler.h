@@ -6,6 +6,7 @@
 
 #include <limits>
 
+#include "lax/random_draws.h"
 #include "lax/rules.h"
 #include "program/build.h"
 
@@ -17,8 +18,6 @@ inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // A single typed key; a raw uint32 array is taken as a key of the default generator. ValueError for a batch of keys.
 Array checked_key(const char* function, const Array& key);
-Arrays split_keys(const Array& key, int64_t count);
-Array random_bits(const Array& key, int64_t bit_width, const Shape& shape);
 
 // ---- arguments ----------------------------------------------------------------------------------------------------
 
@@ -40,8 +39,6 @@ Array broadcast_to(const Array& x, const Shape& shape);
 // A constant of the dtype of x.
 inline Array constant(const Array& x, double value) { return scalar_of(x.dtype(), value); }
 Array filled(const Shape& shape, DType dtype, double value);
-// x * y + z rounded once, as jax's compiler fuses it: where a draw depends on the last bit, so do we.
-Array multiply_add(const Array& x, const Array& y, const Array& z);
 Array clip(const Array& x, const Array& low, const Array& high);
 // jnp.where with plain numbers among the values.
 Array where(const Array& condition, const Array& yes, const Array& no);
@@ -51,18 +48,7 @@ Array to_inexact(const Array& x);
 Array take(const Array& x, const Array& indices, int64_t axis);
 Array sum_last(const Array& x);
 
-// One jit equation of this name while tracing, as in jax; the operations themselves when evaluating.
-Array call(const std::string& name, const Arrays& inputs, const std::function<Array(std::span<const Array>)>& function);
-Arrays while_loop(const std::function<Array(std::span<const Array>)>& goes_on, const FlatFunction& body,
-                  const Arrays& carry);
-
-// The samplers below take checked keys and canonical dtypes.
-Array draw_uniform(const Array& key, const Shape& shape, DType dtype, const Array& minval = Array(0.0),
-                   const Array& maxval = Array(1.0), bool maxval_first = false);
-// At least the least normal number. maxval_first: the order of operands in the program, which jax varies.
-Array draw_positive_uniform(const Array& key, const Shape& shape, DType dtype, bool maxval_first = false);
-Array draw_normal(const Array& key, const Shape& shape, DType dtype);
-Array draw_exponential(const Array& key, const Shape& shape, DType dtype);
+// Takes a checked key and a canonical dtype.
 Array draw_log_gamma(const Array& key, const Array& a, const Shape& shape, DType dtype, bool log_space);
 
 }  // namespace capibara::jax::random

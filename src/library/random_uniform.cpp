@@ -14,33 +14,6 @@ namespace capibara::jax::random {
 
 namespace {
 
-DType unsigned_of_width(int width) {
-  return width == 8 ? DType::uint8 : width == 16 ? DType::uint16 : width == 32 ? DType::uint32 : DType::uint64;
-}
-
-// The bits of 1.0 as an unsigned constant.
-Array bits_of_one(DType dtype, DType unsigned_dtype) {
-  Array one = scalar_of(dtype, 1);
-  uint64_t word = 0;
-  std::memcpy(&word, one.raw_data(), static_cast<std::size_t>(storage_size(dtype)));
-  return exact_scalar(unsigned_dtype, static_cast<int64_t>(word));
-}
-
-// Whether u * (maxval - minval) needs no rounding, so that a fused product and sum is the same as a plain one.
-bool product_is_exact(const Array& minval, const Array& maxval, DType dtype) {
-  for (const Array& bound : {minval, maxval}) {
-    if (bound.is_tracer() || bound.ndim() != 0 || is_complex(bound.dtype())) return false;
-  }
-  auto rounded = [&](double x) { return scalar_of(dtype, x).item<double>(); };
-  double span = rounded(rounded(maxval.item<double>()) - rounded(minval.item<double>()));
-  int exponent = 0;
-  return span == 0 || std::fabs(std::frexp(span, &exponent)) == 0.5;
-}
-
-Array scaled(const Array& unit, const Array& span, const Array& minval, bool fused) {
-  return fused ? multiply_add(unit, span, minval) : lax::add(lax::mul(unit, span), minval);
-}
-
 // To another integer dtype, at its bounds where the value lies outside.
 Array convert_and_clip(const Array& x, DType dtype) {
   IntInfo to = iinfo(dtype), from = iinfo(x.dtype());
@@ -139,44 +112,6 @@ Array bits(const Array& key, const DrawOptions& options) {
     throw ValueError(concat("dtype argument to `bits` must be an unsigned int dtype, got ", dtype_name(dtype)));
   }
   return random_bits(typed, capibara::bits(dtype), checked_shape("bits", options.shape));
-}
-
-Array draw_uniform(const Array& key, const Shape& shape, DType dtype, const Array& minval, const Array& maxval,
-                   bool maxval_first) {
-  const DTypeRow& row = dtype_row(dtype);
-  int width = row.bits, mantissa = row.mantissa_bits;
-  if (width < 8)
-    throw TypeError(concat("uniform only accepts 8-, 16-, 32-, or 64-bit dtypes, got ", dtype_name(dtype), "."));
-  bool narrow = mantissa < 8;  // bfloat16 and smaller: 8 random bits are enough
-  bool fused = !narrow && !product_is_exact(minval, maxval, dtype);
-  Arrays operands = maxval_first ? Arrays{key, maxval, minval} : Arrays{key, minval, maxval};
-  return call("_uniform", operands, [&](std::span<const Array> in) {
-    int64_t rank = static_cast<int64_t>(shape.size());
-    Array low = lax::convert_element_type(in[maxval_first ? 2 : 1], dtype, false);
-    Array high = lax::convert_element_type(in[maxval_first ? 1 : 2], dtype, false);
-    low = lax::broadcast_to_rank(low, rank);
-    high = lax::broadcast_to_rank(high, rank);
-    int random_width = narrow ? 8 : width;
-    DType unsigned_dtype = unsigned_of_width(width);
-    Array word = random_bits(in[0], random_width, shape);
-    if (random_width != width) word = lax::convert_element_type(word, unsigned_dtype, false);
-    // The mantissa is random under the exponent of 1, which makes numbers in [1, 2).
-    Array float_bits = lax::shift_right_logical(word, exact_scalar(unsigned_dtype, random_width - mantissa));
-    float_bits = lax::bitwise_or(float_bits, bits_of_one(dtype, unsigned_dtype));
-    Array unit = lax::sub(lax::bitcast_convert_type(float_bits, dtype), scalar_of(dtype, 1));
-    Array result = scaled(unit, lax::sub(high, low), low, fused);
-    static const Primitive reshape = primitive("reshape");
-    if (rank == 0)
-      result = bind1(reshape, {result}, {{"dimensions", Attr()}, {"new_sizes", Shape{}}, {"sharding", Attr()}});
-    return lax::max(low, result);
-  });
-}
-
-Array draw_positive_uniform(const Array& key, const Shape& shape, DType dtype, bool maxval_first) {
-  Array tiny = scalar_of(dtype, finfo(dtype).tiny);
-  // jax's compiler folds the offset into the -1 before it, where it vanishes; float16 is coarse enough to show it.
-  if (dtype == DType::float16) return lax::max(tiny, draw_uniform(key, shape, dtype));
-  return draw_uniform(key, shape, dtype, tiny, Array(1.0), maxval_first);
 }
 
 namespace {

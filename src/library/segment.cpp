@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "library/numpy/promote.h"
+#include "lax/promote.h"
 
 namespace capibara::jax::ops {
 

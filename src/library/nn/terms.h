@@ -11,7 +11,7 @@
 #include <limits>
 #include <numbers>
 
-#include "library/numpy/promote.h"
+#include "lax/promote.h"
 
 namespace capibara::terms {
 

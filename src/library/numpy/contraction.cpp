@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "lax/promote.h"
 #include "lax/shape.h"
-#include "library/numpy/promote.h"
 
 namespace capibara::jax::numpy {
 

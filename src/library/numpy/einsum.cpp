@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "lax/promote.h"
 #include "lax/shape.h"
 #include "library/numpy/einsum_subscripts.h"
-#include "library/numpy/promote.h"
 
 namespace capibara::jax::numpy {
 

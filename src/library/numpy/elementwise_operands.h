@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "library/numpy/promote.h"
-#include "library/plain_number.h"
+#include "lax/plain_number.h"
+#include "lax/promote.h"
 
 namespace capibara {
 

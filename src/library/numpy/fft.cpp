@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "library/numpy/promote.h"
+#include "lax/promote.h"
 
 namespace capibara::jax::numpy::fft {
 

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "library/numpy/promote.h"
+#include "lax/promote.h"
 #include "library/numpy/steps.h"
 
 namespace capibara::jax::numpy {

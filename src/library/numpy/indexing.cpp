@@ -9,10 +9,10 @@
 
 #include <algorithm>
 
+#include "lax/index_expression.h"
+#include "lax/promote.h"
 #include "lax/shape.h"
-#include "library/index_expression.h"
 #include "library/numpy/indexing_steps.h"
-#include "library/numpy/promote.h"
 
 namespace capibara::jax::numpy {
 

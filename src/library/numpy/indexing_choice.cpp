@@ -6,9 +6,9 @@
 #include <capibara/numpy/indexing.h>
 #include <capibara/numpy/manipulation.h>
 
+#include "lax/promote.h"
 #include "lax/shape.h"
 #include "library/numpy/indexing_steps.h"
-#include "library/numpy/promote.h"
 #include "transforms/flat.h"
 
 namespace capibara::jax::numpy {

@@ -3,7 +3,7 @@
 
 #include <capibara/lax.h>
 
-#include "library/numpy/promote.h"
+#include "lax/promote.h"
 
 namespace capibara {
 

@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
+#include "lax/promote.h"
 #include "lax/shape.h"
-#include "library/numpy/promote.h"
 #include "trace/trace.h"
 
 namespace capibara::jax::numpy {

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "lax/linalg.h"
-#include "library/numpy/promote.h"
+#include "lax/promote.h"
 
 namespace capibara::jax::numpy::linalg {
 

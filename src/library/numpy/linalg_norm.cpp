@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-#include "library/numpy/promote.h"
+#include "lax/promote.h"
 
 namespace capibara::jax::numpy::linalg {
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "lax/promote.h"
 #include "lax/shape.h"
-#include "library/numpy/promote.h"
 
 namespace capibara::jax::numpy {
 

@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-#include "library/numpy/promote.h"
+#include "lax/promote.h"
 #include "library/numpy/steps.h"
 
 namespace capibara::jax::numpy {

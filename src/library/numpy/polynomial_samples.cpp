@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "library/numpy/promote.h"
+#include "lax/promote.h"
 #include "library/numpy/steps.h"
 
 namespace capibara::jax::numpy {

@@ -7,10 +7,10 @@
 #include <numeric>
 
 #include "array/format.h"
-#include "library/numpy/promote.h"
+#include "lax/plain_number.h"
+#include "lax/promote.h"
 #include "library/numpy/reductions.h"
 #include "library/numpy/steps.h"
-#include "library/plain_number.h"
 
 namespace capibara {
 

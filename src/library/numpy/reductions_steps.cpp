@@ -1,9 +1,9 @@
 // Constants, positions and slices: the steps of jax.numpy's composed functions.
 #include <capibara/lax.h>
 
-#include "library/numpy/promote.h"
+#include "lax/plain_number.h"
+#include "lax/promote.h"
 #include "library/numpy/steps.h"
-#include "library/plain_number.h"
 #include "trace/trace.h"
 
 namespace capibara::steps {

@@ -8,7 +8,7 @@
 
 #include <tuple>
 
-#include "library/numpy/promote.h"
+#include "lax/promote.h"
 #include "library/numpy/steps.h"
 
 namespace capibara::jax::numpy {

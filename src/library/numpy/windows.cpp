@@ -5,7 +5,7 @@
 
 #include <numbers>
 
-#include "library/numpy/promote.h"
+#include "lax/promote.h"
 
 namespace capibara::jax::numpy {
 

@@ -7,7 +7,7 @@
 #include <complex>
 #include <numbers>
 
-#include "library/numpy/promote.h"
+#include "lax/promote.h"
 
 namespace capibara::jax::scipy::fft {
 

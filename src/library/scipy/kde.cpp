@@ -15,7 +15,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "library/numpy/promote.h"
+#include "lax/promote.h"
 
 namespace capibara::jax::scipy::stats {
 

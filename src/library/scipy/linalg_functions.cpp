@@ -9,8 +9,8 @@
 #include <limits>
 
 #include "lax/linalg.h"
+#include "lax/promote.h"
 #include "library/numpy/linalg_vectorize.h"
-#include "library/numpy/promote.h"
 
 namespace capibara::jax::scipy::linalg {
 

@@ -10,7 +10,7 @@
 #include <cmath>
 
 #include "lax/linalg.h"
-#include "library/numpy/promote.h"
+#include "lax/promote.h"
 
 namespace capibara::jax::scipy::linalg {
 

@@ -3,7 +3,7 @@
 
 #include <capibara/numpy/elementwise.h>
 
-#include "library/numpy/promote.h"
+#include "lax/promote.h"
 
 namespace capibara::jax::scipy::ndimage {
 

@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-#include "library/numpy/promote.h"
+#include "lax/promote.h"
 #include "program/derive.h"
 #include "trace/trace.h"
 

@@ -11,7 +11,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "library/numpy/promote.h"
+#include "lax/promote.h"
 #include "runtime/warning.h"
 
 namespace capibara::jax::scipy::signal {

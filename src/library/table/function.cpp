@@ -7,8 +7,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "lax/promote.h"
 #include "library/numpy/explicit_x64.h"
-#include "library/numpy/promote.h"
 #include "library/table/host_number.h"
 #include "runtime/warning.h"
 

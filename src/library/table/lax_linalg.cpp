@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "library/numpy/promote.h"
+#include "lax/promote.h"
 #include "library/table/families.h"
 
 namespace capibara::library {

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "array/element.h"
-#include "library/numpy/promote.h"
-#include "library/plain_number.h"
+#include "lax/plain_number.h"
+#include "lax/promote.h"
 #include "library/table/function.h"
 #include "library/table/host_number.h"
 

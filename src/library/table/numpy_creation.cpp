@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "array/element.h"
-#include "library/numpy/promote.h"
+#include "lax/promote.h"
 #include "library/table/families.h"
 #include "library/table/host_number.h"
 #include "library/table/keywords.h"

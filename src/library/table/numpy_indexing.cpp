@@ -2,7 +2,7 @@
 #include <capibara/lax.h>
 #include <capibara/numpy/indexing.h>
 
-#include "library/numpy/promote.h"
+#include "lax/promote.h"
 #include "library/table/families.h"
 #include "library/table/keywords.h"
 #include "library/table/lax_arguments.h"

@@ -2,7 +2,7 @@
 #include <capibara/lax.h>
 #include <capibara/numpy/manipulation.h>
 
-#include "library/index_expression.h"
+#include "lax/index_expression.h"
 #include "library/table/families.h"
 #include "library/table/keywords.h"
 #include "library/table/lax_arguments.h"

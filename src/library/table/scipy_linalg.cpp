@@ -2,7 +2,7 @@
 #include <capibara/linalg.h>
 #include <capibara/scipy/linalg.h>
 
-#include "library/numpy/promote.h"
+#include "lax/promote.h"
 #include "library/table/families.h"
 
 namespace capibara::library {

@@ -1,10 +1,9 @@
-// How the functions of jax.numpy bring their operands together: dtypes, ranks and shapes.
+// How operators and the functions of jax.numpy bring their operands together: dtypes, ranks and shapes.
 #pragma once
 
 #include <capibara/array.h>
 #include <capibara/lax.h>
 #include <capibara/primitive.h>
-#include <capibara/numpy/axis.h>
 
 #include <initializer_list>
 

@@ -1,5 +1,5 @@
 // Reads index expressions with NumPy's rules and turns them into the operands of a gather.
-#include "library/index_expression.h"
+#include "lax/index_expression.h"
 
 #include "lax/monoid.h"
 #include "lax/shape.h"

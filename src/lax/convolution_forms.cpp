@@ -1,65 +1,14 @@
-// jax.lax: convolutions and what is built from them.
-#include <capibara/config.h>
-#include <capibara/lax.h>
-#include <capibara/primitive.h>
-
+// Convolutions that are built from the general one: plain, transposed, patches, local.
 #include <algorithm>
-#include <numeric>
 
 #include "lax/contract.h"
+#include "lax/convolution_dimensions.h"
 #include "lax/monoid.h"
-#include "library/lax_attrs.h"
 #include "program/window_shape.h"
 
 namespace capibara::jax::lax {
 
 namespace {
-
-Shape taken_sizes(const Shape& shape, const Ints& dims, std::size_t from) {
-  Shape sizes;
-  for (std::size_t i = from; i < dims.size(); ++i) {
-    if (dims[i] < 0 || dims[i] >= static_cast<int64_t>(shape.size())) {
-      throw TypeError(concat("conv_general_dilated: dimension ", dims[i], " is out of range for rank ", shape.size(),
-                             " (argument 'dimension_numbers')"));
-    }
-    sizes.push_back(shape[static_cast<std::size_t>(dims[i])]);
-  }
-  return sizes;
-}
-
-ConvDimensionNumbers numbers_or_default(const std::optional<ConvDimensionNumbers>& numbers, int64_t rank) {
-  if (numbers) return *numbers;
-  Ints order = counting(0, static_cast<std::size_t>(rank));
-  return {order, order, order};
-}
-
-// Positions [first, second, space...] of a spec; space in the order of the kernel's letters.
-Ints spec_positions(const std::string& spec, char first, char second, const std::string& kernel, const char* argument) {
-  for (std::size_t i = 0; i < spec.size(); ++i) {
-    if (spec.find(spec[i], i + 1) != std::string::npos) {
-      throw TypeError(concat("convolution dimension_numbers: ", argument, " cannot have duplicate characters, got ", spec, "."));
-    }
-  }
-  if (spec.find(first) == std::string::npos || spec.find(second) == std::string::npos) {
-    throw TypeError(concat("convolution dimension_numbers: ", argument, " must contain the characters '", first, "' and '",
-                           second, "' exactly once, got ", spec, "."));
-  }
-  Ints positions = {static_cast<int64_t>(spec.find(first)), static_cast<int64_t>(spec.find(second))};
-  for (char letter : kernel) {
-    if (letter == 'O' || letter == 'I') continue;
-    std::size_t place = spec.find(letter);
-    if (place == std::string::npos) {
-      throw TypeError(concat("convolution dimension_numbers elements must each have the same set of spatial characters, got ",
-                             spec, " and ", kernel, "."));
-    }
-    positions.push_back(static_cast<int64_t>(place));
-  }
-  if (positions.size() != spec.size()) {
-    throw TypeError(concat("convolution dimension_numbers elements must each have the same set of spatial characters, got ",
-                           spec, " and ", kernel, "."));
-  }
-  return positions;
-}
 
 Array move_axes(const Array& x, const Ints& from, const Ints& to) {
   Ints rest = remaining_dims(x.ndim(), from), permutation(static_cast<std::size_t>(x.ndim()), -1);
@@ -72,55 +21,6 @@ Array move_axes(const Array& x, const Ints& from, const Ints& to) {
 }
 
 }  // namespace
-
-ConvDimensionNumbers conv_dimension_numbers(const std::string& lhs, const std::string& rhs, const std::string& out) {
-  if (lhs.size() != rhs.size() || lhs.size() != out.size()) {
-    throw TypeError(concat("convolution dimension_numbers must have equal lengths, got ", lhs, ", ", rhs, " and ", out, "."));
-  }
-  return {spec_positions(lhs, 'N', 'C', rhs, "lhs"), spec_positions(rhs, 'O', 'I', rhs, "rhs"), spec_positions(out, 'N', 'C', rhs, "out")};
-}
-
-Array conv_general_dilated(const Array& lhs, const Array& rhs, const ConvOptions& options) {
-  static const Primitive p = primitive("conv_general_dilated");
-  if (lhs.ndim() != rhs.ndim() && !options.dimension_numbers) {
-    throw TypeError(concat("conv_general_dilated: convolution requires lhs and rhs ndim to be equal, got ", lhs.ndim(), " and ", rhs.ndim(), "."));
-  }
-  if (lhs.ndim() != rhs.ndim() || lhs.ndim() < 2) {
-    throw ValueError(concat("conv_general_dilated lhs and rhs must have the same number of dimensions, at least 2, got ",
-                           to_string(lhs.type()), " and ", to_string(rhs.type())));
-  }
-  auto space = static_cast<std::size_t>(lhs.ndim() - 2);
-  if (!options.window_strides.empty() && options.window_strides.size() != space) {
-    throw ValueError(concat("conv_general_dilated window and window_strides must have the same number of dimensions, got ",
-                            space, " and ", options.window_strides.size()));
-  }
-  auto or_ones = [&](const Ints& values) { return values.empty() ? Ints(space, 1) : values; };
-  ConvDimensionNumbers numbers = numbers_or_default(options.dimension_numbers, lhs.ndim());
-  Ints strides = or_ones(options.window_strides), rhs_dilation = or_ones(options.rhs_dilation), lhs_dilation = or_ones(options.lhs_dilation);
-  Padding padding;
-  if (options.padding) {
-    padding = *options.padding;
-  } else {
-    if (std::any_of(lhs_dilation.begin(), lhs_dilation.end(), [](int64_t d) { return d != 1; })) {
-      throw ValueError("conv_general_dilated: string padding is not defined together with lhs_dilation; give the padding in "
-                       "numbers, or use conv_transpose");
-    }
-    Shape window = taken_sizes(rhs.shape(), numbers.rhs_spec, 2);
-    for (std::size_t d = 0; d < std::min(window.size(), rhs_dilation.size()); ++d) window[d] = dilated(window[d], rhs_dilation[d]);
-    padding = padtype_to_pads(taken_sizes(lhs.shape(), numbers.lhs_spec, 2), window, strides, options.padding_mode);
-  }
-  return capibara::bind(p, Arrays{lhs, rhs},
-                        {{"window_strides", strides},
-                         {"padding", padding_attr(padding)},
-                         {"lhs_dilation", lhs_dilation},
-                         {"rhs_dilation", rhs_dilation},
-                         {"dimension_numbers", numbers},
-                         {"feature_group_count", options.feature_group_count},
-                         {"batch_group_count", options.batch_group_count},
-                         {"precision", precision_attr("conv_general_dilated", options.precision)},
-                         {"preferred_element_type", canonical_attr(options.preferred_element_type)},
-                         {"out_sharding", Attr()}})[0];
-}
 
 Array conv(const Array& lhs, const Array& rhs, const Ints& window_strides, const std::string& padding) {
   return conv_general_dilated(lhs, rhs, {.window_strides = window_strides, .padding_mode = padding});

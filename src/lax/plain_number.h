@@ -2,6 +2,9 @@
 #pragma once
 
 #include <capibara/array.h>
+#include <capibara/primitive.h>
+
+#include <initializer_list>
 
 namespace capibara {
 
@@ -14,5 +17,8 @@ Array number_as(const Array& number, DType dtype, bool weak_type);
 // x as (dtype, weak_type): itself where it is that already, a plain number at once, anything else by
 // convert_element_type.
 Array array_as(const Array& x, DType dtype, bool weak_type);
+
+// Plain numbers take the dtype of the other operands where that loses no kind: 2 becomes 2.0, never 2.5 an integer.
+Arrays adopt_numbers(std::initializer_list<Array> operands);
 
 }  // namespace capibara

@@ -1,14 +1,13 @@
 // Promotion and broadcasting as jax.numpy does them.
-#include "library/numpy/promote.h"
+#include "lax/promote.h"
 
 #include <capibara/config.h>
 
 #include <algorithm>
 
 #include "array/format.h"
-#include "library/numpy/explicit_x64.h"
-#include "library/numpy/promotion_scope.h"
-#include "library/plain_number.h"
+#include "lax/plain_number.h"
+#include "lax/promotion_scope.h"
 #include "program/derive.h"
 #include "runtime/warning.h"
 #include "trace/trace.h"
@@ -73,15 +72,6 @@ PromotionScope::~PromotionScope() {
 }
 
 DType canonical(DType dtype) { return canonicalize(dtype, config().enable_x64); }
-
-std::atomic<ExplicitX64>& explicit_x64_dtypes() {
-  static std::atomic<ExplicitX64> mode = ExplicitX64::warn;
-  return mode;
-}
-
-DType requested(std::optional<DType> asked, DType otherwise) {
-  return asked && explicit_x64_dtypes() == ExplicitX64::allow ? *asked : canonical(asked.value_or(otherwise));
-}
 
 DType default_float() { return canonical(DType::float64); }
 DType default_int() { return canonical(DType::int64); }
@@ -200,25 +190,5 @@ Array named_call(const char* name, std::initializer_list<Array> inputs, const Fl
   all.insert(all.end(), operands.begin(), operands.end());
   return call_program(staged.program, all, name)[0];
 }
-
-namespace jax::numpy {
-
-Ints Axis::resolve(const char* operation, int64_t rank) const {
-  Ints axes;
-  if (all()) {
-    for (int64_t i = 0; i < rank; ++i) axes.push_back(i);
-    return axes;
-  }
-  for (int64_t axis : *list_) {
-    const int64_t own = canonical_axis(operation, axis, rank);
-    if (std::find(axes.begin(), axes.end(), own) != axes.end()) {
-      throw ValueError(concat(operation, ": duplicate value in 'axis', a repeated axis: ", shape_tuple(*list_)));
-    }
-    axes.push_back(own);
-  }
-  return axes;
-}
-
-}  // namespace jax::numpy
 
 }  // namespace capibara

@@ -2,8 +2,8 @@
 #include <capibara/array.h>
 #include <capibara/lax.h>
 
-#include "library/numpy/promote.h"
-#include "library/plain_number.h"
+#include "lax/plain_number.h"
+#include "lax/promote.h"
 
 namespace capibara {
 

@@ -7,10 +7,10 @@
 #include <algorithm>
 
 #include "array/promotion.h"
+#include "lax/index_expression.h"
+#include "lax/plain_number.h"
+#include "lax/promotion_scope.h"
 #include "lax/shape.h"
-#include "library/index_expression.h"
-#include "library/numpy/promotion_scope.h"
-#include "library/plain_number.h"
 #include "runtime/warning.h"
 
 namespace capibara {

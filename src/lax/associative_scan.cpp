@@ -1,0 +1,96 @@
+// Prefixes by a balanced tree of slices, and the blocks of map: compositions without a primitive of their own.
+#include <capibara/control.h>
+
+#include "lax/control.h"
+
+namespace capibara::jax::lax::detail {
+
+namespace {
+
+// even and odd positions woven into one array.
+Array interleave(const Array& even, const Array& odd, int64_t axis) {
+  std::vector<PadDim> even_pad(static_cast<std::size_t>(even.ndim())), odd_pad = even_pad;
+  bool same = even.shape(axis) == odd.shape(axis);
+  even_pad[static_cast<std::size_t>(axis)] = {0, same ? 1 : 0, 1};
+  odd_pad[static_cast<std::size_t>(axis)] = {1, same ? 0 : 1, 1};
+  Array zero = full({}, Array(0), even.dtype());
+  Array a = pad(even, zero, even_pad), b = pad(odd, zero, odd_pad);
+  return even.dtype() == DType::bool_ ? bitwise_or(a, b) : add(a, b);
+}
+
+Arrays scan_prefixes(const Combine& combine, const Arrays& elements, int64_t axis) {
+  int64_t count = elements[0].shape(axis);
+  if (count < 2) return elements;
+  auto slices = [axis](const Arrays& list, std::optional<int64_t> start, std::optional<int64_t> limit, int64_t stride) {
+    Arrays out;
+    for (const Array& x : list) out.push_back(slice_in_dim(x, start, limit, stride, axis));
+    return out;
+  };
+  Arrays first = slices(elements, 0, -1, 2), second = slices(elements, 1, std::nullopt, 2);
+  Arrays odd = scan_prefixes(combine, combine(first, second), axis);
+  Arrays before = count % 2 == 0 ? slices(odd, 0, -1, 1) : odd;
+  Arrays later = combine(before, slices(elements, 2, std::nullopt, 2));
+  Arrays result;
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    Array even = concatenate({slice_in_dim(elements[i], 0, 1, 1, axis), later[i]}, axis);
+    result.push_back(interleave(even, odd[i], axis));
+  }
+  return result;
+}
+
+}  // namespace
+
+Arrays associative_scan_flat(const Combine& combine, Arrays elements, int64_t axis, bool reverse) {
+  if (elements.empty()) return elements;
+  int64_t rank = elements[0].ndim();
+  if (axis < -rank || axis >= rank) {
+    throw ValueError(concat("associative_scan: axis ", axis, " is out of range for ", to_string(elements[0].type()),
+                            " (argument 'axis')"));
+  }
+  if (axis < 0) axis += rank;
+  for (const Array& element : elements) {
+    if (element.ndim() <= axis || element.shape(axis) != elements[0].shape(axis)) {
+      throw ValueError(concat("Array inputs to associative_scan must have the same first dimension: got ",
+                              to_string(elements[0].type()), " and ", to_string(element.type())));
+    }
+  }
+  auto reversed = [axis](Arrays list) {
+    for (Array& x : list) x = rev(x, {axis});
+    return list;
+  };
+  if (reverse) elements = reversed(elements);
+  Arrays result = scan_prefixes(combine, elements, axis);
+  return reverse ? reversed(result) : result;
+}
+
+std::pair<Arrays, Arrays> split_in_blocks(const Arrays& xs, int64_t batch_size) {
+  if (batch_size < 1) throw ValueError(concat("map: batch_size must be positive, got ", batch_size));
+  std::pair<Arrays, Arrays> result;
+  for (const Array& x : xs) {
+    int64_t blocks = x.shape(0) / batch_size, rest = x.shape(0) % batch_size;
+    Shape shape = x.shape();
+    shape[0] = batch_size;
+    shape.insert(shape.begin(), blocks);
+    result.first.push_back(jax::lax::reshape(slice_in_dim(x, 0, blocks * batch_size), shape));
+    if (rest) result.second.push_back(slice_in_dim(x, blocks * batch_size, std::nullopt));
+  }
+  return result;
+}
+
+Arrays join_blocks(const Arrays& blocks, const Arrays& rest) {
+  if (blocks.empty()) return rest;
+  Arrays result;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    Shape shape(blocks[i].shape().begin() + 1, blocks[i].shape().end());
+    shape[0] = blocks[i].shape(0) * blocks[i].shape(1);
+    Array flat = jax::lax::reshape(blocks[i], shape);
+    result.push_back(rest.empty() ? flat : concatenate({flat, rest[i]}, 0));
+  }
+  return result;
+}
+
+Arrays vmap_over_front(const FlatFunction& function, const Arrays& xs) {
+  return vmap_flat(function, xs, std::vector<int64_t>(xs.size(), 0), {}, {"", xs[0].shape(0)});
+}
+
+}  // namespace capibara::jax::lax::detail
