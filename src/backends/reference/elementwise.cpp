@@ -51,7 +51,7 @@ BroadcastOperand::BroadcastOperand(const Array& x, const Shape& shape)
 KernelList elementwise_kernels() {
   KernelList kernels;
   for (KernelList (*part)() :
-       {arithmetic_kernels, transcendental_kernels, comparison_kernels, bit_kernels, conversion_kernels}) {
+       {arithmetic_kernels, formula_kernels, comparison_kernels, bit_kernels, conversion_kernels}) {
     for (const KernelEntry& entry : part()) kernels.push_back(entry);
   }
   return kernels;

@@ -216,7 +216,7 @@ inline void store_bits(DType dtype, void* data, std::int64_t index, std::uint64_
 }
 
 KernelList arithmetic_kernels();
-KernelList transcendental_kernels();
+KernelList formula_kernels();
 KernelList comparison_kernels();
 KernelList bit_kernels();
 KernelList conversion_kernels();

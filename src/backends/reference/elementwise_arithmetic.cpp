@@ -1,4 +1,4 @@
-// Arithmetic kernels: sums, products, quotients, powers, roots, rounding, signs, extrema.
+// Arithmetic kernels: sums, products, quotients, powers, rounding, signs, extrema.
 #include <cmath>
 #include <limits>
 
@@ -216,28 +216,6 @@ struct Square {
   }
 };
 
-#define CAPIBARA_INEXACT_FUNCTION(Name, name)                \
-  struct Name {                                              \
-    template <std::floating_point T>                         \
-    T operator()(T x) const {                                \
-      return math::name(x);                                  \
-    }                                                        \
-    template <class T>                                       \
-    std::complex<T> operator()(std::complex<T> x) const {    \
-      return drop(math::name(lift(x)));                      \
-    }                                                        \
-  };
-CAPIBARA_INEXACT_FUNCTION(Sqrt, sqrt)
-CAPIBARA_INEXACT_FUNCTION(Rsqrt, rsqrt)
-#undef CAPIBARA_INEXACT_FUNCTION
-
-struct Cbrt {
-  template <std::floating_point T>
-  T operator()(T x) const {
-    return math::cbrt(x);
-  }
-};
-
 // Comparisons keep the bits of what they choose; jax counts denormal numbers as zero here too.
 template <std::floating_point T>
 T without_denormals(T x) {
@@ -330,15 +308,28 @@ Arrays nextafter(const KernelArgs& args) {
 
 KernelList arithmetic_kernels() {
   return {
-      {"neg", unary_exact<Neg>}, {"sign", unary<Sign>},
-      {"abs", [](const KernelArgs& args) -> Arrays {
+      {"neg", unary_exact<Neg>},
+      {"sign", unary<Sign>},
+      {"abs",
+       [](const KernelArgs& args) -> Arrays {
          return apply_unary(args, Abs{}, is_complex(args.inputs[0].dtype()) ? Denormals::flush : Denormals::keep);
        }},
-      {"floor", floor}, {"ceil", ceil}, {"round", round},
-      {"add", binary<Add>}, {"add_any", binary<Add>}, {"sub", binary<Sub>}, {"mul", binary<Mul>},
-      {"mulhi", mulhi}, {"div", binary<Div>}, {"rem", binary<Rem>}, {"pow", binary<Pow>},
-      {"integer_pow", integer_pow}, {"square", unary<Square>}, {"sqrt", unary<Sqrt>}, {"rsqrt", unary<Rsqrt>},
-      {"cbrt", unary<Cbrt>}, {"max", binary<Max>}, {"min", binary<Min>}, {"clamp", clamp},
+      {"floor", floor},
+      {"ceil", ceil},
+      {"round", round},
+      {"add", binary<Add>},
+      {"add_any", binary<Add>},
+      {"sub", binary<Sub>},
+      {"mul", binary<Mul>},
+      {"mulhi", mulhi},
+      {"div", binary<Div>},
+      {"rem", binary<Rem>},
+      {"pow", binary<Pow>},
+      {"integer_pow", integer_pow},
+      {"square", unary<Square>},
+      {"max", binary<Max>},
+      {"min", binary<Min>},
+      {"clamp", clamp},
       {"nextafter", nextafter},
   };
 }

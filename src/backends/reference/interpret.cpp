@@ -19,9 +19,8 @@ const Table& table() {
   static const Table kernels = [] {
     Table all;
     for (const KernelList& list :
-         {elementwise_kernels(), special_kernels(), shape_kernels(), index_kernels(), reduce_kernels(),
-          window_kernels(), sort_kernels(), contract_kernels(), control_kernels(), random_kernels(), linalg_kernels(),
-          fft_kernels(), effect_kernels()}) {
+         {elementwise_kernels(), shape_kernels(), index_kernels(), reduce_kernels(), window_kernels(), sort_kernels(),
+          contract_kernels(), control_kernels(), random_kernels(), linalg_kernels(), fft_kernels(), effect_kernels()}) {
       for (const KernelEntry& entry : list) all.emplace(&primitive(entry.primitive).record(), entry.kernel);
     }
     return all;

@@ -19,7 +19,6 @@ struct KernelEntry {
 using KernelList = std::vector<KernelEntry>;
 
 KernelList elementwise_kernels();
-KernelList special_kernels();
 KernelList shape_kernels();
 KernelList index_kernels();
 KernelList reduce_kernels();

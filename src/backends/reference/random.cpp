@@ -7,7 +7,7 @@
 
 #include "backends/reference/elementwise.h"
 #include "lax/math/bit_generator.h"
-#include "lax/math/error_function.h"
+#include "lax/math/error_function_inverse.h"
 #include "lax/random.h"
 #include "runtime/interrupt.h"
 #include "trace/trace.h"

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "lax/math/exponential.h"
+#include "lax/math/formula.h"
 #include "lax/math/value.h"
 
 namespace capibara::math {
@@ -83,5 +84,8 @@ template <class V>
 V bessel_i1e(V x) {
   return sign(x) * detail::scaled_bessel(abs(x), 1, detail::bessel_i1e_near, detail::bessel_i1e_far);
 }
+
+inline constexpr std::tuple bessel_formulas{formula<1>("bessel_i0e", [](auto x) { return bessel_i0e(x); }),
+                                            formula<1>("bessel_i1e", [](auto x) { return bessel_i1e(x); })};
 
 }  // namespace capibara::math

@@ -1,7 +1,7 @@
 // Elementary functions of complex numbers, over any value that has the real ones.
 //
 // Each follows the formula jax uses for its real and imaginary part, so that infinities, NaN and signed zeros fall as
-// they do there. Largest difference from jax 0.10.2 in ULP of the larger part, here and in complex_roots.h: complex64 3
+// they do there. Largest difference from jax 0.10.2 in ULP of the larger part, here and in complex_*.h: complex64 3
 // (division, pow), 2 (expm1), else 1; complex128 1.
 #pragma once
 

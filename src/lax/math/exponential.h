@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "lax/math/formula.h"
 #include "lax/math/value.h"
 
 namespace capibara::math {
@@ -49,5 +50,16 @@ V integer_pow(V x, std::int64_t exponent, V one) {
   }
   return exponent < 0 ? one / product : product;
 }
+
+inline constexpr std::tuple exponential_formulas{complex_formula<1>("exp", [](auto x) { return exp(x); }),
+                                                 complex_formula<1>("exp2", [](auto x) { return exp2(x); }),
+                                                 complex_formula<1>("expm1", [](auto x) { return expm1(x); }),
+                                                 complex_formula<1>("log", [](auto x) { return log(x); }),
+                                                 complex_formula<1>("log1p", [](auto x) { return log1p(x); }),
+                                                 complex_formula<1>("logistic", [](auto x) { return logistic(x); }),
+                                                 complex_formula<1>("tanh", [](auto x) { return tanh(x); }),
+                                                 complex_formula<1>("sqrt", [](auto x) { return sqrt(x); }),
+                                                 complex_formula<1>("rsqrt", [](auto x) { return rsqrt(x); }),
+                                                 formula<1>("cbrt", [](auto x) { return cbrt(x); })};
 
 }  // namespace capibara::math

@@ -5,6 +5,7 @@
 // From the truth in float64: lgamma 14, digamma 9.
 #pragma once
 
+#include "lax/math/formula.h"
 #include "lax/math/trigonometric.h"
 #include "lax/math/value.h"
 
@@ -75,5 +76,8 @@ V digamma(V x) {
   auto pole = logical_and(le(x, zero), eq(x, floor(x)));
   return select(pole, constant(not_a_number, x), result);
 }
+
+inline constexpr std::tuple gamma_formulas{formula<1>("lgamma", [](auto x) { return lgamma(x); }),
+                                           formula<1>("digamma", [](auto x) { return digamma(x); })};
 
 }  // namespace capibara::math

@@ -4,6 +4,7 @@
 // in float64: 4e-13.
 #pragma once
 
+#include "lax/math/formula.h"
 #include "lax/math/gamma.h"
 #include "lax/math/value.h"
 
@@ -67,5 +68,8 @@ V regularized_incomplete_beta(V a, Same<V> b, Same<V> x) {
   result = select(is_one, one, result);
   return select(undefined, constant(not_a_number, x), result);
 }
+
+inline constexpr std::tuple incomplete_beta_formulas{formula<3>(
+    "regularized_incomplete_beta", [](auto a, auto b, auto x) { return regularized_incomplete_beta(a, b, x); })};
 
 }  // namespace capibara::math

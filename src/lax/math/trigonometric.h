@@ -8,6 +8,7 @@
 #pragma once
 
 #include "lax/math/exponential.h"
+#include "lax/math/formula.h"
 #include "lax/math/value.h"
 
 namespace capibara::math {
@@ -74,5 +75,19 @@ V atanh(V x) {
   V inside = constant(0.5, x) * (log1p(x) - log1p(-x));
   return select(gt(abs(x), constant(1, x)), constant(not_a_number, x), inside);
 }
+
+inline constexpr std::tuple trigonometric_formulas{
+    complex_formula<1>("sin", [](auto x) { return sin(x); }),
+    complex_formula<1>("cos", [](auto x) { return cos(x); }),
+    complex_formula<1>("tan", [](auto x) { return tan(x); }),
+    complex_formula<1>("asin", [](auto x) { return asin(x); }),
+    complex_formula<1>("acos", [](auto x) { return acos(x); }),
+    complex_formula<1>("atan", [](auto x) { return atan(x); }),
+    complex_formula<1>("sinh", [](auto x) { return sinh(x); }),
+    complex_formula<1>("cosh", [](auto x) { return cosh(x); }),
+    complex_formula<1>("asinh", [](auto x) { return asinh(x); }),
+    complex_formula<1>("acosh", [](auto x) { return acosh(x); }),
+    complex_formula<1>("atanh", [](auto x) { return atanh(x); }),
+    complex_formula<2>("atan2", [](auto y, auto x) { return atan2(y, x); })};
 
 }  // namespace capibara::math

@@ -4,6 +4,7 @@
 // the relative error is 3e-14, but 4e-11 at x = 30, q = 100: ten explicit terms are too few there, in jax as here.
 #pragma once
 
+#include "lax/math/formula.h"
 #include "lax/math/gamma.h"
 #include "lax/math/value.h"
 
@@ -63,5 +64,8 @@ V polygamma(V n, Same<V> x) {
   V result = select(eq(n, zero), digamma(x), higher);
   return select(logical_or(ne(n, floor(n)), lt(n, zero)), constant(not_a_number, n), result);
 }
+
+inline constexpr std::tuple zeta_formulas{formula<2>("polygamma", [](auto n, auto x) { return polygamma(n, x); }),
+                                          formula<2>("zeta", [](auto x, auto q) { return zeta(x, q); })};
 
 }  // namespace capibara::math
