@@ -15,7 +15,8 @@ const ElementwiseRow* find_row(const Primitive& primitive) {
   static const std::unordered_map<const PrimitiveRecord*, ElementwiseRow> rows = [] {
     std::unordered_map<const PrimitiveRecord*, ElementwiseRow> all;
     for (ElementwiseRows (*part)() :
-         {arithmetic_rows, transcendental_rows, special_rows, bit_rows, comparison_rows, conversion_rows}) {
+         {arithmetic_rows, exponential_rows, bit_rows, comparison_rows, conversion_rows, formula_rows}) {
+      // The first row of a primitive counts: one of our own before the formula.
       for (const ElementwiseRow& row : part()) all.emplace(&capibara::primitive(row.name).record(), row);
     }
     return all;

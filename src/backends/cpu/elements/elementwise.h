@@ -35,11 +35,11 @@ struct ElementwiseRow {
 using ElementwiseRows = std::vector<ElementwiseRow>;
 
 ElementwiseRows arithmetic_rows();
-ElementwiseRows transcendental_rows();
-ElementwiseRows special_rows();
+ElementwiseRows exponential_rows();
 ElementwiseRows bit_rows();
 ElementwiseRows comparison_rows();
 ElementwiseRows conversion_rows();
+ElementwiseRows formula_rows();  // of math/, where there is no row of our own
 
 inline Element element_of(Number x) { return Element(x.value); }
 inline Element element_of(Truth x) { return Element(x.value); }

@@ -1,4 +1,4 @@
-// Arithmetic in loop form: sums, products, quotients, powers, roots, rounding, signs, extrema.
+// Arithmetic in loop form: sums, products, quotients, powers, rounding, signs, extrema.
 #include <capibara/error.h>
 
 #include <bit>
@@ -206,8 +206,6 @@ Element clamp_complex(const Call& call) {
 // ---- floats -------------------------------------------------------------------------------------------------------
 
 Element sign_real(const Call& call) { return element_of(math::sign(call.number(0))); }
-Element rsqrt_real(const Call& call) { return element_of(math::rsqrt(call.number(0))); }
-Element cbrt_real(const Call& call) { return element_of(math::cbrt(call.number(0))); }
 Element rem_real(const Call& call) { return element_of(math::rem(call.number(0), call.number(1))); }
 Element square_real(const Call& call) { return element_of(math::square(call.number(0))); }
 Element square_integer(const Call& call) { return Element(call.b.compute(Op::mul, call.value(0), call.value(0))); }
@@ -284,8 +282,6 @@ Element neg_complex(const Call& call) { return element_of(-call.complex(0)); }
 Element abs_complex(const Call& call) { return element_of(math::abs(call.complex(0))); }
 Element sign_complex(const Call& call) { return element_of(math::sign(call.complex(0))); }
 Element square_complex(const Call& call) { return element_of(math::square(call.complex(0))); }
-Element sqrt_complex(const Call& call) { return element_of(math::sqrt(call.complex(0))); }
-Element rsqrt_complex(const Call& call) { return element_of(math::rsqrt(call.complex(0))); }
 Element max_complex(const Call& call) { return element_of(math::maximum(call.complex(0), call.complex(1))); }
 Element min_complex(const Call& call) { return element_of(math::minimum(call.complex(0), call.complex(1))); }
 
@@ -312,9 +308,6 @@ ElementwiseRows arithmetic_rows() {
       {"pow", nullptr, power_integer, power_real, power_complex, nullptr},
       {"integer_pow", nullptr, fixed_power_integer, fixed_power_real, fixed_power_complex, nullptr},
       {"square", nullptr, square_integer, square_real, square_complex, nullptr},
-      {"sqrt", nullptr, nullptr, write_unary<Op::sqrt>, sqrt_complex, nullptr},
-      {"rsqrt", nullptr, nullptr, rsqrt_real, rsqrt_complex, nullptr},
-      {"cbrt", nullptr, nullptr, cbrt_real, nullptr, nullptr},
       {"max", either, max_integer, write_binary<Op::maximum>, max_complex, nullptr},
       {"min", both, min_integer, write_binary<Op::minimum>, min_complex, nullptr},
       {"clamp", clamp_bool, clamp_integer, clamp_real, clamp_complex, nullptr},

@@ -61,6 +61,13 @@ Element shift_right_arithmetic(const Call& call) {
   return Element(b.compute(Op::shift_right_arithmetic, x, places));
 }
 
+// One word of the Threefry block.
+Element threefry(const Call& call) {
+  const auto word = [&](std::size_t i) { return Word{&call.b, call.value(i)}; };
+  const auto words = math::threefry2x32<Word>({word(0), word(1)}, {word(2), word(3)});
+  return Element(words[static_cast<std::size_t>(call.output)].value);
+}
+
 }  // namespace
 
 ElementwiseRows bit_rows() {
@@ -75,6 +82,7 @@ ElementwiseRows bit_rows() {
       {"shift_left", nullptr, shift<Op::shift_left>, nullptr, nullptr, nullptr},
       {"shift_right_logical", nullptr, shift<Op::shift_right_logical>, nullptr, nullptr, nullptr},
       {"shift_right_arithmetic", nullptr, shift_right_arithmetic, nullptr, nullptr, nullptr},
+      {"threefry2x32", nullptr, threefry, nullptr, nullptr, nullptr},
   };
 }
 
