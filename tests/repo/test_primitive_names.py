@@ -13,7 +13,8 @@ OTHER_WORDS = {"src/backends/cpu/loops/loops.cpp", "src/backends/cpu/llvm/functi
 # One rule in Python for each of these primitives.
 TABLES = {"python/capibara/jax/experimental/_check_rules.py"}
 NAME = r'"([a-z][a-z0-9_-]*)"'
-USES = [r"\bprimitive\(" + NAME, r"CAPIBARA_HANDLE\(\w+, " + NAME, r"\bprimitive\.name [!=]= " + NAME]
+USES = [r"\bprimitive\(" + NAME, r"CAPIBARA_HANDLE\(\w+, " + NAME, r"\bprimitive\.name [!=]= " + NAME, r"\bcall<" + NAME,
+        r"formula<\d>\(" + NAME]
 # What compares the name of a primitive, or keeps it to compare it: handles of src/program/handles.h and traits serve instead.
 COMPARISONS = [r'\.is\("', r"primitive(?:\(\))?\.name\(\) *[!=]=", r"& name = [\w.>-]*primitive\.name\(\);",
                r"(?:count|contains)\([\w.]*primitive\.name\(\)\)", r"primitive\.name\(\)\.starts_with"]
