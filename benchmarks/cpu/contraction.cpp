@@ -14,7 +14,7 @@
 
 #include "array/element.h"
 #include "backends/cpu/kernels/host.h"
-#include "lax/window_shape.h"
+#include "program/window_shape.h"
 #include "runtime/thread_pool.h"
 
 #if defined(__aarch64__)
