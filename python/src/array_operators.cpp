@@ -67,12 +67,14 @@ PyObject* unary(const char* function, PyObject* a) noexcept {
   PyObject* slot(PyObject* a, PyObject* b) noexcept { return binary(function, a, b); }
 #define CAPIBARA_UNARY(slot, function) \
   PyObject* slot(PyObject* a) noexcept { return unary(function, a); }
-#define CAPIBARA_DIRECT(slot, function) \
-  PyObject* slot(PyObject* a, PyObject* b) noexcept { return direct(jax::numpy::function, a, b); }
-CAPIBARA_DIRECT(op_add, add)
-CAPIBARA_DIRECT(op_subtract, subtract)
-CAPIBARA_DIRECT(op_multiply, multiply)
-CAPIBARA_DIRECT(op_true_divide, true_divide)
+#define CAPIBARA_DIRECT(slot, sign) \
+  PyObject* slot(PyObject* a, PyObject* b) noexcept { \
+    return direct([](const Array& x, const Array& y) { return x sign y; }, a, b); \
+  }
+CAPIBARA_DIRECT(op_add, +)
+CAPIBARA_DIRECT(op_subtract, -)
+CAPIBARA_DIRECT(op_multiply, *)
+CAPIBARA_DIRECT(op_true_divide, /)
 CAPIBARA_BINARY(op_floor_divide, "floor_divide")
 CAPIBARA_BINARY(op_remainder, "remainder")
 CAPIBARA_BINARY(op_divmod, "divmod")

@@ -54,8 +54,15 @@ Backend& backend(const Device& device) {
 }
 
 Backend& default_backend() {
-  if (const std::optional<Device>& device = chosen_device()) return backend(*device);
-  return backend(first_platform(config().platform));
+  // Looked up by name when the settings of this thread change, not for every operation.
+  thread_local std::size_t settings = 0;
+  thread_local Backend* chosen = nullptr;
+  if (const std::size_t key = config_key(); !chosen || key != settings) {
+    const std::optional<Device>& device = chosen_device();
+    chosen = device ? &backend(*device) : &backend(first_platform(config().platform));
+    settings = key;
+  }
+  return *chosen;
 }
 
 std::string default_platform() {

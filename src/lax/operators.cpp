@@ -4,6 +4,7 @@
 
 #include "lax/plain_number.h"
 #include "lax/promote.h"
+#include "lax/promotion_scope.h"
 
 namespace capibara {
 
@@ -16,6 +17,7 @@ struct Operands {
 };
 
 Operands promote(const char* name, const Array& a, const Array& b) {
+  if (are_promoted(a, b)) return {a, b};
   Arrays both = promote_args(name, {a, b});
   return {both[0], both[1]};
 }

@@ -88,6 +88,12 @@ ScalarType result_type(const Arrays& operands) {
   return promote_types(types, config().enable_x64, promotion_mode());
 }
 
+bool are_promoted(const Array& a, const Array& b) {
+  if (!a.defined() || !b.defined() || dtype_rule == PromotionScope::first || rank_rule == PromotionScope::first) return false;
+  const ArrayType &x = a.type(), &y = b.type();
+  return x.dtype == y.dtype && x.weak_type == y.weak_type && (x.rank() == y.rank() || x.rank() == 0 || y.rank() == 0);
+}
+
 Arrays promote_dtypes(const Arrays& operands) {
   if (operands.size() < 2) return operands;
   const ArrayType& first = operands[0].type();

@@ -1,6 +1,8 @@
 // Which promotions follow the user's settings jax_numpy_dtype_promotion and jax_numpy_rank_promotion.
 #pragma once
 
+#include <capibara/array.h>
+
 #include "array/promotion.h"
 
 namespace capibara {
@@ -20,5 +22,9 @@ class PromotionScope {
  private:
   Rule dtypes_, ranks_;  // of the scope around
 };
+
+// Whether two operands have one dtype and ranks that need no change, and no promotion is counted here: they are what
+// promotion would return.
+bool are_promoted(const Array& a, const Array& b);
 
 }  // namespace capibara
