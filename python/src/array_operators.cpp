@@ -67,8 +67,8 @@ PyObject* unary(const char* function, PyObject* a) noexcept {
   PyObject* slot(PyObject* a, PyObject* b) noexcept { return binary(function, a, b); }
 #define CAPIBARA_UNARY(slot, function) \
   PyObject* slot(PyObject* a) noexcept { return unary(function, a); }
-#define CAPIBARA_DIRECT(slot, sign) \
-  PyObject* slot(PyObject* a, PyObject* b) noexcept { \
+#define CAPIBARA_DIRECT(slot, sign)                                               \
+  PyObject* slot(PyObject* a, PyObject* b) noexcept {                             \
     return direct([](const Array& x, const Array& y) { return x sign y; }, a, b); \
   }
 CAPIBARA_DIRECT(op_add, +)

@@ -49,8 +49,8 @@ Array conv_transpose(const Array& lhs, Array const& rhs, const ConvTransposeOpti
   Ints rhs_dilation = options.rhs_dilation.empty() ? Ints(space, 1) : options.rhs_dilation;
   Ints strides = options.strides.empty() ? Ints(space, 1) : options.strides;
   if (rhs_dilation.size() != space || strides.size() != space) {
-    throw ValueError(concat("conv_transpose: strides and rhs_dilation need one entry per space dimension, ", space, ", got ",
-                            strides.size(), " and ", rhs_dilation.size()));
+    throw ValueError(concat("conv_transpose: strides and rhs_dilation need one entry per space dimension, ", space,
+                            ", got ", strides.size(), " and ", rhs_dilation.size()));
   }
   Padding padding;
   Shape window = taken_sizes(rhs.shape(), numbers.rhs_spec, 2);
@@ -71,7 +71,8 @@ Array conv_transpose(const Array& lhs, Array const& rhs, const ConvTransposeOpti
         total = k + s - 2 + std::max<int64_t>(k - s, 0);
         before = k - 1;
       } else {
-        throw ValueError(concat("conv_transpose: padding must be 'SAME', 'VALID' or pairs of numbers, got '", options.padding_mode, "'"));
+        throw ValueError(concat("conv_transpose: padding must be 'SAME', 'VALID' or pairs of numbers, got '",
+                                options.padding_mode, "'"));
       }
       padding.emplace_back(before, total - before);
     }
@@ -80,12 +81,17 @@ Array conv_transpose(const Array& lhs, Array const& rhs, const ConvTransposeOpti
   if (options.transpose_kernel) {
     for (std::size_t d = 2; d < numbers.rhs_spec.size(); ++d) kernel = rev(kernel, {numbers.rhs_spec[d]});
     Ints swapped = counting(0, static_cast<std::size_t>(rank));
-    std::swap(swapped[static_cast<std::size_t>(numbers.rhs_spec[0])], swapped[static_cast<std::size_t>(numbers.rhs_spec[1])]);
+    std::swap(swapped[static_cast<std::size_t>(numbers.rhs_spec[0])],
+              swapped[static_cast<std::size_t>(numbers.rhs_spec[1])]);
     kernel = transpose(kernel, swapped);
   }
   return conv_general_dilated(lhs, kernel,
-                              {.window_strides = Ints(space, 1), .padding = padding, .lhs_dilation = strides,
-                               .rhs_dilation = rhs_dilation, .dimension_numbers = numbers, .precision = options.precision,
+                              {.window_strides = Ints(space, 1),
+                               .padding = padding,
+                               .lhs_dilation = strides,
+                               .rhs_dilation = rhs_dilation,
+                               .dimension_numbers = numbers,
+                               .precision = options.precision,
                                .preferred_element_type = options.preferred_element_type});
 }
 
@@ -106,16 +112,20 @@ Array conv_general_dilated_patches(const Array& lhs, const Ints& filter_shape, c
   ConvOptions plain = options;
   plain.dimension_numbers = numbers;
   plain.feature_group_count = channels;
-  if (!options.precision.empty() && options.precision.find(',') == std::string::npos) plain.precision = options.precision + ",default";
+  if (!options.precision.empty() && options.precision.find(',') == std::string::npos)
+    plain.precision = options.precision + ",default";
   return conv_general_dilated(lhs, kernel, plain);
 }
 
-Array conv_general_dilated_local(const Array& lhs, const Array& rhs, const Ints& filter_shape, const ConvOptions& options) {
+Array conv_general_dilated_local(const Array& lhs, const Array& rhs, const Ints& filter_shape,
+                                 const ConvOptions& options) {
   Array patches = conv_general_dilated_patches(lhs, filter_shape, options);
   ConvDimensionNumbers numbers = numbers_or_default(options.dimension_numbers, lhs.ndim());
-  Ints lhs_batch(numbers.out_spec.begin() + 2, numbers.out_spec.end()), rhs_batch(numbers.rhs_spec.begin() + 2, numbers.rhs_spec.end());
+  Ints lhs_batch(numbers.out_spec.begin() + 2, numbers.out_spec.end()),
+      rhs_batch(numbers.rhs_spec.begin() + 2, numbers.rhs_spec.end());
   Ints order = argsort(lhs_batch);
-  DotDimensionNumbers dims{{numbers.out_spec[1]}, {numbers.rhs_spec[1]}, taken(lhs_batch, order), taken(rhs_batch, order)};
+  DotDimensionNumbers dims{
+      {numbers.out_spec[1]}, {numbers.rhs_spec[1]}, taken(lhs_batch, order), taken(rhs_batch, order)};
   Array out = dot_general(patches, rhs, dims, {.precision = options.precision});
   return move_axes(out, {out.ndim() - 2, out.ndim() - 1}, {numbers.out_spec[0], numbers.out_spec[1]});
 }

@@ -89,7 +89,8 @@ ScalarType result_type(const Arrays& operands) {
 }
 
 bool are_promoted(const Array& a, const Array& b) {
-  if (!a.defined() || !b.defined() || dtype_rule == PromotionScope::first || rank_rule == PromotionScope::first) return false;
+  if (!a.defined() || !b.defined() || dtype_rule == PromotionScope::first || rank_rule == PromotionScope::first)
+    return false;
   const ArrayType &x = a.type(), &y = b.type();
   return x.dtype == y.dtype && x.weak_type == y.weak_type && (x.rank() == y.rank() || x.rank() == 0 || y.rank() == 0);
 }

@@ -7,13 +7,15 @@ namespace capibara::jax::lax::detail {
 
 namespace {
 
-// The functions of custom_root and where their consts stand among the operands: those of f, solve, tangent solve, guess.
+// The functions of custom_root and where their consts stand among the operands: those of f, solve, tangent solve,
+// guess.
 struct Root {
   Program f, solve, tangent_solve;
   std::size_t f_consts = 0, solve_consts = 0, tangent_consts = 0;
 
   Arrays part(std::span<const Array> all, std::size_t begin, std::size_t count) const {
-    return Arrays(all.begin() + static_cast<std::ptrdiff_t>(begin), all.begin() + static_cast<std::ptrdiff_t>(begin + count));
+    return Arrays(all.begin() + static_cast<std::ptrdiff_t>(begin),
+                  all.begin() + static_cast<std::ptrdiff_t>(begin + count));
   }
 };
 
@@ -24,14 +26,17 @@ JvpResult root_jvp(const Root& root, std::span<const Array> primals, std::span<c
   Arrays solution = call_root(root, primals);
   std::size_t unknowns = root.f.outputs().size();
   Arrays point = root.part(solution, 0, unknowns);
-  FlatFunction at_solution = [&](std::span<const Array> consts) { return evaluate_program(root.f, joined(consts, point)); };
+  FlatFunction at_solution = [&](std::span<const Array> consts) {
+    return evaluate_program(root.f, joined(consts, point));
+  };
   Arrays right = jvp_flat(at_solution, primals.first(root.f_consts), tangents.first(root.f_consts)).tangents;
   Arrays operands = root.part(primals, root.f_consts + root.solve_consts, root.tangent_consts);
   append(operands, point);
   for (std::size_t i = 0; i < unknowns; ++i) operands.push_back(capibara::instantiate(right[i], point[i].type()));
   JvpResult result{solution, {}};
   for (const Array& change : evaluate_program(root.tangent_solve, operands)) result.tangents.push_back(neg(change));
-  for (std::size_t i = unknowns; i < solution.size(); ++i) result.tangents.push_back(zeros(tangent_type(solution[i].type())));
+  for (std::size_t i = unknowns; i < solution.size(); ++i)
+    result.tangents.push_back(zeros(tangent_type(solution[i].type())));
   return result;
 }
 
@@ -43,7 +48,9 @@ Arrays call_root(const Root& root, std::span<const Array> operands) {
     return evaluate_program(root.solve, own);
   };
   Program program = constants_to_inputs(stage(body, types_of(operands), "_custom_root").program);
-  auto rule = [root](std::span<const Array> primals, std::span<const Array> tangents) { return root_jvp(root, primals, tangents); };
+  auto rule = [root](std::span<const Array> primals, std::span<const Array> tangents) {
+    return root_jvp(root, primals, tangents);
+  };
   std::shared_ptr<const Opaque> opaque = std::make_shared<CustomJvpRule>("_root_jvp", rule);
   return capibara::bind(custom_jvp_call, operands,
                         {{"name", "_custom_root"},
@@ -80,7 +87,8 @@ Arrays custom_root_flat(const FlatFunction& f, const Arrays& initial_guess, cons
   twice.insert(twice.end(), types.begin(), types.end());
   Closed tangent = close(linearize_and_solve, twice, "tangent_solve");
   check_shapes("tangent_solve", "x", tangent.program, types, false);
-  Root root{function.program, solver.program, tangent.program, function.consts.size(), solver.consts.size(), tangent.consts.size()};
+  Root root{function.program,       solver.program,       tangent.program,
+            function.consts.size(), solver.consts.size(), tangent.consts.size()};
   Arrays operands = function.consts;
   append(operands, solver.consts);
   append(operands, tangent.consts);

@@ -44,7 +44,8 @@ Operation with_attribute(Operation operation, const std::string& name, Attribute
 Attribute integer_list(const Ints& values) { return Attribute::of(DenseArray{"i64", values, {}}); }
 
 NdArray broadcast(const NdArray& x, const Shape& shape, const Ints& dims) {
-  return bind_named("broadcast_in_dim", {x}, {{"shape", shape}, {"broadcast_dimensions", dims}, {"sharding", Attr()}})[0];
+  return bind_named("broadcast_in_dim", {x},
+                    {{"shape", shape}, {"broadcast_dimensions", dims}, {"sharding", Attr()}})[0];
 }
 NdArray reshape(const NdArray& x, const Shape& shape) {
   return bind_named("reshape", {x}, {{"new_sizes", shape}, {"dimensions", Attr()}, {"sharding", Attr()}})[0];
@@ -309,7 +310,8 @@ Arrays read_dynamic_broadcast(BodyReader& body, const Operation& operation, cons
 
 Arrays read_dynamic_pad(BodyReader& body, const Operation& operation, const Arrays& operands) {
   require_operands(operation, operands, 5);
-  Operation fixed = with_attribute(operation, "edge_padding_low", integer_list(constant_integers(operation, operands, 2)));
+  Operation fixed =
+      with_attribute(operation, "edge_padding_low", integer_list(constant_integers(operation, operands, 2)));
   fixed = with_attribute(fixed, "edge_padding_high", integer_list(constant_integers(operation, operands, 3)));
   fixed = with_attribute(fixed, "interior_padding", integer_list(constant_integers(operation, operands, 4)));
   return as_operation(body, fixed, "stablehlo.pad", {operands[0], operands[1]});

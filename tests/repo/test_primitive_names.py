@@ -7,7 +7,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 # Words that are also names of primitives: operations of the loop language, functions of numpy and lax, what a module exports.
-OTHER_WORDS = {"src/backends/cpu/loops/loops.cpp", "src/backends/cpu/llvm/function_emitter_operations.cpp", "src/library/random_continuous.cpp",
+OTHER_WORDS = {"src/backends/cpu/loops/loops.cpp", "src/backends/cpu/llvm/function_emitter_operations.cpp",
+               "src/library/random_continuous.cpp",
                "python/capibara/jax/numpy/_ufuncs.py", "python/capibara/jax/lax/_control.py", "python/capibara/jax/lax/__init__.py",
                "python/capibara/jax/lax/linalg.py"}
 # One rule in Python for each of these primitives.

@@ -149,10 +149,16 @@ Arrays map(const KernelArgs& args) {
 
 KernelList conversion_kernels() {
   return {
-      {"convert_element_type", convert_element_type}, {"bitcast_convert_type", bitcast_convert_type},
-      {"reduce_precision", reduce_precision}, {"real", unary_exact<RealPart>}, {"imag", unary_exact<ImaginaryPart>},
-      {"complex", binary_exact<MakeComplex>}, {"conj", unary_exact<Conj>}, {"copy", copy},
-      {"stop_gradient", [](const KernelArgs& args) -> Arrays { return {args.inputs[0]}; }}, {"map", map},
+      {"convert_element_type", convert_element_type},
+      {"bitcast_convert_type", bitcast_convert_type},
+      {"reduce_precision", reduce_precision},
+      {"real", unary_exact<RealPart>},
+      {"imag", unary_exact<ImaginaryPart>},
+      {"complex", binary_exact<MakeComplex>},
+      {"conj", unary_exact<Conj>},
+      {"copy", copy},
+      {"stop_gradient", [](const KernelArgs& args) -> Arrays { return {args.inputs[0]}; }},
+      {"map", map},
   };
 }
 

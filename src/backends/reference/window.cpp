@@ -57,8 +57,8 @@ void for_each_row(const Shape& in, const Shape& out, const Window& window,
   } while (next_index(place, window.dimensions));
 }
 
-// Calls visit(in, out) for every element that a window sees, positions counted in row-major order; places of padding and
-// dilation are skipped. The window's elements are the outer loop, so each result meets them in row-major order.
+// Calls visit(in, out) for every element that a window sees, positions counted in row-major order; places of padding
+// and dilation are skipped. The window's elements are the outer loop, so each result meets them in row-major order.
 template <class F>
 void for_each_tap(const Shape& in, const Shape& out, const Window& window, F&& visit) {
   for_each_row(in, out, window, [&](std::span<const Tap> taps, int64_t in_base, int64_t out_base) {

@@ -186,10 +186,18 @@ HostKernel parted(const KernelRequest& request, std::size_t dimension, bool drop
   };
 }
 
-HostKernel make_concatenate(const KernelRequest& request) { return joined(request, as_index(request.attrs.integer("dimension")), false); }
-HostKernel make_stack(const KernelRequest& request) { return joined(request, as_index(request.attrs.integer("axis")), true); }
-HostKernel make_split(const KernelRequest& request) { return parted(request, as_index(request.attrs.integer("axis")), false); }
-HostKernel make_unstack(const KernelRequest& request) { return parted(request, as_index(request.attrs.integer("axis")), true); }
+HostKernel make_concatenate(const KernelRequest& request) {
+  return joined(request, as_index(request.attrs.integer("dimension")), false);
+}
+HostKernel make_stack(const KernelRequest& request) {
+  return joined(request, as_index(request.attrs.integer("axis")), true);
+}
+HostKernel make_split(const KernelRequest& request) {
+  return parted(request, as_index(request.attrs.integer("axis")), false);
+}
+HostKernel make_unstack(const KernelRequest& request) {
+  return parted(request, as_index(request.attrs.integer("axis")), true);
+}
 
 // Where a box begins, from one scalar per dimension, clamped so that the box is inside.
 struct Starts {

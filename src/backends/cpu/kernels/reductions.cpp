@@ -14,7 +14,8 @@ namespace {
 
 template <class C>
 bool is_less(const C& a, const C& b) {
-  if constexpr (is_complex_number<C>) return a.real() != b.real() ? a.real() < b.real() : a.imag() < b.imag();
+  if constexpr (is_complex_number<C>)
+    return a.real() != b.real() ? a.real() < b.real() : a.imag() < b.imag();
   else return a < b;
 }
 
@@ -104,7 +105,8 @@ struct Held {
 template <Monoid M, class C>
 void fold_run(Total<M, C>* totals, int64_t stride, const C* values, int64_t count) {
   using T = Total<M, C>;
-  for (int64_t i = 0; i < count; ++i) totals[i * stride] = combined<M, T>(totals[i * stride], static_cast<T>(values[i]));
+  for (int64_t i = 0; i < count; ++i)
+    totals[i * stride] = combined<M, T>(totals[i * stride], static_cast<T>(values[i]));
 }
 
 // What stands around the loops: compiled for each type, not for each operation.

@@ -15,11 +15,16 @@ struct Sixteen {
 template <class F>
 void visit_bytes(int64_t size, F&& f) {
   switch (size) {
-    case 1: return f(Type<uint8_t>{});
-    case 2: return f(Type<uint16_t>{});
-    case 4: return f(Type<uint32_t>{});
-    case 8: return f(Type<uint64_t>{});
-    default: return f(Type<Sixteen>{});
+    case 1:
+      return f(Type<uint8_t>{});
+    case 2:
+      return f(Type<uint16_t>{});
+    case 4:
+      return f(Type<uint32_t>{});
+    case 8:
+      return f(Type<uint64_t>{});
+    default:
+      return f(Type<Sixteen>{});
   }
 }
 
