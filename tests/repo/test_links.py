@@ -1,6 +1,7 @@
 """src/lax links without the library above it: what its object files lack, no object file of the library defines."""
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -11,8 +12,11 @@ BUILD = Path(os.environ.get("CAPIBARA_BUILD", ROOT / "build" / "release"))
 
 
 def objects(room):
-    """Object files of a room: of single sources, or of the batches of a folder."""
-    return [path for path in BUILD.rglob("*.o") if f"/src/{room}/" in str(path) or f"_src_{room}_" in path.name]
+    """Object files of a room that belong to the build: of single sources, or of the batches of a folder."""
+    rules = BUILD / "build.ninja"
+    listed = re.findall(r"^build (\S+\.o):", rules.read_text(), re.MULTILINE) if rules.exists() else []
+    paths = [BUILD / name for name in listed if f"/src/{room}/" in name or f"_src_{room}_" in name]
+    return [path for path in paths if path.exists()]
 
 
 def symbols(paths, kinds):
