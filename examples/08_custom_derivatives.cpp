@@ -53,10 +53,11 @@ int main() {
   Array keys = jax::random::split(jax::random::key(1), 2);
   Network net{jax::random::normal(keys(0), {.shape = {2, 16}}), jnp::full({16}, -0.5f),
               0.25f * jax::random::normal(keys(1), {.shape = {16}})};
-  for (int turn = 0; turn <= 60; ++turn) {
+  for (int iteration = 0; iteration <= 60; ++iteration) {
     Array value;
     std::tie(value, net) = update(net);
-    if (turn % 15 == 0) std::cout << "turn " << turn << " loss " << jnp::round(value, {.decimals = 4}) << "\n";
+    if (iteration % 15 == 0)
+      std::cout << "iteration " << iteration << " loss " << jnp::round(value, {.decimals = 4}) << "\n";
   }
   std::cout << "exclusive or " << jnp::round(predict(net, inputs), {.decimals = 2}) << "\n";
 }

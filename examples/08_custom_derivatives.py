@@ -67,8 +67,8 @@ def update(net):
 
 keys = random.split(random.key(1), 2)
 net = {"inner": random.normal(keys[0], (2, 16)), "bias": jnp.full(16, -0.5), "outer": 0.25 * random.normal(keys[1], (16,))}
-for turn in range(61):
+for iteration in range(61):
     value, net = update(net)
-    if turn % 15 == 0:
-        print("turn", turn, "loss", jnp.round(value, 4))
+    if iteration % 15 == 0:
+        print("iteration", iteration, "loss", jnp.round(value, 4))
 print(f"exclusive or {jnp.round(predict(net, inputs), 2)}")

@@ -191,7 +191,7 @@ def settings_without_effect():
 
 def compiler_hints():
     """(name, what it is for) of the table in the CPU compiler's options."""
-    text = (ROOT / "src" / "backends" / "cpu" / "options.cpp").read_text()
+    text = (ROOT / "src" / "backends" / "cpu" / "execution" / "options.cpp").read_text()
     return re.findall(r'^    \{"(\w+)", \w+\},\s+// (.*)$', text, re.M)
 
 
