@@ -1,0 +1,19 @@
+"""Types of jax.test_util: derivatives compared with finite differences."""
+from collections.abc import Callable, Sequence
+from typing import Any
+
+def check_grads(
+    f: Callable[..., Any], args: Sequence[Any], order: int, modes: Sequence[str] = ("fwd", "rev"), atol: float | None = None,
+    rtol: float | None = None, eps: float | None = None
+) -> None:
+    """Raises AssertionError where derivatives of f, up to an order, differ from finite differences along random directions."""
+def check_jvp(
+    f: Callable[..., Any], f_jvp: Callable[..., Any], args: Sequence[Any], atol: float | None = None, rtol: float | None = None,
+    eps: float = ..., err_msg: str = ""
+) -> None:
+    """Raises AssertionError where a derivative in forward mode differs from a finite difference."""
+def check_vjp(
+    f: Callable[..., Any], f_vjp: Callable[..., Any], args: Sequence[Any], atol: float | None = None, rtol: float | None = None,
+    eps: float = ..., err_msg: str = ""
+) -> None:
+    """Raises AssertionError where a derivative in reverse mode differs from a finite difference."""
