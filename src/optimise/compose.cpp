@@ -56,7 +56,7 @@ class Composer {
       std::vector<Atom> outputs = copy.splice(*parts, inputs);
       auto& equations = copy.builder().body().equations;
       for (std::size_t e = first; e < equations.size(); ++e) equations[e].source = equation.source;
-      for (std::size_t i = 0; i < outputs.size(); ++i) copy.bind(equation.outputs[i], outputs[i]);
+      copy.bind(equation.outputs, outputs);
     }
     return changed ? copy.finish() : program;
   }

@@ -119,23 +119,13 @@ class Hoister {
     if (!body.constvars().empty()) return;  // lift_constants makes them operands first
     Invariant invariant(body, consts, may_not_run);
     if (invariant.values.empty()) return;
-    ProgramBuilder& builder = copy_.builder();
-    std::vector<Atom> now(static_cast<std::size_t>(body.var_count()));
-    for (std::size_t i = 0; i < consts; ++i) now[index_of(body.invars()[i])] = inputs[first + i];
+    Copy before(body, copy_.builder());  // what runs before the loop
+    before.bind(body.invars(), std::span(inputs).subspan(first, consts));
     for (std::size_t e = 0; e < invariant.outside.size(); ++e) {
-      if (!invariant.outside[e]) continue;
-      Equation out = body.equations()[e];
-      for (Atom& input : out.inputs) input = input.is_literal() ? builder.add_literal(body.literal(input)) : now[index_of(input)];
-      for (Var& output : out.outputs) {
-        if (output.dropped()) continue;
-        Var var = builder.new_var(body.type(output));
-        now[index_of(output)] = var;
-        output = var;
-      }
-      builder.add_equation(std::move(out));
+      if (invariant.outside[e]) before.copy(body.equations()[e]);
     }
     std::vector<Atom> values;
-    for (Var var : invariant.values) values.push_back(now[index_of(var)]);
+    for (Var var : invariant.values) values.push_back(before(var));
     inputs.insert(inputs.begin() + static_cast<std::ptrdiff_t>(first + consts), values.begin(), values.end());
     loop.attrs = loop.attrs.with(name, invariant.rest(body, consts)).with(count, static_cast<int64_t>(consts + values.size()));
   }

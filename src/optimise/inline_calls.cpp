@@ -123,7 +123,7 @@ class Inliner {
       copy.emit(out, std::move(inputs), std::move(attrs));
       return changed;
     }
-    bind_outputs(copy, equation, copy.splice(body, inputs));
+    copy.bind(equation.outputs, copy.splice(body, inputs));
     return true;
   }
 
@@ -132,7 +132,7 @@ class Inliner {
     int64_t index = copy.literal(copy(equation.inputs[0])).item<int64_t>();
     index = std::clamp<int64_t>(index, 0, static_cast<int64_t>(branches.size()) - 1);
     std::vector<Atom> inputs = copy(std::span<const Atom>(equation.inputs).subspan(1));
-    bind_outputs(copy, equation, copy.splice(branches[static_cast<std::size_t>(index)], inputs));
+    copy.bind(equation.outputs, copy.splice(branches[static_cast<std::size_t>(index)], inputs));
   }
 
   // Each step gets its slice of xs without the leading dimension; ys are put together again.
@@ -166,7 +166,7 @@ class Inliner {
               ? all[0]
               : Atom(copy.builder().add_equation(prim::concatenate(), all, {{"dimension", 0}}, equation.source)[0]);
     }
-    bind_outputs(copy, equation, outputs);
+    copy.bind(equation.outputs, outputs);
   }
 
   static Atom sliced(Copy& copy, Atom atom, int64_t index, Source source) {
@@ -180,10 +180,6 @@ class Inliner {
   static Atom reshaped(Copy& copy, Atom atom, const Shape& shape, Source source) {
     return copy.builder().add_equation(prim::reshape(), {atom},
                                        {{"new_sizes", shape}, {"dimensions", Attr()}, {"sharding", Attr()}}, source)[0];
-  }
-
-  static void bind_outputs(Copy& copy, const Equation& equation, std::span<const Atom> outputs) {
-    for (std::size_t i = 0; i < outputs.size(); ++i) copy.bind(equation.outputs[i], outputs[i]);
   }
 
   Calls calls_;

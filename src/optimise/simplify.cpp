@@ -57,7 +57,7 @@ void Simplifier::note_outputs() {
 
 const Equation* Simplifier::maker(Atom atom) const {
   if (atom.is_literal() || maker_[static_cast<std::size_t>(atom.code)] < 0) return nullptr;
-  return &const_cast<Copy&>(copy_).builder().body().equations[static_cast<std::size_t>(maker_[static_cast<std::size_t>(atom.code)])];
+  return &copy_.builder().body().equations[static_cast<std::size_t>(maker_[static_cast<std::size_t>(atom.code)])];
 }
 
 const Equation* Simplifier::made_by(Atom atom, const Primitive& primitive) const {

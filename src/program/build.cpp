@@ -1,7 +1,7 @@
-// Building, inlining, pruning and running programs.
+// Building, pruning and running programs.
 #include "program/build.h"
-#include "program/handles.h"
 
+#include "program/copy.h"
 #include "program/source.h"
 
 namespace capibara {
@@ -61,87 +61,6 @@ Program ProgramBuilder::finish(std::string name) {
   return Program(std::move(body_));
 }
 
-namespace {
-
-// Copies atoms of one program into a builder under a growing map of variables.
-class Copier {
- public:
-  Copier(ProgramBuilder& builder, const Program& program)
-      : builder_(builder), program_(program), map_(static_cast<std::size_t>(program.var_count())),
-        known_(static_cast<std::size_t>(program.var_count()), false) {}
-
-  void bind(Var var, Atom atom) {
-    map_[static_cast<std::size_t>(var.id)] = atom;
-    known_[static_cast<std::size_t>(var.id)] = true;
-  }
-  void bind_constants() {
-    for (std::size_t i = 0; i < program_.constvars().size(); ++i) {
-      bind(program_.constvars()[i], builder_.add_constant(program_.constants()[i]));
-    }
-  }
-  Atom operator()(Atom atom) {
-    if (atom.is_literal()) return builder_.add_literal(program_.literal(atom));
-    if (!known_[static_cast<std::size_t>(atom.code)]) throw InternalError("a program reads a variable before it is defined");
-    return map_[static_cast<std::size_t>(atom.code)];
-  }
-  Var define(Var var) {
-    if (var.dropped()) return var;
-    Var copy = builder_.new_var(program_.type(var));
-    bind(var, copy);
-    return copy;
-  }
-  void copy(const Equation& equation) {
-    Equation out = equation;
-    for (Atom& input : out.inputs) input = (*this)(input);
-    for (Var& output : out.outputs) output = define(output);
-    builder_.add_equation(std::move(out));
-  }
-
- private:
-  ProgramBuilder& builder_;
-  const Program& program_;
-  std::vector<Atom> map_;
-  std::vector<bool> known_;
-};
-
-}  // namespace
-
-std::vector<Atom> inline_program(ProgramBuilder& builder, const Program& program, std::span<const Atom> inputs) {
-  Copier copier(builder, program);
-  copier.bind_constants();
-  for (std::size_t i = 0; i < inputs.size(); ++i) copier.bind(program.invars()[i], inputs[i]);
-  for (const Equation& equation : program.equations()) copier.copy(equation);
-  std::vector<Atom> outputs;
-  for (Atom atom : program.outputs()) outputs.push_back(copier(atom));
-  return outputs;
-}
-
-Program inline_jit_calls(const Program& program) {
-  bool any = false;
-  for (const Equation& equation : program.equations()) any |= equation.primitive == prim::jit();
-  if (!any) return program;
-  ProgramBuilder builder;
-  Copier copier(builder, program);
-  copier.bind_constants();
-  for (Var var : program.invars()) copier.bind(var, builder.add_input(program.type(var)));
-  for (const Equation& equation : program.equations()) {
-    if (equation.primitive != prim::jit()) {
-      copier.copy(equation);
-      continue;
-    }
-    std::vector<Atom> inputs;
-    for (Atom input : equation.inputs) inputs.push_back(copier(input));
-    std::vector<Atom> outputs = inline_program(builder, inline_jit_calls(equation.attrs.program("jaxpr")), inputs);
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      if (!equation.outputs[i].dropped()) copier.bind(equation.outputs[i], outputs[i]);
-    }
-  }
-  std::vector<Atom> outputs;
-  for (Atom atom : program.outputs()) outputs.push_back(copier(atom));
-  builder.set_outputs(std::move(outputs));
-  return builder.finish(program.name());
-}
-
 DceProgram dce_program(const Program& program, const std::vector<bool>& used_outputs,
                        const std::vector<bool>& keep_inputs) {
   std::vector<bool> live(static_cast<std::size_t>(program.var_count()), false);
@@ -184,25 +103,24 @@ DceProgram dce_program(const Program& program, const std::vector<bool>& used_out
   }
 
   ProgramBuilder builder;
-  Copier copier(builder, program);
+  Copy copy(program, builder);
   DceProgram result;
   for (std::size_t i = 0; i < program.constvars().size(); ++i) {
     Var var = program.constvars()[i];
-    if (live[static_cast<std::size_t>(var.id)]) copier.bind(var, builder.add_constant(program.constants()[i]));
+    if (live[static_cast<std::size_t>(var.id)]) copy.bind(var, builder.add_constant(program.constants()[i]));
   }
   for (std::size_t i = 0; i < program.invars().size(); ++i) {
     Var var = program.invars()[i];
     bool keep = live[static_cast<std::size_t>(var.id)] || (!keep_inputs.empty() && keep_inputs[i]);
     result.used_inputs.push_back(keep);
-    if (keep) copier.bind(var, builder.add_input(program.type(var)));
+    if (keep) copy.add_input(var);
   }
-  for (std::size_t e = kept.size(); e-- > 0;) copier.copy(kept[e]);
+  for (std::size_t e = kept.size(); e-- > 0;) copy.copy(std::move(kept[e]));
   std::vector<Atom> outputs;
   for (std::size_t i = 0; i < program.outputs().size(); ++i) {
-    if (used_outputs[i]) outputs.push_back(copier(program.outputs()[i]));
+    if (used_outputs[i]) outputs.push_back(copy(program.outputs()[i]));
   }
-  builder.set_outputs(std::move(outputs));
-  result.program = builder.finish(program.name());
+  result.program = copy.finish(std::move(outputs));
   return result;
 }
 

@@ -28,9 +28,6 @@ class ProgramBuilder {
   std::unordered_map<const void*, Var> constant_of_;
 };
 
-// A fresh copy of a program's equations into another builder, its inputs bound to the given atoms; returns its outputs.
-std::vector<Atom> inline_program(ProgramBuilder& builder, const Program& program, std::span<const Atom> inputs);
-
 // Removes equations whose outputs are not used; `used_outputs` selects the outputs kept. The second value tells which
 // inputs are still read; with keep_inputs they stay in the signature all the same.
 struct DceProgram {
@@ -49,9 +46,6 @@ Arrays evaluate_program(const Program& program, std::span<const Array> inputs);
 // The program with its inputs in another order: input i of the result is input order[i] of the original.
 Program reorder_inputs(const Program& program, std::span<const int> order);
 Program reorder_outputs(const Program& program, std::span<const int> order);  // may drop or repeat outputs
-
-// The program with every jit call replaced by its equations.
-Program inline_jit_calls(const Program& program);
 
 // A function on flat lists of arrays: what every transform works on below the typed interface.
 using FlatFunction = std::function<Arrays(std::span<const Array>)>;

@@ -6,6 +6,7 @@
 #include <capibara/lax.h>
 
 #include "program/memo.h"
+#include "program/nested.h"
 #include "program/source.h"
 
 #include <algorithm>
@@ -281,31 +282,6 @@ DischargedCall cond_of(const Primitive& primitive, std::span<const ArrayType> ty
   return call;
 }
 
-Attr without_refs(const Primitive& primitive, const Attr& attr) {
-  if (const auto* program = attr.get_if<std::shared_ptr<const Program>>(); program && holds_refs(**program)) {
-    return discharge(**program).program;
-  }
-  if (const auto* list = attr.get_if<std::shared_ptr<const Attr::List>>()) {
-    Attr::List entries;
-    for (const Attr& entry : **list) entries.push_back(without_refs(primitive, entry));
-    return entries;
-  }
-  return attr;
-}
-
-using Question = bool (*)(const Program&);
-
-bool any_program(const Attr& attr, Question question) {
-  if (const auto* program = attr.get_if<std::shared_ptr<const Program>>()) return question(**program);
-  const auto* list = attr.get_if<std::shared_ptr<const Attr::List>>();
-  return list && std::any_of((*list)->begin(), (*list)->end(), [&](const Attr& entry) { return any_program(entry, question); });
-}
-
-bool any_program(const Attrs& attrs, Question question) {
-  auto entries = attrs.entries();
-  return std::any_of(entries.begin(), entries.end(), [&](const Attrs::Entry& entry) { return any_program(entry.second, question); });
-}
-
 bool rule_holds_ref(const Program& program) {
   return std::any_of(program.equations().begin(), program.equations().end(), [&](const Equation& equation) {
     if (equation.primitive != prim::custom_lin()) return any_program(equation.attrs, rule_holds_ref);
@@ -315,7 +291,9 @@ bool rule_holds_ref(const Program& program) {
 
 }  // namespace
 
-bool holds_refs(const Attrs& attrs) { return any_program(attrs, holds_refs); }
+bool holds_refs(const Attrs& attrs) {
+  return any_program(attrs, [](const Program& program) { return holds_refs(program); });
+}
 bool can_discharge(const Attrs& attrs) { return !any_program(attrs, rule_holds_ref); }
 
 bool holds_refs(const Program& program) {
@@ -366,8 +344,7 @@ DischargedCall discharge_call(const Primitive& primitive, std::span<const ArrayT
     if (attrs.has(key) && attrs.program(key).invars().size() == types.size()) return call_of(primitive, types, attrs, key);
   }
   if (std::any_of(types.begin(), types.end(), [](const ArrayType& type) { return type.ref; })) refuse(primitive, "takes a ref");
-  Attrs changed = attrs;
-  for (const auto& [name, attr] : attrs.entries()) changed = changed.with(name, without_refs(primitive, attr));
+  Attrs changed = rewrite_programs(attrs, [](const Program& program) { return discharge(program).program; });
   const std::size_t outputs = primitive->type(types, attrs).types.size();
   return {primitive, changed, positions(0, types.size()), positions(0, outputs), {}};
 }

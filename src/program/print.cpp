@@ -4,6 +4,7 @@
 #include "array/format.h"
 #include "program/handles.h"
 #include "program/layout.h"
+#include "program/nested.h"
 #include "program/print_attr.h"
 
 #include <deque>
@@ -18,18 +19,6 @@ namespace {
 using layout::Doc;
 
 using ProgramPtr = std::shared_ptr<const Program>;
-
-// The programs among an attribute's values, in order.
-std::vector<Program> programs_in(const Attr& attr) {
-  std::vector<Program> programs;
-  if (const auto* program = attr.get_if<ProgramPtr>()) programs.push_back(**program);
-  if (const auto* list = attr.get_if<std::shared_ptr<const Attr::List>>()) {
-    for (const Attr& entry : **list) {
-      for (Program& program : programs_in(entry)) programs.push_back(std::move(program));
-    }
-  }
-  return programs;
-}
 
 std::string alphabetic(int n) {
   std::string text;
@@ -110,12 +99,10 @@ class Printer {
       for (const Equation& equation : program.equations()) {
         const Attr* name = equation.attrs.find("name");
         const std::string* text = name ? name->get_if<std::string>() : nullptr;
-        for (const auto& [key, attr] : equation.attrs.entries()) {
-          for (const Program& inner : programs_in(attr)) {
-            queue.push_back(inner);
-            if (text) names.try_emplace(inner.identity(), strip(*text));
-          }
-        }
+        for_each_program(equation.attrs, [&](const Program& inner) {
+          queue.push_back(inner);
+          if (text) names.try_emplace(inner.identity(), strip(*text));
+        });
       }
     }
     std::map<std::string, int> used;

@@ -1,6 +1,8 @@
 // Verification: every equation keeps its primitive's typing, and every variable is defined once before it is read.
 #include <capibara/primitive.h>
 
+#include "program/nested.h"
+
 #include <set>
 
 namespace capibara {
@@ -47,7 +49,7 @@ class Verifier {
       check_types(program, equation, inputs, where);
       for (Var output : equation.outputs) define(output, where);
       effects.merge(equation.effects);
-      for (const auto& [name, attr] : equation.attrs.entries()) verify_nested(attr);
+      for_each_program(equation.attrs, [this](const Program& nested) { verify(nested); });
     }
     for (Atom output : program.outputs()) check_read(output, "outputs");
     if (!(effects == program.effects())) throw ProgramTypeError("the program's effects are not those of its equations");
@@ -73,13 +75,6 @@ class Verifier {
       }
     }
     if (!(result.effects == equation.effects)) throw ProgramTypeError(concat(where, ": an effect is missing"));
-  }
-
-  void verify_nested(const Attr& attr) {
-    if (const auto* program = attr.get_if<std::shared_ptr<const Program>>()) verify(**program);
-    if (const auto* list = attr.get_if<std::shared_ptr<const Attr::List>>()) {
-      for (const Attr& entry : **list) verify_nested(entry);
-    }
   }
 
   std::set<const void*> visited_;

@@ -1,6 +1,7 @@
 // Collecting the demands of sharding_constraint.
 #include "stablehlo/borders.h"
 #include "program/handles.h"
+#include "program/nested.h"
 
 #include <algorithm>
 #include <set>
@@ -18,18 +19,11 @@ class Search {
     for (const Equation& equation : program.equations()) {
       if (equation.primitive == prim::sharding_constraint())
         note(equation.attrs.opaque<PlacementAttr>("sharding")->placement);
-      for (const auto& [name, attr] : equation.attrs.entries()) visit(attr);
+      for_each_program(equation.attrs, [this](const Program& nested) { (*this)(nested); });
     }
   }
 
  private:
-  void visit(const Attr& attr) {
-    if (const auto* nested = attr.get_if<std::shared_ptr<const Program>>()) (*this)(**nested);
-    if (const auto* list = attr.get_if<std::shared_ptr<const Attr::List>>()) {
-      for (const Attr& one : **list) visit(one);
-    }
-  }
-
   void note(const std::shared_ptr<const NamedSharding>& placement) {
     if (placement->platform.empty()) return;  // any platform: no demand
     if (!found_.first) {

@@ -4,6 +4,7 @@
 #include <capibara/default_device.h>
 
 #include "array/bad_value.h"
+#include "program/copy.h"
 #include "program/derive.h"
 #include "runtime/warning.h"
 #include "stablehlo/write.h"

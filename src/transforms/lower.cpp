@@ -7,6 +7,7 @@
 #include "program/discharge.h"
 #include "program/handles.h"
 #include "program/memo.h"
+#include "program/nested.h"
 #include "transforms/flat.h"
 
 namespace capibara {
@@ -71,34 +72,6 @@ class LoweringTrace final : public Trace {
   }
 
  private:
-  static bool is_program(const Attr& attr) { return attr.get_if<std::shared_ptr<const Program>>() != nullptr; }
-
-  static bool holds_programs(const Attrs& attrs) {
-    for (const auto& [name, attr] : attrs.entries()) {
-      if (is_program(attr)) return true;
-      const auto* list = attr.get_if<std::shared_ptr<const Attr::List>>();
-      if (list && !(*list)->empty() && is_program((*list)->front())) return true;
-    }
-    return false;
-  }
-
-  static Attr lowered(const Attr& attr) {
-    if (const auto* program = attr.get_if<std::shared_ptr<const Program>>()) return Attr(lower(**program));
-    if (const auto* list = attr.get_if<std::shared_ptr<const Attr::List>>()) {
-      Attr::List copy;
-      for (const Attr& entry : **list) copy.push_back(lowered(entry));
-      return Attr(std::move(copy));
-    }
-    return attr;
-  }
-
-  static Attrs lowered(const Attrs& attrs) {
-    if (!holds_programs(attrs)) return attrs;
-    std::vector<Attrs::Entry> entries;
-    for (const auto& [name, attr] : attrs.entries()) entries.emplace_back(name, lowered(attr));
-    return Attrs(std::move(entries));
-  }
-
   // StableHLO knows no weak types: what differs in nothing else must become the same text.
   static Array strong(const Array& value) {
     if (value.is_tracer() || !value.weak_type()) return value;
@@ -109,7 +82,9 @@ class LoweringTrace final : public Trace {
   Arrays bind_words(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
     Arrays operands;
     for (const Array& input : inputs) operands.push_back(strong(words(input)));
-    Attrs own = primitive == prim::convert_element_type() ? attrs.with("weak_type", false) : lowered(attrs);
+    Attrs own = primitive == prim::convert_element_type()
+                    ? attrs.with("weak_type", false)
+                    : rewrite_programs(attrs, [](const Program& program) { return lower(program); });
     return parent->bind(primitive, operands, own);
   }
 

@@ -1,6 +1,7 @@
 // Partial evaluation: splitting a computation into what is known now and what waits for its inputs.
 #include "transforms/partial_eval.h"
 
+#include "program/copy.h"
 #include "program/discharge.h"
 #include "program/handles.h"
 #include "program/source.h"
@@ -117,39 +118,6 @@ PartialEvalTrace::Recorded PartialEvalTrace::finish(std::span<const Array> outpu
 // ---- of a program -----------------------------------------------------------------------------------------------
 
 namespace {
-
-// Builds one half of a split program, translating variables of the original (and the split equations' residuals).
-class Half {
- public:
-  explicit Half(const Program& original) : original_(original) {}
-
-  bool has(Var var) const { return map_.count(var.id) != 0; }
-  void bind(Var var, Atom atom) { map_[var.id] = atom; }
-  void add_input(Var var) { bind(var, builder.add_input(original_.type(var))); }
-  Atom operator()(Atom atom) {
-    if (atom.is_literal()) return builder.add_literal(original_.literal(atom));
-    auto place = map_.find(atom.code);
-    if (place == map_.end()) throw InternalError("partial_eval: a half reads a variable that it does not have");
-    return place->second;
-  }
-  void copy(const Equation& equation) {
-    Equation out = equation;
-    for (Atom& input : out.inputs) input = (*this)(input);
-    for (Var& output : out.outputs) {
-      if (output.dropped()) continue;
-      Var copy = builder.new_var(original_.type(output));
-      bind(output, copy);
-      output = copy;
-    }
-    builder.add_equation(std::move(out));
-  }
-
-  ProgramBuilder builder;
-
- private:
-  const Program& original_;
-  std::unordered_map<int32_t, Atom> map_;
-};
 
 class Splitter {
  public:
@@ -311,15 +279,16 @@ class Splitter {
 
   // A saved value is rounded to its own precision, so that the known half computes on with the value that the staged
   // half will see.
-  void round_saved(Half& half, const Equation& equation) {
+  void round_saved(Copy& half, const Equation& equation) {
     static const Primitive reduce_precision = primitive("reduce_precision");
     for (Var output : equation.outputs) {
       if (output.dropped() || !is_floating(program_.type(output).dtype)) continue;
       if (std::find(residuals_.begin(), residuals_.end(), output) == residuals_.end() || !read_by_known(output)) continue;
       const DTypeRow& row = dtype_row(program_.type(output).dtype);
-      std::vector<Var> copy = half.builder.add_equation(
+      std::vector<Var> copy = half.builder().add_equation(
           reduce_precision, {half(Atom(output))},
-          {{"exponent_bits", int64_t{row.exponent_bits}}, {"mantissa_bits", int64_t{row.mantissa_bits}}}, equation.source);
+          {{"exponent_bits", int64_t{row.exponent_bits}}, {"mantissa_bits", int64_t{row.mantissa_bits}}},
+          equation.source);
       half.bind(output, copy[0]);
     }
   }
@@ -334,10 +303,9 @@ class Splitter {
   }
 
   void build_known(const std::vector<bool>& unknown, ProgramSplit& result) {
-    Half half(program_);
-    for (std::size_t i = 0; i < program_.constvars().size(); ++i) {
-      half.bind(program_.constvars()[i], half.builder.add_constant(program_.constants()[i]));
-    }
+    ProgramBuilder builder;
+    Copy half(program_, builder);
+    half.bind_constants();
     for (std::size_t i = 0; i < unknown.size(); ++i) {
       if (!unknown[i]) half.add_input(program_.invars()[i]);
     }
@@ -353,12 +321,11 @@ class Splitter {
       for (Atom input : equation.inputs) {
         if (!is_unknown(input)) inputs.push_back(half(input));
       }
-      std::vector<Atom> outputs = inline_program(half.builder, step.split.known, inputs);
+      std::vector<Atom> outputs = half.splice(step.split.known, inputs);
       std::size_t next = 0;
       for (std::size_t i = 0; i < equation.outputs.size(); ++i) {
         if (step.split.unknown_outputs[i]) continue;
-        if (!equation.outputs[i].dropped()) half.bind(equation.outputs[i], outputs[next]);
-        ++next;
+        half.bind(equation.outputs[i], outputs[next++]);
       }
       for (Var var : step.residual_vars) half.bind(var, outputs[next++]);
     }
@@ -378,19 +345,16 @@ class Splitter {
       result.residual_inputs.push_back(
           place == program_.invars().end() ? -1 : static_cast<int>(place - program_.invars().begin()));
     }
-    half.builder.set_outputs(std::move(outputs));
-    std::size_t count = half.builder.body().outputs.size();
-    std::size_t inputs = half.builder.body().invars.size();
-    Program known = half.builder.finish(program_.name());
-    result.known = dce_program(known, std::vector<bool>(count, true), std::vector<bool>(inputs, true)).program;
+    const Program known = half.finish(std::move(outputs));
+    const std::vector<bool> all_outputs(known.outputs().size(), true), all_inputs(known.invars().size(), true);
+    result.known = dce_program(known, all_outputs, all_inputs).program;
   }
 
   void build_staged(const std::vector<bool>& unknown, ProgramSplit& result) {
-    Half half(program_);
-    for (std::size_t i = 0; i < program_.constvars().size() && !save_constants_; ++i) {
-      half.bind(program_.constvars()[i], half.builder.add_constant(program_.constants()[i]));
-    }
-    for (Var var : residuals_) half.bind(var, half.builder.add_input(type(var)));
+    ProgramBuilder builder;
+    Copy half(program_, builder);
+    if (!save_constants_) half.bind_constants();
+    for (Var var : residuals_) half.bind(var, builder.add_input(type(var)));
     for (std::size_t i = 0; i < unknown.size(); ++i) {
       if (unknown[i]) half.add_input(program_.invars()[i]);
     }
@@ -404,20 +368,18 @@ class Splitter {
         std::size_t index = static_cast<std::size_t>(operand.index);
         inputs.push_back(operand.residual ? half(Atom(step.residual_vars[index])) : half(equation.inputs[index]));
       }
-      std::vector<Atom> outputs = inline_program(half.builder, step.split.staged, inputs);
+      std::vector<Atom> outputs = half.splice(step.split.staged, inputs);
       std::size_t next = 0;
       for (std::size_t i = 0; i < equation.outputs.size(); ++i) {
         if (!step.split.unknown_outputs[i]) continue;
-        if (!equation.outputs[i].dropped()) half.bind(equation.outputs[i], outputs[next]);
-        ++next;
+        half.bind(equation.outputs[i], outputs[next++]);
       }
     }
     std::vector<Atom> outputs;
     for (std::size_t i = 0; i < program_.outputs().size(); ++i) {
       if (result.unknown_outputs[i]) outputs.push_back(half(program_.outputs()[i]));
     }
-    half.builder.set_outputs(std::move(outputs));
-    result.staged = half.builder.finish(program_.name());
+    result.staged = half.finish(std::move(outputs));
   }
 
   const Program& program_;

@@ -5,6 +5,7 @@
 #include "lax/rules.h"
 #include "program/handles.h"
 #include "program/memo.h"
+#include "program/nested.h"
 #include "program/source.h"
 #include "transforms/custom.h"
 #include "transforms/flat.h"
@@ -31,22 +32,14 @@ class BatchTracer final : public Tracer {
   }
 };
 
-// Whether a program among the attributes (of a call, a loop, a branch) works over a named axis.
-bool program_uses_axis(const Attr& attr, const std::string& name) {
-  if (const auto* program = attr.get_if<std::shared_ptr<const Program>>()) {
-    const std::vector<std::string>& axes = (*program)->effects().axes;
-    return std::find(axes.begin(), axes.end(), name) != axes.end();
-  }
-  const auto* list = attr.get_if<std::shared_ptr<const Attr::List>>();
-  return list && std::any_of((*list)->begin(), (*list)->end(), [&](const Attr& entry) { return program_uses_axis(entry, name); });
-}
-
 // Whether an operation works over a named axis: a collective, or a program that has one.
 bool uses_axis(const Attrs& attrs, const std::string& name) {
   if (name.empty()) return false;
-  for (const auto& [key, attr] : attrs.entries()) {
-    if (program_uses_axis(attr, name)) return true;
-  }
+  auto is_over_axis = [&](const Program& program) {
+    const std::vector<std::string>& axes = program.effects().axes;
+    return std::find(axes.begin(), axes.end(), name) != axes.end();
+  };
+  if (any_program(attrs, is_over_axis)) return true;
   for (const char* key : {"axes", "axis_name"}) {
     const Attr* attr = attrs.find(key);
     if (!attr) continue;

@@ -340,14 +340,14 @@ bool has_cusolver(const Client& client) {
 
 Program call_cusolver(const Program& program, const std::function<bool()>& available) {
   return passes::NestedPass([&](const Program& one, passes::NestedPass& nested) {
-    passes::Copy copy(one);
+    Copy copy(one);
     bool changed = false;
     for (const Equation& equation : one.equations()) {
       std::optional<Attrs> attrs;
       if (equation.primitive == prim::custom_call() && !equation.inputs.empty())
         attrs = cusolver_attributes(equation, one.type(equation.inputs[0]));
       if (!attrs || !available()) attrs = nested(equation.attrs);
-      changed |= !passes::same_object(*attrs, equation.attrs);
+      changed |= !same_object(*attrs, equation.attrs);
       copy.emit(equation, copy(equation.inputs), std::move(*attrs));
     }
     return changed ? copy.finish() : one;

@@ -16,7 +16,7 @@ class Ordering {
  public:
   Program main(const Program& program) {
     if (!has_effects(program)) return program;
-    passes::Copy copy(program);
+    Copy copy(program);
     const int32_t zero = 0;
     Atom token = copy.builder().add_literal(Array::from_host(DType::int32, {}, &zero));
     copy_equations(copy, token);
@@ -28,7 +28,7 @@ class Ordering {
   Program threaded(const Program& program) {
     auto [place, is_new] = threaded_.try_emplace(program);
     if (!is_new) return place->second;
-    passes::Copy copy(program);
+    Copy copy(program);
     Atom token = copy.builder().add_input(token_type);
     copy_equations(copy, token);
     Program::Body body = copy.finish().body();
@@ -37,13 +37,13 @@ class Ordering {
   }
 
   static Program with_unused_token(const Program& program) {
-    passes::Copy copy(program);
+    Copy copy(program);
     copy.builder().add_input(token_type);
     for (const Equation& equation : program.equations()) copy.copy(equation);
     return copy.finish();
   }
 
-  void copy_equations(passes::Copy& copy, Atom& token) {
+  void copy_equations(Copy& copy, Atom& token) {
     for (const Equation& equation : copy.from().equations()) {
       if (!has_effects(equation)) {
         copy.copy(equation);
@@ -77,9 +77,7 @@ class Ordering {
     if (equation.primitive == prim::custom_call()) return equation.attrs.boolean("has_side_effect");
     if (equation.primitive != prim::jit() && equation.primitive != prim::while_() && equation.primitive != prim::cond())
       return false;
-    bool found = false;
-    passes::for_each_program(equation.attrs, [&](const Program& program) { found = found || has_effects(program); });
-    return found;
+    return any_program(equation.attrs, [&](const Program& program) { return has_effects(program); });
   }
 
   bool has_effects(const Program& program) {

@@ -27,9 +27,7 @@ bool holds_wide_types(const Program& program) {
     if (canonicalize(type.dtype, false) != type.dtype) return true;
   }
   for (const Equation& equation : program.equations()) {
-    bool wide = false;
-    passes::for_each_program(equation.attrs, [&](const Program& nested) { wide = wide || holds_wide_types(nested); });
-    if (wide) return true;
+    if (any_program(equation.attrs, holds_wide_types)) return true;
   }
   return false;
 }
@@ -44,7 +42,7 @@ void refuse_types_without_a_name(const Program& program, const std::string& name
   for (const ArrayType& type : program.body().var_types) check(type);
   for (const Equation& equation : program.equations()) {
     for (const Atom input : equation.inputs) check(program.type(input));
-    passes::for_each_program(equation.attrs, [&](const Program& nested) { refuse_types_without_a_name(nested, name); });
+    for_each_program(equation.attrs, [&](const Program& nested) { refuse_types_without_a_name(nested, name); });
   }
   for (const Atom output : program.outputs()) check(program.type(output));
 }
@@ -59,19 +57,19 @@ class HostCallPass {
   }
 
  private:
-  static Atom converted(passes::Copy& copy, Atom value, DType dtype) {
+  static Atom converted(Copy& copy, Atom value, DType dtype) {
     if (copy.type(value).dtype == dtype) return value;
     return copy.builder().add_equation(primitive("convert_element_type"), {value}, Attrs{{"new_dtype", dtype}, {"weak_type", false}})[0];
   }
 
   Program rewrite(const Program& program, passes::NestedPass& nested) {
-    passes::Copy copy(program);
+    Copy copy(program);
     bool changed = false;
     for (const Equation& equation : program.equations()) {
       std::vector<Atom> inputs = copy(equation.inputs);
       if (!chosen_(equation)) {
         Attrs attrs = nested(equation.attrs);
-        changed |= !passes::same_object(attrs, equation.attrs);
+        changed |= !same_object(attrs, equation.attrs);
         copy.emit(equation, std::move(inputs), std::move(attrs));
         continue;
       }
@@ -113,14 +111,14 @@ class HostCallPass {
 // Replaces what our CUDA kernels take by calls of them.
 Program call_kernels(const Program& program) {
   return passes::NestedPass([](const Program& one, passes::NestedPass& nested) {
-    passes::Copy copy(one);
+    Copy copy(one);
     bool changed = false;
     for (const Equation& equation : one.equations()) {
       Types types;
       for (Atom input : equation.inputs) types.push_back(one.type(input));
       const std::optional<KernelCall> kernel = kernel_call(equation.primitive, types, equation.attrs);
       Attrs attrs = kernel ? equation.attrs : nested(equation.attrs);
-      changed |= kernel || !passes::same_object(attrs, equation.attrs);
+      changed |= kernel || !same_object(attrs, equation.attrs);
       Equation call = equation;
       if (kernel) {
         Attr::List results;
@@ -147,13 +145,13 @@ Program set_precision(const Program& program) {
   const std::string& wanted = config().default_matmul_precision;
   if (wanted != "highest" && wanted != "float32") return program;
   return passes::NestedPass([](const Program& one, passes::NestedPass& nested) {
-    passes::Copy copy(one);
+    Copy copy(one);
     bool changed = false;
     for (const Equation& equation : one.equations()) {
       Attrs attrs = nested(equation.attrs);
       const Attr* precision = attrs.find("precision");
       if (precision && precision->is_none()) attrs = attrs.with("precision", Attr::List{"highest", "highest"});
-      changed |= !passes::same_object(attrs, equation.attrs);
+      changed |= !same_object(attrs, equation.attrs);
       copy.emit(equation, copy(equation.inputs), std::move(attrs));
     }
     return changed ? copy.finish() : one;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <span>
 
+#include "program/nested.h"
+
 namespace capibara::cpu {
 
 namespace {
@@ -11,20 +13,6 @@ namespace {
 constexpr double unknown_trips = 1e9;
 // Nanoseconds, measured on a core of 2.6 GHz.
 constexpr double per_flop = 0.05, per_element = 0.3, per_region_equation = 30;
-
-std::vector<Program> held_programs(const Attrs& attrs) {
-  std::vector<Program> programs;
-  auto add = [&programs](const Attr& attr) {
-    if (const auto* program = attr.get_if<std::shared_ptr<const Program>>()) programs.push_back(**program);
-  };
-  for (const auto& [name, attr] : attrs.entries()) {
-    add(attr);
-    const auto* list = attr.get_if<std::shared_ptr<const Attr::List>>();
-    if (!list) continue;
-    for (const Attr& item : **list) add(item);
-  }
-  return programs;
-}
 
 double nanoseconds_of(const Program& program, const Equation& equation);
 
@@ -39,10 +27,10 @@ double nanoseconds_of(const Primitive& primitive, const Types& inputs, const Att
   const Traits& traits = primitive->traits;
   if (traits.control == Control::while_loop) return unknown_trips;
   double nested = 0, equations = 0;
-  for (const Program& held : held_programs(attrs)) {
+  for_each_program(attrs, [&](const Program& held) {
     nested = std::max(nested, sum_of(held));
     equations += static_cast<double>(held.equations().size());
-  }
+  });
   if (traits.control == Control::scan) return nested * static_cast<double>(attrs.integer("length"));
   double own = elements * std::max<double>(per_element, traits.element_nanoseconds);
   if (traits.matrix_nanoseconds > 0 && !inputs.empty() && inputs[0].rank() > 0) {
@@ -92,9 +80,7 @@ bool may_run_later(const Program& program) {
   if (program.effects().flags != 0) return false;
   for (const Equation& equation : program.equations()) {
     if (equation.primitive->evaluate || equation.effects.flags != 0) return false;
-    for (const Program& held : held_programs(equation.attrs)) {
-      if (!may_run_later(held)) return false;
-    }
+    if (any_program(equation.attrs, [](const Program& held) { return !may_run_later(held); })) return false;
   }
   return true;
 }

@@ -12,6 +12,7 @@
 #include "lax/shape.h"
 #include "optimise/passes.h"
 #include "program/handles.h"
+#include "program/nested.h"
 
 namespace capibara::cpu {
 
@@ -19,21 +20,11 @@ namespace lax = jax::lax;
 
 namespace {
 
-bool holds_branches(const Program& program);
-
-bool holds_branches(const Attr& attr) {
-  if (const auto* program = attr.get_if<std::shared_ptr<const Program>>()) return holds_branches(**program);
-  const auto* list = attr.get_if<std::shared_ptr<const Attr::List>>();
-  return list && std::any_of((*list)->begin(), (*list)->end(), [](const Attr& entry) { return holds_branches(entry); });
-}
-
 // Whether which equations run depends on data.
 bool holds_branches(const Program& program) {
   for (const Equation& equation : program.equations()) {
     if (equation.primitive == prim::while_() || equation.primitive == prim::cond()) return true;
-    for (const auto& [name, attr] : equation.attrs.entries()) {
-      if (holds_branches(attr)) return true;
-    }
+    if (any_program(equation.attrs, holds_branches)) return true;
   }
   return false;
 }
