@@ -7,7 +7,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "program/build.h"
+#include "program/dce.h"
 #include "program/handles.h"
 #include "program/source.h"
 

@@ -283,6 +283,29 @@ def equations_that_nobody_needs_are_removed(jax):
     return used, [eqn.primitive.name for eqn in pruned.eqns], len(pruned.invars)
 
 
+@program
+def what_nobody_needs_goes_from_loops_branches_and_calls_as_far_as_in_jax(jax):
+    jnp, lax, pe = module(jax, "numpy"), module(jax, "lax"), module(jax, "interpreters.partial_eval")
+    xs = np.arange(3, dtype=np.float32)
+    pair = jax.jit(lambda x, y: (jnp.sin(x), jnp.cos(y)))
+    functions = [
+        lambda x, y: lax.scan(lambda c, z: ((jnp.sin(c[0]), jnp.cos(c[1]) * c[0]), z + y), (x, y), xs),
+        lambda x, y: lax.while_loop(lambda s: s[2] < 3, lambda s: (jnp.sin(s[0]), jnp.cos(s[1]), s[2] + 1), (x, y, 0)),
+        lambda x, y: lax.cond(x > 0, lambda x, y: (x, jnp.sin(y)), lambda x, y: (jnp.cos(x), x * y), x, y),
+        lambda x, y: (pair(*pair(x, y)), pair(y, x)),
+        lambda x, y: jax.checkpoint(lambda x, y: (x * y, jnp.sin(x)))(x, y),
+        lambda x, y: lax.optimization_barrier((jnp.sin(x), jnp.cos(y))),
+        lambda x, y: lax.scan(lambda c, _: (pair(*c), None), (x, y), length=2)[0],
+    ]
+    results = []
+    for function in functions:
+        jaxpr = jax.make_jaxpr(function)(1., 2.).jaxpr
+        for i in range(len(jaxpr.outvars)):
+            pruned, used = pe.dce_jaxpr(jaxpr, [k == i for k in range(len(jaxpr.outvars))])
+            results.append((str(pruned), used))
+    return results
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_answers_as_jax_does(name):
     real = pytest.importorskip("jax")

@@ -122,10 +122,7 @@ PrimitiveRecord checkpoint_record() {
   record.transpose = transpose_checkpoint;
   record.batch = batch_checkpoint;
   record.partial_eval = partial_eval_checkpoint;
-  record.dce = [](const Attrs& attrs, const Mask& used) {
-    DceProgram pruned = dce_program(attrs.program("jaxpr"), used);
-    return DceResult{pruned.used_inputs, attrs.with("jaxpr", pruned.program), {}};
-  };
+  record.dce = dce_of_call("jaxpr");
   // The barrier keeps the compiler from merging the second computation with the first.
   record.lower = [](std::span<const Array> inputs, const Attrs& attrs) {
     Arrays operands(inputs.begin(), inputs.end());

@@ -248,7 +248,7 @@ PartialEvalSplit partial_eval_cond(const PartialEvalArgs& args) {
   return split;
 }
 
-DceResult cond_dce(const Attrs& attrs, const Mask& used) {
+DceResult dce_cond(const Attrs& attrs, const Mask& used) {
   std::vector<Program> branches = attrs.programs("branches");
   Mask inputs(branches[0].invars().size(), false);
   for (const Program& branch : branches) inputs = either(inputs, dce_program(branch, used).used_inputs);
@@ -270,7 +270,7 @@ PrimitiveRecord cond_record() {
   record.transpose = transpose_cond;
   record.batch = batch_cond;
   record.partial_eval = partial_eval_cond;
-  record.dce = cond_dce;
+  record.dce = dce_cond;
   record.stablehlo = "stablehlo.case";
   return record;
 }

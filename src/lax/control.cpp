@@ -6,6 +6,8 @@
 
 #include "array/promotion.h"
 
+#include <algorithm>
+
 namespace capibara {
 
 Family control_family() {
@@ -53,12 +55,9 @@ Arrays part(std::span<const Array> arrays, std::size_t begin, std::size_t end) {
 
 void append(Arrays& to, std::span<const Array> from) { to.insert(to.end(), from.begin(), from.end()); }
 
-bool any(const Mask& mask) {
-  for (bool bit : mask) {
-    if (bit) return true;
-  }
-  return false;
-}
+bool any(const Mask& mask) { return std::find(mask.begin(), mask.end(), true) != mask.end(); }
+
+std::size_t count(const Mask& mask) { return static_cast<std::size_t>(std::count(mask.begin(), mask.end(), true)); }
 
 Mask either(const Mask& a, const Mask& b) {
   Mask result = a;
@@ -97,6 +96,13 @@ JvpResult jvp_of_call(const Program& program, const JvpArgs& args, const Program
   Arrays outputs = call(derived.program, operands);
   std::size_t count = program.outputs().size();
   return {part(outputs, 0, count), spread(part(outputs, count, outputs.size()), derived.nonzero_outputs)};
+}
+
+DceRule dce_of_call(const char* program_attr) {
+  return [program_attr](const Attrs& attrs, const Mask& used) {
+    DceProgram pruned = dce_program(attrs.program(program_attr), used);
+    return DceResult{pruned.used_inputs, attrs.with(program_attr, pruned.program), {}};
+  };
 }
 
 void check_operands(const char* op, const Program& program, std::span<const ArrayType> types) {

@@ -5,6 +5,7 @@
 
 #include "lax/families.h"
 #include "lax/rules.h"
+#include "program/dce.h"
 #include "program/derive.h"
 
 namespace capibara {
@@ -29,6 +30,7 @@ Mask part(const Mask& mask, std::size_t begin, std::size_t end);
 Arrays part(std::span<const Array> arrays, std::size_t begin, std::size_t end);
 void append(Arrays& to, std::span<const Array> from);
 bool any(const Mask& mask);
+std::size_t count(const Mask& mask);
 Mask either(const Mask& a, const Mask& b);
 Mask operator!(const Mask& mask);
 
@@ -39,6 +41,8 @@ Types tangent_types(std::span<const ArrayType> types, const Mask& mask);
 // The jvp of a call: the same kind of call on the derived program.
 using ProgramCall = std::function<Arrays(const Program&, std::span<const Array>)>;
 JvpResult jvp_of_call(const Program& program, const JvpArgs& args, const ProgramCall& call);
+// The same call of the program that yields the used outputs alone.
+DceRule dce_of_call(const char* program_attr);
 // Checks operands against a nested program's inputs; raises TypeError naming the operation.
 void check_operands(const char* op, const Program& program, std::span<const ArrayType> types);
 

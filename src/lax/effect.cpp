@@ -69,6 +69,7 @@ PrimitiveRecord barrier_record() {
   record.batch = [](const BatchArgs& args) {
     return BatchResult{capibara::bind(args.primitive, args.inputs, args.attrs), {args.dims.begin(), args.dims.end()}};
   };
+  record.dce = [](const Attrs& attrs, const Mask& used) { return DceResult{used, attrs, {}}; };
   record.stablehlo = "stablehlo.optimization_barrier";
   record.samples = elementwise::sample_calls(2);
   return record;

@@ -148,10 +148,7 @@ PrimitiveRecord nested_call_record(const char* name, const char* doc, const char
   record.transpose = transpose_jit_call;
   record.batch = batch_jit_call;
   record.partial_eval = partial_eval_jit_call;
-  record.dce = [program_attr](const Attrs& attrs, const Mask& used) {
-    DceProgram pruned = dce_program(attrs.program(program_attr), used);
-    return DceResult{pruned.used_inputs, attrs.with(program_attr, pruned.program), {}};
-  };
+  record.dce = dce_of_call(program_attr);
   return record;
 }
 

@@ -36,8 +36,6 @@ Arrays bind_scan(const Attrs& attrs, const Program& body, std::size_t consts, st
                             .with("num_carry", static_cast<int64_t>(carry)));
 }
 
-std::size_t count(const Mask& mask) { return static_cast<std::size_t>(std::count(mask.begin(), mask.end(), true)); }
-
 TypeResult type_rule(std::span<const ArrayType> types, const Attrs& attrs) {
   Loop loop(attrs);
   int64_t length = attrs.integer("length");
@@ -430,7 +428,7 @@ Arrays transpose_scan(const TransposeArgs& args) {
   return all;
 }
 
-DceResult dce(const Attrs& attrs, const Mask& used) {
+DceResult dce_scan(const Attrs& attrs, const Mask& used) {
   Loop loop(attrs);
   Mask used_carry = part(used, 0, loop.carry), used_ys = part(used, loop.carry, used.size());
   DceProgram pruned;
@@ -528,7 +526,7 @@ PrimitiveRecord scan_record() {
   record.transpose = transpose_scan;
   record.batch = batch_scan;
   record.partial_eval = partial_eval_scan;
-  record.dce = dce;
+  record.dce = dce_scan;
   record.lower = lower_scan;
   return record;
 }

@@ -41,10 +41,6 @@ Arrays bind_while(const Program& condition, std::size_t condition_consts, const 
                          {"body_nconsts", static_cast<int64_t>(body_consts)}});
 }
 
-std::size_t marked_count(const Mask& mask) {
-  return static_cast<std::size_t>(std::count(mask.begin(), mask.end(), true));
-}
-
 // The condition with further inputs behind its own that it does not read.
 Program with_unused_inputs(const Program& program, std::span<const ArrayType> extra) {
   Program::Body body = program.body();
@@ -119,7 +115,7 @@ JvpResult jvp_while(const JvpArgs& args) {
   append(operands, carry_primals);
   append(operands, where(carry_tangents, carry));
   Arrays all = bind_while(with_unused_inputs(loop.condition, extra), loop.condition_consts, body,
-                          loop.body_consts + marked_count(consts), operands);
+                          loop.body_consts + count(consts), operands);
   return {part(all, 0, loop.carry), spread(part(all, loop.carry, all.size()), carry)};
 }
 
@@ -216,7 +212,7 @@ PartialEvalSplit partial_eval_while(const PartialEvalArgs& args) {
   for (std::size_t i = 0; i < args.types.size(); ++i) {
     if (!args.unknown[i]) known_types.push_back(args.types[i]);
   }
-  bool nothing_known = condition.unknown_outputs[0] || marked_count(carry) == loop.carry;
+  bool nothing_known = condition.unknown_outputs[0] || count(carry) == loop.carry;
   split.unknown_outputs = nothing_known ? Mask(loop.carry, true) : carry;
   split.known = stage(
       [&](std::span<const Array> inputs) {
@@ -253,6 +249,28 @@ PartialEvalSplit partial_eval_while(const PartialEvalArgs& args) {
   return split;
 }
 
+// A carry stays where its last value is read, or where the condition or a carry that stays needs it.
+DceResult dce_while(const Attrs& attrs, const Mask& used) {
+  WhileLoop loop(attrs);
+  Mask carry = used;
+  DceProgram condition, body;
+  for (;;) {
+    condition = dce_program(loop.condition, {true}, join({Mask(loop.condition_consts, false), carry}));
+    body = dce_program(loop.body, carry, join({Mask(loop.body_consts, false), carry}));
+    Mask needed = either(part(condition.used_inputs, loop.condition_consts, condition.used_inputs.size()),
+                         part(body.used_inputs, loop.body_consts, body.used_inputs.size()));
+    if (needed == carry) break;
+    carry = either(carry, needed);
+  }
+  Mask condition_consts = part(condition.used_inputs, 0, loop.condition_consts);
+  Mask body_consts = part(body.used_inputs, 0, loop.body_consts);
+  Attrs smaller = attrs.with("cond_jaxpr", condition.program)
+                      .with("cond_nconsts", count(condition_consts))
+                      .with("body_jaxpr", body.program)
+                      .with("body_nconsts", count(body_consts));
+  return {join({condition_consts, body_consts, carry}), smaller, carry};
+}
+
 }  // namespace
 
 PrimitiveRecord while_record() {
@@ -265,6 +283,7 @@ PrimitiveRecord while_record() {
   record.jvp = jvp_while;
   record.batch = batch_while;
   record.partial_eval = partial_eval_while;
+  record.dce = dce_while;
   record.transpose = [](const TransposeArgs&) -> Arrays {
     throw ValueError(
         "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with dynamic start/stop values. "

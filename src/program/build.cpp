@@ -1,7 +1,6 @@
-// Building, pruning and running programs.
+// Building and running programs.
 #include "program/build.h"
 
-#include "program/copy.h"
 #include "program/source.h"
 
 namespace capibara {
@@ -59,69 +58,6 @@ void ProgramBuilder::add_equation(Equation equation) {
 Program ProgramBuilder::finish(std::string name) {
   body_.name = std::move(name);
   return Program(std::move(body_));
-}
-
-DceProgram dce_program(const Program& program, const std::vector<bool>& used_outputs,
-                       const std::vector<bool>& keep_inputs) {
-  std::vector<bool> live(static_cast<std::size_t>(program.var_count()), false);
-  auto use = [&](Atom atom) {
-    if (!atom.is_literal()) live[static_cast<std::size_t>(atom.code)] = true;
-  };
-  for (std::size_t i = 0; i < program.outputs().size(); ++i) {
-    if (used_outputs[i]) use(program.outputs()[i]);
-  }
-  std::vector<Equation> kept;
-  for (std::size_t e = program.equations().size(); e-- > 0;) {
-    const Equation& equation = program.equations()[e];
-    std::vector<bool> used;
-    bool any = equation.effects.keeps_equation();
-    for (Var output : equation.outputs) {
-      used.push_back(!output.dropped() && live[static_cast<std::size_t>(output.id)]);
-      any |= used.back();
-    }
-    if (!any) continue;
-    Equation out = equation;
-    if (equation.primitive->dce && !equation.effects.keeps_equation()) {
-      DceResult result = equation.primitive->dce(equation.attrs, used);
-      out.inputs.clear();
-      out.outputs.clear();
-      for (std::size_t i = 0; i < equation.inputs.size(); ++i) {
-        if (result.used_inputs[i]) out.inputs.push_back(equation.inputs[i]);
-      }
-      const std::vector<bool>& yielded = result.outputs.empty() ? used : result.outputs;
-      for (std::size_t i = 0; i < equation.outputs.size(); ++i) {
-        if (yielded[i]) out.outputs.push_back(used[i] ? equation.outputs[i] : Var{});
-      }
-      out.attrs = result.attrs;
-    } else {
-      for (std::size_t i = 0; i < used.size(); ++i) {
-        if (!used[i]) out.outputs[i] = Var{};
-      }
-    }
-    for (Atom input : out.inputs) use(input);
-    kept.push_back(std::move(out));
-  }
-
-  ProgramBuilder builder;
-  Copy copy(program, builder);
-  DceProgram result;
-  for (std::size_t i = 0; i < program.constvars().size(); ++i) {
-    Var var = program.constvars()[i];
-    if (live[static_cast<std::size_t>(var.id)]) copy.bind(var, builder.add_constant(program.constants()[i]));
-  }
-  for (std::size_t i = 0; i < program.invars().size(); ++i) {
-    Var var = program.invars()[i];
-    bool keep = live[static_cast<std::size_t>(var.id)] || (!keep_inputs.empty() && keep_inputs[i]);
-    result.used_inputs.push_back(keep);
-    if (keep) copy.add_input(var);
-  }
-  for (std::size_t e = kept.size(); e-- > 0;) copy.copy(std::move(kept[e]));
-  std::vector<Atom> outputs;
-  for (std::size_t i = 0; i < program.outputs().size(); ++i) {
-    if (used_outputs[i]) outputs.push_back(copy(program.outputs()[i]));
-  }
-  result.program = copy.finish(std::move(outputs));
-  return result;
 }
 
 Program constants_to_inputs(const Program& program) {

@@ -28,15 +28,6 @@ class ProgramBuilder {
   std::unordered_map<const void*, Var> constant_of_;
 };
 
-// Removes equations whose outputs are not used; `used_outputs` selects the outputs kept. The second value tells which
-// inputs are still read; with keep_inputs they stay in the signature all the same.
-struct DceProgram {
-  Program program;
-  std::vector<bool> used_inputs;
-};
-DceProgram dce_program(const Program& program, const std::vector<bool>& used_outputs,
-                       const std::vector<bool>& keep_inputs = {});
-
 // Moves constants into leading inputs: the program becomes closed over nothing.
 Program constants_to_inputs(const Program& program);
 

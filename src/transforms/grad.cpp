@@ -5,12 +5,11 @@
 #include "array/element.h"
 #include "array/format.h"
 #include "lax/rules.h"
+#include "program/dce.h"
 #include "program/handles.h"
 #include "transforms/linear_map.h"
 
 #include <algorithm>
-#include <cstring>
-#include <numeric>
 #include <unordered_map>
 
 namespace capibara::detail {

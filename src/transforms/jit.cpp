@@ -5,6 +5,7 @@
 
 #include "array/bad_value.h"
 #include "program/copy.h"
+#include "program/dce.h"
 #include "program/derive.h"
 #include "runtime/warning.h"
 #include "stablehlo/write.h"

@@ -2,6 +2,7 @@
 #include "transforms/partial_eval.h"
 
 #include "program/copy.h"
+#include "program/dce.h"
 #include "program/discharge.h"
 #include "program/handles.h"
 #include "program/source.h"

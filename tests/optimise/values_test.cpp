@@ -1,6 +1,7 @@
 // Optimised programs compute the same bits: every sample of the catalog, and every transform program.
 #include "backends/reference/kernels.h"
 #include "optimise/pipeline.h"
+#include "program/dce.h"
 #include "properties/exceptions.h"
 #include "transforms/bodies.h"
 

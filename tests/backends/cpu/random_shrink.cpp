@@ -3,6 +3,7 @@
 
 #include "array/element.h"
 #include "program/build.h"
+#include "program/dce.h"
 
 #include <capibara/config.h>
 #include <capibara/lax.h>
