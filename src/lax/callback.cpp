@@ -79,16 +79,7 @@ BatchResult batch_sequential(const BatchArgs& args) {
         return capibara::bind(args.primitive, arguments, args.attrs);
       },
       slices, "callback");
-  Arrays all = consts;
-  append(all, operands);
-  static const Primitive scan = primitive("scan");
-  Arrays outputs = capibara::bind(scan, all,
-                                  {{"jaxpr", body.program},
-                                   {"length", args.axis.size},
-                                   {"num_carry", 0},
-                                   {"num_consts", static_cast<int64_t>(consts.size())},
-                                   {"reverse", false},
-                                   {"unroll", 1}});
+  Arrays outputs = bind_scan({body.program, consts}, 0, args.axis.size, operands);
   return {outputs, std::vector<int64_t>(outputs.size(), 0)};
 }
 

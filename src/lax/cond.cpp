@@ -5,8 +5,8 @@
 #include <capibara/control.h>
 
 #include "lax/control.h"
+#include "program/handles.h"
 
-#include <algorithm>
 #include <map>
 
 namespace capibara {
@@ -16,8 +16,7 @@ namespace {
 namespace lax = jax::lax;
 
 Arrays bind_cond(std::span<const Program> branches, std::span<const Array> operands) {
-  static const Primitive cond = primitive("cond");
-  return capibara::bind(cond, operands, {{"branches", Attr::programs(branches)}});
+  return capibara::bind(prim::cond(), operands, CondView::attrs(branches));
 }
 
 TypeResult cond_type(std::span<const ArrayType> types, const Attrs& attrs) {
@@ -62,7 +61,7 @@ Arrays transpose_cond(const TransposeArgs& args) {
   std::vector<Program> branches = args.attrs.programs("branches");
   Mask known = defined_mask(args.inputs.subspan(1));
   Mask nonzero = defined_mask(args.cotangents);
-  Mask results(static_cast<std::size_t>(std::count(known.begin(), known.end(), false)), false);
+  Mask results(count(!known), false);
   for (const Program& branch : branches) {
     results = either(results, transpose_program(branch, !known, nonzero, false).nonzero_results);
   }
@@ -254,7 +253,7 @@ DceResult dce_cond(const Attrs& attrs, const Mask& used) {
   for (const Program& branch : branches) inputs = either(inputs, dce_program(branch, used).used_inputs);
   std::vector<Program> pruned;
   for (const Program& branch : branches) pruned.push_back(dce_program(branch, used, inputs).program);
-  return {join({{true}, inputs}), attrs.with("branches", Attr::programs(pruned)), {}};
+  return {join({{true}, inputs}), CondView::attrs(pruned), {}};
 }
 
 }  // namespace

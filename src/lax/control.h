@@ -7,6 +7,7 @@
 #include "lax/rules.h"
 #include "program/dce.h"
 #include "program/derive.h"
+#include "program/views.h"
 
 namespace capibara {
 

@@ -45,19 +45,11 @@ Array call(const std::string& name, const Arrays& inputs,
 
 Arrays while_loop(const std::function<Array(std::span<const Array>)>& goes_on, const FlatFunction& body,
                   const Arrays& carry) {
-  static const Primitive p = primitive("while");
   Types types;
   for (const Array& value : carry) types.push_back(value.type());
   Staged condition = stage([&](std::span<const Array> in) { return Arrays{goes_on(in)}; }, types, "cond_fun");
   Staged step = stage(body, types, "body_fun");
-  Arrays operands = condition.captured;
-  operands.insert(operands.end(), step.captured.begin(), step.captured.end());
-  operands.insert(operands.end(), carry.begin(), carry.end());
-  return capibara::bind(p, operands,
-                        {{"cond_jaxpr", condition.program},
-                         {"cond_nconsts", static_cast<int64_t>(condition.captured.size())},
-                         {"body_jaxpr", step.program},
-                         {"body_nconsts", static_cast<int64_t>(step.captured.size())}});
+  return bind_while(condition, step, carry);
 }
 
 DType unsigned_of_width(int width) {

@@ -93,19 +93,9 @@ Array draw_gamma(const Array& keys, const Array& a, bool log_space) {
     return lax::reshape(vmap_flat(one, inputs, dims, {0}, MappedAxis{"", count})[0], a.shape());
   }
   // The other generators would draw all elements from the first key: one element after the other.
-  static const Primitive scan = primitive("scan");
   Types types = {inputs[0].type().with_shape({}), inputs[1].type().with_shape({}).strong()};
   Staged staged = stage(one, types, "gamma_one");
-  Arrays operands = staged.captured;
-  operands.insert(operands.end(), inputs.begin(), inputs.end());
-  Arrays out = capibara::bind(scan, operands,
-                              {{"jaxpr", staged.program},
-                               {"length", count},
-                               {"num_carry", 0},
-                               {"num_consts", static_cast<int64_t>(staged.captured.size())},
-                               {"reverse", false},
-                               {"unroll", 1}});
-  return lax::reshape(out[0], a.shape());
+  return lax::reshape(bind_scan(staged, 0, count, inputs)[0], a.shape());
 }
 
 PrimitiveRecord gamma_record() {

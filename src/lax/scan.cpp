@@ -1,7 +1,6 @@
 // scan: a loop of known length that carries values and stacks outputs.
-//
-// Operands are consts, carry, xs; the body takes (consts, carry, one slice of each xs) and yields (carry, ys slices).
 #include "lax/control.h"
+#include "program/handles.h"
 
 #include <algorithm>
 
@@ -9,74 +8,53 @@ namespace capibara {
 
 namespace {
 
-struct Loop {
-  const Attrs& attrs;
-  Program body;
-  std::size_t consts, carry, xs, ys;
-
-  explicit Loop(const Attrs& a)
-      : attrs(a), body(a.program("jaxpr")), consts(static_cast<std::size_t>(a.integer("num_consts"))),
-        carry(static_cast<std::size_t>(a.integer("num_carry"))), xs(body.invars().size() - consts - carry),
-        ys(body.outputs().size() - carry) {}
-
-  template <class List>
-  auto consts_of(const List& list) const { return part(list, 0, consts); }
-  template <class List>
-  auto carry_of(const List& list) const { return part(list, consts, consts + carry); }
-  template <class List>
-  auto xs_of(const List& list) const { return part(list, consts + carry, list.size()); }
-};
-
 Arrays bind_scan(const Attrs& attrs, const Program& body, std::size_t consts, std::size_t carry,
                  std::span<const Array> operands) {
-  static const Primitive scan = primitive("scan");
-  return capibara::bind(scan, operands,
-                        attrs.with("jaxpr", body)
-                            .with("num_consts", static_cast<int64_t>(consts))
-                            .with("num_carry", static_cast<int64_t>(carry)));
+  return capibara::bind(prim::scan(), operands, ScanView(attrs).with(body, consts, carry));
 }
 
 TypeResult type_rule(std::span<const ArrayType> types, const Attrs& attrs) {
-  Loop loop(attrs);
-  int64_t length = attrs.integer("length");
+  ScanView loop(attrs);
+  int64_t length = loop.length();
   Types slices(types.begin(), types.end());
-  if (types.size() != loop.body.invars().size()) {
-    throw TypeError(concat("scan: the body takes ", loop.body.invars().size(), " operands, got ", types.size()));
+  if (types.size() != loop.body().invars().size()) {
+    throw TypeError(concat("scan: the body takes ", loop.body().invars().size(), " operands, got ", types.size()));
   }
-  for (std::size_t i = loop.consts + loop.carry; i < slices.size(); ++i) {
+  for (std::size_t i = loop.first_xs(); i < slices.size(); ++i) {
     if (slices[i].shape.empty() || slices[i].shape[0] != length) {
-      throw ValueError(concat("scan: xs ", i - loop.consts - loop.carry, " must have leading dimension ", length,
-                              ", got ", to_string(slices[i])));
+      throw ValueError(concat("scan: xs ", i - loop.first_xs(), " must have leading dimension ", length, ", got ",
+                              to_string(slices[i])));
     }
     slices[i].shape.erase(slices[i].shape.begin());
   }
-  check_operands("scan", loop.body, slices);
-  Types outputs = loop.body.output_types();
+  check_operands("scan", loop.body(), slices);
+  Types outputs = loop.body().output_types();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (i >= loop.carry) {
+    if (i >= loop.carry()) {
       outputs[i].shape.insert(outputs[i].shape.begin(), length);
-    } else if (outputs[i].shape != slices[loop.consts + i].shape || outputs[i].dtype != slices[loop.consts + i].dtype) {
-      throw TypeError(concat("scan body function carry input and carry output must have equal types, but they differ: ",
-                             "carry ", i, " enters as ", to_string(slices[loop.consts + i]), " and leaves as ",
-                             to_string(outputs[i])));
+    } else if (outputs[i].shape != slices[loop.consts() + i].shape ||
+               outputs[i].dtype != slices[loop.consts() + i].dtype) {
+      throw TypeError(
+          concat("scan body function carry input and carry output must have equal types, but they differ: ", "carry ",
+                 i, " enters as ", to_string(slices[loop.consts() + i]), " and leaves as ", to_string(outputs[i])));
     }
   }
-  return TypeResult(std::move(outputs), loop.body.effects());
+  return TypeResult(std::move(outputs), loop.body().effects());
 }
 
 JvpResult jvp_scan(const JvpArgs& args) {
-  Loop loop(args.attrs);
+  ScanView loop(args.attrs);
   Mask nonzero = defined_mask(args.tangents);
-  Mask consts = loop.consts_of(nonzero), carry = loop.carry_of(nonzero), xs = loop.xs_of(nonzero);
+  Mask consts = loop.consts(nonzero), carry = loop.carry(nonzero), xs = loop.xs(nonzero);
   JvpProgram derived;
   // A carry becomes nonzero when the body makes it so; at most one round per carry.
   for (;;) {
-    derived = jvp_program(loop.body, join({consts, carry, xs}), join({carry, Mask(loop.ys, false)}));
-    Mask out = part(derived.nonzero_outputs, 0, loop.carry);
+    derived = jvp_program(loop.body(), join({consts, carry, xs}), join({carry, Mask(loop.ys(), false)}));
+    Mask out = loop.last_carry(derived.nonzero_outputs);
     if (out == carry) break;
     carry = either(carry, out);
   }
-  Mask ys = part(derived.nonzero_outputs, loop.carry, loop.carry + loop.ys);
+  Mask ys = loop.ys(derived.nonzero_outputs);
 
   // The derived body takes all primals, then all tangents; the loop wants them side by side.
   std::vector<int> order;
@@ -89,7 +67,7 @@ JvpResult jvp_scan(const JvpArgs& args) {
     }
   }
   std::vector<int> outputs;
-  tangent = static_cast<int>(loop.carry + loop.ys);
+  tangent = static_cast<int>(loop.carry() + loop.ys());
   primal = 0;
   for (const Mask& mask : {carry, ys}) {
     for (std::size_t i = 0; i < mask.size(); ++i) outputs.push_back(primal++);
@@ -100,49 +78,50 @@ JvpResult jvp_scan(const JvpArgs& args) {
   Program body = reorder_outputs(reorder_inputs(derived.program, order), outputs);
 
   Arrays tangents(args.tangents.begin(), args.tangents.end());
-  for (std::size_t i = 0; i < loop.carry; ++i) {
-    if (carry[i]) tangents[loop.consts + i] = instantiate(tangents[loop.consts + i], args.primals[loop.consts + i].type());
+  for (std::size_t i = 0; i < loop.carry(); ++i) {
+    if (carry[i])
+      tangents[loop.consts() + i] = instantiate(tangents[loop.consts() + i], args.primals[loop.consts() + i].type());
   }
   Arrays operands;
-  append(operands, loop.consts_of(args.primals));
-  append(operands, where(loop.consts_of(std::span<const Array>(tangents)), consts));
-  append(operands, loop.carry_of(args.primals));
-  append(operands, where(loop.carry_of(std::span<const Array>(tangents)), carry));
-  append(operands, loop.xs_of(args.primals));
-  append(operands, where(loop.xs_of(std::span<const Array>(tangents)), xs));
-  Arrays all = bind_scan(args.attrs, body, loop.consts + count(consts), loop.carry + count(carry), operands);
+  append(operands, loop.consts(args.primals));
+  append(operands, where(loop.consts(tangents), consts));
+  append(operands, loop.carry(args.primals));
+  append(operands, where(loop.carry(tangents), carry));
+  append(operands, loop.xs(args.primals));
+  append(operands, where(loop.xs(tangents), xs));
+  Arrays all = bind_scan(args.attrs, body, loop.consts() + count(consts), loop.carry() + count(carry), operands);
 
   JvpResult result;
-  std::size_t split = loop.carry + count(carry);
+  std::size_t split = loop.carry() + count(carry);
   Arrays carries = part(all, 0, split), stacked = part(all, split, all.size());
-  append(result.primals, part(carries, 0, loop.carry));
-  append(result.primals, part(stacked, 0, loop.ys));
-  append(result.tangents, spread(part(carries, loop.carry, carries.size()), carry));
-  append(result.tangents, spread(part(stacked, loop.ys, stacked.size()), ys));
+  append(result.primals, part(carries, 0, loop.carry()));
+  append(result.primals, part(stacked, 0, loop.ys()));
+  append(result.tangents, spread(part(carries, loop.carry(), carries.size()), carry));
+  append(result.tangents, spread(part(stacked, loop.ys(), stacked.size()), ys));
   return result;
 }
 
 BatchResult batch_scan(const BatchArgs& args) {
-  Loop loop(args.attrs);
+  ScanView loop(args.attrs);
   Mask mapped = mapped_mask(args);
-  Mask consts = loop.consts_of(mapped), carry = loop.carry_of(mapped), xs = loop.xs_of(mapped);
+  Mask consts = loop.consts(mapped), carry = loop.carry(mapped), xs = loop.xs(mapped);
   BatchedProgram derived;
   for (;;) {
-    derived = batch_program(loop.body, args.axis, join({consts, carry, xs}), join({carry, Mask(loop.ys, false)}));
-    Mask out = part(derived.mapped_outputs, 0, loop.carry);
+    derived = batch_program(loop.body(), args.axis, join({consts, carry, xs}), join({carry, Mask(loop.ys(), false)}));
+    Mask out = loop.last_carry(derived.mapped_outputs);
     if (out == carry) break;
     carry = either(carry, out);
   }
   Arrays operands;
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
-    bool is_carry = i >= loop.consts && i < loop.consts + loop.carry;
-    bool is_xs = i >= loop.consts + loop.carry;
-    bool wanted = is_carry ? carry[i - loop.consts] : mapped[i];
+    bool is_carry = i >= loop.consts() && i < loop.first_xs();
+    bool is_xs = i >= loop.first_xs();
+    bool wanted = is_carry ? carry[i - loop.consts()] : mapped[i];
     operands.push_back(wanted ? batch_at(args.inputs[i], args.dims[i], args.axis.size, is_xs ? 1 : 0) : args.inputs[i]);
   }
-  BatchResult result{bind_scan(args.attrs, derived.program, loop.consts, loop.carry, operands), {}};
+  BatchResult result{bind_scan(args.attrs, derived.program, loop.consts(), loop.carry(), operands), {}};
   for (std::size_t i = 0; i < derived.mapped_outputs.size(); ++i) {
-    result.dims.push_back(derived.mapped_outputs[i] ? (i < loop.carry ? 0 : 1) : not_mapped);
+    result.dims.push_back(derived.mapped_outputs[i] ? (i < loop.carry() ? 0 : 1) : not_mapped);
   }
   return result;
 }
@@ -157,25 +136,26 @@ struct Residual {
 // Under a policy the staged loop computes the known carries again beside the unknown ones, and reads from stacks only
 // what the policy lets the known loop save.
 PartialEvalSplit partial_eval_with_policy(const PartialEvalArgs& args) {
-  Loop loop(args.attrs);
-  Mask consts = loop.consts_of(args.unknown), carry = loop.carry_of(args.unknown), xs = loop.xs_of(args.unknown);
+  ScanView loop(args.attrs);
+  Mask consts = loop.consts(args.unknown), carry = loop.carry(args.unknown), xs = loop.xs(args.unknown);
   for (;;) {
-    ProgramSplit halves = partial_eval_program(loop.body, join({consts, carry, xs}), join({carry, Mask(loop.ys, false)}));
-    Mask out = part(halves.unknown_outputs, 0, loop.carry);
+    ProgramSplit halves =
+        partial_eval_program(loop.body(), join({consts, carry, xs}), join({carry, Mask(loop.ys(), false)}));
+    Mask out = loop.last_carry(halves.unknown_outputs);
     if (out == carry) break;
     carry = either(carry, out);
   }
   // Outputs of the doubled body: all carries for the staged loop, ys, and the known carries for the known loop.
   std::vector<int> doubled;
-  for (std::size_t i = 0; i < loop.carry + loop.ys; ++i) doubled.push_back(static_cast<int>(i));
-  for (std::size_t i = 0; i < loop.carry; ++i) {
+  for (std::size_t i = 0; i < loop.carry() + loop.ys(); ++i) doubled.push_back(static_cast<int>(i));
+  for (std::size_t i = 0; i < loop.carry(); ++i) {
     if (!carry[i]) doubled.push_back(static_cast<int>(i));
   }
   std::size_t known_carry = count(!carry);
   ProgramSplit halves =
-      partial_eval_program(reorder_outputs(loop.body, doubled), join({consts, carry, xs}),
-                           join({Mask(loop.carry, true), Mask(loop.ys + known_carry, false)}), args.policy);
-  Mask unknown_ys = part(halves.unknown_outputs, loop.carry, loop.carry + loop.ys);
+      partial_eval_program(reorder_outputs(loop.body(), doubled), join({consts, carry, xs}),
+                           join({Mask(loop.carry(), true), Mask(loop.ys() + known_carry, false)}), args.policy);
+  Mask unknown_ys = loop.ys(halves.unknown_outputs);
   std::size_t known_ys = count(!unknown_ys), residuals = halves.residual_types.size();
 
   PartialEvalSplit split;
@@ -194,44 +174,46 @@ PartialEvalSplit partial_eval_with_policy(const PartialEvalArgs& args) {
   split.known = stage(
       [&](std::span<const Array> inputs) {
         Arrays all = spread(inputs, !args.unknown);
-        Arrays operands = where(loop.consts_of(std::span<const Array>(all)), !consts);
+        Arrays operands = where(loop.consts(all), !consts);
         std::size_t const_count = operands.size();
-        append(operands, where(loop.carry_of(std::span<const Array>(all)), !carry));
-        append(operands, where(loop.xs_of(std::span<const Array>(all)), !xs));
+        append(operands, where(loop.carry(all), !carry));
+        append(operands, where(loop.xs(all), !xs));
         if (known_body.outputs().empty() && !known_body.effects().keeps_equation()) return Arrays{};
         return bind_scan(args.attrs, known_body, const_count, known_carry, operands);
       },
       known_types, "known").program;
 
   // The staged body takes every input of the original body, then one slice of each stack.
-  Types body_types = loop.body.input_types();
+  Types body_types = loop.body().input_types();
   for (std::size_t r = 0; r < residuals; ++r) {
     if (halves.residual_inputs[r] < 0) body_types.push_back(halves.residual_types[r]);
   }
   Program staged_body = stage(
-      [&](std::span<const Array> in) {
-        Arrays operands;
-        std::size_t stack = args.unknown.size();
-        for (std::size_t r = 0; r < residuals; ++r) {
-          int input = halves.residual_inputs[r];
-          operands.push_back(input >= 0 ? in[static_cast<std::size_t>(input)] : in[stack++]);
-        }
-        append(operands, where(in.first(args.unknown.size()), join({consts, carry, xs})));
-        return evaluate_program(halves.staged, operands);
-      },
-      body_types, loop.body.name()).program;
+                            [&](std::span<const Array> in) {
+                              Arrays operands;
+                              std::size_t stack = args.unknown.size();
+                              for (std::size_t r = 0; r < residuals; ++r) {
+                                int input = halves.residual_inputs[r];
+                                operands.push_back(input >= 0 ? in[static_cast<std::size_t>(input)] : in[stack++]);
+                              }
+                              append(operands, where(in.first(args.unknown.size()), join({consts, carry, xs})));
+                              return evaluate_program(halves.staged, operands);
+                            },
+                            body_types, loop.body().name())
+                            .program;
   Types staged_types(args.types.begin(), args.types.end());
-  int64_t length = args.attrs.integer("length");
+  int64_t length = loop.length();
   for (std::size_t i = args.types.size(); i < body_types.size(); ++i) {
     staged_types.push_back(body_types[i]);
     staged_types.back().shape.insert(staged_types.back().shape.begin(), length);
   }
   Program staged = stage(
-      [&](std::span<const Array> inputs) {
-        Arrays outputs = bind_scan(args.attrs, staged_body, loop.consts, loop.carry, inputs);
-        return where(outputs, join({carry, Mask(count(unknown_ys), true)}));
-      },
-      staged_types, "staged").program;
+                       [&](std::span<const Array> inputs) {
+                         Arrays outputs = bind_scan(args.attrs, staged_body, loop.consts(), loop.carry(), inputs);
+                         return where(outputs, join({carry, Mask(count(unknown_ys), true)}));
+                       },
+                       staged_types, "staged")
+                       .program;
   DceProgram pruned = dce_program(staged, Mask(staged.outputs().size(), true));
   split.staged = pruned.program;
   for (std::size_t i = 0; i < pruned.used_inputs.size(); ++i) {
@@ -244,17 +226,17 @@ PartialEvalSplit partial_eval_with_policy(const PartialEvalArgs& args) {
 
 PartialEvalSplit partial_eval_scan(const PartialEvalArgs& args) {
   if (args.policy) return partial_eval_with_policy(args);
-  Loop loop(args.attrs);
-  Mask consts = loop.consts_of(args.unknown), carry = loop.carry_of(args.unknown), xs = loop.xs_of(args.unknown);
+  ScanView loop(args.attrs);
+  Mask consts = loop.consts(args.unknown), carry = loop.carry(args.unknown), xs = loop.xs(args.unknown);
   ProgramSplit halves;
   for (;;) {
-    halves = partial_eval_program(loop.body, join({consts, carry, xs}), join({carry, Mask(loop.ys, false)}));
-    Mask out = part(halves.unknown_outputs, 0, loop.carry);
+    halves = partial_eval_program(loop.body(), join({consts, carry, xs}), join({carry, Mask(loop.ys(), false)}));
+    Mask out = loop.last_carry(halves.unknown_outputs);
     if (out == carry) break;
     carry = either(carry, out);
   }
   std::size_t known_consts = count(!consts), known_carry = count(!carry), known_xs = count(!xs);
-  Mask unknown_ys = part(halves.unknown_outputs, loop.carry, loop.carry + loop.ys);
+  Mask unknown_ys = loop.ys(halves.unknown_outputs);
   std::size_t known_ys = count(!unknown_ys);
   std::size_t residual_count = halves.residual_types.size();
 
@@ -272,9 +254,9 @@ PartialEvalSplit partial_eval_scan(const PartialEvalArgs& args) {
     int input = halves.residual_inputs[r];
     bool invariant_value = !invariant.unknown_outputs[known_carry + known_ys + r];
     int position = invariant_value ? hoisted++ : next_varying++;
-    if (input >= 0 && static_cast<std::size_t>(input) < loop.consts) {
+    if (input >= 0 && static_cast<std::size_t>(input) < loop.consts()) {
       residuals.push_back({Residual::constant, input});
-    } else if (input >= 0 && static_cast<std::size_t>(input) >= loop.consts + loop.carry) {
+    } else if (input >= 0 && static_cast<std::size_t>(input) >= loop.first_xs()) {
       residuals.push_back({Residual::slice, input});
     } else if (invariant_value) {
       residuals.push_back({Residual::hoisted, position});
@@ -295,13 +277,13 @@ PartialEvalSplit partial_eval_scan(const PartialEvalArgs& args) {
   split.known = stage(
       [&](std::span<const Array> inputs) {
         Arrays all = spread(inputs, !args.unknown);
-        Arrays known_const_values = where(loop.consts_of(std::span<const Array>(all)), !consts);
+        Arrays known_const_values = where(loop.consts(all), !consts);
         Arrays before = evaluate_program(invariant.known, known_const_values);
         std::size_t hoisted_count = before.size() - invariant.residual_types.size();
         Arrays operands = part(before, hoisted_count, before.size());
         std::size_t loop_consts = operands.size();
-        append(operands, where(loop.carry_of(std::span<const Array>(all)), !carry));
-        append(operands, where(loop.xs_of(std::span<const Array>(all)), !xs));
+        append(operands, where(loop.carry(all), !carry));
+        append(operands, where(loop.xs(all), !xs));
         Arrays outputs, looped;
         if (!known_body.outputs().empty() || known_body.effects().keeps_equation()) {
           looped = bind_scan(args.attrs, known_body, loop_consts, known_carry, operands);
@@ -343,7 +325,7 @@ PartialEvalSplit partial_eval_scan(const PartialEvalArgs& args) {
   Program staged_body = reorder_inputs(halves.staged, order);
   std::size_t staged_carry = count(carry);
   Types staged_types = staged_body.input_types();
-  int64_t length = args.attrs.integer("length");
+  int64_t length = loop.length();
   for (std::size_t i = staged_consts + staged_carry; i < staged_types.size(); ++i) {
     staged_types[i].shape.insert(staged_types[i].shape.begin(), length);
   }
@@ -354,7 +336,7 @@ PartialEvalSplit partial_eval_scan(const PartialEvalArgs& args) {
 }
 
 Arrays transpose_scan(const TransposeArgs& args) {
-  Loop loop(args.attrs);
+  ScanView loop(args.attrs);
   Mask linear = !defined_mask(args.inputs);
   for (std::size_t i = 0; i < args.types.size(); ++i) {
     if (!args.types[i].ref || !linear[i]) continue;
@@ -362,19 +344,20 @@ Arrays transpose_scan(const TransposeArgs& args) {
         "scan: the reverse derivative of a loop that reads or writes a ref is not supported; carry the value instead");
   }
   // A carry that starts at a known value starts at zero: it became linear inside the loop.
-  Mask consts = loop.consts_of(linear), xs = loop.xs_of(linear);
-  Arrays residual_consts = where(loop.consts_of(args.inputs), !consts);
-  Arrays residual_xs = where(loop.xs_of(args.inputs), !xs);
+  Mask consts = loop.consts(linear), xs = loop.xs(linear);
+  Arrays residual_consts = where(loop.consts(args.inputs), !consts);
+  Arrays residual_xs = where(loop.xs(args.inputs), !xs);
   Arrays carry_cotangents, ys_cotangents;
-  Types outputs = loop.body.output_types();
-  for (std::size_t i = 0; i < loop.carry; ++i) carry_cotangents.push_back(instantiate(args.cotangents[i], outputs[i]));
+  Types outputs = loop.body().output_types();
+  for (std::size_t i = 0; i < loop.carry(); ++i)
+    carry_cotangents.push_back(instantiate(args.cotangents[i], outputs[i]));
   Mask nonzero_ys;
-  for (std::size_t i = 0; i < loop.ys; ++i) {
-    nonzero_ys.push_back(args.cotangents[loop.carry + i].defined());
-    if (nonzero_ys.back()) ys_cotangents.push_back(args.cotangents[loop.carry + i]);
+  for (std::size_t i = 0; i < loop.ys(); ++i) {
+    nonzero_ys.push_back(args.cotangents[loop.carry() + i].defined());
+    if (nonzero_ys.back()) ys_cotangents.push_back(args.cotangents[loop.carry() + i]);
   }
   Arrays const_cotangents;
-  for (std::size_t i = 0; i < loop.consts; ++i) {
+  for (std::size_t i = 0; i < loop.consts(); ++i) {
     if (consts[i]) const_cotangents.push_back(instantiate(Array(), args.types[i]));
   }
 
@@ -394,24 +377,25 @@ Arrays transpose_scan(const TransposeArgs& args) {
   std::size_t fixed = residual_consts.size(), sums = const_cotangents.size();
   Staged body = stage(
       [&](std::span<const Array> in) {
-        std::size_t at = fixed + sums + loop.carry;
+        std::size_t at = fixed + sums + loop.carry();
         Arrays inputs;
         append(inputs, spread(in.first(fixed), !consts));
-        inputs.resize(loop.consts + loop.carry);
+        inputs.resize(loop.first_xs());
         append(inputs, spread(in.subspan(at + ys_cotangents.size()), !xs));
         Arrays cotangents = part(in, fixed + sums, at);
         append(cotangents, spread(in.subspan(at, ys_cotangents.size()), nonzero_ys));
         Arrays running = spread(in.subspan(fixed, sums), consts);
         running.resize(inputs.size());
-        Arrays results = backward_pass(loop.body, join({consts, Mask(loop.carry, true), xs}), inputs, cotangents, running);
-        Arrays out = where(part(results, 0, loop.consts), consts);
-        for (std::size_t i = loop.consts; i < results.size(); ++i) {
-          bool is_carry = i < loop.consts + loop.carry;
-          if (is_carry || linear[i]) out.push_back(instantiate(results[i], loop.body.type(loop.body.invars()[i])));
+        Arrays results =
+            backward_pass(loop.body(), join({consts, Mask(loop.carry(), true), xs}), inputs, cotangents, running);
+        Arrays out = where(part(results, 0, loop.consts()), consts);
+        for (std::size_t i = loop.consts(); i < results.size(); ++i) {
+          bool is_carry = i < loop.first_xs();
+          if (is_carry || linear[i]) out.push_back(instantiate(results[i], loop.body().type(loop.body().invars()[i])));
         }
         return out;
       },
-      types, loop.body.name());
+      types, loop.body().name());
 
   Arrays operands = body.captured;
   append(operands, residual_consts);
@@ -419,9 +403,9 @@ Arrays transpose_scan(const TransposeArgs& args) {
   append(operands, carry_cotangents);
   append(operands, ys_cotangents);
   append(operands, residual_xs);
-  Attrs attrs = args.attrs.with("reverse", !args.attrs.boolean("reverse"));
-  Arrays results = bind_scan(attrs, body.program, body.captured.size() + fixed, sums + loop.carry, operands);
-  Arrays all = spread(results, join({consts, Mask(loop.carry, true), xs}));
+  Attrs attrs = args.attrs.with("reverse", !loop.reverse());
+  Arrays results = bind_scan(attrs, body.program, body.captured.size() + fixed, sums + loop.carry(), operands);
+  Arrays all = spread(results, join({consts, Mask(loop.carry(), true), xs}));
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (!linear[i]) all[i] = Array();
   }
@@ -429,57 +413,51 @@ Arrays transpose_scan(const TransposeArgs& args) {
 }
 
 DceResult dce_scan(const Attrs& attrs, const Mask& used) {
-  Loop loop(attrs);
-  Mask used_carry = part(used, 0, loop.carry), used_ys = part(used, loop.carry, used.size());
+  ScanView loop(attrs);
+  Mask used_carry = loop.last_carry(used), used_ys = loop.ys(used);
   DceProgram pruned;
   for (;;) {
-    Mask keep = join({Mask(loop.consts, false), used_carry, Mask(loop.xs, false)});
-    pruned = dce_program(loop.body, join({used_carry, used_ys}), keep);
-    Mask needed = loop.carry_of(pruned.used_inputs);
+    Mask keep = join({Mask(loop.consts(), false), used_carry, Mask(loop.xs(), false)});
+    pruned = dce_program(loop.body(), join({used_carry, used_ys}), keep);
+    Mask needed = loop.carry(pruned.used_inputs);
     if (needed == used_carry) break;
     used_carry = either(used_carry, needed);
   }
   // A carry that feeds another stays in the loop although nobody reads its last value.
-  DceResult result;
-  result.used_inputs = pruned.used_inputs;
-  result.outputs = join({used_carry, used_ys});
-  result.attrs = attrs.with("jaxpr", pruned.program)
-                     .with("num_consts", static_cast<int64_t>(count(loop.consts_of(pruned.used_inputs))))
-                     .with("num_carry", static_cast<int64_t>(count(used_carry)));
-  return result;
+  return {pruned.used_inputs, loop.with(pruned.program, count(loop.consts(pruned.used_inputs)), count(used_carry)),
+          join({used_carry, used_ys})};
 }
 
 // StableHLO has no scan: a while loop over an index, slices taken and written by that index. Each iteration takes as many steps
 // as `unroll` says; what is left over follows the loop.
 Arrays lower_scan(std::span<const Array> inputs, const Attrs& attrs) {
   namespace lax = jax::lax;
-  Loop loop(attrs);
-  int64_t length = attrs.integer("length");
-  bool reverse = attrs.boolean("reverse");
-  Types outputs = loop.body.output_types();
-  Arrays consts = loop.consts_of(inputs), xs = loop.xs_of(inputs);
+  ScanView loop(attrs);
+  int64_t length = loop.length();
+  Types outputs = loop.body().output_types();
   Arrays state = {scalar_of(DType::int32, 0)};
-  append(state, loop.carry_of(inputs));
-  for (std::size_t i = loop.carry; i < outputs.size(); ++i) {
+  append(state, loop.carry(inputs));
+  for (std::size_t i = loop.carry(); i < outputs.size(); ++i) {
     ArrayType type = outputs[i];
     type.shape.insert(type.shape.begin(), length);
     state.push_back(lax::zeros(type));
   }
   if (length == 0) return part(state, 1, state.size());  // there is no slice to take
-  const int64_t unroll = std::min(length, attrs.integer("unroll")), looped = length / unroll * unroll;
+  const int64_t unroll = std::min(length, loop.unroll()), looped = length / unroll * unroll;
   auto step = [&](Arrays s, const Array& position) {  // (carry, ys) after the step at this position
-    Array index = reverse ? lax::sub(scalar_of(DType::int32, static_cast<double>(length - 1)), position) : position;
-    Arrays operands = consts;
-    append(operands, part(s, 0, loop.carry));
-    for (const Array& x : xs) operands.push_back(lax::dynamic_index_in_dim(x, index, 0, false));
-    Arrays results = call_program(loop.body, operands, loop.body.name().empty() ? "body" : loop.body.name());
-    Arrays next = part(results, 0, loop.carry);
-    for (std::size_t i = 0; i < loop.ys; ++i) {
-      next.push_back(lax::dynamic_update_index_in_dim(s[loop.carry + i], results[loop.carry + i], index, 0));
+    Array index =
+        loop.reverse() ? lax::sub(scalar_of(DType::int32, static_cast<double>(length - 1)), position) : position;
+    Arrays operands = part(inputs, 0, loop.consts());
+    append(operands, part(s, 0, loop.carry()));
+    for (const Array& x : loop.xs(inputs)) operands.push_back(lax::dynamic_index_in_dim(x, index, 0, false));
+    Arrays results = call_program(loop.body(), operands, loop.body().name().empty() ? "body" : loop.body().name());
+    Arrays next = part(results, 0, loop.carry());
+    for (std::size_t i = 0; i < loop.ys(); ++i) {
+      next.push_back(lax::dynamic_update_index_in_dim(s[loop.carry() + i], results[loop.carry() + i], index, 0));
     }
     return next;
   };
-  const bool loops = attrs.integer("unroll") == 1 || looped > unroll;  // else one iteration would take them all
+  const bool loops = loop.unroll() == 1 || looped > unroll;  // else one iteration would take them all
   Arrays results = state;
   if (loops) {
     Types types;
@@ -498,15 +476,7 @@ Arrays lower_scan(std::span<const Array> inputs, const Attrs& attrs) {
           return now;
         },
         types, "body");
-    Arrays operands = condition.captured;
-    append(operands, body.captured);
-    append(operands, state);
-    static const Primitive while_primitive = primitive("while");
-    results = capibara::bind(while_primitive, operands,
-                             {{"cond_jaxpr", condition.program},
-                              {"cond_nconsts", static_cast<int64_t>(condition.captured.size())},
-                              {"body_jaxpr", body.program},
-                              {"body_nconsts", static_cast<int64_t>(body.captured.size())}});
+    results = bind_while(condition, body, state);
   }
   Arrays now = part(results, 1, results.size());
   for (int64_t i = loops ? looped : 0; i < length; ++i) now = step(std::move(now), scalar_of(DType::int32, static_cast<double>(i)));

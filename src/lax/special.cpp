@@ -33,14 +33,7 @@ Arrays math::Operations<Array>::while_loop(const Arrays& state,
         return next;
       },
       types, "body");
-  Arrays operands = condition.captured;
-  operands.insert(operands.end(), step.captured.begin(), step.captured.end());
-  operands.insert(operands.end(), state.begin(), state.end());
-  return capibara::bind(primitive("while"), operands,
-                        Attrs{{"cond_jaxpr", condition.program},
-                              {"cond_nconsts", static_cast<int64_t>(condition.captured.size())},
-                              {"body_jaxpr", step.program},
-                              {"body_nconsts", static_cast<int64_t>(step.captured.size())}});
+  return bind_while(condition, step, state);
 }
 
 namespace elementwise {

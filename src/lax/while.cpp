@@ -1,44 +1,17 @@
 // while: a loop that runs as long as a condition on its carry holds; forward-mode differentiable only.
-//
-// Operands are the condition's consts, the body's consts, and the carry.
 #include <capibara/config.h>
 #include <capibara/control.h>
 
 #include "lax/control.h"
-
-#include <algorithm>
+#include "program/handles.h"
 
 namespace capibara {
 
 namespace {
 
-struct WhileLoop {
-  Program condition, body;
-  std::size_t condition_consts, body_consts, carry;
-
-  explicit WhileLoop(const Attrs& attrs)
-      : condition(attrs.program("cond_jaxpr")),
-        body(attrs.program("body_jaxpr")),
-        condition_consts(static_cast<std::size_t>(attrs.integer("cond_nconsts"))),
-        body_consts(static_cast<std::size_t>(attrs.integer("body_nconsts"))),
-        carry(body.invars().size() - body_consts) {}
-
-  template <class List>
-  auto condition_consts_of(const List& list) const { return part(list, 0, condition_consts); }
-  template <class List>
-  auto body_consts_of(const List& list) const { return part(list, condition_consts, condition_consts + body_consts); }
-  template <class List>
-  auto carry_of(const List& list) const { return part(list, condition_consts + body_consts, list.size()); }
-};
-
-Arrays bind_while(const Program& condition, std::size_t condition_consts, const Program& body, std::size_t body_consts,
+Arrays bind_while(const Program& condition, std::size_t cond_consts, const Program& body, std::size_t body_consts,
                   std::span<const Array> operands) {
-  static const Primitive loop = primitive("while");
-  return capibara::bind(loop, operands,
-                        {{"cond_jaxpr", condition},
-                         {"cond_nconsts", static_cast<int64_t>(condition_consts)},
-                         {"body_jaxpr", body},
-                         {"body_nconsts", static_cast<int64_t>(body_consts)}});
+  return capibara::bind(prim::while_(), operands, WhileView::attrs(condition, cond_consts, body, body_consts));
 }
 
 // The condition with further inputs behind its own that it does not read.
@@ -52,18 +25,16 @@ Program with_unused_inputs(const Program& program, std::span<const ArrayType> ex
 }
 
 TypeResult while_type(std::span<const ArrayType> types, const Attrs& attrs) {
-  WhileLoop loop(attrs);
-  if (types.size() != loop.condition_consts + loop.body_consts + loop.carry) {
-    throw TypeError(concat("while: ", loop.condition_consts + loop.body_consts + loop.carry, " operands are needed, got ",
-                           types.size()));
+  WhileView loop(attrs);
+  if (types.size() != loop.first_carry() + loop.carry()) {
+    throw TypeError(concat("while: ", loop.first_carry() + loop.carry(), " operands are needed, got ", types.size()));
   }
-  Types carry(types.begin() + static_cast<std::ptrdiff_t>(loop.condition_consts + loop.body_consts), types.end());
-  Types in(types.begin(), types.begin() + static_cast<std::ptrdiff_t>(loop.condition_consts));
+  const std::span<const ArrayType> consts = loop.cond_consts(types), carry = loop.carry(types);
+  Types in(consts.begin(), consts.end());
   in.insert(in.end(), carry.begin(), carry.end());
-  check_operands("while condition", loop.condition, in);
-  Types body_in(types.begin() + static_cast<std::ptrdiff_t>(loop.condition_consts), types.end());
-  check_operands("while body", loop.body, body_in);
-  Types outputs = loop.body.output_types();
+  check_operands("while condition", loop.condition(), in);
+  check_operands("while body", loop.body(), types.subspan(loop.cond_consts()));
+  Types outputs = loop.body().output_types();
   if (outputs.size() != carry.size()) {
     throw TypeError(concat("while: the body must return ", carry.size(), " values like its carry, got ", outputs.size()));
   }
@@ -73,27 +44,27 @@ TypeResult while_type(std::span<const ArrayType> types, const Attrs& attrs) {
                              "differ: carry ", i, " enters as ", to_string(carry[i]), " and leaves as ", to_string(outputs[i])));
     }
   }
-  Types predicate = loop.condition.output_types();
+  Types predicate = loop.condition().output_types();
   if (predicate.size() != 1 || predicate[0].dtype != DType::bool_) {
     throw TypeError("while: the condition must return one bool");
   }
-  Effects effects = loop.body.effects();
-  effects.merge(loop.condition.effects());
+  Effects effects = loop.body().effects();
+  effects.merge(loop.condition().effects());
   return TypeResult(std::move(outputs), std::move(effects));
 }
 
 JvpResult jvp_while(const JvpArgs& args) {
-  WhileLoop loop(args.attrs);
+  WhileView loop(args.attrs);
   Mask nonzero = defined_mask(args.tangents);
-  Mask consts = loop.body_consts_of(nonzero), carry = loop.carry_of(nonzero);
+  Mask consts = loop.body_consts(nonzero), carry = loop.carry(nonzero);
   JvpProgram derived;
   for (;;) {
-    derived = jvp_program(loop.body, join({consts, carry}), carry);
+    derived = jvp_program(loop.body(), join({consts, carry}), carry);
     if (derived.nonzero_outputs == carry) break;
     carry = either(carry, derived.nonzero_outputs);
   }
   std::vector<int> order;
-  int tangent = static_cast<int>(loop.body_consts + loop.carry), primal = 0;
+  int tangent = static_cast<int>(loop.body_consts() + loop.carry()), primal = 0;
   for (const Mask& mask : {consts, carry}) {
     for (std::size_t i = 0; i < mask.size(); ++i) order.push_back(primal++);
     for (bool bit : mask) {
@@ -102,94 +73,95 @@ JvpResult jvp_while(const JvpArgs& args) {
   }
   Program body = reorder_inputs(derived.program, order);
 
-  Arrays carry_primals = loop.carry_of(args.primals), carry_tangents = loop.carry_of(args.tangents);
+  const std::span<const Array> carry_primals = loop.carry(args.primals);
+  Arrays carry_tangents = part(args.tangents, loop.first_carry(), args.tangents.size());
   Types extra;
-  for (std::size_t i = 0; i < loop.carry; ++i) {
+  for (std::size_t i = 0; i < loop.carry(); ++i) {
     if (!carry[i]) continue;
     carry_tangents[i] = instantiate(carry_tangents[i], carry_primals[i].type());
     extra.push_back(carry_tangents[i].type());
   }
-  Arrays operands = loop.condition_consts_of(args.primals);
-  append(operands, loop.body_consts_of(args.primals));
-  append(operands, where(loop.body_consts_of(args.tangents), consts));
+  Arrays operands = part(args.primals, 0, loop.first_carry());
+  append(operands, where(loop.body_consts(args.tangents), consts));
   append(operands, carry_primals);
   append(operands, where(carry_tangents, carry));
-  Arrays all = bind_while(with_unused_inputs(loop.condition, extra), loop.condition_consts, body,
-                          loop.body_consts + count(consts), operands);
-  return {part(all, 0, loop.carry), spread(part(all, loop.carry, all.size()), carry)};
+  Arrays all = bind_while(with_unused_inputs(loop.condition(), extra), loop.cond_consts(), body,
+                          loop.body_consts() + count(consts), operands);
+  return {part(all, 0, loop.carry()), spread(part(all, loop.carry(), all.size()), carry)};
 }
 
 BatchResult batch_while(const BatchArgs& args) {
-  WhileLoop loop(args.attrs);
+  WhileView loop(args.attrs);
   Mask mapped = mapped_mask(args);
-  Mask condition_consts = loop.condition_consts_of(mapped), body_consts = loop.body_consts_of(mapped),
-       carry = loop.carry_of(mapped);
+  Mask cond_consts = loop.cond_consts(mapped), body_consts = loop.body_consts(mapped), carry = loop.carry(mapped);
   BatchedProgram condition, body;
   bool mapped_predicate = false;
   for (;;) {
-    condition = batch_program(loop.condition, args.axis, join({condition_consts, carry}));
+    condition = batch_program(loop.condition(), args.axis, join({cond_consts, carry}));
     mapped_predicate = condition.mapped_outputs[0];
     if (mapped_predicate) carry.assign(carry.size(), true);
-    body = batch_program(loop.body, args.axis, join({body_consts, carry}), carry);
+    body = batch_program(loop.body(), args.axis, join({body_consts, carry}), carry);
     if (body.mapped_outputs == carry) break;
     carry = either(carry, body.mapped_outputs);
   }
-  if (mapped_predicate) condition = batch_program(loop.condition, args.axis, join({condition_consts, carry}));
+  if (mapped_predicate) condition = batch_program(loop.condition(), args.axis, join({cond_consts, carry}));
   Arrays operands;
-  std::size_t fixed = loop.condition_consts + loop.body_consts;
+  std::size_t fixed = loop.first_carry();
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
     bool wanted = i < fixed ? mapped[i] : carry[i - fixed];
     operands.push_back(wanted ? batch_at(args.inputs[i], args.dims[i], args.axis.size) : args.inputs[i]);
   }
   BatchResult result;
   if (!mapped_predicate) {
-    result.outputs = bind_while(condition.program, loop.condition_consts, body.program, loop.body_consts, operands);
+    result.outputs = bind_while(condition.program, loop.cond_consts(), body.program, loop.body_consts(), operands);
   } else {
-    for (const Program* part : {&loop.condition, &loop.body}) {
+    for (const Program* part : {&loop.condition(), &loop.body()}) {
       if (part->effects().has(Effects::io) || part->effects().has(Effects::ordered_io))
         throw NotImplementedError("IO effect not supported in while_loop with batched predicate: lanes that are done would have it, too.");
     }
     // The loop runs until every lane is done; finished lanes keep their values. The condition's consts join the body's.
     namespace lax = jax::lax;
-    Arrays condition_values = part(operands, 0, loop.condition_consts);
+    Arrays condition_values = part(operands, 0, loop.cond_consts());
     Types carry_types;
     for (std::size_t i = fixed; i < operands.size(); ++i) carry_types.push_back(operands[i].type());
     Types condition_types, body_types;
     for (std::size_t i = 0; i < fixed; ++i) {
-      if (i < loop.condition_consts) condition_types.push_back(operands[i].type());
+      if (i < loop.cond_consts()) condition_types.push_back(operands[i].type());
       body_types.push_back(operands[i].type());
     }
     condition_types.insert(condition_types.end(), carry_types.begin(), carry_types.end());
     body_types.insert(body_types.end(), carry_types.begin(), carry_types.end());
     Program any_lane = stage(
-        [&](std::span<const Array> in) {
-          Array lanes = evaluate_program(condition.program, in)[0];
-          return Arrays{lax::reduce_or(lanes, {.axes = {0}})};
-        },
-        condition_types, loop.condition.name()).program;
+                           [&](std::span<const Array> in) {
+                             Array lanes = evaluate_program(condition.program, in)[0];
+                             return Arrays{lax::reduce_or(lanes, {.axes = {0}})};
+                           },
+                           condition_types, loop.condition().name())
+                           .program;
     Program step = stage(
-        [&](std::span<const Array> in) {
-          Arrays state = part(in, fixed, in.size());
-          Arrays condition_in = part(in, 0, loop.condition_consts);
-          append(condition_in, state);
-          Array lanes = evaluate_program(condition.program, condition_in)[0];
-          Arrays next = evaluate_program(body.program, in.subspan(loop.condition_consts));
-          for (std::size_t i = 0; i < next.size(); ++i) {
-            Array predicate = lanes;
-            if (next[i].ndim() > 1) predicate = lax::broadcast_in_dim(lanes, next[i].shape(), {0});
-            next[i] = lax::select(predicate, next[i], state[i]);
-          }
-          return next;
-        },
-        body_types, loop.body.name()).program;
+                       [&](std::span<const Array> in) {
+                         Arrays state = part(in, fixed, in.size());
+                         Arrays condition_in = part(in, 0, loop.cond_consts());
+                         append(condition_in, state);
+                         Array lanes = evaluate_program(condition.program, condition_in)[0];
+                         Arrays next = evaluate_program(body.program, in.subspan(loop.cond_consts()));
+                         for (std::size_t i = 0; i < next.size(); ++i) {
+                           Array predicate = lanes;
+                           if (next[i].ndim() > 1) predicate = lax::broadcast_in_dim(lanes, next[i].shape(), {0});
+                           next[i] = lax::select(predicate, next[i], state[i]);
+                         }
+                         return next;
+                       },
+                       body_types, loop.body().name())
+                       .program;
     Arrays all = condition_values;
     append(all, operands);
-    result.outputs = bind_while(any_lane, loop.condition_consts, step, fixed, all);
+    result.outputs = bind_while(any_lane, loop.cond_consts(), step, fixed, all);
   }
-  for (std::size_t i = 0; i < loop.carry; ++i) {
+  for (std::size_t i = 0; i < loop.carry(); ++i) {
     result.dims.push_back(carry[i] ? 0 : not_mapped);
     // A carry that the body passes on is what it was at the start, mapped or not.
-    if (!(loop.body.outputs()[i] == Atom(loop.body.invars()[loop.body_consts + i]))) continue;
+    if (!(loop.body().outputs()[i] == Atom(loop.body().invars()[loop.body_consts() + i]))) continue;
     result.outputs[i] = args.inputs[fixed + i];
     result.dims[i] = args.dims[fixed + i];
   }
@@ -198,77 +170,72 @@ BatchResult batch_while(const BatchArgs& args) {
 
 // Carries that do not depend on unknown values are computed by a loop of their own now; the whole loop runs later.
 PartialEvalSplit partial_eval_while(const PartialEvalArgs& args) {
-  WhileLoop loop(args.attrs);
-  Mask condition_consts = loop.condition_consts_of(args.unknown), body_consts = loop.body_consts_of(args.unknown),
-       carry = loop.carry_of(args.unknown);
+  WhileView loop(args.attrs);
+  Mask cond_consts = loop.cond_consts(args.unknown), body_consts = loop.body_consts(args.unknown),
+       carry = loop.carry(args.unknown);
   for (;;) {
-    ProgramSplit halves = partial_eval_program(loop.body, join({body_consts, carry}), carry, args.policy);
+    ProgramSplit halves = partial_eval_program(loop.body(), join({body_consts, carry}), carry, args.policy);
     if (halves.unknown_outputs == carry) break;
     carry = either(carry, halves.unknown_outputs);
   }
-  ProgramSplit condition = partial_eval_program(loop.condition, join({condition_consts, carry}), {}, args.policy);
+  ProgramSplit condition = partial_eval_program(loop.condition(), join({cond_consts, carry}), {}, args.policy);
   PartialEvalSplit split;
   Types known_types;
   for (std::size_t i = 0; i < args.types.size(); ++i) {
     if (!args.unknown[i]) known_types.push_back(args.types[i]);
   }
-  bool nothing_known = condition.unknown_outputs[0] || count(carry) == loop.carry;
-  split.unknown_outputs = nothing_known ? Mask(loop.carry, true) : carry;
+  bool nothing_known = condition.unknown_outputs[0] || count(carry) == loop.carry();
+  split.unknown_outputs = nothing_known ? Mask(loop.carry(), true) : carry;
   split.known = stage(
       [&](std::span<const Array> inputs) {
         if (nothing_known) return Arrays{};
         Arrays all = spread(inputs, !args.unknown);
         DceProgram known_condition =
-            dce_program(loop.condition, {true}, join({Mask(loop.condition_consts, true), !carry}));
-        Mask condition_keep = join({Mask(loop.condition_consts, true), !carry});
+            dce_program(loop.condition(), {true}, join({Mask(loop.cond_consts(), true), !carry}));
+        Mask condition_keep = join({Mask(loop.cond_consts(), true), !carry});
         // The known body computes the known carries alone.
         Mask body_keep = join({!body_consts, !carry});
-        DceProgram known_body = dce_program(loop.body, !carry, body_keep);
+        DceProgram known_body = dce_program(loop.body(), !carry, body_keep);
         if (known_body.used_inputs != body_keep || known_condition.used_inputs != condition_keep) {
           throw InternalError("while: the known half of a loop reads an unknown value");
         }
-        Arrays operands = loop.condition_consts_of(std::span<const Array>(all));
-        Arrays consts = where(loop.body_consts_of(std::span<const Array>(all)), !body_consts);
+        Arrays operands = part(all, 0, loop.cond_consts());
+        Arrays consts = where(loop.body_consts(all), !body_consts);
         std::size_t const_count = consts.size();
         append(operands, consts);
-        append(operands, where(loop.carry_of(std::span<const Array>(all)), !carry));
-        return bind_while(known_condition.program, loop.condition_consts, known_body.program, const_count, operands);
+        append(operands, where(loop.carry(all), !carry));
+        return bind_while(known_condition.program, loop.cond_consts(), known_body.program, const_count, operands);
       },
       known_types, "known").program;
-  std::vector<int> unknown_positions;
-  for (std::size_t i = 0; i < loop.carry; ++i) {
-    if (split.unknown_outputs[i]) unknown_positions.push_back(static_cast<int>(i));
-  }
   for (std::size_t i = 0; i < args.types.size(); ++i) split.operands.push_back({false, static_cast<int>(i)});
   split.staged = stage(
-      [&](std::span<const Array> inputs) {
-        Arrays all = bind_while(loop.condition, loop.condition_consts, loop.body, loop.body_consts, inputs);
-        return where(all, split.unknown_outputs);
-      },
-      args.types, "staged").program;
+                     [&](std::span<const Array> inputs) {
+                       Arrays all =
+                           bind_while(loop.condition(), loop.cond_consts(), loop.body(), loop.body_consts(), inputs);
+                       return where(all, split.unknown_outputs);
+                     },
+                     args.types, "staged")
+                     .program;
   return split;
 }
 
 // A carry stays where its last value is read, or where the condition or a carry that stays needs it.
 DceResult dce_while(const Attrs& attrs, const Mask& used) {
-  WhileLoop loop(attrs);
+  WhileView loop(attrs);
   Mask carry = used;
   DceProgram condition, body;
   for (;;) {
-    condition = dce_program(loop.condition, {true}, join({Mask(loop.condition_consts, false), carry}));
-    body = dce_program(loop.body, carry, join({Mask(loop.body_consts, false), carry}));
-    Mask needed = either(part(condition.used_inputs, loop.condition_consts, condition.used_inputs.size()),
-                         part(body.used_inputs, loop.body_consts, body.used_inputs.size()));
+    condition = dce_program(loop.condition(), {true}, join({Mask(loop.cond_consts(), false), carry}));
+    body = dce_program(loop.body(), carry, join({Mask(loop.body_consts(), false), carry}));
+    Mask needed = either(part(condition.used_inputs, loop.cond_consts(), condition.used_inputs.size()),
+                         part(body.used_inputs, loop.body_consts(), body.used_inputs.size()));
     if (needed == carry) break;
     carry = either(carry, needed);
   }
-  Mask condition_consts = part(condition.used_inputs, 0, loop.condition_consts);
-  Mask body_consts = part(body.used_inputs, 0, loop.body_consts);
-  Attrs smaller = attrs.with("cond_jaxpr", condition.program)
-                      .with("cond_nconsts", count(condition_consts))
-                      .with("body_jaxpr", body.program)
-                      .with("body_nconsts", count(body_consts));
-  return {join({condition_consts, body_consts, carry}), smaller, carry};
+  Mask cond_consts = part(condition.used_inputs, 0, loop.cond_consts());
+  Mask body_consts = part(body.used_inputs, 0, loop.body_consts());
+  return {join({cond_consts, body_consts, carry}),
+          WhileView::attrs(condition.program, count(cond_consts), body.program, count(body_consts)), carry};
 }
 
 }  // namespace
@@ -316,13 +283,7 @@ Arrays while_flat(const FlatFunction& condition, const FlatFunction& body, const
   if (predicate.rank() != 0 || predicate.dtype != DType::bool_) {
     throw TypeError(concat("while_loop: cond_fun must return a boolean scalar, got ", to_string(predicate)));
   }
-  static const Primitive loop = primitive("while");
-  Arrays operands = joined(joined(condition_staged.captured, body_staged.captured), init);
-  return capibara::bind(loop, operands,
-                        {{"body_jaxpr", body_staged.program},
-                         {"body_nconsts", static_cast<int64_t>(body_staged.captured.size())},
-                         {"cond_jaxpr", condition_staged.program},
-                         {"cond_nconsts", static_cast<int64_t>(condition_staged.captured.size())}});
+  return bind_while(condition_staged, body_staged, init);
 }
 
 }  // namespace capibara::jax::lax::detail

@@ -235,7 +235,6 @@ Array binomial(const Array& key, const Array& n, const Array& p, const Parameter
 }
 
 Array multinomial(const Array& key, const Array& n, const Array& p, const MultinomialOptions& options) {
-  static const Primitive scan = primitive("scan");
   Array typed = checked_key("multinomial", key);
   ScalarType to = promote_types({n.dtype(), n.weak_type()}, {p.dtype(), p.weak_type()}, capibara::config().enable_x64);
   if (!is_inexact(to.dtype)) to.dtype = default_float();
@@ -258,15 +257,7 @@ Array multinomial(const Array& key, const Array& n, const Array& p, const Multin
         return Arrays{lax::sub(in[0], count), count};
       },
       types, "f");
-  Arrays operands = staged.captured;
-  operands.insert(operands.end(), {total, ratios, keys});
-  Arrays out = capibara::bind(scan, operands,
-                              {{"jaxpr", staged.program},
-                               {"length", outcomes},
-                               {"num_carry", 1},
-                               {"num_consts", static_cast<int64_t>(staged.captured.size())},
-                               {"reverse", false},
-                               {"unroll", options.unroll}});
+  Arrays out = bind_scan(staged, 1, outcomes, Arrays{total, ratios, keys}, false, options.unroll);
   Array counts = move_axis(out[1], 0, out[1].ndim() - 1);
   return options.dtype ? lax::convert_element_type(counts, *options.dtype)
                        : lax::convert_element_type(counts, default_float());

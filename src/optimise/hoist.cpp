@@ -8,6 +8,7 @@
 #include "optimise/passes.h"
 #include "optimise/rewrite.h"
 #include "program/handles.h"
+#include "program/views.h"
 
 #include <algorithm>
 
@@ -97,12 +98,12 @@ class Hoister {
       Equation loop = equation;
       loop.attrs = nested(equation.attrs);
       std::vector<Atom> inputs = copy_(equation.inputs);
-      if (loop.primitive == prim::scan() && loop.attrs.integer("length") > 0) {
+      if (loop.primitive == prim::scan() && ScanView(loop).length() > 0) {
         scan_carries(loop, inputs);
         move_out(loop, inputs, "jaxpr", "num_consts", 0, false);
       } else if (loop.primitive == prim::while_()) {
         while_carries(loop, inputs);
-        move_out(loop, inputs, "body_jaxpr", "body_nconsts", static_cast<std::size_t>(loop.attrs.integer("cond_nconsts")), true);
+        move_out(loop, inputs, "body_jaxpr", "body_nconsts", WhileView(loop).cond_consts(), true);
         move_out(loop, inputs, "cond_jaxpr", "cond_nconsts", 0, true);
       }
       changed |= !same_object(loop.attrs, equation.attrs);
@@ -166,35 +167,29 @@ class Hoister {
   }
 
   void scan_carries(Equation& loop, std::vector<Atom>& inputs) {
-    const Program body = loop.attrs.program("jaxpr");
-    std::size_t consts = static_cast<std::size_t>(loop.attrs.integer("num_consts"));
-    std::size_t carries = static_cast<std::size_t>(loop.attrs.integer("num_carry"));
-    Mask marked = unchanged_carries(body, consts, carries);
-    int64_t count = std::count(marked.begin(), marked.end(), true);
+    const ScanView view(loop);
+    const std::size_t consts = view.consts();
+    Mask marked = unchanged_carries(view.body(), consts, view.carry());
+    const std::size_t count = static_cast<std::size_t>(std::count(marked.begin(), marked.end(), true));
     if (count == 0) return;
     std::vector<Atom> starts = taken(inputs, consts, marked);
     put(inputs, consts, starts);
     bind_results(loop, marked, starts);
-    loop.attrs = loop.attrs.with("jaxpr", with_consts(body, consts, marked, true))
-                     .with("num_consts", static_cast<int64_t>(consts) + count)
-                     .with("num_carry", static_cast<int64_t>(carries) - count);
+    loop.attrs = view.with(with_consts(view.body(), consts, marked, true), consts + count, view.carry() - count);
   }
 
   void while_carries(Equation& loop, std::vector<Atom>& inputs) {
-    const Program body = loop.attrs.program("body_jaxpr"), condition = loop.attrs.program("cond_jaxpr");
-    std::size_t tests = static_cast<std::size_t>(loop.attrs.integer("cond_nconsts"));
-    std::size_t consts = static_cast<std::size_t>(loop.attrs.integer("body_nconsts"));
-    Mask marked = unchanged_carries(body, consts, body.outputs().size());
-    int64_t count = std::count(marked.begin(), marked.end(), true);
-    if (count == 0 || count == static_cast<int64_t>(marked.size())) return;
-    std::vector<Atom> starts = taken(inputs, tests + consts, marked);
-    put(inputs, tests + consts, starts);
+    const WhileView view(loop);
+    const std::size_t tests = view.cond_consts(), consts = view.body_consts();
+    Mask marked = unchanged_carries(view.body(), consts, view.carry());
+    const std::size_t count = static_cast<std::size_t>(std::count(marked.begin(), marked.end(), true));
+    if (count == 0 || count == marked.size()) return;
+    std::vector<Atom> starts = taken(inputs, view.first_carry(), marked);
+    put(inputs, view.first_carry(), starts);
     put(inputs, tests, starts);
     bind_results(loop, marked, starts);
-    loop.attrs = loop.attrs.with("body_jaxpr", with_consts(body, consts, marked, true))
-                     .with("cond_jaxpr", with_consts(condition, tests, marked, false))
-                     .with("body_nconsts", static_cast<int64_t>(consts) + count)
-                     .with("cond_nconsts", static_cast<int64_t>(tests) + count);
+    loop.attrs = WhileView::attrs(with_consts(view.condition(), tests, marked, false), tests + count,
+                                  with_consts(view.body(), consts, marked, true), consts + count);
   }
 
   Copy copy_;

@@ -8,6 +8,7 @@
 #include "optimise/passes.h"
 #include "optimise/rewrite.h"
 #include "program/handles.h"
+#include "program/views.h"
 
 #include <algorithm>
 
@@ -16,10 +17,6 @@ namespace capibara::passes {
 namespace {
 
 constexpr std::size_t small_body = 30;  // equations, those of nested programs included
-
-const char* called_attr(const Equation& equation) {
-  return equation.attrs.empty() ? nullptr : equation.primitive->traits.called_program;
-}
 
 // How often each program is called, and how large it is with all calls inlined.
 class Calls {
@@ -37,11 +34,9 @@ class Calls {
     if (place != size_.end()) return place->second;
     std::size_t total = 0;
     for (const Equation& equation : program.equations()) {
-      const char* attr = called_attr(equation);
-      if (attr) {
-        const Program& called = equation.attrs.program(attr);
-        ++count_[called];
-        total += size(called);
+      if (const Program* called = called_program(equation)) {
+        ++count_[*called];
+        total += size(*called);
       } else {
         for_each_program(equation.attrs, [&](const Program& nested) { total += size(nested); });
         ++total;
@@ -69,13 +64,13 @@ class Inliner {
  private:
   static bool concerns(const Equation& equation) {
     const Primitive& primitive = equation.primitive;
-    return called_attr(equation) || primitive == prim::name() || primitive == prim::sharding_constraint() ||
+    return called_program(equation) || primitive == prim::name() || primitive == prim::sharding_constraint() ||
            primitive == prim::cond() || primitive == prim::scan();
   }
 
   // False where the equation is copied as it was.
   bool rewrite(Copy& copy, const Equation& equation, NestedPass& nested) {
-    if (const char* attr = called_attr(equation)) return call(copy, equation, equation.attrs.program(attr), nested);
+    if (const Program* called = called_program(equation)) return call(copy, equation, *called, nested);
     if (equation.primitive == prim::name() || equation.primitive == prim::sharding_constraint()) {
       copy.bind(equation.outputs[0], copy(equation.inputs[0]));
       return true;
@@ -128,29 +123,28 @@ class Inliner {
   }
 
   static void branch(Copy& copy, const Equation& equation, const Attrs& attrs) {
-    std::vector<Program> branches = attrs.programs("branches");
-    int64_t index = copy.literal(copy(equation.inputs[0])).item<int64_t>();
-    index = std::clamp<int64_t>(index, 0, static_cast<int64_t>(branches.size()) - 1);
-    std::vector<Atom> inputs = copy(std::span<const Atom>(equation.inputs).subspan(1));
-    copy.bind(equation.outputs, copy.splice(branches[static_cast<std::size_t>(index)], inputs));
+    const CondView view(attrs);
+    const Program& chosen = view.branch(copy.literal(copy(equation.inputs[0])).item<int64_t>());
+    copy.bind(equation.outputs, copy.splice(chosen, copy(view.operands(equation.inputs))));
   }
 
   // Each step gets its slice of xs without the leading dimension; ys are put together again.
   static void all_steps(Copy& copy, const Equation& equation, const Attrs& attrs) {
-    const Program& body = attrs.program("jaxpr");
-    const auto carry = static_cast<std::size_t>(attrs.integer("num_carry")), consts = static_cast<std::size_t>(attrs.integer("num_consts"));
-    const int64_t length = attrs.integer("length");
+    const ScanView loop(attrs);
+    const Program& body = loop.body();
+    const std::size_t carry = loop.carry();
+    const int64_t length = loop.length();
     const std::vector<Atom> operands = copy(equation.inputs);
     std::vector<Atom> inputs = operands, outputs;
-    std::vector<std::vector<Atom>> steps(equation.outputs.size() - carry, std::vector<Atom>(static_cast<std::size_t>(length), operands.empty() ? Atom() : operands[0]));
+    std::vector<std::vector<Atom>> steps(loop.ys(), std::vector<Atom>(static_cast<std::size_t>(length)));
     for (int64_t step = 0; step < length; ++step) {
-      const int64_t index = attrs.boolean("reverse") ? length - 1 - step : step;
-      for (std::size_t i = consts + carry; i < operands.size(); ++i) {
+      const int64_t index = loop.reverse() ? length - 1 - step : step;
+      for (std::size_t i = loop.first_xs(); i < operands.size(); ++i) {
         const Atom taken = length == 1 ? operands[i] : sliced(copy, operands[i], index, equation.source);
         inputs[i] = reshaped(copy, taken, body.type(body.invars()[i]).shape, equation.source);
       }
       outputs = copy.splice(body, inputs);
-      std::copy_n(outputs.begin(), carry, inputs.begin() + static_cast<std::ptrdiff_t>(consts));
+      std::copy_n(outputs.begin(), carry, inputs.begin() + static_cast<std::ptrdiff_t>(loop.consts()));
       for (std::size_t i = carry; i < outputs.size(); ++i) {
         if (equation.outputs[i].dropped()) continue;
         Shape shape = copy.from().type(equation.outputs[i]).shape;

@@ -3,6 +3,7 @@
 #include "optimise/passes.h"
 #include "optimise/rewrite.h"
 #include "program/handles.h"
+#include "program/views.h"
 
 namespace capibara::passes {
 
@@ -25,8 +26,7 @@ class Lifter {
       if (equation.primitive == prim::jit()) lift_one(inputs, attrs, "jaxpr", 0, nullptr);
       if (equation.primitive == prim::scan()) lift_one(inputs, attrs, "jaxpr", 0, "num_consts");
       if (equation.primitive == prim::while_()) {
-        auto after_condition = static_cast<std::size_t>(attrs.integer("cond_nconsts"));
-        lift_one(inputs, attrs, "body_jaxpr", after_condition, "body_nconsts");
+        lift_one(inputs, attrs, "body_jaxpr", WhileView(attrs).cond_consts(), "body_nconsts");
         lift_one(inputs, attrs, "cond_jaxpr", 0, "cond_nconsts");
       }
       if (equation.primitive == prim::cond()) lift_branches(inputs, attrs);

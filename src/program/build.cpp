@@ -1,7 +1,9 @@
 // Building and running programs.
 #include "program/build.h"
 
+#include "program/handles.h"
 #include "program/source.h"
+#include "program/views.h"
 
 namespace capibara {
 
@@ -129,6 +131,28 @@ Arrays evaluate_program(const Program& program, std::span<const Array> inputs) {
   Arrays outputs;
   for (Atom output : program.outputs()) outputs.push_back(read(output));
   return outputs;
+}
+
+Arrays bind_while(const Staged& condition, const Staged& body, std::span<const Array> carry) {
+  Arrays operands = condition.captured;
+  operands.insert(operands.end(), body.captured.begin(), body.captured.end());
+  operands.insert(operands.end(), carry.begin(), carry.end());
+  return capibara::bind(
+      prim::while_(), operands,
+      WhileView::attrs(condition.program, condition.captured.size(), body.program, body.captured.size()));
+}
+
+Arrays bind_scan(const Staged& body, std::size_t carry, int64_t length, std::span<const Array> operands, bool reverse,
+                 int64_t unroll) {
+  Arrays all = body.captured;
+  all.insert(all.end(), operands.begin(), operands.end());
+  return capibara::bind(prim::scan(), all,
+                        {{"jaxpr", body.program},
+                         {"length", length},
+                         {"num_carry", carry},
+                         {"num_consts", body.captured.size()},
+                         {"reverse", reverse},
+                         {"unroll", unroll}});
 }
 
 }  // namespace capibara

@@ -55,4 +55,10 @@ Staged opened(const Staged& staged);
 // What the bodies of loops, branches and custom rules are staged with.
 Staged stage_open(const FlatFunction& function, std::span<const ArrayType> types, const std::string& name);
 
+// Loops of staged programs; what these captured becomes their consts.
+Arrays bind_while(const Staged& condition, const Staged& body, std::span<const Array> carry);
+// Operands are the carry and the xs.
+Arrays bind_scan(const Staged& body, std::size_t carry, int64_t length, std::span<const Array> operands,
+                 bool reverse = false, int64_t unroll = 1);
+
 }  // namespace capibara

@@ -8,6 +8,7 @@
 #include "program/memo.h"
 #include "program/nested.h"
 #include "program/source.h"
+#include "program/views.h"
 
 #include <algorithm>
 
@@ -157,10 +158,9 @@ DischargedCall call_of(const Primitive& primitive, std::span<const ArrayType> ty
 
 // Written refs among the consts become carries, refs among the xs become xs and ys.
 DischargedCall scan_of(const Primitive& primitive, std::span<const ArrayType> types, const Attrs& attrs) {
-  const Program& body = attrs.program("jaxpr");
-  const std::size_t consts = static_cast<std::size_t>(attrs.integer("num_consts"));
-  const std::size_t carry = static_cast<std::size_t>(attrs.integer("num_carry")), outputs = body.outputs().size();
-  Discharged inner = discharge(body);
+  const ScanView loop(attrs);
+  const std::size_t consts = loop.consts(), carry = loop.carry(), outputs = loop.body().outputs().size();
+  Discharged inner = discharge(loop.body());
   std::vector<std::size_t> carried;  // consts
   std::vector<std::size_t> sliced;   // xs
   for (std::size_t input : inner.written) (input < consts ? carried : sliced).push_back(input);
@@ -169,9 +169,9 @@ DischargedCall scan_of(const Primitive& primitive, std::span<const ArrayType> ty
     if (!contains(carried, i)) call.operands.push_back(i);
   }
   const std::size_t fixed = call.operands.size();
-  for (std::size_t i = consts; i < consts + carry; ++i) call.operands.push_back(i);
+  for (std::size_t i = consts; i < loop.first_xs(); ++i) call.operands.push_back(i);
   call.operands.insert(call.operands.end(), carried.begin(), carried.end());
-  for (std::size_t i = consts + carry; i < types.size(); ++i) call.operands.push_back(i);
+  for (std::size_t i = loop.first_xs(); i < types.size(); ++i) call.operands.push_back(i);
 
   std::vector<std::size_t> from(types.size());
   for (std::size_t k = 0; k < call.operands.size(); ++k) from[call.operands[k]] = k;
@@ -190,20 +190,16 @@ DischargedCall scan_of(const Primitive& primitive, std::span<const ArrayType> ty
     to.push_back(place_of(input));
   }
   for (std::size_t i = 0; i < outputs; ++i) call.outputs.push_back(i < carry ? i : i + carried.size());
-  Types body_types = body.input_types();
-  call.attrs = attrs.with("jaxpr", rearranged(inner.program, types_at(body_types, call.operands), from, to))
-                   .with("num_consts", static_cast<int64_t>(fixed))
-                   .with("num_carry", static_cast<int64_t>(carry + carried.size()));
+  const Types body_types = types_at(loop.body().input_types(), call.operands);
+  call.attrs = loop.with(rearranged(inner.program, body_types, from, to), fixed, carry + carried.size());
   return call;
 }
 
 DischargedCall while_of(const Primitive& primitive, std::span<const ArrayType> types, const Attrs& attrs,
                         std::span<const std::size_t> same_as) {
-  const Program &condition = attrs.program("cond_jaxpr"), &body = attrs.program("body_jaxpr");
-  const std::size_t first = static_cast<std::size_t>(attrs.integer("cond_nconsts"));
-  const std::size_t second = static_cast<std::size_t>(attrs.integer("body_nconsts"));
-  const std::size_t carry = types.size() - first - second;
-  Discharged of_condition = discharge(condition), of_body = discharge(body);
+  const WhileView loop(attrs);
+  const std::size_t first = loop.cond_consts(), first_carry = loop.first_carry(), carry = loop.carry();
+  Discharged of_condition = discharge(loop.condition()), of_body = discharge(loop.body());
   if (!of_condition.written.empty()) refuse(primitive, "the condition writes a ref");
   std::vector<std::size_t> carried;  // consts of the body that are written, as inputs of the loop
   for (std::size_t input : of_body.written) carried.push_back(same_as[first + input]);
@@ -217,8 +213,8 @@ DischargedCall while_of(const Primitive& primitive, std::span<const ArrayType> t
     }
     return count;
   };
-  const std::size_t condition_consts = add_consts(0, first), body_consts = add_consts(first, first + second);
-  for (std::size_t i = first + second; i < types.size(); ++i) call.operands.push_back(i);
+  const std::size_t condition_consts = add_consts(0, first), body_consts = add_consts(first, first_carry);
+  for (std::size_t i = first_carry; i < types.size(); ++i) call.operands.push_back(i);
   call.operands.insert(call.operands.end(), carried.begin(), carried.end());
   for (std::size_t k = 0; k < carried.size(); ++k) call.written.emplace_back(carried[k], carry + k);
 
@@ -239,12 +235,11 @@ DischargedCall while_of(const Primitive& primitive, std::span<const ArrayType> t
     at.insert(at.end(), call.operands.begin() + static_cast<std::ptrdiff_t>(condition_consts + body_consts), call.operands.end());
     return types_at(types, at);
   };
-  call.attrs = attrs.with("cond_jaxpr", rearranged(of_condition.program, types_of(0, condition_consts),
-                                                   sources(0, first, condition_consts), {0}))
-                   .with("cond_nconsts", static_cast<int64_t>(condition_consts))
-                   .with("body_jaxpr", rearranged(of_body.program, types_of(condition_consts, body_consts),
-                                                  sources(first, first + second, body_consts), positions(0, carry + carried.size())))
-                   .with("body_nconsts", static_cast<int64_t>(body_consts));
+  const Program condition =
+      rearranged(of_condition.program, types_of(0, condition_consts), sources(0, first, condition_consts), {0});
+  const Program body = rearranged(of_body.program, types_of(condition_consts, body_consts),
+                                  sources(first, first_carry, body_consts), positions(0, carry + carried.size()));
+  call.attrs = WhileView::attrs(condition, condition_consts, body, body_consts);
   return call;
 }
 

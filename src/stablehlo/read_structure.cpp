@@ -23,14 +23,7 @@ Arrays read_while(BodyReader& body, const Operation& operation, const Arrays& op
   if (operation.regions.size() != 2) fail(operation, "expected two regions, the condition and the body");
   const Staged condition = body.stage_region(operation, operation.regions[0]);
   const Staged step = body.stage_region(operation, operation.regions[1]);
-  Arrays inputs = condition.captured;
-  inputs.insert(inputs.end(), step.captured.begin(), step.captured.end());
-  inputs.insert(inputs.end(), operands.begin(), operands.end());
-  return bind_named("while", inputs,
-                    {{"cond_jaxpr", condition.program},
-                     {"cond_nconsts", static_cast<int64_t>(condition.captured.size())},
-                     {"body_jaxpr", step.program},
-                     {"body_nconsts", static_cast<int64_t>(step.captured.size())}});
+  return bind_while(condition, step, operands);
 }
 
 // The branches read different values from outside: each gets all that any of them reads.

@@ -11,6 +11,7 @@
 #include <capibara/error.h>
 
 #include "program/source.h"
+#include "program/views.h"
 #include "stablehlo/borders.h"
 #include "stablehlo/operations.h"
 #include "stablehlo/write_calls.h"
@@ -180,7 +181,7 @@ class FunctionWriter {
     literals_.pop_back();
   }
 
-  static std::string joined(const std::vector<std::string>& names) {
+  static std::string joined(std::span<const std::string> names) {
     std::string out;
     for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
     return out;
@@ -281,13 +282,14 @@ class FunctionWriter {
   // A program within an operation: its leading inputs are values of the function around, the others block arguments.
   struct Region {
     Program program;
-    std::vector<std::string> captured;
+    std::span<const std::string> captured;
   };
 
   // "op"(operands) <{attributes}> ({ region }, { region }) : types
   void write_generic(const std::string& operation, const std::vector<AttributeText>& attributes,
                      const std::vector<Region>& regions, Names& names, const Equation& equation,
-                     const std::vector<std::string>& operands, const Types& inputs, const Types& outputs, int level) {
+                     std::span<const std::string> operands, std::span<const ArrayType> inputs, const Types& outputs,
+                     int level) {
     const std::string left = define(names, equation);
     std::string text = left + "\"" + operation + "\"(" + joined(operands) + ")";
     for (std::size_t i = 0; i < attributes.size(); ++i) {
@@ -323,23 +325,20 @@ class FunctionWriter {
 
   void write_while(Names& names, const Equation& equation, const std::vector<std::string>& operands, const Types& inputs,
                    const Types& outputs, int level) {
-    const Attrs& attrs = equation.attrs;
-    const auto condition = static_cast<std::ptrdiff_t>(attrs.integer("cond_nconsts"));
-    const auto consts = condition + static_cast<std::ptrdiff_t>(attrs.integer("body_nconsts"));
-    const std::vector<Region> regions = {
-        {attrs.program("cond_jaxpr"), {operands.begin(), operands.begin() + condition}},
-        {attrs.program("body_jaxpr"), {operands.begin() + condition, operands.begin() + consts}}};
-    write_generic("stablehlo.while", {}, regions, names, equation, {operands.begin() + consts, operands.end()},
-                  Types(inputs.begin() + consts, inputs.end()), outputs, level);
+    const WhileView loop(equation);
+    const std::vector<Region> regions = {{loop.condition(), loop.cond_consts(operands)},
+                                         {loop.body(), loop.body_consts(operands)}};
+    write_generic("stablehlo.while", {}, regions, names, equation, loop.carry(operands), loop.carry(inputs), outputs,
+                  level);
   }
 
   void write_case(Names& names, const Equation& equation, const std::vector<std::string>& operands, const Types& inputs,
                   const Types& outputs, int level) {
+    const CondView view(equation);
     std::vector<Region> regions;
-    for (const Program& branch : equation.attrs.programs("branches")) {
-      regions.push_back({branch, {operands.begin() + 1, operands.end()}});
-    }
-    write_generic("stablehlo.case", {}, regions, names, equation, {operands[0]}, {inputs[0]}, outputs, level);
+    for (const Program& branch : view.branches()) regions.push_back({branch, view.operands(operands)});
+    write_generic("stablehlo.case", {}, regions, names, equation, std::span(operands).first(1),
+                  std::span(inputs).first(1), outputs, level);
   }
 
   // The shape is an operand there.

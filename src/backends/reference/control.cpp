@@ -2,6 +2,7 @@
 #include "backends/reference/kernels.h"
 
 #include "array/byte_count.h"
+#include "program/views.h"
 
 #include <cstring>
 
@@ -23,60 +24,55 @@ Arrays as_promised(Arrays values, const Types& types) {
 }
 
 Arrays run_scan(const KernelArgs& args) {
-  const Program& body = args.attrs.program("jaxpr");
-  std::size_t consts = static_cast<std::size_t>(args.attrs.integer("num_consts"));
-  std::size_t carry = static_cast<std::size_t>(args.attrs.integer("num_carry"));
-  int64_t length = args.attrs.integer("length");
-  bool reverse = args.attrs.boolean("reverse");
-  Types slice_types = body.input_types();
+  const ScanView loop(args.attrs);
+  const std::size_t carry = loop.carry();
+  const int64_t length = loop.length();
+  Types slice_types = loop.body().input_types();
 
   Arrays operands(args.inputs.begin(), args.inputs.end());
   std::vector<Output> stacked;
-  for (std::size_t i = carry; i < args.output_types.size(); ++i) stacked.push_back(allocate(args.output_types[i]));
+  for (const ArrayType& type : loop.ys(args.output_types)) stacked.push_back(allocate(type));
   for (int64_t step = 0; step < length; ++step) {
-    int64_t position = reverse ? length - 1 - step : step;
-    for (std::size_t i = consts + carry; i < operands.size(); ++i) {
+    int64_t position = loop.reverse() ? length - 1 - step : step;
+    for (std::size_t i = loop.first_xs(); i < operands.size(); ++i) {
       ArrayType type = slice_types[i];
       std::size_t bytes = byte_count(type);
       Output slice = allocate(type);
       std::memcpy(slice.data, args.inputs[i].raw_data() + static_cast<std::size_t>(position) * bytes, bytes);
       operands[i] = slice.array;
     }
-    Arrays results = interpret(body, operands);
-    for (std::size_t i = 0; i < carry; ++i) operands[consts + i] = results[i];
+    Arrays results = interpret(loop.body(), operands);
+    for (std::size_t i = 0; i < carry; ++i) operands[loop.consts() + i] = results[i];
     for (std::size_t i = 0; i < stacked.size(); ++i) {
       std::size_t bytes = byte_count(results[carry + i].type());
       std::memcpy(stacked[i].data + static_cast<std::size_t>(position) * bytes, results[carry + i].raw_data(), bytes);
     }
   }
-  Arrays outputs(operands.begin() + static_cast<std::ptrdiff_t>(consts),
-                 operands.begin() + static_cast<std::ptrdiff_t>(consts + carry));
+  const std::span<const Array> last = loop.carry(operands);
+  Arrays outputs(last.begin(), last.end());
   for (const Output& output : stacked) outputs.push_back(output.array);
   return as_promised(std::move(outputs), args.output_types);
 }
 
 Arrays run_while(const KernelArgs& args) {
-  const Program& condition = args.attrs.program("cond_jaxpr");
-  const Program& body = args.attrs.program("body_jaxpr");
-  auto condition_consts = args.attrs.integer("cond_nconsts");
-  auto body_consts = args.attrs.integer("body_nconsts");
-  Arrays condition_operands(args.inputs.begin(), args.inputs.begin() + condition_consts);
-  Arrays body_operands(args.inputs.begin() + condition_consts, args.inputs.begin() + condition_consts + body_consts);
-  Arrays carry(args.inputs.begin() + condition_consts + body_consts, args.inputs.end());
-  auto call = [&carry](const Program& program, Arrays operands) {
+  const WhileView loop(args.attrs);
+  const std::span<const Array> init = loop.carry(args.inputs);
+  Arrays carry(init.begin(), init.end());
+  auto call = [&carry](const Program& program, std::span<const Array> consts) {
+    Arrays operands(consts.begin(), consts.end());
     operands.insert(operands.end(), carry.begin(), carry.end());
     return interpret(program, operands);
   };
-  while (call(condition, condition_operands)[0].item<bool>()) carry = call(body, body_operands);
+  while (call(loop.condition(), loop.cond_consts(args.inputs))[0].item<bool>()) {
+    carry = call(loop.body(), loop.body_consts(args.inputs));
+  }
   return as_promised(std::move(carry), args.output_types);
 }
 
 Arrays run_cond(const KernelArgs& args) {
-  std::vector<Program> branches = args.attrs.programs("branches");
-  int64_t index = args.inputs[0].item<int64_t>();
-  int64_t last = static_cast<int64_t>(branches.size()) - 1;
-  index = index < 0 ? 0 : index > last ? last : index;
-  return as_promised(interpret(branches[static_cast<std::size_t>(index)], args.inputs.subspan(1)), args.output_types);
+  const CondView view(args.attrs);
+  const Program& chosen = view.branch(args.inputs[0].item<int64_t>());
+  return as_promised(interpret(chosen, view.operands(args.inputs)), args.output_types);
 }
 
 Arrays run_name(const KernelArgs& args) { return {args.inputs[0]}; }

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "program/handles.h"
+#include "program/views.h"
 #include "runtime/interrupt.h"
 
 namespace capibara::reference {
@@ -20,12 +21,6 @@ bool is_scalar_identity(const Equation& equation, const Program& program) {
 // bitcast_convert_type adds and takes away dimensions, but none between scalars.
 bool is_elementwise(const Primitive& primitive) {
   return primitive->traits.elementwise != Elementwise::no || primitive == prim::bitcast_convert_type();
-}
-
-// The program of a plain call; null for every other equation.
-const Program* called_program(const Equation& equation) {
-  const char* attr = equation.primitive->traits.called_program;
-  return attr ? &equation.attrs.program(attr) : nullptr;
 }
 
 bool is_elementwise(const Program& program) {

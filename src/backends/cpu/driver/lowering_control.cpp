@@ -4,6 +4,7 @@
 #include "backends/cpu/driver/lowering.h"
 #include "backends/cpu/elements/element.h"
 #include "program/handles.h"
+#include "program/views.h"
 
 namespace capibara::cpu {
 
@@ -12,7 +13,8 @@ void Lowering::lower_control(Frame& frame, const Equation& equation) {
   if (primitive == prim::scan()) lower_scan(frame, equation);
   else if (primitive == prim::while_()) lower_while(frame, equation);
   else if (primitive == prim::cond()) lower_cond(frame, equation);
-  else lower_call(frame, equation, equation.attrs.program(primitive->traits.called_program));
+  else
+    lower_call(frame, equation, *called_program(equation));
 }
 
 std::vector<Address> Lowering::places_of(Frame& frame, std::span<const Atom> atoms) {
@@ -53,13 +55,13 @@ void Lowering::lower_call(Frame& frame, const Equation& equation, const Program&
 }
 
 void Lowering::lower_cond(Frame& frame, const Equation& equation) {
-  const std::vector<Program> branches = equation.attrs.programs("branches");
+  const CondView view(equation);
   const DType dtype = frame.program.type(equation.inputs[0]).dtype;
   Address address = address_of(frame, equation.inputs[0]);
-  const std::vector<Address> inputs = places_of(frame, std::span(equation.inputs).subspan(1));
-  const Results results = make_results(frame, equation, branches[0].output_types());
+  const std::vector<Address> inputs = places_of(frame, view.operands(equation.inputs));
+  const Results results = make_results(frame, equation, view.branches()[0].output_types());
   const Value index = loaded_scalar(dtype, address);
-  branch_from(branches, 0, index, inputs, results.places);
+  branch_from(view.branches(), 0, index, inputs, results.places);
   release(results);
 }
 
@@ -128,25 +130,21 @@ void Lowering::lower_turn(const Program& body, std::vector<Address> inputs, cons
 }
 
 void Lowering::lower_while(Frame& frame, const Equation& equation) {
-  const Program& condition = equation.attrs.program("cond_jaxpr");
-  const Program& body = equation.attrs.program("body_jaxpr");
-  const std::size_t condition_consts = at(equation.attrs.integer("cond_nconsts"));
-  const std::size_t body_consts = at(equation.attrs.integer("body_nconsts"));
-  const std::span<const Atom> operands(equation.inputs);
-  const std::vector<Address> for_condition = places_of(frame, operands.first(condition_consts));
-  const std::vector<Address> for_body = places_of(frame, operands.subspan(condition_consts, body_consts));
-  const Results results = make_results(frame, equation, body.output_types());
+  const WhileView view(equation);
+  const std::vector<Address> for_condition = places_of(frame, view.cond_consts(equation.inputs));
+  const std::vector<Address> for_body = places_of(frame, view.body_consts(equation.inputs));
+  const Results results = make_results(frame, equation, view.body().output_types());
   const std::vector<Address>& carries = results.places;
-  start_carries(frame, operands.subspan(condition_consts + body_consts), carries, body, body_consts);
+  start_carries(frame, view.carry(equation.inputs), carries, view.body(), view.body_consts());
   const Place answer = in_arena(1);
   driver_->repeat(
       {}, true,
       [&](std::span<const Value>) {
-        lower_body(condition, joined(for_condition, carries), {answer.address});
+        lower_body(view.condition(), joined(for_condition, carries), {answer.address});
         return loaded_scalar(DType::bool_, answer.address);
       },
       [&](std::span<const Value>) {
-        lower_turn(body, joined(for_body, carries), carries, body_consts, {});
+        lower_turn(view.body(), joined(for_body, carries), carries, view.body_consts(), {});
         return std::vector<Value>();
       });
   arena_.release(answer.arena_offset, 1);
@@ -154,13 +152,13 @@ void Lowering::lower_while(Frame& frame, const Equation& equation) {
 }
 
 void Lowering::lower_scan(Frame& frame, const Equation& equation) {
-  const Program& body = equation.attrs.program("jaxpr");
-  const std::size_t consts = at(equation.attrs.integer("num_consts")), carry = at(equation.attrs.integer("num_carry"));
-  const int64_t length = equation.attrs.integer("length");
-  const bool reverse = equation.attrs.boolean("reverse");
-  const std::span<const Atom> operands(equation.inputs);
-  const std::vector<Address> given = places_of(frame, operands.first(consts));
-  const std::vector<Address> sequences = places_of(frame, operands.subspan(consts + carry));
+  const ScanView view(equation);
+  const Program& body = view.body();
+  const std::size_t carry = view.carry();
+  const int64_t length = view.length();
+  const bool reverse = view.reverse();
+  const std::vector<Address> given = places_of(frame, view.consts(equation.inputs));
+  const std::vector<Address> sequences = places_of(frame, view.xs(equation.inputs));
   Types types;
   for (std::size_t i = 0; i < equation.outputs.size(); ++i) {
     ArrayType type = body.type(body.outputs()[i]);
@@ -169,7 +167,7 @@ void Lowering::lower_scan(Frame& frame, const Equation& equation) {
   }
   const Results results = make_results(frame, equation, types);
   const std::vector<Address> carries(results.places.begin(), results.places.begin() + static_cast<std::ptrdiff_t>(carry));
-  start_carries(frame, operands.subspan(consts, carry), carries, body, consts);
+  start_carries(frame, view.carry(equation.inputs), carries, body, view.consts());
   driver_->loop(length, {.poll = true}, {}, [&](Value turn, std::span<const Value>) {
     auto slice = [&](Address whole, const ArrayType& type) {
       const int64_t bytes = bytes_of(type);
@@ -179,10 +177,10 @@ void Lowering::lower_scan(Frame& frame, const Equation& equation) {
     };
     std::vector<Address> inputs = joined(given, carries), further;
     for (std::size_t i = 0; i < sequences.size(); ++i) {
-      inputs.push_back(slice(sequences[i], body.type(body.invars()[consts + carry + i])));
+      inputs.push_back(slice(sequences[i], body.type(view.xs(body.invars())[i])));
     }
     for (std::size_t i = carry; i < results.places.size(); ++i) further.push_back(slice(results.places[i], body.type(body.outputs()[i])));
-    lower_turn(body, inputs, carries, consts, further);
+    lower_turn(body, inputs, carries, view.consts(), further);
     return std::vector<Value>();
   });
   release(results);

@@ -7,6 +7,7 @@
 #include "backends/cpu/rewrites/unshare.h"
 #include "optimise/simplify.h"
 #include "program/handles.h"
+#include "program/views.h"
 #include "runtime/arena.h"
 
 namespace capibara::cpu {
@@ -135,11 +136,9 @@ const Program& Analyses::unshared(const Program& program) {
 }
 
 Carries carries_of(const Equation& equation) {
-  const Attrs& attrs = equation.attrs;
-  if (equation.primitive == prim::scan()) return {at(attrs.integer("num_consts")), at(attrs.integer("num_carry"))};
-  if (equation.primitive != prim::while_()) return {};
-  const std::size_t first = at(attrs.integer("cond_nconsts") + attrs.integer("body_nconsts"));
-  return {first, equation.inputs.size() - first};
+  if (equation.primitive == prim::scan()) return {ScanView(equation).consts(), ScanView(equation).carry()};
+  if (equation.primitive == prim::while_()) return {WhileView(equation).first_carry(), WhileView(equation).carry()};
+  return {};
 }
 
 bool dies_as_carry(const Analysis& known, int g, const Equation& loop, std::size_t operand) {

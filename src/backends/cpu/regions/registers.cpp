@@ -5,6 +5,7 @@
 
 #include "backends/cpu/regions/registers_writer.h"
 #include "program/handles.h"
+#include "program/views.h"
 
 namespace capibara::cpu {
 
@@ -95,7 +96,8 @@ void Writer::write_equation(const Program& program, const Equation& equation, Fr
   std::vector<Slot> inputs;
   for (Atom input : equation.inputs) inputs.push_back(slot_of(program, input, frame));
   std::vector<Slot> outputs;
-  if (is_call(primitive)) outputs = write_body(called(equation), inputs);
+  if (const Program* called = called_program(equation))
+    outputs = write_body(*called, inputs);
   else if (primitive == prim::cond()) outputs = write_cond(equation, inputs);
   else if (primitive == prim::while_()) outputs = write_while(equation, inputs);
   else if (primitive == prim::scan()) outputs = write_scan(equation, inputs, targets);

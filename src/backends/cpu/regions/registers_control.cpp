@@ -2,10 +2,11 @@
 #include <algorithm>
 
 #include "backends/cpu/regions/registers_writer.h"
+#include "program/views.h"
 
 namespace capibara::cpu::registers {
 
-void Writer::flatten(const std::vector<Slot>& slots, std::vector<Value>& values) {
+void Writer::flatten(std::span<const Slot> slots, std::vector<Value>& values) {
   for (const Slot& slot : slots) {
     for (const Element& element : slot.elements) values.insert(values.end(), element.parts, element.parts + element.count);
   }
@@ -30,9 +31,10 @@ std::vector<Slot> Writer::unflatten(const Types& types, std::span<const Value> v
 }
 
 std::vector<Slot> Writer::write_cond(const Equation& equation, const std::vector<Slot>& inputs) {
-  const std::vector<Program> branches = equation.attrs.programs("branches");
+  const CondView view(equation);
   const std::vector<Slot> operands(inputs.begin() + 1, inputs.end());
-  return unflatten(branches[0].output_types(), branch_from(branches, 0, inputs[0].elements[0].parts[0], operands));
+  return unflatten(view.branches()[0].output_types(),
+                   branch_from(view.branches(), 0, inputs[0].elements[0].parts[0], operands));
 }
 
 std::vector<Value> Writer::branch_from(const std::vector<Program>& branches, std::size_t first, Value index, const std::vector<Slot>& operands) {
@@ -47,50 +49,48 @@ std::vector<Value> Writer::branch_from(const std::vector<Program>& branches, std
 }
 
 std::vector<Slot> Writer::write_while(const Equation& equation, const std::vector<Slot>& inputs) {
-  const Program &condition = equation.attrs.program("cond_jaxpr"), &body = equation.attrs.program("body_jaxpr");
-  const auto condition_consts = equation.attrs.integer("cond_nconsts"), body_consts = equation.attrs.integer("body_nconsts");
-  const std::vector<Slot> for_condition(inputs.begin(), inputs.begin() + condition_consts);
-  const std::vector<Slot> for_body(inputs.begin() + condition_consts, inputs.begin() + condition_consts + body_consts);
-  const std::vector<Slot> carries(inputs.begin() + condition_consts + body_consts, inputs.end());
-  const Types types = body.output_types();
+  const WhileView view(equation);
+  const Types types = view.body().output_types();
   std::vector<Value> initial;
-  flatten(carries, initial);
-  auto with = [&](std::vector<Slot> first, std::span<const Value> values) {
-    for (Slot& slot : unflatten(types, values)) first.push_back(std::move(slot));
-    return first;
+  flatten(view.carry(inputs), initial);
+  auto with = [&](std::span<const Slot> consts, std::span<const Value> values) {
+    std::vector<Slot> all(consts.begin(), consts.end());
+    for (Slot& slot : unflatten(types, values)) all.push_back(std::move(slot));
+    return all;
   };
   return unflatten(types, builder_.repeat(
                               initial, true,
                               [&](std::span<const Value> values) {
-                                return write_body(condition, with(for_condition, values))[0].elements[0].parts[0];
+                                const std::vector<Slot> operands = with(view.cond_consts(inputs), values);
+                                return write_body(view.condition(), operands)[0].elements[0].parts[0];
                               },
                               [&](std::span<const Value> values) {
                                 std::vector<Value> next;
-                                flatten(write_body(body, with(for_body, values)), next);
+                                flatten(write_body(view.body(), with(view.body_consts(inputs), values)), next);
                                 return next;
                               }));
 }
 
 std::vector<Slot> Writer::write_scan(const Equation& equation, const std::vector<Slot>& inputs,
                              const std::map<int32_t, int32_t>* targets) {
-  const Program& body = equation.attrs.program("jaxpr");
-  const auto consts = equation.attrs.integer("num_consts"), carry = equation.attrs.integer("num_carry");
-  const int64_t length = equation.attrs.integer("length");
-  const bool reverse = equation.attrs.boolean("reverse");
-  const std::vector<Slot> given(inputs.begin(), inputs.begin() + consts);
-  const std::vector<Slot> carries(inputs.begin() + consts, inputs.begin() + consts + carry);
+  const ScanView view(equation);
+  const Program& body = view.body();
+  const std::size_t carry = view.carry();
+  const int64_t length = view.length();
+  const bool reverse = view.reverse();
+  const std::span<const Slot> given = view.consts(inputs);
   Types types = body.output_types();
-  types.resize(at(carry));
+  types.resize(carry);
   std::vector<Builder::Initial> initial;
   std::vector<Value> first;
-  flatten(carries, first);
+  flatten(view.carry(inputs), first);
   for (Value value : first) initial.push_back({value});
 
   // Sequences are read and written in memory, at a place that moves with the turn.
   std::vector<Address> sequences, stacked;
-  for (std::size_t i = at(consts + carry); i < inputs.size(); ++i) sequences.push_back(spilled(inputs[i]));
-  std::vector<Slot> outputs(at(carry));
-  for (std::size_t i = at(carry); i < equation.outputs.size(); ++i) {
+  for (const Slot& slot : view.xs(inputs)) sequences.push_back(spilled(slot));
+  std::vector<Slot> outputs(carry);
+  for (std::size_t i = carry; i < equation.outputs.size(); ++i) {
     const Var output = equation.outputs[i];
     ArrayType type = body.type(body.outputs()[i]);
     type.shape.insert(type.shape.begin(), length);
@@ -110,16 +110,17 @@ std::vector<Slot> Writer::write_scan(const Equation& equation, const std::vector
         whole.terms.push_back({turn, reverse ? -size : size});
         return whole;
       };
-      std::vector<Slot> operands = given;
+      std::vector<Slot> operands(given.begin(), given.end());
       std::size_t next = 0;
       for (const ArrayType& type : types) operands.push_back(unflatten(type, values, next));
       for (std::size_t i = 0; i < sequences.size(); ++i) {
-        const ArrayType& type = body.type(body.invars()[at(consts + carry) + i]);
+        const ArrayType& type = body.type(view.xs(body.invars())[i]);
         operands.push_back(in_memory(type, slice(sequences[i], type.size())));
       }
       std::vector<Slot> results = write_body(body, std::move(operands));
-      for (std::size_t i = at(carry); i < results.size(); ++i) store_all(results[i], slice(stacked[i - at(carry)], results[i].type.size()));
-      results.resize(at(carry));
+      for (std::size_t i = carry; i < results.size(); ++i)
+        store_all(results[i], slice(stacked[i - carry], results[i].type.size()));
+      results.resize(carry);
       std::vector<Value> following;
       flatten(results, following);
       return following;
@@ -128,7 +129,7 @@ std::vector<Slot> Writer::write_scan(const Equation& equation, const std::vector
   }
   std::move(finished.begin(), finished.end(), outputs.begin());
   // Small stacks that are read again go on in registers; large ones stay where they were written.
-  for (std::size_t i = at(carry); i < outputs.size(); ++i) {
+  for (std::size_t i = carry; i < outputs.size(); ++i) {
     if (!equation.outputs[i].dropped() && small(outputs[i].type)) outputs[i] = in_memory(outputs[i].type, *outputs[i].memory);
   }
   return outputs;

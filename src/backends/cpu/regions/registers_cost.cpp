@@ -4,14 +4,11 @@
 #include "backends/cpu/regions/registers.h"
 #include "backends/cpu/regions/registers_writer.h"
 #include "program/handles.h"
+#include "program/views.h"
 
 namespace capibara::cpu {
 
 namespace registers {
-
-const Program& called(const Equation& equation) {
-  return equation.attrs.program(equation.primitive->traits.called_program);
-}
 
 bool small(const ArrayType& type) { return !type.ref && has_element(type.dtype) && type.size() <= most_elements; }
 
@@ -93,22 +90,21 @@ std::optional<int64_t> cost_of(const Program& program, const Equation& equation,
     const bool stacked = primitive == prim::scan() && outer;  // written iteration by iteration
     if (!small(program.type(output)) && !stacked) return std::nullopt;
   }
-  if (is_call(primitive)) return inputs_fit(called(equation), 0, 0) ? body_cost(called(equation)) : std::nullopt;
+  if (const Program* body = called_program(equation)) return inputs_fit(*body, 0, 0) ? body_cost(*body) : std::nullopt;
   if (primitive == prim::scan()) {
-    const Program& body = equation.attrs.program("jaxpr");
-    const std::size_t consts = at(equation.attrs.integer("num_consts")), carry = at(equation.attrs.integer("num_carry"));
-    if (!inputs_fit(body, consts, carry)) return std::nullopt;
+    const ScanView view(equation);
+    const Program& body = view.body();
+    if (!inputs_fit(body, view.consts(), view.carry())) return std::nullopt;
     for (Atom output : body.outputs()) {
       if (!small(body.type(output))) return std::nullopt;
     }
     return body_cost(body);
   }
   if (primitive == prim::while_()) {
-    const Program &condition = equation.attrs.program("cond_jaxpr"), &body = equation.attrs.program("body_jaxpr");
-    const std::size_t carries = body.outputs().size();
-    if (!inputs_fit(condition, condition.invars().size() - carries, carries)) return std::nullopt;
-    if (!inputs_fit(body, body.invars().size() - carries, carries)) return std::nullopt;
-    std::optional<int64_t> first = body_cost(condition), second = body_cost(body);
+    const WhileView view(equation);
+    if (!inputs_fit(view.condition(), view.cond_consts(), view.carry())) return std::nullopt;
+    if (!inputs_fit(view.body(), view.body_consts(), view.carry())) return std::nullopt;
+    std::optional<int64_t> first = body_cost(view.condition()), second = body_cost(view.body());
     return first && second ? std::optional(*first + *second) : std::nullopt;
   }
   if (primitive == prim::cond()) {

@@ -7,6 +7,7 @@
 #include "backends/cpu/elements/number.h"
 #include "backends/cpu/regions/registers_writer.h"
 #include "program/handles.h"
+#include "program/views.h"
 
 namespace capibara::cpu::registers {
 
@@ -111,8 +112,8 @@ Address Writer::in_blocks(const Slot& slot, int64_t count) {
 
 // How elements of a scan are spread over lanes; nothing where they depend on each other or are not worth it.
 std::optional<Writer::Lanes> Writer::lanes_of(const Equation& scan) {
-  const Program& body = scan.attrs.program("jaxpr");
-  const std::size_t consts = at(scan.attrs.integer("num_consts")), carry = at(scan.attrs.integer("num_carry"));
+  const ScanView view(scan);
+  const Program& body = view.body();
   const Shape* shape = nullptr;
   int64_t widest = 1;
   // Every value is a number, or has the one shape.
@@ -149,12 +150,14 @@ std::optional<Writer::Lanes> Writer::lanes_of(const Equation& scan) {
   const Lanes lanes{width, (size + width - 1) / width};
   // Sequences have no room for what lanes past the end read and write.
   const bool full = size % width == 0;
-  for (std::size_t i = consts + carry; i < body.invars().size(); ++i) {
-    if (!full && body.type(body.invars()[i]).size() != 1) return std::nullopt;
+  for (Var input : view.xs(body.invars())) {
+    if (!full && body.type(input).size() != 1) return std::nullopt;
   }
   for (std::size_t i = 0; i < body.outputs().size(); ++i) {
     const bool number = body.type(body.outputs()[i]).size() == 1;
-    if (i < carry ? number != (body.type(body.invars()[consts + i]).size() == 1) : number || !full) return std::nullopt;
+    const bool carried = i < view.carry();
+    if (carried ? number != (body.type(view.carry(body.invars())[i]).size() == 1) : number || !full)
+      return std::nullopt;
   }
   return lanes;
 }
@@ -196,10 +199,11 @@ std::vector<Writer::Blocks> Writer::step_in_lanes(const Program& body, const Lan
 
 std::vector<Slot> Writer::scan_in_lanes(const Equation& equation, const Lanes& lanes, const std::vector<Slot>& inputs,
                                         const std::vector<Address>& sequences, const std::vector<Address>& stacked) {
-  const Program& body = equation.attrs.program("jaxpr");
-  const std::size_t consts = at(equation.attrs.integer("num_consts")), carry = at(equation.attrs.integer("num_carry"));
-  const int64_t length = equation.attrs.integer("length"), padded = lanes.width * lanes.blocks;
-  const bool reverse = equation.attrs.boolean("reverse");
+  const ScanView view(equation);
+  const Program& body = view.body();
+  const std::size_t consts = view.consts(), carry = view.carry();
+  const int64_t length = view.length(), padded = lanes.width * lanes.blocks;
+  const bool reverse = view.reverse();
   auto is_number = [](const ArrayType& type) { return type.size() == 1; };
   std::vector<Address> places, results;
   for (std::size_t i = 0; i < consts + carry; ++i) {

@@ -13,9 +13,6 @@ namespace capibara::cpu::registers {
 inline constexpr int64_t most_elements = 64;  // of one value
 
 bool small(const ArrayType& type);
-// Calls of programs that are written where they stand, and what they call.
-inline bool is_call(const Primitive& primitive) { return primitive->traits.control == Control::call; }
-const Program& called(const Equation& equation);
 bool is_dot(const Program& program, const Equation& equation);
 bool is_arg_reduction(const Primitive& primitive);
 
@@ -45,7 +42,7 @@ class Writer {
   Address spilled(const Slot& slot);
 
   // ---- control flow (registers_control.cpp) ----------------------------------------------------------------------
-  static void flatten(const std::vector<Slot>& slots, std::vector<Value>& values);
+  static void flatten(std::span<const Slot> slots, std::vector<Value>& values);
   static Slot unflatten(const ArrayType& type, std::span<const Value> values, std::size_t& next);
   std::vector<Slot> unflatten(const Types& types, std::span<const Value> values);
   std::vector<Slot> write_cond(const Equation& equation, const std::vector<Slot>& inputs);

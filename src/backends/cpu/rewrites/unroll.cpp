@@ -27,24 +27,24 @@ Array reshaped_front(const Array& x, std::size_t replaced, const Shape& front) {
 }
 
 Arrays unrolled(std::span<const Array> inputs, const Attrs& attrs) {
-  const Program body = attrs.program("jaxpr");
-  const int64_t length = attrs.integer("length"), unroll = attrs.integer("unroll");
-  const bool reverse = attrs.boolean("reverse");
-  const auto consts = static_cast<std::size_t>(attrs.integer("num_consts")), carries = static_cast<std::size_t>(attrs.integer("num_carry"));
-  const Arrays given = part(inputs, 0, consts), init = part(inputs, consts, consts + carries);
-  const std::span<const Array> sequences = inputs.subspan(consts + carries);
+  const ScanView view(attrs);
+  const int64_t length = view.length(), unroll = view.unroll();
+  const bool reverse = view.reverse();
+  const std::size_t carries = view.carry();
+  const Arrays given = part(inputs, 0, view.consts()), init = part(inputs, view.consts(), view.first_xs());
+  const std::span<const Array> sequences = view.xs(inputs);
   const int64_t blocks = length / unroll, rest = length % unroll, looped = blocks * unroll;
 
   Arrays blocked = steps(sequences, reverse ? rest : 0, looped);
   for (Array& x : blocked) x = reshaped_front(x, 1, {blocks, unroll});
   const auto step = [&](std::span<const Array> both) {
     Arrays carry = part(both, 0, carries);
-    std::vector<Arrays> stacks(body.outputs().size() - carries);
+    std::vector<Arrays> stacks(view.ys());
     for (int64_t i = 0; i < unroll; ++i) {
       Arrays operands = given;
       append(operands, carry);
       for (const Array& x : both.subspan(carries)) operands.push_back(lax::index_in_dim(x, reverse ? unroll - 1 - i : i, 0, false));
-      const Arrays results = evaluate_program(body, operands);
+      const Arrays results = evaluate_program(view.body(), operands);
       carry = part(results, 0, carries);
       for (std::size_t k = 0; k < stacks.size(); ++k) stacks[k].insert(reverse ? stacks[k].begin() : stacks[k].end(), results[carries + k]);
     }
@@ -58,8 +58,7 @@ Arrays unrolled(std::span<const Array> inputs, const Attrs& attrs) {
   Arrays operands = given;
   append(operands, part(results, 0, carries));
   append(operands, steps(sequences, reverse ? 0 : looped, rest));
-  static const Primitive scan = primitive("scan");
-  const Arrays last = capibara::bind(scan, operands, attrs.with("length", rest).with("unroll", rest));
+  const Arrays last = capibara::bind(prim::scan(), operands, attrs.with("length", rest).with("unroll", rest));
   for (std::size_t k = 0; k < results.size(); ++k) {
     if (k < carries) results[k] = last[k];
     else results[k] = lax::concatenate(reverse ? Arrays{last[k], results[k]} : Arrays{results[k], last[k]}, 0);
