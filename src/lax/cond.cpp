@@ -179,12 +179,11 @@ PartialEvalSplit partial_eval_cond(const PartialEvalArgs& args) {
   std::size_t outputs = branches[0].outputs().size();
   if (args.unknown[0]) {
     split.unknown_outputs.assign(outputs, true);
-    Types known_types;
     for (std::size_t i = 0; i < args.types.size(); ++i) {
-      if (!args.unknown[i]) known_types.push_back(args.types[i]);
       split.operands.push_back({false, static_cast<int>(i)});
     }
-    split.known = stage([](std::span<const Array>) { return Arrays{}; }, known_types, "known").program;
+    split.known =
+        stage([](std::span<const Array>) { return Arrays{}; }, where(args.types, !args.unknown), "known").program;
     split.staged = stage([&](std::span<const Array> inputs) { return bind_cond(branches, inputs); }, args.types, "staged").program;
     return split;
   }
@@ -230,11 +229,9 @@ PartialEvalSplit partial_eval_cond(const PartialEvalArgs& args) {
 
   split.unknown_outputs = unknown_outputs;
   split.residual_count = static_cast<int>(slots.types.size());
-  Types known_types;
-  for (std::size_t i = 0; i < args.types.size(); ++i) {
-    if (!args.unknown[i]) known_types.push_back(args.types[i]);
-  }
-  split.known = stage([&](std::span<const Array> inputs) { return bind_cond(known, inputs); }, known_types, "known").program;
+  split.known = stage([&](std::span<const Array> inputs) { return bind_cond(known, inputs); },
+                      where(args.types, !args.unknown), "known")
+                    .program;
   split.operands.push_back({false, 0});
   for (int r = 0; r < split.residual_count; ++r) split.operands.push_back({true, r});
   for (std::size_t i = 1; i < args.unknown.size(); ++i) {

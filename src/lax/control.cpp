@@ -39,6 +39,14 @@ Arrays where(std::span<const Array> arrays, const Mask& mask) {
   return chosen;
 }
 
+Types where(std::span<const ArrayType> types, const Mask& mask) {
+  Types chosen;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    if (mask[i]) chosen.push_back(types[i]);
+  }
+  return chosen;
+}
+
 Mask join(std::initializer_list<Mask> masks) {
   Mask joined;
   for (const Mask& mask : masks) joined.insert(joined.end(), mask.begin(), mask.end());
@@ -81,10 +89,8 @@ Arrays spread(std::span<const Array> values, const Mask& mask) {
 }
 
 Types tangent_types(std::span<const ArrayType> types, const Mask& mask) {
-  Types result;
-  for (std::size_t i = 0; i < types.size(); ++i) {
-    if (mask[i]) result.push_back(tangent_type(types[i]));
-  }
+  Types result = where(types, mask);
+  for (ArrayType& type : result) type = tangent_type(type);
   return result;
 }
 

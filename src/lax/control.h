@@ -26,6 +26,7 @@ using Mask = std::vector<bool>;
 Mask defined_mask(std::span<const Array> arrays);
 Mask mapped_mask(const BatchArgs& args);
 Arrays where(std::span<const Array> arrays, const Mask& mask);  // those marked
+Types where(std::span<const ArrayType> types, const Mask& mask);
 Mask join(std::initializer_list<Mask> masks);
 Mask part(const Mask& mask, std::size_t begin, std::size_t end);
 Arrays part(std::span<const Array> arrays, std::size_t begin, std::size_t end);

@@ -80,22 +80,19 @@ PartialEvalSplit split_call(const PartialEvalArgs& args) {
     returned.push_back(static_cast<int>(at));
   }
   Program known_call = reorder_outputs(halves.known, returned);
-  Types known_types;
-  for (std::size_t i = 0; i < args.types.size(); ++i) {
-    if (!args.unknown[i]) known_types.push_back(args.types[i]);
-  }
   split.known = stage(
-      [&](std::span<const Array> inputs) {
-        Arrays all = call(args, known_call, inputs);
-        Arrays outputs = part(all, 0, known_outputs);
-        for (std::size_t r = 0; r < residuals; ++r) {
-          if (position[r] >= 0) outputs.push_back(all[static_cast<std::size_t>(position[r])]);
-          int input = halves.residual_inputs[r];
-          if (input < -1) outputs.push_back(program.constants()[static_cast<std::size_t>(-2 - input)]);
-        }
-        return outputs;
-      },
-      known_types, "known").program;
+                    [&](std::span<const Array> inputs) {
+                      Arrays all = call(args, known_call, inputs);
+                      Arrays outputs = part(all, 0, known_outputs);
+                      for (std::size_t r = 0; r < residuals; ++r) {
+                        if (position[r] >= 0) outputs.push_back(all[static_cast<std::size_t>(position[r])]);
+                        int input = halves.residual_inputs[r];
+                        if (input < -1) outputs.push_back(program.constants()[static_cast<std::size_t>(-2 - input)]);
+                      }
+                      return outputs;
+                    },
+                    where(args.types, !args.unknown), "known")
+                    .program;
   for (std::size_t r = 0; r < residuals; ++r) {
     if (position[r] >= 0 || halves.residual_inputs[r] < -1) {
       split.operands.push_back({true, split.residual_count++});

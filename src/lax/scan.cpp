@@ -167,21 +167,18 @@ PartialEvalSplit partial_eval_with_policy(const PartialEvalArgs& args) {
     if (halves.residual_inputs[r] < 0) known_outputs.push_back(static_cast<int>(known_ys + known_carry + r));
   }
   Program known_body = reorder_outputs(halves.known, known_outputs);
-  Types known_types;
-  for (std::size_t i = 0; i < args.types.size(); ++i) {
-    if (!args.unknown[i]) known_types.push_back(args.types[i]);
-  }
   split.known = stage(
-      [&](std::span<const Array> inputs) {
-        Arrays all = spread(inputs, !args.unknown);
-        Arrays operands = where(loop.consts(all), !consts);
-        std::size_t const_count = operands.size();
-        append(operands, where(loop.carry(all), !carry));
-        append(operands, where(loop.xs(all), !xs));
-        if (known_body.outputs().empty() && !known_body.effects().keeps_equation()) return Arrays{};
-        return bind_scan(args.attrs, known_body, const_count, known_carry, operands);
-      },
-      known_types, "known").program;
+                    [&](std::span<const Array> inputs) {
+                      Arrays all = spread(inputs, !args.unknown);
+                      Arrays operands = where(loop.consts(all), !consts);
+                      std::size_t const_count = operands.size();
+                      append(operands, where(loop.carry(all), !carry));
+                      append(operands, where(loop.xs(all), !xs));
+                      if (known_body.outputs().empty() && !known_body.effects().keeps_equation()) return Arrays{};
+                      return bind_scan(args.attrs, known_body, const_count, known_carry, operands);
+                    },
+                    where(args.types, !args.unknown), "known")
+                    .program;
 
   // The staged body takes every input of the original body, then one slice of each stack.
   Types body_types = loop.body().input_types();
@@ -267,36 +264,33 @@ PartialEvalSplit partial_eval_scan(const PartialEvalArgs& args) {
   }
   Program known_body = reorder_outputs(invariant.staged, loop_outputs);
 
-  Types known_types, types(args.types.begin(), args.types.end());
-  for (std::size_t i = 0; i < types.size(); ++i) {
-    if (!args.unknown[i]) known_types.push_back(types[i]);
-  }
-
   PartialEvalSplit split;
   split.unknown_outputs = halves.unknown_outputs;
   split.known = stage(
-      [&](std::span<const Array> inputs) {
-        Arrays all = spread(inputs, !args.unknown);
-        Arrays known_const_values = where(loop.consts(all), !consts);
-        Arrays before = evaluate_program(invariant.known, known_const_values);
-        std::size_t hoisted_count = before.size() - invariant.residual_types.size();
-        Arrays operands = part(before, hoisted_count, before.size());
-        std::size_t loop_consts = operands.size();
-        append(operands, where(loop.carry(all), !carry));
-        append(operands, where(loop.xs(all), !xs));
-        Arrays outputs, looped;
-        if (!known_body.outputs().empty() || known_body.effects().keeps_equation()) {
-          looped = bind_scan(args.attrs, known_body, loop_consts, known_carry, operands);
-        }
-        append(outputs, part(looped, 0, known_carry + known_ys));
-        std::size_t next_stacked = known_carry + known_ys;
-        for (const Residual& residual : residuals) {
-          if (residual.kind == Residual::hoisted) outputs.push_back(before[static_cast<std::size_t>(residual.index)]);
-          if (residual.kind == Residual::stacked) outputs.push_back(looped[next_stacked++]);
-        }
-        return outputs;
-      },
-      known_types, "known").program;
+                    [&](std::span<const Array> inputs) {
+                      Arrays all = spread(inputs, !args.unknown);
+                      Arrays known_const_values = where(loop.consts(all), !consts);
+                      Arrays before = evaluate_program(invariant.known, known_const_values);
+                      std::size_t hoisted_count = before.size() - invariant.residual_types.size();
+                      Arrays operands = part(before, hoisted_count, before.size());
+                      std::size_t loop_consts = operands.size();
+                      append(operands, where(loop.carry(all), !carry));
+                      append(operands, where(loop.xs(all), !xs));
+                      Arrays outputs, looped;
+                      if (!known_body.outputs().empty() || known_body.effects().keeps_equation()) {
+                        looped = bind_scan(args.attrs, known_body, loop_consts, known_carry, operands);
+                      }
+                      append(outputs, part(looped, 0, known_carry + known_ys));
+                      std::size_t next_stacked = known_carry + known_ys;
+                      for (const Residual& residual : residuals) {
+                        if (residual.kind == Residual::hoisted)
+                          outputs.push_back(before[static_cast<std::size_t>(residual.index)]);
+                        if (residual.kind == Residual::stacked) outputs.push_back(looped[next_stacked++]);
+                      }
+                      return outputs;
+                    },
+                    where(args.types, !args.unknown), "known")
+                    .program;
 
   // The staged loop: invariant residuals and unknown consts, the unknown carry, unknown xs and stacked residuals.
   std::vector<int> order;

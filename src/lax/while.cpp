@@ -180,33 +180,31 @@ PartialEvalSplit partial_eval_while(const PartialEvalArgs& args) {
   }
   ProgramSplit condition = partial_eval_program(loop.condition(), join({cond_consts, carry}), {}, args.policy);
   PartialEvalSplit split;
-  Types known_types;
-  for (std::size_t i = 0; i < args.types.size(); ++i) {
-    if (!args.unknown[i]) known_types.push_back(args.types[i]);
-  }
   bool nothing_known = condition.unknown_outputs[0] || count(carry) == loop.carry();
   split.unknown_outputs = nothing_known ? Mask(loop.carry(), true) : carry;
-  split.known = stage(
-      [&](std::span<const Array> inputs) {
-        if (nothing_known) return Arrays{};
-        Arrays all = spread(inputs, !args.unknown);
-        DceProgram known_condition =
-            dce_program(loop.condition(), {true}, join({Mask(loop.cond_consts(), true), !carry}));
-        Mask condition_keep = join({Mask(loop.cond_consts(), true), !carry});
-        // The known body computes the known carries alone.
-        Mask body_keep = join({!body_consts, !carry});
-        DceProgram known_body = dce_program(loop.body(), !carry, body_keep);
-        if (known_body.used_inputs != body_keep || known_condition.used_inputs != condition_keep) {
-          throw InternalError("while: the known half of a loop reads an unknown value");
-        }
-        Arrays operands = part(all, 0, loop.cond_consts());
-        Arrays consts = where(loop.body_consts(all), !body_consts);
-        std::size_t const_count = consts.size();
-        append(operands, consts);
-        append(operands, where(loop.carry(all), !carry));
-        return bind_while(known_condition.program, loop.cond_consts(), known_body.program, const_count, operands);
-      },
-      known_types, "known").program;
+  split.known =
+      stage(
+          [&](std::span<const Array> inputs) {
+            if (nothing_known) return Arrays{};
+            Arrays all = spread(inputs, !args.unknown);
+            DceProgram known_condition =
+                dce_program(loop.condition(), {true}, join({Mask(loop.cond_consts(), true), !carry}));
+            Mask condition_keep = join({Mask(loop.cond_consts(), true), !carry});
+            // The known body computes the known carries alone.
+            Mask body_keep = join({!body_consts, !carry});
+            DceProgram known_body = dce_program(loop.body(), !carry, body_keep);
+            if (known_body.used_inputs != body_keep || known_condition.used_inputs != condition_keep) {
+              throw InternalError("while: the known half of a loop reads an unknown value");
+            }
+            Arrays operands = part(all, 0, loop.cond_consts());
+            Arrays consts = where(loop.body_consts(all), !body_consts);
+            std::size_t const_count = consts.size();
+            append(operands, consts);
+            append(operands, where(loop.carry(all), !carry));
+            return bind_while(known_condition.program, loop.cond_consts(), known_body.program, const_count, operands);
+          },
+          where(args.types, !args.unknown), "known")
+          .program;
   for (std::size_t i = 0; i < args.types.size(); ++i) split.operands.push_back({false, static_cast<int>(i)});
   split.staged = stage(
                      [&](std::span<const Array> inputs) {
