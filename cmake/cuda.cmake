@@ -1,7 +1,7 @@
 # The module of CUDA kernels, built where nvcc is found: one shared object that the PJRT backend opens when a GPU is there.
 
 option(CAPIBARA_CUDA "Build the CUDA kernels where nvcc is found" ON)
-file(GLOB CAPIBARA_CUDA_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/*.cu)
+file(GLOB CAPIBARA_CUDA_HEADERS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/*.h)
 if(CAPIBARA_CUDA AND CAPIBARA_CUDA_SOURCES)
   find_program(CAPIBARA_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin $ENV{CUDA_PATH}/bin /usr/local/cuda/bin)
   if(CAPIBARA_NVCC)
@@ -14,8 +14,9 @@ if(CAPIBARA_CUDA AND CAPIBARA_CUDA_SOURCES)
         COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/cuda
         COMMAND ${CAPIBARA_NVCC} -std=c++17 -O3 -ccbin ${CMAKE_CXX_COMPILER} -Xcompiler -fPIC,-fvisibility=hidden --diag-suppress=1427
                 -gencode arch=compute_90a,code=sm_90a -gencode arch=compute_80,code=compute_80
-                -I${PROJECT_SOURCE_DIR}/src -c ${source} -o ${object}
-        DEPENDS ${source} ${PROJECT_SOURCE_DIR}/src/backends/cuda/kernels.h ${PROJECT_SOURCE_DIR}/src/backends/pjrt/ffi.h)
+                -I${PROJECT_SOURCE_DIR}/src -I${CMAKE_BINARY_DIR}/generated -c ${source} -o ${object}
+        DEPENDS ${source} ${CAPIBARA_CUDA_HEADERS} ${PROJECT_SOURCE_DIR}/src/backends/pjrt/ffi.h
+                ${CMAKE_BINARY_DIR}/generated/fused_kernels.h)
       list(APPEND CAPIBARA_CUDA_OBJECTS ${object})
     endforeach()
     add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/lib/libcapibara_cuda.so

@@ -12,6 +12,7 @@
 #include <capibara/error.h>
 #include <capibara/image.h>
 #include <capibara/jit.h>
+#include <capibara/kernels.h>
 #include <capibara/lax.h>
 #include <capibara/linalg.h>
 #include <capibara/nn.h>

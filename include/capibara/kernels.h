@@ -9,7 +9,7 @@ struct LayerNormOptions {
   double epsilon = 1e-5;
 };
 // Layer normalization: (x - mean) / sqrt(variance + epsilon) * scale + bias over the last axis. Sums are float32 at
-// least; the result has x's dtype. scale and bias have the size of the last axis.
+// least; the result has x's dtype, which scale and bias have too, and their size is that of the last axis.
 Array layer_norm(const Array& x, const Array& scale, const Array& bias, const LayerNormOptions& options = {});
 
 }  // namespace capibara::kernels

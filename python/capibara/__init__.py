@@ -1,4 +1,5 @@
 """capibara: JAX's programming model on a C++ core."""
+import importlib
 import os
 
 from capibara import _core
@@ -8,3 +9,9 @@ _core.set_package_folder(os.path.dirname(os.path.abspath(__file__)))
 
 __all__ = ["run_stablehlo", "version"]
 __version__ = version()
+
+
+def __getattr__(name):
+    if name == "kernels":  # imported when it is first asked for
+        return importlib.import_module("capibara.kernels")
+    raise AttributeError(f"module 'capibara' has no attribute '{name}'")

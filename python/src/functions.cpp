@@ -276,7 +276,7 @@ nb::object make_function(std::string_view module, const library::Function& recor
   function->record = &record;
   function->parsed = nullptr;
   function->name = PyUnicode_FromStringAndSize(record.name.data(), static_cast<Py_ssize_t>(record.name.size()));
-  std::string full = concat("capibara.jax.", module);
+  std::string full = module.starts_with("capibara.") ? std::string(module) : concat("capibara.jax.", module);
   function->module = PyUnicode_FromStringAndSize(full.data(), static_cast<Py_ssize_t>(full.size()));
   function->dict = nullptr;
   return nb::steal(reinterpret_cast<PyObject*>(function));

@@ -1,12 +1,11 @@
-// Layer norm: its meaning as a composition, its types, its derivative.
-#include "kernels/layer_norm.h"
-
-#include <capibara/custom_derivatives.h>
+// Layer norm and its reverse derivative: their meaning as compositions, their records, the function.
 #include <capibara/kernels.h>
 #include <capibara/lax.h>
 #include <capibara/numpy.h>
 
-#include "program/derive.h"
+#include "kernels/composed.h"
+#include "lax/families.h"
+#include "lax/rules.h"
 
 namespace capibara::kernels {
 
@@ -18,6 +17,7 @@ DType sum_dtype(DType dtype) { return dtype == DType::float64 ? DType::float64 :
 
 Array row_mean(const Array& x) { return jnp::mean(x, {.axis = -1, .keepdims = true}); }
 
+// (x, scale, bias) -> (y, mean, 1 / deviation)
 Arrays compose(std::span<const Array> in, const Attrs& attrs) {
   const DType wide = sum_dtype(in[0].dtype());
   const Array x = in[0].astype(wide), mean = row_mean(x), centered = x - mean;
@@ -27,6 +27,7 @@ Arrays compose(std::span<const Array> in, const Attrs& attrs) {
   return {y.astype(in[0].dtype()), jnp::squeeze(mean, -1), jnp::squeeze(deviation, -1)};
 }
 
+// (dy, x, scale, mean, 1 / deviation) -> (dx, dscale, dbias)
 Arrays compose_grad(std::span<const Array> in, const Attrs&) {
   const DType wide = sum_dtype(in[1].dtype());
   const Array dy = in[0].astype(wide), mean = jnp::expand_dims(in[3], -1), deviation = jnp::expand_dims(in[4], -1);
@@ -37,78 +38,124 @@ Arrays compose_grad(std::span<const Array> in, const Attrs&) {
   return {dx.astype(in[1].dtype()), over_rows(dy * normal).astype(in[2].dtype()), over_rows(dy).astype(in[2].dtype())};
 }
 
+// ---- types ------------------------------------------------------------------------------------------------------
+
 ArrayType row_type(const ArrayType& x) {
   ArrayType type = x.with_dtype(sum_dtype(x.dtype)).strong();
   type.shape.pop_back();
   return type;
 }
 
-BatchResult batch_composed(LowerRule rule, std::size_t outputs, const BatchArgs& args) {
-  return {vmap_flat([&](std::span<const Array> xs) { return rule(xs, args.attrs); }, args.inputs, args.dims,
-                    std::vector<int64_t>(outputs, 0), args.axis),
-          std::vector<int64_t>(outputs, 0)};
+ArrayType column_type(const ArrayType& x) { return x.with_shape({x.shape.back()}).strong(); }
+
+void require_rows(const char* op, const ArrayType& x) {
+  if (x.rank() > 0 && is_floating(x.dtype)) return;
+  throw TypeError(concat(op, ": expected a floating array of rank 1 or more (argument 'x'), got ", to_string(x)));
+}
+
+void require_type(const char* op, const char* argument, const ArrayType& given, const ArrayType& expected) {
+  if (given.shape == expected.shape && given.dtype == expected.dtype) return;
+  throw TypeError(
+      concat(op, ": expected ", to_string(expected), " (argument '", argument, "'), got ", to_string(given)));
+}
+
+TypeResult forward_type(std::span<const ArrayType> types, const Attrs&) {
+  require_count("layer_norm", types, 3);
+  require_rows("layer_norm", types[0]);
+  require_type("layer_norm", "scale", types[1], column_type(types[0]));
+  require_type("layer_norm", "bias", types[2], column_type(types[0]));
+  return Types{types[0].strong(), row_type(types[0]), row_type(types[0])};
+}
+
+TypeResult grad_type(std::span<const ArrayType> types, const Attrs&) {
+  require_count("layer_norm_grad", types, 5);
+  const ArrayType& x = types[1];
+  require_rows("layer_norm_grad", x);
+  require_type("layer_norm_grad", "dy", types[0], x.strong());
+  require_type("layer_norm_grad", "scale", types[2], column_type(x));
+  require_type("layer_norm_grad", "mean", types[3], row_type(x));
+  require_type("layer_norm_grad", "deviation", types[4], row_type(x));
+  return Types{x.strong(), column_type(x), column_type(x)};
+}
+
+std::vector<ArrayType> sample_rows(DType dtype) {
+  std::vector<ArrayType> rows;
+  for (const Shape& shape : {Shape{4, 8}, Shape{2, 3, 5}, Shape{7}, Shape{64, 64}})
+    rows.push_back(scalar_of(dtype, 0).type().with_shape(shape));
+  return rows;
+}
+
+// ---- records ----------------------------------------------------------------------------------------------------
+
+const Primitive& grad_primitive() {
+  static const Primitive& handle = *new Primitive(primitive("layer_norm_grad"));
+  return handle;
+}
+
+// More rows, where all share scale and bias.
+BatchResult batch_rows(const BatchArgs& args) {
+  if (!args.mapped(0) || args.mapped(1) || args.mapped(2)) return {};
+  return {
+      capibara::bind(args.primitive, Arrays{move_axis(args.inputs[0], args.dims[0], 0), args.inputs[1], args.inputs[2]},
+                     args.attrs),
+      {0, 0, 0}};
+}
+
+Arrays pull_back(const PullbackArgs& args) {
+  const auto& [y, mean, deviation] = std::tie(args.cotangents[0], args.cotangents[1], args.cotangents[2]);
+  if (!y.defined() || mean.defined() || deviation.defined()) return {};
+  return capibara::bind(grad_primitive(),
+                        Arrays{y, args.operands[0], args.operands[1], args.results[1], args.results[2]});
+}
+
+double count_flops(double per_element, const ArrayType& x) { return per_element * static_cast<double>(x.size()); }
+
+PrimitiveRecord forward_record() {
+  PrimitiveRecord record;
+  record.name = "layer_norm";
+  record.doc = "Normalizes the last axis, then scales and shifts it; returns the means and inverse deviations too.";
+  record.dtypes = float_dtypes;
+  record.traits.multiple_results = true;
+  record.traits.nan_checked = true;
+  record.type = forward_type;
+  record.lower = compose;
+  record.batch = batch_rows;
+  record.flops = [](std::span<const ArrayType> types, const Attrs&) { return count_flops(8, types[0]); };
+  record.samples = [](DType dtype) {
+    std::vector<Sample> samples;
+    for (const ArrayType& x : sample_rows(dtype))
+      samples.push_back({{x, column_type(x), column_type(x)}, {{"epsilon", 1e-5}}});
+    return samples;
+  };
+  return composed(std::move(record), {pull_back, {false, true, true}});
+}
+
+PrimitiveRecord grad_record() {
+  PrimitiveRecord record;
+  record.name = "layer_norm_grad";
+  record.doc = "Pulls a cotangent back through layer_norm.";
+  record.dtypes = float_dtypes;
+  record.traits.multiple_results = true;
+  record.traits.nan_checked = true;
+  record.type = grad_type;
+  record.lower = compose_grad;
+  record.flops = [](std::span<const ArrayType> types, const Attrs&) { return count_flops(16, types[1]); };
+  record.samples = [](DType dtype) {
+    std::vector<Sample> samples;
+    for (const ArrayType& x : sample_rows(dtype))
+      samples.push_back({{x, x, column_type(x), row_type(x), row_type(x)}, {}});
+    return samples;
+  };
+  return composed(std::move(record));
 }
 
 }  // namespace
 
-const Primitive& layer_norm_primitive() {
-  static const Primitive instance = [] {
-    PrimitiveRecord record;
-    record.name = "layer_norm";
-    record.doc = "Normalizes the last axis, then scales and shifts it.";
-    record.type = [](std::span<const ArrayType> types, const Attrs&) {
-      return TypeResult(Types{types[0].strong(), row_type(types[0]), row_type(types[0])});
-    };
-    record.lower = compose;
-    record.batch = [](const BatchArgs& args) -> BatchResult {
-      // More rows, where all share scale and bias.
-      if (args.dims[0] == 0 && !args.mapped(1) && !args.mapped(2)) return {capibara::bind(args.primitive, args.inputs, args.attrs), {0, 0, 0}};
-      return batch_composed(compose, 3, args);
-    };
-    return make_primitive(std::move(record));
-  }();
-  return instance;
-}
-
-const Primitive& layer_norm_grad_primitive() {
-  static const Primitive instance = [] {
-    PrimitiveRecord record;
-    record.name = "layer_norm_grad";
-    record.doc = "Pulls a cotangent back through layer_norm.";
-    record.type = [](std::span<const ArrayType> types, const Attrs&) {
-      return TypeResult(Types{types[1].strong(), types[2].strong(), types[2].strong()});
-    };
-    record.lower = compose_grad;
-    record.batch = [](const BatchArgs& args) { return batch_composed(compose_grad, 3, args); };
-    return make_primitive(std::move(record));
-  }();
-  return instance;
-}
+Family layer_norm_records() { return {forward_record(), grad_record()}; }
 
 Array layer_norm(const Array& x, const Array& scale, const Array& bias, const LayerNormOptions& options) {
-  if (x.ndim() == 0 || !is_floating(x.dtype())) {
-    throw TypeError(concat("layer_norm: expected a floating array of rank 1 or more (argument 'x'), got ", to_string(x.type())));
-  }
-  for (const auto& [name, given] : {std::pair<const char*, const Array&>{"scale", scale}, {"bias", bias}}) {
-    if (given.shape() != Shape{x.shape(-1)} || given.dtype() != x.dtype()) {
-      throw TypeError(concat("layer_norm: expected ", to_string(x.type().with_shape({x.shape(-1)})), " (argument '", name, "'), got ",
-                             to_string(given.type())));
-    }
-  }
-  const Attrs attrs = {{"epsilon", options.epsilon}};
-  auto call = jax::custom_vjp(
-      [attrs](Array a, Array b, Array c) { return capibara::bind(layer_norm_primitive(), std::vector<Array>{a, b, c}, attrs)[0]; }, "layer_norm");
-  call.defvjp(
-      [attrs](Array a, Array b, Array c) {
-        const Arrays out = capibara::bind(layer_norm_primitive(), std::vector<Array>{a, b, c}, attrs);
-        return std::pair(out[0], std::tuple(a, b, out[1], out[2]));
-      },
-      [attrs](std::tuple<Array, Array, Array, Array> kept, Array dy) {
-        const auto& [a, b, mean, deviation] = kept;
-        const Arrays out = capibara::bind(layer_norm_grad_primitive(), std::vector<Array>{dy, a, b, mean, deviation}, attrs);
-        return std::tuple(out[0], out[1], out[2]);
-      });
-  return call(x, scale, bias);
+  static const Primitive& handle = *new Primitive(primitive("layer_norm"));
+  return capibara::bind(handle, Arrays{x, scale, bias}, {{"epsilon", options.epsilon}})[0];
 }
 
 }  // namespace capibara::kernels

@@ -177,7 +177,8 @@ def table(text=None):
     for line in ((ROOT / "docs" / "library.md").read_text() if text is None else text).splitlines():
         title = re.match(r"## ([\w.]+)$", line)
         if title:
-            namespace = "capibara::jax::" + title.group(1).replace(".", "::")
+            full = title.group(1) if title.group(1).startswith("capibara.") else "capibara.jax." + title.group(1)
+            namespace = full.replace(".", "::")
         row = re.match(r"\| `(\w+)\(.*?\)` \| (.*) \|$", line)
         if row:
             sentences[namespace, row.group(1)] = row.group(2).replace("\\|", "|")

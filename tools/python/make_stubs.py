@@ -24,11 +24,17 @@ from capibara import _core  # noqa: E402
 DISTRIBUTIONS = tuple(name for name in _core.library_modules() if name.startswith("scipy.stats."))
 MODULES = ("", "numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "nn", "nn.initializers", "random", "image", "ops", "scipy",
            "scipy.special", "scipy.linalg", "scipy.signal", "scipy.fft", "scipy.ndimage", "scipy.stats", *DISTRIBUTIONS, "scipy.cluster",
-           "scipy.sparse", "scipy.integrate", "custom_activations", "sharding", "stages", "tree", "errors", "experimental")
+           "scipy.sparse", "scipy.integrate", "custom_activations", "sharding", "stages", "tree", "errors", "experimental",
+           "capibara.kernels")
 HAND_WRITTEN = pathlib.Path(__file__).parent / "stubs"
 NOT_PUBLIC = ("capibara._modules", "typing")  # what modules import for themselves under a public name
 HIDES_METHOD = dict.fromkeys(("count", "index"), "  # type: ignore[assignment]")  # fields of results that tuples have a method for
 METHODS = "    # The methods that are functions of jax.numpy.\n"
+
+
+def full_name(module):
+    """The table names modules of capibara.jax without that beginning."""
+    return module if module.startswith("capibara.") else f"capibara.jax.{module}".rstrip(".")
 
 
 def parameter_type(module, parameter):
@@ -130,7 +136,7 @@ def exported(module, original, name):
 
 def stub_of(module, name, value):
     """The lines of one name that is not written by hand."""
-    own = f"capibara.jax.{module}".rstrip(".")
+    own = full_name(module)
     if isinstance(value, types.ModuleType):
         parent, _, child = value.__name__.rpartition(".")
         return [f"from {parent} import {child} as {name}"] if value.__name__.startswith("capibara") else []
@@ -161,7 +167,7 @@ def stub_of(module, name, value):
 
 
 def file_of(module):
-    return f"jax.{module}".rstrip(".") + ".pyi"
+    return full_name(module).removeprefix("capibara.") + ".pyi"
 
 
 def declared(text):
@@ -214,7 +220,7 @@ def without_shadows(text, names):
 
 def text_of(module_name):
     """The stub of one module."""
-    module = importlib.import_module(f"capibara.jax.{module_name}".rstrip("."))
+    module = importlib.import_module(full_name(module_name))
     by_hand = HAND_WRITTEN / file_of(module_name)
     prelude = by_hand.read_text() if by_hand.exists() else ""
     known = declared(prelude)
@@ -226,8 +232,7 @@ def text_of(module_name):
     reexports = sorted({line for line in lines if line.startswith("from ")}, key=_import_order)
     body = without_shadows("\n".join(line for line in lines if not line.startswith("from ")), names)
     imported = imports_for(body, known | declared("\n".join(lines)))
-    shown = f"capibara.jax.{module_name}".rstrip(".")
-    parts = [f'"""Types of {shown}. Made by tools/python/make_stubs.py."""', *imported, *reexports, "", prelude + body]
+    parts = [f'"""Types of {full_name(module_name)}. Made by tools/python/make_stubs.py."""', *imported, *reexports, "", prelude + body]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -245,8 +250,8 @@ def path_of(module_name):
     """Where the stub is, relative to the package."""
     if module_name == "_core":
         return pathlib.Path("_core.pyi")
-    module = importlib.import_module(f"capibara.jax.{module_name}".rstrip("."))
-    relative = pathlib.Path("jax", *module_name.split("."))
+    module = importlib.import_module(full_name(module_name))
+    relative = pathlib.Path(*full_name(module_name).split(".")[1:])
     return relative / "__init__.pyi" if hasattr(module, "__path__") else relative.with_suffix(".pyi")
 
 

@@ -13,6 +13,12 @@ struct KernelRecord {
   uint32_t traits;  // whether calls may be replayed as a CUDA graph, without the handler
 };
 
+// Those of one file, NAME_handlers() for src/backends/cuda/NAME.cu; they live as long as the module.
+struct Handlers {
+  const KernelRecord* records;
+  int32_t count;
+};
+
 struct KernelTable {
   int32_t version;
   int32_t count;

@@ -1,19 +1,77 @@
 // Layer norm, forward and backward, as foreign calls of XLA programs: each row is read once and stays in registers.
 //
-// Both are bound by memory. A block owns one row at a time; a thread owns the same 16-byte pieces of every row, so that the
-// backward kernel sums the gradients of scale and bias in registers and writes them once for each block. A second kernel adds
-// the blocks in a fixed order: results are equal from run to run.
-#include <cuda_bf16.h>
-#include <cuda_runtime.h>
-
-#include <cstring>
-
-#include "backends/cuda/kernels.h"
+// Both are bound by memory. A block owns one row at a time; a thread owns the same 16-byte pieces of every row, so that
+// the backward kernel sums the gradients of scale and bias in registers and writes them once for each block. A second
+// kernel adds the blocks in a fixed order: results are equal from run to run.
+//
+// nvcc compiles the kernels and their handlers into the module; the C++ compiler compiles the claim into the library.
+#include <cstdint>
 
 namespace capibara::cuda {
 namespace {
 
-namespace ffi = pjrt::ffi;
+constexpr int max_threads = 512, max_pieces = 4;  // of a block, of a thread
+
+// Whether the pieces of a row, whole ones of 16 bytes, have room in a block.
+constexpr bool holds_row(int64_t columns, int64_t element_bytes) {
+  const int64_t size = 16 / element_bytes;
+  return columns > 0 && columns % size == 0 && columns / size <= max_threads * max_pieces;
+}
+
+}  // namespace
+}  // namespace capibara::cuda
+
+#ifndef __CUDACC__  // ---- the claim
+                    // ------------------------------------------------------------------------------------
+
+#include <algorithm>
+
+#include "backends/cuda/claims.h"
+
+namespace capibara::cuda {
+namespace {
+
+bool fits(const ArrayType& rows) {
+  if (rows.dtype != DType::float32 && rows.dtype != DType::bfloat16) return false;
+  return rows.size() > 0 && holds_row(rows.shape.back(), storage_size(rows.dtype));
+}
+
+// Blocks of the backward kernel: enough to fill the GPU, few enough that their sums are little memory.
+int64_t block_count(const ArrayType& rows, int64_t multiprocessors) {
+  const int64_t threads = std::max<int64_t>(32, rows.shape.back() * storage_size(rows.dtype) / 16);
+  const int64_t blocks = multiprocessors * std::clamp<int64_t>(1024 / threads, 1, 8);
+  return std::max<int64_t>(1, std::min(blocks, rows.size() / rows.shape.back()));
+}
+
+std::optional<KernelCall> claim_forward(const ClaimArgs& args) {
+  if (!fits(args.inputs[0])) return std::nullopt;
+  return KernelCall{"capibara_layer_norm", float_setting("epsilon", args.attrs.real("epsilon")), {}};
+}
+
+std::optional<KernelCall> claim_backward(const ClaimArgs& args) {
+  const ArrayType& x = args.inputs[1];
+  if (!fits(x)) return std::nullopt;
+  ArrayType sums;
+  sums.shape = {2, block_count(x, args.multiprocessors), x.shape.back()};
+  return KernelCall{"capibara_layer_norm_grad", "", {sums}};
+}
+
+}  // namespace
+
+Claims layer_norm_claims() { return {{"layer_norm", claim_forward}, {"layer_norm_grad", claim_backward}}; }
+
+}  // namespace capibara::cuda
+
+#else  // ---- the kernels ---------------------------------------------------------------------------------------------
+
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+
+#include "backends/cuda/call_frame.h"
+#include "backends/cuda/kernels.h"
+
+namespace capibara::cuda {
+namespace {
 
 // Sixteen bytes of a row.
 template <class T>
@@ -56,8 +114,8 @@ __device__ float2 block_sums(float a, float b, float2* shared) {
 
 // y = (x - mean) / sqrt(variance + epsilon) * scale + bias over rows of `columns` elements; `pieces` for each thread.
 template <class T, int pieces>
-__global__ void __launch_bounds__(512) forward(const T* x, const T* scale, const T* bias, T* y, float* means, float* deviations, int64_t rows, int columns,
-                        float epsilon) {
+__global__ void __launch_bounds__(max_threads) forward(const T* x, const T* scale, const T* bias, T* y, float* means,
+                                                       float* deviations, int64_t rows, int columns, float epsilon) {
   __shared__ float2 shared[32];
   constexpr int size = Piece<T>::size;
   const int per_row = columns / size;
@@ -107,8 +165,9 @@ __global__ void __launch_bounds__(512) forward(const T* x, const T* scale, const
 
 // dx for every row, and for each block the sums of dy * normalized x and of dy over its rows.
 template <class T, int pieces>
-__global__ void __launch_bounds__(512) backward(const T* dy, const T* x, const T* scale, const float* means, const float* deviations, T* dx, float* partial,
-                         int64_t rows, int columns) {
+__global__ void __launch_bounds__(max_threads)
+    backward(const T* dy, const T* x, const T* scale, const float* means, const float* deviations, T* dx,
+             float* partial, int64_t rows, int columns) {
   __shared__ float2 shared[32];
   constexpr int size = Piece<T>::size;
   const int per_row = columns / size;
@@ -211,36 +270,16 @@ __global__ void add_blocks(const float* partial, T* dscale, T* dbias, int blocks
 
 // ---- handlers -----------------------------------------------------------------------------------------------------
 
-const ffi::Buffer& operand(const ffi::CallFrame* frame, int index) { return *static_cast<const ffi::Buffer*>(frame->operands.values[index]); }
-const ffi::Buffer& result(const ffi::CallFrame* frame, int index) { return *static_cast<const ffi::Buffer*>(frame->results.values[index]); }
-
-float float_attribute(const ffi::CallFrame* frame, const char* name, float otherwise) {
-  if (const void* value = ffi::find_attribute(frame, name)) std::memcpy(&otherwise, static_cast<const ffi::Scalar*>(value)->value, sizeof otherwise);
-  return otherwise;
-}
-
-struct Extent {
-  int64_t rows = 1;
-  int columns = 1;
-};
-
-Extent extent_of(const ffi::Buffer& buffer) {
-  Extent extent;
-  for (int64_t i = 0; i + 1 < buffer.rank; ++i) extent.rows *= buffer.dims[i];
-  extent.columns = static_cast<int>(buffer.dims[buffer.rank - 1]);
-  return extent;
-}
-
 // How many pieces a thread holds, so that a block has at most 512 threads; 0 where rows are too long or no whole pieces.
 // Forward, several loads in flight for each thread count for more than many threads: blocks of 128 as long as they reach.
 // Backward a thread holds three rows at once, and more pieces would cost registers.
 template <class T>
 int pieces_for(int columns, bool is_forward) {
-  if (columns % Piece<T>::size != 0) return 0;
-  for (int pieces : {1, 2, 4}) {
-    if (columns / Piece<T>::size <= (is_forward ? 128 : 512) * pieces) return pieces;
+  if (!holds_row(columns, sizeof(T))) return 0;
+  for (int pieces : {1, 2}) {
+    if (columns / Piece<T>::size <= (is_forward ? 128 : max_threads) * pieces) return pieces;
   }
-  return columns / Piece<T>::size <= 512 * 4 ? 4 : 0;
+  return max_pieces;
 }
 
 int threads_for(int pieces_of_row, int pieces) { return ((pieces_of_row + pieces - 1) / pieces + 31) / 32 * 32; }
@@ -273,7 +312,10 @@ bool start(const ffi::CallFrame* frame, const Extent& extent, bool is_forward, c
   switch (pieces_for<T>(extent.columns, is_forward)) {
     case 1: is_forward ? start_forward<T, 1>(frame, extent, stream) : start_backward<T, 1>(frame, extent, stream); return true;
     case 2: is_forward ? start_forward<T, 2>(frame, extent, stream) : start_backward<T, 2>(frame, extent, stream); return true;
-    case 4: is_forward ? start_forward<T, 4>(frame, extent, stream) : start_backward<T, 4>(frame, extent, stream); return true;
+    case max_pieces:
+      is_forward ? start_forward<T, max_pieces>(frame, extent, stream)
+                 : start_backward<T, max_pieces>(frame, extent, stream);
+      return true;
     default: return false;
   }
 }
@@ -281,13 +323,14 @@ bool start(const ffi::CallFrame* frame, const Extent& extent, bool is_forward, c
 void* run(ffi::CallFrame* frame, bool is_forward) {
   if (ffi::answer_metadata(frame, ffi::command_buffer_compatible)) return nullptr;
   if (frame->stage != 3) return nullptr;
-  constexpr int32_t f32 = 11, bf16 = 16;  // XLA_FFI_DataType
   const ffi::Buffer& x = operand(frame, is_forward ? 0 : 1);
   const Extent extent = extent_of(x);
   const auto stream = static_cast<cudaStream_t>(ffi::stream_of(frame));
-  bool started = extent.rows == 0;
-  if (!started && x.dtype == f32) started = start<float>(frame, extent, is_forward, stream);
-  else if (!started && x.dtype == bf16) started = start<__nv_bfloat16>(frame, extent, is_forward, stream);
+  bool started = false;
+  if (x.dtype == f32)
+    started = start<float>(frame, extent, is_forward, stream);
+  else if (x.dtype == bf16)
+    started = start<__nv_bfloat16>(frame, extent, is_forward, stream);
   if (!started) return ffi::failure(frame, "layer_norm: the CUDA kernel takes float32 and bfloat16 rows of whole 16-byte pieces");
   const cudaError_t status = cudaGetLastError();
   return status == cudaSuccess ? nullptr : ffi::failure(frame, cudaGetErrorString(status));
@@ -299,14 +342,10 @@ void* layer_norm_grad(ffi::CallFrame* frame) { return run(frame, false); }
 constexpr KernelRecord records[] = {{"capibara_layer_norm", layer_norm, ffi::command_buffer_compatible},
                                     {"capibara_layer_norm_grad", layer_norm_grad, ffi::command_buffer_compatible}};
 
-int32_t multiprocessors() {
-  int count = 0;
-  return cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, 0) == cudaSuccess ? count : 0;
-}
-
-constexpr KernelTable table = {table_version, 2, records, multiprocessors};
-
 }  // namespace
+
+Handlers layer_norm_handlers() { return {records, sizeof records / sizeof records[0]}; }
+
 }  // namespace capibara::cuda
 
-extern "C" __attribute__((visibility("default"))) const capibara::cuda::KernelTable* capibara_cuda_kernels() { return &capibara::cuda::table; }
+#endif

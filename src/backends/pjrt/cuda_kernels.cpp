@@ -5,27 +5,43 @@
 
 #include <capibara/error.h>
 
-#include <algorithm>
 #include <cstdio>
+#include <unordered_map>
 
 #include "backends/cuda/kernels.h"
-#include "kernels/layer_norm.h"
+#include "fused_kernels.h"
+
+namespace capibara::cuda {
+
+#define CAPIBARA_DECLARE(name) Claims name##_claims();
+CAPIBARA_CUDA_KERNELS(CAPIBARA_DECLARE)
+#undef CAPIBARA_DECLARE
+
+std::string float_setting(const char* name, double value) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.9e", value);
+  return concat(name, " = ", text, " : f32");
+}
+
+}  // namespace capibara::cuda
 
 namespace capibara::pjrt {
 
 namespace {
 
-// A thread holds up to four 16-byte pieces of a row, a block has up to 512 threads.
-bool fits(const ArrayType& rows) {
-  if (rows.dtype != DType::float32 && rows.dtype != DType::bfloat16) return false;
-  const int64_t piece = 16 / storage_size(rows.dtype), columns = rows.shape.back();
-  return columns > 0 && columns % piece == 0 && columns / piece <= 4 * 512;
-}
+using ClaimTable = std::unordered_map<const PrimitiveRecord*, cuda::Claim>;
 
-std::string real_text(double value) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.9e", value);
-  return text;
+const ClaimTable& claims() {
+  static const ClaimTable table = [] {
+    ClaimTable all;
+#define CAPIBARA_ADD(name)                                    \
+  for (const cuda::ClaimEntry& entry : cuda::name##_claims()) \
+    all.emplace(&primitive(entry.primitive).record(), entry.claim);
+    CAPIBARA_CUDA_KERNELS(CAPIBARA_ADD)
+#undef CAPIBARA_ADD
+    return all;
+  }();
+  return table;
 }
 
 // Null where there is no module, or one of another version.
@@ -39,27 +55,17 @@ const cuda::KernelTable* module_table() {
   return table;
 }
 
-// Blocks of the backward kernel: enough to fill the GPU, few enough that their sums are little memory.
-int64_t block_count(const ArrayType& rows) {
+int64_t multiprocessors() {
   static const int64_t asked = module_table() ? module_table()->multiprocessors() : 0;
-  const int64_t multiprocessors = asked > 0 ? asked : 128;  // a text made where there is no GPU: any number is right
-  const int64_t threads = std::max<int64_t>(32, rows.shape.back() * storage_size(rows.dtype) / 16);
-  const int64_t blocks = multiprocessors * std::clamp<int64_t>(1024 / threads, 1, 8);
-  return std::max<int64_t>(1, std::min(blocks, rows.size() / std::max<int64_t>(1, rows.shape.back())));
+  return asked > 0 ? asked : 128;  // a text made where there is no GPU: any number is right
 }
 
 }  // namespace
 
-std::optional<KernelCall> kernel_call(const Primitive& primitive, std::span<const ArrayType> inputs, const Attrs& attrs) {
-  if (primitive == kernels::layer_norm_primitive() && fits(inputs[0])) {
-    return KernelCall{"capibara_layer_norm", concat("epsilon = ", real_text(attrs.real("epsilon")), " : f32"), {}};
-  }
-  if (primitive == kernels::layer_norm_grad_primitive() && fits(inputs[1])) {
-    ArrayType sums;
-    sums.shape = {2, block_count(inputs[1]), inputs[1].shape.back()};
-    return KernelCall{"capibara_layer_norm_grad", "", {sums}};
-  }
-  return std::nullopt;
+std::optional<cuda::KernelCall> kernel_call(const Primitive& primitive, std::span<const ArrayType> inputs,
+                                            const Attrs& attrs) {
+  const auto found = claims().find(&primitive.record());
+  return found == claims().end() ? std::nullopt : found->second({inputs, attrs, multiprocessors()});
 }
 
 bool has_cuda_kernels(const Client& client) {

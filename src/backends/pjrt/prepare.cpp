@@ -116,7 +116,7 @@ Program call_kernels(const Program& program) {
     for (const Equation& equation : one.equations()) {
       Types types;
       for (Atom input : equation.inputs) types.push_back(one.type(input));
-      const std::optional<KernelCall> kernel = kernel_call(equation.primitive, types, equation.attrs);
+      const std::optional<cuda::KernelCall> kernel = kernel_call(equation.primitive, types, equation.attrs);
       Attrs attrs = kernel ? equation.attrs : nested(equation.attrs);
       changed |= kernel || !same_object(attrs, equation.attrs);
       Equation call = equation;

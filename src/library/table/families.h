@@ -35,6 +35,7 @@ Family random_draws();
 Family nn_functions();
 Family nn_initializers();
 Family custom_activations();
+Family fused_kernels();
 Family scipy_special();
 Family scipy_stats();
 Family scipy_stats_distribution(std::string_view name);

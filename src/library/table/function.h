@@ -100,7 +100,7 @@ struct Function {
 using Family = std::span<const Function>;
 
 struct Module {
-  std::string_view name;  // numpy, numpy.linalg, lax, ...
+  std::string_view name;  // numpy, numpy.linalg, lax, ... of jax; capibara.kernels beside it
   std::vector<Family> families;
 };
 

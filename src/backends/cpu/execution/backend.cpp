@@ -23,7 +23,6 @@
 #include "backends/cpu/rewrites/unroll.h"
 #include "backends/discharged.h"
 #include "backends/reference/backend.h"
-#include "backends/reference/kernels.h"
 #include "lax/math/denormals.h"
 #include "optimise/pipeline.h"
 #include "program/build.h"
@@ -39,12 +38,7 @@ namespace capibara::cpu {
 
 Program optimised(const Program& program) {
   OptimiseOptions options = chosen_options(compiler_options());
-  // Joins and cuts become the copies they are made of, which fuse with what they feed.
-  options.keep = [](const Program& own, const Equation& equation) {
-    if (equation.primitive->traits.moves == Moves::several) return false;
-    return work_of(own, equation) != Work::host || reference::find_kernel(equation.primitive) ||
-           equation.primitive->evaluate;
-  };
+  options.keep = runs_whole;
   options.own_rule = [](const Program& own, const Equation& equation) {
     LowerRule rule = unroll_rule(own, equation);
     return rule ? rule : region_rule(own, equation);

@@ -8,6 +8,8 @@
 
 #include "backends/cpu/elements/element.h"
 #include "backends/cpu/groups/fuse.h"
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/reference/kernels.h"
 #include "program/handles.h"
 
 namespace capibara::cpu {
@@ -47,6 +49,17 @@ Work work_of(const Program& program, const Equation& equation) {
   std::vector<DType> dtypes;
   for (Atom input : equation.inputs) dtypes.push_back(program.type(input).dtype);
   return is_elementwise(equation.primitive, dtypes, program.type(output).dtype) ? Work::loops : Work::host;
+}
+
+bool runs_whole(const Program& program, const Equation& equation) {
+  const Primitive& primitive = equation.primitive;
+  // Joins and cuts become the copies they are made of, which fuse with what they feed.
+  if (primitive->traits.moves == Moves::several) return false;
+  if (work_of(program, equation) != Work::host || reference::find_kernel(primitive) || primitive->evaluate) return true;
+  // The composition of a fused operation on few elements runs in registers, beside its neighbours.
+  constexpr int64_t min_kernel_elements = 4096;
+  const auto is_large = [&](Atom input) { return program.type(input).size() >= min_kernel_elements; };
+  return std::any_of(equation.inputs.begin(), equation.inputs.end(), is_large) && has_own_kernel(program, equation);
 }
 
 bool is_counted_bits(const Program& program, const Equation& equation) {

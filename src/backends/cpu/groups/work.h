@@ -30,6 +30,8 @@ inline bool is_control(const Primitive& primitive) {
 }
 // What an equation needs; `loops` also for those that only generated code can place.
 Work work_of(const Program& program, const Equation& equation);
+// Whether an equation runs as it is; others are composed of simpler ones where their primitive has a lower rule.
+bool runs_whole(const Program& program, const Equation& equation);
 // reduce_sum and its like, by a monoid over axes.
 inline bool is_reduction(const Primitive& primitive) {
   return primitive->traits.combines == Combines::axes && primitive->traits.monoid;

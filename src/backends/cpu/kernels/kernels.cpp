@@ -4,7 +4,13 @@
 
 #include <unordered_map>
 
+#include "fused_kernels.h"
+
 namespace capibara::cpu {
+
+#define CAPIBARA_DECLARE(name) KernelMakers name##_makers();
+CAPIBARA_CPU_KERNELS(CAPIBARA_DECLARE)
+#undef CAPIBARA_DECLARE
 
 namespace {
 
@@ -13,12 +19,18 @@ using Table = std::unordered_map<const PrimitiveRecord*, KernelMaker>;
 const Table& table() {
   static const Table makers = [] {
     Table all;
+    auto add = [&all](const KernelMakers& list) {
+      for (const KernelMakerEntry& entry : list) all.emplace(&primitive(entry.primitive).record(), entry.make);
+    };
     for (const KernelMakers& list :
          {convolution_makers(), cumulative_makers(), dot_makers(), extreme_makers(), index_makers(), movement_makers(),
           order_makers(), random_makers(), reduction_makers(), scatter_makers(), select_and_scatter_makers(),
           top_k_makers(), transpose_makers(), window_makers()}) {
-      for (const KernelMakerEntry& entry : list) all.emplace(&primitive(entry.primitive).record(), entry.make);
+      add(list);
     }
+#define CAPIBARA_ADD(name) add(name##_makers());
+    CAPIBARA_CPU_KERNELS(CAPIBARA_ADD)
+#undef CAPIBARA_ADD
     return all;
   }();
   return makers;
@@ -29,6 +41,15 @@ const Table& table() {
 KernelMaker find_kernel_maker(const Primitive& primitive) {
   const auto found = table().find(&primitive.record());
   return found == table().end() ? nullptr : found->second;
+}
+
+bool has_own_kernel(const Program& program, const Equation& equation) {
+  const KernelMaker make = find_kernel_maker(equation.primitive);
+  if (!make) return false;
+  Types inputs;
+  for (Atom input : equation.inputs) inputs.push_back(program.type(input));
+  const Types outputs = equation.primitive->type(inputs, equation.attrs).types;
+  return static_cast<bool>(make({inputs, outputs, equation.attrs, {}}));
 }
 
 }  // namespace capibara::cpu

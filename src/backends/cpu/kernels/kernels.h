@@ -27,5 +27,6 @@ struct KernelMakerEntry {
 using KernelMakers = std::vector<KernelMakerEntry>;
 
 KernelMaker find_kernel_maker(const Primitive& primitive);  // null where absent
+bool has_own_kernel(const Program& program, const Equation& equation);  // for the types that it has there
 
 }  // namespace capibara::cpu

@@ -29,15 +29,6 @@ bool holds_branches(const Program& program) {
   return false;
 }
 
-bool has_kernel(const Program& program, const Equation& equation) {
-  const KernelMaker make = find_kernel_maker(equation.primitive);
-  if (!make) return false;
-  Types inputs;
-  for (Atom input : equation.inputs) inputs.push_back(program.type(input));
-  const Types outputs = equation.primitive->type(inputs, equation.attrs).types;
-  return static_cast<bool>(make({inputs, outputs, equation.attrs, {}}));
-}
-
 }  // namespace
 
 LowerRule region_rule(const Program& program, const Equation& equation) {
@@ -53,7 +44,7 @@ LowerRule region_rule(const Program& program, const Equation& equation) {
       {&prim::sort_general().record(), regions::sort},
   };
   const auto rule = rules.find(&primitive.record());
-  if (rule == rules.end() || has_kernel(program, equation)) return {};
+  if (rule == rules.end() || has_own_kernel(program, equation)) return {};
   if (primitive == prim::reduce() && passes::named_reduction(program, equation)) return {};
   if (primitive == prim::scatter() && equation.attrs["update_jaxpr"].is_none()) return {};
   return rule->second;

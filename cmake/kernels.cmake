@@ -1,0 +1,37 @@
+# Lists the fused kernels by the files there are, so that a new one needs no edit of a list: src/kernels/NAME.cpp defines it,
+# src/backends/cpu/kernels/NAME.cpp and src/backends/cuda/NAME.cu are the code of a backend for it.
+
+file(GLOB CAPIBARA_KERNEL_FILES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/*.cpp)
+file(GLOB CAPIBARA_CUDA_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/*.cu)
+set(CAPIBARA_KERNELS "")
+set(CAPIBARA_CPU_KERNELS "")
+set(CAPIBARA_CUDA_KERNELS "")
+set(CAPIBARA_CPU_KERNEL_FILES "")
+set(CAPIBARA_CUDA_CLAIMS "")
+foreach(file ${CAPIBARA_KERNEL_FILES})
+  get_filename_component(name ${file} NAME_WE)
+  if(name STREQUAL "family" OR name STREQUAL "composed")
+    continue()
+  endif()
+  string(APPEND CAPIBARA_KERNELS " each(${name})")
+  if(EXISTS ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/${name}.cpp)
+    string(APPEND CAPIBARA_CPU_KERNELS " each(${name})")
+    list(APPEND CAPIBARA_CPU_KERNEL_FILES ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/${name}.cpp)
+  endif()
+  if(EXISTS ${PROJECT_SOURCE_DIR}/src/backends/cuda/${name}.cu)
+    string(APPEND CAPIBARA_CUDA_KERNELS " each(${name})")
+    list(APPEND CAPIBARA_CUDA_CLAIMS ${PROJECT_SOURCE_DIR}/src/backends/cuda/${name}.cu)
+  endif()
+endforeach()
+configure_file(${PROJECT_SOURCE_DIR}/cmake/fused_kernels.h.in ${CMAKE_BINARY_DIR}/generated/fused_kernels.h @ONLY)
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/kernels/family.cpp ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/kernels.cpp
+                            ${PROJECT_SOURCE_DIR}/src/backends/pjrt/cuda_kernels.cpp
+                            PROPERTIES INCLUDE_DIRECTORIES ${CMAKE_BINARY_DIR}/generated)
+
+# Each file has a `compose` of its own. As in generated code, a multiplication and an addition may become one operation.
+set_source_files_properties(${CAPIBARA_KERNEL_FILES} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+set_source_files_properties(${CAPIBARA_CPU_KERNEL_FILES} PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast")
+
+# Outside of nvcc a file of the CUDA backend is plain C++: which equations its kernel takes. That half belongs to the library.
+set_source_files_properties(${CAPIBARA_CUDA_CLAIMS} PROPERTIES LANGUAGE CXX SKIP_UNITY_BUILD_INCLUSION ON)
+list(APPEND CAPIBARA_CORE_SOURCES ${CAPIBARA_CUDA_CLAIMS})
