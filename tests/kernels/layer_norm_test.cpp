@@ -129,6 +129,12 @@ std::vector<DType> kernel_dtypes() {
   return dtypes;
 }
 
+ConfigScope wide_scope() {
+  Config settings = config();
+  settings.enable_x64 = true;
+  return ConfigScope(settings);
+}
+
 // One column, columns that fill no vector, several blocks of rows.
 const Shape kernel_shapes[] = {{1}, {3, 1}, {5, 7}, {2, 3, 16}, {33, 67}, {9, 300}, {300, 24}};
 
@@ -138,6 +144,7 @@ cpu::Tolerance tolerance_of(DType dtype) {
 }
 
 TEST_F(LayerNormKernel, ForwardIsTheComposition) {
+  const ConfigScope scope = wide_scope();
   for (DType dtype : kernel_dtypes()) {
     for (const Shape& shape : kernel_shapes) {
       const ArrayType x = cpu::type_of(dtype, shape), column = cpu::type_of(dtype, {shape.back()});
@@ -150,6 +157,7 @@ TEST_F(LayerNormKernel, ForwardIsTheComposition) {
 }
 
 TEST_F(LayerNormKernel, BackwardIsTheComposition) {
+  const ConfigScope scope = wide_scope();
   for (DType dtype : kernel_dtypes()) {
     const DType wide = dtype == DType::float64 ? dtype : DType::float32;
     for (const Shape& shape : kernel_shapes) {
@@ -164,11 +172,7 @@ TEST_F(LayerNormKernel, BackwardIsTheComposition) {
 
 // Of sums in single precision no more is lost than the composition loses.
 TEST_F(LayerNormKernel, IsCloseToDoublePrecision) {
-  const ConfigScope scope([] {
-    Config settings = config();
-    settings.enable_x64 = true;
-    return settings;
-  }());
+  const ConfigScope scope = wide_scope();
   const Array x = drawn(0, {64, 1000}) * 3.0f + 100.0f, scale = drawn(1, {1000}), bias = drawn(2, {1000}),
               dy = drawn(3, {64, 1000});
   const Attrs attrs = {{"epsilon", 1e-5}};
