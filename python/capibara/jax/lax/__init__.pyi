@@ -174,6 +174,7 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
 def complex(x: ArrayLike, y: ArrayLike) -> Array:
     """x + iy."""
 complex_p: CatalogPrimitive
+composed_tangent_p: CatalogPrimitive
 def concatenate(operands: ArrayLike | Sequence[ArrayLike], dimension: int) -> Array:
     """Joins arrays along a dimension."""
 concatenate_p: CatalogPrimitive
@@ -348,6 +349,8 @@ is_inf_p: CatalogPrimitive
 is_neg_inf_p: CatalogPrimitive
 is_pos_inf_p: CatalogPrimitive
 jit_p: CatalogPrimitive
+layer_norm_grad_p: CatalogPrimitive
+layer_norm_p: CatalogPrimitive
 def le(x: ArrayLike, y: ArrayLike) -> Array:
     """x <= y."""
 le_p: CatalogPrimitive
