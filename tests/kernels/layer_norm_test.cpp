@@ -194,10 +194,11 @@ TEST_F(LayerNormKernel, IsCloseToDoublePrecision) {
     expect_near(singles[i].astype(DType::float64), exact[i], i < 3 ? 2e-4 : 2e-3);
 }
 
-TEST_F(LayerNormKernel, RunsUnderJit) {
+// Generated code is faster.
+TEST_F(LayerNormKernel, LeavesProgramsToTheCompiler) {
   const Program program = jax::make_jaxpr(fused)(jnp::ones({64, 512}), jnp::ones({512}), jnp::ones({512}));
   const std::string text = *backend("cpu").compiled_text(program, {});
-  EXPECT_NE(text.find("host 0"), std::string::npos) << text;
+  EXPECT_EQ(text.find("host "), std::string::npos) << text;
 }
 
 // ---- CUDA --------------------------------------------------------------------------------------------------------

@@ -14,13 +14,13 @@ CAPIBARA_CPU_KERNELS(CAPIBARA_DECLARE)
 
 namespace {
 
-using Table = std::unordered_map<const PrimitiveRecord*, KernelMaker>;
+using Table = std::unordered_map<const PrimitiveRecord*, KernelMakerEntry>;
 
 const Table& table() {
   static const Table makers = [] {
     Table all;
     auto add = [&all](const KernelMakers& list) {
-      for (const KernelMakerEntry& entry : list) all.emplace(&primitive(entry.primitive).record(), entry.make);
+      for (const KernelMakerEntry& entry : list) all.emplace(&primitive(entry.primitive).record(), entry);
     };
     for (const KernelMakers& list :
          {convolution_makers(), cumulative_makers(), dot_makers(), extreme_makers(), index_makers(), movement_makers(),
@@ -40,16 +40,16 @@ const Table& table() {
 
 KernelMaker find_kernel_maker(const Primitive& primitive) {
   const auto found = table().find(&primitive.record());
-  return found == table().end() ? nullptr : found->second;
+  return found == table().end() ? nullptr : found->second.make;
 }
 
 bool has_own_kernel(const Program& program, const Equation& equation) {
-  const KernelMaker make = find_kernel_maker(equation.primitive);
-  if (!make) return false;
+  const auto found = table().find(&equation.primitive.record());
+  if (found == table().end() || !found->second.in_programs) return false;
   Types inputs;
   for (Atom input : equation.inputs) inputs.push_back(program.type(input));
   const Types outputs = equation.primitive->type(inputs, equation.attrs).types;
-  return static_cast<bool>(make({inputs, outputs, equation.attrs, {}}));
+  return static_cast<bool>(found->second.make({inputs, outputs, equation.attrs, {}}));
 }
 
 }  // namespace capibara::cpu

@@ -23,10 +23,12 @@ using KernelMaker = HostKernel (*)(const KernelRequest&);
 struct KernelMakerEntry {
   const char* primitive;
   KernelMaker make;
+  bool in_programs = true;  // false: generated code is faster, the kernel serves outside of jit alone
 };
 using KernelMakers = std::vector<KernelMakerEntry>;
 
 KernelMaker find_kernel_maker(const Primitive& primitive);  // null where absent
-bool has_own_kernel(const Program& program, const Equation& equation);  // for the types that it has there
+// Whether a compiled program calls a kernel for an equation, by its types.
+bool has_own_kernel(const Program& program, const Equation& equation);
 
 }  // namespace capibara::cpu
