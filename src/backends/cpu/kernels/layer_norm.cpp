@@ -1,9 +1,7 @@
-// Layer norm and its reverse derivative: rows are shared out among threads, each stays in the cache while it is worked
-// on.
+// Layer norm and its reverse derivative: rows are shared out among threads, and stay in the cache meanwhile.
 //
-// Forward a row is read three times, for its mean, its variance and the result. Backward four rows go side by side, so
-// that the sums over rows are read and written once for four of them. These are kept by blocks of rows, whose sizes
-// follow from the shape alone, and added in order: results do not depend on the number of threads.
+// Backward four rows go side by side, so that sums over rows are read and written once for four. They are kept by
+// blocks of rows, whose sizes follow from the shape alone, and added in order: the number of threads changes nothing.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -282,7 +280,7 @@ RowFunctions<T> row_functions() {
 
 // ---- kernels -----------------------------------------------------------------------------------------------------
 
-// A vector of weights in the type of sums: itself, or widened.
+// A vector of weights in the type of sums.
 template <class T>
 class Widened {
  public:
@@ -301,7 +299,6 @@ class Widened {
   const Sum<T>* data_;
 };
 
-// Nanoseconds for a row, by elements that pass from or to memory.
 template <class T>
 double row_cost(int64_t columns, double passes) {
   return 20 + passes * static_cast<double>(columns) * static_cast<double>(sizeof(T)) / 15;
