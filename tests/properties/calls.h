@@ -207,14 +207,6 @@ class Values {
   std::mt19937 random_;
 };
 
-// The incomplete gamma functions sum up to ten million terms at the ends of the range.
-inline Points hard_points(const Primitive& primitive) {
-  for (const char* name : {"igamma", "igammac", "igamma_grad_a", "random_gamma_grad"}) {
-    if (primitive.is(name)) return Points::gentle;
-  }
-  return Points::hard;
-}
-
 // Operands as a primitive demands them, where a range of values does not say it.
 inline Arrays prepared(const Call& call, Arrays inputs) {
   if (call.primitive.is("clamp") && is_floating(call.dtype)) {

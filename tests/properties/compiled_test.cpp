@@ -21,6 +21,7 @@ bool can_compile() {
 // Generated code rounds as the reference does but where it fuses products with sums and adds in lanes.
 double units_allowed(const Call& call) {
   if (rounds_once(call)) return 1;
+  if (is_fused(call.primitive)) return 64;
   static const std::string_view sums[] = {"reduce_sum", "dot_general", "cumsum", "reduce_prod", "cumprod"};
   for (std::string_view name : sums) {
     if (call.primitive.name().find(name) != std::string::npos) return 64;

@@ -1,7 +1,7 @@
 // Where a property does not hold by design: each case with its reason. jax 0.10.2 behaves the same unless it says so.
 #pragma once
 
-#include "properties/calls.h"
+#include "properties/hard_points.h"
 
 #include <optional>
 #include <string_view>

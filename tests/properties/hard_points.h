@@ -1,0 +1,30 @@
+// At which hard points a primitive is tried.
+#pragma once
+
+#include "kernels/family.h"
+#include "properties/calls.h"
+
+#include <set>
+
+namespace capibara::properties {
+
+// Of src/kernels: compositions with several sums, in whose order backends differ.
+inline bool is_fused(const Primitive& primitive) {
+  static const std::set<std::string> names = [] {
+    std::set<std::string> all;
+    for (const PrimitiveRecord& record : kernel_family()) all.insert(record.name);
+    return all;
+  }();
+  return names.count(primitive.name()) > 0;
+}
+
+// The incomplete gamma functions sum up to ten million terms at the ends of the range.
+inline Points hard_points(const Primitive& primitive) {
+  if (is_fused(primitive)) return Points::gentle;  // where sums overflow depends on their order
+  for (const char* name : {"igamma", "igammac", "igamma_grad_a", "random_gamma_grad"}) {
+    if (primitive.is(name)) return Points::gentle;
+  }
+  return Points::hard;
+}
+
+}  // namespace capibara::properties
