@@ -328,7 +328,7 @@ def units(options):
     for entry in commands:
         target = re.search(r"CMakeFiles/(\w+)\.dir/", entry["command"])
         arguments.setdefault(target[1] if target else "", arguments_of(entry))
-    core = arguments["capibara"]
+    core = arguments["capibara_core"]
     if options.files:
         return [(Path(file).resolve(), core) for file in options.files]
     traced = [path for folder in ("src", "python/src") for path in sorted((ROOT / folder).rglob("*.cpp"))
