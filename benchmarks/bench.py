@@ -401,19 +401,19 @@ def main():
         return report.write(ROOT / options.json)
     path = ROOT / options.json
     rows = chosen(suite.all_rows(), options.only)
-    kept = {}
-    if options.again:
-        last = json.loads(path.read_text())
-        kept = {record["name"]: record for record in last["rows"] if not report.is_disturbed(record)}
     if options.list:
         for family, row in rows:
             print(f"{family:14} {row.name:34} {row.what}")
         return 0
+    if options.again and not path.exists():
+        parser.error(f"--again needs the figures of a run, and there is no {options.json}")
+    last = json.loads(path.read_text()) if options.again else {"rows": [], "limits": {}, "versions": {}, "missing": {}}
+    kept = {record["name"]: record for record in last["rows"] if not report.is_disturbed(record)}
     start = machine()
-    limits = measure_limits((ROOT / options.build).resolve(), last["limits"] if options.again else None)
+    limits = measure_limits((ROOT / options.build).resolve(), last["limits"])
     print("limits, 1 / 2 threads: " + "  ".join(
         f"{name} {' / '.join(f'{figure / 1e9:.0f}' for figure in found.values())} G/s" for name, found in limits.items()))
-    results = {"machine": start, "limits": limits, "rows": []}
+    results = {"machine": start, "limits": limits, "versions": last["versions"], "missing": last["missing"], "rows": []}
     bench = Bench(options)
     broken = False
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -426,8 +426,8 @@ def main():
             judge(record, limits, results["rows"])
             show(record)
             broken |= bool(record["failed"])
-            results["versions"] = dict(last["versions"], **bench.versions) if options.again else bench.versions
-            results["missing"] = dict(last["missing"], **bench.missing) if options.again else bench.missing
+            results["versions"].update(bench.versions)
+            results["missing"].update(bench.missing)
             results["rows"].append(record)
             path.write_text(json.dumps(results, indent=1) + "\n")
     finally:

@@ -156,13 +156,7 @@ PrimitiveRecord dot_general_record() {
     out.weak_type = types[0].weak_type && types[1].weak_type;
     return Types{out};
   };
-  record.jvp = [](const JvpArgs& args) -> JvpResult {
-    const Array &x = args.primals[0], &y = args.primals[1];
-    Array out = capibara::bind(args.primitive, args.primals, args.attrs)[0], from_x, from_y;
-    if (args.tangents[0].defined()) from_x = capibara::bind(args.primitive, Arrays{args.tangents[0], y}, args.attrs)[0];
-    if (args.tangents[1].defined()) from_y = capibara::bind(args.primitive, Arrays{x, args.tangents[1]}, args.attrs)[0];
-    return {{out}, {add_tangents(from_x, from_y)}};
-  };
+  record.jvp = bilinear_jvp;
   record.transpose = [](const TransposeArgs& args) -> Arrays {
     const Array& cotangent = args.cotangents[0];
     if (!cotangent.defined()) return {Array(), Array()};

@@ -156,6 +156,14 @@ JvpRule linear_jvp() {
   };
 }
 
+JvpResult bilinear_jvp(const JvpArgs& args) {
+  const Array &x = args.primals[0], &y = args.primals[1];
+  Array out = capibara::bind(args.primitive, args.primals, args.attrs)[0], from_x, from_y;
+  if (args.tangents[0].defined()) from_x = capibara::bind(args.primitive, Arrays{args.tangents[0], y}, args.attrs)[0];
+  if (args.tangents[1].defined()) from_y = capibara::bind(args.primitive, Arrays{x, args.tangents[1]}, args.attrs)[0];
+  return {{out}, {add_tangents(from_x, from_y)}};
+}
+
 JvpRule elementwise_jvp(std::vector<Derivative> derivatives) {
   return [derivatives = std::move(derivatives)](const JvpArgs& args) {
     JvpResult result;

@@ -40,6 +40,8 @@ BatchResult batch_leading(const BatchArgs& args);
 
 // The jvp of an operation linear in all its inputs: itself on the tangents (zeros instantiated).
 JvpRule linear_jvp();
+// The jvp of a product: linear in each of its two inputs while the other stays as it is.
+JvpResult bilinear_jvp(const JvpArgs& args);
 // jvp of an elementwise operation from the derivative in each input: df[i](g, primal output, inputs, attrs).
 using Derivative = std::function<Array(const Array& tangent, const Array& output, std::span<const Array> inputs,
                                        const Attrs& attrs)>;

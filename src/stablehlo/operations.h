@@ -95,7 +95,6 @@ std::string bool_array_text(const std::vector<bool>& values);       // array<i1:
 std::string list_text(const Ints& values);                          // [1, 2]
 std::string integer_text(int64_t value);                            // 3 : i64
 std::string pairs_text(const std::vector<std::pair<int64_t, int64_t>>& pairs);  // dense<[[0, 1]]> : tensor<1x2xi64>
-std::string quoted_text(std::string_view text);
 NdArray widened(const NdArray& narrow);                             // numbers of fewer than 8 bits as int8, uint8 or float32
 std::string dense_text(const NdArray& array);                       // dense<...> : tensor<...>
 

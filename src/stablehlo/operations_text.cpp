@@ -172,22 +172,6 @@ std::string pairs_text(const std::vector<std::pair<int64_t, int64_t>>& pairs) {
   return "dense<[" + out + "]>" + type;
 }
 
-std::string quoted_text(std::string_view text) {
-  static constexpr char digits[] = "0123456789ABCDEF";
-  std::string out = "\"";
-  for (char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\' || byte < 0x20 || byte >= 0x7F) {
-      out += '\\';
-      out += digits[byte >> 4];
-      out += digits[byte & 15];
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
-
 // ---- constants ---------------------------------------------------------------------------------------------------
 
 namespace {

@@ -4,9 +4,8 @@
 #include "stablehlo/syntax.h"
 
 namespace capibara::stablehlo {
-namespace {
 
-std::string quoted(std::string_view text) {
+std::string quoted_text(std::string_view text) {
   static constexpr char digits[] = "0123456789ABCDEF";
   std::string out = "\"";
   for (char c : text) {
@@ -21,6 +20,8 @@ std::string quoted(std::string_view text) {
   }
   return out + "\"";
 }
+
+namespace {
 
 std::string number(double value) {
   char buffer[40];
@@ -55,7 +56,7 @@ struct AttributePrinter {
     return std::to_string(integer.value) + " : " + integer.type.text();
   }
   std::string operator()(const Float& value) const { return number(value.value) + " : " + value.type.text(); }
-  std::string operator()(const String& string) const { return quoted(string.value); }
+  std::string operator()(const String& string) const { return quoted_text(string.value); }
   std::string operator()(const Type& type) const { return type.text(); }
   std::string operator()(const Array& array) const {
     std::string out = "[";
@@ -73,8 +74,8 @@ struct AttributePrinter {
   }
   std::string operator()(const DenseElements& dense) const { return print_bytes(dense); }
   std::string operator()(const SymbolReference& symbol) const {
-    std::string out = "@" + quoted(symbol.name);
-    for (const std::string& name : symbol.nested) out += "::@" + quoted(name);
+    std::string out = "@" + quoted_text(symbol.name);
+    for (const std::string& name : symbol.nested) out += "::@" + quoted_text(name);
     return out;
   }
   std::string operator()(const Dictionary& dictionary) const { return print_dictionary(dictionary); }
@@ -84,7 +85,7 @@ struct AttributePrinter {
     return out + (attribute.value.empty() ? print_dictionary(attribute.fields) : attribute.value) + ">";
   }
   std::string operator()(const Location& location) const {
-    std::string out = "loc(" + quoted(location.name);
+    std::string out = "loc(" + quoted_text(location.name);
     if (location.kind == Location::Kind::file) {
       out += ":" + std::to_string(location.line) + ":" + std::to_string(location.column);
     }
@@ -96,7 +97,7 @@ struct AttributePrinter {
 class TreePrinter {
  public:
   std::string print(const Module& module) {
-    out_ += "module @" + quoted(module.name) + " " + print_dictionary(module.attributes) + "\n";
+    out_ += "module @" + quoted_text(module.name) + " " + print_dictionary(module.attributes) + "\n";
     for (const Operation& operation : module.operations) print(operation, 1);
     for (const Function& function : module.functions) print(function);
     return std::move(out_);
@@ -106,7 +107,7 @@ class TreePrinter {
   void indent(int level) { out_.append(static_cast<std::size_t>(level) * 2, ' '); }
 
   void print(const Function& function) {
-    out_ += "  func " + function.visibility + " @" + quoted(function.name) + "(";
+    out_ += "  func " + function.visibility + " @" + quoted_text(function.name) + "(";
     for (const FunctionArgument& argument : function.arguments) {
       out_ += " %" + std::to_string(argument.id) + ": " + argument.type.text();
       if (!argument.attributes.empty()) out_ += " " + print_dictionary(argument.attributes);

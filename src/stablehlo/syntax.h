@@ -319,9 +319,9 @@ struct Module {
   const Function* find_function(std::string_view function_name) const;
 };
 
-// The tree in one canonical text, attributes sorted and values numbered: two texts with one tree print alike.
-// Locations are left out.
+// One text for one tree: attributes are sorted, values numbered, locations left out.
 std::string print_tree(const Module& module);
 std::string print_attribute(const Attribute& attribute);
+std::string quoted_text(std::string_view text);  // "a\09b"
 
 }  // namespace capibara::stablehlo

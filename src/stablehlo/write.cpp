@@ -14,6 +14,7 @@
 #include "program/views.h"
 #include "stablehlo/borders.h"
 #include "stablehlo/operations.h"
+#include "stablehlo/syntax.h"
 #include "stablehlo/write_calls.h"
 
 namespace capibara::stablehlo {
