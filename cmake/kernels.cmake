@@ -24,14 +24,15 @@ foreach(file ${CAPIBARA_KERNEL_FILES})
   endif()
 endforeach()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/fused_kernels.h.in ${CMAKE_BINARY_DIR}/generated/fused_kernels.h @ONLY)
-set_source_files_properties(${PROJECT_SOURCE_DIR}/src/kernels/family.cpp ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/kernels.cpp
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/kernels/family.cpp ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/fused.cpp
                             ${PROJECT_SOURCE_DIR}/src/backends/pjrt/cuda_kernels.cpp
                             PROPERTIES INCLUDE_DIRECTORIES ${CMAKE_BINARY_DIR}/generated)
 
 # Each file has a `compose` of its own. As in generated code, a multiplication and an addition may become one operation.
 set_source_files_properties(${CAPIBARA_KERNEL_FILES} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-set_source_files_properties(${CAPIBARA_CPU_KERNEL_FILES} PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast")
+set_source_files_properties(${CAPIBARA_CPU_KERNEL_FILES} PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast" SKIP_UNITY_BUILD_INCLUSION ON)
 
 # Outside of nvcc a file of the CUDA backend is plain C++: which equations its kernel takes. That half belongs to the library.
 set_source_files_properties(${CAPIBARA_CUDA_CLAIMS} PROPERTIES LANGUAGE CXX SKIP_UNITY_BUILD_INCLUSION ON)
-list(APPEND CAPIBARA_CORE_SOURCES ${CAPIBARA_CUDA_CLAIMS})
+list(REMOVE_ITEM CAPIBARA_KERNEL_SOURCES ${CAPIBARA_CPU_KERNEL_FILES})
+list(APPEND CAPIBARA_PLUGIN_SOURCES ${CAPIBARA_CPU_KERNEL_FILES} ${CAPIBARA_CUDA_CLAIMS})

@@ -3,17 +3,25 @@
 file(GLOB_RECURSE CAPIBARA_CORE_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cpp)
 # These backends are modules of their own: they need libraries that the core must not link.
 list(FILTER CAPIBARA_CORE_SOURCES EXCLUDE REGEX "/src/backends/(lapack|cpu/llvm|cuda)/")
-# Parts that are compiled apart from the core: see CMakeLists.txt.
-set(CAPIBARA_LIBRARY_SOURCES ${CAPIBARA_CORE_SOURCES})
-list(FILTER CAPIBARA_LIBRARY_SOURCES INCLUDE REGEX "/src/library/(nn|scipy|table)/")
-set(CAPIBARA_PRIMITIVE_SOURCES ${CAPIBARA_CORE_SOURCES})
-list(FILTER CAPIBARA_PRIMITIVE_SOURCES INCLUDE REGEX "/src/lax/")
-set(CAPIBARA_PRODUCT_SOURCES ${CAPIBARA_CORE_SOURCES})
-list(FILTER CAPIBARA_PRODUCT_SOURCES INCLUDE REGEX "/src/backends/cpu/kernels/products/")
-set(CAPIBARA_KERNEL_SOURCES ${CAPIBARA_CORE_SOURCES})
-list(FILTER CAPIBARA_KERNEL_SOURCES INCLUDE REGEX "/src/backends/cpu/kernels/[^/]*$")
-list(REMOVE_ITEM CAPIBARA_CORE_SOURCES ${CAPIBARA_LIBRARY_SOURCES} ${CAPIBARA_PRIMITIVE_SOURCES} ${CAPIBARA_PRODUCT_SOURCES}
-     ${CAPIBARA_KERNEL_SOURCES})
+# Instead of src/assembly/whole.cpp, for the demo.
+set(CAPIBARA_NATIVE_ASSEMBLY ${PROJECT_SOURCE_DIR}/src/assembly/native.cpp)
+list(REMOVE_ITEM CAPIBARA_CORE_SOURCES ${CAPIBARA_NATIVE_ASSEMBLY})
+
+# Takes the sources whose path matches out of the core: parts that are compiled apart from it, see CMakeLists.txt.
+function(capibara_take_out list expression)
+  set(sources ${CAPIBARA_CORE_SOURCES})
+  list(FILTER sources INCLUDE REGEX ${expression})
+  set(rest ${CAPIBARA_CORE_SOURCES})
+  list(FILTER rest EXCLUDE REGEX ${expression})
+  set(${list} ${sources} PARENT_SCOPE)
+  set(CAPIBARA_CORE_SOURCES ${rest} PARENT_SCOPE)
+endfunction()
+capibara_take_out(CAPIBARA_LIBRARY_SOURCES "/src/library/([^/]*/|[a-qs-z])")  # all but the random numbers
+capibara_take_out(CAPIBARA_PLUGIN_SOURCES
+                  "/src/(assembly|kernels|stablehlo|backends/pjrt)/|/src/transforms/jit_text.cpp|/cpu/kernels/fused.cpp")
+capibara_take_out(CAPIBARA_PRIMITIVE_SOURCES "/src/lax/")
+capibara_take_out(CAPIBARA_PRODUCT_SOURCES "/src/backends/cpu/kernels/products/")
+capibara_take_out(CAPIBARA_KERNEL_SOURCES "/src/backends/cpu/kernels/")
 
 file(GLOB CAPIBARA_LAPACK_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/lapack/*.cpp)
 file(GLOB CAPIBARA_CPU_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/llvm/*.cpp)

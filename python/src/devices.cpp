@@ -21,41 +21,25 @@ namespace {
 
 // Rows of (platform, id, kind, process, whether it is this process's, kinds of its memory, the default one).
 nb::list list_devices(const std::string& platform) {
-  std::string name = platform.empty() ? config().platform : platform;
-  name = name.substr(0, name.find(','));
   nb::list rows;
-  if (pjrt::is_platform(name)) {
-    pjrt::Client& client = pjrt::client(name);
-    for (const pjrt::DeviceInfo& info : client.devices()) {
-      nb::list memories;
-      for (const pjrt::DeviceInfo::Memory& memory : info.memories) memories.append(memory.kind);
-      rows.append(nb::make_tuple(client.platform(), info.id, info.kind, info.process, info.addressable, memories, info.default_memory));
-    }
-    return rows;
-  }
-  for (const Device& device : jax::devices(name)) {
+  for (const DeviceFacts& facts : device_facts(platform)) {
     nb::list memories;
-    memories.append("device");
-    rows.append(nb::make_tuple(device.platform, device.id, device.platform, 0, true, memories, "device"));
+    for (const std::string& memory : facts.memories) memories.append(memory);
+    rows.append(nb::make_tuple(facts.device.platform, facts.device.id, facts.kind, facts.process, facts.addressable,
+                               memories, facts.default_memory));
   }
   return rows;
 }
 
 nb::object memory_stats(const std::string& platform, int id) {
-  if (!pjrt::is_platform(platform)) return nb::none();
-  pjrt::MemoryStats stats;
-  try {
-    stats = pjrt::client_of(platform)->memory_stats(id);
-  } catch (const RuntimeError& error) {
-    if (std::string_view(error.what()).find("UNIMPLEMENTED") == std::string_view::npos) throw;
-    return nb::none();  // as for a device that counts nothing
-  }
+  const std::optional<MemoryStats> stats = holder(platform).memory_stats(id);
+  if (!stats) return nb::none();
   nb::dict all;
-  all["bytes_in_use"] = stats.bytes_in_use;
-  if (stats.peak_bytes_in_use) all["peak_bytes_in_use"] = *stats.peak_bytes_in_use;
-  if (stats.bytes_limit) all["bytes_limit"] = *stats.bytes_limit;
-  if (stats.num_allocs) all["num_allocs"] = *stats.num_allocs;
-  if (stats.largest_alloc_size) all["largest_alloc_size"] = *stats.largest_alloc_size;
+  all["bytes_in_use"] = stats->bytes_in_use;
+  if (stats->peak_bytes_in_use) all["peak_bytes_in_use"] = *stats->peak_bytes_in_use;
+  if (stats->bytes_limit) all["bytes_limit"] = *stats->bytes_limit;
+  if (stats->num_allocs) all["num_allocs"] = *stats->num_allocs;
+  if (stats->largest_alloc_size) all["largest_alloc_size"] = *stats->largest_alloc_size;
   return all;
 }
 

@@ -5,9 +5,9 @@
 
 #include "bindings.h"
 #include "key_hook.h"
+#include "lax/explicit_x64.h"
 #include "lax/promote.h"
 #include "lax/promotion_scope.h"
-#include "library/numpy/explicit_x64.h"
 #include "library/table/function.h"
 #include "runtime/transfer_guard.h"
 #include "trace/trace.h"

@@ -1,25 +1,32 @@
-// The list of backends of this build.
+// Finds backends by name, platform and device.
 #include "backends/backend.h"
 
 #include <capibara/config.h>
 #include <capibara/default_device.h>
 
-#include "backends/cpu/execution/backend.h"
-#include "backends/pjrt/backend.h"
-#include "backends/reference/backend.h"
-
 namespace capibara {
 
 namespace {
 
-struct Entry {
-  const char* name;
-  Backend& (*get)();
-};
+const BackendFamily* family_of(const std::string& platform) {
+  for (const BackendFamily& family : backend_families()) {
+    if (family.serves(platform)) return &family;
+  }
+  return nullptr;
+}
 
-Backend& any_plugin() { return pjrt::backend("pjrt"); }
+bool has_own_devices(const std::string& platform) {
+  const BackendFamily* family = family_of(platform);
+  return family && family->on;
+}
 
-constexpr Entry entries[] = {{"cpu", cpu::backend}, {"reference", reference::backend}, {"pjrt", any_plugin}};
+Backend* plugin_holder(const std::string& platform) {
+  for (const BackendFamily& family : backend_families()) {
+    if (!family.holder) continue;
+    if (Backend* found = family.holder(platform)) return found;
+  }
+  return nullptr;
+}
 
 // Programs run on the first of a list such as "cuda,cpu".
 std::string first_platform(const std::string& platforms) { return platforms.substr(0, platforms.find(',')); }
@@ -28,29 +35,31 @@ std::string first_platform(const std::string& platforms) { return platforms.subs
 
 std::vector<std::string> backend_names() {
   std::vector<std::string> names;
-  for (const Entry& entry : entries) names.push_back(entry.name);
+  for (const BackendFamily& family : backend_families()) names.push_back(family.name);
   return names;
 }
 
 Backend& backend(const std::string& name) {
-  for (const Entry& entry : entries) {
-    if (name == entry.name) return entry.get();
-  }
-  if (pjrt::is_platform(name)) return pjrt::backend(name);
+  if (const BackendFamily* family = family_of(name)) return family->get(name);
   std::string known;
-  for (const Entry& entry : entries) known += concat(known.empty() ? "" : ", ", "'", entry.name, "'");
+  for (const std::string& own : backend_names()) known += concat(known.empty() ? "" : ", ", "'", own, "'");
   throw ValueError(concat("backend: unknown name '", name, "'; this build has ", known, ", and plugins for 'cuda', 'rocm', 'tpu', 'xla_cpu'"));
 }
 
 Backend& backend(const Device& device) {
-  if (pjrt::is_platform(device.platform)) return pjrt::backend(device);
+  if (has_own_devices(device.platform)) return family_of(device.platform)->on(device);
   if (device.platform != "cpu") throw ValueError(concat("backend: there is no device ", to_string(device)));
   if (device.id != 0) {
     throw NotImplementedError(concat("computations of the native backend run on cpu:0, got ", to_string(device),
                                      "; choose a plugin's platform, such as JAX_PLATFORMS=xla_cpu, for several devices"));
   }
   const std::string own = first_platform(config().platform);
-  return backend(pjrt::is_platform(own) ? native_platform() : own);
+  return backend(has_own_devices(own) ? native_platform() : own);
+}
+
+Backend& holder(const std::string& platform) {
+  Backend* found = plugin_holder(platform);
+  return found ? *found : backend(native_platform());
 }
 
 Backend& default_backend() {
@@ -69,14 +78,10 @@ std::string default_platform() {
   const std::optional<Device>& device = chosen_device();
   if (device) return device->platform;
   const std::string name = first_platform(config().platform);
-  return pjrt::is_platform(name) ? pjrt::client(name).platform() : "cpu";
+  return has_own_devices(name) ? backend(name).platform() : "cpu";
 }
 
-std::string lowering_platform() {
-  const pjrt::Client* client = pjrt::client_of(default_platform());
-  if (!client) return "cpu";
-  return client->plugin().platform() == "xla_cpu" ? "cpu" : client->plugin().platform();
-}
+std::string lowering_platform() { return holder(default_platform()).lowering_platform(); }
 
 std::optional<Device> demanded_device(std::span<const Array> inputs) {
   const Device* demanded = nullptr;
@@ -104,33 +109,31 @@ Arrays as_committed(Arrays outputs) {
   return outputs;
 }
 
+std::vector<DeviceFacts> device_facts(const std::string& platform) {
+  const std::string name = first_platform(platform.empty() ? config().platform : platform);
+  if (!family_of(name)) {
+    throw RuntimeError(
+        concat("Unknown backend ", name, ": this build has 'cpu', and plugins for 'cuda', 'rocm', 'tpu', 'xla_cpu'"));
+  }
+  return backend(name).devices();
+}
+
 namespace jax {
 
 std::vector<Device> devices(const std::string& platform) {
-  const std::string name = first_platform(platform.empty() ? capibara::config().platform : platform);
   std::vector<Device> list;
-  if (pjrt::is_platform(name)) {
-    pjrt::Client& client = pjrt::client(name);
-    for (const pjrt::DeviceInfo& info : client.devices()) list.push_back(client.device(info.id));
-    return list;
-  }
-  if (name != "cpu" && name != "reference") {
-    throw RuntimeError(concat("Unknown backend ", name, ": this build has 'cpu', and plugins for 'cuda', 'rocm', 'tpu', 'xla_cpu'"));
-  }
-  for (int id = 0; id < capibara::config().num_cpu_devices; ++id) list.push_back(Device{"cpu", id});
+  for (const DeviceFacts& facts : device_facts(platform)) list.push_back(facts.device);
   return list;
 }
 
 std::vector<Device> local_devices(const std::string& platform) {
-  const std::string name = first_platform(platform.empty() ? capibara::config().platform : platform);
-  if (!pjrt::is_platform(name)) return devices(name);
-  pjrt::Client& client = pjrt::client(name);
   std::vector<Device> list;
-  for (const pjrt::DeviceInfo& info : client.devices()) {
-    if (info.addressable) list.push_back(client.device(info.id));
+  for (const DeviceFacts& facts : device_facts(platform)) {
+    if (facts.addressable) list.push_back(facts.device);
   }
   return list;
 }
+
 int device_count(const std::string& platform) { return static_cast<int>(devices(platform).size()); }
 
 }  // namespace jax

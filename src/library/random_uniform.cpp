@@ -7,8 +7,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "lax/explicit_x64.h"
 #include "lax/monoid.h"
-#include "library/numpy/explicit_x64.h"
 
 namespace capibara::jax::random {
 

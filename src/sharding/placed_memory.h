@@ -1,6 +1,7 @@
 // Memory whose place is known, and the attribute that carries a placement inside programs.
 #pragma once
 
+#include <capibara/array.h>
 #include <capibara/attributes.h>
 #include <capibara/placement.h>
 
@@ -10,6 +11,8 @@ namespace capibara {
 class PlacedMemory : public DeviceMemory {
  public:
   virtual std::shared_ptr<const NamedSharding> placement() const = 0;
+  // The parts on this process's devices; none where it is not in parts.
+  virtual std::vector<Array> addressable_shards() const { return {}; }
 };
 
 // What sharding_constraint carries. At the border of a function it is a demand on an argument or a result: written as

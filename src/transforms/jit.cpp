@@ -8,7 +8,6 @@
 #include "program/dce.h"
 #include "program/derive.h"
 #include "runtime/warning.h"
-#include "stablehlo/write.h"
 #include "trace/trace.h"
 #include "transforms/jit_entry.h"
 #include "transforms/jit_stages.h"
@@ -218,20 +217,6 @@ void check_jit_entry(const JitEntry& entry, const TreeDef& in, std::span<const A
 const Program& jit_entry_program(const JitEntry& entry) { return entry.program; }
 const TreeDef& jit_entry_structure(const JitEntry& entry) { return entry.out; }
 const TreeDef& jit_entry_input_structure(const JitEntry& entry) { return entry.key.in; }
-std::string jit_entry_text(const JitEntry& entry, const LeafShardings& leaves) {
-  return lowered_text(entry, leaves, false);
-}
-std::string lowered_text(const JitEntry& entry, const LeafShardings& leaves, bool locations) {
-  const auto [program, inputs] = entry.pruned();
-  stablehlo::WriteOptions options;
-  options.module_name = concat("jit_", entry.options.name);
-  options.locations = locations;
-  for (std::size_t input : inputs) {
-    const bool known = input >= entry.captured.size() && !leaves.empty();
-    options.argument_placements.push_back(known ? leaves[input - entry.captured.size()] : nullptr);
-  }
-  return stablehlo::write_program(program, options);
-}
 std::shared_ptr<const JitEntry> with_compiler_options(const JitEntry& entry, const CompilerOptions& options) {
   auto other = std::make_shared<JitEntry>();
   other->key = entry.key;

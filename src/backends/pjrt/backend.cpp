@@ -11,6 +11,7 @@
 #include "backends/pjrt/cuda_kernels.h"
 #include "backends/pjrt/cusolver.h"
 #include "backends/pjrt/executable.h"
+#include "backends/pjrt/sharded_buffer.h"
 #include "backends/reference/backend.h"
 #include "backends/single_operations.h"
 #include "program/build.h"
@@ -29,7 +30,26 @@ class PjrtBackend final : public Backend {
   PjrtBackend(Client& client, std::string platform, int device) : platform_(std::move(platform)), device_(device), client_(&client) {}
 
   std::string name() const override { return platform_; }
-  int device_count() const override { return const_cast<PjrtBackend*>(this)->client().device_count(); }
+  std::string platform() const override { return client().platform(); }
+  std::string lowering_platform() const override {
+    const std::string& own = client().plugin().platform();
+    return own == "xla_cpu" ? "cpu" : own;
+  }
+  std::vector<DeviceFacts> devices() const override {
+    std::vector<DeviceFacts> list;
+    for (const DeviceInfo& info : client().devices()) {
+      DeviceFacts facts{client().device(info.id), info.kind, info.process, info.addressable, {}, info.default_memory};
+      for (const DeviceInfo::Memory& memory : info.memories) facts.memories.push_back(memory.kind);
+      list.push_back(std::move(facts));
+    }
+    return list;
+  }
+  std::optional<MemoryStats> memory_stats(int device) const override { return client().memory_stats(device); }
+  Array put(const Array& x, const NamedSharding& placement) override { return client().put(x, placement); }
+  Array join(const Shape& shape, const NamedSharding& placement, const std::vector<Array>& shards) override {
+    return join_shards(client(), shape, placement, shards);
+  }
+
   bool supports(const Primitive& primitive) const override { return can_prepare(primitive) || reference::backend().supports(primitive); }
 
   std::vector<std::string> ways(const Primitive& primitive) const override {
@@ -60,7 +80,7 @@ class PjrtBackend final : public Backend {
                                             });
   }
 
-  Client& client() {
+  Client& client() const {
     std::lock_guard lock(mutex_);
     if (!client_) {
       const Candidate candidate = choose(platform_);
@@ -100,8 +120,8 @@ class PjrtBackend final : public Backend {
   static constexpr std::size_t max_entries = 4096;
   const std::string platform_;
   const std::optional<int> device_;  // nothing: the first
-  std::mutex mutex_;
-  Client* client_ = nullptr;  // never freed, as everything that lives on it
+  mutable std::mutex mutex_;
+  mutable Client* client_ = nullptr;  // never freed, as everything that lives on it
   std::mutex programs_mutex_;
   std::map<Digest, std::weak_ptr<Loaded>> programs_;
   SingleOperations single_operations_{max_entries};
@@ -119,6 +139,13 @@ PjrtBackend& instance(const std::string& name) {
   return *one;
 }
 
+PjrtBackend* holder_instance(const std::string& platform) {
+  std::string own = config().platform;
+  own = own.substr(0, own.find(','));
+  if (is_platform(own) && instance(own).platform() == platform) return &instance(own);
+  return is_platform(platform) ? &instance(platform) : nullptr;
+}
+
 }  // namespace
 
 bool is_platform(const std::string& name) {
@@ -131,11 +158,11 @@ bool is_platform(const std::string& name) {
 Backend& backend(const std::string& name) { return instance(name); }
 Client& client(const std::string& name) { return instance(name).client(); }
 
+Backend* holder(const std::string& platform) { return holder_instance(platform); }
+
 Client* client_of(const std::string& platform) {
-  std::string own = config().platform;
-  own = own.substr(0, own.find(','));
-  if (is_platform(own) && client(own).platform() == platform) return &client(own);
-  return is_platform(platform) ? &client(platform) : nullptr;
+  PjrtBackend* found = holder_instance(platform);
+  return found ? &found->client() : nullptr;
 }
 
 Backend& backend(const Device& device) {

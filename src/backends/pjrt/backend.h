@@ -11,6 +11,8 @@ namespace capibara::pjrt {
 bool is_platform(const std::string& name);
 Backend& backend(const std::string& name);
 Backend& backend(const Device& device);   // whose unplaced inputs go to this device
+// Whose devices are called by this platform; null: no plugin's platform.
+Backend* holder(const std::string& platform);
 // The client whose devices are called by this platform: "gpu" and "cuda" are the same, and the configured one may have been
 // chosen as "pjrt". Null: no plugin's platform.
 Client* client_of(const std::string& platform);

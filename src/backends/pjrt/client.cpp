@@ -233,10 +233,15 @@ std::string Client::text(Function function) const {
 
 std::string Client::platform_version() const { return text(Function::client_platform_version); }
 
-MemoryStats Client::memory_stats(int device) const {
+std::optional<MemoryStats> Client::memory_stats(int device) const {
   Args<abi::DeviceMemoryStats> args;
   args.device = handle(device);
-  plugin_->call(Function::device_memory_stats, args, "memory_stats");
+  try {
+    plugin_->call(Function::device_memory_stats, args, "memory_stats");
+  } catch (const RuntimeError& error) {
+    if (std::string_view(error.what()).find("UNIMPLEMENTED") == std::string_view::npos) throw;
+    return std::nullopt;
+  }
   MemoryStats stats;
   stats.bytes_in_use = args.bytes_in_use;
   if (args.peak_bytes_in_use.is_set) stats.peak_bytes_in_use = args.peak_bytes_in_use.value;

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/backend.h"
 #include "backends/pjrt/compile_options.h"
 #include "backends/pjrt/plugin.h"
 #include "backends/pjrt/staging.h"
@@ -121,11 +122,6 @@ class Loaded {
   std::size_t output_count_ = 0;
 };
 
-struct MemoryStats {
-  int64_t bytes_in_use = 0;
-  std::optional<int64_t> peak_bytes_in_use, bytes_limit, num_allocs, largest_alloc_size;
-};
-
 // One device of the program's processes.
 struct DeviceInfo {
   abi::Device* handle = nullptr;
@@ -155,7 +151,7 @@ class Client {
   const std::vector<DeviceInfo>& devices() const { return devices_; }  // of all processes
   const DeviceInfo& info(int id) const;                                // raises ValueError listing the devices
   int first_device() const { return first_; }                          // the id of this process's first device
-  MemoryStats memory_stats(int device) const;
+  std::optional<MemoryStats> memory_stats(int device) const;           // nothing where the plugin counts nothing
   Device device(int id) const { return {platform_, id}; }
   bool reads_host_memory() const { return plugin_->platform() == "xla_cpu"; }
 

@@ -116,7 +116,8 @@ std::shared_ptr<ShardedBuffer> shard(Client& client, const Array& array,
       std::byte* to = buffer.mutable_data();
       const std::byte* from = array.raw_data();
       for_each_row(type.shape, block, offset, [&](int64_t done, int64_t place, int64_t count) {
-        std::memcpy(to + static_cast<std::size_t>(done) * width, from + static_cast<std::size_t>(place) * width, static_cast<std::size_t>(count) * width);
+        std::memcpy(to + static_cast<std::size_t>(done) * width, from + static_cast<std::size_t>(place) * width,
+                    static_cast<std::size_t>(count) * width);
       });
       made.emplace_back(offset, Array::from_buffer(part_type, buffer));
       piece = &made.back().second;
@@ -135,16 +136,53 @@ Array Client::put(const Array& array, const NamedSharding& placement) {
     std::string kind = placement.memory_kind;
     if (kind == info(device).default_memory) kind.clear();
     auto own = std::dynamic_pointer_cast<DeviceBuffer>(known);
-    if (!(own && &own->client() == this && own->device() == device && own->memory_kind() == kind)) own = upload(array, device, kind);
+    if (!(own && &own->client() == this && own->device() == device && own->memory_kind() == kind))
+      own = upload(array, device, kind);
     return Array::from_buffer(type, Buffer::on_device(std::move(own), byte_count(type), this->device(device)), true);
   }
   auto wanted = std::make_shared<NamedSharding>(placement);
   if (wanted->memory_kind == info(placement.devices.at(0)).default_memory) wanted->memory_kind.clear();
-  if (auto same = std::dynamic_pointer_cast<ShardedBuffer>(known); same && &same->client() == this && *same->placement() == *wanted) {
+  if (auto same = std::dynamic_pointer_cast<ShardedBuffer>(known);
+      same && &same->client() == this && *same->placement() == *wanted) {
     return Array::from_buffer(type, array.buffer(), true);
   }
   auto memory = shard(*this, array, wanted);
-  return Array::from_buffer(type, Buffer::on_device(std::move(memory), byte_count(type), this->device(placement.devices[0])), true);
+  return Array::from_buffer(
+      type, Buffer::on_device(std::move(memory), byte_count(type), this->device(placement.devices[0])), true);
+}
+
+std::vector<Array> ShardedBuffer::addressable_shards() const {
+  std::vector<Array> shards;
+  for (const auto& part : parts_) {
+    if (!part) continue;
+    const Buffer buffer = Buffer::on_device(part, byte_count(part->type()), client_.device(part->device()));
+    shards.push_back(Array::from_buffer(part->type(), buffer, true));
+  }
+  return shards;
+}
+
+Array join_shards(Client& client, const Shape& shape, const NamedSharding& placement,
+                  const std::vector<Array>& shards) {
+  const Shape block = placement.shard_shape(shape);
+  const DType dtype = shards.empty() ? DType::float32 : shards[0].dtype();
+  std::size_t next = 0;
+  std::vector<std::shared_ptr<DeviceBuffer>> parts(placement.devices.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (!client.info(placement.devices[i]).addressable) continue;
+    if (next >= shards.size() || shards[next].shape() != block || shards[next].dtype() != dtype) {
+      throw ValueError(concat("join_shards: device ", placement.devices[i], " needs a part of shape ",
+                              to_string(ArrayType{block, dtype, false, false, {}}),
+                              next < shards.size() ? concat(", got ", to_string(shards[next].type()))
+                                                   : concat(", but there are only ", shards.size(), " parts")));
+    }
+    parts[i] = client.buffer_of(shards[next++], placement.devices[i]);
+  }
+  if (next != shards.size()) {
+    throw ValueError(
+        concat("join_shards: expected ", next, " parts, one for each device of this process, got ", shards.size()));
+  }
+  return sharded_array(client, shards[0].type().strong().with_shape(shape),
+                       std::make_shared<const NamedSharding>(placement), std::move(parts));
 }
 
 }  // namespace capibara::pjrt

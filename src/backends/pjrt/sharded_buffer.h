@@ -20,6 +20,7 @@ class ShardedBuffer final : public PlacedMemory {
 
   Client& client() const { return client_; }
   std::shared_ptr<const NamedSharding> placement() const override { return placement_; }
+  std::vector<Array> addressable_shards() const override;
   const std::vector<std::shared_ptr<DeviceBuffer>>& parts() const { return parts_; }
 
  private:
@@ -34,6 +35,9 @@ std::shared_ptr<ShardedBuffer> shard(Client& client, const Array& array,
                                      std::shared_ptr<const NamedSharding> placement);
 Array sharded_array(Client& client, const ArrayType& type, std::shared_ptr<const NamedSharding> placement,
                     std::vector<std::shared_ptr<DeviceBuffer>> parts);
+
+// One part for each device of this process, in the order of the placement's devices.
+Array join_shards(Client& client, const Shape& shape, const NamedSharding& placement, const std::vector<Array>& shards);
 
 // How each output of a program over this mesh lies, as the compiler decided. `types` are the whole arrays' types.
 std::vector<std::shared_ptr<const NamedSharding>> output_placements(const Compiled& compiled,

@@ -62,7 +62,6 @@ Config own_platform() {
 class ReferenceBackend final : public Backend {
  public:
   std::string name() const override { return "reference"; }
-  int device_count() const override { return config().num_cpu_devices; }
   bool supports(const Primitive& primitive) const override {
     return find_kernel(primitive) != nullptr || primitive->evaluate || primitive->lower;
   }

@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <limits>
 
+#include "lax/explicit_x64.h"
 #include "library/numpy/elementwise_operands.h"
-#include "library/numpy/explicit_x64.h"
 
 namespace capibara::jax::numpy {
 

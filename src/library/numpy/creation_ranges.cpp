@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "array/element.h"
+#include "lax/explicit_x64.h"
 #include "library/numpy/elementwise_operands.h"
-#include "library/numpy/explicit_x64.h"
 #include "trace/trace.h"
 
 namespace capibara::jax::numpy {

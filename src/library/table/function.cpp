@@ -7,8 +7,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "lax/explicit_x64.h"
 #include "lax/promote.h"
-#include "library/numpy/explicit_x64.h"
 #include "library/table/host_number.h"
 #include "runtime/warning.h"
 

@@ -397,7 +397,6 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
 class CpuBackend final : public Backend {
  public:
   std::string name() const override { return "cpu"; }
-  int device_count() const override { return config().num_cpu_devices; }
   bool supports(const Primitive& primitive) const override { return reference::backend().supports(primitive); }
   std::vector<std::string> ways(const Primitive& primitive) const override { return ways_to_run(primitive); }
   Arrays run(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {

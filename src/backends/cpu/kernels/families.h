@@ -9,6 +9,7 @@ KernelMakers convolution_makers();
 KernelMakers cumulative_makers();
 KernelMakers dot_makers();
 KernelMakers extreme_makers();
+KernelMakers fused_makers();  // of src/kernels, as far as the program was linked with them
 KernelMakers index_makers();
 KernelMakers order_makers();
 KernelMakers random_makers();

@@ -4,13 +4,7 @@
 
 #include <unordered_map>
 
-#include "fused_kernels.h"
-
 namespace capibara::cpu {
-
-#define CAPIBARA_DECLARE(name) KernelMakers name##_makers();
-CAPIBARA_CPU_KERNELS(CAPIBARA_DECLARE)
-#undef CAPIBARA_DECLARE
 
 namespace {
 
@@ -25,12 +19,9 @@ const Table& table() {
     for (const KernelMakers& list :
          {convolution_makers(), cumulative_makers(), dot_makers(), extreme_makers(), index_makers(), movement_makers(),
           order_makers(), random_makers(), reduction_makers(), scatter_makers(), select_and_scatter_makers(),
-          top_k_makers(), transpose_makers(), window_makers()}) {
+          top_k_makers(), transpose_makers(), window_makers(), fused_makers()}) {
       add(list);
     }
-#define CAPIBARA_ADD(name) add(name##_makers());
-    CAPIBARA_CPU_KERNELS(CAPIBARA_ADD)
-#undef CAPIBARA_ADD
     return all;
   }();
   return makers;

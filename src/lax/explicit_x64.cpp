@@ -1,5 +1,5 @@
 // The setting jax_explicit_x64_dtypes.
-#include "library/numpy/explicit_x64.h"
+#include "lax/explicit_x64.h"
 
 #include "lax/promote.h"
 

@@ -1,0 +1,16 @@
+// What the library consists of: the native backends and those of plugins.
+#include "assembly/native_families.h"
+#include "backends/pjrt/backend.h"
+
+namespace capibara {
+
+namespace {
+
+constexpr BackendFamily families[] = {cpu_family, reference_family,
+                                      {"pjrt", pjrt::is_platform, pjrt::backend, pjrt::backend, pjrt::holder}};
+
+}  // namespace
+
+std::span<const BackendFamily> backend_families() { return families; }
+
+}  // namespace capibara

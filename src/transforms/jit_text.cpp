@@ -1,0 +1,24 @@
+// The text of a jitted function: its program as StableHLO.
+#include "stablehlo/write.h"
+#include "transforms/jit_entry.h"
+#include "transforms/jit_stages.h"
+
+namespace capibara::detail {
+
+std::string jit_entry_text(const JitEntry& entry, const LeafShardings& leaves) {
+  return lowered_text(entry, leaves, false);
+}
+
+std::string lowered_text(const JitEntry& entry, const LeafShardings& leaves, bool locations) {
+  const auto [program, inputs] = entry.pruned();
+  stablehlo::WriteOptions options;
+  options.module_name = concat("jit_", entry.options.name);
+  options.locations = locations;
+  for (std::size_t input : inputs) {
+    const bool known = input >= entry.captured.size() && !leaves.empty();
+    options.argument_placements.push_back(known ? leaves[input - entry.captured.size()] : nullptr);
+  }
+  return stablehlo::write_program(program, options);
+}
+
+}  // namespace capibara::detail
