@@ -7,6 +7,9 @@ target_compile_options(capibara_compile_options INTERFACE
   -Wno-unused-parameter            # rules share one signature
   -Wno-psabi                       # notes on how g++ 9 passed pairs
   -ffp-contract=off)               # numerics are what the source says, on every machine
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+  target_compile_options(capibara_compile_options INTERFACE -Wno-maybe-uninitialized)  # seen inside std::variant of its own library
+endif()
 
 # Linked after them: a multiplication and an addition may become one operation.
 add_library(capibara_contract_products INTERFACE)
@@ -50,7 +53,9 @@ function(capibara_compile_in_batches target batch_size)
     endforeach()
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-  target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # a source inside a batch is no header
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # a source inside a batch is no header
+  endif()
 endfunction()
 
 # The precompiled header of the tests: std headers that nearly every file includes.
