@@ -171,7 +171,8 @@ std::shared_ptr<const RecentCall> RecentCalls::find(PyObject* args, PyObject* kw
 void RecentCalls::add(RecentCall call) {
   Calls next{std::make_shared<const RecentCall>(std::move(call))};
   const std::shared_ptr<const Calls> calls = calls_;
-  next.insert(next.end(), calls->begin(), calls->begin() + static_cast<std::ptrdiff_t>(std::min(calls->size(), most - 1)));
+  next.insert(next.end(), calls->begin(),
+              calls->begin() + static_cast<std::ptrdiff_t>(std::min(calls->size(), max_calls - 1)));
   replace(std::move(next));
 }
 

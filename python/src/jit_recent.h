@@ -35,7 +35,7 @@ class RecentCalls {
 
  private:
   using Calls = std::vector<std::shared_ptr<const RecentCall>>;
-  static constexpr std::size_t most = 4;
+  static constexpr std::size_t max_calls = 4;
 
   // Forgotten calls go last: letting objects go may run code of the user, and with it other threads.
   void replace(Calls next) {

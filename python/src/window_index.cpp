@@ -117,7 +117,7 @@ namespace {
 // x[i] and x[i, j] of an array in the host's memory: the elements lie next to each other and are copied, without the operations
 // that slice and reshape. Nothing for all other cases.
 std::optional<Array> read_neighbours(const Array& array, PyObject* key) {
-  constexpr int64_t most = 1 << 16;  // bytes; more is worth the threads of a backend
+  constexpr int64_t max_bytes = 1 << 16;  // bytes; more is worth the threads of a backend
   if (array.is_tracer() || !evaluating()) return std::nullopt;
   const ArrayType& type = array.type();
   if (type.ref || is_key(type.dtype) || type.dtype == DType::token || !type.sharding.single_device() || array.committed()) return std::nullopt;
@@ -139,7 +139,9 @@ std::optional<Array> read_neighbours(const Array& array, PyObject* key) {
   result.shape.erase(result.shape.begin(), result.shape.begin() + named);
   const int64_t bytes = result.size() * storage_size(type.dtype);
   const Buffer& whole = array.buffer();
-  if (bytes > most || whole.deleted() || !whole.address() || !whole.is_ready() || whole.device_memory() || !(whole.device() == Device{}) || config().debug_nans || config().debug_infs) return std::nullopt;
+  if (bytes > max_bytes || whole.deleted() || !whole.address() || !whole.is_ready() || whole.device_memory() ||
+      !(whole.device() == Device{}) || config().debug_nans || config().debug_infs)
+    return std::nullopt;
   const std::byte* data = whole.data();
   Buffer part = Buffer::allocate(static_cast<std::size_t>(bytes));
   std::memcpy(part.address(), data + place * bytes, static_cast<std::size_t>(bytes));

@@ -42,7 +42,7 @@ constexpr std::size_t alignment = 64;  // one cache line; also what DLPack consu
 
 Buffer Buffer::allocate(std::size_t bytes, const Device& device) {
   Buffer buffer;
-  if (bytes >= arena::smallest_block) {
+  if (bytes >= arena::min_block) {
     buffer.state_ = std::make_shared<State>(bytes, device);
     std::byte* block = arena::take(bytes, arena::Purpose::current());
     buffer.state_->block = block;

@@ -6,8 +6,8 @@ namespace capibara {
 
 namespace {
 
-constexpr BackendFamily families[] = {cpu_family, reference_family,
-                                      {"pjrt", pjrt::is_platform, pjrt::backend, pjrt::backend, pjrt::holder}};
+constexpr BackendFamily families[] = {
+    cpu_family, reference_family, {"pjrt", pjrt::is_platform, pjrt::backend, pjrt::backend, pjrt::holder}};
 
 }  // namespace
 

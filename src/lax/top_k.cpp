@@ -27,9 +27,9 @@ int64_t approximate_output_size(int64_t size, int64_t rank, int64_t k, double re
   int64_t reduction = 0;
   for (int64_t ratio = logical / candidates; ratio > 1; ratio /= 2) ++reduction;
   if (reduction == 0) return size;
-  int64_t tiles = (size + tile - 1) / tile, most = 0;
-  while ((int64_t{1} << most) < size / tile) ++most;
-  reduction = std::min(reduction, most);
+  int64_t tiles = (size + tile - 1) / tile, max_reduction = 0;
+  while ((int64_t{1} << max_reduction) < size / tile) ++max_reduction;
+  reduction = std::min(reduction, max_reduction);
   int64_t group = int64_t{1} << reduction;
   return (tiles + group - 1) / group * tile;
 }

@@ -12,7 +12,7 @@
 namespace capibara::arena {
 
 // Below this, the C library's allocator is as good.
-inline constexpr std::size_t smallest_block = 64 * 1024;
+inline constexpr std::size_t min_block = 64 * 1024;
 
 // At least `bytes` of memory, aligned to 64 bytes or, from 2 MiB on, to a huge page; its contents are arbitrary. `words`
 // says what it is for ("dot_general float32[8,8]"), in errors and in the lists of them. Raises RuntimeError that names the

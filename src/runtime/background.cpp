@@ -19,8 +19,8 @@ namespace capibara {
 
 namespace {
 
-constexpr std::size_t most_in_flight = 32;
-constexpr std::size_t most_bytes_in_flight = std::size_t{256} << 20;
+constexpr std::size_t max_in_flight = 32;
+constexpr std::size_t max_bytes_in_flight = std::size_t{256} << 20;
 
 thread_local int running_depth = 0;
 
@@ -39,7 +39,7 @@ class Background : public Outliving<Background> {
  public:
   void add(const std::shared_ptr<Completion>& completion, BackgroundWork work, std::size_t bytes, double nanoseconds) {
     std::unique_lock lock(mutex_);
-    wait_while(lock, [this] { return queue_.size() >= most_in_flight; });
+    wait_while(lock, [this] { return queue_.size() >= max_in_flight; });
     queue_.push_back({completion, std::move(work), bytes, nanoseconds});
     bytes_ += bytes;
     start_thread();
@@ -50,7 +50,7 @@ class Background : public Outliving<Background> {
   void wait_for_room(std::size_t bytes) {
     if (bytes == 0) return;
     std::unique_lock lock(mutex_);
-    wait_while(lock, [this, bytes] { return bytes_ + bytes > most_bytes_in_flight; });
+    wait_while(lock, [this, bytes] { return bytes_ + bytes > max_bytes_in_flight; });
   }
 
   void wait_for_all() {

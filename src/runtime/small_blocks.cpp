@@ -21,7 +21,7 @@ namespace capibara {
 namespace {
 
 constexpr std::size_t step = 64, classes = 16;  // up to 1 KiB
-constexpr int most = 256;                       // blocks of each size that a thread keeps
+constexpr int max_kept = 256;                   // blocks of each size that a thread keeps
 
 struct Free {
   Free* next;
@@ -79,7 +79,7 @@ void give_small_block(void* block, std::size_t bytes) noexcept {
   const std::size_t size = bytes == 0 ? 1 : class_of(bytes);
   if (size <= classes && keeps_blocks()) {
     List& list = lists[size - 1];
-    if (list.count < most) {
+    if (list.count < max_kept) {
       list.first = new (block) Free{list.first};
       ++list.count;
       return;

@@ -352,12 +352,12 @@ int32_t parallel_for(int64_t extent, int64_t grain, ParallelBody body) {
 }
 
 int32_t parallel_for_cost(int64_t extent, double cost, ParallelBody body) {
-  constexpr double cold = 20000, warm = 8000, chunk = 4000, longest = 4e6;  // nanoseconds
+  constexpr double cold = 20000, warm = 8000, chunk = 4000, max_chunk = 4e6;  // nanoseconds
   if (extent <= 0) return 0;
   const double total = cost * static_cast<double>(extent);
   if (extent == 1 || total < warm) return body(0, extent);
   // Whoever interrupts the work does not wait longer than for one chunk.
-  const double interruptible = total / longest;
+  const double interruptible = total / max_chunk;
   double wanted = interruptible;
   if (!inside_region) {
     Pool& threads = pool();

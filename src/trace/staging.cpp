@@ -57,13 +57,13 @@ std::string StagingTrace::origin(const ArrayBody& tracer) {
     }
     return text + ".";
   }
-  constexpr std::size_t most = 5;
+  constexpr std::size_t max_shown = 5;
   if (!roots.empty()) text += " This value became a tracer due to JAX operations on these lines:";
-  for (std::size_t i = 0; i < roots.size() && i < most; ++i) {
+  for (std::size_t i = 0; i < roots.size() && i < max_shown; ++i) {
     const Equation& equation = *roots[roots.size() - 1 - i];
     text += concat("\n  operation ", equation.primitive.name(), " from line ", to_string(equation.source));
   }
-  if (roots.size() > most) text += concat("\n  and ", roots.size() - most, " more");
+  if (roots.size() > max_shown) text += concat("\n  and ", roots.size() - max_shown, " more");
   return text;
 }
 

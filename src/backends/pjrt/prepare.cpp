@@ -20,7 +20,7 @@ namespace capibara::pjrt {
 
 namespace {
 
-constexpr std::size_t largest_written_constant = 1024;  // bytes
+constexpr std::size_t max_written_constant = 1024;  // bytes
 
 bool holds_wide_types(const Program& program) {
   for (const ArrayType& type : program.body().var_types) {
@@ -171,7 +171,7 @@ Program open_constants(const Program& program, Arrays& opened) {
   body.constants.clear();
   for (std::size_t i = 0; i < program.constants().size(); ++i) {
     const Array& constant = program.constants()[i];
-    if (byte_count(constant.type()) > largest_written_constant) {
+    if (byte_count(constant.type()) > max_written_constant) {
       opened.push_back(constant);
       body.invars.push_back(program.constvars()[i]);
     } else {

@@ -12,7 +12,7 @@
 namespace capibara::pjrt {
 
 std::shared_ptr<std::byte> Staging::take(std::size_t bytes) {
-  if (bytes < smallest || bytes > largest) return nullptr;
+  if (bytes < min_bytes || bytes > max_bytes) return nullptr;
   const std::size_t size = std::bit_ceil(bytes);
   Block block{nullptr, size};
   {

@@ -15,7 +15,8 @@ namespace capibara::pjrt {
 
 class Staging {
  public:
-  static constexpr std::size_t smallest = std::size_t{1} << 20, largest = std::size_t{1} << 28, limit = std::size_t{1} << 30;  // bytes
+  static constexpr std::size_t min_bytes = std::size_t{1} << 20, max_bytes = std::size_t{1} << 28,
+                               limit = std::size_t{1} << 30;  // bytes
 
   Staging(const Plugin& plugin, abi::Client* client) : plugin_(plugin), client_(client) {}
 

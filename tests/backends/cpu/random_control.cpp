@@ -23,7 +23,7 @@ Arrays arrays_of(const std::vector<Value>& values) {
 }  // namespace
 
 Value Generator::control(const Value& x) {
-  require(scope_->depth < deepest_nesting && equations_ + 4 < most_equations_);
+  require(scope_->depth < max_nesting && equations_ + 4 < max_equations_);
   switch (dice_.below(11)) {
     case 0:
     case 1:
@@ -46,7 +46,7 @@ void Generator::enter(Scope& inner, Scope& outer, int64_t repeats) {
   const int64_t captured = dice_.between(0, 3);
   for (int64_t i = 0; i < captured; ++i) {
     Value value = pick();
-    if (element_count(value.shape()) * inner.repeats > most_elements_) continue;
+    if (element_count(value.shape()) * inner.repeats > max_elements_) continue;
     inner.pool.push_back(value);
     inner.uses.push_back(0);
   }
@@ -157,10 +157,10 @@ Value Generator::scan(const Value& x) {
   std::vector<Carry> list = carries(x);
   Arrays init;
   for (const Carry& carry : list) {
-    require(carry.init.size() * outer.repeats * std::max<int64_t>(1, length) <= most_elements_);
+    require(carry.init.size() * outer.repeats * std::max<int64_t>(1, length) <= max_elements_);
     init.push_back(carry.init.array);
   }
-  for (const Value& slice : slices) require(slice.size() * outer.repeats <= most_elements_);
+  for (const Value& slice : slices) require(slice.size() * outer.repeats <= max_elements_);
 
   std::vector<Value> next, stacked;
   auto body = [&](std::span<const Array> in) {
@@ -205,16 +205,17 @@ Value Generator::scan(const Value& x) {
 
 Value Generator::while_loop(const Value& x) {
   Scope& outer = *scope_;
-  const int64_t most = dice_.pick(Ints{1, 2, 3, 5, 9});
+  const int64_t max_trips = dice_.pick(Ints{1, 2, 3, 5, 9});
   std::vector<Carry> list = carries(x);
   Arrays init = {number(DType::int32, 0)};
   for (const Carry& carry : list) {
-    require(carry.init.size() * outer.repeats * most <= most_elements_);
+    require(carry.init.size() * outer.repeats * max_trips <= max_elements_);
     init.push_back(carry.init.array);
   }
   // The number of turns is known, or depends on a value.
-  Array limit = number(DType::int32, static_cast<double>(most));
-  if (dice_.chance(60)) limit = lax::rem(lax::abs(index_number().array), number(DType::int32, static_cast<double>(most + 1)));
+  Array limit = number(DType::int32, static_cast<double>(max_trips));
+  if (dice_.chance(60))
+    limit = lax::rem(lax::abs(index_number().array), number(DType::int32, static_cast<double>(max_trips + 1)));
   int watched = -1;
   for (std::size_t i = 0; i < list.size(); ++i) {
     if (list[i].exact && list[i].init.rank() == 0 && !is_complex(list[i].init.dtype()) && dice_.chance(50)) watched = static_cast<int>(i);
@@ -230,7 +231,7 @@ Value Generator::while_loop(const Value& x) {
   std::vector<Value> next;
   auto body = [&](std::span<const Array> in) {
     Scope inner;
-    enter(inner, outer, most);
+    enter(inner, outer, max_trips);
     scope_ = &inner;
     inner.pool.push_back({in[0], 16, {}});
     inner.uses.push_back(0);
@@ -252,7 +253,7 @@ Value Generator::while_loop(const Value& x) {
   keep(made(results[0], 16, {}));
   results.erase(results.begin());
   Error greatest_carry;
-  std::vector<Value> last = after_loop(list, next, results, most, greatest_carry);
+  std::vector<Value> last = after_loop(list, next, results, max_trips, greatest_carry);
   for (std::size_t i = 1; i < last.size(); ++i) keep(last[i]);
   return last[0];
 }
@@ -302,7 +303,7 @@ Value Generator::branches(const Value& x) {
 Value Generator::buffer_loop(const Value& x) {
   Scope& outer = *scope_;
   require(x.rank() > 0 && x.rank() < 4 && x.shape()[0] > 0 && x.shape()[0] <= 64);
-  require(x.size() * outer.repeats * x.shape()[0] <= 8 * most_elements_);
+  require(x.size() * outer.repeats * x.shape()[0] <= 8 * max_elements_);
   const int64_t rows = x.shape()[0];
   Shape row_shape = x.shape();
   row_shape[0] = 1;

@@ -25,12 +25,12 @@ namespace capibara::random_programs {
 
 namespace lax = capibara::jax::lax;
 
-inline constexpr int deepest_nesting = 2;
+inline constexpr int max_nesting = 2;
 
 // How far two right results may differ: a number, and a multiple of the error of the carries of each loop around.
 struct Error {
   double own = 0;
-  std::array<double, deepest_nesting> gain{};
+  std::array<double, max_nesting> gain{};
 
   bool none() const { return own == 0 && gain[0] == 0 && gain[1] == 0; }
   friend Error operator*(double factor, const Error& e) { return {factor * e.own, {factor * e.gain[0], factor * e.gain[1]}}; }
@@ -100,7 +100,7 @@ class Generator {
   }
   void keep(const Value& value);
   DType any_dtype() { return dice_.pick(dtypes_); }
-  Shape any_shape(int64_t greatest_rank);
+  Shape any_shape(int64_t max_rank);
   void steps(int count);
   Value step(const Value& x);
 
@@ -163,8 +163,8 @@ class Generator {
   Dice dice_;
   std::vector<DType> dtypes_;
   Ints sizes_;
-  int64_t most_elements_ = 0;
-  int equations_ = 0, most_equations_ = 0;
+  int64_t max_elements_ = 0;
+  int equations_ = 0, max_equations_ = 0;
   bool wild_ = false;  // inputs hold NaN, infinities, zeros of both signs
   Scope* scope_ = nullptr;
 };

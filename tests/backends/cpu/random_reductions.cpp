@@ -210,7 +210,7 @@ Value Generator::contraction(const Value& given) {
     if (dims[i].second == 'c') numbers.rhs_contracting = {static_cast<int64_t>(i)};
     if (dims[i].second == 'b') numbers.rhs_batch = {static_cast<int64_t>(i)};
   }
-  require(fits(shape) && given.size() * free * scope_->repeats <= 40 * most_elements_);
+  require(fits(shape) && given.size() * free * scope_->repeats <= 40 * max_elements_);
   Value x = is_inexact(dtype) ? tame(given, 2) : given;
   Value y = like(shape, dtype);
   if (is_inexact(dtype)) y = tame(y, 2);

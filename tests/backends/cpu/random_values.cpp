@@ -228,7 +228,7 @@ bool Generator::fits(const Shape& shape) const {
   // An empty array may be padded: its other dimensions count too.
   int64_t elements = scope_->repeats;
   for (int64_t size : shape) elements *= std::max<int64_t>(1, size);
-  return elements <= most_elements_;
+  return elements <= max_elements_;
 }
 
 void Generator::keep(const Value& given) {
@@ -243,15 +243,15 @@ void Generator::keep(const Value& given) {
   scope_->uses.push_back(0);
 }
 
-Shape Generator::any_shape(int64_t greatest_rank) {
-  Shape shape(static_cast<std::size_t>(dice_.between(0, greatest_rank)));
+Shape Generator::any_shape(int64_t max_rank) {
+  Shape shape(static_cast<std::size_t>(dice_.between(0, max_rank)));
   for (int64_t& size : shape) size = dice_.pick(sizes_);
   while (!shape.empty() && !fits(shape)) shape.pop_back();
   return shape;
 }
 
 void Generator::steps(int count) {
-  for (int i = 0; i < count && equations_ < most_equations_; ++i) {
+  for (int i = 0; i < count && equations_ < max_equations_; ++i) {
     try {
       keep(step(pick()));
     } catch (const Unfit&) {
@@ -293,8 +293,8 @@ Generator::Generator(uint64_t seed) : seed_(seed), dice_(seed) {
   const Ints& list = kind == 0 ? large_sizes : kind < 6 ? long_sizes : ordinary_sizes;
   for (int64_t i = 0; i < sizes; ++i) sizes_.push_back(dice_.pick(list));
   if (dice_.chance(6)) sizes_.push_back(0);
-  most_elements_ = kind == 0 ? 320000 : 16384;
-  most_equations_ = static_cast<int>(dice_.between(4, 45));
+  max_elements_ = kind == 0 ? 320000 : 16384;
+  max_equations_ = static_cast<int>(dice_.between(4, 45));
   wild_ = dice_.chance(12);
 }
 

@@ -9,12 +9,12 @@
 #define AT(type, args, offset) (*(type*)((char*)(args) + (offset)))
 typedef void* (*Function)(void*);
 typedef void (*Deleter)(char*);
-enum { gpus_of_a_process = 2, most = 64 };
+enum { gpus_of_a_process = 2, max_devices = 64 };
 
 typedef struct { int code; char text[256]; } Error;
 typedef struct { int id, process; } Description;
-typedef struct { Description* descriptions[most]; size_t count; } Topology;
-typedef struct { int process; void* devices[most]; size_t count; void* own[gpus_of_a_process]; } Client;
+typedef struct { Description* descriptions[max_devices]; size_t count; } Topology;
+typedef struct { int process; void* devices[max_devices]; size_t count; void* own[gpus_of_a_process]; } Client;
 typedef struct { char* bytes; size_t size; long long partitions; } Executable;
 
 static Error* fail(int code, const char* text) {
@@ -137,7 +137,7 @@ static void* topology_create(void* args) {
   memcpy(text, AT(const char*, shape, 40), AT(size_t, shape, 48) < 31 ? AT(size_t, shape, 48) : 31);
   if (sscanf(text, "%dx%dx%d", &slices, &hosts, &gpus) != 3) return fail(3, "topology must be three numbers");
   Topology* made = calloc(1, sizeof(Topology));
-  for (int i = 0; i < slices * hosts * gpus && i < most; ++i) made->descriptions[made->count++] = describe(i, i / gpus);
+  for (int i = 0; i < slices * hosts * gpus && i < max_devices; ++i) made->descriptions[made->count++] = describe(i, i / gpus);
   AT(Topology*, args, 48) = made;
   return NULL;
 }

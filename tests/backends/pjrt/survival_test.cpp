@@ -113,7 +113,7 @@ TEST(StagingBlocks, AreLentMappedOnceAndLimited) {
   const Plugin plugin("cuda", path);
   Staging staging(plugin, nullptr);
   EXPECT_FALSE(staging.take(1000));
-  EXPECT_FALSE(staging.take(Staging::largest + 1));
+  EXPECT_FALSE(staging.take(Staging::max_bytes + 1));
   std::byte* first = nullptr;
   {
     const std::shared_ptr<std::byte> block = staging.take(3 << 20);
@@ -130,7 +130,7 @@ TEST(StagingBlocks, AreLentMappedOnceAndLimited) {
   EXPECT_TRUE(again.get() == first || other.get() == first);
   EXPECT_EQ(staging.mapped_bytes(), std::size_t{8} << 20);
   std::vector<std::shared_ptr<std::byte>> held;
-  for (int i = 0; i < 8; ++i) held.push_back(staging.take(Staging::largest));
+  for (int i = 0; i < 8; ++i) held.push_back(staging.take(Staging::max_bytes));
   EXPECT_FALSE(held.back());
   EXPECT_LE(staging.mapped_bytes(), Staging::limit);
 }

@@ -12,8 +12,8 @@ namespace capibara::cpu {
 
 namespace {
 
-constexpr int64_t largest_register_run = 1500;  // scalar operations in one function
-constexpr int64_t largest_turn = 256 * 1024;    // bytes of a product that an epilogue may read at once: what stays in the cache
+constexpr int64_t max_register_run = 1500;          // scalar operations in one function
+constexpr int64_t max_epilogue_bytes = 256 * 1024;  // of a matmul that an epilogue may read at once: stays in the cache
 
 }  // namespace
 
@@ -160,7 +160,7 @@ int Lowering::end_of_registers(const Frame& frame, const Analysis& known, int fi
       if (!fits_registers(frame.program, equation)) return g;
       own += register_cost(frame.program, equation);
     }
-    if (g > first && cost + own > largest_register_run) return g;
+    if (g > first && cost + own > max_register_run) return g;
     cost += own;
   }
   return g;
@@ -323,7 +323,8 @@ bool Lowering::may_follow(const HostCall& product, const ProductKernel& kernel, 
   if (!runs_in_parallel(region)) return false;
   // A turn is a part of a row, or several rows that are finished soon after each other.
   const bool in_rows = region.extent % kernel.rows == 0;
-  const bool of_rows = kernel.rows % region.extent == 0 && bytes_of(product.outputs[0]) / region.extent <= largest_turn;
+  const bool of_rows =
+      kernel.rows % region.extent == 0 && bytes_of(product.outputs[0]) / region.extent <= max_epilogue_bytes;
   if (!in_rows && !of_rows) return false;
   std::vector<std::size_t> shared;
   std::vector<int64_t> sizes;

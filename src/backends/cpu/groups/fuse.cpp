@@ -13,15 +13,15 @@ namespace capibara::cpu {
 
 namespace {
 
-constexpr int largest_group = 96;              // equations in one nest: larger ones compile slowly and spill
+constexpr int max_group = 96;                  // equations in one nest: larger ones compile slowly and spill
 constexpr int64_t copies_of_cheap_values = 4;  // a cheap value may be computed this often instead of being stored
 constexpr int64_t one_row = 16384;             // elements: up to here a reduction to a single number runs as one row
-constexpr int64_t shortest_row = 4;
+constexpr int64_t min_row_length = 4;
 constexpr int64_t large_space = 1024;           // elements
 constexpr int64_t few_rows = 32, long_row = 65536;  // such rows are shared out in pieces, which nothing else can join
-constexpr int64_t most_gathered = 65536;       // elements of all sums of columns that are gathered along with rows
-constexpr int64_t shortest_gathered = 64;      // columns: with fewer, sums of them share no loops
-constexpr int64_t smallest_turned = 4096;      // elements: smaller transposes are read where they lie
+constexpr int64_t max_accumulated = 65536;          // elements of all sums of columns that are gathered along with rows
+constexpr int64_t min_accumulated = 64;             // columns: with fewer, sums of them share no loops
+constexpr int64_t min_transposed = 4096;            // elements: smaller transposes are read where they lie
 
 class Fuser {
  public:
@@ -68,10 +68,7 @@ class Fuser {
                         });
     if (!needed) return;
     if (work == Work::pieces && joins_guarded(e)) return;
-    if (work != Work::loops) {
-      open(e, work, {}, {});
-      return;
-    }
+    if (work != Work::loops) return open(e, work, {}, {});
     const Var output = reader.outputs[0];
     std::vector<int> homes;
     int64_t copies = copies_read(output, homes);
@@ -79,7 +76,8 @@ class Fuser {
       Group& reading = group(homes[0]);
       const bool opens_loops = reading.work == Work::loops || reading.work == Work::pieces;
       const bool turns = turns_rows(reader);
-      if (opens_loops && reading.size < largest_group && inlines(e, copies) && !(turns && !reading.row.empty()) && !hinders_update(e, reading)) {
+      if (opens_loops && reading.size < max_group && inlines(e, copies) && !(turns && !reading.row.empty()) &&
+          !hinders_update(e, reading)) {
         reading.turned = reading.turned || turns;
         fusion_.stored[at(output.id)] = false;
         fusion_.home[at(e)] = homes[0];
@@ -108,7 +106,7 @@ class Fuser {
     copies_read(output, homes);
     if (homes.size() != 1) return false;
     Group& reading = group(homes[0]);
-    if (reading.work != Work::loops || !reading.row.empty() || reading.size >= largest_group) return false;
+    if (reading.work != Work::loops || !reading.row.empty() || reading.size >= max_group) return false;
     for (int result : reading.results) {
       if (is_reduction(equation(result).primitive)) return false;
     }
@@ -167,7 +165,7 @@ class Fuser {
 
   // A transpose that moves the last dimension, of an array that is worth a nest in tiles of its own.
   bool turns_rows(const Equation& self) const {
-    if (self.primitive != prim::transpose() || program_.type(self.outputs[0]).size() < smallest_turned) return false;
+    if (self.primitive != prim::transpose() || program_.type(self.outputs[0]).size() < min_transposed) return false;
     return self.attrs.ints("permutation").back() + 1 != static_cast<int64_t>(shape(self.outputs[0]).size());
   }
 
@@ -257,7 +255,7 @@ class Fuser {
   // Whether a value that is read once per row can be computed once per row of its reading group.
   bool joins_rows(int e, int g) {
     Group& reading = group(g);
-    if (reading.work != Work::loops || reading.guarded || reading.turned || reading.size >= largest_group) return false;
+    if (reading.work != Work::loops || reading.guarded || reading.turned || reading.size >= max_group) return false;
     if (reading.space.empty()) return false;
     const Equation& self = equation(e);
     const Var output = self.outputs[0];
@@ -278,10 +276,10 @@ class Fuser {
     int64_t rows = 1, length = 1, named = 1;
     for (std::size_t d = 0; d < mask.size(); ++d) (mask[d] ? rows : length) *= reading.space[d];
     for (int64_t size : shape(self.outputs[0])) named *= size;
-    if (named != rows || length < shortest_row) return false;
+    if (named != rows || length < min_row_length) return false;
     if (std::find(mask.begin(), mask.end(), true) == mask.end() && length > one_row) return false;
     if (rows <= few_rows && length >= long_row) return false;
-    if (static_cast<int64_t>(reading.columns.size()) * length > most_gathered) return false;
+    if (static_cast<int64_t>(reading.columns.size()) * length > max_accumulated) return false;
     if (is_reduction(self.primitive)) {
       return program_.type(self.inputs[0]).shape == reading.space && kept_dimensions(program_, self) == mask;
     }
@@ -324,7 +322,8 @@ class Fuser {
     const bool reduces = is_reduction(self.primitive), turns = turns_rows(self);
     for (int home : homes) {
       Group& reading = group(home);
-      if (reading.work != Work::loops || reading.depth != deepest || reading.size >= largest_group || !others_later(home)) continue;
+      if (reading.work != Work::loops || reading.depth != deepest || reading.size >= max_group || !others_later(home))
+        continue;
       if (turns && !reading.row.empty()) continue;
       if (!reduces && reading.space == shape(output) && reads_in_place(home, output)) {
         const bool only_here = homes.size() == 1 && !is_output_[at(output.id)];
@@ -343,17 +342,14 @@ class Fuser {
     }
     const std::vector<bool> kept = reduces ? kept_dimensions(program_, self) : std::vector<bool>();
     if (reduces && !kept.empty() && kept.back()) return gather_columns(e, kept, deepest);
-    const bool by_rows = reduces && !kept.empty() && row_length(self, kept) >= shortest_row;
+    const bool by_rows = reduces && !kept.empty() && row_length(self, kept) >= min_row_length;
     const Shape& space = by_rows ? program_.type(self.inputs[0]).shape : shape(output);
     // A neighbour that runs before all readers and has the same loops.
     const int neighbour = find_neighbour(e, space, deepest, [&](const Group& other) {
       if (by_rows) return other.row == kept && fits_rows(e, other, kept);
       return !reduces && (other.row.empty() || (!other.columns.empty() && !turns));
     });
-    if (neighbour < 0) {
-      open(e, Work::loops, space, by_rows ? kept : std::vector<bool>());
-      return;
-    }
+    if (neighbour < 0) return open(e, Work::loops, space, by_rows ? kept : std::vector<bool>());
     if (by_rows) {
       join_rows(e, neighbour);
     } else {
@@ -379,7 +375,8 @@ class Fuser {
       }
       if (other.guarded || other.turned || (!other.columns.empty() && other.summed != summed)) return false;
       const int64_t gathered = static_cast<int64_t>(other.columns.size()) + 1;
-      return width >= shortest_gathered && gathered <= 8 && (other.row_values.empty() || gathered * width <= most_gathered);
+      return width >= min_accumulated && gathered <= 8 &&
+             (other.row_values.empty() || gathered * width <= max_accumulated);
     });
     if (neighbour < 0) open(e, Work::loops, space, row);
     Group& gathering = neighbour < 0 ? fusion_.groups.back() : group(neighbour);
@@ -404,7 +401,7 @@ class Fuser {
     int looked_at = 0;
     for (auto g = place->second.rbegin(); g != place->second.rend() && looked_at < 4; ++g, ++looked_at) {
       const Group& other = group(*g);
-      if (other.depth <= deepest || other.size >= largest_group || !fits(other)) continue;
+      if (other.depth <= deepest || other.size >= max_group || !fits(other)) continue;
       if (element_count(space) < large_space || reads_with(e, *g)) return *g;
     }
     return -1;

@@ -19,8 +19,8 @@ struct Digits {
   Digits(Key differing, int64_t count) {
     if (differing == 0) return;
     low = std::countr_zero(differing);
-    const int bits = static_cast<int>(std::bit_width(differing)) - low, most = count < (1 << 12) ? 8 : widest;
-    passes = (bits + most - 1) / most;
+    const int bits = static_cast<int>(std::bit_width(differing)) - low, max_bits = count < (1 << 12) ? 8 : widest;
+    passes = (bits + max_bits - 1) / max_bits;
     width = (bits + passes - 1) / passes;
   }
   int shift(int pass) const { return low + pass * width; }

@@ -17,7 +17,7 @@ class Scratch {
   Scratch() = default;
   Scratch(int64_t count, std::string_view words) {
     std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T);
-    large_ = bytes >= arena::smallest_block;
+    large_ = bytes >= arena::min_block;
     void* memory = large_ ? arena::take(bytes, words) : static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 127) / 64 * 64));
     if (!memory) throw std::bad_alloc();
     data_ = static_cast<T*>(memory);

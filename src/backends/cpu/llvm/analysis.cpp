@@ -60,7 +60,7 @@ void Analysis::survey(const Block& block) {
   };
   auto pass = [this](const std::vector<Argument>& arguments) {
     calls_ = true;
-    most_arguments_ = std::max(most_arguments_, arguments.size());
+    max_arguments_ = std::max(max_arguments_, arguments.size());
     for (const Argument& argument : arguments) {
       use(argument.address);
       constant_buffers_[static_cast<std::size_t>(argument.address.buffer)] = false;

@@ -40,7 +40,7 @@ class Analysis {
   bool is_constant_buffer(int32_t buffer) const { return constant_buffers_[static_cast<std::size_t>(buffer)]; }
   bool calls() const { return calls_; }
   bool polls() const { return polls_; }
-  std::size_t most_arguments() const { return most_arguments_; }
+  std::size_t max_arguments() const { return max_arguments_; }
   // Statements that run when the block runs once; `limit` where more, or where a loop has no small constant extent.
   int64_t weight(const Block& block, int64_t limit) const;
 
@@ -59,7 +59,7 @@ class Analysis {
   int vector_bytes_;
   bool fuses_;
   bool calls_ = false, polls_ = false;
-  std::size_t most_arguments_ = 0;
+  std::size_t max_arguments_ = 0;
   int blocks_ = 0;
   std::vector<int32_t> uses_, block_of_;
   std::vector<const Compute*> definitions_;

@@ -36,8 +36,8 @@ void FunctionEmitter::run() {
   b_.SetInsertPoint(entry);
   scopes_.push_back({});
   describe_buffers();
-  if (analysis_.most_arguments() > 0) {
-    arguments_ = b_.CreateAlloca(llvm::ArrayType::get(b_.getPtrTy(), analysis_.most_arguments()));
+  if (analysis_.max_arguments() > 0) {
+    arguments_ = b_.CreateAlloca(llvm::ArrayType::get(b_.getPtrTy(), analysis_.max_arguments()));
   }
   if (analysis_.polls()) ask_ = b_.CreateLoad(b_.getPtrTy(), out_->getArg(0));
   if (function_.parallel) {

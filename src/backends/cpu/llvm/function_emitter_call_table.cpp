@@ -13,7 +13,7 @@ namespace capibara::cpu {
 
 namespace {
 
-constexpr std::size_t shortest_table = 8;  // calls
+constexpr std::size_t min_table_calls = 8;  // calls
 
 const std::vector<Argument>* arguments_of(const Statement& statement) {
   if (const auto* invoke = std::get_if<Invoke>(&statement.what)) return &invoke->arguments;
@@ -35,7 +35,7 @@ std::size_t FunctionEmitter::calls_in_a_row(const Block& statements, std::size_t
       break;
     }
   }
-  return end - first >= shortest_table ? end - first : 0;
+  return end - first >= min_table_calls ? end - first : 0;
 }
 
 // A row of the table of numbers: extent (of a region) or kernel, cost of a turn (0: on this thread), the count of

@@ -10,7 +10,7 @@ namespace capibara::cpu {
 namespace {
 
 // Beyond this many buffers the lists of those that do not overlap cost more than they give.
-constexpr std::size_t most_described_buffers = 48;
+constexpr std::size_t max_described_buffers = 48;
 
 llvm::Align alignment(llvm::Type* element) { return llvm::Align(element->getScalarSizeInBits() / 8); }
 
@@ -34,7 +34,7 @@ void FunctionEmitter::describe_buffers() {
     }
     ++parameter;
   }
-  if (count < 2 || count > most_described_buffers || analysis_.calls()) return;
+  if (count < 2 || count > max_described_buffers || analysis_.calls()) return;
   llvm::MDBuilder metadata(context_);
   llvm::MDNode* domain = metadata.createAnonymousAliasScopeDomain();
   std::vector<llvm::Metadata*> scopes;

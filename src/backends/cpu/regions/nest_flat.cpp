@@ -14,10 +14,10 @@ namespace capibara::cpu {
 
 namespace {
 
-constexpr std::size_t most_cuts = 8;        // of one loop
+constexpr std::size_t max_cuts = 8;         // of one loop
 constexpr int64_t tile_side = 64;           // elements
-constexpr int64_t shortest_turned = 8;      // loops shorter than this are not worth a tile
-constexpr int64_t largest_tiles = 96 * 1024;  // bytes of all tiles of a nest
+constexpr int64_t min_tiled = 8;            // loops shorter than this are not worth a tile
+constexpr int64_t max_tile_bytes = 96 * 1024;  // bytes of all tiles of a nest
 constexpr int64_t rows_together = 4;        // of a tile: their stores become whole vectors
 
 class FlatNest : public NestWriter {
@@ -101,7 +101,7 @@ class FlatNest : public NestWriter {
     }
     std::sort(cuts_.begin(), cuts_.end());
     cuts_.erase(std::unique(cuts_.begin(), cuts_.end()), cuts_.end());
-    if (cuts_.size() > most_cuts) cuts_.clear();
+    if (cuts_.size() > max_cuts) cuts_.clear();
   }
 
   template <class Write>
@@ -151,7 +151,7 @@ class FlatNest : public NestWriter {
 
   // The loop along which a far operand lies in memory, one for all of them.
   std::optional<std::size_t> turned_loop(const std::vector<Loop>& nest) const {
-    if (nest.size() < 2 || group_.guarded || !together_.empty() || nest.back().extent < shortest_turned) return std::nullopt;
+    if (nest.size() < 2 || group_.guarded || !together_.empty() || nest.back().extent < min_tiled) return std::nullopt;
     std::optional<std::size_t> found;
     for (int e : members()) {
       for (const Access& access : accesses(program_, fusion_, equation(e), index_, stops_, static_cast<Symbol>(index_.size()))) {
@@ -159,7 +159,7 @@ class FlatNest : public NestWriter {
         const std::vector<int64_t> factor = factors(linear(access.index, type(access.var).shape), index_.size());
         if (!is_far(factor[nest.back().last])) continue;
         for (std::size_t k = 0; k + 1 < nest.size(); ++k) {
-          if (factor[nest[k].last] == 1 && nest[k].extent >= shortest_turned && (!found || *found == k)) found = k;
+          if (factor[nest[k].last] == 1 && nest[k].extent >= min_tiled && (!found || *found == k)) found = k;
         }
       }
     }
@@ -225,7 +225,7 @@ class FlatNest : public NestWriter {
   std::vector<Tile> far_reads(int64_t height, int64_t width) {
     std::vector<Tile> tiles;
     std::map<Key, bool> seen;
-    int64_t room = largest_tiles;
+    int64_t room = max_tile_bytes;
     for (int e : members()) {
       for (Access& access : accesses(program_, fusion_, equation(e), index_, stops_, static_cast<Symbol>(symbols_.size()))) {
         if (access.var.dropped() || own_result(access.var) != -1) continue;

@@ -10,8 +10,8 @@ namespace capibara::cpu {
 
 namespace {
 
-constexpr int64_t largest_scratch = 64 * 1024;  // bytes of a row kept in the frame
-constexpr int64_t shortest_ahead = 1024;        // bytes: shorter rows come on their own
+constexpr int64_t max_scratch = 64 * 1024;  // bytes of a row kept in the frame
+constexpr int64_t min_prefetched = 1024;    // bytes: shorter rows come on their own
 
 enum Kind : int { inner_kind, row_kind, summed_kind };
 
@@ -154,7 +154,7 @@ void RowNest::make_scratch() {
   for (int e : group_.kept) {
     if (!listed(read_later_, e)) continue;
     const int64_t bytes = width_ * storage_size(type(equation(e).outputs[0]).dtype);
-    if (bytes <= largest_scratch) scratch_[e] = builder_.local(bytes);
+    if (bytes <= max_scratch) scratch_[e] = builder_.local(bytes);
   }
 }
 
@@ -292,7 +292,7 @@ int64_t RowNest::ahead_of(Var var, const Affine& place) const {
   const std::vector<Loop>& rows = summed_.empty() ? outer_ : summed_;
   if (stage_ < 2 || last == last_read_.end() || last->second != stage_ || rows.empty()) return 0;
   const int64_t step = place.factor(static_cast<Symbol>(rows.back().last));
-  return step * storage_size(type(var).dtype) >= shortest_ahead ? step : 0;
+  return step * storage_size(type(var).dtype) >= min_prefetched ? step : 0;
 }
 
 bool RowNest::finished_before(int e) const {

@@ -10,9 +10,9 @@ namespace capibara::cpu {
 
 namespace {
 
-constexpr int64_t turns_wanted = 64;          // of the outermost loop
-constexpr int64_t smallest_turn = 32 * 1024;  // elements
-constexpr int64_t fewest_rows = 16;           // that share a set of sums
+constexpr int64_t target_trip_count = 64;          // of the outermost loop
+constexpr int64_t min_iteration_size = 32 * 1024;  // elements
+constexpr int64_t min_shared_rows = 16;            // that share a set of sums
 constexpr int64_t column_tile = 4096;         // columns gathered at once, where rows are longer than two tiles
 constexpr int64_t narrow_row = 128;           // elements: shorter rows are gathered several at a time
 constexpr int64_t folded_width = 256;         // elements gathered at once of narrow rows
@@ -21,8 +21,8 @@ int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Into how many runs the rows of `batches` independent sets are cut.
 int64_t run_count(int64_t batches, int64_t rows, int64_t width) {
-  const int64_t most = std::min(rows / fewest_rows, rows * width / smallest_turn);
-  return std::clamp<int64_t>(turns_wanted / std::max<int64_t>(1, batches), 1, std::max<int64_t>(1, most));
+  const int64_t max_runs = std::min(rows / min_shared_rows, rows * width / min_iteration_size);
+  return std::clamp<int64_t>(target_trip_count / std::max<int64_t>(1, batches), 1, std::max<int64_t>(1, max_runs));
 }
 
 }  // namespace
@@ -93,12 +93,13 @@ void RowNest::shift_inner(Value begin) {
 // Rows that are run through once, too few of them to be shared out.
 bool RowNest::has_long_rows() const {
   const int64_t rows = size_of(outer_);
-  return stages_ == 1 && inner_.size() == 1 && rows > 0 && rows * 2 <= turns_wanted && width_ >= 2 * smallest_turn && !split_sums().empty();
+  return stages_ == 1 && inner_.size() == 1 && rows > 0 && rows * 2 <= target_trip_count &&
+         width_ >= 2 * min_iteration_size && !split_sums().empty();
 }
 
 void RowNest::write_pieces() {
   const int64_t rows = size_of(outer_);
-  const int64_t wanted = std::min(turns_wanted / rows, width_ / smallest_turn);
+  const int64_t wanted = std::min(target_trip_count / rows, width_ / min_iteration_size);
   const int64_t length = ceil_divide(ceil_divide(width_, wanted), 64) * 64, pieces = ceil_divide(width_, length);
   open_partials(pieces, rows);
   inner_size_ = static_cast<double>(length);
@@ -205,7 +206,8 @@ void RowNest::write_columns() {
   const int64_t rows = size_of(summed_);
   const bool only_positions = group_.row_values.empty() && inner_.size() == 1;
   const bool only_sums = only_positions && group_.kept.empty() && group_.results == group_.columns;
-  if (only_sums && run_ && width_ < narrow_row && rows * width_ >= smallest_turn) return write_folded_columns(folded_width / width_);
+  if (only_sums && run_ && width_ < narrow_row && rows * width_ >= min_iteration_size)
+    return write_folded_columns(folded_width / width_);
   const int64_t tile = only_positions && width_ > 2 * column_tile ? column_tile : std::max<int64_t>(1, width_);
   const int64_t tiles = std::max<int64_t>(1, ceil_divide(width_, tile)), batches = size_of(outer_) * tiles;
   const int64_t height = std::max<int64_t>(1, ceil_divide(rows, run_count(batches, rows, tile)));

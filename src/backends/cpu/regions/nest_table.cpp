@@ -12,9 +12,9 @@ namespace capibara::cpu {
 namespace {
 
 constexpr int64_t codes = 65536;
-constexpr int64_t fewest_elements = 8 * codes;
+constexpr int64_t min_table_elements = 8 * codes;
 constexpr int64_t elements_at_once = 8;
-constexpr std::size_t most_tables = 2;
+constexpr std::size_t max_tables = 2;
 constexpr double nanoseconds_per_element = 0.6;
 
 class TableNest : public NestWriter {
@@ -27,7 +27,9 @@ class TableNest : public NestWriter {
 
   // The array whose elements alone decide the results.
   std::optional<Var> operand() const {
-    if (element_count(group_.space) < fewest_elements || group_.guarded || group_.turned || group_.results.size() > most_tables) return std::nullopt;
+    if (element_count(group_.space) < min_table_elements || group_.guarded || group_.turned ||
+        group_.results.size() > max_tables)
+      return std::nullopt;
     bool expensive = false;
     for (std::size_t e = 0; e < program_.equations().size(); ++e) {
       if (fusion_.home[e] != group_number_) continue;

@@ -10,7 +10,7 @@ namespace capibara::cpu {
 
 namespace registers {
 
-bool small(const ArrayType& type) { return !type.ref && has_element(type.dtype) && type.size() <= most_elements; }
+bool small(const ArrayType& type) { return !type.ref && has_element(type.dtype) && type.size() <= max_elements; }
 
 bool is_dot(const Program& program, const Equation& equation) {
   if (equation.primitive != prim::dot_general()) return false;
@@ -30,9 +30,9 @@ namespace {
 
 using namespace registers;
 
-constexpr int64_t most_elements_outside_of_loops = 16;
-constexpr int64_t most_operations = 6000;   // of one body
-constexpr int64_t most_memory_operands = 64;
+constexpr int64_t max_elements_outside_of_loops = 16;
+constexpr int64_t max_body_operations = 6000;  // of one body
+constexpr int64_t max_memory_operands = 64;
 
 // How many starts a dynamic slice of registers has to choose from.
 int64_t choices(const Shape& whole, const Shape& part) {
@@ -51,7 +51,7 @@ std::optional<int64_t> body_cost(const Program& body) {
     std::optional<int64_t> cost = cost_of(body, equation, false);
     if (!cost) return std::nullopt;
     sum += *cost;
-    if (sum > most_operations) return std::nullopt;
+    if (sum > max_body_operations) return std::nullopt;
   }
   return sum;
 }
@@ -165,20 +165,21 @@ std::optional<int64_t> cost_of(const Program& program, const Equation& equation,
 }  // namespace
 
 bool fits_registers(const Program& program, const Equation& equation) {
-  if (equation.inputs.size() > at(most_memory_operands) * 4) return false;
+  if (equation.inputs.size() > at(max_memory_operands) * 4) return false;
   // Lanes serve longer values better, where no loop holds them.
   const Primitive& primitive = equation.primitive;
   const bool holds_loops = is_control(primitive);
   for (Var output : equation.outputs) {
-    if (!holds_loops && !output.dropped() && program.type(output).size() > most_elements_outside_of_loops) return false;
+    if (!holds_loops && !output.dropped() && program.type(output).size() > max_elements_outside_of_loops) return false;
   }
   return cost_of(program, equation, true).has_value();
 }
 
 int64_t register_cost(const Program& program, const Equation& equation) {
   int64_t moved = 0;  // what is loaded and stored counts as well
-  for (Atom input : equation.inputs) moved += std::min(most_elements, program.type(input).size());
-  for (Var output : equation.outputs) moved += output.dropped() ? 0 : std::min(most_elements, program.type(output).size());
+  for (Atom input : equation.inputs) moved += std::min(max_elements, program.type(input).size());
+  for (Var output : equation.outputs)
+    moved += output.dropped() ? 0 : std::min(max_elements, program.type(output).size());
   return cost_of(program, equation, true).value_or(0) + moved;
 }
 

@@ -13,7 +13,7 @@ namespace capibara::cpu::registers {
 
 namespace {
 
-constexpr int64_t fewest_in_lanes = 4;   // of values whose functions run in lanes
+constexpr int64_t min_in_lanes = 4;      // of values whose functions run in lanes
 constexpr int64_t several_elements = 8;  // of values in scans without long functions
 constexpr int64_t lane_bytes = 16;       // of the registers that every machine has
 
@@ -34,7 +34,7 @@ bool stretches(const Program& body, const Equation& equation) {
 
 // Functions of dozens of operations: several elements at a time, through memory, beat one after another in registers.
 bool Writer::runs_in_lanes(const Equation& equation, const ArrayType& type) {
-  return type.size() >= fewest_in_lanes && is_long_function(equation, type.dtype);
+  return type.size() >= min_in_lanes && is_long_function(equation, type.dtype);
 }
 
 Slot Writer::function_in_lanes(const Equation& equation, const ArrayType& type, const Slot& input) {
@@ -146,7 +146,7 @@ std::optional<Writer::Lanes> Writer::lanes_of(const Equation& scan) {
   }
   if (!shape) return std::nullopt;
   const int64_t size = element_count(*shape), width = std::max<int64_t>(2, lane_bytes / widest);
-  if (size < (is_long ? fewest_in_lanes : several_elements)) return std::nullopt;
+  if (size < (is_long ? min_in_lanes : several_elements)) return std::nullopt;
   const Lanes lanes{width, (size + width - 1) / width};
   // Sequences have no room for what lanes past the end read and write.
   const bool full = size % width == 0;

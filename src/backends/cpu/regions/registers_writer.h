@@ -10,7 +10,7 @@
 
 namespace capibara::cpu::registers {
 
-inline constexpr int64_t most_elements = 64;  // of one value
+inline constexpr int64_t max_elements = 64;  // of one value
 
 bool small(const ArrayType& type);
 bool is_dot(const Program& program, const Equation& equation);

@@ -21,7 +21,7 @@ namespace capibara::cpu {
 
 namespace {
 
-constexpr std::size_t most_dims = 16;  // of space
+constexpr std::size_t max_dims = 16;  // of space
 
 // One dimension of space: of window, places, input, output and kernel.
 struct Dimension {
@@ -65,7 +65,7 @@ struct ConvolutionPlan {
   // The places of one panel.
   struct Lanes {
     int64_t count;
-    int64_t place[most_panel_width][most_dims], image[most_panel_width];
+    int64_t place[max_panel_width][max_dims], image[max_panel_width];
   };
 
   void find_places(int64_t first, Lanes& lanes) const {
@@ -81,7 +81,7 @@ struct ConvolutionPlan {
   void pack_along_features(const S* input, const Lanes& lanes, int64_t k0, int64_t k, int64_t width, typename K::Packed* out) const {
     for (int64_t p = k0; p < k0 + k;) {
       const int64_t element = p / in_features, feature = p % in_features, run = std::min(in_features - feature, k0 + k - p);
-      const S* from[most_panel_width] = {};
+      const S* from[max_panel_width] = {};
       for (int64_t i = 0; i < lanes.count; ++i) {
         const int64_t offset = window.tap(lanes.place[i], elements.data() + static_cast<std::size_t>(element) * window.size.size());
         from[i] = offset < 0 ? nullptr : input + lanes.image[i] + offset + feature * lhs_feature_stride;
@@ -97,13 +97,13 @@ struct ConvolutionPlan {
   void pack_along_window(const S* input, const Lanes& lanes, int64_t k0, int64_t k, int64_t width, typename K::Packed* out) const {
     const std::size_t space = window.size.size();
     const int64_t length = window.size.back(), step = window.step.back() * window.dilation.back(), all = inner() / in_features;
-    constexpr int64_t most_run = most_inner_bytes;
-    Scratch<S> hold(most_panel_width * std::min({length, k, most_run}), "rows of a convolution");
+    constexpr int64_t max_run = max_inner_bytes;
+    Scratch<S> hold(max_panel_width * std::min({length, k, max_run}), "rows of a convolution");
     for (int64_t p = k0; p < k0 + k;) {
       const int64_t feature = p / all, element = p % all, begin = element % length;
-      const int64_t run = std::min({length - begin, k0 + k - p, most_run});
+      const int64_t run = std::min({length - begin, k0 + k - p, max_run});
       const int64_t* outer = elements.data() + static_cast<std::size_t>(element) * space;
-      const S* from[most_panel_width] = {};
+      const S* from[max_panel_width] = {};
       for (int64_t i = 0; i < lanes.count; ++i) {
         const int64_t offset = window.outer_tap(lanes.place[i], outer);
         if (offset < 0) continue;
@@ -322,7 +322,7 @@ HostKernel make_convolution(const KernelRequest& request) {
   auto padding = padding_of(attrs["padding"]);
   const ArrayType &lhs = request.inputs[0], &rhs = request.inputs[1], &out = request.outputs[0];
   const std::size_t space = strides.size();
-  if (space > most_dims) return {};
+  if (space > max_dims) return {};
   auto plan = std::make_shared<ConvolutionPlan>();
   int64_t feature_groups = attrs.integer("feature_group_count"), batch_groups = attrs.integer("batch_group_count");
   plan->types = product_types(request);

@@ -57,7 +57,7 @@ struct PackedConstants {
 constexpr int64_t constant_bytes = 8 * 1024, constant_rows = 1024;
 
 constexpr double small_product = 4096;            // products of elements: straight loops
-constexpr double most_unpacked = 1 << 21;         // products of elements: operands are not packed
+constexpr double max_unpacked = 1 << 21;          // products of elements: operands are not packed
 constexpr int64_t in_place_bytes = 64 * 1024;     // a right operand that stays in the first cache is not packed
 
 struct DotPlan {
@@ -79,8 +79,8 @@ struct DotPlan {
     auto in_rows = [](const Axis& rows, const Axis& elements) {
       return rows.is_regular() && elements.is_regular() && (elements.extent() == 1 || elements.stride() == 1);
     };
-    return rows() > 1 && inner() > 0 && columns() <= 256 && k * n * static_cast<double>(size) <= in_place_bytes && m * n * k <= most_unpacked && in_rows(lhs_free, lhs_inner) &&
-           in_rows(rhs_inner, rhs_free);
+    return rows() > 1 && inner() > 0 && columns() <= 256 && k * n * static_cast<double>(size) <= in_place_bytes &&
+           m * n * k <= max_unpacked && in_rows(lhs_free, lhs_inner) && in_rows(rhs_inner, rhs_free);
   }
 
   // `next_lhs` and `next_rhs`: what the next product of a batch reads; may be null.
@@ -125,7 +125,7 @@ struct DotPlan {
   template <class K>
   void use_packed(Product<K>& product) const {
     using P = typename K::Packed;
-    const int64_t most = constant_rows * 4 / static_cast<int64_t>(sizeof(P));
+    const int64_t max_extent = constant_rows * 4 / static_cast<int64_t>(sizeof(P));
     auto kept = [&](std::once_flag& once, Scratch<std::byte>& hold, int64_t size, auto&& pack) -> const P* {
       const int64_t bytes = size * static_cast<int64_t>(sizeof(P));
       if (bytes < constant_bytes) return nullptr;
@@ -136,10 +136,10 @@ struct DotPlan {
       });
       return reinterpret_cast<const P*>(hold.data());
     };
-    if (right_constant && !product.right_in_place && rows() <= most) {
+    if (right_constant && !product.right_in_place && rows() <= max_extent) {
       product.packed_right = kept(packed->right_once, packed->right, product.packed_right_size(), [&](P* to) { product.pack_right(to); });
     }
-    if (left_constant && columns() <= most) {
+    if (left_constant && columns() <= max_extent) {
       product.packed_left = kept(packed->left_once, packed->left, product.packed_left_size(), [&](P* to) { product.pack_left(to); });
     }
   }

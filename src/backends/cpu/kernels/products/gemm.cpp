@@ -59,19 +59,21 @@ Axis Axis::regular(int64_t extent, int64_t stride) {
 namespace {
 
 int64_t rounded(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
-// Parts of about equal size, at most `most` each.
-int64_t even_part(int64_t whole, int64_t most, int64_t step) {
-  const int64_t parts = (whole + most - 1) / most;
+// Parts of about equal size, at most `limit` each.
+int64_t even_part(int64_t whole, int64_t limit, int64_t step) {
+  const int64_t parts = (whole + limit - 1) / limit;
   return parts <= 1 ? whole : rounded((whole + parts - 1) / parts, step);
 }
 
-// Columns as panels of up to `most` vectors; a last one of a single vector is avoided: it would run at a third of the speed.
+// Columns as panels of up to `max_width` vectors; a last one of a single vector would run at a third of the speed.
 struct Panels {
-  int64_t vectors, most;
-  int64_t count() const { return (vectors + most - 1) / most; }
-  int64_t start(int64_t panel) const { return panel * most - (panel > 0 && panel == count() - 1 && shared() ? 1 : 0); }
+  int64_t vectors, max_width;
+  int64_t count() const { return (vectors + max_width - 1) / max_width; }
+  int64_t start(int64_t panel) const {
+    return panel * max_width - (panel > 0 && panel == count() - 1 && shared() ? 1 : 0);
+  }
   int64_t width(int64_t panel) const { return (panel + 1 == count() ? vectors : start(panel + 1)) - start(panel); }
-  bool shared() const { return most == 3 && vectors % 3 == 1 && vectors > 3; }
+  bool shared() const { return max_width == 3 && vectors % 3 == 1 && vectors > 3; }
 };
 
 // How a product is cut up.
@@ -86,7 +88,7 @@ Blocks blocks_of(int64_t m, int64_t n, int64_t inner) {
   const Tile<K>& tile = best_tile<K>();
   Blocks blocks;
   blocks.by_columns = m <= 160 && rounded(m, tile.rows) * inner * size <= 640 * 1024;
-  blocks.inner = even_part(inner, most_inner_bytes / size, 8);
+  blocks.inner = even_part(inner, max_inner_bytes / size, 8);
   if (blocks.by_columns) {
     // Rows of the right operand are read in long pieces; a block of it stays in the second cache.
     blocks.rows = m;
@@ -182,7 +184,7 @@ class Run {
     const int64_t padded = rounded(k, together), steps = padded / together;
     const bool accumulate = k0 != 0;
     const Panels all = panels(n);
-    alignas(64) S edge[most_tile_rows * most_tile_columns];
+    alignas(64) S edge[max_tile_rows * max_tile_columns];
     for (int64_t p = 0; p < all.count(); ++p) {
       const int64_t vectors = all.width(p), j = all.start(p) * tile_.lanes, panel = vectors * tile_.lanes, width = std::min(panel, n - j);
       const P* b = right ? right + j * padded : product_.right_in_place + k0 * product_.right_stride + n0 + j;
@@ -254,13 +256,13 @@ class Run {
 
   void by_rows() {
     const int64_t row_step = blocks_.rows, row_tasks = (m_ + row_step - 1) / row_step;
-    const int64_t inner_most = rounded(std::min(inner_, blocks_.inner), together);
-    const int64_t column_most = rounded(std::min(n_, blocks_.columns), tile_.lanes);
+    const int64_t max_inner = rounded(std::min(inner_, blocks_.inner), together);
+    const int64_t max_columns = rounded(std::min(n_, blocks_.columns), tile_.lanes);
     // With more threads than blocks of rows, columns are shared out as well and all rows are packed before.
     const bool grid = thread_count() > row_tasks && !in_parallel_region();
     Scratch<P> right_block, left_block;
-    if (!product_.packed_right) right_block = Scratch<P>(column_most * inner_most, "packing of a matrix");
-    if (grid && !product_.packed_left) left_block = Scratch<P>(packed_rows(m_) * inner_most, "packing of a matrix");
+    if (!product_.packed_right) right_block = Scratch<P>(max_columns * max_inner, "packing of a matrix");
+    if (grid && !product_.packed_left) left_block = Scratch<P>(packed_rows(m_) * max_inner, "packing of a matrix");
     for (int64_t n0 = 0; n0 < n_; n0 += blocks_.columns) {
       const int64_t n = std::min(blocks_.columns, n_ - n0);
       for (int64_t k0 = 0; k0 < inner_; k0 += blocks_.inner) {
@@ -299,7 +301,7 @@ class Run {
         } else {
           parallel_for_cost(row_tasks, cost(row_step, n, k), [&](int64_t begin, int64_t end) {
             Scratch<P> block;
-            if (!left) block = Scratch<P>(packed_rows(row_step) * inner_most, "packing of a matrix");
+            if (!left) block = Scratch<P>(packed_rows(row_step) * max_inner, "packing of a matrix");
             for (int64_t t = begin; t < end; ++t) {
               const int64_t m0 = t * row_step, m = std::min(row_step, m_ - m0);
               if (!left) pack_left(m0, m, k0, k, block.data(), 0, (m + tile_.rows - 1) / tile_.rows);
@@ -322,9 +324,9 @@ class Run {
 
 // Parts of a long inner dimension, or 1: where the result has too few elements to be shared out.
 int64_t inner_parts(int64_t m, int64_t n, int64_t inner) {
-  constexpr int64_t shortest = 2048;
-  if (m * n > 128 * 128 || inner < 2 * shortest) return 1;
-  return std::min<int64_t>(16, inner / shortest);
+  constexpr int64_t min_length = 2048;
+  if (m * n > 128 * 128 || inner < 2 * min_length) return 1;
+  return std::min<int64_t>(16, inner / min_length);
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 
 namespace capibara::cpu {
 
-inline constexpr int64_t most_inner_bytes = 2048;  // of one row of a panel: k in one block
-inline constexpr int most_panel_width = 32;
+inline constexpr int64_t max_inner_bytes = 2048;  // of one row of a panel: k in one block
+inline constexpr int max_panel_width = 32;
 
 template <class P, class S>
 inline __attribute__((always_inline)) P packed_element(const S& value) {
@@ -176,8 +176,8 @@ inline void pack_transposed(const S* const* from, int64_t k, int64_t width, type
   if constexpr (!std::is_same_v<P, S>) {
     // Converted in strips, then packed.
     constexpr int64_t strip = 64;
-    alignas(64) P rows[most_panel_width * strip];
-    const P* start[most_panel_width];
+    alignas(64) P rows[max_panel_width * strip];
+    const P* start[max_panel_width];
     for (int64_t i = 0; i < width; ++i) start[i] = rows + i * strip;
     for (int64_t p = 0; p < k; p += strip) {
       const int64_t some = std::min(strip, k - p);
@@ -257,7 +257,7 @@ inline void pack_gathered(const S* const* from, int64_t step, int64_t k, int64_t
 // Zeros for absent rows of one block.
 template <class S>
 inline const S* absent_row() {
-  alignas(64) static const std::byte zeros[2 * most_inner_bytes] = {};
+  alignas(64) static const std::byte zeros[2 * max_inner_bytes] = {};
   return reinterpret_cast<const S*>(zeros);
 }
 
@@ -314,7 +314,7 @@ void pack_matrix(const S* data, const Axis& rows, const Axis& inner, int64_t fir
     return;
   }
   if (inner.is_regular()) {
-    const S* from[most_panel_width] = {};
+    const S* from[max_panel_width] = {};
     for (int64_t i = 0; i < count; ++i) from[i] = data + rows.at(first + i) + k0 * inner.stride();
     return pack_rows<K, S>(from, count, inner.stride(), k, width, out);
   }
@@ -324,7 +324,7 @@ void pack_matrix(const S* data, const Axis& rows, const Axis& inner, int64_t fir
   for (int64_t p = 0; p < k;) {
     const int64_t run = std::min(inner.run(k0 + p), k - p), some = p + run == k ? run : run / together * together;
     if (some < 4) break;
-    const S* from[most_panel_width] = {};
+    const S* from[max_panel_width] = {};
     for (int64_t i = 0; i < count; ++i) from[i] = data + rows.at(first + i) + inner.at(k0 + p);
     pack_rows<K, S>(from, count, 1, some, width, out + p * width);
     p += some;

@@ -19,7 +19,7 @@ struct Tile {
   TileFunction<Kind> run[2][3] = {};  // [few rows][vectors - 1]
 };
 
-inline constexpr int most_tile_rows = 14, most_tile_columns = 32;
+inline constexpr int max_tile_rows = 14, max_tile_columns = 32;
 
 // The tile for this processor; its rows are 0 where has_tile says no.
 template <class Kind>
