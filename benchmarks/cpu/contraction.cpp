@@ -58,13 +58,14 @@ struct Limits {
 #else
 #define NARROW __attribute__((target("arch=armv8.2-a+bf16+i8mm")))
 #endif
-#define PEAK(NAME, TARGET, INSTRUCTION)                                                                                         \
-  TARGET void NAME(int64_t turns) {                                                                                             \
-    asm volatile("movi v0.2d, #0\n movi v1.2d, #0\n" EACH(CLEAR) "1:\n" EACH(INSTRUCTION) "subs %0, %0, #1\n b.ne 1b\n"         \
-                 : "+r"(turns)                                                                                                  \
-                 :                                                                                                              \
-                 : "cc", "v0", "v1", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20",   \
-                   "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31");                                \
+#define PEAK(NAME, TARGET, INSTRUCTION)                                                                              \
+  TARGET void NAME(int64_t iterations) {                                                                             \
+    asm volatile(                                                                                                    \
+        "movi v0.2d, #0\n movi v1.2d, #0\n" EACH(CLEAR) "1:\n" EACH(INSTRUCTION) "subs %0, %0, #1\n b.ne 1b\n"       \
+        : "+r"(iterations)                                                                                           \
+        :                                                                                                            \
+        : "cc", "v0", "v1", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", \
+          "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31");                              \
   }
 PEAK(single_peak, , SINGLE)
 PEAK(real_peak, , REAL)
@@ -75,8 +76,10 @@ PEAK(byte_peak, NARROW, BYTE)
 Limits measure() {
   Limits limits;
 #if defined(__aarch64__)
-  constexpr int64_t turns = 4000;
-  auto rate = [](void (*peak)(int64_t), double operations) { return 24 * operations * turns / least(0.2, [&] { peak(turns); }) * 1e-9; };
+  constexpr int64_t iterations = 4000;
+  auto rate = [](void (*peak)(int64_t), double operations) {
+    return 24 * operations * iterations / least(0.2, [&] { peak(iterations); }) * 1e-9;
+  };
   limits.single = rate(single_peak, 8);
   limits.real = rate(real_peak, 4);
   if (getauxval(AT_HWCAP2) & HWCAP2_BF16) limits.brain = rate(brain_peak, 32);

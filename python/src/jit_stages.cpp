@@ -20,7 +20,7 @@ struct Stage {
   std::string name;
   nb::object function;
   std::shared_ptr<detail::JitCache> cache;
-  detail::LeafShardings placements;  // how the arguments lie that it was made for
+  detail::LeafShardings placements;  // of the arguments that it was made for
 };
 struct Traced : Stage {};
 struct Lowered : Stage {};
@@ -93,7 +93,7 @@ nb::object call_compiled(const Compiled& self, nb::args args, nb::kwargs kwargs)
   return rebuild(*self.entry, detail::call_jit_entry(*self.entry, call.leaves));
 }
 
-// Arguments that are given by their types alone may say how they will lie.
+// Arguments that are given by their types alone may say how they will be placed.
 void add_described_placements(const JitFunction& jit, nb::handle args, nb::handle kwargs,
                               detail::LeafShardings& placements) {
   const std::vector<nb::object> leaves = dynamic_leaves(jit.settings, args, kwargs);

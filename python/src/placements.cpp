@@ -1,4 +1,4 @@
-// Where arrays lie, from Python: placements, moving arrays, their parts, and constraints inside programs.
+// Where arrays are placed, from Python: placements, moving arrays, their parts, and constraints inside programs.
 #include <capibara/placement.h>
 
 #include <nanobind/stl/string.h>

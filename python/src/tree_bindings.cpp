@@ -49,7 +49,7 @@ nb::list object_list(const std::vector<nb::object>& objects) {
   return list;
 }
 
-// Waits for what is ready, and gathers the leaves that are not: waiting lets other threads run, which may change containers.
+// Waits for what is ready, and collects the leaves that are not: waiting lets other threads change containers.
 void wait_for_ready(PyObject* tree, std::vector<nb::object>& others) {
   static PyTypeObject* const concrete = reinterpret_cast<PyTypeObject*>(nb::type<ConcreteArray>().ptr());
   PyTypeObject* const type = Py_TYPE(tree);

@@ -114,7 +114,7 @@ IndexedPart indexed_part(const Array& array, nb::handle key) {
 
 namespace {
 
-// x[i] and x[i, j] of an array in the host's memory: the elements lie next to each other and are copied, without the operations
+// x[i] and x[i, j] of an array in the host's memory: the elements are contiguous and are copied, without the operations
 // that slice and reshape. Nothing for all other cases.
 std::optional<Array> read_neighbours(const Array& array, PyObject* key) {
   constexpr int64_t max_bytes = 1 << 16;  // bytes; more is worth the threads of a backend

@@ -50,7 +50,7 @@ Buffer Buffer::allocate(std::size_t bytes, const Device& device) {
     return buffer;
   }
   try {
-    // The bytes lie behind the state: one block for both.
+    // The bytes follow the state: one block for both.
     buffer.state_ = std::allocate_shared<State>(SmallBlocks<State>(bytes + alignment), bytes, device);
   } catch (const std::bad_alloc&) {
     throw RuntimeError(concat("allocate: out of memory for a buffer of ", bytes, " bytes on ", to_string(device)));

@@ -20,8 +20,8 @@ class Executable {
   virtual Arrays execute(std::span<const Array> inputs, const std::vector<bool>& donated) = 0;
   // Whether it is over in microseconds and calls nobody: not worth letting another thread run meanwhile.
   virtual bool is_short() const { return false; }
-  // What is known of it for inputs that lie like this (null: nowhere in particular). Compiles now what would otherwise wait for
-  // the first call.
+  // What is known of it for inputs with these placements (null: none in particular). Compiles now what would otherwise
+  // wait for the first call.
   virtual ExecutableDetails details(std::span<const std::shared_ptr<const NamedSharding>> inputs) {
     (void)inputs;
     return {};

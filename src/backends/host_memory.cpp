@@ -16,7 +16,7 @@ std::optional<MemoryStats> Backend::memory_stats(int) const { return std::nullop
 Array Backend::put(const Array& x, const NamedSharding& placement) {
   if (placement.devices.size() > 1) {
     throw ValueError(concat("device_put: arrays of platform '", placement.platform,
-                            "' lie in the memory of the one process, got ", to_string(placement),
+                            "' are stored in the memory of the one process, got ", to_string(placement),
                             "; choose a plugin's platform, such as JAX_PLATFORMS=xla_cpu, for several devices"));
   }
   if (placement.devices.at(0) != 0) {

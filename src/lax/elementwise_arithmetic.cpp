@@ -110,7 +110,7 @@ Array lower_mulhi(const Array& x, const Array& y) {
     return convert(negative ? lax::shift_right_arithmetic(product, shift) : lax::shift_right_logical(product, shift),
                    dtype);
   }
-  // Four products of 32-bit halves; `middle` gathers what carries out of the lower half.
+  // Four products of 32-bit halves; `middle` accumulates what carries out of the lower half.
   const Array half = scalar_of(DType::uint64, 32), mask = scalar_of(DType::uint64, 4294967295.0);
   const Array a = convert(x, DType::uint64), b = convert(y, DType::uint64);
   const auto low = [&](const Array& v) { return lax::bitwise_and(v, mask); };

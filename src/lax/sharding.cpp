@@ -10,7 +10,7 @@ namespace {
 
 Array constrained(const Array& x, const Attrs& attrs) { return bind1(primitive("sharding_constraint"), {x}, attrs); }
 
-// The mapped axis may lie as the compiler likes; the dimensions behind it move by one.
+// The mapped axis is placed by the compiler; the dimensions behind it move by one.
 BatchResult batch_constraint(const BatchArgs& args) {
   const int64_t axis = args.dims[0];
   const auto old = args.attrs.opaque<PlacementAttr>("sharding");

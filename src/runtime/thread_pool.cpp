@@ -246,11 +246,11 @@ class Pool {
   // After `open_` is false no worker enters: one that counted itself in before looks at `open_` next.
   void wait_for_workers() {
     auto limit = Clock::time_point{};
-    for (int turn = 0;; ++turn) {
+    for (int spins = 0;; ++spins) {
       int32_t active = active_.load(std::memory_order_acquire);
       if (active == 0) return;
       pause_briefly();
-      if (turn % 64 != 63) continue;
+      if (spins % 64 != 63) continue;
       auto now = Clock::now();
       if (limit == Clock::time_point{}) limit = now + spin_time;
       if (now < limit) continue;
@@ -282,10 +282,10 @@ class Pool {
 
   void wait_for_news(int32_t seen) {
     auto limit = Clock::now() + spin_time;
-    for (int turn = 0;; ++turn) {
+    for (int spins = 0;; ++spins) {
       if (generation_.load(std::memory_order_acquire) != seen) return;
       pause_briefly();
-      if (turn % 16 == 15 && Clock::now() >= limit) break;
+      if (spins % 16 == 15 && Clock::now() >= limit) break;
     }
     sleeping_.fetch_add(1);
     while (generation_.load() == seen) futex_wait(generation_, seen);
@@ -298,7 +298,7 @@ class Pool {
   alignas(64) std::atomic<int32_t> generation_{0};  // counts announcements; workers sleep on it
   std::atomic<int32_t> sleeping_{0};
   std::atomic<bool> stop_{false};
-  alignas(64) std::atomic<int64_t> next_{0};  // the first turn not yet claimed
+  alignas(64) std::atomic<int64_t> next_{0};    // the first iteration not yet claimed
   alignas(64) std::atomic<int32_t> active_{0};  // workers that look at the job
   std::atomic<bool> open_{false}, caller_waits_{false};
   alignas(64) std::atomic<bool> taken_{false};  // some caller owns the job

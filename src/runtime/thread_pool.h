@@ -1,9 +1,9 @@
-// The threads of the process: loops whose turns are independent, shared out in chunks that whoever is free claims.
+// The threads of the process: loops whose iterations are independent, shared out in chunks that whoever is free claims.
 //
-// One region runs at a time. The caller works too and takes every chunk that no worker has claimed, so a worker that the
-// kernel wakes late costs nothing; a caller that finds the pool busy, or that is itself inside a region, runs its loop
-// alone. Workers look for the next region for 50 microseconds before they sleep. Which thread runs a chunk must not change
-// what it computes: workers take over the caller's rounding and denormal mode.
+// One region runs at a time. The caller works too and takes every chunk that no worker has claimed, so a worker that
+// the kernel wakes late costs nothing; a caller that finds the pool busy, or that is itself inside a region, runs its
+// loop alone. Workers look for the next region for 50 microseconds before they sleep. Which thread runs a chunk must
+// not change what it computes: workers take over the caller's rounding and denormal mode.
 #pragma once
 
 #include <cstdint>
@@ -37,12 +37,12 @@ using ParallelBody = FunctionRef<int32_t(int64_t begin, int64_t end)>;
 // process. Raises ValueError where the variable is not a number from 1 to 1024.
 int thread_count();
 
-// Runs body over [0, extent) in chunks of `grain` turns (the last may be shorter). A status other than 0 stops the chunks
-// not yet begun; the greatest status is returned. An exception of the body is thrown again in the caller.
+// Runs body over [0, extent) in chunks of `grain` iterations (the last may be shorter). A status other than 0 stops the
+// chunks not yet begun; the greatest status is returned. An exception of the body is thrown again in the caller.
 int32_t parallel_for(int64_t extent, int64_t grain, ParallelBody body);
 
-// The same for a body of known cost in nanoseconds per turn: runs alone below about 20 microseconds (8 while the workers
-// are awake), else in chunks that are worth claiming.
+// The same for a body of known cost in nanoseconds per iteration: runs alone below about 20 microseconds (8 while the
+// workers are awake), else in chunks that are worth claiming.
 int32_t parallel_for_cost(int64_t extent, double cost, ParallelBody body);
 
 // Whether this thread is inside a region: whatever it starts now runs on it alone.

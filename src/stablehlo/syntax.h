@@ -147,7 +147,7 @@ struct DenseArray {
   bool operator==(const DenseArray& other) const;
 };
 
-// dense<...> : tensor<...>: the elements in row-major order, little-endian, as they lie in an array's buffer:
+// dense<...> : tensor<...>: the elements in row-major order, little-endian, as an array's buffer stores them:
 // bool and types below a byte take one byte each (signed ones with their sign extended), complex is the pair
 // (re, im). A splat keeps the bytes of one element only; a tensor without elements keeps none.
 struct DenseElements {

@@ -43,7 +43,7 @@ class ModuleWriter {
   std::string write(const Program& main);
   std::string symbol_of(const Program& program, const std::string& name);
   const WriteOptions& options() const { return options_; }
-  // The attributes of an argument or a result of the main function: those given, and how it lies on devices.
+  // The attributes of an argument or a result of the main function: those given, and how it is placed on devices.
   std::string argument_attributes(std::size_t index, const Program& program) {
     return attributes(options_.argument_attributes, index, argument_borders_, program.type(program.invars()[index]).rank());
   }

@@ -19,7 +19,7 @@ struct WriteOptions {
   // Of main: one text for each argument or result, without braces; empty: none.
   std::vector<std::string> argument_attributes = {};
   std::vector<std::string> result_attributes = {};
-  // How the arguments of main lie on several devices, where its own constraints do not tell; null: nothing is said.
+  // How the arguments of main are placed on several devices, where its own constraints do not say; null: unannotated.
   std::vector<std::shared_ptr<const NamedSharding>> argument_placements = {};
 };
 

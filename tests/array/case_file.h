@@ -1,4 +1,4 @@
-// Reads the tab-separated files of expected values that lie beside these tests.
+// Reads the tab-separated files of expected values beside these tests.
 #pragma once
 
 #include <fstream>

@@ -3,7 +3,7 @@
     run.py [FAMILY or NAME ...]
 
 A family is a file of cases/, a name a function (`numpy.sum`) or a part of the printed call. Results of jax are kept in
-build/differential, keyed by the call and the version of jax. CAPIBARA_PYTHON_PATH says where the built module lies.
+build/differential, keyed by the call and the version of jax. CAPIBARA_PYTHON_PATH says where the built module is.
 What passed and failed of each name is left in build/differential/results/FAMILY.json.
 """
 

@@ -57,9 +57,9 @@ TEST(Traits, ElementwisePrimitivesComputeEachElementByItself) {
   for_each_sample(is_elementwise,
                   [](const Primitive& primitive, const Sample& sample, const Arrays& inputs, const Arrays& outputs) {
                     ASSERT_EQ(outputs.size(), 1u) << primitive.name();
-                    Arrays turned;
-                    for (const Array& input : inputs) turned.push_back(reversed(input));
-                    const Array result = capibara::bind(primitive, turned, sample.attrs)[0];
+                    Arrays backwards;
+                    for (const Array& input : inputs) backwards.push_back(reversed(input));
+                    const Array result = capibara::bind(primitive, backwards, sample.attrs)[0];
                     EXPECT_TRUE(rule_checks::same_bytes(result, reversed(outputs[0]))) << describe(primitive, sample);
                   });
 }

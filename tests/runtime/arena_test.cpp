@@ -126,8 +126,8 @@ TEST(Arena, ServesManyThreads) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([t] {
-      for (int turn = 0; turn < 200; ++turn) {
-        std::size_t bytes = 65536u * static_cast<std::size_t>(1 + (turn * 7 + t) % 40);
+      for (int round = 0; round < 200; ++round) {
+        std::size_t bytes = 65536u * static_cast<std::size_t>(1 + (round * 7 + t) % 40);
         std::byte* block = arena::take(bytes, "thread");
         block[0] = block[bytes - 1] = static_cast<std::byte>(t);
         EXPECT_EQ(block[0], static_cast<std::byte>(t));

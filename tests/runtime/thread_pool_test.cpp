@@ -1,4 +1,4 @@
-// The pool of threads: every turn runs once, whoever calls, from wherever, and after fork().
+// The pool of threads: every iteration runs once, whoever calls, from wherever, and after fork().
 #include "runtime/thread_pool.h"
 
 #include <capibara/error.h>
@@ -22,7 +22,7 @@
 namespace capibara {
 namespace {
 
-// How often each turn ran.
+// How often each iteration ran.
 std::vector<int> visits(int64_t extent, int64_t grain) {
   std::vector<std::atomic<int>> counts(static_cast<std::size_t>(extent));
   parallel_for(extent, grain, [&](int64_t begin, int64_t end) {
@@ -39,7 +39,7 @@ class ThreadPool : public ::testing::TestWithParam<int> {
 };
 INSTANTIATE_TEST_SUITE_P(Threads, ThreadPool, ::testing::Values(1, 2, 4));
 
-TEST_P(ThreadPool, RunsEveryTurnOnce) {
+TEST_P(ThreadPool, RunsEveryIterationOnce) {
   for (int64_t extent : {0, 1, 2, 3, 7, 64, 1000, 10007}) {
     for (int64_t grain : {0, 1, 3, 64, 20000}) {
       EXPECT_EQ(visits(extent, grain), std::vector<int>(static_cast<std::size_t>(extent), 1)) << extent << " by " << grain;
@@ -49,7 +49,7 @@ TEST_P(ThreadPool, RunsEveryTurnOnce) {
 
 TEST_P(ThreadPool, IsUsableThousandsOfTimes) {
   std::atomic<int64_t> sum = 0;
-  for (int turn = 0; turn < 5000; ++turn) {
+  for (int round = 0; round < 5000; ++round) {
     parallel_for(4, 1, [&](int64_t begin, int64_t) {
       sum += begin;
       return 0;
@@ -59,17 +59,17 @@ TEST_P(ThreadPool, IsUsableThousandsOfTimes) {
 }
 
 TEST_P(ThreadPool, NestedLoopsRunOnTheirThread) {
-  std::atomic<int> turns = 0, strangers = 0;
+  std::atomic<int> iterations = 0, strangers = 0;
   parallel_for(16, 1, [&](int64_t, int64_t) {
     EXPECT_TRUE(in_parallel_region() || GetParam() == 1);
     auto self = std::this_thread::get_id();
     return parallel_for(8, 1, [&](int64_t, int64_t) {
-      ++turns;
+      ++iterations;
       if (GetParam() > 1 && std::this_thread::get_id() != self) ++strangers;
       return 0;
     });
   });
-  EXPECT_EQ(turns, 128);
+  EXPECT_EQ(iterations, 128);
   EXPECT_EQ(strangers, 0);
   EXPECT_FALSE(in_parallel_region());
 }
@@ -79,7 +79,7 @@ TEST_P(ThreadPool, ServesManyCallersAtOnce) {
   std::atomic<int64_t> sum = 0;
   for (int c = 0; c < 6; ++c) {
     callers.emplace_back([&] {
-      for (int turn = 0; turn < 300; ++turn) {
+      for (int round = 0; round < 300; ++round) {
         parallel_for(32, 2, [&](int64_t begin, int64_t end) {
           sum += end - begin;
           return 0;
@@ -103,10 +103,10 @@ TEST_P(ThreadPool, ReturnsTheGreatestStatusAndStops) {
 }
 
 TEST_P(ThreadPool, ThrowsTheBodysErrorInTheCaller) {
-  for (int turn = 0; turn < 20; ++turn) {
+  for (int round = 0; round < 20; ++round) {
     EXPECT_THROW(parallel_for(64, 1,
                               [](int64_t begin, int64_t) -> int32_t {
-                                if (begin == 40) throw ValueError("turn 40");
+                                if (begin == 40) throw ValueError("iteration 40");
                                 return 0;
                               }),
                  ValueError);
@@ -181,13 +181,13 @@ TEST(ThreadPool, SmallWorkStaysOnTheCaller) {
 TEST(ThreadPool, LargeWorkIsSharedOut) {
   set_thread_count(2);
   std::atomic<int> chunks = 0;
-  std::atomic<int64_t> turns = 0;
+  std::atomic<int64_t> iterations = 0;
   parallel_for_cost(1000, 1000.0, [&](int64_t begin, int64_t end) {
     ++chunks;
-    turns += end - begin;
+    iterations += end - begin;
     return 0;
   });
-  EXPECT_EQ(turns, 1000);
+  EXPECT_EQ(iterations, 1000);
   EXPECT_GE(chunks, 8);
 }
 

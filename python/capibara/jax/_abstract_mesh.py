@@ -90,7 +90,7 @@ class TypeSharding(NamedSharding):
 
 
 def type_sharding(rank):
-    """How values of a type lie: split along no axis, since all axes of meshes are left to the compiler."""
+    """How values of a type are placed: split along no axis, since all axes of meshes are left to the compiler."""
     return TypeSharding(no_mesh, PartitionSpec(*(None,) * rank))
 
 

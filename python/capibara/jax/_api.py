@@ -506,6 +506,6 @@ def _compiler_ir(self, dialect=None):
 
 
 _core.Lowered.compiler_ir = _compiler_ir
-_core.Compiled.input_shardings = property(_input_shardings, doc="How the arguments lie that it was compiled for.")
-_core.Compiled.output_shardings = property(_output_shardings, doc="How its results lie.")
+_core.Compiled.input_shardings = property(_input_shardings, doc="How the arguments are placed that it was compiled for.")
+_core.Compiled.output_shardings = property(_output_shardings, doc="How its results are placed.")
 _tracebacks.guard(__name__)

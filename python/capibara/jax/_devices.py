@@ -71,11 +71,11 @@ class Device:
         return _core.memory_stats(self.platform, self.id)
 
     def addressable_memories(self):
-        """The kinds of memory that arrays of this device may lie in."""
+        """The kinds of memory that arrays of this device may be placed in."""
         return [Memory(self, kind) for kind in self._memories]
 
     def default_memory(self):
-        """Where arrays lie that nothing is said of."""
+        """The memory of arrays that are placed by default."""
         return Memory(self, self._default_memory)
 
     def memory(self, kind):
@@ -99,7 +99,7 @@ def device_of(array):
 
 
 def find_plugins():
-    """Tells the core where this interpreter keeps its packages: plugins lie among them."""
+    """Tells the core where this interpreter keeps its packages: plugins are among them."""
     global _search_begun
     if not _search_begun:
         _search_begun = True

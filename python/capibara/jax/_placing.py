@@ -67,7 +67,7 @@ def constrain(tree, targets, operation, border):
 
 
 def check_fits(sharding, shape, operation):
-    """Raises where an array of this shape cannot lie so."""
+    """Raises where an array of this shape cannot be placed so."""
     if isinstance(sharding, NamedSharding) and len(sharding.spec) > len(shape):
         raise ValueError(f"One of {operation} args is incompatible with its sharding annotation {sharding}: Sharding {sharding} is only valid for "
                          f"values of rank at least {len(sharding.spec)}, but was applied to a value of rank {len(shape)}.")
@@ -75,7 +75,7 @@ def check_fits(sharding, shape, operation):
 
 
 def with_sharding_constraint(x, shardings):
-    """The value of x, lying as the shardings say while a compiled program runs."""
+    """The value of x, placed as the shardings say while a compiled program runs."""
     return constrain(x, shardings, "with_sharding_constraint", 0)
 
 
@@ -135,7 +135,7 @@ def _put(leaf, sharding):
 
 
 def bordered(fun, in_shardings, out_shardings, static_argnums):
-    """The function with demands on how its arguments and results lie."""
+    """The function with demands on how its arguments and results are placed."""
 
     def with_borders(*args, **kwargs):
         if in_shardings is not None:

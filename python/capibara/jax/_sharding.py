@@ -10,7 +10,7 @@ from capibara.jax._mesh import Mesh, PartitionSpec, Unconstrained
 
 
 class Sharding:
-    """How an array lies on devices."""
+    """How an array is placed on devices."""
 
     @property
     def num_devices(self):
@@ -42,7 +42,7 @@ class Sharding:
         return {device: index for device, index in self.devices_indices_map(global_shape).items() if device.addressable}
 
     def is_equivalent_to(self, other, ndim):
-        """Whether an array of this rank lies the same way under both."""
+        """Whether an array of this rank is placed the same way under both."""
         if not isinstance(other, Sharding) or self._device_list != other._device_list or self.memory_kind != other.memory_kind:
             return False
         shape = [8 * 27 * 5 * 7 * max(1, self.num_devices)] * ndim
@@ -163,7 +163,7 @@ class Shard:
 
 
 def sharding_of(array):
-    """How an array lies."""
+    """How an array is placed."""
     placement = None if isinstance(array, _core.Tracer) else _core.array_placement(array)
     if placement is None:
         return SingleDeviceSharding(Device("cpu", 0) if isinstance(array, _core.Tracer) else device_of(array))

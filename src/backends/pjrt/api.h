@@ -1,7 +1,7 @@
 // The part of PJRT's C interface that this backend calls: offsets of functions, and layouts of their arguments.
 //
-// A plugin fills a table of functions; each takes one structure that begins with its own size. A plugin refuses structures
-// smaller than the ones it knows and ignores what lies behind: Args adds zeros, so that newer plugins are content too.
+// A plugin fills a table of functions; each takes one structure that begins with its own size. A plugin refuses
+// smaller structures than it knows and ignores what follows: Args adds zeros, so that newer plugins accept them too.
 #pragma once
 
 #include <cstddef>
@@ -341,7 +341,7 @@ struct BufferCopyToMemory : Head { Buffer* from; Memory* memory; Buffer* copy; }
 struct BufferIsDeleted : Head { Buffer* buffer; bool is_deleted; };
 struct BufferSize : Head { Buffer* buffer; std::size_t bytes; };
 struct BufferReadyEvent : Head { Buffer* buffer; Event* event; };
-// How the elements lie: by the order of their dimensions, without tiles.
+// The layout of the elements: the order of their dimensions, without tiles.
 struct TiledLayout : Head {
   const int64_t* minor_to_major;
   std::size_t minor_to_major_size;

@@ -164,7 +164,7 @@ class Client {
   // The array on the device: where it is already, or copied. A copy is kept with the array's buffer.
   std::shared_ptr<DeviceBuffer> buffer_of(const Array& array, int device);
   std::shared_ptr<DeviceBuffer> upload(const Array& array, int device, const std::string& memory_kind = "");
-  // The array as the placement says, committed to it. Raises ValueError where it cannot lie so.
+  // The array as the placement says, committed to it. Raises ValueError where it cannot be placed so.
   Array put(const Array& array, const NamedSharding& placement);
 
   abi::Device* handle(int device) const { return info(device).handle; }

@@ -26,7 +26,7 @@ constexpr const char* target_name = "capibara_cusolver";
 
 void* library = nullptr;  // set before the handler is registered
 
-// Where the library lies: already loaded or on the system's path, or in the packages beside the plugin.
+// Where the library is: already loaded or on the system's path, or in the packages beside the plugin.
 void* open_library(const std::string& plugin_path) {
   std::vector<std::string> names;
   std::string folder = plugin_path;
@@ -118,7 +118,7 @@ struct Settings {
   std::string routine;  // with the letter of its type: sgetrf
   int64_t lower = 0;
   int64_t job = 'N';       // of singular vectors
-  int64_t transposed = 0;  // the matrices lie in rows: as columns they are the transposed ones
+  int64_t transposed = 0;  // the matrices are row-major: as columns they are the transposed ones
 };
 
 Settings read_settings(const ffi::CallFrame* frame) {
@@ -311,7 +311,7 @@ std::optional<Attrs> cusolver_attributes(const Equation& equation, const ArrayTy
     routine = concat(routine.substr(0, 1), "gesvd");
     const bool transposed = matrix.shape[matrix.shape.size() - 2] < matrix.shape.back();
     text = concat(", job = ", number_in(settings, "mode"), " : i64, transposed = ", transposed ? 1 : 0, " : i64");
-    if (transposed) {  // rows lie one behind the other, as everywhere else
+    if (transposed) {  // row-major, as everywhere else
       for (const char* name : {"operand_layouts", "result_layouts"}) {
         Attr::List layouts;
         for (const Attr& layout : attrs.list(name)) {

@@ -13,7 +13,7 @@ namespace capibara::pjrt {
 
 namespace {
 
-// Whether an array lies in the same way; trailing dimensions that are not split need no entry.
+// Whether an array is placed in the same way; trailing dimensions that are not split need no entry.
 bool same_layout(const NamedSharding& a, const NamedSharding& b) {
   if (a.devices != b.devices || a.memory_kind != b.memory_kind) return false;
   if (a.mesh == b.mesh) {
@@ -151,7 +151,7 @@ std::shared_ptr<const PjrtExecutable::Variant> PjrtExecutable::make(std::vector<
   }
   if (devices.size() > 1) {
     variant->outputs = output_placements(variant->loaded->compiled(), *partitions, types_);
-    // An output that lies like an input is described like it: P('x', None) stays what it was.
+    // An output that is placed like an input is described like it: P('x', None) stays what it was.
     for (std::size_t i = 0; i < types_.size(); ++i) {
       for (std::size_t k = variant->inputs.size(); k-- > 0;) {
         const Placed& input = variant->inputs[k];

@@ -1,4 +1,4 @@
-// PjrtExecutable: a program on a plugin, compiled once for each way its inputs lie on devices.
+// PjrtExecutable: a program on a plugin, compiled once for each placement of its inputs.
 #pragma once
 
 #include <memory>
@@ -22,12 +22,12 @@ class PjrtExecutable final : public Executable {
 
   Arrays execute(std::span<const Array> inputs, const std::vector<bool>& donated) override;
   ExecutableDetails details(std::span<const std::shared_ptr<const NamedSharding>> inputs) override;
-  const Loaded& loaded();  // for inputs that lie nowhere in particular
+  const Loaded& loaded();  // for inputs without placements
 
  private:
   using Placed = std::shared_ptr<const NamedSharding>;
 
-  // The program for inputs that lie in one way.
+  // The program for one placement of its inputs.
   struct Variant {
     std::vector<Placed> inputs;   // null: on the first device
     Placed partitions;            // the devices; null: the first one

@@ -1,8 +1,8 @@
-// Where the outputs of a program lie: read from what the compiler made of it, as a message of protocol buffers.
+// Where the outputs of a program are placed: read from what the compiler made of it, as a message of protocol buffers.
 //
-// HloModuleProto 12 is the sharding of the outputs. OpSharding: 1 kind (0 replicated, 1 maximal, 2 tuple, 3 tiles), 3 counts of
-// tiles, 4 their devices, 5 the members of a tuple, 6 the last count is one of replicas, 8 kinds of the last counts, 9 and 10
-// shape and permutation of an iota that lists the devices.
+// HloModuleProto 12 is the sharding of the outputs. OpSharding: 1 kind (0 replicated, 1 maximal, 2 tuple, 3 tiles), 3
+// counts of tiles, 4 their devices, 5 the members of a tuple, 6 the last count is one of replicas, 8 kinds of the last
+// counts, 9 and 10 shape and permutation of an iota that lists the devices.
 #include <capibara/error.h>
 
 #include <numeric>
@@ -177,8 +177,9 @@ std::vector<std::shared_ptr<const NamedSharding>> output_placements(const Compil
     }
     const std::optional<PartitionSpec> spec = find_spec(*own, partitions.mesh, types[i].shape.size());
     if (!spec) {
-      throw NotImplementedError(concat("output ", i, " of type ", to_string(types[i]), " lies in a way that no axes of ", mesh_text(partitions.mesh),
-                                       " describe.\nHint: say by out_shardings how it should lie."));
+      throw NotImplementedError(concat("output ", i, " of type ", to_string(types[i]),
+                                       " is placed in a way that no axes of ", mesh_text(partitions.mesh),
+                                       " describe.\nHint: say by out_shardings how it should be placed."));
     }
     NamedSharding placement = partitions;
     placement.spec = *spec;

@@ -18,7 +18,7 @@ struct Candidate {
   std::string why;  // "CAPIBARA_PLUGIN", or the folder that holds it
 };
 
-// All plugins of this machine in the order of preference, and where was looked for them.
+// All plugins of this machine in the order of preference, and which paths were searched for them.
 struct Search {
   std::vector<Candidate> found;
   std::vector<std::string> looked;  // one line each
@@ -27,7 +27,7 @@ Search search();
 // Further folders of Python packages: the interpreter's own.
 void add_package_folders(const std::vector<std::string>& folders);
 
-// "gpu" is "cuda" or "rocm"; "pjrt" is any. Raises RuntimeError listing where was looked.
+// "gpu" is "cuda" or "rocm"; "pjrt" is any. Raises RuntimeError listing which paths were searched.
 Candidate choose(const std::string& platform);
 
 class Plugin {

@@ -19,8 +19,8 @@ struct Extras {
   bool cuda_kernels = false;       // our own take over what they can
   std::function<bool()> cusolver;  // whether it takes over calls of LAPACK; asked only where there is one
 };
-// `donated` has one entry for each input, or none. For several devices `partitions` is their mesh, and `inputs` say how each input
-// lies on it (null: whole on every device).
+// `donated` has one entry for each input, or none. For several devices `partitions` is their mesh, and `inputs` say how
+// each input is placed on it (null: whole on every device).
 Prepared prepare(const Program& program, const std::vector<bool>& donated, const Extras& extras = {},
                  const std::shared_ptr<const NamedSharding>& partitions = nullptr,
                  const std::vector<std::shared_ptr<const NamedSharding>>& inputs = {});

@@ -79,8 +79,9 @@ void ShardedBuffer::copy_to_host(std::byte* to) {
   }
   for (const Shape& offset : missing) {
     if (seen.count(offset)) continue;
-    throw RuntimeError(concat("Fetching value for an array of type ", to_string(type_), " that spans non-addressable devices (",
-                              to_string(*placement_), ") is not possible: parts of it lie with other processes"));
+    throw RuntimeError(concat("Fetching value for an array of type ", to_string(type_),
+                              " that spans non-addressable devices (", to_string(*placement_),
+                              ") is not possible: parts of it belong to other processes"));
   }
 }
 

@@ -39,7 +39,7 @@ Array sharded_array(Client& client, const ArrayType& type, std::shared_ptr<const
 // One part for each device of this process, in the order of the placement's devices.
 Array join_shards(Client& client, const Shape& shape, const NamedSharding& placement, const std::vector<Array>& shards);
 
-// How each output of a program over this mesh lies, as the compiler decided. `types` are the whole arrays' types.
+// How each output of a program over this mesh is placed, as the compiler decided. `types` are the whole arrays' types.
 std::vector<std::shared_ptr<const NamedSharding>> output_placements(const Compiled& compiled,
                                                                     const NamedSharding& partitions,
                                                                     const Types& types);

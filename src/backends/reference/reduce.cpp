@@ -9,8 +9,8 @@ namespace capibara::reference {
 
 namespace {
 
-// Visits the elements in memory order. `step(position, count, target, target_step)`: a run of elements whose results lie
-// at target, target + target_step, ...; a target_step of 0 folds the run into one result.
+// Visits the elements in memory order. `step(position, count, target, target_step)`: a run of elements whose results
+// are at target, target + target_step, ...; a target_step of 0 folds the run into one result.
 void for_each_run(const Shape& shape, const Ints& axes,
                   FunctionRef<void(int64_t position, int64_t count, int64_t target, int64_t target_step)> step) {
   if (shape.empty()) return step(0, 1, 0, 0);

@@ -60,8 +60,8 @@ double denominator_of(const std::string& mode, Fans fans) {
 
 // radius * exp(i angle) with a uniform angle.
 Array with_uniform_angle(const Array& radius, const Array& key, const Shape& shape, DType dtype) {
-  const Array turn = random::uniform(key, {.shape = shape, .dtype = real_dtype(dtype)});
-  const Array angle = (2 * pi) * lax::convert_element_type(turn, dtype, false);
+  const Array fraction = random::uniform(key, {.shape = shape, .dtype = real_dtype(dtype)});
+  const Array angle = (2 * pi) * lax::convert_element_type(fraction, dtype, false);
   return radius * lax::exp(Array(std::complex<double>(0, 1)) * angle);
 }
 

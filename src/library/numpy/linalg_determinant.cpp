@@ -115,11 +115,12 @@ Pair slogdet_by_qr(const Array& a) {
   }
   const Arrays reflected = capibara::bind(geqrf, Arrays{a});
   const Array diagonal = matrix::diagonal(reflected[0]), taus = reflected[1];
-  // Each reflection that was made turns the sign.
+  // Each reflection that was made flips the sign.
   const Array used = lax::slice_in_dim(taus, 0, std::max<int64_t>(a.shape(-1) - 1, 0), 1, taus.ndim() - 1);
-  const Array turns = numpy::prod(numpy::where(used != 0, -1, 1), {.axis = -1});
+  const Array flips = numpy::prod(numpy::where(used != 0, -1, 1), {.axis = -1});
   const Array sign = numpy::prod(numpy::sign(diagonal), {.axis = -1});
-  return {sign * lax::convert_element_type(turns, sign.dtype(), false), numpy::sum(lax::log(lax::abs(diagonal)), {.axis = -1})};
+  return {sign * lax::convert_element_type(flips, sign.dtype(), false),
+          numpy::sum(lax::log(lax::abs(diagonal)), {.axis = -1})};
 }
 
 // custom_jvp of a slogdet whose derivative is trace(inv(a) da).

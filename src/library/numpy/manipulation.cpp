@@ -144,10 +144,10 @@ Array rot90(const Array& m, const Rot90Options& options) {
   const int64_t first = canonical_axis("rot90", options.axes.first, m.ndim());
   const int64_t second = canonical_axis("rot90", options.axes.second, m.ndim());
   if (first == second) throw ValueError(concat("rot90: axes must be different, got ", first, " twice"));
-  const int64_t turns = ((options.k % 4) + 4) % 4;
-  if (turns == 0) return m;
-  if (turns == 2) return flip(flip(m, first), second);
-  return turns == 1 ? swapaxes(flip(m, second), first, second) : flip(swapaxes(m, first, second), second);
+  const int64_t rotations = ((options.k % 4) + 4) % 4;
+  if (rotations == 0) return m;
+  if (rotations == 2) return flip(flip(m, first), second);
+  return rotations == 1 ? swapaxes(flip(m, second), first, second) : flip(swapaxes(m, first, second), second);
 }
 
 namespace {

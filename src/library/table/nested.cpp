@@ -1,4 +1,4 @@
-// Nested sequences as arrays: plain numbers are gathered into one buffer, arrays among them are stacked.
+// Nested sequences as arrays: plain numbers are collected in one buffer, arrays among them are stacked.
 #include <capibara/config.h>
 #include <capibara/lax.h>
 

@@ -38,7 +38,7 @@ TEST(Calls, ArgumentsArePartsOfBuffersInBytes) {
   for (std::size_t i = 0; i < 100; ++i) x[i] = static_cast<float>(i);
   TestRuntime runtime;
   ASSERT_EQ(run(module, {x.data(), y.data()}, runtime), 0);
-  EXPECT_EQ(runtime.parallel_calls, 0) << "ten turns of a nanosecond are not worth a thread";
+  EXPECT_EQ(runtime.parallel_calls, 0) << "ten iterations of a nanosecond are not worth a thread";
   for (std::size_t row = 0; row < 10; ++row) {
     for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(y[(9 - row) * 10 + i], x[row * 10 + i] + 1);
   }

@@ -103,7 +103,7 @@ TEST(Epilogues, OfAnOperandThatIsUpdatedWaitForTheProduct) {
 TEST(Epilogues, OfRandomChains) {
   std::mt19937 random(7);
   auto below = [&](int count) { return static_cast<int64_t>(random() % static_cast<unsigned>(count)); };
-  for (int turn = 0; turn < 12; ++turn) {
+  for (int round = 0; round < 12; ++round) {
     const int64_t m = 161 + below(4000), k = 1 + below(60), n = 16 + below(1200);
     std::vector<int64_t> steps;
     for (int64_t i = 0; i < 1 + below(6); ++i) steps.push_back(below(7));

@@ -19,11 +19,12 @@ namespace {
 namespace lax = jax::lax;
 
 // Each iteration waits for the one before: milliseconds on any machine, where a call waits for 0.2 ms at most.
-constexpr int64_t turns_of_few = 2'000'000;
+constexpr int64_t trips_of_few = 2'000'000;
 
 Array work(const Array& x) {
-  const int64_t turns = x.size() < 100 ? turns_of_few : 2000;
-  return lax::fori_loop(0, turns, [](Array, Array value) { return value * 0.999f + 0.5f; }, x);
+  const int64_t trips = x.size() < 100 ? trips_of_few : 2000;
+  return lax::fori_loop(
+      0, trips, [](Array, Array value) { return value * 0.999f + 0.5f; }, x);
 }
 
 // While it lives, programs in the background do not begin.
@@ -49,7 +50,7 @@ class Closed {
 Array ones(int64_t count) { return array<float>(std::vector<float>(static_cast<std::size_t>(count), 1.0f)); }
 
 float expected_work(float value) {
-  for (int64_t i = 0; i < turns_of_few; ++i) value = std::fma(value, 0.999f, 0.5f);
+  for (int64_t i = 0; i < trips_of_few; ++i) value = std::fma(value, 0.999f, 0.5f);
   return value;
 }
 

@@ -50,11 +50,11 @@ void strides(bool extent_is_a_value, bool parallel) {
         for (int64_t i = 0; i < n; ++i) {
           wanted[static_cast<std::size_t>(to_start + to * i)] = static_cast<T>(source[static_cast<std::size_t>(from_start + from * i)] + 1);
         }
-        int64_t turns = n;
+        int64_t trip_count = n;
         TestRuntime runtime;
         runtime.parts = 3;
         std::vector<void*> buffers{source.data(), result.data()};
-        if (extent_is_a_value) buffers.push_back(&turns);
+        if (extent_is_a_value) buffers.push_back(&trip_count);
         ASSERT_EQ(run(module, buffers, runtime), 0);
         ASSERT_EQ(runtime.parallel_calls, parallel && n > 0 ? 1 : 0);
         ASSERT_EQ(result, wanted) << "from " << from << " to " << to << " extent " << n;
@@ -80,7 +80,7 @@ TEST(Loops, StridesInPartsOfAParallelLoop) {
   strides<int16_t>(false, true);
 }
 
-TEST(Loops, InPlaceRunsEachTurnOnce) {
+TEST(Loops, InPlaceRunsEachIterationOnce) {
   NEEDS_COMPILER();
   for (int64_t n : extents) {
     Module module = module_with();
@@ -225,7 +225,7 @@ TEST(Loops, NestsOverRowsWithTwoStages) {
   }
 }
 
-// An inner loop that runs turn by turn inside of a loop in lanes, with a carry that differs between the lanes.
+// An inner loop whose iterations run one by one inside of a loop in lanes, with a carry that differs between these.
 TEST(Loops, InnerLoopsCarryVectors) {
   NEEDS_COMPILER();
   for (int64_t n : extents) {
@@ -372,7 +372,7 @@ TEST(Loops, CutsOfAParallelLoopDoNotChangeABit) {
 
 TEST(Loops, WhileCountsCollatz) {
   NEEDS_COMPILER();
-  for (bool lanes : {false, true}) {  // in lanes the condition differs between turns, so they run one by one
+  for (bool lanes : {false, true}) {  // in lanes the condition differs between iterations, so they run one by one
     Module module = module_with();
     Builder b(module.functions[0]);
     int32_t out = b.parameter(8 * 100, true);
@@ -400,7 +400,7 @@ TEST(Loops, WhileCountsCollatz) {
   }
 }
 
-TEST(Loops, BranchesOfALoopInLanesMayBeTheSameForAllTurns) {
+TEST(Loops, BranchesOfALoopInLanesMayBeTheSameForAllIterations) {
   NEEDS_COMPILER();
   for (int32_t flag : {0, 1}) {
     Module module = module_with();

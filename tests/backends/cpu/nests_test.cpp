@@ -104,11 +104,14 @@ TEST(Nests, SumNarrowTypesInSingles) {
   }
 }
 
-TEST(Nests, TurnTransposedOperandsInTiles) {
+TEST(Nests, TransposeOperandsInTiles) {
   for (const Shape& shape : std::vector<Shape>{{100, 130}, {64, 64}, {9, 500}, {67, 8}, {1000, 3}}) {
-    const Shape turned = {shape[1], shape[0]};
-    expect_as_reference([](std::span<const Array> x) { return Arrays{lax::transpose(x[0], {1, 0}) + x[1], lax::transpose(lax::exp(x[0]), {1, 0})}; },
-                        {values(shape), values(turned)}, 1e-5);
+    const Shape transposed = {shape[1], shape[0]};
+    expect_as_reference(
+        [](std::span<const Array> x) {
+          return Arrays{lax::transpose(x[0], {1, 0}) + x[1], lax::transpose(lax::exp(x[0]), {1, 0})};
+        },
+        {values(shape), values(transposed)}, 1e-5);
   }
   expect_as_reference([](std::span<const Array> x) { return Arrays{lax::transpose(x[0], {2, 0, 1}) * 3.0f, lax::transpose(x[0], {0, 2, 1})}; },
                       {values({5, 70, 90})}, 1e-5);

@@ -102,15 +102,15 @@ Value Generator::next_carry(const Carry& carry, const Value& now) {
   }
   const double precision = finfo(real_dtype(dtype)).eps;
   if (next.error.own > 64 * precision * carry.bound) {
-    // Each turn would add too much.
+    // Each iteration would add too much.
     next = carry.exact ? now : rounds(lax::mul(now.array, number(dtype, 0.5)), now.bound / 2, 0.5 * now.error);
   }
   return next;
 }
 
-// The carries after `turns` turns: each adds its own error and passes on that of the carries before it.
-std::vector<Value> Generator::after_loop(const std::vector<Carry>& carries, const std::vector<Value>& next, const Arrays& arrays,
-                                         int64_t turns, Error& greatest_carry) {
+// The carries after `trips` iterations: each adds its own error and passes on that of the carries before it.
+std::vector<Value> Generator::after_loop(const std::vector<Carry>& carries, const std::vector<Value>& next,
+                                         const Arrays& arrays, int64_t trips, Error& greatest_carry) {
   const std::size_t level = at(scope_->depth);
   Error start, added;
   double gain = 0;
@@ -123,14 +123,14 @@ std::vector<Value> Generator::after_loop(const std::vector<Carry>& carries, cons
   }
   Error error = start;
   greatest_carry = start;
-  for (int64_t turn = 0; turn < turns; ++turn) {
+  for (int64_t i = 0; i < trips; ++i) {
     error = added + gain * error;
     greatest_carry = greatest(greatest_carry, error);
   }
   std::vector<Value> results;
   for (std::size_t i = 0; i < carries.size(); ++i) {
     results.push_back(made(arrays[i], carries[i].bound, carries[i].exact ? Error{} : greatest_carry));
-    results.back().product = next[i].product || carries[i].init.product;  // where a loop of one turn is no loop
+    results.back().product = next[i].product || carries[i].init.product;  // where a loop of one iteration is no loop
   }
   return results;
 }
@@ -212,7 +212,7 @@ Value Generator::while_loop(const Value& x) {
     require(carry.init.size() * outer.repeats * max_trips <= max_elements_);
     init.push_back(carry.init.array);
   }
-  // The number of turns is known, or depends on a value.
+  // The trip count is known, or depends on a value.
   Array limit = number(DType::int32, static_cast<double>(max_trips));
   if (dice_.chance(60))
     limit = lax::rem(lax::abs(index_number().array), number(DType::int32, static_cast<double>(max_trips + 1)));
@@ -310,17 +310,18 @@ Value Generator::buffer_loop(const Value& x) {
   Value init = is_inexact(x.dtype()) ? tame(x, carry_bound) : x;
   const bool backwards = dice_.chance(40);
   auto body = [&](std::span<const Array> in) {
-    const Array& turn = in[0];
-    Array place = backwards ? lax::sub(number(DType::int32, static_cast<double>(rows - 1)), turn) : turn;
+    const Array& iteration = in[0];
+    Array place = backwards ? lax::sub(number(DType::int32, static_cast<double>(rows - 1)), iteration) : iteration;
     Array before = lax::sub(place, number(DType::int32, static_cast<double>(dice_.between(-1, 1))));
     Array row = lax::dynamic_slice_in_dim(in[1], before, 1, 0, dice_.chance(50));
     Array changed = is_bool(x.dtype()) ? lax::bitwise_not(row) : is_integer(x.dtype())
                         ? lax::add(row, number(x.dtype(), 3))
                         : lax::mul(row, number(x.dtype(), 0.5));
     Array updated = lax::dynamic_update_slice_in_dim(in[1], changed, place, 0, dice_.chance(50));
-    Arrays results = {lax::add(turn, number(DType::int32, 1)), updated};
+    Arrays results = {lax::add(iteration, number(DType::int32, 1)), updated};
     // What is read after the update, or of the old carry, must not be mixed up.
-    if (dice_.chance(50)) results.push_back(lax::dynamic_slice_in_dim(dice_.chance(50) ? in[1] : updated, place, 1, 0, true));
+    if (dice_.chance(50))
+      results.push_back(lax::dynamic_slice_in_dim(dice_.chance(50) ? in[1] : updated, place, 1, 0, true));
     return results;
   };
   Arrays results = lax::detail::scan_flat(body, {number(DType::int32, 0), init.array}, {}, rows, false, 1);

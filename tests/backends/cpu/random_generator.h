@@ -1,16 +1,16 @@
 // The generator of random programs: values with bounds on their size and error, and the operations it draws from.
 //
-// Comparing two backends needs values whose error is known. Each value carries a bound on its elements and a bound on how
-// far two right implementations may differ, and every operation propagates both:
-//   - the same bits: integers, booleans, data movement, and the operations that IEEE 754 rounds (add, sub, mul, div, sqrt,
-//     comparisons, conversions, ...) of operands that have the same bits; a sum with a product may be fused, which is one
-//     rounding less;
-//   - transcendental functions differ by 8 units in the last place (special functions by 64) of the greatest result, plus the
-//     operand's error times the greatest slope; below 32 bits, where float32 is rounded, by 1.2 units;
+// Comparing two backends needs values whose error is known. Each value carries a bound on its elements and a bound on
+// how far two right implementations may differ, and every operation propagates both:
+//   - the same bits: integers, booleans, data movement, and the operations that IEEE 754 rounds (add, sub, mul, div,
+//     sqrt, comparisons, conversions, ...) of operands that have the same bits; a sum with a product may be fused,
+//     which is one rounding less;
+//   - transcendental functions differ by 8 units in the last place (special functions by 64) of the greatest result,
+//     plus the operand's error times the greatest slope; below 32 bits, where float32 is rounded, by 1.2 units;
 //   - sums and products of n terms by 2 + n / 4 units of the bound of the sum; 16-bit floats are summed as float32.
 // Operations with jumps (comparison, rounding, conversion to integers, argmax, sorting with values) only take operands
 // whose bits are the same. Inputs of functions with poles are moved away from them; what grows is scaled down. A loop's
-// carry has a gain, the factor by which one turn passes its error on; where it exceeds one the carry is scaled down.
+// carry has a gain, the factor by which an iteration passes its error on; above one the carry is scaled down.
 #pragma once
 
 #include "backends/cpu/random_programs.h"
@@ -152,7 +152,7 @@ class Generator {
   Value next_carry(const Carry& carry, const Value& now);
   void enter(Scope& inner, Scope& outer, int64_t repeats);
   std::vector<Value> after_loop(const std::vector<Carry>& carries, const std::vector<Value>& next, const Arrays& arrays,
-                                int64_t turns, Error& greatest_carry);
+                                int64_t trips, Error& greatest_carry);
   Value scan(const Value& x);
   Value while_loop(const Value& x);
   Value branches(const Value& x);

@@ -101,14 +101,14 @@ TEST_P(CatalogSlow, GivesTheValuesOfTheReferenceBehindATranspose) {
     return jax::lax::transpose(x, axes);
   };
   compare_samples(GetParam(), on_reference, [&](const FlatFunction& function, const Arrays& inputs) {
-    Arrays turned;
-    for (const Array& input : inputs) turned.push_back(input.ndim() < 2 ? input : reversed(input));
+    Arrays backwards;
+    for (const Array& input : inputs) backwards.push_back(input.ndim() < 2 ? input : reversed(input));
     const FlatFunction behind = [=](std::span<const Array> given) {
       Arrays straight;
       for (const Array& one : given) straight.push_back(one.ndim() < 2 ? one : reversed(one));
       return function(straight);
     };
-    return std::pair(behind, turned);
+    return std::pair(behind, backwards);
   });
 }
 

@@ -1,4 +1,4 @@
-// Which decompositions go to cuSOLVER, and in which order their matrices lie. Their values are seen on a GPU: benchmarks/gpu.
+// Which decompositions go to cuSOLVER, and in which layout. Their values are seen on a GPU: benchmarks/gpu.
 #include <gtest/gtest.h>
 
 #include <capibara/capibara.h>

@@ -22,7 +22,7 @@ class Devices : public OnPlugin {
     if (IsSkipped()) return;
     grid_ = jax::make_sharding(Mesh{{"x", "y"}, {2, 2}}, {});
   }
-  NamedSharding lies(std::vector<std::vector<std::string>> dims) const {
+  NamedSharding sharding(std::vector<std::vector<std::string>> dims) const {
     NamedSharding placement = grid_;
     placement.spec.dims = std::move(dims);
     return placement;
@@ -55,14 +55,14 @@ TEST_F(Devices, HoldAnArrayEach) {
 }
 
 TEST_F(Devices, HoldEqualPartsOfAnArray) {
-  const Array y = jax::device_put(x_, lies({{"x"}, {"y"}}));
+  const Array y = jax::device_put(x_, sharding({{"x"}, {"y"}}));
   EXPECT_EQ(y.to_vector<float>(), x_.to_vector<float>());
   const std::vector<Array> shards = jax::addressable_shards(y);
   ASSERT_EQ(shards.size(), 4u);
   EXPECT_EQ(shards[0].to_vector<float>(), (std::vector<float>{0, 1, 4, 5}));
   EXPECT_EQ(shards[3].to_vector<float>(), (std::vector<float>{10, 11, 14, 15}));
-  EXPECT_EQ(jax::join_shards({4, 4}, lies({{"x"}, {"y"}}), shards).to_vector<float>(), x_.to_vector<float>());
-  const std::vector<Array> columns = jax::addressable_shards(jax::device_put(x_, lies({{}, {"y", "x"}})));
+  EXPECT_EQ(jax::join_shards({4, 4}, sharding({{"x"}, {"y"}}), shards).to_vector<float>(), x_.to_vector<float>());
+  const std::vector<Array> columns = jax::addressable_shards(jax::device_put(x_, sharding({{}, {"y", "x"}})));
   EXPECT_EQ(columns[1].to_vector<float>(), (std::vector<float>{2, 6, 10, 14}));  // y counts first
 }
 
@@ -81,7 +81,7 @@ TEST_F(Devices, GiveTheValuesOfTheReference) {
   for (std::size_t f = 0; f < functions.size(); ++f) {
     const std::vector<float> want = values_on_reference(functions[f], x_);
     for (const auto& dims : std::vector<std::vector<std::vector<std::string>>>{{{"x"}}, {{}, {"x", "y"}}, {{"x"}, {"y"}}, {}}) {
-      const std::vector<float> got = jax::jit(functions[f])(jax::device_put(x_, lies(dims))).to_vector<float>();
+      const std::vector<float> got = jax::jit(functions[f])(jax::device_put(x_, sharding(dims))).to_vector<float>();
       ASSERT_EQ(got.size(), want.size());
       for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-4 * (1 + std::abs(want[i]))) << "function " << f << " element " << i;
     }
@@ -89,21 +89,21 @@ TEST_F(Devices, GiveTheValuesOfTheReference) {
 }
 
 TEST_F(Devices, KeepResultsInParts) {
-  const Array y = jax::jit([](const Array& v) { return v * 3; })(jax::device_put(x_, lies({{"x"}, {"y"}})));
+  const Array y = jax::jit([](const Array& v) { return v * 3; })(jax::device_put(x_, sharding({{"x"}, {"y"}})));
   ASSERT_TRUE(jax::placement(y));
   EXPECT_EQ(jax::placement(y)->shard_shape({4, 4}), (Shape{2, 2}));
   EXPECT_TRUE(std::dynamic_pointer_cast<ShardedBuffer>(y.buffer().device_memory()));
 }
 
 TEST_F(Devices, FollowConstraintsInsidePrograms) {
-  const NamedSharding wanted = lies({{"y"}, {"x"}});
+  const NamedSharding wanted = sharding({{"y"}, {"x"}});
   const Array y = jax::jit([&](const Array& v) { return lax::with_sharding_constraint(v + 1, wanted); })(x_);
   EXPECT_EQ(*jax::placement(y), wanted);
   EXPECT_EQ(y.to_vector<float>()[15], 16);
 }
 
 TEST_F(Devices, TakeDonatedParts) {
-  const Array y = jax::device_put(x_, lies({{"x"}}));
+  const Array y = jax::device_put(x_, sharding({{"x"}}));
   const Array z = jax::jit([](const Array& v) { return v - 1; }, {.donate_argnums = {0}})(y);
   EXPECT_TRUE(y.is_deleted());
   EXPECT_EQ(z.to_vector<float>()[0], -1);
@@ -112,26 +112,30 @@ TEST_F(Devices, TakeDonatedParts) {
 TEST_F(Devices, CallTheHostForDecompositions) {
   const Array a = x_ + jnp::eye(4) * 20;
   const auto f = jax::jit([](const Array& v) { return jnp::matmul(jnp::linalg::inv(v), v); });
-  const std::vector<float> identity = f(jax::device_put(a, lies({{"x"}}))).to_vector<float>();
+  const std::vector<float> identity = f(jax::device_put(a, sharding({{"x"}}))).to_vector<float>();
   for (std::size_t i = 0; i < 16; ++i) EXPECT_NEAR(identity[i], i % 5 == 0 ? 1 : 0, 1e-4);
 }
 
 TEST_F(Devices, ThatDifferAreRefused) {
-  const Array a = jax::device_put(x_, lies({{"x"}})), b = jax::device_put(x_, jax::devices()[3]);
+  const Array a = jax::device_put(x_, sharding({{"x"}})), b = jax::device_put(x_, jax::devices()[3]);
   EXPECT_THROW(jax::jit([](const Array& v, const Array& w) { return v + w; })(a, b), ValueError);
   EXPECT_EQ((a + a).to_vector<float>()[1], 2);  // and nothing is broken
 }
 
 TEST_F(Devices, CannotHoldUnequalParts) {
-  EXPECT_THROW(jax::device_put(jnp::ones({3, 4}), lies({{"x"}})), ValueError);
-  EXPECT_THROW(jax::device_put(jnp::ones({4}), lies({{}, {"x"}})), ValueError);
+  EXPECT_THROW(jax::device_put(jnp::ones({3, 4}), sharding({{"x"}})), ValueError);
+  EXPECT_THROW(jax::device_put(jnp::ones({4}), sharding({{}, {"x"}})), ValueError);
   EXPECT_THROW(jax::device_put(x_, Device{"xla_cpu", 9}), ValueError);
 }
 
 TEST_F(Devices, OfOneMeshAreNamedInTheText) {
-  const Program program = jax::make_jaxpr([&](const Array& v) { return lax::with_sharding_constraint(v * 2, lies({{"x"}, {"y"}})); }, "f")(x_);
+  const Program program = jax::make_jaxpr(
+      [&](const Array& v) {
+        return lax::with_sharding_constraint(v * 2, sharding({{"x"}, {"y"}}));
+      },
+      "f")(x_);
   stablehlo::WriteOptions options;
-  options.argument_placements = {std::make_shared<const NamedSharding>(lies({{}, {"y", "x"}}))};
+  options.argument_placements = {std::make_shared<const NamedSharding>(sharding({{}, {"y", "x"}}))};
   const std::string text = stablehlo::write_program(program, options);
   EXPECT_NE(text.find("mhlo.num_partitions = 4 : i32"), std::string::npos) << text;
   EXPECT_NE(text.find("sdy.mesh @mesh = <[\"x\"=2, \"y\"=2]>"), std::string::npos) << text;
@@ -166,7 +170,7 @@ TEST_F(Devices, TellWhatProgramsNeedThere) {
   const auto compiled = f.lower(jnp::ones({64, 64})).compile();
   EXPECT_EQ(compiled.memory_analysis()->argument, 64 * 64 * 4);
   EXPECT_EQ(compiled.cost_analysis().flops, 2.0 * 64 * 64 * 64);
-  const Array y = jax::device_put(jnp::ones({64, 64}), lies({{"x"}}));
+  const Array y = jax::device_put(jnp::ones({64, 64}), sharding({{"x"}}));
   const Program program = jax::make_jaxpr([](const Array& v) { return v + 1; })(y);
   const auto executable = default_backend().compile(program);
   const std::shared_ptr<const NamedSharding> placed = std::make_shared<const NamedSharding>(*jax::placement(y));

@@ -76,11 +76,13 @@ TEST_F(Layouts, OfOperandsOfKernelsAreThoseOfTheProgram) {
 
 TEST_F(Layouts, OfMatricesOfLapackAreThoseOfTheProgram) {
   const Array x = numbers({3, 6, 6});
-  const auto turned = [](const Array& v) { return lax::transpose(v, {0, 2, 1}) * 3; };
-  const auto symmetric = [&](const Array& v) { return turned(v) + v * 3; };
-  expect_reference_values([&](const Array& v) { return jnp::abs(jnp::linalg::qr(turned(v)).R); }, x, on_reference, 1e-3);
+  const auto swapped = [](const Array& v) { return lax::transpose(v, {0, 2, 1}) * 3; };
+  const auto symmetric = [&](const Array& v) { return swapped(v) + v * 3; };
+  expect_reference_values([&](const Array& v) { return jnp::abs(jnp::linalg::qr(swapped(v)).R); }, x, on_reference,
+                          1e-3);
   expect_reference_values([&](const Array& v) { return jnp::linalg::eigvalsh(symmetric(v)); }, x, on_reference, 1e-3);
-  expect_reference_values([&](const Array& v) { return jnp::linalg::inv(turned(v) + jnp::eye(6) * 5); }, x, on_reference, 1e-3);
+  expect_reference_values([&](const Array& v) { return jnp::linalg::inv(swapped(v) + jnp::eye(6) * 5); }, x,
+                          on_reference, 1e-3);
 }
 
 TEST_F(Layouts, AreWrittenForEveryOperandAndResultTokensIncluded) {

@@ -46,10 +46,10 @@ x = jnp.linspace(-1.0, 1.0, 9)
 y = jnp.sin(3 * x)
 chosen = jax.vmap(lambda key: random.choice(key, x.shape[0], (6,)))(keys)  # each sees its own points
 together = jax.jit(jax.vmap(train_step, in_axes=(0, 0, 0)))
-for turn in range(10):
+for iteration in range(10):
     members, losses = together(members, x[chosen], y[chosen])
-    if turn % 3 == 0:
-        print("losses", turn, losses)
+    if iteration % 3 == 0:
+        print("losses", iteration, losses)
 points = jnp.array([-3.0, -0.5, 0.5, 3.0])
 predictions = jax.vmap(lambda network: network(points))(members)
 print("mean", predictions.mean(axis=0))

@@ -38,10 +38,10 @@ values = jnp.sin(2 * xs) + 0.05 * jnp.cos(9 * xs)
 parameters = {"log_amplitude": 0.0, "log_length": 0.0, "log_noise": -3.0}
 parameters = jax.tree_util.tree_map(jnp.asarray, parameters)
 climb = jax.jit(jax.value_and_grad(likelihood))
-for turn in range(5):
+for iteration in range(5):
     value, slope = climb(parameters, xs, values)
     parameters = jax.tree_util.tree_map(lambda p, g: p + 0.05 * g, parameters, slope)
-    print(f"turn {turn}: {value:.4f}")
+    print(f"iteration {iteration}: {value:.4f}")
 for name, value in sorted(parameters.items()):
     print(name, f"{jnp.exp(value):.4f}")
 points = jnp.linspace(-2.0, 2.0, 5)

@@ -48,7 +48,7 @@ truth = np.arange(8) * 0.5
 observations = jnp.asarray((truth + 0.3 * np.sin(7.0 * np.arange(8)))[:, None], dtype=jnp.float32)
 likelihood = jax.jit(lambda log_noise: run(log_noise, observations)[2].sum())
 log_noise = jnp.float32(0.0)
-for turn in range(4):
+for iteration in range(4):
     value, slope = jax.value_and_grad(likelihood)(log_noise)
     log_noise = log_noise + 0.2 * slope
     print("likelihood", round(float(value), 4), "noise", round(float(jnp.exp(log_noise)), 4))

@@ -54,9 +54,9 @@ def train(parameters):
 
 
 parameters = initialise(random.PRNGKey(0))
-for turn in range(6):
+for iteration in range(6):
     parameters, value, norm = train(parameters)
-    print(f"turn {turn} loss {value:.4f} norm {norm:.4f}")
+    print(f"iteration {iteration} loss {value:.4f} norm {norm:.4f}")
 
 
 @jax.jit

@@ -51,10 +51,10 @@ def loss(flat):
 
 
 gradient = jax.jit(jax.value_and_grad(loss))
-for turn in range(6):
+for iteration in range(6):
     value, slope = gradient(flat)
     flat = flat - 0.3 * slope
-    print(f"turn {turn} loss {value:.6f} slope {jnp.linalg.norm(slope):.6f}")
+    print(f"iteration {iteration} loss {value:.6f} slope {jnp.linalg.norm(slope):.6f}")
 
 # Forward mode gives the same directional derivative as reverse mode.
 direction = jnp.cos(jnp.arange(flat.size, dtype=flat.dtype))

@@ -45,9 +45,9 @@ def improve(weights, key):
 
 weights = jnp.zeros((2, LENGTH))
 key = random.PRNGKey(1)
-for turn in range(5):
+for iteration in range(5):
     key, round_key = random.split(key)
     weights, reward = improve(weights, round_key)
-    print("turn", turn, "reward", round(float(reward), 4))
+    print("iteration", iteration, "reward", round(float(reward), 4))
 print("to the right", jax.nn.softmax(weights, axis=0)[1])
 print("best actions", jnp.argmax(weights, axis=0))

@@ -65,7 +65,7 @@ def make_images(key, count=6, size=8):
 images, labels = make_images(random.PRNGKey(7))
 parameters = initialise(random.PRNGKey(0))
 print("parameters", sum(leaf.size for leaf in jax.tree_util.tree_leaves(parameters)))
-for turn in range(4):
+for iteration in range(4):
     value, parameters = step(parameters, images, labels)
-    print(f"step {turn} loss {value:.5f}")
+    print(f"step {iteration} loss {value:.5f}")
 print("right", int(jnp.sum(jnp.argmax(classify(parameters, images), axis=-1) == labels)), "of", labels.shape[0])

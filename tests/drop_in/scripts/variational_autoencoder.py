@@ -69,10 +69,10 @@ key, start = random.split(key)
 parameters = initialise(start)
 zeros = jax.tree.map(jnp.zeros_like, parameters)
 state = (parameters, zeros, zeros, 0)
-for turn in range(8):
+for iteration in range(8):
     key, noise = random.split(key)
     value, state = update(state, noise, batch)
-    print("bound", turn, float(value))
+    print("bound", iteration, float(value))
 mean, log_scale = encode(state[0]["encoder"], batch)
 print("latent spread", [round(float(v), 4) for v in jnp.std(mean, axis=0)])
 print("latent scale", jnp.exp(log_scale).mean(axis=0))

@@ -38,7 +38,7 @@ def after_all(*operands):
 
 
 def with_sharding_constraint(x, shardings):
-    """The value of x, lying on devices as the shardings say while a compiled program runs."""
+    """The value of x, placed on devices as the shardings say while a compiled program runs."""
     from capibara.jax import _placing
     return _placing.with_sharding_constraint(x, shardings)
 

@@ -321,7 +321,7 @@ bool Lowering::may_follow(const HostCall& product, const ProductKernel& kernel, 
   if (!kernel.run || calls.size() != 1) return false;
   const auto& [region, arguments] = calls[0];
   if (!runs_in_parallel(region)) return false;
-  // A turn is a part of a row, or several rows that are finished soon after each other.
+  // An iteration is a part of a row, or several rows that are finished soon after each other.
   const bool in_rows = region.extent % kernel.rows == 0;
   const bool of_rows =
       kernel.rows % region.extent == 0 && bytes_of(product.outputs[0]) / region.extent <= max_epilogue_bytes;

@@ -22,7 +22,7 @@ bool same(const Address& a, const Address& b);
 // Memory of a variable, as bytes of one of the driver's buffers.
 struct Place {
   Address address;
-  int64_t arena_offset = -1;  // where it lies in the arena and must be given back
+  int64_t arena_offset = -1;  // in the arena, where it must be given back
 };
 
 class Lowering {
@@ -38,7 +38,7 @@ class Lowering {
   // Buffers of the driver other than inputs, until all of them are known.
   static constexpr int32_t constant_base = 1 << 20, output_base = 1 << 24, arena_buffer = 1 << 28;
 
-  // One instance of a program: where its variables lie.
+  // One instance of a program: where its variables are stored.
   struct Frame {
     explicit Frame(const Program& program) : program(program), place(static_cast<std::size_t>(program.var_count())) {}
     const Program& program;
@@ -101,8 +101,8 @@ class Lowering {
   // ---- control flow: lowering_control.cpp
   void lower_control(Frame& frame, const Equation& equation);
   std::vector<Address> places_of(Frame& frame, std::span<const Atom> atoms);
-  // The body of a call, a branch or one turn of a loop: reads its inputs where they lie, writes its outputs where they
-  // should lie. `replaced`: for some outputs the input whose memory they take over.
+  // The body of a call, a branch or one iteration of a loop: reads its inputs where they are, writes its outputs where
+  // they belong. `replaced`: for some outputs the input whose memory they take over.
   void lower_body(const Program& given, const std::vector<Address>& inputs, const std::vector<Address>& outputs,
                   const std::map<std::size_t, Var>& replaced = {});
   void lower_call(Frame& frame, const Equation& equation, const Program& body);
@@ -114,9 +114,9 @@ class Lowering {
   // Copies the first values of carries into the memory of the results, which the loop then updates.
   void start_carries(Frame& frame, std::span<const Atom> initial, const std::vector<Address>& carries, const Program& body,
                      std::size_t first);
-  // One turn: the new values of the carries are written beside the old ones unless they may take their place.
-  void lower_turn(const Program& body, std::vector<Address> inputs, const std::vector<Address>& carries, std::size_t first_carry,
-                  const std::vector<Address>& further_outputs);
+  // One iteration: the new values of the carries are written beside the old ones unless they may take their place.
+  void lower_iteration(const Program& body, std::vector<Address> inputs, const std::vector<Address>& carries,
+                       std::size_t first_carry, const std::vector<Address>& further_outputs);
   void lower_while(Frame& frame, const Equation& equation);
   void lower_scan(Frame& frame, const Equation& equation);
   static std::vector<Address> joined(std::vector<Address> first, const std::vector<Address>& second);

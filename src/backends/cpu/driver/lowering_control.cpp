@@ -99,8 +99,8 @@ void Lowering::start_carries(Frame& frame, std::span<const Atom> initial, const 
   }
 }
 
-void Lowering::lower_turn(const Program& body, std::vector<Address> inputs, const std::vector<Address>& carries, std::size_t first_carry,
-                const std::vector<Address>& further_outputs) {
+void Lowering::lower_iteration(const Program& body, std::vector<Address> inputs, const std::vector<Address>& carries,
+                               std::size_t first_carry, const std::vector<Address>& further_outputs) {
   std::vector<Address> outputs;
   std::vector<std::pair<std::size_t, Place>> beside;
   std::map<std::size_t, Var> replaced;
@@ -144,7 +144,7 @@ void Lowering::lower_while(Frame& frame, const Equation& equation) {
         return loaded_scalar(DType::bool_, answer.address);
       },
       [&](std::span<const Value>) {
-        lower_turn(view.body(), joined(for_body, carries), carries, view.body_consts(), {});
+        lower_iteration(view.body(), joined(for_body, carries), carries, view.body_consts(), {});
         return std::vector<Value>();
       });
   arena_.release(answer.arena_offset, 1);
@@ -168,19 +168,20 @@ void Lowering::lower_scan(Frame& frame, const Equation& equation) {
   const Results results = make_results(frame, equation, types);
   const std::vector<Address> carries(results.places.begin(), results.places.begin() + static_cast<std::ptrdiff_t>(carry));
   start_carries(frame, view.carry(equation.inputs), carries, body, view.consts());
-  driver_->loop(length, {.poll = true}, {}, [&](Value turn, std::span<const Value>) {
+  driver_->loop(length, {.poll = true}, {}, [&](Value iteration, std::span<const Value>) {
     auto slice = [&](Address whole, const ArrayType& type) {
       const int64_t bytes = bytes_of(type);
       if (reverse) whole.offset += (length - 1) * bytes;
-      whole.terms.push_back({turn, reverse ? -bytes : bytes});
+      whole.terms.push_back({iteration, reverse ? -bytes : bytes});
       return whole;
     };
     std::vector<Address> inputs = joined(given, carries), further;
     for (std::size_t i = 0; i < sequences.size(); ++i) {
       inputs.push_back(slice(sequences[i], body.type(view.xs(body.invars())[i])));
     }
-    for (std::size_t i = carry; i < results.places.size(); ++i) further.push_back(slice(results.places[i], body.type(body.outputs()[i])));
-    lower_turn(body, inputs, carries, view.consts(), further);
+    for (std::size_t i = carry; i < results.places.size(); ++i)
+      further.push_back(slice(results.places[i], body.type(body.outputs()[i])));
+    lower_iteration(body, inputs, carries, view.consts(), further);
     return std::vector<Value>();
   });
   release(results);

@@ -193,7 +193,7 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     Buffer large_;
   };
 
-  // Fills in where the outputs lie, and where donated inputs whose memory they take lie now.
+  // Fills in the addresses of the outputs, and of donated inputs whose memory they take.
   Arrays make_outputs(std::span<const Array> inputs, const std::vector<bool>& donated, const std::shared_ptr<Completion>& completion,
                       std::byte** input_addresses, std::byte** addresses) const {
     Arrays outputs;
@@ -322,23 +322,24 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
   static int32_t run_product(const Runtime* runtime, Entry region, std::byte* const* buffers, int64_t extent) {
     Call& call = *static_cast<Call*>(runtime->program);
     const ProductKernel& product = *std::exchange(call.product, nullptr);
-    // Turns of the region for one row, or rows for one turn: such a turn runs when the last of its rows is there.
-    const int64_t turns = extent / product.rows, rows = turns > 0 ? 1 : product.rows / extent;
-    std::vector<std::atomic<int64_t>> there(turns > 0 ? 0 : static_cast<std::size_t>(extent));
+    // Iterations of the region for one row, or rows for one iteration, which runs when the last of its rows is there.
+    const int64_t per_row = extent / product.rows, rows = per_row > 0 ? 1 : product.rows / extent;
+    std::vector<std::atomic<int64_t>> there(per_row > 0 ? 0 : static_cast<std::size_t>(extent));
     std::atomic<int32_t> status{done};
-    auto run_turns = [&](int64_t begin, int64_t end) {
+    auto run_iterations = [&](int64_t begin, int64_t end) {
       if (status.load(std::memory_order_relaxed) != done) return;
       const math::FlushDenormals flush;
       const int32_t own = region(runtime, buffers, begin, end);
       if (own != done) status.store(own, std::memory_order_relaxed);
     };
     auto follow = [&](int64_t first, int64_t count) {
-      if (turns > 0) return run_turns(first * turns, (first + count) * turns);
+      if (per_row > 0) return run_iterations(first * per_row, (first + count) * per_row);
       for (int64_t row = first, end; row < first + count; row = end) {
-        const int64_t turn = row / rows;
-        end = std::min(first + count, (turn + 1) * rows);
-        const int64_t before = there[static_cast<std::size_t>(turn)].fetch_add(end - row, std::memory_order_acq_rel);
-        if (before + end - row == rows) run_turns(turn, turn + 1);
+        const int64_t iteration = row / rows;
+        end = std::min(first + count, (iteration + 1) * rows);
+        const int64_t before =
+            there[static_cast<std::size_t>(iteration)].fetch_add(end - row, std::memory_order_acq_rel);
+        if (before + end - row == rows) run_iterations(iteration, iteration + 1);
       }
     };
     try {

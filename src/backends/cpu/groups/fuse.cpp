@@ -19,9 +19,9 @@ constexpr int64_t one_row = 16384;             // elements: up to here a reducti
 constexpr int64_t min_row_length = 4;
 constexpr int64_t large_space = 1024;           // elements
 constexpr int64_t few_rows = 32, long_row = 65536;  // such rows are shared out in pieces, which nothing else can join
-constexpr int64_t max_accumulated = 65536;          // elements of all sums of columns that are gathered along with rows
-constexpr int64_t min_accumulated = 64;             // columns: with fewer, sums of them share no loops
-constexpr int64_t min_transposed = 4096;            // elements: smaller transposes are read where they lie
+constexpr int64_t max_accumulated = 65536;  // elements of all sums of columns that are accumulated along with rows
+constexpr int64_t min_accumulated = 64;     // columns: with fewer, sums of them share no loops
+constexpr int64_t min_transposed = 4096;    // elements: smaller transposes are read in place
 
 class Fuser {
  public:
@@ -75,10 +75,10 @@ class Fuser {
     if (!is_output_[at(output.id)] && homes.size() == 1) {
       Group& reading = group(homes[0]);
       const bool opens_loops = reading.work == Work::loops || reading.work == Work::pieces;
-      const bool turns = turns_rows(reader);
-      if (opens_loops && reading.size < max_group && inlines(e, copies) && !(turns && !reading.row.empty()) &&
+      const bool transposes = transposes_rows(reader);
+      if (opens_loops && reading.size < max_group && inlines(e, copies) && !(transposes && !reading.row.empty()) &&
           !hinders_update(e, reading)) {
-        reading.turned = reading.turned || turns;
+        reading.transposed = reading.transposed || transposes;
         fusion_.stored[at(output.id)] = false;
         fusion_.home[at(e)] = homes[0];
         copies_[at(e)] = copies;
@@ -164,7 +164,7 @@ class Fuser {
   }
 
   // A transpose that moves the last dimension, of an array that is worth a nest in tiles of its own.
-  bool turns_rows(const Equation& self) const {
+  bool transposes_rows(const Equation& self) const {
     if (self.primitive != prim::transpose() || program_.type(self.outputs[0]).size() < min_transposed) return false;
     return self.attrs.ints("permutation").back() + 1 != static_cast<int64_t>(shape(self.outputs[0]).size());
   }
@@ -255,7 +255,7 @@ class Fuser {
   // Whether a value that is read once per row can be computed once per row of its reading group.
   bool joins_rows(int e, int g) {
     Group& reading = group(g);
-    if (reading.work != Work::loops || reading.guarded || reading.turned || reading.size >= max_group) return false;
+    if (reading.work != Work::loops || reading.guarded || reading.transposed || reading.size >= max_group) return false;
     if (reading.space.empty()) return false;
     const Equation& self = equation(e);
     const Var output = self.outputs[0];
@@ -319,18 +319,18 @@ class Fuser {
     auto others_later = [&](int g) {
       return std::all_of(homes.begin(), homes.end(), [&](int home) { return home == g || group(home).depth < group(g).depth; });
     };
-    const bool reduces = is_reduction(self.primitive), turns = turns_rows(self);
+    const bool reduces = is_reduction(self.primitive), transposes = transposes_rows(self);
     for (int home : homes) {
       Group& reading = group(home);
       if (reading.work != Work::loops || reading.depth != deepest || reading.size >= max_group || !others_later(home))
         continue;
-      if (turns && !reading.row.empty()) continue;
+      if (transposes && !reading.row.empty()) continue;
       if (!reduces && reading.space == shape(output) && reads_in_place(home, output)) {
         const bool only_here = homes.size() == 1 && !is_output_[at(output.id)];
         (only_here ? reading.kept : reading.results).insert((only_here ? reading.kept : reading.results).begin(), e);
         if (only_here) fusion_.stored[at(output.id)] = false;
         fusion_.home[at(e)] = home;
-        reading.turned = reading.turned || turns;
+        reading.transposed = reading.transposed || transposes;
         ++reading.size;
         return;
       }
@@ -341,27 +341,27 @@ class Fuser {
       }
     }
     const std::vector<bool> kept = reduces ? kept_dimensions(program_, self) : std::vector<bool>();
-    if (reduces && !kept.empty() && kept.back()) return gather_columns(e, kept, deepest);
+    if (reduces && !kept.empty() && kept.back()) return accumulate_columns(e, kept, deepest);
     const bool by_rows = reduces && !kept.empty() && row_length(self, kept) >= min_row_length;
     const Shape& space = by_rows ? program_.type(self.inputs[0]).shape : shape(output);
     // A neighbour that runs before all readers and has the same loops.
     const int neighbour = find_neighbour(e, space, deepest, [&](const Group& other) {
       if (by_rows) return other.row == kept && fits_rows(e, other, kept);
-      return !reduces && (other.row.empty() || (!other.columns.empty() && !turns));
+      return !reduces && (other.row.empty() || (!other.columns.empty() && !transposes));
     });
     if (neighbour < 0) return open(e, Work::loops, space, by_rows ? kept : std::vector<bool>());
     if (by_rows) {
       join_rows(e, neighbour);
     } else {
       fusion_.home[at(e)] = neighbour;
-      group(neighbour).turned = group(neighbour).turned || turns;
+      group(neighbour).transposed = group(neighbour).transposed || transposes;
       ++group(neighbour).size;
     }
     group(neighbour).results.insert(group(neighbour).results.begin(), e);
   }
 
-  // Sums of columns: gathered by a neighbour that runs over all rows anyway, or by a nest of their own.
-  void gather_columns(int e, const std::vector<bool>& kept, int deepest) {
+  // Sums of columns: accumulated by a neighbour that runs over all rows anyway, or by a nest of their own.
+  void accumulate_columns(int e, const std::vector<bool>& kept, int deepest) {
     const Shape& space = program_.type(equation(e).inputs[0]).shape;
     std::vector<bool> summed(kept.size()), row(kept.size(), true);
     for (std::size_t d = 0; d < kept.size(); ++d) summed[d] = !kept[d];
@@ -373,23 +373,22 @@ class Fuser {
         if (!rows[d] && summed[d]) return false;
         if (!rows[d]) width *= space[d];
       }
-      if (other.guarded || other.turned || (!other.columns.empty() && other.summed != summed)) return false;
-      const int64_t gathered = static_cast<int64_t>(other.columns.size()) + 1;
-      return width >= min_accumulated && gathered <= 8 &&
-             (other.row_values.empty() || gathered * width <= max_accumulated);
+      if (other.guarded || other.transposed || (!other.columns.empty() && other.summed != summed)) return false;
+      const int64_t sums = static_cast<int64_t>(other.columns.size()) + 1;
+      return width >= min_accumulated && sums <= 8 && (other.row_values.empty() || sums * width <= max_accumulated);
     });
     if (neighbour < 0) open(e, Work::loops, space, row);
-    Group& gathering = neighbour < 0 ? fusion_.groups.back() : group(neighbour);
+    Group& summing = neighbour < 0 ? fusion_.groups.back() : group(neighbour);
     if (neighbour < 0) {
-      gathering.row_values.clear();
+      summing.row_values.clear();
     } else {
-      gathering.results.insert(gathering.results.begin(), e);
+      summing.results.insert(summing.results.begin(), e);
       fusion_.home[at(e)] = neighbour;
-      ++gathering.size;
+      ++summing.size;
     }
-    if (gathering.row.empty()) gathering.row = row;
-    gathering.summed = summed;
-    gathering.columns.insert(gathering.columns.begin(), e);
+    if (summing.row.empty()) summing.row = row;
+    summing.summed = summed;
+    summing.columns.insert(summing.columns.begin(), e);
   }
 
   // A nest over this space that runs before all readers, one of the last few; -1 where there is none. Over large spaces
@@ -449,7 +448,7 @@ class Fuser {
     opened.space = space;
     opened.row = row;
     if (!row.empty()) opened.row_values = {e};
-    opened.turned = work == Work::loops && turns_rows(self);
+    opened.transposed = work == Work::loops && transposes_rows(self);
     opened.depth = deepest + 1;
     opened.size = 1;
     deepest_of_all_ = std::max(deepest_of_all_, opened.depth);

@@ -16,9 +16,9 @@ struct Group {
   std::vector<bool> row;
   std::vector<int> row_values;  // equations computed once per row, ascending; some are stored as well
   std::vector<int> kept;        // equations computed once per position that several others read, not stored
-  std::vector<int> columns;     // results that sum over rows, gathered while these run by
+  std::vector<int> columns;     // results that sum over rows, accumulated while these run by
   std::vector<bool> summed;     // the dimensions that those sum over, a part of `row`
-  bool turned = false;          // a transpose is read in registers: the nest runs in tiles
+  bool transposed = false;      // a transpose is read in registers: the nest runs in tiles
   bool guarded = false;         // pads or concatenations are computed in registers: their ranges cut the inner loop
   int depth = 0;                // groups of greater depth run earlier
   int size = 0;                 // equations computed here

@@ -215,7 +215,7 @@ int donated_for(const Analysis& known, const std::vector<bool>& donated, std::si
   const Program& program = known.program;
   const Atom atom = program.outputs()[output];
   const ArrayType& type = program.type(atom);
-  // Small arrays lie behind their own state, which cannot be handed on.
+  // Small arrays follow their own state in memory, which cannot be handed on.
   if (type.size() * storage_size(type.dtype) < static_cast<int64_t>(arena::min_block)) return -1;
   for (std::size_t i = 0; i < donated.size(); ++i) {
     const Var input = program.invars()[i];

@@ -1,4 +1,4 @@
-// Which memory may be written again: when values die, which results may lie where an operand lay, and what loops carry.
+// Which memory may be written again: when values die, which results may take an operand's memory, what loops carry.
 #pragma once
 
 #include <memory>

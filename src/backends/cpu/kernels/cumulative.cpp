@@ -26,7 +26,7 @@ struct LogAddExp {
   }
 };
 
-// Sums and products of four lanes (two of eight bytes) at once: vectors of neighbours are turned into vectors across lanes and back.
+// Sums and products of four lanes (two of eight bytes) at once: vectors of neighbours are transposed and back.
 template <class C>
 struct Across {
   static constexpr int lanes = 16 / sizeof(C);
@@ -38,7 +38,7 @@ struct Across {
     std::memcpy(&value, at, sizeof value);
     return value;
   }
-  static void turn(Vector* rows) {
+  static void transpose(Vector* rows) {
     if constexpr (lanes == 2) {
       const Vector a = rows[0], b = rows[1];
       rows[0] = __builtin_shufflevector(a, b, 0, 2);
@@ -63,7 +63,7 @@ struct Across {
       const int64_t at = Reverse ? length - lanes - step : step;
       Vector rows[lanes];
       for (int k = 0; k < lanes; ++k) rows[k] = read(in + k * stride + at);
-      turn(rows);
+      transpose(rows);
       for (int i = 0; i < lanes; ++i) {
         Vector& row = rows[Reverse ? lanes - 1 - i : i];
         if (step == 0 && i == 0) running = row;
@@ -72,7 +72,7 @@ struct Across {
         row = before ? ahead + running : running;
       }
       if (!out) continue;
-      turn(rows);
+      transpose(rows);
       for (int k = 0; k < lanes; ++k) std::memcpy(out + k * stride + at, &rows[k], 16);
     }
     if (last) std::memcpy(last, &running, 16);

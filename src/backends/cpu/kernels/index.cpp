@@ -21,7 +21,8 @@ void gather_windows(const WindowPlan& plan, int64_t first, int64_t count, const 
   const int64_t bytes = plan.run * static_cast<int64_t>(sizeof(T));
   for (int64_t b = 0; b < count; ++b) {
     T* window = target + batch.at(first + b);
-    if (b + ahead < count && places[b + ahead] >= 0 && plan.operand_step == 1) {  // windows lie anywhere: no one else fetches the next
+    // Windows are anywhere: the hardware prefetches none.
+    if (b + ahead < count && places[b + ahead] >= 0 && plan.operand_step == 1) {
       const auto* next = reinterpret_cast<const std::byte*>(source + places[b + ahead]);
       for (int64_t byte = 0; byte < std::min<int64_t>(bytes, 1024); byte += 64) __builtin_prefetch(next + byte);
     }

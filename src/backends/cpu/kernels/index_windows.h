@@ -1,4 +1,4 @@
-// What gather and scatter share: where the windows that an array of indices names lie, and the types to move them by.
+// What gather and scatter share: where the windows are that an array of indices names, and the types to move them by.
 #pragma once
 
 #include <algorithm>

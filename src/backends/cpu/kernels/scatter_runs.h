@@ -5,7 +5,7 @@
 
 namespace capibara::cpu::scatters {
 
-// Windows of that form which lie evenly in the updates.
+// Windows of that form which are evenly spaced in the updates.
 bool has_plain_runs(const WindowPlan& plan, int64_t operand_size);
 
 // One call of such a scatter.

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t block = 32;  // keys that are compared together
 
-// The `take` least of keys that come by rising position: those below the greatest one kept gather until there are too many.
+// The `take` least of keys that come by rising position: those below the greatest kept one accumulate up to a limit.
 template <class Key>
 class Selection {
  public:

@@ -1,4 +1,4 @@
-// Where the elements of sliding windows lie, by tables: padding and dilation are skipped.
+// Where the elements of sliding windows are, by tables: padding and dilation are skipped.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace capibara::cpu {
 
-// Where the elements of every window lie. Trailing dimensions that the window leaves alone make one run of neighbours.
+// Where the elements of every window are. Trailing dimensions that the window leaves alone make one run of neighbours.
 struct WindowTaps {
   Shape out;  // without the dimensions of the run
   Ints window;
@@ -22,11 +22,11 @@ struct WindowTaps {
   std::vector<int64_t> elements;  // [window element][dimension]
   int64_t run = 1, window_size = 1;
   int64_t batches = 1, batch_places = 1, batch_elements = 1;  // leading dimensions that the window leaves alone
-  // The last dimension. Where the input is dilated there, places fall into as many phases, each of which is not.
+  // The last dimension. Where the input is dilated there, positions fall into as many phases, each of which is not.
   int64_t stride = 1, dilation = 1, padding = 0, base = 1, extent = 1;
   bool in_phases = false;
-  // Of a phase and an element along the last dimension: where it lies for the phase's first place, and for which places
-  // it is inside; none where the phase misses it.
+  // Of a phase and an element along the last dimension: where it is for the phase's first position, and for which
+  // positions it is inside; none where the phase misses it.
   struct Part {
     int64_t place, from, to;
     bool meets;
@@ -83,7 +83,7 @@ const C* as_computed(DType dtype, bool stored, const std::byte* data, int64_t co
   return hold.data();
 }
 
-// The elements of the windows of one phase of a row: where they lie for the phase's first place, and for which places.
+// The elements of the windows of one phase of a row: where they are for the phase's first position, and for which.
 template <class C>
 struct PhaseTaps {
   std::vector<const C*> start;

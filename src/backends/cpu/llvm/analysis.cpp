@@ -1,8 +1,8 @@
 // Decides which loops run in lanes, and finds what differs between the lanes.
 //
 // A loop runs in lanes where it is marked so, no loop inside of it does, and control flow in its body is the same for
-// all turns; branches that only compute may differ. The index of the loop is affine with step 1; sums and constant multiples of affine values are affine, so
-// that their loads are contiguous, reversed or strided and need no vector of addresses.
+// all iterations; branches that only compute may differ. The index of the loop is affine with step 1; sums and constant
+// multiples of affine values are affine: their loads are contiguous, reversed or strided, without vectors of addresses.
 #include "backends/cpu/llvm/analysis.h"
 
 #include <algorithm>
@@ -249,11 +249,11 @@ struct Analysis::Walk {
   void visit(const Store& store) {
     stored[static_cast<std::size_t>(store.address.buffer)] = true;
     as_vector(store.value);
-    // All lanes would write one place: only the last turn's value may stay there.
+    // All lanes would write one address: only the last iteration's value may stay there.
     if (address_kind(store.address) == Kind::uniform && kind(store.value) != Kind::uniform) possible = false;
   }
 
-  // Marks what goes round an inner loop; returns whether a value turned out to vary only after a turn.
+  // Marks what goes round an inner loop; returns whether a value varies only after an iteration.
   bool settle(const std::vector<Carry>& carries, const std::vector<bool>& before) {
     bool changed = false;
     for (std::size_t i = 0; i < carries.size(); ++i) {
@@ -262,8 +262,8 @@ struct Analysis::Walk {
     return changed;
   }
 
-  template <class Turn>
-  void visit_loop(const std::vector<Carry>& carries, Turn&& turn) {
+  template <class Iteration>
+  void visit_loop(const std::vector<Carry>& carries, Iteration&& iteration) {
     std::vector<bool> varies(carries.size());
     for (std::size_t i = 0; i < carries.size(); ++i) {
       varies[i] = kind(carries[i].initial) != Kind::uniform;
@@ -273,7 +273,7 @@ struct Analysis::Walk {
       for (std::size_t i = 0; i < carries.size(); ++i) {
         mark(carries[i].inside, varies[i] ? Kind::varying : Kind::uniform);
       }
-      turn();
+      iteration();
       if (!possible || !settle(carries, varies)) break;
       for (std::size_t i = 0; i < carries.size(); ++i) {
         varies[i] = varies[i] || kind(carries[i].next) != Kind::uniform;

@@ -14,7 +14,7 @@ enum class Kind : uint8_t { uniform, affine, varying };
 
 struct LaneChoice {
   int lanes = 1;
-  bool repeatable = false;  // a turn may run twice: nothing that is stored is also loaded
+  bool repeatable = false;  // an iteration may run twice: nothing that is stored is also loaded
 };
 
 class Analysis {

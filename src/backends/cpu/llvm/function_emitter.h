@@ -70,10 +70,10 @@ class FunctionEmitter {
   using Values = std::vector<llvm::Value*>;
   // Emits what does not change in a loop before it; `surely`: the block runs at least once.
   void hoist(const Block& statements, bool surely);
-  Values turn(const For& loop, llvm::Value* at, const Values& carried);
-  Values turns(const For& loop, llvm::Value* begin, llvm::Value* end, int64_t step, Values carried);
-  void clamped_turns(const For& loop, llvm::Value* begin, llvm::Value* end);
-  Values masked_turn(const For& loop, int64_t at, int64_t count, const Values& carried);
+  Values iteration(const For& loop, llvm::Value* at, const Values& carried);
+  Values iterations(const For& loop, llvm::Value* begin, llvm::Value* end, int64_t step, Values carried);
+  void clamped_iterations(const For& loop, llvm::Value* begin, llvm::Value* end);
+  Values masked_iteration(const For& loop, int64_t at, int64_t count, const Values& carried);
   Values lanes_loop(const For& loop, LaneChoice choice, llvm::Value* begin, llvm::Value* end);
   Values initial_values(const For& loop);
   void lanes_branch(const Branch& branch);

@@ -23,7 +23,7 @@ const std::vector<Argument>* arguments_of(const Statement& statement) {
 
 }  // namespace
 
-// Calls whose arguments lie at fixed places of the function's own parameters.
+// Calls whose arguments are at static offsets of the function's own parameters.
 std::size_t FunctionEmitter::calls_in_a_row(const Block& statements, std::size_t first) const {
   std::size_t end = first;
   for (; end < statements.size(); ++end) {
@@ -38,7 +38,7 @@ std::size_t FunctionEmitter::calls_in_a_row(const Block& statements, std::size_t
   return end - first >= min_table_calls ? end - first : 0;
 }
 
-// A row of the table of numbers: extent (of a region) or kernel, cost of a turn (0: on this thread), the count of
+// A row of the table of numbers: extent (of a region) or kernel, cost of an iteration (0: on this thread), the count of
 // arguments, then parameter and offset of each. Beside it, the regions; null stands for the host.
 void FunctionEmitter::call_table(std::span<const Statement> calls) {
   std::vector<llvm::Constant*> regions;

@@ -1,4 +1,4 @@
-// Addresses, loads and stores: contiguous, reversed, pairs two apart, turned squares, strided or gathered lane by lane.
+// Addresses, loads and stores: contiguous, reversed, pairs two apart, transposed squares, strided or gathered by lane.
 #include <stdexcept>
 
 #include <llvm/IR/MDBuilder.h>
@@ -141,7 +141,7 @@ void FunctionEmitter::store_one(llvm::Value* value, llvm::Value* pointer, const 
   described(b_.CreateAlignedStore(value, pointer, alignment(value->getType()->getScalarType())), address.buffer);
 }
 
-// Asks for the cache lines of a vector that will be read soon; it may lie beyond the end of the buffer.
+// Prefetches a vector that will be read soon; it may be beyond the end of the buffer.
 void FunctionEmitter::prefetch(llvm::Value* pointer, llvm::Type* element, int64_t ahead) {
   constexpr int64_t cache_line = 64;
   const int64_t bytes = element->getScalarSizeInBits() / 8 * lanes_;
@@ -324,7 +324,7 @@ void FunctionEmitter::write_square(const std::vector<const Store*>& stores) {
   for (int first = 0; first < lanes_; first += 4) {
     llvm::Value* rows[4];
     for (std::size_t i = 0; i < 4; ++i) rows[i] = b_.CreateShuffleVector(vector(stores[i]->value), {first, first + 1, first + 2, first + 3});
-    // Interleaving halves twice turns a square of four.
+    // Interleaving halves twice transposes a square of four.
     auto low = [&](llvm::Value* a, llvm::Value* b) { return b_.CreateShuffleVector(a, b, {0, 4, 1, 5}); };
     auto high = [&](llvm::Value* a, llvm::Value* b) { return b_.CreateShuffleVector(a, b, {2, 6, 3, 7}); };
     llvm::Value *even_low = low(rows[0], rows[2]), *odd_low = low(rows[1], rows[3]);

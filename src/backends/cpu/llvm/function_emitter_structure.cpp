@@ -1,8 +1,8 @@
 // Loops and branches: carries are phis, tiny loops are straight code, and loops in lanes run over vectors.
 //
-// A loop in lanes over n turns, L at a time. Where a turn may run twice, the last L turns are taken once more from
-// n - L, so that no scalar rest is left: a carried value then takes in only the lanes that are new. Else the rest runs
-// one turn at a time. Lanes of a carried value are joined in halves: 0..L/2 with L/2..L, and so on.
+// A loop in lanes over n iterations, L at a time. Where an iteration may run twice, the last L are one more vector from
+// n-L on, so that no scalar remainder is left: a carried value then takes in only the lanes that are new. Else the
+// remainder runs one iteration at a time. Lanes of a carried value are joined in halves: 0..L/2 with L/2..L, and so on.
 #include <stdexcept>
 
 #include <llvm/IR/MDBuilder.h>
@@ -13,8 +13,8 @@ namespace capibara::cpu {
 
 namespace {
 
-// A loop of few turns becomes straight code up to so many statements.
-constexpr int64_t straight_turns = 4, straight_statements = 24;
+// A loop of few iterations becomes straight code up to so many statements.
+constexpr int64_t straight_iterations = 4, straight_statements = 24;
 
 const llvm::ConstantInt* as_constant(llvm::Value* value) { return llvm::dyn_cast<llvm::ConstantInt>(value); }
 
@@ -54,8 +54,8 @@ FunctionEmitter::Values FunctionEmitter::initial_values(const For& loop) {
   return values;
 }
 
-// One turn at `at`: returns the carried values of the next one.
-FunctionEmitter::Values FunctionEmitter::turn(const For& loop, llvm::Value* at, const Values& values) {
+// One iteration at `at`: returns the carried values of the next one.
+FunctionEmitter::Values FunctionEmitter::iteration(const For& loop, llvm::Value* at, const Values& values) {
   const std::size_t start = mark();
   define(loop.index, at);
   for (std::size_t i = 0; i < loop.carries.size(); ++i) define(loop.carries[i].inside, values[i]);
@@ -67,16 +67,17 @@ FunctionEmitter::Values FunctionEmitter::turn(const For& loop, llvm::Value* at, 
   return next;
 }
 
-FunctionEmitter::Values FunctionEmitter::turns(const For& loop, llvm::Value* begin, llvm::Value* end, int64_t step,
-                                               Values values) {
+FunctionEmitter::Values FunctionEmitter::iterations(const For& loop, llvm::Value* begin, llvm::Value* end, int64_t step,
+                                                    Values values) {
   const llvm::ConstantInt *first = as_constant(begin), *last = as_constant(end);
   const bool known = first && last;
   if (known) {
     const int64_t count = std::max<int64_t>(0, last->getSExtValue() - first->getSExtValue()) / step;
-    const bool straight = count <= 1 || (count <= straight_turns && !loop.poll &&
-                                         count * analysis_.weight(loop.body, straight_statements) < straight_statements);
+    const bool straight =
+        count <= 1 || (count <= straight_iterations && !loop.poll &&
+                       count * analysis_.weight(loop.body, straight_statements) < straight_statements);
     if (straight) {
-      for (int64_t i = 0; i < count; ++i) values = turn(loop, index(first->getSExtValue() + i * step), values);
+      for (int64_t i = 0; i < count; ++i) values = iteration(loop, index(first->getSExtValue() + i * step), values);
       return values;
     }
   }
@@ -100,7 +101,7 @@ FunctionEmitter::Values FunctionEmitter::turns(const For& loop, llvm::Value* beg
     phis.back()->addIncoming(value, enter);
     inside.push_back(phis.back());
   }
-  Values next = turn(loop, at, inside);
+  Values next = iteration(loop, at, inside);
   llvm::BasicBlock* latch = b_.GetInsertBlock();
   llvm::Value* following = b_.CreateAdd(at, index(step), "", true, true);
   b_.CreateCondBr(b_.CreateICmpSLT(following, end), head, exit);
@@ -119,19 +120,19 @@ FunctionEmitter::Values FunctionEmitter::turns(const For& loop, llvm::Value* beg
   return next;
 }
 
-// Turns of a whole vector from begin to end, at least one vector apart; the last one ends exactly at the end.
-void FunctionEmitter::clamped_turns(const For& loop, llvm::Value* begin, llvm::Value* end) {
+// Iterations over whole vectors from begin to end, at least one vector apart; the last one ends exactly at the end.
+void FunctionEmitter::clamped_iterations(const For& loop, llvm::Value* begin, llvm::Value* end) {
   const llvm::ConstantInt *first = as_constant(begin), *last = as_constant(end);
   if (first && last) {
     const int64_t from = first->getSExtValue(), count = last->getSExtValue() - from;
     if (count % lanes_ == 0) {
-      turns(loop, begin, end, lanes_, {});
+      iterations(loop, begin, end, lanes_, {});
       return;
     }
     const int64_t total = (count + lanes_ - 1) / lanes_;
-    if (total <= straight_turns && !loop.poll &&
+    if (total <= straight_iterations && !loop.poll &&
         total * analysis_.weight(loop.body, straight_statements) < straight_statements) {
-      for (int64_t i = 0; i < total; ++i) turn(loop, index(from + std::min(i * lanes_, count - lanes_)), {});
+      for (int64_t i = 0; i < total; ++i) iteration(loop, index(from + std::min(i * lanes_, count - lanes_)), {});
       return;
     }
   }
@@ -142,7 +143,7 @@ void FunctionEmitter::clamped_turns(const For& loop, llvm::Value* begin, llvm::V
   b_.SetInsertPoint(head);
   llvm::PHINode* at = b_.CreatePHI(b_.getInt64Ty(), 2);
   at->addIncoming(begin, enter);
-  turn(loop, at, {});
+  iteration(loop, at, {});
   llvm::BasicBlock* latch = b_.GetInsertBlock();
   llvm::Value* following = b_.CreateAdd(at, index(lanes_), "", true, true);
   at->addIncoming(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, following, final_start), latch);
@@ -152,9 +153,10 @@ void FunctionEmitter::clamped_turns(const For& loop, llvm::Value* begin, llvm::V
   b_.SetInsertPoint(exit);
 }
 
-// A turn over the vector at `at` of which only the last `count` lanes are new.
-FunctionEmitter::Values FunctionEmitter::masked_turn(const For& loop, int64_t at, int64_t count, const Values& values) {
-  Values next = turn(loop, index(at), values);
+// An iteration over the vector at `at` of which only the last `count` lanes are new.
+FunctionEmitter::Values FunctionEmitter::masked_iteration(const For& loop, int64_t at, int64_t count,
+                                                          const Values& values) {
+  Values next = iteration(loop, index(at), values);
   std::vector<llvm::Constant*> fresh;
   for (int lane = 0; lane < lanes_; ++lane) fresh.push_back(b_.getInt1(lane >= lanes_ - count));
   for (std::size_t i = 0; i < next.size(); ++i) next[i] = b_.CreateSelect(llvm::ConstantVector::get(fresh), next[i], values[i]);
@@ -194,16 +196,16 @@ FunctionEmitter::Values FunctionEmitter::lanes_loop(const For& loop, LaneChoice 
   };
   if (loop.carries.empty() && choice.repeatable) {
     if (first && last) {
-      in_lanes([&] { clamped_turns(loop, begin, end); });
+      in_lanes([&] { clamped_iterations(loop, begin, end); });
       return {};
     }
     llvm::BasicBlock *wide = new_block("wide"), *narrow = new_block("narrow"), *exit = new_block("wide.exit");
     b_.CreateCondBr(b_.CreateICmpSGE(b_.CreateSub(end, begin), index(width)), wide, narrow);
     b_.SetInsertPoint(wide);
-    in_lanes([&] { clamped_turns(loop, begin, end); });
+    in_lanes([&] { clamped_iterations(loop, begin, end); });
     b_.CreateBr(exit);
     b_.SetInsertPoint(narrow);
-    turns(loop, begin, end, 1, {});
+    iterations(loop, begin, end, 1, {});
     b_.CreateBr(exit);
     exit->moveAfter(b_.GetInsertBlock());
     b_.SetInsertPoint(exit);
@@ -222,15 +224,15 @@ FunctionEmitter::Values FunctionEmitter::lanes_loop(const For& loop, LaneChoice 
   in_lanes([&] {
     Values lanes;
     for (const Carry& carry : loop.carries) lanes.push_back(splat(scalar(carry.identity)));
-    lanes = turns(loop, begin, middle, width, lanes);
+    lanes = iterations(loop, begin, middle, width, lanes);
     if (const llvm::ConstantInt* stop = as_constant(middle); first && last) {
       const int64_t rest = last->getSExtValue() - stop->getSExtValue();
-      if (rest > 0 && choice.repeatable) lanes = masked_turn(loop, last->getSExtValue() - width, rest, lanes);
+      if (rest > 0 && choice.repeatable) lanes = masked_iteration(loop, last->getSExtValue() - width, rest, lanes);
       finished = rest == 0 || choice.repeatable;
     }
     results = joined(loop, lanes);
   });
-  return finished ? results : turns(loop, middle, end, 1, results);
+  return finished ? results : iterations(loop, middle, end, 1, results);
 }
 
 void FunctionEmitter::statement(const For& loop) {
@@ -243,7 +245,8 @@ void FunctionEmitter::statement(const For& loop) {
   }
   if (loop.extent_value != no_value || loop.extent > 0) hoist(loop.body, loop.extent_value == no_value);
   const LaneChoice choice = lanes_ == 1 ? analysis_.choice(loop) : LaneChoice{};
-  Values results = choice.lanes > 1 ? lanes_loop(loop, choice, begin, end) : turns(loop, begin, end, 1, initial_values(loop));
+  Values results =
+      choice.lanes > 1 ? lanes_loop(loop, choice, begin, end) : iterations(loop, begin, end, 1, initial_values(loop));
   for (std::size_t i = 0; i < results.size(); ++i) define(loop.carries[i].result, results[i]);
 }
 

@@ -54,7 +54,7 @@ const Symbol symbols[] = {
 
 std::size_t rounded(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-// Code and constants lie in one executable mapping, variables (there are none as yet) on pages behind them.
+// Code and constants are in one executable mapping, variables (there are none as yet) on pages after them.
 class Memory : public llvm::RuntimeDyld::MemoryManager {
  public:
   Memory() = default;

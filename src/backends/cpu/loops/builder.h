@@ -33,7 +33,7 @@ class Builder {
   // ---- memory ----------------------------------------------------------------------------------------------------
   int32_t parameter(int64_t bytes, bool written);  // a buffer that the caller gives
   int32_t local(int64_t bytes);
-  Value load(Scalar type, Address address);  // loads are never shared: stores may lie between
+  Value load(Scalar type, Address address);  // loads are never shared: stores may come between
   void store(Value value, Address address);
 
   // ---- structure: the callback writes the inner block ------------------------------------------------------------
@@ -47,7 +47,7 @@ class Builder {
     Value identity = no_value;
   };
   using Body = std::function<std::vector<Value>(Value index, std::span<const Value> carried)>;
-  // Returns the carried values after the last turn; the body returns those of the next turn.
+  // Returns the carried values after the last iteration; the body returns those of the next one.
   std::vector<Value> loop(int64_t extent, LoopOptions options, std::span<const Initial> initial, const Body& body);
   std::vector<Value> repeat(std::span<const Value> initial, bool poll,
                             const std::function<Value(std::span<const Value>)>& goes_on,

@@ -1,4 +1,4 @@
-// Looks at the addresses of loads in a region: a sum of the turn and of inner loops that stays inside of the turn's share.
+// Looks at the addresses of loads in a region: sums of outer and inner indices that stay inside of the own share.
 #include "backends/cpu/loops/epilogue.h"
 
 #include <algorithm>
@@ -22,8 +22,10 @@ class Shares {
     return std::all_of(block.begin(), block.end(), [&](const Statement& statement) {
       if (const auto* load = std::get_if<Load>(&statement.what)) return holds(*load);
       if (const auto* loop = std::get_if<For>(&statement.what)) {
-        if (loop->parallel) turn_ = loop->index;
-        else if (loop->extent_value == no_value) extents_[loop->index] = loop->extent;
+        if (loop->parallel)
+          outer_ = loop->index;
+        else if (loop->extent_value == no_value)
+          extents_[loop->index] = loop->extent;
         return hold(loop->body);
       }
       if (const auto* loop = std::get_if<While>(&statement.what)) return hold(loop->condition) && hold(loop->body);
@@ -36,24 +38,24 @@ class Shares {
   bool holds(const Load& load) const {
     if (!watched_[static_cast<std::size_t>(load.address.buffer)]) return true;
     const int64_t size = byte_size(region_.types[static_cast<std::size_t>(load.result)]);
-    int64_t by_turn = 0, last = load.address.offset * size;
+    int64_t by_outer = 0, last = load.address.offset * size;
     if (last < 0) return false;
     for (const Term& term : load.address.terms) {
-      if (term.index == turn_) {
-        by_turn += term.factor * size;
+      if (term.index == outer_) {
+        by_outer += term.factor * size;
         continue;
       }
       const auto extent = extents_.find(term.index);
       if (extent == extents_.end() || term.factor < 0) return false;
       last += std::max<int64_t>(0, extent->second - 1) * term.factor * size;
     }
-    return by_turn == share_ && last + size <= share_;
+    return by_outer == share_ && last + size <= share_;
   }
 
   const Function& region_;
   const int64_t share_;
   std::vector<bool> watched_;
-  Value turn_ = no_value;
+  Value outer_ = no_value;
   std::map<Value, int64_t> extents_;
 };
 

@@ -59,16 +59,17 @@ class Hoister {
     for (const Branch::Result& result : own.results) define(result.result, depth);
   }
 
-  void take_out(Block& body, int depth, bool turns, Block& before) {
+  void take_out(Block& body, int depth, bool surely, Block& before) {
     Block kept;
     kept.reserve(body.size());
     for (Statement& statement : body) {
       bool invariant = false;
       if (auto* compute = std::get_if<Compute>(&statement.what)) {
         const bool may_trap = compute->op >= Op::divide_signed && compute->op <= Op::remainder_unsigned;
-        invariant = (turns || !may_trap) && outside(compute->a, depth + 1) && outside(compute->b, depth + 1) && outside(compute->c, depth + 1);
+        invariant = (surely || !may_trap) && outside(compute->a, depth + 1) && outside(compute->b, depth + 1) &&
+                    outside(compute->c, depth + 1);
         if (invariant) define(compute->result, depth);
-      } else if (auto* load = std::get_if<Load>(&statement.what); load && turns) {
+      } else if (auto* load = std::get_if<Load>(&statement.what); load && surely) {
         invariant = !function_.buffers[static_cast<std::size_t>(load->address.buffer)].written;
         for (const Term& term : load->address.terms) invariant = invariant && outside(term.index, depth + 1);
         if (invariant) define(load->result, depth);

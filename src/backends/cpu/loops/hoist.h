@@ -1,4 +1,4 @@
-// Moves what does not change from turn to turn in front of its loop.
+// Moves what does not change from iteration to iteration in front of its loop.
 #pragma once
 
 #include "backends/cpu/loops/loops.h"
@@ -6,7 +6,7 @@
 namespace capibara::cpu {
 
 // Computations leave every loop that they do not depend on; loads do where nothing is written to their buffer and the
-// loop surely turns at least once.
+// loop surely runs at least once.
 void hoist(Function& function);
 
 }  // namespace capibara::cpu

@@ -71,7 +71,8 @@ class Printer {
   std::string run() {
     text_ = function_.name;
     if (function_.parallel) {
-      text_ += " parallel over " + std::to_string(function_.extent) + ", " + number(function_.cost, 9) + " ns a turn";
+      text_ +=
+          " parallel over " + std::to_string(function_.extent) + ", " + number(function_.cost, 9) + " ns an iteration";
     }
     text_ += " {\n";
     depth_ = 1;

@@ -59,7 +59,7 @@ struct Address {
   int32_t buffer = 0;  // of the function; see Function::buffers
   int64_t offset = 0;
   std::vector<Term> terms;
-  int64_t ahead = 0;  // of a load: what lies so many elements further on will be read soon; 0: nothing to say
+  int64_t ahead = 0;  // of a load: prefetches what is so many elements further on; 0: nothing
 };
 
 struct Statement;
@@ -80,10 +80,10 @@ struct Store {
   Address address;
 };
 
-// A value that goes round a loop: `initial` at first, `next` of one turn is `inside` of the next one, `result` after
+// A value that a loop carries: `initial` at first, `next` of one iteration is `inside` of the next one, `result` after
 // the last. A loop that may be cut into lanes needs `combine` (add, mul, minimum, maximum, bit_and, bit_or, bit_xor, or
-// for integers lt/gt: the lesser, the greater, lt_unsigned/gt_unsigned likewise) with its `identity`: lanes gather
-// separately from `identity` and are joined with `initial` in an order that the extent alone decides.
+// for integers lt/gt: the lesser, the greater, lt_unsigned/gt_unsigned likewise) with its `identity`: lanes
+// accumulate separately from `identity` and are joined with `initial` in an order that the extent alone decides.
 struct Carry {
   Value initial, inside, next, result;
   Op combine = Op::constant;
@@ -95,9 +95,9 @@ struct For {
   Value index;
   int64_t extent = 0;
   Value extent_value = no_value;
-  bool lanes = false;     // turns are independent but for combined carries: may run many at a time in vector registers
+  bool lanes = false;     // iterations are independent but for combined carries: may run in vector registers
   bool parallel = false;  // the outermost loop of a region: it runs over the part that the caller names
-  bool poll = false;      // look in each turn whether the process asks to stop
+  bool poll = false;      // look in each iteration whether the process asks to stop
   std::vector<Carry> carries;
   Block body;
 };
@@ -153,7 +153,7 @@ struct Function {
   Block body;
   bool parallel = false;      // the body is one For marked parallel, with values computed before it
   int64_t extent = 0;         // of that loop
-  double cost = 0;            // nanoseconds for one turn of that loop, estimated
+  double cost = 0;            // nanoseconds for one iteration of that loop, estimated
 
   Value value(Scalar type) {
     types.push_back(type);

@@ -1,4 +1,4 @@
-// Loops, indices and addresses of a nest: dimensions that lie together in memory become one loop.
+// Loops, indices and addresses of a nest: dimensions that are contiguous in memory become one loop.
 #include "backends/cpu/regions/nest.h"
 
 #include <algorithm>

@@ -104,7 +104,7 @@ class NestWriter {
   std::vector<std::map<Key, Element>> memo_;
   std::map<int32_t, Element> row_known_;    // values that do not depend on the position in the row
   std::vector<int64_t> offsets_, extents_;  // where the loops of the space begin, and how long they are
-  double inner_size_ = 1;                   // positions in one turn of the outermost loop
+  double inner_size_ = 1;                   // positions in one iteration of the outermost loop
   std::size_t space_rank_ = 0;              // symbols below are dimensions of the space
 
  private:
@@ -138,7 +138,7 @@ Region write_piece(const Program& program, const Fusion& fusion, const Group& gr
                    const Part& part);
 // nest_table.cpp: of one large array of 16-bit floats; nothing where the group is any other.
 std::vector<Region> write_table_nest(const Program& program, const Fusion& fusion, const Group& group, const Together& together);
-// nest_rows.cpp: row by row, stage by stage; sums of columns gather while the rows run by.
+// nest_rows.cpp: row by row, stage by stage; sums of columns accumulate while the rows run by.
 std::vector<Region> write_row_nest(const Program& program, const Fusion& fusion, const Group& group, const Together& together);
 
 }  // namespace capibara::cpu

@@ -1,4 +1,4 @@
-// Elements of a nest: each is computed where its readers need it, from what lies in memory or in the frame.
+// Elements of a nest: each is computed where its readers need it, from what is in memory or in the frame.
 #include <algorithm>
 
 #include "backends/cpu/elements/number.h"
@@ -127,8 +127,8 @@ std::optional<Var> NestWriter::own_sum(const Equation& self) const {
     }
     return found;
   };
-  // Sums of bfloat16 are gathered in float32. Quotients of its eight digits are never near the middle between two numbers,
-  // so that the product rounds to the very same one; those of float16 are.
+  // Sums of bfloat16 accumulate in float32. Quotients of its eight digits are never near the middle between two
+  // numbers, so that the product rounds to the very same one; those of float16 are.
   const DType dtype = type(self.outputs[0]).dtype;
   if (bits(dtype) < 32 && dtype != DType::bfloat16) return std::nullopt;
   const Equation *above = maker(self.inputs[0]), *sum = source(self.inputs[1]), *rounded = sum;

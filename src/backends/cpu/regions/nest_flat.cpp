@@ -1,8 +1,8 @@
 // Flat nests: all results have the shape of the loops, and the innermost runs in lanes.
 //
 // An operand that the innermost loop passes in long steps while another loop passes it one by one (a transpose) would
-// touch a cache line per element. Such nests run in square tiles: a tile of the operand is turned into the frame first,
-// and the lanes read it there.
+// touch a cache line per element. Such nests run in square tiles: a tile of the operand is transposed into the frame
+// first, and the lanes read it there.
 //
 //   for i, j: y[i, j] = x[j, i] + 1      becomes      for each tile: for j, i: t[i, j] = x[j, i]
 //                                                                    for i, j: y[i, j] = t[i, j] + 1
@@ -37,8 +37,10 @@ class FlatNest : public NestWriter {
     strides.push_back(factors(linear(index_, group_.space), rank));
     const std::vector<Loop> nest = joined(group_.space, {}, strides);
     if (group_.guarded && !nest.empty()) find_cuts(nest.back());
-    if (const std::optional<std::size_t> other = turned_loop(nest)) run_tiles(nest, *other);
-    else run(nest, [&] { write_results(); });
+    if (const std::optional<std::size_t> other = tiled_loop(nest))
+      run_tiles(nest, *other);
+    else
+      run(nest, [&] { write_results(); });
     return finish();
   }
 
@@ -74,7 +76,7 @@ class FlatNest : public NestWriter {
   }
 
  private:
-  // Everything is read before anything is written: a result may lie where an operand lay.
+  // Everything is read before anything is written: a result may take the memory of an operand.
   void write_results() {
     std::vector<std::pair<Var, Element>> values;
     for (int e : members()) {
@@ -149,8 +151,8 @@ class FlatNest : public NestWriter {
     Index index;
   };
 
-  // The loop along which a far operand lies in memory, one for all of them.
-  std::optional<std::size_t> turned_loop(const std::vector<Loop>& nest) const {
+  // The loop along which a far operand is contiguous, one for all of them.
+  std::optional<std::size_t> tiled_loop(const std::vector<Loop>& nest) const {
     if (nest.size() < 2 || group_.guarded || !together_.empty() || nest.back().extent < min_tiled) return std::nullopt;
     std::optional<std::size_t> found;
     for (int e : members()) {
@@ -183,12 +185,12 @@ class FlatNest : public NestWriter {
     return builder_.compute(Op::select, builder_.compute(Op::lt, start, last), start, last);
   }
 
-  void run_tiles(const std::vector<Loop>& nest, std::size_t turned) {
-    other_ = nest[turned];
+  void run_tiles(const std::vector<Loop>& nest, std::size_t tiled) {
+    other_ = nest[tiled];
     inner_ = nest.back();
     std::vector<Loop> outer;
     for (std::size_t k = 0; k + 1 < nest.size(); ++k) {
-      if (k != turned) outer.push_back(nest[k]);
+      if (k != tiled) outer.push_back(nest[k]);
     }
     const Cut across = cut(other_), along = cut(inner_);
     // The tiles stand for loops of their own around those of the space.
@@ -204,7 +206,7 @@ class FlatNest : public NestWriter {
       shift(other_, tile_start(other_, across, row));
       shift(inner_, tile_start(inner_, along, column));
       tiles_ = far_reads(across.width, along.width);
-      for (const Tile& tile : tiles_) turn(tile, across.width, along.width);
+      for (const Tile& tile : tiles_) transpose(tile, across.width, along.width);
       loop(across.width, {}, [&](Value i) {
         enter(other_, i);
         loop(along.width, {.lanes = true}, [&](Value j) {
@@ -221,7 +223,7 @@ class FlatNest : public NestWriter {
     index_[loop.last].add(Affine::of(static_cast<Symbol>(symbols_.size()) - 1));
   }
 
-  // The operands that are turned, each with its room in the frame.
+  // The operands that are transposed, each with its room in the frame.
   std::vector<Tile> far_reads(int64_t height, int64_t width) {
     std::vector<Tile> tiles;
     std::map<Key, bool> seen;
@@ -247,7 +249,7 @@ class FlatNest : public NestWriter {
     return {tile.buffer, offset, {{i, tile_step(std::min(inner_.extent, tile_side))}, {j, 1}}};
   }
 
-  void turn(const Tile& tile, int64_t height, int64_t width) {
+  void transpose(const Tile& tile, int64_t height, int64_t width) {
     const Var var = tile.var;
     auto rows = [&](Value first, int64_t count) {
       loop(height, {.lanes = true}, [&](Value i) {

@@ -1,5 +1,5 @@
 // Nests with rows: reductions over the inner dimensions and what reads them run row by row, stage by stage; sums of
-// columns gather in the frame while the rows run by.
+// columns accumulate in the frame while the rows run by.
 //
 //   for each row:  stage 1: m = max x        stage 2: e = exp(x - m), s = sum e        stage 3: y = e / s
 #include <algorithm>
@@ -206,7 +206,7 @@ std::vector<Builder::Initial> RowNest::start_of(const Items& reductions) {
   return carried;
 }
 
-// The sums of a turn joined with the elements at the current position.
+// The sums of an iteration joined with the elements at the current position.
 std::vector<Value> RowNest::joined_sums(const Items& reductions, std::span<const Value> values) {
   std::vector<Value> next;
   std::size_t position = 0;
@@ -240,7 +240,7 @@ std::pair<RowNest::Items, std::vector<Value>> RowNest::stage_sums(int stage) {
   if (reductions.empty() && positions.empty()) return {};
   stage_ = stage;
   std::vector<Value> sums = inner_nest(0, start_of(reductions), [&](std::span<const Value> values) {
-    // Everything is read before anything is written: a result may lie where an operand lay.
+    // Everything is read before anything is written: a result may take the memory of an operand.
     std::vector<std::pair<const Item*, Element>> written;
     for (const Item* item : positions) {
       const Equation& self = equation(item->equation);
@@ -286,7 +286,7 @@ std::optional<Element> RowNest::held(Var var, int own, const Index& index) {
   return std::nullopt;
 }
 
-// Stages after the first find a row in the cache: the last of them asks for the next row meanwhile.
+// Stages after the first find a row in the cache: the last of them prefetches the next row meanwhile.
 int64_t RowNest::ahead_of(Var var, const Affine& place) const {
   const auto last = last_read_.find(var.id);
   const std::vector<Loop>& rows = summed_.empty() ? outer_ : summed_;

@@ -1,5 +1,5 @@
 // RowNest: the writer of nests with rows, in two files: nest_rows.cpp (stages of a row) and nest_sums.cpp (what several
-// turns of the outermost loop gather together).
+// iterations of the outermost loop accumulate together).
 #pragma once
 
 #include "backends/cpu/regions/nest.h"
@@ -21,7 +21,7 @@ class RowNest : public NestWriter {
   };
   using Items = std::vector<const Item*>;
 
-  // What turns leave for a second region: `pieces` sets of sums, each `size` elements, in `bytes` of memory.
+  // What iterations leave for a second region: `pieces` sets of sums, each `size` elements, in `bytes` of memory.
   struct Partials {
     int64_t pieces, size, bytes;
   };
@@ -75,7 +75,7 @@ class RowNest : public NestWriter {
     });
   }
 
-  // ---- sums that several turns gather (nest_sums.cpp) ---------------------------------------------------------------
+  // ---- sums that several iterations accumulate (nest_sums.cpp) ------------------------------------------------------
   bool has_long_rows() const;
   void write_pieces();
   Region join_pieces(const Partials& partials);

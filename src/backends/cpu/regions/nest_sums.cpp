@@ -1,7 +1,7 @@
-// Sums that several turns of the outermost loop gather: of columns, over runs of rows, and of few long rows, in pieces.
+// Sums that several iterations of the outermost loop accumulate: of columns, over runs of rows, and of few long rows.
 //
-// How they are cut is decided by the shape alone, so that results do not depend on the number of threads: each turn
-// leaves its sums in memory that the regions of a group share, and a second region joins them in order.
+// How they are cut is decided by the shape alone, so that results do not depend on the number of threads: each
+// iteration leaves its sums in memory that the regions of a group share, and a second region joins them in order.
 #include <algorithm>
 
 #include "backends/cpu/regions/nest_rows.h"
@@ -13,9 +13,9 @@ namespace {
 constexpr int64_t target_trip_count = 64;          // of the outermost loop
 constexpr int64_t min_iteration_size = 32 * 1024;  // elements
 constexpr int64_t min_shared_rows = 16;            // that share a set of sums
-constexpr int64_t column_tile = 4096;         // columns gathered at once, where rows are longer than two tiles
-constexpr int64_t narrow_row = 128;           // elements: shorter rows are gathered several at a time
-constexpr int64_t folded_width = 256;         // elements gathered at once of narrow rows
+constexpr int64_t column_tile = 4096;              // columns accumulated at once, where rows are longer than two tiles
+constexpr int64_t narrow_row = 128;                // elements: shorter rows are accumulated several at a time
+constexpr int64_t folded_width = 256;              // elements accumulated at once of narrow rows
 
 int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -250,7 +250,7 @@ void RowNest::write_folded_columns(int64_t folded) {
     inner_ = {{run_->first, run_->last, wide}};
     over_inner([&] { clear_sums(); });
     // The rows of a line, or those that are left over behind the last one.
-    auto gather = [&](Value line, int64_t width) {
+    auto accumulate = [&](Value line, int64_t width) {
       Scoped scope(*this);
       const Index whole = index_;
       shift_inner(builder_.compute(Op::mul, line, builder_.index(wide)));
@@ -260,11 +260,12 @@ void RowNest::write_folded_columns(int64_t folded) {
       index_ = whole;
     };
     const Value first = builder_.compute(Op::mul, chunk, builder_.index(height));
-    loop(height, {.extent_value = rest_of(first, lines, height)}, [&](Value line) { gather(builder_.compute(Op::add, first, line), wide); });
+    loop(height, {.extent_value = rest_of(first, lines, height)},
+         [&](Value line) { accumulate(builder_.compute(Op::add, first, line), wide); });
     if (left > 0) {
       const Value is_last = builder_.compute(Op::eq, chunk, builder_.index(chunks - 1));
       auto rest = [&] {
-        gather(builder_.index(lines), left * width_);
+        accumulate(builder_.index(lines), left * width_);
         return std::vector<Value>();
       };
       builder_.branch(is_last, rest, [] { return std::vector<Value>(); });

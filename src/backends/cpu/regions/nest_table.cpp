@@ -27,7 +27,7 @@ class TableNest : public NestWriter {
 
   // The array whose elements alone decide the results.
   std::optional<Var> operand() const {
-    if (element_count(group_.space) < min_table_elements || group_.guarded || group_.turned ||
+    if (element_count(group_.space) < min_table_elements || group_.guarded || group_.transposed ||
         group_.results.size() > max_tables)
       return std::nullopt;
     bool expensive = false;
@@ -80,19 +80,19 @@ class TableNest : public NestWriter {
     const int32_t room = temporary(table_bytes());
     const int64_t size = element_count(group_.space), step = size % elements_at_once == 0 ? elements_at_once : 1;
     const int32_t from = parameter(operand);
-    loop(size / step, {.parallel = true}, [&](Value turn) {
+    loop(size / step, {.parallel = true}, [&](Value iteration) {
       std::vector<Value> found;
       for (int64_t i = 0; i < step; ++i) {
-        const Value word = builder_.load(Scalar::i16, {from, i, {{turn, step}}});
+        const Value word = builder_.load(Scalar::i16, {from, i, {{iteration, step}}});
         found.push_back(builder_.convert(Op::zero_extend, Scalar::i64, word));
       }
-      // A result may lie where the operand lay.
+      // A result may take the memory of the operand.
       for (std::size_t k = 0; k < group_.results.size(); ++k) {
         const Var output = equation(group_.results[k]).outputs[0];
         const Scalar stored = stored_type(type(output).dtype);
         for (int64_t i = 0; i < step; ++i) {
           const Value value = builder_.load(stored, {room, table_offset(k), {{found[at(i)], 1}}});
-          builder_.store(value, {parameter(output), i, {{turn, step}}});
+          builder_.store(value, {parameter(output), i, {{iteration, step}}});
         }
       }
     });

@@ -35,7 +35,7 @@ Region Writer::write(const Program& program, std::span<const int> equations, con
   }
   for (int e : equations) write_equation(program, program.equations()[at(e)], frame, &targets);
   for (const auto& [id, buffer] : targets) {
-    if (frame.at(id).memory) continue;  // written where it lies
+    if (frame.at(id).memory) continue;  // written in place
     store_all(frame.at(id), {buffer, 0, {}});
   }
   return std::move(region_);

@@ -86,7 +86,7 @@ std::vector<Slot> Writer::write_scan(const Equation& equation, const std::vector
   flatten(view.carry(inputs), first);
   for (Value value : first) initial.push_back({value});
 
-  // Sequences are read and written in memory, at a place that moves with the turn.
+  // Sequences are read and written in memory, at an address that moves with the iteration.
   std::vector<Address> sequences, stacked;
   for (const Slot& slot : view.xs(inputs)) sequences.push_back(spilled(slot));
   std::vector<Slot> outputs(carry);
@@ -104,27 +104,28 @@ std::vector<Slot> Writer::write_scan(const Equation& equation, const std::vector
   if (const std::optional<Lanes> lanes = lanes_of(equation)) {
     finished = scan_in_lanes(equation, *lanes, inputs, sequences, stacked);
   } else {
-    const std::vector<Value> last = builder_.loop(length, {.poll = true}, initial, [&](Value turn, std::span<const Value> values) {
-      auto slice = [&](Address whole, int64_t size) {
-        if (reverse) whole.offset += (length - 1) * size;
-        whole.terms.push_back({turn, reverse ? -size : size});
-        return whole;
-      };
-      std::vector<Slot> operands(given.begin(), given.end());
-      std::size_t next = 0;
-      for (const ArrayType& type : types) operands.push_back(unflatten(type, values, next));
-      for (std::size_t i = 0; i < sequences.size(); ++i) {
-        const ArrayType& type = body.type(view.xs(body.invars())[i]);
-        operands.push_back(in_memory(type, slice(sequences[i], type.size())));
-      }
-      std::vector<Slot> results = write_body(body, std::move(operands));
-      for (std::size_t i = carry; i < results.size(); ++i)
-        store_all(results[i], slice(stacked[i - carry], results[i].type.size()));
-      results.resize(carry);
-      std::vector<Value> following;
-      flatten(results, following);
-      return following;
-    });
+    const std::vector<Value> last =
+        builder_.loop(length, {.poll = true}, initial, [&](Value iteration, std::span<const Value> values) {
+          auto slice = [&](Address whole, int64_t size) {
+            if (reverse) whole.offset += (length - 1) * size;
+            whole.terms.push_back({iteration, reverse ? -size : size});
+            return whole;
+          };
+          std::vector<Slot> operands(given.begin(), given.end());
+          std::size_t next = 0;
+          for (const ArrayType& type : types) operands.push_back(unflatten(type, values, next));
+          for (std::size_t i = 0; i < sequences.size(); ++i) {
+            const ArrayType& type = body.type(view.xs(body.invars())[i]);
+            operands.push_back(in_memory(type, slice(sequences[i], type.size())));
+          }
+          std::vector<Slot> results = write_body(body, std::move(operands));
+          for (std::size_t i = carry; i < results.size(); ++i)
+            store_all(results[i], slice(stacked[i - carry], results[i].type.size()));
+          results.resize(carry);
+          std::vector<Value> following;
+          flatten(results, following);
+          return following;
+        });
     finished = unflatten(types, last);
   }
   std::move(finished.begin(), finished.end(), outputs.begin());

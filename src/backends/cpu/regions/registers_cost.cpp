@@ -56,7 +56,7 @@ std::optional<int64_t> body_cost(const Program& body) {
   return sum;
 }
 
-// Inputs of a body may lie in memory where only slices of them are read.
+// Inputs of a body may stay in memory where only slices of them are read.
 bool reads_slices_only(const Program& body, Var input) {
   for (Atom output : body.outputs()) {
     if (output == Atom(input)) return false;

@@ -243,30 +243,31 @@ std::vector<Slot> Writer::scan_in_lanes(const Equation& equation, const Lanes& l
       }
       return blocks;
     };
-    const std::vector<Value> last = builder_.loop(length, {.poll = true}, initial, [&](Value turn, std::span<const Value> values) {
-      auto slice = [&](Address whole, int64_t size) {
-        if (reverse) whole.offset += (length - 1) * size;
-        whole.terms.push_back({turn, reverse ? -size : size});
-        return whole;
-      };
-      std::vector<Blocks> operands(first.begin(), first.begin() + static_cast<std::ptrdiff_t>(consts));
-      for (Blocks& blocks : carried(values)) operands.push_back(std::move(blocks));
-      for (std::size_t i = 0; i < sequences.size(); ++i) {
-        const ArrayType& type = body.type(body.invars()[consts + carry + i]);
-        operands.push_back(loaded(type, slice(sequences[i], type.size())));
-      }
-      const std::vector<Blocks> outputs = step_in_lanes(body, lanes, std::move(operands));
-      std::vector<Value> following;
-      for (std::size_t i = 0; i < outputs.size(); ++i) {
-        const ArrayType& type = body.type(body.outputs()[i]);
-        if (i >= carry) {
-          stored(type, slice(stacked[i - carry], type.size()), outputs[i]);
-          continue;
-        }
-        for (const Element& element : outputs[i]) following.push_back(element.parts[0]);
-      }
-      return following;
-    });
+    const std::vector<Value> last =
+        builder_.loop(length, {.poll = true}, initial, [&](Value iteration, std::span<const Value> values) {
+          auto slice = [&](Address whole, int64_t size) {
+            if (reverse) whole.offset += (length - 1) * size;
+            whole.terms.push_back({iteration, reverse ? -size : size});
+            return whole;
+          };
+          std::vector<Blocks> operands(first.begin(), first.begin() + static_cast<std::ptrdiff_t>(consts));
+          for (Blocks& blocks : carried(values)) operands.push_back(std::move(blocks));
+          for (std::size_t i = 0; i < sequences.size(); ++i) {
+            const ArrayType& type = body.type(body.invars()[consts + carry + i]);
+            operands.push_back(loaded(type, slice(sequences[i], type.size())));
+          }
+          const std::vector<Blocks> outputs = step_in_lanes(body, lanes, std::move(operands));
+          std::vector<Value> following;
+          for (std::size_t i = 0; i < outputs.size(); ++i) {
+            const ArrayType& type = body.type(body.outputs()[i]);
+            if (i >= carry) {
+              stored(type, slice(stacked[i - carry], type.size()), outputs[i]);
+              continue;
+            }
+            for (const Element& element : outputs[i]) following.push_back(element.parts[0]);
+          }
+          return following;
+        });
     const std::vector<Blocks> finals = carried(last);
     for (std::size_t i = 0; i < carry; ++i) stored(inputs[consts + i].type, results[i], finals[i]);
     return std::vector<Value>();

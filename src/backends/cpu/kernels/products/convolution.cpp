@@ -1,11 +1,11 @@
 // conv_general_dilated: a product of matrices whose one operand is gathered from the input while it is packed.
 //
-// Rows of that operand are places of the window (batch, space), its inner dimension is (element of the window, feature), or
-// (feature, element) where the window is long: weight gradients, whose window is an image. The other operand is the kernel.
-// The result's features are the columns where they lie next to each other, else the rows.
+// Rows of that operand are places of the window (batch, space), its inner dimension is (element of the window,
+// feature), or (feature, element) where the window is long: weight gradients, whose window is an image. The other
+// operand is the kernel. The result's features are the columns where they are contiguous, else the rows.
 //
-// A dilated input (the gradient of a strided convolution) is mostly zeros: places fall into phases, each of which meets its own
-// part of the window and is a convolution without holes.
+// A dilated input (the gradient of a strided convolution) is mostly zeros: places fall into phases, each of which meets
+// its own part of the window and is a convolution without holes.
 #include <algorithm>
 #include <memory>
 #include <numeric>

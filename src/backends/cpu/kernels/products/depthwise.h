@@ -1,5 +1,5 @@
-// Convolutions with one feature in and one out for each group: no product of matrices is left, but straight sums over the
-// window, along the features where they lie next to each other, else along the last dimension of space.
+// Convolutions with one feature in and one out for each group: no product of matrices is left, but straight sums over
+// the window, along the features where they are contiguous, else along the last dimension of space.
 #pragma once
 
 #include <capibara/attributes.h>
@@ -74,7 +74,7 @@ struct Depthwise {
   }
 
  private:
-  // One element of the window: where its factors lie, and for which results.
+  // One element of the window: where its factors are, and for which results.
   struct Tap {
     const T* x;
     const T* w;
@@ -130,7 +130,7 @@ struct Depthwise {
       return;
     }
     taps.clear();
-    int64_t low = 0, high = count;  // where every element of the window lies inside
+    int64_t low = 0, high = count;  // where every element of the window is inside
     const int64_t stride = window.stride[last], step = stride * window.step[last];
     for (int64_t e = 0; e < window_size(); ++e) {
       const int64_t outer = window.outer_tap(place, element(e));

@@ -73,7 +73,7 @@ struct DotPlan {
   int64_t columns() const { return out_columns.extent(); }
   int64_t inner() const { return lhs_inner.extent(); }
 
-  // Whether both operands are read as they lie: they stay in the first cache, and few tiles read each of them.
+  // Whether both operands are read in place: they stay in the first cache, and few tiles read each of them.
   bool stays_unpacked(std::size_t size) const {
     const auto m = static_cast<double>(rows()), n = static_cast<double>(columns()), k = static_cast<double>(inner());
     auto in_rows = [](const Axis& rows, const Axis& elements) {

@@ -123,7 +123,7 @@ class Run {
     return whole == rows ? rows : whole + panel_height(rows - whole);
   }
 
-  // Where a block lies in an operand that is packed as a whole.
+  // Where a block is in an operand that is packed as a whole.
   int64_t right_size() const { return rounded(n_, tile_.lanes) * rounded(inner_, together); }
   int64_t left_size() const { return packed_rows(m_) * rounded(inner_, together); }
   int64_t right_place(int64_t n0, int64_t n, int64_t k0) const { return n0 * rounded(inner_, together) + rounded(n, tile_.lanes) * k0; }

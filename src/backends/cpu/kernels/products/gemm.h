@@ -1,7 +1,7 @@
-// Products of matrices: packed blocks in the order of BLIS, for any place of the elements in memory.
+// Products of matrices: packed blocks in the order of BLIS, for any layout of the elements in memory.
 //
 // Every element of the result meets k in rising order, in blocks that depend on the shape alone: the number of threads
-// changes nothing. Complex products are real ones: the left operand and the result as they lie in memory, with real and
+// changes nothing. Complex products are real ones: the left operand and the result as they are stored, with real and
 // imaginary parts as two of the inner dimension and two columns, the right operand spread to [[re, im], [-im, re]].
 #pragma once
 
@@ -27,14 +27,14 @@ struct Parts<std::complex<T>> {
 template <class T>
 using Real = typename Parts<T>::Real;
 
-// A kind of product: what packed panels hold, what the sums are, and how many k of one row lie together in a panel.
+// A kind of product: what packed panels hold, what the sums are, and how many k of one row are contiguous in a panel.
 template <class P, class S, int Together>
 struct Kind {
   using Packed = P;
   using Sum = S;
   static constexpr int together = Together;
 };
-struct BrainBits {  // a bfloat16 as it lies in memory
+struct BrainBits {  // the bits of a bfloat16
   std::uint16_t bits;
 };
 struct HalfBits {  // a float16
@@ -94,7 +94,7 @@ class Axis {
 
  private:
   int64_t extent_ = 1, stride_ = 0;
-  std::vector<int64_t> offsets_, runs_;  // runs: how many of the next ones lie next to each other
+  std::vector<int64_t> offsets_, runs_;  // runs: how many of the next ones are contiguous
 };
 
 // Writes rows [first, first + count) and k [k0, k0 + k) of an operand as panels of `width` rows, one after the other:
@@ -102,7 +102,7 @@ class Axis {
 template <class P>
 using Pack = FunctionRef<void(int64_t first, int64_t count, int64_t k0, int64_t k, int64_t width, P* out)>;
 
-// Called when a part of the result is complete: by the thread that finished it, while it lies in its cache.
+// Called when a part of the result is complete: by the thread that finished it, while it is in its cache.
 using Finish = FunctionRef<void(int64_t row, int64_t rows, int64_t column, int64_t columns)>;
 
 // out[rows, columns] = left[rows, inner] * right[inner, columns].
@@ -114,7 +114,7 @@ struct Product {
   typename Kind::Sum* out;
   const Axis &rows, &columns;
   const Finish* finish = nullptr;
-  // A right operand that may be read as it lies: rows of k with neighbouring columns, this many elements apart.
+  // A right operand that may be read in place: rows of k with neighbouring columns, this many elements apart.
   const P* right_in_place = nullptr;
   int64_t right_stride = 0;
   // Operands that pack_left and pack_right have written for a product of these sizes: `left` and `right` are not called.
@@ -147,7 +147,7 @@ struct Matrix {
 template <class T, class Sum>
 bool multiply_vector(const Matrix<T>& left, const Matrix<T>& right, Sum* out, const Axis& rows, const Axis& columns);
 
-// A product of small matrices whose rows lie in memory as they are, with neighbouring elements; what comes next may be named.
+// A product of small matrices whose rows are contiguous in memory; what comes next may be named.
 template <class T>
 struct SmallProduct {
   int64_t m, inner, n;

@@ -1,4 +1,4 @@
-// Packing: elements of an operand gathered into the panels that tiles read, in vectors where they lie next to each other.
+// Packing: elements of an operand gathered into the panels that tiles read, in vectors where they are contiguous.
 #pragma once
 
 #include <algorithm>
@@ -168,7 +168,7 @@ inline void pack_neighbours(RowOf row, int64_t count, int64_t k, int64_t width, 
   }
 }
 
-// Rows whose k lie next to each other: from[row][k].
+// Rows whose k are contiguous: from[row][k].
 template <class K, class S>
 inline void pack_transposed(const S* const* from, int64_t k, int64_t width, typename K::Packed* out) {
   using P = typename K::Packed;

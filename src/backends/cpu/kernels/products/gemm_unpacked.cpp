@@ -83,12 +83,12 @@ void run_unpacked(int vectors, int64_t groups, int64_t rest, const double* const
   (vectors == 2 ? unpacked_double_2 : unpacked_double_1)(groups, rest, rows, b, b_step, c, c_step);
 }
 
-// Asks for the next operand in equal parts, one with each tile.
+// Prefetches the next operand in equal parts, one with each tile.
 struct Coming {
   const char* start;
   int64_t bytes, parts;
 
-  void ask(int64_t part) const {
+  void prefetch(int64_t part) const {
     const int64_t last = bytes * (part + 1) / parts;
     for (int64_t byte = bytes * part / parts / 64 * 64; byte < last; byte += 64) __builtin_prefetch(start + byte);
   }
@@ -104,14 +104,14 @@ bool multiply_unpacked(const SmallProduct<T>& p) {
   const int64_t tiles = (p.n + 2 * lanes - 1) / (2 * lanes) * ((p.m + 7) / 8);
   const Coming left{reinterpret_cast<const char*>(p.next_left), p.m * p.left_step * size, tiles};
   const Coming right{reinterpret_cast<const char*>(p.next_right), p.inner * p.right_step * size, tiles};
-  const bool asks = p.next_left && p.next_right && p.left_step == p.inner && p.right_step == p.n;
+  const bool prefetches = p.next_left && p.next_right && p.left_step == p.inner && p.right_step == p.n;
   int64_t tile = 0;
   for (int64_t j = 0; j < p.n; j += 2 * lanes) {
     const int vectors = p.n - j >= 2 * lanes ? 2 : 1;
     for (int64_t i = 0; i < p.m; i += 8, ++tile) {
-      if (asks) {
-        left.ask(tile);
-        right.ask(tile);
+      if (prefetches) {
+        left.prefetch(tile);
+        right.prefetch(tile);
       }
       const int64_t height = std::min<int64_t>(8, p.m - i);
       const T* rows[8];

@@ -76,7 +76,7 @@ const T* product_operand(DType dtype, DType rounded, const std::byte* data, int6
   return hold.data();
 }
 
-// Where sums of type T are gathered: the output itself, or memory from which parts are converted when they are complete.
+// Where sums of type T accumulate: the output itself, or memory from which parts are converted when they are complete.
 template <class T>
 class ProductResult {
  public:
@@ -115,7 +115,7 @@ class ProductResult {
   Scratch<T> hold_;
 };
 
-// Operands that panels are packed from as they lie: no copy of another type is made. False: neither of these.
+// Operands that panels are packed from in place: no copy of another type is made. False: neither of these.
 template <class F>
 bool visit_narrow_product(const ProductTypes& types, F&& f) {
   if (types.lhs != types.rhs || types.lhs != types.lhs_rounded || types.rhs != types.rhs_rounded) return false;
