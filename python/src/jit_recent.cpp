@@ -59,9 +59,9 @@ class Match {
       std::unordered_map<PyObject*, std::size_t> places;
       for (std::size_t i = 0; i < count; ++i) places.emplace(PyList_GET_ITEM(dict.data.ptr(), static_cast<Py_ssize_t>(i)), i);
       while (PyDict_Next(values, &position, &key, &value)) {
-        const auto place = places.find(key);
-        if (place == places.end()) return false;
-        arrival.push_back(place->second);
+        const auto it = places.find(key);
+        if (it == places.end()) return false;
+        arrival.push_back(it->second);
       }
       if (arrival.size() != count) return false;
       dict.arrival = std::move(arrival);

@@ -61,18 +61,18 @@ Source find_line(Source scope) {
   Py_DECREF(frame);
   // Code objects are kept, so that their addresses stay theirs.
   static auto* known = new std::map<std::tuple<uint32_t, PyCodeObject*, int>, Source>;
-  auto [place, added] = known->try_emplace({scope.id, code, line});
+  auto [it, added] = known->try_emplace({scope.id, code, line});
   if (added) {
     SourceInfo info = source_info(scope);
     if (info.file.empty()) {
       info.file = nb::cast<std::string>(nb::handle(code->co_filename));
       info.line = line;
     }
-    place->second = intern(info);
+    it->second = intern(info);
   } else {
     Py_DECREF(code);
   }
-  return place->second;
+  return it->second;
 }
 
 }  // namespace

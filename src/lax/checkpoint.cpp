@@ -49,10 +49,10 @@ PartialEvalSplit partial_eval_checkpoint(const PartialEvalArgs& args) {
     order.push_back(static_cast<int>(r));
   }
   for (int i = 0; i < static_cast<int>(args.unknown.size()); ++i) {
-    auto place = std::find(halves.residual_inputs.begin(), halves.residual_inputs.end(), i);
-    if (place == halves.residual_inputs.end()) continue;
+    auto it = std::find(halves.residual_inputs.begin(), halves.residual_inputs.end(), i);
+    if (it == halves.residual_inputs.end()) continue;
     split.operands.push_back({false, i});
-    order.push_back(static_cast<int>(place - halves.residual_inputs.begin()));
+    order.push_back(static_cast<int>(it - halves.residual_inputs.begin()));
   }
   for (std::size_t i = 0; i < args.unknown.size(); ++i) {
     if (!args.unknown[i]) continue;

@@ -338,9 +338,9 @@ Arrays cond_flat(const Array& index, const std::vector<FlatFunction>& branches, 
     std::vector<Var> own_inputs = body.invars;
     body.invars.clear();
     for (std::size_t i = 0; i < captured.size(); ++i) {
-      auto place = std::find(places[b].begin(), places[b].end(), i);
-      if (place != places[b].end()) {
-        body.invars.push_back(own_inputs[static_cast<std::size_t>(place - places[b].begin())]);
+      auto it = std::find(places[b].begin(), places[b].end(), i);
+      if (it != places[b].end()) {
+        body.invars.push_back(own_inputs[static_cast<std::size_t>(it - places[b].begin())]);
       } else {
         body.var_types.push_back(captured[i].type());
         body.invars.push_back(Var{static_cast<int32_t>(body.var_types.size()) - 1});

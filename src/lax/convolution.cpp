@@ -162,9 +162,9 @@ Array merge_axis(int64_t src, int64_t dst, const Array& x) {
 // Dimension `src` is cut into `size` parts.
 Array split_axis(int64_t src, int64_t size, const Array& x) {
   Shape shape = x.shape();
-  auto place = shape.begin() + src;
-  int64_t rest = size == 0 ? 0 : *place / size;
-  *place = rest;
+  auto it = shape.begin() + src;
+  int64_t rest = size == 0 ? 0 : *it / size;
+  *it = rest;
   shape.insert(shape.begin() + src, size);
   return lax::reshape(x, shape);
 }

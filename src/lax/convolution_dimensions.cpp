@@ -22,13 +22,13 @@ Ints spec_positions(const std::string& spec, char first, char second, const std:
   Ints positions = {static_cast<int64_t>(spec.find(first)), static_cast<int64_t>(spec.find(second))};
   for (char letter : kernel) {
     if (letter == 'O' || letter == 'I') continue;
-    std::size_t place = spec.find(letter);
-    if (place == std::string::npos) {
+    std::size_t position = spec.find(letter);
+    if (position == std::string::npos) {
       throw TypeError(
           concat("convolution dimension_numbers elements must each have the same set of spatial characters, got ", spec,
                  " and ", kernel, "."));
     }
-    positions.push_back(static_cast<int64_t>(place));
+    positions.push_back(static_cast<int64_t>(position));
   }
   if (positions.size() != spec.size()) {
     throw TypeError(

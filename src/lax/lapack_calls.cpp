@@ -138,12 +138,12 @@ bool is_lapack_routine(const std::string& routine) { return routines().count(rou
 
 Arrays compose_custom_call(std::span<const Array> inputs, const Attrs& attrs) {
   const std::string& target = attrs.text("call_target_name");
-  const auto place = routines().find(lapack_routine(target));
-  if (place == routines().end()) {
+  const auto it = routines().find(lapack_routine(target));
+  if (it == routines().end()) {
     throw NotImplementedError(concat("custom_call: no backend of this build knows the target '", target, "'"));
   }
-  if (inputs.size() != place->second.operands) {
-    throw TypeError(concat("custom_call: ", target, " takes ", place->second.operands, " operands, got ", inputs.size()));
+  if (inputs.size() != it->second.operands) {
+    throw TypeError(concat("custom_call: ", target, " takes ", it->second.operands, " operands, got ", inputs.size()));
   }
   Types results;
   for (const Attr& type : attrs.list("result_types")) results.push_back(*type.get_if<ArrayType>());
@@ -151,7 +151,7 @@ Arrays compose_custom_call(std::span<const Array> inputs, const Attrs& attrs) {
   static const std::string none = "{}";
   const Attr* settings = attrs.find("mhlo_backend_config");
   const std::string* text = settings ? settings->get_if<std::string>() : nullptr;
-  Arrays out = place->second.compute({Arrays(inputs.begin(), inputs.end()), results, text ? *text : none});
+  Arrays out = it->second.compute({Arrays(inputs.begin(), inputs.end()), results, text ? *text : none});
   bool fits = out.size() == results.size();
   for (std::size_t i = 0; fits && i < out.size(); ++i) {
     fits = out[i].shape() == results[i].shape && out[i].dtype() == results[i].dtype;

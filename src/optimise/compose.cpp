@@ -74,7 +74,7 @@ class Composer {
     if (!rule) return std::nullopt;
     Call call{equation.primitive, equation.attrs, {}};
     for (Atom input : equation.inputs) call.types.push_back(program.type(input));
-    if (auto place = done_.find(call); place != done_.end()) return place->second;
+    if (auto it = done_.find(call); it != done_.end()) return it->second;
     if (std::find(open_.begin(), open_.end(), call) != open_.end()) return std::nullopt;
     bool whole = false;
     Program traced = trace(call, rule, equation.outputs.size(), whole);

@@ -38,8 +38,8 @@ class Merger {
       for (Atom input : inputs) hasher.mix(static_cast<std::size_t>(static_cast<uint32_t>(input.code)));
       auto [first, last] = seen_.equal_range(hasher.value());
       bool merged = false;
-      for (auto place = first; place != last && !merged; ++place) {
-        Equation& earlier = copy_.builder().body().equations[place->second];
+      for (auto it = first; it != last && !merged; ++it) {
+        Equation& earlier = copy_.builder().body().equations[it->second];
         if (!(earlier.primitive == equation.primitive) || earlier.inputs != inputs || !(earlier.attrs == attrs)) continue;
         merge(earlier, equation);
         merged = true;
@@ -70,8 +70,8 @@ class Merger {
     Hasher hasher;
     hasher.array(value);
     auto [first, last] = literals_.equal_range(hasher.value());
-    for (auto place = first; place != last; ++place) {
-      if (place->second == literal || Attr(copy_.literal(place->second)) == Attr(value)) return place->second;
+    for (auto it = first; it != last; ++it) {
+      if (it->second == literal || Attr(copy_.literal(it->second)) == Attr(value)) return it->second;
     }
     literals_.emplace(hasher.value(), literal);
     return literal;
@@ -83,10 +83,10 @@ class Merger {
     hasher.array(constant);
     Atom now = copy_(Atom(var));
     auto [first, last] = constants_.equal_range(hasher.value());
-    for (auto place = first; place != last; ++place) {
-      if (!(Attr(place->second.first) == Attr(constant))) continue;
-      copy_.bind(var, place->second.second);
-      merged_constants_ |= place->second.second != now;
+    for (auto it = first; it != last; ++it) {
+      if (!(Attr(it->second.first) == Attr(constant))) continue;
+      copy_.bind(var, it->second.second);
+      merged_constants_ |= it->second.second != now;
       return;
     }
     constants_.emplace(hasher.value(), std::pair(constant, now));

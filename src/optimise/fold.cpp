@@ -58,9 +58,9 @@ class Folder {
       if (input.is_literal()) {
         values.push_back(copy_.literal(input));
       } else {
-        auto place = known_.find(input.code);
-        if (place == known_.end()) return false;
-        values.push_back(place->second);
+        auto it = known_.find(input.code);
+        if (it == known_.end()) return false;
+        values.push_back(it->second);
       }
     }
     Arrays results;

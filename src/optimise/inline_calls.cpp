@@ -30,8 +30,8 @@ class Calls {
 
  private:
   std::size_t size(const Program& program) {
-    auto place = size_.find(program);
-    if (place != size_.end()) return place->second;
+    auto it = size_.find(program);
+    if (it != size_.end()) return it->second;
     std::size_t total = 0;
     for (const Equation& equation : program.equations()) {
       if (const Program* called = called_program(equation)) {

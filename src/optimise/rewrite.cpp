@@ -7,8 +7,8 @@ namespace capibara::passes {
 
 Program NestedPass::operator()(const Program& program) {
   if (!std::exchange(begun_, true)) return body_(program, *this);  // the outermost: it is in none of its own equations
-  auto place = done_.find(program);
-  if (place != done_.end()) return place->second;
+  auto it = done_.find(program);
+  if (it != done_.end()) return it->second;
   Program result = body_(program, *this);
   return done_.try_emplace(program, std::move(result)).first->second;
 }

@@ -19,13 +19,13 @@ Var ProgramBuilder::add_input(ArrayType type) {
 }
 
 Var ProgramBuilder::add_constant(Array constant) {
-  auto [place, added] = constant_of_.try_emplace(constant.body().get());
+  auto [it, added] = constant_of_.try_emplace(constant.body().get());
   if (added) {
-    place->second = new_var(constant.type());
-    body_.constvars.push_back(place->second);
+    it->second = new_var(constant.type());
+    body_.constvars.push_back(it->second);
     body_.constants.push_back(std::move(constant));
   }
-  return place->second;
+  return it->second;
 }
 
 Atom ProgramBuilder::add_literal(Array scalar) {

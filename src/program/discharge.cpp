@@ -223,8 +223,8 @@ DischargedCall while_of(const Primitive& primitive, std::span<const ArrayType> t
     std::vector<std::size_t> from;
     std::size_t next = 0;
     for (std::size_t i = begin; i < end; ++i) {
-      auto place = std::find(carried.begin(), carried.end(), same_as[i]);
-      from.push_back(place == carried.end() ? next++ : consts + carry + static_cast<std::size_t>(place - carried.begin()));
+      auto it = std::find(carried.begin(), carried.end(), same_as[i]);
+      from.push_back(it == carried.end() ? next++ : consts + carry + static_cast<std::size_t>(it - carried.begin()));
     }
     for (std::size_t i = 0; i < carry; ++i) from.push_back(consts + i);
     return from;
@@ -262,10 +262,11 @@ DischargedCall cond_of(const Primitive& primitive, std::span<const ArrayType> ty
                           [&](std::span<const Array> inputs) {
                             Arrays results = evaluate_program(branch.program, inputs), all(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(outputs));
                             for (std::size_t input : written) {
-                              auto place = std::find(branch.written.begin(), branch.written.end(), input);
-                              all.push_back(place == branch.written.end()
-                                                ? inputs[input]
-                                                : results[outputs + static_cast<std::size_t>(place - branch.written.begin())]);
+                              auto it = std::find(branch.written.begin(), branch.written.end(), input);
+                              all.push_back(
+                                  it == branch.written.end()
+                                      ? inputs[input]
+                                      : results[outputs + static_cast<std::size_t>(it - branch.written.begin())]);
                             }
                             return all;
                           },

@@ -11,8 +11,8 @@ void Effects::merge(const Effects& other) {
 }
 
 void Effects::add_axis(const std::string& axis) {
-  auto place = std::lower_bound(axes.begin(), axes.end(), axis);
-  if (place == axes.end() || *place != axis) axes.insert(place, axis);
+  auto it = std::lower_bound(axes.begin(), axes.end(), axis);
+  if (it == axes.end() || *it != axis) axes.insert(it, axis);
 }
 
 void Effects::remove_axis(const std::string& axis) { std::erase(axes, axis); }

@@ -108,8 +108,8 @@ class Printer {
     std::map<std::string, int> used;
     for (const Program& program : order) {
       if (counts[program.identity()] == 1) continue;
-      auto place = names.find(program.identity());
-      std::string name = place == names.end() ? "jaxpr" : place->second;
+      auto it = names.find(program.identity());
+      std::string name = it == names.end() ? "jaxpr" : it->second;
       if (int count = used[name]++; count > 0) {
         name += std::to_string(count);
         ++used[name];
@@ -144,13 +144,13 @@ class Printer {
   const std::string& name(const Program& program, Var var) {
     static const std::string dropped = "_";
     if (var.dropped()) return dropped;
-    auto [place, added] = names_.try_emplace({program.identity(), var.id});
+    auto [it, added] = names_.try_emplace({program.identity(), var.id});
     if (added) {
       do {
-        place->second = alphabetic(next_++);
-      } while (taken_.count(place->second));
+        it->second = alphabetic(next_++);
+      } while (taken_.count(it->second));
     }
-    return place->second;
+    return it->second;
   }
 
   // Inputs and outputs of a call print under the names of its operands and results.
@@ -188,8 +188,8 @@ class Printer {
   }
 
   Doc nested(const Program& program) {
-    auto place = shared_names_.find(program.identity());
-    if (place != shared_names_.end()) return place->second;
+    auto it = shared_names_.find(program.identity());
+    if (it != shared_names_.end()) return it->second;
     return skeleton(program);
   }
 

@@ -30,12 +30,12 @@ std::atomic<const SourceFinder*> finder = nullptr;  // never freed: it is set on
 Source intern(const SourceInfo& info) {
   Table& t = table();
   std::lock_guard lock(t.mutex);
-  auto [place, added] = t.ids.try_emplace({info.name_scope, info.file, info.line, info.address}, 0);
+  auto [it, added] = t.ids.try_emplace({info.name_scope, info.file, info.line, info.address}, 0);
   if (added) {
-    place->second = static_cast<uint32_t>(t.infos.size());
+    it->second = static_cast<uint32_t>(t.infos.size());
     t.infos.push_back(info);
   }
-  return Source{place->second};
+  return Source{it->second};
 }
 
 SourceInfo source_info(Source source) {

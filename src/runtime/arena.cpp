@@ -85,8 +85,9 @@ double available_bytes() {
   double available = 1e18;
   std::string text = read_file("/proc/meminfo");
   auto field = [&text](const char* name) {
-    std::size_t place = text.find(name);
-    return place == std::string::npos ? 0.0 : std::strtod(text.c_str() + place + std::strlen(name), nullptr) * 1024;
+    std::size_t position = text.find(name);
+    return position == std::string::npos ? 0.0
+                                         : std::strtod(text.c_str() + position + std::strlen(name), nullptr) * 1024;
   };
   if (text.find("MemAvailable:") != std::string::npos) available = field("MemAvailable:") + field("SwapFree:");
   std::optional<double> limit = number_in("/sys/fs/cgroup/memory.max"), used = number_in("/sys/fs/cgroup/memory.current");
@@ -141,10 +142,10 @@ struct State {
   std::size_t cached_bytes = 0;
 
   std::byte* reuse(std::size_t bytes) {
-    auto place = by_class.find(bytes);
-    if (place == by_class.end() || place->second.empty()) return nullptr;
-    auto block = place->second.back();  // the one most recently used, still in the processor's caches
-    place->second.pop_back();
+    auto it = by_class.find(bytes);
+    if (it == by_class.end() || it->second.empty()) return nullptr;
+    auto block = it->second.back();  // the one most recently used, still in the processor's caches
+    it->second.pop_back();
     std::byte* data = block->data;
     cached.erase(block);
     cached_bytes -= bytes;
@@ -218,10 +219,10 @@ std::byte* take(std::size_t bytes, std::string_view words) {
 void give(std::byte* data) {
   State& all = state();
   std::lock_guard lock(all.mutex);
-  auto place = all.live.find(data);
-  if (place == all.live.end()) throw InternalError("arena: a block was given back that is not in use");
-  Block block{data, place->second.bytes};
-  all.live.erase(place);
+  auto it = all.live.find(data);
+  if (it == all.live.end()) throw InternalError("arena: a block was given back that is not in use");
+  Block block{data, it->second.bytes};
+  all.live.erase(it);
   all.live_bytes -= block.bytes;
   if (!CAPIBARA_ARENA_CACHES) return unmap_block(block);
   all.by_class[block.bytes].push_back(all.cached.insert(all.cached.end(), block));

@@ -51,9 +51,9 @@ Borders find_borders(const Program& program) {
     if (equation.primitive != prim::sharding_constraint()) continue;
     const auto demand = equation.attrs.opaque<PlacementAttr>("sharding");
     if (demand->border == PlacementAttr::Border::argument && !equation.inputs[0].is_literal()) {
-      const auto place = std::find(program.invars().begin(), program.invars().end(), equation.inputs[0].var());
-      if (place == program.invars().end()) continue;
-      found.arguments.push_back({static_cast<std::size_t>(place - program.invars().begin()), demand->placement});
+      const auto it = std::find(program.invars().begin(), program.invars().end(), equation.inputs[0].var());
+      if (it == program.invars().end()) continue;
+      found.arguments.push_back({static_cast<std::size_t>(it - program.invars().begin()), demand->placement});
       found.equations.push_back(&equation);
     } else if (demand->border == PlacementAttr::Border::result) {
       bool is_result = false;

@@ -593,16 +593,16 @@ const std::vector<OperationRow>& operation_rows() { return table().rows; }
 
 const OperationRow* find_row(const Primitive& primitive, const Attrs& attrs) {
   auto [first, last] = table().by_primitive.equal_range(&primitive.record());
-  for (auto place = first; place != last; ++place) {
-    if (!place->second->is_equation || place->second->is_equation(attrs)) return place->second;
+  for (auto it = first; it != last; ++it) {
+    if (!it->second->is_equation || it->second->is_equation(attrs)) return it->second;
   }
   return nullptr;
 }
 
 const OperationRow* find_row(const Operation& operation) {
   auto [first, last] = table().by_operation.equal_range(operation.name);
-  for (auto place = first; place != last; ++place) {
-    if (!place->second->is_operation || place->second->is_operation(operation)) return place->second;
+  for (auto it = first; it != last; ++it) {
+    if (!it->second->is_operation || it->second->is_operation(operation)) return it->second;
   }
   return nullptr;
 }

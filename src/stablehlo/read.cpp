@@ -61,9 +61,9 @@ const Function& ModuleReader::function_of(const Operation& operation, const Attr
 }
 
 const Program& ModuleReader::program_of(const Function& function) {
-  auto [place, added] = programs_.try_emplace(&function);
+  auto [it, added] = programs_.try_emplace(&function);
   if (!added) {
-    if (place->second.defined()) return place->second;
+    if (it->second.defined()) return it->second;
     fail(function_place(function), "functions that call themselves are not supported");
   }
   if (programs_.size() > call_depth_limit) {

@@ -384,8 +384,8 @@ OperationRule find_composed_rule(std::string_view operation) {
       {"stablehlo.get_dimension_size", read_dimension_size},
       {"stablehlo.set_dimension_size", read_set_dimension_size},
   };
-  const auto place = rules.find(operation);
-  if (place != rules.end()) return place->second;
+  const auto it = rules.find(operation);
+  if (it != rules.end()) return it->second;
   return operation.starts_with("chlo.broadcast_") ? read_broadcasting : nullptr;
 }
 

@@ -218,8 +218,8 @@ Exchange find_exchange(std::string_view operation) {
       {"stablehlo.collective_reduce", collective_reduce},
       {"stablehlo.reduce_scatter", reduce_scatter},
   };
-  const auto place = exchanges.find(operation);
-  return place == exchanges.end() ? nullptr : place->second;
+  const auto it = exchanges.find(operation);
+  return it == exchanges.end() ? nullptr : it->second;
 }
 
 // ---- processes ---------------------------------------------------------------------------------------------------
@@ -344,11 +344,11 @@ class ParallelRun {
     std::vector<Member> members;
     std::vector<Process*> waiting;
     for (ProcessId id : group) {
-      const auto place = std::find_if(processes_.begin(), processes_.end(), [&](const auto& p) { return p->id == id; });
-      if (place == processes_.end()) {
+      const auto it = std::find_if(processes_.begin(), processes_.end(), [&](const auto& p) { return p->id == id; });
+      if (it == processes_.end()) {
         fail(operation, concat("there is no process of replica ", id.replica, " and partition ", id.partition));
       }
-      Process& member = **place;
+      Process& member = **it;
       if (member.done || member.operation().name != operation.name ||
           channel_of(member.operation()) != channel_of(operation)) {
         return false;

@@ -135,8 +135,8 @@ OperationRule find_structure_rule(std::string_view operation) {
       {"sdy.sharding_constraint", read_tuple},
       {"sdy.reshard", read_tuple},
   };
-  const auto place = rules.find(operation);
-  return place == rules.end() ? nullptr : place->second;
+  const auto it = rules.find(operation);
+  return it == rules.end() ? nullptr : it->second;
 }
 
 }  // namespace capibara::stablehlo

@@ -162,7 +162,7 @@ class FunctionWriter {
     const NdArray& value = program.literal(atom);
     const std::string key = dense_text(value);
     for (const auto& scope : literals_) {
-      if (auto place = scope.find(key); place != scope.end()) return place->second;
+      if (auto it = scope.find(key); it != scope.end()) return it->second;
     }
     return literals_.back()[key] = constant(value, level);
   }

@@ -77,13 +77,13 @@ Atom StagingTrace::atom(const Array& array) {
   if (is_literal_value(array)) return builder_.add_literal(array);
   // A ref is never a constant: the program is given it at each call.
   if (!body->trace() && !array.type().ref) return builder_.add_constant(array);
-  auto [place, added] = captured_var_of_.try_emplace(body);
+  auto [it, added] = captured_var_of_.try_emplace(body);
   if (added) {
-    place->second = builder_.new_var(array.type());
-    captured_vars_.push_back(place->second);
+    it->second = builder_.new_var(array.type());
+    captured_vars_.push_back(it->second);
     captured_.push_back(array);
   }
-  return place->second;
+  return it->second;
 }
 
 Arrays StagingTrace::bind(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {

@@ -63,11 +63,11 @@ LeafAxes spread(const char* option, const jax::Axes& axes, const TreeDef& tree) 
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     if (dims[i] == not_mapped) continue;
     int64_t size = leaves[i].shape(dims[i]);
-    auto place = std::find_if(groups.begin(), groups.end(), [&](const Group& group) { return group.size == size; });
-    if (place == groups.end())
+    auto it = std::find_if(groups.begin(), groups.end(), [&](const Group& group) { return group.size == size; });
+    if (it == groups.end())
       groups.push_back({size, 1, i});
     else
-      ++place->count;
+      ++it->count;
   }
   std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.count > b.count; });
   std::vector<KeyPath> paths = in.paths();

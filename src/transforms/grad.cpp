@@ -469,8 +469,8 @@ Residuals saved_residuals(const FlatFunction& function, const Types& types) {
       add(program.type(output), "literal");
       continue;
     }
-    auto place = rounded.find(output.code);
-    wanted[static_cast<std::size_t>(place == rounded.end() ? output.code : place->second)] = true;
+    auto it = rounded.find(output.code);
+    wanted[static_cast<std::size_t>(it == rounded.end() ? output.code : it->second)] = true;
   }
   auto take = [&](Var var) {
     if (var.dropped() || !wanted[static_cast<std::size_t>(var.id)]) return false;

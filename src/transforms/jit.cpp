@@ -69,12 +69,12 @@ void JitEntry::choose_donations() const {
     bool use = false;
     if (input >= captured.size() && donated[input - captured.size()]) {
       const ArrayType& type = program.type(program.invars()[input]);
-      auto place = std::find_if(free.begin(), free.end(), [&](const ArrayType& output) {
+      auto it = std::find_if(free.begin(), free.end(), [&](const ArrayType& output) {
         return output.shape == type.shape && output.dtype == type.dtype;
       });
-      use = place != free.end();
+      use = it != free.end();
       if (use)
-        free.erase(place);
+        free.erase(it);
       else
         unusable.push_back(type);
     }

@@ -23,13 +23,13 @@ Atom PartialEvalTrace::atom(const Array& array) {
   const ArrayBody* body = array.body().get();
   if (body->trace() == this) return static_cast<const UnknownTracer*>(body)->var;
   if (is_literal_value(array)) return builder_.add_literal(array);
-  auto [place, added] = residual_var_of_.try_emplace(body);
+  auto [it, added] = residual_var_of_.try_emplace(body);
   if (added) {
-    place->second = builder_.new_var(array.type());
-    residual_vars_.push_back(place->second);
+    it->second = builder_.new_var(array.type());
+    residual_vars_.push_back(it->second);
     residuals_.push_back(array);
   }
-  return place->second;
+  return it->second;
 }
 
 Array PartialEvalTrace::value(Atom atom) {
@@ -252,9 +252,9 @@ class Splitter {
     for (Var var : saved) waiting[var.id] = true;
     auto visit = [&](Atom atom) {
       if (atom.is_literal()) return;
-      auto place = waiting.find(atom.code);
-      if (place == waiting.end() || !place->second) return;
-      place->second = false;
+      auto it = waiting.find(atom.code);
+      if (it == waiting.end() || !it->second) return;
+      it->second = false;
       residuals_.push_back(atom.var());
     };
     for (std::size_t e = 0; e < steps_.size(); ++e) {
@@ -342,9 +342,9 @@ class Splitter {
         continue;
       }
       outputs.push_back(half(Atom(var)));
-      auto place = std::find(program_.invars().begin(), program_.invars().end(), var);
+      auto it = std::find(program_.invars().begin(), program_.invars().end(), var);
       result.residual_inputs.push_back(
-          place == program_.invars().end() ? -1 : static_cast<int>(place - program_.invars().begin()));
+          it == program_.invars().end() ? -1 : static_cast<int>(it - program_.invars().begin()));
     }
     const Program known = half.finish(std::move(outputs));
     const std::vector<bool> all_outputs(known.outputs().size(), true), all_inputs(known.invars().size(), true);

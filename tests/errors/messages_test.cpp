@@ -68,9 +68,9 @@ void check(const std::vector<Mistake>& mistakes) {
     }
     std::size_t from = 0;
     for (const std::string& word : mistake.words) {
-      std::size_t place = text.find(word, from);
-      EXPECT_NE(place, std::string::npos) << "'" << word << "' is not in (or not in this order): " << text;
-      if (place != std::string::npos) from = place + word.size();
+      std::size_t position = text.find(word, from);
+      EXPECT_NE(position, std::string::npos) << "'" << word << "' is not in (or not in this order): " << text;
+      if (position != std::string::npos) from = position + word.size();
     }
   }
 }

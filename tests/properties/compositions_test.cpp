@@ -335,8 +335,8 @@ std::vector<Call> composed_calls(const Primitive& primitive) {
   auto [begin, end] = compositions().equal_range(primitive.name());
   for (DType dtype : {DType::float32, DType::float64}) {
     std::size_t number = 0;
-    for (auto place = begin; place != end; ++place) {
-      const Composition& composition = place->second;
+    for (auto it = begin; it != end; ++it) {
+      const Composition& composition = it->second;
       Call call{primitive, dtype, number++, {}};
       call.body = composition.function;
       call.name = composition.name;

@@ -39,14 +39,14 @@ const std::vector<Command>& commands() {
 }
 
 std::string Arguments::text(const std::string& name, const std::string& otherwise) const {
-  const auto place = options.find(name);
-  return place == options.end() ? otherwise : place->second;
+  const auto it = options.find(name);
+  return it == options.end() ? otherwise : it->second;
 }
 
 int Arguments::integer(const std::string& name, int otherwise) const {
-  const auto place = options.find(name);
-  if (place == options.end()) return otherwise;
-  const std::string& text = place->second;
+  const auto it = options.find(name);
+  if (it == options.end()) return otherwise;
+  const std::string& text = it->second;
   if (text.empty() || text.size() > 6 || text.find_first_not_of("0123456789") != std::string::npos) {
     throw UsageError{concat("--", name, " needs a number, got '", text, "'")};
   }

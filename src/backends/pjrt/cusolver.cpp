@@ -283,8 +283,8 @@ void* run_decomposition(ffi::CallFrame* frame) {
 
 // The number that `name = NUMBER : type` gives in the text of a call's settings.
 int64_t number_in(const std::string& settings, const std::string& name) {
-  const std::size_t place = settings.find(name + " = ");
-  return place == std::string::npos ? 0 : std::stoll(settings.substr(place + name.size() + 3));
+  const std::size_t position = settings.find(name + " = ");
+  return position == std::string::npos ? 0 : std::stoll(settings.substr(position + name.size() + 3));
 }
 
 bool pays(const ArrayType& matrix) {

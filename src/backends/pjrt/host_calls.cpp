@@ -96,9 +96,9 @@ void run_host_call(ffi::CallFrame* frame, bool on_host) {
   HostCalls::Call call;
   {
     std::lock_guard lock(calls_mutex);
-    const auto place = all_calls().find(call_number(frame));
-    if (place == all_calls().end()) throw InternalError("host call: its program is gone");
-    call = place->second;
+    const auto it = all_calls().find(call_number(frame));
+    if (it == all_calls().end()) throw InternalError("host call: its program is gone");
+    call = it->second;
   }
   // A call with a side effect has a token behind its operands and its results.
   const int64_t tokens = frame->operands.size - static_cast<int64_t>(call.inputs.size());

@@ -26,8 +26,8 @@ class Ordering {
  private:
   // One more input and output: the token.
   Program threaded(const Program& program) {
-    auto [place, is_new] = threaded_.try_emplace(program);
-    if (!is_new) return place->second;
+    auto [it, is_new] = threaded_.try_emplace(program);
+    if (!is_new) return it->second;
     Copy copy(program);
     Atom token = copy.builder().add_input(token_type);
     copy_equations(copy, token);

@@ -78,7 +78,7 @@ class AskedOnce {
   template <class Question>
   bool operator()(const Plugin& plugin, const Question& question) {
     std::lock_guard lock(mutex_);
-    if (auto place = answers_.find(&plugin); place != answers_.end()) return place->second;
+    if (auto it = answers_.find(&plugin); it != answers_.end()) return it->second;
     return answers_[&plugin] = question(plugin);
   }
 

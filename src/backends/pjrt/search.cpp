@@ -84,8 +84,8 @@ std::vector<std::string> package_folders() {
 void add_libraries(const fs::path& folder, const std::string& why, std::vector<Candidate>& found) {
   std::error_code error;
   std::vector<std::string> paths;
-  for (fs::directory_iterator place(folder, error), end; !error && place != end; place.increment(error)) {
-    if (place->path().extension() == ".so") paths.push_back(place->path().string());
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (it->path().extension() == ".so") paths.push_back(it->path().string());
   }
   std::sort(paths.begin(), paths.end());
   for (const std::string& path : paths) {
@@ -127,8 +127,8 @@ Search search() {
   for (const std::string& folder : package_folders()) {
     const std::size_t before = result.found.size();
     for (const char* inside : {"jax_plugins", "xla_plugins"}) {
-      for (fs::directory_iterator place(fs::path(folder) / inside, error), end; !error && place != end; place.increment(error)) {
-        if (place->is_directory(error)) add_libraries(place->path(), folder, result.found);
+      for (fs::directory_iterator it(fs::path(folder) / inside, error), end; !error && it != end; it.increment(error)) {
+        if (it->is_directory(error)) add_libraries(it->path(), folder, result.found);
       }
     }
     add_libraries(fs::path(folder) / "libtpu", folder, result.found);

@@ -108,8 +108,8 @@ std::shared_ptr<ShardedBuffer> shard(Client& client, const Array& array,
     }
     const Shape offset = placement->shard_offset(type.shape, i);
     const Array* piece = nullptr;
-    for (const auto& [place, one] : made) {
-      if (place == offset) piece = &one;
+    for (const auto& [start, one] : made) {
+      if (start == offset) piece = &one;
     }
     if (!piece) {
       const ArrayType part_type = type.with_shape(block);

@@ -18,10 +18,10 @@ std::shared_ptr<std::byte> Staging::take(std::size_t bytes) {
   {
     std::lock_guard lock(mutex_);
     if (!usable_) return nullptr;
-    const auto place = std::find_if(free_.begin(), free_.end(), [&](const Block& one) { return one.size == size; });
-    if (place != free_.end()) {
-      block = *place;
-      free_.erase(place);
+    const auto it = std::find_if(free_.begin(), free_.end(), [&](const Block& one) { return one.size == size; });
+    if (it != free_.end()) {
+      block = *it;
+      free_.erase(it);
     } else if (mapped_ + size > limit) {
       return nullptr;
     } else {

@@ -124,8 +124,8 @@ std::shared_ptr<const Compiled> Topology::compile(const std::string& text, const
 
 int64_t partition_count(const std::string& text) {
   constexpr std::string_view key = "mhlo.num_partitions = ";
-  const std::size_t place = text.find(key);
-  return place == std::string::npos ? 1 : std::max<int64_t>(1, std::atoll(text.c_str() + place + key.size()));
+  const std::size_t position = text.find(key);
+  return position == std::string::npos ? 1 : std::max<int64_t>(1, std::atoll(text.c_str() + position + key.size()));
 }
 
 }  // namespace capibara::pjrt

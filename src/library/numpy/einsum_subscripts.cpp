@@ -46,11 +46,11 @@ Labels unused_letters(const Labels& used, std::size_t count) {
 }
 
 Labels with_ellipsis(const char* name, const Labels& term, const Labels& letters) {
-  const std::size_t place = term.find(U"...");
-  if (place == Labels::npos || std::count(term.begin(), term.end(), U'.') != 3) {
+  const std::size_t position = term.find(U"...");
+  if (position == Labels::npos || std::count(term.begin(), term.end(), U'.') != 3) {
     throw ValueError(concat(name, ": an ellipsis is written '...', once in each term, got '", to_text(term), "'"));
   }
-  return term.substr(0, place) + letters + term.substr(place + 3);
+  return term.substr(0, position) + letters + term.substr(position + 3);
 }
 
 // The labels that occur once in all inputs, sorted.

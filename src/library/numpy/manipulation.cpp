@@ -73,8 +73,8 @@ Array moveaxis(const Array& a, const Axis& source, const Axis& destination) {
   for (std::size_t i = 0; i < from.size(); ++i) moves.emplace_back(to[i], from[i]);
   std::sort(moves.begin(), moves.end());
   Ints order = other_dims(a.ndim(), from);
-  for (const auto& [place, axis] : moves) {
-    order.insert(order.begin() + std::min<int64_t>(place, static_cast<int64_t>(order.size())), axis);
+  for (const auto& [position, axis] : moves) {
+    order.insert(order.begin() + std::min<int64_t>(position, static_cast<int64_t>(order.size())), axis);
   }
   return lax::transpose(a, order);
 }

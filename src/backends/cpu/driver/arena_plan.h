@@ -12,10 +12,10 @@ class ArenaPlan {
   // The lowest place that fits, in multiples of a cache line.
   int64_t allocate(int64_t bytes) {
     const int64_t size = rounded(bytes);
-    for (auto place = free_.begin(); place != free_.end(); ++place) {
-      if (place->second < size) continue;
-      const int64_t offset = place->first, left = place->second - size;
-      free_.erase(place);
+    for (auto it = free_.begin(); it != free_.end(); ++it) {
+      if (it->second < size) continue;
+      const int64_t offset = it->first, left = it->second - size;
+      free_.erase(it);
       if (left > 0) free_.emplace(offset + size, left);
       return offset;
     }
@@ -32,17 +32,17 @@ class ArenaPlan {
   }
 
   void release(int64_t offset, int64_t bytes) {
-    auto [place, inserted] = free_.emplace(offset, rounded(bytes));
-    auto next = std::next(place);
-    if (next != free_.end() && place->first + place->second == next->first) {
-      place->second += next->second;
+    auto [it, inserted] = free_.emplace(offset, rounded(bytes));
+    auto next = std::next(it);
+    if (next != free_.end() && it->first + it->second == next->first) {
+      it->second += next->second;
       free_.erase(next);
     }
-    if (place != free_.begin()) {
-      auto before = std::prev(place);
-      if (before->first + before->second == place->first) {
-        before->second += place->second;
-        free_.erase(place);
+    if (it != free_.begin()) {
+      auto before = std::prev(it);
+      if (before->first + before->second == it->first) {
+        before->second += it->second;
+        free_.erase(it);
       }
     }
   }

@@ -249,13 +249,14 @@ bool Lowering::takes_over(Frame& frame, const Analysis& known, int g, Together& 
 }
 
 int32_t Lowering::function_number(Function function) {
-  auto [place, inserted] = functions_.try_emplace(to_string(function), static_cast<int32_t>(lowered_.module.functions.size()));
+  auto [it, inserted] =
+      functions_.try_emplace(to_string(function), static_cast<int32_t>(lowered_.module.functions.size()));
   if (inserted) {
     hoist(function);
-    function.name = concat("region_", place->second);
+    function.name = concat("region_", it->second);
     lowered_.module.functions.push_back(std::move(function));
   }
-  return place->second;
+  return it->second;
 }
 
 Lowering::HostCall Lowering::host_call(Frame& frame, const Equation& equation, const Results& results) {

@@ -23,12 +23,13 @@ Affine& Affine::add(const Affine& other, int64_t factor) {
   constant += other.constant * factor;
   if (factor == 0) return *this;
   for (const auto& [symbol, own] : other.terms) {
-    auto place = std::lower_bound(terms.begin(), terms.end(), symbol, [](const auto& term, Symbol s) { return term.first < s; });
-    if (place == terms.end() || place->first != symbol) {
-      terms.insert(place, {symbol, own * factor});
+    auto it =
+        std::lower_bound(terms.begin(), terms.end(), symbol, [](const auto& term, Symbol s) { return term.first < s; });
+    if (it == terms.end() || it->first != symbol) {
+      terms.insert(it, {symbol, own * factor});
     } else {
-      place->second += own * factor;
-      if (place->second == 0) terms.erase(place);
+      it->second += own * factor;
+      if (it->second == 0) terms.erase(it);
     }
   }
   return *this;

@@ -395,10 +395,10 @@ class Fuser {
   // it must read something in common: otherwise one nest saves nothing, and keeps the operands of both alive.
   template <class Fits>
   int find_neighbour(int e, const Shape& space, int deepest, Fits&& fits) {
-    const auto place = by_space_.find(space);
-    if (place == by_space_.end()) return -1;
+    const auto it = by_space_.find(space);
+    if (it == by_space_.end()) return -1;
     int looked_at = 0;
-    for (auto g = place->second.rbegin(); g != place->second.rend() && looked_at < 4; ++g, ++looked_at) {
+    for (auto g = it->second.rbegin(); g != it->second.rend() && looked_at < 4; ++g, ++looked_at) {
       const Group& other = group(*g);
       if (other.depth <= deepest || other.size >= max_group || !fits(other)) continue;
       if (element_count(space) < large_space || reads_with(e, *g)) return *g;

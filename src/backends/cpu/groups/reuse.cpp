@@ -97,10 +97,10 @@ bool reads_at_own_place(const Program& body, const Analysis& known, const Group&
 }  // namespace
 
 const Analysis& Analyses::of(const Program& program) {
-  auto [place, inserted] = analyses_.try_emplace(program.identity());
-  if (!inserted) return *place->second;
-  place->second = std::make_unique<Analysis>();
-  Analysis& found = *place->second;
+  auto [it, inserted] = analyses_.try_emplace(program.identity());
+  if (!inserted) return *it->second;
+  it->second = std::make_unique<Analysis>();
+  Analysis& found = *it->second;
   found.program = program;
   found.fusion = fuse(program);
   schedule(program, found.fusion);
@@ -130,9 +130,9 @@ const Analysis& Analyses::of(const Program& program) {
 }
 
 const Program& Analyses::unshared(const Program& program) {
-  auto [place, inserted] = unshared_.try_emplace(program.identity());
-  if (inserted) place->second = {program, unshare(program)};
-  return place->second.second;
+  auto [it, inserted] = unshared_.try_emplace(program.identity());
+  if (inserted) it->second = {program, unshare(program)};
+  return it->second.second;
 }
 
 Carries carries_of(const Equation& equation) {

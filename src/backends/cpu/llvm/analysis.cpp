@@ -106,13 +106,13 @@ void Analysis::survey(const Block& block) {
 
 const Compute* Analysis::product_of(const Compute& sum) const {
   if (!fuses_ || (sum.op != Op::add && sum.op != Op::sub)) return nullptr;
-  auto place = products_.find(&sum);
-  return place == products_.end() ? nullptr : place->second;
+  auto it = products_.find(&sum);
+  return it == products_.end() ? nullptr : it->second;
 }
 
 LaneChoice Analysis::choice(const For& loop) const {
-  auto place = choices_.find(&loop);
-  return place == choices_.end() ? LaneChoice{} : place->second;
+  auto it = choices_.find(&loop);
+  return it == choices_.end() ? LaneChoice{} : it->second;
 }
 
 int64_t Analysis::weight(const Block& block, int64_t limit) const {
@@ -191,7 +191,7 @@ struct Analysis::Walk {
     touch(value);
   }
   void touch(Value value) {
-    if (auto place = lives.find(value); place != lives.end()) place->second.second = position;
+    if (auto it = lives.find(value); it != lives.end()) it->second.second = position;
   }
 
   // The step of an address from lane to lane in elements; varying where an index is.

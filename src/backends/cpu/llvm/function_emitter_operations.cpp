@@ -111,12 +111,13 @@ llvm::Value* FunctionEmitter::from_table(llvm::Constant* splat) {
   const auto bytes = splat->getType()->getPrimitiveSizeInBits().getFixedValue() / 8;
   if (!splat->getSplatValue() || bytes % 16 != 0) return splat;
   if (!table_) table_ = llvm::cast<llvm::GlobalVariable>(out_->getParent()->getOrInsertGlobal("constants", b_.getInt8Ty()));
-  auto [place, inserted] = table_places_.try_emplace(splat, table_bytes_);
+  auto [it, inserted] = table_places_.try_emplace(splat, table_bytes_);
   if (inserted) {
     table_entries_.push_back(splat);
     table_bytes_ += bytes;
   }
-  return b_.CreateAlignedLoad(splat->getType(), b_.CreateConstGEP1_64(b_.getInt8Ty(), table_, place->second), llvm::Align(16));
+  return b_.CreateAlignedLoad(splat->getType(), b_.CreateConstGEP1_64(b_.getInt8Ty(), table_, it->second),
+                              llvm::Align(16));
 }
 
 void FunctionEmitter::finish_table() {

@@ -53,7 +53,7 @@ Value Builder::emit(Op op, Scalar type, Value a, Value b, Value c, uint64_t bits
   if (commutes(op) && b < a) std::swap(a, b);
   Key key{op, type, a, b, c, bits};
   for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
-    if (auto place = scope->known.find(key); place != scope->known.end()) return place->second;
+    if (auto it = scope->known.find(key); it != scope->known.end()) return it->second;
   }
   Value result = function_.value(type);
   append({Compute{result, op, a, b, c, bits}});
@@ -63,8 +63,8 @@ Value Builder::emit(Op op, Scalar type, Value a, Value b, Value c, uint64_t bits
 }
 
 const uint64_t* Builder::constant_of(Value value) const {
-  auto place = constants_.find(value);
-  return place == constants_.end() ? nullptr : &place->second;
+  auto it = constants_.find(value);
+  return it == constants_.end() ? nullptr : &it->second;
 }
 
 Value Builder::constant_bits(Scalar type, uint64_t bits) {

@@ -163,13 +163,13 @@ int64_t NestWriter::offset_of(const Affine& place) const {
 
 int32_t NestWriter::parameter(Var var) {
   if (auto other = together_.find(var.id); other != together_.end()) var = Var{other->second};
-  auto [place, inserted] = parameters_.try_emplace(var.id, 0);
+  auto [it, inserted] = parameters_.try_emplace(var.id, 0);
   if (inserted) {
     const ArrayType& own = type(var);
-    place->second = builder_.parameter(own.size() * storage_size(own.dtype), false);
+    it->second = builder_.parameter(own.size() * storage_size(own.dtype), false);
     region_.parameters.push_back(var);
   }
-  return place->second;
+  return it->second;
 }
 
 int32_t NestWriter::temporary(int64_t bytes) {

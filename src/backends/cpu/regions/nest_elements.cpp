@@ -39,7 +39,7 @@ Element NestWriter::element(Atom atom, const Index& index) {
   if (auto row = row_known_.find(var.id); row != row_known_.end()) return row->second;
   Key key = key_of(var, index);
   for (auto scope = memo_.rbegin(); scope != memo_.rend(); ++scope) {
-    if (auto place = scope->find(key); place != scope->end()) return place->second;
+    if (auto it = scope->find(key); it != scope->end()) return it->second;
   }
   const int own = own_result(var);
   Element found;

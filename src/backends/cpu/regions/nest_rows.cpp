@@ -259,8 +259,8 @@ std::pair<RowNest::Items, std::vector<Value>> RowNest::stage_sums(int stage) {
         store_sum(item->equation, value);
       } else if (listed(group_.results, item->equation)) {
         store_element(builder_, type(output).dtype, address(output, linear(index_, group_.space)), value);
-      } else if (auto place = scratch_.find(item->equation); place != scratch_.end()) {
-        store_element(builder_, type(output).dtype, scratch_address(place->second), value);
+      } else if (auto it = scratch_.find(item->equation); it != scratch_.end()) {
+        store_element(builder_, type(output).dtype, scratch_address(it->second), value);
       }
     }
     return next;
