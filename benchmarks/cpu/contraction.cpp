@@ -1,7 +1,7 @@
 // Times contractions and convolutions of the CPU backend beside the machine's limits, measured in the same program.
 //
-// contraction [THREADS] prints microseconds (the least of many short repeats), Gflop/s or GB/s, and the share of the limit of
-// that many cores: multiply-add instructions on registers for products, reading for vectors by matrices.
+// contraction [THREADS] prints microseconds (the least of many short repeats), Gflop/s or GB/s, and the share of the
+// limit of that many cores: multiply-add instructions on registers for matmuls, reading for vectors by matrices.
 #include <capibara/primitive.h>
 
 #include <algorithm>

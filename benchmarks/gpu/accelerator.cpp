@@ -115,7 +115,7 @@ void dispatch() {
   report("dispatch_20_async", timed(rounds, [&] { return many(xs)[0]; }) * 1e6, "us");
 }
 
-// Programs of many milliseconds: how soon their calls return. One is a loop of many kernels, one is a few large products.
+// Programs of many milliseconds: how soon their calls return. One is a loop of many kernels, one a few large matmuls.
 void long_program() {
   const int64_t n = small ? 512 : 8192;
   auto step = [](const Array& v) { return jnp::tanh(jnp::matmul(v, v)); };

@@ -64,7 +64,7 @@ Array rows(const Array& x, int64_t begin, int64_t end);
 Array cols(const Array& x, int64_t begin, int64_t end);
 // x @ y for equal batch dimensions; precision "" or "highest".
 Array matmul(const Array& x, const Array& y, const std::string& precision = "");
-// The product that jax writes as lax.dot or lax.batch_matmul with the highest precision.
+// The matmul that jax writes as lax.dot or lax.batch_matmul with the highest precision.
 Array product(const Array& x, const Array& y);
 Array real_part(const Array& x);                 // itself where it is real
 Array as_dtype(const Array& x, DType dtype);     // itself where it has that dtype

@@ -140,7 +140,7 @@ Program call_kernels(const Program& program) {
   })(program);
 }
 
-// Products without a precision of their own, as a text that was read may hold, get the configured one.
+// Contractions without a precision of their own, as a text that was read may hold, get the configured one.
 Program set_precision(const Program& program) {
   const std::string& wanted = config().default_matmul_precision;
   if (wanted != "highest" && wanted != "float32") return program;

@@ -10,7 +10,7 @@ namespace capibara::cpu {
 
 struct Lowered {
   Module module;
-  std::vector<HostKernel> kernels;  // by the number in Host; empty ones are products with an epilogue:
+  std::vector<HostKernel> kernels;  // by the number in Host; empty ones are matmuls with an epilogue:
   // the region that the driver invokes next runs on their rows as these are finished.
   std::map<int32_t, ProductKernel> products;
   std::vector<Array> constants;

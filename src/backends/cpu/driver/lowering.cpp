@@ -316,7 +316,7 @@ int Lowering::lower_product(Frame& frame, const Analysis& known, int g) {
   return next;
 }
 
-// Whether loops may run on rows of a product while it still computes others: they read no other rows, and write nothing
+// Whether loops may run on rows of a matmul while it still computes others: they read no other rows, and write nothing
 // that it reads.
 bool Lowering::may_follow(const HostCall& product, const ProductKernel& kernel, const std::vector<RegionCall>& calls) const {
   if (!kernel.run || calls.size() != 1) return false;

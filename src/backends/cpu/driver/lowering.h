@@ -85,7 +85,7 @@ class Lowering {
   };
   HostCall host_call(Frame& frame, const Equation& equation, const Results& results);
   void lower_host(Frame& frame, const Equation& equation);
-  // A product and the group of loops that reads its result next; returns that group's number, or -1 where there is none.
+  // A matmul and the group of loops that reads its result next; returns that group's number, or -1 where there is none.
   int lower_product(Frame& frame, const Analysis& known, int g);
   bool may_follow(const HostCall& product, const ProductKernel& kernel, const std::vector<RegionCall>& calls) const;
   Results make_results(Frame& frame, const Equation& equation, const Types& types);

@@ -318,7 +318,7 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     }
   }
 
-  // A product, and a region on each block of its rows as soon as that is complete.
+  // A matmul, and a region on each block of its rows as soon as that is complete.
   static int32_t run_product(const Runtime* runtime, Entry region, std::byte* const* buffers, int64_t extent) {
     Call& call = *static_cast<Call*>(runtime->program);
     const ProductKernel& product = *std::exchange(call.product, nullptr);

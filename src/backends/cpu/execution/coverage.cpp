@@ -20,7 +20,7 @@ namespace {
 
 std::string way_of(const HostKernel& kernel) {
   const Primitive* primitive = reference_primitive(kernel);
-  if (!primitive) return "kernel";  // an empty one is a product with an epilogue
+  if (!primitive) return "kernel";  // an empty one is a matmul with an epilogue
   const reference::KernelList lapack = reference::lapack_linalg_kernels();
   const bool by_lapack = std::any_of(lapack.begin(), lapack.end(), [&](const reference::KernelEntry& entry) { return primitive->is(entry.primitive); });
   return by_lapack ? "lapack" : (*primitive)->evaluate ? "host" : "reference";

@@ -21,8 +21,8 @@ using HostKernel = std::function<void(std::byte* const* buffers)>;
 HostKernel host_kernel(const Primitive& primitive, const Types& inputs, const Types& outputs, const Attrs& attrs,
                        const std::vector<bool>& constants = {});
 
-// A product that tells which rows of its result, [batch, rows, columns] taken as [batch * rows, columns], are complete: each
-// row once, by the thread that computed the last of it, and before run returns.
+// A matmul that tells which rows of its result, [batch, rows, columns] taken as [batch * rows, columns], are complete:
+// each row once, by the thread that computed the last of it, and before run returns.
 using RowsDone = FunctionRef<void(int64_t first, int64_t count)>;
 struct ProductKernel {
   int64_t rows = 0;

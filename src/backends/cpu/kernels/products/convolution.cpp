@@ -1,4 +1,4 @@
-// conv_general_dilated: a product of matrices whose one operand is gathered from the input while it is packed.
+// conv_general_dilated: a matmul one of whose operands is gathered from the input while it is packed.
 //
 // Rows of that operand are places of the window (batch, space), its inner dimension is (element of the window,
 // feature), or (feature, element) where the window is long: weight gradients, whose window is an image. The other

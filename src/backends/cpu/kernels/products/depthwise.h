@@ -1,5 +1,5 @@
-// Convolutions with one feature in and one out for each group: no product of matrices is left, but straight sums over
-// the window, along the features where they are contiguous, else along the last dimension of space.
+// Convolutions with one feature in and one out for each group: no matmul is left, but straight sums over the
+// window, along the features where they are contiguous, else along the last dimension of space.
 #pragma once
 
 #include <capibara/attributes.h>

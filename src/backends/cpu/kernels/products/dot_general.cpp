@@ -1,4 +1,4 @@
-// dot_general: dimensions sorted into batch, rows, columns and inner, then products of matrices.
+// dot_general: dimensions sorted into batch, rows, columns and inner, then matmuls.
 #include "lax/contract.h"
 
 #include <atomic>
@@ -53,7 +53,7 @@ struct PackedConstants {
   std::once_flag left_once, right_once;
   Scratch<std::byte> left, right;
 };
-// Packing them pays where they are large and meet few rows or columns; else it is a small part of the product.
+// Packing them pays where they are large and meet few rows or columns; else it is a small part of the matmul.
 constexpr int64_t constant_bytes = 8 * 1024, constant_rows = 1024;
 
 constexpr double small_product = 4096;            // products of elements: straight loops
@@ -83,7 +83,7 @@ struct DotPlan {
            m * n * k <= max_unpacked && in_rows(lhs_free, lhs_inner) && in_rows(rhs_inner, rhs_free);
   }
 
-  // `next_lhs` and `next_rhs`: what the next product of a batch reads; may be null.
+  // `next_lhs` and `next_rhs`: what the next matmul of a batch reads; may be null.
   template <class K, class S>
   void multiply(const S* lhs, const S* rhs, typename K::Sum* out, const Finish* finish, const S* next_lhs = nullptr, const S* next_rhs = nullptr) const {
     using P = typename K::Packed;
@@ -169,7 +169,7 @@ struct DotPlan {
     if (finish) (*finish)(0, rows(), 0, columns());
   }
 
-  // Calls one(b) for every element of the batch: a few large products share out their own parts, many are shared out whole.
+  // Calls one(b) for every element of the batch: a few large matmuls share out their parts, many are shared out whole.
   template <class F>
   void each(double cost, F&& one) const {
     const int64_t batch = lhs_batch.extent();
@@ -183,9 +183,9 @@ struct DotPlan {
     });
   }
 
-  // Whether rows of the result are complete long before all of it is, and are read faster then: blocks of many rows of a
-  // result that leaves the cache, or matrices of a batch that are converted. (Reading each f32 matrix of a batch at once
-  // gained nothing: the product's own reading ahead is disturbed.)
+  // Whether rows of the result are complete long before all of it is, and are read faster then: blocks of many rows of
+  // a result that leaves the cache, or matrices of a batch that are converted. (Reading each f32 matrix of a batch at
+  // once gained nothing: the matmul's own prefetching is disturbed.)
   bool finishes_in_blocks() const {
     constexpr int64_t few_rows = 160, many_columns = 2048, narrow = 16;
     if (is_complex(types.out) || columns() < narrow) return false;

@@ -76,7 +76,7 @@ struct Panels {
   bool shared() const { return max_width == 3 && vectors % 3 == 1 && vectors > 3; }
 };
 
-// How a product is cut up.
+// How a matmul is cut into blocks.
 struct Blocks {
   bool by_columns;  // few rows
   int64_t inner, rows, columns;

@@ -1,7 +1,7 @@
-// Products of matrices: packed blocks in the order of BLIS, for any layout of the elements in memory.
+// Matmuls: packed blocks in the order of BLIS, for any layout of the elements in memory.
 //
 // Every element of the result meets k in rising order, in blocks that depend on the shape alone: the number of threads
-// changes nothing. Complex products are real ones: the left operand and the result as they are stored, with real and
+// changes nothing. Complex matmuls are real ones: the left operand and the result as they are stored, with real and
 // imaginary parts as two of the inner dimension and two columns, the right operand spread to [[re, im], [-im, re]].
 #pragma once
 
@@ -27,7 +27,7 @@ struct Parts<std::complex<T>> {
 template <class T>
 using Real = typename Parts<T>::Real;
 
-// A kind of product: what packed panels hold, what the sums are, and how many k of one row are contiguous in a panel.
+// A kind of matmul: what packed panels hold, what the sums are, and how many k of one row are contiguous in a panel.
 template <class P, class S, int Together>
 struct Kind {
   using Packed = P;
@@ -117,7 +117,7 @@ struct Product {
   // A right operand that may be read in place: rows of k with neighbouring columns, this many elements apart.
   const P* right_in_place = nullptr;
   int64_t right_stride = 0;
-  // Operands that pack_left and pack_right have written for a product of these sizes: `left` and `right` are not called.
+  // Operands that pack_left and pack_right have written for a matmul of these sizes: `left` and `right` are not called.
   const P *packed_left = nullptr, *packed_right = nullptr;
 
   void run() const;
@@ -143,11 +143,11 @@ struct Matrix {
   const Axis &free, &inner;
 };
 
-// Products that packing would not pay for, of T or of narrower floats: vectors by matrices, and dots. False: left to others.
+// Matmuls that packing would not pay for, of T or of narrower floats: vectors by matrices, and dots. False: neither.
 template <class T, class Sum>
 bool multiply_vector(const Matrix<T>& left, const Matrix<T>& right, Sum* out, const Axis& rows, const Axis& columns);
 
-// A product of small matrices whose rows are contiguous in memory; what comes next may be named.
+// A matmul of small matrices whose rows are contiguous in memory; what comes next may be named.
 template <class T>
 struct SmallProduct {
   int64_t m, inner, n;
@@ -166,7 +166,7 @@ bool multiply_unpacked(const SmallProduct<T>& product);
 template <class T>
 void multiply_small(const Matrix<T>& left, const Matrix<T>& right, T* out, const Axis& rows, const Axis& columns);
 
-// Many products of tiny matrices, each [m, inner] * [inner, n] with all dimensions up to 4 and rows in a row: b-th of
+// Many matmuls of tiny matrices, each [m, inner] * [inner, n] with all dimensions up to 4 and rows in a row: b-th of
 // operands and results at these steps. False: not for these sizes.
 template <class T>
 bool multiply_tiny(int64_t batch, int64_t m, int64_t inner, int64_t n, const T* left, int64_t left_step, const T* right, int64_t right_step, T* out);

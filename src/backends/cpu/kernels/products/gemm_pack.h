@@ -338,7 +338,7 @@ void pack_matrix(const S* data, const Axis& rows, const Axis& inner, int64_t fir
   }
 }
 
-// A complex right operand for a real product; first, count, k0, k and width count real columns and real k.
+// A complex right operand for a real matmul; first, count, k0, k and width count real columns and real k.
 template <class R>
 void pack_spread(const std::complex<R>* data, const Axis& columns, const Axis& inner, int64_t first, int64_t count, int64_t k0, int64_t k,
                  int64_t width, R* out) {

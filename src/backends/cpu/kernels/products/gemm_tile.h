@@ -1,4 +1,4 @@
-// The innermost step of a product of matrices: one tile of the result held in registers while k runs.
+// The innermost step of a matmul: one tile of the result held in registers while k runs.
 #pragma once
 
 #include "backends/cpu/kernels/products/gemm.h"

@@ -1,4 +1,4 @@
-// Many products of matrices of up to 4 x 4: one straight line of code for each size, a loop over the products around it.
+// Many matmuls of up to 4 x 4: one straight line of code for each size, a loop over the matmuls around it.
 #include <algorithm>
 #include <array>
 #include <type_traits>

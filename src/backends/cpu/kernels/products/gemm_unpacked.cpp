@@ -1,4 +1,4 @@
-// Small products straight from memory: where each operand is read a few times only, packing would cost as much as computing.
+// Small matmuls straight from memory: where operands are read a few times only, packing costs as much as computing.
 #include <algorithm>
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// Products that packing would not pay for: vectors by matrices at the speed of memory, and dots of long vectors.
+// Matmuls that packing would not pay for: vectors by matrices at the speed of memory, and dots of long vectors.
 #include <algorithm>
 
 #include "backends/cpu/kernels/products/gemm.h"

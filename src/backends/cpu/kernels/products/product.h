@@ -15,7 +15,7 @@
 
 namespace capibara::cpu {
 
-// The dtypes of a product: operands may be rounded first (two dtypes become the result's; an algorithm names a narrower
+// The dtypes of a matmul: operands may be rounded first (two dtypes become the result's; an algorithm names a narrower
 // one), then everything is computed in one type and stored as the result's.
 struct ProductTypes {
   DType lhs, rhs, lhs_rounded, rhs_rounded, out;
