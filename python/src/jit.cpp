@@ -29,7 +29,7 @@ FlatFunction traced_function(const JitFunction& jit, const JitCall& call, TreeDe
     nb::object both = unflatten_arrays(call.in, leaves);
     nb::object arguments = with_static(call, both[0], false);
     nb::object named = nb::steal(PyDict_Copy(nb::object(both[1]).ptr()));
-    for (nb::handle entry : call.fixed_names) named[nb::object(entry[0])] = nb::object(entry[2]);
+    for (nb::handle entry : call.named_statics) named[nb::object(entry[0])] = nb::object(entry[2]);
     nb::object result = call_python(jit.function, arguments, named);
     std::vector<nb::object> objects;
     PyTree tree = flatten(result, objects);
@@ -72,8 +72,8 @@ void remember(const JitFunction& jit, const JitCall& call, const std::shared_ptr
   }
   if (!detail::jit_entry_lasts(*entry)) return;
   recent.positional = call.positional;
-  recent.fixed = call.fixed;
-  for (nb::handle one : call.fixed_names) recent.fixed_names.emplace_back(nb::object(one[0]), nb::object(one[2]));
+  recent.statics = call.statics;
+  for (nb::handle one : call.named_statics) recent.named_statics.emplace_back(nb::object(one[0]), nb::object(one[2]));
   recent.in = call.in;
   recent.settings = config_key();
   recent.entry = entry;

@@ -64,13 +64,13 @@ Arrays argument_arrays(nb::handle function, const JitCall& call, const std::vect
 JitCall take_apart(const JitSettings& settings, nb::handle function, nb::handle args, nb::handle kwargs) {
   JitCall call;
   call.positional = static_cast<std::size_t>(PyTuple_GET_SIZE(args.ptr()));
-  nb::list dynamic, fixed, fixed_names;
+  nb::list dynamic, statics, named_statics;
   for (std::size_t i = 0; i < call.positional; ++i) {
     nb::handle value(PyTuple_GET_ITEM(args.ptr(), static_cast<Py_ssize_t>(i)));
     if (at_position(settings.static_positions, i, call.positional)) {
       if (PyObject_Hash(value.ptr()) == -1) refuse_unhashable(function, value);
-      fixed.append(nb::make_tuple(i, nb::borrow(value.type()), nb::borrow(value)));
-      call.fixed.emplace_back(i, nb::borrow(value));
+      statics.append(nb::make_tuple(i, nb::borrow(value.type()), nb::borrow(value)));
+      call.statics.emplace_back(i, nb::borrow(value));
     } else {
       dynamic.append(value);
     }
@@ -83,20 +83,20 @@ JitCall take_apart(const JitSettings& settings, nb::handle function, nb::handle 
       nb::handle value(PyDict_GetItem(kwargs.ptr(), key.ptr()));
       if (listed(settings.static_names, key)) {
         if (PyObject_Hash(value.ptr()) == -1) refuse_unhashable(function, value);
-        fixed_names.append(nb::make_tuple(nb::borrow(key), nb::borrow(value.type()), nb::borrow(value)));
+        named_statics.append(nb::make_tuple(nb::borrow(key), nb::borrow(value.type()), nb::borrow(value)));
       } else {
         named[key] = value;
       }
     }
   }
-  call.fixed_names = fixed_names;
+  call.named_statics = named_statics;
   std::vector<PyTree> trees;
   std::vector<nb::object> objects;
   for (nb::handle value : dynamic) trees.push_back(flatten(value, objects));
   PyTree names_tree = flatten(named, objects);
   call.in = PyTree::tuple({PyTree::tuple(trees), names_tree});
   call.leaves = argument_arrays(function, call, objects);
-  call.key = nb::make_tuple(nb::tuple(fixed), nb::tuple(fixed_names), nb::cast(call.in), call.positional);
+  call.key = nb::make_tuple(nb::tuple(statics), nb::tuple(named_statics), nb::cast(call.in), call.positional);
   call.structure = TreeDef::tuple({static_part(call.key), plain_leaves(call.leaves.size())});
   return call;
 }
@@ -138,12 +138,12 @@ std::vector<bool> donated_leaves(const JitSettings& settings, const JitCall& cal
 
 nb::object with_static(const JitCall& call, const nb::object& dynamic, bool hide_static) {
   nb::object arguments = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(call.positional)));
-  std::size_t next_fixed = 0, next = 0;
+  std::size_t next_static = 0, next = 0;
   for (std::size_t i = 0; i < call.positional; ++i) {
     nb::object value;
-    if (next_fixed < call.fixed.size() && call.fixed[next_fixed].first == i) {
-      const nb::object& fixed = call.fixed[next_fixed++].second;
-      value = hide_static ? nb::none() : fixed;
+    if (next_static < call.statics.size() && call.statics[next_static].first == i) {
+      const nb::object& own = call.statics[next_static++].second;
+      value = hide_static ? nb::none() : own;
     } else {
       value = dynamic[next++];
     }

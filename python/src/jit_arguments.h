@@ -26,8 +26,8 @@ struct JitCall {
   nb::object key;  // (static positions and values, in tree, donation)
   PyTree in;
   Arrays leaves;
-  std::vector<std::pair<std::size_t, nb::object>> fixed;  // static positional arguments
-  nb::object fixed_names;
+  std::vector<std::pair<std::size_t, nb::object>> statics;  // static positional arguments
+  nb::object named_statics;
   std::size_t positional = 0;
   TreeDef structure;
 };

@@ -22,11 +22,11 @@ class Match {
   bool arguments(PyObject* args, PyObject* kwargs) {
     if (static_cast<std::size_t>(PyTuple_GET_SIZE(args)) != call_.positional) return false;
     const TreeNode& both = *call_.in.node();
-    std::size_t next = 0, next_fixed = 0;
+    std::size_t next = 0, next_static = 0;
     for (std::size_t i = 0; i < call_.positional; ++i) {
       PyObject* value = PyTuple_GET_ITEM(args, static_cast<Py_ssize_t>(i));
-      if (next_fixed < call_.fixed.size() && call_.fixed[next_fixed].first == i) {
-        if (!same_static(call_.fixed[next_fixed++].second.ptr(), value)) return false;
+      if (next_static < call_.statics.size() && call_.statics[next_static].first == i) {
+        if (!same_static(call_.statics[next_static++].second.ptr(), value)) return false;
       } else if (!node(*both.children[0]->children[next++], value)) {
         return false;
       }
@@ -37,9 +37,9 @@ class Match {
  private:
   bool keywords(const TreeNode& named, PyObject* kwargs) {
     const std::size_t given = kwargs ? static_cast<std::size_t>(PyDict_GET_SIZE(kwargs)) : 0;
-    if (given != named.children.size() + call_.fixed_names.size()) return false;
+    if (given != named.children.size() + call_.named_statics.size()) return false;
     if (given == 0) return true;
-    for (const auto& [name, value] : call_.fixed_names) {
+    for (const auto& [name, value] : call_.named_statics) {
       PyObject* now = PyDict_GetItemWithError(kwargs, name.ptr());
       if (!now || !same_static(value.ptr(), now)) return false;
     }

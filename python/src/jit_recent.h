@@ -14,8 +14,8 @@ namespace capibara::python {
 // One call as it looked, and what was compiled for it.
 struct RecentCall {
   std::size_t positional = 0;
-  std::vector<std::pair<std::size_t, nb::object>> fixed;        // static positional arguments
-  std::vector<std::pair<nb::object, nb::object>> fixed_names;   // static keyword arguments
+  std::vector<std::pair<std::size_t, nb::object>> statics;       // static positional arguments
+  std::vector<std::pair<nb::object, nb::object>> named_statics;  // static keyword arguments
   PyTree in;                                                    // ((dynamic arguments), {dynamic keywords})
   Types types;                                                  // of the leaves
   std::vector<bool> committed;

@@ -288,20 +288,20 @@ def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=(), st
     static_argnames = set(_tuple_of(static_argnames))
 
     def checkpoint_f(*args, **kwargs):
-        fixed = {n % len(args) for n in static_argnums} if args else set()
-        fixed_names = {name: value for name, value in kwargs.items() if name in static_argnames}
-        if not fixed and not fixed_names:
+        static = {n % len(args) for n in static_argnums} if args else set()
+        static_names = {name: value for name, value in kwargs.items() if name in static_argnames}
+        if not static and not static_names:
             return _core.checkpoint(fun, args, kwargs, policy, prevent_cse)
-        moving = [value for i, value in enumerate(args) if i not in fixed]
+        dynamic = [value for i, value in enumerate(args) if i not in static]
 
-        def with_fixed(*values, **names):
+        def with_static(*values, **names):
             values = iter(values)
-            full = [args[i] if i in fixed else next(values) for i in range(len(args))]
-            return fun(*full, **names, **fixed_names)
+            full = [args[i] if i in static else next(values) for i in range(len(args))]
+            return fun(*full, **names, **static_names)
 
-        with_fixed.__name__ = getattr(fun, "__name__", "fn")
-        names = {name: value for name, value in kwargs.items() if name not in fixed_names}
-        return _core.checkpoint(with_fixed, tuple(moving), names, policy, prevent_cse)
+        with_static.__name__ = getattr(fun, "__name__", "fn")
+        names = {name: value for name, value in kwargs.items() if name not in static_names}
+        return _core.checkpoint(with_static, tuple(dynamic), names, policy, prevent_cse)
 
     return _wraps(fun, checkpoint_f)
 
@@ -317,16 +317,16 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False, abstra
     static_argnums = _tuple_of(static_argnums)
 
     def make_jaxpr_f(*args, **kwargs):
-        fixed = {n % len(args) for n in static_argnums} if args else set()
-        moving = tuple(value for i, value in enumerate(args) if i not in fixed)
+        static = {n % len(args) for n in static_argnums} if args else set()
+        dynamic = tuple(value for i, value in enumerate(args) if i not in static)
 
-        def with_fixed(*values, **names):
+        def with_static(*values, **names):
             values = iter(values)
-            return fun(*[args[i] if i in fixed else next(values) for i in range(len(args))], **names)
+            return fun(*[args[i] if i in static else next(values) for i in range(len(args))], **names)
 
-        with_fixed.__name__ = getattr(fun, "__name__", "fn")
+        with_static.__name__ = getattr(fun, "__name__", "fn")
         with _named_axes(axis_env):
-            program, _, shapes = _core.make_program(with_fixed if fixed else fun, moving, kwargs)
+            program, _, shapes = _core.make_program(with_static if static else fun, dynamic, kwargs)
         return (program, shapes) if return_shape else program
 
     make_jaxpr_f = _wraps(fun, make_jaxpr_f)

@@ -141,16 +141,16 @@ def bordered(fun, in_shardings, out_shardings, static_argnums):
         if in_shardings is not None:
             if kwargs:
                 raise ValueError("pjit does not support kwargs when in_shardings is specified.")
-            fixed = {position % len(args) for position in static_argnums} if args else set()
-            moving = tuple(value for i, value in enumerate(args) if i not in fixed)
-            if isinstance(in_shardings, (tuple, list)) and len(in_shardings) != len(moving):
+            static = {position % len(args) for position in static_argnums} if args else set()
+            dynamic = tuple(value for i, value in enumerate(args) if i not in static)
+            if isinstance(in_shardings, (tuple, list)) and len(in_shardings) != len(dynamic):
                 raise ValueError("pjit in_shardings specification must be a tree prefix of the positional arguments tuple. In particular, pjit "
                                  "in_shardings must either be a Sharding, a PartitionSpec, or a tuple of length equal to the number of positional "
                                  f"arguments. But pjit in_shardings is the wrong length: got a tuple or list of length {len(in_shardings)} for an "
-                                 f"args tuple of length {len(moving)}.")
+                                 f"args tuple of length {len(dynamic)}.")
             targets = tuple(in_shardings) if isinstance(in_shardings, list) else in_shardings
-            moving = iter(constrain(moving, targets, "pjit in_shardings", 1))
-            args = tuple(value if i in fixed else next(moving) for i, value in enumerate(args))
+            dynamic = iter(constrain(dynamic, targets, "pjit in_shardings", 1))
+            args = tuple(value if i in static else next(dynamic) for i, value in enumerate(args))
         result = fun(*args, **kwargs)
         return result if out_shardings is None else constrain(result, out_shardings, "pjit out_shardings", 2)
 

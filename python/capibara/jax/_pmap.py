@@ -14,40 +14,40 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnu
         raise NotImplementedError(f"pmap: the mapped axis has size one, so that there is one device, got devices={devices}; use jit with "
                                   "shardings for several")
     device = None if devices is None else devices[0]
-    fixed = (static_broadcasted_argnums,) if isinstance(static_broadcasted_argnums, int) else tuple(static_broadcasted_argnums)
+    static = (static_broadcasted_argnums,) if isinstance(static_broadcasted_argnums, int) else tuple(static_broadcasted_argnums)
     compiled = {}
 
     def mapped_function(args):
-        if fixed and max(fixed) >= len(args):
-            raise ValueError(f"pmapped function has static_broadcasted_argnums={fixed} but was called with only {len(args)} positional "
+        if static and max(static) >= len(args):
+            raise ValueError(f"pmapped function has static_broadcasted_argnums={static} but was called with only {len(args)} positional "
                              f"argument{'s' if len(args) != 1 else ''}. All static broadcasted arguments must be passed positionally.")
-        key = (len(args), tuple((i % len(args), args[i]) for i in fixed))
+        key = (len(args), tuple((i % len(args), args[i]) for i in static))
         if key not in compiled:
             held = dict(key[1])
 
-            def of_moving(*moving, **kwargs):
-                values = iter(moving)
+            def of_dynamic(*dynamic, **kwargs):
+                values = iter(dynamic)
                 return fun(*(held[i] if i in held else next(values) for i in range(len(args))), **kwargs)
 
             axes = tuple(in_axes[i] for i in range(len(args)) if i not in held) if isinstance(in_axes, (tuple, list)) else in_axes
-            compiled[key] = jit(vmap(_wraps(fun, of_moving), in_axes=axes, out_axes=out_axes, axis_name=axis_name, axis_size=axis_size),
+            compiled[key] = jit(vmap(_wraps(fun, of_dynamic), in_axes=axes, out_axes=out_axes, axis_name=axis_name, axis_size=axis_size),
                                 donate_argnums=donate_argnums if not held else (), device=device, backend=backend)
         return compiled[key], [x for i, x in enumerate(args) if i not in {j for j, _ in key[1]}]
 
     def pmap_f(*args, **kwargs):
-        function, moving = mapped_function(args)
-        size = axis_size if axis_size is not None else _mapped_size(moving, in_axes, kwargs)
+        function, dynamic = mapped_function(args)
+        size = axis_size if axis_size is not None else _mapped_size(dynamic, in_axes, kwargs)
         if size is None:
             raise ValueError("pmap requires at least one argument with a mapped axis.")
         if size > local_device_count():
             raise ValueError(f"pmap: the mapped axis has size {size}, but there is {local_device_count()} device")
         if size > 1:
             raise NotImplementedError(f"pmap: the mapped axis must have size one, got {size}; use jit with shardings for several devices")
-        return function(*moving, **kwargs)
+        return function(*dynamic, **kwargs)
 
     def lower(*args, **kwargs):
-        function, moving = mapped_function(args)
-        return function.lower(*moving, **kwargs)
+        function, dynamic = mapped_function(args)
+        return function.lower(*dynamic, **kwargs)
 
     result = _wraps(fun, pmap_f)
     result.lower = lower

@@ -83,7 +83,7 @@ def flatten_fun_nokwargs(fun, in_tree):
 
 
 def argnums_partial(f, dyn_argnums, args, require_static_args_hashable=True):
-    """A wrapped function of the chosen arguments, the others fixed, and the values of the chosen ones."""
+    """A wrapped function of the chosen arguments, the others static, and the values of the chosen ones."""
     chosen = (dyn_argnums,) if isinstance(dyn_argnums, int) else tuple(dyn_argnums)
     for position in chosen:
         if not -len(args) <= position < len(args):
@@ -115,10 +115,10 @@ def donation_vector(donate_argnums, donate_argnames, in_tree, kws=True):
 
 def rebase_donate_argnums(donate_argnums, static_argnums):
     """Positions of donated arguments when the static ones are left out."""
-    fixed, donated = set(static_argnums), sorted(set(donate_argnums))
-    if fixed & set(donated):
-        raise ValueError(f"`static_argnums` {sorted(fixed)} and `donate_argnums` {donated} cannot intersect.")
-    return tuple(position - sum(other < position for other in fixed) for position in donated)
+    static, donated = set(static_argnums), sorted(set(donate_argnums))
+    if static & set(donated):
+        raise ValueError(f"`static_argnums` {sorted(static)} and `donate_argnums` {donated} cannot intersect.")
+    return tuple(position - sum(other < position for other in static) for position in donated)
 
 
 explain_missing(__name__)

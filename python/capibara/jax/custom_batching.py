@@ -41,13 +41,13 @@ def sequential_vmap(f):
     def rule(axis_size, in_batched, *args):
         leaves, tree = _core.tree_flatten(args)
         flags = _core.tree_leaves(list(in_batched))
-        moving = [leaf for leaf, flag in zip(leaves, flags) if flag]
+        mapped = [leaf for leaf, flag in zip(leaves, flags) if flag]
 
         def one(values):
             values = iter(values)
             return wrapped(*tree.unflatten([next(values) if flag else leaf for leaf, flag in zip(leaves, flags)]))
 
-        out = _lax.map(one, moving)
+        out = _lax.map(one, mapped)
         return out, _core.tree_structure(out).unflatten([True] * len(_core.tree_leaves(out)))
 
     return wrapped

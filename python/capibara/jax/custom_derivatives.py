@@ -63,17 +63,17 @@ class _CustomFunction:
 
     def _split(self, args):
         """The arguments that are differentiated, those that are not, and the function of the former."""
-        fixed = sorted({n % len(args) for n in self.nondiff_argnums}) if args else []
-        if not fixed:
+        static = sorted({n % len(args) for n in self.nondiff_argnums}) if args else []
+        if not static:
             return args, (), self.fun
-        moving = tuple(value for i, value in enumerate(args) if i not in fixed)
+        dynamic = tuple(value for i, value in enumerate(args) if i not in static)
 
-        def of_moving(*values):
+        def of_dynamic(*values):
             values = iter(values)
-            return self.fun(*[args[i] if i in fixed else next(values) for i in range(len(args))])
+            return self.fun(*[args[i] if i in static else next(values) for i in range(len(args))])
 
-        of_moving.__name__ = getattr(self.fun, "__name__", "fn")
-        return moving, tuple(args[i] for i in fixed), of_moving
+        of_dynamic.__name__ = getattr(self.fun, "__name__", "fn")
+        return dynamic, tuple(args[i] for i in static), of_dynamic
 
 
 class custom_jvp(_CustomFunction):
@@ -102,9 +102,9 @@ class custom_jvp(_CustomFunction):
         if self.jvp is None:
             raise AttributeError(f"No JVP defined for custom_jvp function {self.__name__} using defjvp.")
         args = positional_arguments("custom_jvp", self.fun, args, kwargs)
-        moving, fixed, fun = self._split(args)
-        rule = self.jvp if not fixed else functools.partial(self.jvp, *fixed)
-        return _core.custom_jvp(fun, rule, getattr(self.fun, "__name__", "fn"), moving, self.symbolic_zeros)
+        dynamic, static, fun = self._split(args)
+        rule = self.jvp if not static else functools.partial(self.jvp, *static)
+        return _core.custom_jvp(fun, rule, getattr(self.fun, "__name__", "fn"), dynamic, self.symbolic_zeros)
 
 
 def _add_trees(a, b):
@@ -127,23 +127,23 @@ class custom_vjp(_CustomFunction):
         if self.fwd is None or self.bwd is None:
             raise AttributeError(f"No VJP defined for custom_vjp function {self.__name__} using defvjp.")
         args = positional_arguments("custom_vjp", self.fun, args, kwargs)
-        moving, fixed, fun = self._split(args)
+        dynamic, static, fun = self._split(args)
         fwd, bwd = self.fwd, self.bwd
-        if fixed:
-            _refuse_tracers(fixed)
+        if static:
+            _refuse_tracers(static)
             places = sorted({n % len(args) for n in self.nondiff_argnums})
 
             def fwd(*values):
                 values = iter(values)
                 return self.fwd(*[args[i] if i in places else next(values) for i in range(len(args))])
 
-            bwd = functools.partial(self.bwd, *fixed)
-        return _core.custom_vjp(fun, fwd, bwd, getattr(self.fun, "__name__", "fn"), moving, self.symbolic_zeros,
+            bwd = functools.partial(self.bwd, *static)
+        return _core.custom_vjp(fun, fwd, bwd, getattr(self.fun, "__name__", "fn"), dynamic, self.symbolic_zeros,
                                 self.optimize_remat)
 
 
-def _refuse_tracers(fixed):
-    for leaf in _core.tree_leaves(fixed):
+def _refuse_tracers(static):
+    for leaf in _core.tree_leaves(static):
         if isinstance(leaf, _core.Tracer):
             from capibara.jax.errors import UnexpectedTracerError
             raise UnexpectedTracerError(f"custom_vjp: arguments named by nondiff_argnums must not be traced, got {leaf}; pass it as an ordinary "

@@ -37,15 +37,15 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
         missing = {i for i, a in enumerate(args) if a is None and i not in excluded}
         if missing and signature is not None:
             raise ValueError(f"vectorize: Cannot pass None at locations {missing} with {signature=}")
-        fixed = {i: a for i, a in enumerate(args) if i in excluded or a is None}
-        moving = [jnp.asarray(a) for i, a in enumerate(args) if i not in fixed]
+        static = {i: a for i, a in enumerate(args) if i in excluded or a is None}
+        dynamic = [jnp.asarray(a) for i, a in enumerate(args) if i not in static]
         names = {k: v for k, v in kwargs.items() if k not in excluded}
         if names:
             raise NotImplementedError("vectorize: keyword arguments must be named in `excluded`")
 
         def call(*values):
             values = iter(values)
-            result = pyfunc(*[fixed[i] if i in fixed else next(values) for i in range(len(args))], **kwargs)
+            result = pyfunc(*[static[i] if i in static else next(values) for i in range(len(args))], **kwargs)
             if signature is not None:
                 if len(core[1]) > 1 and not isinstance(result, tuple):
                     raise TypeError(f"vectorize with {signature=}: output must be a tuple, got {result}")
@@ -59,23 +59,23 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
                     _take_sizes(own_sizes, dims, jnp.shape(output))
             return result
 
-        core = _parse_signature(signature) if signature is not None else ([()] * len(moving), None)
-        if len(core[0]) != len(moving):
-            raise TypeError(f"wrong number of positional arguments: expected {len(core[0])}, got {len(moving)}")
+        core = _parse_signature(signature) if signature is not None else ([()] * len(dynamic), None)
+        if len(core[0]) != len(dynamic):
+            raise TypeError(f"wrong number of positional arguments: expected {len(core[0])}, got {len(dynamic)}")
         sizes, loops = {}, []
-        for value, dims in zip(moving, core[0]):
+        for value, dims in zip(dynamic, core[0]):
             if value.ndim < len(dims):
                 raise ValueError(f"vectorized function with signature {signature!r}: input with shape {value.shape} "
                                  f"does not have enough dimensions for all core dimensions {dims}")
             _take_sizes(sizes, dims, value.shape[value.ndim - len(dims):])
             loops.append(value.shape[:value.ndim - len(dims)])
-        _check_ranks(loops, moving)
+        _check_ranks(loops, dynamic)
         shape = jnp.broadcast_shapes(*loops) if loops else ()
         function = call
         # Sizes of one are dropped and broadcast by vmap's None, the others mapped from the right.
         squeezed = []
         axes_of = []
-        for value, loop in zip(moving, loops):
+        for value, loop in zip(dynamic, loops):
             axes = tuple(i for i, size in enumerate(loop) if size == 1 and shape[len(shape) - len(loop) + i] != 1)
             squeezed.append(jnp.squeeze(value, axes) if axes else value)
             axes_of.append([len(shape) - len(loop) + i for i in range(len(loop)) if i not in axes])
@@ -97,12 +97,12 @@ def _take_sizes(sizes, dims, shape):
             raise ValueError(f"inconsistent size for core dimension {name!r}: {sizes[name]} vs {size}")
 
 
-def _check_ranks(loops, moving):
+def _check_ranks(loops, dynamic):
     """The loop dimensions of operands follow the setting about operands of different ranks."""
     mode = _core.config_values()["numpy_rank_promotion"]
     if mode == "allow" or len({len(loop) for loop in loops if loop}) < 2:
         return
-    text = f"operands with shapes {[value.shape for value in moving]} require rank promotion, which jax_numpy_rank_promotion={mode!r} "
+    text = f"operands with shapes {[value.shape for value in dynamic]} require rank promotion, which jax_numpy_rank_promotion={mode!r} "
     if mode == "raise":
         raise ValueError(f"vectorize: {text}does not allow")
     import warnings

@@ -71,12 +71,12 @@ Lowered Lowering::run() {
         output.index = given;
         donated_[at(given)] = false;
         driver_function_.buffers[at(given)].written = true;
-        frame.wanted[atom.code] = {given, 0, {}};
+        frame.preferred[atom.code] = {given, 0, {}};
         if (may_replace(analyses_.of(program_), program_.invars()[at(given)], i)) frame.replaces[atom.code] = program_.invars()[at(given)].id;
       } else {
         output.index = static_cast<int>(lowered_.output_bytes.size());
         lowered_.output_bytes.push_back(bytes_of(output.type));
-        frame.wanted[atom.code] = {output_base + output.index, 0, {}};
+        frame.preferred[atom.code] = {output_base + output.index, 0, {}};
       }
     }
     lowered_.outputs.push_back(std::move(output));

@@ -37,21 +37,22 @@ bool same(const Address& a, const Address& b) {
 
 void Lowering::lower(Frame& frame) {
   const Analysis& known = analyses_.of(frame.program);
-  // An alias that is wanted somewhere makes its operand wanted there, and a carry its first value.
+  // An alias passes its preferred address on to its operand, and a carry to its first value.
   for (std::size_t g = known.fusion.groups.size(); g-- > 0;) {
     const Group& group = known.fusion.groups[g];
     const Equation& equation = frame.program.equations()[at(group.results[0])];
     const Carries carries = carries_of(equation);
     for (std::size_t i = 0; i < carries.count; ++i) {
-      auto wanted = frame.wanted.find(equation.outputs[i].id);
-      if (wanted == frame.wanted.end() || !dies_as_carry(known, static_cast<int>(g), equation, carries.first + i)) continue;
-      frame.wanted.try_emplace(equation.inputs[carries.first + i].code, wanted->second);
+      auto preferred = frame.preferred.find(equation.outputs[i].id);
+      if (preferred == frame.preferred.end() || !dies_as_carry(known, static_cast<int>(g), equation, carries.first + i))
+        continue;
+      frame.preferred.try_emplace(equation.inputs[carries.first + i].code, preferred->second);
     }
     if (group.work != Work::alias) continue;
-    auto wanted = frame.wanted.find(equation.outputs[0].id);
-    if (wanted == frame.wanted.end() || equation.inputs[0].is_literal()) continue;
+    auto preferred = frame.preferred.find(equation.outputs[0].id);
+    if (preferred == frame.preferred.end() || equation.inputs[0].is_literal()) continue;
     const int32_t operand = equation.inputs[0].code;
-    if (known.fusion.definition[at(operand)] >= 0) frame.wanted.try_emplace(operand, wanted->second);
+    if (known.fusion.definition[at(operand)] >= 0) frame.preferred.try_emplace(operand, preferred->second);
   }
   for (std::size_t g = 0; g < known.fusion.groups.size(); ++g) {
     if (const int end = end_of_registers(frame, known, static_cast<int>(g)); end > static_cast<int>(g)) {
@@ -83,7 +84,7 @@ void Lowering::lower(Frame& frame) {
     }
     release_dead(frame, known, static_cast<int>(g));
   }
-  for (const auto& [id, address] : frame.wanted) {
+  for (const auto& [id, address] : frame.preferred) {
     if (known.last_use[at(id)] != static_cast<int>(known.fusion.groups.size())) continue;
     const Place& place = *frame.place[at(id)];
     if (!same(place.address, address)) copy(place.address, address, bytes_of(frame.program.type(Var{id})));
@@ -94,7 +95,8 @@ void Lowering::take_over_carries(Frame& frame, const Analysis& known, int g, con
   const Carries carries = carries_of(loop);
   for (std::size_t i = 0; i < carries.count; ++i) {
     const Var output = loop.outputs[i];
-    if (output.dropped() || frame.wanted.count(output.id) || !dies_as_carry(known, g, loop, carries.first + i)) continue;
+    if (output.dropped() || frame.preferred.count(output.id) || !dies_as_carry(known, g, loop, carries.first + i))
+      continue;
     std::optional<Place>& first = frame.place[at(loop.inputs[carries.first + i].code)];
     if (!first || first->arena_offset < 0) continue;
     frame.place[at(output.id)] = *first;
@@ -123,8 +125,8 @@ void Lowering::release_dead(Frame& frame, const Analysis& known, int g) {
 const Address& Lowering::make_place(Frame& frame, Var var) {
   note_size(frame.program.type(var));
   std::optional<Place>& place = frame.place[at(var.id)];
-  if (auto wanted = frame.wanted.find(var.id); wanted != frame.wanted.end()) {
-    place = Place{wanted->second};
+  if (auto preferred = frame.preferred.find(var.id); preferred != frame.preferred.end()) {
+    place = Place{preferred->second};
   } else {
     place = in_arena(bytes_of(frame.program.type(var)));
   }
@@ -197,22 +199,22 @@ void Lowering::lower_alias(Frame& frame, const Group& group) {
 std::vector<Lowering::RegionCall> Lowering::calls_of(Frame& frame, const Analysis& known, int g) {
   std::vector<RegionCall> calls;
   const Group& group = known.fusion.groups[at(g)];
-  Together together;
-  const bool taken_over = takes_over(frame, known, g, together);
+  Aliases aliases;
+  const bool taken_over = takes_over(frame, known, g, aliases);
   bool in_place = taken_over;
   for (int e : group.results) {
     const Var output = frame.program.equations()[at(e)].outputs[0];
     if (taken_over) break;
     make_place(frame, output);
     if (auto other = frame.replaces.find(output.id); other != frame.replaces.end()) {
-      together[output.id] = other->second;
+      aliases[output.id] = other->second;
       in_place = true;
     }
   }
   if (frame.program.type(frame.program.equations()[at(group.results[0])].outputs[0]).size() == 0 && group.row.empty()) return calls;
   std::optional<Place> shared;
   int64_t shared_bytes = 0;
-  for (Region& region : write_regions(frame.program, known.fusion, group, together, in_place)) {
+  for (Region& region : write_regions(frame.program, known.fusion, group, aliases, in_place)) {
     if (region.function.parallel && region.function.extent == 0) continue;
     if (region.temporary_bytes > 0 && !shared) {
       shared_bytes = region.temporary_bytes;
@@ -230,13 +232,13 @@ void Lowering::invoke(std::vector<RegionCall> calls) {
   for (RegionCall& call : calls) driver_->invoke(function_number(std::move(call.function)), std::move(call.arguments));
 }
 
-bool Lowering::takes_over(Frame& frame, const Analysis& known, int g, Together& together) {
+bool Lowering::takes_over(Frame& frame, const Analysis& known, int g, Aliases& aliases) {
   const Group& group = known.fusion.groups[at(g)];
   if (group.work != Work::pieces) return false;
   const Equation& equation = frame.program.equations()[at(group.results[0])];
   const Var output = equation.outputs[0];
   if (equation.primitive != prim::dynamic_update_slice() || equation.inputs[0].is_literal() ||
-      frame.wanted.count(output.id))
+      frame.preferred.count(output.id))
     return false;
   const Var old = equation.inputs[0].var();
   std::optional<Place>& place = frame.place[at(old.id)];
@@ -244,7 +246,7 @@ bool Lowering::takes_over(Frame& frame, const Analysis& known, int g, Together& 
   if (reads_elsewhere(known, g, equation)) return false;
   frame.place[at(output.id)] = *place;
   place->arena_offset = -1;
-  together[output.id] = old.id;
+  aliases[output.id] = old.id;
   return true;
 }
 

@@ -43,7 +43,7 @@ class Lowering {
     explicit Frame(const Program& program) : program(program), place(static_cast<std::size_t>(program.var_count())) {}
     const Program& program;
     std::vector<std::optional<Place>> place;
-    std::map<int32_t, Address> wanted;    // where a variable should be written
+    std::map<int32_t, Address> preferred;  // where a variable should be written
     std::map<int32_t, int32_t> replaces;  // results that take the memory of the carry they replace
   };
 
@@ -51,7 +51,7 @@ class Lowering {
   // Results of a loop take the memory of first values that nobody reads later.
   void take_over_carries(Frame& frame, const Analysis& known, int g, const Equation& loop);
   void release_dead(Frame& frame, const Analysis& known, int g);
-  // Memory for a variable: where it is wanted, or in the arena.
+  // Memory for a variable: at its preferred address, or in the arena.
   const Address& make_place(Frame& frame, Var var);
   void note_size(const ArrayType& type);
   Place in_arena(int64_t bytes);
@@ -70,7 +70,7 @@ class Lowering {
   std::vector<RegionCall> calls_of(Frame& frame, const Analysis& known, int g);
   void invoke(std::vector<RegionCall> calls);
   // An update of an array that dies here is written into the array itself.
-  bool takes_over(Frame& frame, const Analysis& known, int g, Together& together);
+  bool takes_over(Frame& frame, const Analysis& known, int g, Aliases& aliases);
   // Equal regions are one function.
   int32_t function_number(Function function);
   // Memory for the outputs of an equation; what nobody reads is given back when the equation is done.

@@ -37,7 +37,7 @@ void Lowering::lower_body(const Program& given, const std::vector<Address>& inpu
     const Atom atom = body.outputs()[i];
     const bool computed = !atom.is_literal() && known.fusion.definition[at(atom.code)] >= 0;
     if (auto input = replaced.find(i); input != replaced.end()) frame.replaces[atom.code] = input->second.id;
-    if (computed && frame.wanted.try_emplace(atom.code, outputs[i]).second) continue;
+    if (computed && frame.preferred.try_emplace(atom.code, outputs[i]).second) continue;
     copies.emplace_back(atom, outputs[i]);
   }
   lower(frame);

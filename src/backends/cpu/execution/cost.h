@@ -5,7 +5,7 @@
 
 namespace capibara::cpu {
 
-// Nanoseconds on one thread. Loops whose trip count is unknown count as long.
+// Nanoseconds on one thread. An unknown trip count is assumed expensive.
 double estimated_nanoseconds(const Program& program);
 
 // The same for one operation, from its operands alone: 0 where they are few.

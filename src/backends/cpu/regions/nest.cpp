@@ -11,12 +11,12 @@ constexpr double nanoseconds_per_equation = 0.15, nanoseconds_per_function = 1.0
 
 }  // namespace
 
-NestWriter::NestWriter(const Program& program, const Fusion& fusion, const Group& group, const Together& together)
+NestWriter::NestWriter(const Program& program, const Fusion& fusion, const Group& group, const Aliases& aliases)
     : program_(program),
       fusion_(fusion),
       group_(group),
       group_number_(static_cast<int>(&group - fusion.groups.data())),
-      together_(together),
+      aliases_(aliases),
       builder_(region_.function) {
   stops_ = group.row_values;
   stops_.insert(stops_.end(), group.kept.begin(), group.kept.end());
@@ -162,7 +162,7 @@ int64_t NestWriter::offset_of(const Affine& place) const {
 }
 
 int32_t NestWriter::parameter(Var var) {
-  if (auto other = together_.find(var.id); other != together_.end()) var = Var{other->second};
+  if (auto other = aliases_.find(var.id); other != aliases_.end()) var = Var{other->second};
   auto [it, inserted] = parameters_.try_emplace(var.id, 0);
   if (inserted) {
     const ArrayType& own = type(var);

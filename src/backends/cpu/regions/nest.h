@@ -20,7 +20,7 @@ struct Loop {
 
 class NestWriter {
  public:
-  NestWriter(const Program& program, const Fusion& fusion, const Group& group, const Together& together);
+  NestWriter(const Program& program, const Fusion& fusion, const Group& group, const Aliases& aliases);
   NestWriter(const NestWriter&) = delete;
   virtual ~NestWriter() = default;
 
@@ -96,7 +96,7 @@ class NestWriter {
   const Fusion& fusion_;
   const Group& group_;
   const int group_number_;
-  const Together& together_;
+  const Aliases& aliases_;
   Region region_;
   Builder builder_;
   std::vector<int> stops_;
@@ -133,12 +133,14 @@ struct Part {
 };
 
 // nest_flat.cpp: every result has the shape of the space.
-Region write_flat_nest(const Program& program, const Fusion& fusion, const Group& group, const Together& together);
-Region write_piece(const Program& program, const Fusion& fusion, const Group& group, const Together& together, Var target,
+Region write_flat_nest(const Program& program, const Fusion& fusion, const Group& group, const Aliases& aliases);
+Region write_piece(const Program& program, const Fusion& fusion, const Group& group, const Aliases& aliases, Var target,
                    const Part& part);
 // nest_table.cpp: of one large array of 16-bit floats; nothing where the group is any other.
-std::vector<Region> write_table_nest(const Program& program, const Fusion& fusion, const Group& group, const Together& together);
+std::vector<Region> write_table_nest(const Program& program, const Fusion& fusion, const Group& group,
+                                     const Aliases& aliases);
 // nest_rows.cpp: row by row, stage by stage; sums of columns accumulate while the rows run by.
-std::vector<Region> write_row_nest(const Program& program, const Fusion& fusion, const Group& group, const Together& together);
+std::vector<Region> write_row_nest(const Program& program, const Fusion& fusion, const Group& group,
+                                   const Aliases& aliases);
 
 }  // namespace capibara::cpu

@@ -153,7 +153,7 @@ class FlatNest : public NestWriter {
 
   // The loop along which a far operand is contiguous, one for all of them.
   std::optional<std::size_t> tiled_loop(const std::vector<Loop>& nest) const {
-    if (nest.size() < 2 || group_.guarded || !together_.empty() || nest.back().extent < min_tiled) return std::nullopt;
+    if (nest.size() < 2 || group_.guarded || !aliases_.empty() || nest.back().extent < min_tiled) return std::nullopt;
     std::optional<std::size_t> found;
     for (int e : members()) {
       for (const Access& access : accesses(program_, fusion_, equation(e), index_, stops_, static_cast<Symbol>(index_.size()))) {
@@ -291,13 +291,13 @@ class FlatNest : public NestWriter {
 
 }  // namespace
 
-Region write_flat_nest(const Program& program, const Fusion& fusion, const Group& group, const Together& together) {
-  return FlatNest(program, fusion, group, together).group();
+Region write_flat_nest(const Program& program, const Fusion& fusion, const Group& group, const Aliases& aliases) {
+  return FlatNest(program, fusion, group, aliases).group();
 }
 
-Region write_piece(const Program& program, const Fusion& fusion, const Group& group, const Together& together, Var target,
+Region write_piece(const Program& program, const Fusion& fusion, const Group& group, const Aliases& aliases, Var target,
                    const Part& part) {
-  return FlatNest(program, fusion, group, together).piece(target, part);
+  return FlatNest(program, fusion, group, aliases).piece(target, part);
 }
 
 }  // namespace capibara::cpu

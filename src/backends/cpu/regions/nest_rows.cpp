@@ -17,8 +17,8 @@ enum Kind : int { inner_kind, row_kind, summed_kind };
 
 }  // namespace
 
-RowNest::RowNest(const Program& program, const Fusion& fusion, const Group& group, const Together& together)
-    : NestWriter(program, fusion, group, together) {
+RowNest::RowNest(const Program& program, const Fusion& fusion, const Group& group, const Aliases& aliases)
+    : NestWriter(program, fusion, group, aliases) {
   const std::size_t rank = group.space.size();
   open_space(rank);
   for (std::size_t d = 0; d < rank; ++d) index_.push_back(Affine::of(static_cast<Symbol>(d)));
@@ -42,7 +42,7 @@ std::vector<Region> RowNest::write() {
   const std::optional<Partials> partials = partials_;
   regions.push_back(finish());
   if (partials) {
-    RowNest second(program_, fusion_, group_, together_);
+    RowNest second(program_, fusion_, group_, aliases_);
     regions.push_back(group_.columns.empty() ? second.join_pieces(*partials) : second.join_columns(*partials));
   }
   return regions;
@@ -301,8 +301,9 @@ bool RowNest::finished_before(int e) const {
   });
 }
 
-std::vector<Region> write_row_nest(const Program& program, const Fusion& fusion, const Group& group, const Together& together) {
-  return RowNest(program, fusion, group, together).write();
+std::vector<Region> write_row_nest(const Program& program, const Fusion& fusion, const Group& group,
+                                   const Aliases& aliases) {
+  return RowNest(program, fusion, group, aliases).write();
 }
 
 }  // namespace capibara::cpu

@@ -8,7 +8,7 @@ namespace capibara::cpu {
 
 class RowNest : public NestWriter {
  public:
-  RowNest(const Program& program, const Fusion& fusion, const Group& group, const Together& together);
+  RowNest(const Program& program, const Fusion& fusion, const Group& group, const Aliases& aliases);
   std::vector<Region> write();
 
  private:

@@ -19,8 +19,8 @@ constexpr double nanoseconds_per_element = 0.6;
 
 class TableNest : public NestWriter {
  public:
-  TableNest(const Program& program, const Fusion& fusion, const Group& group, const Together& together)
-      : NestWriter(program, fusion, group, together) {
+  TableNest(const Program& program, const Fusion& fusion, const Group& group, const Aliases& aliases)
+      : NestWriter(program, fusion, group, aliases) {
     open_space(group_.space.size());
     for (std::size_t d = 0; d < group_.space.size(); ++d) index_.push_back(Affine::of(static_cast<Symbol>(d)));
   }
@@ -126,12 +126,13 @@ class TableNest : public NestWriter {
 
 }  // namespace
 
-std::vector<Region> write_table_nest(const Program& program, const Fusion& fusion, const Group& group, const Together& together) {
-  const std::optional<Var> operand = TableNest(program, fusion, group, together).operand();
+std::vector<Region> write_table_nest(const Program& program, const Fusion& fusion, const Group& group,
+                                     const Aliases& aliases) {
+  const std::optional<Var> operand = TableNest(program, fusion, group, aliases).operand();
   std::vector<Region> regions;
   if (!operand) return regions;
-  regions.push_back(TableNest(program, fusion, group, together).fill(*operand));
-  regions.push_back(TableNest(program, fusion, group, together).look_up(*operand));
+  regions.push_back(TableNest(program, fusion, group, aliases).fill(*operand));
+  regions.push_back(TableNest(program, fusion, group, aliases).look_up(*operand));
   return regions;
 }
 

@@ -48,17 +48,18 @@ std::vector<Part> parts_of(const Program& program, const Equation& self, bool in
 }  // namespace
 
 std::vector<Region> write_regions(const Program& program, const Fusion& fusion, const Group& group,
-                                  const Together& together, bool in_place) {
-  if (group.work == Work::loops && !group.row.empty()) return write_row_nest(program, fusion, group, together);
+                                  const Aliases& aliases, bool in_place) {
+  if (group.work == Work::loops && !group.row.empty()) return write_row_nest(program, fusion, group, aliases);
   std::vector<Region> regions;
   if (group.work == Work::loops) {
-    regions = write_table_nest(program, fusion, group, together);
-    if (regions.empty()) regions.push_back(write_flat_nest(program, fusion, group, together));
+    regions = write_table_nest(program, fusion, group, aliases);
+    if (regions.empty()) regions.push_back(write_flat_nest(program, fusion, group, aliases));
     return regions;
   }
   const Equation& self = program.equations()[static_cast<std::size_t>(group.results[0])];
   for (const Part& part : parts_of(program, self, in_place)) {
-    if (element_count(part.shape) > 0) regions.push_back(write_piece(program, fusion, group, together, self.outputs[0], part));
+    if (element_count(part.shape) > 0)
+      regions.push_back(write_piece(program, fusion, group, aliases, self.outputs[0], part));
   }
   return regions;
 }

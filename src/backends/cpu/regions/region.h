@@ -16,11 +16,11 @@ struct Region {
 };
 
 // Variables that alias another one: a result takes the memory of the operand that it replaces.
-using Together = std::map<int32_t, int32_t>;
+using Aliases = std::map<int32_t, int32_t>;
 
 // The regions of a group of loops, to be run in this order; for pieces one per operand. `in_place`: the first operand
 // of a dynamic_update_slice is already in the result's memory.
 std::vector<Region> write_regions(const Program& program, const Fusion& fusion, const Group& group,
-                                  const Together& together = {}, bool in_place = false);
+                                  const Aliases& aliases = {}, bool in_place = false);
 
 }  // namespace capibara::cpu
