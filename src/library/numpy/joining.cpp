@@ -86,7 +86,7 @@ Joined join_blocks(const Blocks& blocks) {
   int64_t rank = parts[0].depth;
   for (const Joined& part : parts) {
     if (part.depth != parts[0].depth) {
-      throw ValueError(concat("block: all arrays must lie in equally many lists, got depths ", parts[0].depth - 1,
+      throw ValueError(concat("block: all arrays must be nested in equally many lists, got depths ", parts[0].depth - 1,
                               " and ", part.depth - 1));
     }
     rank = std::max(rank, part.array.ndim());
