@@ -1,21 +1,12 @@
 // Layer norm and its reverse derivative: their meaning as compositions, their records, the function.
 #include <capibara/kernels.h>
-#include <capibara/lax.h>
-#include <capibara/numpy.h>
 
 #include "kernels/composed.h"
-#include "lax/families.h"
-#include "lax/rules.h"
+#include "kernels/rows.h"
 
 namespace capibara::kernels {
 
 namespace {
-
-namespace jnp = jax::numpy;
-
-DType sum_dtype(DType dtype) { return dtype == DType::float64 ? DType::float64 : DType::float32; }
-
-Array row_mean(const Array& x) { return jnp::mean(x, {.axis = -1, .keepdims = true}); }
 
 // (x, scale, bias) -> (y, mean, 1 / deviation)
 Arrays compose(std::span<const Array> in, const Attrs& attrs) {
@@ -24,40 +15,20 @@ Arrays compose(std::span<const Array> in, const Attrs& attrs) {
   const Array deviation = jax::lax::rsqrt(row_mean(centered * centered) + Array(attrs.real("epsilon")));
   const Array product = centered * deviation, product_wide = product * in[1].astype(wide);
   const Array y = product_wide + in[2].astype(wide);
-  return {y.astype(in[0].dtype()), jnp::squeeze(mean, -1), jnp::squeeze(deviation, -1)};
+  return {y.astype(in[0].dtype()), drop_last(mean), drop_last(deviation)};
 }
 
 // (dy, x, scale, mean, 1 / deviation) -> (dx, dscale, dbias)
 Arrays compose_grad(std::span<const Array> in, const Attrs&) {
   const DType wide = sum_dtype(in[1].dtype());
-  const Array dy = in[0].astype(wide), mean = jnp::expand_dims(in[3], -1), deviation = jnp::expand_dims(in[4], -1);
+  const Array dy = in[0].astype(wide), mean = add_last(in[3]), deviation = add_last(in[4]);
   const Array normal = (in[1].astype(wide) - mean) * deviation, weighted = dy * in[2].astype(wide);
   const Array difference = weighted - row_mean(weighted);
   const Array dx = deviation * (difference - normal * row_mean(weighted * normal));
-  auto over_rows = [&](const Array& values) { return jnp::sum(values.reshape({-1, values.shape(-1)}), {.axis = 0}); };
-  return {dx.astype(in[1].dtype()), over_rows(dy * normal).astype(in[2].dtype()), over_rows(dy).astype(in[2].dtype())};
+  return {dx.astype(in[1].dtype()), column_sum(dy * normal).astype(in[2].dtype()), column_sum(dy).astype(in[2].dtype())};
 }
 
 // ---- types ------------------------------------------------------------------------------------------------------
-
-ArrayType row_type(const ArrayType& x) {
-  ArrayType type = x.with_dtype(sum_dtype(x.dtype)).strong();
-  type.shape.pop_back();
-  return type;
-}
-
-ArrayType column_type(const ArrayType& x) { return x.with_shape({x.shape.back()}).strong(); }
-
-void require_rows(const char* op, const ArrayType& x) {
-  if (x.rank() > 0 && is_floating(x.dtype)) return;
-  throw TypeError(concat(op, ": expected a floating array of rank 1 or more (argument 'x'), got ", to_string(x)));
-}
-
-void require_type(const char* op, const char* argument, const ArrayType& given, const ArrayType& expected) {
-  if (given.shape == expected.shape && given.dtype == expected.dtype) return;
-  throw TypeError(
-      concat(op, ": expected ", to_string(expected), " (argument '", argument, "'), got ", to_string(given)));
-}
 
 TypeResult forward_type(std::span<const ArrayType> types, const Attrs&) {
   require_count("layer_norm", types, 3);
@@ -76,13 +47,6 @@ TypeResult grad_type(std::span<const ArrayType> types, const Attrs&) {
   require_type("layer_norm_grad", "mean", types[3], row_type(x));
   require_type("layer_norm_grad", "deviation", types[4], row_type(x));
   return Types{x.strong(), column_type(x), column_type(x)};
-}
-
-std::vector<ArrayType> sample_rows(DType dtype) {
-  std::vector<ArrayType> rows;
-  for (const Shape& shape : {Shape{4, 8}, Shape{2, 3, 5}, Shape{7}, Shape{64, 64}})
-    rows.push_back(scalar_of(dtype, 0).type().with_shape(shape));
-  return rows;
 }
 
 // ---- records ----------------------------------------------------------------------------------------------------
@@ -107,8 +71,6 @@ Arrays pull_back(const PullbackArgs& args) {
   return capibara::bind(grad_primitive(),
                         Arrays{y, args.operands[0], args.operands[1], args.results[1], args.results[2]});
 }
-
-double count_flops(double per_element, const ArrayType& x) { return per_element * static_cast<double>(x.size()); }
 
 PrimitiveRecord forward_record() {
   PrimitiveRecord record;
