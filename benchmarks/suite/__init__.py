@@ -7,6 +7,7 @@ FAMILIES = (
     "einsum",
     "convolutions",
     "elementwise",
+    "fused_norms",
     "ordering",
     "control_flow",
     "physics",

@@ -1,5 +1,5 @@
 // Layer norm and its reverse derivative: their meaning as compositions, their records, the function.
-#include <capibara/kernels.h>
+#include <capibara/kernels/norms.h>
 
 #include "kernels/composed.h"
 #include "kernels/rows.h"
@@ -25,7 +25,8 @@ Arrays compose_grad(std::span<const Array> in, const Attrs&) {
   const Array normal = (in[1].astype(wide) - mean) * deviation, weighted = dy * in[2].astype(wide);
   const Array difference = weighted - row_mean(weighted);
   const Array dx = deviation * (difference - normal * row_mean(weighted * normal));
-  return {dx.astype(in[1].dtype()), column_sum(dy * normal).astype(in[2].dtype()), column_sum(dy).astype(in[2].dtype())};
+  return {dx.astype(in[1].dtype()), column_sum(dy * normal).astype(in[2].dtype()),
+          column_sum(dy).astype(in[2].dtype())};
 }
 
 // ---- types ------------------------------------------------------------------------------------------------------

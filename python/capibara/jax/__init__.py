@@ -55,7 +55,7 @@ from capibara.jax.version import __version__, __version_info__  # noqa: F401
 _MODULES = (
     "ad", "ad_checkpoint", "api_util", "checkpoint_policies", "core", "custom_batching", "custom_derivatives", "debug", "dlpack",
     "distributed", "dtypes", "errors", "experimental", "extend", "flatten_util", "image", "interpreters", "lax", "lib", "monitoring", "nn", "numpy", "ops",
-    "profiler", "random", "ref", "scipy", "sharding", "stages", "tree", "tree_util", "typing", "version",
+    "profiler", "random", "ref", "scipy", "sharding", "stages", "tpu_v4", "tree", "tree_util", "typing", "version",
 )
 
 enable_x64 = _scope("enable_x64", True)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "library/table/einsum_order.h"
 #include "library/table/families.h"
 #include "library/table/lax_arguments.h"
 
@@ -114,24 +115,6 @@ EinsumCall einsum_call(const Arguments& a) {
   return call;
 }
 
-std::variant<std::string, numpy::ContractionPath> optimize(const Arguments& a) {
-  const Value& value = a["optimize"];
-  if (value.is_none()) return "auto";
-  if (const bool* on = value.get_if<bool>()) return *on ? "optimal" : "unoptimized";
-  if (const std::string* method = value.get_if<std::string>()) return *method;
-  const Sequence* steps = value.sequence();
-  if (!steps)
-    throw TypeError(
-        concat(a.function(), ": argument 'optimize' must be True, False, a method or a path, got ", value.type_name()));
-  numpy::ContractionPath path;
-  for (const Value& step : steps->items) {
-    const Values holder{step};
-    static const Signature signature("optimize");
-    path.push_back(Arguments(a.function(), signature, holder).ints("optimize"));
-  }
-  return path;
-}
-
 Value dimension_numbers(const DotDimensionNumbers& numbers) {
   return Value::tuple_of(Values{
       Value::tuple_of(Values{Value::tuple_of(numbers.lhs_contracting), Value::tuple_of(numbers.rhs_contracting)}),
@@ -148,7 +131,7 @@ Value einsum(const Arguments& a) {
   const Values holder{Value::tuple_of(call.operands)};
   static const Signature signature("*operands");
   a.require_absent("out_sharding");
-  numpy::EinsumOptions options{.optimize = optimize(a),
+  numpy::EinsumOptions options{.optimize = einsum_order(a),
                                .precision = precision_text(a, "precision"),
                                .preferred_element_type = a.optional_dtype("preferred_element_type")};
   if (const Callable* function = a["_dot_general"].get_if<Callable>()) {
@@ -166,7 +149,7 @@ Value einsum_path(const Arguments& a) {
   const EinsumCall call = einsum_call(a);
   std::vector<Shape> shapes;
   for (const Value& operand : call.operands) shapes.push_back(array_of(operand, "einsum_path").shape());
-  const numpy::EinsumPath found = numpy::einsum_path(call.subscripts, shapes, {.optimize = optimize(a)});
+  const numpy::EinsumPath found = numpy::einsum_path(call.subscripts, shapes, {.optimize = einsum_order(a)});
   Values path;
   for (const Ints& step : found.path) path.push_back(Value::tuple_of(step));
   return Value::tuple_of(
@@ -238,6 +221,24 @@ const Function numpy_contraction_functions[] = {
 };
 
 }  // namespace
+
+std::variant<std::string, jax::numpy::ContractionPath> einsum_order(const Arguments& a) {
+  const Value& value = a["optimize"];
+  if (value.is_none()) return "auto";
+  if (const bool* on = value.get_if<bool>()) return *on ? "optimal" : "unoptimized";
+  if (const std::string* method = value.get_if<std::string>()) return *method;
+  const Sequence* steps = value.sequence();
+  if (!steps)
+    throw TypeError(
+        concat(a.function(), ": argument 'optimize' must be True, False, a method or a path, got ", value.type_name()));
+  jax::numpy::ContractionPath path;
+  for (const Value& step : steps->items) {
+    const Values holder{step};
+    static const Signature signature("optimize");
+    path.push_back(Arguments(a.function(), signature, holder).ints("optimize"));
+  }
+  return path;
+}
 
 Family numpy_contraction() { return numpy_contraction_functions; }
 

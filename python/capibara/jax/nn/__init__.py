@@ -1,5 +1,5 @@
 """jax.nn: functions of neural networks."""
 from capibara._modules import fill as _fill
-from capibara.jax.nn import initializers  # noqa: F401
+from capibara.jax.nn import activations, initializers  # noqa: F401
 
 _fill(__name__, "nn")

@@ -1,0 +1,100 @@
+// Dense pieces of networks: matrix products, contractions of many operands, GELU with dropout, Adam, lists of tensors.
+#pragma once
+
+#include <capibara/array.h>
+#include <capibara/numpy/contraction.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace capibara::kernels {
+
+using Arrays = std::vector<Array>;
+
+// ---- matrix products ---------------------------------------------------------------------------------------------
+
+// Precisions: "default", "high" and "highest" are jax's, and so are the names of dot algorithms, as "BF16_BF16_F32_X3".
+// "bfloat16", "float16" and "float32" round the operands to that type and accumulate in float32; the result has the
+// type of the operands. On NVIDIA GPUs "highest" of float32 runs as six bfloat16 products of split operands
+// (BF16_BF16_F32_X6), whose error is that of float32: three parts of 8 bits hold the 24 of a float32, and what is left
+// out is below 2^-24 of each term.
+struct AdaptiveMatmulOptions {
+  std::string precision = "default";
+  // "auto": by shape, "local" or "split_k". "local": one product. "split_k": the contracted axis in parts, whose
+  // products are added, which keeps all cores busy where the result is small. "collective": one part for each device
+  // that the operands are spread over; on one device there is nothing to exchange, and it is "local".
+  std::string tpu_strategy = "auto";
+};
+// The matrix product over the last two axes, leading ones being batches, computed as its shape suggests.
+Array adaptive_matmul(const Array& a, const Array& b, const AdaptiveMatmulOptions& options = {});
+
+struct OptimizedMatmulOptions {
+  bool transpose_a = false, transpose_b = false;  // of the last two axes; no transposed copy is made
+  std::string precision = "default";
+  // "auto" and "tpu_optimized", its other name: by shape. "plain": one product. "split_k": as above.
+  std::string algorithm = "auto";
+};
+// The matrix product of operands that may be transposed.
+Array optimized_matmul(const Array& a, const Array& b, const OptimizedMatmulOptions& options = {});
+
+// ---- einsum ------------------------------------------------------------------------------------------------------
+
+struct EinsumOptimizeOptions {
+  // As in einsum: "auto", "optimal", "greedy" ..., "unoptimized", or a path.
+  std::variant<std::string, jax::numpy::ContractionPath> optimize = std::string("auto");
+  // No intermediate may have more elements than the limit. Of the orders that keep to it the one with the fewest
+  // operations is taken; where there is none, the sum or the result is computed in slices along as few labels as it
+  // needs, one after the other, and its backward pass computes the intermediates of a slice again.
+  bool memory_efficient = false;
+  std::optional<int64_t> memory_limit = {};  // in elements; by default the size of the largest operand or result
+  std::string precision = {};
+};
+// einsum with a bound on what is stored between its steps.
+Array einsum_optimize(const std::string& equation, const Arrays& operands, const EinsumOptimizeOptions& options = {});
+
+// What einsum_optimize does: the labels it slices along, and its steps, as a text of one line each.
+std::string einsum_plan(const std::string& equation, const std::vector<Shape>& shapes,
+                        const EinsumOptimizeOptions& options = {});
+
+// ---- elements ----------------------------------------------------------------------------------------------------
+
+struct GeluDropoutOptions {
+  double rate = 0.1;
+  std::optional<Array> key = {};  // a threefry2x32 key; needed where elements are dropped
+  bool training = true;           // false: nothing is dropped
+  bool inplace = false;           // the result takes the memory of x, which is deleted; refused while tracing
+  bool approximate = true;        // by tanh instead of the error function
+};
+// GELU, of which a share is set to zero and the rest scaled by 1 / (1 - rate). The mask follows from key and position
+// and is not kept for the backward pass; it is not that of jax.random.bernoulli, and rates are rounded to 1 / 65536.
+Array fused_gelu_dropout(const Array& x, const GeluDropoutOptions& options = {});
+
+struct AdamOptions {
+  Array learning_rate = 1e-3;
+  double b1 = 0.9, b2 = 0.999, epsilon = 1e-8;
+  double weight_decay = 0;  // of the parameters themselves, not of the gradients: AdamW
+};
+struct AdamState {
+  Arrays parameters, means, squares;
+};
+// One step of Adam on many tensors at once. `step` counts from 1. Means and squares are float32 at least.
+AdamState adam_update(const Arrays& parameters, const Arrays& gradients, const Arrays& means, const Arrays& squares,
+                      const Array& step, const AdamOptions& options = {});
+
+// ---- lists of tensors --------------------------------------------------------------------------------------------
+
+struct BatchOperationsOptions {
+  // Arrays by name, shared by all inputs: "weight", "bias" and "epsilon" of the norms, "axis" of softmax, "b" of
+  // matmul.
+  std::map<std::string, Array> parameters = {};
+  // true: inputs of one row length and type go through the operation together, as one array. false: one after the
+  // other, each after the one before, with the temporaries of one at a time.
+  bool parallel_execution = true;
+};
+// One operation on each array of a list: "layer_norm", "rms_norm", "softmax", "gelu" or "matmul".
+Arrays batch_operations(const std::string& operation_type, const Arrays& inputs,
+                        const BatchOperationsOptions& options = {});
+
+}  // namespace capibara::kernels

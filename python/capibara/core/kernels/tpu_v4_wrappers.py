@@ -1,0 +1,261 @@
+"""TPUv4Kernels: the fused kernels under one set of options, each call measured.
+
+The name is that of the page that asked for it: every method runs on every device, and on TPUs as the plain blockwise program.
+"""
+import time
+
+from capibara import _core, jax, kernels
+from capibara.core.kernels._problems import PROBLEMS
+from capibara.jax import lax, random, tree_util
+from capibara.jax import numpy as jnp
+
+_PRECISIONS = ("float32", "bfloat16", "float16")
+# What a level chooses where a call says nothing: how einsum orders its steps, and how a matmul is split.
+_LEVELS = {
+    "none": {"optimize": False, "algorithm": "plain"},
+    "standard": {"optimize": "auto", "algorithm": "plain"},
+    "aggressive": {"optimize": "optimal", "algorithm": "auto"},
+}
+
+
+def _chosen(argument, value, choices):
+    if value in choices:
+        return value
+    names = ", ".join(map(repr, choices))
+    raise ValueError(f"TPUv4Kernels: expected one of {names} (argument '{argument}'), got {value!r}")
+
+
+class _Measured:
+    """One compiled program and what it needs."""
+
+    def __init__(self, compiled, operations):
+        self.compiled = compiled
+        self.operations = operations
+        plan = compiled.memory_analysis()
+        self.held = plan.argument_size_in_bytes + plan.output_size_in_bytes - plan.alias_size_in_bytes
+        self.temporary = plan.temp_size_in_bytes
+
+
+class TPUv4Kernels:
+    """Fused kernels with common options, and the time and memory of the last call.
+
+    precision: the type that kernels compute in, 'float32', 'bfloat16' or 'float16'. Floating operands are rounded to it; a result
+        that is one array has the type of the first operand.
+    optimization_level: 'none', 'standard' or 'aggressive': what einsum_optimize and optimized_matmul do where the call does not say.
+        'none': from left to right, one product; 'standard': einsum's own order, one product; 'aggressive': the best order of all,
+        products split by shape.
+    enable_xla_fusion: True compiles each call as one program, so that conversions fuse with the kernel; False runs its operations
+        one by one. Outside of jit only: inside, the function around the call is what is compiled.
+    memory_layout_optimization: True contracts transposed operands as they are stored; False makes transposed copies first.
+    seed: of the object's own key, from which dropout draws where a call gives no key.
+
+    Each call outside of jit waits for its result, so that its time is known. Inside jit and under transforms nothing is measured.
+    """
+
+    def __init__(self, precision="float32", optimization_level="standard", enable_xla_fusion=True, memory_layout_optimization=True,
+                 *, seed=0):
+        self.precision = _chosen("precision", precision, _PRECISIONS)
+        self.optimization_level = _chosen("optimization_level", optimization_level, _LEVELS)
+        self.enable_xla_fusion = bool(enable_xla_fusion)
+        self.memory_layout_optimization = bool(memory_layout_optimization)
+        self._key = random.key(seed)
+        self._programs = {}
+        self._last = None  # (what was measured, seconds)
+
+    def __repr__(self):
+        return (f"TPUv4Kernels(precision={self.precision!r}, optimization_level={self.optimization_level!r}, "
+                f"enable_xla_fusion={self.enable_xla_fusion}, memory_layout_optimization={self.memory_layout_optimization})")
+
+    # --- attention ---------------------------------------------------------------------------------------------------
+
+    def flash_attention(self, query, key, value, attention_mask=None, dropout_rate=0.0, causal=False, sequence_parallel=False, *,
+                        bias=None, dropout_key=None, **options):
+        """kernels.flash_attention; without a dropout_key the object's own is used."""
+        arrays = {"query": query, "key": key, "value": value, "attention_mask": attention_mask, "bias": bias}
+        if dropout_rate > 0:
+            arrays["dropout_key"] = self._key_or_own("flash_attention", "dropout_key", dropout_key)
+        return self._run("flash_attention", arrays, {**options, "dropout_rate": dropout_rate, "causal": causal,
+                                                     "sequence_parallel": sequence_parallel})
+
+    def sparse_attention(self, query, key, value, sparsity_pattern="block_sparse", block_size=64, **options):
+        """kernels.sparse_attention."""
+        arrays = {"query": query, "key": key, "value": value}
+        return self._run("sparse_attention", arrays, {**options, "sparsity_pattern": sparsity_pattern, "block_size": block_size})
+
+    # --- dense pieces ------------------------------------------------------------------------------------------------
+
+    def optimized_matmul(self, a, b, transpose_a=False, transpose_b=False, precision=None, algorithm=None):
+        """kernels.optimized_matmul."""
+        options = {"precision": precision or self.precision, "algorithm": algorithm or _LEVELS[self.optimization_level]["algorithm"]}
+        if self.memory_layout_optimization:
+            return self._run("optimized_matmul", {"a": a, "b": b}, {**options, "transpose_a": transpose_a, "transpose_b": transpose_b},
+                             rounded=False)
+
+        def copied(a, b):
+            a = lax.optimization_barrier(jnp.matrix_transpose(a)) if transpose_a else a
+            b = lax.optimization_barrier(jnp.matrix_transpose(b)) if transpose_b else b
+            return kernels.optimized_matmul(a, b, **options)
+
+        return self._run("optimized_matmul", {"a": a, "b": b}, {"transposed": (transpose_a, transpose_b), **options}, function=copied,
+                         rounded=False)
+
+    def adaptive_matmul(self, a, b, precision=None, tpu_strategy="auto"):
+        """kernels.adaptive_matmul."""
+        return self._run("adaptive_matmul", {"a": a, "b": b}, {"precision": precision or self.precision, "tpu_strategy": tpu_strategy},
+                         rounded=False)
+
+    def einsum_optimize(self, equation, operands, optimize=None, memory_efficient=False, *, memory_limit=None):
+        """kernels.einsum_optimize."""
+        optimize = _LEVELS[self.optimization_level]["optimize"] if optimize is None else optimize
+        return self._run("einsum_optimize", {"operands": list(operands)}, {
+            "equation": equation, "optimize": optimize, "memory_efficient": memory_efficient, "memory_limit": memory_limit,
+            "precision": self.precision}, rounded=False)
+
+    def batch_operations(self, operation_type, inputs, parameters=None, parallel_execution=True):
+        """kernels.batch_operations; one array stands for the list of its rows, and so does the result."""
+        stacked = not isinstance(inputs, (list, tuple))
+        arrays = {"inputs": list(inputs), "parameters": dict(parameters or {})}
+        names = {"eps": "epsilon", "scale": "weight"}  # as other libraries call them
+        arrays["parameters"] = {names.get(name, name): value for name, value in arrays["parameters"].items()}
+        epsilon = arrays["parameters"].pop("epsilon", None)  # a plain number: part of the program
+
+        def call(inputs, parameters):
+            given = parameters if epsilon is None else {**parameters, "epsilon": float(epsilon)}
+            return kernels.batch_operations(operation_type, inputs, given, parallel_execution)
+
+        results = self._run("batch_operations", arrays, {"operation_type": operation_type, "epsilon": epsilon and float(epsilon),
+                                                         "parallel_execution": parallel_execution}, function=call)
+        return jnp.stack(results) if stacked else results
+
+    def fast_layer_norm(self, input_tensor, weight=None, bias=None, eps=1e-5, memory_efficient=False):
+        """kernels.fast_layer_norm."""
+        arrays = {"x": input_tensor, "weight": weight, "bias": bias}
+        return self._run("fast_layer_norm", arrays, {"eps": eps, "memory_efficient": memory_efficient})
+
+    def fused_gelu_dropout(self, input_tensor, dropout_rate=0.1, training=True, inplace=False, *, key=None, approximate=True):
+        """kernels.fused_gelu_dropout; without a key the object's own is used. inplace deletes input_tensor, and is refused in jit."""
+        arrays = {"x": input_tensor}
+        if training and dropout_rate > 0:
+            arrays["key"] = self._key_or_own("fused_gelu_dropout", "key", key)
+        options = {"rate": dropout_rate, "training": training, "approximate": approximate}
+        if inplace and self._traced(arrays):
+            return kernels.fused_gelu_dropout(**arrays, **options, inplace=True)  # which says why it cannot
+        return self._run("fused_gelu_dropout", arrays, options, donated=inplace)
+
+    # --- experts, recurrences, codes ---------------------------------------------------------------------------------
+
+    def moe_routing_kernel(self, tokens, num_experts, top_k, load_balancing=True, precision=None, *, gate=None, **options):
+        """kernels.moe_routing_kernel; without a gate the tokens are logits [..., num_experts]."""
+        return self._run("moe_routing_kernel", {"tokens": tokens, "gate": gate}, {
+            **options, "num_experts": num_experts, "top_k": top_k, "load_balancing": load_balancing}, precision=precision)
+
+    def mamba_ssm_kernel(self, inputs, A_matrix, B_matrix, C_matrix, use_associative_scan=True, **arrays):
+        """kernels.mamba_ssm_kernel."""
+        options = {name: arrays.pop(name) for name in ("delta_softplus",) if name in arrays}
+        arrays = {"inputs": inputs, "A_matrix": A_matrix, "B_matrix": B_matrix, "C_matrix": C_matrix, **arrays}
+        return self._run("mamba_ssm_kernel", arrays, {**options, "use_associative_scan": use_associative_scan})
+
+    def vq_encode(self, inputs, codebook, distance_metric="euclidean", **options):
+        """kernels.vq_encode."""
+        return self._run("vq_encode", {"inputs": inputs, "codebook": codebook}, {**options, "distance_metric": distance_metric})
+
+    def spiking_neuron(self, inputs, threshold=1.0, leak_rate=0.1, **options):
+        """kernels.spiking_neuron."""
+        return self._run("spiking_neuron", {"inputs": inputs}, {**options, "threshold": threshold, "leak_rate": leak_rate})
+
+    # --- what was measured -------------------------------------------------------------------------------------------
+
+    def get_memory_usage(self):
+        """Gigabytes (10^9 bytes) that the last call needed at once: operands, result and temporaries."""
+        measured, _ = self._measured("get_memory_usage")
+        return (measured.held + measured.temporary) / 1e9
+
+    def get_tflops(self):
+        """10^12 operations a second of the last call: those of its program, by the time that it took."""
+        measured, seconds = self._measured("get_tflops")
+        return measured.operations / seconds / 1e12
+
+    def benchmark_kernels(self, names=None, *, seconds=0.2):
+        """Times kernels on one problem each: {name: {'throughput', 'latency_ms', 'memory_efficiency', 'problem'}}.
+
+        throughput is in 10^12 operations a second, latency_ms the shortest time of the calls that fit in `seconds`, at least three.
+        memory_efficiency is the share of operands and result in all the memory that the call needs: 1.0 where it has no temporaries.
+        """
+        if isinstance(names, str):
+            raise ValueError(f"benchmark_kernels: expected a list of names (argument 'names'), got the text {names!r}")
+        found = {}
+        for name in PROBLEMS if names is None else names:
+            if name not in PROBLEMS:
+                raise ValueError(f"benchmark_kernels: expected names from {', '.join(PROBLEMS)} (argument 'names'), got {name!r}")
+            text, make = PROBLEMS[name]
+            call = make(self)
+            times, ends = [], None
+            while len(times) < 3 or time.perf_counter() < ends:
+                call()
+                times.append(self._measured(name)[1])
+                ends = ends or time.perf_counter() + seconds
+            measured = self._measured(name)[0]
+            found[name] = {"throughput": measured.operations / min(times) / 1e12, "latency_ms": min(times) * 1e3,
+                           "memory_efficiency": measured.held / (measured.held + measured.temporary), "problem": text}
+        return found
+
+    # --- how a call runs ---------------------------------------------------------------------------------------------
+
+    def _measured(self, method):
+        if self._last is None:
+            raise ValueError(f"{method}: no call of this object has been measured yet; calls inside jit are not")
+        return self._last
+
+    def _key_or_own(self, method, argument, key):
+        if key is not None:
+            return key
+        kept, own = random.split(self._key)
+        if isinstance(own, _core.Tracer):
+            raise ValueError(f"TPUv4Kernels.{method}: inside jit the same elements would be dropped in every call; give a key "
+                             f"(argument '{argument}')")
+        self._key = kept
+        return own
+
+    @staticmethod
+    def _traced(arrays):
+        staged = isinstance(lax.neg(jnp.float32(0)), _core.Tracer)
+        return staged or any(isinstance(leaf, _core.Tracer) for leaf in tree_util.tree_leaves(arrays))
+
+    def _run(self, method, arrays, options, *, function=None, precision=None, rounded=True, donated=False):
+        """Calls a kernel with arrays by name, compiled for their types, and measures it; a traced call is neither."""
+        arrays = {name: value for name, value in arrays.items() if value is not None}
+        arrays = tree_util.tree_map(jnp.asarray, arrays)
+        kernel = function or (lambda **given: getattr(kernels, method)(**given, **options))
+        wanted = jnp.dtype(_chosen("precision", precision or self.precision, _PRECISIONS)) if rounded else None
+
+        def run(arrays):
+            if wanted is None:
+                return kernel(**arrays)
+            floating = [leaf for leaf in tree_util.tree_leaves(arrays) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+            result = kernel(**tree_util.tree_map(
+                lambda leaf: leaf.astype(wanted) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf, arrays))
+            back = lambda leaf: leaf.astype(floating[0].dtype) if leaf.dtype == wanted else leaf  # noqa: E731
+            return tree_util.tree_map(back, result) if isinstance(result, (_core.Array, list)) else result
+
+        if self._traced(arrays):
+            return run(arrays)
+        leaves, structure = tree_util.tree_flatten(arrays)
+        types = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
+        where = (method, structure, types, repr(sorted(options.items())), str(wanted), donated)
+        if where not in self._programs:
+            lowered = jax.jit(run if not donated else lambda x, rest: run({"x": x, **rest}),
+                              donate_argnums=(0,) if donated else ()).lower(*self._split(arrays, donated))
+            self._programs[where] = _Measured(lowered.compile(), float(lowered.cost_analysis().get("flops", 0.0)))
+        measured = self._programs[where]
+        given = self._split(arrays, donated)
+        compiled = self.enable_xla_fusion or donated  # only a compiled program can take over memory
+        started = time.perf_counter()
+        result = measured.compiled(*given) if compiled else run(arrays)
+        jax.block_until_ready(result)
+        self._last = measured, time.perf_counter() - started
+        return result
+
+    @staticmethod
+    def _split(arrays, donated):
+        """The arguments of the compiled program: all arrays, or the one that is given away apart from the rest."""
+        return (arrays["x"], {name: value for name, value in arrays.items() if name != "x"}) if donated else (arrays,)

@@ -1,0 +1,9 @@
+"""Matrix products and contractions that are computed as their shape suggests."""
+from capibara._modules import explain_missing as _explain_missing
+from capibara.kernels import adaptive_matmul, einsum_optimize, optimized_matmul
+
+__all__ = ["adaptive_matmul", "einsum_optimize", "matmul", "optimized_matmul"]
+
+matmul = adaptive_matmul
+
+_explain_missing(__name__)

@@ -1,0 +1,150 @@
+// GELU followed by dropout, and its reverse derivative: their meaning as compositions, their records.
+//
+// Which elements are dropped follows from the key and the position alone, so that no mask is kept for the backward
+// pass. Element n reads 16 bits: quarter n % 4 of the threefry2x32 block with counter n / 4. That is an eighth of the
+// blocks that jax.random.bernoulli makes of the same key, and another mask. The share kept is a multiple of 1 / 65536.
+#include <cmath>
+#include <numbers>
+
+#include "kernels/composed.h"
+#include "kernels/rows.h"
+
+namespace capibara::kernels {
+
+namespace {
+
+namespace lax = jax::lax;
+
+constexpr double cube_weight = 0.044715, tanh_scale = 0.7978845608028654;  // sqrt(2 / pi)
+
+// Of 65536 values of the 16 bits, those that keep an element.
+int64_t kept_values(double rate) { return std::llround((1 - rate) * 65536); }
+
+// Whether each element is kept.
+Array keep_mask(const Array& key, const Shape& shape, double rate) {
+  static const Primitive& iota = *new Primitive(primitive("iota_2x32_shape"));
+  static const Primitive& block = *new Primitive(primitive("threefry2x32"));
+  const int64_t size = element_count(shape), blocks = (size + 3) / 4;
+  const Arrays counter = capibara::bind(iota, Arrays{}, {{"shape", Shape{blocks}}});
+  const Array first = lax::index_in_dim(key, 0, 0, false), second = lax::index_in_dim(key, 1, 0, false);
+  const Arrays words = capibara::bind(block, Arrays{first, second, counter[0], counter[1]});
+  const Array both = lax::stack(words, 1);  // [blocks, 2]
+  const Array half = scalar_of(DType::uint32, 0xffff), low = both & half;
+  const Array high = lax::shift_right_logical(both, lax::full_like(both, scalar_of(DType::uint32, 16)));
+  const Array quarters = lax::stack({low, high}, 2).reshape({4 * blocks});
+  const Array bits = lax::slice_in_dim(quarters, 0, size).reshape(shape);
+  return bits < scalar_of(DType::uint32, static_cast<double>(kept_values(rate)));
+}
+
+Array gelu_of(const Array& x, bool approximate) {
+  const auto number = [&](double value) { return scalar_of(x.dtype(), value); };
+  const Array half = number(0.5) * x;
+  if (!approximate) return half * lax::erfc(x * number(-std::numbers::sqrt2 / 2));
+  const Array inner = number(tanh_scale) * (x + number(cube_weight) * x * x * x);
+  return half * (number(1) + lax::tanh(inner));
+}
+
+Array gelu_slope(const Array& x, bool approximate) {
+  const auto number = [&](double value) { return scalar_of(x.dtype(), value); };
+  if (!approximate) {
+    const Array below = number(0.5) * lax::erfc(x * number(-std::numbers::sqrt2 / 2));
+    const Array density = number(std::numbers::inv_sqrtpi / std::numbers::sqrt2) * lax::exp(number(-0.5) * x * x);
+    return below + x * density;
+  }
+  const Array square = x * x, scaled = number(tanh_scale) * x;
+  const Array inner = scaled * (number(1) + number(cube_weight) * square);
+  const Array height = lax::tanh(inner), steep = number(1) - height * height;
+  const Array rise = number(tanh_scale) * (number(1) + number(3 * cube_weight) * square);
+  const Array share = number(0.5) * (number(1) + height);
+  return share + number(0.5) * x * steep * rise;
+}
+
+Array dropped(const Array& values, const Array& key, double rate) {
+  const int64_t kept = kept_values(rate);
+  if (kept == 65536) return values;
+  const Array zero = lax::full_like(values, scalar_of(values.dtype(), 0));
+  if (kept == 0) return zero;
+  const Array mask = keep_mask(key, values.shape(), rate);
+  return lax::select(mask, values * scalar_of(values.dtype(), 65536.0 / static_cast<double>(kept)), zero);
+}
+
+// (x, key) -> y
+Arrays compose(std::span<const Array> in, const Attrs& attrs) {
+  const Array x = in[0].astype(sum_dtype(in[0].dtype()));
+  return {dropped(gelu_of(x, attrs.boolean("approximate")), in[1], attrs.real("rate")).astype(in[0].dtype())};
+}
+
+// (dy, x, key) -> dx
+Arrays compose_grad(std::span<const Array> in, const Attrs& attrs) {
+  const DType wide = sum_dtype(in[1].dtype());
+  const Array dy = in[0].astype(wide), slope = gelu_slope(in[1].astype(wide), attrs.boolean("approximate"));
+  return {dropped(dy * slope, in[2], attrs.real("rate")).astype(in[1].dtype())};
+}
+
+// ---- types and records ------------------------------------------------------------------------------------------
+
+void require_operands(const char* op, const ArrayType& x, const ArrayType& key) {
+  if (!is_floating(x.dtype))
+    throw TypeError(concat(op, ": expected a floating array (argument 'x'), got ", to_string(x)));
+  if (key.dtype != DType::uint32 || key.shape != Shape{2})
+    throw TypeError(
+        concat(op, ": expected the words of a threefry2x32 key, uint32[2] (argument 'key'), got ", to_string(key)));
+}
+
+TypeResult forward_type(std::span<const ArrayType> types, const Attrs&) {
+  require_count("gelu_dropout", types, 2);
+  require_operands("gelu_dropout", types[0], types[1]);
+  return Types{types[0].strong()};
+}
+
+TypeResult grad_type(std::span<const ArrayType> types, const Attrs&) {
+  require_count("gelu_dropout_grad", types, 3);
+  require_operands("gelu_dropout_grad", types[1], types[2]);
+  require_type("gelu_dropout_grad", "dy", types[0], types[1].strong());
+  return Types{types[1].strong()};
+}
+
+Arrays pull_back(const PullbackArgs& args) {
+  static const Primitive& handle = *new Primitive(primitive("gelu_dropout_grad"));
+  Arrays pulled = capibara::bind(handle, Arrays{args.cotangents[0], args.operands[0], args.operands[1]}, args.attrs);
+  pulled.push_back(Array());  // of the key
+  return pulled;
+}
+
+std::vector<Sample> dropout_samples(DType dtype, bool backward) {
+  const ArrayType key = scalar_of(DType::uint32, 0).type().with_shape({2});
+  std::vector<Sample> samples;
+  for (const ArrayType& x : sample_rows(dtype)) {
+    for (bool approximate : {true, false}) {
+      if (!approximate && x.rank() != 3) continue;
+      samples.push_back({backward ? Types{x, x, key} : Types{x, key}, {{"rate", 0.25}, {"approximate", approximate}}});
+    }
+  }
+  return samples;
+}
+
+PrimitiveRecord element_record(const char* name, const char* doc, bool backward) {
+  PrimitiveRecord record;
+  record.name = name;
+  record.doc = doc;
+  record.dtypes = float_dtypes;
+  record.traits.nan_checked = true;
+  record.flops = [](std::span<const ArrayType> types, const Attrs&) { return count_flops(30, types[0]); };
+  record.samples = [backward](DType dtype) { return dropout_samples(dtype, backward); };
+  return record;
+}
+
+}  // namespace
+
+Family gelu_dropout_records() {
+  PrimitiveRecord forward =
+      element_record("gelu_dropout", "GELU, of which a share is dropped as a key decides.", false);
+  forward.type = forward_type;
+  forward.lower = compose;
+  PrimitiveRecord backward = element_record("gelu_dropout_grad", "Pulls a cotangent back through gelu_dropout.", true);
+  backward.type = grad_type;
+  backward.lower = compose_grad;
+  return {composed(std::move(forward), {pull_back, {false}}), composed(std::move(backward))};
+}
+
+}  // namespace capibara::kernels

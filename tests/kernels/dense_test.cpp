@@ -1,0 +1,102 @@
+// Dense pieces: matrix products, einsum under a limit, GELU with dropout, Adam, operations on lists.
+#include <capibara/capibara.h>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace capibara::kernels {
+namespace {
+
+namespace jnp = jax::numpy;
+
+void expect_same(const Array& got, const Array& want, double tolerance) {
+  ASSERT_EQ(to_string(got.type()), to_string(want.type()));
+  const auto a = got.to_vector<double>(), b = want.to_vector<double>();
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], tolerance) << "element " << i;
+}
+
+Array random_array(int64_t seed, Shape shape) {
+  return jax::random::normal(jax::random::key(seed), {.shape = std::move(shape)});
+}
+
+TEST(AdaptiveMatmul, IsMatmulUnderEveryStrategy) {
+  const Array a = random_array(0, {3, 5, 24}), b = random_array(1, {24, 6});
+  for (const char* strategy : {"auto", "local", "split_k", "collective"})
+    expect_same(adaptive_matmul(a, b, {.tpu_strategy = strategy}), jnp::matmul(a, b), 1e-4);
+  EXPECT_THROW(adaptive_matmul(a, b, {.tpu_strategy = "none"}), ValueError);
+  EXPECT_THROW(adaptive_matmul(a, a), TypeError);
+}
+
+TEST(OptimizedMatmul, TransposesWithoutCopies) {
+  const Array a = random_array(0, {24, 5}), b = random_array(1, {6, 24});
+  const OptimizedMatmulOptions both{.transpose_a = true, .transpose_b = true};
+  expect_same(optimized_matmul(a, b, both), jnp::matmul(a.T(), b.T()), 1e-4);
+  const std::string text =
+      jax::make_jaxpr([&](const Array& x, const Array& y) { return optimized_matmul(x, y, both); })(a, b).to_string();
+  EXPECT_NE(text.find("dot_general"), std::string::npos) << text;
+}
+
+TEST(EinsumOptimize, KeepsIntermediatesBelowItsLimit) {
+  const Arrays operands = {random_array(0, {12, 4}), random_array(1, {12, 5}), random_array(2, {12, 6})};
+  const Array want = jnp::einsum("ia,ib,ic->abc", operands);
+  for (int64_t limit : {1000, 60, 5, 1})
+    expect_same(einsum_optimize("ia,ib,ic->abc", operands, {.memory_efficient = true, .memory_limit = limit}), want,
+                1e-4);
+  const std::string plan =
+      einsum_plan("ia,ib,ic->abc", {{12, 4}, {12, 5}, {12, 6}}, {.memory_efficient = true, .memory_limit = 60});
+  EXPECT_EQ(plan, "largest intermediate 60 elements\nsliced along i in steps of 3 of 12\nia,ib->iab\nic,iab->abc\n")
+      << plan;
+}
+
+TEST(GeluDropout, DropsByKeyAndPosition) {
+  const Array x = random_array(0, {100, 37}), key = jax::random::key(7);
+  const Array kept = fused_gelu_dropout(x, {.rate = 0.25, .key = key}), gelu = jax::nn::gelu(x);
+  const auto got = kept.to_vector<double>(), want = gelu.to_vector<double>();
+  int64_t zeros = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    if (got[i] == 0)
+      ++zeros;
+    else
+      EXPECT_NEAR(got[i], want[i] / 0.75, 1e-5);
+  }
+  EXPECT_NEAR(static_cast<double>(zeros) / static_cast<double>(got.size()), 0.25, 0.04);
+  expect_same(jax::jit([key](const Array& a) { return fused_gelu_dropout(a, {.rate = 0.25, .key = key}); })(x), kept,
+              1e-6);
+  expect_same(fused_gelu_dropout(x, {.training = false}), gelu, 1e-6);
+  EXPECT_THROW(fused_gelu_dropout(x, {.rate = 0.25}), ValueError);
+}
+
+TEST(GeluDropout, InPlaceDeletesItsArgumentOrIsRefused) {
+  const Array key = jax::random::key(7), x = random_array(0, {64, 64});
+  const Array want = fused_gelu_dropout(x, {.rate = 0.5, .key = key});
+  Array given = x + 0.0f;
+  given.block_until_ready();
+  expect_same(fused_gelu_dropout(given, {.rate = 0.5, .key = key, .inplace = true}), want, 1e-6);
+  EXPECT_TRUE(given.is_deleted());
+  EXPECT_THROW(jax::jit([key](const Array& a) { return fused_gelu_dropout(a, {.key = key, .inplace = true}); })(x),
+               ValueError);
+}
+
+TEST(AdamUpdate, IsAdam) {
+  const Array p = random_array(0, {5}), g = random_array(1, {5}), zero = jnp::zeros({5});
+  const AdamState state = adam_update({p}, {g}, {zero}, {zero}, 1, {.learning_rate = 0.1});
+  // The first step goes by the learning rate along the gradient's sign.
+  const auto next = state.parameters[0].to_vector<double>(), from = p.to_vector<double>(),
+             slope = g.to_vector<double>();
+  for (std::size_t i = 0; i < next.size(); ++i) EXPECT_NEAR(next[i], from[i] - 0.1 * (slope[i] > 0 ? 1 : -1), 1e-5);
+  expect_same(state.means[0], g * 0.1f, 1e-6);
+  EXPECT_THROW(adam_update({p}, {}, {zero}, {zero}, 1), ValueError);
+}
+
+TEST(BatchOperations, RunEachInput) {
+  const Arrays inputs = {random_array(0, {3, 8}), random_array(1, {8}), random_array(2, {2, 2, 8})};
+  for (bool parallel : {true, false}) {
+    const Arrays results = batch_operations("softmax", inputs, {.parallel_execution = parallel});
+    for (std::size_t i = 0; i < inputs.size(); ++i) expect_same(results[i], jax::nn::softmax(inputs[i]), 1e-6);
+  }
+  EXPECT_THROW(batch_operations("conv", inputs), ValueError);
+}
+
+}  // namespace
+}  // namespace capibara::kernels

@@ -1,0 +1,99 @@
+// RMS norm, softmax and cross-entropy: their values, derivatives and batches against plain compositions.
+#include <capibara/capibara.h>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace capibara::kernels {
+namespace {
+
+namespace jnp = jax::numpy;
+
+void expect_close(const Array& got, const Array& want, double tolerance) {
+  ASSERT_EQ(to_string(got.type()), to_string(want.type()));
+  const auto a = got.to_vector<double>(), b = want.to_vector<double>();
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], tolerance) << "element " << i;
+}
+
+Array drawn(int64_t seed, Shape shape) {
+  return jax::random::normal(jax::random::key(seed), {.shape = std::move(shape)});
+}
+
+Array plain_rms(const Array& x, const Array& scale) {
+  return x / jnp::sqrt(jnp::mean(x * x, {.axis = -1, .keepdims = true}) + 1e-6) * scale;
+}
+
+Array plain_loss(const Array& logits, const Array& labels) {
+  const Array logs = jax::nn::log_softmax(logits);
+  return -jnp::squeeze(jnp::take_along_axis(logs, jnp::expand_dims(labels, -1), {.axis = -1}), -1);
+}
+
+TEST(RmsNorm, HasTheValuesAndGradientsOfItsDefinition) {
+  const Array x = drawn(0, {2, 3, 9}), scale = drawn(1, {9}), weights = drawn(2, {2, 3, 9});
+  expect_close(rms_norm(x, scale), plain_rms(x, scale), 1e-5);
+  expect_close(jax::jit([](const Array& a, const Array& s) { return rms_norm(a, s); })(x, scale), plain_rms(x, scale),
+               1e-5);
+  auto loss = [&](auto norm) {
+    return jax::grad<0, 1>([norm, weights](const Array& a, const Array& s) { return jnp::sum(norm(a, s) * weights); });
+  };
+  const auto got = loss([](const Array& a, const Array& s) { return rms_norm(a, s); })(x, scale);
+  const auto want = loss(plain_rms)(x, scale);
+  expect_close(std::get<0>(got), std::get<0>(want), 1e-4);
+  expect_close(std::get<1>(got), std::get<1>(want), 1e-4);
+}
+
+TEST(Softmax, IsJaxsAlongAnyAxis) {
+  const Array x = drawn(0, {4, 5, 6});
+  for (int64_t axis : {0, 1, 2, -1, -3})
+    expect_close(softmax(x, {.axis = axis}), jax::nn::softmax(x, {.axis = axis}), 1e-6);
+  const Array weights = drawn(1, {4, 5, 6});
+  auto gradient = [&](auto function) {
+    return jax::grad<0>([function, weights](const Array& a) { return jnp::sum(function(a) * weights); })(x);
+  };
+  expect_close(gradient([](const Array& a) { return softmax(a); }),
+               gradient([](const Array& a) { return jax::nn::softmax(a); }), 1e-5);
+}
+
+TEST(CrossEntropy, HasTheValuesAndGradientsOfItsDefinition) {
+  const Array logits = drawn(0, {4, 7}), labels = array<int32_t>({0, 6, 3, 3});
+  expect_close(cross_entropy(logits, labels), plain_loss(logits, labels), 1e-5);
+  auto gradient = [&](auto function) {
+    return jax::grad<0>([function, labels](const Array& x) { return jnp::sum(function(x, labels) * 2.0f); })(logits);
+  };
+  expect_close(gradient([](const Array& x, const Array& l) { return cross_entropy(x, l); }), gradient(plain_loss),
+               1e-5);
+  const Array batched =
+      jax::vmap([&](const Array& row, const Array& l) { return cross_entropy(row, l); })(logits, labels);
+  expect_close(batched, plain_loss(logits, labels), 1e-5);
+}
+
+TEST(CrossEntropy, IgnoresOneLabelAndMarksThoseBeyondTheClasses) {
+  const Array logits = drawn(0, {4, 3}), labels = array<int32_t>({1, 5, -1, -100});
+  const auto losses = cross_entropy(logits, labels).to_vector<double>();
+  EXPECT_FALSE(std::isnan(losses[0]));
+  EXPECT_TRUE(std::isnan(losses[1]));
+  EXPECT_TRUE(std::isnan(losses[2]));
+  EXPECT_EQ(losses[3], 0);
+  EXPECT_EQ(cross_entropy(logits, labels, {.ignore_index = 5}).to_vector<double>()[1], 0);
+}
+
+TEST(CrossEntropy, StaysOneEquationForwardsAndBackwards) {
+  const Array logits = jnp::ones({4, 7}), labels = jnp::zeros({4}, {.dtype = DType::int32});
+  auto loss = [labels](const Array& x) { return jnp::sum(cross_entropy(x, labels)); };
+  const std::string text = jax::make_jaxpr(jax::grad<0>(jax::jit(loss)))(logits).to_string();
+  EXPECT_NE(text.find("= cross_entropy["), std::string::npos) << text;
+  EXPECT_NE(text.find("= cross_entropy_grad["), std::string::npos) << text;
+  EXPECT_EQ(text.find(" exp "), std::string::npos) << text;
+}
+
+TEST(FastLayerNorm, HasOptionalWeights) {
+  const Array x = drawn(0, {3, 8}), weight = drawn(1, {8}), bias = drawn(2, {8});
+  expect_close(fast_layer_norm(x), layer_norm(x, jnp::ones({8}), jnp::zeros({8})), 1e-6);
+  expect_close(fast_layer_norm(x, {.weight = weight, .bias = bias, .memory_efficient = true}),
+               layer_norm(x, weight, bias), 1e-6);
+}
+
+}  // namespace
+}  // namespace capibara::kernels
