@@ -12,7 +12,7 @@ from capibara import kernels
 
 
 def draw(seed, *shape):
-  return np.random.RandomState(seed).randn(*shape).astype("float32")
+  return np.asarray(np.random.RandomState(seed).randn(*shape), "float32")
 
 
 def close(got, want, tolerance=1e-5):

@@ -140,7 +140,8 @@ class Planner {
     append_steps(a, chosen, list, order, sizes, all);
     append_steps(b, chosen, list, order, sizes, all);
     const auto place = [&](Set one) { return std::find(list.begin(), list.end(), one) - list.begin(); };
-    const auto [low, high] = std::minmax(place(a), place(b));
+    const std::ptrdiff_t first = place(a), second = place(b), low = std::min(first, second),
+                         high = std::max(first, second);
     order.path.push_back({low, high});
     list.erase(list.begin() + high);
     list.erase(list.begin() + low);
