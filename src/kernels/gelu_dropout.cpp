@@ -20,20 +20,23 @@ constexpr double cube_weight = 0.044715, tanh_scale = 0.7978845608028654;  // sq
 // Of 65536 values of the 16 bits, those that keep an element.
 int64_t kept_values(double rate) { return std::llround((1 - rate) * 65536); }
 
-// Whether each element is kept.
+// Whether each element is kept. Element by element, four of one block each making it anew: nothing is stored.
 Array keep_mask(const Array& key, const Shape& shape, double rate) {
   static const Primitive& iota = *new Primitive(primitive("iota_2x32_shape"));
   static const Primitive& block = *new Primitive(primitive("threefry2x32"));
-  const int64_t size = element_count(shape), blocks = (size + 3) / 4;
-  const Arrays counter = capibara::bind(iota, Arrays{}, {{"shape", Shape{blocks}}});
+  const auto number = [](uint32_t value) { return scalar_of(DType::uint32, value); };
+  const Arrays place =
+      shape.empty() ? Arrays{number(0), number(0)} : capibara::bind(iota, Arrays{}, {{"shape", shape}});
+  const auto shifted_right = [&](const Array& x, const Array& by) { return lax::shift_right_logical(x, by); };
+  const Array two = lax::full_like(place[1], number(2)), low = shifted_right(place[1], two);
+  const Array carried = lax::shift_left(place[0], lax::full_like(place[0], number(30)));
+  const Array high = shifted_right(place[0], two), counter = low | carried;
   const Array first = lax::index_in_dim(key, 0, 0, false), second = lax::index_in_dim(key, 1, 0, false);
-  const Arrays words = capibara::bind(block, Arrays{first, second, counter[0], counter[1]});
-  const Array both = lax::stack(words, 1);  // [blocks, 2]
-  const Array half = scalar_of(DType::uint32, 0xffff), low = both & half;
-  const Array high = lax::shift_right_logical(both, lax::full_like(both, scalar_of(DType::uint32, 16)));
-  const Array quarters = lax::stack({low, high}, 2).reshape({4 * blocks});
-  const Array bits = lax::slice_in_dim(quarters, 0, size).reshape(shape);
-  return bits < scalar_of(DType::uint32, static_cast<double>(kept_values(rate)));
+  const Arrays words = capibara::bind(block, Arrays{first, second, high, counter});
+  const Array in_second = (place[1] & number(2)) != number(0), half = place[1] & number(1);
+  const Array word = lax::select(in_second, words[1], words[0]);
+  const Array bits = shifted_right(word, half * number(16)) & number(0xffff);
+  return bits < number(static_cast<uint32_t>(kept_values(rate)));
 }
 
 Array gelu_of(const Array& x, bool approximate) {

@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "backends/kernel_cases.h"
+
 namespace capibara::kernels {
 namespace {
 
@@ -76,6 +78,31 @@ TEST(GeluDropout, InPlaceDeletesItsArgumentOrIsRefused) {
   EXPECT_TRUE(given.is_deleted());
   EXPECT_THROW(jax::jit([key](const Array& a) { return fused_gelu_dropout(a, {.key = key, .inplace = true}); })(x),
                ValueError);
+}
+
+// The key is two words of whatever the case draws; sizes that fill no vector, one vector and several shares of threads.
+using GeluDropoutKernel = cpu::KernelTest;
+
+TEST_F(GeluDropoutKernel, IsTheComposition) {
+  const ArrayType key = cpu::type_of(DType::uint32, {2});
+  std::vector<DType> dtypes = {DType::float32, DType::bfloat16};
+#if defined(__aarch64__)
+  dtypes.push_back(DType::float16);
+#endif
+  for (DType dtype : dtypes) {
+    const double unit = cpu::epsilon_of(dtype);
+    const cpu::Tolerance tolerance{1e-6 + 2 * unit, 1e-6 + 2 * unit};
+    for (const Shape& shape : {Shape{1}, Shape{3, 5}, Shape{64}, Shape{65}, Shape{7, 300}, Shape{40, 1000}}) {
+      const ArrayType x = cpu::type_of(dtype, shape);
+      for (double rate : {0.0, 0.1, 0.5, 1.0}) {
+        const Attrs attrs = {{"rate", rate}, {"approximate", true}};
+        check_kernel({"gelu_dropout", {x, key}, attrs, {}, tolerance});
+        check_kernel({"gelu_dropout_grad", {x, x, key}, attrs, {}, tolerance});
+      }
+    }
+    const ArrayType x = cpu::type_of(dtype, {7, 30});
+    check_kernel({"gelu_dropout", {x, key}, {{"rate", 0.0}, {"approximate", true}}, {cpu::Values::awkward}, tolerance});
+  }
 }
 
 TEST(AdamUpdate, IsAdam) {

@@ -44,6 +44,9 @@ bool has_region(const Primitive& primitive, const Attrs& attrs) {
   return traits.combines != Combines::updates || (primitive == prim::scatter() && !attrs["update_jaxpr"].is_none());
 }
 
+// A fused operation that only a composition defines: compiled, its steps are one pass or few.
+bool is_fused(const Primitive& primitive) { return primitive->lower && !reference::find_kernel(primitive); }
+
 // Null where only the reference backend runs it. A jit under an eager transform may have side effects: it was asked to be
 // compiled as a whole.
 std::shared_ptr<Executable> compile_alone(const Program& program) {
@@ -144,7 +147,9 @@ std::shared_ptr<Executable> find_executable(const Primitive& primitive, std::spa
   if (find_kernel_maker(primitive)) {
     if (auto kernel = kernel_operations().find(primitive, inputs, attrs, own_kernel)) return kernel;
   }
-  return has_region(primitive, attrs) ? compiled_operations().find(primitive, inputs, attrs, compile_alone) : nullptr;
+  const bool is_long = is_fused(primitive) && std::any_of(inputs.begin(), inputs.end(), is_large);
+  const bool compiles = has_region(primitive, attrs) || is_long;
+  return compiles ? compiled_operations().find(primitive, inputs, attrs, compile_alone) : nullptr;
 }
 
 }  // namespace

@@ -6,12 +6,9 @@
 #include <cmath>
 #include <cstring>
 
-#if defined(__aarch64__)
-#include <arm_neon.h>
-#endif
-
 #include "array/element.h"
 #include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/row_lanes.h"
 #include "backends/cpu/kernels/scratch.h"
 #include "lax/math/denormals.h"
 #include "runtime/thread_pool.h"
@@ -19,93 +16,6 @@
 namespace capibara::cpu {
 
 namespace {
-
-#define CAPIBARA_INLINE inline __attribute__((always_inline))
-#pragma GCC diagnostic ignored "-Wpsabi"  // wide vectors are passed to functions that are inlined, no others
-
-template <class T>
-using Sum = std::conditional_t<std::is_same_v<T, double>, double, float>;
-
-// ---- vectors of a row's elements, widened ------------------------------------------------------------------------
-
-// Of bfloat16, by intrinsics or written out for each width: g++ 12 makes scalars of generic conversions between
-// vectors, and takes none whose types depend on a parameter.
-template <int Bytes>
-struct Brains;
-#if defined(__aarch64__)
-template <>
-struct Brains<16> {
-  static CAPIBARA_INLINE float32x4_t load(const BFloat16* from) {
-    return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(&from->bits), 16));
-  }
-  static CAPIBARA_INLINE void store(BFloat16* to, float32x4_t value) {
-    const uint32x4_t word = vreinterpretq_u32_f32(value);
-    const uint32x4_t rounded = word + 0x7fff + (word >> 16 & 1), nan = (word & 0x80000000u) | 0x7fc00000u;
-    const uint32x4_t is_nan = vcgtq_u32(word & 0x7fffffffu, vdupq_n_u32(0x7f800000u));
-    vst1_u16(&to->bits, vshrn_n_u32(vbslq_u32(is_nan, nan, rounded), 16));
-  }
-};
-#else
-#define CAPIBARA_BRAINS(BYTES)                                                                 \
-  template <>                                                                                  \
-  struct Brains<BYTES> {                                                                       \
-    typedef float V __attribute__((vector_size(BYTES)));                                       \
-    typedef std::uint32_t Words __attribute__((vector_size(BYTES)));                           \
-    typedef std::uint16_t Codes __attribute__((vector_size((BYTES) / 2)));                     \
-    static CAPIBARA_INLINE V load(const BFloat16* from) {                                      \
-      Codes codes;                                                                             \
-      std::memcpy(&codes, &from->bits, sizeof codes);                                          \
-      return reinterpret_cast<V>(__builtin_convertvector(codes, Words) << 16);                 \
-    }                                                                                          \
-    static CAPIBARA_INLINE void store(BFloat16* to, V value) {                                 \
-      const Words word = reinterpret_cast<Words>(value), nan = (word >> 16 & 0x8000) | 0x7fc0; \
-      const Words rounded = (word + 0x7fff + (word >> 16 & 1)) >> 16;                          \
-      const Words chosen = (word & 0x7fffffff) > 0x7f800000 ? nan : rounded;                   \
-      const Codes codes = __builtin_convertvector(chosen, Codes);                              \
-      std::memcpy(&to->bits, &codes, sizeof codes);                                            \
-    }                                                                                          \
-  };
-CAPIBARA_BRAINS(16)
-CAPIBARA_BRAINS(32)
-CAPIBARA_BRAINS(64)
-#endif
-
-template <class T, int Bytes>
-struct Lanes {
-  using C = Sum<T>;
-  typedef C V __attribute__((vector_size(Bytes)));
-  static constexpr int count = Bytes / static_cast<int>(sizeof(C));
-
-  static CAPIBARA_INLINE V load(const T* from) {
-    if constexpr (std::is_same_v<T, BFloat16>) {
-      return Brains<Bytes>::load(from);
-#if defined(__aarch64__)
-    } else if constexpr (std::is_same_v<T, Half>) {
-      return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(&from->bits)));
-#endif
-    } else {
-      V value;
-      std::memcpy(&value, from, sizeof value);
-      return value;
-    }
-  }
-  static CAPIBARA_INLINE void store(T* to, V value) {
-    if constexpr (std::is_same_v<T, BFloat16>) {
-      Brains<Bytes>::store(to, value);
-#if defined(__aarch64__)
-    } else if constexpr (std::is_same_v<T, Half>) {
-      vst1_u16(&to->bits, vreinterpret_u16_f16(vcvt_f16_f32(value)));
-#endif
-    } else {
-      std::memcpy(to, &value, sizeof value);
-    }
-  }
-  static CAPIBARA_INLINE C total(V value) {
-    C sum = 0;
-    for (int i = 0; i < count; ++i) sum += value[i];
-    return sum;
-  }
-};
 
 // ---- rows --------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,164 @@
+// GELU by tanh with dropout, forward and backward, as foreign calls of XLA programs: read once, written once.
+//
+// A thread owns eight neighbouring elements and makes the two threefry blocks that decide about them. Compiled
+// compositions make one block for each element, which is four times the arithmetic and more than the memory takes.
+//
+// nvcc compiles the kernels and their handlers into the module; the C++ compiler compiles the claim into the library.
+#ifndef __CUDACC__
+
+#include <cmath>
+
+#include "backends/cuda/claims.h"
+
+namespace capibara::cuda {
+namespace {
+
+std::optional<KernelCall> claim(const ClaimArgs& args, const ArrayType& x, const char* target) {
+  if (x.dtype != DType::float32 && x.dtype != DType::bfloat16) return std::nullopt;
+  if (x.size() == 0 || !args.attrs.boolean("approximate")) return std::nullopt;
+  const auto kept = static_cast<double>(std::llround((1 - args.attrs.real("rate")) * 65536));
+  return KernelCall{target, float_setting("kept", kept), {}};
+}
+
+std::optional<KernelCall> claim_forward(const ClaimArgs& args) {
+  return claim(args, args.inputs[0], "capibara_gelu_dropout");
+}
+std::optional<KernelCall> claim_backward(const ClaimArgs& args) {
+  return claim(args, args.inputs[1], "capibara_gelu_dropout_grad");
+}
+
+}  // namespace
+
+Claims gelu_dropout_claims() { return {{"gelu_dropout", claim_forward}, {"gelu_dropout_grad", claim_backward}}; }
+
+}  // namespace capibara::cuda
+
+#else  // ---- the kernels ---------------------------------------------------------------------------------------------
+
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "backends/cuda/call_frame.h"
+#include "backends/cuda/kernels.h"
+
+namespace capibara::cuda {
+namespace {
+
+constexpr int group_size = 8;  // elements of a thread: two blocks of four
+
+// The elements of a thread: 16 or 32 bytes.
+template <class T>
+struct alignas(16) Group {
+  T values[group_size];
+};
+
+__device__ void rounds(uint32_t& a, uint32_t& b, int first, int second, int third, int fourth) {
+  for (int amount : {first, second, third, fourth}) {
+    a += b;
+    b = __funnelshift_l(b, b, amount) ^ a;
+  }
+}
+
+// Threefry-2x32 with 20 rounds of the counter `block`.
+__device__ uint2 threefry(uint32_t k0, uint32_t k1, uint64_t block) {
+  const uint32_t k2 = k0 ^ k1 ^ 0x1BD11BDAu;
+  uint32_t a = static_cast<uint32_t>(block >> 32) + k0, b = static_cast<uint32_t>(block) + k1;
+  rounds(a, b, 13, 15, 26, 6);
+  a += k1, b += k2 + 1;
+  rounds(a, b, 17, 29, 16, 24);
+  a += k2, b += k0 + 2;
+  rounds(a, b, 13, 15, 26, 6);
+  a += k0, b += k1 + 3;
+  rounds(a, b, 17, 29, 16, 24);
+  a += k1, b += k2 + 4;
+  rounds(a, b, 13, 15, 26, 6);
+  a += k2, b += k0 + 5;
+  return {a, b};
+}
+
+template <bool Backward>
+__device__ float activated(float x, float dy) {
+  constexpr float scale = 1.5957691216f, cube = 0.044715f;  // 2 sqrt(2 / pi)
+  const float square = x * x, share = 1.0f / (1.0f + __expf(-scale * x * (1.0f + cube * square)));
+  if (!Backward) return x * share;
+  const float rise = scale * (1.0f + 3 * cube * square);
+  return dy * (share + x * share * (1.0f - share) * rise);
+}
+
+template <class T, bool Backward>
+__global__ void gelu_dropout_kernel(const T* __restrict__ dy, const T* __restrict__ x, const uint32_t* __restrict__ key,
+                                    T* __restrict__ out, int64_t size, uint32_t kept, float factor) {
+  const uint32_t k0 = key[0], k1 = key[1];
+  const int64_t groups = (size + group_size - 1) / group_size, step = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t group = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; group < groups; group += step) {
+    const int64_t first = group * group_size;
+    const bool whole = first + group_size <= size;
+    Group<T> values, slopes, results;
+    if (whole) {
+      values = *reinterpret_cast<const Group<T>*>(x + first);
+      if (Backward) slopes = *reinterpret_cast<const Group<T>*>(dy + first);
+    } else {
+      for (int i = 0; i < group_size; ++i) {
+        const int64_t from = first + i < size ? first + i : size - 1;
+        values.values[i] = x[from];
+        if (Backward) slopes.values[i] = dy[from];
+      }
+    }
+    const uint2 words[2] = {threefry(k0, k1, 2 * group), threefry(k0, k1, 2 * group + 1)};
+#pragma unroll
+    for (int i = 0; i < group_size; ++i) {
+      const uint32_t word = i % 4 < 2 ? words[i / 4].x : words[i / 4].y, bits = i % 2 ? word >> 16 : word & 0xffff;
+      const float slope = Backward ? static_cast<float>(slopes.values[i]) : 0.0f;
+      const float value = activated<Backward>(static_cast<float>(values.values[i]), slope);
+      results.values[i] = static_cast<T>(bits < kept ? value * factor : 0.0f);
+    }
+    if (whole) {
+      *reinterpret_cast<Group<T>*>(out + first) = results;
+    } else {
+      for (int i = 0; first + i < size; ++i) out[first + i] = results.values[i];
+    }
+  }
+}
+
+template <class T, bool Backward>
+void start(const ffi::CallFrame* frame, int64_t size, uint32_t kept, cudaStream_t stream) {
+  constexpr int threads = 256, first = Backward ? 1 : 0;  // operand x
+  const int64_t groups = (size + group_size - 1) / group_size, wanted = (groups + threads - 1) / threads;
+  const auto blocks = static_cast<unsigned>(wanted < (1 << 20) ? wanted : 1 << 20);
+  const float factor = kept == 0 ? 0.0f : static_cast<float>(65536.0 / kept);
+  gelu_dropout_kernel<T, Backward><<<blocks, threads, 0, stream>>>(
+      Backward ? static_cast<const T*>(operand(frame, 0).data) : nullptr, static_cast<const T*>(operand(frame, first).data),
+      static_cast<const uint32_t*>(operand(frame, first + 1).data), static_cast<T*>(result(frame, 0).data), size, kept, factor);
+}
+
+template <bool Backward>
+void* run(ffi::CallFrame* frame) {
+  if (ffi::answer_metadata(frame, ffi::command_buffer_compatible)) return nullptr;
+  if (frame->stage != 3) return nullptr;
+  const ffi::Buffer& x = operand(frame, Backward ? 1 : 0);
+  int64_t size = 1;
+  for (int64_t i = 0; i < x.rank; ++i) size *= x.dims[i];
+  const auto kept = static_cast<uint32_t>(float_attribute(frame, "kept", 65536.0f));
+  const auto stream = static_cast<cudaStream_t>(ffi::stream_of(frame));
+  if (x.dtype == f32)
+    start<float, Backward>(frame, size, kept, stream);
+  else if (x.dtype == bf16)
+    start<__nv_bfloat16, Backward>(frame, size, kept, stream);
+  else
+    return ffi::failure(frame, "gelu_dropout: the CUDA kernel takes float32 and bfloat16");
+  const cudaError_t status = cudaGetLastError();
+  return status == cudaSuccess ? nullptr : ffi::failure(frame, cudaGetErrorString(status));
+}
+
+constexpr KernelRecord records[] = {{"capibara_gelu_dropout", run<false>, ffi::command_buffer_compatible},
+                                    {"capibara_gelu_dropout_grad", run<true>, ffi::command_buffer_compatible}};
+
+}  // namespace
+
+Handlers gelu_dropout_handlers() { return {records, sizeof records / sizeof records[0]}; }
+
+}  // namespace capibara::cuda
+
+#endif
