@@ -87,7 +87,7 @@ PrimitiveRecord record_of() {
     };
     const DType wide = sum_dtype(dtype);
     const ArrayType a = of(dtype, {3, 4}), b = of(dtype, {7}), c = of(wide, {3, 4}), d = of(wide, {7});
-    Sample sample{{a, b, a, b, c, d, c, d, of(DType::float32, {}), of(DType::float32, {})}, attrs};
+    Sample sample{{a, b, a, b, c, d, c, d, of(wide, {}), of(wide, {})}, attrs};
     sample.low = 0.5;  // squares and steps are positive
     return std::vector<Sample>{sample};
   };

@@ -110,7 +110,8 @@ TEST_F(EveryKernel, AgreesOnTheSamplesOfTheCatalog) {
   for (const Primitive& primitive : catalog()) {
     KernelMaker make = find_kernel_maker(primitive);
     if (!make || !primitive->samples) continue;
-    const bool is_fused = std::any_of(fused.begin(), fused.end(), [&](const auto& own) { return primitive.is(own.name); });
+    const bool is_fused =
+        std::any_of(fused.begin(), fused.end(), [&](const auto& own) { return primitive.is(own.name); });
     const bool sums = is_fused || primitive.is("dot_general") || primitive.is("ragged_dot_general") ||
                       primitive.is("conv_general_dilated") || primitive.is("fft");
     for (DType dtype : {DType::bool_, DType::int32, DType::uint8, DType::bfloat16, DType::float32, DType::float64, DType::complex64}) {

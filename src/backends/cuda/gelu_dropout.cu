@@ -129,8 +129,9 @@ void start(const ffi::CallFrame* frame, int64_t size, uint32_t kept, cudaStream_
   const auto blocks = static_cast<unsigned>(wanted < (1 << 20) ? wanted : 1 << 20);
   const float factor = kept == 0 ? 0.0f : static_cast<float>(65536.0 / kept);
   gelu_dropout_kernel<T, Backward><<<blocks, threads, 0, stream>>>(
-      Backward ? static_cast<const T*>(operand(frame, 0).data) : nullptr, static_cast<const T*>(operand(frame, first).data),
-      static_cast<const uint32_t*>(operand(frame, first + 1).data), static_cast<T*>(result(frame, 0).data), size, kept, factor);
+      Backward ? static_cast<const T*>(operand(frame, 0).data) : nullptr,
+      static_cast<const T*>(operand(frame, first).data), static_cast<const uint32_t*>(operand(frame, first + 1).data),
+      static_cast<T*>(result(frame, 0).data), size, kept, factor);
 }
 
 template <bool Backward>
