@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "backends/kernel_cases.h"
+#include "backends/pjrt/prepare.h"
 
 namespace capibara::kernels {
 namespace {
@@ -102,6 +103,27 @@ TEST_F(GeluDropoutKernel, IsTheComposition) {
     const ArrayType x = cpu::type_of(dtype, {7, 30});
     check_kernel({"gelu_dropout", {x, key}, {{"rate", 0.0}, {"approximate", true}}, {cpu::Values::awkward}, tolerance});
   }
+}
+
+std::string dropout_text(DType dtype, bool approximate, bool cuda_kernels) {
+  const Array x = jnp::ones({5, 13}, {.dtype = dtype}), key = jax::random::key(0);
+  const Program program = jax::make_jaxpr([&](const Array& a, const Array& k) {
+    return jax::grad<0>(
+        [&](const Array& v) { return jnp::sum(fused_gelu_dropout(v, {.key = k, .approximate = approximate}) * v); })(a);
+  })(x, key);
+  return pjrt::prepare(program, {}, {.cuda_kernels = cuda_kernels, .cusolver = {}}).text;
+}
+
+TEST(GeluDropoutCuda, GoesOutAsCallsOfItsKernels) {
+  for (DType dtype : {DType::float32, DType::bfloat16}) {
+    const std::string text = dropout_text(dtype, true, true);
+    EXPECT_NE(text.find("@capibara_gelu_dropout("), std::string::npos) << text;
+    EXPECT_NE(text.find("@capibara_gelu_dropout_grad("), std::string::npos) << text;
+    EXPECT_NE(text.find("kept = 5.8982"), std::string::npos) << text;  // of 65536, for a rate of 0.1
+  }
+  EXPECT_EQ(dropout_text(DType::float16, true, true).find("@capibara_"), std::string::npos);
+  EXPECT_EQ(dropout_text(DType::float32, false, true).find("@capibara_"), std::string::npos);
+  EXPECT_EQ(dropout_text(DType::float32, true, false).find("@capibara_"), std::string::npos);
 }
 
 TEST(AdamUpdate, IsAdam) {

@@ -288,7 +288,14 @@ def test_calls_one_by_one_have_the_values_of_compiled_ones():
         assert own.get_memory_usage() > 0 and own.get_tflops() > 0
 
 
-def test_methods_under_transforms(tpu_kernels):
+def test_results_have_the_type_of_the_first_operand(tpu_kernels):
+    x, weight, bias = draw(0, 4, 16).astype("float16"), draw(1, 16), draw(2, 16)
+    assert tpu_kernels.fast_layer_norm(x, weight, bias).dtype == jnp.float16
+    assert [y.dtype for y in tpu_kernels.batch_operations("rms_norm", [x, draw(3, 2, 16)], {"weight": weight})] == [
+        jnp.float16, jnp.float32]
+
+
+def test_methods_under_transforms():
     x, w = draw(0, 4, 16), draw(1, 16, 8)
     own = TPUv4Kernels()
     got = jax.vmap(jax.grad(jax.jit(lambda v: (own.fast_layer_norm(own.optimized_matmul(v[None], w)) ** 2)[0, 0])))(x)

@@ -40,7 +40,7 @@ class TPUv4Kernels:
     """Fused kernels with common options, and the time and memory of the last call.
 
     precision: the type that kernels compute in, 'float32', 'bfloat16' or 'float16'. Floating operands are rounded to it; a result
-        that is one array has the type of the first operand.
+        that is one array has the type of the first operand, each of batch_operations that of its own input.
     optimization_level: 'none', 'standard' or 'aggressive': what einsum_optimize and optimized_matmul do where the call does not say.
         'none': from left to right, one product; 'standard': einsum's own order, one product; 'aggressive': the best order of all,
         products split by shape.
@@ -120,11 +120,13 @@ class TPUv4Kernels:
         epsilon = arrays["parameters"].pop("epsilon", None)  # a plain number: part of the program
 
         def call(inputs, parameters):
-            given = parameters if epsilon is None else {**parameters, "epsilon": float(epsilon)}
-            return kernels.batch_operations(operation_type, inputs, given, parallel_execution)
+            low = tree_util.tree_map(lambda leaf: leaf.astype(self.precision), (inputs, parameters))
+            given = low[1] if epsilon is None else {**low[1], "epsilon": float(epsilon)}
+            results = kernels.batch_operations(operation_type, low[0], given, parallel_execution)
+            return [result.astype(x.dtype) for x, result in zip(inputs, results)]
 
-        results = self._run("batch_operations", arrays, {"operation_type": operation_type, "epsilon": epsilon and float(epsilon),
-                                                         "parallel_execution": parallel_execution}, function=call)
+        options = {"operation_type": operation_type, "epsilon": epsilon and float(epsilon), "parallel_execution": parallel_execution}
+        results = self._run("batch_operations", arrays, options, function=call, rounded=False)
         return jnp.stack(results) if stacked else results
 
     def fast_layer_norm(self, input_tensor, weight=None, bias=None, eps=1e-5, memory_efficient=False):
@@ -223,19 +225,21 @@ class TPUv4Kernels:
 
     def _run(self, method, arrays, options, *, function=None, precision=None, rounded=True, donated=False):
         """Calls a kernel with arrays by name, compiled for their types, and measures it; a traced call is neither."""
-        arrays = {name: value for name, value in arrays.items() if value is not None}
-        arrays = tree_util.tree_map(jnp.asarray, arrays)
+        given = {name: value for name, value in options.items() if hasattr(value, "shape")}  # operands too: segment ids, lists of blocks
+        options = {name: value for name, value in options.items() if name not in given}
+        arrays = {name: tree_util.tree_map(jnp.asarray, value) for name, value in {**arrays, **given}.items() if value is not None}
         kernel = function or (lambda **given: getattr(kernels, method)(**given, **options))
         wanted = jnp.dtype(_chosen("precision", precision or self.precision, _PRECISIONS)) if rounded else None
+        leaves = [leaf for value in arrays.values() for leaf in tree_util.tree_leaves(value)]  # in the order of the arguments
+        first = next((leaf.dtype for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.floating)), wanted)
 
         def run(arrays):
             if wanted is None:
                 return kernel(**arrays)
-            floating = [leaf for leaf in tree_util.tree_leaves(arrays) if jnp.issubdtype(leaf.dtype, jnp.floating)]
             result = kernel(**tree_util.tree_map(
                 lambda leaf: leaf.astype(wanted) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf, arrays))
-            back = lambda leaf: leaf.astype(floating[0].dtype) if leaf.dtype == wanted else leaf  # noqa: E731
-            return tree_util.tree_map(back, result) if isinstance(result, (_core.Array, list)) else result
+            back = lambda leaf: leaf.astype(first) if leaf.dtype == wanted else leaf  # noqa: E731
+            return back(result) if isinstance(result, _core.Array) else result
 
         if self._traced(arrays):
             return run(arrays)
