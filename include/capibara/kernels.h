@@ -2,5 +2,6 @@
 // it.
 #pragma once
 
+#include <capibara/kernels/attention.h>
 #include <capibara/kernels/dense.h>
 #include <capibara/kernels/norms.h>
