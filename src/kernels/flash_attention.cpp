@@ -19,8 +19,8 @@ void require(bool fits, const char* expected, const char* argument, double got) 
 }  // namespace
 
 Family flash_attention_records() {
-  return attention_records(name, "softmax(scale query key^T + bias) value by blocks; returns the log-sum-exp of each row too.",
-                           false);
+  return attention_records(
+      name, "softmax(scale query key^T + bias) value by blocks; returns the log-sum-exp of each row too.", false);
 }
 
 Array flash_attention(const Array& query, const Array& key, const Array& value, const FlashAttentionOptions& options) {
@@ -28,7 +28,8 @@ Array flash_attention(const Array& query, const Array& key, const Array& value, 
   const double rate = options.dropout_rate;
   require(rate >= 0 && rate < 1, "a number in [0, 1)", "dropout_rate", rate);
   if (rate > 0 && !options.dropout_key) {
-    throw ValueError(concat(name, ": dropout needs a PRNG key (argument 'dropout_key'), got none with dropout_rate=", rate));
+    throw ValueError(
+        concat(name, ": dropout needs a PRNG key (argument 'dropout_key'), got none with dropout_rate=", rate));
   }
   if (options.scale) require(std::isfinite(*options.scale), "a finite number", "scale", *options.scale);
   const auto [left, right] = options.window.value_or(std::pair<int64_t, int64_t>(-1, -1));
@@ -38,8 +39,9 @@ Array flash_attention(const Array& query, const Array& key, const Array& value, 
   }
   require(options.sinks >= 0, "0 or more", "sinks", static_cast<double>(options.sinks));
   const double size = query.ndim() == 4 ? static_cast<double>(query.shape(3)) : 1;
-  AttentionOperands operands{name, query, key, value, options.attention_mask, options.bias,
-                             options.segment_ids, options.key_segment_ids, {}, {}};
+  AttentionOperands operands{
+      name, query, key, value, options.attention_mask, options.bias, options.segment_ids, options.key_segment_ids,
+      {},   {}};
   if (rate > 0) operands.dropout_key = options.dropout_key;
   return bind_attention(handle, std::move(operands),
                         {{"causal", options.causal},

@@ -1,4 +1,5 @@
-// Block-sparse attention: its records, the patterns as programs that make their lists of blocks on the device, the function.
+// Block-sparse attention: its records, the patterns as programs that make their lists of blocks on the device, the
+// function.
 #include <capibara/kernels/attention.h>
 #include <capibara/lax.h>
 
@@ -18,7 +19,8 @@ namespace lax = jax::lax;
 namespace {
 
 constexpr const char* name = "sparse_attention";
-constexpr const char* patterns = "'causal', 'sliding_window', 'bigbird', 'block_sparse', 'longformer', 'prefix', 'document'";
+constexpr const char* patterns =
+    "'causal', 'sliding_window', 'bigbird', 'block_sparse', 'longformer', 'prefix', 'document'";
 
 struct Grid {
   const SparseAttentionOptions& options;
@@ -65,7 +67,8 @@ Array with_random(const Grid& grid, const Array& kept) {
   const Shape shape = kept.shape();
   const Array high = lax::full(shape, word(static_cast<uint32_t>(static_cast<uint64_t>(seed) >> 32)));
   const Array low = lax::full(shape, word(static_cast<uint32_t>(seed)));
-  const Array row = lax::broadcasted_iota(DType::uint32, shape, 0), column = lax::broadcasted_iota(DType::uint32, shape, 1);
+  const Array row = lax::broadcasted_iota(DType::uint32, shape, 0),
+              column = lax::broadcasted_iota(DType::uint32, shape, 1);
   const Array drawn = capibara::bind(prim::threefry2x32(), Arrays{high, low, row, column})[0];
   Array eligible = ~kept;
   if (grid.options.causal) eligible = eligible & causal_blocks(grid);
@@ -116,8 +119,9 @@ Array given_blocks(const Grid& grid, const Array& blocks) {
   const bool rows_fit = rank >= 2 && rank <= 4 && blocks.shape(rank - 2) == grid.rows();
   if (rows_fit && lists) return listed_blocks(grid, blocks);
   if (rows_fit && is_bool(blocks.dtype()) && blocks.shape(rank - 1) == grid.columns()) return blocks;
-  throw TypeError(concat(name, ": expected bool[...,", grid.rows(), ",", grid.columns(), "], or int lists [...,", grid.rows(),
-                         ",count] of blocks of keys (argument 'sparsity_pattern'), got ", to_string(blocks.type())));
+  throw TypeError(concat(name, ": expected bool[...,", grid.rows(), ",", grid.columns(), "], or int lists [...,",
+                         grid.rows(), ",count] of blocks of keys (argument 'sparsity_pattern'), got ",
+                         to_string(blocks.type())));
 }
 
 void check_options(const SparseAttentionOptions& options) {
@@ -146,7 +150,8 @@ void check_options(const SparseAttentionOptions& options) {
     throw ValueError(concat(name, ": the pattern 'prefix' needs its number of tokens (argument 'prefix')"));
   }
   if (pattern == "document" && !options.segment_ids) {
-    throw ValueError(concat(name, ": the pattern 'document' needs the documents of the tokens (argument 'segment_ids')"));
+    throw ValueError(
+        concat(name, ": the pattern 'document' needs the documents of the tokens (argument 'segment_ids')"));
   }
 }
 
@@ -160,8 +165,8 @@ Array blocks_of(const Grid& grid) {
   if (pattern == "bigbird" || pattern == "block_sparse") return with_random(grid, local_and_global(grid));
   if (pattern == "prefix") return prefix_blocks(grid);
   if (pattern == "document") return document_blocks(grid);
-  throw ValueError(concat(name, ": expected one of ", patterns, ", or an array of blocks (argument 'sparsity_pattern'), got '",
-                          pattern, "'"));
+  throw ValueError(concat(name, ": expected one of ", patterns,
+                          ", or an array of blocks (argument 'sparsity_pattern'), got '", pattern, "'"));
 }
 
 }  // namespace
@@ -176,11 +181,13 @@ Array sparsity_blocks(int64_t queries, int64_t keys, const SparseAttentionOption
   return blocks.ndim() == 4 ? blocks : lax::broadcast_to_rank(blocks, 4);
 }
 
-Array sparse_attention(const Array& query, const Array& key, const Array& value, const SparseAttentionOptions& options) {
+Array sparse_attention(const Array& query, const Array& key, const Array& value,
+                       const SparseAttentionOptions& options) {
   static const Primitive& handle = *new Primitive(primitive(name));
   const bool ranks_fit = query.ndim() == 4 && key.ndim() == 4;  // else the type rule says what is wrong
   if (options.segment_ids && (options.segment_ids->ndim() != 2 || !is_integer(options.segment_ids->dtype()))) {
-    throw TypeError(concat(name, ": expected int32 [batch, queries] (argument 'segment_ids'), got ", to_string(options.segment_ids->type())));
+    throw TypeError(concat(name, ": expected int32 [batch, queries] (argument 'segment_ids'), got ",
+                           to_string(options.segment_ids->type())));
   }
   const Array blocks = sparsity_blocks(ranks_fit ? query.shape(2) : 1, ranks_fit ? key.shape(2) : 1, options);
   const std::string pattern = options.blocks ? std::string() : options.sparsity_pattern;

@@ -51,7 +51,8 @@ struct SparseAttentionOptions {
   std::optional<Array> segment_ids = {};      // document: int32 [batch, queries]
   std::optional<Array> key_segment_ids = {};  // int32 [batch, keys]; segment_ids by default
 };
-// Attention over the blocks of keys that a pattern keeps for each block of queries; time is proportional to their number.
+// Attention over the blocks of keys that a pattern keeps for each block of queries; time is proportional to their
+// number.
 Array sparse_attention(const Array& query, const Array& key, const Array& value,
                        const SparseAttentionOptions& options = {});
 // The blocks that a pattern keeps for these lengths: bool [batch or 1, heads or 1, query blocks, key blocks].

@@ -25,8 +25,8 @@ Array key_words(const std::string& name, const Array& key) {
   Array words = key;
   if (key.dtype() == DType::key_fry) words = bind1(prim::random_unwrap(), {key});
   if (words.dtype() != DType::uint32 || words.shape() != Shape{2}) {
-    throw TypeError(concat(name, ": expected one threefry2x32 key (argument 'dropout_key'), got ", to_string(key.type()),
-                           "; jax.random.key(seed, impl='threefry2x32') makes one"));
+    throw TypeError(concat(name, ": expected one threefry2x32 key (argument 'dropout_key'), got ",
+                           to_string(key.type()), "; jax.random.key(seed, impl='threefry2x32') makes one"));
   }
   return lax::reshape(words, {1, 2});
 }
@@ -52,17 +52,20 @@ Array bind_attention(const Primitive& primitive, AttentionOperands operands, Att
                              "; booleans are the argument 'attention_mask'"));
     }
     const bool as_it_is = bias.dtype() == query.dtype() || bias.dtype() == attention_sum_dtype(query.dtype());
-    if (!as_it_is || bias.weak_type()) bias = lax::convert_element_type(bias, attention_sum_dtype(query.dtype()), false);
+    if (!as_it_is || bias.weak_type())
+      bias = lax::convert_element_type(bias, attention_sum_dtype(query.dtype()), false);
     inputs.push_back(with_four_axes(name, "bias", bias));
   }
   if (operands.key_segments && !operands.query_segments) {
-    throw ValueError(concat(name, ": segments of keys (argument 'key_segment_ids') need those of queries (argument "
-                                  "'segment_ids')"));
+    throw ValueError(concat(name,
+                            ": segments of keys (argument 'key_segment_ids') need those of queries (argument "
+                            "'segment_ids')"));
   }
   if (operands.query_segments) {
     auto ids = [&](const char* argument, const Array& x) {
       if (is_integer(x.dtype()) && x.ndim() == 2) return lax::convert_element_type(x, DType::int32, false);
-      throw TypeError(concat(name, ": expected int32 [batch, length] (argument '", argument, "'), got ", to_string(x.type())));
+      throw TypeError(
+          concat(name, ": expected int32 [batch, length] (argument '", argument, "'), got ", to_string(x.type())));
     };
     inputs.push_back(ids("segment_ids", *operands.query_segments));
     inputs.push_back(operands.key_segments ? ids("key_segment_ids", *operands.key_segments) : inputs.back());

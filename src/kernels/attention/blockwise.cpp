@@ -58,8 +58,8 @@ Array positions(const Array& start, int64_t size, int64_t rank, int64_t axis) {
 Array both(const Array& a, const Array& b) { return !a.defined() ? b : !b.defined() ? a : a & b; }
 
 Arrays threefry(const Array& key0, const Array& key1, const Array& counter0, const Array& counter1) {
-  const Shape shape = broadcast_operand_shapes(
-      "threefry2x32", Types{key0.type(), key1.type(), counter0.type(), counter1.type()});
+  const Shape shape =
+      broadcast_operand_shapes("threefry2x32", Types{key0.type(), key1.type(), counter0.type(), counter1.type()});
   auto spread = [&](const Array& x) {
     Ints all;
     for (int64_t i = 0; i < static_cast<int64_t>(shape.size()); ++i) all.push_back(i);
@@ -176,8 +176,8 @@ Array BlockwiseAttention::seen(const AttentionBlock& query, const AttentionBlock
 
 Array BlockwiseAttention::logits(const Array& query, const Array& key, const AttentionBlock& query_at,
                                  const AttentionBlock& key_at, const Array& seen) const {
-  Array logits = lax::dot_general(query, key, {{4}, {3}, {0, 1}, {0, 1}},
-                                  {.precision = {}, .preferred_element_type = sum_dtype_});
+  Array logits =
+      lax::dot_general(query, key, {{4}, {3}, {0, 1}, {0, 1}}, {.precision = {}, .preferred_element_type = sum_dtype_});
   logits = logits * scalar_of(sum_dtype_, spec_.scale);
   if (spec_.has_bias) {
     logits = logits + pair_of(extras_[static_cast<std::size_t>(spec_.bias)], query_at, key_at).astype(sum_dtype_);
@@ -187,8 +187,8 @@ Array BlockwiseAttention::logits(const Array& query, const Array& key, const Att
   return lax::select(lax::broadcast_in_dim(seen, logits.shape(), {0, 1, 2, 3, 4}), logits, hidden);
 }
 
-// Sixteen bits for each element: of the 16 columns c from a multiple of 16 on, (c & 1) and (c >> 3 & 1) choose one of the
-// four halves of a block of threefry, whose counter is (row, 4 (column / 16) + (c >> 1 & 3)).
+// Sixteen bits for each element: of the 16 columns c from a multiple of 16 on, (c & 1) and (c >> 3 & 1) choose one of
+// the four halves of a block of threefry, whose counter is (row, 4 (column / 16) + (c >> 1 & 3)).
 Array BlockwiseAttention::kept(const AttentionBlock& query, const AttentionBlock& key) const {
   const int64_t groups = (key_size_ + 15) / 16 + 1, batch = sizes_.batch, heads = sizes_.heads, rows = query_size_;
   const Array sixteen = position(16), first_group = lax::div(key.start, sixteen);

@@ -1,4 +1,5 @@
-// The meaning of fused attention: scans over blocks of queries and keys, with the softmax's maxima and sums carried along.
+// The meaning of fused attention: scans over blocks of queries and keys, with the softmax's maxima and sums carried
+// along.
 //
 // No array of queries x keys is made, forwards or backwards. Blocks in which no query sees a key are skipped.
 #include <capibara/lax.h>
@@ -31,7 +32,9 @@ Array any(const Array& x) {
   return lax::reduce_or(x, {.axes = axes});
 }
 
-Array spread_rows(const Array& rows, const Array& like) { return lax::broadcast_in_dim(rows, like.shape(), {0, 1, 2, 3}); }
+Array spread_rows(const Array& rows, const Array& like) {
+  return lax::broadcast_in_dim(rows, like.shape(), {0, 1, 2, 3});
+}
 
 // Runs body(block of keys, seen, carry) for the blocks of keys that a block of queries may see.
 template <class Body>
@@ -80,28 +83,29 @@ Arrays compose_attention(std::span<const Array> in, const Attrs& attrs) {
       const Array maximum = filled(shape, wide, -infinity), sum = filled(shape, wide, 0);
       shape.push_back(sizes.value_size);
       const Carry init = {maximum, sum, filled(shape, wide, 0)};
-      const Carry last = over_keys(blocks, at, false, init, [&](const AttentionBlock& key_at, const Array& seen,
-                                                                const Carry& state) -> Carry {
-        const Array logits = blocks.logits(own, blocks.keys_of(key, key_at, 2), at, key_at, seen);
-        const Array next = lax::stop_gradient(lax::max(state[0], lax::reduce_max(logits, {.axes = {4}})));
-        const Array base = finite_row(next);
-        Array shares = lax::exp(logits - spread_rows(base, logits));
-        const Array decay = lax::exp(lax::stop_gradient(state[0]) - base);
-        const Array before = state[1] * decay, total = before + lax::reduce_sum(shares, {.axes = {4}});
-        if (spec.dropout_rate > 0) {
-          const Array scaled = shares * scalar_of(wide, spec.keep_scale());
-          shares = lax::select(blocks.kept(at, key_at), scaled, lax::zeros_like(shares));
-        }
-        const Array values = blocks.keys_of(value, key_at, 2);
-        const Array added = lax::dot_general(shares.astype(value.dtype()), values, {{4}, {2}, {0, 1}, {0, 1}},
-                                             {.precision = {}, .preferred_element_type = wide});
-        return {next, total, state[2] * spread_rows(decay, state[2]) + added};
-      });
+      const Carry last = over_keys(
+          blocks, at, false, init, [&](const AttentionBlock& key_at, const Array& seen, const Carry& state) -> Carry {
+            const Array logits = blocks.logits(own, blocks.keys_of(key, key_at, 2), at, key_at, seen);
+            const Array next = lax::stop_gradient(lax::max(state[0], lax::reduce_max(logits, {.axes = {4}})));
+            const Array base = finite_row(next);
+            Array shares = lax::exp(logits - spread_rows(base, logits));
+            const Array decay = lax::exp(lax::stop_gradient(state[0]) - base);
+            const Array before = state[1] * decay, total = before + lax::reduce_sum(shares, {.axes = {4}});
+            if (spec.dropout_rate > 0) {
+              const Array scaled = shares * scalar_of(wide, spec.keep_scale());
+              shares = lax::select(blocks.kept(at, key_at), scaled, lax::zeros_like(shares));
+            }
+            const Array values = blocks.keys_of(value, key_at, 2);
+            const Array added = lax::dot_general(shares.astype(value.dtype()), values, {{4}, {2}, {0, 1}, {0, 1}},
+                                                 {.precision = {}, .preferred_element_type = wide});
+            return {next, total, state[2] * spread_rows(decay, state[2]) + added};
+          });
       const Array empty = last[1] == scalar_of(wide, 0);
       const Array divisor = lax::select(empty, lax::full_like(last[1], scalar_of(wide, 1)), last[1]);
       const Array shares = last[2] / spread_rows(divisor, last[2]), logarithm = last[0] + lax::log(divisor);
       const Array row_lse = lax::select(empty, lax::full_like(logarithm, scalar_of(wide, -infinity)), logarithm);
-      const Array written = lax::dynamic_update_slice_in_dim(results[0], shares.astype(output.dtype()), at.start, 3, false);
+      const Array written =
+          lax::dynamic_update_slice_in_dim(results[0], shares.astype(output.dtype()), at.start, 3, false);
       return Carry{written, lax::dynamic_update_slice_in_dim(results[1], row_lse, at.start, 3, false)};
     };
     const Carry results = over_queries(blocks, {output, lse}, row_block);
@@ -120,7 +124,8 @@ Arrays compose_attention_grad(std::span<const Array> in, const Attrs& attrs) {
   const Array query = blocks.grouped(in[1]), key = in[2], value = in[3], cotangent = blocks.grouped(in[0]);
   const Array lse = finite_row(blocks.grouped(in[4])), delta = blocks.grouped(in[5]);
   Carry sums = {filled(query.shape(), wide, 0), filled(key.shape(), wide, 0), filled(value.shape(), wide, 0)};
-  const ArrayType bias_type = spec.has_bias ? in[backward_operands + static_cast<std::size_t>(spec.bias)].type() : ArrayType();
+  const ArrayType bias_type =
+      spec.has_bias ? in[backward_operands + static_cast<std::size_t>(spec.bias)].type() : ArrayType();
   if (spec.has_bias) sums.push_back(filled(bias_type.shape, wide, 0));
   const lax::DotOptions to_wide{.precision = {}, .preferred_element_type = wide};
   const Array factor = scalar_of(wide, spec.scale);
@@ -129,25 +134,27 @@ Arrays compose_attention_grad(std::span<const Array> in, const Attrs& attrs) {
     const Array own_lse = blocks.queries_of(lse, at, 3), own_delta = blocks.queries_of(delta, at, 3);
     Carry init = carry;
     init[0] = filled(own.shape(), wide, 0);  // of this block alone
-    Carry last = over_keys(blocks, at, true, init, [&](const AttentionBlock& key_at, const Array& seen,
-                                                       const Carry& state) -> Carry {
-      const Array keys = blocks.keys_of(key, key_at, 2), values = blocks.keys_of(value, key_at, 2);
-      const Array logits = blocks.logits(own, keys, at, key_at, seen);
-      const Array shares = lax::exp(logits - spread_rows(own_lse, logits));
-      Array dshares = lax::dot_general(slope, values, {{4}, {3}, {0, 1}, {0, 1}}, to_wide), weights = shares;
-      if (spec.dropout_rate > 0) {
-        const Array keep = blocks.kept(at, key_at), times = scalar_of(wide, spec.keep_scale());
-        weights = lax::select(keep, shares * times, lax::zeros_like(shares));
-        dshares = lax::select(keep, dshares * times, lax::zeros_like(shares));
-      }
-      const Array dlogits = shares * (dshares - spread_rows(own_delta, dshares)), small = dlogits.astype(narrow);
-      const Array dvalue = lax::dot_general(weights.astype(narrow), slope, {{2, 3}, {2, 3}, {0, 1}, {0, 1}}, to_wide);
-      const Array dkey = lax::dot_general(small, own, {{2, 3}, {2, 3}, {0, 1}, {0, 1}}, to_wide) * factor;
-      const Array dquery = lax::dot_general(small, keys, {{4}, {2}, {0, 1}, {0, 1}}, to_wide) * factor;
-      Carry next = {state[0] + dquery, add_at(state[1], dkey, key_at.start, 2), add_at(state[2], dvalue, key_at.start, 2)};
-      if (spec.has_bias) next.push_back(blocks.add_to_bias(state[3], dlogits, at, key_at));
-      return next;
-    });
+    Carry last = over_keys(
+        blocks, at, true, init, [&](const AttentionBlock& key_at, const Array& seen, const Carry& state) -> Carry {
+          const Array keys = blocks.keys_of(key, key_at, 2), values = blocks.keys_of(value, key_at, 2);
+          const Array logits = blocks.logits(own, keys, at, key_at, seen);
+          const Array shares = lax::exp(logits - spread_rows(own_lse, logits));
+          Array dshares = lax::dot_general(slope, values, {{4}, {3}, {0, 1}, {0, 1}}, to_wide), weights = shares;
+          if (spec.dropout_rate > 0) {
+            const Array keep = blocks.kept(at, key_at), times = scalar_of(wide, spec.keep_scale());
+            weights = lax::select(keep, shares * times, lax::zeros_like(shares));
+            dshares = lax::select(keep, dshares * times, lax::zeros_like(shares));
+          }
+          const Array dlogits = shares * (dshares - spread_rows(own_delta, dshares)), small = dlogits.astype(narrow);
+          const Array dvalue =
+              lax::dot_general(weights.astype(narrow), slope, {{2, 3}, {2, 3}, {0, 1}, {0, 1}}, to_wide);
+          const Array dkey = lax::dot_general(small, own, {{2, 3}, {2, 3}, {0, 1}, {0, 1}}, to_wide) * factor;
+          const Array dquery = lax::dot_general(small, keys, {{4}, {2}, {0, 1}, {0, 1}}, to_wide) * factor;
+          Carry next = {state[0] + dquery, add_at(state[1], dkey, key_at.start, 2),
+                        add_at(state[2], dvalue, key_at.start, 2)};
+          if (spec.has_bias) next.push_back(blocks.add_to_bias(state[3], dlogits, at, key_at));
+          return next;
+        });
     last[0] = add_at(carry[0], last[0], at.start, 3);
     return last;
   };

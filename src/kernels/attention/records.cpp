@@ -40,7 +40,8 @@ class Checks {
       refuse("key", concat("a number of heads that divides the ", q[1], " of the query"), key);
     }
     if (value.dtype != query.dtype || v[0] != k[0] || v[1] != k[1] || v[2] != k[2]) {
-      refuse("value", concat(to_string(query.dtype), "[", k[0], ",", k[1], ",", k[2], ",value_dim] as of the key"), value);
+      refuse("value", concat(to_string(query.dtype), "[", k[0], ",", k[1], ",", k[2], ",value_dim] as of the key"),
+             value);
     }
     return AttentionSizes(q, k, v);
   }
@@ -52,7 +53,9 @@ class Checks {
     bool fits = type.rank() == static_cast<int64_t>(shape.size());
     for (std::size_t i = 0; fits && i < shape.size(); ++i) fits = type.shape[i] == 1 || type.shape[i] == shape[i];
     if (fits && to_string(type.dtype) == kind) return;
-    refuse(argument, concat(kind, " that broadcasts to ", to_string(type.with_shape(shape)).substr(to_string(type.dtype).size())), type);
+    refuse(argument,
+           concat(kind, " that broadcasts to ", to_string(type.with_shape(shape)).substr(to_string(type.dtype).size())),
+           type);
   }
 
   void extras(const AttentionSizes& sizes, DType dtype) const {
@@ -67,14 +70,17 @@ class Checks {
     if (spec_.dropout_key >= 0) {
       const ArrayType& key = extra(spec_.dropout_key);
       const bool fits = key.rank() == 2 && key.dtype == DType::uint32 && key.shape[1] == 2 && key.shape[0] > 0;
-      if (!fits || sizes.batch % key.shape[0] != 0) refuse("dropout_key", "uint32[keys,2], whose number divides the batch", key);
+      if (!fits || sizes.batch % key.shape[0] != 0)
+        refuse("dropout_key", "uint32[keys,2], whose number divides the batch", key);
     }
     if (spec_.blocks >= 0) {
       const ArrayType& blocks = extra(spec_.blocks);
-      const int64_t size = spec_.block_size, rows = (sizes.queries + size - 1) / size, columns = (sizes.keys + size - 1) / size;
+      const int64_t size = spec_.block_size, rows = (sizes.queries + size - 1) / size,
+                    columns = (sizes.keys + size - 1) / size;
       broadcasts(spec_.blocks, "sparsity_pattern", "bool", {sizes.batch, sizes.heads, rows, columns});
       if (blocks.shape[2] != rows || blocks.shape[3] != columns) {
-        refuse("sparsity_pattern", concat("bool[...,", rows, ",", columns, "], blocks of queries by blocks of keys"), blocks);
+        refuse("sparsity_pattern", concat("bool[...,", rows, ",", columns, "], blocks of queries by blocks of keys"),
+               blocks);
       }
     }
   }
@@ -99,7 +105,9 @@ TypeResult forward_type(const std::string& op, std::span<const ArrayType> types,
   const AttentionSizes sizes = checks.sizes(types[0], types[1], types[2]);
   checks.extras(sizes, types[0].dtype);
   const ArrayType output = types[0].strong().with_shape({sizes.batch, sizes.heads, sizes.queries, sizes.value_size});
-  return Types{output, output.with_dtype(attention_sum_dtype(output.dtype)).with_shape({sizes.batch, sizes.heads, sizes.queries})};
+  return Types{
+      output,
+      output.with_dtype(attention_sum_dtype(output.dtype)).with_shape({sizes.batch, sizes.heads, sizes.queries})};
 }
 
 TypeResult backward_type(const std::string& op, std::span<const ArrayType> types, const Attrs& attrs) {
@@ -196,9 +204,9 @@ double count_flops(std::span<const ArrayType> types, const Attrs& attrs, std::si
 }
 
 Attrs sample_attrs(bool sparse, bool extras) {
-  return {{"causal", extras},        {"mask", extras},     {"bias", extras},      {"segments", false},
-          {"blocks", sparse},        {"scale", 0.5},       {"dropout_rate", 0.0}, {"window", Ints{-1, -1}},
-          {"sinks", 0},              {"prefix", 0},        {"query_offset", 0},   {"block_size", sparse ? 2 : 0}};
+  return {{"causal", extras}, {"mask", extras}, {"bias", extras},      {"segments", false},
+          {"blocks", sparse}, {"scale", 0.5},   {"dropout_rate", 0.0}, {"window", Ints{-1, -1}},
+          {"sinks", 0},       {"prefix", 0},    {"query_offset", 0},   {"block_size", sparse ? 2 : 0}};
 }
 
 std::vector<Sample> samples_of(DType dtype, bool sparse, bool backward) {
@@ -236,7 +244,9 @@ std::vector<PrimitiveRecord> attention_records(const std::string& name, const st
   };
   PrimitiveRecord forward = common(name, forward_operands), backward = common(name + "_grad", backward_operands);
   forward.doc = doc;
-  forward.type = [name](std::span<const ArrayType> types, const Attrs& attrs) { return forward_type(name, types, attrs); };
+  forward.type = [name](std::span<const ArrayType> types, const Attrs& attrs) {
+    return forward_type(name, types, attrs);
+  };
   forward.lower = compose_attention;
   forward.flops = [](std::span<const ArrayType> types, const Attrs& attrs) { return count_flops(types, attrs, 0, 2); };
   backward.doc = concat("Pulls a cotangent back through ", name, ".");

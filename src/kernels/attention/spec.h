@@ -5,13 +5,13 @@
 
 namespace capibara::kernels {
 
-// Attributes of flash_attention and sparse_attention and of their gradients. Operands that are not always there follow the
-// others, in the order of the indices below.
+// Attributes of flash_attention and sparse_attention and of their gradients. Operands that are not always there follow
+// the others, in the order of the indices below.
 struct AttentionSpec {
   bool causal, has_mask, has_bias, has_segments, has_blocks;
   double scale, dropout_rate;
-  int64_t left, right;           // keys seen before and after a query's position; -1: all
-  int64_t sinks, prefix;         // first keys that a window, or neither window nor order, hides
+  int64_t left, right;    // keys seen before and after a query's position; -1: all
+  int64_t sinks, prefix;  // first keys that a window, or neither window nor order, hides
   int64_t query_offset, block_size;
   int mask = -1, bias = -1, query_segments = -1, key_segments = -1, dropout_key = -1, blocks = -1;
   int extras = 0;
@@ -46,8 +46,8 @@ inline constexpr uint32_t dropout_stream = 0x61747464;
 
 inline DType attention_sum_dtype(DType dtype) { return dtype == DType::float64 ? DType::float64 : DType::float32; }
 
-// The compositions. Forward: (query, key, value, ...) -> (output, log-sum-exp); backward: (cotangent, query, key, value,
-// log-sum-exp, row sums of cotangent * output, ...) -> (dquery, dkey, dvalue), and dbias where there is a bias.
+// The compositions. Forward: (query, key, value, ...) -> (output, log-sum-exp); backward: (cotangent, query, key,
+// value, log-sum-exp, row sums of cotangent * output, ...) -> (dquery, dkey, dvalue), and dbias where there is a bias.
 Arrays compose_attention(std::span<const Array> in, const Attrs& attrs);
 Arrays compose_attention_grad(std::span<const Array> in, const Attrs& attrs);
 

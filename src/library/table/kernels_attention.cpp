@@ -11,7 +11,8 @@ std::optional<std::pair<int64_t, int64_t>> window_of(const Arguments& a) {
   const std::optional<Ints> sides = a.optional_ints("window");
   if (!sides) return std::nullopt;
   if (sides->empty() || sides->size() > 2) {
-    throw ValueError(concat(a.function(), ": expected one number of keys or two, before and after (argument 'window'), got ",
+    throw ValueError(concat(a.function(),
+                            ": expected one number of keys or two, before and after (argument 'window'), got ",
                             sides->size()));
   }
   return std::pair(sides->front(), sides->back());
@@ -47,8 +48,10 @@ kernels::SparseAttentionOptions sparse_options(const Arguments& a) {
                                           .scale = a.optional_real("scale"),
                                           .segment_ids = a.optional_array("segment_ids"),
                                           .key_segment_ids = a.optional_array("key_segment_ids")};
-  if (a["sparsity_pattern"].get_if<std::string>()) options.sparsity_pattern = a.text("sparsity_pattern");
-  else options.blocks = a.array_like("sparsity_pattern");
+  if (a["sparsity_pattern"].get_if<std::string>())
+    options.sparsity_pattern = a.text("sparsity_pattern");
+  else
+    options.blocks = a.array_like("sparsity_pattern");
   return options;
 }
 

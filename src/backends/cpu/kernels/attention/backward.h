@@ -1,7 +1,8 @@
 // Attention backwards on the CPU: shares are computed again from the log-sum-exp, block by block.
 //
-// Five products for each pair of blocks. Tasks are heads of keys and parts of their keys; where there are several parts,
-// each has a dquery of its own, added in order. Their number follows from the shape, so results do not depend on threads.
+// Five products for each pair of blocks. Tasks are heads of keys and parts of their keys; where there are several
+// parts, each has a dquery of its own, added in order. Their number follows from the shape, so results do not depend on
+// threads.
 #pragma once
 
 #include "backends/cpu/kernels/attention/backward_work.h"
@@ -17,7 +18,10 @@ class Backward {
   using Work = BackwardWork<K, S>;
 
   Backward(const Plan& plan, std::byte* const* buffers)
-      : plan_(plan), sizes_(plan.sizes), buffers_(buffers), outputs_(plan.extras + static_cast<std::size_t>(plan.spec.extras)) {
+      : plan_(plan),
+        sizes_(plan.sizes),
+        buffers_(buffers),
+        outputs_(plan.extras + static_cast<std::size_t>(plan.spec.extras)) {
     // Heads that share a bias are one task: its slopes are sums over them.
     if (plan.spec.has_bias && plan.bias.step[0] == 0) batch_share_ = sizes_.batch;
     if (plan.spec.has_bias && plan.bias.step[1] == 0) group_share_ = sizes_.groups;
@@ -37,7 +41,8 @@ class Backward {
       std::fill_n(bias_sums.data(), bias_size, C(0));
     }
     const int64_t groups = sizes_.groups / group_share_, tasks = sizes_.batch / batch_share_ * groups * parts_;
-    const double pairs = static_cast<double>(sizes_.batch * sizes_.heads) * static_cast<double>(sizes_.queries * sizes_.keys);
+    const double pairs =
+        static_cast<double>(sizes_.batch * sizes_.heads) * static_cast<double>(sizes_.queries * sizes_.keys);
     const double cost = pairs / static_cast<double>(tasks) *
                         (2 + 2.5 * multiply_cost<K>(static_cast<double>(sizes_.size + sizes_.value_size)));
     parallel_for_cost(tasks, cost, [&](int64_t begin, int64_t end) {
@@ -98,8 +103,10 @@ class Backward {
         }
       }
       T* dquery = reinterpret_cast<T*>(buffers_[outputs_]) + row * sizes_.size;
-      if (partial) work.store_queries(partial + row * sizes_.size);
-      else work.store_queries(dquery);
+      if (partial)
+        work.store_queries(partial + row * sizes_.size);
+      else
+        work.store_queries(dquery);
     }
     for (int64_t j = begin; j < end; ++j) {
       work.store_keys(j, reinterpret_cast<T*>(buffers_[outputs_ + 1]) + key_row * sizes_.size,

@@ -108,3 +108,4 @@ class BackwardWork {
 }  // namespace capibara::cpu::attention
 
 #include "backends/cpu/kernels/attention/backward_blocks.h"
+#include "backends/cpu/kernels/attention/backward_rows.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "array/element.h"
-#include "backends/cpu/kernels/attention/dropout.h"
+#include "backends/cpu/kernels/attention/row_functions.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "kernels/attention/spec.h"
 #include "lax/math/threefry.h"
@@ -46,7 +46,9 @@ struct Plan {
               request.inputs[leading == kernels::forward_operands ? 2 : 3].shape),
         dtype(request.inputs[0].dtype),
         extras(leading) {
-    auto shape = [&](int index) -> const Shape& { return request.inputs[leading + static_cast<std::size_t>(index)].shape; };
+    auto shape = [&](int index) -> const Shape& {
+      return request.inputs[leading + static_cast<std::size_t>(index)].shape;
+    };
     if (spec.mask >= 0) mask = Broadcast(shape(spec.mask));
     if (spec.bias >= 0) {
       bias = Broadcast(shape(spec.bias));

@@ -6,7 +6,8 @@
 namespace capibara::cpu::attention {
 
 // Elements whose bits are at least `threshold` are kept. The words are those of threefry2x32 for counters (query,
-// 4 (key / 16) + (key >> 1 & 3)), of which (key & 1) and (key >> 3 & 1) choose a half: src/kernels/attention/blockwise.cpp.
+// 4 (key / 16) + (key >> 1 & 3)), of which (key & 1) and (key >> 3 & 1) choose a half:
+// src/kernels/attention/blockwise.cpp.
 struct Dropout {
   std::uint32_t key[2] = {};  // of the head
   std::uint32_t threshold = 0;
@@ -21,28 +22,28 @@ CAPIBARA_INLINE void threefry_rows(const std::uint32_t* key, std::uint32_t first
     a[i] = first_query + static_cast<std::uint32_t>(i) + schedule[0];
     b[i] = counter + schedule[1];
   }
-#define CAPIBARA_ROUND(AMOUNT)                                   \
-  for (int i = 0; i < Width; ++i) {                              \
-    a[i] += b[i];                                                \
-    b[i] = (b[i] << (AMOUNT) | b[i] >> (32 - (AMOUNT))) ^ a[i];  \
+#define CAPIBARA_ROUND(AMOUNT)                                  \
+  for (int i = 0; i < Width; ++i) {                             \
+    a[i] += b[i];                                               \
+    b[i] = (b[i] << (AMOUNT) | b[i] >> (32 - (AMOUNT))) ^ a[i]; \
   }
-#define CAPIBARA_INJECT(X, Y, ADDED)                             \
-  for (int i = 0; i < Width; ++i) {                              \
-    a[i] += schedule[X];                                         \
-    b[i] += schedule[Y] + (ADDED);                               \
+#define CAPIBARA_INJECT(X, Y, ADDED) \
+  for (int i = 0; i < Width; ++i) {  \
+    a[i] += schedule[X];             \
+    b[i] += schedule[Y] + (ADDED);   \
   }
 #define CAPIBARA_EVEN CAPIBARA_ROUND(13) CAPIBARA_ROUND(15) CAPIBARA_ROUND(26) CAPIBARA_ROUND(6)
 #define CAPIBARA_ODD CAPIBARA_ROUND(17) CAPIBARA_ROUND(29) CAPIBARA_ROUND(16) CAPIBARA_ROUND(24)
   CAPIBARA_EVEN CAPIBARA_INJECT(1, 2, 1u) CAPIBARA_ODD CAPIBARA_INJECT(2, 0, 2u) CAPIBARA_EVEN CAPIBARA_INJECT(0, 1, 3u)
-  CAPIBARA_ODD CAPIBARA_INJECT(1, 2, 4u) CAPIBARA_EVEN CAPIBARA_INJECT(2, 0, 5u)
+      CAPIBARA_ODD CAPIBARA_INJECT(1, 2, 4u) CAPIBARA_EVEN CAPIBARA_INJECT(2, 0, 5u)
 #undef CAPIBARA_ROUND
 #undef CAPIBARA_INJECT
 #undef CAPIBARA_EVEN
 #undef CAPIBARA_ODD
 }
 
-// What is not kept becomes 0, what is kept is multiplied by `scale`: values of rows [first, last), which are the keys from
-// first_key on. `second`, if any, is treated the same.
+// What is not kept becomes 0, what is kept is multiplied by `scale`: values of rows [first, last), which are the keys
+// from first_key on. `second`, if any, is treated the same.
 template <class C, int Bytes, int Vectors>
 CAPIBARA_INLINE void drop_rows(const Dropout& dropout, C* values, C* second, int64_t first, int64_t last,
                                int64_t first_key, int64_t first_query, C scale) {
@@ -65,64 +66,6 @@ CAPIBARA_INLINE void drop_rows(const Dropout& dropout, C* values, C* second, int
       }
     }
   }
-}
-
-// ---- the widest vectors of this processor ------------------------------------------------------------------------
-
-// By the number of vectors of a panel, less one.
-template <class C>
-struct RowFunctions {
-  void (*softmax[3])(C* logits, int64_t rows, C factor, C* maximum, C* sum, C* decay);
-  void (*shares[3])(C* logits, int64_t rows, C factor, const C* base);
-  void (*slopes[3])(const C* shares, C* slopes, int64_t rows, const C* delta);
-  void (*scale[3])(C* sums, int64_t rows, const C* factor);
-  void (*drop[3])(const Dropout&, C* values, C* second, int64_t first, int64_t last, int64_t first_key,
-                  int64_t first_query, C scale);
-};
-
-#define CAPIBARA_ATTENTION_ROWS(NAME, TARGET, BYTES)                                                          \
-  template <class C, int Vectors>                                                                            \
-  struct NAME##Rows {                                                                                        \
-    TARGET static void softmax(C* logits, int64_t rows, C factor, C* maximum, C* sum, C* decay) {            \
-      softmax_rows<C, BYTES, Vectors>(logits, rows, factor, maximum, sum, decay);                            \
-    }                                                                                                        \
-    TARGET static void shares(C* logits, int64_t rows, C factor, const C* base) {                            \
-      share_rows<C, BYTES, Vectors>(logits, rows, factor, base);                                             \
-    }                                                                                                        \
-    TARGET static void slopes(const C* shares, C* slopes, int64_t rows, const C* delta) {                    \
-      slope_rows<C, BYTES, Vectors>(shares, slopes, rows, delta);                                            \
-    }                                                                                                        \
-    TARGET static void scale(C* sums, int64_t rows, const C* factor) {                                       \
-      scale_rows<C, BYTES, Vectors>(sums, rows, factor);                                                     \
-    }                                                                                                        \
-    TARGET static void drop(const Dropout& dropout, C* values, C* second, int64_t first, int64_t last,       \
-                            int64_t first_key, int64_t first_query, C scale) {                               \
-      drop_rows<C, BYTES, Vectors>(dropout, values, second, first, last, first_key, first_query, scale);     \
-    }                                                                                                        \
-  };
-CAPIBARA_ATTENTION_ROWS(Plain, , 16)
-#if defined(__x86_64__)
-CAPIBARA_ATTENTION_ROWS(Avx2, __attribute__((target("avx2,fma"))), 32)
-CAPIBARA_ATTENTION_ROWS(Avx512, __attribute__((target("avx512f,avx512dq"))), 64)
-#endif
-
-template <class C, template <class, int> class R>
-RowFunctions<C> all_widths() {
-  return {{R<C, 1>::softmax, R<C, 2>::softmax, R<C, 3>::softmax},
-          {R<C, 1>::shares, R<C, 2>::shares, R<C, 3>::shares},
-          {R<C, 1>::slopes, R<C, 2>::slopes, R<C, 3>::slopes},
-          {R<C, 1>::scale, R<C, 2>::scale, R<C, 3>::scale},
-          {R<C, 1>::drop, R<C, 2>::drop, R<C, 3>::drop}};
-}
-
-// For the lanes that the tile of the matmul has.
-template <class C>
-RowFunctions<C> row_functions(int64_t lanes) {
-#if defined(__x86_64__)
-  if (lanes * static_cast<int64_t>(sizeof(C)) == 64) return all_widths<C, Avx512Rows>();
-  if (lanes * static_cast<int64_t>(sizeof(C)) == 32) return all_widths<C, Avx2Rows>();
-#endif
-  return all_widths<C, PlainRows>();
 }
 
 }  // namespace capibara::cpu::attention

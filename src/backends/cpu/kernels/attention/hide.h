@@ -91,7 +91,8 @@ void hide_by_segment(const Head& head, const LogitPanel<C>& panel) {
   }
 }
 
-// Whether logits are multiplied by the scale before maxima are taken: where a bias is added, or the scale turns the order.
+// Whether logits are multiplied by the scale before maxima are taken: where a bias is added, or the scale turns the
+// order.
 inline bool scaled_logits(const Plan& plan, const Head& head) { return head.bias || !(plan.spec.scale > 0); }
 
 // All of them. Returns the factor by which logits are multiplied in the exponent of 2.
@@ -102,8 +103,10 @@ C change_logits(const Plan& plan, const Head& head, const LogitPanel<C>& panel) 
   C factor = static_cast<C>(plan.spec.scale * log2e);
   if (scaled_logits(plan, head)) {
     factor = static_cast<C>(log2e);
-    if (head.bias) add_bias(plan, head, panel, scale);
-    else for (int64_t i = panel.first * panel.width; i < panel.last * panel.width; ++i) panel.logits[i] *= scale;
+    if (head.bias)
+      add_bias(plan, head, panel, scale);
+    else
+      for (int64_t i = panel.first * panel.width; i < panel.last * panel.width; ++i) panel.logits[i] *= scale;
   }
   if (plan.spec.by_position()) hide_by_position(plan, panel);
   if (head.query_segments) hide_by_segment(head, panel);

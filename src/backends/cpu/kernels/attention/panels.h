@@ -64,8 +64,9 @@ struct Tiles {
     }
   }
 
-  // c = or += left * right for rows [first, last) and k [k0, k1), of a left operand with `k` in all; `first` is a multiple
-  // of a tile's rows, k0 of `together`. `right` begins at k0, `right_step` elements for each k; c begins at row 0.
+  // c = or += left * right for rows [first, last) and k [k0, k1), of a left operand with `k` in all; `first` is a
+  // multiple of a tile's rows, k0 of `together`. `right` begins at k0, `right_step` elements for each k; c begins at
+  // row 0.
   void multiply(const P* left, int64_t rows, int64_t k, int64_t first, int64_t last, int64_t k0, int64_t k1,
                 const P* right, int64_t right_step, C* c, int64_t c_stride, int64_t vectors, bool accumulate) const {
     const int64_t steps = (k1 - k0 + together - 1) / together;
@@ -81,12 +82,14 @@ struct Tiles {
 
 // Values as panels hold them: in place where that is what sums are, else rounded into `hold`.
 template <class K>
-const typename K::Packed* narrowed(const typename K::Sum* values, int64_t begin, int64_t end, typename K::Packed* hold) {
+const typename K::Packed* narrowed(const typename K::Sum* values, int64_t begin, int64_t end,
+                                   typename K::Packed* hold) {
   if constexpr (std::is_same_v<typename K::Packed, typename K::Sum>) {
     return values;
   } else {
     for (int64_t i = begin; i < end; ++i) {
-      const std::uint32_t bits = std::bit_cast<std::uint32_t>(values[i]), up = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
+      const std::uint32_t bits = std::bit_cast<std::uint32_t>(values[i]),
+                          up = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
       hold[i].bits = static_cast<std::uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : up);
     }
     return hold;
@@ -99,7 +102,8 @@ const typename K::Packed* as_panel(const typename K::Packed* rows, int64_t k, in
   if constexpr (K::together == 1) {
     return rows;
   } else {
-    pack_neighbours<K, typename K::Packed>([rows, width](int64_t p) { return rows + p * width; }, width, k, width, hold);
+    pack_neighbours<K, typename K::Packed>([rows, width](int64_t p) { return rows + p * width; }, width, k, width,
+                                           hold);
     return hold;
   }
 }

@@ -1,6 +1,7 @@
 // The softmax of attention on a panel of logits: one row for each key, one column for each query.
 //
-// Columns fill vectors, so that maxima and sums over keys need no sums across lanes. Compiled for each width of vectors.
+// Columns fill vectors, so that maxima and sums over keys need no sums across lanes. Compiled for each width of
+// vectors.
 #pragma once
 
 #include <cmath>
@@ -52,8 +53,8 @@ struct Lane {
 template <class C>
 constexpr C minus_infinity = -std::numeric_limits<C>::infinity();
 
-// Logits become exp2(factor (logit - maximum)); `maximum` and `sum` of the columns go on, and what was summed before has
-// to be multiplied by `decay`.
+// Logits become exp2(factor (logit - maximum)); `maximum` and `sum` of the columns go on, and what was summed before
+// has to be multiplied by `decay`.
 template <class C, int Bytes, int Vectors>
 CAPIBARA_INLINE void softmax_rows(C* logits, int64_t rows, C factor, C* maximum, C* sum, C* decay) {
   using L = Lane<C, Bytes>;

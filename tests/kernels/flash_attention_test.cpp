@@ -1,0 +1,179 @@
+// Attention by blocks: its values and derivatives, batches, and the kernels of the CPU backend against the composition.
+#include <capibara/capibara.h>
+
+#include <gtest/gtest.h>
+
+#include "backends/backend.h"
+#include "backends/kernel_cases.h"
+
+namespace capibara::kernels {
+namespace {
+
+namespace jnp = jax::numpy;
+namespace lax = jax::lax;
+
+Array drawn(int64_t seed, Shape shape) {
+  return jax::random::normal(jax::random::key(seed), {.shape = std::move(shape)});
+}
+
+void expect_near(const Array& got, const Array& want, double tolerance) {
+  ASSERT_EQ(to_string(got.type()), to_string(want.type()));
+  const auto a = got.to_vector<double>(), b = want.to_vector<double>();
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], tolerance) << "element " << i;
+}
+
+Array plain(const Array& query, const Array& key, const Array& value) {
+  const double scale = 1 / std::sqrt(static_cast<double>(query.shape(3)));
+  return jnp::matmul(jax::nn::softmax(jnp::matmul(query, jnp::swapaxes(key, 2, 3)) * scale), value);
+}
+Array fused(const Array& query, const Array& key, const Array& value) { return flash_attention(query, key, value); }
+
+TEST(FlashAttention, HasTheValuesOfItsDefinition) {
+  const Array q = drawn(0, {2, 3, 20, 8}), k = drawn(1, {2, 3, 31, 8}), v = drawn(2, {2, 3, 31, 5});
+  expect_near(flash_attention(q, k, v), plain(q, k, v), 1e-5);
+  expect_near(jax::jit(fused)(q, k, v), plain(q, k, v), 1e-5);
+}
+
+TEST(FlashAttention, HasTheGradientOfItsDefinition) {
+  const Array q = drawn(0, {1, 2, 20, 8}), k = drawn(1, {1, 2, 31, 8}), v = drawn(2, {1, 2, 31, 5}),
+              w = drawn(3, {1, 2, 20, 5});
+  auto loss = [&](auto function) {
+    return [&w, function](const Array& a, const Array& b, const Array& c) { return jnp::sum(function(a, b, c) * w); };
+  };
+  const auto got = jax::grad<0, 1, 2>(loss(fused))(q, k, v), want = jax::grad<0, 1, 2>(loss(plain))(q, k, v);
+  expect_near(std::get<0>(got), std::get<0>(want), 1e-5);
+  expect_near(std::get<1>(got), std::get<1>(want), 1e-5);
+  expect_near(std::get<2>(got), std::get<2>(want), 1e-5);
+}
+
+// What a backend may have a kernel for stays one equation under the transforms.
+TEST(FlashAttention, StaysOneEquation) {
+  const Array q = jnp::ones({1, 2, 4, 8}), many = jnp::ones({5, 1, 2, 4, 8});
+  auto call = [&](const Array& a) { return flash_attention(a, q, q, {.causal = true}); };
+  const std::string mapped = jax::make_jaxpr(jax::vmap(call))(many).to_string();
+  EXPECT_NE(mapped.find("= flash_attention["), std::string::npos) << mapped;
+  EXPECT_EQ(mapped.find("scan["), std::string::npos) << mapped;
+  const std::string reverse =
+      jax::make_jaxpr(jax::grad<0>(jax::jit([&](const Array& a) { return jnp::sum(call(a)); })))(q).to_string();
+  EXPECT_NE(reverse.find("= flash_attention["), std::string::npos) << reverse;
+  EXPECT_NE(reverse.find("= flash_attention_grad["), std::string::npos) << reverse;
+  EXPECT_EQ(reverse.find("composed_tangent"), std::string::npos) << reverse;
+}
+
+// The log-sum-exp is a result too: its cotangent enters the kernel of the gradient.
+TEST(FlashAttention, PullsBackThroughItsLogSumExp) {
+  const Array q = drawn(0, {1, 2, 6, 4}), k = drawn(1, {1, 2, 7, 4}), v = drawn(2, {1, 2, 7, 4});
+  const Primitive primitive = capibara::primitive("flash_attention");
+  const Attrs attrs = {{"causal", true},  {"mask", false}, {"bias", false},       {"segments", false},
+                       {"blocks", false}, {"scale", 0.5},  {"dropout_rate", 0.0}, {"window", Ints{-1, -1}},
+                       {"sinks", 0},      {"prefix", 0},   {"query_offset", 1},   {"block_size", 0}};
+  auto sum = [](const Arrays& out) { return jnp::sum(out[0] * out[0]) + jnp::sum(out[1] * out[1]); };
+  auto bound = [&](const Array& a) { return sum(capibara::bind(primitive, Arrays{a, k, v}, attrs)); };
+  auto composed = [&](const Array& a) { return sum(primitive->lower(Arrays{a, k, v}, attrs)); };
+  expect_near(jax::grad<0>(bound)(q), jax::grad<0>(composed)(q), 1e-4);
+}
+
+// ---- the CPU backend ---------------------------------------------------------------------------------------------
+
+using AttentionKernel = cpu::KernelTest;
+
+struct Options {
+  bool causal = false, mask = false, bias = false, segments = false, sparse = false;
+  double dropout = 0, scale = 0.4;
+  Ints window = {-1, -1};
+  int64_t sinks = 0, prefix = 0, offset = 0;
+};
+
+struct Sizes {
+  int64_t batch, heads, groups, queries, keys, size, value_size;
+};
+
+cpu::KernelCase make_case(DType dtype, const Sizes& s, const Options& o, bool backward) {
+  const DType wide = dtype == DType::float64 ? dtype : DType::float32;
+  const ArrayType q = cpu::type_of(dtype, {s.batch, s.heads, s.queries, s.size});
+  const ArrayType k = cpu::type_of(dtype, {s.batch, s.groups, s.keys, s.size});
+  const ArrayType v = cpu::type_of(dtype, {s.batch, s.groups, s.keys, s.value_size});
+  Types inputs = {q, k, v};
+  if (backward) {
+    const ArrayType rows = cpu::type_of(wide, {s.batch, s.heads, s.queries});
+    inputs = {cpu::type_of(dtype, {s.batch, s.heads, s.queries, s.value_size}), q, k, v, rows, rows};
+  }
+  const int64_t block = o.sparse ? 16 : 0;
+  if (o.mask) inputs.push_back(cpu::type_of(DType::bool_, {s.batch, 1, s.queries, s.keys}));
+  if (o.bias) inputs.push_back(cpu::type_of(dtype, {1, s.heads, s.queries, s.keys}));
+  if (o.segments) inputs.push_back(cpu::type_of(DType::int32, {s.batch, s.queries}));
+  if (o.segments) inputs.push_back(cpu::type_of(DType::int32, {1, s.keys}));
+  if (o.dropout > 0) inputs.push_back(cpu::type_of(DType::uint32, {s.batch, 2}));
+  if (o.sparse) inputs.push_back(cpu::type_of(DType::bool_, {1, s.heads, (s.queries + 15) / 16, (s.keys + 15) / 16}));
+  const Attrs attrs = {{"causal", o.causal},        {"mask", o.mask},           {"bias", o.bias},
+                       {"segments", o.segments},    {"blocks", o.sparse},       {"scale", o.scale},
+                       {"dropout_rate", o.dropout}, {"window", o.window},       {"sinks", o.sinks},
+                       {"prefix", o.prefix},        {"query_offset", o.offset}, {"block_size", block}};
+  const double unit = cpu::epsilon_of(dtype);
+  const std::string name = o.sparse ? "sparse_attention" : "flash_attention";
+  // The log-sum-exp of a gradient is any number here: shares are up to exp(10), and so are their errors.
+  const cpu::Tolerance tolerance =
+      backward ? cpu::Tolerance{dtype == DType::float64 ? 1e-8 : 2e-2 + 2e4 * unit, 2e-4 + 4 * unit}
+               : cpu::Tolerance{dtype == DType::float64 ? 1e-12 : 2e-5 + 8 * unit, 4 * unit};
+  return {backward ? name + "_grad" : name, inputs, attrs, {}, tolerance};
+}
+
+const Options all_options[] = {
+    {},
+    {.causal = true},
+    {.causal = true, .bias = true, .dropout = 0.25},
+    {.mask = true, .scale = -0.3},
+    {.segments = true, .window = {9, 5}, .sinks = 3, .offset = 7},
+    {.causal = true, .mask = true, .bias = true, .prefix = 11},
+    {.sparse = true},
+    {.causal = true, .segments = true, .sparse = true},
+};
+// One element; lengths that fill no tile; several blocks; few queries of many keys; one head of many keys.
+const Sizes all_sizes[] = {{1, 1, 1, 1, 1, 1, 1},    {2, 4, 2, 5, 7, 3, 2},     {1, 2, 1, 97, 130, 20, 33},
+                           {2, 2, 2, 1, 70, 16, 16}, {1, 1, 1, 200, 260, 8, 8}, {1, 2, 2, 13, 9, 256, 256}};
+
+TEST_F(AttentionKernel, ForwardIsTheComposition) {
+  Config settings = config();
+  settings.enable_x64 = true;
+  const ConfigScope scope(settings);
+  for (DType dtype : {DType::float32, DType::float64, DType::bfloat16, DType::float16}) {
+    for (const Sizes& sizes : all_sizes) {
+      for (const Options& options : all_options) check_kernel(make_case(dtype, sizes, options, false));
+    }
+  }
+}
+
+TEST_F(AttentionKernel, BackwardIsTheComposition) {
+  Config settings = config();
+  settings.enable_x64 = true;
+  const ConfigScope scope(settings);
+  for (DType dtype : {DType::float32, DType::float64}) {
+    for (const Sizes& sizes : all_sizes) {
+      if (sizes.size > 64) continue;  // logits are too large for any log-sum-exp
+      for (const Options& options : all_options) check_kernel(make_case(dtype, sizes, options, true));
+    }
+  }
+}
+
+TEST_F(AttentionKernel, ServesCompiledPrograms) {
+  const Array q = jnp::ones({1, 2, 64, 16});
+  const Program program = jax::make_jaxpr(fused)(q, q, q);
+  const std::string text = *backend("cpu").compiled_text(program, {});
+  EXPECT_NE(text.find("host "), std::string::npos) << text;
+}
+
+// Larger heads, and arrays without elements, are left to the composition.
+TEST_F(AttentionKernel, LeavesWhatDoesNotFit) {
+  const cpu::KernelMaker make = cpu::find_kernel_maker(primitive("flash_attention"));
+  for (const Sizes& sizes : {Sizes{1, 1, 1, 4, 4, 257, 8}, Sizes{1, 1, 1, 4, 4, 8, 300}, Sizes{1, 1, 1, 0, 4, 8, 8},
+                             Sizes{1, 1, 1, 4, 0, 8, 8}}) {
+    const cpu::KernelCase test = make_case(DType::float32, sizes, {}, false);
+    const Types outputs = primitive("flash_attention")->type(test.inputs, test.attrs).types;
+    EXPECT_FALSE(make({test.inputs, outputs, test.attrs, {}})) << sizes.size;
+  }
+  const Array q = drawn(0, {1, 1, 6, 300});
+  expect_near(flash_attention(q, q, q), plain(q, q, q), 1e-4);
+}
+
+}  // namespace
+}  // namespace capibara::kernels
