@@ -13,6 +13,7 @@ FAMILIES = (
     "physics",
     "networks",
     "transformer",
+    "attention",
     "dispatch",
     "processes",
 )

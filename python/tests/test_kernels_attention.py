@@ -1,5 +1,8 @@
 """capibara.kernels: flash_attention has the values and derivatives of softmax attention in float64, under every option."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -216,6 +219,24 @@ def test_dropout_under_vmap_is_that_of_each_example():
     got = jax.vmap(call, axes)(queries if axes[0] == 0 else Q, keys if axes[1] == 0 else keys[0])
     for i in range(2):
       close(got[i], call(Q, keys[i] if axes[1] == 0 else keys[0]), 1e-6)
+
+
+def on_xla(function, *arguments):
+  """The results of XLA's CPU backend for the text that a program lowers to."""
+  sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "oracle"))
+  import judge
+  try:
+    return judge.Runner().run(jax.jit(function).lower(*arguments).as_text(), arguments)
+  finally:
+    oracle.config.update("jax_enable_x64", False)
+
+
+def test_xla_drops_the_same_elements():
+  q, k, v = operands((2, 4, 2, 40, 600, 16, 16))
+  attend = lambda q, k, v: kernels.flash_attention(q, k, v, causal=True, query_offset=560, dropout_rate=0.4, dropout_key=KEY)
+  gradient = jax.grad(lambda *args: (attend(*args) ** 2).sum(), (0, 1, 2))
+  close(on_xla(attend, q, k, v), [attend(q, k, v)], 1e-5)
+  close(on_xla(gradient, q, k, v), gradient(q, k, v), 1e-4)
 
 
 def test_finite_differences():

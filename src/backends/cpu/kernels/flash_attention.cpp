@@ -1,8 +1,8 @@
 // Fused attention on the CPU: blocks of queries by blocks of keys, each product by the tiles of the matmul.
 //
 // Logits are computed as key query^T, so that a column is a query: the softmax goes down the rows, and what it leaves
-// is the right operand of value^T shares as it is. Tasks, whose number follows from the shape, are heads of keys and
-// parts of their queries; each packs the keys and values that it reads.
+// is the right operand of value^T shares as it is. Tasks are heads of keys and parts of their queries; each packs the
+// keys and values that it reads. Rows do not depend on how they are shared out.
 #include "backends/cpu/kernels/attention/backward.h"
 #include "backends/cpu/kernels/attention/decode.h"
 #include "backends/cpu/kernels/attention/kernel.h"
@@ -36,7 +36,7 @@ class Forward {
 
   void run() const {
     const int64_t groups = sizes_.batch * sizes_.groups, items = sizes_.per_group() * query_blocks_;
-    const int64_t parts = std::clamp<int64_t>((32 + groups - 1) / groups, 1, items);
+    const int64_t parts = std::clamp<int64_t>((4 * thread_count() + groups - 1) / groups, 1, items);
     const double pairs = static_cast<double>(sizes_.queries * sizes_.per_group()) * static_cast<double>(sizes_.keys);
     const double cost = pairs / static_cast<double>(parts) *
                         (1 + multiply_cost<K>(static_cast<double>(sizes_.size + sizes_.value_size)));
