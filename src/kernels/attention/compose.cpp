@@ -45,7 +45,8 @@ Carry over_keys(const BlockwiseAttention& blocks, const AttentionBlock& query, b
     const Array seen = blocks.seen(query, key, own_rows);
     auto run = [&](const Carry& state) { return body(key, seen, state); };
     auto skip = [](const Carry& state) { return state; };
-    return std::pair(seen.defined() ? lax::cond(any(seen), run, skip, carry) : run(carry), std::monostate{});
+    // The branch that reads most comes first: a text without operands of branches is read back in this order.
+    return std::pair(seen.defined() ? lax::cond(~any(seen), skip, run, carry) : run(carry), std::monostate{});
   };
   return lax::scan(step, init, lax::iota(DType::int32, blocks.key_blocks())).first;
 }
@@ -86,6 +87,7 @@ Arrays compose_attention(std::span<const Array> in, const Attrs& attrs) {
       const Carry last = over_keys(
           blocks, at, false, init, [&](const AttentionBlock& key_at, const Array& seen, const Carry& state) -> Carry {
             const Array logits = blocks.logits(own, blocks.keys_of(key, key_at, 2), at, key_at, seen);
+            const Array values = blocks.keys_of(value, key_at, 2);
             const Array next = lax::stop_gradient(lax::max(state[0], lax::reduce_max(logits, {.axes = {4}})));
             const Array base = finite_row(next);
             Array shares = lax::exp(logits - spread_rows(base, logits));
@@ -95,14 +97,14 @@ Arrays compose_attention(std::span<const Array> in, const Attrs& attrs) {
               const Array scaled = shares * scalar_of(wide, spec.keep_scale());
               shares = lax::select(blocks.kept(at, key_at), scaled, lax::zeros_like(shares));
             }
-            const Array values = blocks.keys_of(value, key_at, 2);
             const Array added = lax::dot_general(shares.astype(value.dtype()), values, {{4}, {2}, {0, 1}, {0, 1}},
                                                  {.precision = {}, .preferred_element_type = wide});
             return {next, total, state[2] * spread_rows(decay, state[2]) + added};
           });
       const Array empty = last[1] == scalar_of(wide, 0);
       const Array divisor = lax::select(empty, lax::full_like(last[1], scalar_of(wide, 1)), last[1]);
-      const Array shares = last[2] / spread_rows(divisor, last[2]), logarithm = last[0] + lax::log(divisor);
+      const Array ratio = last[2] / spread_rows(divisor, last[2]), logarithm = last[0] + lax::log(divisor);
+      const Array shares = lax::select(spread_rows(empty, ratio), lax::zeros_like(ratio), ratio);
       const Array row_lse = lax::select(empty, lax::full_like(logarithm, scalar_of(wide, -infinity)), logarithm);
       const Array written =
           lax::dynamic_update_slice_in_dim(results[0], shares.astype(output.dtype()), at.start, 3, false);

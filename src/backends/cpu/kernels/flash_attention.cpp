@@ -155,9 +155,11 @@ class Forward {
     const C kept = head.dropout.threshold > 0 ? static_cast<C>(plan_.spec.keep_scale()) : C(1);
     const std::size_t outputs = plan_.extras + static_cast<std::size_t>(plan_.spec.extras);
     for (int64_t i = 0; i < std::min(width, count - start); ++i) {
-      const C total = work.total[start + i], factor = total == C(0) ? C(0) : kept / total;
+      const C total = work.total[start + i], factor = kept / total;
       T* out = reinterpret_cast<T*>(buffers_[outputs]) + (row + start + i) * sizes_.value_size;
-      for (int64_t d = 0; d < sizes_.value_size; ++d) out[d] = static_cast<T>(sums[d * width + i] * factor);
+      for (int64_t d = 0; d < sizes_.value_size; ++d) {
+        out[d] = static_cast<T>(total == C(0) ? C(0) : sums[d * width + i] * factor);
+      }
       reinterpret_cast<C*>(buffers_[outputs + 1])[row + start + i] =
           total == C(0) ? minus_infinity<C> : work.maximum[start + i] * natural + std::log(total);
     }

@@ -37,9 +37,11 @@ class Decode {
       merge(merged);
       const bool dropped = plan_.spec.dropout_key >= 0;
       const C total = merged[1], kept = dropped ? static_cast<C>(plan_.spec.keep_scale()) : C(1);
-      const C factor = total == C(0) ? C(0) : kept / total;
+      const C factor = kept / total;
       T* out = reinterpret_cast<T*>(buffers_[outputs]) + row * sizes_.value_size;
-      for (int64_t d = 0; d < sizes_.value_size; ++d) out[d] = static_cast<T>(merged[2 + d] * factor);
+      for (int64_t d = 0; d < sizes_.value_size; ++d) {
+        out[d] = static_cast<T>(total == C(0) ? C(0) : merged[2 + d] * factor);
+      }
       reinterpret_cast<C*>(buffers_[outputs + 1])[row] =
           total == C(0) ? minus_infinity<C> : merged[0] + std::log(total);
     }
