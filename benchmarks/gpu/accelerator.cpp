@@ -6,13 +6,14 @@
 #include <capibara/placement.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <functional>
 #include <string>
 #include <vector>
+
+#include "attention.h"
+#include "measure.h"
 
 using namespace capibara;
 namespace jnp = capibara::jax::numpy;
@@ -31,40 +32,9 @@ CAPIBARA_TREE(Gpt, tokens, positions, scale, bias, blocks)
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+using namespace measure;
+
 const Clock::time_point process_start = Clock::now();
-
-bool small = false;
-
-void report(const char* name, double value, const char* unit) {
-  std::printf("{\"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\"}\n", name, value, unit);
-  std::fflush(stdout);
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-// Seconds for one call, `calls` of them started one after the other and awaited at the end: the median of several rounds.
-double timed(int calls, const std::function<Array()>& call) {
-  call().block_until_ready();
-  call().block_until_ready();
-  std::vector<double> rounds;
-  for (int round = 0; round < 9; ++round) {
-    const auto start = Clock::now();
-    Array last;
-    for (int i = 0; i < calls; ++i) last = call();
-    last.block_until_ready();
-    rounds.push_back(seconds_since(start) / calls);
-  }
-  return median(rounds);
-}
-
-Array normal_bf16(int64_t seed, const Shape& shape) {
-  return jax::jit([seed, shape] { return jax::random::normal(jax::random::key(seed), {.shape = shape}).astype(DType::bfloat16); })();
-}
 
 // ---- the figures --------------------------------------------------------------------------------------------------
 
@@ -171,10 +141,6 @@ void layer_norm() {
       return std::tuple(y, dx, ds, db);
     });
     const auto got = both(x, scale, bias, dy), want = plain(x, scale, bias, dy);
-    auto difference = [](const Array& a, const Array& b) {
-      const Array wide = b.astype(DType::float32);
-      return (jnp::max(jnp::abs(a.astype(DType::float32) - wide)) / jnp::max(jnp::abs(wide))).item<double>();
-    };
     const double most = std::max({difference(std::get<0>(got), std::get<0>(want)), difference(std::get<1>(got), std::get<1>(want)),
                                   difference(std::get<2>(got), std::get<2>(want)), difference(std::get<3>(got), std::get<3>(want))});
     report(concat("layer_norm_error_", rows, "x", columns).c_str(), most, "of the largest");
@@ -306,7 +272,6 @@ void linear_algebra() {
     const auto [u, s, vh] = jnp::linalg::svd(x, {false, false, std::nullopt});
     return jnp::matmul(u * s, vh, exact);
   });
-  auto difference = [](const Array& x, const Array& y) { return (jnp::max(jnp::abs(x - y)) / jnp::max(jnp::abs(y))).item<double>(); };
   report("lu_f32", timed(calls, [&] { return lu(a); }) * 1e3, "ms");
   report("qr_f32", timed(calls, [&] { return qr(a); }) * 1e3, "ms");
   report("eigh_f32", timed(calls, [&] { return eigh(symmetric); }) * 1e3, "ms");
@@ -320,9 +285,15 @@ struct Figure {
   const char* name;
   void (*run)();
 };
-constexpr Figure figures[] = {{"first", first_result}, {"matmul", matmul}, {"dispatch", dispatch},
-                              {"long", long_program},  {"layer_norm", layer_norm},
-                              {"linear_algebra", linear_algebra}, {"transfer", transfer}, {"gpt2", gpt2}};
+constexpr Figure figures[] = {{"first", first_result},
+                              {"matmul", matmul},
+                              {"dispatch", dispatch},
+                              {"long", long_program},
+                              {"layer_norm", layer_norm},
+                              {"attention", attention_figures::run},
+                              {"linear_algebra", linear_algebra},
+                              {"transfer", transfer},
+                              {"gpt2", gpt2}};
 
 }  // namespace
 

@@ -3,6 +3,7 @@ import time
 
 PROCESS_START = time.perf_counter()
 
+import functools
 import json
 import statistics
 import sys
@@ -123,6 +124,47 @@ def layer_norm(small):
             return y, *pull(dy)
 
         report(f"layer_norm_grad_{rows}x{columns}", 5 * size / timed(calls, lambda: both(x, scale, bias, dy)[1]) * 1e-9, "GB/s")
+
+
+def attention(small):
+    """JAX's implementation="cudnn"; its default, XLA's own form, beside it under the name attention_xla_..."""
+    import jax
+    import jax.numpy as jnp
+
+    def time_case(name, batch, length, heads, groups, size, causal):
+        q, d = [jax.random.normal(jax.random.key(seed), (batch, length, heads, size)).astype(jnp.bfloat16) for seed in (1, 4)]
+        k, v = [jax.random.normal(jax.random.key(seed), (batch, length, groups, size)).astype(jnp.bfloat16) for seed in (2, 3)]
+        operations = 4 * batch * heads * size * length**2 * (0.5 if causal else 1) * 1e-12
+        calls = 2 if small else 10
+        for prefix, implementation in (("attention", "cudnn"), ("attention_xla", "xla")):
+            if implementation == "xla" and length > 8192:
+                continue
+            call = functools.partial(jax.nn.dot_product_attention, is_causal=causal, implementation=implementation)
+
+            def both(q, k, v, d):
+                y, pull = jax.vjp(call, q, k, v)
+                return y, *pull(d)
+
+            for word, function, arguments, times in ("", call, (q, k, v), 1), ("_grad", both, (q, k, v, d), 3.5):
+                try:
+                    compiled = jax.jit(function).lower(*arguments).compile()
+                except Exception as error:  # what this implementation or this device does not have
+                    print(f"{prefix}{word}_{name}: {error}", file=sys.stderr)
+                    continue
+                seconds = timed(calls, lambda: compiled(*arguments))
+                report(f"{prefix}{word}_{name}", times * operations / seconds, "TFLOP/s")
+                report(f"{prefix}{word}_temp_{name}", compiled.memory_analysis().temp_size_in_bytes * 1e-6, "MB")
+
+    if small:
+        return time_case("small", 1, 64, 2, 2, 16, True)
+    time_case("causal_s1024", 16, 1024, 16, 16, 128, True)
+    time_case("causal_s4096", 4, 4096, 16, 16, 128, True)
+    time_case("causal_s8192", 2, 8192, 16, 16, 128, True)
+    time_case("causal_s16384", 1, 16384, 16, 16, 128, True)
+    time_case("full_s8192", 2, 8192, 16, 16, 128, False)
+    time_case("causal_s8192_d64", 2, 8192, 32, 32, 64, True)
+    time_case("causal_s8192_d256", 2, 8192, 8, 8, 256, True)
+    time_case("grouped_s8192", 2, 8192, 32, 8, 128, True)
 
 
 def gpt2(small):
@@ -246,7 +288,7 @@ def transfer(small):
     report("copy_to_host", 4e-9 * count / statistics.median(back), "GB/s")
 
 
-FIGURES = {"first": first_result, "matmul": matmul, "dispatch": dispatch, "long": long_program, "layer_norm": layer_norm, "linear_algebra": linear_algebra, "transfer": transfer,
+FIGURES = {"first": first_result, "matmul": matmul, "dispatch": dispatch, "long": long_program, "layer_norm": layer_norm, "attention": attention, "linear_algebra": linear_algebra, "transfer": transfer,
            "gpt2": gpt2}
 
 if __name__ == "__main__":

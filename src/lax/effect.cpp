@@ -26,14 +26,15 @@ PrimitiveRecord custom_call_record() {
     return TypeResult(std::move(types), effect ? Effects(Effects::io) : Effects());
   };
   // Where the target is a routine that our own primitives can compute, it has their values and derivatives.
-  record.evaluate = compose_custom_call;
+  record.evaluate = [](std::span<const Array> xs, const Attrs& attrs) { return compose_custom_call(xs, attrs); };
   record.jvp = [](const JvpArgs& args) {
-    return jvp_flat([&](std::span<const Array> xs) { return compose_custom_call(xs, args.attrs); }, args.primals, args.tangents);
+    return jvp_flat([&](std::span<const Array> xs) { return compose_custom_call(xs, args.attrs, "differentiated"); },
+                    args.primals, args.tangents);
   };
   record.batch = [](const BatchArgs& args) -> BatchResult {
     std::vector<int64_t> dims(args.attrs.list("result_types").size(), 0);
-    return {vmap_flat([&](std::span<const Array> xs) { return compose_custom_call(xs, args.attrs); }, args.inputs, args.dims,
-                      dims, args.axis),
+    return {vmap_flat([&](std::span<const Array> xs) { return compose_custom_call(xs, args.attrs, "batched"); },
+                      args.inputs, args.dims, dims, args.axis),
             dims};
   };
   record.stablehlo = "stablehlo.custom_call";

@@ -7,6 +7,9 @@
 #include <capibara/error.h>
 #include <capibara/lax.h>
 
+#include "program/handles.h"
+#include "program/nested.h"
+
 namespace capibara {
 
 namespace {
@@ -136,11 +139,36 @@ std::string lapack_routine(const std::string& target) {
 
 bool is_lapack_routine(const std::string& routine) { return routines().count(routine) != 0; }
 
-Arrays compose_custom_call(std::span<const Array> inputs, const Attrs& attrs) {
+bool is_known_call(const std::string& target) {
+  return is_lapack_routine(lapack_routine(target)) || target == "tridiagonal_solve_perturbed_ffi";
+}
+
+std::string opaque_call(const Program& program) {
+  for (const Equation& equation : program.equations()) {
+    if (equation.primitive == prim::custom_call() && !is_known_call(equation.attrs.text("call_target_name"))) {
+      return equation.attrs.text("call_target_name");
+    }
+    std::string inside;
+    any_program(equation.attrs, [&](const Program& nested) { return !(inside = opaque_call(nested)).empty(); });
+    if (!inside.empty()) return inside;
+  }
+  return "";
+}
+
+void refuse_native_call(const std::string& target) {
+  throw NotImplementedError(concat("custom_call: the native backends (cpu, reference) have no function '", target,
+                                   "'\nHint: a call that a StableHLO text names runs on a PJRT plugin whose compiler "
+                                   "knows it, for example with jax_platforms set to 'cuda'"));
+}
+
+Arrays compose_custom_call(std::span<const Array> inputs, const Attrs& attrs, const char* wanted) {
   const std::string& target = attrs.text("call_target_name");
   const auto it = routines().find(lapack_routine(target));
   if (it == routines().end()) {
-    throw NotImplementedError(concat("custom_call: no backend of this build knows the target '", target, "'"));
+    if (!wanted) refuse_native_call(target);
+    throw NotImplementedError(concat("custom_call: a call of '", target, "' cannot be ", wanted,
+                                     ": its meaning is known to the compiler of a plugin alone\nHint: give the "
+                                     "function around it a rule of its own by custom_vjp or custom_vmap"));
   }
   if (inputs.size() != it->second.operands) {
     throw TypeError(concat("custom_call: ", target, " takes ", it->second.operands, " operands, got ", inputs.size()));

@@ -1,10 +1,12 @@
-// Reading custom calls: expectations, annotations of shardings, and the LAPACK routines that jax calls on the CPU.
+// Reading custom calls: expectations, annotations of shardings, the LAPACK routines that jax calls on the CPU, and
+// opaque ones.
 #include <algorithm>
 
 #include <capibara/error.h>
 #include <capibara/lax.h>
 
 #include "lax/lapack_calls.h"
+#include "stablehlo/attribute_text.h"
 #include "stablehlo/read_body.h"
 
 namespace capibara::stablehlo {
@@ -107,6 +109,31 @@ Arrays read_lapack(const Operation& operation, const std::string& target, const 
                      {"output_operand_aliases", std::move(aliases)}});
 }
 
+// Any other call is passed on as it is. Its attributes stay a text, between the braces; a token or a tuple would have
+// to become something else.
+Arrays read_opaque(const Operation& operation, const std::string& target, const Arrays& operands) {
+  const auto refuse = [&](const char* what) {
+    throw UnsupportedError(
+        concat(place_of(operation), ": custom call @", target, " ", what, ", and cannot be passed on"));
+  };
+  for (const std::vector<Value>* values : {&operation.operands, &operation.results}) {
+    for (const Value& value : *values) {
+      if (value.type.is_token() || value.type.is_tuple())
+        refuse("has a token or a tuple among its operands or results");
+    }
+  }
+  const Attribute called = operation.attributes.find("called_computations");
+  if (const auto* list = called.as<Array>(); list && !list->elements.empty()) refuse("calls functions of the module");
+  static constexpr std::string_view apart[] = {"call_target_name", "has_side_effect"};
+  Attr::List results;
+  for (const ArrayType& type : result_types(operation)) results.emplace_back(type);
+  return bind_named("custom_call", operands,
+                    {{"call_target_name", target},
+                     {"result_types", std::move(results)},
+                     {"has_side_effect", flag_attribute(operation, "has_side_effect")},
+                     {"attributes", attributes_text(operation, apart)}});
+}
+
 bool is_annotation(const std::string& target) {
   static const char* const names[] = {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "LayoutConstraint",
                                       "MoveToHost", "MoveToDevice", "annotate_device_placement", "xla.sdy.FuncResultSharding",
@@ -162,7 +189,7 @@ Arrays read_custom_call(BodyReader& body, const Operation& operation, const Arra
   if (routine == "potrf") return read_potrf(body, operation, operands);
   if (routine == "trsm") return read_trsm(operation, operands);
   if (is_lapack_routine(routine) || target == "tridiagonal_solve_perturbed_ffi") return read_lapack(operation, target, operands);
-  throw UnsupportedError(concat(place_of(operation), ": custom call of unknown target @", target));
+  return read_opaque(operation, target, operands);
 }
 
 }  // namespace capibara::stablehlo

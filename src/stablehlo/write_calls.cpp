@@ -8,6 +8,16 @@
 
 namespace capibara::stablehlo {
 
+std::string layouts_text(const Attr& layouts) {
+  std::string out;
+  for (const Attr& entry : **layouts.get_if<std::shared_ptr<const Attr::List>>()) {
+    const Ints& order = *entry.get_if<Ints>();
+    out += concat(out.empty() ? "" : ", ", "dense<", order.empty() ? "" : list_text(order), "> : tensor<", order.size(),
+                  "xindex>");
+  }
+  return "[" + out + "]";
+}
+
 namespace {
 
 // A failure is NaN in the values; StableHLO's own checks are custom calls with a side effect.
@@ -25,15 +35,6 @@ std::optional<CallText> expectation_call(const Primitive& primitive, const Write
     call.attributes += concat(", tolerance = ", number, " : f64");
   }
   return call;
-}
-
-std::string layouts_text(const Attr& layouts) {
-  std::string out;
-  for (const Attr& entry : **layouts.get_if<std::shared_ptr<const Attr::List>>()) {
-    const Ints& order = *entry.get_if<Ints>();
-    out += concat(out.empty() ? "" : ", ", "dense<", order.empty() ? "" : list_text(order), "> : tensor<", order.size(), "xindex>");
-  }
-  return "[" + out + "]";
 }
 
 // The last axis varies fastest in memory, for every operand or result: our handlers read and write no other order, and a
@@ -54,6 +55,12 @@ std::optional<CallText> foreign_call(const Primitive& primitive, const WriteArgs
   CallText call;
   call.target = args.attrs.text("call_target_name");
   if (args.attrs.has("has_side_effect") && args.attrs.boolean("has_side_effect")) call.attributes = "has_side_effect = true, ";
+  if (const Attr* opaque = args.attrs.find("attributes")) {  // as it was read
+    const bool effect = args.attrs.boolean("has_side_effect");
+    const std::string& own = *opaque->get_if<std::string>();
+    call.attributes = concat(effect ? "has_side_effect = true" : "", effect && !own.empty() ? ", " : "", own);
+    return call;
+  }
   const Attr* settings = args.attrs.find("mhlo_backend_config");
   const bool ours = settings && call.target.starts_with("capibara_");  // needs no words of jax's
   if (ours) {
@@ -65,9 +72,14 @@ std::optional<CallText> foreign_call(const Primitive& primitive, const WriteArgs
   if (!ours && args.attrs.has("num_batch_dims")) {
     call.attributes += concat(", mhlo.frontend_attributes = {num_batch_dims = \"", args.attrs.integer("num_batch_dims"), "\"}");
   }
-  const bool row_major = ours && !args.attrs.has("operand_layouts");
-  if (row_major) call.attributes += ", operand_layouts = " + row_major_text(args.inputs);
-  if (args.attrs.has("operand_layouts")) call.attributes += ", operand_layouts = " + layouts_text(args.attrs["operand_layouts"]);
+  const auto stated = [&](const char* name) { return args.attrs.has(name) && !args.attrs.list(name).empty(); };
+  const auto add_layouts = [&](const char* name, std::span<const ArrayType> types) {
+    if (stated(name))
+      call.attributes += concat(", ", name, " = ", layouts_text(args.attrs[name]));
+    else if (ours)
+      call.attributes += concat(", ", name, " = ", row_major_text(types));
+  };
+  add_layouts("operand_layouts", args.inputs);
   if (args.attrs.has("output_operand_aliases")) {
     std::string aliases;
     for (const Attr& entry : args.attrs.list("output_operand_aliases")) {
@@ -78,8 +90,7 @@ std::optional<CallText> foreign_call(const Primitive& primitive, const WriteArgs
     }
     call.attributes += ", output_operand_aliases = [" + aliases + "]";
   }
-  if (row_major) call.attributes += ", result_layouts = " + row_major_text(args.outputs);
-  if (args.attrs.has("result_layouts")) call.attributes += ", result_layouts = " + layouts_text(args.attrs["result_layouts"]);
+  add_layouts("result_layouts", args.outputs);
   return call;
 }
 

@@ -15,6 +15,9 @@ struct CallText {
   std::vector<std::size_t> order;  // output i of the equation is result order[i]; empty: the same order
 };
 
+// [dense<[1, 0]> : tensor<2xindex>] for a list of Ints, each from the dimension that varies fastest to the slowest.
+std::string layouts_text(const Attr& layouts);
+
 std::optional<CallText> find_call(const Primitive& primitive, const WriteArgs& args);
 
 }  // namespace capibara::stablehlo

@@ -314,8 +314,6 @@ TEST(StableHlo, RefusesWhatMakesNoSense) {
   expect_refusal("func.func @f(%x: tensor<2xf32>) -> tensor<3xf32> { %z = \"stablehlo.sine\"(%x) : (tensor<2xf32>) -> tensor<3xf32> return %z : tensor<3xf32> }",
                  "the text declares (tensor<3xf32>)");
   expect_refusal("func.func @f(%x: tensor<?xf32>) -> tensor<?xf32> { return %x : tensor<?xf32> }", "dynamic shapes are not supported");
-  expect_refusal("func.func @f(%x: tensor<f32>) -> tensor<f32> { %y = stablehlo.custom_call @nobody(%x) : (tensor<f32>) -> tensor<f32> return %y : tensor<f32> }",
-                 "custom call of unknown target @nobody");
   expect_refusal("func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> { %y = \"stablehlo.transpose\"(%x) <{permutation = \"a\"}> : (tensor<2xf32>) -> tensor<2xf32> return %y : tensor<2xf32> }",
                  "expected a list of integers as attribute 'permutation'");
 }

@@ -139,6 +139,14 @@ def test_check_counts_files_and_shows_failures(folder):
     assert capibara("check", folder / "right.mlir").returncode == 0
 
 
+def test_check_skips_calls_that_no_native_backend_has(tmp_path):
+    (tmp_path / "call.mlir").write_text(expecting("[2, 4]").replace("  return\n", "  %9 = stablehlo.custom_call @of_a_plugin(%1) : "
+                                                                    "(tensor<2xi32>) -> tensor<2xi32>\n  return\n"))
+    done = capibara("check", tmp_path)
+    assert done.stdout.strip().splitlines()[-1] == "0 passed, 0 failed, 1 skipped"
+    assert "calls 'of_a_plugin', which no native backend has" in done.stdout
+
+
 def test_check_says_why_there_is_nothing_to_check(tmp_path, folder):
     done = capibara("check")
     assert done.returncode == 0

@@ -11,7 +11,9 @@
 #include <capibara/program.h>
 
 #include "backends/backend.h"
+#include "backends/pjrt/backend.h"
 #include "command.h"
+#include "lax/lapack_calls.h"
 #include "optimise/passes.h"
 #include "program/build.h"
 #include "program/handles.h"
@@ -71,6 +73,9 @@ Verdict judge(const std::string& path, const Config& settings, bool self_test) {
       const Program program = stablehlo::read_module(module);
       if (!program.invars().empty()) {
         return {Verdict::Kind::skipped, {concat("@", program.name(), " takes inputs: nothing to run it on")}};
+      }
+      if (const std::string target = opaque_call(program); !target.empty() && !pjrt::is_platform(settings.platform)) {
+        return {Verdict::Kind::skipped, {concat("calls '", target, "', which no native backend has")}};
       }
       log.probes.clear();
       const Application run = apply_to_arguments(program);

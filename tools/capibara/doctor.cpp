@@ -11,6 +11,7 @@
 #include "backends/backend.h"
 #include "backends/pjrt/backend.h"
 #include "backends/pjrt/cuda_kernels.h"
+#include "backends/pjrt/cudnn.h"
 #include "command.h"
 
 namespace capibara::command {
@@ -40,7 +41,10 @@ void describe_plugin(const pjrt::Candidate& candidate) {
     pjrt::Client& client = pjrt::client(candidate.platform);
     std::printf("           %s, %s\n", client.plugin().version().c_str(), client.platform_version().c_str());
     for (const pjrt::DeviceInfo& device : client.devices()) std::printf("           device %d: %s\n", device.id, device.kind.c_str());
-    if (candidate.platform == "cuda") std::printf("           own kernels: %s\n", pjrt::has_cuda_kernels(client) ? "loaded" : "none");
+    if (candidate.platform == "cuda") {
+      std::printf("           own kernels: %s\n", pjrt::has_cuda_kernels(client) ? "loaded" : "none");
+      std::printf("           cuDNN for attention: %s\n", pjrt::cudnn_capability(client) > 0 ? "yes" : "none");
+    }
     std::printf("           x + 1 %s\n", try_addition(candidate.platform).c_str());
   } catch (const std::exception& error) {
     std::printf("           %s\n", error.what());

@@ -9,6 +9,7 @@
 
 #include "backends/discharged.h"
 #include "backends/pjrt/cuda_kernels.h"
+#include "backends/pjrt/cudnn.h"
 #include "backends/pjrt/cusolver.h"
 #include "backends/pjrt/executable.h"
 #include "backends/pjrt/sharded_buffer.h"
@@ -73,7 +74,8 @@ class PjrtBackend final : public Backend {
       });
     }
     Client& device = client();
-    const Extras extras{has_cuda_kernels(device), [&device] { return has_cusolver(device); }};
+    const Extras extras{has_cuda_kernels(device), [&device] { return has_cusolver(device); },
+                        [&device] { return cudnn_capability(device); }};
     return std::make_shared<PjrtExecutable>(device, program, donated, extras, device_.value_or(device.first_device()),
                                             [this, &device, name = program.name()](const Prepared& prepared, const std::vector<int>& devices) {
                                               return find(device, prepared, devices, name);

@@ -299,6 +299,7 @@ std::optional<Attrs> cusolver_attributes(const Equation& equation, const ArrayTy
   constexpr std::string_view prefix = "lapack_", ending = "_ffi";
   const std::string target = equation.attrs.text("call_target_name");
   if (!target.starts_with(prefix) || !target.ends_with(ending) || matrix.rank() < 2 || !pays(matrix)) return std::nullopt;
+  if (equation.attrs.list("operand_layouts").empty()) return std::nullopt;  // read from a text that states none
   std::string routine = target.substr(prefix.size(), target.size() - prefix.size() - ending.size());
   const std::string plain = routine.substr(1);
   static constexpr std::string_view known[] = {"getrf", "geqrf", "orgqr", "ungqr", "syevd", "heevd", "gesdd", "gesvd"};

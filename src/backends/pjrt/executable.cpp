@@ -4,6 +4,7 @@
 
 #include "array/byte_count.h"
 #include "runtime/transfer_guard.h"
+#include "runtime/warning.h"
 
 #include <capibara/error.h>
 
@@ -12,6 +13,12 @@
 namespace capibara::pjrt {
 
 namespace {
+
+// Versions of cuDNN differ in what they take, and say so when XLA compiles.
+bool blames_cudnn(std::string_view message) {
+  return message.find("cudnn") != message.npos || message.find("CUDNN") != message.npos ||
+         message.find("cuDNN") != message.npos;
+}
 
 // Whether an array is placed in the same way; trailing dimensions that are not split need no entry.
 bool same_layout(const NamedSharding& a, const NamedSharding& b) {
@@ -132,13 +139,24 @@ std::shared_ptr<const PjrtExecutable::Variant> PjrtExecutable::find(std::span<co
 std::shared_ptr<const PjrtExecutable::Variant> PjrtExecutable::make(std::vector<Placed> inputs, Placed partitions) const {
   auto variant = std::make_shared<Variant>();
   const std::vector<int> devices = partitions ? partitions->devices : std::vector<int>{first_};
-  Prepared prepared = prepare(program_, donated_, extras_, devices.size() > 1 ? partitions : nullptr, inputs);
+  const Placed cut = devices.size() > 1 ? partitions : nullptr;
+  Prepared prepared = prepare(program_, donated_, extras_, cut, inputs);
   if (prepared.calls) register_host_calls(client_);
   if (prepared.effects && devices.size() > 1) {
     throw NotImplementedError(concat(*name_, ": callbacks with side effects run on one device, got ", devices.size(), " devices"));
   }
   const bool first = devices.size() == 1 && devices[0] == client_.first_device() && client_.device_count() == 1;
-  variant->loaded = compile_(prepared, first ? std::vector<int>{} : devices);
+  const std::vector<int> wanted_devices = first ? std::vector<int>{} : devices;
+  try {
+    variant->loaded = compile_(prepared, wanted_devices);
+  } catch (const RuntimeError& error) {
+    if (!prepared.cudnn || !blames_cudnn(error.what())) throw;
+    warn(concat(*name_, ": attention runs without cuDNN, which refuses it: ", error.what()));
+    Extras others = extras_;
+    others.cudnn = {};
+    prepared = prepare(program_, donated_, others, cut, inputs);
+    variant->loaded = compile_(prepared, wanted_devices);
+  }
   variant->inputs = std::move(inputs);
   variant->partitions = partitions;
   variant->calls = std::move(prepared.calls);

@@ -3,6 +3,7 @@
 
 #include <unordered_map>
 
+#include "backends/pjrt/host_calls.h"
 #include "optimise/rewrite.h"
 #include "program/handles.h"
 
@@ -74,7 +75,9 @@ class Ordering {
   }
 
   bool has_effects(const Equation& equation) {
-    if (equation.primitive == prim::custom_call()) return equation.attrs.boolean("has_side_effect");
+    if (equation.primitive == prim::custom_call()) {
+      return equation.attrs.boolean("has_side_effect") && equation.attrs.text("call_target_name") == host_call_target;
+    }
     if (equation.primitive != prim::jit() && equation.primitive != prim::while_() && equation.primitive != prim::cond())
       return false;
     return any_program(equation.attrs, [&](const Program& program) { return has_effects(program); });

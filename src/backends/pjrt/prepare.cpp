@@ -7,9 +7,11 @@
 #include <algorithm>
 
 #include "backends/pjrt/cuda_kernels.h"
+#include "backends/pjrt/cudnn.h"
 #include "backends/pjrt/cusolver.h"
 #include "backends/pjrt/order_effects.h"
 #include "backends/pjrt/xla_forms.h"
+#include "lax/lapack_calls.h"
 #include "optimise/passes.h"
 #include "optimise/rewrite.h"
 #include "program/handles.h"
@@ -160,8 +162,9 @@ Program set_precision(const Program& program) {
 
 bool is_callback(const Equation& equation) { return runs_on_host(equation.primitive); }
 
-bool is_foreign_call(const Equation& equation) {
-  return equation.primitive == prim::custom_call() && !equation.attrs.text("call_target_name").starts_with("capibara_");
+// Calls that our own primitives compute; opaque ones are for the plugin's compiler, as they are.
+bool is_host_routine(const Equation& equation) {
+  return equation.primitive == prim::custom_call() && is_known_call(equation.attrs.text("call_target_name"));
 }
 
 // Constants of more than a few elements become arguments: the text stays small, and the plugin does not fold them.
@@ -223,12 +226,17 @@ Prepared prepare(const Program& program, const std::vector<bool>& donated, const
   ConfigScope scope(settings);
   auto calls = std::make_shared<HostCalls>();
   Program now = HostCallPass(*calls, is_callback)(passes::lift_constants(program));
+  Prepared prepared;
+  if (extras.cudnn && !partitions) {  // XLA cannot cut these calls up
+    const Program before = now;
+    now = call_cudnn(now, extras.cudnn);
+    prepared.cudnn = &before.body() != &now.body();
+  }
   if (extras.cuda_kernels) now = call_kernels(now);
   now = in_forms_of_xla(lower(now));
   if (extras.cusolver) now = call_cusolver(now, extras.cusolver);
-  now = order_effects(HostCallPass(*calls, is_foreign_call)(now));
+  now = order_effects(HostCallPass(*calls, is_host_routine)(now));
   refuse_types_without_a_name(now, program.name());
-  Prepared prepared;
   now = open_constants(set_precision(now), prepared.constants);
   stablehlo::WriteOptions options;
   options.module_name = concat("jit_", program.name().empty() ? "fn" : program.name());
@@ -241,7 +249,7 @@ Prepared prepare(const Program& program, const std::vector<bool>& donated, const
       if (inputs[i]) options.argument_placements[i] = inputs[i];
     }
   }
-  prepared.effects = program.effects().flags != 0;
+  prepared.effects = !calls->empty() && program.effects().flags != 0;
   prepared.text = stablehlo::write_module(now, options);
   if (!calls->empty()) prepared.calls = std::move(calls);
   return prepared;

@@ -12,12 +12,14 @@ struct Prepared {
   Arrays constants;                  // the arguments after the program's own
   std::shared_ptr<HostCalls> calls;  // null where the host has nothing to do
   bool effects = false;              // some of these calls have side effects
+  bool cudnn = false;                // attention is in the hands of cuDNN
 };
 
 // What a device has beyond the plugin itself.
 struct Extras {
   bool cuda_kernels = false;       // our own take over what they can
   std::function<bool()> cusolver;  // whether it takes over calls of LAPACK; asked only where there is one
+  std::function<int64_t()> cudnn = {};  // cudnn_capability; asked only where there is attention
 };
 // `donated` has one entry for each input, or none. For several devices `partitions` is their mesh, and `inputs` say how
 // each input is placed on it (null: whole on every device).

@@ -1,6 +1,7 @@
 // Barriers and foreign calls on the reference backend.
 #include "backends/reference/kernels.h"
 #include "backends/reference/linalg_batch.h"
+#include "lax/lapack_calls.h"
 
 namespace capibara::reference {
 
@@ -10,7 +11,7 @@ Arrays run_barrier(const KernelArgs& args) { return Arrays(args.inputs.begin(), 
 
 Arrays run_custom_call(const KernelArgs& args) {
   if (Kernel kernel = find_lapack_call(args.attrs.text("call_target_name"), args.inputs.size())) return kernel(args);
-  throw NotImplementedError(concat("custom_call: the reference backend knows no target '", args.attrs.text("call_target_name"), "'"));
+  refuse_native_call(args.attrs.text("call_target_name"));
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/reference/backend.h"
 #include "backends/reference/kernels.h"
+#include "lax/lapack_calls.h"
+#include "program/handles.h"
 
 namespace capibara::cpu {
 
@@ -59,6 +61,9 @@ struct Reference {
 HostKernel reference_kernel(const Primitive& primitive, const Types& inputs, const Types& outputs, const Attrs& attrs) {
   if (!reference::backend().supports(primitive)) {
     throw NotImplementedError(concat("primitive '", primitive.name(), "' has no evaluation rule on the CPU backend"));
+  }
+  if (primitive == prim::custom_call() && !is_known_call(attrs.text("call_target_name"))) {
+    refuse_native_call(attrs.text("call_target_name"));  // before anything runs
   }
   for (const Types* types : {&inputs, &outputs}) {
     for (const ArrayType& type : *types) {

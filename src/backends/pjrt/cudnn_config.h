@@ -1,0 +1,21 @@
+// What a call of cuDNN's attention says to XLA's compiler besides its operands: a message of XLA's, as JSON.
+#pragma once
+
+#include <capibara/dtype.h>
+
+#include <string>
+
+namespace capibara::pjrt {
+
+// Operands and results are [batch, heads, length, head_dim].
+struct CudnnAttention {
+  int64_t batch, heads, queries, keys;
+  DType dtype;
+  double scale;
+  bool causal;
+  int64_t window;  // keys that a query sees, itself included; 0: all
+};
+
+std::string cudnn_config(const CudnnAttention& call, bool backward);
+
+}  // namespace capibara::pjrt
