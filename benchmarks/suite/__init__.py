@@ -14,6 +14,7 @@ FAMILIES = (
     "networks",
     "transformer",
     "attention",
+    "experts",
     "dispatch",
     "processes",
 )

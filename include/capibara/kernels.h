@@ -4,4 +4,5 @@
 
 #include <capibara/kernels/attention.h>
 #include <capibara/kernels/dense.h>
+#include <capibara/kernels/experts.h>
 #include <capibara/kernels/norms.h>

@@ -4,6 +4,7 @@
 #include "lax/families.h"
 #include "lax/monoid.h"
 #include "lax/precision.h"
+#include "lax/ragged_blocks.h"
 #include "lax/rules.h"
 #include "lax/shape.h"
 
@@ -177,6 +178,22 @@ Array spread_groups(const Array& x, int64_t ragged, const Array& sizes, const In
   return lax::select(inside, spread, lax::zeros_like(spread));
 }
 
+// Matrices of which a copy for each group would be large: a loop over blocks of rows. Empty for others.
+Array lower_in_blocks(std::span<const Array> inputs, const RaggedDotDimensionNumbers& numbers, const Attrs& attrs) {
+  constexpr double few_copies = 1 << 20;  // elements
+  const Array &lhs = inputs[0], &rhs = inputs[1], &sizes = inputs[2];
+  const double copies = static_cast<double>(lhs.size()) * static_cast<double>(sizes.shape(-1));
+  if (lhs.ndim() != 2 || sizes.ndim() != 1 || copies <= few_copies || !is_floating(lhs.dtype())) return {};
+  const RaggedProduct product{attrs["precision"], dot_dtype("ragged_dot_general", lhs.dtype(), rhs.dtype(), attrs)};
+  auto is = [&](DotDimensionNumbers dot, int64_t ragged, Ints group) {
+    return numbers.equals(RaggedDotDimensionNumbers(std::move(dot), {ragged}, std::move(group)));
+  };
+  if (is({{1}, {1}, {}, {}}, 0, {0})) return multiply_ragged_rows(lhs, rhs, sizes, false, product);
+  if (is({{1}, {2}, {}, {}}, 0, {0})) return multiply_ragged_rows(lhs, rhs, sizes, true, product);
+  if (is({{0}, {0}, {}, {}}, 0, {})) return multiply_ragged_inner(lhs, rhs, sizes, product);
+  return {};
+}
+
 Arrays lower_ragged_dot(std::span<const Array> inputs, const Attrs& attrs) {
   static const Primitive dot_general = primitive("dot_general");
   const Array &lhs = inputs[0], &rhs = inputs[1];
@@ -198,6 +215,7 @@ Arrays lower_ragged_dot(std::span<const Array> inputs, const Attrs& attrs) {
     return capibara::bind(dot_general, Arrays{x, y}, plain);
   };
   if (mode == RaggedMode::batch) return product(lhs, rhs, dot);
+  if (Array blocks = lower_in_blocks(inputs, *numbers, attrs); blocks.defined()) return {blocks};
   Array spread = spread_groups(lhs, ragged, sizes, prefix);
   if (mode == RaggedMode::noncontracting) {
     Ints lhs_contracting = shifted(dot.lhs_contracting, 0), rhs_contracting = dot.rhs_contracting;

@@ -219,6 +219,13 @@ inline Arrays prepared(const Call& call, Arrays inputs) {
     inputs[0] = bound(inputs[0], -1);
     inputs[2] = bound(inputs[2], 1);
   }
+  if (call.primitive.is("moe_dispatch") || call.primitive.is("moe_combine")) {
+    // An order of the copies and its inverse: here the order backwards, which is its own.
+    Array& order = inputs[inputs.size() - 2];
+    std::vector<std::complex<double>> backwards;
+    for (int64_t i = order.size(); i-- > 0;) backwards.push_back(static_cast<double>(i % order.shape(-1)));
+    inputs.back() = order = Values::from(order.type(), backwards);
+  }
   return inputs;
 }
 

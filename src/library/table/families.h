@@ -37,6 +37,7 @@ Family nn_initializers();
 Family custom_activations();
 Family fused_attention();
 Family fused_dense();
+Family fused_experts();
 Family fused_kernels();
 Family fused_norms();
 Family scipy_special();

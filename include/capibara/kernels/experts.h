@@ -1,0 +1,59 @@
+// Mixtures of experts: routing of tokens, matmuls of ragged groups of rows, and the feed-forward layer made of them.
+#pragma once
+
+#include <capibara/array.h>
+
+#include <optional>
+
+namespace capibara::kernels {
+
+struct GroupedMatmulOptions {
+  bool transpose_weights = false;  // weights are [groups, columns, inner]
+};
+// Matmul of each group of rows with its own matrix: [..., rows, inner] x [groups, inner, columns] -> [..., rows,
+// columns]. Rows are sorted by group, group_sizes [..., groups] says how many each has; rows behind the last group are
+// zero. Sums are float32 at least, the result has x's dtype, which the weights have too. The weights may have the
+// leading dimensions of x.
+Array grouped_matmul(const Array& x, const Array& weights, const Array& group_sizes,
+                     const GroupedMatmulOptions& options = {});
+
+// Which experts each token goes to. A copy is one choice of one token: number token * top_k + choice. Tokens are
+// counted in row-major order over all leading dimensions.
+struct MoeRouting {
+  Array weights;      // [..., top_k], float32 at least: zero where an expert has no room
+  Array experts;      // [..., top_k] int32, by falling weight
+  Array permutation;  // [copies] int32: copies sorted by expert; those without room come last
+  Array inverse;      // [copies] int32: where each copy is in that order
+  Array group_sizes;  // [num_experts] int32: copies that each expert takes
+  Array load;         // [num_experts] int32: copies that chose it, with or without room
+  Array aux_loss;     // []: num_experts * sum(load / copies * mean probability), 1 for equal load; else zero
+};
+
+struct MoeRoutingOptions {
+  std::optional<Array> gate;              // [features, num_experts]; without it the tokens are logits
+  bool renormalize = true;                // the chosen weights sum to 1; else they are the softmax over all experts
+  std::optional<double> capacity_factor;  // room for ceil(factor * copies / num_experts) copies; none: no limit
+};
+// Routes tokens [..., features] to the top_k experts of greatest logits, ties to the lower number, as lax.top_k. Where
+// an expert's room is limited, first choices come before second ones, and earlier tokens before later ones.
+MoeRouting moe_routing_kernel(const Array& tokens, int64_t num_experts, int64_t top_k, bool load_balancing = true,
+                              const MoeRoutingOptions& options = {});
+
+struct MoeFeedForwardOptions {
+  std::optional<Array> gate_weights;  // [num_experts, features, hidden]: hidden = activation(x gate) * (x up)
+  std::string activation = "silu";    // silu, gelu (by tanh), relu
+  bool load_balancing = true;
+  bool renormalize = true;
+  std::optional<double> capacity_factor;
+};
+struct MoeFeedForwardResult {
+  Array output;    // of the shape and dtype of the tokens
+  Array aux_loss;  // of the routing
+};
+// The feed-forward layer of a mixture of experts: tokens [..., features] are routed by gate [features, num_experts],
+// copied to their experts, multiplied by up [num_experts, features, hidden], the activation and down [num_experts,
+// hidden, features], and summed by the weights of the routing.
+MoeFeedForwardResult moe_feed_forward(const Array& tokens, const Array& gate, const Array& up, const Array& down,
+                                      int64_t top_k, const MoeFeedForwardOptions& options = {});
+
+}  // namespace capibara::kernels
