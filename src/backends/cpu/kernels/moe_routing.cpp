@@ -3,13 +3,12 @@
 // Blocks of tokens, whose size is fixed, count the copies of each choice and expert; sums of the counts before it tell
 // a block where its copies go, so that the order is that of a stable sort and the number of threads changes nothing.
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <numeric>
 
 #include "array/element.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/order_keys.h"
+#include "backends/cpu/kernels/power.h"
 #include "backends/cpu/kernels/scratch.h"
 #include "lax/math/denormals.h"
 #include "runtime/thread_pool.h"
@@ -18,31 +17,11 @@ namespace capibara::cpu {
 
 namespace {
 
-#define CAPIBARA_INLINE inline __attribute__((always_inline))
-
 constexpr int64_t block_tokens = 256;
 constexpr int64_t few_choices = 32;  // kept in order one by one
 
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
-
-// exp(x) of x <= 0 in straight code, which compilers turn into vectors; 2 ulp.
-CAPIBARA_INLINE float power(float x) {
-  constexpr float least = -87.0f, shift = 12582912.0f;  // 1.5 * 2^23: the last bits of a sum are an integer
-  const float bounded = x < least ? least : x;
-  const float shifted = bounded * 1.44269504f + shift, steps = shifted - shift;
-  const float rest = (bounded - steps * 0.693359375f) + steps * 2.12194440e-4f;
-  float sum = 1.9875691500e-4f;
-  sum = sum * rest + 1.3981999507e-3f;
-  sum = sum * rest + 8.3334519073e-3f;
-  sum = sum * rest + 4.1665795894e-2f;
-  sum = sum * rest + 1.6666665459e-1f;
-  sum = sum * rest + 5.0000001201e-1f;
-  sum = sum * (rest * rest) + rest + 1.0f;
-  const float scale = std::bit_cast<float>((std::bit_cast<std::uint32_t>(shifted) << 23) + 0x3f800000u);
-  return x < least ? 0.0f : sum * scale;
-}
-CAPIBARA_INLINE double power(double x) { return std::exp(x); }
 
 struct Extents {
   int64_t tokens, experts, choices;
@@ -98,9 +77,7 @@ CAPIBARA_INLINE void choose(const Key* keys, int64_t count, int64_t choices, int
 template <class C>
 CAPIBARA_INLINE C sum_powers(const C* row, C greatest, int64_t count, C* powers) {
   for (int64_t e = 0; e < count; ++e) powers[e] = power(row[e] - greatest);
-  C sum = 0;
-  for (int64_t e = 0; e < count; ++e) sum += powers[e];
-  return sum;
+  return sum_of(powers, count);
 }
 
 template <class T>
