@@ -8,6 +8,7 @@
 
 #include "backends/backend.h"
 #include "backends/kernel_cases.h"
+#include "backends/pjrt/prepare.h"
 #include "lax/ragged_blocks.h"
 #include "lax/ragged_dot.h"
 
@@ -295,6 +296,40 @@ TEST_F(GroupedMatmulKernel, ServesPrograms) {
     const std::string text = *backend("cpu").compiled_text(program, {});
     EXPECT_NE(text.find("host "), std::string::npos) << text;
     EXPECT_EQ(text.find("for "), std::string::npos) << text;
+  }
+}
+
+// ---- CUDA --------------------------------------------------------------------------------------------------------
+
+std::string gradient_text(int64_t inner, int64_t columns, DType dtype, bool is_ragged_dot, bool cuda_kernels = true) {
+  const Array x = jnp::ones({40, inner}, {.dtype = dtype}), weights = jnp::ones({3, inner, columns}, {.dtype = dtype});
+  const Program program = jax::make_jaxpr([&](const Array& a, const Array& b, const Array& s) {
+    return jax::grad<0, 1>([&](const Array& p, const Array& q) {
+      return jnp::sum(jnp::sin(is_ragged_dot ? lax::ragged_dot(p, q, s) : grouped_matmul(p, q, s)));
+    })(a, b);
+  })(x, weights, array<int>({10, 20, 5}));
+  return pjrt::prepare(program, {}, {.cuda_kernels = cuda_kernels, .cusolver = {}}).text;
+}
+
+TEST(GroupedMatmulCuda, GoesOutAsCallsOfItsKernels) {
+  for (DType dtype : {DType::float32, DType::bfloat16}) {
+    for (bool is_ragged_dot : {false, true}) {
+      const std::string text = gradient_text(16, 24, dtype, is_ragged_dot);
+      EXPECT_NE(text.find("@capibara_grouped_matmul("), std::string::npos) << text;
+      EXPECT_NE(text.find("transposed = 0 : i64"), std::string::npos) << text;
+      EXPECT_NE(text.find("transposed = 1 : i64"), std::string::npos) << text;
+      EXPECT_NE(text.find("@capibara_grouped_outer("), std::string::npos) << text;
+      EXPECT_EQ(gradient_text(16, 24, dtype, is_ragged_dot, false).find("@capibara_"), std::string::npos);
+    }
+  }
+}
+
+// Rows that are not of whole pieces of 16 bytes, and other types: the composition goes out.
+TEST(GroupedMatmulCuda, LeavesWhatDoesNotFit) {
+  for (bool is_ragged_dot : {false, true}) {
+    EXPECT_EQ(gradient_text(12, 24, DType::bfloat16, is_ragged_dot).find("@capibara_"), std::string::npos);
+    EXPECT_EQ(gradient_text(16, 6, DType::float32, is_ragged_dot).find("@capibara_"), std::string::npos);
+    EXPECT_EQ(gradient_text(16, 24, DType::float16, is_ragged_dot).find("@capibara_"), std::string::npos);
   }
 }
 

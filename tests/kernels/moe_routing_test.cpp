@@ -9,6 +9,7 @@
 
 #include "backends/backend.h"
 #include "backends/kernel_cases.h"
+#include "backends/pjrt/prepare.h"
 
 namespace capibara::kernels {
 namespace {
@@ -316,6 +317,27 @@ TEST_F(MoeRoutingKernel, ChoosesNaNAndInfinityAsTheComposition) {
     const Attrs attrs = {{"top_k", 3}, {"capacity", 30}, {"renormalize", renormalize}, {"load_balancing", true}};
     check_kernel({"moe_routing", {logits}, attrs, {cpu::Values::awkward}, {1e-5, 1e-5}});
   }
+}
+
+// ---- CUDA --------------------------------------------------------------------------------------------------------
+
+std::string gradient_text(int64_t experts, int64_t top_k, DType dtype, bool cuda_kernels) {
+  const Program program = jax::make_jaxpr(jax::grad<0>([&](const Array& x) {
+    return jnp::sum(moe_routing_kernel(x, experts, top_k).weights);
+  }))(jnp::ones({40, experts}, {.dtype = dtype}));
+  return pjrt::prepare(program, {}, {.cuda_kernels = cuda_kernels, .cusolver = {}}).text;
+}
+
+TEST(MoeRoutingCuda, GoesOutAsCallsOfItsKernels) {
+  const std::string with = gradient_text(8, 2, DType::float32, true);
+  EXPECT_NE(with.find("@capibara_moe_routing("), std::string::npos) << with;
+  EXPECT_NE(with.find("@capibara_moe_routing_grad("), std::string::npos) << with;
+  EXPECT_NE(with.find("capacity = -1 : i64, renormalize = 1 : i64, load_balancing = 1 : i64"), std::string::npos)
+      << with;
+  EXPECT_EQ(gradient_text(8, 2, DType::float32, false).find("@capibara_"), std::string::npos);
+  EXPECT_EQ(gradient_text(300, 2, DType::float32, true).find("@capibara_"), std::string::npos);
+  EXPECT_EQ(gradient_text(40, 20, DType::float32, true).find("@capibara_"), std::string::npos);
+  EXPECT_EQ(gradient_text(8, 2, DType::float16, true).find("@capibara_"), std::string::npos);
 }
 
 }  // namespace
