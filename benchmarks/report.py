@@ -14,7 +14,7 @@ TITLES = {
     "elementwise": "Elementwise, norms, losses, optimisers", "ordering": "Sorting, sums, scatter, gather, random bits",
     "fused_norms": "Fused norms, losses, dropout and Adam (capibara.kernels)",
     "control_flow": "Control flow", "physics": "Ocean physics (float64)", "networks": "Perceptrons", "transformer": "GPT training",
-    "dispatch": "Cost of a call", "processes": "Import, compile time, memory",
+    "experts": "Mixtures of experts", "dispatch": "Cost of a call", "processes": "Import, compile time, memory",
 }
 MOST_LOAD = 0.5  # share of the processors when the run starts
 MOST_OTHERS = 0.05  # share of the processors that other programs may take during a row

@@ -18,7 +18,7 @@ namespace capibara::cpu {
 namespace {
 
 constexpr int64_t block_tokens = 256;
-constexpr int64_t few_choices = 32;  // kept in order one by one
+constexpr int64_t few_choices = 8;
 
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
@@ -48,9 +48,10 @@ CAPIBARA_INLINE void load_row(const T* from, int64_t count, Wide<T>* to) {
   }
 }
 
-// The positions of the greatest keys by falling key, of equal ones the first.
+// The positions of the greatest keys by falling key, of equal ones the first; keys may be overwritten. Few are found
+// one after the other in straight passes, without branches that processors would have to guess.
 template <class Key>
-CAPIBARA_INLINE void choose(const Key* keys, int64_t count, int64_t choices, int32_t* order, int32_t* chosen) {
+CAPIBARA_INLINE void choose(Key* keys, int64_t count, int64_t choices, int32_t* order, int32_t* chosen) {
   if (choices > few_choices) {
     std::iota(order, order + count, 0);
     std::partial_sort(order, order + choices, order + count,
@@ -58,18 +59,16 @@ CAPIBARA_INLINE void choose(const Key* keys, int64_t count, int64_t choices, int
     std::copy_n(order, choices, chosen);
     return;
   }
-  Key held[few_choices];
-  int64_t size = 0;
-  for (int64_t e = 0; e < count; ++e) {
-    const Key key = keys[e];
-    if (size == choices && key <= held[choices - 1]) continue;
-    int64_t at = size < choices ? size++ : choices - 1;
-    for (; at > 0 && key > held[at - 1]; --at) {
-      held[at] = held[at - 1];
-      chosen[at] = chosen[at - 1];
-    }
-    held[at] = key;
-    chosen[at] = static_cast<int32_t>(e);
+  // Zero stands for what is chosen: the least key of all, a NaN with all bits set, becomes the next one.
+  for (int64_t e = 0; e < count; ++e) keys[e] += keys[e] == 0;
+  for (int64_t j = 0; j < choices; ++j) {
+    Key greatest = 0;
+    for (int64_t e = 0; e < count; ++e) greatest = std::max(greatest, keys[e]);
+    Key first = static_cast<Key>(count);
+    for (int64_t e = 0; e < count; ++e)
+      first = std::min(first, keys[e] == greatest ? static_cast<Key>(e) : static_cast<Key>(count));
+    chosen[j] = static_cast<int32_t>(first);
+    keys[first] = 0;
   }
 }
 
