@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(threads, 2) rows_kernel(const T* x, const T* w
   const bool in_group = rows.group < groups;
   const Tile tile{rows.end - rows.begin, min(side, columns - first), in_group ? inner : 0};
   const T* own = weights + static_cast<int64_t>(in_group ? rows.group : 0) * inner * columns;
-  float sums[4][4][4] = {};
+  float sums[4][8][4] = {};
   multiply<T, false, !transposed>(sums, x + static_cast<int64_t>(rows.begin) * inner, inner,
                                   own + (transposed ? static_cast<int64_t>(first) * inner : first),
                                   transposed ? inner : columns, tile);
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(threads, 2)
   const Rows rows = shared_rows(sizes, groups, length, group, false);
   const int first = static_cast<int>(blockIdx.y) * side, column = static_cast<int>(blockIdx.x) * side;
   const Tile tile{min(side, inner - first), min(side, columns - column), rows.end - rows.begin};
-  float sums[4][4][4] = {};
+  float sums[4][8][4] = {};
   multiply<T, true, true>(sums, x + static_cast<int64_t>(rows.begin) * inner + first, inner,
                           y + static_cast<int64_t>(rows.begin) * columns + column, columns, tile);
   store_tile(sums, out + (static_cast<int64_t>(group) * inner + first) * columns + column, columns, tile);

@@ -8,7 +8,7 @@
 namespace capibara::cuda {
 
 inline constexpr int side = 128;                 // of a tile of the result
-inline constexpr int stages = 4, threads = 256;  // 2 x 4 warps, each 64 x 32 of the tile
+inline constexpr int stages = 4, threads = 128;  // 2 x 2 warps, each 64 x 64 of the tile
 inline constexpr int stage_bytes = side * 64;    // of one operand
 
 // A stage of an operand: `side` rows (of the result) by 64 bytes of the inner dimension. Straight, a row's 64 bytes are

@@ -49,16 +49,16 @@ struct Tile {
   int rows, columns, inner;  // that exist
 };
 
-// Sums of a warp's 64 x 32 elements of the tile. `left` and `right` are the first elements of both operands.
+// Sums of a warp's 64 x 64 elements of the tile. `left` and `right` are the first elements of both operands.
 template <class T, bool left_crossed, bool right_crossed>
-__device__ void multiply(float (&sums)[4][4][4], const T* left, int64_t left_stride, const T* right,
+__device__ void multiply(float (&sums)[4][8][4], const T* left, int64_t left_stride, const T* right,
                          int64_t right_stride, const Tile& tile) {
   extern __shared__ __align__(128) unsigned char memory[];
   const auto shared = static_cast<uint32_t>(__cvta_generic_to_shared(memory));
   using Left = Stage<T, left_crossed>;
   using Right = Stage<T, right_crossed>;
   constexpr int depth = Left::depth;
-  const int warp = threadIdx.x / 32, row = warp / 4 * 64, column = warp % 4 * 32;
+  const int warp = threadIdx.x / 32, row = warp / 2 * 64, column = warp % 2 * 64;
   const int steps = (tile.inner + depth - 1) / depth;
   auto start = [&](int step) {
     if (step < steps) {
@@ -79,27 +79,27 @@ __device__ void multiply(float (&sums)[4][4][4], const T* left, int64_t left_str
     const uint32_t stage = shared + step % stages * 2 * stage_bytes;
 #pragma unroll
     for (int k = 0; k < 2; ++k) {
-      uint32_t a[4][4], b[2][4];
+      uint32_t a[4][4], b[4][4];
 #pragma unroll
       for (int i = 0; i < 4; ++i) load_fragment<T, left_crossed, true>(a[i], stage, row + 16 * i, k);
 #pragma unroll
-      for (int j = 0; j < 2; ++j) load_fragment<T, right_crossed, false>(b[j], stage + stage_bytes, column + 16 * j, k);
+      for (int j = 0; j < 4; ++j) load_fragment<T, right_crossed, false>(b[j], stage + stage_bytes, column + 16 * j, k);
       if constexpr (sizeof(T) == 2) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
 #pragma unroll
-          for (int j = 0; j < 4; ++j) multiply_brains(sums[i][j], a[i], b[j / 2] + j % 2 * 2);
+          for (int j = 0; j < 8; ++j) multiply_brains(sums[i][j], a[i], b[j / 2] + j % 2 * 2);
         }
       } else {
-        uint32_t b_high[2][4], b_low[2][4];
+        uint32_t b_high[4][4], b_low[4][4];
 #pragma unroll
-        for (int j = 0; j < 2; ++j) split(b[j], b_high[j], b_low[j]);
+        for (int j = 0; j < 4; ++j) split(b[j], b_high[j], b_low[j]);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           uint32_t a_high[4], a_low[4];
           split(a[i], a_high, a_low);
 #pragma unroll
-          for (int j = 0; j < 4; ++j) {
+          for (int j = 0; j < 8; ++j) {
             multiply_parts(sums[i][j], a_low, b_high[j / 2] + j % 2 * 2);
             multiply_parts(sums[i][j], a_high, b_low[j / 2] + j % 2 * 2);
             multiply_parts(sums[i][j], a_high, b_high[j / 2] + j % 2 * 2);
@@ -116,16 +116,16 @@ inline __device__ void store_pair(__nv_bfloat16* to, float x, float y) {
 }
 
 template <class T>
-__device__ void store_tile(const float (&sums)[4][4][4], T* out, int64_t stride, const Tile& tile) {
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = warp / 4 * 64 + lane / 4;
-  const int column = warp % 4 * 32 + lane % 4 * 2;
+__device__ void store_tile(const float (&sums)[4][8][4], T* out, int64_t stride, const Tile& tile) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = warp / 2 * 64 + lane / 4;
+  const int column = warp % 2 * 64 + lane % 4 * 2;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int own = row + 16 * i + 8 * half;
 #pragma unroll
-      for (int j = 0; j < 4; ++j) {
+      for (int j = 0; j < 8; ++j) {
         if (own < tile.rows && column + 8 * j < tile.columns)
           store_pair(out + own * stride + column + 8 * j, sums[i][j][2 * half], sums[i][j][2 * half + 1]);
       }
