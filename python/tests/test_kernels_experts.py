@@ -1,4 +1,4 @@
-"""capibara.kernels for mixtures of experts: routing, grouped matmul and the layer, against float64 loops and jax's compositions."""
+"""capibara.kernels for mixtures of experts: routing, grouped matmul and the layer, against float64 and jax's compositions."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def close(got, want, tolerance):
 
 
 def routed(logits, top_k, renormalize=True, capacity=None):
-  """weights, experts, permutation, inverse, group_sizes, load, aux_loss in float64 by loops."""
+  """weights, experts, permutation, inverse, group_sizes, load, aux_loss in float64."""
   logits = np.asarray(logits, "float64")
   tokens, experts = logits.shape
   chosen = np.argsort(-logits, axis=1, kind="stable")[:, :top_k]
@@ -34,20 +34,12 @@ def routed(logits, top_k, renormalize=True, capacity=None):
   if renormalize:
     weights /= weights.sum(1, keepdims=True)
   load = np.bincount(chosen.reshape(-1), minlength=experts)
-  copies = [t * top_k + j for j in range(top_k) for t in range(tokens)]
-  kept, dropped = [], []
-  sizes = np.zeros(experts, int)
-  for expert in range(experts):
-    for copy in copies:
-      if chosen.reshape(-1)[copy] != expert:
-        continue
-      if capacity is None or sizes[expert] < capacity:
-        kept.append(copy)
-        sizes[expert] += 1
-      else:
-        dropped.append(copy)
-        weights.reshape(-1)[copy] = 0
-  permutation = np.array(kept + dropped, int)
+  copies = np.arange(tokens * top_k).reshape(tokens, top_k).T.reshape(-1)  # first choices first
+  copies = copies[np.argsort(chosen.reshape(-1)[copies], kind="stable")]
+  rank = np.arange(len(copies)) - (np.cumsum(load) - load)[chosen.reshape(-1)[copies]]
+  room = rank < (len(copies) if capacity is None else capacity)
+  weights.reshape(-1)[copies[~room]] = 0
+  permutation, sizes = np.concatenate([copies[room], copies[~room]]), np.minimum(load, load if capacity is None else capacity)
   loss = experts * (load / max(len(copies), 1) * shares.mean(0)).sum()
   return weights, chosen, permutation, np.argsort(permutation), sizes, load, loss
 
@@ -57,7 +49,7 @@ def routed(logits, top_k, renormalize=True, capacity=None):
 @pytest.mark.parametrize("factor", [None, 0.5, 1.25])
 def test_routing_has_the_values_of_its_definition(wrap, renormalize, factor):
   random = np.random.RandomState(7)
-  for _ in range(6):
+  for _ in range(3):
     tokens, experts = random.randint(1, 700), random.randint(1, 40)
     top_k = random.randint(1, experts + 1)
     for dtype in TOLERANCE:

@@ -4,6 +4,7 @@
 #include <capibara/array.h>
 
 #include <optional>
+#include <string>
 
 namespace capibara::kernels {
 
