@@ -6,3 +6,5 @@
 #include <capibara/kernels/dense.h>
 #include <capibara/kernels/experts.h>
 #include <capibara/kernels/norms.h>
+#include <capibara/kernels/quantization.h>
+#include <capibara/kernels/spiking.h>

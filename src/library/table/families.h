@@ -40,6 +40,8 @@ Family fused_dense();
 Family fused_experts();
 Family fused_kernels();
 Family fused_norms();
+Family fused_quantization();
+Family fused_spiking();
 Family scipy_special();
 Family scipy_stats();
 Family scipy_stats_distribution(std::string_view name);
