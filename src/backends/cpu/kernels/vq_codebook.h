@@ -1,0 +1,204 @@
+// A codebook made ready for scores: around its mean, with offsets, packed for the products of this processor.
+#pragma once
+
+#include <cmath>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include "backends/cpu/kernels/vq_scores.h"
+
+namespace capibara::cpu::vq {
+
+enum class Metric { euclidean, cosine, dot_product };
+
+struct Sizes {
+  int64_t batch, rows, codes, dim;
+  Metric metric;
+};
+
+// ---- one vector by one code, exactly -----------------------------------------------------------------------------
+
+template <class Sum, class Term>
+Sum sum_of(int64_t dim, Term&& term) {
+  Sum sums[8] = {};
+  const int64_t whole = dim - dim % 8;
+  for (int64_t i = 0; i < whole; i += 8) {
+    for (int l = 0; l < 8; ++l) sums[l] += term(i + l);
+  }
+  for (int64_t i = whole; i < dim; ++i) sums[i % 8] += term(i);
+  return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
+
+template <class T>
+double dot(const T* a, const T* b, int64_t dim) {
+  return sum_of<double>(dim, [=](int64_t i) { return static_cast<double>(a[i]) * static_cast<double>(b[i]); });
+}
+
+template <class T>
+double squared_difference(const T* a, const T* b, int64_t dim) {
+  return sum_of<double>(dim, [=](int64_t i) {
+    const double difference = static_cast<double>(a[i]) - static_cast<double>(b[i]);
+    return difference * difference;
+  });
+}
+
+// The length of a vector, to a few digits.
+template <class T>
+double rough_length(const T* a, int64_t dim) {
+  return std::sqrt(static_cast<double>(sum_of<T>(dim, [=](int64_t i) { return a[i] * a[i]; })));
+}
+
+// ---- a codebook, made ready --------------------------------------------------------------------------------------
+
+// A number as the bfloat16 nearest to it.
+inline BrainBits to_brain(float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  return {static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1)) >> 16)};
+}
+inline float to_float(BrainBits value) { return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16); }
+
+// The length of what a vector loses as bfloat16, to a few digits: the differences are exact.
+template <class T>
+double rounding_length(const T* exact, const BrainBits* rounded, int64_t dim) {
+  return std::sqrt(static_cast<double>(sum_of<T>(dim, [=](int64_t i) {
+    const T lost = exact[i] - static_cast<T>(to_float(rounded[i]));
+    return lost * lost;
+  })));
+}
+
+template <class T>
+class Codebook {
+ public:
+  using K = typename KindOf<T>::type;
+
+  Codebook(const T* codes, const Sizes& sizes, bool coarse)
+      : codes_(codes), sizes_(sizes), mean_(sizes.dim, "mean code") {
+    const int64_t count = sizes.codes, dim = sizes.dim;
+    lengths_ = Scratch<double>(count, "lengths of codes");
+    for (int64_t k = 0; k < count; ++k) lengths_[k] = std::sqrt(dot(codes + k * dim, codes + k * dim, dim));
+    for (int64_t k = 0; k < count; ++k) max_length_ = std::max(max_length_, lengths_[k]);  // false of NaN
+    for (int64_t k = 0; k < count; ++k) finite_ = finite_ && std::isfinite(lengths_[k]);
+    if (!finite_ || max_length_ > length_limit()) {
+      finite_ = false;
+      return;
+    }
+    take_mean();
+    shifted_ = Scratch<T>(count * dim, "codes around their mean");
+    offsets_ = Scratch<T>(count, "offsets of codes");
+    for (int64_t k = 0; k < count; ++k) {
+      T* to = shifted_.data() + k * dim;
+      const double factor = factor_of(k);
+      for (int64_t i = 0; i < dim; ++i)
+        to[i] = static_cast<T>(static_cast<double>(codes[k * dim + i]) * factor) - mean_[i];
+      const double square = dot(to, to, dim);
+      max_shifted_ = std::max(max_shifted_, std::sqrt(square));
+      offsets_[k] = sizes.metric == Metric::euclidean ? static_cast<T>(-0.5 * square) : T(0);
+    }
+    if (sizes.rows >= 64) drop_repeated();
+    if constexpr (std::is_same_v<T, float>) {
+      if (coarse) {
+        make_coarse();
+        return;
+      }
+    }
+    fine_.emplace(shifted_.data(), offsets_.data(), count, dim);
+  }
+
+  bool finite() const { return finite_; }
+  const T* mean() const { return mean_.data(); }
+  double max_shifted() const { return max_shifted_; }
+  double max_rounding() const { return max_rounding_; }
+  const std::optional<Panels<Brains>>& coarse() const { return coarse_; }
+  const Panels<K>& fine() const {
+    std::call_once(made_fine_, [this] {
+      if (!fine_) fine_.emplace(shifted_.data(), offsets_.data(), sizes_.codes, sizes_.dim);
+    });
+    return *fine_;
+  }
+
+  static double length_limit() { return std::is_same_v<T, float> ? 1e15 : 1e150; }
+
+  // The score that decides between finite ones.
+  double exact(const T* vector, int64_t k) const {
+    const T* code = codes_ + k * sizes_.dim;
+    switch (sizes_.metric) {
+      case Metric::euclidean:
+        return -squared_difference(vector, code, sizes_.dim);
+      case Metric::cosine:
+        return dot(vector, code, sizes_.dim) * factor_of(k);
+      case Metric::dot_product:
+        return dot(vector, code, sizes_.dim);
+    }
+    return 0;
+  }
+
+  // The score as the operation defines it, infinite or NaN where that is.
+  double defined(const T* vector, int64_t k) const {
+    const double product = dot(vector, codes_ + k * sizes_.dim, sizes_.dim);
+    return sizes_.metric == Metric::euclidean ? product - lengths_[k] * lengths_[k] / 2 : product * factor_of(k);
+  }
+
+ private:
+  double factor_of(int64_t k) const {
+    return sizes_.metric != Metric::cosine ? 1 : lengths_[k] == 0 ? 0 : 1 / lengths_[k];
+  }
+
+  void take_mean() {
+    Scratch<double> sums(sizes_.dim, "mean code");
+    std::fill_n(sums.data(), sizes_.dim, 0.0);
+    for (int64_t k = 0; k < sizes_.codes; ++k) {
+      const double factor = factor_of(k) / static_cast<double>(sizes_.codes);
+      for (int64_t i = 0; i < sizes_.dim; ++i) sums[i] += static_cast<double>(codes_[k * sizes_.dim + i]) * factor;
+    }
+    for (int64_t i = 0; i < sizes_.dim; ++i) mean_[i] = static_cast<T>(sums[i]);
+  }
+
+  // Of equal codes the first is nearest: the others are none, so that they are no candidates again and again.
+  void drop_repeated() {
+    const auto bytes = static_cast<std::size_t>(sizes_.dim) * sizeof(T);
+    std::unordered_multimap<std::uint64_t, int64_t> seen;
+    seen.reserve(static_cast<std::size_t>(sizes_.codes));
+    for (int64_t k = 0; k < sizes_.codes; ++k) {
+      const T* code = codes_ + k * sizes_.dim;
+      std::uint64_t hash = 0;
+      for (int64_t i = 0; i < sizes_.dim; ++i) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, code + i, sizeof(T));
+        hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+      }
+      const auto [begin, end] = seen.equal_range(hash);
+      const bool repeated = std::any_of(begin, end, [&](const auto& other) {
+        return std::memcmp(codes_ + other.second * sizes_.dim, code, bytes) == 0;
+      });
+      if (repeated)
+        offsets_[k] = -std::numeric_limits<T>::infinity();
+      else
+        seen.emplace(hash, k);
+    }
+  }
+
+  void make_coarse() {
+    const int64_t count = sizes_.codes, dim = sizes_.dim;
+    Scratch<BrainBits> brains(count * dim, "codes as bfloat16");
+    for (int64_t k = 0; k < count; ++k) {
+      const T* from = shifted_.data() + k * dim;
+      BrainBits* to = brains.data() + k * dim;
+      for (int64_t i = 0; i < dim; ++i) to[i] = to_brain(from[i]);
+      max_rounding_ = std::max(max_rounding_, rounding_length(from, to, dim));
+    }
+    coarse_.emplace(brains.data(), offsets_.data(), count, dim);
+  }
+
+  const T* codes_;
+  Sizes sizes_;
+  Scratch<double> lengths_;
+  bool finite_ = true;  // and so far from overflow that no score is infinite or NaN
+  double max_length_ = 0, max_shifted_ = 0, max_rounding_ = 0;
+  Scratch<T> mean_, shifted_, offsets_;
+  std::optional<Panels<Brains>> coarse_;
+  mutable std::once_flag made_fine_;
+  mutable std::optional<Panels<K>> fine_;
+};
+
+}  // namespace capibara::cpu::vq
