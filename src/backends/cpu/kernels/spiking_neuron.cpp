@@ -67,6 +67,20 @@ struct Lanes {
   static CAPIBARA_INLINE V size(V value) { return value < 0 ? -value : value; }
 };
 
+// exp of numbers up to 0, to about one unit of float32; of those below -87 it is as small as that of -87.
+template <int Bytes>
+CAPIBARA_INLINE typename Lanes<float, Bytes>::V exponential_of(typename Lanes<float, Bytes>::V x) {
+  using V = typename Lanes<float, Bytes>::V;
+  typedef std::int32_t W __attribute__((vector_size(Bytes)));
+  constexpr float magic = 12582912.0f;  // 1.5 * 2^23: the sum's last bits are the nearest integer
+  x = x < -87.0f ? V{} - 87.0f : x;
+  const V shifted = x * 1.44269504f + magic, whole = shifted - magic;
+  const V rest = (x - whole * 0.693145752f) - whole * 1.42860677e-6f;
+  V sum = V{} + 1.0f / 5040;
+  for (float factor : {1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f}) sum = sum * rest + factor;
+  return reinterpret_cast<V>(reinterpret_cast<W>(sum) + (reinterpret_cast<W>(shifted) << 23));
+}
+
 template <class C, int Bytes>
 struct Steps {
   using L = Lanes<C, Bytes>;
@@ -89,6 +103,15 @@ struct Steps {
     return charge;
   }
 
+  static CAPIBARA_INLINE V exponential(V x) {
+    if constexpr (std::is_same_v<C, float>) {
+      return exponential_of<Bytes>(x);
+    } else {
+      for (int i = 0; i < L::count; ++i) x[i] = std::exp(x[i]);
+      return x;
+    }
+  }
+
   template <Surrogate surrogate>
   CAPIBARA_INLINE V slope_at(V d) const {
     if constexpr (surrogate == Surrogate::straight_through) {
@@ -97,12 +120,8 @@ struct Steps {
       const V angle = d * (static_cast<C>(std::numbers::pi / 2) * slope);
       return slope / 2 / (1 + angle * angle);
     } else if constexpr (surrogate == Surrogate::sigmoid) {
-      V result = d;
-      for (int i = 0; i < L::count; ++i) {
-        const C s = 1 / (1 + std::exp(-d[i] * slope));
-        result[i] = slope * s * (1 - s);
-      }
-      return result;
+      const V e = exponential(-L::size(d * slope));  // symmetric in d, and never above 1
+      return slope * e / ((1 + e) * (1 + e));
     } else {
       const V size = L::size(d * slope);
       if constexpr (surrogate == Surrogate::fast_sigmoid)
