@@ -26,8 +26,8 @@ def surrogate_slope(jnp, name, k, d):
 
 
 def plain(jax, x, threshold=1.0, leak_rate=0.1, reset="hard", reset_value=0.0, surrogate="atan", slope=None, detach_reset=False,
-          initial_potential=None, return_potential=False):
-  """The definition, on jax's scan."""
+          initial_potential=None, return_potential=False, loop=False):
+  """The definition, on jax's scan or as a loop."""
   jnp = jax.numpy
   k = SLOPES[surrogate] if slope is None else slope
 
@@ -45,7 +45,14 @@ def plain(jax, x, threshold=1.0, leak_rate=0.1, reset="hard", reset_value=0.0, s
     return v, s
 
   first = jnp.full(x.shape[1:], reset_value, x.dtype) if initial_potential is None else initial_potential
-  potential, spikes = jax.lax.scan(step, first, x)
+  if loop:
+    steps, potential = [], first
+    for row in x:
+      potential, spike_now = step(potential, row)
+      steps.append(spike_now)
+    spikes = jnp.stack(steps)
+  else:
+    potential, spikes = jax.lax.scan(step, first, x)
   return (spikes, potential) if return_potential else spikes
 
 
@@ -93,8 +100,7 @@ def test_shapes_and_types(steps, neurons, dtype):
 @pytest.mark.parametrize("surrogate", SLOPES)
 @pytest.mark.parametrize("reset", RESETS)
 @pytest.mark.parametrize("detach_reset", [False, True])
-@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
-def test_gradients_are_those_of_the_definition(surrogate, reset, detach_reset, wrap):
+def test_gradients_are_those_of_the_definition(surrogate, reset, detach_reset):
   options = dict(surrogate=surrogate, reset=reset, detach_reset=detach_reset, threshold=0.5, leak_rate=0.2, reset_value=0.1,
                  slope=1.5, return_potential=True)
 
@@ -105,10 +111,11 @@ def test_gradients_are_those_of_the_definition(surrogate, reset, detach_reset, w
     return scalar
 
   first = draw(5, 4, 23)
-  got = wrap(jax.grad(loss(fused), (0, 1)))(X, first)
-  want = oracle.grad(loss(lambda x, **o: plain(oracle, x, **o)), (0, 1))(X, first)
-  for one, other in zip(got, want, strict=True):
-    np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-4, atol=1e-4)
+  want = oracle.jit(oracle.grad(loss(lambda x, **o: plain(oracle, x, **o)), (0, 1)))(X, first)
+  for wrap in (lambda f: f, jax.jit):
+    got = wrap(jax.grad(loss(fused), (0, 1)))(X, first)
+    for one, other in zip(got, want, strict=True):
+      np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("surrogate", ["atan", "sigmoid", "fast_sigmoid"])
@@ -143,8 +150,6 @@ TRANSFORMS = {
     "linearize": lambda jax, f: jax.linearize(f, X)[1](WEIGHTS),
     "jacrev": lambda jax, f: jax.jacrev(f)(X[:6, 0, :3]),
     "jacfwd": lambda jax, f: jax.jacfwd(f)(X[:6, 0, :3]),
-    "grad of grad": lambda jax, f: jax.grad(
-        lambda x: (jax.grad(lambda v: (f(v) * WEIGHTS * v).sum())(x) * WEIGHTS).sum())(X),
     "two layers": lambda jax, f: jax.grad(lambda w: (f(f(X[:, 0]) @ w) * WEIGHTS[:, 0]).sum())(draw(3, 23, 23)),
     "in a scan": lambda jax, f: jax.grad(lambda s: jax.lax.scan(lambda c, x: (c + (f(x * s) * WEIGHTS[:, 0]).sum(), None), 0.0,
                                                               X.swapaxes(0, 1))[0])(1.5),
@@ -157,6 +162,16 @@ def test_under_transforms(name):
   want = TRANSFORMS[name](oracle, lambda x: plain(oracle, x, threshold=0.5))
   for one, other in zip(jax.tree.leaves(got), oracle.tree.leaves(want), strict=True):
     np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-3, atol=1e-3)
+
+
+def test_second_derivatives():
+  """jax's scan loses a part of them (0.10.2): the derivative of a spike that an outer gradient reads. Its loops do not."""
+  x, weights = X[:8, 0], WEIGHTS[:8, 0]
+  twice = lambda jax, f: jax.jit(jax.grad(lambda x: (jax.grad(lambda v: (f(v) * weights * v).sum())(x) * weights).sum()))(x)
+  for reset in RESETS:
+    got = twice(jax, lambda x: fused(x, threshold=0.5, reset=reset))
+    want = twice(oracle, lambda x: plain(oracle, x, threshold=0.5, reset=reset, loop=True))
+    np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-3, atol=1e-3)
 
 
 def test_batches_and_gradients_stay_one_operation():
