@@ -127,12 +127,15 @@ class MlxLibrary:
 
 
 class NumpyLibrary:
-    """numpy, and numba on numpy's arrays."""
+    """numpy, and numba and faiss on numpy's arrays."""
 
-    def __init__(self, name):
+    def __init__(self, name, threads):
         self.name = name
         if name == "numba":
             import numba as module
+        elif name == "faiss":
+            import faiss as module
+            module.omp_set_num_threads(threads)
         else:
             module = numpy
         self.module = module
@@ -155,6 +158,6 @@ def load(name, threads):
         return TorchLibrary(name, threads)
     if name in ("mlx", "mlx.compile"):
         return MlxLibrary(name)
-    if name in ("numpy", "numba"):
-        return NumpyLibrary(name)
+    if name in ("numpy", "numba", "faiss"):
+        return NumpyLibrary(name, threads)
     raise ImportError(f"no library {name!r} in the suite")

@@ -6,15 +6,17 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PEERS = ("jax", "torch", "torch.compile", "mlx", "mlx.compile", "numpy", "numba")
+PEERS = ("jax", "torch", "torch.compile", "mlx", "mlx.compile", "numpy", "numba", "faiss")
 COLOURS = {"jax": "#3b6fb5", "torch": "#d9622b", "torch.compile": "#a83f8e", "mlx": "#6b6b6b", "mlx.compile": "#3a3a3a", "numpy": "#3f9c5a",
-           "numba": "#b59a1f"}
+           "numba": "#b59a1f", "faiss": "#2f8f8f"}
 TITLES = {
     "contractions": "Matrix products", "einsum": "The planner of einsum", "convolutions": "Convolutions",
     "elementwise": "Elementwise, norms, losses, optimisers", "ordering": "Sorting, sums, scatter, gather, random bits",
     "fused_norms": "Fused norms, losses, dropout and Adam (capibara.kernels)",
     "control_flow": "Control flow", "physics": "Ocean physics (float64)", "networks": "Perceptrons", "transformer": "GPT training",
-    "experts": "Mixtures of experts", "dispatch": "Cost of a call", "processes": "Import, compile time, memory",
+    "attention": "Attention", "experts": "Mixtures of experts", "quantization": "Vector quantization", "spiking": "Spiking neurons",
+    "recurrences": "State space models and recurrences",
+    "dispatch": "Cost of a call", "processes": "Import, compile time, memory",
 }
 MOST_LOAD = 0.5  # share of the processors when the run starts
 MOST_OTHERS = 0.05  # share of the processors that other programs may take during a row

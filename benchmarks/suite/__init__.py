@@ -15,6 +15,8 @@ FAMILIES = (
     "transformer",
     "attention",
     "experts",
+    "quantization",
+    "spiking",
     "dispatch",
     "processes",
 )

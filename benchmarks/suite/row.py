@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Callable, Optional
 
-LIBRARIES = ("capibara", "jax", "torch", "mlx", "numpy", "numba")
+LIBRARIES = ("capibara", "jax", "torch", "mlx", "numpy", "numba", "faiss")
 
 
 @dataclass
@@ -23,6 +23,7 @@ class Row:
     mlx: Optional[Callable] = None
     numpy: Optional[Callable] = None
     numba: Optional[Callable] = None
+    faiss: Optional[Callable] = None
     threads: int = 2
     wide: bool = False  # 64-bit types are on
     state: bool = False

@@ -55,7 +55,8 @@ TEST(SpikingNeuron, HasTheSurrogatesDerivative) {
 TEST(SpikingNeuron, StaysOneEquation) {
   const Array x = jnp::ones({5, 4, 8});
   auto loss = [](const Array& a) { return jnp::sum(spiking_neuron(a).spikes); };
-  const std::string text = jax::make_jaxpr(jax::vmap(jax::grad<0>(loss), {.in_axes = {1}, .out_axes = 1}))(x).to_string();
+  const std::string text =
+      jax::make_jaxpr(jax::vmap(jax::grad<0>(loss), {.in_axes = {1}, .out_axes = 1}))(x).to_string();
   EXPECT_NE(text.find("= spiking_neuron_grad["), std::string::npos) << text;
   EXPECT_EQ(text.find("scan["), std::string::npos) << text;
 }

@@ -34,8 +34,6 @@ inline constexpr Exception exceptions[] = {
     {"jvp = finite", "bitcast_convert_type", always, "bits have no tangent"},
     {"jvp = finite", "reduce_precision", always, "the tangent is rounded, not the step function differentiated"},
     {"jvp = finite", "stop_gradient", always, "its purpose"},
-    {"jvp = finite", "spiking_neuron", always, "a spike has the derivative of its surrogate"},
-    {"jvp = finite", "spiking_neuron_grad", always, "a spike has the derivative of its surrogate"},
     {"<ct", "reduce_precision", always, "rounding is not linear"},
     {"<ct", "reduce_max", [](const Call& call) { return call.sample.inputs[0].size() == 0; }, "the tangent of no maximum is 0/0"},
     {"<ct", "reduce_min", [](const Call& call) { return call.sample.inputs[0].size() == 0; }, "the tangent of no minimum is 0/0"},

@@ -1,8 +1,8 @@
 // Spiking neurons, forward and backward, as foreign calls of XLA programs: a thread owns a neuron while time runs.
 //
-// Both are bound by memory: several steps are read at once, so that loads of many steps are under way. Backward a neuron
-// runs forward first and keeps its potential at the start of every chunk of steps; then chunk by chunk, from the last,
-// its charges are computed again and stay in registers while the cotangents go back.
+// Both are bound by memory: several steps are read at once, so that loads of many steps are under way. Backward a
+// neuron runs forward first and keeps its potential at the start of every chunk of steps; then chunk by chunk, from the
+// last, its charges are computed again and stay in registers while the cotangents go back.
 //
 // nvcc compiles the kernels and their handlers into the module; the C++ compiler compiles the claim into the library.
 #include <cstdint>
@@ -101,10 +101,14 @@ struct Neuron {
         const float e = __expf(-size);
         return slope * e / ((1 + e) * (1 + e));
       }
-      case fast_sigmoid: return 1 / ((1 + size) * (1 + size));
-      case triangle: return size > 1 ? 0.0f : 1 - size;
-      case rectangle: return size < 0.5f ? slope : 0.0f;
-      default: return 1.0f;
+      case fast_sigmoid:
+        return 1 / ((1 + size) * (1 + size));
+      case triangle:
+        return size > 1 ? 0.0f : 1 - size;
+      case rectangle:
+        return size < 0.5f ? slope : 0.0f;
+      default:
+        return 1.0f;
     }
   }
 };
@@ -116,14 +120,15 @@ __device__ void store(__nv_bfloat16* to, float value) { *to = __float2bfloat16(v
 
 // Up to chunk_steps steps of one neuron from `step` on; what is beyond the last is 0.
 template <class T>
-__device__ void load_chunk(const T* from, int64_t neurons, int64_t at, int64_t step, int64_t steps, float (&values)[chunk_steps]) {
+__device__ void load_chunk(const T* from, int64_t neurons, int64_t at, int64_t step, int64_t steps,
+                           float (&values)[chunk_steps]) {
 #pragma unroll
   for (int i = 0; i < chunk_steps; ++i) values[i] = step + i < steps ? as_float(from[(step + i) * neurons + at]) : 0.0f;
 }
 
 template <class T>
-__global__ void __launch_bounds__(256) forward(Neuron neuron, const T* inputs, const float* start, T* spikes, float* end,
-                                               int64_t steps, int64_t neurons) {
+__global__ void __launch_bounds__(256)
+    forward(Neuron neuron, const T* inputs, const float* start, T* spikes, float* end, int64_t steps, int64_t neurons) {
   const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (at >= neurons) return;
   float potential = start[at], values[chunk_steps];
@@ -143,8 +148,8 @@ __global__ void __launch_bounds__(256) forward(Neuron neuron, const T* inputs, c
 
 template <class T>
 __global__ void __launch_bounds__(256)
-    backward(Neuron neuron, const T* from_spikes, const float* from_end, const T* inputs, const float* start, T* to_inputs,
-             float* to_start, float* potentials, int64_t steps, int64_t neurons) {
+    backward(Neuron neuron, const T* from_spikes, const float* from_end, const T* inputs, const float* start,
+             T* to_inputs, float* to_start, float* potentials, int64_t steps, int64_t neurons) {
   const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (at >= neurons) return;
   float potential = start[at], values[chunk_steps], cotangents[chunk_steps];
@@ -197,9 +202,9 @@ int32_t integer_attribute(const ffi::CallFrame* frame, const char* name) {
 }
 
 Neuron neuron_of(const ffi::CallFrame* frame) {
-  return {float_attribute(frame, "threshold", 1),      float_attribute(frame, "leak_rate", 0),
-          float_attribute(frame, "reset_value", 0),    float_attribute(frame, "slope", 1),
-          integer_attribute(frame, "reset"),           integer_attribute(frame, "surrogate"),
+  return {float_attribute(frame, "threshold", 1),   float_attribute(frame, "leak_rate", 0),
+          float_attribute(frame, "reset_value", 0), float_attribute(frame, "slope", 1),
+          integer_attribute(frame, "reset"),        integer_attribute(frame, "surrogate"),
           integer_attribute(frame, "detach_reset")};
 }
 
@@ -219,8 +224,8 @@ void start(const ffi::CallFrame* frame, bool is_forward, cudaStream_t stream) {
   } else {
     backward<T><<<blocks, 256, 0, stream>>>(neuron, static_cast<const T*>(in(0)), static_cast<const float*>(in(1)),
                                             static_cast<const T*>(in(2)), static_cast<const float*>(in(3)),
-                                            static_cast<T*>(out(0)), static_cast<float*>(out(1)), static_cast<float*>(out(2)),
-                                            steps, neurons);
+                                            static_cast<T*>(out(0)), static_cast<float*>(out(1)),
+                                            static_cast<float*>(out(2)), steps, neurons);
   }
 }
 
@@ -242,8 +247,9 @@ void* run(ffi::CallFrame* frame, bool is_forward) {
 void* spiking_neuron(ffi::CallFrame* frame) { return run(frame, true); }
 void* spiking_neuron_grad(ffi::CallFrame* frame) { return run(frame, false); }
 
-constexpr KernelRecord records[] = {{"capibara_spiking_neuron", spiking_neuron, ffi::command_buffer_compatible},
-                                    {"capibara_spiking_neuron_grad", spiking_neuron_grad, ffi::command_buffer_compatible}};
+constexpr KernelRecord records[] = {
+    {"capibara_spiking_neuron", spiking_neuron, ffi::command_buffer_compatible},
+    {"capibara_spiking_neuron_grad", spiking_neuron_grad, ffi::command_buffer_compatible}};
 
 }  // namespace
 

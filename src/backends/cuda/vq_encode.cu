@@ -1,9 +1,10 @@
-// The codes nearest to vectors, as a foreign call of XLA programs: scores stay in the registers of tensor core products.
+// The codes nearest to vectors, as a foreign call of XLA programs: scores stay in the registers of tensor core
+// products.
 //
-// A warp holds rows of vectors as fragments for the whole run over the codebook; all warps of a block read the same tile
-// of codes from shared memory, while the next one is copied there. Of each product only the greatest score of every row
-// and its code are kept: per score three instructions, which is what bounds short vectors. A first kernel finds each
-// code's offset and factor, and the first code that is NaN.
+// A warp holds rows of vectors as fragments for the whole run over the codebook; all warps of a block read the same
+// tile of codes from shared memory, while the next one is copied there. Of each product only the greatest score of
+// every row and its code are kept: per score three instructions, which is what bounds short vectors. A first kernel
+// finds each code's offset and factor, and the first code that is NaN.
 //
 // nvcc compiles the kernels and their handlers into the module; the C++ compiler compiles the claim into the library.
 #include <cstdint>
@@ -29,7 +30,8 @@ namespace {
 // bfloat16, whose scores the tensor cores compute as the definition does; other types stay compositions.
 std::optional<KernelCall> claim_encode(const ClaimArgs& args) {
   const ArrayType &vectors = args.inputs[0], &codes = args.inputs[1];
-  if (vectors.dtype != DType::bfloat16 || vectors.size() == 0 || !holds_vector(vectors.shape.back())) return std::nullopt;
+  if (vectors.dtype != DType::bfloat16 || vectors.size() == 0 || !holds_vector(vectors.shape.back()))
+    return std::nullopt;
   const int64_t count = codes.shape[codes.shape.size() - 2], batch = codes.size() / (count * codes.shape.back());
   if (batch > 65535) return std::nullopt;
   ArrayType terms, first_nan;
@@ -38,7 +40,11 @@ std::optional<KernelCall> claim_encode(const ClaimArgs& args) {
   first_nan.dtype = DType::int32;
   const std::string& metric = args.attrs.text("distance_metric");
   return KernelCall{"capibara_vq_encode",
-                    concat("metric = ", metric == "euclidean" ? 0 : metric == "cosine" ? 1 : 2, " : i32"),
+                    concat("metric = ",
+                           metric == "euclidean" ? 0
+                           : metric == "cosine"  ? 1
+                                                 : 2,
+                           " : i32"),
                     {terms, first_nan}};
 }
 
@@ -63,8 +69,8 @@ constexpr int warps = 8, tile_codes = 64, padding = 8;  // padding: elements, so
 constexpr float nothing = -__builtin_huge_valf();
 
 // One warp for each code: score = product * factor + offset.
-__global__ void __launch_bounds__(256)
-    code_terms(const __nv_bfloat16* codes, float* offsets, float* factors, int32_t* first_nan, int count, int dim, int32_t metric) {
+__global__ void __launch_bounds__(256) code_terms(const __nv_bfloat16* codes, float* offsets, float* factors,
+                                                  int32_t* first_nan, int count, int dim, int32_t metric) {
   const int64_t code = static_cast<int64_t>(blockIdx.x) * warps + threadIdx.x / 32;
   const int64_t batch = blockIdx.y;
   if (code >= count) return;
@@ -98,7 +104,8 @@ __device__ void load_codes(unsigned (&b)[4], const __nv_bfloat16* row) {
 
 __device__ void multiply(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
   asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};\n"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
@@ -113,8 +120,8 @@ __global__ void __launch_bounds__(warps * 32)
             const int32_t* first_nan, int32_t* out, int64_t rows, int count, int32_t metric) {
   constexpr int dim = groups * 16, stride = dim + padding;
   extern __shared__ __align__(16) unsigned char memory[];
-  auto* tile = reinterpret_cast<__nv_bfloat16*>(memory);                              // [2][tile_codes][stride]
-  auto* terms = reinterpret_cast<float*>(memory + 2 * tile_codes * stride * 2);       // [2][2][tile_codes]
+  auto* tile = reinterpret_cast<__nv_bfloat16*>(memory);                         // [2][tile_codes][stride]
+  auto* terms = reinterpret_cast<float*>(memory + 2 * tile_codes * stride * 2);  // [2][2][tile_codes]
   const int64_t batch = blockIdx.y;
   vectors += batch * rows * dim;
   codes += batch * count * dim;
@@ -150,7 +157,8 @@ __global__ void __launch_bounds__(warps * 32)
 #pragma unroll
       for (int p = 0; p < 4; ++p) {
         const int64_t row = first_row + t * 16 + group + p % 2 * 8;
-        a[t][g][p] = row < rows ? *reinterpret_cast<const unsigned*>(vectors + row * dim + g * 16 + p / 2 * 8 + member * 2) : 0u;
+        a[t][g][p] =
+            row < rows ? *reinterpret_cast<const unsigned*>(vectors + row * dim + g * 16 + p / 2 * 8 + member * 2) : 0u;
         bad[t][p % 2] = bad[t][p % 2] || has_nan(a[t][g][p]);
       }
     }
@@ -262,7 +270,8 @@ cudaError_t start(const ffi::CallFrame* frame, int64_t batch, int64_t rows, int 
   static const cudaError_t room =
       cudaFuncSetAttribute(nearest<groups, tiles>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   if (room != cudaSuccess) return room;
-  const cudaError_t cleared = cudaMemsetAsync(first_nan, 0x7f, static_cast<std::size_t>(batch) * sizeof(int32_t), stream);
+  const cudaError_t cleared =
+      cudaMemsetAsync(first_nan, 0x7f, static_cast<std::size_t>(batch) * sizeof(int32_t), stream);
   if (cleared != cudaSuccess) return cleared;
   const dim3 code_blocks(static_cast<unsigned>((count + warps - 1) / warps), static_cast<unsigned>(batch));
   code_terms<<<code_blocks, warps * 32, 0, stream>>>(codes, offsets, factors, first_nan, count, groups * 16, metric);
@@ -287,11 +296,21 @@ void* vq_encode(ffi::CallFrame* frame) {
   const auto stream = static_cast<cudaStream_t>(ffi::stream_of(frame));
   cudaError_t status = cudaSuccess;
   switch (dim) {
-    case 16: status = start<1, 2>(frame, batch, rows, count, stream); break;
-    case 32: status = start<2, 2>(frame, batch, rows, count, stream); break;
-    case 64: status = start<4, 2>(frame, batch, rows, count, stream); break;
-    case 128: status = start<8, 2>(frame, batch, rows, count, stream); break;
-    default: status = start<16, 1>(frame, batch, rows, count, stream); break;
+    case 16:
+      status = start<1, 2>(frame, batch, rows, count, stream);
+      break;
+    case 32:
+      status = start<2, 2>(frame, batch, rows, count, stream);
+      break;
+    case 64:
+      status = start<4, 2>(frame, batch, rows, count, stream);
+      break;
+    case 128:
+      status = start<8, 2>(frame, batch, rows, count, stream);
+      break;
+    default:
+      status = start<16, 1>(frame, batch, rows, count, stream);
+      break;
   }
   return status == cudaSuccess ? nullptr : ffi::failure(frame, cudaGetErrorString(status));
 }

@@ -8,6 +8,10 @@
 #include <cstring>
 #include <numbers>
 
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
 #include "array/element.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/scratch.h"
@@ -65,6 +69,17 @@ struct Lanes {
   static CAPIBARA_INLINE void store(C* to, V value) { std::memcpy(to, &value, sizeof value); }
   static CAPIBARA_INLINE V all(C value) { return V{} + value; }
   static CAPIBARA_INLINE V size(V value) { return value < 0 ? -value : value; }
+  // 1 / value to about one unit; a division would take longer than all the rest of a step.
+  static CAPIBARA_INLINE V reciprocal(V value) {
+#if defined(__aarch64__)
+    if constexpr (std::is_same_v<C, float>) {
+      V guess = vrecpeq_f32(value);
+      guess = guess * vrecpsq_f32(value, guess);
+      return guess * vrecpsq_f32(value, guess);
+    }
+#endif
+    return 1 / value;
+  }
 };
 
 // exp of numbers up to 0, to about one unit of float32; of those below -87 it is as small as that of -87.
@@ -118,15 +133,17 @@ struct Steps {
       return L::all(1);
     } else if constexpr (surrogate == Surrogate::atan) {
       const V angle = d * (static_cast<C>(std::numbers::pi / 2) * slope);
-      return slope / 2 / (1 + angle * angle);
+      return slope / 2 * L::reciprocal(1 + angle * angle);
     } else if constexpr (surrogate == Surrogate::sigmoid) {
       const V e = exponential(-L::size(d * slope));  // symmetric in d, and never above 1
-      return slope * e / ((1 + e) * (1 + e));
+      const V share = L::reciprocal(1 + e);
+      return slope * e * share * share;
     } else {
       const V size = L::size(d * slope);
-      if constexpr (surrogate == Surrogate::fast_sigmoid)
-        return 1 / ((1 + size) * (1 + size));
-      else if constexpr (surrogate == Surrogate::triangle)
+      if constexpr (surrogate == Surrogate::fast_sigmoid) {
+        const V share = L::reciprocal(1 + size);
+        return share * share;
+      } else if constexpr (surrogate == Surrogate::triangle)
         return size > 1 ? L::all(0) : 1 - size;
       else
         return size < static_cast<C>(0.5) ? L::all(slope) : L::all(0);
@@ -218,44 +235,26 @@ BackwardStep<C> backward_for() {
 
 template <class C>
 ForwardStep<C> forward_function(Reset reset) {
-  switch (reset) {
-    case Reset::hard:
-      return forward_for<C, Reset::hard>();
-    case Reset::soft:
-      return forward_for<C, Reset::soft>();
-    default:
-      return forward_for<C, Reset::none>();
-  }
+  const ForwardStep<C> all[] = {forward_for<C, Reset::hard>(), forward_for<C, Reset::soft>(),
+                                forward_for<C, Reset::none>()};
+  return all[static_cast<int>(reset)];
 }
 
 template <class C, Reset reset>
 BackwardStep<C> backward_function(Surrogate surrogate) {
-  switch (surrogate) {
-    case Surrogate::atan:
-      return backward_for<C, reset, Surrogate::atan>();
-    case Surrogate::sigmoid:
-      return backward_for<C, reset, Surrogate::sigmoid>();
-    case Surrogate::fast_sigmoid:
-      return backward_for<C, reset, Surrogate::fast_sigmoid>();
-    case Surrogate::triangle:
-      return backward_for<C, reset, Surrogate::triangle>();
-    case Surrogate::rectangle:
-      return backward_for<C, reset, Surrogate::rectangle>();
-    default:
-      return backward_for<C, reset, Surrogate::straight_through>();
-  }
+  const BackwardStep<C> all[] = {
+      backward_for<C, reset, Surrogate::atan>(),         backward_for<C, reset, Surrogate::sigmoid>(),
+      backward_for<C, reset, Surrogate::fast_sigmoid>(), backward_for<C, reset, Surrogate::triangle>(),
+      backward_for<C, reset, Surrogate::rectangle>(),    backward_for<C, reset, Surrogate::straight_through>()};
+  return all[static_cast<int>(surrogate)];
 }
 
 template <class C>
 BackwardStep<C> backward_function(const Neuron& neuron) {
-  switch (neuron.reset) {
-    case Reset::hard:
-      return backward_function<C, Reset::hard>(neuron.surrogate);
-    case Reset::soft:
-      return backward_function<C, Reset::soft>(neuron.surrogate);
-    default:
-      return backward_function<C, Reset::none>(neuron.surrogate);
-  }
+  const BackwardStep<C> all[] = {backward_function<C, Reset::hard>(neuron.surrogate),
+                                 backward_function<C, Reset::soft>(neuron.surrogate),
+                                 backward_function<C, Reset::none>(neuron.surrogate)};
+  return all[static_cast<int>(neuron.reset)];
 }
 
 // ---- kernels -----------------------------------------------------------------------------------------------------

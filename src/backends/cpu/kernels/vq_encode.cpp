@@ -21,6 +21,30 @@ using vq::Sizes;
 
 // ---- blocks of vectors -------------------------------------------------------------------------------------------
 
+// The scores of `rows` vectors by a chunk of codes enter their candidates. False where one has no room for more.
+template <class S, int Bytes>
+CAPIBARA_INLINE bool enter_chunk(const S* scores, int64_t step, const S* offsets, int64_t columns, int64_t first,
+                                 int rows, Candidates<S>* candidates) {
+  using L = vq::Scores<S, Bytes>;
+  bool room = true;
+  for (int r = 0; r < rows; r += 4) {
+    typename L::V groups[4][vq::max_groups], most[4];
+    vq::group_maxima<S, Bytes>(scores + r * step, step, offsets, columns, groups, most);
+    for (int i = 0; i < 4 && r + i < rows; ++i) {
+      Candidates<S>& own = candidates[r + i];
+      const S greatest = L::greatest(most[i]);
+      own.best = std::max(own.best, greatest);
+      const S limit = own.best - own.slack;
+      if (own.closed || greatest < limit || greatest == -std::numeric_limits<S>::infinity()) continue;
+      vq::visit_high<S, Bytes>(scores + (r + i) * step, offsets, columns, groups[i], limit,
+                               [&](int64_t column, S score) {
+                                 if (!own.add(static_cast<int32_t>(first + column), score)) room = false;
+                               });
+    }
+  }
+  return room;
+}
+
 template <class S>
 using EnterChunk = bool (*)(const S* scores, int64_t step, const S* offsets, int64_t columns, int64_t first, int rows,
                             Candidates<S>* candidates);
@@ -29,7 +53,7 @@ using EnterChunk = bool (*)(const S* scores, int64_t step, const S* offsets, int
   template <class S>                                                                                                  \
   TARGET bool enter_##NAME(const S* scores, int64_t step, const S* offsets, int64_t columns, int64_t first, int rows, \
                            Candidates<S>* candidates) {                                                               \
-    return vq::enter_chunk<S, BYTES>(scores, step, offsets, columns, first, rows, candidates);                        \
+    return enter_chunk<S, BYTES>(scores, step, offsets, columns, first, rows, candidates);                            \
   }
 CAPIBARA_ENTER(plain, , 16)
 #if defined(__x86_64__)
