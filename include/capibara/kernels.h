@@ -7,4 +7,5 @@
 #include <capibara/kernels/experts.h>
 #include <capibara/kernels/norms.h>
 #include <capibara/kernels/quantization.h>
+#include <capibara/kernels/recurrence.h>
 #include <capibara/kernels/spiking.h>

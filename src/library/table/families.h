@@ -41,6 +41,7 @@ Family fused_experts();
 Family fused_kernels();
 Family fused_norms();
 Family fused_quantization();
+Family fused_recurrence();
 Family fused_spiking();
 Family scipy_special();
 Family scipy_stats();

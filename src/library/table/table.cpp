@@ -22,7 +22,7 @@ const std::vector<Module>& modules() {
       {"nn", {nn_functions()}},
       {"nn.initializers", {nn_initializers()}},
       {"custom_activations", {custom_activations()}},
-      {"capibara.kernels", {fused_attention(), fused_dense(), fused_experts(), fused_kernels(), fused_norms(), fused_quantization(), fused_spiking()}},
+      {"capibara.kernels", {fused_attention(), fused_dense(), fused_experts(), fused_kernels(), fused_norms(), fused_quantization(), fused_recurrence(), fused_spiking()}},
       {"scipy.special", {scipy_special()}},
       {"scipy.stats", {scipy_stats()}},
       {"scipy.stats.bernoulli", {scipy_stats_distribution("bernoulli")}},
