@@ -1,0 +1,171 @@
+// Vectors of the type of sums, with exponentials and logarithms, for the kernels of recurrences.
+//
+// Everything is inlined into functions for one set of instructions; a vector never crosses a call.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#include "array/element.h"
+#include "backends/cpu/kernels/kernels.h"
+
+#define CAPIBARA_INLINE inline __attribute__((always_inline))
+#pragma GCC diagnostic ignored "-Wpsabi"  // wide vectors are passed to functions that are inlined, no others
+
+namespace capibara::cpu {
+
+// Of float or double, `Bytes` wide.
+template <class C, int Bytes>
+struct SumLanes {
+  using Bits = std::conditional_t<std::is_same_v<C, double>, std::uint64_t, std::uint32_t>;
+  typedef C V __attribute__((vector_size(Bytes)));
+  typedef Bits B __attribute__((vector_size(Bytes)));
+  static constexpr int count = Bytes / static_cast<int>(sizeof(C));
+  static constexpr bool is_double = std::is_same_v<C, double>;
+
+  static CAPIBARA_INLINE V load(const C* from) {
+    V value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+  }
+  static CAPIBARA_INLINE void store(C* to, V value) { std::memcpy(to, &value, sizeof value); }
+  static CAPIBARA_INLINE V all(C value) { return V{} + value; }
+  static CAPIBARA_INLINE C total(V value) {
+    C sum = 0;
+    for (int i = 0; i < count; ++i) sum += value[i];
+    return sum;
+  }
+  // The greater or lesser; a NaN in x stays.
+  static CAPIBARA_INLINE V at_least(C limit, V x) {
+#if defined(__aarch64__)
+    if constexpr (!is_double && Bytes == 16) return vmaxq_f32(x, vdupq_n_f32(limit));
+#endif
+    const V bound = all(limit);
+    return bound > x ? bound : x;
+  }
+  static CAPIBARA_INLINE V at_most(C limit, V x) {
+#if defined(__aarch64__)
+    if constexpr (!is_double && Bytes == 16) return vminq_f32(x, vdupq_n_f32(limit));
+#endif
+    const V bound = all(limit);
+    return bound < x ? bound : x;
+  }
+
+  // 2^x of K vectors, to 1.6e-7 and 4e-16 of it; 0 below the normal numbers. Adding 1.5 * 2^23 rounds x to an integer,
+  // which is left, biased, in the last bits: shifted, it is the power of two. The polynomials are 2^f on [-1/2, 1/2] by
+  // minimax. Each operation is written for all vectors: processors look too few instructions ahead to find the others.
+  template <int K>
+  static CAPIBARA_INLINE void exp2(V (&x)[K]) {
+    constexpr int digits = is_double ? 52 : 23, bias = is_double ? 1023 : 127;
+    constexpr C shift = is_double ? 6755399441055744.0 + bias : 12582912.0f + bias;
+    V moved[K], power[K];
+    auto each = [](auto&& f) __attribute__((always_inline)) {
+#pragma GCC unroll 4
+      for (int k = 0; k < K; ++k) f(k);
+    };
+    each([&](int k) __attribute__((always_inline)) { x[k] = at_least(-bias, x[k]); });
+    each([&](int k) __attribute__((always_inline)) { x[k] = at_most(bias + 1, x[k]); });
+    each([&](int k) __attribute__((always_inline)) { moved[k] = x[k] + shift; });
+    each([&](int k) __attribute__((always_inline)) { power[k] = moved[k] - shift; });
+    each([&](int k) __attribute__((always_inline)) { x[k] = x[k] - power[k]; });
+    if constexpr (is_double) {
+      each([&](int k) __attribute__((always_inline)) { power[k] = all(2.9861239034458833e-11); });
+      for (double c : {4.46308917625670337e-10, 7.05175997041913915e-9, 1.01780040726533717e-7, 1.32154957517895703e-6,
+                       0.0000152527339850856066, 0.000154035303816325681, 0.00133335581462304261,
+                       0.00961812910763536865, 0.0555041086648225683, 0.240226506959100575, 0.693147180559945293, 1.0})
+        each([&](int k) __attribute__((always_inline)) { power[k] = power[k] * x[k] + c; });
+    } else {
+      V square[K], middle[K];
+      each([&](int k) __attribute__((always_inline)) {
+        power[k] = x[k] * 0.001326473313383758f + 0.009671512991189957f;
+      });
+      each([&](int k) __attribute__((always_inline)) { square[k] = x[k] * x[k]; });
+      each([&](int k) __attribute__((always_inline)) {
+        middle[k] = x[k] * 0.05550733581185341f + 0.24022242426872253f;
+      });
+      each([&](int k) __attribute__((always_inline)) { x[k] = x[k] * 0.6931470036506653f + 1.0f; });
+      each([&](int k) __attribute__((always_inline)) { power[k] = power[k] * square[k] + middle[k]; });
+      each([&](int k) __attribute__((always_inline)) { power[k] = power[k] * square[k] + x[k]; });
+    }
+    each([&](int k) __attribute__((always_inline)) {
+      B bits;
+      std::memcpy(&bits, &moved[k], sizeof bits);
+      bits = bits << digits;
+      V scale;
+      std::memcpy(&scale, &bits, sizeof scale);
+      x[k] = power[k] * scale;
+    });
+  }
+  static CAPIBARA_INLINE V exp2(V x) {
+    V one[1] = {x};
+    exp2(one);
+    return one[0];
+  }
+  static CAPIBARA_INLINE V exp(V x) { return exp2(x * static_cast<C>(1.4426950408889634)); }
+  static CAPIBARA_INLINE V sigmoid(V x) { return C(1) / (C(1) + exp(-x)); }
+  // log(1 + exp(x)) = max(x, 0) + 2 atanh(e / (2 + e)) with e = exp(-|x|), by the series of atanh up to 1/3.
+  static CAPIBARA_INLINE V softplus(V x) {
+    const V negative = x < -x ? x : -x, e = exp(negative), s = e / (e + C(2)), square = s * s;
+    constexpr int terms = is_double ? 17 : 8;
+    V sum = all(C(1) / C(2 * terms - 1));
+#pragma GCC unroll 17
+    for (int i = terms - 2; i >= 0; --i) sum = sum * square + C(1) / C(2 * i + 1);
+    return at_least(0, x) + C(2) * s * sum;
+  }
+};
+
+template <class C, class T>
+CAPIBARA_INLINE C as_sum(T value) {
+#if defined(__aarch64__)
+  if constexpr (std::is_same_v<T, Half>) return static_cast<C>(std::bit_cast<__fp16>(value.bits));
+#endif
+  return static_cast<C>(value);
+}
+template <class T, class C>
+CAPIBARA_INLINE T from_sum(C value) {
+#if defined(__aarch64__)
+  if constexpr (std::is_same_v<T, Half>) return std::bit_cast<Half>(static_cast<__fp16>(value));
+#endif
+  return static_cast<T>(value);
+}
+
+// Elements of the type T as numbers of the type of sums, and back.
+template <class T, class C>
+CAPIBARA_INLINE void widen(const T* from, int64_t count, C* to) {
+  if constexpr (std::is_same_v<T, C>) std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(C));
+  else
+    for (int64_t i = 0; i < count; ++i) to[i] = as_sum<C>(from[i]);
+}
+template <class T, class C>
+CAPIBARA_INLINE void narrow(const C* from, int64_t count, T* to) {
+  if constexpr (std::is_same_v<T, C>) std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(C));
+  else
+    for (int64_t i = 0; i < count; ++i) to[i] = from_sum<T>(from[i]);
+}
+
+// Calls make(Type<T>{}) for the types of elements that the kernels take; no kernel for others.
+template <class Make>
+HostKernel make_for_float(DType dtype, Make&& make) {
+  switch (dtype) {
+    case DType::float32:
+      return make(Type<float>{});
+    case DType::float64:
+      return make(Type<double>{});
+    case DType::bfloat16:
+      return make(Type<BFloat16>{});
+#if defined(__aarch64__)  // which converts halves
+    case DType::float16:
+      return make(Type<Half>{});
+#endif
+    default:
+      return {};
+  }
+}
+
+}  // namespace capibara::cpu
