@@ -10,6 +10,7 @@ FAMILIES = (
     "fused_norms",
     "ordering",
     "control_flow",
+    "recurrences",
     "physics",
     "networks",
     "transformer",

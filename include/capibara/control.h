@@ -11,7 +11,6 @@
 namespace capibara::jax::lax {
 
 namespace detail {
-
 using FlatFunction = std::function<Arrays(std::span<const Array>)>;
 
 // The body maps (carry, slices) to (carry, ys); `ys` receives the number of stacked outputs.
@@ -22,7 +21,7 @@ Arrays cond_flat(const Array& index, const std::vector<FlatFunction>& branches, 
 Array predicate_index(const Array& predicate);               // bool[] -> int32[]
 Array branch_index(const Array& index, std::size_t count);   // clamped int32[]
 using Combine = std::function<Arrays(const Arrays&, const Arrays&)>;
-Arrays associative_scan_flat(const Combine& combine, Arrays elements, int64_t axis, bool reverse);
+Arrays associative_scan_flat(const Combine& combine, Arrays elements, int64_t axis, bool reverse, bool fused = false);
 // Groups the leading dimension of each array into blocks; the rest, if any, comes second.
 std::pair<Arrays, Arrays> split_in_blocks(const Arrays& xs, int64_t batch_size);
 Arrays join_blocks(const Arrays& blocks, const Arrays& rest);
@@ -174,6 +173,7 @@ auto map(F f, const Xs& xs, const MapOptions& options = {}) {
 struct AssociativeScanOptions {
   bool reverse = false;
   int64_t axis = 0;
+  bool tpu_optimized = false;  // linear recurrences, (a1 * a2, a2 * b1 + b2), run as kernels::linear_recurrence
 };
 
 // Combines all prefixes by an associative function of two trees, in logarithmic depth.
@@ -184,7 +184,7 @@ Tree associative_scan(F combine, const Tree& elements, const AssociativeScanOpti
       [&](const Arrays& a, const Arrays& b) {
         return tree::leaves(combine(tree::unflatten<Tree>(structure, a), tree::unflatten<Tree>(structure, b)));
       },
-      tree::leaves(elements), options.axis, options.reverse);
+      tree::leaves(elements), options.axis, options.reverse, options.tpu_optimized);
   return tree::unflatten<Tree>(structure, flat);
 }
 

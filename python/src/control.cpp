@@ -155,7 +155,7 @@ nb::object switch_case(nb::object index, nb::object branches, nb::tuple operands
   return run_branches(clamped, functions, operands, "switch");
 }
 
-nb::object associative_scan(nb::object function, nb::object elements, bool reverse, int64_t axis) {
+nb::object associative_scan(nb::object function, nb::object elements, bool reverse, int64_t axis, bool tpu_optimized) {
   std::vector<nb::object> objects;
   PyTree tree = flatten(elements, objects);
   auto combine = [&](const Arrays& a, const Arrays& b) {
@@ -168,8 +168,8 @@ nb::object associative_scan(nb::object function, nb::object elements, bool rever
     }
     return to_arrays(outputs, "associative_scan");
   };
-  return unflatten_arrays(tree,
-                          flat::associative_scan_flat(combine, to_arrays(objects, "associative_scan"), axis, reverse));
+  return unflatten_arrays(
+      tree, flat::associative_scan_flat(combine, to_arrays(objects, "associative_scan"), axis, reverse, tpu_optimized));
 }
 
 nb::object map_batched(nb::object function, nb::object xs, int64_t batch_size) {

@@ -138,3 +138,250 @@ def test_ssd_is_its_definition(shape, groups, state, options):
   args, static = ssd_operands(shape, groups, state, options)
   want = ssd_definition(**args, **static)
   close(kernels.ssd(**args, **static, return_last_state=True), want, 2e-5)
+
+
+# ---- dtypes ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_narrow_floats_keep_a_wide_state(dtype, wrap):
+  args, static = scan_operands((2, 130, 17), 16, ALL)
+  narrow = {k: jnp.asarray(v).astype(dtype if k in ("u", "delta", "B", "C", "z") else "float32") for k, v in args.items()}
+  y, last = wrap(lambda given: kernels.selective_scan(**given, **static, return_last_state=True))(narrow)
+  assert (str(y.dtype), str(last.dtype)) == (dtype, "float32")
+  rounded = {k: np.asarray(v.astype("float32")) for k, v in narrow.items()}
+  want = scan_definition(**rounded, **static)
+  close(last, want[1], 1e-5)  # of the rounded operands nothing more is lost
+  close(y, want[0], TOLERANCE[dtype])
+
+  args, static = ssd_operands((2, 70, 4, 8), 2, 16, ALL)
+  narrow = {k: jnp.asarray(v).astype(dtype if k in ("x", "dt", "B", "C", "z") else "float32") for k, v in args.items()}
+  y, last = wrap(lambda given: kernels.ssd(**given, **static, return_last_state=True))(narrow)
+  assert (str(y.dtype), str(last.dtype)) == (dtype, "float32")
+  rounded = {k: np.asarray(v.astype("float32")) for k, v in narrow.items()}
+  want = ssd_definition(**rounded, **static)
+  close((y, last), want, TOLERANCE[dtype])
+
+
+def test_wide_floats_are_exact():
+  with jax.enable_x64(True):
+    wide = lambda args: {k: jnp.asarray(v.astype("float64")) for k, v in args.items()}
+    args, static = scan_operands((2, 130, 17), 16, ALL)
+    close(kernels.selective_scan(**wide(args), **static, return_last_state=True), scan_definition(**args, **static), 1e-13)
+    args, static = ssd_operands((2, 70, 4, 8), 2, 16, ALL)
+    close(kernels.ssd(**wide(args), **static, return_last_state=True), ssd_definition(**args, **static), 1e-12)
+
+
+# ---- derivatives -----------------------------------------------------------------------------------------------------
+
+
+def scan_plain(jax):
+  """The definition as a program of jax, of which jax makes the derivatives."""
+  jnp = jax.numpy
+
+  def run(u, delta, A, B, C, D=None, z=None, delta_bias=None, *, delta_softplus=False, initial_state=None, segment_ids=None):
+    step = delta + (0 if delta_bias is None else delta_bias)
+    step = jax.nn.softplus(step) if delta_softplus else step
+    state = jnp.zeros(u.shape[:-2] + A.shape, A.dtype) if initial_state is None else initial_state
+    reset = jnp.zeros(u.shape[:-1], bool)
+    if segment_ids is not None:
+      reset = reset.at[..., 1:].set(jnp.asarray(segment_ids)[..., 1:] != jnp.asarray(segment_ids)[..., :-1])
+
+    def one(h, slices):
+      u, step, B, C, reset = slices
+      h = jnp.where(reset[..., None, None], 0, h)
+      h = jnp.exp(step[..., None] * A) * h + (step * u)[..., None] * B[..., None, :]
+      return h, (h * C[..., None, :]).sum(-1)
+
+    front = lambda x, kept: jnp.moveaxis(x, x.ndim - 1 - kept, 0)
+    last, y = jax.lax.scan(one, state, (front(u, 1), front(step, 1), front(B, 1), front(C, 1), front(reset, 0)))
+    y = jnp.moveaxis(y, 0, u.ndim - 2)
+    y = y + (0 if D is None else D * u)
+    return y * (1 if z is None else jax.nn.silu(z)), last
+  return run
+
+
+def ssd_plain(jax):
+  jnp = jax.numpy
+
+  def run(x, dt, A, B, C, D=None, z=None, dt_bias=None, *, dt_softplus=False, initial_state=None, segment_ids=None):
+    heads, dim = x.shape[-2:]
+    wide = lambda v: None if v is None else jnp.repeat(v, dim, -1)
+    ys, lasts = [], []
+    repeats = heads // B.shape[-2]
+    for h in range(heads):
+      at = slice(h, h + 1)
+      pick = lambda v: None if v is None else wide(v[..., at])
+      y, last = scan_plain(jax)(
+          x[..., h, :], wide(dt[..., at]), jnp.broadcast_to(A[h], (dim, B.shape[-1])), B[..., h // repeats, :],
+          C[..., h // repeats, :], pick(D), None if z is None else z[..., h, :], pick(dt_bias), delta_softplus=dt_softplus,
+          initial_state=None if initial_state is None else initial_state[..., h, :, :], segment_ids=segment_ids)
+      ys.append(y)
+      lasts.append(last)
+    return jnp.stack(ys, -2), jnp.stack(lasts, -3)
+  return run
+
+
+KINDS = {
+    "selective_scan": (lambda **a: kernels.selective_scan(**a, return_last_state=True), scan_plain,
+                       lambda options: scan_operands((2, 70, 19), 5, options)),
+    "ssd": (lambda **a: kernels.ssd(**a, chunk_size=16, return_last_state=True), ssd_plain,
+            lambda options: ssd_operands((2, 40, 4, 6), 2, 5, options)),
+}
+
+
+def loss(module, function, static, weights):
+  """Of the output and of the last state, so that both have cotangents."""
+  def run(args):
+    y, last = function(**args, **static)
+    return (y * weights[0]).sum() + (module.numpy.sin(last) * weights[1]).sum()
+  return run
+
+
+def weights_for(args, static, definition):
+  y, last = definition(**args, **static)
+  return draw(50, *y.shape), draw(51, *last.shape)
+
+
+@pytest.mark.parametrize("wrap", ["eager", "jit"])
+@pytest.mark.parametrize("options", OPTIONS, ids=" ".join)
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_are_those_of_the_plain_program(kind, options, wrap):
+  function, plain, operands = KINDS[kind]
+  args, static = operands(options)
+  weights = weights_for(args, static, scan_definition if kind == "selective_scan" else ssd_definition)
+  gradient = jax.grad(loss(jax, function, static, weights))
+  got = (jax.jit(gradient) if wrap == "jit" else gradient)(args)
+  want = oracle.grad(loss(oracle, plain(oracle), static, weights))(args)
+  assert got.keys() == want.keys()
+  for name in want:
+    close(got[name], want[name], 1e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_are_finite_differences(kind):
+  function, _, operands = KINDS[kind]
+  args, static = operands(ALL)
+  definition = scan_definition if kind == "selective_scan" else ssd_definition
+  weights = weights_for(args, static, definition)
+  gradient = jax.grad(loss(jax, function, static, weights))(args)
+
+  def value(given):
+    y, last = definition(**given, **static)
+    return (y * weights[0]).sum() + (np.sin(last) * weights[1]).sum()
+
+  for name, operand in args.items():
+    along = draw(60, *operand.shape).astype("float64")
+    moved = lambda step: {**args, name: operand.astype("float64") + step * along}
+    want = (value(moved(1e-5)) - value(moved(-1e-5))) / 2e-5
+    got = (np.asarray(gradient[name], "float64") * along).sum()
+    np.testing.assert_allclose(got, want, rtol=2e-3, err_msg=name)
+
+
+TRANSFORMS = {
+    "vmap": lambda jax, f, a: jax.vmap(lambda u: f(**{**a, FIRST: u}))(np.stack([a[FIRST], 2 * a[FIRST]])),
+    "vmap over parameters": lambda jax, f, a: jax.vmap(lambda A: f(**{**a, "A": A}))(np.stack([a["A"], 0.5 * a["A"]])),
+    "vmap of grad of jit": lambda jax, f, a: jax.vmap(jax.grad(jax.jit(lambda u, A: f(**{**a, FIRST: u, "A": A})[0].sum()), (0, 1)),
+                                                      (0, None))(np.stack([a[FIRST], 2 * a[FIRST]]), a["A"]),
+    "vmap of grad over parameters": lambda jax, f, a: jax.vmap(jax.grad(lambda A: jax.numpy.sin(f(**{**a, "A": A})[0]).sum()))(
+        np.stack([a["A"], 0.5 * a["A"]])),
+    "jvp": lambda jax, f, a: jax.jvp(lambda given: f(**given), (a,), ({k: 0.1 * v for k, v in a.items()},)),
+    "checkpoint": lambda jax, f, a: jax.grad(jax.checkpoint(lambda u: jax.numpy.sin(f(**{**a, FIRST: u})[0]).sum()))(a[FIRST]),
+    "second derivative": lambda jax, f, a: jax.grad(lambda A: (jax.grad(
+        lambda B: (f(**{**a, "A": B})[0] ** 2).sum())(A) * a["A"]).sum())(a["A"]),
+    "forward over reverse": lambda jax, f, a: jax.jvp(jax.grad(lambda A: (f(**{**a, "A": A})[0] ** 2).sum()), (a["A"],), (a["A"],)),
+    "scan": lambda jax, f, a: jax.grad(lambda u: jax.lax.scan(lambda c, x: (f(**{**a, FIRST: c * x})[0], None), u,
+                                                              np.array([0.5, 0.8], "float32"))[0].sum())(a[FIRST]),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_transforms_are_those_of_the_plain_program(kind, name):
+  global FIRST
+  FIRST = "u" if kind == "selective_scan" else "x"
+  function, plain, _ = KINDS[kind]
+  args, static = scan_operands((2, 9, 5), 3, ALL) if kind == "selective_scan" else ssd_operands((2, 9, 2, 3), 1, 3, ALL)
+  got = TRANSFORMS[name](jax, lambda **a: function(**a, **static), args)
+  want = TRANSFORMS[name](oracle, lambda **a: plain(oracle)(**a, **static), args)
+  close(got, want, 2e-4)
+
+
+# ---- mamba_ssm_kernel, edges and errors ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shared", ["batch", "length"])
+def test_mamba_ssm_kernel_is_a_selective_scan(shared):
+  args, _ = scan_operands((2, 33, 6), 4, ())
+  B, C = (args[k][0] if shared == "batch" else args[k][0, 0] for k in "BC")
+  wide = lambda x: np.broadcast_to(x, (2, 33, 4))
+  for delta in (None, args["delta"]):
+    steps = np.ones_like(args["u"]) if delta is None else delta
+    want = scan_definition(args["u"], steps, args["A"], wide(B), wide(C))[0]
+    for fast in (True, False):
+      run = lambda u: kernels.mamba_ssm_kernel(u, args["A"], B, C, delta=delta, use_associative_scan=fast)
+      close(run(args["u"]), want, 1e-5)
+      assert ("selective_scan" in str(jax.make_jaxpr(run)(args["u"]))) == fast
+
+
+def test_resets_stop_nan():
+  args, _ = scan_operands((20, 5), 3, ())
+  ids = np.repeat(np.arange(2), 10)
+  args["u"][3] = np.nan
+  for run in (kernels.selective_scan, jax.jit(kernels.selective_scan)):
+    y = np.asarray(run(**args, segment_ids=ids))
+    assert np.isfinite(y[:3]).all() and np.isnan(y[3:10]).all() and np.isfinite(y[10:]).all()
+  clean, _ = scan_operands((20, 5), 3, ())
+  close(y[10:], scan_definition(**clean, segment_ids=ids)[0][10:], 1e-5)
+  args["A"][0, 0] = np.nan
+  assert np.isnan(np.asarray(kernels.selective_scan(**args))[1:, 0]).all()
+
+
+def test_large_decays_are_zero_and_growth_is_infinite():
+  ones = np.ones((3, 1), "float32")
+  y = kernels.selective_scan(ones, 1000 * ones, np.array([[-1.0]], "float32"), ones, ones)
+  close(y, 1000 * ones, 1e-6)
+  y = kernels.selective_scan(ones, 100 * ones, np.array([[3.0]], "float32"), ones, ones)
+  assert np.asarray(y)[0, 0] == 100 and np.isinf(np.asarray(y)[1:]).all()
+
+
+@pytest.mark.parametrize("shape, state", [((0, 3), 2), ((4, 0), 2), ((0, 4, 3), 2), ((4, 3), 0)], ids=str)
+def test_empty_operands(shape, state):
+  args, static = scan_operands(shape, state, ALL)
+  y, last = kernels.selective_scan(**args, **static, return_last_state=True)
+  assert y.shape == shape and last.shape == shape[:-2] + (shape[-1], state)
+  grads = jax.grad(lambda given: kernels.selective_scan(**given, **static).sum())(args)
+  assert all(grads[k].shape == args[k].shape and not np.asarray(grads[k]).any() for k in ("u", "A"))
+  dims = shape[:-1] + (2, shape[-1])
+  args, static = ssd_operands(dims, 1, state, ALL)
+  y, last = kernels.ssd(**args, **static, return_last_state=True)
+  assert y.shape == dims and last.shape == dims[:-3] + dims[-2:] + (state,)
+  grads = jax.grad(lambda given: kernels.ssd(**given, **static).sum())(args)
+  assert grads["x"].shape == dims
+  assert kernels.linear_recurrence(np.zeros(shape, "float32"), np.zeros(shape, "float32")).shape == shape
+
+
+def errors():
+  scan, static = scan_operands((2, 4, 3), 2, ALL)
+  ssd, ssd_static = ssd_operands((2, 4, 2, 3), 1, 2, ALL)
+  for name in ("delta", "A", "B", "C", "D", "z", "delta_bias", "initial_state"):
+    yield f"selective_scan {name}", lambda name=name: kernels.selective_scan(**{**scan, name: scan[name][..., :1]}, **static), name
+  for name in ("dt", "A", "C", "D", "z", "dt_bias", "initial_state"):
+    yield f"ssd {name}", lambda name=name: kernels.ssd(**{**ssd, name: ssd[name][..., :1]}, **ssd_static), name
+  yield "segments", lambda: kernels.selective_scan(**scan, segment_ids=np.zeros((2, 4), "float32")), "segment_ids"
+  yield "segments shape", lambda: kernels.ssd(**ssd, segment_ids=np.zeros(4, "int32")), "segment_ids"
+  yield "rank", lambda: kernels.selective_scan(*(np.zeros(3, "float32"),) * 5), "'u' must be"
+  yield "complex", lambda: kernels.selective_scan(**{**scan, "A": scan["A"] * 1j}), "linear_recurrence"
+  yield "groups", lambda: kernels.ssd(**{**ssd, "B": np.zeros((2, 4, 3, 2), "float32")}), "multiple of the groups"
+  yield "chunk", lambda: kernels.ssd(**ssd, chunk_size=0), "chunk_size must be 1 or more"
+  yield "recurrence", lambda: kernels.linear_recurrence(np.zeros((2, 3)), np.zeros((2, 2))), "argument 'b'"
+  yield "recurrence axis", lambda: kernels.linear_recurrence(np.zeros((2, 3)), np.zeros((2, 3)), axis=2), "axis 2"
+  yield "recurrence start", lambda: kernels.linear_recurrence(np.zeros((2, 3)), np.zeros((2, 3)), np.zeros(2)), "initial"
+  yield "mamba", lambda: kernels.mamba_ssm_kernel(scan["u"], scan["A"], np.zeros((5, 7)), scan["C"]), "mamba_ssm_kernel"
+
+
+@pytest.mark.parametrize("call, words", [pytest.param(call, words, id=name) for name, call, words in errors()])
+def test_errors_name_the_argument(call, words):
+  with pytest.raises((TypeError, ValueError), match=words):
+    call()

@@ -4,7 +4,7 @@
 // derivatives of every order run the kernel.
 #include <capibara/kernels/recurrence.h>
 
-#include "kernels/recurrence.h"
+#include "kernels/recurrence_records.h"
 #include "lax/families.h"
 
 namespace capibara::kernels {
@@ -111,7 +111,9 @@ PrimitiveRecord record_of_recurrence() {
   record.jvp = jvp_rule;
   record.transpose = transpose_rule;
   record.batch = [](const BatchArgs& args) { return batch_in_front(args, {}); };
-  record.flops = [](std::span<const ArrayType> types, const Attrs&) { return 2.0 * static_cast<double>(types[0].size()); };
+  record.flops = [](std::span<const ArrayType> types, const Attrs&) {
+    return 2.0 * static_cast<double>(types[0].size());
+  };
   record.samples = [](DType dtype) {
     std::vector<Sample> samples;
     for (const auto& [shape, reverse] :

@@ -5,8 +5,7 @@
 // so that a mapped axis is a larger batch of the same call, forward and backward.
 #include <capibara/kernels/recurrence.h>
 
-#include "kernels/composed.h"
-#include "kernels/recurrence.h"
+#include "kernels/recurrence_records.h"
 #include "lax/families.h"
 
 namespace capibara::kernels {
@@ -17,13 +16,13 @@ namespace lax = jax::lax;
 
 // The operands of both primitives, as they stand behind the gradient's own three.
 struct Operands {
-  Array u, delta;           // [batch, length, dim]
-  Array A;                  // [dim, state]
-  Array B, C;               // [batch, length, state]
-  Array D, bias;            // [dim]
-  Array initial;            // [batch, dim, state]
-  Array z;                  // [batch, length, dim], where gated
-  Array reset;              // bool [batch, length], where there are resets
+  Array u, delta;  // [batch, length, dim]
+  Array A;         // [dim, state]
+  Array B, C;      // [batch, length, state]
+  Array D, bias;   // [dim]
+  Array initial;   // [batch, dim, state]
+  Array z;         // [batch, length, dim], where gated
+  Array reset;     // bool [batch, length], where there are resets
   DType narrow, wide;
   int64_t length, chunk;
   bool has_softplus;
@@ -114,13 +113,8 @@ Arrays compose_grad(std::span<const Array> in, const Attrs& attrs) {
     return results;
   }
   const Array A = o.state_first(), raw = o.raw_step(), steps = o.step(raw), u = o.u.astype(o.wide);
-  Array dy = in[0].astype(o.wide), gate, slope;
-  if (o.z.defined()) {
-    const Array z = o.z.astype(o.wide), sigmoid = lax::logistic(z);
-    gate = z * sigmoid;
-    slope = dy * (sigmoid * (1.0f + z * (1.0f - sigmoid)));
-    dy = dy * gate;
-  }
+  const GateBack gate(in[0].astype(o.wide), o.z);
+  const Array& dy = gate.dy;
   Arrays xs = o.sliced(steps);
   xs.push_back(in_chunks(dy, o.chunk));
   xs.push_back(move_axis(in[2], 1, 0));
@@ -144,7 +138,8 @@ Arrays compose_grad(std::span<const Array> in, const Attrs& attrs) {
         Array carried = lax::index_in_dim(faded, 0, 1, false);
         if (chunk.reset.defined()) {
           const Array first = lax::index_in_dim(chunk.reset, 0, 1, false);
-          carried = lax::select(broadcast_to("selective_scan", first, carried.shape()), lax::zeros_like(carried), carried);
+          const Array cleared = broadcast_to("selective_scan", first, carried.shape());
+          carried = lax::select(cleared, lax::zeros_like(carried), carried);
         }
         const Array dA = all[1] + sum_over(moved * chunk.step, {1});
         const Array step = lax::squeeze(chunk.step, {2}), inputs = lax::squeeze(chunk.u, {2});
@@ -160,11 +155,11 @@ Arrays compose_grad(std::span<const Array> in, const Attrs& attrs) {
   if (o.has_softplus) ddelta = ddelta * lax::logistic(raw);
   const Array to_A = lax::transpose(out[1], {0, 2, 1}), to_start = lax::transpose(out[0], {0, 2, 1});
   const Array dB = whole(4).astype(o.narrow), dC = whole(5).astype(o.narrow);
-  results = {du.astype(o.narrow), ddelta.astype(o.narrow), to_A, dB, dC, sum_over(dy * u, {1}), sum_over(ddelta, {1}),
-             to_start};
+  results = {du.astype(o.narrow),   ddelta.astype(o.narrow), to_A,    dB, dC,
+             sum_over(dy * u, {1}), sum_over(ddelta, {1}),   to_start};
   if (o.z.defined()) {
     const Array passed = o.D * u, y = whole(6) + passed;
-    results.push_back((slope * y).astype(o.narrow));
+    results.push_back((gate.slope * y).astype(o.narrow));
   }
   return results;
 }
@@ -181,13 +176,6 @@ struct Sizes {
   Shape starts() const { return {batch, chunks, state, dim}; }
 };
 
-ArrayType strong_type(Shape shape, DType dtype) {
-  ArrayType type;
-  type.shape = std::move(shape);
-  type.dtype = dtype;
-  return type;
-}
-
 // Checks the operands from `first` on.
 Sizes sizes_of(const char* op, std::span<const ArrayType> types, std::size_t first, const Attrs& attrs) {
   const bool gated = attrs.boolean("gated"), resets = attrs.boolean("resets");
@@ -199,8 +187,8 @@ Sizes sizes_of(const char* op, std::span<const ArrayType> types, std::size_t fir
     throw TypeError(concat(op, ": expected an array of floats (argument 'u'), got ", to_string(u)));
   const int64_t chunk = attrs.integer("chunk_size");
   if (chunk < 1) throw ValueError(concat(op, ": chunk_size must be positive, got ", chunk));
-  const Sizes sizes{u.shape[0], u.shape[1], u.shape[2], A.shape[1], (u.shape[1] + chunk - 1) / chunk, u.dtype,
-                    wide_dtype(u.dtype)};
+  const Sizes sizes{u.shape[0], u.shape[1],         u.shape[2], A.shape[1], (u.shape[1] + chunk - 1) / chunk,
+                    u.dtype,    wide_dtype(u.dtype)};
   const Shape dim = {sizes.dim};
   auto require = [&](std::size_t i, const char* name, const Shape& shape, DType dtype) {
     require_operand(op, name, types[first + i], shape, dtype);
@@ -247,18 +235,7 @@ const Primitive& grad_primitive() {
   return handle;
 }
 
-Arrays pull_back(const PullbackArgs& args) {
-  const Array &y = args.cotangents[0], &last = args.cotangents[1];
-  if (args.cotangents[2].defined()) return {};
-  const Array& u = args.operands[0];
-  Arrays inputs = {y.defined() ? y : lax::zeros(u.type().strong()),
-                   last.defined() ? last : lax::zeros(args.operands[7].type().strong()), args.results[2]};
-  inputs.insert(inputs.end(), args.operands.begin(), args.operands.end());
-  Arrays all = capibara::bind(grad_primitive(), inputs, args.attrs);
-  for (std::size_t i : {2, 5, 6}) all[i] = sum_over(all[i], {0});
-  if (args.attrs.boolean("resets")) all.push_back(Array());
-  return all;
-}
+Arrays pull_back(const PullbackArgs& args) { return pull_back_scan(grad_primitive(), args); }
 
 double count_flops(const ArrayType& u, const ArrayType& A, double per_state) {
   return static_cast<double>(u.size()) * static_cast<double>(A.shape[1]) * per_state;
@@ -270,7 +247,7 @@ std::vector<Sample> forward_samples(DType dtype) {
     const DType wide = wide_dtype(dtype);
     const ArrayType row = strong_type({batch, length, dim}, dtype), column = strong_type({batch, length, state}, dtype),
                     vector = strong_type({dim}, wide);
-    Types inputs = {row,    row,    strong_type({dim, state}, wide), column, column,
+    Types inputs = {row,    row,    strong_type({dim, state}, wide),       column, column,
                     vector, vector, strong_type({batch, dim, state}, wide)};
     if (gated) inputs.push_back(row);
     if (resets) inputs.push_back(strong_type({batch, length}, DType::bool_));
@@ -283,12 +260,8 @@ std::vector<Sample> forward_samples(DType dtype) {
 }
 
 PrimitiveRecord forward_record() {
-  PrimitiveRecord record;
-  record.name = "selective_scan";
-  record.doc = "The selective scan of Mamba; returns the last state and those at the starts of chunks too.";
-  record.dtypes = float_dtypes;
-  record.traits.multiple_results = true;
-  record.traits.nan_checked = true;
+  PrimitiveRecord record = scan_record(
+      "selective_scan", "The selective scan of Mamba; returns the last state and those at the starts of chunks too.");
   record.type = forward_type;
   record.lower = compose;
   record.batch = [](const BatchArgs& args) { return batch_in_front(args, {2, 5, 6}); };
@@ -298,24 +271,13 @@ PrimitiveRecord forward_record() {
 }
 
 PrimitiveRecord grad_record() {
-  PrimitiveRecord record;
-  record.name = "selective_scan_grad";
-  record.doc = "Pulls cotangents of the output and of the last state back through selective_scan.";
-  record.dtypes = float_dtypes;
-  record.traits.multiple_results = true;
-  record.traits.nan_checked = true;
+  PrimitiveRecord record = scan_record(
+      "selective_scan_grad", "Pulls cotangents of the output and of the last state back through selective_scan.");
   record.type = grad_type;
   record.lower = compose_grad;
   record.batch = [](const BatchArgs& args) { return batch_in_front(args, {5, 8, 9}); };
   record.flops = [](std::span<const ArrayType> types, const Attrs&) { return count_flops(types[3], types[5], 18); };
-  record.samples = [](DType dtype) {
-    std::vector<Sample> samples = forward_samples(dtype);
-    for (Sample& sample : samples) {
-      const Types results = forward_type(sample.inputs, sample.attrs).types;
-      sample.inputs.insert(sample.inputs.begin(), results.begin(), results.end());
-    }
-    return samples;
-  };
+  record.samples = [](DType dtype) { return grad_samples(forward_samples(dtype), forward_type); };
   return composed(std::move(record));
 }
 
@@ -360,16 +322,12 @@ std::pair<Array, Array> run(const char* op, const Array& u, const Array& delta, 
   if (options.D) require_shape(op, "D", "[dim]", *options.D, {dim});
   if (options.delta_bias) require_shape(op, "delta_bias", "[dim]", *options.delta_bias, {dim});
   if (options.z) require_shape(op, "z", "of the shape of u", *options.z, u.shape());
-  if (options.initial_state) require_shape(op, "initial_state", "[..., dim, state]", *options.initial_state, last_shape);
+  if (options.initial_state)
+    require_shape(op, "initial_state", "[..., dim, state]", *options.initial_state, last_shape);
   if (options.segment_ids) require_segments(op, *options.segment_ids, with_batch(u, 2, {length}));
-  Arrays moved = {u, delta, B, C};
-  const char* names[] = {"u", "delta", "B", "C", "z"};
-  if (options.z) moved.push_back(*options.z);
-  moved = promote_dtypes_inexact(moved);
-  for (std::size_t i = 0; i < moved.size(); ++i) {
-    require_real(op, names[i], moved[i]);
-    moved[i] = flat_batch(moved[i], 2);
-  }
+  std::vector<RowOperand> rows = {{"u", u, 2}, {"delta", delta, 2}, {"B", B, 2}, {"C", C, 2}};
+  if (options.z) rows.push_back({"z", *options.z, 2});
+  const Arrays moved = promoted_rows(op, rows);
   const DType wide = wide_dtype(moved[0].dtype());
   const int64_t batch = moved[0].shape(0);
   auto widened = [&](const char* name, const std::optional<Array>& given, const Shape& shape) {

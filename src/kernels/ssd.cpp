@@ -7,14 +7,11 @@
 
 #include <limits>
 
-#include "kernels/composed.h"
-#include "kernels/recurrence.h"
+#include "kernels/recurrence_records.h"
 #include "lax/families.h"
 
 namespace capibara::kernels {
-
 namespace {
-
 namespace lax = jax::lax;
 
 struct Sizes {
@@ -22,8 +19,16 @@ struct Sizes {
   DType narrow, wide;
 
   Sizes(const Shape& x, const Shape& B, DType dtype, int64_t chunk_size)
-      : batch(x[0]), length(x[1]), heads(x[2]), dim(x[3]), groups(B[2]), state(B[3]), chunk(chunk_size),
-        chunks((length + chunk - 1) / chunk), narrow(dtype), wide(wide_dtype(dtype)) {}
+      : batch(x[0]),
+        length(x[1]),
+        heads(x[2]),
+        dim(x[3]),
+        groups(B[2]),
+        state(B[3]),
+        chunk(chunk_size),
+        chunks((length + chunk - 1) / chunk),
+        narrow(dtype),
+        wide(wide_dtype(dtype)) {}
 
   int64_t repeats() const { return groups ? heads / groups : 0; }  // heads of a group
   Shape inputs() const { return {batch, length, heads, dim}; }
@@ -41,7 +46,14 @@ struct Operands {
   bool has_softplus;
 
   Operands(std::span<const Array> in, const Attrs& attrs)
-      : x(in[0]), dt(in[1]), A(in[2]), B(in[3]), C(in[4]), D(in[5]), bias(in[6]), initial(in[7]),
+      : x(in[0]),
+        dt(in[1]),
+        A(in[2]),
+        B(in[3]),
+        C(in[4]),
+        D(in[5]),
+        bias(in[6]),
+        initial(in[7]),
         sizes(x.shape(), B.shape(), x.dtype(), attrs.integer("chunk_size")),
         has_softplus(attrs.boolean("dt_softplus")) {
     const bool gated = attrs.boolean("gated");
@@ -90,11 +102,11 @@ Array masked(const Array& keep, const Array& x) {
 
 // One chunk; q counts its steps, r the heads of a group.
 struct Chunk {
-  Array x, step, B, C;                   // [b, g, r, q, dim], [b, g, r, q], [b, g, q, state]
-  Array reset;                           // [b, q]
-  Array driven;                          // step * x
-  Array decay, scores;                   // [b, g, r, q, q] from step to step, [b, g, q, q]
-  Array from_start, to_end, whole;       // [b, g, r, q, 1] twice, [b, g, r, 1, 1]
+  Array x, step, B, C;              // [b, g, r, q, dim], [b, g, r, q], [b, g, q, state]
+  Array reset;                      // [b, q]
+  Array driven;                     // step * x
+  Array decay, scores;              // [b, g, r, q, q] from step to step, [b, g, q, q]
+  Array from_start, to_end, whole;  // [b, g, r, q, 1] twice, [b, g, r, 1, 1]
 
   Chunk(std::span<const Array> xs, const Array& A) : x(xs[0]), step(xs[1]), B(xs[2]), C(xs[3]) {
     if (xs.size() > 4) reset = xs[4];
@@ -164,8 +176,8 @@ Arrays compose(std::span<const Array> in, const Attrs& attrs) {
 
 // One chunk of the derivative: (gradient of the state after it, sum of dA, slices) -> the same before it, and slices.
 //
-// The gradient of the sums of log decays needs no matrix of its own: what a step receives is dy . y, what it sends on is
-// x . dx, each summed over all pairs that it is part of.
+// The gradient of the sums of log decays needs no matrix of its own: what a step receives is dy . y, what it sends on
+// is x . dx, each summed over all pairs that it is part of.
 Arrays pull_chunk_back(std::span<const Array> all, const Array& A) {
   const Array &end = all[0], &dy = all[all.size() - 2], &start = all.back();
   const Chunk chunk(all.subspan(2, all.size() - 4), A);
@@ -191,8 +203,8 @@ Arrays pull_chunk_back(std::span<const Array> all, const Array& A) {
   return {carried, dA, ddriven * lax::expand_dims(chunk.step, {4}), dstep, dB, dC, y};
 }
 
-// (dy, dlast, states, the operands) -> (dx, ddt, dA, dB, dC, dD, dbias, dinitial, dz where gated); those of A, D and the
-// bias have a batch in front.
+// (dy, dlast, states, the operands) -> (dx, ddt, dA, dB, dC, dD, dbias, dinitial, dz where gated); those of A, D and
+// the bias have a batch in front.
 Arrays compose_grad(std::span<const Array> in, const Attrs& attrs) {
   const Operands o(in.subspan(3), attrs);
   const Sizes& s = o.sizes;
@@ -205,12 +217,8 @@ Arrays compose_grad(std::span<const Array> in, const Attrs& attrs) {
     return results;
   }
   const Array A = o.decay(), raw = o.raw_step(), steps = o.step(raw), x = o.x.astype(s.wide);
-  Array dy = in[0].astype(s.wide), slope;
-  if (o.z.defined()) {
-    const Array z = o.z.astype(s.wide), sigmoid = lax::logistic(z), rest = z * (1.0f - sigmoid);
-    slope = dy * (sigmoid * (1.0f + rest));
-    dy = dy * (z * sigmoid);
-  }
+  const GateBack gate(in[0].astype(s.wide), o.z);
+  const Array& dy = gate.dy;
   Arrays xs = o.sliced(steps);
   xs.push_back(o.by_head(dy));
   Shape starts = {s.batch, s.chunks, s.groups, s.repeats(), s.dim, s.state};
@@ -227,19 +235,12 @@ Arrays compose_grad(std::span<const Array> in, const Attrs& attrs) {
   results = {dx.astype(s.narrow), ddt.astype(s.narrow), dA, dB, dC, dD, dbias, dinitial};
   if (o.z.defined()) {
     const Array passed = o.skip() * x, y = o.from_heads(out[6]) + passed;
-    results.push_back((slope * y).astype(s.narrow));
+    results.push_back((gate.slope * y).astype(s.narrow));
   }
   return results;
 }
 
 // ---- types ------------------------------------------------------------------------------------------------------
-
-ArrayType strong_type(Shape shape, DType dtype) {
-  ArrayType type;
-  type.shape = std::move(shape);
-  type.dtype = dtype;
-  return type;
-}
 
 // Checks the operands from `first` on.
 Sizes sizes_of(const char* op, std::span<const ArrayType> types, std::size_t first, const Attrs& attrs) {
@@ -251,7 +252,7 @@ Sizes sizes_of(const char* op, std::span<const ArrayType> types, std::size_t fir
   if (!is_floating(x.dtype))
     throw TypeError(concat(op, ": expected an array of floats (argument 'x'), got ", to_string(x)));
   const int64_t chunk = attrs.integer("chunk_size");
-  if (chunk < 1) throw ValueError(concat(op, ": chunk_size must be positive, got ", chunk));
+  if (chunk < 1) throw ValueError(concat(op, ": chunk_size must be 1 or more, got ", chunk));
   const Sizes s(x.shape, B.shape, x.dtype, chunk);
   if (s.groups == 0 ? s.heads != 0 : s.heads % s.groups != 0)
     throw ValueError(concat(op, ": the heads of x must be a multiple of the groups of B, got ", s.heads, " heads and ",
@@ -290,31 +291,17 @@ TypeResult grad_type(std::span<const ArrayType> types, const Attrs& attrs) {
 
 // ---- records ----------------------------------------------------------------------------------------------------
 
-const Primitive& forward_primitive() {
-  static const Primitive& handle = *new Primitive(primitive("ssd"));
-  return handle;
-}
-
 const Primitive& grad_primitive() {
   static const Primitive& handle = *new Primitive(primitive("ssd_grad"));
   return handle;
 }
 
-Arrays pull_back(const PullbackArgs& args) {
-  const Array &y = args.cotangents[0], &last = args.cotangents[1];
-  if (args.cotangents[2].defined()) return {};
-  Arrays inputs = {y.defined() ? y : lax::zeros(args.operands[0].type().strong()),
-                   last.defined() ? last : lax::zeros(args.operands[7].type().strong()), args.results[2]};
-  inputs.insert(inputs.end(), args.operands.begin(), args.operands.end());
-  Arrays all = capibara::bind(grad_primitive(), inputs, args.attrs);
-  for (std::size_t i : {2, 5, 6}) all[i] = sum_over(all[i], {0});
-  if (args.attrs.boolean("resets")) all.push_back(Array());
-  return all;
-}
+Arrays pull_back(const PullbackArgs& args) { return pull_back_scan(grad_primitive(), args); }
 
 // Of the matmuls of all chunks: inside of them, from the state, to the state.
 double count_flops(const ArrayType& x, const ArrayType& B, const Attrs& attrs, double times) {
-  const double per_element = 2.0 * static_cast<double>(attrs.integer("chunk_size")) + 4.0 * static_cast<double>(B.shape[3]);
+  const double per_element =
+      2.0 * static_cast<double>(attrs.integer("chunk_size")) + 4.0 * static_cast<double>(B.shape[3]);
   return times * static_cast<double>(x.size()) * per_element;
 }
 
@@ -325,7 +312,7 @@ std::vector<Sample> forward_samples(DType dtype) {
     const int64_t batch = x_shape[0], length = x_shape[1], heads = x_shape[2];
     const ArrayType x = strong_type(x_shape, dtype), column = strong_type({batch, length, groups, state}, dtype),
                     vector = strong_type({heads}, wide);
-    Types inputs = {x,      strong_type({batch, length, heads}, dtype),         vector, column, column, vector,
+    Types inputs = {x,      strong_type({batch, length, heads}, dtype),          vector, column, column, vector,
                     vector, strong_type({batch, heads, x_shape[3], state}, wide)};
     if (gated) inputs.push_back(x);
     if (resets) inputs.push_back(strong_type({batch, length}, DType::bool_));
@@ -338,39 +325,28 @@ std::vector<Sample> forward_samples(DType dtype) {
 }
 
 PrimitiveRecord forward_record() {
-  PrimitiveRecord record;
-  record.name = "ssd";
-  record.doc = "The state space dual of Mamba-2; returns the last state and those at the starts of chunks too.";
-  record.dtypes = float_dtypes;
-  record.traits.multiple_results = true;
-  record.traits.nan_checked = true;
+  PrimitiveRecord record = scan_record(
+      "ssd", "The state space dual of Mamba-2; returns the last state and those at the starts of chunks too.");
   record.type = forward_type;
   record.lower = compose;
   record.batch = [](const BatchArgs& args) { return batch_in_front(args, {2, 5, 6}); };
-  record.flops = [](std::span<const ArrayType> types, const Attrs& attrs) { return count_flops(types[0], types[3], attrs, 1); };
+  record.flops = [](std::span<const ArrayType> types, const Attrs& attrs) {
+    return count_flops(types[0], types[3], attrs, 1);
+  };
   record.samples = forward_samples;
   return composed(std::move(record), {pull_back, {false, false, true}});
 }
 
 PrimitiveRecord grad_record() {
-  PrimitiveRecord record;
-  record.name = "ssd_grad";
-  record.doc = "Pulls cotangents of the output and of the last state back through ssd.";
-  record.dtypes = float_dtypes;
-  record.traits.multiple_results = true;
-  record.traits.nan_checked = true;
+  PrimitiveRecord record =
+      scan_record("ssd_grad", "Pulls cotangents of the output and of the last state back through ssd.");
   record.type = grad_type;
   record.lower = compose_grad;
   record.batch = [](const BatchArgs& args) { return batch_in_front(args, {5, 8, 9}); };
-  record.flops = [](std::span<const ArrayType> types, const Attrs& attrs) { return count_flops(types[3], types[6], attrs, 3); };
-  record.samples = [](DType dtype) {
-    std::vector<Sample> samples = forward_samples(dtype);
-    for (Sample& sample : samples) {
-      const Types results = forward_type(sample.inputs, sample.attrs).types;
-      sample.inputs.insert(sample.inputs.begin(), results.begin(), results.end());
-    }
-    return samples;
+  record.flops = [](std::span<const ArrayType> types, const Attrs& attrs) {
+    return count_flops(types[3], types[6], attrs, 3);
   };
+  record.samples = [](DType dtype) { return grad_samples(forward_samples(dtype), forward_type); };
   return composed(std::move(record));
 }
 
@@ -385,12 +361,7 @@ std::pair<Array, Array> ssd(const Array& x, const Array& dt, const Array& A, con
     throw ValueError(concat(op, ": argument 'x' must be [..., length, heads, dim], got ", to_string(x.type())));
   if (B.ndim() < 3)
     throw ValueError(concat(op, ": argument 'B' must be [..., length, groups, state], got ", to_string(B.type())));
-  if (options.chunk_size < 1)
-    throw ValueError(concat(op, ": chunk_size must be 1 or more, got ", options.chunk_size));
   const int64_t length = x.shape(-3), heads = x.shape(-2), dim = x.shape(-1), groups = B.shape(-2), state = B.shape(-1);
-  if (groups == 0 ? heads != 0 : heads % groups != 0)
-    throw ValueError(concat(op, ": the heads of x must be a multiple of the groups of B, got ", heads, " heads and ",
-                            groups, " groups"));
   const Shape last_shape = with_batch(x, 3, {heads, dim, state}), columns = with_batch(x, 2, {groups, state});
   require_shape(op, "dt", "[..., length, heads]", dt, with_batch(x, 1, {}));
   require_shape(op, "A", "[heads]", A, {heads});
@@ -399,16 +370,12 @@ std::pair<Array, Array> ssd(const Array& x, const Array& dt, const Array& A, con
   if (options.D) require_shape(op, "D", "[heads]", *options.D, {heads});
   if (options.dt_bias) require_shape(op, "dt_bias", "[heads]", *options.dt_bias, {heads});
   if (options.z) require_shape(op, "z", "of the shape of x", *options.z, x.shape());
-  if (options.initial_state) require_shape(op, "initial_state", "[..., heads, dim, state]", *options.initial_state, last_shape);
+  if (options.initial_state)
+    require_shape(op, "initial_state", "[..., heads, dim, state]", *options.initial_state, last_shape);
   if (options.segment_ids) require_segments(op, *options.segment_ids, with_batch(x, 3, {length}));
-  Arrays moved = {x, dt, B, C};
-  const char* names[] = {"x", "dt", "B", "C", "z"};
-  if (options.z) moved.push_back(*options.z);
-  moved = promote_dtypes_inexact(moved);
-  for (std::size_t i = 0; i < moved.size(); ++i) {
-    require_real(op, names[i], moved[i]);
-    moved[i] = flat_batch(moved[i], i == 1 ? 2 : 3);
-  }
+  std::vector<RowOperand> rows = {{"x", x, 3}, {"dt", dt, 2}, {"B", B, 3}, {"C", C, 3}};
+  if (options.z) rows.push_back({"z", *options.z, 3});
+  const Arrays moved = promoted_rows(op, rows);
   const DType wide = wide_dtype(moved[0].dtype());
   const int64_t batch = moved[0].shape(0);
   auto widened = [&](const char* name, const std::optional<Array>& given, const Shape& shape) {
@@ -420,8 +387,9 @@ std::pair<Array, Array> ssd(const Array& x, const Array& dt, const Array& A, con
   Arrays inputs = {moved[0], moved[1], decay, moved[2], moved[3], skip, bias, initial};
   if (options.z) inputs.push_back(moved[4]);
   if (options.segment_ids) inputs.push_back(changes(flat_batch(*options.segment_ids, 1)));
-  const Arrays out = capibara::bind(forward_primitive(), inputs,
-                                    {{"chunk_size", std::max<int64_t>(1, std::min(options.chunk_size, length))},
+  static const Primitive& handle = *new Primitive(primitive("ssd"));
+  const Arrays out = capibara::bind(handle, inputs,
+                                    {{"chunk_size", std::min(options.chunk_size, std::max<int64_t>(1, length))},
                                      {"dt_softplus", options.dt_softplus},
                                      {"gated", options.z.has_value()},
                                      {"resets", options.segment_ids.has_value()}});

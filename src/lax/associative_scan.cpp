@@ -1,7 +1,10 @@
 // Prefixes by a balanced tree of slices, and the blocks of map: compositions without a primitive of their own.
 #include <capibara/control.h>
+#include <capibara/kernels/recurrence.h>
 
 #include "lax/control.h"
+#include "program/copy.h"
+#include "program/handles.h"
 
 namespace capibara::jax::lax::detail {
 
@@ -38,9 +41,59 @@ Arrays scan_prefixes(const Combine& combine, const Arrays& elements, int64_t axi
   return result;
 }
 
+// The equation that computes an output, if it is of this primitive with two operands.
+const Equation* made_by(const Program& program, const Atom& atom, const Primitive& primitive) {
+  if (atom.is_literal()) return nullptr;
+  for (const Equation& equation : program.equations()) {
+    if (equation.primitive == primitive && equation.inputs.size() == 2 && equation.outputs[0] == atom.var())
+      return &equation;
+  }
+  return nullptr;
+}
+
+// Whether a combine function of two pairs is that of a linear recurrence, (a1 * a2, a2 * b1 + b2) up to the order of
+// operands: which of the two elements is a; nothing where it is another function.
+std::optional<std::size_t> linear_recurrence_factor(const Combine& combine, const Arrays& elements, int64_t axis) {
+  if (elements.size() != 2 || elements[0].shape() != elements[1].shape()) return std::nullopt;
+  if (elements[0].dtype() != elements[1].dtype() || !is_inexact(elements[0].dtype())) return std::nullopt;
+  const int64_t count = elements[0].shape(axis);
+  if (count < 2) return std::nullopt;
+  Types types;
+  for (std::size_t i = 0; i < 4; ++i) {  // of two neighbours, as the first call of the combine function has them
+    Shape shape = elements[i % 2].shape();
+    shape[static_cast<std::size_t>(axis)] = count / 2;
+    types.push_back(elements[i % 2].type().with_shape(shape));
+  }
+  const Staged staged = stage(
+      [&](std::span<const Array> in) {
+        return combine(Arrays(in.begin(), in.begin() + 2), Arrays(in.begin() + 2, in.end()));
+      },
+      types, "associative_scan");
+  if (!staged.captured.empty()) return std::nullopt;
+  const Program program = inline_jit_calls(staged.program);
+  if (program.outputs().size() != 2 || program.equations().size() != 3) return std::nullopt;
+  const std::vector<Var>& in = program.invars();
+  auto is_pair = [](const Equation* equation, Atom x, Atom y) {
+    if (!equation) return false;
+    const Atom &first = equation->inputs[0], &second = equation->inputs[1];
+    return (first == x && second == y) || (first == y && second == x);
+  };
+  for (std::size_t a : {std::size_t{0}, std::size_t{1}}) {
+    const std::size_t b = 1 - a;
+    const Equation *product = made_by(program, program.outputs()[a], prim::mul()),
+                   *sum = made_by(program, program.outputs()[b], prim::add());
+    if (!sum || !is_pair(product, in[a], in[2 + a])) continue;
+    for (std::size_t i : {0, 1}) {
+      const Equation* carried = made_by(program, sum->inputs[i], prim::mul());
+      if (sum->inputs[1 - i] == Atom(in[2 + b]) && is_pair(carried, in[2 + a], in[b])) return a;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-Arrays associative_scan_flat(const Combine& combine, Arrays elements, int64_t axis, bool reverse) {
+Arrays associative_scan_flat(const Combine& combine, Arrays elements, int64_t axis, bool reverse, bool tpu_optimized) {
   if (elements.empty()) return elements;
   int64_t rank = elements[0].ndim();
   if (axis < -rank || axis >= rank) {
@@ -52,6 +105,14 @@ Arrays associative_scan_flat(const Combine& combine, Arrays elements, int64_t ax
     if (element.ndim() <= axis || element.shape(axis) != elements[0].shape(axis)) {
       throw ValueError(concat("Array inputs to associative_scan must have the same first dimension: got ",
                               to_string(elements[0].type()), " and ", to_string(element.type())));
+    }
+  }
+  if (tpu_optimized) {
+    if (const std::optional<std::size_t> a = linear_recurrence_factor(combine, elements, axis)) {
+      Arrays result(2);
+      result[*a] = cumprod(elements[*a], {.axis = axis, .reverse = reverse});
+      result[1 - *a] = kernels::linear_recurrence(elements[*a], elements[1 - *a], {.axis = axis, .reverse = reverse});
+      return result;
     }
   }
   auto reversed = [axis](Arrays list) {

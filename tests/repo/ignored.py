@@ -17,7 +17,6 @@ TABLE = ROOT / "src" / "library" / "table"
 # (function, parameter): why nothing reads it. What stands here is all there is; a new entry needs a reason of its own.
 HINTS = {
     "Hints that cannot change a result": {
-        ("jax.lax.associative_scan", "tpu_optimized"): "a choice between two orders of the same operations",
         ("jax.lax.scan", "_split_transpose"): "how the loop of the derivative is divided",
         ("jax.vmap", "spmd_axis_name"): "the mesh axis of the mapped one: the compiler places what is not annotated",
         ("jax.vmap", "sum_match"): "how batched cotangents are summed, in a mode of jax that is not here",

@@ -18,9 +18,7 @@ kernels::SelectiveScanOptions scan_options(const Arguments& a) {
   return options;
 }
 
-Value with_state(const std::pair<Array, Array>& both, bool wanted) {
-  return wanted ? Value(both) : Value(both.first);
-}
+Value with_state(const std::pair<Array, Array>& both, bool wanted) { return wanted ? Value(both) : Value(both.first); }
 
 const Function recurrence_rows[] = {
     {"linear_recurrence", "a, b, initial=None, *, axis: int = 0, reverse: bool = False",
@@ -41,7 +39,8 @@ const Function recurrence_rows[] = {
      },
      "The selective scan of Mamba: h[t] = exp(delta[t] * A) * h[t - 1] + delta[t] * B[t] * u[t], y[t] = C[t] . h[t]."},
     {"mamba_ssm_kernel",
-     "inputs: ArrayLike, A_matrix: ArrayLike, B_matrix: ArrayLike, C_matrix: ArrayLike, *, delta: ArrayLike | None = None, D: ArrayLike | None = None, "
+     "inputs: ArrayLike, A_matrix: ArrayLike, B_matrix: ArrayLike, C_matrix: ArrayLike, *, delta: ArrayLike | None = "
+     "None, D: ArrayLike | None = None, "
      "z=None, delta_bias: ArrayLike | None = None, delta_softplus: bool = False, "
      "initial_state: ArrayLike | None = None, segment_ids=None, use_associative_scan: bool = True",
      [](const Arguments& a) -> Value {

@@ -3,17 +3,13 @@
 // Everything is inlined into functions for one set of instructions; a vector never crosses a call.
 #pragma once
 
-#include <bit>
-#include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <type_traits>
 
 #if defined(__aarch64__)
 #include <arm_neon.h>
 #endif
-
-#include "array/element.h"
-#include "backends/cpu/kernels/kernels.h"
 
 #define CAPIBARA_INLINE inline __attribute__((always_inline))
 #pragma GCC diagnostic ignored "-Wpsabi"  // wide vectors are passed to functions that are inlined, no others
@@ -82,13 +78,11 @@ struct SumLanes {
         each([&](int k) __attribute__((always_inline)) { power[k] = power[k] * x[k] + c; });
     } else {
       V square[K], middle[K];
-      each([&](int k) __attribute__((always_inline)) {
-        power[k] = x[k] * 0.001326473313383758f + 0.009671512991189957f;
-      });
+      each([&](int k)
+               __attribute__((always_inline)) { power[k] = x[k] * 0.001326473313383758f + 0.009671512991189957f; });
       each([&](int k) __attribute__((always_inline)) { square[k] = x[k] * x[k]; });
-      each([&](int k) __attribute__((always_inline)) {
-        middle[k] = x[k] * 0.05550733581185341f + 0.24022242426872253f;
-      });
+      each([&](int k)
+               __attribute__((always_inline)) { middle[k] = x[k] * 0.05550733581185341f + 0.24022242426872253f; });
       each([&](int k) __attribute__((always_inline)) { x[k] = x[k] * 0.6931470036506653f + 1.0f; });
       each([&](int k) __attribute__((always_inline)) { power[k] = power[k] * square[k] + middle[k]; });
       each([&](int k) __attribute__((always_inline)) { power[k] = power[k] * square[k] + x[k]; });
@@ -102,70 +96,35 @@ struct SumLanes {
       x[k] = power[k] * scale;
     });
   }
-  static CAPIBARA_INLINE V exp2(V x) {
-    V one[1] = {x};
-    exp2(one);
-    return one[0];
+  // 1 / (1 + exp(-x))
+  template <int K>
+  static CAPIBARA_INLINE void sigmoid(V (&x)[K]) {
+    for (V& one : x) one = one * static_cast<C>(-1.4426950408889634);
+    exp2(x);
+    for (V& one : x) one = C(1) / (one + C(1));
   }
-  static CAPIBARA_INLINE V exp(V x) { return exp2(x * static_cast<C>(1.4426950408889634)); }
-  static CAPIBARA_INLINE V sigmoid(V x) { return C(1) / (C(1) + exp(-x)); }
   // log(1 + exp(x)) = max(x, 0) + 2 atanh(e / (2 + e)) with e = exp(-|x|), by the series of atanh up to 1/3.
-  static CAPIBARA_INLINE V softplus(V x) {
-    const V negative = x < -x ? x : -x, e = exp(negative), s = e / (e + C(2)), square = s * s;
+  template <int K>
+  static CAPIBARA_INLINE void softplus(V (&x)[K]) {
     constexpr int terms = is_double ? 17 : 8;
-    V sum = all(C(1) / C(2 * terms - 1));
+    V e[K], square[K], sum[K];
+#pragma GCC unroll 4
+    for (int k = 0; k < K; ++k) e[k] = (x[k] < -x[k] ? x[k] : -x[k]) * static_cast<C>(1.4426950408889634);
+    exp2(e);
+#pragma GCC unroll 4
+    for (int k = 0; k < K; ++k) {
+      e[k] = e[k] / (e[k] + C(2));
+      square[k] = e[k] * e[k];
+      sum[k] = all(C(1) / C(2 * terms - 1));
+    }
 #pragma GCC unroll 17
-    for (int i = terms - 2; i >= 0; --i) sum = sum * square + C(1) / C(2 * i + 1);
-    return at_least(0, x) + C(2) * s * sum;
+    for (int i = terms - 2; i >= 0; --i) {
+#pragma GCC unroll 4
+      for (int k = 0; k < K; ++k) sum[k] = sum[k] * square[k] + C(1) / C(2 * i + 1);
+    }
+#pragma GCC unroll 4
+    for (int k = 0; k < K; ++k) x[k] = at_least(0, x[k]) + C(2) * e[k] * sum[k];
   }
 };
-
-template <class C, class T>
-CAPIBARA_INLINE C as_sum(T value) {
-#if defined(__aarch64__)
-  if constexpr (std::is_same_v<T, Half>) return static_cast<C>(std::bit_cast<__fp16>(value.bits));
-#endif
-  return static_cast<C>(value);
-}
-template <class T, class C>
-CAPIBARA_INLINE T from_sum(C value) {
-#if defined(__aarch64__)
-  if constexpr (std::is_same_v<T, Half>) return std::bit_cast<Half>(static_cast<__fp16>(value));
-#endif
-  return static_cast<T>(value);
-}
-
-// Elements of the type T as numbers of the type of sums, and back.
-template <class T, class C>
-CAPIBARA_INLINE void widen(const T* from, int64_t count, C* to) {
-  if constexpr (std::is_same_v<T, C>) std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(C));
-  else
-    for (int64_t i = 0; i < count; ++i) to[i] = as_sum<C>(from[i]);
-}
-template <class T, class C>
-CAPIBARA_INLINE void narrow(const C* from, int64_t count, T* to) {
-  if constexpr (std::is_same_v<T, C>) std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(C));
-  else
-    for (int64_t i = 0; i < count; ++i) to[i] = from_sum<T>(from[i]);
-}
-
-// Calls make(Type<T>{}) for the types of elements that the kernels take; no kernel for others.
-template <class Make>
-HostKernel make_for_float(DType dtype, Make&& make) {
-  switch (dtype) {
-    case DType::float32:
-      return make(Type<float>{});
-    case DType::float64:
-      return make(Type<double>{});
-    case DType::bfloat16:
-      return make(Type<BFloat16>{});
-#if defined(__aarch64__)  // which converts halves
-    case DType::float16:
-      return make(Type<Half>{});
-#endif
-    default:
-      return {};
-  }
-}
 
 }  // namespace capibara::cpu

@@ -1,11 +1,10 @@
-// What the recurrences share: sequences cut into chunks, the scan inside of a chunk, steps, gates and resets.
+// Sequences cut into chunks, and linear recurrences inside of one: what the recurrences are composed of.
 #pragma once
 
 #include <capibara/control.h>
 #include <capibara/lax.h>
 
 #include <algorithm>
-#include <initializer_list>
 
 #include "lax/promote.h"
 #include "lax/rules.h"
@@ -13,9 +12,7 @@
 namespace capibara::kernels {
 
 // The dtype of states and sums.
-inline DType wide_dtype(DType dtype) {
-  return dtype == DType::float64 || is_complex(dtype) ? dtype : DType::float32;
-}
+inline DType wide_dtype(DType dtype) { return dtype == DType::float64 || is_complex(dtype) ? dtype : DType::float32; }
 
 inline Array sum_over(const Array& x, Ints axes) { return jax::lax::reduce_sum(x, {.axes = std::move(axes)}); }
 
@@ -101,84 +98,6 @@ inline Array changes(const Array& ids) {
   const Array before = jax::lax::slice_in_dim(ids, 0, -1, 1, 1);
   const Array differ = jax::lax::ne(jax::lax::slice_in_dim(ids, 1, std::nullopt, 1, 1), before);
   return jax::lax::concatenate({first, differ}, 1);
-}
-
-// ---- operands ----------------------------------------------------------------------------------------------------
-
-inline void require_operand(const char* op, const char* argument, const ArrayType& given, const Shape& shape,
-                            DType dtype) {
-  if (given.shape == shape && given.dtype == dtype) return;
-  throw TypeError(concat(op, ": expected ", to_string(ArrayType{shape, dtype, false, false, {}}), " (argument '",
-                         argument, "'), got ", to_string(given)));
-}
-
-// Checks a shape of an argument of a function; `names` says which sizes it should have.
-inline void require_shape(const char* op, const char* argument, const char* names, const Array& given,
-                          const Shape& shape) {
-  if (given.shape() == shape) return;
-  throw ValueError(concat(op, ": argument '", argument, "' must be ", names, ", here ",
-                          to_string(ArrayType{shape, given.dtype(), false, false, {}}), ", got ",
-                          to_string(given.type())));
-}
-
-inline void require_real(const char* op, const char* argument, const Array& given) {
-  if (is_floating(given.dtype())) return;
-  throw TypeError(concat(op, ": argument '", argument, "' must be an array of floats, got ", to_string(given.type()),
-                         "; complex states are computed by linear_recurrence"));
-}
-
-inline void require_segments(const char* op, const Array& ids, const Shape& shape) {
-  require_shape(op, "segment_ids", "[..., length]", ids, shape);
-  if (is_integer(ids.dtype())) return;
-  throw TypeError(concat(op, ": argument 'segment_ids' must be integers, got ", to_string(ids.type())));
-}
-
-// A parameter or state in the dtype of sums; zeros where none is given.
-inline Array widened_operand(const char* op, const char* argument, const std::optional<Array>& given, const Shape& shape,
-                             DType wide) {
-  ArrayType type;
-  type.shape = shape;
-  type.dtype = wide;
-  if (!given) return jax::lax::zeros(type);
-  const Array real = promote_inexact(op, *given);
-  require_real(op, argument, real);
-  return jax::lax::reshape(real.astype(wide), shape);
-}
-
-// [..., rest] -> [batch, rest], where the rest has `kept` dimensions.
-inline Array flat_batch(const Array& x, int64_t kept) {
-  Shape shape(x.shape().end() - kept, x.shape().end());
-  shape.insert(shape.begin(), element_count(std::span(x.shape()).first(x.shape().size() - static_cast<std::size_t>(kept))));
-  return jax::lax::reshape(x, shape);
-}
-
-inline Shape with_batch(const Array& like, int64_t kept, std::initializer_list<int64_t> rest) {
-  Shape shape(like.shape().begin(), like.shape().end() - kept);
-  shape.insert(shape.end(), rest);
-  return shape;
-}
-
-// A mapped axis of a primitive whose operands have a batch in front, but for those at `shared`: one larger batch. No
-// outputs where a shared operand is mapped.
-inline BatchResult batch_in_front(const BatchArgs& args, std::initializer_list<std::size_t> shared) {
-  Arrays inputs(args.inputs.begin(), args.inputs.end());
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (std::find(shared.begin(), shared.end(), i) != shared.end()) {
-      if (args.mapped(i)) return {};
-      continue;
-    }
-    const Array front = batch_at(inputs[i], args.dims[i], args.axis.size);
-    inputs[i] = jax::lax::collapse(front, 0, 2);
-  }
-  BatchResult result;
-  for (const Array& output : capibara::bind(args.primitive, inputs, args.attrs)) {
-    Shape shape = output.shape();
-    shape[0] = args.axis.size ? shape[0] / args.axis.size : 0;
-    shape.insert(shape.begin(), args.axis.size);
-    result.outputs.push_back(jax::lax::reshape(output, shape));
-    result.dims.push_back(0);
-  }
-  return result;
 }
 
 }  // namespace capibara::kernels

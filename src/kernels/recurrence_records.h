@@ -1,0 +1,150 @@
+// What the recurrences share besides their compositions: checks of operands, batches, and pullbacks.
+#pragma once
+
+#include <algorithm>
+#include <initializer_list>
+#include <optional>
+
+#include "kernels/chunks.h"
+#include "kernels/composed.h"
+
+namespace capibara::kernels {
+
+inline ArrayType strong_type(Shape shape, DType dtype) {
+  ArrayType type;
+  type.shape = std::move(shape);
+  type.dtype = dtype;
+  return type;
+}
+
+inline void require_operand(const char* op, const char* argument, const ArrayType& given, const Shape& shape,
+                            DType dtype) {
+  if (given.shape == shape && given.dtype == dtype) return;
+  throw TypeError(concat(op, ": expected ", to_string(strong_type(shape, dtype)), " (argument '", argument, "'), got ",
+                         to_string(given)));
+}
+
+// Checks a shape of an argument of a function; `names` says which sizes it should have.
+inline void require_shape(const char* op, const char* argument, const char* names, const Array& given,
+                          const Shape& shape) {
+  if (given.shape() == shape) return;
+  throw ValueError(concat(op, ": argument '", argument, "' must be ", names, ", here ",
+                          to_string(strong_type(shape, given.dtype())), ", got ", to_string(given.type())));
+}
+inline void require_real(const char* op, const char* argument, const Array& given) {
+  if (is_floating(given.dtype())) return;
+  throw TypeError(concat(op, ": argument '", argument, "' must be an array of floats, got ", to_string(given.type()),
+                         "; complex states are computed by linear_recurrence"));
+}
+inline void require_segments(const char* op, const Array& ids, const Shape& shape) {
+  require_shape(op, "segment_ids", "[..., length]", ids, shape);
+  if (is_integer(ids.dtype())) return;
+  throw TypeError(concat(op, ": argument 'segment_ids' must be integers, got ", to_string(ids.type())));
+}
+
+// A parameter or state in the dtype of sums; zeros where none is given.
+inline Array widened_operand(const char* op, const char* argument, const std::optional<Array>& given,
+                             const Shape& shape, DType wide) {
+  if (!given) return jax::lax::zeros(strong_type(shape, wide));
+  const Array real = promote_inexact(op, *given);
+  require_real(op, argument, real);
+  return jax::lax::reshape(real.astype(wide), shape);
+}
+
+// [..., rest] -> [batch, rest], where the rest has `kept` dimensions.
+inline Array flat_batch(const Array& x, int64_t kept) {
+  Shape shape(x.shape().end() - kept, x.shape().end());
+  shape.insert(shape.begin(), element_count(std::span(x.shape().begin(), x.shape().end() - kept)));
+  return jax::lax::reshape(x, shape);
+}
+
+inline Shape with_batch(const Array& like, int64_t kept, std::initializer_list<int64_t> rest) {
+  Shape shape(like.shape().begin(), like.shape().end() - kept);
+  shape.insert(shape.end(), rest);
+  return shape;
+}
+
+// A mapped axis of a primitive whose operands have a batch in front, but for those at `shared`: one larger batch. No
+// outputs where a shared operand is mapped.
+inline BatchResult batch_in_front(const BatchArgs& args, std::initializer_list<std::size_t> shared) {
+  Arrays inputs(args.inputs.begin(), args.inputs.end());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (std::find(shared.begin(), shared.end(), i) != shared.end()) {
+      if (args.mapped(i)) return {};
+      continue;
+    }
+    const Array front = batch_at(inputs[i], args.dims[i], args.axis.size);
+    inputs[i] = jax::lax::collapse(front, 0, 2);
+  }
+  BatchResult result;
+  for (const Array& output : capibara::bind(args.primitive, inputs, args.attrs)) {
+    Shape shape = output.shape();
+    shape[0] = args.axis.size ? shape[0] / args.axis.size : 0;
+    shape.insert(shape.begin(), args.axis.size);
+    result.outputs.push_back(jax::lax::reshape(output, shape));
+    result.dims.push_back(0);
+  }
+  return result;
+}
+
+// The way back through a gate, y * silu(z): the gradient of y, and that of z for each unit of y.
+struct GateBack {
+  Array dy, slope;
+  GateBack(const Array& given, const Array& z) : dy(given) {
+    if (!z.defined()) return;
+    const Array wide = z.astype(given.dtype()), sigmoid = jax::lax::logistic(wide), rest = wide * (1.0f - sigmoid);
+    slope = given * (sigmoid * (1.0f + rest));
+    dy = given * (wide * sigmoid);
+  }
+};
+
+// Binds the gradient of a scan with results (y, last state, starts of chunks) and sums what all batches share.
+inline Arrays pull_back_scan(const Primitive& grad, const PullbackArgs& args) {
+  const Array &y = args.cotangents[0], &last = args.cotangents[1];
+  if (args.cotangents[2].defined()) return {};
+  Arrays inputs = {y.defined() ? y : jax::lax::zeros(args.operands[0].type().strong()),
+                   last.defined() ? last : jax::lax::zeros(args.operands[7].type().strong()), args.results[2]};
+  inputs.insert(inputs.end(), args.operands.begin(), args.operands.end());
+  Arrays all = capibara::bind(grad, inputs, args.attrs);
+  for (std::size_t i : {2, 5, 6}) all[i] = sum_over(all[i], {0});
+  if (args.attrs.boolean("resets")) all.push_back(Array());
+  return all;
+}
+
+struct RowOperand {
+  const char* name;
+  Array array;
+  int64_t kept;  // trailing dimensions; the others are batches
+};
+// Floats of one dtype, [batch, ...].
+inline Arrays promoted_rows(const char* op, const std::vector<RowOperand>& given) {
+  Arrays rows;
+  for (const RowOperand& operand : given) rows.push_back(operand.array);
+  rows = promote_dtypes_inexact(rows);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    require_real(op, given[i].name, rows[i]);
+    rows[i] = flat_batch(rows[i], given[i].kept);
+  }
+  return rows;
+}
+
+inline PrimitiveRecord scan_record(const char* name, const char* doc) {
+  PrimitiveRecord record;
+  record.name = name;
+  record.doc = doc;
+  record.dtypes = float_dtypes;
+  record.traits.multiple_results = true;
+  record.traits.nan_checked = true;
+  return record;
+}
+
+// The samples of a gradient: those of the operation, with its results in front.
+inline std::vector<Sample> grad_samples(std::vector<Sample> samples, const TypeRule& type) {
+  for (Sample& sample : samples) {
+    const Types results = type(sample.inputs, sample.attrs).types;
+    sample.inputs.insert(sample.inputs.begin(), results.begin(), results.end());
+  }
+  return samples;
+}
+
+}  // namespace capibara::kernels
