@@ -147,6 +147,51 @@ void layer_norm() {
   }
 }
 
+// Mamba's scan: milliseconds of the forward pass, and of it with the backward pass; its error beside a plain loop.
+void selective_scan() {
+  const int64_t batch = small ? 2 : 8, length = small ? 96 : 4096, dim = small ? 48 : 2048, state = 16;
+  const Array u = normal_bf16(1, {batch, length, dim}), delta = normal_bf16(2, {batch, length, dim});
+  const Array B = normal_bf16(3, {batch, length, state}), C = normal_bf16(4, {batch, length, state}),
+              dy = normal_bf16(5, {batch, length, dim}), z = normal_bf16(6, {batch, length, dim});
+  const Array A = -jnp::exp(jax::random::normal(jax::random::key(7), {.shape = {dim, state}}));
+  const auto run = [](bool fused, const Array& v, const Array& d, const Array& a, const Array& b, const Array& c,
+                      const Array& g) {
+    kernels::MambaOptions options;
+    options.z = g;
+    options.delta_softplus = true;
+    options.delta = d;
+    options.use_associative_scan = fused;
+    return kernels::mamba_ssm_kernel(v, a, b, c, options);
+  };
+  const auto forward = jax::jit([&](const Array& v, const Array& d, const Array& a, const Array& b, const Array& c,
+                                    const Array& g) { return run(true, v, d, a, b, c, g); });
+  const int calls = small ? 2 : 20;
+  report("selective_scan", 1e3 * timed(calls, [&] { return forward(u, delta, A, B, C, z); }), "ms");
+  auto gradients = [&](bool fused) {
+    return jax::jit([&run, fused](const Array& v, const Array& d, const Array& a, const Array& b, const Array& c,
+                                  const Array& g, const Array& t) {
+      auto [y, pull] = jax::vjp([&](const Array& p, const Array& q, const Array& r, const Array& m, const Array& n,
+                                    const Array& o) { return run(fused, p, q, r, m, n, o); },
+                                v, d, a, b, c, g);
+      return std::tuple_cat(std::tuple(y), pull(t));
+    });
+  };
+  const auto both = gradients(true);
+  report("selective_scan_grad", 1e3 * timed(calls, [&] { return std::get<1>(both(u, delta, A, B, C, z, dy)); }), "ms");
+  auto part = [&](const Array& x) { return lax::slice_in_dim(x, 0, std::min<int64_t>(length, 200), 1, 1); };
+  const auto got = both(part(u), part(delta), A, part(B), part(C), part(z), part(dy));
+  const auto want = gradients(false)(part(u), part(delta), A, part(B), part(C), part(z), part(dy));
+  double most = 0;
+  auto compare = [&](const Array& a, const Array& b) {
+    const Array wide = b.astype(DType::float32);
+    most =
+        std::max(most, (jnp::max(jnp::abs(a.astype(DType::float32) - wide)) / jnp::max(jnp::abs(wide))).item<double>());
+  };
+  [&]<std::size_t... I>(std::index_sequence<I...>) { (compare(std::get<I>(got), std::get<I>(want)), ...); }
+  (std::make_index_sequence<7>{});
+  report("selective_scan_error", most, "of the largest");
+}
+
 // ---- GPT-2, 124 million parameters --------------------------------------------------------------------------------
 
 struct Sizes {
@@ -291,6 +336,7 @@ constexpr Figure figures[] = {{"first", first_result},
                               {"long", long_program},
                               {"layer_norm", layer_norm},
                               {"attention", attention_figures::run},
+                              {"selective_scan", selective_scan},
                               {"linear_algebra", linear_algebra},
                               {"transfer", transfer},
                               {"gpt2", gpt2}};

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = ["first", "matmul", "dispatch", "long", "layer_norm", "attention", "linear_algebra", "transfer", "gpt2"]
+NAMES = ["first", "matmul", "dispatch", "long", "layer_norm", "attention", "selective_scan", "linear_algebra", "transfer", "gpt2"]
 # Whether less is better, by the unit.
 LESS = {"s", "ms", "us", "MB"}
 

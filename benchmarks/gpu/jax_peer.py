@@ -167,6 +167,36 @@ def attention(small):
     time_case("grouped_s8192", 2, 8192, 32, 8, 128, True)
 
 
+def selective_scan(small):
+    """Mamba's scan by jax.lax.associative_scan."""
+    import jax
+    import jax.numpy as jnp
+
+    batch, length, dim, state = (2, 96, 48, 16) if small else (8, 4096, 2048, 16)
+    draw = lambda seed, *shape: jax.random.normal(jax.random.key(seed), shape).astype(jnp.bfloat16)
+    u, delta, dy, z = (draw(seed, batch, length, dim) for seed in (1, 2, 5, 6))
+    B, C = draw(3, batch, length, state), draw(4, batch, length, state)
+    A = -jnp.exp(jax.random.normal(jax.random.key(7), (dim, state)))
+
+    def run(u, delta, A, B, C, z):
+        step, wide = jax.nn.softplus(delta.astype(jnp.float32)), lambda x: x.astype(jnp.float32)
+        decay = jnp.exp(step[..., None] * A)
+        driven = (step * wide(u))[..., None] * wide(B)[:, :, None, :]
+        combine = lambda x, y: (x[0] * y[0], y[0] * x[1] + y[1])
+        h = jax.lax.associative_scan(combine, (decay, driven), axis=1)[1]
+        return ((h * wide(C)[:, :, None, :]).sum(-1) * jax.nn.silu(wide(z))).astype(u.dtype)
+
+    calls, forward = 2 if small else 5, jax.jit(run)
+    report("selective_scan", 1e3 * timed(calls, lambda: forward(u, delta, A, B, C, z)), "ms")
+
+    @jax.jit
+    def both(*inputs):
+        y, pull = jax.vjp(run, *inputs)
+        return y, *pull(dy)
+
+    report("selective_scan_grad", 1e3 * timed(calls, lambda: both(u, delta, A, B, C, z)[1]), "ms")
+
+
 def gpt2(small):
     import jax
     import jax.numpy as jnp
@@ -288,7 +318,8 @@ def transfer(small):
     report("copy_to_host", 4e-9 * count / statistics.median(back), "GB/s")
 
 
-FIGURES = {"first": first_result, "matmul": matmul, "dispatch": dispatch, "long": long_program, "layer_norm": layer_norm, "attention": attention, "linear_algebra": linear_algebra, "transfer": transfer,
+FIGURES = {"first": first_result, "matmul": matmul, "dispatch": dispatch, "long": long_program, "layer_norm": layer_norm,
+           "attention": attention, "selective_scan": selective_scan, "linear_algebra": linear_algebra, "transfer": transfer,
            "gpt2": gpt2}
 
 if __name__ == "__main__":

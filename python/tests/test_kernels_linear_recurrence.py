@@ -14,7 +14,7 @@ TOLERANCE = {"bfloat16": 4e-2, "float16": 4e-3}
 
 
 def draw(seed, *shape):
-  return np.random.RandomState(seed).randn(*shape).astype("float32")
+  return np.asarray(np.random.RandomState(seed).randn(*shape), "float32")
 
 
 def close(got, want, tolerance):

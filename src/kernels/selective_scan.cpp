@@ -39,7 +39,7 @@ struct Operands {
     has_softplus = attrs.boolean("delta_softplus");
   }
 
-  bool is_empty() const { return u.size() == 0 || A.size() == 0; }
+  bool is_empty() const { return u.size() == 0; }
   Array raw_step() const { return delta.astype(wide) + bias; }
   Array step(const Array& raw) const { return has_softplus ? softplus(raw) : raw; }
   Array state_first() const { return lax::transpose(A, {1, 0}); }  // [state, dim]
@@ -105,9 +105,8 @@ Arrays compose_grad(std::span<const Array> in, const Attrs& attrs) {
   const Operands o(in.subspan(3), attrs);
   Arrays results;
   if (o.is_empty()) {
-    const Array &batch = o.initial, rows = lax::index_in_dim(batch, 0, 2, false);
-    for (const Array& x : {o.u, o.delta, batch, o.B, o.C}) results.push_back(lax::zeros_like(x));
-    for (int i = 0; i < 2; ++i) results.push_back(lax::zeros_like(rows));
+    for (const Array& x : {o.u, o.delta, o.initial, o.B, o.C}) results.push_back(lax::zeros_like(x));
+    for (int i = 0; i < 2; ++i) results.push_back(lax::zeros(strong_type({o.u.shape(0), o.u.shape(2)}, o.wide)));
     results.push_back(in[1]);
     if (o.z.defined()) results.push_back(lax::zeros_like(o.z));
     return results;

@@ -36,7 +36,7 @@ struct Sizes {
   Shape steps() const { return {batch, length, heads}; }
   Shape last() const { return {batch, heads, dim, state}; }
   Shape starts() const { return {batch, chunks, heads, dim, state}; }
-  bool is_empty() const { return batch * length * heads * dim * groups * state == 0; }
+  bool is_empty() const { return batch * length * heads * dim == 0; }
 };
 
 // The operands of both primitives.

@@ -4,6 +4,7 @@
 
 #include "backends/backend.h"
 #include "backends/kernel_cases.h"
+#include "backends/pjrt/prepare.h"
 
 namespace capibara::kernels {
 namespace {
@@ -119,19 +120,48 @@ TEST_F(SelectiveScanKernel, BackwardIsTheComposition) {
         const Types results = primitive("selective_scan")->type(types, attrs).types;
         types.insert(types.begin(), results.begin(), results.end());
         cpu::Tolerance tolerance = tolerance_of(dtype);
-        tolerance.absolute *= 50;  // sums over hundreds of channels of numbers up to hundreds
+        tolerance.absolute *= 50;  // sums over hundreds of channels, and states that grow with every step
+        tolerance.relative *= 20;
         check_kernel({"selective_scan_grad", types, attrs, {}, tolerance});
       }
     }
   }
 }
 
+// Of few elements generated code is made, as of every operation.
 TEST_F(SelectiveScanKernel, ServesInsideOfPrograms) {
-  const Array u = jnp::ones({1, 9, 3}), A = jnp::ones({3, 2}), B = jnp::ones({1, 9, 2});
+  const Array u = jnp::ones({1, 256, 64}), A = jnp::ones({64, 16}), B = jnp::ones({1, 256, 16});
   const Program program = jax::make_jaxpr(
       [](const Array& x, const Array& a, const Array& b) { return selective_scan(x, x, a, b, b).first; })(u, A, B);
   const std::string text = *backend("cpu").compiled_text(program, {});
   EXPECT_NE(text.find("host selective_scan"), std::string::npos) << text;
+}
+
+// ---- CUDA --------------------------------------------------------------------------------------------------------
+
+std::string gradient_text(int64_t states, DType dtype, bool cuda_kernels) {
+  const Array u = jnp::ones({2, 70, 33}, {.dtype = dtype}), B = jnp::ones({2, 70, states}, {.dtype = dtype});
+  const Program program = jax::make_jaxpr([](const Array& x, const Array& a, const Array& b) {
+    return jax::grad<0, 1>(
+        [&](const Array& p, const Array& q) { return jnp::sum(selective_scan(p, p, q, b, b).first); })(x, a);
+  })(u, jnp::ones({33, states}), B);
+  return pjrt::prepare(program, {}, {.cuda_kernels = cuda_kernels, .cusolver = {}}).text;
+}
+
+TEST(SelectiveScanCuda, GoesOutAsCallsOfItsKernels) {
+  for (const DType dtype : {DType::float32, DType::bfloat16}) {
+    const std::string with = gradient_text(16, dtype, true);
+    EXPECT_NE(with.find("@capibara_selective_scan("), std::string::npos) << with;
+    EXPECT_NE(with.find("@capibara_selective_scan_grad("), std::string::npos) << with;
+    EXPECT_NE(with.find("chunk_size = 64 : i64"), std::string::npos) << with;
+  }
+  EXPECT_EQ(gradient_text(16, DType::float32, false).find("@capibara_"), std::string::npos);
+  EXPECT_NE(gradient_text(64, DType::float32, true).find("@capibara_"), std::string::npos);
+}
+
+TEST(SelectiveScanCuda, LeavesWhatDoesNotFit) {
+  EXPECT_EQ(gradient_text(65, DType::float32, true).find("@capibara_"), std::string::npos);
+  EXPECT_EQ(gradient_text(16, DType::float16, true).find("@capibara_"), std::string::npos);
 }
 
 }  // namespace
