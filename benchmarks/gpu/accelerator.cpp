@@ -156,11 +156,7 @@ void selective_scan() {
   const Array A = -jnp::exp(jax::random::normal(jax::random::key(7), {.shape = {dim, state}}));
   const auto run = [](bool fused, const Array& v, const Array& d, const Array& a, const Array& b, const Array& c,
                       const Array& g) {
-    kernels::MambaOptions options;
-    options.z = g;
-    options.delta_softplus = true;
-    options.delta = d;
-    options.use_associative_scan = fused;
+    const kernels::MambaOptions options{{.z = g, .delta_softplus = true}, d, fused};
     return kernels::mamba_ssm_kernel(v, a, b, c, options);
   };
   const auto forward = jax::jit([&](const Array& v, const Array& d, const Array& a, const Array& b, const Array& c,
