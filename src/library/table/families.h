@@ -38,7 +38,6 @@ Family custom_activations();
 Family fused_attention();
 Family fused_dense();
 Family fused_experts();
-Family fused_kernels();
 Family fused_norms();
 Family fused_quantization();
 Family fused_recurrence();

@@ -132,7 +132,7 @@ class Forward {
     tiles_.multiply(work.keys.data() + block * key_panel_, rows, sizes_.size, first, last, 0, sizes_.size,
                     work.queries.data() + start * tiles_.padded(sizes_.size), width, logits, width, vectors, false);
     const C factor = change_logits(plan_, head, LogitPanel<C>{logits, width, key, first, last, query + start, own});
-    alignas(64) C decay[most_panel_width];
+    alignas(64) C decay[max_panel_width];
     functions_.softmax[vectors - 1](logits + first * width, last - first, factor, work.maximum.data() + start,
                                     work.total.data() + start, decay);
     if (!std::all_of(decay, decay + width, [](C x) { return x == C(1); })) {

@@ -34,7 +34,7 @@ class Panels {
         width_(tile_.lanes * tile_.vectors),
         padded_(rounded_up(rounded_up(count, tile_.lanes), widest_vector / static_cast<int64_t>(sizeof(S)))),
         count_(rounded_up(count, tile_.lanes)),
-        block_(std::min<int64_t>(dim, most_inner_bytes / static_cast<int64_t>(sizeof(P)))),
+        block_(std::min<int64_t>(dim, max_inner_bytes / static_cast<int64_t>(sizeof(P)))),
         data_(count_ * rounded_up(dim, K::together), "packed codes"),
         offsets_(padded_, "offsets of codes") {
     const int64_t step = std::lcm<int64_t>(width_, widest_vector / static_cast<int64_t>(sizeof(S)));

@@ -56,10 +56,10 @@ class Decode {
         : keys(block * d.sizes_.size, name),
           values(block * d.sizes_.value_size, name),
           queries(d.sizes_.per_group() * d.sizes_.queries * d.sizes_.size, name),
-          logits(block * most_panel_width, name),
+          logits(block * max_panel_width, name),
           sums(d.sizes_.per_group() * d.sizes_.queries * d.sizes_.value_size, name),
-          maximum(d.sizes_.per_group() * most_panel_width, name),
-          total(d.sizes_.per_group() * most_panel_width, name) {}
+          maximum(d.sizes_.per_group() * max_panel_width, name),
+          total(d.sizes_.per_group() * max_panel_width, name) {}
     Scratch<C> keys, values, queries, logits, sums, maximum, total;
   };
 
@@ -97,7 +97,7 @@ class Decode {
           functions_.dot(keys, rows, size, queries + (p * count + i) * size, logits + i, lanes);
         }
         const C factor = change_logits(plan_, head, LogitPanel<C>{logits, lanes, key, 0, rows, 0, count});
-        alignas(64) C decay[most_panel_width];
+        alignas(64) C decay[max_panel_width];
         functions_.softmax[0](logits, rows, factor, work.maximum.data() + p * lanes, work.total.data() + p * lanes,
                               decay);
         if (head.dropout.threshold > 0) functions_.drop[0](head.dropout, logits, nullptr, 0, rows, key, 0, C(1));

@@ -41,7 +41,7 @@ struct Tiles {
   // Columns whose k are neighbours: column c from from + c * stride on; columns from `count` to `width` are zeros.
   template <class S>
   void pack_right(const S* from, int64_t stride, int64_t count, int64_t k, int64_t width, P* out) const {
-    const S* start[most_panel_width];
+    const S* start[max_panel_width];
     for (int64_t i = 0; i < width; ++i) start[i] = i < count ? from + i * stride : absent_row<S>();
     pack_transposed<K, S>(start, k, width, out);
   }
