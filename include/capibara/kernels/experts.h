@@ -11,6 +11,8 @@ namespace capibara::kernels {
 struct GroupedMatmulOptions {
   bool transpose_weights = false;  // weights are [groups, columns, inner]
 };
+// Matmul of each group of rows with its own matrix: [..., rows, inner] x [groups, inner, columns]; rows are sorted by
+// group.
 // Matmul of each group of rows with its own matrix: [..., rows, inner] x [groups, inner, columns] -> [..., rows,
 // columns]. Rows are sorted by group, group_sizes [..., groups] says how many each has; rows behind the last group are
 // zero. Sums are float32 at least, the result has x's dtype, which the weights have too. The weights may have the
@@ -35,6 +37,8 @@ struct MoeRoutingOptions {
   bool renormalize = true;                // the chosen weights sum to 1; else they are the softmax over all experts
   std::optional<double> capacity_factor;  // room for ceil(factor * copies / num_experts) copies; none: no limit
 };
+// Routes tokens to the top_k experts of greatest logits: weights, experts, permutation, inverse, group_sizes, load,
+// aux_loss.
 // Routes tokens [..., features] to the top_k experts of greatest logits, ties to the lower number, as lax.top_k. Where
 // an expert's room is limited, first choices come before second ones, and earlier tokens before later ones.
 MoeRouting moe_routing_kernel(const Array& tokens, int64_t num_experts, int64_t top_k, bool load_balancing = true,
@@ -51,6 +55,8 @@ struct MoeFeedForwardResult {
   Array output;    // of the shape and dtype of the tokens
   Array aux_loss;  // of the routing
 };
+// The feed-forward layer of a mixture of experts: routing, a matmul for each expert, activation, another matmul, the
+// weighted sum.
 // The feed-forward layer of a mixture of experts: tokens [..., features] are routed by gate [features, num_experts],
 // copied to their experts, multiplied by up [num_experts, features, hidden], the activation and down [num_experts,
 // hidden, features], and summed by the weights of the routing.

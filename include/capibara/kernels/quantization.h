@@ -20,6 +20,8 @@ struct VqOptions {
   std::string distance_metric = "euclidean";  // or "cosine", "dot_product"
   bool residual = false;
 };
+// The index of the code nearest to each vector; [groups, codes, dim / groups] quantizes parts of vectors, with
+// residual=True [stages, codes, dim] what earlier stages leave.
 // The int32 index of the code nearest to each vector: the least squared difference, the greatest cosine or the greatest
 // dot product. Of equal ones the first. A NaN counts as nearest, as in argmin; the cosine with a vector of zeros is 0.
 Array vq_encode(const Array& inputs, const Array& codebook, const VqOptions& options = {});
@@ -74,6 +76,7 @@ struct KMeansResult {
 };
 // Clusters vectors [count, dim] by Lloyd's iterations. A cluster that loses all its vectors stays where it is.
 KMeansResult kmeans(const Array& inputs, int64_t clusters, const Array& key, const KMeansOptions& options = {});
+// Vectors drawn by their squared distance from those drawn before: where k-means starts.
 // Vectors drawn from `inputs` [count, dim] one after the other, each with a probability proportional to its squared
 // distance from the nearest one drawn before.
 Array kmeans_plus_plus(const Array& inputs, int64_t clusters, const Array& key);

@@ -13,6 +13,7 @@ struct LinearRecurrenceOptions {
   int64_t axis = 0;
   bool reverse = false;  // from the last step to the first
 };
+// The linear recurrence h[t] = a[t] * h[t - 1] + b[t] along an axis.
 // h[t] = a[t] * h[t - 1] + b[t] along an axis, of floats or complex numbers; a and b have one type.
 Array linear_recurrence(const Array& a, const Array& b, const LinearRecurrenceOptions& options = {});
 
@@ -34,6 +35,7 @@ struct MambaOptions : SelectiveScanOptions {
   std::optional<Array> delta;        // of the shape of the inputs; without it every step is 1
   bool use_associative_scan = true;  // false: a plain loop over the steps, the definition word for word
 };
+// Mamba's state space model; without delta every step is 1, without use_associative_scan it is a plain loop.
 // A layer of Mamba's state space model by selective_scan; B and C may lack leading axes, and then are shared.
 Array mamba_ssm_kernel(const Array& inputs, const Array& A_matrix, const Array& B_matrix, const Array& C_matrix,
                        const MambaOptions& options = {});
