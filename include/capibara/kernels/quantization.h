@@ -20,10 +20,10 @@ struct VqOptions {
   std::string distance_metric = "euclidean";  // or "cosine", "dot_product"
   bool residual = false;
 };
-// The index of the code nearest to each vector; [groups, codes, dim / groups] quantizes parts of vectors, with
-// residual=True [stages, codes, dim] what earlier stages leave.
-// The int32 index of the code nearest to each vector: the least squared difference, the greatest cosine or the greatest
-// dot product. Of equal ones the first. A NaN counts as nearest, as in argmin; the cosine with a vector of zeros is 0.
+// The index of the code nearest to each vector, to each part of a vector, or to what earlier stages leave.
+// Nearest are the least squared difference, the greatest cosine or the greatest dot product, and of equal ones the
+// first. A codebook [groups, codes, dim / groups] is for parts of vectors, with residual [stages, codes, dim] for
+// stages. A NaN counts as nearest, as in argmin; the cosine with a vector of zeros is 0.
 Array vq_encode(const Array& inputs, const Array& codebook, const VqOptions& options = {});
 
 struct VqDecodeOptions {
@@ -41,10 +41,10 @@ struct VqQuantizeOptions {
 struct VqQuantized {
   Array quantized, codes, loss;
 };
-// Encodes and decodes, with the straight-through gradient: `quantized` has the values of the decoded vectors, and its
-// cotangent goes to `inputs` as it is, nothing of it to the codebook. The codebook learns from `loss`, the mean over
-// all elements of commitment_cost * (inputs - c)^2, of which only inputs have a derivative, and
-// codebook_cost * (inputs - c)^2, of which only the decoded codes c have one.
+// Vectors replaced by their nearest codes, with the straight-through gradient; the codes; a loss for both. `quantized`
+// has the values of the decoded vectors, and its cotangent goes to `inputs` as it is, nothing of it to the codebook.
+// The codebook learns from `loss`, the mean over all elements of commitment_cost * (inputs - c)^2, of which only inputs
+// have a derivative, and codebook_cost * (inputs - c)^2, of which only the decoded codes c have one.
 VqQuantized vq_quantize(const Array& inputs, const Array& codebook, const VqQuantizeOptions& options = {});
 
 // A codebook [codes, dim] that follows the vectors it encodes: moving averages of how many vectors a code has had, and

@@ -21,6 +21,7 @@ struct SpikingOptions {
 struct SpikingResult {
   Array spikes, potential;  // the potential after the last step
 };
+// Spikes of leaky integrate-and-fire neurons over the first axis, with a surrogate derivative.
 // Steps are the first axis of `inputs`, and each other element is a neuron of its own:
 //   u = potential - leak_rate * (potential - reset_value) + input
 //   spike = 1 where u >= threshold, else 0

@@ -30,6 +30,7 @@ from capibara.jax import ref as ref
 from capibara.jax import scipy as scipy
 from capibara.jax import sharding as sharding
 from capibara.jax import stages as stages
+from capibara.jax import tpu_v4 as tpu_v4
 from capibara.jax import tree as tree
 from capibara.jax import tree_util as tree_util
 from capibara.jax import typing as typing

@@ -66,7 +66,8 @@ const Function attention_rows[] = {
      "segment_ids=None, key_segment_ids=None, query_offset: int = 0, dropout_key=None",
      flash_attention, "softmax(scale query key^T + bias) value by blocks, with masks, windows, segments and dropout."},
     {"sparse_attention",
-     "query, key, value, sparsity_pattern='block_sparse', block_size: int = 64, *, causal: bool = False, "
+     "query, key, value, sparsity_pattern: ArrayLike | str = 'block_sparse', block_size: int = 64, *, causal: bool = "
+     "False, "
      "window: int = None, sinks: int = None, global_blocks: int = None, random_blocks: int = None, seed: int = None, "
      "prefix: int = None, scale: float = None, segment_ids=None, key_segment_ids=None",
      sparse_attention,

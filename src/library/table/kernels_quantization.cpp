@@ -28,8 +28,7 @@ const Function quantization_rows[] = {
        return kernels::vq_encode(a.array("inputs"), a.array("codebook"),
                                  {.distance_metric = a.text("distance_metric"), .residual = a.flag("residual")});
      },
-     "The index of the code nearest to each vector; [groups, codes, dim / groups] quantizes parts of vectors, with "
-     "residual=True [stages, codes, dim] what earlier stages leave."},
+     "The index of the code nearest to each vector, to each part of a vector, or to what earlier stages leave."},
     {"vq_decode", "codes, codebook, *, residual: bool = False",
      [](const Arguments& a) -> Value {
        return kernels::vq_decode(a.array("codes"), a.array("codebook"), {.residual = a.flag("residual")});
@@ -47,9 +46,7 @@ const Function quantization_rows[] = {
        return Value::named_tuple("VqQuantized", {"quantized", "codes", "loss"},
                                  {result.quantized, result.codes, result.loss});
      },
-     "Vectors replaced by their nearest codes, with the straight-through gradient; the codes; the loss that draws "
-     "inputs "
-     "and codes together."},
+     "Vectors replaced by their nearest codes, with the straight-through gradient; the codes; a loss for both."},
     {"vq_state", "codebook -> tuple[Array, Array, Array]",
      [](const Arguments& a) -> Value { return named(kernels::vq_state(a.array("codebook"))); },
      "The state of a codebook that vq_update moves: codebook, cluster sizes, cluster sums."},

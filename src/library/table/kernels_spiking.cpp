@@ -25,9 +25,7 @@ const Function spiking_rows[] = {
        if (a.flag("return_potential")) return std::pair(result.spikes, result.potential);
        return result.spikes;
      },
-     "Spikes of leaky integrate-and-fire neurons over the first axis, with a surrogate derivative; "
-     "return_potential=True "
-     "adds the potentials after the last step."},
+     "Spikes of leaky integrate-and-fire neurons over the first axis, with a surrogate derivative."},
 };
 
 }  // namespace

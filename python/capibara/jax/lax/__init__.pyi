@@ -76,6 +76,7 @@ acos_p: CatalogPrimitive
 def acosh(x: ArrayLike) -> Array:
     """The inverse hyperbolic cosine."""
 acosh_p: CatalogPrimitive
+adam_update_p: CatalogPrimitive
 def add(x: ArrayLike, y: ArrayLike) -> Array:
     """x + y."""
 add_any_p: CatalogPrimitive
@@ -214,6 +215,8 @@ def cosh(x: ArrayLike) -> Array:
     """The hyperbolic cosine."""
 cosh_p: CatalogPrimitive
 create_token_p: CatalogPrimitive
+cross_entropy_grad_p: CatalogPrimitive
+cross_entropy_p: CatalogPrimitive
 def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """The cumulative log(sum(exp)) along an axis."""
 cumlogsumexp_p: CatalogPrimitive
@@ -296,6 +299,8 @@ expm1_p: CatalogPrimitive
 def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
     """The discrete Fourier transform over the last axes."""
 fft_p: CatalogPrimitive
+flash_attention_grad_p: CatalogPrimitive
+flash_attention_p: CatalogPrimitive
 def floor(x: ArrayLike) -> Array:
     """The greatest integer not above x."""
 floor_p: CatalogPrimitive
@@ -310,9 +315,13 @@ gather_p: CatalogPrimitive
 def ge(x: ArrayLike, y: ArrayLike) -> Array:
     """x >= y."""
 ge_p: CatalogPrimitive
+gelu_dropout_grad_p: CatalogPrimitive
+gelu_dropout_p: CatalogPrimitive
 geqp3_p: CatalogPrimitive
 geqrf_p: CatalogPrimitive
 get_p: CatalogPrimitive
+grouped_matmul_p: CatalogPrimitive
+grouped_outer_p: CatalogPrimitive
 def gt(x: ArrayLike, y: ArrayLike) -> Array:
     """x > y."""
 gt_p: CatalogPrimitive
@@ -358,6 +367,7 @@ le_to_p: CatalogPrimitive
 def lgamma(x: ArrayLike) -> Array:
     """The logarithm of the absolute value of the gamma function."""
 lgamma_p: CatalogPrimitive
+linear_recurrence_p: CatalogPrimitive
 def log(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """The natural logarithm."""
 def log1p(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
@@ -380,6 +390,11 @@ max_p: CatalogPrimitive
 def min(x: ArrayLike, y: ArrayLike) -> Array:
     """The lesser; complex numbers are ordered by real, then imaginary part."""
 min_p: CatalogPrimitive
+moe_combine_grad_p: CatalogPrimitive
+moe_combine_p: CatalogPrimitive
+moe_dispatch_p: CatalogPrimitive
+moe_routing_grad_p: CatalogPrimitive
+moe_routing_p: CatalogPrimitive
 def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
     """x * y; in Python also in a given dtype."""
 mul_p: CatalogPrimitive
@@ -488,6 +503,8 @@ reshape_p: CatalogPrimitive
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Reverses the elements along dimensions."""
 rev_p: CatalogPrimitive
+rms_norm_grad_p: CatalogPrimitive
+rms_norm_p: CatalogPrimitive
 def rng_bit_generator(key: ArrayLike, shape: Shape, dtype: DTypeLike = 'uint32', algorithm: str | RandomAlgorithm = 'rng_default', *, out_sharding: Sharding | PartitionSpec | None = None) -> tuple[Array, Array]:
     """A new state and random bits from the backend's generator."""
 rng_bit_generator_p: CatalogPrimitive
@@ -530,6 +547,8 @@ select_and_scatter_p: CatalogPrimitive
 def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     """Selects each element from the case whose number `which` holds."""
 select_n_p: CatalogPrimitive
+selective_scan_grad_p: CatalogPrimitive
+selective_scan_p: CatalogPrimitive
 def shape_as_value(shape: Shape) -> Array:
     """A shape as an array of integers."""
 sharding_constraint_p: CatalogPrimitive
@@ -556,6 +575,8 @@ def slice(operand: ArrayLike, start_indices: Sequence[int], limit_indices: Seque
 def slice_in_dim(operand: ArrayLike, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0) -> Array:
     """A slice along one axis; negative bounds count from the end."""
 slice_p: CatalogPrimitive
+softmax_grad_p: CatalogPrimitive
+softmax_p: CatalogPrimitive
 @overload
 def sort(operand: ArrayLike, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Array: ...
 @overload
@@ -565,6 +586,10 @@ sort_general_p: CatalogPrimitive
 def sort_key_val(keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_stable: bool = True) -> tuple[Array, Array]:
     """Sorts keys along a dimension and reorders values with them."""
 sort_p: CatalogPrimitive
+sparse_attention_grad_p: CatalogPrimitive
+sparse_attention_p: CatalogPrimitive
+spiking_neuron_grad_p: CatalogPrimitive
+spiking_neuron_p: CatalogPrimitive
 def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """Splits an array into parts of these sizes along an axis."""
 split_p: CatalogPrimitive
@@ -577,6 +602,8 @@ square_p: CatalogPrimitive
 def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Removes dimensions of size 1."""
 squeeze_p: CatalogPrimitive
+ssd_grad_p: CatalogPrimitive
+ssd_p: CatalogPrimitive
 def stack(operands: ArrayLike | Sequence[ArrayLike], axis: int = 0) -> Array:
     """Joins arrays of one shape along a new axis."""
 stack_p: CatalogPrimitive
@@ -611,6 +638,7 @@ tridiagonal_solve_p: CatalogPrimitive
 def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     """The slices of an array along an axis."""
 unstack_p: CatalogPrimitive
+vq_encode_p: CatalogPrimitive
 while_p: CatalogPrimitive
 xor_p: CatalogPrimitive
 def zeta(x: ArrayLike, q: ArrayLike) -> Array:

@@ -3,6 +3,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, overload
 from capibara._core import Array
 from capibara.jax.typing import ArrayLike, DTypeLike
+from capibara.jax.nn import activations as activations
 from capibara.jax.nn import initializers as initializers
 
 def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
