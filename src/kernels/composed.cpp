@@ -66,13 +66,21 @@ Arrays compose_tangent(std::span<const Array> inputs, const Attrs& attrs) {
   return tangents;
 }
 
-// The transpose of a composition that is linear in the operands marked so.
+// The transpose of a composition that is linear in the operands marked so. What does not depend on these is computed
+// first: the loops of a derivative carry values beside their tangents, and only the tangents are linear.
 Arrays transpose_composition(const LowerRule& compose, const TransposeArgs& args) {
   Mask linear;
   for (std::size_t i = 0; i < args.inputs.size(); ++i) linear.push_back(args.linear(i));
   const auto function = [&](std::span<const Array> inputs) { return compose(inputs, args.attrs); };
   const Program program = stage(function, Types(args.types.begin(), args.types.end()), args.primitive.name()).program;
-  return backward_pass(program, linear, args.inputs, args.cotangents);
+  const ProgramSplit split = partial_eval_program(program, linear, Mask(args.cotangents.size(), true));
+  Arrays inputs = evaluate_program(split.known, where(args.inputs, !linear));  // nothing but residuals
+  const std::size_t residuals = inputs.size();
+  inputs.resize(residuals + count(linear));
+  Mask unknown(inputs.size(), true);
+  std::fill_n(unknown.begin(), residuals, false);
+  const Arrays pulled = backward_pass(split.staged, unknown, inputs, args.cotangents);
+  return spread(part(pulled, residuals, pulled.size()), linear);
 }
 
 Arrays transpose_tangent(const TransposeArgs& args) {
