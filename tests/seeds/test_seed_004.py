@@ -269,10 +269,6 @@ def test_options_do_what_they_say():
     steps = lambda level: str(jax.make_jaxpr(
         lambda *xs: TPUv4Kernels(optimization_level=level).einsum_optimize("ij,jk,kl->il", xs))(*chain))
     assert "[40,40]" in steps("none") and "[40,40]" not in steps("aggressive")
-    long = jnp.ones((2, 65536))
-    split = lambda level: "reduce_sum" in str(jax.make_jaxpr(
-        lambda x: TPUv4Kernels(optimization_level=level).optimized_matmul(x, x, transpose_b=True))(long))
-    assert split("aggressive") and not split("standard")
     for wrong, words in (({"precision": "float8"}, "'float32', 'bfloat16', 'float16' .argument 'precision'., got 'float8'"),
                          ({"optimization_level": "max"}, "'none', 'standard', 'aggressive' .argument 'optimization_level'.")):
         with pytest.raises(ValueError, match=words):

@@ -22,18 +22,20 @@ using Arrays = std::vector<Array>;
 // out is below 2^-24 of each term.
 struct AdaptiveMatmulOptions {
   std::string precision = "default";
-  // "auto": by shape, "local" or "split_k". "local": one product. "split_k": the contracted axis in parts, whose
-  // products are added, which keeps all cores busy where the result is small. "collective": one part for each device
-  // that the operands are spread over; on one device there is nothing to exchange, and it is "local".
+  // "local": one product, for which the device chooses a kernel by shape. "collective": the contracted axis in one part
+  // for each device that the operands are spread over, whose products are added; on one device there is nothing to
+  // exchange, and it is "local". "auto": "collective" where the axis can be cut so, else "local". "split_k": up to
+  // eight parts on any device.
   std::string tpu_strategy = "auto";
 };
-// The matrix product over the last two axes, leading ones being batches, computed as its shape suggests.
+// The matrix product over the last two axes, leading ones being batches, computed where its operands are.
 Array adaptive_matmul(const Array& a, const Array& b, const AdaptiveMatmulOptions& options = {});
 
 struct OptimizedMatmulOptions {
   bool transpose_a = false, transpose_b = false;  // of the last two axes; no transposed copy is made
   std::string precision = "default";
-  // "auto" and "tpu_optimized", its other name: by shape. "plain": one product. "split_k": as above.
+  // "auto" and "tpu_optimized", its other name: one product, for which the device chooses a kernel by shape. "split_k":
+  // the contracted axis in up to eight parts, whose products are added.
   std::string algorithm = "auto";
 };
 // The matrix product of operands that may be transposed.

@@ -49,9 +49,15 @@ Array fused_gelu_dropout(const Array& x, const GeluDropoutOptions& options) {
   const Array words =
       rate > 0 ? key_words_for(*options.key) : lax::zeros(scalar_of(DType::uint32, 0).type().with_shape({2}));
   if (!options.inplace) return gelu_dropout(x, words, rate, options.approximate);
-  static const auto donating = jax::jit([](const Array& a, const Array& b, double share,
-                                           bool approximate) { return gelu_dropout(a, b, share, approximate); },
-                                        {.donate_argnums = {0}, .name = "fused_gelu_dropout"});
+  // The composition: compiled code writes over what it has read, which the kernels of a device do not.
+  static const auto donating = jax::jit(
+      [](const Array& a, const Array& b, double share, bool approximate) {
+        static const Primitive& handle = *new Primitive(primitive("gelu_dropout"));
+        const Attrs attrs = {{"rate", share}, {"approximate", approximate}};
+        handle->type(Types{a.type(), b.type()}, attrs);
+        return handle->lower(Arrays{a, b}, attrs)[0];
+      },
+      {.donate_argnums = {0}, .name = "fused_gelu_dropout"});
   return donating(x, words, rate, options.approximate);
 }
 

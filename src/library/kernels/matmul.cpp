@@ -74,19 +74,13 @@ Array contract(const Operand& a, const Operand& b, int64_t parts, const Rounding
   return parts > 1 ? lax::reduce_sum(product, {.axes = {0}}) : product;
 }
 
-// How many parts of the contracted axis "auto" makes: one, unless the result is so small that its blocks keep few cores
-// busy.
-int64_t parts_by_shape(int64_t result_size, int64_t depth) {
-  return result_size <= 4096 && depth >= 16384 ? even_parts(depth, 8) : 1;
-}
-
 int64_t devices_of(const Array& x) {
   if (x.is_tracer()) return 1;
   const std::optional<NamedSharding> placement = jax::placement(x);
   return placement ? static_cast<int64_t>(std::max<std::size_t>(1, placement->devices.size())) : 1;
 }
 
-enum class Split { by_shape, none, parts, devices };
+enum class Split { by_placement, none, parts, devices };
 
 Array multiply(const char* op, Operand a, Operand b, const std::string& precision, Split split) {
   require_operand(op, "a", a);
@@ -105,16 +99,14 @@ Array multiply(const char* op, Operand a, Operand b, const std::string& precisio
   const bool narrow = bits(operand) < 32 && is_floating(operand);
   int64_t parts = 1;
   if (split == Split::parts) parts = even_parts(depth, 8);
-  if (split == Split::devices) {
-    parts = std::max(devices_of(a.array), devices_of(b.array));
-    if (depth % parts != 0) {
+  if (split == Split::devices || split == Split::by_placement) {
+    const int64_t devices = std::max(devices_of(a.array), devices_of(b.array));
+    if (depth % devices == 0) {
+      parts = devices;
+    } else if (split == Split::devices) {
       throw ValueError(concat(op, ": tpu_strategy 'collective' cuts the contracted axis into one part for each of ",
-                              parts, " devices, got size ", depth, "; use 'local' or pad the axis"));
+                              devices, " devices, got size ", depth, "; use 'local' or pad the axis"));
     }
-  }
-  if (split == Split::by_shape && depth > 0) {
-    const int64_t result = (a.array.size() / depth) * (b.array.size() / depth);
-    parts = parts_by_shape(result, depth);
   }
   const DType wide = narrow ? DType::float32 : operand;
   return contract(a, b, parts, rounding, wide).astype(dtype);
@@ -140,7 +132,7 @@ Rounding rounding_of(const char* op, const std::string& precision, DType dtype) 
 
 Array adaptive_matmul(const Array& a, const Array& b, const AdaptiveMatmulOptions& options) {
   static const std::pair<const char*, Split> strategies[] = {
-      {"auto", Split::by_shape}, {"local", Split::none}, {"split_k", Split::parts}, {"collective", Split::devices}};
+      {"auto", Split::by_placement}, {"local", Split::none}, {"split_k", Split::parts}, {"collective", Split::devices}};
   for (const auto& [name, split] : strategies) {
     if (options.tpu_strategy == name)
       return multiply("adaptive_matmul", {a, false}, {b, false}, options.precision, split);
@@ -153,14 +145,13 @@ Array adaptive_matmul(const Array& a, const Array& b, const AdaptiveMatmulOption
 
 Array optimized_matmul(const Array& a, const Array& b, const OptimizedMatmulOptions& options) {
   static const std::pair<const char*, Split> algorithms[] = {
-      {"auto", Split::by_shape}, {"tpu_optimized", Split::by_shape}, {"plain", Split::none}, {"split_k", Split::parts}};
+      {"auto", Split::none}, {"tpu_optimized", Split::none}, {"split_k", Split::parts}};
   for (const auto& [name, split] : algorithms) {
     if (options.algorithm != name) continue;
     return multiply("optimized_matmul", {a, options.transpose_a}, {b, options.transpose_b}, options.precision, split);
   }
   throw ValueError(
-      concat("optimized_matmul: expected 'auto', 'tpu_optimized', 'plain' or 'split_k' (argument "
-             "'algorithm'), got '",
+      concat("optimized_matmul: expected 'auto', 'tpu_optimized' or 'split_k' (argument 'algorithm'), got '",
              options.algorithm, "'"));
 }
 

@@ -52,7 +52,7 @@ const Function dense_rows[] = {
        return kernels::adaptive_matmul(a.array("a"), a.array("b"),
                                        {.precision = a.text("precision"), .tpu_strategy = a.text("tpu_strategy")});
      },
-     "The matrix product over the last two axes, leading ones being batches, computed as its shape suggests."},
+     "The matrix product over the last two axes, leading ones being batches, computed where its operands are."},
     {"optimized_matmul",
      "a, b, *, transpose_a: bool = False, transpose_b: bool = False, precision: str = 'default', algorithm: str = "
      "'auto'",

@@ -10,12 +10,7 @@ from capibara.jax import lax, random, tree_util
 from capibara.jax import numpy as jnp
 
 _PRECISIONS = ("float32", "bfloat16", "float16")
-# What a level chooses where a call says nothing: how einsum orders its steps, and how a matmul is split.
-_LEVELS = {
-    "none": {"optimize": False, "algorithm": "plain"},
-    "standard": {"optimize": "auto", "algorithm": "plain"},
-    "aggressive": {"optimize": "optimal", "algorithm": "auto"},
-}
+_LEVELS = {"none": False, "standard": "auto", "aggressive": "optimal"}  # how einsum orders its steps where a call does not say
 
 
 def _chosen(argument, value, choices):
@@ -41,9 +36,8 @@ class TPUv4Kernels:
 
     precision: the type that kernels compute in, 'float32', 'bfloat16' or 'float16'. Floating operands are rounded to it; a result
         that is one array has the type of the first operand, each of batch_operations that of its own input.
-    optimization_level: 'none', 'standard' or 'aggressive': what einsum_optimize and optimized_matmul do where the call does not say.
-        'none': from left to right, one product; 'standard': einsum's own order, one product; 'aggressive': the best order of all,
-        products split by shape.
+    optimization_level: how einsum_optimize orders its steps where the call does not say. 'none': from left to right; 'standard': as
+        einsum does; 'aggressive': the best order of all.
     enable_xla_fusion: True compiles each call as one program, so that conversions fuse with the kernel; False runs its operations
         one by one. Outside of jit only: inside, the function around the call is what is compiled.
     memory_layout_optimization: True contracts transposed operands as they are stored; False makes transposed copies first.
@@ -84,9 +78,9 @@ class TPUv4Kernels:
 
     # --- dense pieces ------------------------------------------------------------------------------------------------
 
-    def optimized_matmul(self, a, b, transpose_a=False, transpose_b=False, precision=None, algorithm=None):
+    def optimized_matmul(self, a, b, transpose_a=False, transpose_b=False, precision=None, algorithm="auto"):
         """kernels.optimized_matmul."""
-        options = {"precision": precision or self.precision, "algorithm": algorithm or _LEVELS[self.optimization_level]["algorithm"]}
+        options = {"precision": precision or self.precision, "algorithm": algorithm}
         if self.memory_layout_optimization:
             return self._run("optimized_matmul", {"a": a, "b": b}, {**options, "transpose_a": transpose_a, "transpose_b": transpose_b},
                              rounded=False)
@@ -106,7 +100,7 @@ class TPUv4Kernels:
 
     def einsum_optimize(self, equation, operands, optimize=None, memory_efficient=False, *, memory_limit=None):
         """kernels.einsum_optimize."""
-        optimize = _LEVELS[self.optimization_level]["optimize"] if optimize is None else optimize
+        optimize = _LEVELS[self.optimization_level] if optimize is None else optimize
         return self._run("einsum_optimize", {"operands": list(operands)}, {
             "equation": equation, "optimize": optimize, "memory_efficient": memory_efficient, "memory_limit": memory_limit,
             "precision": self.precision}, rounded=False)
