@@ -245,7 +245,7 @@ def weights_for(args, static, definition):
 
 
 @pytest.mark.parametrize("wrap", ["eager", "jit"])
-@pytest.mark.parametrize("options", OPTIONS, ids=" ".join)
+@pytest.mark.parametrize("options", [OPTIONS[0], *OPTIONS[-3:]], ids=" ".join)
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_are_those_of_the_plain_program(kind, options, wrap):
   function, plain, operands = KINDS[kind]
@@ -253,7 +253,7 @@ def test_gradients_are_those_of_the_plain_program(kind, options, wrap):
   weights = weights_for(args, static, scan_definition if kind == "selective_scan" else ssd_definition)
   gradient = jax.grad(loss(jax, function, static, weights))
   got = (jax.jit(gradient) if wrap == "jit" else gradient)(args)
-  want = oracle.grad(loss(oracle, plain(oracle), static, weights))(args)
+  want = oracle.jit(oracle.grad(loss(oracle, plain(oracle), static, weights)))(args)
   assert got.keys() == want.keys()
   for name in want:
     close(got[name], want[name], 1e-4)
