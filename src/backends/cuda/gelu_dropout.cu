@@ -1,7 +1,7 @@
 // GELU by tanh with dropout, forward and backward, as foreign calls of XLA programs: read once, written once.
 //
 // A thread owns eight neighbouring elements and makes the two threefry blocks that decide about them. Compiled
-// compositions make one block for each element, which is four times the arithmetic and more than the memory takes.
+// compositions make one block for each element, four times the arithmetic.
 //
 // nvcc compiles the kernels and their handlers into the module; the C++ compiler compiles the claim into the library.
 #ifndef __CUDACC__
