@@ -14,7 +14,10 @@ class Decode {
  public:
   using C = typename K::Sum;
   using T = typename ElementOf<S>::type;
-  static bool takes(const Plan& plan) { return plan.pattern == 0 && plan.sizes.queries <= 4; }
+  // Queries of a head are the lanes of one vector.
+  static bool takes(const Plan& plan) {
+    return plan.pattern == 0 && plan.sizes.queries <= std::min<int64_t>(4, best_tile<K>().lanes);
+  }
 
   Decode(const Plan& plan, std::byte* const* buffers) : plan_(plan), sizes_(plan.sizes), buffers_(buffers) {
     const int64_t groups = sizes_.batch * sizes_.groups;
