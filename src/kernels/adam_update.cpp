@@ -58,9 +58,10 @@ TypeResult type_rule(std::span<const ArrayType> types, const Attrs&) {
     results.push_back(p.strong());
   }
   for (std::size_t k = 0; k < 2; ++k) {
-    if (types[4 * count + k].rank() != 0)
-      throw TypeError(concat("adam_update: expected a scalar (argument '", k == 0 ? "step" : "learning_rate",
-                             "'), got ", to_string(types[4 * count + k])));
+    const ArrayType& scalar = types[4 * count + k];
+    if (scalar.rank() != 0 || (!is_floating(scalar.dtype) && !is_integer(scalar.dtype)))
+      throw TypeError(concat("adam_update: expected a real scalar (argument '", k == 0 ? "step" : "learning_rate",
+                             "'), got ", to_string(scalar)));
     for (std::size_t i = 0; i < count; ++i) results.push_back(types[(2 + k) * count + i].strong());
   }
   return results;

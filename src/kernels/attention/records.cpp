@@ -99,8 +99,16 @@ class Checks {
   std::size_t leading_;
 };
 
+AttentionSpec checked_spec(const std::string& op, const Attrs& attrs) {
+  const Ints& window = attrs.ints("window");
+  if (window.size() != 2) {
+    throw TypeError(concat(op, ": expected two numbers of keys (parameter 'window'), got ", window.size()));
+  }
+  return AttentionSpec(attrs);
+}
+
 TypeResult forward_type(const std::string& op, std::span<const ArrayType> types, const Attrs& attrs) {
-  const AttentionSpec spec(attrs);
+  const AttentionSpec spec = checked_spec(op, attrs);
   const Checks checks(op, types, spec, forward_operands);
   const AttentionSizes sizes = checks.sizes(types[0], types[1], types[2]);
   checks.extras(sizes, types[0].dtype);
@@ -111,7 +119,7 @@ TypeResult forward_type(const std::string& op, std::span<const ArrayType> types,
 }
 
 TypeResult backward_type(const std::string& op, std::span<const ArrayType> types, const Attrs& attrs) {
-  const AttentionSpec spec(attrs);
+  const AttentionSpec spec = checked_spec(op, attrs);
   const Checks checks(op, types, spec, backward_operands);
   const AttentionSizes sizes = checks.sizes(types[1], types[2], types[3]);
   const DType dtype = types[1].dtype, wide = attention_sum_dtype(dtype);
