@@ -104,7 +104,11 @@ AttentionSpec checked_spec(const std::string& op, const Attrs& attrs) {
   if (window.size() != 2) {
     throw TypeError(concat(op, ": expected two numbers of keys (parameter 'window'), got ", window.size()));
   }
-  return AttentionSpec(attrs);
+  const AttentionSpec spec(attrs);
+  if (spec.has_blocks && spec.block_size < 1) {
+    throw TypeError(concat(op, ": expected 1 or more (parameter 'block_size'), got ", spec.block_size));
+  }
+  return spec;
 }
 
 TypeResult forward_type(const std::string& op, std::span<const ArrayType> types, const Attrs& attrs) {
