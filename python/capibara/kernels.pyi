@@ -1,15 +1,19 @@
 """Types of capibara.kernels. Made by tools/python/make_stubs.py."""
-from collections.abc import Sequence
 from typing import NamedTuple
 from capibara._core import Array
 from capibara.jax.typing import ArrayLike
 
-def adam_update(parameters: Sequence[ArrayLike], gradients: Sequence[ArrayLike], means: Sequence[ArrayLike], squares: Sequence[ArrayLike], step: ArrayLike, *, learning_rate: ArrayLike = 0.001, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-08, weight_decay: float = 0.0) -> tuple[list[Array], list[Array], list[Array]]:
-    """One step of Adam on many tensors at once."""
-def adaptive_matmul(a: ArrayLike, b: ArrayLike, *, precision: str = 'default', tpu_strategy: str = 'auto') -> Array:
-    """The matrix product over the last two axes, leading ones being batches, computed as its shape suggests."""
-def batch_operations(operation_type: str, inputs: Sequence[ArrayLike], *, parallel_execution: bool = True, **parameters: ArrayLike) -> list[Array]:
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+_Tree = TypeVar("_Tree")
+
+def adam_update(parameters: _Tree, gradients: _Tree, means: _Tree, squares: _Tree, step: ArrayLike, *, learning_rate: ArrayLike = 1e-3, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, weight_decay: float = 0.0) -> tuple[_Tree, _Tree, _Tree]:
+    """One step of Adam on all arrays of trees at once: new parameters, means and squares."""
+def batch_operations(operation_type: str, inputs: Sequence[ArrayLike], parameters: Mapping[str, ArrayLike] | None = None, parallel_execution: bool = True) -> list[Array]:
     """One operation on each array of a list: 'layer_norm', 'rms_norm', 'softmax', 'gelu' or 'matmul'."""
+def adaptive_matmul(a: ArrayLike, b: ArrayLike, *, precision: str = 'default', tpu_strategy: str = 'auto') -> Array:
+    """The matrix product over the last two axes, leading ones being batches, computed where its operands are."""
 def cross_entropy(logits: ArrayLike, labels: ArrayLike, *, label_smoothing: float = 0.0, ignore_index: int = -100) -> Array:
     """Minus the logarithm of the softmax probability of each row's label; the probabilities are never stored."""
 def einsum_optimize(equation: str, operands: ArrayLike | Sequence[ArrayLike], *, optimize: str | bool | Sequence[tuple[int, ...]] = 'auto', memory_efficient: bool = False, memory_limit: int | None = None, precision: str = 'default') -> Array:

@@ -2,12 +2,20 @@
 
 The name is that of the page that asked for it: every method runs on every device, and on TPUs as the plain blockwise program.
 """
+from __future__ import annotations
+
 import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from capibara import _core, jax, kernels
 from capibara.core.kernels._problems import PROBLEMS
 from capibara.jax import lax, random, tree_util
 from capibara.jax import numpy as jnp
+
+if TYPE_CHECKING:
+    from capibara.jax import Array
+    from capibara.jax.typing import ArrayLike
 
 _PRECISIONS = ("float32", "bfloat16", "float16")
 _LEVELS = {"none": False, "standard": "auto", "aggressive": "optimal"}  # how einsum orders its steps where a call does not say
@@ -46,8 +54,8 @@ class TPUv4Kernels:
     Each call outside of jit waits for its result, so that its time is known. Inside jit and under transforms nothing is measured.
     """
 
-    def __init__(self, precision="float32", optimization_level="standard", enable_xla_fusion=True, memory_layout_optimization=True,
-                 *, seed=0):
+    def __init__(self, precision: str = "float32", optimization_level: str = "standard", enable_xla_fusion: bool = True,
+                 memory_layout_optimization: bool = True, *, seed: int = 0) -> None:
         self.precision = _chosen("precision", precision, _PRECISIONS)
         self.optimization_level = _chosen("optimization_level", optimization_level, _LEVELS)
         self.enable_xla_fusion = bool(enable_xla_fusion)
@@ -62,8 +70,9 @@ class TPUv4Kernels:
 
     # --- attention ---------------------------------------------------------------------------------------------------
 
-    def flash_attention(self, query, key, value, attention_mask=None, dropout_rate=0.0, causal=False, sequence_parallel=False, *,
-                        bias=None, dropout_key=None, **options):
+    def flash_attention(self, query: ArrayLike, key: ArrayLike, value: ArrayLike, attention_mask: ArrayLike | None = None,
+                        dropout_rate: float = 0.0, causal: bool = False, sequence_parallel: bool = False, *,
+                        bias: ArrayLike | None = None, dropout_key: ArrayLike | None = None, **options: Any) -> Array:
         """kernels.flash_attention; without a dropout_key the object's own is used."""
         arrays = {"query": query, "key": key, "value": value, "attention_mask": attention_mask, "bias": bias}
         if dropout_rate > 0:
@@ -71,14 +80,16 @@ class TPUv4Kernels:
         return self._run("flash_attention", arrays, {**options, "dropout_rate": dropout_rate, "causal": causal,
                                                      "sequence_parallel": sequence_parallel})
 
-    def sparse_attention(self, query, key, value, sparsity_pattern="block_sparse", block_size=64, **options):
+    def sparse_attention(self, query: ArrayLike, key: ArrayLike, value: ArrayLike,
+                         sparsity_pattern: ArrayLike | str = "block_sparse", block_size: int = 64, **options: Any) -> Array:
         """kernels.sparse_attention."""
         arrays = {"query": query, "key": key, "value": value}
         return self._run("sparse_attention", arrays, {**options, "sparsity_pattern": sparsity_pattern, "block_size": block_size})
 
     # --- dense pieces ------------------------------------------------------------------------------------------------
 
-    def optimized_matmul(self, a, b, transpose_a=False, transpose_b=False, precision=None, algorithm="auto"):
+    def optimized_matmul(self, a: ArrayLike, b: ArrayLike, transpose_a: bool = False, transpose_b: bool = False,
+                         precision: str | None = None, algorithm: str = "auto") -> Array:
         """kernels.optimized_matmul."""
         options = {"precision": precision or self.precision, "algorithm": algorithm}
         if self.memory_layout_optimization:
@@ -93,19 +104,21 @@ class TPUv4Kernels:
         return self._run("optimized_matmul", {"a": a, "b": b}, {"transposed": (transpose_a, transpose_b), **options}, function=copied,
                          rounded=False)
 
-    def adaptive_matmul(self, a, b, precision=None, tpu_strategy="auto"):
+    def adaptive_matmul(self, a: ArrayLike, b: ArrayLike, precision: str | None = None, tpu_strategy: str = "auto") -> Array:
         """kernels.adaptive_matmul."""
         return self._run("adaptive_matmul", {"a": a, "b": b}, {"precision": precision or self.precision, "tpu_strategy": tpu_strategy},
                          rounded=False)
 
-    def einsum_optimize(self, equation, operands, optimize=None, memory_efficient=False, *, memory_limit=None):
+    def einsum_optimize(self, equation: str, operands: Sequence[ArrayLike], optimize: str | bool | None = None,
+                        memory_efficient: bool = False, *, memory_limit: int | None = None) -> Array:
         """kernels.einsum_optimize."""
         optimize = _LEVELS[self.optimization_level] if optimize is None else optimize
         return self._run("einsum_optimize", {"operands": list(operands)}, {
             "equation": equation, "optimize": optimize, "memory_efficient": memory_efficient, "memory_limit": memory_limit,
             "precision": self.precision}, rounded=False)
 
-    def batch_operations(self, operation_type, inputs, parameters=None, parallel_execution=True):
+    def batch_operations(self, operation_type: str, inputs: Sequence[ArrayLike],
+                         parameters: Mapping[str, ArrayLike] | None = None, parallel_execution: bool = True) -> list[Array]:
         """kernels.batch_operations; one array stands for the list of its rows, and so does the result."""
         stacked = not isinstance(inputs, (list, tuple))
         arrays = {"inputs": list(inputs), "parameters": dict(parameters or {})}
@@ -123,12 +136,14 @@ class TPUv4Kernels:
         results = self._run("batch_operations", arrays, options, function=call, rounded=False)
         return jnp.stack(results) if stacked else results
 
-    def fast_layer_norm(self, input_tensor, weight=None, bias=None, eps=1e-5, memory_efficient=False):
+    def fast_layer_norm(self, input_tensor: ArrayLike, weight: ArrayLike | None = None, bias: ArrayLike | None = None,
+                        eps: float = 1e-5, memory_efficient: bool = False) -> Array:
         """kernels.fast_layer_norm."""
         arrays = {"x": input_tensor, "weight": weight, "bias": bias}
         return self._run("fast_layer_norm", arrays, {"eps": eps, "memory_efficient": memory_efficient})
 
-    def fused_gelu_dropout(self, input_tensor, dropout_rate=0.1, training=True, inplace=False, *, key=None, approximate=True):
+    def fused_gelu_dropout(self, input_tensor: ArrayLike, dropout_rate: float = 0.1, training: bool = True,
+                           inplace: bool = False, *, key: ArrayLike | None = None, approximate: bool = True) -> Array:
         """kernels.fused_gelu_dropout; without a key the object's own is used. inplace deletes input_tensor, and is refused in jit."""
         arrays = {"x": input_tensor}
         if training and dropout_rate > 0:
@@ -140,38 +155,40 @@ class TPUv4Kernels:
 
     # --- experts, recurrences, codes ---------------------------------------------------------------------------------
 
-    def moe_routing_kernel(self, tokens, num_experts, top_k, load_balancing=True, precision=None, *, gate=None, **options):
+    def moe_routing_kernel(self, tokens: ArrayLike, num_experts: int, top_k: int, load_balancing: bool = True,
+                           precision: str | None = None, *, gate: ArrayLike | None = None, **options: Any) -> tuple[Array, ...]:
         """kernels.moe_routing_kernel; without a gate the tokens are logits [..., num_experts]."""
         return self._run("moe_routing_kernel", {"tokens": tokens, "gate": gate}, {
             **options, "num_experts": num_experts, "top_k": top_k, "load_balancing": load_balancing}, precision=precision)
 
-    def mamba_ssm_kernel(self, inputs, A_matrix, B_matrix, C_matrix, use_associative_scan=True, **arrays):
+    def mamba_ssm_kernel(self, inputs: ArrayLike, A_matrix: ArrayLike, B_matrix: ArrayLike, C_matrix: ArrayLike,
+                         use_associative_scan: bool = True, **arrays: ArrayLike) -> Array:
         """kernels.mamba_ssm_kernel."""
         options = {name: arrays.pop(name) for name in ("delta_softplus",) if name in arrays}
         arrays = {"inputs": inputs, "A_matrix": A_matrix, "B_matrix": B_matrix, "C_matrix": C_matrix, **arrays}
         return self._run("mamba_ssm_kernel", arrays, {**options, "use_associative_scan": use_associative_scan})
 
-    def vq_encode(self, inputs, codebook, distance_metric="euclidean", **options):
+    def vq_encode(self, inputs: ArrayLike, codebook: ArrayLike, distance_metric: str = "euclidean", **options: Any) -> Array:
         """kernels.vq_encode."""
         return self._run("vq_encode", {"inputs": inputs, "codebook": codebook}, {**options, "distance_metric": distance_metric})
 
-    def spiking_neuron(self, inputs, threshold=1.0, leak_rate=0.1, **options):
+    def spiking_neuron(self, inputs: ArrayLike, threshold: float = 1.0, leak_rate: float = 0.1, **options: Any) -> Array:
         """kernels.spiking_neuron."""
         return self._run("spiking_neuron", {"inputs": inputs}, {**options, "threshold": threshold, "leak_rate": leak_rate})
 
     # --- what was measured -------------------------------------------------------------------------------------------
 
-    def get_memory_usage(self):
+    def get_memory_usage(self) -> float:
         """Gigabytes (10^9 bytes) that the last call needed at once: operands, result and temporaries."""
         measured, _ = self._measured("get_memory_usage")
         return (measured.held + measured.temporary) / 1e9
 
-    def get_tflops(self):
+    def get_tflops(self) -> float:
         """10^12 operations a second of the last call: those of its program, by the time that it took."""
         measured, seconds = self._measured("get_tflops")
         return measured.operations / seconds / 1e12
 
-    def benchmark_kernels(self, names=None, *, seconds=0.2):
+    def benchmark_kernels(self, names: Sequence[str] | None = None, *, seconds: float = 0.2) -> dict[str, dict[str, float]]:
         """Times kernels on one problem each: {name: {'throughput', 'latency_ms', 'memory_efficiency', 'problem'}}.
 
         throughput is in 10^12 operations a second, latency_ms the shortest time of the calls that fit in `seconds`, at least three.
