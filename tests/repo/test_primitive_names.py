@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 OTHER_WORDS = {"src/backends/cpu/loops/loops.cpp", "src/backends/cpu/llvm/function_emitter_operations.cpp",
                "src/library/random_continuous.cpp",
                "python/capibara/jax/numpy/_ufuncs.py", "python/capibara/jax/lax/_control.py", "python/capibara/jax/lax/__init__.py",
-               "python/capibara/jax/lax/linalg.py"}
+               "python/capibara/jax/lax/linalg.py", "python/capibara/jax/tpu_v4/neuromorphic_kernels.py"}
 # One rule in Python for each of these primitives.
 TABLES = {"python/capibara/jax/experimental/_check_rules.py"}
 NAME = r'"([a-z][a-z0-9_-]*)"'
