@@ -5,28 +5,13 @@
 Both libraries run on the platform that JAX_PLATFORMS names.
 """
 
-import json
-import statistics
 import sys
-import time
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-def report(name, value, unit):
-    print(json.dumps({"name": name, "value": value, "unit": unit}), flush=True)
-
-
-def timed(jax, calls, call):
-    """Seconds of one of many calls in flight."""
-    for _ in range(2):
-        jax.block_until_ready(call())
-    rounds = []
-    for _ in range(9):
-        start = time.perf_counter()
-        for _ in range(calls):
-            last = call()
-        jax.block_until_ready(last)
-        rounds.append((time.perf_counter() - start) / calls)
-    return statistics.median(rounds)
+from suite.spiking import neurons, plain_neurons  # noqa: E402
+from timing import report, timed  # noqa: E402
 
 
 def plain_codes(jax):
@@ -63,29 +48,6 @@ def quantization(jax, small):
         report(f"vq_encode_error_{count}_{codes}_{dim}", float(jnp.abs(ours - plain).max() / plain.mean()), "of the mean distance")
         different = (run(x, codebook) != jax.jit(plain_codes(jax))(x, codebook)).mean()
         report(f"vq_encode_different_{count}_{codes}_{dim}", float(different), "of all codes")
-
-
-def plain_neurons(jax):
-    jnp = jax.numpy
-
-    @jax.custom_jvp
-    def spike(d):
-        return (d >= 0).astype(d.dtype)
-
-    spike.defjvp(lambda primals, tangents: (spike(*primals), tangents[0] / (1 + (jnp.pi * primals[0]) ** 2)))
-
-    def step(v, current):
-        u = v - 0.1 * v + current
-        s = spike(u - 1)
-        return u * (1 - s), s
-    return lambda x: jax.lax.scan(step, jnp.zeros_like(x[0]), x)[1]
-
-
-def neurons(jax):
-    if jax.__name__.startswith("capibara"):
-        from capibara import kernels
-        return lambda x: kernels.spiking_neuron(x, 1.0, 0.1)
-    return plain_neurons(jax)
 
 
 def spiking(jax, small):

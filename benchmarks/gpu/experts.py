@@ -3,12 +3,11 @@
     JAX_PLATFORMS=cuda python3 benchmarks/gpu/experts.py capibara|jax [--small]
 """
 
-import json
-import statistics
 import sys
-import time
 
 import numpy
+
+from timing import report, timed
 
 LIBRARY, SMALL = sys.argv[1], "--small" in sys.argv
 if LIBRARY == "capibara":
@@ -21,22 +20,8 @@ jnp = jax.numpy
 TOKENS, FEATURES, HIDDEN, EXPERTS, CHOICES = (512, 64, 128, 8, 2) if SMALL else (16384, 4096, 1024, 32, 4)
 
 
-def report(name, value, unit):
-    print(json.dumps({"name": name, "value": value, "unit": unit}), flush=True)
-
-
-def timed(call, *arguments):
-    """Seconds of one call: the median of rounds of ten."""
-    for _ in range(2):
-        jax.block_until_ready(call(*arguments))
-    rounds = []
-    for _ in range(9):
-        start = time.perf_counter()
-        for _ in range(10):
-            last = call(*arguments)
-        jax.block_until_ready(last)
-        rounds.append((time.perf_counter() - start) / 10)
-    return statistics.median(rounds)
+def seconds(call, *arguments):
+    return timed(jax, 10, lambda: call(*arguments))
 
 
 def routing(logits):
@@ -111,18 +96,18 @@ def main():
     check_products(random)
     check_routing(random)
     logits = jnp.asarray(random.standard_normal((TOKENS, EXPERTS)).astype("float32"))
-    report("moe_routing", timed(jax.jit(routing), logits) * 1e6, "us")
+    report("moe_routing", seconds(jax.jit(routing), logits) * 1e6, "us")
 
     def weights(seed, *shape):
         return (jax.random.normal(jax.random.key(seed), shape) / shape[-2] ** 0.5).astype(jnp.bfloat16)
     arrays = (weights(0, TOKENS, FEATURES), weights(1, FEATURES, EXPERTS), weights(2, EXPERTS, FEATURES, HIDDEN),
               weights(3, EXPERTS, HIDDEN, FEATURES))
     operations = 4 * TOKENS * CHOICES * FEATURES * HIDDEN
-    report("moe_layer", operations / timed(jax.jit(layer), *arrays) * 1e-12, "TFLOP/s")
+    report("moe_layer", operations / seconds(jax.jit(layer), *arrays) * 1e-12, "TFLOP/s")
     gradient = jax.jit(jax.grad(lambda *a: layer(*a).astype(jnp.float32).sum(), (0, 2, 3)))
-    report("moe_layer_with_gradient", 3 * operations / timed(gradient, *arrays) * 1e-12, "TFLOP/s")
+    report("moe_layer_with_gradient", 3 * operations / seconds(gradient, *arrays) * 1e-12, "TFLOP/s")
     size = 256 if SMALL else 8192
-    report(f"matmul_{size}", 2 * size**3 / timed(jax.jit(jnp.matmul), weights(4, size, size), weights(5, size, size)) * 1e-12, "TFLOP/s")
+    report(f"matmul_{size}", 2 * size**3 / seconds(jax.jit(jnp.matmul), weights(4, size, size), weights(5, size, size)) * 1e-12, "TFLOP/s")
 
 
 main()

@@ -4,28 +4,17 @@ import time
 PROCESS_START = time.perf_counter()
 
 import functools
-import json
 import statistics
 import sys
 
-
-def report(name, value, unit):
-    print(json.dumps({"name": name, "value": value, "unit": unit}), flush=True)
+import timing
+from timing import report
 
 
 def timed(calls, call):
     import jax
 
-    for _ in range(2):
-        jax.block_until_ready(call())
-    rounds = []
-    for _ in range(9):
-        start = time.perf_counter()
-        for _ in range(calls):
-            last = call()
-        jax.block_until_ready(last)
-        rounds.append((time.perf_counter() - start) / calls)
-    return statistics.median(rounds)
+    return timing.timed(jax, calls, call)
 
 
 def first_result(small):

@@ -10,12 +10,9 @@ import capibara
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
 from capibara import kernels
+from kernel_checks import draw
 
 TOLERANCE = {"float32": 2e-5, "bfloat16": 4e-2, "float16": 4e-3}
-
-
-def draw(seed, *shape):
-  return np.random.RandomState(seed).randn(*shape).astype("float32")
 
 
 X, SCALE, BIAS, WEIGHTS = draw(0, 6, 5, 40), draw(1, 40), draw(2, 40), draw(3, 6, 5, 40)

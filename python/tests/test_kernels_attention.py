@@ -12,13 +12,10 @@ oracle = pytest.importorskip("jax", reason="the peer is not installed")
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
 from capibara import kernels
+from kernel_checks import close, draw
 
 TOLERANCE = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 3e-3}
 KEY = np.array([7, 2026], "uint32")
-
-
-def draw(seed, *shape):
-  return np.random.RandomState(seed).randn(*shape).astype("float32")
 
 
 def threefry(k0, k1, x0, x1):
@@ -117,12 +114,6 @@ SIZES = [(1, 1, 1, 1, 1, 1, 1), (2, 4, 2, 5, 7, 3, 2), (1, 2, 2, 64, 64, 16, 16)
 def operands(sizes, seed=0):
   batch, heads, groups, queries, keys, size, value_size = sizes
   return draw(seed, batch, heads, queries, size), draw(seed + 1, batch, groups, keys, size), draw(seed + 2, batch, groups, keys, value_size)
-
-
-def close(got, want, tolerance):
-  for one, other in zip(jax.tree.leaves(got), oracle.tree.leaves(want), strict=True):
-    assert one.shape == other.shape
-    np.testing.assert_allclose(np.asarray(one, "float64"), np.asarray(other, "float64"), rtol=tolerance, atol=tolerance)
 
 
 def check(sizes, options, dtype="float32", wrap=lambda f: f):

@@ -9,18 +9,9 @@ oracle = pytest.importorskip("jax", reason="the peer is not installed")
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
 from capibara import kernels
+from kernel_checks import close, draw
 
 TOLERANCE = {"float32": 2e-5, "bfloat16": 4e-2, "float16": 4e-3}
-
-
-def draw(seed, *shape):
-  return np.random.RandomState(seed).randn(*shape).astype("float32")
-
-
-def close(got, want, tolerance):
-  for one, other in zip(jax.tree.leaves(got), oracle.tree.leaves(want), strict=True):
-    assert one.shape == other.shape
-    np.testing.assert_allclose(np.asarray(one, "float64"), np.asarray(other, "float64"), rtol=tolerance, atol=tolerance)
 
 
 def routed(logits, top_k, renormalize=True, capacity=None):

@@ -9,6 +9,7 @@ oracle = pytest.importorskip("jax", reason="the peer is not installed")
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
 from capibara import kernels
+from kernel_checks import close
 
 TOLERANCE = {"float32": 2e-5, "bfloat16": 3e-2, "float16": 4e-3}
 SHAPES = [(1,), (7,), (3, 1), (4, 33), (2, 3, 130), (65, 257), (3, 5000), (0, 5)]
@@ -36,12 +37,6 @@ def cross_entropy(logits, labels, label_smoothing=0.0, ignore_index=-100):
   picked = jnp.take_along_axis(logs, jnp.where(kept, labels, 0)[..., None], axis=-1)[..., 0]
   loss = -(1 - label_smoothing) * picked - label_smoothing * logs.mean(-1)
   return jnp.where(kept, loss, 0.0)
-
-
-def close(got, want, tolerance):
-  for one, other in zip(jax.tree.leaves(got), oracle.tree.leaves(want), strict=True):
-    assert one.shape == other.shape
-    np.testing.assert_allclose(np.asarray(one, "float64"), np.asarray(other, "float64"), rtol=tolerance, atol=tolerance)
 
 
 def in_double(function, *arguments):

@@ -9,12 +9,9 @@ oracle = pytest.importorskip("jax", reason="the peer is not installed")
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
 from capibara import kernels
+from kernel_checks import draw
 
 TOLERANCE = {"float32": 2e-5, "bfloat16": 4e-2, "float16": 4e-3}
-
-
-def draw(seed, *shape):
-  return np.asarray(np.random.RandomState(seed).randn(*shape), "float32")
 
 
 def close(got, want, tolerance):

@@ -8,10 +8,7 @@ pytest.importorskip("capibara._core", reason="the Python extension is not built"
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
 from capibara import kernels
-
-
-def draw(seed, *shape):
-  return np.random.RandomState(seed).randn(*shape).astype("float32")
+from kernel_checks import draw
 
 
 def tokens_of(blocks, size, queries, keys):

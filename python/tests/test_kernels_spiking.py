@@ -9,6 +9,7 @@ oracle = pytest.importorskip("jax", reason="the peer is not installed")
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
 from capibara import kernels
+from kernel_checks import draw
 
 RESETS = ("hard", "soft", "none")
 SLOPES = {"atan": 2, "sigmoid": 25, "fast_sigmoid": 25, "triangle": 1, "rectangle": 1, "straight_through": 1}
@@ -54,10 +55,6 @@ def plain(jax, x, threshold=1.0, leak_rate=0.1, reset="hard", reset_value=0.0, s
   else:
     potential, spikes = jax.lax.scan(step, first, x)
   return (spikes, potential) if return_potential else spikes
-
-
-def draw(seed, *shape):
-  return np.random.RandomState(seed).randn(*shape).astype("float32")
 
 
 X, WEIGHTS = draw(0, 30, 4, 23), draw(1, 30, 4, 23)

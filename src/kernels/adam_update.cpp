@@ -68,12 +68,8 @@ TypeResult type_rule(std::span<const ArrayType> types, const Attrs&) {
 }
 
 PrimitiveRecord record_of() {
-  PrimitiveRecord record;
-  record.name = "adam_update";
-  record.doc = "One step of Adam on many tensors: new parameters, means and squares.";
-  record.dtypes = float_dtypes;
-  record.traits.multiple_results = true;
-  record.traits.nan_checked = true;
+  PrimitiveRecord record =
+      fused_record("adam_update", "One step of Adam on many tensors: new parameters, means and squares.");
   record.type = type_rule;
   record.lower = compose;
   record.flops = [](std::span<const ArrayType> types, const Attrs&) {

@@ -129,6 +129,16 @@ BatchResult batch_composition(const LowerRule& compose, const BatchArgs& args) {
 
 }  // namespace
 
+PrimitiveRecord fused_record(std::string name, std::string doc) {
+  PrimitiveRecord record;
+  record.name = std::move(name);
+  record.doc = std::move(doc);
+  record.dtypes = float_dtypes;
+  record.traits.multiple_results = true;
+  record.traits.nan_checked = true;
+  return record;
+}
+
 PrimitiveRecord composed(PrimitiveRecord record, Pullback pullback) {
   const LowerRule compose = record.lower;
   record.batch = [compose, own = record.batch](const BatchArgs& args) {

@@ -21,6 +21,9 @@ struct Pullback {
   std::vector<bool> saved;  // one per result: whether the rule reads it
 };
 
+// The head of the record of a fused operation on floating arrays with several results.
+PrimitiveRecord fused_record(std::string name, std::string doc);
+
 // Completes a record whose `lower` rule is its meaning, of which it has type, samples and traits. Forward derivatives,
 // those of higher order, and transposes are those of the composition; so are batches where the record has no rule, or
 // where its rule returns no outputs. Reverse derivatives run the pullback, if there is one.

@@ -142,12 +142,9 @@ std::vector<Sample> loss_samples(DType dtype, bool backward) {
 }
 
 PrimitiveRecord forward_record() {
-  PrimitiveRecord record;
-  record.name = "cross_entropy";
-  record.doc = "The negative logarithm of the probability of each row's label; returns the rows' logsumexp too.";
-  record.dtypes = float_dtypes;
-  record.traits.multiple_results = true;
-  record.traits.nan_checked = true;
+  PrimitiveRecord record =
+      fused_record("cross_entropy",
+                   "The negative logarithm of the probability of each row's label; returns the rows' logsumexp too.");
   record.type = forward_type;
   record.lower = compose;
   record.batch = batch_rows;

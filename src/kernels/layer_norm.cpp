@@ -74,12 +74,9 @@ Arrays pull_back(const PullbackArgs& args) {
 }
 
 PrimitiveRecord forward_record() {
-  PrimitiveRecord record;
-  record.name = "layer_norm";
-  record.doc = "Normalizes the last axis, then scales and shifts it; returns the means and inverse deviations too.";
-  record.dtypes = float_dtypes;
-  record.traits.multiple_results = true;
-  record.traits.nan_checked = true;
+  PrimitiveRecord record = fused_record(
+      "layer_norm",
+      "Normalizes the last axis, then scales and shifts it; returns the means and inverse deviations too.");
   record.type = forward_type;
   record.lower = compose;
   record.batch = batch_rows;
@@ -94,12 +91,7 @@ PrimitiveRecord forward_record() {
 }
 
 PrimitiveRecord grad_record() {
-  PrimitiveRecord record;
-  record.name = "layer_norm_grad";
-  record.doc = "Pulls a cotangent back through layer_norm.";
-  record.dtypes = float_dtypes;
-  record.traits.multiple_results = true;
-  record.traits.nan_checked = true;
+  PrimitiveRecord record = fused_record("layer_norm_grad", "Pulls a cotangent back through layer_norm.");
   record.type = grad_type;
   record.lower = compose_grad;
   record.flops = [](std::span<const ArrayType> types, const Attrs&) { return count_flops(16, types[1]); };

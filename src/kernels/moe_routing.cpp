@@ -238,12 +238,8 @@ struct Case {
 const Case cases[] = {{{6, 5}, 2, no_limit, true, true}, {{2, 5, 4}, 2, 2, false, true}, {{4, 3}, 3, 1, true, false}};
 
 PrimitiveRecord forward_record() {
-  PrimitiveRecord record;
-  record.name = "moe_routing";
-  record.doc = "Routes tokens to experts: weights, experts, order by expert and its inverse, sizes, load, loss.";
-  record.dtypes = float_dtypes;
-  record.traits.multiple_results = true;
-  record.traits.nan_checked = true;
+  PrimitiveRecord record = fused_record(
+      "moe_routing", "Routes tokens to experts: weights, experts, order by expert and its inverse, sizes, load, loss.");
   record.type = forward_type;
   record.lower = compose;
   record.batch = batch_in_front;

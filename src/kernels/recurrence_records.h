@@ -128,16 +128,6 @@ inline Arrays promoted_rows(const char* op, const std::vector<RowOperand>& given
   return rows;
 }
 
-inline PrimitiveRecord scan_record(const char* name, const char* doc) {
-  PrimitiveRecord record;
-  record.name = name;
-  record.doc = doc;
-  record.dtypes = float_dtypes;
-  record.traits.multiple_results = true;
-  record.traits.nan_checked = true;
-  return record;
-}
-
 // The samples of a gradient: those of the operation, with its results in front.
 inline std::vector<Sample> grad_samples(std::vector<Sample> samples, const TypeRule& type) {
   for (Sample& sample : samples) {

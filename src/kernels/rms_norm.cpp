@@ -57,13 +57,9 @@ Arrays pull_back(const PullbackArgs& args) {
 }
 
 PrimitiveRecord forward_record() {
-  PrimitiveRecord record;
-  record.name = "rms_norm";
-  record.doc =
-      "Divides the last axis by its root mean square, then scales it; returns the inverse root mean squares too.";
-  record.dtypes = float_dtypes;
-  record.traits.multiple_results = true;
-  record.traits.nan_checked = true;
+  PrimitiveRecord record = fused_record(
+      "rms_norm",
+      "Divides the last axis by its root mean square, then scales it; returns the inverse root mean squares too.");
   record.type = forward_type;
   record.lower = compose;
   record.batch = batch_rows;
@@ -77,12 +73,7 @@ PrimitiveRecord forward_record() {
 }
 
 PrimitiveRecord grad_record() {
-  PrimitiveRecord record;
-  record.name = "rms_norm_grad";
-  record.doc = "Pulls a cotangent back through rms_norm.";
-  record.dtypes = float_dtypes;
-  record.traits.multiple_results = true;
-  record.traits.nan_checked = true;
+  PrimitiveRecord record = fused_record("rms_norm_grad", "Pulls a cotangent back through rms_norm.");
   record.type = grad_type;
   record.lower = compose_grad;
   record.flops = [](std::span<const ArrayType> types, const Attrs&) { return count_flops(10, types[1]); };

@@ -259,7 +259,7 @@ std::vector<Sample> forward_samples(DType dtype) {
 }
 
 PrimitiveRecord forward_record() {
-  PrimitiveRecord record = scan_record(
+  PrimitiveRecord record = fused_record(
       "selective_scan", "The selective scan of Mamba; returns the last state and those at the starts of chunks too.");
   record.type = forward_type;
   record.lower = compose;
@@ -270,7 +270,7 @@ PrimitiveRecord forward_record() {
 }
 
 PrimitiveRecord grad_record() {
-  PrimitiveRecord record = scan_record(
+  PrimitiveRecord record = fused_record(
       "selective_scan_grad", "Pulls cotangents of the output and of the last state back through selective_scan.");
   record.type = grad_type;
   record.lower = compose_grad;

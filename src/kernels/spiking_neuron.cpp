@@ -206,12 +206,8 @@ std::vector<Attrs> sample_attrs(DType dtype) {
 }
 
 PrimitiveRecord forward_record() {
-  PrimitiveRecord record;
-  record.name = "spiking_neuron";
-  record.doc = "Leaky integrate-and-fire neurons over time; returns spikes and the last potentials.";
-  record.dtypes = float_dtypes;
-  record.traits.multiple_results = true;
-  record.traits.nan_checked = true;
+  PrimitiveRecord record = fused_record(
+      "spiking_neuron", "Leaky integrate-and-fire neurons over time; returns spikes and the last potentials.");
   record.type = forward_type;
   record.lower = compose;
   record.batch = batch_neurons;
@@ -230,12 +226,8 @@ PrimitiveRecord forward_record() {
 }
 
 PrimitiveRecord grad_record() {
-  PrimitiveRecord record;
-  record.name = "spiking_neuron_grad";
-  record.doc = "Pulls cotangents back through spiking_neuron, whose potentials it computes again.";
-  record.dtypes = float_dtypes;
-  record.traits.multiple_results = true;
-  record.traits.nan_checked = true;
+  PrimitiveRecord record = fused_record(
+      "spiking_neuron_grad", "Pulls cotangents back through spiking_neuron, whose potentials it computes again.");
   record.type = grad_type;
   record.lower = compose_grad;
   record.batch = batch_neurons;

@@ -325,7 +325,7 @@ std::vector<Sample> forward_samples(DType dtype) {
 }
 
 PrimitiveRecord forward_record() {
-  PrimitiveRecord record = scan_record(
+  PrimitiveRecord record = fused_record(
       "ssd", "The state space dual of Mamba-2; returns the last state and those at the starts of chunks too.");
   record.type = forward_type;
   record.lower = compose;
@@ -339,7 +339,7 @@ PrimitiveRecord forward_record() {
 
 PrimitiveRecord grad_record() {
   PrimitiveRecord record =
-      scan_record("ssd_grad", "Pulls cotangents of the output and of the last state back through ssd.");
+      fused_record("ssd_grad", "Pulls cotangents of the output and of the last state back through ssd.");
   record.type = grad_type;
   record.lower = compose_grad;
   record.batch = [](const BatchArgs& args) { return batch_in_front(args, {5, 8, 9}); };

@@ -58,7 +58,7 @@ int64_t compute_capability() {
 const Ints rows = {3, 2, 1, 0}, by_length = {3, 1, 2, 0};  // from the fastest dimension to the slowest
 
 // In both directions the transpose between [batch, heads, length, dim] and [batch, length, heads, dim], which costs
-// nothing where the array lies by length already.
+// nothing where the array is laid out by length already.
 bool exchanges_heads(const Equation& equation) {
   return equation.primitive == prim::transpose() && equation.attrs.ints("permutation") == Ints{0, 2, 1, 3};
 }
@@ -95,7 +95,7 @@ class Around {
   void set_by_length(Var var) {
     if (!var.dropped()) lies_by_length_[at(var)] = true;
   }
-  // The order in which an operand lies if nothing is moved, and that in which the users of a result want it.
+  // The layout of an operand if nothing is moved, and that in which the users of a result want it.
   bool lies_by_length(Atom atom) const {
     const Equation* from = definition(atom);
     return from && (exchanges_heads(*from) || lies_by_length_[at(atom.var())]);
@@ -234,7 +234,7 @@ std::optional<Call> backward_call(const Equation& equation, const Around& around
   Call call{"__cudnn$fmhaSoftmaxBackward", cudnn_config(*problem, true), {}, {}};
   for (std::size_t i = 1; i <= 3; ++i) call.operands.push_back({in[i], order(around.lies_by_length(in[i]))});
   call.operands.push_back({in[4], {2, 1, 0}});
-  // Both lie alike: XLA describes the one by the other.
+  // Both are laid out alike: XLA describes the one by the other.
   const Ints& of_output = order(around.lies_by_length(in[0]) || around.lies_by_length(output->atom));
   call.operands.push_back({in[0], of_output});
   if (spec.has_bias) {

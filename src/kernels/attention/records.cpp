@@ -242,26 +242,22 @@ std::vector<Sample> samples_of(DType dtype, bool sparse, bool backward) {
 }  // namespace
 
 std::vector<PrimitiveRecord> attention_records(const std::string& name, const std::string& doc, bool sparse) {
-  auto common = [&](const std::string& own_name, std::size_t leading) {
-    PrimitiveRecord record;
-    record.name = own_name;
-    record.dtypes = float_dtypes;
-    record.traits.multiple_results = true;
-    record.traits.nan_checked = true;
+  auto common = [&](const std::string& own_name, const std::string& own_doc, std::size_t leading) {
+    PrimitiveRecord record = fused_record(own_name, own_doc);
     record.batch = [leading](const BatchArgs& args) { return batch_attention(args, leading); };
     record.samples = [sparse, backward = leading == backward_operands](DType dtype) {
       return samples_of(dtype, sparse, backward);
     };
     return record;
   };
-  PrimitiveRecord forward = common(name, forward_operands), backward = common(name + "_grad", backward_operands);
-  forward.doc = doc;
+  PrimitiveRecord forward = common(name, doc, forward_operands);
+  PrimitiveRecord backward =
+      common(name + "_grad", concat("Pulls a cotangent back through ", name, "."), backward_operands);
   forward.type = [name](std::span<const ArrayType> types, const Attrs& attrs) {
     return forward_type(name, types, attrs);
   };
   forward.lower = compose_attention;
   forward.flops = [](std::span<const ArrayType> types, const Attrs& attrs) { return count_flops(types, attrs, 0, 2); };
-  backward.doc = concat("Pulls a cotangent back through ", name, ".");
   backward.type = [own = backward.name](std::span<const ArrayType> types, const Attrs& attrs) {
     return backward_type(own, types, attrs);
   };

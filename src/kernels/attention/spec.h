@@ -1,4 +1,4 @@
-// What an equation of fused attention asks for: its options, where its operands are, its sizes.
+// What an equation of fused attention says: its options, where its operands are, its sizes.
 #pragma once
 
 #include <capibara/primitive.h>

@@ -101,7 +101,7 @@ inline std::vector<Tensor> tensors_of(const stablehlo::Operation& call) {
     const Ints layout = layouts_of(call, "operand_layouts").at(i);
     Tensor tensor = plain_tensor(call.operands[i].type, layout);
     const bool is_output = target_of(call).ends_with("Backward") && i + 1 == call.operands.size();
-    if (is_output) {  // described as the cotangent is: it must lie like that
+    if (is_output) {  // described as the cotangent is: it must be laid out like it
       EXPECT_EQ(tensor.strides, plain_tensor(call.operands[4].type, layouts_of(call, "operand_layouts")[4]).strides);
       continue;
     }

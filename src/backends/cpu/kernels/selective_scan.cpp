@@ -32,7 +32,7 @@ struct Extents {
 
 // ---- tasks -------------------------------------------------------------------------------------------------------
 
-// The operands, as they lie in memory.
+// The operands, as they are in memory.
 template <class T>
 struct Inputs {
   using C = SumOf<T>;
