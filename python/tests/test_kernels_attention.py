@@ -14,6 +14,8 @@ import capibara.jax.numpy as jnp
 from capibara import kernels
 from kernel_checks import close, draw
 
+pytestmark = pytest.mark.wide
+
 TOLERANCE = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 3e-3}
 KEY = np.array([7, 2026], "uint32")
 

@@ -11,6 +11,8 @@ import capibara.jax.numpy as jnp
 from capibara import kernels
 from kernel_checks import close, draw, refuses
 
+pytestmark = pytest.mark.wide
+
 
 # --- GELU with dropout -----------------------------------------------------------------------------------------------
 

@@ -11,6 +11,8 @@ import capibara.jax.numpy as jnp
 from capibara import kernels
 from kernel_checks import draw
 
+pytestmark = pytest.mark.wide
+
 TOLERANCE = {"bfloat16": 4e-2, "float16": 4e-3}
 
 

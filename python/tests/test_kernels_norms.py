@@ -11,6 +11,8 @@ import capibara.jax.numpy as jnp
 from capibara import kernels
 from kernel_checks import close
 
+pytestmark = pytest.mark.wide
+
 TOLERANCE = {"float32": 2e-5, "bfloat16": 3e-2, "float16": 4e-3}
 SHAPES = [(1,), (7,), (3, 1), (4, 33), (2, 3, 130), (65, 257), (3, 5000), (0, 5)]
 

@@ -10,6 +10,8 @@ import capibara.jax as jax
 import capibara.jax.numpy as jnp
 from capibara import kernels
 
+pytestmark = pytest.mark.wide
+
 METRICS = ("euclidean", "cosine", "dot_product")
 EPSILON = {"float32": 1e-6, "bfloat16": 1e-6, "float16": 1e-6, "float64": 1e-14}
 

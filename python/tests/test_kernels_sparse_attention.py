@@ -10,6 +10,8 @@ import capibara.jax.numpy as jnp
 from capibara import kernels
 from kernel_checks import draw
 
+pytestmark = pytest.mark.wide
+
 
 def tokens_of(blocks, size, queries, keys):
   """Blocks spread to tokens."""

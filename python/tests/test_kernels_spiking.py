@@ -11,6 +11,8 @@ import capibara.jax.numpy as jnp
 from capibara import kernels
 from kernel_checks import draw
 
+pytestmark = pytest.mark.wide
+
 RESETS = ("hard", "soft", "none")
 SLOPES = {"atan": 2, "sigmoid": 25, "fast_sigmoid": 25, "triangle": 1, "rectangle": 1, "straight_through": 1}
 

@@ -157,11 +157,12 @@ def judge(runner, text, record, verify_only=False):
 
 
 def work(arguments):
-  share, jobs, paths, verify_only, key = arguments
+  job, paths, options = arguments
   runner, verdicts = Runner(), []
-  for index, (name, text, record) in enumerate(cases(paths, key)):
-    if index % jobs == share:
-      problem, outputs = judge(runner, text, record, verify_only)
+  for index, (name, text, record) in enumerate(cases(paths, options.text)):
+    if index % options.jobs == job:
+      run = record.get("error") is not None or index // options.jobs % options.share == 0
+      problem, outputs = judge(runner, text, record, options.verify_only or not run)
       verdicts.append((index, name, problem, outputs))
   return verdicts
 
@@ -171,16 +172,18 @@ def main():
   parser.add_argument("paths", nargs="+")
   parser.add_argument("--jobs", type=int, default=1)
   parser.add_argument("--verify-only", action="store_true")
+  parser.add_argument("--share", type=int, default=int(os.environ.get("CAPIBARA_SHARE", 1)),
+                      help="run one text in so many, verify the others")
   parser.add_argument("--text", default="mlir", help="which text of a bundle's records is the module")
   parser.add_argument("--write-outputs", help="write what jaxlib computed, as records of arrays 'output'")
   options = parser.parse_args()
   start = time.time()
-  shares = [(i, options.jobs, options.paths, options.verify_only, options.text) for i in range(options.jobs)]
+  parts = [(job, options.paths, options) for job in range(options.jobs)]
   if options.jobs == 1:
-    verdicts = work(shares[0])
+    verdicts = work(parts[0])
   else:
     with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
-      verdicts = sorted((v for part in pool.map(work, shares) for v in part), key=lambda v: v[0])
+      verdicts = sorted((v for part in pool.map(work, parts) for v in part), key=lambda v: v[0])
   failed = [v for v in verdicts if v[2]]
   for _, name, problem, _ in failed:
     print(f"FAIL {name}: {problem}")

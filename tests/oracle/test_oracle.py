@@ -74,7 +74,7 @@ def test_the_judge_accepts_right_values_and_refuses_wrong_ones(tmp_path):
     write_case(tmp_path / "right", "00000040000080400000c040")
     write_case(tmp_path / "wrong", "000000400000804001e0c040")
     assert start("judge.py", tmp_path / "right").returncode == 0
-    done = start("judge.py", tmp_path / "right", tmp_path / "wrong")
+    done = start("judge.py", tmp_path / "right", tmp_path / "wrong", "--share", 1)
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1] == "1 passed, 1 failed, 0 skipped"
     assert "output 0: 1 of 3 elements differ, first at [2]" in done.stdout

@@ -12,6 +12,9 @@ BUILD = Path(os.environ.get("CAPIBARA_BUILD", ROOT / "build" / "release"))
 COMMAND = Path(os.environ.get("CAPIBARA_COMMAND", BUILD / "capibara"))
 ORACLE = ROOT / "tests" / "oracle"
 
+sys.path.append(str(ORACLE))
+import texts  # noqa: E402
+
 pytest.importorskip("jax")
 pytestmark = pytest.mark.skipif(not COMMAND.exists(), reason=f"{COMMAND} is not built")
 
@@ -28,19 +31,16 @@ def judge(*arguments):
 
 
 @pytest.fixture(scope="module")
-def functions(tmp_path_factory):
+def functions():
     """jax's own text of 372 functions, with inputs and outputs."""
-    folder = tmp_path_factory.mktemp("functions")
-    done = start(sys.executable, ORACLE / "make_stablehlo.py", folder)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return folder
+    return texts.folder(BUILD)
 
 
-def rewritten(texts, folder):
+def rewritten(files, folder):
     """Our text of each file, which must be a fixed point of reading and writing."""
     folder.mkdir()
     unstable = []
-    for text in texts:
+    for text in files:
         once = start(COMMAND, "show", "--stablehlo", text)
         assert once.returncode == 0, f"{text.name}: {once.stderr}"
         written = folder / text.name.replace(".generic.mlir", ".mlir")
@@ -50,19 +50,19 @@ def rewritten(texts, folder):
         if again.stdout != once.stdout:
             unstable.append(text.name)
     assert not unstable
-    return len(texts)
+    return len(files)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["pretty", "generic"])
 def test_jaxlib_runs_what_we_write_of_what_we_read(functions, tmp_path, form):
-    texts = [t for t in sorted(functions.glob("*.mlir")) if t.name.endswith(".generic.mlir") == (form == "generic")]
-    assert len(texts) >= 150
+    files = [t for t in sorted(functions.glob("*.mlir")) if t.name.endswith(".generic.mlir") == (form == "generic")]
+    assert len(files) >= 150
     folder = tmp_path / form
-    assert rewritten(texts, folder) == len(texts)
+    assert rewritten(files, folder) == len(files)
     for arrays in functions.glob("*.arrays"):
         (folder / arrays.name).write_text(arrays.read_text())
-    assert judge(folder) == len(texts)
+    assert judge(folder) == len(files)
 
 
 @pytest.mark.slow
