@@ -54,6 +54,14 @@ Value round_to_odd(Builder& b, Value value) {
   return b.convert(Op::float_convert, Scalar::f32, marked);
 }
 
+// A power of two; the least one, 2^-127, is a denormal of f32, which the machine takes for zero.
+Value widen_power_of_two(Builder& b, Value value) {
+  const Value word = b.convert(Op::bitcast, Scalar::i32, value);
+  const Value is_least = b.compute(Op::eq, word, b.constant_int(Scalar::i32, 0x00400000));
+  const Value widened = b.convert(Op::float_convert, Scalar::f64, value);
+  return b.compute(Op::select, is_least, b.constant(Scalar::f64, 0x1p-127), widened);
+}
+
 // Not zero by its bits: denormals count here.
 Value is_nonzero(Builder& b, Value value) {
   const Scalar type = b.type(value);
@@ -99,6 +107,7 @@ Value convert_part(Builder& b, DType from, DType to, Value value) {
   // A double reaches bfloat16 through float32 rounded to nearest, as XLA does it.
   const bool small = is_floating(to) && bits(to) <= 16 && to != DType::bfloat16;
   if (b.type(value) == Scalar::f64 && small) return round_to_odd(b, value);
+  if (from == DType::float8_e8m0fnu && type == Scalar::f64) return widen_power_of_two(b, value);
   return b.convert(Op::float_convert, type, value);
 }
 
