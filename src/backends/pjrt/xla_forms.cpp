@@ -28,6 +28,18 @@ Arrays solve_in_float32(std::span<const Array> inputs, const Attrs& attrs) {
   return {lax::convert_element_type(capibara::bind(prim::triangular_solve(), wide, attrs)[0], inputs[0].dtype())};
 }
 
+// The only window of a scalar holds the scalar.
+Arrays reduce_scalars(std::span<const Array> inputs, const Attrs& attrs) {
+  const auto operands = inputs.first(inputs.size() / 2), starts = inputs.last(inputs.size() / 2);
+  Arrays pairs(starts.begin(), starts.end());
+  pairs.insert(pairs.end(), operands.begin(), operands.end());
+  return apply_region(attrs.program("jaxpr"), pairs);
+}
+
+Arrays scatter_scalar(std::span<const Array> inputs, const Attrs& attrs) {
+  return apply_region(attrs.program("scatter_jaxpr"), Arrays{inputs[2], inputs[1]});
+}
+
 LowerRule form_of_xla(const Program& program, const Equation& equation) {
   if (equation.primitive == prim::reduce() && equation.inputs.size() == 2) {
     const std::optional<Monoid> monoid = recognise_monoid(equation.attrs.program("jaxpr"));
@@ -36,6 +48,8 @@ LowerRule form_of_xla(const Program& program, const Equation& equation) {
   if (equation.primitive == prim::triangular_solve() && bits(program.type(equation.inputs[0]).dtype) == 16) {
     return solve_in_float32;
   }
+  if (equation.primitive == prim::reduce_window() && program.type(equation.inputs[0]).rank() == 0) return reduce_scalars;
+  if (equation.primitive == prim::select_and_scatter() && program.type(equation.inputs[0]).rank() == 0) return scatter_scalar;
   return {};
 }
 
