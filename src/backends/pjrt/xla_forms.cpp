@@ -48,8 +48,9 @@ LowerRule form_of_xla(const Program& program, const Equation& equation) {
   if (equation.primitive == prim::triangular_solve() && bits(program.type(equation.inputs[0]).dtype) == 16) {
     return solve_in_float32;
   }
-  if (equation.primitive == prim::reduce_window() && program.type(equation.inputs[0]).rank() == 0) return reduce_scalars;
-  if (equation.primitive == prim::select_and_scatter() && program.type(equation.inputs[0]).rank() == 0) return scatter_scalar;
+  const bool scalar = !equation.inputs.empty() && program.type(equation.inputs[0]).rank() == 0;
+  if (scalar && equation.primitive == prim::reduce_window()) return reduce_scalars;
+  if (scalar && equation.primitive == prim::select_and_scatter()) return scatter_scalar;
   return {};
 }
 
