@@ -52,6 +52,10 @@ class JaxRuntimeError(JAXError, RuntimeError):
     pass
 
 
+class DistributedError(JaxRuntimeError):
+    """A process of the job died, does not come to a collective, or calls another one."""
+
+
 class JaxprTypeError(JAXError, TypeError):
     pass
 

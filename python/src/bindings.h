@@ -112,6 +112,7 @@ void bind_kde(nb::module_& m);
 void bind_config(nb::module_& m);
 void bind_devices(nb::module_& m);
 void bind_placements(nb::module_& m);
+void bind_processes(nb::module_& m);
 void bind_topologies(nb::module_& m);
 // A program for devices that are described, not present; its placements' platform begins with "topology:".
 nb::object compile_for_topology(const std::string& platform, const std::vector<int>& devices, const std::string& text, const std::string& what);

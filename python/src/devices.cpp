@@ -12,7 +12,6 @@
 #include "backends/pjrt/backend.h"
 #include "bindings.h"
 #include "runtime/disk_cache.h"
-#include "runtime/key_value_store.h"
 #include "runtime/transfer_guard.h"
 
 namespace capibara::python {
@@ -100,21 +99,6 @@ void bind_devices(nb::module_& m) {
     return nb::make_tuple(device.platform, device.id);
   });
   m.def("set_transfer_guard", &set_guard, nb::arg("direction"), nb::arg("guard").none(), nb::arg("of_thread"));
-  m.def(
-      "initialize_processes",
-      [](const std::string& address, int count, int id, int timeout, const std::string& bind_address) {
-        nb::gil_scoped_release other_threads_run;
-        distributed::initialize(address, count, id, {timeout, bind_address});
-      },
-      nb::arg("address"), nb::arg("count"), nb::arg("id"), nb::arg("timeout"), nb::arg("bind_address"));
-  m.def("shut_down_processes", [] {
-    nb::gil_scoped_release other_threads_run;
-    distributed::shutdown();
-  });
-  m.def("process_group", [] {
-    const ProcessGroup group = distributed::group();
-    return nb::make_tuple(group.process_id, group.process_count, group.store != nullptr);
-  });
 }
 
 }  // namespace capibara::python

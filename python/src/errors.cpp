@@ -1,5 +1,6 @@
 // Errors across the border: every exception of the core as the class of capibara._errors that jax users catch.
 #include <capibara/arithmetic_error.h>
+#include <capibara/distributed.h>
 
 #include "bindings.h"
 #include "interpreter_lock.h"
@@ -86,6 +87,8 @@ void set_current_error() noexcept {
     set_error("LibraryFloatingPointError", error.what());
   } catch (const NotImplementedError& error) {
     set_error("LibraryNotImplementedError", error.what());
+  } catch (const DistributedError& error) {
+    set_error("DistributedError", error.what());
   } catch (const RuntimeError& error) {
     set_error("JaxRuntimeError", error.what());
   } catch (const std::bad_alloc&) {

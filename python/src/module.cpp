@@ -17,6 +17,7 @@ NB_MODULE(_core, m) {
   bind_trees(m);
   bind_config(m);
   bind_devices(m);
+  bind_processes(m);
   bind_placements(m);
   bind_topologies(m);
   bind_transforms(m);

@@ -4,6 +4,8 @@
 #include <capibara/config.h>
 #include <capibara/default_device.h>
 
+#include "processes/job.h"
+
 namespace capibara {
 
 namespace {
@@ -40,6 +42,7 @@ std::vector<std::string> backend_names() {
 }
 
 Backend& backend(const std::string& name) {
+  processes::note_use();
   if (const BackendFamily* family = family_of(name)) return family->get(name);
   std::string known;
   for (const std::string& own : backend_names()) known += concat(known.empty() ? "" : ", ", "'", own, "'");

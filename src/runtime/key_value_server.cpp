@@ -18,6 +18,7 @@
 
 #include "runtime/key_value_store.h"
 #include "runtime/key_value_wire.h"
+#include "runtime/members.h"
 
 namespace capibara {
 
@@ -63,6 +64,7 @@ struct KeyValueServer::State {
   std::thread accepting;
   std::atomic<uint64_t> bytes{0};  // of entries and of requests being read
   std::atomic<int> strangers{0};
+  MemberRoll roll;
 
   mutable std::mutex mutex;  // of all below
   std::condition_variable changed;
@@ -120,8 +122,10 @@ struct KeyValueServer::State {
       --strangers;
       stranger = false;
       connection.socket.set_timeout(request_seconds);
-      while (process && answer_next(connection.socket, *process)) {
+      bool reports = false;
+      while (process && answer_next(connection.socket, *process, reports)) {
       }
+      if (process && reports && !is_ending()) roll.lose(*process);
     } catch (const std::exception&) {  // no memory: this peer is dropped, the others stay
     }
     if (stranger) --strangers;
@@ -136,7 +140,12 @@ struct KeyValueServer::State {
     return false;
   }
 
-  bool answer_next(const Socket& socket, int process) {
+  bool is_ending() {
+    std::lock_guard lock(mutex);
+    return ending;
+  }
+
+  bool answer_next(const Socket& socket, int process, bool& reports) {
     char what = 0;
     if (!socket.wait_for_input() || !socket.read(&what, 1)) return false;
     // What is read counts as taken until it is answered.
@@ -157,6 +166,7 @@ struct KeyValueServer::State {
     const auto wait_ms = static_cast<int64_t>(*number);
     const Question question{static_cast<Request>(what), wait_ms < 0 ? 0 : std::min(wait_ms, max_wait_ms), std::move(*key), std::move(*value)};
     std::string text;
+    reports |= question.what == Request::beat;
     const Answer status = answer(question, process, socket, text);
     std::string reply(1, static_cast<char>(status));
     add_text(reply, text);
@@ -174,7 +184,17 @@ struct KeyValueServer::State {
     }
   }
 
+  Answer hear(const Question& question, int process, std::string& text) {
+    if (question.what == Request::leave)
+      roll.leave(process, question.value);
+    else
+      roll.report(process, question.value);
+    text = encode_members(roll.states());
+    return Answer::well;
+  }
+
   Answer answer(const Question& question, int process, const Socket& socket, std::string& text) {
+    if (question.what == Request::beat || question.what == Request::leave) return hear(question, process, text);
     std::unique_lock lock(mutex);
     switch (question.what) {
       case Request::get:
@@ -193,6 +213,9 @@ struct KeyValueServer::State {
       case Request::put:
       case Request::replace: return write(question, text);
       case Request::barrier: return meet(lock, question, process, socket, text);
+      case Request::beat:
+      case Request::leave:
+        break;
     }
     text = concat("INVALID_ARGUMENT: the key-value store knows no request number ", static_cast<int>(question.what));
     return Answer::failed;
@@ -297,6 +320,8 @@ KeyValueServer::~KeyValueServer() {
 }
 
 int KeyValueServer::port() const { return state_->port; }
+
+std::map<int, uint64_t> KeyValueServer::reports() const { return state_->roll.reports(); }
 
 int KeyValueServer::connections() const {
   std::lock_guard lock(state_->mutex);

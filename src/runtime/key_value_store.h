@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,6 +52,7 @@ class KeyValueServer {
 
   int port() const;
   int connections() const;  // open ones
+  std::map<int, uint64_t> reports() const;  // how often each living process has reported, see members.h
 
  private:
   struct State;
@@ -61,6 +63,8 @@ class KeyValueServer {
 struct ProcessGroup {
   int process_id = 0, process_count = 1;
   std::shared_ptr<KeyValueStore> store;  // null: one process
+  std::string address;                   // of the store
+  std::string secret;
 };
 namespace distributed {
 struct InitializeOptions {
@@ -71,7 +75,11 @@ struct InitializeOptions {
 // The secret is CAPIBARA_JOB_SECRET, or the content of CAPIBARA_JOB_SECRET_FILE (mode 0600), or else a random one that
 // process 0 leaves for this user's other processes in the user's cache folder.
 void initialize(const std::string& coordinator_address, int process_count, int process_id, const InitializeOptions& options = {});
-void shutdown();  // waits for the others; does nothing where there is only one process
+// The same for processes that have met otherwise: process 0 brings the server, all the group with its store.
+void adopt(ProcessGroup group, std::unique_ptr<KeyValueServer> server);
+// Forgets the group. Process 0 serves some seconds more, until those who are alive have heard of everything that the
+// roll says.
+void leave();
 bool is_initialized();
 ProcessGroup group();
 }  // namespace distributed

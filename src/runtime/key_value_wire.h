@@ -19,7 +19,15 @@
 
 namespace capibara::key_value {
 
-enum class Request : char { get = 'g', try_get = 't', put = 'p', replace = 'r', barrier = 'b' };
+enum class Request : char {
+  get = 'g',
+  try_get = 't',
+  put = 'p',
+  replace = 'r',
+  barrier = 'b',
+  beat = 'a',
+  leave = 'l'
+};
 enum class Answer : char { well = 0, absent = 1, failed = 2 };
 
 constexpr uint64_t max_key = 64 << 10;  // bytes

@@ -1,4 +1,5 @@
-// The group of processes: process 0 serves, all meet, and process 0 leaves last.
+// The group of processes: process 0 serves, and all meet.
+#include <algorithm>
 #include <chrono>
 #include <mutex>
 #include <thread>
@@ -15,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t barrier_ms = 300000;
+constexpr std::chrono::seconds max_told(10);
 
 struct Current {
   std::mutex mutex;
@@ -30,11 +31,13 @@ Current& current() {
 
 // The secret that process 0 leaves may come later, and one of an earlier job may still be there: tries until the store
 // answers to it.
-std::shared_ptr<KeyValueStore> meet_with_left_secret(const std::string& address, int process_id, int timeout_seconds) {
+std::shared_ptr<KeyValueStore> meet_with_left_secret(const std::string& address, int process_id, int timeout_seconds,
+                                                     std::optional<std::string>& used) {
   const Clock::time_point end = Clock::now() + std::chrono::seconds(timeout_seconds);
   for (;;) {
     const std::optional<std::string> secret = LeftJobSecret::find(address);
     try {
+      used = secret;
       if (secret) return KeyValueStore::connect(address, 0, {*secret, process_id});
     } catch (const RuntimeError&) {
       if (Clock::now() >= end) throw;
@@ -45,6 +48,21 @@ std::shared_ptr<KeyValueStore> meet_with_left_secret(const std::string& address,
                                 "CAPIBARA_JOB_SECRET_FILE"));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
+// Until everybody who is alive has reported twice more, and so has read what the roll says now.
+void serve_until_told(const KeyValueServer& server) {
+  const std::map<int, uint64_t> before = server.reports();
+  const Clock::time_point end = Clock::now() + max_told;
+  auto is_told = [&](const auto& one) {
+    const auto it = before.find(one.first);
+    return one.second >= (it == before.end() ? 0 : it->second) + 2;
+  };
+  for (;;) {
+    const std::map<int, uint64_t> reports = server.reports();
+    if (std::all_of(reports.begin(), reports.end(), is_told) || Clock::now() >= end) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 }
 
@@ -68,29 +86,28 @@ void initialize(const std::string& coordinator_address, int process_count, int p
     }
     server = std::make_unique<KeyValueServer>(options.bind_address.empty() ? coordinator_address : options.bind_address, *secret);
   }
-  std::shared_ptr<KeyValueStore> store = secret ? KeyValueStore::connect(coordinator_address, options.timeout_seconds, {*secret, process_id})
-                                                : meet_with_left_secret(coordinator_address, process_id, options.timeout_seconds);
+  std::shared_ptr<KeyValueStore> store =
+      secret ? KeyValueStore::connect(coordinator_address, options.timeout_seconds, {*secret, process_id})
+             : meet_with_left_secret(coordinator_address, process_id, options.timeout_seconds, secret);
   store->barrier("capibara/start", process_count, int64_t{1000} * options.timeout_seconds);
   now.left_secret = std::move(left);
   now.server = std::move(server);
-  now.group = {process_id, process_count, std::move(store)};
+  now.group = {process_id, process_count, std::move(store), coordinator_address, *secret};
 }
 
-void shutdown() {
+void adopt(ProcessGroup group, std::unique_ptr<KeyValueServer> server) {
   Current& now = current();
   std::lock_guard lock(now.mutex);
-  if (!now.group.store) return;
-  const ProcessGroup group = std::exchange(now.group, {});
-  // Process 0 goes last: the others still need its answer.
-  try {
-    group.store->barrier("capibara/end", group.process_count, barrier_ms);
-  } catch (const RuntimeError&) {
-    if (group.process_id == 0) {
-      now.server.reset();
-      now.left_secret.reset();
-      throw;
-    }
-  }
+  if (now.group.store) throw RuntimeError("distributed.initialize should only be called once.");
+  now.server = std::move(server);
+  now.group = std::move(group);
+}
+
+void leave() {
+  Current& now = current();
+  std::lock_guard lock(now.mutex);
+  now.group = {};
+  if (now.server) serve_until_told(*now.server);
   now.server.reset();
   now.left_secret.reset();
 }

@@ -44,6 +44,8 @@ look_for() {
       exists /usr/lib/llvm-{18,19,20,21}/include/llvm/Config/llvm-config.h || MISSING+=(llvm-19-dev)
       exists /usr/include/zstd.h /usr/local/include/zstd.h || MISSING+=(libzstd-dev)
       exists /usr/include/gtest/gtest.h /usr/local/include/gtest/gtest.h || MISSING+=(libgtest-dev)
+      exists /usr/include/*/mpi/mpi.h /usr/include/mpi.h /usr/local/include/mpi.h || MISSING+=(libopenmpi-dev)
+      command -v mpirun >/dev/null || MISSING+=(openmpi-bin)
       ;;
     clang)
       command -v clang++ >/dev/null || MISSING+=(clang)

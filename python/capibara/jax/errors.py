@@ -1,6 +1,7 @@
 """jax.errors: the classes of errors."""
 from capibara._errors import (  # noqa: F401
     ConcretizationTypeError,
+    DistributedError,
     InconclusiveDimensionOperation,
     JAXError,
     JAXIndexError,

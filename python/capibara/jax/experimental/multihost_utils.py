@@ -1,0 +1,51 @@
+"""jax.experimental.multihost_utils: what the processes of one program tell each other by arrays of the host."""
+import sys
+
+import numpy as np
+
+from capibara import _core
+from capibara._modules import explain_missing
+from capibara.jax import tree
+from capibara.jax._devices import process_count
+from capibara.jax.distributed import _line_of
+
+
+def process_allgather(in_tree, tiled=False):
+    """The arrays of all processes, which have one shape: stacked along a new first axis, or concatenated along the first where tiled."""
+    line = _line_of(sys._getframe())
+
+    def gather(x):
+        if process_count() == 1:
+            return np.asarray(x) if tiled else np.expand_dims(np.asarray(x), axis=0)
+        return np.asarray(_core.process_all_gather(x, tiled, line))
+
+    return tree.map(gather, in_tree)
+
+
+def broadcast_one_to_all(in_tree, is_source=None):
+    """The values of the source, which is process 0 unless one process says that it is; all have the same shapes."""
+    line = _line_of(sys._getframe())
+    if process_count() == 1:
+        return tree.map(np.asarray, in_tree)
+    source = None if is_source is None else bool(is_source)
+    return tree.map(lambda x: np.asarray(_core.process_broadcast(x, source, line)), in_tree)
+
+
+def sync_global_devices(name):
+    """Returns when all processes have come here with this name."""
+    if process_count() > 1:
+        _core.process_barrier(f"sync_global_devices('{name}')", _line_of(sys._getframe()))
+
+
+def assert_equal(in_tree, fail_message=""):
+    """Raises AssertionError where the processes have different values."""
+    def repeat(x):
+        x = np.asarray(x)
+        return np.concatenate([x[None] if x.ndim == 0 else x] * process_count())
+
+    out = process_allgather(in_tree, tiled=True)
+    if not tree.all(tree.map(lambda own, all_of: np.all(np.equal(own, all_of)), tree.map(repeat, in_tree), out)):
+        raise AssertionError(f"{fail_message}. Expected: {out}; got: {in_tree}.")
+
+
+explain_missing(__name__)
