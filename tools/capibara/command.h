@@ -8,7 +8,8 @@
 
 namespace capibara::command {
 
-// What stands after the command's name: words, and options written --name VALUE or --name=VALUE.
+// What stands after the command's name: words, and options written --name VALUE or --name=VALUE; after -- all are
+// words.
 struct Arguments {
   std::vector<std::string> words;
   std::map<std::string, std::string> options;  // by name without dashes; empty text for a plain switch
@@ -48,6 +49,7 @@ int coverage(const Arguments& arguments);
 int coverage_python(const Arguments& arguments);
 int list_library(const Arguments& arguments);
 int bench(const Arguments& arguments);
+int launch(const Arguments& arguments);
 int help(const Arguments& arguments);
 
 }  // namespace capibara::command

@@ -13,6 +13,7 @@
 #include "backends/pjrt/cuda_kernels.h"
 #include "backends/pjrt/cudnn.h"
 #include "command.h"
+#include "processes/mpi_module.h"
 
 namespace capibara::command {
 
@@ -56,6 +57,7 @@ void describe_plugin(const pjrt::Candidate& candidate) {
 int doctor(const Arguments&) {
   std::printf("capibara %s\nprograms run on '%s' by default\n", version(), config().platform.c_str());
   for (const char* name : {"cpu", "reference"}) std::printf("  %-10s x + 1 %s\n", name, try_addition(name).c_str());
+  std::printf("  %-10s %s\n", "MPI", processes::describe_mpi().c_str());
   const pjrt::Search found = pjrt::search();
   std::printf("plugins (%zu):\n", found.found.size());
   std::vector<std::string> seen;

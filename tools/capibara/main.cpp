@@ -13,25 +13,56 @@ namespace capibara::command {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> table = {
-      {"show", "FILE.mlir [--lowered] [--stablehlo | --loops | --ir] [--after PASS] | --passes",
+      {"show",
+       "FILE.mlir [--lowered] [--stablehlo | --loops | --ir] [--after PASS] | --passes",
        "Prints the program of a StableHLO file, or what it is after a pass of the optimiser; --passes lists them.",
-       {"after"}, {"lowered", "stablehlo", "passes", "loops", "ir"}, show},
-      {"run", "FILE.mlir [INPUT.npy ...] [--output FOLDER] [--backend NAME]",
-       "Runs a StableHLO file and prints its results, or writes them as .npy files.", {"output", "backend"}, {}, run},
-      {"check", "[FOLDER|FILE.mlir ...] [--backend NAME] [--jobs N] [--self-test]",
+       {"after"},
+       {"lowered", "stablehlo", "passes", "loops", "ir"},
+       show},
+      {"run",
+       "FILE.mlir [INPUT.npy ...] [--output FOLDER] [--backend NAME]",
+       "Runs a StableHLO file and prints its results, or writes them as .npy files.",
+       {"output", "backend"},
+       {},
+       run},
+      {"check",
+       "[FOLDER|FILE.mlir ...] [--backend NAME] [--jobs N] [--self-test]",
        "Runs StableHLO files that hold their own expected values; the folder is CAPIBARA_GOLDEN by default.",
-       {"backend", "jobs"}, {"self-test", "verbose"}, check},
-      {"compile", "FILE.mlir [--topology NAME] [--platform NAME] [--options NAME=VALUE,...] [--output FILE]",
-       "Compiles a StableHLO file by a plugin, for devices that need not be here (v5e:4x4, v4:2x2x4, 1x1x4), and prints the memory it needs.",
-       {"topology", "platform", "options", "output"}, {}, compile},
-      {"coverage", "[--markdown] | --python [--results FILE.tsv]",
+       {"backend", "jobs"},
+       {"self-test", "verbose"},
+       check},
+      {"compile",
+       "FILE.mlir [--topology NAME] [--platform NAME] [--options NAME=VALUE,...] [--output FILE]",
+       "Compiles a StableHLO file by a plugin, for devices that need not be here (v5e:4x4, v4:2x2x4, 1x1x4), and "
+       "prints the memory it needs.",
+       {"topology", "platform", "options", "output"},
+       {},
+       compile},
+      {"coverage",
+       "[--markdown] | --python [--results FILE.tsv]",
        "Prints which rules each primitive has and which backends run it, or which names of jax pass in Python.",
-       {"results"}, {"markdown", "python"}, coverage},
-      {"library", "[MODULE] [--markdown]", "Prints the functions of the library, or those of one module with their signatures.",
-       {}, {"markdown"}, list_library},
-      {"bench", "[--only NAME,...] [--repeat N] [--peers LIST] [--json FILE] [--build FOLDER] [--list | --report]",
+       {"results"},
+       {"markdown", "python"},
+       coverage},
+      {"library",
+       "[MODULE] [--markdown]",
+       "Prints the functions of the library, or those of one module with their signatures.",
+       {},
+       {"markdown"},
+       list_library},
+      {"bench",
+       "[--only NAME,...] [--repeat N] [--peers LIST] [--json FILE] [--build FOLDER] [--list | --report]",
        "Times capibara beside its peers, in a source tree; ./run bench installs the peers.",
-       {"only", "repeat", "peers", "json", "build"}, {"list", "report", "no-check"}, bench},
+       {"only", "repeat", "peers", "json", "build"},
+       {"list", "report", "no-check"},
+       bench},
+      {"launch",
+       "-n N [--devices D] [--hosts A,B] [--restarts K] [--timeout S] [--collective-timeout S] -- PROGRAM ARGUMENTS",
+       "Starts N processes of a program over MPI (mpirun, mpiexec or srun), with D devices each; restarts them K times "
+       "after failures.",
+       {"n", "devices", "hosts", "restarts", "timeout", "collective-timeout"},
+       {"member"},
+       launch},
       {"doctor", "", "Prints which backends and plugins there are, and tries each.", {}, {}, doctor},
       {"help", "", "Prints this list.", {}, {}, help},
   };
@@ -59,6 +90,16 @@ Arguments parse_arguments(const Command& command, const std::vector<std::string>
     return std::find(names.begin(), names.end(), name) != names.end();
   };
   for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--") {
+      arguments.words.insert(arguments.words.end(), words.begin() + static_cast<std::ptrdiff_t>(i) + 1, words.end());
+      break;
+    }
+    if (words[i].size() == 2 && words[i][0] == '-' && listed(command.valued, words[i].substr(1))) {
+      if (i + 1 == words.size()) throw UsageError{concat(words[i], " needs a value")};
+      const std::string short_name = words[i].substr(1);
+      arguments.options[short_name] = words[++i];
+      continue;
+    }
     if (words[i].rfind("--", 0) != 0) {
       arguments.words.push_back(words[i]);
       continue;
@@ -104,7 +145,8 @@ int main(int count, char** values) {
     if (name != command.name) continue;
     try {
       if (!words.empty()) words.erase(words.begin());
-      if (std::find(words.begin(), words.end(), "--help") != words.end()) {
+      const auto own = std::find(words.begin(), words.end(), "--");  // what follows is another program's
+      if (std::find(words.begin(), own, "--help") != own) {
         std::printf("capibara %s %s\n%s\n", command.name, command.usage, command.doc);
         return 0;
       }

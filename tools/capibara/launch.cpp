@@ -1,0 +1,315 @@
+// capibara launch: a front of mpirun, mpiexec and srun, with the flags that the watch needs, marked lines, exit codes
+// and restarts.
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <thread>
+
+#include <capibara/error.h>
+
+#include "command.h"
+#include "launch.h"
+
+namespace capibara::command {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+namespace fs = std::filesystem;
+
+constexpr std::chrono::seconds grace(30);       // for the others to end after the first failure: the watch tells them
+constexpr std::chrono::seconds kill_after(15);  // after mpirun was asked to end
+constexpr int timeout_code = 124;               // as of timeout(1)
+const std::string folder_prefix = "capibara-launch-";
+
+volatile std::sig_atomic_t caught = 0;
+void catch_signal(int signal) { caught = signal; }
+
+void say(const std::string& text) { std::fprintf(stderr, "capibara launch: %s\n", text.c_str()); }
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+std::string found_program(const std::string& name) {
+  std::string paths = variable("PATH") + ":";
+  for (std::size_t end; (end = paths.find(':')) != std::string::npos; paths.erase(0, end + 1)) {
+    const std::string path = paths.substr(0, end) + "/" + name;
+    if (access(path.c_str(), X_OK) == 0) return path;
+  }
+  return "";
+}
+
+std::string output_of(const std::string& command) {
+  std::string text;
+  FILE* pipe = popen(command.c_str(), "r");
+  if (!pipe) return text;
+  char block[512];
+  while (std::fgets(block, sizeof block, pipe)) text += block;
+  pclose(pipe);
+  return text;
+}
+
+struct Group {
+  int count = 0, devices = 0;
+  std::string hosts;
+  std::chrono::seconds limit{0};
+  std::vector<std::string> program;
+};
+
+// A folder of this launch, for what MPI leaves in files and shared memory; gone with it. Those of launches that were
+// killed go too.
+class Folder {
+ public:
+  Folder() {
+    const std::string base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : fs::temp_directory_path().string();
+    sweep(base);
+    std::string name = concat(base, "/", folder_prefix, getpid(), "-XXXXXX");
+    if (!mkdtemp(name.data()))
+      throw RuntimeError(concat("no folder can be made in ", base, ": ", std::strerror(errno)));
+    path_ = name;
+  }
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  static void sweep(const std::string& base) {
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(base, ignored)) {
+      const std::string name = entry.path().filename();
+      if (name.rfind(folder_prefix, 0) != 0) continue;
+      const int owner = std::atoi(name.c_str() + folder_prefix.size());
+      if (owner > 0 && kill(owner, 0) != 0 && errno == ESRCH) fs::remove_all(entry.path(), ignored);
+    }
+  }
+  std::string path_;
+};
+
+std::vector<std::string> open_mpi_flags(const Group& group, const std::string& folder) {
+  std::vector<std::string> words = {
+      "mpirun", "-n", std::to_string(group.count), "--oversubscribe", "--enable-recovery", "--bind-to", "none"};
+  for (const char* name : {"orte_tmpdir_base", "btl_vader_backing_directory", "osc_sm_backing_directory"}) {
+    words.insert(words.end(), {"--mca", name, folder});
+  }
+  words.insert(words.end(), {"--mca", "mpi_yield_when_idle", "1"});
+  if (geteuid() == 0) {
+    say("this is root: mpirun is told to allow it");
+    words.push_back("--allow-run-as-root");
+  }
+  if (!group.hosts.empty()) words.insert(words.end(), {"--host", group.hosts});
+  return words;
+}
+
+// The command that starts the group: inside of a Slurm job srun, else what is installed.
+std::vector<std::string> launcher(const Group& group, const std::string& folder) {
+  const std::string count = std::to_string(group.count);
+  if (!variable("SLURM_JOB_ID").empty() && !found_program("srun").empty()) {
+    std::vector<std::string> words = {"srun", "-n", count, "--mpi=pmix", "--kill-on-bad-exit=0"};
+    if (!group.hosts.empty()) words.insert(words.end(), {"-w", group.hosts});
+    return words;
+  }
+  if (!found_program("mpirun").empty() && output_of("mpirun --version 2>&1").find("Open MPI") != std::string::npos) {
+    return open_mpi_flags(group, folder);
+  }
+  if (!found_program("mpiexec").empty()) {
+    std::vector<std::string> words = {"mpiexec", "-n", count, "-disable-auto-cleanup"};
+    if (!group.hosts.empty()) words.insert(words.end(), {"-hosts", group.hosts});
+    return words;
+  }
+  throw RuntimeError("neither mpirun, mpiexec nor srun was found\nHint: install openmpi-bin (./run does)");
+}
+
+void set_variables(const Group& group, int restart) {
+  const auto cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  setenv("CAPIBARA_LAUNCH", "1", 1);
+  setenv("CAPIBARA_RESTART", std::to_string(restart).c_str(), 1);
+  setenv("CAPIBARA_NUM_THREADS", std::to_string(std::max(1, cores / group.count)).c_str(), 0);
+  setenv("PYTHONUNBUFFERED", "1", 0);  // lines come when they are printed
+  if (group.devices > 0) setenv("JAX_NUM_CPU_DEVICES", std::to_string(group.devices).c_str(), 1);
+}
+
+// What is known of the processes while they run.
+class Members {
+ public:
+  explicit Members(int count) : count_(count) {}
+
+  // A line of mpirun's output, without its end.
+  void take(const std::string& line, FILE* to) {
+    const std::size_t space = line.find(' ');
+    if (line.empty() || (line[0] != line_mark && line[0] != exit_mark) || space == std::string::npos)
+      return pass_own(line, to);
+    const int number = std::atoi(line.c_str() + 1);
+    if (line[0] == exit_mark) return end(number, std::atoi(line.c_str() + space + 1));
+    std::fprintf(to, "[%d] %s\n", number, line.c_str() + space + 1);
+    std::fflush(to);
+  }
+  bool all_ended() const { return static_cast<int>(codes_.size()) >= count_; }
+  std::optional<Clock::time_point> failed_at() const { return failed_at_; }
+  // The first failure's; 1 where a process vanished.
+  int code() const { return code_ != 0 || all_ended() ? code_ : 1; }
+
+ private:
+  void end(int number, int code) {
+    codes_[number] = code;
+    if (code == 0 || code_ != 0) return;
+    code_ = code;
+    failed_at_ = Clock::now();
+    say(code > 128 ? concat("process ", number, " was ended by signal ", code - 128, " (", strsignal(code - 128), ")")
+                   : concat("process ", number, " exited with ", code));
+  }
+  // Open MPI's runtime complains about each process that ends before MPI does, after the failure that says why.
+  void pass_own(const std::string& line, FILE* to) const {
+    if (failed_at_ && line.find("PMIX ERROR") != std::string::npos) return;
+    std::fprintf(to, "%s\n", line.c_str());
+    std::fflush(to);
+  }
+
+  const int count_;
+  std::map<int, int> codes_;
+  int code_ = 0;
+  std::optional<Clock::time_point> failed_at_;
+};
+
+struct Pipe {
+  int descriptor;
+  FILE* to;
+  std::string rest;
+  bool open = true;
+
+  void pass(Members& members) {
+    char block[8192];
+    const ssize_t size = read(descriptor, block, sizeof block);
+    if (size < 0 && errno == EINTR) return;
+    if (size > 0) rest.append(block, static_cast<std::size_t>(size));
+    for (std::size_t end; (end = rest.find('\n')) != std::string::npos; rest.erase(0, end + 1))
+      members.take(rest.substr(0, end), to);
+    if (size > 0) return;
+    open = false;
+    if (!rest.empty()) members.take(rest, to);
+  }
+};
+
+class Run {
+ public:
+  Run(const std::vector<std::string>& words, const Group& group) : group_(group), members_(group.count) {
+    int out[2], err[2];
+    if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0)
+      throw RuntimeError("no pipe for the output of the processes");
+    child_ = fork();
+    if (child_ < 0) throw RuntimeError(concat(words[0], " cannot be started: ", std::strerror(errno)));
+    if (child_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGTERM);
+      dup2(out[1], STDOUT_FILENO);
+      dup2(err[1], STDERR_FILENO);
+      execvp(words[0].c_str(), as_arguments(words).data());
+      _exit(127);
+    }
+    close(out[1]);
+    close(err[1]);
+    pipes_[0] = {out[0], stdout, "", true};
+    pipes_[1] = {err[0], stderr, "", true};
+  }
+  ~Run() {
+    for (const Pipe& pipe : pipes_) close(pipe.descriptor);
+  }
+  Run(const Run&) = delete;
+
+  int finish() {
+    while (pipes_[0].open || pipes_[1].open) {
+      look();
+      pollfd waiting[2];
+      for (int i = 0; i < 2; ++i) waiting[i] = {pipes_[i].open ? pipes_[i].descriptor : -1, POLLIN, 0};
+      if (poll(waiting, 2, 200) <= 0) continue;
+      for (int i = 0; i < 2; ++i) {
+        if (waiting[i].revents) pipes_[i].pass(members_);
+      }
+    }
+    int status = 0;
+    while (waitpid(child_, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (caught) return 128 + caught;
+    if (reason_ == timeout_code) return timeout_code;
+    if (members_.code() != 0) return members_.code();
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+  }
+  bool was_stopped() const { return caught || reason_ == timeout_code; }
+
+ private:
+  void look() {
+    const auto now = Clock::now();
+    if (asked_) {
+      if (now - *asked_ > kill_after) kill(child_, SIGKILL);
+      return;
+    }
+    if (caught) return ask_to_end("stopped", 128 + caught);
+    if (group_.limit.count() > 0 && now - started_ > group_.limit)
+      return ask_to_end(concat("not over after ", group_.limit.count(), " s"), timeout_code);
+    if (members_.failed_at() && now - *members_.failed_at() > grace) ask_to_end("the others did not end", 1);
+  }
+  void ask_to_end(const std::string& why, int reason) {
+    say(concat(why, ": ending all processes"));
+    reason_ = reason;
+    asked_ = Clock::now();
+    kill(child_, SIGTERM);
+  }
+
+  const Group& group_;
+  Members members_;
+  pid_t child_ = 0;
+  Pipe pipes_[2];
+  int reason_ = 0;
+  const Clock::time_point started_ = Clock::now();
+  std::optional<Clock::time_point> asked_;
+};
+
+int run_group(const Group& group, int restart, bool& stopped) {
+  const Folder folder;
+  set_variables(group, restart);
+  std::vector<std::string> words = launcher(group, folder.path());
+  words.insert(words.end(), {fs::read_symlink("/proc/self/exe").string(), "launch", "--member", "--"});
+  words.insert(words.end(), group.program.begin(), group.program.end());
+  Run run(words, group);
+  const int code = run.finish();
+  stopped = run.was_stopped();
+  return code;
+}
+
+}  // namespace
+
+int launch(const Arguments& arguments) {
+  if (arguments.words.empty()) throw UsageError{"the program is missing: capibara launch -n 4 -- PROGRAM ARGUMENTS"};
+  if (arguments.has("member")) return run_member(arguments.words);
+  const Group group{arguments.integer("n", 1), arguments.integer("devices", 0), arguments.text("hosts", ""),
+                    std::chrono::seconds(arguments.integer("timeout", 0)), arguments.words};
+  if (group.count < 1) throw UsageError{"-n needs a positive number"};
+  if (arguments.has("collective-timeout"))
+    setenv("CAPIBARA_COLLECTIVE_TIMEOUT", std::to_string(arguments.integer("collective-timeout", 0)).c_str(), 1);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, catch_signal);
+  const int restarts = arguments.integer("restarts", 0);
+  for (int restart = 0;; ++restart) {
+    bool stopped = false;
+    const int code = run_group(group, restart, stopped);
+    if (code == 0 || stopped || restart == restarts) return code;
+    say(concat("restart ", restart + 1, " of ", restarts));
+  }
+}
+
+}  // namespace capibara::command
