@@ -9,13 +9,24 @@ namespace capibara::cuda {
 
 namespace ffi = pjrt::ffi;
 
-enum ElementType : int32_t { f32 = 11, bf16 = 16 };  // XLA_FFI_DataType
+enum ElementType : int32_t { f16 = 10, f32 = 11, bf16 = 16 };  // XLA_FFI_DataType
 
 inline const ffi::Buffer& operand(const ffi::CallFrame* frame, int index) {
   return *static_cast<const ffi::Buffer*>(frame->operands.values[index]);
 }
 inline const ffi::Buffer& result(const ffi::CallFrame* frame, int index) {
   return *static_cast<const ffi::Buffer*>(frame->results.values[index]);
+}
+
+template <class T>
+T* data_of(const ffi::Buffer& buffer) {
+  return static_cast<T*>(buffer.data);
+}
+
+inline int64_t integer_attribute(const ffi::CallFrame* frame, const char* name, int64_t otherwise) {
+  if (const void* value = ffi::find_attribute(frame, name))
+    std::memcpy(&otherwise, static_cast<const ffi::Scalar*>(value)->value, sizeof otherwise);
+  return otherwise;
 }
 
 inline float float_attribute(const ffi::CallFrame* frame, const char* name, float otherwise) {

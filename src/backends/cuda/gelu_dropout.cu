@@ -8,13 +8,13 @@
 
 #include <cmath>
 
-#include "backends/cuda/claims.h"
+#include "backends/cuda/norm_claims.h"
 
 namespace capibara::cuda {
 namespace {
 
 std::optional<KernelCall> claim(const ClaimArgs& args, const ArrayType& x, const char* target) {
-  if (x.dtype != DType::float32 && x.dtype != DType::bfloat16) return std::nullopt;
+  if (!is_row_type(x.dtype)) return std::nullopt;
   if (x.size() == 0 || !args.attrs.boolean("approximate")) return std::nullopt;
   const auto kept = static_cast<double>(std::llround((1 - args.attrs.real("rate")) * 65536));
   return KernelCall{target, float_setting("kept", kept), {}};
@@ -35,13 +35,8 @@ Claims gelu_dropout_claims() { return {{"gelu_dropout", claim_forward}, {"gelu_d
 
 #else  // ---- the kernels ---------------------------------------------------------------------------------------------
 
-#include <cuda_bf16.h>
-#include <cuda_runtime.h>
-
-#include <cstdint>
-
-#include "backends/cuda/call_frame.h"
 #include "backends/cuda/kernels.h"
+#include "backends/cuda/row_pieces.h"
 
 namespace capibara::cuda {
 namespace {
@@ -142,15 +137,10 @@ void* run(ffi::CallFrame* frame) {
   int64_t size = 1;
   for (int64_t i = 0; i < x.rank; ++i) size *= x.dims[i];
   const auto kept = static_cast<uint32_t>(float_attribute(frame, "kept", 65536.0f));
-  const auto stream = static_cast<cudaStream_t>(ffi::stream_of(frame));
-  if (x.dtype == f32)
-    start<float, Backward>(frame, size, kept, stream);
-  else if (x.dtype == bf16)
-    start<__nv_bfloat16, Backward>(frame, size, kept, stream);
-  else
-    return ffi::failure(frame, "gelu_dropout: the CUDA kernel takes float32 and bfloat16");
-  const cudaError_t status = cudaGetLastError();
-  return status == cudaSuccess ? nullptr : ffi::failure(frame, cudaGetErrorString(status));
+  const bool started = with_type(
+      x.dtype, [&](auto number) { start<decltype(number), Backward>(frame, size, kept, own_stream(frame)); });
+  return started ? outcome(frame)
+                 : ffi::failure(frame, "gelu_dropout: the CUDA kernel takes float32, bfloat16 and float16");
 }
 
 constexpr KernelRecord records[] = {{"capibara_gelu_dropout", run<false>, ffi::command_buffer_compatible},

@@ -1,8 +1,8 @@
 // Routing of tokens to experts as foreign calls of XLA programs: three short kernels, whose times are mostly latency.
 //
 // A warp chooses the experts of a token, whose logits its lanes share out, and a block counts its choices; one block
-// adds the counts of all, so that each knows where its copies go; then every copy is put there. All sums have a fixed
-// order: results are equal from run to run.
+// adds the counts of all, so that each knows where its copies go; then every copy is put there, 32 tokens of a warp
+// finding by a vote which of them come before. All sums have a fixed order: results are equal from run to run.
 //
 // nvcc compiles the kernels and their handlers into the module; the C++ compiler compiles the claim into the library.
 #include <cstdint>
@@ -78,7 +78,9 @@ namespace capibara::cuda {
 namespace {
 
 constexpr unsigned nobody = 0xffffffffu;
-constexpr int warps = 8;  // of a block of tokens
+constexpr int warps = 32;       // of a block that chooses or places: many, since each waits for its own token
+constexpr int pull_warps = 8;   // of a block of the gradient, a token each
+constexpr int row_warps = block_tokens / 32;
 
 struct Call {
   int tokens, experts, choices, capacity;
@@ -165,6 +167,16 @@ __global__ void __launch_bounds__(32 * warps)
   }
 }
 
+// The sum of a lane's number and those of the lanes before it.
+__device__ int prefix_sum(int value) {
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    const int left = __shfl_up_sync(all_lanes, value, step);
+    if (static_cast<int>(threadIdx.x % 32) >= step) value += left;
+  }
+  return value;
+}
+
 // In one block: counts [expert][choice][block] become how many copies of the expert come before; what experts take and
 // were chosen for; `starts`: where their rows begin, where their copies without room do, and where those of all do.
 __global__ void __launch_bounds__(1024)
@@ -174,22 +186,23 @@ __global__ void __launch_bounds__(1024)
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, entries = call.choices * blocks;
   for (int expert = warp; expert < call.experts; expert += blockDim.x / 32) {
     int* own = counts + static_cast<int64_t>(expert) * entries;
+    float share = 0;
+    if (call.load_balancing) {
+#pragma unroll 4
+      for (int block = lane; block < blocks; block += 32) share += shares[block * call.experts + expert];
+    }
     int before = 0;
-    constexpr int each = 4;
+    constexpr int each = 16;  // loads of a lane on their way at once
     for (int first = 0; first < entries; first += 32 * each) {
       int values[each], total = 0;
 #pragma unroll
       for (int q = 0; q < each; ++q) {
         const int at = first + lane * each + q;
         values[q] = at < entries ? own[at] : 0;
-        total += values[q];
       }
-      int prefix = total;
 #pragma unroll
-      for (int step = 1; step < 32; step *= 2) {
-        const int left = __shfl_up_sync(all_lanes, prefix, step);
-        if (lane >= step) prefix += left;
-      }
+      for (int q = 0; q < each; ++q) total += values[q];
+      const int prefix = prefix_sum(total);
       int running = before + prefix - total;
 #pragma unroll
       for (int q = 0; q < each; ++q) {
@@ -199,11 +212,7 @@ __global__ void __launch_bounds__(1024)
       }
       before += __shfl_sync(all_lanes, prefix, 31);
     }
-    float share = 0;
-    if (call.load_balancing) {
-      for (int block = lane; block < blocks; block += 32) share += shares[block * call.experts + expert];
-      share = warp_sum(share);
-    }
+    share = warp_sum(share);
     if (lane == 0) {
       loads[expert] = before;
       const float copies = static_cast<float>(call.tokens) * static_cast<float>(call.choices);
@@ -212,52 +221,76 @@ __global__ void __launch_bounds__(1024)
     }
   }
   __syncthreads();
-  if (threadIdx.x != 0) return;
+  if (warp != 0) return;
   int with = 0, without = 0;
   float total = 0;
-  for (int expert = 0; expert < call.experts; ++expert) {
-    const int own = loads[expert], taken = call.capacity < 0 ? own : min(own, call.capacity);
-    starts[expert] = with;
-    starts[call.experts + expert] = without;
-    sizes[expert] = taken;
-    load[expert] = own;
-    with += taken;
-    without += own - taken;
-    total += terms[expert];
+  for (int first = 0; first < call.experts; first += 32) {
+    const int expert = first + lane;
+    const bool exists = expert < call.experts;
+    const int own = exists ? loads[expert] : 0, taken = call.capacity < 0 ? own : min(own, call.capacity);
+    const int taken_sum = prefix_sum(taken), rest_sum = prefix_sum(own - taken);
+    if (exists) {
+      starts[expert] = with + taken_sum - taken;
+      starts[call.experts + expert] = without + rest_sum - (own - taken);
+      sizes[expert] = taken;
+      load[expert] = own;
+      total += terms[expert];
+    }
+    with += __shfl_sync(all_lanes, taken_sum, 31);
+    without += __shfl_sync(all_lanes, rest_sum, 31);
   }
+  total = warp_sum(total);
+  if (lane != 0) return;
   starts[2 * call.experts] = with;
   *loss = call.load_balancing ? total : 0;
 }
 
-// Where each copy goes: behind the copies that come before its block's, and behind those of its own block.
+// Where each copy goes: behind the copies that come before its block's, and behind those of its own block. A warp has one
+// choice of 32 tokens.
 __global__ void __launch_bounds__(32 * warps)
     place(const int* experts, const int* counts, const int* starts, const int* sizes, float* weights, int* permutation,
           int* inverse, Call call) {
-  extern __shared__ int chosen[];
-  const int first = blockIdx.x * block_tokens, count = min(block_tokens, call.tokens - first), blocks = gridDim.x;
-  const int64_t base = static_cast<int64_t>(first) * call.choices;
-  for (int i = threadIdx.x; i < count * call.choices; i += blockDim.x) chosen[i] = experts[base + i];
+  extern __shared__ int earlier[];  // [choices][row_warps][experts]: copies of each expert of these 32 tokens
+  const int lane = threadIdx.x % 32, first = blockIdx.x * block_tokens, blocks = gridDim.x;
+  for (int i = threadIdx.x; i < call.choices * row_warps * call.experts; i += blockDim.x) earlier[i] = 0;
   __syncthreads();
-  for (int i = threadIdx.x; i < count * call.choices; i += blockDim.x) {
-    const int choice = i % call.choices, expert = chosen[i];
-    int rank = counts[(expert * call.choices + choice) * blocks + blockIdx.x];
-    for (int other = choice; other < i; other += call.choices) rank += chosen[other] == expert;
-    const int taken = sizes[expert];
-    const bool has_room = rank < taken;
-    const int at =
-        has_room ? starts[expert] + rank : starts[2 * call.experts] + starts[call.experts + expert] + rank - taken;
-    permutation[at] = static_cast<int>(base + i);
-    inverse[base + i] = at;
-    if (!has_room) weights[base + i] = 0;
+  const int tasks = call.choices * row_warps;
+  constexpr int each = (max_choices * row_warps + warps - 1) / warps;
+  int expert[each], rank[each];
+#pragma unroll
+  for (int q = 0; q < each; ++q) {
+    const int task = threadIdx.x / 32 + q * warps, choice = task / row_warps;
+    const int token = first + task % row_warps * 32 + lane;
+    const bool exists = task < tasks && token < call.tokens;
+    expert[q] = exists ? experts[static_cast<int64_t>(token) * call.choices + choice] : -1;
+    const unsigned same = __match_any_sync(all_lanes, expert[q]);
+    rank[q] = __popc(same & ((1u << lane) - 1));
+    if (exists && rank[q] == 0) earlier[task * call.experts + expert[q]] = __popc(same);
+  }
+  __syncthreads();
+#pragma unroll
+  for (int q = 0; q < each; ++q) {
+    if (expert[q] < 0) continue;
+    const int task = threadIdx.x / 32 + q * warps, choice = task / row_warps, part = task % row_warps;
+    int own = rank[q] + counts[(expert[q] * call.choices + choice) * blocks + blockIdx.x];
+    for (int i = 0; i < part; ++i) own += earlier[(choice * row_warps + i) * call.experts + expert[q]];
+    const int taken = sizes[expert[q]];
+    const bool has_room = own < taken;
+    const int at = has_room ? starts[expert[q]] + own
+                            : starts[2 * call.experts] + starts[call.experts + expert[q]] + own - taken;
+    const int64_t copy = static_cast<int64_t>(first + part * 32 + lane) * call.choices + choice;
+    permutation[at] = static_cast<int>(copy);
+    inverse[copy] = at;
+    if (!has_room) weights[copy] = 0;
   }
 }
 
 // The cotangents of weights and loss pulled back to the logits: a warp for each token.
 template <class T, int per_lane>
-__global__ void __launch_bounds__(32 * warps)
+__global__ void __launch_bounds__(32 * pull_warps)
     pull(const float* dweights, const float* dloss, const T* logits, const int* experts, const float* weights,
          const int* load, T* dlogits, Call call) {
-  const int lane = threadIdx.x % 32, token = blockIdx.x * warps + threadIdx.x / 32;
+  const int lane = threadIdx.x % 32, token = blockIdx.x * pull_warps + threadIdx.x / 32;
   if (token >= call.tokens) return;
   float values[per_lane], slopes[per_lane], changes[per_lane] = {};
   load_row<T, per_lane>(logits + static_cast<int64_t>(token) * call.experts, call.experts, values);
@@ -319,17 +352,6 @@ __global__ void __launch_bounds__(32 * warps)
 
 // ---- handlers -----------------------------------------------------------------------------------------------------
 
-int64_t integer_attribute(const ffi::CallFrame* frame, const char* name, int64_t otherwise) {
-  if (const void* value = ffi::find_attribute(frame, name))
-    std::memcpy(&otherwise, static_cast<const ffi::Scalar*>(value)->value, sizeof otherwise);
-  return otherwise;
-}
-
-template <class T>
-T* data_of(const ffi::Buffer& buffer) {
-  return static_cast<T*>(buffer.data);
-}
-
 template <class T, int per_lane>
 void start_forward(const ffi::CallFrame* frame, const Call& call, cudaStream_t stream) {
   const int blocks = static_cast<int>(blocks_for(call.tokens));
@@ -342,14 +364,17 @@ void start_forward(const ffi::CallFrame* frame, const Call& call, cudaStream_t s
                                                                  counts, shares, call);
   arrange<<<1, 1024, 0, stream>>>(counts, shares, starts, sizes, data_of<int>(result(frame, 5)),
                                   data_of<float>(result(frame, 6)), blocks, call);
-  const std::size_t chosen = sizeof(int) * static_cast<std::size_t>(block_tokens * call.choices);
-  place<<<blocks, 32 * warps, chosen, stream>>>(experts, counts, starts, sizes, weights, data_of<int>(result(frame, 2)),
+  const std::size_t earlier = sizeof(int) * static_cast<std::size_t>(call.choices * row_warps * call.experts);
+  static const cudaError_t room = cudaFuncSetAttribute(place, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                       sizeof(int) * max_choices * row_warps * max_experts);
+  if (room != cudaSuccess) return;  // which cudaGetLastError repeats
+  place<<<blocks, 32 * warps, earlier, stream>>>(experts, counts, starts, sizes, weights, data_of<int>(result(frame, 2)),
                                                 data_of<int>(result(frame, 3)), call);
 }
 
 template <class T, int per_lane>
 void start_backward(const ffi::CallFrame* frame, const Call& call, cudaStream_t stream) {
-  pull<T, per_lane><<<(call.tokens + warps - 1) / warps, 32 * warps, 0, stream>>>(
+  pull<T, per_lane><<<(call.tokens + pull_warps - 1) / pull_warps, 32 * pull_warps, 0, stream>>>(
       data_of<float>(operand(frame, 0)), data_of<float>(operand(frame, 1)), data_of<T>(operand(frame, 2)),
       data_of<int>(operand(frame, 3)), data_of<float>(operand(frame, 4)), data_of<int>(operand(frame, 5)),
       data_of<T>(result(frame, 0)), call);

@@ -61,9 +61,16 @@ Claims selective_scan_claims() { return {{"selective_scan", claim_forward}, {"se
 namespace capibara::cuda {
 namespace {
 
+// What a few steps read of a channel, loaded while those before them are computed.
+template <int count>
+struct Steps {
+  float u[count], delta[count], z[count];
+  bool reset[count];
+};
+
 template <class T, int Own, int Parts>
 __global__ void __launch_bounds__(threads) forward(Inputs<T> in, Sizes s, T* y, float* last, float* starts) {
-  constexpr int width = Own * Parts, tile = 32, ahead = 4;
+  constexpr int width = Own * Parts, tile = 64, ahead = 4;
   __shared__ float B[tile * width], C[tile * width];
   const Place<Own, Parts> place(s.dim);
   const int channel = place.present ? place.channel : 0;
@@ -77,6 +84,19 @@ __global__ void __launch_bounds__(threads) forward(Inputs<T> in, Sizes s, T* y, 
     h[i] = exists ? in.initial[(static_cast<int64_t>(place.batch) * s.dim + channel) * s.states + n] : 0.0f;
   }
   const float D = in.D[channel], bias = in.bias[channel];
+  auto load = [&](int t) {  // the steps from t on; behind the last, that one again
+    Steps<ahead> steps;
+#pragma unroll
+    for (int k = 0; k < ahead; ++k) {
+      const int64_t row = first_row + min(t + k, s.length - 1), at = row * s.dim + channel;
+      steps.u[k] = as_float(in.u[at]);
+      steps.delta[k] = as_float(in.delta[at]);
+      steps.z[k] = in.z ? as_float(in.z[at]) : 0.0f;
+      steps.reset[k] = in.reset && in.reset[row];
+    }
+    return steps;
+  };
+  Steps<ahead> next = load(0);
   for (int t0 = 0; t0 < s.length; t0 += tile) {
     const int count = min(tile, s.length - t0);
     __syncthreads();
@@ -90,30 +110,21 @@ __global__ void __launch_bounds__(threads) forward(Inputs<T> in, Sizes s, T* y, 
           if (place.state(i) < s.states) starts[(at * s.states + place.state(i)) * s.dim + channel] = h[i];
         }
       }
-      float u[ahead], step[ahead], z[ahead];
-      bool reset[ahead];
-#pragma unroll
-      for (int k = 0; k < ahead; ++k) {  // all loads before the first use
-        const bool exists = t1 + k < count;
-        const int64_t row = first_row + t0 + t1 + (exists ? k : 0), at = row * s.dim + channel;
-        u[k] = as_float(in.u[at]);
-        step[k] = as_float(in.delta[at]);
-        z[k] = in.z ? as_float(in.z[at]) : 0.0f;
-        reset[k] = in.reset && in.reset[row];
-      }
+      const Steps<ahead> now = next;
+      next = load(t0 + t1 + ahead);
 #pragma unroll
       for (int k = 0; k < ahead; ++k) {
         if (t1 + k >= count) break;
-        const float raw = step[k] + bias, dt = s.has_softplus ? softplus(raw) : raw, driven = dt * u[k];
+        const float raw = now.delta[k] + bias, dt = s.has_softplus ? softplus(raw) : raw, driven = dt * now.u[k];
         float sum = 0;
 #pragma unroll
         for (int i = 0; i < Own; ++i) {
           const int n = (t1 + k) * width + place.state(i);
-          h[i] = exp2_fast(dt * A[i]) * (reset[k] ? 0.0f : h[i]) + driven * B[n];
+          h[i] = exp2_fast(dt * A[i]) * (now.reset[k] ? 0.0f : h[i]) + driven * B[n];
           sum += h[i] * C[n];
         }
-        sum = over_parts<Parts>(sum) + D * u[k];
-        if (in.z) sum *= z[k] * sigmoid(z[k]);
+        sum = over_parts<Parts>(sum) + D * now.u[k];
+        if (in.z) sum *= now.z[k] * sigmoid(now.z[k]);
         if (place.present && place.part == 0) put(y + (first_row + t0 + t1 + k) * s.dim + channel, sum);
       }
     }
@@ -128,17 +139,10 @@ __global__ void __launch_bounds__(threads) forward(Inputs<T> in, Sizes s, T* y, 
 
 // ---- handlers ----------------------------------------------------------------------------------------------------
 
-int64_t integer_attribute(const ffi::CallFrame* frame, const char* name) {
-  int64_t number = 0;
-  if (const void* value = ffi::find_attribute(frame, name))
-    std::memcpy(&number, static_cast<const ffi::Scalar*>(value)->value, sizeof number);
-  return number;
-}
-
 // The operands from `first` on.
 template <class T>
 Inputs<T> inputs_of(const ffi::CallFrame* frame, int first) {
-  const bool gated = integer_attribute(frame, "gated"), resets = integer_attribute(frame, "resets");
+  const bool gated = integer_attribute(frame, "gated", 0), resets = integer_attribute(frame, "resets", 0);
   auto rows = [&](int i) { return static_cast<const T*>(operand(frame, first + i).data); };
   auto numbers = [&](int i) { return static_cast<const float*>(operand(frame, first + i).data); };
   const uint8_t* reset = resets ? static_cast<const uint8_t*>(operand(frame, first + (gated ? 9 : 8)).data) : nullptr;
@@ -148,9 +152,9 @@ Inputs<T> inputs_of(const ffi::CallFrame* frame, int first) {
 
 Sizes sizes_of(const ffi::CallFrame* frame, int first) {
   const ffi::Buffer &u = operand(frame, first), &A = operand(frame, first + 2);
-  const int length = static_cast<int>(u.dims[1]), chunk = static_cast<int>(integer_attribute(frame, "chunk_size"));
+  const int length = static_cast<int>(u.dims[1]), chunk = static_cast<int>(integer_attribute(frame, "chunk_size", 0));
   return {length, static_cast<int>(u.dims[2]),  static_cast<int>(A.dims[1]),
-          chunk,  (length + chunk - 1) / chunk, integer_attribute(frame, "delta_softplus") != 0};
+          chunk,  (length + chunk - 1) / chunk, integer_attribute(frame, "delta_softplus", 0) != 0};
 }
 
 template <class T, int Own, int Parts>

@@ -56,36 +56,63 @@ __global__ void __launch_bounds__(threads) backward(Inputs<T> in, Sizes s, Gradi
     };
     auto step_of = [&](float raw) { return s.has_softplus ? softplus(raw) : raw; };
     auto is_reset = [&](int t) { return in.reset && in.reset[first_row + t0 + t]; };
-    auto advance = [&](int t) {
-      const float dt = place.present ? step_of(input(in.delta, t) + bias) : 0.0f, driven = dt * input(in.u, t);
+    // Of eight steps at once, so that their loads are on their way together; zeros behind the last.
+    auto load = [&](const T* rows, int first, float (&to)[sub_chunk]) {
+#pragma unroll
+      for (int k = 0; k < sub_chunk; ++k) to[k] = first + k < count ? input(rows, first + k) : 0.0f;
+    };
+    auto advance = [&](int t, float delta, float u) {
+      const float dt = place.present ? step_of(delta + bias) : 0.0f, driven = dt * u;
       const bool reset = is_reset(t);
 #pragma unroll
       for (int i = 0; i < Own; ++i)
         h[i] = exp2_fast(dt * A[i] * log2_e) * (reset ? 0.0f : h[i]) + driven * B[t * width + place.state(i)];
     };
     const int parts = (count + sub_chunk - 1) / sub_chunk;
+    float deltas[sub_chunk], us[sub_chunk];
+    load(in.delta, 0, deltas);
+    load(in.u, 0, us);
     for (int p = 0; p < parts; ++p) {  // the states at the starts of eight steps each
 #pragma unroll
       for (int i = 0; i < Own; ++i) checkpoints[(p * Own + i) * threads + thread] = h[i];
       if (p + 1 == parts) break;
-      for (int k = 0; k < sub_chunk; ++k) advance(p * sub_chunk + k);
+      float next_deltas[sub_chunk], next_us[sub_chunk];
+      load(in.delta, (p + 1) * sub_chunk, next_deltas);
+      load(in.u, (p + 1) * sub_chunk, next_us);
+#pragma unroll
+      for (int k = 0; k < sub_chunk; ++k) {
+        advance(p * sub_chunk + k, deltas[k], us[k]);
+        deltas[k] = next_deltas[k];
+        us[k] = next_us[k];
+      }
     }
-    for (int p = parts - 1; p >= 0; --p) {
+    for (int p = parts - 1; p >= 0; --p) {  // `deltas` and `us` are those of the last eight steps
       const int steps = min(sub_chunk, count - p * sub_chunk);
+      float slopes[sub_chunk], gates[sub_chunk];
+      load(out.dy, p * sub_chunk, slopes);
+      if (in.z) load(in.z, p * sub_chunk, gates);
+      if (p + 1 < parts) {
+        load(in.delta, p * sub_chunk, deltas);
+        load(in.u, p * sub_chunk, us);
+      }
 #pragma unroll
       for (int i = 0; i < Own; ++i) h[i] = checkpoints[(p * Own + i) * threads + thread];
-      for (int k = 0; k < steps; ++k) {
+#pragma unroll
+      for (int k = 0; k < sub_chunk; ++k) {
+        if (k >= steps) break;
         const bool reset = is_reset(p * sub_chunk + k);
 #pragma unroll
         for (int i = 0; i < Own; ++i) before[(k * Own + i) * threads + thread] = reset ? 0.0f : h[i];
-        if (k + 1 < steps) advance(p * sub_chunk + k);
+        if (k + 1 < steps) advance(p * sub_chunk + k, deltas[k], us[k]);
       }
-      for (int k = steps - 1; k >= 0; --k) {
+#pragma unroll
+      for (int k = sub_chunk - 1; k >= 0; --k) {
+        if (k >= steps) continue;
         const int t = p * sub_chunk + k;
         const int64_t at = (first_row + t0 + t) * s.dim + channel;
-        const float raw = input(in.delta, t) + bias, u = input(in.u, t);
+        const float raw = deltas[k] + bias, u = us[k];
         const float dt = place.present ? step_of(raw) : 0.0f, driven = dt * u;
-        const float given = input(out.dy, t), z = in.z ? input(in.z, t) : 0.0f;
+        const float given = slopes[k], z = in.z ? gates[k] : 0.0f;
         const float gate = in.z ? sigmoid(z) : 1.0f, dy = in.z ? given * (z * gate) : given;
         const bool reset = is_reset(t);
         float from_B = 0, from_A = 0, y = 0, both[values];

@@ -4,10 +4,13 @@
 // A warp holds rows of vectors as fragments for the whole run over the codebook; all warps of a block read the same
 // tile of codes from shared memory, while the next one is copied there. Of each product only the greatest score of
 // every row and its code are kept: per score three instructions, which is what bounds short vectors. A first kernel
-// finds each code's offset and factor, and the first code that is NaN.
+// finds each code's offset and factor, and the first code that is NaN. Hopper has a kernel of its own for vectors of 64,
+// 128 and 256 elements (vq_nearest_hopper.h).
 //
 // nvcc compiles the kernels and their handlers into the module; the C++ compiler compiles the claim into the library.
 #include <cstdint>
+
+#include "backends/cuda/vq_tiles.h"
 
 namespace capibara::cuda {
 namespace {
@@ -38,6 +41,9 @@ std::optional<KernelCall> claim_encode(const ClaimArgs& args) {
   terms.shape = {2, batch, count};
   first_nan.shape = {batch};
   first_nan.dtype = DType::int32;
+  // The codebook as Hopper's tensor cores read it.
+  ArrayType tiles;
+  tiles.shape = {has_tiles(vectors.shape.back()) ? batch * tile_count(count) * tile_bytes(vectors.shape.back()) / 4 : 1};
   const std::string& metric = args.attrs.text("distance_metric");
   return KernelCall{"capibara_vq_encode",
                     concat("metric = ",
@@ -45,7 +51,7 @@ std::optional<KernelCall> claim_encode(const ClaimArgs& args) {
                            : metric == "cosine"  ? 1
                                                  : 2,
                            " : i32"),
-                    {terms, first_nan}};
+                    {terms, first_nan, tiles}};
 }
 
 }  // namespace
@@ -61,6 +67,7 @@ Claims vq_encode_claims() { return {{"vq_encode", claim_encode}}; }
 
 #include "backends/cuda/call_frame.h"
 #include "backends/cuda/kernels.h"
+#include "backends/cuda/vq_nearest_hopper.h"
 
 namespace capibara::cuda {
 namespace {
@@ -68,9 +75,19 @@ namespace {
 constexpr int warps = 8, tile_codes = 64, padding = 8;  // padding: elements, so that rows of a tile meet in no bank
 constexpr float nothing = -__builtin_huge_valf();
 
+// Of a code with this sum of squares.
+struct Terms {
+  int32_t metric;
+
+  __device__ float offset(float square) const { return metric == euclidean ? -0.5f * square : 0.0f; }
+  __device__ float factor(float square) const {
+    return metric == cosine ? (square == 0 ? 0.0f : 1 / sqrtf(square)) : 1.0f;
+  }
+};
+
 // One warp for each code: score = product * factor + offset.
 __global__ void __launch_bounds__(256) code_terms(const __nv_bfloat16* codes, float* offsets, float* factors,
-                                                  int32_t* first_nan, int count, int dim, int32_t metric) {
+                                                  int32_t* first_nan, int count, int dim, Terms terms) {
   const int64_t code = static_cast<int64_t>(blockIdx.x) * warps + threadIdx.x / 32;
   const int64_t batch = blockIdx.y;
   if (code >= count) return;
@@ -79,8 +96,8 @@ __global__ void __launch_bounds__(256) code_terms(const __nv_bfloat16* codes, fl
   for (int i = threadIdx.x % 32; i < dim; i += 32) square += __bfloat162float(from[i]) * __bfloat162float(from[i]);
   for (int step = 16; step > 0; step /= 2) square += __shfl_xor_sync(0xffffffffu, square, step);
   if (threadIdx.x % 32 != 0) return;
-  offsets[batch * count + code] = metric == euclidean ? -0.5f * square : 0.0f;
-  factors[batch * count + code] = metric == cosine ? (square == 0 ? 0.0f : 1 / sqrtf(square)) : 1.0f;
+  offsets[batch * count + code] = terms.offset(square);
+  factors[batch * count + code] = terms.factor(square);
   if (isnan(square)) atomicMin(first_nan + batch, static_cast<int32_t>(code));
 }
 
@@ -109,9 +126,6 @@ __device__ void multiply(float (&c)[4], const unsigned (&a)[4], unsigned b0, uns
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
-
-// Whether one of two bfloat16 is NaN.
-__device__ bool has_nan(unsigned pair) { return (pair & 0x7fffu) > 0x7f80u || (pair >> 16 & 0x7fffu) > 0x7f80u; }
 
 // A block finds the codes of warps * 16 * tiles vectors of `groups` * 16 elements.
 template <int groups, int tiles>
@@ -159,7 +173,7 @@ __global__ void __launch_bounds__(warps * 32)
         const int64_t row = first_row + t * 16 + group + p % 2 * 8;
         a[t][g][p] =
             row < rows ? *reinterpret_cast<const unsigned*>(vectors + row * dim + g * 16 + p / 2 * 8 + member * 2) : 0u;
-        bad[t][p % 2] = bad[t][p % 2] || has_nan(a[t][g][p]);
+        bad[t][p % 2] = bad[t][p % 2] || is_nan_pair(a[t][g][p]);
       }
     }
   }
@@ -270,17 +284,72 @@ cudaError_t start(const ffi::CallFrame* frame, int64_t batch, int64_t rows, int 
   static const cudaError_t room =
       cudaFuncSetAttribute(nearest<groups, tiles>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   if (room != cudaSuccess) return room;
-  const cudaError_t cleared =
-      cudaMemsetAsync(first_nan, 0x7f, static_cast<std::size_t>(batch) * sizeof(int32_t), stream);
-  if (cleared != cudaSuccess) return cleared;
   const dim3 code_blocks(static_cast<unsigned>((count + warps - 1) / warps), static_cast<unsigned>(batch));
-  code_terms<<<code_blocks, warps * 32, 0, stream>>>(codes, offsets, factors, first_nan, count, groups * 16, metric);
+  code_terms<<<code_blocks, warps * 32, 0, stream>>>(codes, offsets, factors, first_nan, count, groups * 16,
+                                                     Terms{metric});
   constexpr int64_t block_rows = warps * 16 * tiles;
   const dim3 blocks(static_cast<unsigned>((rows + block_rows - 1) / block_rows), static_cast<unsigned>(batch));
   nearest<groups, tiles><<<blocks, warps * 32, bytes, stream>>>(
       static_cast<const __nv_bfloat16*>(operand(frame, 0).data), codes, offsets, factors, first_nan,
       static_cast<int32_t*>(result(frame, 0).data), rows, count, metric);
   return cudaGetLastError();
+}
+
+// The multiprocessors of a Hopper GPU; 0 on others.
+int hopper_size() {
+  static const int size = [] {
+    int device = 0, major = 0, count = 0;
+    if (cudaGetDevice(&device) != cudaSuccess) return 0;
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
+    return major == 9 ? count : 0;
+  }();
+  return size;
+}
+
+template <int groups, int warpgroups, int stages>
+cudaError_t start_on_hopper(const ffi::CallFrame* frame, int64_t batch, int64_t rows, int count, cudaStream_t stream) {
+  constexpr int bytes = stages * static_cast<int>(tile_bytes(groups * 16)) + 1024, block_rows = warpgroups * 64;
+  const auto* codes = static_cast<const __nv_bfloat16*>(operand(frame, 1).data);
+  auto* first_nan = static_cast<int32_t*>(result(frame, 2).data);
+  auto* tiles = static_cast<unsigned char*>(result(frame, 3).data);
+  const Terms terms{metric_of(frame)};
+  const auto kernel = terms.metric == cosine ? nearest_on_hopper<groups, warpgroups, stages, true>
+                                             : nearest_on_hopper<groups, warpgroups, stages, false>;
+  const cudaError_t room = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  if (room != cudaSuccess) return room;
+  const dim3 code_blocks(static_cast<unsigned>(tile_count(count) * hopper_codes / 8), static_cast<unsigned>(batch));
+  lay_out_codes<<<code_blocks, 256, 0, stream>>>(codes, tiles, first_nan, count, groups * 16, terms);
+  const int64_t row_blocks = (rows + block_rows - 1) / block_rows, size = hopper_size();
+  const dim3 blocks(static_cast<unsigned>(row_blocks < size ? row_blocks : size), static_cast<unsigned>(batch));
+  kernel<<<blocks, warpgroups * 128, bytes, stream>>>(static_cast<const __nv_bfloat16*>(operand(frame, 0).data), tiles,
+                                                      first_nan, static_cast<int32_t*>(result(frame, 0).data), rows,
+                                                      count);
+  return cudaGetLastError();
+}
+
+cudaError_t start_for(const ffi::CallFrame* frame, int64_t dim, int64_t batch, int64_t rows, int count,
+                      cudaStream_t stream) {
+  const cudaError_t cleared =
+      cudaMemsetAsync(result(frame, 2).data, 0x7f, static_cast<std::size_t>(batch) * sizeof(int32_t), stream);
+  if (cleared != cudaSuccess) return cleared;
+  if (hopper_size() > 0 && has_tiles(dim)) {
+    if (dim == 64) return start_on_hopper<4, 4, 4>(frame, batch, rows, count, stream);
+    if (dim == 128) return start_on_hopper<8, 4, 4>(frame, batch, rows, count, stream);
+    return start_on_hopper<16, 2, 3>(frame, batch, rows, count, stream);
+  }
+  switch (dim) {
+    case 16:
+      return start<1, 2>(frame, batch, rows, count, stream);
+    case 32:
+      return start<2, 2>(frame, batch, rows, count, stream);
+    case 64:
+      return start<4, 2>(frame, batch, rows, count, stream);
+    case 128:
+      return start<8, 2>(frame, batch, rows, count, stream);
+    default:
+      return start<16, 1>(frame, batch, rows, count, stream);
+  }
 }
 
 void* vq_encode(ffi::CallFrame* frame) {
@@ -294,24 +363,7 @@ void* vq_encode(ffi::CallFrame* frame) {
     return ffi::failure(frame, "vq_encode: the CUDA kernel takes bfloat16 vectors of 16, 32, 64, 128 or 256 elements");
   const int count = static_cast<int>(codes.dims[codes.rank - 2]);
   const auto stream = static_cast<cudaStream_t>(ffi::stream_of(frame));
-  cudaError_t status = cudaSuccess;
-  switch (dim) {
-    case 16:
-      status = start<1, 2>(frame, batch, rows, count, stream);
-      break;
-    case 32:
-      status = start<2, 2>(frame, batch, rows, count, stream);
-      break;
-    case 64:
-      status = start<4, 2>(frame, batch, rows, count, stream);
-      break;
-    case 128:
-      status = start<8, 2>(frame, batch, rows, count, stream);
-      break;
-    default:
-      status = start<16, 1>(frame, batch, rows, count, stream);
-      break;
-  }
+  const cudaError_t status = start_for(frame, dim, batch, rows, count, stream);
   return status == cudaSuccess ? nullptr : ffi::failure(frame, cudaGetErrorString(status));
 }
 

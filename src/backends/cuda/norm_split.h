@@ -1,0 +1,34 @@
+// How rows of norms are cut up for a GPU: what their kernels and their claims have to agree on.
+#pragma once
+
+#include <cstdint>
+
+namespace capibara::cuda {
+
+// Whole pieces of 16 bytes, at most `max_row_pieces`, are what a block holds of one row.
+inline constexpr int max_row_pieces = 2048, max_norm_threads = 512;
+
+constexpr bool holds_row(int64_t columns, int64_t element_bytes) {
+  const int64_t size = 16 / element_bytes;
+  return columns > 0 && columns % size == 0 && columns / size <= max_row_pieces;
+}
+
+// Backward: pieces of a thread, threads of a block, rows on their way to it or there, blocks on a multiprocessor.
+struct BackwardSplit {
+  int pieces, threads, stages, blocks;
+};
+constexpr BackwardSplit backward_split_of(int64_t row_pieces) {
+  const int pieces = row_pieces <= 256 ? 1 : row_pieces <= 1024 ? 2 : 4;
+  const int threads = static_cast<int>((row_pieces + pieces * 32 - 1) / (pieces * 32) * 32);
+  const int stages = pieces == 1 ? 4 : pieces == 2 ? 3 : 2;
+  const int blocks = threads > 256 ? 1 : pieces == 2 ? 2 : threads > 128 ? 4 : 6;
+  return {pieces, threads, stages, blocks};
+}
+
+// Blocks of the backward kernel: enough to fill the GPU, few enough that their sums are little memory.
+constexpr int64_t backward_grid(int64_t rows, int64_t row_pieces, int64_t multiprocessors) {
+  const int64_t blocks = multiprocessors * backward_split_of(row_pieces).blocks;
+  return rows < 1 ? 1 : rows < blocks ? rows : blocks;
+}
+
+}  // namespace capibara::cuda

@@ -1,0 +1,56 @@
+// The sum of a row's exponentials in one pass: the greatest value so far, and the sum relative to it.
+#pragma once
+
+#include "backends/cuda/row_pieces.h"
+
+namespace capibara::cuda {
+namespace {
+
+// The sum of exp(value - greatest). A row without a value above -infinity has a sum of NaN once a block has joined it.
+struct Powers {
+  float greatest = -INFINITY, sum = 0;
+
+  template <class T, int count>
+  __device__ void add(const float (&values)[count]) {
+    float top = values[0];
+#pragma unroll
+    for (int i = 1; i < count; ++i) top = fmaxf(top, values[i]);
+    if (top > greatest) {
+      sum *= power<T>(greatest - top);
+      greatest = top;
+    }
+    const float base = greatest == -INFINITY ? 0.0f : greatest;
+#pragma unroll
+    for (int i = 0; i < count; ++i) sum += power<T>(values[i] - base);
+  }
+
+  template <class T>
+  __device__ Powers joined(const Powers& other) const {
+    const float top = fmaxf(greatest, other.greatest);
+    const float base = top == -INFINITY ? 0.0f : top;
+    return {top, sum * power<T>(greatest - base) + other.sum * power<T>(other.greatest - base)};
+  }
+
+  // Of all threads of the block.
+  template <class T>
+  __device__ Powers of_block(Exchange<float2>& exchange, int turn) const {
+    Powers all = *this;
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2)
+      all = all.joined<T>(
+          {__shfl_xor_sync(0xffffffffu, all.greatest, step), __shfl_xor_sync(0xffffffffu, all.sum, step)});
+    const int warps = (blockDim.x + 31) / 32;
+    if (warps > 1) {
+      float2* const own = exchange.values[turn % 2];
+      if (threadIdx.x % 32 == 0) own[threadIdx.x / 32] = {all.greatest, all.sum};
+      __syncthreads();
+      all = {own[0].x, own[0].y};
+      for (int i = 1; i < warps; ++i) all = all.joined<T>({own[i].x, own[i].y});
+    }
+    if (all.greatest == -INFINITY) all.sum = NAN;
+    return all;
+  }
+};
+
+}  // namespace
+}  // namespace capibara::cuda

@@ -1,0 +1,152 @@
+// The codes nearest to vectors by Hopper's tensor cores.
+//
+// A warpgroup holds 64 vectors in registers for a run over the codebook, whose tiles all warpgroups of a block read from
+// a ring of shared memory; blocks stay and take further vectors. While one warpgroup looks for its greatest scores, four
+// or five instructions for each, the tensor cores work for the others: these two bound it.
+#pragma once
+
+#include "backends/cuda/hopper_products.h"
+
+namespace capibara::cuda {
+namespace {
+
+// One warp for each code of the padded codebook: its tile, and score = product * factor + offset.
+template <class Terms>
+__global__ void __launch_bounds__(256) lay_out_codes(const __nv_bfloat16* codes, unsigned char* tiles,
+                                                     int32_t* first_nan, int count, int dim, Terms terms) {
+  const int code = blockIdx.x * 8 + threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int64_t batch = blockIdx.y, all_tiles = tile_count(count), bytes = tile_bytes(dim);
+  const bool exists = code < count;
+  if (code >= all_tiles * hopper_codes) return;
+  unsigned char* tile = tiles + (batch * all_tiles + code / hopper_codes) * bytes;
+  const __nv_bfloat16* from = codes + (batch * count + (exists ? code : 0)) * dim;
+  float square = 0;
+  for (int i = lane; i < dim; i += 32) {
+    const __nv_bfloat16 value = exists ? from[i] : __nv_bfloat16(0.0f);
+    *reinterpret_cast<__nv_bfloat16*>(tile + tile_byte(code % hopper_codes, i)) = value;
+    square += __bfloat162float(value) * __bfloat162float(value);
+  }
+  for (int step = 16; step > 0; step /= 2) square += __shfl_xor_sync(0xffffffffu, square, step);
+  if (lane != 0) return;
+  auto* own = reinterpret_cast<float*>(tile + bytes - hopper_codes * 8) + code % hopper_codes;
+  own[0] = exists ? terms.offset(square) : -INFINITY;
+  own[hopper_codes] = exists ? terms.factor(square) : 0.0f;
+  if (exists && isnan(square)) atomicMin(first_nan + batch, code);
+}
+
+// Whether one of two bfloat16 is NaN.
+__device__ inline bool is_nan_pair(unsigned pair) {
+  return (pair & 0x7fffu) > 0x7f80u || (pair >> 16 & 0x7fffu) > 0x7f80u;
+}
+
+// `groups` of 16 elements for each vector; `scaled`: scores have factors.
+template <int groups, int warpgroups, int stages, bool scaled>
+__global__ void __launch_bounds__(warpgroups * 128, 1)
+    nearest_on_hopper(const __nv_bfloat16* vectors, const unsigned char* tiles, const int32_t* first_nan, int32_t* out,
+                      int64_t rows, int count) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  constexpr int dim = groups * 16, bytes = static_cast<int>(tile_bytes(dim));
+  constexpr int block_rows = warpgroups * 64;
+  extern __shared__ unsigned char memory[];
+  __shared__ uint64_t full[stages], empty[stages];
+  // Tiles begin at multiples of 1024 bytes, and so does each stage.
+  unsigned char* const ring = memory + (1024 - shared_address(memory) % 1024) % 1024;
+  const int all_tiles = static_cast<int>(tile_count(count));
+  const int64_t batch = blockIdx.y;
+  vectors += batch * rows * dim;
+  tiles += batch * all_tiles * static_cast<int64_t>(bytes);
+  const int thread = threadIdx.x % 128, lane = thread % 32, group = lane / 4, member = lane % 4;
+  const int own_row = threadIdx.x / 128 * 64 + thread / 32 * 16 + group;
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < stages; ++s) {
+      set_barrier(full + s, 1);
+      set_barrier(empty + s, warpgroups * 4);
+    }
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __syncthreads();
+  const int64_t row_blocks = (rows + block_rows - 1) / block_rows;
+  const auto turns = static_cast<unsigned>(blockIdx.x < row_blocks ? (row_blocks - blockIdx.x - 1) / gridDim.x + 1 : 0);
+  const unsigned total = turns * all_tiles;
+  auto bring = [&](unsigned number) {
+    const unsigned slot = number % stages;
+    if (number >= stages) await(empty + slot, (number / stages - 1) & 1);
+    copy_bulk(ring + slot * bytes, tiles + static_cast<int64_t>(number % all_tiles) * bytes, bytes, full + slot);
+  };
+  constexpr unsigned ahead = stages - 2;  // others may be a tile or two behind the warpgroup that brings them
+  if (threadIdx.x == 0) {
+    for (unsigned number = 0; number < ahead && number < total; ++number) bring(number);
+  }
+  unsigned number = 0;
+  for (unsigned turn = 0; turn < turns; ++turn) {
+    const int64_t first = (blockIdx.x + static_cast<int64_t>(turn) * gridDim.x) * block_rows + own_row;
+    unsigned a[groups][4];
+    bool bad[2] = {false, false};
+#pragma unroll
+    for (int g = 0; g < groups; ++g) {
+#pragma unroll
+      for (int p = 0; p < 4; ++p) {
+        const int64_t row = first + p % 2 * 8;
+        const auto* from = reinterpret_cast<const unsigned*>(vectors + row * dim + g * 16 + p / 2 * 8 + member * 2);
+        a[g][p] = row < rows ? *from : 0u;
+        bad[p % 2] = bad[p % 2] || is_nan_pair(a[g][p]);
+      }
+    }
+    float best[2] = {-INFINITY, -INFINITY};
+    int at[2] = {0, 0};
+    for (int tile = 0; tile < all_tiles; ++tile, ++number) {
+      if (threadIdx.x == 0 && number + ahead < total) bring(number + ahead);
+      __syncwarp();
+      const unsigned slot = number % stages;
+      await(full + slot, number / stages & 1);
+      const unsigned char* const codes = ring + slot * bytes;
+      const uint32_t address = shared_address(codes);
+      float c[64];
+      begin_products();
+#pragma unroll
+      for (int g = 0; g < groups; ++g)
+        multiply(c, a[g], matrix_at(address + g / 4 * (hopper_codes * 128) + g % 4 * 32), g > 0);
+      end_products(c);
+      const auto* offsets = reinterpret_cast<const float*>(codes + bytes - hopper_codes * 8) + member * 2;
+#pragma unroll
+      for (int n = 0; n < hopper_codes / 8; ++n) {
+        const float2 offset = *reinterpret_cast<const float2*>(offsets + n * 8);
+        float2 factor{1, 1};
+        if (scaled) factor = *reinterpret_cast<const float2*>(offsets + hopper_codes + n * 8);
+        const int code = tile * hopper_codes + n * 8 + member * 2;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const float product = c[n * 4 + i], shift = i % 2 ? offset.y : offset.x;
+          const float score = scaled ? product * (i % 2 ? factor.y : factor.x) + shift : product + shift;
+          if (score > best[i / 2]) {
+            best[i / 2] = score;
+            at[i / 2] = code + i % 2;
+          }
+        }
+      }
+      __syncwarp();
+      if (lane == 0) arrive(empty + slot);
+    }
+    const int nan_code = first_nan[batch];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float score = best[half];
+      int code = at[half], any_bad = bad[half];
+      for (int step = 1; step < 4; step *= 2) {
+        const float other = __shfl_xor_sync(0xffffffffu, score, step);
+        const int other_code = __shfl_xor_sync(0xffffffffu, code, step);
+        any_bad |= __shfl_xor_sync(0xffffffffu, any_bad, step);
+        if (other > score || (other == score && other_code < code)) {
+          score = other;
+          code = other_code;
+        }
+      }
+      const int64_t row = first + half * 8;
+      if (member == 0 && row < rows) out[batch * rows + row] = any_bad ? 0 : nan_code < count ? nan_code : code;
+    }
+  }
+#endif
+}
+
+}  // namespace
+}  // namespace capibara::cuda
