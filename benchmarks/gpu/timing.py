@@ -9,15 +9,15 @@ def report(name, value, unit):
     print(json.dumps({"name": name, "value": value, "unit": unit}), flush=True)
 
 
-def timed(jax, calls, call):
-    """Seconds of one of many calls in flight: the median of nine rounds."""
+def timed(jax, calls, call, rounds=9):
+    """Seconds of one of many calls in flight: the median of several rounds."""
     for _ in range(2):
         jax.block_until_ready(call())
-    rounds = []
-    for _ in range(9):
+    seconds = []
+    for _ in range(rounds):
         start = time.perf_counter()
         for _ in range(calls):
             last = call()
         jax.block_until_ready(last)
-        rounds.append((time.perf_counter() - start) / calls)
-    return statistics.median(rounds)
+        seconds.append((time.perf_counter() - start) / calls)
+    return statistics.median(seconds)

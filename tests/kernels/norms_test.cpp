@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "backends/pjrt/prepare.h"
+
 namespace capibara::kernels {
 namespace {
 
@@ -93,6 +95,53 @@ TEST(FastLayerNorm, HasOptionalWeights) {
   expect_close(fast_layer_norm(x), layer_norm(x, jnp::ones({8}), jnp::zeros({8})), 1e-6);
   expect_close(fast_layer_norm(x, {.weight = weight, .bias = bias, .memory_efficient = true}),
                layer_norm(x, weight, bias), 1e-6);
+}
+
+// ---- CUDA --------------------------------------------------------------------------------------------------------
+
+std::string cuda_text(const auto& function, const Arrays& inputs) {
+  const Program program = jax::make_jaxpr(function)(inputs);
+  return pjrt::prepare(program, {}, {.cuda_kernels = true, .cusolver = {}}).text;
+}
+
+bool calls(const std::string& text, const std::string& target) {
+  return text.find("@capibara_" + target + "(") != std::string::npos;
+}
+
+TEST(NormsCuda, GoOutAsCallsOfTheirKernels) {
+  auto rms = [](const Arrays& in) {
+    return jax::grad<0>([&](const Array& x) { return jnp::sum(rms_norm(x, in[1])); })(in[0]);
+  };
+  auto shares = [](const Arrays& in) {
+    return jax::grad<0>([](const Array& x) { return jnp::sum(softmax(x) * x); })(in[0]);
+  };
+  for (DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
+    const Arrays inputs = {jnp::ones({5, 24}, {.dtype = dtype}), jnp::ones({24}, {.dtype = dtype})};
+    for (const char* target : {"rms_norm", "rms_norm_grad"})
+      EXPECT_TRUE(calls(cuda_text(rms, inputs), target)) << target << to_string(dtype);
+    for (const char* target : {"softmax", "softmax_grad"})
+      EXPECT_TRUE(calls(cuda_text(shares, inputs), target)) << target << to_string(dtype);
+  }
+  // Softmax takes rows of any length, RMS norm those of whole 16-byte pieces.
+  const Arrays odd = {jnp::ones({5, 7}), jnp::ones({7})};
+  EXPECT_TRUE(calls(cuda_text(shares, odd), "softmax"));
+  EXPECT_FALSE(calls(cuda_text(rms, odd), "rms_norm"));
+  EXPECT_FALSE(calls(cuda_text(shares, {jnp::ones({0, 8})}), "softmax"));
+}
+
+TEST(CrossEntropyCuda, GoesOutAsCallsOfItsKernels) {
+  auto loss = [](const Arrays& in) {
+    return jax::grad<0>([&](const Array& x) {
+      return jnp::sum(cross_entropy(x, in[1], {.label_smoothing = 0.25, .ignore_index = 2}));
+    })(in[0]);
+  };
+  const Array logits = jnp::ones({4, 7});
+  const std::string text = cuda_text(loss, {logits, jnp::zeros({4}, {.dtype = DType::int32})});
+  EXPECT_TRUE(calls(text, "cross_entropy")) << text;
+  EXPECT_TRUE(calls(text, "cross_entropy_grad")) << text;
+  EXPECT_NE(text.find("label_smoothing = 2.5"), std::string::npos) << text;
+  EXPECT_NE(text.find("ignore_index = 2 : i64"), std::string::npos) << text;
+  EXPECT_FALSE(calls(cuda_text(loss, {logits, jnp::zeros({4}, {.dtype = DType::int16})}), "cross_entropy"));
 }
 
 }  // namespace

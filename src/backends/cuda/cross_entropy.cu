@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(512)
 
 template <class T>
 __global__ void __launch_bounds__(512) pull_back(const float* dloss, const T* logits, Labels labels,
-                                                  const float* logarithms, T* dlogits, int64_t rows, int classes) {
+                                                 const float* logarithms, T* dlogits, int64_t rows, int classes) {
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const float factor = labels.factor(row, classes), slope = factor == 0 ? 0.0f : dloss[row] * factor;
     const float logarithm = logarithms[row], everywhere = labels.smoothing / static_cast<float>(classes);
@@ -111,7 +111,7 @@ Labels labels_of(const ffi::CallFrame* frame, int index) {
           float_attribute(frame, "label_smoothing", 0)};
 }
 
-int threads_for(int classes) { return whole_warps(classes / 32, 512); }
+int threads_for(int classes) { return whole_warps(classes / 32, 256); }
 
 constexpr const char* refusal = "cross_entropy: the CUDA kernel takes float32, bfloat16 and float16";
 

@@ -49,6 +49,26 @@ struct alignas(16) Group {
   T values[group_size];
 };
 
+// The first `count` of a group.
+template <class T>
+__device__ void put_group(T* to, const float (&values)[group_size], int count) {
+  constexpr int size = Piece<T>::size;
+#pragma unroll
+  for (int first = 0; first < group_size; first += size) {
+    float piece[size];
+#pragma unroll
+    for (int i = 0; i < size; ++i) piece[i] = values[first + i];
+    if (first + size <= count) {
+      put_piece(to + first, piece);
+    } else {
+#pragma unroll
+      for (int i = 0; i < size; ++i) {
+        if (first + i < count) to[first + i] = from_float<T>(piece[i]);
+      }
+    }
+  }
+}
+
 __device__ void rounds(uint32_t& a, uint32_t& b, int first, int second, int third, int fourth) {
   for (int amount : {first, second, third, fourth}) {
     a += b;
@@ -90,11 +110,13 @@ __global__ void gelu_dropout_kernel(const T* __restrict__ dy, const T* __restric
   for (int64_t group = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; group < groups; group += step) {
     const int64_t first = group * group_size;
     const bool whole = first + group_size <= size;
-    Group<T> values, slopes, results;
+    Group<T> values, slopes;
+    float results[group_size];
     if (whole) {
       values = *reinterpret_cast<const Group<T>*>(x + first);
       if (Backward) slopes = *reinterpret_cast<const Group<T>*>(dy + first);
     } else {
+#pragma unroll
       for (int i = 0; i < group_size; ++i) {
         const int64_t from = first + i < size ? first + i : size - 1;
         values.values[i] = x[from];
@@ -107,13 +129,9 @@ __global__ void gelu_dropout_kernel(const T* __restrict__ dy, const T* __restric
       const uint32_t word = i % 4 < 2 ? words[i / 4].x : words[i / 4].y, bits = i % 2 ? word >> 16 : word & 0xffff;
       const float slope = Backward ? static_cast<float>(slopes.values[i]) : 0.0f;
       const float value = activated<Backward>(static_cast<float>(values.values[i]), slope);
-      results.values[i] = static_cast<T>(bits < kept ? value * factor : 0.0f);
+      results[i] = bits < kept ? value * factor : 0.0f;
     }
-    if (whole) {
-      *reinterpret_cast<Group<T>*>(out + first) = results;
-    } else {
-      for (int i = 0; first + i < size; ++i) out[first + i] = results.values[i];
-    }
+    put_group(out + first, results, whole ? group_size : static_cast<int>(size - first));
   }
 }
 
@@ -137,8 +155,8 @@ void* run(ffi::CallFrame* frame) {
   int64_t size = 1;
   for (int64_t i = 0; i < x.rank; ++i) size *= x.dims[i];
   const auto kept = static_cast<uint32_t>(float_attribute(frame, "kept", 65536.0f));
-  const bool started = with_type(
-      x.dtype, [&](auto number) { start<decltype(number), Backward>(frame, size, kept, own_stream(frame)); });
+  const bool started =
+      with_type(x.dtype, [&](auto number) { start<decltype(number), Backward>(frame, size, kept, own_stream(frame)); });
   return started ? outcome(frame)
                  : ffi::failure(frame, "gelu_dropout: the CUDA kernel takes float32, bfloat16 and float16");
 }

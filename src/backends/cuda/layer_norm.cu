@@ -25,6 +25,7 @@ Claims layer_norm_claims() { return {{"layer_norm", claim_forward}, {"layer_norm
 
 #include "backends/cuda/kernels.h"
 #include "backends/cuda/norm_rows.h"
+#include "backends/cuda/norm_sums.h"
 
 namespace capibara::cuda {
 namespace {
@@ -38,11 +39,11 @@ void* layer_norm(ffi::CallFrame* frame) {
   const Extent extent = extent_of(x);
   const bool started = with_type(x.dtype, [&](auto number) {
     using T = decltype(number);
-    start_normalize<T, true>({data_of<T>(x), data_of<T>(operand(frame, 1)), data_of<T>(operand(frame, 2)),
-                              data_of<T>(result(frame, 0)), data_of<float>(result(frame, 1)),
-                              data_of<float>(result(frame, 2)), extent.rows, extent.columns,
-                              float_attribute(frame, "epsilon", 1e-5f)},
-                             own_stream(frame));
+    start_normalize<T, true>(
+        {data_of<T>(x), data_of<T>(operand(frame, 1)), data_of<T>(operand(frame, 2)), data_of<T>(result(frame, 0)),
+         data_of<float>(result(frame, 1)), data_of<float>(result(frame, 2)), extent.rows, extent.columns,
+         float_attribute(frame, "epsilon", 1e-5f)},
+        own_stream(frame));
   });
   return started ? outcome(frame) : ffi::failure(frame, refusal);
 }
@@ -55,10 +56,14 @@ void* layer_norm_grad(ffi::CallFrame* frame) {
   cudaError_t status = cudaSuccess;
   const bool started = with_type(x.dtype, [&](auto number) {
     using T = decltype(number);
-    const NormGradients<T> in{data_of<T>(operand(frame, 0)),     data_of<T>(x),
-                              data_of<T>(operand(frame, 2)),     data_of<float>(operand(frame, 3)),
-                              data_of<float>(operand(frame, 4)), data_of<T>(result(frame, 0)),
-                              data_of<float>(result(frame, 3)),  extent.rows,
+    const NormGradients<T> in{data_of<T>(operand(frame, 0)),
+                              data_of<T>(x),
+                              data_of<T>(operand(frame, 2)),
+                              data_of<float>(operand(frame, 3)),
+                              data_of<float>(operand(frame, 4)),
+                              data_of<T>(result(frame, 0)),
+                              data_of<float>(result(frame, 3)),
+                              extent.rows,
                               extent.columns};
     status = start_pull_back<T, true>(in, data_of<T>(result(frame, 1)), data_of<T>(result(frame, 2)),
                                       static_cast<int>(result(frame, 3).dims[1]), own_stream(frame));

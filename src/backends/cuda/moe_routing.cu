@@ -72,20 +72,14 @@ Claims moe_routing_claims() { return {{"moe_routing", claim_forward}, {"moe_rout
 
 #include "backends/cuda/call_frame.h"
 #include "backends/cuda/kernels.h"
-#include "backends/cuda/token_rows.h"
+#include "backends/cuda/moe_routing_gradient.h"
 
 namespace capibara::cuda {
 namespace {
 
 constexpr unsigned nobody = 0xffffffffu;
-constexpr int warps = 32;       // of a block that chooses or places: many, since each waits for its own token
-constexpr int pull_warps = 8;   // of a block of the gradient, a token each
+constexpr int warps = 32;  // of a block that chooses or places: many, since each waits for its own token
 constexpr int row_warps = block_tokens / 32;
-
-struct Call {
-  int tokens, experts, choices, capacity;
-  bool renormalize, load_balancing;
-};
 
 // Weights and experts of a block's tokens, how often each expert is whose choice, and sums of its probabilities.
 template <class T, int per_lane>
@@ -98,11 +92,19 @@ __global__ void __launch_bounds__(32 * warps)
   for (int i = threadIdx.x; i < call.choices * call.experts; i += blockDim.x) histogram[i] = 0;
   __syncthreads();
   float share[per_lane] = {};
-  const int begin = blockIdx.x * block_tokens + warp * (block_tokens / warps);
-  const int end = min(begin + block_tokens / warps, call.tokens);
-  for (int token = begin; token < end; ++token) {
-    float values[per_lane];
-    load_row<T, per_lane>(logits + static_cast<int64_t>(token) * call.experts, call.experts, values);
+  constexpr int own_tokens = block_tokens / warps;
+  const int begin = blockIdx.x * block_tokens + warp * own_tokens;
+  float rows[own_tokens][per_lane];
+#pragma unroll
+  for (int r = 0; r < own_tokens; ++r) {  // all on their way at once
+    const int64_t token = min(begin + r, call.tokens - 1);
+    load_row<T, per_lane>(logits + token * call.experts, call.experts, rows[r]);
+  }
+#pragma unroll
+  for (int r = 0; r < own_tokens; ++r) {
+    const int token = begin + r;
+    if (token >= call.tokens) break;
+    const float(&values)[per_lane] = rows[r];
     unsigned open = 0;  // by bits: which of this lane's experts are not chosen yet
 #pragma unroll
     for (int i = 0; i < per_lane; ++i) open |= lane + 32 * i < call.experts ? 1u << i : 0u;
@@ -194,23 +196,20 @@ __global__ void __launch_bounds__(1024)
     int before = 0;
     constexpr int each = 16;  // loads of a lane on their way at once
     for (int first = 0; first < entries; first += 32 * each) {
-      int values[each], total = 0;
+      int values[each], prefix[each];
 #pragma unroll
       for (int q = 0; q < each; ++q) {
-        const int at = first + lane * each + q;
+        const int at = first + q * 32 + lane;
         values[q] = at < entries ? own[at] : 0;
       }
 #pragma unroll
-      for (int q = 0; q < each; ++q) total += values[q];
-      const int prefix = prefix_sum(total);
-      int running = before + prefix - total;
+      for (int q = 0; q < each; ++q) prefix[q] = prefix_sum(values[q]);
 #pragma unroll
       for (int q = 0; q < each; ++q) {
-        const int at = first + lane * each + q;
-        if (at < entries) own[at] = running;
-        running += values[q];
+        const int at = first + q * 32 + lane;
+        if (at < entries) own[at] = before + prefix[q] - values[q];
+        before += __shfl_sync(all_lanes, prefix[q], 31);
       }
-      before += __shfl_sync(all_lanes, prefix, 31);
     }
     share = warp_sum(share);
     if (lane == 0) {
@@ -245,8 +244,8 @@ __global__ void __launch_bounds__(1024)
   *loss = call.load_balancing ? total : 0;
 }
 
-// Where each copy goes: behind the copies that come before its block's, and behind those of its own block. A warp has one
-// choice of 32 tokens.
+// Where each copy goes: behind the copies that come before its block's, and behind those of its own block. A warp has
+// one choice of 32 tokens.
 __global__ void __launch_bounds__(32 * warps)
     place(const int* experts, const int* counts, const int* starts, const int* sizes, float* weights, int* permutation,
           int* inverse, Call call) {
@@ -276,77 +275,12 @@ __global__ void __launch_bounds__(32 * warps)
     for (int i = 0; i < part; ++i) own += earlier[(choice * row_warps + i) * call.experts + expert[q]];
     const int taken = sizes[expert[q]];
     const bool has_room = own < taken;
-    const int at = has_room ? starts[expert[q]] + own
-                            : starts[2 * call.experts] + starts[call.experts + expert[q]] + own - taken;
+    const int at =
+        has_room ? starts[expert[q]] + own : starts[2 * call.experts] + starts[call.experts + expert[q]] + own - taken;
     const int64_t copy = static_cast<int64_t>(first + part * 32 + lane) * call.choices + choice;
     permutation[at] = static_cast<int>(copy);
     inverse[copy] = at;
     if (!has_room) weights[copy] = 0;
-  }
-}
-
-// The cotangents of weights and loss pulled back to the logits: a warp for each token.
-template <class T, int per_lane>
-__global__ void __launch_bounds__(32 * pull_warps)
-    pull(const float* dweights, const float* dloss, const T* logits, const int* experts, const float* weights,
-         const int* load, T* dlogits, Call call) {
-  const int lane = threadIdx.x % 32, token = blockIdx.x * pull_warps + threadIdx.x / 32;
-  if (token >= call.tokens) return;
-  float values[per_lane], slopes[per_lane], changes[per_lane] = {};
-  load_row<T, per_lane>(logits + static_cast<int64_t>(token) * call.experts, call.experts, values);
-  const int64_t copy = static_cast<int64_t>(token) * call.choices + lane;
-  const bool is_choice = lane < call.choices;
-  const int expert = is_choice ? experts[copy] : -1;
-  const float slope = is_choice && weights[copy] != 0 ? dweights[copy] : 0;
-  float of_choice = call.renormalize ? 0 : slope;  // what this lane's choice adds to its expert's slope
-  if (call.renormalize) {
-    float own = 0;
-    for (int j = 0; j < call.choices; ++j) {
-      const int other = __shfl_sync(all_lanes, expert, j);
-      float value = 0;
-#pragma unroll
-      for (int i = 0; i < per_lane; ++i) value += other == lane + 32 * i ? values[i] : 0;
-      value = warp_sum(value);
-      if (lane == j) own = value;
-    }
-    float greatest = is_choice ? own : -INFINITY;
-    for (int step = 16; step > 0; step /= 2) greatest = fmaxf(greatest, __shfl_xor_sync(all_lanes, greatest, step));
-    const float power = is_choice ? expf(own - greatest) : 0, share = power / warp_sum(power);
-    of_choice = share * (slope - warp_sum(share * slope));
-  }
-  for (int j = 0; j < call.choices; ++j) {
-    const int other = __shfl_sync(all_lanes, expert, j);
-    const float added = __shfl_sync(all_lanes, of_choice, j);
-#pragma unroll
-    for (int i = 0; i < per_lane; ++i) changes[i] += other == lane + 32 * i ? added : 0;
-  }
-  if (call.load_balancing || !call.renormalize) {
-    const float copies = static_cast<float>(call.tokens) * static_cast<float>(call.choices);
-    const float factor = static_cast<float>(call.experts) / copies * *dloss / static_cast<float>(call.tokens);
-    float greatest = -INFINITY, sum = 0, mean = 0, shares[per_lane];
-#pragma unroll
-    for (int i = 0; i < per_lane; ++i) greatest = fmaxf(greatest, values[i]);
-    for (int step = 16; step > 0; step /= 2) greatest = fmaxf(greatest, __shfl_xor_sync(all_lanes, greatest, step));
-#pragma unroll
-    for (int i = 0; i < per_lane; ++i) {
-      const bool exists = lane + 32 * i < call.experts;
-      shares[i] = exists ? expf(values[i] - greatest) : 0;
-      slopes[i] = exists && call.load_balancing ? static_cast<float>(load[lane + 32 * i]) * factor : 0;
-      if (!call.renormalize) slopes[i] += changes[i];
-      sum += shares[i];
-    }
-    sum = warp_sum(sum);
-#pragma unroll
-    for (int i = 0; i < per_lane; ++i) mean += shares[i] / sum * slopes[i];
-    mean = warp_sum(mean);
-#pragma unroll
-    for (int i = 0; i < per_lane; ++i)
-      changes[i] = (call.renormalize ? changes[i] : 0) + shares[i] / sum * (slopes[i] - mean);
-  }
-#pragma unroll
-  for (int i = 0; i < per_lane; ++i) {
-    if (lane + 32 * i < call.experts)
-      store(dlogits + static_cast<int64_t>(token) * call.experts + lane + 32 * i, changes[i]);
   }
 }
 
@@ -368,8 +302,8 @@ void start_forward(const ffi::CallFrame* frame, const Call& call, cudaStream_t s
   static const cudaError_t room = cudaFuncSetAttribute(place, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                        sizeof(int) * max_choices * row_warps * max_experts);
   if (room != cudaSuccess) return;  // which cudaGetLastError repeats
-  place<<<blocks, 32 * warps, earlier, stream>>>(experts, counts, starts, sizes, weights, data_of<int>(result(frame, 2)),
-                                                data_of<int>(result(frame, 3)), call);
+  place<<<blocks, 32 * warps, earlier, stream>>>(experts, counts, starts, sizes, weights,
+                                                 data_of<int>(result(frame, 2)), data_of<int>(result(frame, 3)), call);
 }
 
 template <class T, int per_lane>

@@ -20,8 +20,8 @@ struct BackwardSplit {
 constexpr BackwardSplit backward_split_of(int64_t row_pieces) {
   const int pieces = row_pieces <= 256 ? 1 : row_pieces <= 1024 ? 2 : 4;
   const int threads = static_cast<int>((row_pieces + pieces * 32 - 1) / (pieces * 32) * 32);
-  const int stages = pieces == 1 ? 4 : pieces == 2 ? 3 : 2;
-  const int blocks = threads > 256 ? 1 : pieces == 2 ? 2 : threads > 128 ? 4 : 6;
+  const int stages = pieces == 4 ? 3 : 4;
+  const int blocks = threads > 256 ? 1 : pieces == 2 ? 512 / threads : threads > 64 ? 1024 / threads : 16;
   return {pieces, threads, stages, blocks};
 }
 

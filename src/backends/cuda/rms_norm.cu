@@ -25,6 +25,7 @@ Claims rms_norm_claims() { return {{"rms_norm", claim_forward}, {"rms_norm_grad"
 
 #include "backends/cuda/kernels.h"
 #include "backends/cuda/norm_rows.h"
+#include "backends/cuda/norm_sums.h"
 
 namespace capibara::cuda {
 namespace {
@@ -38,10 +39,10 @@ void* rms_norm(ffi::CallFrame* frame) {
   const Extent extent = extent_of(x);
   const bool started = with_type(x.dtype, [&](auto number) {
     using T = decltype(number);
-    start_normalize<T, false>({data_of<T>(x), data_of<T>(operand(frame, 1)), nullptr, data_of<T>(result(frame, 0)),
-                               nullptr, data_of<float>(result(frame, 1)), extent.rows, extent.columns,
-                               float_attribute(frame, "epsilon", 1e-6f)},
-                              own_stream(frame));
+    start_normalize<T, false>(
+        {data_of<T>(x), data_of<T>(operand(frame, 1)), nullptr, data_of<T>(result(frame, 0)), nullptr,
+         data_of<float>(result(frame, 1)), extent.rows, extent.columns, float_attribute(frame, "epsilon", 1e-6f)},
+        own_stream(frame));
   });
   return started ? outcome(frame) : ffi::failure(frame, refusal);
 }
@@ -54,10 +55,14 @@ void* rms_norm_grad(ffi::CallFrame* frame) {
   cudaError_t status = cudaSuccess;
   const bool started = with_type(x.dtype, [&](auto number) {
     using T = decltype(number);
-    const NormGradients<T> in{data_of<T>(operand(frame, 0)),     data_of<T>(x),
-                              data_of<T>(operand(frame, 2)),     nullptr,
-                              data_of<float>(operand(frame, 3)), data_of<T>(result(frame, 0)),
-                              data_of<float>(result(frame, 2)),  extent.rows,
+    const NormGradients<T> in{data_of<T>(operand(frame, 0)),
+                              data_of<T>(x),
+                              data_of<T>(operand(frame, 2)),
+                              nullptr,
+                              data_of<float>(operand(frame, 3)),
+                              data_of<T>(result(frame, 0)),
+                              data_of<float>(result(frame, 2)),
+                              extent.rows,
                               extent.columns};
     status = start_pull_back<T, false>(in, data_of<T>(result(frame, 1)), nullptr,
                                        static_cast<int>(result(frame, 2).dims[1]), own_stream(frame));

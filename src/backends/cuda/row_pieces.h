@@ -1,4 +1,4 @@
-// Rows of arrays as kernels read and write them: pieces of 16 bytes, numbers as float32, sums of a block.
+// Rows of arrays as kernels read and write them: pieces of 16 bytes, numbers as float32.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -41,106 +41,49 @@ __device__ void widen(const T* from, float (&to)[count]) {
   for (int i = 0; i < count; ++i) to[i] = as_float(from[i]);
 }
 
+template <class T>
+__device__ uint32_t packed(float first, float second) {
+  if constexpr (std::is_same_v<T, __half>) {
+    const __half2 pair = __floats2half2_rn(first, second);
+    return reinterpret_cast<const uint32_t&>(pair);
+  } else {
+    const __nv_bfloat162 pair = __floats2bfloat162_rn(first, second);
+    return reinterpret_cast<const uint32_t&>(pair);
+  }
+}
+
+// A whole piece in one store: left to itself the compiler makes several of it where it cannot see the alignment.
+template <class T>
+__device__ void put_piece(T* to, const float (&values)[Piece<T>::size]) {
+  uint32_t words[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    if constexpr (sizeof(T) == 4)
+      words[i] = __float_as_uint(values[i]);
+    else
+      words[i] = packed<T>(values[2 * i], values[2 * i + 1]);
+  }
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]),
+               "r"(words[3])
+               : "memory");
+}
+
 // Exponentials: exact to the last bits where the result keeps them.
 template <class T>
 __device__ float power(float x) {
   return sizeof(T) == 4 ? expf(x) : __expf(x);
 }
 
-// Numbers that the warps of a block tell each other. Two sets, used in turns: one barrier for each exchange.
-template <class Value>
-struct Exchange {
-  Value values[2][32];
-};
-
-// The sums of two numbers over a block, known to all its threads; `turn` counts the calls.
-inline __device__ float2 block_sums(float a, float b, Exchange<float2>& exchange, int turn) {
-#pragma unroll
-  for (int step = 16; step > 0; step /= 2) {
-    a += __shfl_xor_sync(0xffffffffu, a, step);
-    b += __shfl_xor_sync(0xffffffffu, b, step);
-  }
-  const int warps = (blockDim.x + 31) / 32;
-  if (warps == 1) return {a, b};
-  float2* const own = exchange.values[turn % 2];
-  if (threadIdx.x % 32 == 0) own[threadIdx.x / 32] = {a, b};
-  __syncthreads();
-  float2 total{0, 0};
-  for (int i = 0; i < warps; ++i) {
-    total.x += own[i].x;
-    total.y += own[i].y;
-  }
-  return total;
-}
-
-inline __device__ float block_max(float a, Exchange<float2>& exchange, int turn) {
-#pragma unroll
-  for (int step = 16; step > 0; step /= 2) a = fmaxf(a, __shfl_xor_sync(0xffffffffu, a, step));
-  const int warps = (blockDim.x + 31) / 32;
-  if (warps == 1) return a;
-  float2* const own = exchange.values[turn % 2];
-  if (threadIdx.x % 32 == 0) own[threadIdx.x / 32].x = a;
-  __syncthreads();
-  float greatest = own[0].x;
-  for (int i = 1; i < warps; ++i) greatest = fmaxf(greatest, own[i].x);
-  return greatest;
-}
-
 // Starts a copy of 16 bytes into shared memory.
 inline __device__ void copy_piece(void* shared, const void* global) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(
-                   static_cast<uint32_t>(__cvta_generic_to_shared(shared))),
-               "l"(global));
+  asm volatile(
+      "cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(shared))),
+      "l"(global));
 }
 inline __device__ void commit_pieces() { asm volatile("cp.async.commit_group;\n" ::); }
 template <int left>
 __device__ void wait_pieces() {
   asm volatile("cp.async.wait_group %0;\n" ::"n"(left));
-}
-
-// Calls `visit(column, values)` for all elements of a row of any length and alignment: whole pieces where the row has
-// them, single elements before and behind. Four pieces of a thread are on their way at once.
-template <class T, class Visit>
-__device__ void visit_row(const T* row, int columns, const Visit& visit) {
-  constexpr int size = Piece<T>::size, ahead = 4;
-  const int past = static_cast<int>(reinterpret_cast<uintptr_t>(row) / sizeof(T) % size);
-  const int head = min((size - past) % size, columns), pieces = (columns - head) / size, tail = head + pieces * size;
-  auto single = [&](int column) {
-    float value[1] = {as_float(row[column])};
-    visit(column, value);
-  };
-  for (int i = threadIdx.x; i < head; i += blockDim.x) single(i);
-  const auto* from = reinterpret_cast<const Piece<T>*>(row + head);
-  for (int first = threadIdx.x; first < pieces; first += ahead * blockDim.x) {
-    Piece<T> loaded[ahead];
-#pragma unroll
-    for (int i = 0; i < ahead; ++i) {
-      const int at = first + i * blockDim.x;
-      if (at < pieces) loaded[i] = from[at];
-    }
-#pragma unroll
-    for (int i = 0; i < ahead; ++i) {
-      const int at = first + i * blockDim.x;
-      if (at >= pieces) break;
-      float values[size];
-      widen<T, size>(loaded[i].values, values);
-      visit(head + at * size, values);
-    }
-  }
-  for (int i = tail + threadIdx.x; i < columns; i += blockDim.x) single(i);
-}
-
-// Values as visit_row hands them out, written to the same columns of a row that is aligned as that one.
-template <class T, int count>
-__device__ void write_values(T* row, int column, const float (&values)[count]) {
-  if constexpr (count == 1) {
-    row[column] = from_float<T>(values[0]);
-  } else {
-    Piece<T> piece;
-#pragma unroll
-    for (int i = 0; i < count; ++i) piece.values[i] = from_float<T>(values[i]);
-    *reinterpret_cast<Piece<T>*>(row + column) = piece;
-  }
 }
 
 // ---- handlers -----------------------------------------------------------------------------------------------------

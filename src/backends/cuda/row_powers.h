@@ -1,7 +1,8 @@
 // The sum of a row's exponentials in one pass: the greatest value so far, and the sum relative to it.
 #pragma once
 
-#include "backends/cuda/row_pieces.h"
+#include "backends/cuda/block_sums.h"
+#include "backends/cuda/row_visit.h"
 
 namespace capibara::cuda {
 namespace {
@@ -9,6 +10,9 @@ namespace {
 // The sum of exp(value - greatest). A row without a value above -infinity has a sum of NaN once a block has joined it.
 struct Powers {
   float greatest = -INFINITY, sum = 0;
+
+  // What exponents are relative to: a number, where values are -infinity.
+  __device__ float base() const { return greatest == -INFINITY ? 0.0f : greatest; }
 
   template <class T, int count>
   __device__ void add(const float (&values)[count]) {
@@ -19,16 +23,15 @@ struct Powers {
       sum *= power<T>(greatest - top);
       greatest = top;
     }
-    const float base = greatest == -INFINITY ? 0.0f : greatest;
+    const float from = base();
 #pragma unroll
-    for (int i = 0; i < count; ++i) sum += power<T>(values[i] - base);
+    for (int i = 0; i < count; ++i) sum += power<T>(values[i] - from);
   }
 
   template <class T>
   __device__ Powers joined(const Powers& other) const {
-    const float top = fmaxf(greatest, other.greatest);
-    const float base = top == -INFINITY ? 0.0f : top;
-    return {top, sum * power<T>(greatest - base) + other.sum * power<T>(other.greatest - base)};
+    const float top = fmaxf(greatest, other.greatest), from = top == -INFINITY ? 0.0f : top;
+    return {top, sum * power<T>(greatest - from) + other.sum * power<T>(other.greatest - from)};
   }
 
   // Of all threads of the block.

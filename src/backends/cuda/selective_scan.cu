@@ -61,13 +61,6 @@ Claims selective_scan_claims() { return {{"selective_scan", claim_forward}, {"se
 namespace capibara::cuda {
 namespace {
 
-// What a few steps read of a channel, loaded while those before them are computed.
-template <int count>
-struct Steps {
-  float u[count], delta[count], z[count];
-  bool reset[count];
-};
-
 template <class T, int Own, int Parts>
 __global__ void __launch_bounds__(threads) forward(Inputs<T> in, Sizes s, T* y, float* last, float* starts) {
   constexpr int width = Own * Parts, tile = 64, ahead = 4;
@@ -84,18 +77,7 @@ __global__ void __launch_bounds__(threads) forward(Inputs<T> in, Sizes s, T* y, 
     h[i] = exists ? in.initial[(static_cast<int64_t>(place.batch) * s.dim + channel) * s.states + n] : 0.0f;
   }
   const float D = in.D[channel], bias = in.bias[channel];
-  auto load = [&](int t) {  // the steps from t on; behind the last, that one again
-    Steps<ahead> steps;
-#pragma unroll
-    for (int k = 0; k < ahead; ++k) {
-      const int64_t row = first_row + min(t + k, s.length - 1), at = row * s.dim + channel;
-      steps.u[k] = as_float(in.u[at]);
-      steps.delta[k] = as_float(in.delta[at]);
-      steps.z[k] = in.z ? as_float(in.z[at]) : 0.0f;
-      steps.reset[k] = in.reset && in.reset[row];
-    }
-    return steps;
-  };
+  auto load = [&](int t) { return Steps<ahead>::loaded(in, first_row, t, s.length, s.dim, channel); };
   Steps<ahead> next = load(0);
   for (int t0 = 0; t0 < s.length; t0 += tile) {
     const int count = min(tile, s.length - t0);
@@ -112,20 +94,32 @@ __global__ void __launch_bounds__(threads) forward(Inputs<T> in, Sizes s, T* y, 
       }
       const Steps<ahead> now = next;
       next = load(t0 + t1 + ahead);
+      const int existing = count - t1;
+      float dt[ahead], gate[ahead], sums[ahead];
+      step_sizes(now, bias, s.has_softplus, true, dt);
+      gates_of(now, in.z != nullptr, gate);
+      // Where all steps exist there is no branch between them, so that one's exponentials hide another's latency.
+      auto advance = [&](auto all_exist) {
+#pragma unroll
+        for (int k = 0; k < ahead; ++k) {
+          if (!all_exist.value && k >= existing) break;
+          const float driven = dt[k] * now.u[k];
+          const float *own_B = B + (t1 + k) * width, *own_C = C + (t1 + k) * width;
+          float sum[2] = {0, 0};
+#pragma unroll
+          for (int i = 0; i < Own; ++i) {
+            const int n = place.state(i);
+            h[i] = exp2_fast(dt[k] * A[i]) * (now.reset[k] ? 0.0f : h[i]) + driven * own_B[n];
+            sum[i % 2] += h[i] * own_C[n];
+          }
+          sums[k] = sum[0] + sum[1];
+        }
+      };
+      existing >= ahead ? advance(std::true_type{}) : advance(std::false_type{});
 #pragma unroll
       for (int k = 0; k < ahead; ++k) {
-        if (t1 + k >= count) break;
-        const float raw = now.delta[k] + bias, dt = s.has_softplus ? softplus(raw) : raw, driven = dt * now.u[k];
-        float sum = 0;
-#pragma unroll
-        for (int i = 0; i < Own; ++i) {
-          const int n = (t1 + k) * width + place.state(i);
-          h[i] = exp2_fast(dt * A[i]) * (now.reset[k] ? 0.0f : h[i]) + driven * B[n];
-          sum += h[i] * C[n];
-        }
-        sum = over_parts<Parts>(sum) + D * now.u[k];
-        if (in.z) sum *= now.z[k] * sigmoid(now.z[k]);
-        if (place.present && place.part == 0) put(y + (first_row + t0 + t1 + k) * s.dim + channel, sum);
+        const float sum = (over_parts<Parts>(sums[k]) + D * now.u[k]) * gate[k];
+        if (place.present && place.part == 0 && k < existing) put(y + (first_row + t0 + t1 + k) * s.dim + channel, sum);
       }
     }
   }

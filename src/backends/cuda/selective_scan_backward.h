@@ -1,19 +1,11 @@
 // The backward kernels of the selective scan.
 #pragma once
 
-#include "backends/cuda/selective_scan_device.h"
+#include "backends/cuda/selective_scan_steps.h"
+#include "backends/cuda/selective_scan_sums.h"
 
 namespace capibara::cuda {
 namespace {
-template <class T>
-struct Gradients {
-  const T* dy;
-  const float *dlast, *starts;
-  T *du, *ddelta, *dz;
-  float *dA, *dD, *dbias, *dinitial;
-  float* sums;  // [batch][blocks][length][2][width]
-};
-
 template <class T, int Own, int Parts>
 __global__ void __launch_bounds__(threads) backward(Inputs<T> in, Sizes s, Gradients<T> out) {
   constexpr int width = Own * Parts, warps = threads / 32, values = 2 * Own, left = values * Parts / 32;
@@ -50,76 +42,62 @@ __global__ void __launch_bounds__(threads) backward(Inputs<T> in, Sizes s, Gradi
       const int64_t at = (static_cast<int64_t>(place.batch) * s.chunks + chunk) * s.states + n;
       h[i] = place.present && n < s.states ? out.starts[at * s.dim + channel] : 0.0f;
     }
-    // What a step reads, of the thread's own channel; nothing where there is none.
-    auto input = [&](const T* rows, int t) {
-      return place.present ? as_float(rows[(first_row + t0 + t) * s.dim + channel]) : 0.0f;
+    // Eight steps at once. `all_exist` below: without a branch between steps, one's exponentials hide another's
+    // latency.
+    auto load = [&](int p) {
+      return Steps<sub_chunk>::loaded(in, first_row, t0 + p * sub_chunk, s.length, s.dim, channel);
     };
-    auto step_of = [&](float raw) { return s.has_softplus ? softplus(raw) : raw; };
-    auto is_reset = [&](int t) { return in.reset && in.reset[first_row + t0 + t]; };
-    // Of eight steps at once, so that their loads are on their way together; zeros behind the last.
-    auto load = [&](const T* rows, int first, float (&to)[sub_chunk]) {
-#pragma unroll
-      for (int k = 0; k < sub_chunk; ++k) to[k] = first + k < count ? input(rows, first + k) : 0.0f;
-    };
-    auto advance = [&](int t, float delta, float u) {
-      const float dt = place.present ? step_of(delta + bias) : 0.0f, driven = dt * u;
-      const bool reset = is_reset(t);
+    auto advance = [&](int t, float dt, float driven, bool reset) {
 #pragma unroll
       for (int i = 0; i < Own; ++i)
-        h[i] = exp2_fast(dt * A[i] * log2_e) * (reset ? 0.0f : h[i]) + driven * B[t * width + place.state(i)];
+        h[i] = exp2_fast(dt * log2_e * A[i]) * (reset ? 0.0f : h[i]) + driven * B[t * width + place.state(i)];
     };
     const int parts = (count + sub_chunk - 1) / sub_chunk;
-    float deltas[sub_chunk], us[sub_chunk];
-    load(in.delta, 0, deltas);
-    load(in.u, 0, us);
+    Steps<sub_chunk> now = load(0);
     for (int p = 0; p < parts; ++p) {  // the states at the starts of eight steps each
 #pragma unroll
       for (int i = 0; i < Own; ++i) checkpoints[(p * Own + i) * threads + thread] = h[i];
       if (p + 1 == parts) break;
-      float next_deltas[sub_chunk], next_us[sub_chunk];
-      load(in.delta, (p + 1) * sub_chunk, next_deltas);
-      load(in.u, (p + 1) * sub_chunk, next_us);
+      const Steps<sub_chunk> next = load(p + 1);
+      float dt[sub_chunk];
+      step_sizes(now, bias, s.has_softplus, place.present, dt);
+#pragma unroll
+      for (int k = 0; k < sub_chunk; ++k) advance(p * sub_chunk + k, dt[k], dt[k] * now.u[k], now.reset[k]);
+      now = next;
+    }
+    auto go_back = [&](int p, auto all_exist) {
+      const int steps = all_exist.value ? sub_chunk : count - p * sub_chunk;
+      float slopes[sub_chunk], dts[sub_chunk];
 #pragma unroll
       for (int k = 0; k < sub_chunk; ++k) {
-        advance(p * sub_chunk + k, deltas[k], us[k]);
-        deltas[k] = next_deltas[k];
-        us[k] = next_us[k];
+        const int t = min(p * sub_chunk + k, count - 1);
+        slopes[k] = place.present ? as_float(out.dy[(first_row + t0 + t) * s.dim + channel]) : 0.0f;
       }
-    }
-    for (int p = parts - 1; p >= 0; --p) {  // `deltas` and `us` are those of the last eight steps
-      const int steps = min(sub_chunk, count - p * sub_chunk);
-      float slopes[sub_chunk], gates[sub_chunk];
-      load(out.dy, p * sub_chunk, slopes);
-      if (in.z) load(in.z, p * sub_chunk, gates);
-      if (p + 1 < parts) {
-        load(in.delta, p * sub_chunk, deltas);
-        load(in.u, p * sub_chunk, us);
-      }
+      if (p + 1 < parts) now = load(p);  // else they are those of the last eight steps
+      step_sizes(now, bias, s.has_softplus, place.present, dts);
 #pragma unroll
       for (int i = 0; i < Own; ++i) h[i] = checkpoints[(p * Own + i) * threads + thread];
 #pragma unroll
       for (int k = 0; k < sub_chunk; ++k) {
-        if (k >= steps) break;
-        const bool reset = is_reset(p * sub_chunk + k);
+        if (!all_exist.value && k >= steps) break;
 #pragma unroll
-        for (int i = 0; i < Own; ++i) before[(k * Own + i) * threads + thread] = reset ? 0.0f : h[i];
-        if (k + 1 < steps) advance(p * sub_chunk + k, deltas[k], us[k]);
+        for (int i = 0; i < Own; ++i) before[(k * Own + i) * threads + thread] = now.reset[k] ? 0.0f : h[i];
+        if (k + 1 < sub_chunk) advance(p * sub_chunk + k, dts[k], dts[k] * now.u[k], now.reset[k]);
       }
 #pragma unroll
       for (int k = sub_chunk - 1; k >= 0; --k) {
-        if (k >= steps) continue;
+        if (!all_exist.value && k >= steps) continue;
         const int t = p * sub_chunk + k;
         const int64_t at = (first_row + t0 + t) * s.dim + channel;
-        const float raw = deltas[k] + bias, u = us[k];
-        const float dt = place.present ? step_of(raw) : 0.0f, driven = dt * u;
-        const float given = slopes[k], z = in.z ? gates[k] : 0.0f;
+        const float raw = now.delta[k] + bias, u = place.present ? now.u[k] : 0.0f;
+        const float dt = dts[k], driven = dt * u, given = slopes[k], z = now.z[k];
         const float gate = in.z ? sigmoid(z) : 1.0f, dy = in.z ? given * (z * gate) : given;
-        const bool reset = is_reset(t);
+        const bool reset = now.reset[k];
         float from_B = 0, from_A = 0, y = 0, both[values];
 #pragma unroll
         for (int i = 0; i < Own; ++i) {
           const int n = t * width + place.state(i);
-          const float decay = exp2_fast(dt * A[i] * log2_e), old = before[(k * Own + i) * threads + thread];
+          const float decay = exp2_fast(dt * log2_e * A[i]), old = before[(k * Own + i) * threads + thread];
           const float state = decay * old + driven * B[n];
           const float own = g[i] + dy * C[n], faded = own * decay, moved = faded * old;
           both[i] = own * driven;
@@ -149,16 +127,12 @@ __global__ void __launch_bounds__(threads) backward(Inputs<T> in, Sizes s, Gradi
         }
       }
       __syncthreads();
-      for (int i = thread; i < steps * 2 * width; i += threads) {
-        const int k = i / (2 * width), n = i % (2 * width);
-        float sum = 0;
-        for (int w = 0; w < warps; ++w) sum += partial[(k * warps + w) * 2 * width + n];
-        const int64_t row =
-            (static_cast<int64_t>(place.batch) * gridDim.x + blockIdx.x) * s.length + t0 + p * sub_chunk + k;
-        out.sums[row * 2 * width + n] = sum;
-      }
+      const int64_t row = (static_cast<int64_t>(place.batch) * gridDim.x + blockIdx.x) * s.length + t0 + p * sub_chunk;
+      write_steps<warps, 2 * width>(partial, steps, out.sums + row * 2 * width);
       __syncthreads();
-    }
+    };
+    for (int p = parts - 1; p >= 0; --p)
+      count - p* sub_chunk >= sub_chunk ? go_back(p, std::true_type{}) : go_back(p, std::false_type{});
   }
   if (!place.present) return;
 #pragma unroll

@@ -24,6 +24,16 @@ struct Inputs {
   const uint8_t* reset;
 };
 
+// What the backward kernel reads besides, and what it writes.
+template <class T>
+struct Gradients {
+  const T* dy;
+  const float *dlast, *starts;
+  T *du, *ddelta, *dz;
+  float *dA, *dD, *dbias, *dinitial;
+  float* sums;  // [batch][blocks][length][2][width]
+};
+
 __device__ float exp2_fast(float x) {
   float result;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
@@ -69,40 +79,6 @@ __device__ void load_columns(const T* B, const T* C, int64_t first_row, int coun
     to_B[i] = n < states ? as_float(B[at]) : 0.0f;
     to_C[i] = n < states ? as_float(C[at]) : 0.0f;
   }
-}
-
-// Adds `Count` numbers over the channels of a warp. A thread is left with Count * Parts / 32 of the sums, at least one:
-// those from the index returned on.
-template <int Count, int Parts>
-__device__ int over_channels(float (&values)[Count]) {
-  int first = 0;
-#pragma unroll
-  for (int bit = 16, left = Count; bit >= Parts; bit /= 2) {
-    const bool upper = threadIdx.x & bit;
-    left /= 2;
-#pragma unroll
-    for (int i = 0; i < Count / 2; ++i) {
-      if (i >= left) break;
-      const float sent = upper ? values[i] : values[i + left], kept = upper ? values[i + left] : values[i];
-      values[i] = kept + __shfl_xor_sync(0xffffffffu, sent, bit);
-    }
-    if (upper) first += left;
-  }
-  return first;
-}
-
-// dB and dC: the blocks' sums, added in order.
-template <class T>
-__global__ void add_blocks(const float* sums, T* dB, T* dC, int64_t rows, int length, int states, int width,
-                           int blocks) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
-  if (i >= rows * 2 * width) return;
-  const int64_t row = i / (2 * width), batch = row / length, t = row % length;
-  const int value = static_cast<int>(i % (2 * width)), n = value % width;
-  if (n >= states) return;
-  float sum = 0;
-  for (int block = 0; block < blocks; ++block) sum += sums[((batch * blocks + block) * length + t) * 2 * width + value];
-  put((value < width ? dB : dC) + row * states + n, sum);
 }
 
 }  // namespace

@@ -40,6 +40,7 @@ Claims softmax_claims() { return {{"softmax", claim_forward}, {"softmax_grad", c
 namespace capibara::cuda {
 namespace {
 
+// Exponentials are relative to the greatest value of their thread until the block knows that of the row.
 template <class T, int pieces>
 __global__ void __launch_bounds__(max_norm_threads) held_softmax(const T* x, T* y, int64_t rows, int columns) {
   __shared__ Exchange<float2> exchange;
@@ -48,7 +49,8 @@ __global__ void __launch_bounds__(max_norm_threads) held_softmax(const T* x, T* 
   int turn = 0;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const auto* from = reinterpret_cast<const Piece<T>*>(x + row * columns);
-    float values[pieces][size], greatest = -INFINITY, sum = 0;
+    float values[pieces][size];
+    Powers own;
 #pragma unroll
     for (int p = 0; p < pieces; ++p) {
       const int at = threadIdx.x + p * blockDim.x;
@@ -56,25 +58,25 @@ __global__ void __launch_bounds__(max_norm_threads) held_softmax(const T* x, T* 
       const Piece<T> piece = from[at];
       widen<T, size>(piece.values, values[p]);
 #pragma unroll
-      for (int i = 0; i < size; ++i) greatest = fmaxf(greatest, values[p][i]);
+      for (int i = 0; i < size; ++i) own.greatest = fmaxf(own.greatest, values[p][i]);
     }
-    greatest = block_max(greatest, exchange, turn++);
+    const float base = own.base();
 #pragma unroll
     for (int p = 0; p < pieces; ++p) {
       if (static_cast<int>(threadIdx.x + p * blockDim.x) >= per_row) continue;
 #pragma unroll
-      for (int i = 0; i < size; ++i) sum += values[p][i] = power<T>(values[p][i] - greatest);
+      for (int i = 0; i < size; ++i) own.sum += values[p][i] = power<T>(values[p][i] - base);
     }
-    const float factor = 1.0f / block_sums(sum, 0, exchange, turn++).x;
-    auto* to = reinterpret_cast<Piece<T>*>(y + row * columns);
+    const Powers all = own.of_block<T>(exchange, turn++);
+    const float factor = power<T>(base - all.greatest) / all.sum;
+    T* const to = y + row * columns;
 #pragma unroll
     for (int p = 0; p < pieces; ++p) {
       const int at = threadIdx.x + p * blockDim.x;
       if (at >= per_row) continue;
-      Piece<T> result;
 #pragma unroll
-      for (int i = 0; i < size; ++i) result.values[i] = from_float<T>(values[p][i] * factor);
-      to[at] = result;
+      for (int i = 0; i < size; ++i) values[p][i] *= factor;
+      put_piece(to + at * size, values[p]);
     }
   }
 }
@@ -124,16 +126,15 @@ __global__ void __launch_bounds__(max_norm_threads)
       for (int i = 0; i < size; ++i) sum += as_float(slope[p].values[i]) * as_float(share[p].values[i]);
     }
     sum = block_sums(sum, 0, exchange, turn++).x;
-    auto* to = reinterpret_cast<Piece<T>*>(dx + row * columns);
+    T* const to = dx + row * columns;
 #pragma unroll
     for (int p = 0; p < pieces; ++p) {
       const int at = threadIdx.x + p * blockDim.x;
       if (at >= per_row) continue;
-      Piece<T> result;
+      float result[size];
 #pragma unroll
-      for (int i = 0; i < size; ++i)
-        result.values[i] = from_float<T>(as_float(share[p].values[i]) * (as_float(slope[p].values[i]) - sum));
-      to[at] = result;
+      for (int i = 0; i < size; ++i) result[i] = as_float(share[p].values[i]) * (as_float(slope[p].values[i]) - sum);
+      put_piece(to + at * size, result);
     }
   }
 }
@@ -178,7 +179,7 @@ __global__ void __launch_bounds__(512) any_gradient(const T* dy, const T* y, T* 
 // Calls `held` with the number of pieces of a thread and the number of threads where a block holds a row, else `any`.
 template <class T, class Held, class Any>
 void choose(const Extent& extent, const Held& held, const Any& any) {
-  if (!holds_row(extent.columns, sizeof(T))) return any(whole_warps(extent.columns / 32, max_norm_threads));
+  if (!holds_row(extent.columns, sizeof(T))) return any(whole_warps(extent.columns / 32, 256));
   const int row_pieces = extent.columns / Piece<T>::size;
   auto threads = [&](int pieces) { return whole_warps((row_pieces + pieces - 1) / pieces, max_norm_threads); };
   if (row_pieces <= 128)
@@ -224,8 +225,7 @@ void* run(ffi::CallFrame* frame, bool is_forward) {
     is_forward ? start_forward<T>(frame, extent, own_stream(frame))
                : start_backward<T>(frame, extent, own_stream(frame));
   });
-  return started ? outcome(frame)
-                 : ffi::failure(frame, "softmax: the CUDA kernel takes float32, bfloat16 and float16");
+  return started ? outcome(frame) : ffi::failure(frame, "softmax: the CUDA kernel takes float32, bfloat16 and float16");
 }
 
 void* softmax(ffi::CallFrame* frame) { return run(frame, true); }

@@ -4,8 +4,8 @@
 // A warp holds rows of vectors as fragments for the whole run over the codebook; all warps of a block read the same
 // tile of codes from shared memory, while the next one is copied there. Of each product only the greatest score of
 // every row and its code are kept: per score three instructions, which is what bounds short vectors. A first kernel
-// finds each code's offset and factor, and the first code that is NaN. Hopper has a kernel of its own for vectors of 64,
-// 128 and 256 elements (vq_nearest_hopper.h).
+// finds each code's offset and factor, and the first code that is NaN. Hopper has a kernel of its own for vectors of
+// 64, 128 and 256 elements (vq_nearest_hopper.h).
 //
 // nvcc compiles the kernels and their handlers into the module; the C++ compiler compiles the claim into the library.
 #include <cstdint>
@@ -43,7 +43,8 @@ std::optional<KernelCall> claim_encode(const ClaimArgs& args) {
   first_nan.dtype = DType::int32;
   // The codebook as Hopper's tensor cores read it.
   ArrayType tiles;
-  tiles.shape = {has_tiles(vectors.shape.back()) ? batch * tile_count(count) * tile_bytes(vectors.shape.back()) / 4 : 1};
+  tiles.shape = {has_tiles(vectors.shape.back()) ? batch * tile_count(count) * tile_bytes(vectors.shape.back()) / 4
+                                                 : 1};
   const std::string& metric = args.attrs.text("distance_metric");
   return KernelCall{"capibara_vq_encode",
                     concat("metric = ",
@@ -67,6 +68,7 @@ Claims vq_encode_claims() { return {{"vq_encode", claim_encode}}; }
 
 #include "backends/cuda/call_frame.h"
 #include "backends/cuda/kernels.h"
+#include "backends/cuda/vq_code_tiles.h"
 #include "backends/cuda/vq_nearest_hopper.h"
 
 namespace capibara::cuda {
