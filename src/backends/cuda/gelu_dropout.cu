@@ -96,7 +96,7 @@ __device__ uint2 threefry(uint32_t k0, uint32_t k1, uint64_t block) {
 template <bool Backward>
 __device__ float activated(float x, float dy) {
   constexpr float scale = 1.5957691216f, cube = 0.044715f;  // 2 sqrt(2 / pi)
-  const float square = x * x, share = 1.0f / (1.0f + __expf(-scale * x * (1.0f + cube * square)));
+  const float square = x * x, share = __fdividef(1.0f, 1.0f + __expf(-scale * x * (1.0f + cube * square)));
   if (!Backward) return x * share;
   const float rise = scale * (1.0f + 3 * cube * square);
   return dy * (share + x * share * (1.0f - share) * rise);

@@ -7,20 +7,10 @@
 
 #include "backends/cuda/block_sums.h"
 #include "backends/cuda/norm_split.h"
-#include "backends/cuda/row_pieces.h"
+#include "backends/cuda/norm_stages.h"
 
 namespace capibara::cuda {
 namespace {
-
-template <class T>
-struct NormGradients {
-  const T *dy, *x, *scale;
-  const float *means, *deviations;
-  T* dx;
-  float* partial;  // [centered ? 2 : 1][blocks][columns]
-  int64_t rows;
-  int columns;
-};
 
 // dx for every row, and for each block the sums of dy * normalized x and of dy over its rows.
 template <class T, int pieces, int stages, bool centered>
@@ -39,92 +29,90 @@ __global__ void __launch_bounds__(max_norm_threads) pull_back(NormGradients<T> i
 #pragma unroll
     for (int i = 0; i < size; ++i) scale_sums[p][i] = bias_sums[centered ? p : 0][i] = 0;
   }
-  auto copy = [&](int64_t row, int slot) {
-    if (row < in.rows) {
-#pragma unroll
-      for (int p = 0; p < pieces; ++p) {
-        const int at = threadIdx.x + p * blockDim.x;
-        if (at < per_row) {
-          copy_piece(staged + (2 * slot) * per_row + at,
-                     reinterpret_cast<const Piece<T>*>(in.x + row * in.columns) + at);
-          copy_piece(staged + (2 * slot + 1) * per_row + at,
-                     reinterpret_cast<const Piece<T>*>(in.dy + row * in.columns) + at);
-        }
-      }
-    }
-    commit_pieces();
-  };
+  auto copy = [&](int64_t row, int slot) { copy_row<T, pieces>(in, row, staged + 2 * slot * per_row); };
   const int64_t step = gridDim.x;
 #pragma unroll
   for (int s = 0; s + 1 < stages; ++s) copy(blockIdx.x + s * step, s);
+  const float inverse = 1.0f / static_cast<float>(in.columns);
+  // Of the row that is written next and of the one behind it, where registers have room; else they are made again.
+  constexpr bool held = pieces == 2;
+  float normals[2][held ? pieces : 1][size], weights[2][held ? pieces : 1][size];
+  auto make = [&](const Row& row, int p, int i, const Piece<T>& x, const Piece<T>& dy, float& normal, float& weight) {
+    normal = as_float(x.values[i]) * row.deviation + row.shift;
+    weight = as_float(dy.values[i]) * as_float(factor[p].values[i]);
+  };
   // What a row adds to the sums of columns, and its own two sums, which the block will know after its next barrier.
-  auto add_row = [&](int slot, float mean, float deviation, int turn) {
-    const Piece<T>* const own_x = staged + (2 * slot) * per_row;
-    const Piece<T>* const own_dy = own_x + per_row;
+  auto add_row = [&](auto parity, const Row& row, int turn) {
+    const Piece<T>* const own = staged + 2 * row.slot * per_row;
     float sum = 0, product = 0;
 #pragma unroll
     for (int p = 0; p < pieces; ++p) {
       const int at = threadIdx.x + p * blockDim.x;
-      if (at < per_row) {
-        const Piece<T> x = own_x[at], dy = own_dy[at];
+      if (at >= per_row) continue;
+      const Piece<T> x = own[at], dy = own[per_row + at];
 #pragma unroll
-        for (int i = 0; i < size; ++i) {
-          const float slope = as_float(dy.values[i]), normal = (as_float(x.values[i]) - mean) * deviation;
-          const float weighted = slope * as_float(factor[p].values[i]);
-          scale_sums[p][i] += slope * normal;
-          if (centered) {
-            bias_sums[p][i] += slope;
-            sum += weighted;
-          }
-          product += weighted * normal;
+      for (int i = 0; i < size; ++i) {
+        float normal, weight;
+        make(row, p, i, x, dy, normal, weight);
+        const float slope = as_float(dy.values[i]);
+        scale_sums[p][i] += slope * normal;
+        if (centered) {
+          bias_sums[p][i] += slope;
+          sum += weight;
+        }
+        product += weight * normal;
+        if (held) {
+          normals[parity.value][p][i] = normal;
+          weights[parity.value][p][i] = weight;
         }
       }
     }
     tell_sums(sum, product, exchange, turn);
   };
-  auto write_row = [&](int64_t row, int slot, float mean, float deviation, float mean_sum, float mean_product) {
-    const Piece<T>* const own_x = staged + (2 * slot) * per_row;
-    const Piece<T>* const own_dy = own_x + per_row;
-    T* const to = in.dx + row * in.columns;
+  auto write_row = [&](auto parity, const Row& row, float2 sums) {
+    const Piece<T>* const own = staged + 2 * row.slot * per_row;
+    const float share = -row.deviation * inverse, by_normal = sums.y * share;
+    const float everywhere = centered ? sums.x * share : 0.0f;
 #pragma unroll
     for (int p = 0; p < pieces; ++p) {
       const int at = threadIdx.x + p * blockDim.x;
-      if (at < per_row) {
-        const Piece<T> x = own_x[at], dy = own_dy[at];
-        float result[size];
+      if (at >= per_row) continue;
+      Piece<T> x, dy;
+      if (!held) x = own[at], dy = own[per_row + at];
+      float result[size];
 #pragma unroll
-        for (int i = 0; i < size; ++i) {
-          const float normal = (as_float(x.values[i]) - mean) * deviation;
-          const float weighted = as_float(dy.values[i]) * as_float(factor[p].values[i]);
-          const float change = weighted - normal * mean_product;
-          result[i] = deviation * (centered ? change - mean_sum : change);
-        }
-        put_piece(to + at * size, result);
+      for (int i = 0; i < size; ++i) {
+        float normal, weight;
+        if (held)
+          normal = normals[parity.value][p][i], weight = weights[parity.value][p][i];
+        else
+          make(row, p, i, x, dy, normal, weight);
+        result[i] = weight * row.deviation + (normal * by_normal + everywhere);
       }
+      put_piece(in.dx + row.number * in.columns + at * size, result);
     }
   };
+  auto row_at = [&](int64_t number, int slot) {
+    const bool exists = number < in.rows;
+    const float deviation = exists ? in.deviations[number] : 0, mean = exists && centered ? in.means[number] : 0;
+    return Row{number, slot, deviation, -mean * deviation};
+  };
   // The sums of a row are on their way through the block while the row before it is written.
-  float mean = centered ? in.means[blockIdx.x] : 0, deviation = in.deviations[blockIdx.x];
+  Row now = row_at(blockIdx.x, 0);
   wait_pieces<stages - 2>();
-  add_row(0, mean, deviation, 0);
-  const float share = 1.0f / static_cast<float>(in.columns);
-  int slot = 0, turn = 0;
-  for (int64_t row = blockIdx.x; row < in.rows; row += step, ++turn) {
-    const int64_t next = row + step;
-    float next_mean = 0, next_deviation = 0;
-    if (next < in.rows) {
-      if (centered) next_mean = in.means[next];
-      next_deviation = in.deviations[next];
-    }
-    copy(row + (stages - 1) * step, slot == 0 ? stages - 1 : slot - 1);
+  add_row(std::integral_constant<int, 0>{}, now, 0);
+  auto advance = [&](auto parity, int turn) {
+    const Row next = row_at(now.number + step, now.slot + 1 == stages ? 0 : now.slot + 1);
+    copy(now.number + (stages - 1) * step, now.slot == 0 ? stages - 1 : now.slot - 1);
     const float2 sums = told_sums(exchange, turn);
-    const int next_slot = slot + 1 == stages ? 0 : slot + 1;
     wait_pieces<stages - 2>();
-    if (next < in.rows) add_row(next_slot, next_mean, next_deviation, turn + 1);
-    write_row(row, slot, mean, deviation, sums.x * share, sums.y * share);
-    mean = next_mean;
-    deviation = next_deviation;
-    slot = next_slot;
+    if (next.number < in.rows) add_row(std::integral_constant<int, 1 - parity.value>{}, next, turn + 1);
+    write_row(parity, now, sums);
+    now = next;
+    return now.number < in.rows;
+  };
+  for (int turn = 0; advance(std::integral_constant<int, 0>{}, turn); turn += 2) {
+    if (!advance(std::integral_constant<int, 1>{}, turn + 1)) break;
   }
   const int64_t columns = in.columns;
 #pragma unroll

@@ -63,7 +63,7 @@ namespace {
 
 template <class T, int Own, int Parts>
 __global__ void __launch_bounds__(threads) forward(Inputs<T> in, Sizes s, T* y, float* last, float* starts) {
-  constexpr int width = Own * Parts, tile = 64, ahead = 4;
+  constexpr int width = Own * Parts, tile = 64, ahead = 8;
   __shared__ float B[tile * width], C[tile * width];
   const Place<Own, Parts> place(s.dim);
   const int channel = place.present ? place.channel : 0;
@@ -77,8 +77,8 @@ __global__ void __launch_bounds__(threads) forward(Inputs<T> in, Sizes s, T* y, 
     h[i] = exists ? in.initial[(static_cast<int64_t>(place.batch) * s.dim + channel) * s.states + n] : 0.0f;
   }
   const float D = in.D[channel], bias = in.bias[channel];
-  auto load = [&](int t) { return Steps<ahead>::loaded(in, first_row, t, s.length, s.dim, channel); };
-  Steps<ahead> next = load(0);
+  auto load = [&](int t) { return Steps<T, ahead>::loaded(in, first_row, t, s.length, s.dim, channel); };
+  Steps<T, ahead> next = load(0);
   for (int t0 = 0; t0 < s.length; t0 += tile) {
     const int count = min(tile, s.length - t0);
     __syncthreads();
@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(threads) forward(Inputs<T> in, Sizes s, T* y, 
           if (place.state(i) < s.states) starts[(at * s.states + place.state(i)) * s.dim + channel] = h[i];
         }
       }
-      const Steps<ahead> now = next;
+      const Steps<T, ahead> now = next;
       next = load(t0 + t1 + ahead);
       const int existing = count - t1;
       float dt[ahead], gate[ahead], sums[ahead];
@@ -103,13 +103,13 @@ __global__ void __launch_bounds__(threads) forward(Inputs<T> in, Sizes s, T* y, 
 #pragma unroll
         for (int k = 0; k < ahead; ++k) {
           if (!all_exist.value && k >= existing) break;
-          const float driven = dt[k] * now.u[k];
+          const float driven = dt[k] * now.u(k);
           const float *own_B = B + (t1 + k) * width, *own_C = C + (t1 + k) * width;
           float sum[2] = {0, 0};
 #pragma unroll
           for (int i = 0; i < Own; ++i) {
             const int n = place.state(i);
-            h[i] = exp2_fast(dt[k] * A[i]) * (now.reset[k] ? 0.0f : h[i]) + driven * own_B[n];
+            h[i] = exp2_fast(dt[k] * A[i]) * (now.reset(k) ? 0.0f : h[i]) + driven * own_B[n];
             sum[i % 2] += h[i] * own_C[n];
           }
           sums[k] = sum[0] + sum[1];
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(threads) forward(Inputs<T> in, Sizes s, T* y, 
       existing >= ahead ? advance(std::true_type{}) : advance(std::false_type{});
 #pragma unroll
       for (int k = 0; k < ahead; ++k) {
-        const float sum = (over_parts<Parts>(sums[k]) + D * now.u[k]) * gate[k];
+        const float sum = (over_parts<Parts>(sums[k]) + D * now.u(k)) * gate[k];
         if (place.present && place.part == 0 && k < existing) put(y + (first_row + t0 + t1 + k) * s.dim + channel, sum);
       }
     }

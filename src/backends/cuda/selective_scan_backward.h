@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(threads) backward(Inputs<T> in, Sizes s, Gradi
     // Eight steps at once. `all_exist` below: without a branch between steps, one's exponentials hide another's
     // latency.
     auto load = [&](int p) {
-      return Steps<sub_chunk>::loaded(in, first_row, t0 + p * sub_chunk, s.length, s.dim, channel);
+      return Steps<T, sub_chunk>::loaded(in, first_row, t0 + p * sub_chunk, s.length, s.dim, channel);
     };
     auto advance = [&](int t, float dt, float driven, bool reset) {
 #pragma unroll
@@ -53,26 +53,25 @@ __global__ void __launch_bounds__(threads) backward(Inputs<T> in, Sizes s, Gradi
         h[i] = exp2_fast(dt * log2_e * A[i]) * (reset ? 0.0f : h[i]) + driven * B[t * width + place.state(i)];
     };
     const int parts = (count + sub_chunk - 1) / sub_chunk;
-    Steps<sub_chunk> now = load(0);
+    Steps<T, sub_chunk> now = load(0);
     for (int p = 0; p < parts; ++p) {  // the states at the starts of eight steps each
 #pragma unroll
       for (int i = 0; i < Own; ++i) checkpoints[(p * Own + i) * threads + thread] = h[i];
       if (p + 1 == parts) break;
-      const Steps<sub_chunk> next = load(p + 1);
+      const Steps<T, sub_chunk> next = load(p + 1);
       float dt[sub_chunk];
       step_sizes(now, bias, s.has_softplus, place.present, dt);
 #pragma unroll
-      for (int k = 0; k < sub_chunk; ++k) advance(p * sub_chunk + k, dt[k], dt[k] * now.u[k], now.reset[k]);
+      for (int k = 0; k < sub_chunk; ++k) advance(p * sub_chunk + k, dt[k], dt[k] * now.u(k), now.reset(k));
       now = next;
     }
     auto go_back = [&](int p, auto all_exist) {
       const int steps = all_exist.value ? sub_chunk : count - p * sub_chunk;
-      float slopes[sub_chunk], dts[sub_chunk];
+      float dts[sub_chunk];
+      T slopes[sub_chunk];
 #pragma unroll
-      for (int k = 0; k < sub_chunk; ++k) {
-        const int t = min(p * sub_chunk + k, count - 1);
-        slopes[k] = place.present ? as_float(out.dy[(first_row + t0 + t) * s.dim + channel]) : 0.0f;
-      }
+      for (int k = 0; k < sub_chunk; ++k)
+        slopes[k] = out.dy[(first_row + t0 + min(p * sub_chunk + k, count - 1)) * s.dim + channel];
       if (p + 1 < parts) now = load(p);  // else they are those of the last eight steps
       step_sizes(now, bias, s.has_softplus, place.present, dts);
 #pragma unroll
@@ -81,18 +80,18 @@ __global__ void __launch_bounds__(threads) backward(Inputs<T> in, Sizes s, Gradi
       for (int k = 0; k < sub_chunk; ++k) {
         if (!all_exist.value && k >= steps) break;
 #pragma unroll
-        for (int i = 0; i < Own; ++i) before[(k * Own + i) * threads + thread] = now.reset[k] ? 0.0f : h[i];
-        if (k + 1 < sub_chunk) advance(p * sub_chunk + k, dts[k], dts[k] * now.u[k], now.reset[k]);
+        for (int i = 0; i < Own; ++i) before[(k * Own + i) * threads + thread] = now.reset(k) ? 0.0f : h[i];
+        if (k + 1 < sub_chunk) advance(p * sub_chunk + k, dts[k], dts[k] * now.u(k), now.reset(k));
       }
 #pragma unroll
       for (int k = sub_chunk - 1; k >= 0; --k) {
         if (!all_exist.value && k >= steps) continue;
         const int t = p * sub_chunk + k;
         const int64_t at = (first_row + t0 + t) * s.dim + channel;
-        const float raw = now.delta[k] + bias, u = place.present ? now.u[k] : 0.0f;
-        const float dt = dts[k], driven = dt * u, given = slopes[k], z = now.z[k];
+        const float raw = now.delta(k) + bias, u = place.present ? now.u(k) : 0.0f;
+        const float dt = dts[k], driven = dt * u, given = place.present ? as_float(slopes[k]) : 0.0f, z = now.z(k);
         const float gate = in.z ? sigmoid(z) : 1.0f, dy = in.z ? given * (z * gate) : given;
-        const bool reset = now.reset[k];
+        const bool reset = now.reset(k);
         float from_B = 0, from_A = 0, y = 0, both[values];
 #pragma unroll
         for (int i = 0; i < Own; ++i) {

@@ -8,33 +8,43 @@
 namespace capibara::cuda {
 namespace {
 
-// What a few steps read of a channel, all on its way at once.
-template <int count>
+// What a few steps read of a channel. Nothing waits for it here: there is no branch and no conversion, and where there
+// is no gate or no reset something else is read in their place.
+template <class T, int count>
 struct Steps {
-  float u[count], delta[count], z[count];
-  bool reset[count];
+  T us[count], deltas[count], zs[count];
+  uint8_t resets[count];
+  bool resetting;
 
   // From step `t` of `length` on; behind the last, that one again.
-  template <class T>
   static __device__ Steps loaded(const Inputs<T>& in, int64_t first_row, int t, int length, int dim, int channel) {
+    const T* const gates = in.z ? in.z : in.u;
+    const uint8_t* const resets = in.reset ? in.reset : reinterpret_cast<const uint8_t*>(in.u);
     Steps steps;
+    steps.resetting = in.reset != nullptr;
 #pragma unroll
     for (int k = 0; k < count; ++k) {
       const int64_t row = first_row + min(t + k, length - 1), at = row * dim + channel;
-      steps.u[k] = as_float(in.u[at]);
-      steps.delta[k] = as_float(in.delta[at]);
-      steps.z[k] = in.z ? as_float(in.z[at]) : 0.0f;
-      steps.reset[k] = in.reset && in.reset[row];
+      steps.us[k] = in.u[at];
+      steps.deltas[k] = in.delta[at];
+      steps.zs[k] = gates[at];
+      steps.resets[k] = resets[row];
     }
     return steps;
   }
+
+  __device__ float u(int k) const { return as_float(us[k]); }
+  __device__ float delta(int k) const { return as_float(deltas[k]); }
+  __device__ float z(int k) const { return as_float(zs[k]); }
+  __device__ bool reset(int k) const { return resetting && resets[k] != 0; }
 };
 
 // The sizes of steps; 0 where the thread has no channel.
-template <int count>
-__device__ void step_sizes(const Steps<count>& steps, float bias, bool has_softplus, bool present, float (&to)[count]) {
+template <class T, int count>
+__device__ void step_sizes(const Steps<T, count>& steps, float bias, bool has_softplus, bool present,
+                           float (&to)[count]) {
 #pragma unroll
-  for (int k = 0; k < count; ++k) to[k] = steps.delta[k] + bias;
+  for (int k = 0; k < count; ++k) to[k] = steps.delta(k) + bias;
   if (has_softplus) {
 #pragma unroll
     for (int k = 0; k < count; ++k) to[k] = softplus(to[k]);
@@ -44,13 +54,13 @@ __device__ void step_sizes(const Steps<count>& steps, float bias, bool has_softp
 }
 
 // z * sigmoid(z), or 1 where nothing is gated.
-template <int count>
-__device__ void gates_of(const Steps<count>& steps, bool gated, float (&to)[count]) {
+template <class T, int count>
+__device__ void gates_of(const Steps<T, count>& steps, bool gated, float (&to)[count]) {
 #pragma unroll
   for (int k = 0; k < count; ++k) to[k] = 1.0f;
   if (gated) {
 #pragma unroll
-    for (int k = 0; k < count; ++k) to[k] = steps.z[k] * sigmoid(steps.z[k]);
+    for (int k = 0; k < count; ++k) to[k] = steps.z(k) * sigmoid(steps.z(k));
   }
 }
 
