@@ -32,18 +32,22 @@ Array plain_loss(const Array& logits, const Array& labels) {
   return -jnp::squeeze(jnp::take_along_axis(logs, jnp::expand_dims(labels, -1), {.axis = -1}), -1);
 }
 
+// Short rows, odd ones, and those that a GPU's kernel cuts into one, two and four pieces for each thread.
 TEST(RmsNorm, HasTheValuesAndGradientsOfItsDefinition) {
-  const Array x = drawn(0, {2, 3, 9}), scale = drawn(1, {9}), weights = drawn(2, {2, 3, 9});
-  expect_close(rms_norm(x, scale), plain_rms(x, scale), 1e-5);
-  expect_close(jax::jit([](const Array& a, const Array& s) { return rms_norm(a, s); })(x, scale), plain_rms(x, scale),
-               1e-5);
-  auto loss = [&](auto norm) {
-    return jax::grad<0, 1>([norm, weights](const Array& a, const Array& s) { return jnp::sum(norm(a, s) * weights); });
-  };
-  const auto got = loss([](const Array& a, const Array& s) { return rms_norm(a, s); })(x, scale);
-  const auto want = loss(plain_rms)(x, scale);
-  expect_close(std::get<0>(got), std::get<0>(want), 1e-4);
-  expect_close(std::get<1>(got), std::get<1>(want), 1e-4);
+  for (const Shape& shape : {Shape{2, 3, 9}, Shape{3, 64}, Shape{70, 1028}, Shape{2, 4096}, Shape{3, 8192}}) {
+    const Array x = drawn(0, shape), scale = drawn(1, {shape.back()}), weights = drawn(2, shape);
+    expect_close(rms_norm(x, scale), plain_rms(x, scale), 1e-5);
+    expect_close(jax::jit([](const Array& a, const Array& s) { return rms_norm(a, s); })(x, scale), plain_rms(x, scale),
+                 1e-5);
+    auto loss = [&](auto norm) {
+      return jax::grad<0, 1>(
+          [norm, weights](const Array& a, const Array& s) { return jnp::sum(norm(a, s) * weights); });
+    };
+    const auto got = loss([](const Array& a, const Array& s) { return rms_norm(a, s); })(x, scale);
+    const auto want = loss(plain_rms)(x, scale);
+    expect_close(std::get<0>(got), std::get<0>(want), 1e-4);
+    expect_close(std::get<1>(got), std::get<1>(want), 1e-4);
+  }
 }
 
 TEST(Softmax, IsJaxsAlongAnyAxis) {
@@ -56,6 +60,16 @@ TEST(Softmax, IsJaxsAlongAnyAxis) {
   };
   expect_close(gradient([](const Array& a) { return softmax(a); }),
                gradient([](const Array& a) { return jax::nn::softmax(a); }), 1e-5);
+}
+
+// Rows that a GPU's kernel holds, and longer ones, which it reads twice; masked elements.
+TEST(Softmax, TakesRowsOfAnyLength) {
+  for (int64_t columns : {1, 33, 1000, 8192, 10001}) {
+    Array x = drawn(columns, {3, columns});
+    if (columns > 1) x = jnp::where(x < -1, Array(-std::numeric_limits<float>::infinity()), x);
+    expect_close(softmax(x), jax::nn::softmax(x), 1e-6);
+    expect_close(softmax(x.astype(DType::bfloat16)).astype(DType::float32), jax::nn::softmax(x), 1e-2);
+  }
 }
 
 TEST(CrossEntropy, HasTheValuesAndGradientsOfItsDefinition) {
