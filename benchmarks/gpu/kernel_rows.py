@@ -307,6 +307,6 @@ def rows(small=False):
             *row_pair("rms_norm", rms_norm, 8192, 16384, 1, share), *row_pair("softmax", softmax, 8192, 16384, 0, share),
             *row_pair("softmax", softmax, 131072, 1024, 0, "", "float32"), *cross_entropy_rows(8192, 50257), *gelu_rows(8192, 32768),
             adam_row(48, 1024, 4096), code_row(262144, 1024, 64, ">= 4x"), code_row(262144, 1024, 128, ">= 3x"),
-            code_row(262144, 1024, 256, ""), routing_row(16384, 32, 4, 16), *expert_rows(16384, 4096, 1024, 32, 4),
+            code_row(262144, 1024, 256, ""), routing_row(16384, 32, 4, 8), *expert_rows(16384, 4096, 1024, 32, 4),
             scan_row(8, 4096, 2048, 16, False), scan_row(2, 4096, 2048, 16, True), ssd_row(8, 4096, 32, 64, 128, False),
             ssd_row(2, 4096, 32, 64, 128, True), spiking_row(128, 1 << 20)]
