@@ -1,10 +1,12 @@
-// Attention by blocks: its values and derivatives, batches, and the kernels of the CPU backend against the composition.
+// Attention by blocks: its values and derivatives, batches, the kernels of the CPU backend against the composition, and
+// the text of its CUDA calls.
 #include <capibara/capibara.h>
 
 #include <gtest/gtest.h>
 
 #include "backends/backend.h"
 #include "backends/kernel_cases.h"
+#include "backends/pjrt/prepare.h"
 
 namespace capibara::kernels {
 namespace {
@@ -173,6 +175,57 @@ TEST_F(AttentionKernel, LeavesWhatDoesNotFit) {
   }
   const Array q = drawn(0, {1, 1, 6, 300});
   expect_near(flash_attention(q, q, q), plain(q, q, q), 1e-4);
+}
+
+// ---- CUDA --------------------------------------------------------------------------------------------------------
+
+std::string call_text(const FlashAttentionOptions& options, DType dtype, const Shape& shape, bool cuda_kernels = true) {
+  const Array q = jnp::ones(shape, {.dtype = dtype});
+  const Program program = jax::make_jaxpr([&](const Array& a) {
+    return jax::grad<0>([&](const Array& x) { return jnp::sum(jnp::sin(flash_attention(x, a, a, options))); })(a);
+  })(q);
+  return pjrt::prepare(program, {}, {.cuda_kernels = cuda_kernels, .cusolver = {}}).text;
+}
+
+TEST(FlashAttentionCuda, GoesOutAsCallsOfItsKernels) {
+  const FlashAttentionOptions dropped{.dropout_rate = 0.25, .causal = true, .dropout_key = jax::random::key(0)};
+  for (DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
+    const std::string text = call_text(dropped, dtype, {1, 2, 100, 20});
+    EXPECT_NE(text.find("@capibara_attention("), std::string::npos) << text;
+    EXPECT_NE(text.find("@capibara_attention_grad("), std::string::npos) << text;
+    EXPECT_NE(text.find("threshold = 16384 : i64"), std::string::npos) << text;  // of 65536
+    EXPECT_EQ(call_text(dropped, dtype, {1, 2, 100, 20}, false).find("@capibara_"), std::string::npos);
+  }
+}
+
+TEST(FlashAttentionCuda, LeavesWhatDoesNotFit) {
+  EXPECT_EQ(call_text({}, DType::float32, {1, 2, 10, 257}).find("@capibara_"), std::string::npos);
+  Config settings = config();
+  settings.enable_x64 = true;
+  const ConfigScope scope(settings);
+  EXPECT_EQ(call_text({}, DType::float64, {1, 2, 10, 16}).find("@capibara_"), std::string::npos);
+}
+
+// One query of many keys: the keys are shared out among blocks.
+TEST(FlashAttentionCuda, SplitsTheKeysOfFewQueries) {
+  const Array q = jnp::ones({1, 4, 1, 64}), k = jnp::ones({1, 2, 4096, 64});
+  const Program program =
+      jax::make_jaxpr([&](const Array& a, const Array& b) { return flash_attention(a, b, b); })(q, k);
+  const std::string text = pjrt::prepare(program, {}, {.cuda_kernels = true, .cusolver = {}}).text;
+  EXPECT_NE(text.find("packed = 1 : i64"), std::string::npos) << text;
+  EXPECT_NE(text.find("splits = 16 : i64"), std::string::npos) << text;
+  EXPECT_NE(text.find("tensor<16x4x64xf32>"), std::string::npos) << text;
+}
+
+TEST(SparseAttentionCuda, GoesOutAsCallsOfItsKernels) {
+  const Array q = jnp::ones({1, 2, 256, 64}, {.dtype = DType::bfloat16});
+  const Program program = jax::make_jaxpr([&](const Array& a) {
+    return jax::grad<0>([&](const Array& x) { return jnp::sum(sparse_attention(x, a, a)); })(a);
+  })(q);
+  const std::string text = pjrt::prepare(program, {}, {.cuda_kernels = true, .cusolver = {}}).text;
+  EXPECT_NE(text.find("@capibara_attention("), std::string::npos) << text;
+  EXPECT_NE(text.find("@capibara_attention_grad("), std::string::npos) << text;
+  EXPECT_NE(text.find("block_size = 64 : i64"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -18,7 +18,9 @@ struct KernelCall {
 struct ClaimArgs {
   std::span<const ArrayType> inputs;
   const Attrs& attrs;
-  int64_t multiprocessors;  // of the GPU; some number where there is none
+  // Of the GPU; some numbers where there is none.
+  int64_t multiprocessors;
+  int64_t shared_memory;  // bytes that a block may have
 };
 // Nothing where the kernel does not take these operands: the equation stays the composition that defines it.
 using Claim = std::optional<KernelCall> (*)(const ClaimArgs&);

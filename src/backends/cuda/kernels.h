@@ -23,10 +23,12 @@ struct KernelTable {
   int32_t version;
   int32_t count;
   const KernelRecord* records;
-  int32_t (*multiprocessors)();  // of the first GPU; 0: it does not say
+  // Of the first GPU; 0: it does not say.
+  int32_t (*multiprocessors)();
+  int32_t (*shared_memory)();  // bytes that a block may have
 };
 
-inline constexpr int32_t table_version = 2;
+inline constexpr int32_t table_version = 3;
 inline constexpr const char* module_file = "libcapibara_cuda.so";
 // The module exports one function of this name and type.
 inline constexpr const char* table_symbol = "capibara_cuda_kernels";

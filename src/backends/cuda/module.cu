@@ -14,10 +14,12 @@ CAPIBARA_CUDA_KERNELS(CAPIBARA_DECLARE)
 
 namespace {
 
-int32_t multiprocessors() {
-  int count = 0;
-  return cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, 0) == cudaSuccess ? count : 0;
+int32_t attribute(cudaDeviceAttr which) {
+  int value = 0;
+  return cudaDeviceGetAttribute(&value, which, 0) == cudaSuccess ? value : 0;
 }
+int32_t multiprocessors() { return attribute(cudaDevAttrMultiProcessorCount); }
+int32_t shared_memory() { return attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin); }
 
 std::vector<KernelRecord> all_records() {
   std::vector<KernelRecord> all;
@@ -35,6 +37,6 @@ extern "C" __attribute__((visibility("default"))) const capibara::cuda::KernelTa
   using namespace capibara::cuda;
   static const std::vector<KernelRecord> records = all_records();
   static const KernelTable table = {table_version, static_cast<int32_t>(records.size()), records.data(),
-                                    multiprocessors};
+                                    multiprocessors, shared_memory};
   return &table;
 }

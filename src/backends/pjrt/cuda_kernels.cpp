@@ -60,12 +60,17 @@ int64_t multiprocessors() {
   return asked > 0 ? asked : 128;  // a text made where there is no GPU: any number is right
 }
 
+int64_t shared_memory() {
+  static const int64_t asked = module_table() ? module_table()->shared_memory() : 0;
+  return asked > 0 ? asked : 227 << 10;  // Hopper's
+}
+
 }  // namespace
 
 std::optional<cuda::KernelCall> kernel_call(const Primitive& primitive, std::span<const ArrayType> inputs,
                                             const Attrs& attrs) {
   const auto found = claims().find(&primitive.record());
-  return found == claims().end() ? std::nullopt : found->second({inputs, attrs, multiprocessors()});
+  return found == claims().end() ? std::nullopt : found->second({inputs, attrs, multiprocessors(), shared_memory()});
 }
 
 bool has_cuda_kernels(const Client& client) {

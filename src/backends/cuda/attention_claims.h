@@ -1,0 +1,101 @@
+// Which equations of attention the CUDA kernels take: those of dense and of block-sparse attention alike.
+#pragma once
+
+#include <algorithm>
+
+#include "backends/cuda/claims.h"
+#include "kernels/attention/spec.h"
+
+namespace capibara::cuda {
+
+namespace attention_claims {
+
+using kernels::AttentionSizes;
+using kernels::AttentionSpec;
+
+// Bytes of shared memory: three rows of tiles for each of two passes; src/backends/cuda/attention_backward.h.
+inline int64_t shared_bytes(const AttentionSizes& sizes, DType dtype) {
+  const int64_t size = std::max(sizes.size, sizes.value_size), padded = size <= 64 ? 64 : size <= 128 ? 128 : 256;
+  const int64_t row = padded * storage_size(dtype);
+  return (row == 1024 ? 2 * 64 + 4 * 16 : 6 * 64) * row;
+}
+
+inline bool takes(const ClaimArgs& args, const AttentionSizes& sizes, DType dtype) {
+  if (dtype != DType::bfloat16 && dtype != DType::float16 && dtype != DType::float32) return false;
+  constexpr int64_t longest = 1 << 28;
+  const int64_t heads = sizes.batch * sizes.heads;
+  if (heads * sizes.queries * sizes.keys == 0 || sizes.size > 256 || sizes.value_size > 256) return false;
+  if (sizes.queries > longest || sizes.keys > longest) return false;
+  const int64_t tiles = (std::max(sizes.queries, sizes.keys) + 15) / 16;
+  // A bias is shared out by tiles of queries and keys.
+  return heads * tiles * ((std::min(sizes.queries, sizes.keys) + 63) / 64) < int64_t{1} << 31 &&
+         shared_bytes(sizes, dtype) <= args.shared_memory;
+}
+
+inline std::string integer_setting(const char* name, int64_t value) { return concat(name, " = ", value, " : i64"); }
+
+inline std::string settings(const AttentionSpec& spec) {
+  constexpr int64_t far = 1 << 29;  // beyond all keys
+  auto near = [&](int64_t value) { return std::clamp(value, -far, far); };
+  std::string text = concat(float_setting("scale", spec.scale), ", ", float_setting("keep_scale", spec.keep_scale()));
+  const std::pair<const char*, int64_t> integers[] = {{"causal", spec.causal},
+                                                      {"mask", spec.mask},
+                                                      {"bias", spec.bias},
+                                                      {"query_segments", spec.query_segments},
+                                                      {"key_segments", spec.key_segments},
+                                                      {"dropout_key", spec.dropout_key},
+                                                      {"blocks", spec.blocks},
+                                                      {"threshold", spec.dropout_threshold()},
+                                                      {"left", near(spec.left)},
+                                                      {"right", near(spec.right)},
+                                                      {"sinks", near(spec.sinks)},
+                                                      {"prefix", spec.by_position() ? near(spec.prefix) : 0},
+                                                      {"offset", near(spec.query_offset)},
+                                                      {"block_size", spec.block_size}};
+  for (const auto& [name, value] : integers) text += ", " + integer_setting(name, value);
+  return text;
+}
+
+// Few queries of many keys leave most of the GPU idle: parts of the keys then are blocks of their own, whose results
+// are put together.
+struct Split {
+  bool packed;
+  int64_t parts;
+
+  Split(const AttentionSpec& spec, const AttentionSizes& sizes, int64_t multiprocessors)
+      : packed(!spec.has_blocks && sizes.queries <= 16 && sizes.per_group() > 1) {
+    const int64_t rows = packed ? sizes.queries * sizes.per_group() : sizes.queries;
+    const int64_t blocks = sizes.batch * (packed ? sizes.groups : sizes.heads) * ((rows + 63) / 64);
+    const int64_t wanted = sizes.queries <= 64 ? (2 * multiprocessors + blocks - 1) / blocks : 1;
+    parts = std::clamp<int64_t>(std::min(wanted, sizes.keys / 256), 1, 64);
+  }
+};
+
+inline std::optional<KernelCall> forward(const ClaimArgs& args) {
+  const AttentionSizes sizes(args.inputs[0].shape, args.inputs[1].shape, args.inputs[2].shape);
+  if (!takes(args, sizes, args.inputs[0].dtype)) return std::nullopt;
+  const AttentionSpec spec(args.attrs);
+  const Split split(spec, sizes, args.multiprocessors);
+  KernelCall call{"capibara_attention",
+                  concat(settings(spec), ", ", integer_setting("packed", split.packed), ", ",
+                         integer_setting("splits", split.parts)),
+                  {}};
+  if (split.parts > 1) {
+    ArrayType part = args.inputs[0].strong().with_dtype(DType::float32);
+    part.shape = {split.parts, sizes.batch * sizes.heads * sizes.queries, sizes.value_size};
+    call.scratch.push_back(part);
+    part.shape.pop_back();
+    call.scratch.push_back(part);
+  }
+  return call;
+}
+
+inline std::optional<KernelCall> backward(const ClaimArgs& args) {
+  const AttentionSizes sizes(args.inputs[1].shape, args.inputs[2].shape, args.inputs[3].shape);
+  if (!takes(args, sizes, args.inputs[1].dtype)) return std::nullopt;
+  return KernelCall{"capibara_attention_grad", settings(AttentionSpec(args.attrs)), {}};
+}
+
+}  // namespace attention_claims
+
+}  // namespace capibara::cuda

@@ -1,0 +1,117 @@
+// Attention by warpgroups: one copies tiles into stages of shared memory, two multiply, each 64 rows of its own.
+#pragma once
+
+#include "backends/cuda/attention_rows.h"
+#include "backends/cuda/attention_warpgroups.h"
+
+namespace capibara::cuda::attention {
+
+inline constexpr int group_threads = 128, workers = 2, all_threads = group_threads * (1 + workers);
+inline constexpr int group_rows = 64 * workers, max_tiles = 2048;
+inline constexpr int copier_registers = 24, worker_registers = 240;
+
+template <class T, int D>
+using GroupTile = TileOf<T, D, 64>;
+// Of a stage: two tiles, and the mask of what the workers compute of them.
+inline constexpr int mask_bytes = workers * 64 * 64;
+template <class T, int D>
+inline constexpr int stage_bytes_of = 2 * GroupTile<T, D>::bytes + mask_bytes;
+// `Own` tiles of each worker, and stages; some more to align the first.
+template <class T, int D, int Own, int Count>
+inline constexpr int group_bytes = Own* workers* GroupTile<T, D>::bytes + Count* stage_bytes_of<T, D> + 1024;
+
+// The tiles that some worker visits, in order: their number times 16, and the levels of the workers, two bits each.
+struct Visits {
+  uint32_t entries[max_tiles];
+  int counts[all_threads / 32];
+
+  template <class F>
+  __device__ int fill(int tiles, F&& level) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    int total = 0;
+    for (int first = 0; first < tiles; first += all_threads) {
+      const int tile = first + static_cast<int>(threadIdx.x);
+      uint32_t levels = 0;
+      if (tile < tiles) levels = level(tile, 0) | level(tile, 1) << 2;
+      const unsigned votes = __ballot_sync(0xffffffffu, levels != 0);
+      if (lane == 0) counts[warp] = __popc(votes);
+      __syncthreads();
+      int before = total;
+      for (int w = 0; w < all_threads / 32; ++w) {
+        before += w < warp ? counts[w] : 0;
+        total += counts[w];
+      }
+      if (levels != 0) entries[before + __popc(votes & ((1u << lane) - 1))] = tile * 16u + levels;
+      __syncthreads();
+    }
+    return total;
+  }
+  __device__ int tile(int i) const { return static_cast<int>(entries[i] >> 4); }
+  static __device__ bool odd(const Problem& p) { return p.size % 8 != 0 || p.value_size % 8 != 0; }
+  __device__ Level level(int i, int worker) const { return static_cast<Level>(entries[i] >> 2 * worker & 3); }
+};
+
+// Which stages are full and which may be written: stage i % Count holds visit i. A worker holds two at most.
+template <int Count>
+struct Stages {
+  uint64_t full[Count], empty[Count];
+
+  __device__ static uint32_t address(const uint64_t& barrier) {
+    return static_cast<uint32_t>(__cvta_generic_to_shared(&barrier));
+  }
+  __device__ void set_up() {
+    if (threadIdx.x == 0) {
+      for (int s = 0; s < Count; ++s) {
+        set_up_barrier(address(full[s]), group_threads);
+        set_up_barrier(address(empty[s]), workers * group_threads / 32);
+      }
+      publish_writes();
+    }
+  }
+  __device__ void await_full(int i) const {
+    await_phase(address(full[i % Count]), i / Count & 1);
+    publish_writes();  // what copies wrote
+  }
+  __device__ void release(int i) const {
+    if (threadIdx.x % 32 == 0) arrive(address(empty[i % Count]));
+  }
+
+  // The copier's loop: copy(stage, visit) for each, announced when its copies have ended. `odd`: some of them are
+  // plain stores.
+  template <class F>
+  __device__ void copy_all(int count, bool odd, F&& copy) const {
+    for (int i = 0; i < count; ++i) {
+      await_phase(address(empty[i % Count]), (i / Count & 1) ^ 1);
+      copy(i % Count, i);
+      if (!odd) {
+        arrive_after_copies(address(full[i % Count]));
+        continue;
+      }
+      end_copies();
+      await_copies<0>();
+      publish_writes();
+      arrive(address(full[i % Count]));
+    }
+  }
+};
+
+template <int Registers>
+__device__ void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
+}
+template <int Registers>
+__device__ void give_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
+}
+
+// The next visit from i on of which the worker has elements; those before it are released.
+template <int Count>
+__device__ int next_visit(const Visits& visits, const Stages<Count>& stages, int i, int count, int worker) {
+  for (; i < count && visits.level(i, worker) == none; ++i) {
+    stages.await_full(i);
+    stages.release(i);
+  }
+  return i;
+}
+
+}  // namespace capibara::cuda::attention

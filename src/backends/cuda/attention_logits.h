@@ -1,0 +1,137 @@
+// What attention does to the logits of a tile in registers: scale, bias, what is hidden, dropout.
+//
+// Rows of a tile are queries and its columns keys; where `turned`, rows are keys and columns queries, so that shares
+// are the left operand of the products that sum over queries.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "backends/cuda/attention_problem.h"
+
+namespace capibara::cuda::attention {
+
+inline constexpr float log2e = 1.4426950408889634f, ln2 = 0.6931471805599453f;
+inline constexpr float infinity = __builtin_huge_valf();
+
+inline __device__ float power_of_two(float x) {
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+}
+
+// Where the elements of a thread are: element e of eight columns j is in row[e / 2] and column + 8 j + e % 2.
+struct Place {
+  int batch, head[2], row[2], column;
+  uint2 dropout[2];
+};
+
+template <bool turned, int N, class F>
+__device__ void each_element(float (&values)[N / 8][4], const Place& at, F&& change) {
+#pragma unroll
+  for (int j = 0; j < N / 8; ++j) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const int row = at.row[e / 2], column = at.column + 8 * j + e % 2;
+      values[j][e] = change(values[j][e], e / 2, turned ? column : row, turned ? row : column);
+    }
+  }
+}
+
+template <class B, bool turned, int N>
+__device__ void add_bias(const Problem& p, float (&logits)[N / 8][4], const Place& at) {
+  const float scale = p.scale * log2e;
+  each_element<turned, N>(logits, at, [&](float x, int half, int query, int key) {
+    if (query >= p.queries || key >= p.keys) return x * scale;
+    const int64_t from = at.batch * p.bias_step[0] + at.head[half] * p.bias_step[1] + query * p.bias_step[2];
+    const B* bias = static_cast<const B*>(p.bias) + from;
+    return x * scale + static_cast<float>(bias[key * p.bias_step[3]]) * log2e;
+  });
+}
+
+// Products become logits to the base 2.
+template <class T, bool turned, int N>
+__device__ void scale_logits(const Problem& p, float (&logits)[N / 8][4], const Place& at) {
+  if (p.bias) return p.wide_bias ? add_bias<float, turned, N>(p, logits, at) : add_bias<T, turned, N>(p, logits, at);
+  const float scale = p.scale * log2e;
+  each_element<turned, N>(logits, at, [&](float x, int, int, int) { return x * scale; });
+}
+
+// What positions, segments and the pattern say.
+template <bool turned, int N, bool with_segments = true>
+__device__ void hide_unseen(const Problem& p, float (&logits)[N / 8][4], const Place& at) {
+  each_element<turned, N>(logits, at, [&](float x, int, int query, int key) {
+    return query < p.queries && key < p.keys && (!p.by_position() || sees(p, query, key)) ? x : -infinity;
+  });
+  if (with_segments && p.query_segments) {
+    const int *own = p.query_segments + at.batch * p.segment_step[0],
+              *other = p.key_segments + at.batch * p.segment_step[1];
+    each_element<turned, N>(logits, at, [&](float x, int, int query, int key) {
+      return query < p.queries && key < p.keys && own[query] == other[key] ? x : -infinity;
+    });
+  }
+  if (!p.blocks) return;
+  const uint8_t* blocks = p.blocks + at.batch * p.block_step[0] + at.head[0] * p.block_step[1];
+  each_element<turned, N>(logits, at, [&](float x, int, int query, int key) {
+    if (query >= p.queries || key >= p.keys) return -infinity;
+    return blocks[query / p.block_size * p.block_step[2] + key / p.block_size * p.block_step[3]] ? x : -infinity;
+  });
+}
+
+template <bool turned, int N>
+__device__ void hide_by_mask(const Problem& p, float (&logits)[N / 8][4], const Place& at) {
+  each_element<turned, N>(logits, at, [&](float x, int half, int query, int key) {
+    if (query >= p.queries || key >= p.keys) return -infinity;
+    const int64_t from = at.batch * p.mask_step[0] + at.head[half] * p.mask_step[1] + query * p.mask_step[2];
+    return p.mask[from + key * p.mask_step[3]] ? x : -infinity;
+  });
+}
+
+// All of them. `whole`: no position, segment or pattern hides an element.
+template <class T, bool turned, int N>
+__device__ void make_logits(const Problem& p, float (&logits)[N / 8][4], const Place& at, bool whole) {
+  scale_logits<T, turned, N>(p, logits, at);
+  if (!whole) hide_unseen<turned, N>(p, logits, at);
+  if (p.mask) hide_by_mask<turned, N>(p, logits, at);
+}
+
+// ---- dropout ------------------------------------------------------------------------------------------------------
+
+// Calls apply(j, e, whether the element is kept). A block of threefry serves the elements of 16 keys that one thread
+// has of a query; of turned tiles two threads have them, each makes the block of one query and they exchange halves.
+template <bool turned, int N, class F>
+__device__ void drop(const Problem& p, const Place& at, F&& apply) {
+  const uint32_t threshold = p.threshold;
+  const int lane = threadIdx.x % 32;
+  if constexpr (!turned) {
+#pragma unroll
+    for (int j = 0; j < N / 16; ++j) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const uint32_t counter = (at.column + 16 * j) / 16 * 4 + lane % 4;
+        const uint2 words = threefry(at.dropout[half], static_cast<uint32_t>(at.row[half]), counter);
+        apply(2 * j, 2 * half, (words.x & 0xffff) >= threshold);
+        apply(2 * j, 2 * half + 1, words.x >> 16 >= threshold);
+        apply(2 * j + 1, 2 * half, (words.y & 0xffff) >= threshold);
+        apply(2 * j + 1, 2 * half + 1, words.y >> 16 >= threshold);
+      }
+    }
+  } else {
+    const bool odd = lane / 4 & 1;
+    const uint32_t counter = at.row[0] / 16 * 4 + (lane / 8 & 3);
+#pragma unroll
+    for (int j = 0; j < N / 8; ++j) {
+      const uint32_t query = at.column + 8 * j + (odd ? 1 : 0);
+      const uint2 words = threefry(at.dropout[0], query, counter);
+      const uint32_t low = (words.x & 0xffff) | words.y << 16, high = words.x >> 16 | (words.y & 0xffff0000u);
+      const uint32_t own = odd ? high : low, other = __shfl_xor_sync(0xffffffffu, odd ? low : high, 4);
+      const uint32_t first = odd ? other : own, second = odd ? own : other;
+      apply(j, 0, (first & 0xffff) >= threshold);
+      apply(j, 1, (second & 0xffff) >= threshold);
+      apply(j, 2, first >> 16 >= threshold);
+      apply(j, 3, second >> 16 >= threshold);
+    }
+  }
+}
+
+}  // namespace capibara::cuda::attention

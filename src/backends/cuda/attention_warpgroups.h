@@ -1,0 +1,141 @@
+// Tensor cores of Hopper: products of 64 rows by a warpgroup of four warps, operands in shared memory, and the barriers
+// between the warpgroup that copies and those that multiply.
+//
+// Operands in shared memory are tiles of 64 rows as TileOf lays them out. Sums are laid out over the threads as those
+// of attention_products.h.
+#pragma once
+
+#include "backends/cuda/attention_products.h"
+
+namespace capibara::cuda::attention {
+
+// ---- barriers in shared memory ------------------------------------------------------------------------------------
+
+inline __device__ void set_up_barrier(uint32_t barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
+}
+inline __device__ void arrive(uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+// When the copies that this thread has started have ended.
+inline __device__ void arrive_after_copies(uint32_t barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
+}
+// Until the phase of this parity has ended.
+inline __device__ void await_phase(uint32_t barrier, uint32_t parity) {
+  asm volatile(
+      "{\n.reg .pred done;\nagain:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@done bra over;\nbra again;\nover:\n}\n" ::"r"(barrier),
+      "r"(parity)
+      : "memory");
+}
+// What this thread wrote to shared memory becomes visible to tensor cores that read it there.
+inline __device__ void publish_writes() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+// ---- products -----------------------------------------------------------------------------------------------------
+
+inline __device__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+inline __device__ void end_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int Left>
+__device__ void await_products() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Left) : "memory");
+}
+
+// An operand in shared memory: parts of 128 bytes of 64 rows, groups of eight rows 1024 bytes apart. The address is
+// the same in all threads of a warp; they say so, since its registers are then those that a warp has once.
+inline __device__ uint32_t operand_at(uint32_t address) {
+  constexpr uint32_t part = (64 * 128) >> 4;
+  return __shfl_sync(0xffffffffu, (address & 0x3ffff) >> 4 | part << 16, 0);
+}
+inline __device__ uint64_t further(uint32_t operand, int bytes) {
+  constexpr uint64_t group = 1024 >> 4, permuted_by_128_bytes = 1;
+  return (group | permuted_by_128_bytes << 30) << 32 | (operand + bytes / 16);
+}
+
+#define CAPIBARA_FOUR(d, j) "+f"(d[j][0]), "+f"(d[j][1]), "+f"(d[j][2]), "+f"(d[j][3])
+#define CAPIBARA_SUMS(d, j)                                                                       \
+  CAPIBARA_FOUR(d, j), CAPIBARA_FOUR(d, j + 1), CAPIBARA_FOUR(d, j + 2), CAPIBARA_FOUR(d, j + 3), \
+      CAPIBARA_FOUR(d, j + 4), CAPIBARA_FOUR(d, j + 5), CAPIBARA_FOUR(d, j + 6), CAPIBARA_FOUR(d, j + 7)
+#define CAPIBARA_NAMES_64                                                                                           \
+  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, " \
+  "%24, %25, %26, %27, %28, %29, %30, %31}, "
+#define CAPIBARA_NAMES_128                                                                                          \
+  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, " \
+  "%24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, "  \
+  "%46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+#define CAPIBARA_WGMMA(width, type) "wgmma.mma_async.sync.aligned.m64n" width "k16.f32." type "." type " "
+
+// 64 columns, the left operand in shared memory; rows of both are along the inner dimension.
+#define CAPIBARA_SHARED(type)                                                                            \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n" CAPIBARA_WGMMA("64", type) CAPIBARA_NAMES_64 \
+               "%32, %33, p, 1, 1, 0, 0;\n}\n"                                                           \
+               : CAPIBARA_SUMS(sums, 0)                                                                  \
+               : "l"(left), "l"(right), "r"(add))
+// The left operand in registers; rows of the right one are the inner dimension. Added to the sums.
+#define CAPIBARA_REGISTERS_64(type)                                                                    \
+  asm volatile(CAPIBARA_WGMMA("64", type) CAPIBARA_NAMES_64 "{%32, %33, %34, %35}, %36, 1, 1, 1, 1;\n" \
+               : CAPIBARA_SUMS(sums, 0)                                                                \
+               : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right))
+#define CAPIBARA_REGISTERS_128(type)                                                                     \
+  asm volatile(CAPIBARA_WGMMA("128", type) CAPIBARA_NAMES_128 "{%64, %65, %66, %67}, %68, 1, 1, 1, 1;\n" \
+               : CAPIBARA_SUMS(sums, 0), CAPIBARA_SUMS(sums, 8)                                          \
+               : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right))
+
+template <class T>
+inline constexpr bool is_brain = std::is_same_v<T, __nv_bfloat16>;
+
+template <class T>
+__device__ void multiply_group(float (&sums)[8][4], uint64_t left, uint64_t right, int add) {
+  if constexpr (is_brain<T>)
+    CAPIBARA_SHARED("bf16");
+  else
+    CAPIBARA_SHARED("f16");
+}
+template <class T>
+__device__ void multiply_group(float (&sums)[8][4], const uint32_t (&left)[4], uint64_t right) {
+  if constexpr (is_brain<T>)
+    CAPIBARA_REGISTERS_64("bf16");
+  else
+    CAPIBARA_REGISTERS_64("f16");
+}
+template <class T>
+__device__ void multiply_group(float (&sums)[16][4], const uint32_t (&left)[4], uint64_t right) {
+  if constexpr (is_brain<T>)
+    CAPIBARA_REGISTERS_128("bf16");
+  else
+    CAPIBARA_REGISTERS_128("f16");
+}
+
+// sums[64, 64] = the 64 rows of `left` by those of `right`, transposed. Started, not awaited.
+template <class T, int D>
+__device__ void start_rows(float (&sums)[8][4], uint32_t left, uint32_t right) {
+  const uint32_t a = operand_at(left), b = operand_at(right);
+#pragma unroll
+  for (int k = 0; k < D / 16; ++k) {
+    const int at = k / 4 * (64 * 128) + k % 4 * 32;
+    multiply_group<T>(sums, further(a, at), further(b, at), k > 0);
+  }
+}
+// sums[64, D] += shares[64, 64] by the 64 rows of `right`.
+template <class T, int D>
+__device__ void start_across(float (&sums)[D / 8][4], const uint32_t (&shares)[4][4], uint32_t right) {
+  const uint32_t b = operand_at(right);
+#pragma unroll
+  for (int k = 0; k < 4; ++k) multiply_group<T>(sums, shares[k], further(b, k * 2048));
+}
+
+// Sums of a product as the left operand of the next.
+template <class T>
+__device__ void narrow(uint32_t (&to)[4][4], const float (&from)[8][4]) {
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float(&pair)[4] = from[2 * k + i / 2];
+      to[k][i] = packed_pair(pair[i % 2 * 2], pair[i % 2 * 2 + 1], T());
+    }
+  }
+}
+
+}  // namespace capibara::cuda::attention
