@@ -116,44 +116,66 @@ def layer_norm(small):
 
 
 def attention(small):
-    """JAX's implementation="cudnn"; its default, XLA's own form, beside it under the name attention_xla_..."""
+    """JAX's implementation="cudnn"; its default, XLA's own form, beside it under the name attention_xla_...
+
+    JAX has neither dropout nor patterns of blocks: those rows are the formula, and the default with a mask.
+    """
     import jax
     import jax.numpy as jnp
 
-    def time_case(name, batch, length, heads, groups, size, causal):
-        q, d = [jax.random.normal(jax.random.key(seed), (batch, length, heads, size)).astype(jnp.bfloat16) for seed in (1, 4)]
-        k, v = [jax.random.normal(jax.random.key(seed), (batch, length, groups, size)).astype(jnp.bfloat16) for seed in (2, 3)]
-        operations = 4 * batch * heads * size * length**2 * (0.5 if causal else 1) * 1e-12
-        calls = 2 if small else 10
-        for prefix, implementation in (("attention", "cudnn"), ("attention_xla", "xla")):
-            if implementation == "xla" and length > 8192:
-                continue
+    draw = lambda seed, *shape: jax.random.normal(jax.random.key(seed), shape).astype(jnp.bfloat16)
+
+    def time_call(name, word, function, arguments, operations):
+        try:
+            compiled = jax.jit(function).lower(*arguments).compile()
+            seconds = timed(2 if small else 5, lambda: compiled(*arguments))
+        except Exception as error:  # what this implementation or this device does not have
+            return print(f"{name}: {error}", file=sys.stderr)
+        report(f"{name[0]}{word}_{name[1]}", operations / seconds * 1e-12, "TFLOP/s")
+        report(f"{name[0]}{word}_temp_{name[1]}", compiled.memory_analysis().temp_size_in_bytes * 1e-6, "MB")
+
+    def time_both(name, call, arguments, slope, operations, forward=True, mask=None):
+        def one(mask, *arguments):
+            return call(*arguments) if mask is None else call(*arguments, mask=mask)
+
+        def both(slope, mask, *arguments):
+            y, pull = jax.vjp(functools.partial(one, mask), *arguments)
+            return y, *pull(slope)
+
+        if forward:
+            time_call(name, "", one, (mask, *arguments), operations)
+        time_call(name, "_grad", both, (slope, mask, *arguments), 3.5 * operations)
+
+    def time_case(name, batch, length, heads, groups, size, causal, implementations=("cudnn", "xla"), bias=False, share=1, mask=None):
+        q, k, v, d = (draw(seed, batch, length, count, size) for seed, count in ((1, heads), (2, groups), (3, groups), (4, heads)))
+        operations = 4 * batch * heads * size * length**2 * (0.5 if causal else share)
+        given = (draw(9, 1, heads, length, length),) if bias else ()
+        for implementation in implementations:
             call = functools.partial(jax.nn.dot_product_attention, is_causal=causal, implementation=implementation)
+            prefix = "attention" if implementation == implementations[0] else f"attention_{implementation}"
+            time_both((prefix, name), call, (q, k, v, *given), d, operations, not bias, mask)
 
-            def both(q, k, v, d):
-                y, pull = jax.vjp(call, q, k, v)
-                return y, *pull(d)
-
-            for word, function, arguments, times in ("", call, (q, k, v), 1), ("_grad", both, (q, k, v, d), 3.5):
-                try:
-                    compiled = jax.jit(function).lower(*arguments).compile()
-                except Exception as error:  # what this implementation or this device does not have
-                    print(f"{prefix}{word}_{name}: {error}", file=sys.stderr)
-                    continue
-                seconds = timed(calls, lambda: compiled(*arguments))
-                report(f"{prefix}{word}_{name}", times * operations / seconds, "TFLOP/s")
-                report(f"{prefix}{word}_temp_{name}", compiled.memory_analysis().temp_size_in_bytes * 1e-6, "MB")
+    def dropped(q, k, v):
+        scores = jnp.einsum("bqhd,bkhd->bhqk", q, k, preferred_element_type=jnp.float32) / q.shape[-1] ** 0.5
+        seen = jnp.arange(q.shape[1])[:, None] >= jnp.arange(k.shape[1])
+        shares = jax.nn.softmax(jnp.where(seen, scores, -jnp.inf), axis=-1)
+        kept = jax.random.bernoulli(jax.random.key(6), 0.9, shares.shape)
+        return jnp.einsum("bhqk,bkhd->bqhd", jnp.where(kept, shares / 0.9, 0).astype(v.dtype), v)
 
     if small:
         return time_case("small", 1, 64, 2, 2, 16, True)
     time_case("causal_s1024", 16, 1024, 16, 16, 128, True)
-    time_case("causal_s4096", 4, 4096, 16, 16, 128, True)
     time_case("causal_s8192", 2, 8192, 16, 16, 128, True)
-    time_case("causal_s16384", 1, 16384, 16, 16, 128, True)
-    time_case("full_s8192", 2, 8192, 16, 16, 128, False)
-    time_case("causal_s8192_d64", 2, 8192, 32, 32, 64, True)
-    time_case("causal_s8192_d256", 2, 8192, 8, 8, 256, True)
-    time_case("grouped_s8192", 2, 8192, 32, 8, 128, True)
+    time_case("full_s8192", 2, 8192, 16, 16, 128, False, ("cudnn",))
+    time_case("causal_s8192_d64", 2, 8192, 32, 32, 64, True, ("cudnn",))
+    time_case("grouped_s8192", 2, 8192, 32, 8, 128, True, ("cudnn",))
+    time_both(("attention", "dropout_s8192"), dropped, [draw(seed, 2, 8192, 16, 128) for seed in (1, 2, 3)], draw(4, 2, 8192, 16, 128),
+              2 * 2 * 16 * 128 * 8192**2)
+    time_case("mask_s8192", 2, 8192, 16, 16, 128, False, mask=draw(8, 2, 1, 8192, 8192) > -1)
+    time_case("bias_s8192", 2, 8192, 16, 16, 128, True, ("cudnn",), bias=True)
+    blocks = draw(5, 1, 16, 256, 256) < -0.6745
+    time_case("sparse25_s16384", 1, 16384, 16, 16, 128, False, ("xla",), share=0.25,
+              mask=jnp.repeat(jnp.repeat(blocks, 64, 2), 64, 3))
 
 
 def selective_scan(small):
