@@ -2,6 +2,7 @@
 #include "assembly/native_families.h"
 #include "backends/cpu/kernels/families.h"
 #include "kernels/family.h"
+#include "kernels/fuse.h"
 
 namespace capibara {
 
@@ -13,6 +14,7 @@ constexpr BackendFamily families[] = {cpu_family, reference_family};
 
 std::span<const BackendFamily> backend_families() { return families; }
 Family kernel_family() { return {}; }
+Program kernels::fuse_attention(const Program& program, const passes::Keep&) { return program; }
 cpu::KernelMakers cpu::fused_makers() { return {}; }
 
 }  // namespace capibara

@@ -37,6 +37,8 @@ const std::vector<Pass>& list() {
        [](const Program& program, const Options&) { return hoist(program); }},
       {"dce", "removes what nobody reads",
        [](const Program& program, const Options&) { return dce(program); }},
+      {"fuse", "replaces what the backend has a fused operation for",
+       [](const Program& program, const Options& options) { return options.fuse ? options.fuse(program) : program; }},
   };
   return all;
 }

@@ -23,6 +23,7 @@
 #include "backends/cpu/rewrites/unroll.h"
 #include "backends/discharged.h"
 #include "backends/reference/backend.h"
+#include "kernels/fuse.h"
 #include "lax/math/denormals.h"
 #include "optimise/pipeline.h"
 #include "program/build.h"
@@ -43,6 +44,7 @@ Program optimised(const Program& program) {
     LowerRule rule = unroll_rule(own, equation);
     return rule ? rule : region_rule(own, equation);
   };
+  options.fuse = [](const Program& own) { return kernels::fuse_attention(own, runs_whole); };
   return optimise(program, options);
 }
 

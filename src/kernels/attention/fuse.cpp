@@ -1,0 +1,160 @@
+// fuse_attention: attention that a program writes out becomes fused attention, where a backend has a kernel for it.
+//
+//   s = dot q k; t = mul s scale; ...; p = div exponentials sums; o = dot p v    ->    o lse = flash_attention q k v
+//
+// The reverse derivative that the same program writes out becomes flash_attention_grad. Both or none are replaced: what
+// one of them leaves would need the array of queries by keys. Equations in between must be read by nothing else.
+#include "kernels/attention/fused_form.h"
+#include "kernels/fuse.h"
+#include "optimise/rewrite.h"
+#include "program/handles.h"
+#include "trace/trace.h"
+
+#include <algorithm>
+#include <map>
+
+namespace capibara::kernels {
+
+namespace {
+
+// What replaces one attention of a program.
+class Replacement {
+ public:
+  // Nothing where the equations mean something else, or where the backend has no kernel.
+  static std::unique_ptr<Replacement> find(const Equations& equations, int quotient, const passes::Keep& claims) {
+    std::optional<PlainAttention> plain = read_attention(equations, quotient);
+    if (!plain) return nullptr;
+    std::unique_ptr<Replacement> found(new Replacement(equations, std::move(*plain)));
+    return found->form_.exists() && found->is_closed() && found->make(claims) ? std::move(found) : nullptr;
+  }
+
+  std::span<const int> inner() const { return inner_; }
+  std::span<const int> last() const { return last_; }
+
+  // At one of the last equations.
+  void emit(Copy& copy, int at) {
+    if (at == plain_.result) return emit_forward(copy);
+    if (!std::exchange(emitted_, true)) emit_gradient(copy);
+  }
+
+ private:
+  Replacement(const Equations& equations, PlainAttention plain)
+      : equations_(equations),
+        plain_(std::move(plain)),
+        gradient_(read_gradient(equations, plain_)),
+        form_(equations, plain_),
+        inner_(plain_.inner),
+        last_{plain_.result} {
+    if (!gradient_) return;
+    inner_.insert(inner_.end(), gradient_->inner.begin(), gradient_->inner.end());
+    for (const PlainCotangent& result : gradient_->results) last_.push_back(result.equation);
+  }
+
+  bool is_closed() const { return kernels::is_closed(equations_, inner_, last_); }
+
+  const ArrayType& result_type(int at) const { return equations_.type(equations_[at].outputs[0]); }
+
+  Types operand_types() const {
+    Types types;
+    for (Atom atom : form_.operands()) types.push_back(equations_.type(atom).strong());
+    return types;
+  }
+
+  bool make(const passes::Keep& claims) {
+    Types types = operand_types();
+    forward_ = staged([&](std::span<const Array> in) { return form_.forward(in, result_type(plain_.result).shape); }, types);
+    if (!claimed(forward_, claims)) return false;
+    if (!gradient_) return true;
+    const Types outputs = forward_.output_types();
+    types.insert(types.end(), outputs.begin() + 1, outputs.end());
+    types.push_back(equations_.type(gradient_->cotangent.atom).strong());
+    Types results;
+    for (const PlainCotangent& result : gradient_->results) results.push_back(result_type(result.equation));
+    backward_ = staged([&](std::span<const Array> in) { return form_.gradient(in, *gradient_, results); }, types);
+    return claimed(backward_, claims);
+  }
+
+  static Program staged(const FlatFunction& function, const Types& types) {
+    TraceScope scope(evaluation_trace());
+    return passes::strengthen(stage(function, types, "attention").program);
+  }
+
+  // Whether the backend runs all fused operations as they are.
+  static bool claimed(const Program& program, const passes::Keep& claims) {
+    const auto& all = program.equations();
+    return std::all_of(all.begin(), all.end(), [&](const Equation& equation) {
+      return !FusedForm::is_call(equation) || claims(program, equation);
+    });
+  }
+
+  void emit_forward(Copy& copy) {
+    const std::vector<Atom> results = copy.splice(forward_, copy(form_.operands()));
+    copy.bind(equations_[plain_.result].outputs[0], results[0]);
+    saved_.assign(results.begin() + 1, results.end());
+  }
+
+  void emit_gradient(Copy& copy) {
+    std::vector<Atom> inputs = copy(form_.operands());
+    inputs.insert(inputs.end(), saved_.begin(), saved_.end());
+    inputs.push_back(copy(gradient_->cotangent.atom));
+    const std::vector<Atom> results = copy.splice(backward_, inputs);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      copy.bind(equations_[gradient_->results[i].equation].outputs[0], results[i]);
+    }
+  }
+
+  const Equations& equations_;
+  const PlainAttention plain_;
+  const std::optional<PlainGradient> gradient_;
+  const FusedForm form_;
+  std::vector<int> inner_, last_;
+  Program forward_, backward_;
+  std::vector<Atom> saved_;  // the attention by heads, the log-sum-exp
+  bool emitted_ = false;
+};
+
+// Matmuls and an exponential, without which there is no attention.
+bool may_attend(const Program& program) {
+  const auto& all = program.equations();
+  const auto count = [&](const Primitive& primitive) {
+    return std::count_if(all.begin(), all.end(), [&](const Equation& equation) { return equation.primitive == primitive; });
+  };
+  return count(prim::dot_general()) >= 2 && count(prim::exp()) >= 1;
+}
+
+Program fused(const Program& program, passes::NestedPass& nested, const passes::Keep& claims) {
+  const Equations equations(program);
+  std::vector<std::unique_ptr<Replacement>> found;
+  std::map<int, Replacement*> inner, last;
+  for (int at = 0; may_attend(program) && at < static_cast<int>(program.equations().size()); ++at) {
+    if (equations[at].primitive != prim::div()) continue;
+    std::unique_ptr<Replacement> one = Replacement::find(equations, at, claims);
+    if (!one) continue;
+    for (int i : one->inner()) inner[i] = one.get();
+    for (int i : one->last()) last[i] = one.get();
+    found.push_back(std::move(one));
+  }
+  bool changed = !found.empty();
+  Copy copy(program);
+  for (int at = 0; at < static_cast<int>(program.equations().size()); ++at) {
+    if (const auto it = last.find(at); it != last.end()) {
+      it->second->emit(copy, at);
+    } else if (!inner.contains(at)) {
+      Attrs attrs = nested(equations[at].attrs);
+      changed |= !same_object(attrs, equations[at].attrs);
+      copy.emit(equations[at], copy(equations[at].inputs), std::move(attrs));
+    }
+  }
+  return changed ? copy.finish() : program;
+}
+
+}  // namespace
+
+Program fuse_attention(const Program& program, const passes::Keep& claims) {
+  return passes::NestedPass([&](const Program& one, passes::NestedPass& nested) {
+    const auto none = [](const Equation&) { return false; };
+    return may_attend(one) || passes::changes(one, nested, none) ? fused(one, nested, claims) : one;
+  })(program);
+}
+
+}  // namespace capibara::kernels

@@ -1,0 +1,54 @@
+// The fused form of attention that a program writes out: the same function of the same arrays, up to rounding.
+#pragma once
+
+#include <limits>
+
+#include "kernels/attention/plain.h"
+
+namespace capibara::kernels {
+
+class FusedForm {
+ public:
+  FusedForm(const Equations& equations, const PlainAttention& plain);
+
+  // Whether there is one: not for rows in which both -inf hides keys and a bias may be -inf.
+  bool exists() const { return plain_.biases.empty() || !plain_.condition || plain_.hidden > -infinity; }
+  static bool is_call(const Equation& equation);  // of fused attention or its gradient
+  // What it reads: queries, keys, values, then what hides keys and the biases.
+  std::vector<Atom> operands() const;
+
+  // Operands -> the result of the second matmul in its own shape; the attention by heads and the log-sum-exp.
+  Arrays forward(std::span<const Array> in, const Shape& result) const;
+  // Operands, what forward gave besides, the cotangent -> what each of the matmuls and sums gives.
+  Arrays gradient(std::span<const Array> in, const PlainGradient& gradient, const Types& results) const;
+
+ private:
+  static constexpr double infinity = std::numeric_limits<double>::infinity();
+  struct Operands {
+    Array query, key, value;
+    Arrays extras;  // the mask or the bias
+    Array seen;     // what the condition shows, but for positions where there is no bias
+    bool has_mask = false, has_bias = false;
+  };
+
+  Operands operands_of(std::span<const Array> in) const;
+  Attrs attrs(const Operands& operands) const;
+  bool may_hide_all() const;
+  Array spread(const Array& x, const Axes& axes) const;
+  Array mask_of(std::span<const Array> masks) const;
+  Array bias_of(std::span<const Array> biases, const Array& seen) const;
+  Array positions_seen() const;
+  Array by_heads(const Array& x, const Axes& axes, const Axes& order) const;
+  Array from_heads(const Array& x, const Axes& order, const Axes& axes, const Shape& shape) const;
+  Array bias_cotangent(const Array& slopes, const Axes& axes, const Shape& shape) const;
+  Array with_hidden_rows(const Array& output, const Array& lse, const Array& value) const;
+  void add_hidden_rows(Arrays& slopes, const Array& cotangent, const Array& lse) const;
+  Array sum_by_group(const Array& x) const;
+
+  const PlainAttention& plain_;
+  Seen seen_;
+  Axes leading_, heads_;  // batches, and groups with the heads of each: the first two axes of fused attention
+  Axes query_order_, key_order_, logit_order_;
+};
+
+}  // namespace capibara::kernels

@@ -1,0 +1,233 @@
+// Reads attention from the quotient of its softmax: down to the matmul of values, up to that of queries and keys.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/attention/plain.h"
+#include "program/handles.h"
+
+namespace capibara::kernels {
+
+namespace {
+
+bool one_of(const Equation& equation, std::initializer_list<Primitive> primitives) {
+  return std::find(primitives.begin(), primitives.end(), equation.primitive) != primitives.end();
+}
+
+// Numbers of float32 and float64 are multiplied as they are; others may ask for an algorithm by its name.
+bool has_usual_precision(const Equations& equations, const Equation& dot) {
+  const Attr* precision = dot.attrs.find("precision");
+  const DType dtype = equations.type(dot.inputs[0]).dtype;
+  const bool narrow = dtype == DType::bfloat16 || dtype == DType::float16;
+  return narrow || !precision || precision->is_none() || !precision->get_if<std::string>();
+}
+
+class AttentionReader {
+ public:
+  explicit AttentionReader(const Equations& equations) : equations_(equations) {}
+
+  std::optional<PlainAttention> read(int quotient) {
+    const bool found = read_softmax(quotient) && read_values() && read_logits(logits_, true) && has_usual_types();
+    return found ? std::optional<PlainAttention>(std::move(all_)) : std::nullopt;
+  }
+
+ private:
+  // exp(x - max(x)) / sum(exp(x - max(x))), each over one axis.
+  bool read_softmax(int at) {
+    const Equation& quotient = equations_[at];
+    all_.exponentials = quotient.inputs[0];
+    const Equation* exponential = equations_.made_by(all_.exponentials, prim::exp());
+    const Equation* difference = exponential ? equations_.made_by(exponential->inputs[0], prim::sub()) : nullptr;
+    if (!difference) return false;
+    all_.sizes = equations_.type(all_.exponentials).shape;
+    for (std::size_t i = 0; i < all_.sizes.size(); ++i) axes_.push_back(all_.sizes[i] == 1 ? no_axis : static_cast<int>(i));
+    const Atom x = difference->inputs[0];
+    if (equations_.type(x).shape != all_.sizes || equations_.type(quotient.outputs[0]).shape != all_.sizes) return false;
+    keep({at, equations_.maker(all_.exponentials), equations_.maker(exponential->inputs[0])});
+    const std::optional<Atom> totals = reduced(quotient.inputs[1], prim::reduce_sum(), all_.exponentials);
+    const std::optional<Atom> greatest = reduced(difference->inputs[1], prim::reduce_max(), x);
+    if (!totals || !greatest || all_.key < 0 || all_.sizes[static_cast<std::size_t>(all_.key)] == 1) return false;
+    all_.totals = *totals;
+    all_.probabilities = quotient.outputs[0];
+    logits_ = {x, axes_};
+    return true;
+  }
+
+  void keep(std::initializer_list<int> equations) { all_.inner.insert(all_.inner.end(), equations); }
+
+  // The reduction of `of` over the axis of keys that an array is a view of.
+  std::optional<Atom> reduced(Atom view, const Primitive& reduction, Atom of) {
+    Labelled x = equations_.source(equations_.beside(view, axes_), true, &all_.inner);
+    if (const Equation* least = equations_.made_by(x.atom, prim::max())) {  // max(-inf, x)
+      const bool first = equations_.number(least->inputs[0]).value_or(0) == -INFINITY;
+      if (!first && equations_.number(least->inputs[1]).value_or(0) != -INFINITY) return std::nullopt;
+      keep({equations_.maker(x.atom)});
+      x = equations_.source({least->inputs[first ? 1 : 0], x.axes}, true, &all_.inner);
+    }
+    const Equation* reduce = equations_.made_by(x.atom, reduction);
+    if (!reduce || reduce->inputs[0] != of || reduce->attrs.ints("axes").size() != 1) return std::nullopt;
+    const int axis = static_cast<int>(reduce->attrs.ints("axes")[0]);
+    Axes expected = axes_;
+    expected.erase(expected.begin() + axis);
+    if (x.axes != expected || (all_.key >= 0 && all_.key != axis)) return std::nullopt;
+    all_.key = axis;
+    keep({equations_.maker(x.atom)});
+    return x.atom;
+  }
+
+  // The matmul that contracts the keys, of the probabilities or of their narrower copy.
+  bool read_values() {
+    for (int at : equations_.readers(all_.probabilities)) {
+      if (read_product(at)) return true;
+      const Equation& copy = equations_[at];
+      if (copy.primitive != prim::convert_element_type() || !is_floating(equations_.type(copy.outputs[0]).dtype)) continue;
+      for (int next : equations_.readers(copy.outputs[0])) {
+        if (!read_product(next)) continue;
+        keep({at});
+        all_.probabilities = copy.outputs[0];
+        return true;
+      }
+    }
+    return false;
+  }
+
+  bool read_product(int at) {
+    const Equation& dot = equations_[at];
+    if (dot.primitive != prim::dot_general() || !has_usual_precision(equations_, dot)) return false;
+    for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
+      const Atom own = dot.inputs[side];
+      const bool reads = !own.is_literal() && (own == all_.probabilities || is_copy(own));
+      if (!reads || equations_.contracted(dot, side, axes_) != Axes{all_.key}) continue;
+      auto [values, result] = equations_.other_operand(dot, side, axes_);
+      if (count_of(values.axes, feature_axis) > 1) continue;
+      all_.values = values;
+      all_.result = at;
+      all_.result_axes = result;
+      return true;
+    }
+    return false;
+  }
+
+  bool is_copy(Atom atom) const {
+    const Equation* copy = equations_.made_by(atom, prim::convert_element_type());
+    return copy && copy->inputs[0] == all_.probabilities;
+  }
+
+  // select(condition, scale * product + biases, hidden): each of them may be absent.
+  bool read_logits(Labelled x, bool outermost) {
+    x = equations_.source(x, false, &all_.inner);
+    const int at = equations_.maker(x.atom);
+    if (at < 0) return false;
+    const Equation& equation = equations_[at];
+    const std::size_t kept = all_.inner.size();
+    keep({at});
+    if (equation.primitive == prim::dot_general()) return read_logit_product(equation, x.axes);
+    if (equation.primitive == prim::convert_element_type()) {
+      const Atom narrow = equation.inputs[0];
+      const DType from = equations_.type(narrow).dtype;
+      return is_floating(from) && storage_size(from) <= storage_size(equations_.type(x.atom).dtype) &&
+             read_logits({narrow, x.axes}, outermost);
+    }
+    if (equation.primitive == prim::select_n()) return outermost && read_condition(equation, x.axes);
+    if (one_of(equation, {prim::mul(), prim::div()})) return read_scale(equation, x.axes);
+    if (one_of(equation, {prim::add(), prim::add_any()}) && all_.scale == 1) {
+      for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
+        const Atom next = equation.inputs[side], bias = equation.inputs[1 - side];
+        if (equations_.type(next).shape != equations_.type(x.atom).shape) continue;
+        all_.biases.push_back(equations_.source(equations_.beside(bias, x.axes), true));
+        if (read_logits({next, x.axes}, false)) return true;
+        all_.biases.pop_back();
+        all_.inner.resize(kept + 1);
+      }
+    }
+    return false;
+  }
+
+  bool read_scale(const Equation& equation, const Axes& axes) {
+    for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
+      const std::optional<double> factor = equations_.number(equation.inputs[1 - side]);
+      if (!factor || (side == 1 && equation.primitive == prim::div())) continue;
+      const double before = all_.scale;
+      all_.scale *= equation.primitive == prim::div() ? 1 / *factor : *factor;
+      if (std::isfinite(all_.scale) && read_logits({equation.inputs[side], axes}, false)) return true;
+      all_.scale = before;
+    }
+    return false;
+  }
+
+  bool read_condition(const Equation& select, const Axes& axes) {
+    if (select.inputs.size() != 3 || equations_.type(select.inputs[0]).dtype != DType::bool_) return false;
+    const std::optional<double> hidden = equations_.number(select.inputs[1]);
+    if (!hidden || *hidden > -1e30) return false;
+    all_.condition = equations_.beside(select.inputs[0], axes);
+    all_.hidden = *hidden;
+    return equations_.type(select.inputs[2]).shape == equations_.type(select.outputs[0]).shape &&
+           read_logits({select.inputs[2], axes}, false);
+  }
+
+  bool read_logit_product(const Equation& dot, const Axes& axes) {
+    if (!has_usual_precision(equations_, dot)) return false;
+    auto [first, second] = equations_.operands(dot, axes);
+    if (holds(first.axes, all_.key)) std::swap(first, second);
+    all_.queries = first;
+    all_.keys = second;
+    return read_axes();
+  }
+
+  // Which axes are batches, groups and heads; they must be those of the values too.
+  bool read_axes() {
+    Axes batch = logit_axes(all_.keys.axes), with_queries = logit_axes(all_.queries.axes);
+    if (count_of(all_.keys.axes, feature_axis) > 1 || count_of(all_.queries.axes, feature_axis) > 1) return false;
+    if (batch != logit_axes(all_.values.axes) || std::erase(batch, all_.key) != 1) return false;
+    Axes expected = logit_axes(axes_);
+    std::erase(expected, all_.key);
+    if (with_queries != expected) return false;
+    for (int axis : with_queries) {
+      if (!holds(batch, axis)) all_.heads.push_back(axis);
+    }
+    if (all_.heads.empty() || with_queries.size() != batch.size() + all_.heads.size()) return false;
+    all_.query = all_.heads.back();
+    all_.heads.pop_back();
+    all_.batch = std::move(batch);
+    return true;
+  }
+
+  bool has_usual_types() {
+    const DType dtype = equations_.type(all_.queries.atom).dtype, wide = equations_.type(all_.exponentials).dtype;
+    all_.dtype = dtype;
+    const DType sums = dtype == DType::float64 ? DType::float64 : DType::float32;
+    const Atom result = equations_[all_.result].outputs[0];
+    return is_floating(dtype) && wide == sums && equations_.type(all_.keys.atom).dtype == dtype &&
+           equations_.type(all_.values.atom).dtype == dtype && equations_.type(result).dtype == dtype;
+  }
+
+  const Equations& equations_;
+  PlainAttention all_;
+  Axes axes_;  // of the logits, as the softmax has them
+  Labelled logits_;
+};
+
+}  // namespace
+
+int64_t PlainAttention::size(std::span<const int> axes) const {
+  int64_t product = 1;
+  for (int axis : axes) product *= sizes[static_cast<std::size_t>(axis)];
+  return product;
+}
+
+std::optional<PlainAttention> read_attention(const Equations& equations, int quotient) {
+  return AttentionReader(equations).read(quotient);
+}
+
+bool is_closed(const Equations& equations, std::span<const int> inner, std::span<const int> last) {
+  const auto within = [&](int at) { return holds(inner, at) || holds(last, at); };
+  return std::all_of(inner.begin(), inner.end(), [&](int at) {
+    const auto& outputs = equations[at].outputs;
+    return holds(last, at) || std::all_of(outputs.begin(), outputs.end(), [&](Var output) {
+      if (output.dropped()) return true;
+      const std::span<const int> readers = equations.readers(output);
+      return !equations.is_result(output) && std::all_of(readers.begin(), readers.end(), within);
+    });
+  });
+}
+
+}  // namespace capibara::kernels

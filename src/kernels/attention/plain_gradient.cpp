@@ -1,0 +1,221 @@
+// Reads the reverse derivative of attention that a program writes out, from the exponentials of its softmax on.
+//
+//   slope of exponentials = (dP / total - sum(dP exp / total^2)) exp,   dP = cotangent values^T
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/attention/plain.h"
+#include "program/handles.h"
+
+namespace capibara::kernels {
+
+namespace {
+
+constexpr std::size_t sides[] = {0, 1};
+
+class GradientReader {
+ public:
+  GradientReader(const Equations& equations, const PlainAttention& attention) : equations_(equations), attention_(attention) {
+    const Shape& sizes = attention.sizes;
+    for (std::size_t i = 0; i < sizes.size(); ++i) axes_.push_back(sizes[i] == 1 ? no_axis : static_cast<int>(i));
+  }
+
+  std::optional<PlainGradient> read() {
+    for (int at : equations_.readers(attention_.exponentials)) {
+      all_ = {};
+      if (read_slopes(at) && read_value_cotangents() && follow_logits(at)) return std::move(all_);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  const Equation* made(Atom atom, std::initializer_list<Primitive> primitives) const {
+    const int at = equations_.maker(atom);
+    const bool found = at >= 0 && std::find(primitives.begin(), primitives.end(), equations_[at].primitive) != primitives.end();
+    return found ? &equations_[at] : nullptr;
+  }
+
+  void keep(Atom made) { all_.inner.push_back(equations_.maker(made)); }
+
+  // The other factor, where one of them is `factor`.
+  static std::optional<Atom> times(const Equation& product, Atom factor) {
+    if (product.inputs[0] == factor) return product.inputs[1];
+    return product.inputs[1] == factor ? std::optional<Atom>(product.inputs[0]) : std::nullopt;
+  }
+
+  Labelled row(Atom atom) { return equations_.source(equations_.beside(atom, axes_), true, &all_.inner); }
+
+  // (quotient + row sums) * exponentials
+  bool read_slopes(int at) {
+    const Equation& product = equations_[at];
+    if (product.primitive != prim::mul()) return false;
+    const std::optional<Atom> factor = times(product, attention_.exponentials);
+    const Equation* sum = factor ? made(*factor, {prim::add_any(), prim::add()}) : nullptr;
+    if (!sum) return false;
+    keep(product.outputs[0]);
+    keep(*factor);
+    return std::any_of(std::begin(sides), std::end(sides), [&](std::size_t side) {
+      return read_quotient(sum->inputs[side]) && read_row_sums(sum->inputs[1 - side]) && read_product();
+    });
+  }
+
+  bool read_quotient(Atom atom) {
+    const Equation* quotient = equations_.made_by(atom, prim::div());
+    if (!quotient || row(quotient->inputs[1]).atom != attention_.totals) return false;
+    keep(atom);
+    slopes_ = quotient->inputs[0];
+    return true;
+  }
+
+  // -sum(dP total^-2 exponentials) over the keys
+  bool read_row_sums(Atom atom) {
+    const Labelled negative = row(atom);
+    const Equation* negation = equations_.made_by(negative.atom, prim::neg());
+    if (!negation) return false;
+    keep(negative.atom);
+    const Labelled x = equations_.source({negation->inputs[0], negative.axes}, true, &all_.inner);
+    const Equation* sum = equations_.made_by(x.atom, prim::reduce_sum());
+    if (!sum || sum->attrs.ints("axes") != Ints{attention_.key}) return false;
+    keep(x.atom);
+    const Equation* product = equations_.made_by(sum->inputs[0], prim::mul());
+    const std::optional<Atom> weighted = product ? times(*product, attention_.exponentials) : std::nullopt;
+    const Equation* weighting = weighted ? equations_.made_by(*weighted, prim::mul()) : nullptr;
+    const std::optional<Atom> weight = weighting ? times(*weighting, slopes_) : std::nullopt;
+    if (!weight) return false;
+    keep(sum->inputs[0]);
+    keep(*weighted);
+    const Labelled power = row(*weight);
+    const Equation* square = equations_.made_by(power.atom, prim::integer_pow());
+    if (!square || square->attrs.integer("y") != -2) return false;
+    keep(power.atom);
+    return equations_.source({square->inputs[0], power.axes}, true, &all_.inner).atom == attention_.totals;
+  }
+
+  // dP = cotangent values^T
+  bool read_product() {
+    Labelled x{slopes_, axes_};
+    const Equation* dot = nullptr;
+    while (!dot) {
+      x = equations_.source(x, false, &all_.inner);
+      dot = equations_.made_by(x.atom, prim::dot_general());
+      const Equation* copy = equations_.made_by(x.atom, prim::convert_element_type());
+      if (!dot && !copy) return false;
+      keep(x.atom);
+      if (!dot) x.atom = copy->inputs[0];
+    }
+    const auto [first, second] = equations_.operands(*dot, x.axes);
+    const bool swapped = equations_.same(first, attention_.values);
+    if (!swapped && !equations_.same(second, attention_.values)) return false;
+    all_.cotangent = swapped ? second : first;
+    return true;
+  }
+
+  // Every other matmul of the probabilities gives the cotangent of values.
+  bool read_value_cotangents() {
+    for (int at : equations_.readers(attention_.probabilities)) {
+      const Equation& dot = equations_[at];
+      if (at == attention_.result) continue;
+      if (dot.primitive != prim::dot_general()) return false;
+      const std::size_t side = dot.inputs[0] == attention_.probabilities ? 0 : 1;
+      if (!read_cotangent(at, side, axes_, all_.cotangent, PlainCotangent::values)) return false;
+    }
+    return true;
+  }
+
+  bool read_cotangent(int at, std::size_t side, const Axes& axes, const Labelled& expected, PlainCotangent::Of of) {
+    const auto [other, result] = equations_.other_operand(equations_[at], side, axes);
+    if (!equations_.same(other, expected)) return false;
+    all_.results.push_back({of, 0, at, result});
+    return true;
+  }
+
+  // From the slopes of the softmax's operand to those of logits, hidden ones being 0.
+  bool follow_logits(int at) {
+    const Atom slopes = equations_[at].outputs[0];
+    if (!attention_.condition) return follow(slopes, axes_, 1);
+    if (equations_.readers(slopes).size() != 1 || equations_.is_result(slopes)) return false;
+    const Equation& select = equations_[equations_.readers(slopes)[0]];
+    if (select.primitive != prim::select_n() || select.inputs.size() != 3 || select.inputs[2] != slopes) return false;
+    if (equations_.number(select.inputs[1]).value_or(1) != 0) return false;
+    const Labelled condition = equations_.source(equations_.beside(select.inputs[0], axes_), true);
+    const Labelled expected = equations_.source(*attention_.condition, true);
+    if (condition.atom != expected.atom || condition.axes != expected.axes) return false;
+    keep(select.outputs[0]);
+    return follow(select.outputs[0], axes_, 1);
+  }
+
+  // Cotangents that the slopes of logits, times `factor`, lead to.
+  bool follow(Atom slopes, const Axes& axes, double factor) {
+    const bool is_bias = factor == 1 && read_whole_bias(slopes, axes);
+    for (int at : equations_.readers(slopes)) {
+      if (!follow_reader(at, slopes, axes, factor) && !is_bias) return false;
+    }
+    return is_bias || !equations_.is_result(slopes);
+  }
+
+  bool follow_reader(int at, Atom slopes, const Axes& axes, double factor) {
+    const Equation& reader = equations_[at];
+    if (reader.primitive == prim::dot_general()) return read_operand_cotangent(at, slopes, axes, factor);
+    if (reader.primitive == prim::reduce_sum()) return factor == 1 && read_bias_cotangent(at, axes);
+    if (const std::optional<Axes> after = equations_.axes_after(reader, axes)) {
+      all_.inner.push_back(at);
+      return follow(reader.outputs[0], *after, factor);
+    }
+    const std::optional<double> number = scaled(reader, slopes);
+    if (!number) return false;
+    all_.inner.push_back(at);
+    return follow(reader.outputs[0], axes, factor * *number);
+  }
+
+  std::optional<double> scaled(const Equation& reader, Atom slopes) const {
+    if (reader.primitive == prim::mul()) return equations_.number(*times(reader, slopes));
+    if (reader.primitive != prim::div() || reader.inputs[0] != slopes) return std::nullopt;
+    const std::optional<double> divisor = equations_.number(reader.inputs[1]);
+    return divisor ? std::optional<double>(1 / *divisor) : std::nullopt;
+  }
+
+  bool read_operand_cotangent(int at, Atom slopes, const Axes& axes, double factor) {
+    const Equation& dot = equations_[at];
+    if (std::abs(factor - attention_.scale) > 1e-6 * std::abs(factor)) return false;
+    const std::size_t side = dot.inputs[0] == slopes ? 0 : 1;
+    const bool of_queries = equations_.contracted(dot, side, axes) == Axes{attention_.key};
+    return read_cotangent(at, side, axes, of_queries ? attention_.keys : attention_.queries,
+                          of_queries ? PlainCotangent::queries : PlainCotangent::keys);
+  }
+
+  bool read_bias_cotangent(int at, const Axes& axes) {
+    const Equation& sum = equations_[at];
+    Axes left;
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      const Ints& dropped = sum.attrs.ints("axes");
+      if (std::find(dropped.begin(), dropped.end(), static_cast<int64_t>(i)) == dropped.end()) left.push_back(axes[i]);
+    }
+    return add_bias(at, left);
+  }
+
+  bool add_bias(int at, const Axes& axes) {
+    for (std::size_t i = 0; i < attention_.biases.size(); ++i) {
+      if (logit_axes(attention_.biases[i].axes) != logit_axes(axes)) continue;
+      all_.results.push_back({PlainCotangent::bias, i, at, axes});
+      return true;
+    }
+    return false;
+  }
+
+  // The slopes themselves are the cotangent of a bias that has every axis.
+  bool read_whole_bias(Atom slopes, const Axes& axes) { return add_bias(equations_.maker(slopes), axes); }
+
+  const Equations& equations_;
+  const PlainAttention& attention_;
+  PlainGradient all_;
+  Axes axes_;  // of the logits, as the softmax has them
+  Atom slopes_;
+};
+
+}  // namespace
+
+std::optional<PlainGradient> read_gradient(const Equations& equations, const PlainAttention& attention) {
+  return GradientReader(equations, attention).read();
+}
+
+}  // namespace capibara::kernels

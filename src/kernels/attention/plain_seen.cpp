@@ -1,0 +1,102 @@
+// Reads which keys a condition shows: comparisons of positions become limits of a window, the rest stays arrays.
+#include <algorithm>
+
+#include "kernels/attention/plain.h"
+#include "program/handles.h"
+
+namespace capibara::kernels {
+
+namespace {
+
+class SeenReader {
+ public:
+  SeenReader(const Equations& equations, const PlainAttention& attention) : equations_(equations), attention_(attention) {}
+
+  Seen read(const Labelled& condition) {
+    split(condition);
+    return std::move(seen_);
+  }
+
+ private:
+  struct Position {
+    int axis;
+    int64_t offset;
+  };
+
+  // Conditions that all must hold, one by one.
+  void split(const Labelled& condition) {
+    const Labelled x = equations_.source(condition, true);
+    if (const Equation* both = equations_.made_by(x.atom, prim::and_())) {
+      for (Atom input : both->inputs) split(equations_.beside(input, x.axes));
+      return;
+    }
+    if (!is_always(x.atom) && !read_order(x)) seen_.masks.push_back(x);
+  }
+
+  bool is_always(Atom atom) const {
+    return atom.is_literal() && equations_.type(atom).dtype == DType::bool_ &&
+           equations_.program().literal(atom).item<bool>();
+  }
+
+  bool read_order(const Labelled& x) {
+    const int at = equations_.maker(x.atom);
+    if (at < 0 || equations_[at].inputs.size() != 2) return false;
+    const Equation& equation = equations_[at];
+    const std::optional<Position> a = position(equations_.beside(equation.inputs[0], x.axes));
+    const std::optional<Position> b = position(equations_.beside(equation.inputs[1], x.axes));
+    if (!a || !b) return false;
+    if (equation.primitive == prim::ge()) return not_before(*a, *b, 0);
+    if (equation.primitive == prim::gt()) return not_before(*a, *b, 1);
+    if (equation.primitive == prim::le()) return not_before(*b, *a, 0);
+    return equation.primitive == prim::lt() && not_before(*b, *a, 1);
+  }
+
+  // later + offset >= earlier + offset + strict.
+  bool not_before(const Position& later, const Position& earlier, int64_t strict) {
+    const int64_t reach = later.offset - earlier.offset - strict;
+    if (reach < 0) return false;
+    std::optional<int64_t>* limit = nullptr;
+    if (later.axis == attention_.query && earlier.axis == attention_.key) limit = &seen_.right;
+    if (later.axis == attention_.key && earlier.axis == attention_.query) limit = &seen_.left;
+    if (limit) *limit = std::min(limit->value_or(reach), reach);
+    return limit != nullptr;
+  }
+
+  // A position along one axis, and what is added to it.
+  std::optional<Position> position(const Labelled& view) const {
+    const Labelled x = equations_.source(view, true);
+    if (const Equation* count = equations_.made_by(x.atom, prim::iota())) {
+      const int axis = x.axes[static_cast<std::size_t>(count->attrs.integer("dimension"))];
+      return axis >= 0 ? std::optional<Position>({axis, 0}) : std::nullopt;
+    }
+    for (const Primitive& primitive : {prim::add(), prim::sub()}) {
+      const Equation* sum = equations_.made_by(x.atom, primitive);
+      if (!sum) continue;
+      const bool plus = primitive == prim::add(), first = plus && sum->inputs[0].is_literal();
+      const std::optional<int64_t> term = integer(sum->inputs[first ? 0 : 1]);
+      std::optional<Position> of = position(equations_.beside(sum->inputs[first ? 1 : 0], x.axes));
+      if (!term || !of) return std::nullopt;
+      of->offset += plus ? *term : -*term;
+      return of;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<int64_t> integer(Atom atom) const {
+    if (const Equation* spread = equations_.made_by(atom, prim::broadcast_in_dim())) return integer(spread->inputs[0]);
+    if (!atom.is_literal() || !is_integer(equations_.type(atom).dtype)) return std::nullopt;
+    return equations_.program().literal(atom).item<int64_t>();
+  }
+
+  const Equations& equations_;
+  const PlainAttention& attention_;
+  Seen seen_;
+};
+
+}  // namespace
+
+Seen read_seen(const Equations& equations, const PlainAttention& attention) {
+  return attention.condition ? SeenReader(equations, attention).read(*attention.condition) : Seen();
+}
+
+}  // namespace capibara::kernels
