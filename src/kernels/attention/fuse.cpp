@@ -25,7 +25,7 @@ class Replacement {
     std::optional<PlainAttention> plain = read_attention(equations, quotient);
     if (!plain) return nullptr;
     std::unique_ptr<Replacement> found(new Replacement(equations, std::move(*plain)));
-    return found->form_.exists() && found->is_closed() && found->make(claims) ? std::move(found) : nullptr;
+    return found->exists() && found->is_closed() && found->make(claims) ? std::move(found) : nullptr;
   }
 
   std::span<const int> inner() const { return inner_; }
@@ -49,6 +49,9 @@ class Replacement {
     inner_.insert(inner_.end(), gradient_->inner.begin(), gradient_->inner.end());
     for (const PlainCotangent& result : gradient_->results) last_.push_back(result.equation);
   }
+
+  // Rows of which a bias of -inf hides what a condition shows have slopes that the log-sum-exp does not tell.
+  bool exists() const { return form_.exists() && !(gradient_ && plain_.condition && !plain_.biases.empty()); }
 
   bool is_closed() const { return kernels::is_closed(equations_, inner_, last_); }
 
