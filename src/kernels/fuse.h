@@ -8,5 +8,8 @@ namespace capibara::kernels {
 // Replaces attention and its reverse derivative by fused attention, where `claims` says that the backend has a kernel
 // for that. Results are equal up to rounding. Programs without such a form are returned as they are.
 Program fuse_attention(const Program& program, const passes::Keep& claims);
+// Whether the program or one inside of it has what attention consists of; whether it has fused attention.
+bool may_attend(const Program& program);
+bool holds_fused_attention(const Program& program);
 
 }  // namespace capibara::kernels

@@ -10,6 +10,7 @@
 #include "backends/pjrt/cudnn.h"
 #include "backends/pjrt/cusolver.h"
 #include "backends/pjrt/order_effects.h"
+#include "backends/pjrt/plain_attention.h"
 #include "backends/pjrt/xla_forms.h"
 #include "lax/lapack_calls.h"
 #include "optimise/passes.h"
@@ -229,7 +230,7 @@ Prepared prepare(const Program& program, const std::vector<bool>& donated, const
   Prepared prepared;
   if (extras.cudnn && !partitions) {  // XLA cannot cut these calls up
     const Program before = now;
-    now = call_cudnn(now, extras.cudnn);
+    now = call_cudnn_for_plain(call_cudnn(now, extras.cudnn), extras.cudnn);
     prepared.cudnn = &before.body() != &now.body();
   }
   if (extras.cuda_kernels) now = call_kernels(now);

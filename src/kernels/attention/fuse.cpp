@@ -25,7 +25,7 @@ class Replacement {
     std::optional<PlainAttention> plain = read_attention(equations, quotient);
     if (!plain) return nullptr;
     std::unique_ptr<Replacement> found(new Replacement(equations, std::move(*plain)));
-    return found->exists() && found->is_closed() && found->make(claims) ? std::move(found) : nullptr;
+    return found->exists() && found->is_closed() && found->is_in_order() && found->make(claims) ? std::move(found) : nullptr;
   }
 
   std::span<const int> inner() const { return inner_; }
@@ -33,8 +33,8 @@ class Replacement {
 
   // At one of the last equations.
   void emit(Copy& copy, int at) {
-    if (at == plain_.result) return emit_forward(copy);
-    if (!std::exchange(emitted_, true)) emit_gradient(copy);
+    if (saved_.empty()) emit_forward(copy);
+    if (at != plain_.result && !std::exchange(emitted_, true)) emit_gradient(copy);
   }
 
  private:
@@ -43,17 +43,34 @@ class Replacement {
         plain_(std::move(plain)),
         gradient_(read_gradient(equations, plain_)),
         form_(equations, plain_),
-        inner_(plain_.inner),
-        last_{plain_.result} {
+        inner_(plain_.inner) {
+    if (plain_.result >= 0) last_.push_back(plain_.result);
     if (!gradient_) return;
+    if (plain_.result < 0) plain_.values = gradient_->values;
     inner_.insert(inner_.end(), gradient_->inner.begin(), gradient_->inner.end());
     for (const PlainCotangent& result : gradient_->results) last_.push_back(result.equation);
   }
 
   // Rows of which a bias of -inf hides what a condition shows have slopes that the log-sum-exp does not tell.
-  bool exists() const { return form_.exists() && !(gradient_ && plain_.condition && !plain_.biases.empty()); }
+  bool exists() const {
+    const bool hidden_twice = plain_.condition && !plain_.biases.empty();
+    return form_.exists() && (gradient_ ? !hidden_twice : plain_.result >= 0);
+  }
 
   bool is_closed() const { return kernels::is_closed(equations_, inner_, last_); }
+
+  // Whether operands are made before the equations in whose place the calls stand.
+  bool is_in_order() const {
+    std::vector<Atom> read = form_.operands();
+    const auto all_before = [&](int at) {
+      return std::all_of(read.begin(), read.end(), [&](Atom atom) { return equations_.maker(atom) < at; });
+    };
+    if (plain_.result >= 0 && !all_before(plain_.result)) return false;
+    if (!gradient_) return true;
+    read.push_back(gradient_->cotangent.atom);
+    return std::all_of(gradient_->results.begin(), gradient_->results.end(),
+                       [&](const PlainCotangent& result) { return all_before(result.equation); });
+  }
 
   const ArrayType& result_type(int at) const { return equations_.type(equations_[at].outputs[0]); }
 
@@ -65,11 +82,13 @@ class Replacement {
 
   bool make(const passes::Keep& claims) {
     Types types = operand_types();
-    forward_ = staged([&](std::span<const Array> in) { return form_.forward(in, result_type(plain_.result).shape); }, types);
+    std::optional<Shape> result;
+    if (plain_.result >= 0) result = result_type(plain_.result).shape;
+    forward_ = staged([&](std::span<const Array> in) { return form_.forward(in, result); }, types);
     if (!claimed(forward_, claims)) return false;
     if (!gradient_) return true;
     const Types outputs = forward_.output_types();
-    types.insert(types.end(), outputs.begin() + 1, outputs.end());
+    types.insert(types.end(), outputs.begin(), outputs.begin() + 2);
     types.push_back(equations_.type(gradient_->cotangent.atom).strong());
     Types results;
     for (const PlainCotangent& result : gradient_->results) results.push_back(result_type(result.equation));
@@ -92,8 +111,8 @@ class Replacement {
 
   void emit_forward(Copy& copy) {
     const std::vector<Atom> results = copy.splice(forward_, copy(form_.operands()));
-    copy.bind(equations_[plain_.result].outputs[0], results[0]);
-    saved_.assign(results.begin() + 1, results.end());
+    if (plain_.result >= 0) copy.bind(equations_[plain_.result].outputs[0], results[2]);
+    saved_.assign(results.begin(), results.begin() + 2);
   }
 
   void emit_gradient(Copy& copy) {
@@ -107,7 +126,7 @@ class Replacement {
   }
 
   const Equations& equations_;
-  const PlainAttention plain_;
+  PlainAttention plain_;
   const std::optional<PlainGradient> gradient_;
   const FusedForm form_;
   std::vector<int> inner_, last_;
@@ -116,8 +135,8 @@ class Replacement {
   bool emitted_ = false;
 };
 
-// Matmuls and an exponential, without which there is no attention.
-bool may_attend(const Program& program) {
+// In the program itself, not in those that it holds.
+bool has_parts(const Program& program) {
   const auto& all = program.equations();
   const auto count = [&](const Primitive& primitive) {
     return std::count_if(all.begin(), all.end(), [&](const Equation& equation) { return equation.primitive == primitive; });
@@ -125,11 +144,20 @@ bool may_attend(const Program& program) {
   return count(prim::dot_general()) >= 2 && count(prim::exp()) >= 1;
 }
 
+bool any_within(const Program& program, const std::function<bool(const Equation&)>& holds) {
+  const auto& all = program.equations();
+  return std::any_of(all.begin(), all.end(), [&](const Equation& equation) {
+    bool found = holds(equation);
+    for_each_program(equation.attrs, [&](const Program& nested) { found = found || any_within(nested, holds); });
+    return found;
+  });
+}
+
 Program fused(const Program& program, passes::NestedPass& nested, const passes::Keep& claims) {
   const Equations equations(program);
   std::vector<std::unique_ptr<Replacement>> found;
   std::map<int, Replacement*> inner, last;
-  for (int at = 0; may_attend(program) && at < static_cast<int>(program.equations().size()); ++at) {
+  for (int at = 0; has_parts(program) && at < static_cast<int>(program.equations().size()); ++at) {
     if (equations[at].primitive != prim::div()) continue;
     std::unique_ptr<Replacement> one = Replacement::find(equations, at, claims);
     if (!one) continue;
@@ -153,10 +181,19 @@ Program fused(const Program& program, passes::NestedPass& nested, const passes::
 
 }  // namespace
 
+bool may_attend(const Program& program) {
+  const auto holds = [&](const Primitive& primitive) {
+    return any_within(program, [&](const Equation& equation) { return equation.primitive == primitive; });
+  };
+  return holds(prim::exp()) && holds(prim::dot_general());
+}
+
+bool holds_fused_attention(const Program& program) { return any_within(program, FusedForm::is_call); }
+
 Program fuse_attention(const Program& program, const passes::Keep& claims) {
   return passes::NestedPass([&](const Program& one, passes::NestedPass& nested) {
     const auto none = [](const Equation&) { return false; };
-    return may_attend(one) || passes::changes(one, nested, none) ? fused(one, nested, claims) : one;
+    return has_parts(one) || passes::changes(one, nested, none) ? fused(one, nested, claims) : one;
   })(program);
 }
 

@@ -275,13 +275,15 @@ void FusedForm::add_hidden_rows(Arrays& slopes, const Array& cotangent, const Ar
 
 // ---- calls ------------------------------------------------------------------------------------------------------
 
-Arrays FusedForm::forward(std::span<const Array> in, const Shape& result) const {
+Arrays FusedForm::forward(std::span<const Array> in, const std::optional<Shape>& result) const {
   const Operands operands = operands_of(in);
   Arrays inputs = {operands.query, operands.key, operands.value};
   inputs.insert(inputs.end(), operands.extras.begin(), operands.extras.end());
-  const Arrays fused = capibara::bind(flash_attention_primitive(), inputs, attrs(operands));
+  Arrays fused = capibara::bind(flash_attention_primitive(), inputs, attrs(operands));
+  if (!result) return fused;
   const Array output = with_hidden_rows(fused[0], fused[1], operands.value);
-  return {from_heads(output, query_order_, plain_.result_axes, result), fused[0], fused[1]};
+  fused.push_back(from_heads(output, query_order_, plain_.result_axes, *result));
+  return fused;
 }
 
 Arrays FusedForm::gradient(std::span<const Array> in, const PlainGradient& gradient, const Types& results) const {

@@ -17,8 +17,8 @@ class FusedForm {
   // What it reads: queries, keys, values, then what hides keys and the biases.
   std::vector<Atom> operands() const;
 
-  // Operands -> the result of the second matmul in its own shape; the attention by heads and the log-sum-exp.
-  Arrays forward(std::span<const Array> in, const Shape& result) const;
+  // Operands -> the attention by heads, the log-sum-exp; and the result of the second matmul, of this shape, if any.
+  Arrays forward(std::span<const Array> in, const std::optional<Shape>& result) const;
   // Operands, what forward gave besides, the cotangent -> what each of the matmuls and sums gives.
   Arrays gradient(std::span<const Array> in, const PlainGradient& gradient, const Types& results) const;
 

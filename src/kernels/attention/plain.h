@@ -24,7 +24,7 @@ struct PlainAttention {
   double hidden = 0;
   DType dtype{};
   Atom exponentials, totals, probabilities;  // totals: the row sums; probabilities: as the second matmul reads them
-  int result = -1;                           // the second matmul
+  int result = -1;  // the second matmul; -1 where nothing reads it, in a program of the derivative alone
   Axes result_axes;
   std::vector<int> inner;  // equations whose results are needed for nothing else
 
@@ -42,7 +42,7 @@ struct PlainCotangent {
   Axes axes;
 };
 struct PlainGradient {
-  Labelled cotangent;
+  Labelled cotangent, values;
   std::vector<PlainCotangent> results;
   std::vector<int> inner;
 };

@@ -45,7 +45,7 @@ class AttentionReader {
     keep({at, equations_.maker(all_.exponentials), equations_.maker(exponential->inputs[0])});
     const std::optional<Atom> totals = reduced(quotient.inputs[1], prim::reduce_sum(), all_.exponentials);
     const std::optional<Atom> greatest = reduced(difference->inputs[1], prim::reduce_max(), x);
-    if (!totals || !greatest || all_.key < 0 || all_.sizes[static_cast<std::size_t>(all_.key)] == 1) return false;
+    if (!totals || !greatest) return false;
     all_.totals = *totals;
     all_.probabilities = quotient.outputs[0];
     logits_ = {x, axes_};
@@ -64,14 +64,21 @@ class AttentionReader {
       x = equations_.source({least->inputs[first ? 1 : 0], x.axes}, true, &all_.inner);
     }
     const Equation* reduce = equations_.made_by(x.atom, reduction);
-    if (!reduce || reduce->inputs[0] != of || reduce->attrs.ints("axes").size() != 1) return std::nullopt;
-    const int axis = static_cast<int>(reduce->attrs.ints("axes")[0]);
-    Axes expected = axes_;
-    expected.erase(expected.begin() + axis);
-    if (x.axes != expected || (all_.key >= 0 && all_.key != axis)) return std::nullopt;
-    all_.key = axis;
+    if (!reduce || reduce->attrs.ints("axes").size() != 1 || !read_key(x.axes)) return std::nullopt;
+    Axes before = x.axes;
+    before.insert(before.begin() + reduce->attrs.ints("axes")[0], all_.key);
+    if (!equations_.same({reduce->inputs[0], before}, {of, axes_})) return std::nullopt;
     keep({equations_.maker(x.atom)});
     return x.atom;
+  }
+
+  // The only axis that rows do not have; the same one each time.
+  bool read_key(const Axes& rows) {
+    Axes left = logit_axes(axes_);
+    std::erase_if(left, [&](int axis) { return holds(rows, axis); });
+    if (left.size() != 1 || (all_.key >= 0 && all_.key != left[0])) return false;
+    all_.key = left[0];
+    return true;
   }
 
   // The matmul that contracts the keys, of the probabilities or of their narrower copy.
@@ -87,7 +94,16 @@ class AttentionReader {
         return true;
       }
     }
-    return false;
+    read_narrow_copy();
+    return true;  // the derivative may tell the values
+  }
+
+  void read_narrow_copy() {
+    const std::span<const int> readers = equations_.readers(all_.probabilities);
+    const bool copied = readers.size() == 1 && equations_[readers[0]].primitive == prim::convert_element_type();
+    if (!copied) return;
+    keep({readers[0]});
+    all_.probabilities = equations_[readers[0]].outputs[0];
   }
 
   bool read_product(int at) {
@@ -177,7 +193,8 @@ class AttentionReader {
   bool read_axes() {
     Axes batch = logit_axes(all_.keys.axes), with_queries = logit_axes(all_.queries.axes);
     if (count_of(all_.keys.axes, feature_axis) > 1 || count_of(all_.queries.axes, feature_axis) > 1) return false;
-    if (batch != logit_axes(all_.values.axes) || std::erase(batch, all_.key) != 1) return false;
+    if (all_.result >= 0 && batch != logit_axes(all_.values.axes)) return false;
+    if (std::erase(batch, all_.key) != 1) return false;
     Axes expected = logit_axes(axes_);
     std::erase(expected, all_.key);
     if (with_queries != expected) return false;
@@ -195,9 +212,10 @@ class AttentionReader {
     const DType dtype = equations_.type(all_.queries.atom).dtype, wide = equations_.type(all_.exponentials).dtype;
     all_.dtype = dtype;
     const DType sums = dtype == DType::float64 ? DType::float64 : DType::float32;
+    if (!is_floating(dtype) || wide != sums || equations_.type(all_.keys.atom).dtype != dtype) return false;
+    if (all_.result < 0) return equations_.type(all_.probabilities).dtype == dtype;
     const Atom result = equations_[all_.result].outputs[0];
-    return is_floating(dtype) && wide == sums && equations_.type(all_.keys.atom).dtype == dtype &&
-           equations_.type(all_.values.atom).dtype == dtype && equations_.type(result).dtype == dtype;
+    return equations_.type(all_.values.atom).dtype == dtype && equations_.type(result).dtype == dtype;
   }
 
   const Equations& equations_;

@@ -104,10 +104,17 @@ class GradientReader {
       if (!dot) x.atom = copy->inputs[0];
     }
     const auto [first, second] = equations_.operands(*dot, x.axes);
-    const bool swapped = equations_.same(first, attention_.values);
-    if (!swapped && !equations_.same(second, attention_.values)) return false;
+    const bool swapped = is_values(first);
+    if (!swapped && !is_values(second)) return false;
+    all_.values = swapped ? first : second;
     all_.cotangent = swapped ? second : first;
     return true;
+  }
+
+  bool is_values(const Labelled& x) const {
+    if (attention_.result >= 0) return equations_.same(x, attention_.values);
+    return logit_axes(x.axes) == logit_axes(attention_.keys.axes) && count_of(x.axes, feature_axis) <= 1 &&
+           equations_.type(x.atom).dtype == attention_.dtype;
   }
 
   // Every other matmul of the probabilities gives the cotangent of values.
@@ -144,11 +151,16 @@ class GradientReader {
     return follow(select.outputs[0], axes_, 1);
   }
 
-  // Cotangents that the slopes of logits, times `factor`, lead to.
+  // Cotangents that the slopes of logits, times `factor`, lead to. What is the cotangent of a bias may be read by others.
   bool follow(Atom slopes, const Axes& axes, double factor) {
-    const bool is_bias = factor == 1 && read_whole_bias(slopes, axes);
+    const bool is_bias = factor == 1 && read_bias_cotangent(slopes, axes);
+    if (is_bias && axes.size() < attention_.sizes.size()) return true;
     for (int at : equations_.readers(slopes)) {
-      if (!follow_reader(at, slopes, axes, factor) && !is_bias) return false;
+      const std::size_t inner = all_.inner.size(), results = all_.results.size();
+      if (follow_reader(at, slopes, axes, factor)) continue;
+      if (!is_bias) return false;
+      all_.inner.resize(inner);
+      all_.results.resize(results);
     }
     return is_bias || !equations_.is_result(slopes);
   }
@@ -156,8 +168,9 @@ class GradientReader {
   bool follow_reader(int at, Atom slopes, const Axes& axes, double factor) {
     const Equation& reader = equations_[at];
     if (reader.primitive == prim::dot_general()) return read_operand_cotangent(at, slopes, axes, factor);
-    if (reader.primitive == prim::reduce_sum()) return factor == 1 && read_bias_cotangent(at, axes);
-    if (const std::optional<Axes> after = equations_.axes_after(reader, axes)) {
+    std::optional<Axes> after = equations_.axes_after(reader, axes);
+    if (reader.primitive == prim::reduce_sum() && factor == 1) after = axes_left(reader, axes);
+    if (after) {
       all_.inner.push_back(at);
       return follow(reader.outputs[0], *after, factor);
     }
@@ -183,27 +196,24 @@ class GradientReader {
                           of_queries ? PlainCotangent::queries : PlainCotangent::keys);
   }
 
-  bool read_bias_cotangent(int at, const Axes& axes) {
-    const Equation& sum = equations_[at];
+  static Axes axes_left(const Equation& sum, const Axes& axes) {
+    const Ints& dropped = sum.attrs.ints("axes");
     Axes left;
     for (std::size_t i = 0; i < axes.size(); ++i) {
-      const Ints& dropped = sum.attrs.ints("axes");
       if (std::find(dropped.begin(), dropped.end(), static_cast<int64_t>(i)) == dropped.end()) left.push_back(axes[i]);
     }
-    return add_bias(at, left);
+    return left;
   }
 
-  bool add_bias(int at, const Axes& axes) {
+  // Slopes that have the axes of a bias and no others.
+  bool read_bias_cotangent(Atom slopes, const Axes& axes) {
     for (std::size_t i = 0; i < attention_.biases.size(); ++i) {
       if (logit_axes(attention_.biases[i].axes) != logit_axes(axes)) continue;
-      all_.results.push_back({PlainCotangent::bias, i, at, axes});
+      all_.results.push_back({PlainCotangent::bias, i, equations_.maker(slopes), axes});
       return true;
     }
     return false;
   }
-
-  // The slopes themselves are the cotangent of a bias that has every axis.
-  bool read_whole_bias(Atom slopes, const Axes& axes) { return add_bias(equations_.maker(slopes), axes); }
 
   const Equations& equations_;
   const PlainAttention& attention_;

@@ -30,12 +30,17 @@ class SeenReader {
       for (Atom input : both->inputs) split(equations_.beside(input, x.axes));
       return;
     }
-    if (!is_always(x.atom) && !read_order(x)) seen_.masks.push_back(x);
+    if (const Equation* both = equations_.made_by(x.atom, prim::select_n()); both && is_all(both->inputs[1], false)) {
+      for (const std::size_t side : {std::size_t{0}, std::size_t{2}}) split(equations_.beside(both->inputs[side], x.axes));
+      return;
+    }
+    if (!is_all(x.atom, true) && !read_order(x)) seen_.masks.push_back(x);
   }
 
-  bool is_always(Atom atom) const {
+  bool is_all(Atom atom, bool truth) const {
+    if (const Equation* spread = equations_.made_by(atom, prim::broadcast_in_dim())) return is_all(spread->inputs[0], truth);
     return atom.is_literal() && equations_.type(atom).dtype == DType::bool_ &&
-           equations_.program().literal(atom).item<bool>();
+           equations_.program().literal(atom).item<bool>() == truth;
   }
 
   bool read_order(const Labelled& x) {

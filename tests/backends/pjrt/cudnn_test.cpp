@@ -6,6 +6,7 @@
 #include <capibara/kernels.h>
 #include <capibara/kernels/attention.h>
 #include <capibara/linalg.h>
+#include <capibara/nn/attention.h>
 
 #include <gtest/gtest.h>
 
@@ -249,6 +250,35 @@ TEST(Cudnn, TakesAttentionInsideLoops) {
         0, 3, [&](const Array&, const Array& x) { return kernels::flash_attention(x, x, x, causal); }, in[0])};
   };
   EXPECT_EQ(cudnn_calls(text_of(looped, {type_of(DType::bfloat16, {1, 2, 8, 16})})), 1);
+}
+
+// Attention that a program writes out is found after tracing.
+TEST(Cudnn, TakesAttentionThatProgramsWriteOut) {
+  const auto attend = [](const Array& q, const Array& k, const Array& v) {
+    return jax::nn::dot_product_attention(q, k, v, {.is_causal = true});
+  };
+  const Functional forwards = [=](std::span<const Array> in) { return Arrays{attend(in[0], in[1], in[2])}; };
+  const Functional backwards = [=](std::span<const Array> in) {
+    auto [y, pull] = jax::vjp(attend, in[0], in[1], in[2]);
+    auto [dq, dk, dv] = pull(in[3]);
+    return Arrays{y, dq, dk, dv};
+  };
+  const auto types = [](DType dtype, int64_t size) {
+    return Types{type_of(dtype, {2, 8, 4, size}), type_of(dtype, {2, 8, 2, size}), type_of(dtype, {2, 8, 2, size}),
+                 type_of(dtype, {2, 8, 4, size})};
+  };
+  const Types half = types(DType::bfloat16, 16), one = {half[0], half[1], half[2]};
+  const std::string text = text_of(forwards, one);
+  EXPECT_EQ(cudnn_calls(text), 1) << text;
+  EXPECT_NE(text.find("CAUSAL"), std::string::npos) << text;
+  EXPECT_EQ(text.find("exponential"), std::string::npos) << text;
+  EXPECT_EQ(cudnn_calls(text_of(backwards, half)), 2);
+  EXPECT_EQ(cudnn_calls(text_of(forwards, one, 0)), 0);
+  // Where one of both would be left, both stay as they are.
+  const std::string wide = text_of(backwards, types(DType::bfloat16, 256));
+  EXPECT_EQ(cudnn_calls(wide), 0);
+  EXPECT_NE(wide.find("exponential"), std::string::npos);
+  EXPECT_EQ(cudnn_calls(text_of(backwards, types(DType::float32, 16))), 0);
 }
 
 // ---- layouts of all calls -----------------------------------------------------------------------------------------
