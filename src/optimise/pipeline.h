@@ -20,8 +20,8 @@ struct OptimiseOptions {
   std::string after = {};    // stop after the first run of this pass
 };
 
-// The same function of the same inputs, with the same results bit by bit, but for what `fuse` changes. Types are strong: a caller that promises weak
-// types takes them from the program it gave. Only the outer program has constants.
+// The same function of the same inputs, with the same results bit by bit, but for what `fuse` changes. Types are
+// strong: a caller that promises weak types takes them from the program it gave. Only the outer program has constants.
 Program optimise(const Program& program, const OptimiseOptions& options = {});
 
 namespace passes {

@@ -90,7 +90,7 @@ def test_show_prints_the_program(tmp_path):
 def test_show_prints_the_program_after_a_pass(tmp_path):
     (tmp_path / "add.mlir").write_text(ADD)
     passes = capibara("show", "--passes").stdout
-    assert [line.split()[0] for line in passes.splitlines()][-1] == "dce"
+    assert [line.split()[0] for line in passes.splitlines()][-1] == "fuse"
     assert "add a b" in capibara("show", "--after", "dce", tmp_path / "add.mlir").stdout
     done = capibara("show", "--after", "polish", tmp_path / "add.mlir")
     assert (done.returncode, "there is no pass 'polish'" in done.stderr) == (1, True)

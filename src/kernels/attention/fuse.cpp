@@ -4,8 +4,8 @@
 //
 // The reverse derivative that the same program writes out becomes flash_attention_grad. Both or none are replaced: what
 // one of them leaves would need the array of queries by keys. Equations in between must be read by nothing else.
-#include "kernels/attention/fused_form.h"
 #include "kernels/fuse.h"
+#include "kernels/attention/fused_form.h"
 #include "optimise/rewrite.h"
 #include "program/handles.h"
 #include "trace/trace.h"
@@ -25,7 +25,8 @@ class Replacement {
     std::optional<PlainAttention> plain = read_attention(equations, quotient);
     if (!plain) return nullptr;
     std::unique_ptr<Replacement> found(new Replacement(equations, std::move(*plain)));
-    return found->exists() && found->is_closed() && found->is_in_order() && found->make(claims) ? std::move(found) : nullptr;
+    return found->exists() && found->is_closed() && found->is_in_order() && found->make(claims) ? std::move(found)
+                                                                                                : nullptr;
   }
 
   std::span<const int> inner() const { return inner_; }
@@ -139,7 +140,8 @@ class Replacement {
 bool has_parts(const Program& program) {
   const auto& all = program.equations();
   const auto count = [&](const Primitive& primitive) {
-    return std::count_if(all.begin(), all.end(), [&](const Equation& equation) { return equation.primitive == primitive; });
+    return std::count_if(all.begin(), all.end(),
+                         [&](const Equation& equation) { return equation.primitive == primitive; });
   };
   return count(prim::dot_general()) >= 2 && count(prim::exp()) >= 1;
 }

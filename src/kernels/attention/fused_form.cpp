@@ -102,7 +102,7 @@ Array FusedForm::by_heads(const Array& x, const Axes& axes, const Axes& order) c
   const int64_t groups = plain_.batch.empty() ? 1 : plain_.size({&plain_.batch.back(), 1});
   const int length = keys ? plain_.key : plain_.query;
   return lax::reshape(ordered(x, axes, order), {plain_.size(leading_), keys ? groups : plain_.size(heads_),
-                                               plain_.size({&length, 1}), features});
+                                                plain_.size({&length, 1}), features});
 }
 
 Array FusedForm::from_heads(const Array& x, const Axes& order, const Axes& axes, const Shape& shape) const {
@@ -148,7 +148,8 @@ Array FusedForm::bias_cotangent(const Array& slopes, const Axes& axes, const Sha
 
 Array FusedForm::positions_seen() const {
   const Shape shape{1, 1, plain_.size({&plain_.query, 1}), plain_.size({&plain_.key, 1})};
-  const Array query = lax::broadcasted_iota(DType::int32, shape, 2), key = lax::broadcasted_iota(DType::int32, shape, 3);
+  const Array query = lax::broadcasted_iota(DType::int32, shape, 2),
+              key = lax::broadcasted_iota(DType::int32, shape, 3);
   Array seen;
   if (seen_.right) seen = key <= query + *seen_.right;
   if (!seen_.left) return seen;

@@ -14,7 +14,8 @@ std::size_t index(int64_t i) { return static_cast<std::size_t>(i); }
 Ints free_dimensions(std::size_t rank, const Ints& contracting, const Ints& batch) {
   Ints rest;
   for (int64_t i = 0; i < static_cast<int64_t>(rank); ++i) {
-    const bool taken = std::count(contracting.begin(), contracting.end(), i) || std::count(batch.begin(), batch.end(), i);
+    const bool taken =
+        std::count(contracting.begin(), contracting.end(), i) || std::count(batch.begin(), batch.end(), i);
     if (!taken) rest.push_back(i);
   }
   return rest;

@@ -14,8 +14,8 @@ struct Seen {
 };
 
 struct PlainAttention {
-  Shape sizes;              // of the axes of the logits
-  Axes batch, heads;        // axes that keys have as well; axes of queries only, but for the last one
+  Shape sizes;               // of the axes of the logits
+  Axes batch, heads;         // axes that keys have as well; axes of queries only, but for the last one
   int query = -1, key = -1;  // the axes of the softmax's rows and of its elements
   Labelled queries, keys, values;
   std::vector<Labelled> biases;

@@ -39,9 +39,11 @@ class AttentionReader {
     const Equation* difference = exponential ? equations_.made_by(exponential->inputs[0], prim::sub()) : nullptr;
     if (!difference) return false;
     all_.sizes = equations_.type(all_.exponentials).shape;
-    for (std::size_t i = 0; i < all_.sizes.size(); ++i) axes_.push_back(all_.sizes[i] == 1 ? no_axis : static_cast<int>(i));
+    for (std::size_t i = 0; i < all_.sizes.size(); ++i)
+      axes_.push_back(all_.sizes[i] == 1 ? no_axis : static_cast<int>(i));
     const Atom x = difference->inputs[0];
-    if (equations_.type(x).shape != all_.sizes || equations_.type(quotient.outputs[0]).shape != all_.sizes) return false;
+    if (equations_.type(x).shape != all_.sizes || equations_.type(quotient.outputs[0]).shape != all_.sizes)
+      return false;
     keep({at, equations_.maker(all_.exponentials), equations_.maker(exponential->inputs[0])});
     const std::optional<Atom> totals = reduced(quotient.inputs[1], prim::reduce_sum(), all_.exponentials);
     const std::optional<Atom> greatest = reduced(difference->inputs[1], prim::reduce_max(), x);
@@ -86,7 +88,8 @@ class AttentionReader {
     for (int at : equations_.readers(all_.probabilities)) {
       if (read_product(at)) return true;
       const Equation& copy = equations_[at];
-      if (copy.primitive != prim::convert_element_type() || !is_floating(equations_.type(copy.outputs[0]).dtype)) continue;
+      if (copy.primitive != prim::convert_element_type() || !is_floating(equations_.type(copy.outputs[0]).dtype))
+        continue;
       for (int next : equations_.readers(copy.outputs[0])) {
         if (!read_product(next)) continue;
         keep({at});
@@ -241,10 +244,10 @@ bool is_closed(const Equations& equations, std::span<const int> inner, std::span
   return std::all_of(inner.begin(), inner.end(), [&](int at) {
     const auto& outputs = equations[at].outputs;
     return holds(last, at) || std::all_of(outputs.begin(), outputs.end(), [&](Var output) {
-      if (output.dropped()) return true;
-      const std::span<const int> readers = equations.readers(output);
-      return !equations.is_result(output) && std::all_of(readers.begin(), readers.end(), within);
-    });
+             if (output.dropped()) return true;
+             const std::span<const int> readers = equations.readers(output);
+             return !equations.is_result(output) && std::all_of(readers.begin(), readers.end(), within);
+           });
   });
 }
 

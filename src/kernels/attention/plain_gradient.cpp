@@ -15,7 +15,8 @@ constexpr std::size_t sides[] = {0, 1};
 
 class GradientReader {
  public:
-  GradientReader(const Equations& equations, const PlainAttention& attention) : equations_(equations), attention_(attention) {
+  GradientReader(const Equations& equations, const PlainAttention& attention)
+      : equations_(equations), attention_(attention) {
     const Shape& sizes = attention.sizes;
     for (std::size_t i = 0; i < sizes.size(); ++i) axes_.push_back(sizes[i] == 1 ? no_axis : static_cast<int>(i));
   }
@@ -31,7 +32,8 @@ class GradientReader {
  private:
   const Equation* made(Atom atom, std::initializer_list<Primitive> primitives) const {
     const int at = equations_.maker(atom);
-    const bool found = at >= 0 && std::find(primitives.begin(), primitives.end(), equations_[at].primitive) != primitives.end();
+    const bool found =
+        at >= 0 && std::find(primitives.begin(), primitives.end(), equations_[at].primitive) != primitives.end();
     return found ? &equations_[at] : nullptr;
   }
 
@@ -151,7 +153,8 @@ class GradientReader {
     return follow(select.outputs[0], axes_, 1);
   }
 
-  // Cotangents that the slopes of logits, times `factor`, lead to. What is the cotangent of a bias may be read by others.
+  // Cotangents that the slopes of logits, times `factor`, lead to. What is the cotangent of a bias may be read by
+  // others.
   bool follow(Atom slopes, const Axes& axes, double factor) {
     const bool is_bias = factor == 1 && read_bias_cotangent(slopes, axes);
     if (is_bias && axes.size() < attention_.sizes.size()) return true;

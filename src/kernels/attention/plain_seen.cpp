@@ -10,7 +10,8 @@ namespace {
 
 class SeenReader {
  public:
-  SeenReader(const Equations& equations, const PlainAttention& attention) : equations_(equations), attention_(attention) {}
+  SeenReader(const Equations& equations, const PlainAttention& attention)
+      : equations_(equations), attention_(attention) {}
 
   Seen read(const Labelled& condition) {
     split(condition);
@@ -31,14 +32,16 @@ class SeenReader {
       return;
     }
     if (const Equation* both = equations_.made_by(x.atom, prim::select_n()); both && is_all(both->inputs[1], false)) {
-      for (const std::size_t side : {std::size_t{0}, std::size_t{2}}) split(equations_.beside(both->inputs[side], x.axes));
+      for (const std::size_t side : {std::size_t{0}, std::size_t{2}})
+        split(equations_.beside(both->inputs[side], x.axes));
       return;
     }
     if (!is_all(x.atom, true) && !read_order(x)) seen_.masks.push_back(x);
   }
 
   bool is_all(Atom atom, bool truth) const {
-    if (const Equation* spread = equations_.made_by(atom, prim::broadcast_in_dim())) return is_all(spread->inputs[0], truth);
+    if (const Equation* spread = equations_.made_by(atom, prim::broadcast_in_dim()))
+      return is_all(spread->inputs[0], truth);
     return atom.is_literal() && equations_.type(atom).dtype == DType::bool_ &&
            equations_.program().literal(atom).item<bool>() == truth;
   }

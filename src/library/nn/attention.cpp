@@ -103,8 +103,8 @@ std::string logits_precision(DType dtype) {
   return dtype == DType::bfloat16 ? "BF16_BF16_F32" : dtype == DType::float16 ? "F16_F16_F32" : "";
 }
 
-// Heads that each have their own keys: query [batch, queries, heads, size], bias and mask [batch, heads, queries, keys].
-// Returns [batch, queries, heads, size], and [batch, queries, heads] where asked.
+// Heads that each have their own keys: query [batch, queries, heads, size], bias and mask [batch, heads, queries,
+// keys]. Returns [batch, queries, heads, size], and [batch, queries, heads] where asked.
 Arrays attend_heads(const Array& query, const Array& key, const Array& value, const Array& bias, const Array& mask,
                     const AttentionOptions& options, bool with_residual) {
   const DType dtype = key.dtype(), wide = dtype == DType::float64 ? DType::float64 : DType::float32;

@@ -1,7 +1,6 @@
 // The softmax of attention on a panel of logits: one row for each key, one column for each query.
 //
-// Columns fill vectors, so that maxima and sums over keys need no sums across lanes. Compiled for each width of
-// vectors.
+// Columns fill vectors: maxima and sums over keys need no sums across lanes. Compiled for each width of vectors.
 #pragma once
 
 #include <cmath>
@@ -9,7 +8,6 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
-
 #if defined(__aarch64__)
 #include <arm_neon.h>
 #endif
@@ -37,7 +35,6 @@ struct Lane {
   static CAPIBARA_INLINE V greater(V a, V b) {
 #if defined(__aarch64__)
     if constexpr (std::is_same_v<C, float> && Bytes == 16) return vmaxq_f32(a, b);
-    if constexpr (std::is_same_v<C, double> && Bytes == 16) return vmaxq_f64(a, b);
 #endif
     return a > b ? a : b;
   }
@@ -67,8 +64,7 @@ struct Lane {
 template <class C>
 constexpr C minus_infinity = -std::numeric_limits<C>::infinity();
 
-// Logits become exp2(factor (logit - maximum)); `maximum` and `sum` of the columns go on, and what was summed before
-// has to be multiplied by `decay`.
+// Logits become exp2(factor (logit - maximum)); `maximum` and `sum` of the columns go on, earlier sums need `decay`.
 template <class C, int Bytes, int Vectors>
 CAPIBARA_INLINE void softmax_rows(C* logits, int64_t rows, C factor, C* maximum, C* sum, C* decay) {
   using L = Lane<C, Bytes>;
