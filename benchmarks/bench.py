@@ -26,6 +26,7 @@ sys.path.insert(0, str(FOLDER))
 import libraries  # noqa: E402
 import report  # noqa: E402
 import suite  # noqa: E402
+from judging import judge, show  # noqa: E402
 from machine import busy_seconds, machine, measure_limits  # noqa: E402
 from suite.row import LIBRARIES, ProcessRow  # noqa: E402
 
@@ -194,6 +195,8 @@ class Bench:
                 plans[name] = self.worker(name, row.threads).ask(do="prepare", row=row.name, path=str(path) if path else "")
                 times[name] = []
                 record["first"][name] = plans[name]["first"]
+                if plans[name]["memory"] is not None:
+                    record.setdefault("memory", {})[name] = plans[name]["memory"]
                 if path:
                     values[name] = load_values(path)
             except Failed as problem:
@@ -294,76 +297,6 @@ def difference(found, wanted, exact):
             scale = max(float(numpy.max(numpy.abs(two[held]))), 1e-30)
             worst = max(worst, float(numpy.max(numpy.abs(one[held] - two[held]))) / scale)
     return worst
-
-
-# --- what the machine can do -------------------------------------------------------------------------------------------
-
-
-# --- judging and printing ----------------------------------------------------------------------------------------------
-
-
-def judge(record, limits, others=()):
-    """Adds ratios, the share of the limit, and what was asked for but not reached.
-
-    `least` asks for: a ratio to a peer ("jax"), to the best of them ("best"), a share of the limit ("limit"), a figure of
-    at most ("most"), or at most so many times our own figure of another row ("of NAME").
-    """
-    ours = record["value"].get("capibara")
-    record["ratio"] = {name: value / ours for name, value in record["value"].items() if name != "capibara" and ours}
-    if "limit" in record and ours:
-        kind, amount = record["limit"]
-        peak = limits.get(kind, {}).get(str(record["threads"]))
-        if peak:
-            record["share"] = amount / (peak * ours)
-    missed = []
-    if ours is None:
-        missed.append("no figure of ours")
-    best = min((value for name, value in record["value"].items() if name != "capibara"), default=None)
-    for what, least in record["least"].items():
-        if ours is None:
-            break
-        if what == "limit":
-            if "share" in record and record["share"] < least:
-                missed.append(f"{record['share']:.0%} of the limit, not {least:.0%}")
-        elif what == "best":
-            if best is not None and best / ours < least:
-                missed.append(f"{best / ours:.2f}x the best peer, not {least}x")
-        elif what == "most":
-            if ours > least:
-                missed.append(f"{show_value(ours, record['unit'])}, not {show_value(least, record['unit'])}")
-        elif what.startswith("of "):
-            known = [other["value"].get("capibara") for other in others if "of " + other["name"] == what]
-            if known and known[0] and ours > least * known[0]:
-                missed.append(f"{ours / known[0]:.2f} times {what[3:]}, not {least}")
-        elif what in record["ratio"]:
-            if record["ratio"][what] < least:
-                missed.append(f"{record['ratio'][what]:.2f}x {what}, not {least}x")
-    record["missed"] = missed
-
-
-def show_value(value, unit):
-    if value is None:
-        return "-"
-    if unit != "s":
-        return f"{value:.4g} {unit}"
-    for scale, name in ((1, "s"), (1e-3, "ms"), (1e-6, "us")):
-        if value >= scale:
-            break
-    return f"{value / scale:.3g} {name}"
-
-
-def show(record):
-    peers = "  ".join(f"{name} {show_value(value, record['unit'])} {record['ratio'].get(name, 0):.2f}x"
-                      for name, value in record["value"].items() if name != "capibara")
-    share = f"  {record['share']:.0%} of {record['limit'][0]}" if "share" in record else ""
-    error = record["error"].get("capibara")
-    error = f"  error {error:.1e}" if error is not None else ""
-    print(f"{record['name']:34} {show_value(record['value'].get('capibara'), record['unit']):>9}{share}  | {peers}{error}")
-    for name, why in record["failed"].items():
-        print(f"    {'MISSING' if 'No module' in why else 'FAILED'} {name}: {why}")
-    for what in record["missed"]:
-        print(f"    below what was asked: {what}")
-    sys.stdout.flush()
 
 
 def chosen(rows, patterns):

@@ -32,6 +32,19 @@ def leaves(tree):
     return [] if tree is None else [tree]
 
 
+def temporaries(jax, compiled, arrays):
+    """Bytes that a compiled program needs besides operands and results: of jax what XLA plans, of capibara the counted peak,
+    in which blocks below 64 KiB count as one of them."""
+    if not jax.__name__.startswith("capibara"):
+        return compiled.memory_analysis().temp_size_in_bytes
+    from capibara import _core
+    _core.host_memory(reset=True)
+    outputs = jax.block_until_ready(compiled(*arrays))
+    live, peak = _core.host_memory()
+    del outputs
+    return max(peak - live, 1 << 16)
+
+
 class JaxLibrary:
     """capibara or jax: the same interface."""
 

@@ -15,6 +15,7 @@ TITLES = {
     "fused_norms": "Fused norms, losses, dropout and Adam (capibara.kernels)",
     "control_flow": "Control flow", "physics": "Ocean physics (float64)", "networks": "Perceptrons", "transformer": "GPT training",
     "attention": "Attention", "experts": "Mixtures of experts", "quantization": "Vector quantization", "spiking": "Spiking neurons",
+    "temporaries": "Temporaries of long sequences",
     "recurrences": "State space models and recurrences",
     "dispatch": "Cost of a call", "processes": "Import, compile time, memory",
 }
@@ -87,17 +88,30 @@ def cell(record, peer):
     return f"{amount(value, record['unit'])} ({ratio:.2f}x)" if ratio else amount(value, record["unit"])
 
 
+def temporaries(record):
+    """What a program needs besides operands and results, in MB, and the share of jax's."""
+    held = record.get("memory", {})
+    if "capibara" not in held or not held.get("jax"):
+        return ""
+    ours, theirs = held["capibara"], held["jax"]
+    return f"{ours / 1e6:.3g} / {theirs / 1e6:.3g} MB ({ours / theirs:.1%})"
+
+
 def table(records):
     peers = [peer for peer in PEERS if any(peer in record["value"] or peer in record["failed"] for record in records)]
     shares = any("share" in record for record in records)
     errors = any("capibara" in record["error"] for record in records)
-    head = ["row", "threads", "capibara"] + peers + ["share of limit"] * shares + ["error"] * errors
+    memory = any("memory" in record for record in records)
+    head = ["row", "threads", "capibara", *peers, *["share of limit"] * shares, *["temporaries: capibara / jax"] * memory]
+    head += ["error"] * errors
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for record in records:
         cells = [f"**{record['name']}**: {record['what']}", str(record["threads"]), cell(record, "capibara")]
         cells += [cell(record, peer) for peer in peers]
         if shares:
             cells.append(f"{record['share']:.0%} of {record['limit'][0]}" if "share" in record else "")
+        if memory:
+            cells.append(temporaries(record))
         if errors:
             error = record["error"].get("capibara")
             cells.append("" if error is None else f"{error:.1e}")

@@ -73,13 +73,19 @@ class Worker:
         if path:
             self.save(outputs, path)
         del outputs
+        memory = self.temporaries()
         seconds = self.repetition(1)
         if seconds < 1:
             seconds = min(self.repetition(1), self.repetition(1))
         calls = max(1, min(20000, math.ceil(0.001 / max(seconds, 1e-7))))
         if calls > 1:
             seconds = self.repetition(calls)
-        return {"first": first, "seconds": seconds, "calls": calls}
+        return {"first": first, "seconds": seconds, "calls": calls, "memory": memory}
+
+    def temporaries(self):
+        if not self.current.memory or self.library.name not in ("capibara", "jax"):
+            return None
+        return libraries.temporaries(self.library.module, self.function.lower(*self.arguments).compile(), self.arguments)
 
     def repetition(self, calls):
         """Seconds of one call, the mean of as many as fill a millisecond."""

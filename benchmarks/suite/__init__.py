@@ -18,6 +18,7 @@ FAMILIES = (
     "experts",
     "quantization",
     "spiking",
+    "temporaries",
     "dispatch",
     "processes",
 )

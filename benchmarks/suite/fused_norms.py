@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy
 
 from .contractions import normal
-from .elementwise import N, RATE, DECAY, DECAY2, SMALL, adam, adam_state, adam_torch, gradient, layer_norm, swiglu, torch_gradient
+from .elementwise import N, RATE, DECAY, DECAY2, SMALL, adam, adam_state, adam_torch, layer_norm, swiglu, torch_gradient
 from .row import Row
 
 
@@ -21,6 +21,21 @@ def fused(name, otherwise):
     return program
 
 
+def backward(function):
+    """The backward pass alone: the first call runs the forward pass, compiled, and what that saves is kept, as torch keeps its graph."""
+    def program(jax):
+        inner, kept = jax.jit(function(jax)), {}
+        pull_back = jax.jit(lambda pull, cotangent: pull(cotangent))
+
+        def run(*inputs):
+            *points, cotangent = inputs
+            if [id(point) for point in points] != kept.get("of"):
+                kept.update(pull=jax.vjp(inner, *points)[1], of=[id(point) for point in points])
+            return pull_back(kept["pull"], cotangent)
+        return run
+    return program
+
+
 def rms_norm(jax):
     return lambda x, scale: x * jax.lax.rsqrt((x.astype("float32") ** 2).mean(-1, keepdims=True) + 1e-6).astype(x.dtype) * scale
 
@@ -31,9 +46,9 @@ def pair(name, what, program, torch, shapes, limits, dtype=numpy.float32, suffix
     least = {"jax": 1.5, "torch": 1.2}
     return [
         Row(f"fused {name}{suffix}", what, normal(*shapes, dtype=dtype), program, torch=torch, limit=("copy", limits[0] * size),
-            least=least, tolerance=tolerance),
-        Row(f"fused {name}{suffix} backward", f"gradients of {what}", normal(*shapes, shapes[0], dtype=dtype), gradient(program),
-            torch=torch_gradient(torch), limit=("copy", limits[1] * size), least=least, tolerance=tolerance),
+            least=least, tolerance=tolerance, memory=True),
+        Row(f"fused {name}{suffix} backward", f"gradients of {what}", normal(*shapes, shapes[0], dtype=dtype), backward(program),
+            torch=torch_gradient(torch), limit=("copy", limits[1] * size), least=least, tolerance=tolerance, eager=True),
     ]
 
 
@@ -90,7 +105,7 @@ def gelu_dropout_torch_gradient(torch):
 def dropout_rows(dtype, suffix):
     # Other random numbers on every side, so nothing to compare here; python/tests/test_kernels_dense.py has the values.
     size = N * N * numpy.dtype(dtype).itemsize
-    options = dict(least={"jax": 4, "torch": 1.2}, widen=False, unlike=("jax", "torch"), compared=False)
+    options = dict(least={"jax": 4, "torch": 1.2}, widen=False, unlike=("jax", "torch"), compared=False, memory=True)
     return [
         Row(f"fused gelu + dropout{suffix}", f"rate 0.1, 4096x4096 {suffix.strip() or 'f32'}", keyed((N, N), dtype=dtype), gelu_dropout,
             torch=gelu_dropout_torch, limit=("copy", 2 * size), **options),
@@ -135,7 +150,8 @@ def rows():
     found += pair("swiglu", "x * silu(gate), 4096x4096 bf16", lambda jax: swiglu(jax.nn.sigmoid), lambda torch:
                   lambda x, gate: x * torch.nn.functional.silu(gate), ((N, N), (N, N)), (3, 5), **half)
     found.append(Row("fused cross-entropy", "kernels.cross_entropy and its gradient, 1024 rows of 50257 f32", labelled, cross_entropy,
-                     torch=cross_entropy_torch, limit=("copy", 2 * 4 * 1024 * 50257), least={"jax": 1.5, "torch": 1.2}, tolerance=1e-5))
+                     torch=cross_entropy_torch, limit=("copy", 2 * 4 * 1024 * 50257), least={"jax": 1.5, "torch": 1.2}, tolerance=1e-5,
+                     memory=True))
     found.append(adam_row("fused Adam 50 M", "kernels.adam_update, one tensor of 50 M f32", [(50_000_000,)]))
     found.append(adam_row("fused Adam many tensors", "kernels.adam_update, 148 tensors of a transformer of width 768, 12 layers, f32",
                           [(768, 2304), (768, 768), (768, 3072), (3072, 768), (2304,), (768,), (3072,), (768,), (768,), (768,), (768,),

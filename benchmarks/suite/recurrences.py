@@ -133,14 +133,14 @@ def rows():
     ssd = f"SSD, 1x{LENGTH}, 24 heads of 64, 128 states"
     return [
         Row("selective scan beside lax.scan", mamba, mamba_inputs(1, LENGTH, 1536, 16), fused("selective_scan", step_by_step),
-            least={"jax": 10}),
+            least={"jax": 10}, memory=True),
         Row("selective scan beside associative_scan", mamba, mamba_inputs(1, LENGTH, 1536, 16),
-            fused("selective_scan", by_associative_scan), least={"jax": 10}),
+            fused("selective_scan", by_associative_scan), least={"jax": 10, "memory": 0.1}, memory=True),
         Row("selective scan gradients", f"gradients of {mamba}", mamba_inputs(1, LENGTH, 1536, 16, cotangent=True),
-            sum_of(fused("selective_scan", step_by_step)), least={"jax": 4}),
-        Row("ssd", f"{ssd}, f32", ssd_inputs(LENGTH, 24, 64, 128), fused("ssd", ssd_by_einsum), least={"jax": 4}),
+            sum_of(fused("selective_scan", step_by_step)), least={"jax": 4, "memory": 0.1}, memory=True),
+        Row("ssd", f"{ssd}, f32", ssd_inputs(LENGTH, 24, 64, 128), fused("ssd", ssd_by_einsum), least={"jax": 4}, memory=True),
         Row("ssd bf16", f"{ssd}, bf16", ssd_inputs(LENGTH, 24, 64, 128, ml_dtypes.bfloat16), fused("ssd", ssd_by_einsum),
-            least={"jax": 4}, tolerance=1e-2, widen=False),
+            least={"jax": 4}, tolerance=1e-2, widen=False, memory=True),
         Row("linear recurrence", f"associative_scan of a linear recurrence, {LENGTH}x4096, f32", recurrence_inputs(LENGTH, 4096),
-            optimized_prefixes, least={"jax": 4}, limit=("copy", 3 * 4 * LENGTH * 4096)),
+            optimized_prefixes, least={"jax": 4}, limit=("copy", 3 * 4 * LENGTH * 4096), memory=True),
     ]

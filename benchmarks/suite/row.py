@@ -30,13 +30,14 @@ class Row:
     eager: bool = False  # the program is called as it is, without jit
     blocking: bool = True  # each call is waited for; otherwise the last call of a repetition only
     limit: Optional[tuple] = None  # (kind of limit, amount): ("f32", floating point operations), ("copy", bytes), ...
-    least: dict = field(default_factory=dict)  # what it should reach: {"jax": 1.2, "limit": 0.88, "microseconds": 2}
+    least: dict = field(default_factory=dict)  # what it should reach: {"jax": 1.2, "limit": 0.88, "memory": 0.1}
     tolerance: float = 1e-4  # largest difference from float64, as a share of the largest value
     checked: Callable = None  # outputs -> those compared; all of them by default
     truth: Optional[Callable] = None  # (numpy) -> function in float64; by default jax runs `program` in float64
     widen: bool = True  # the truth of jax has inputs and types of 64 bits; False: of the row's own types
     unlike: tuple = ()  # peers whose results may differ: other random numbers
     exact: bool = False  # equal to the truth bit by bit
+    memory: bool = False  # the temporaries of capibara and jax are counted; `least` may ask for a share of jax's at most
     compared: bool = True  # False where there is nothing to compare: dispatch
     torch_compile: bool = False  # also run through torch.compile, as the peer "torch.compile"
     mlx_compile: bool = False  # and through mlx.core.compile, as the peer "mlx.compile"

@@ -11,6 +11,7 @@
 #include "backends/cpu/execution/backend.h"
 #include "backends/pjrt/backend.h"
 #include "bindings.h"
+#include "runtime/arena.h"
 #include "runtime/disk_cache.h"
 #include "runtime/transfer_guard.h"
 
@@ -40,6 +41,13 @@ nb::object memory_stats(const std::string& platform, int id) {
   if (stats->num_allocs) all["num_allocs"] = *stats->num_allocs;
   if (stats->largest_alloc_size) all["largest_alloc_size"] = *stats->largest_alloc_size;
   return all;
+}
+
+// Of arrays and temporaries from 64 KiB on, in bytes: those in use, and the most that were since the last reset.
+nb::tuple host_memory(bool reset) {
+  if (reset) arena::trim();
+  const arena::Usage usage = arena::usage();
+  return nb::make_tuple(usage.live, usage.peak_live);
 }
 
 void set_guard(int direction, nb::handle value, bool of_thread) {
@@ -86,6 +94,7 @@ void bind_devices(nb::module_& m) {
   m.def("lowering_platform", &lowering_platform);
   m.def("devices", &list_devices);
   m.def("memory_stats", &memory_stats);
+  m.def("host_memory", &host_memory, nb::arg("reset") = false);
   m.def("platform", [] { return config().platform; });
   m.def("is_plugin_platform", &pjrt::is_platform);
   m.def("set_platform", [](const std::string& name) {

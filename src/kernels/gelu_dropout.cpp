@@ -3,6 +3,7 @@
 // Which elements are dropped follows from the key and the position alone, so that no mask is kept for the backward
 // pass. Element n reads 16 bits: quarter n % 4 of the threefry2x32 block with counter n / 4. That is an eighth of the
 // blocks that jax.random.bernoulli makes of the same key, and another mask. The share kept is a multiple of 1 / 65536.
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -20,23 +21,32 @@ constexpr double cube_weight = 0.044715, tanh_scale = 0.7978845608028654;  // sq
 // Of 65536 values of the 16 bits, those that keep an element.
 int64_t kept_values(double rate) { return std::llround((1 - rate) * 65536); }
 
-// Whether each element is kept. Element by element, four of one block each making it anew: nothing is stored.
-Array keep_mask(const Array& key, const Shape& shape, double rate) {
-  static const Primitive& iota = *new Primitive(primitive("iota_2x32_shape"));
+Array number(uint32_t value) { return scalar_of(DType::uint32, value); }
+
+// The words of `count` blocks, uint32[count or more, 2]. Counters are 32 bits and what `rows` of 2^30 blocks add to
+// them.
+Array block_words(const Array& key, int64_t count) {
   static const Primitive& block = *new Primitive(primitive("threefry2x32"));
-  const auto number = [](uint32_t value) { return scalar_of(DType::uint32, value); };
-  const Arrays place =
-      shape.empty() ? Arrays{number(0), number(0)} : capibara::bind(iota, Arrays{}, {{"shape", shape}});
-  const auto shifted_right = [&](const Array& x, const Array& by) { return lax::shift_right_logical(x, by); };
-  const Array two = lax::full_like(place[1], number(2)), low = shifted_right(place[1], two);
-  const Array carried = lax::shift_left(place[0], lax::full_like(place[0], number(30)));
-  const Array high = shifted_right(place[0], two), counter = low | carried;
+  const int64_t columns = std::min<int64_t>(count, int64_t{1} << 30), rows = (count + columns - 1) / columns;
+  const Array row = lax::broadcasted_iota(DType::uint32, {rows, columns}, 0);
+  const Array column = lax::broadcasted_iota(DType::uint32, {rows, columns}, 1);
+  const auto all = [&](uint32_t value) { return lax::full_like(row, number(value)); };
+  const Array high = lax::shift_right_logical(row, all(2)), low = lax::shift_left(row, all(30)) | column;
   const Array first = lax::index_in_dim(key, 0, 0, false), second = lax::index_in_dim(key, 1, 0, false);
-  const Arrays words = capibara::bind(block, Arrays{first, second, high, counter});
-  const Array in_second = (place[1] & number(2)) != number(0), half = place[1] & number(1);
-  const Array word = lax::select(in_second, words[1], words[0]);
-  const Array bits = shifted_right(word, half * number(16)) & number(0xffff);
-  return bits < number(static_cast<uint32_t>(kept_values(rate)));
+  Arrays words = capibara::bind(block, Arrays{first, second, high, low});
+  for (Array& one : words) one = one.reshape({rows * columns, 1});
+  return lax::concatenate(words, 1);
+}
+
+// Whether each element is kept.
+Array keep_mask(const Array& key, const Shape& shape, double rate) {
+  const int64_t size = element_count(shape);
+  const Array words = block_words(key, (size + 3) / 4);
+  const Shape quarters{words.shape(0), 2, 2};
+  const Array shifts = lax::broadcasted_iota(DType::uint32, quarters, 2) * number(16);
+  const Array bits = lax::shift_right_logical(lax::broadcast_in_dim(words, quarters, {0, 1}), shifts) & number(0xffff);
+  const Array kept = bits < number(static_cast<uint32_t>(kept_values(rate)));
+  return lax::slice(kept.reshape({4 * words.shape(0)}), {0}, {size}).reshape(shape);
 }
 
 Array gelu_of(const Array& x, bool approximate) {
@@ -64,7 +74,7 @@ Array gelu_slope(const Array& x, bool approximate) {
 
 Array dropped(const Array& values, const Array& key, double rate) {
   const int64_t kept = kept_values(rate);
-  if (kept == 65536) return values;
+  if (kept == 65536 || values.size() == 0) return values;
   const Array zero = lax::full_like(values, scalar_of(values.dtype(), 0));
   if (kept == 0) return zero;
   const Array mask = keep_mask(key, values.shape(), rate);

@@ -8,6 +8,7 @@
 
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/row_lanes.h"
+#include "backends/cpu/kernels/vector_exp.h"
 #include "lax/math/denormals.h"
 #include "runtime/thread_pool.h"
 
@@ -26,31 +27,11 @@ struct DropoutCall {
 };
 
 // The element types are parameters because g++ 12 takes vectors of others for scalars in templates.
-template <int Bytes, class Real = float, class Word = uint32_t, class Integer = int32_t>
+template <int Bytes, class Real = float, class Word = uint32_t>
 struct Singles {
   typedef Real V __attribute__((vector_size(Bytes)));
   typedef Word U __attribute__((vector_size(Bytes)));
-  typedef Integer I __attribute__((vector_size(Bytes)));
   static constexpr int count = Bytes / 4, chains = 4;
-
-  // Within two units in the last place; overflows to infinity, and passes NaN on.
-  static CAPIBARA_INLINE V exp(V x) {
-    constexpr float shift = 12582912.0f;  // 1.5 * 2^23: added, it leaves the nearest integer in the low bits
-    x = x > 89.0f ? V{} + 89.0f : x;
-    x = x < -87.0f ? V{} - 87.0f : x;
-    const V shifted = x * 1.44269504f + shift, n = shifted - shift;
-    const V r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
-    V p = r * 0.00138888889f + 0.00833333333f;
-    p = p * r + 0.0416666667f;
-    p = p * r + 0.166666667f;
-    p = p * r + 0.5f;
-    p = p * r + 1.0f;
-    p = p * r + 1.0f;
-    // 2^n in two factors: n may be 128.
-    const I power = reinterpret_cast<I>(shifted) << 9 >> 9, half = power >> 1;
-    const V first = reinterpret_cast<V>((half + 127) << 23), second = reinterpret_cast<V>((power - half + 127) << 23);
-    return p * first * second;
-  }
 
   // The factor of each of 4 * chains * count elements, from the blocks that begin with number `block`. A block is a
   // chain of operations that wait for each other: several go side by side.
@@ -110,7 +91,7 @@ CAPIBARA_INLINE void dropout_vector(const T* dy, const T* x, T* out, const float
   using V = typename L::V;
   constexpr float scale = 1.5957691216f, cube = 0.044715f;  // 2 sqrt(2 / pi)
   const V value = L::load(x), square = value * value;
-  const V share = 1.0f / (1.0f + Singles<Bytes>::exp(-scale * value * (1.0f + cube * square)));
+  const V share = 1.0f / (1.0f + VectorExp<Bytes>::of(-scale * value * (1.0f + cube * square)));
   V factor;
   std::memcpy(&factor, factors, sizeof factor);
   V result;

@@ -30,10 +30,9 @@ struct Brains<16> {
     return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(&from->bits), 16));
   }
   static CAPIBARA_INLINE void store(BFloat16* to, float32x4_t value) {
-    const uint32x4_t word = vreinterpretq_u32_f32(value);
-    const uint32x4_t rounded = word + 0x7fff + (word >> 16 & 1), nan = (word & 0x80000000u) | 0x7fc00000u;
-    const uint32x4_t is_nan = vcgtq_u32(word & 0x7fffffffu, vdupq_n_u32(0x7f800000u));
-    vst1_u16(&to->bits, vshrn_n_u32(vbslq_u32(is_nan, nan, rounded), 16));
+    const uint32x4_t word = vreinterpretq_u32_f32(value), nan = (word & 0x80000000u) | 0x7fc00000u;
+    const uint32x4_t rounded = vsraq_n_u32(word + 0x7fff, word << 15, 31);  // to even: the last bit that stays is added
+    vst1_u16(&to->bits, vshrn_n_u32(vbslq_u32(vceqq_f32(value, value), rounded, nan), 16));
   }
 };
 #else
@@ -90,6 +89,13 @@ struct Lanes {
     } else {
       std::memcpy(to, &value, sizeof value);
     }
+  }
+  // Of which a NaN may be lost.
+  static CAPIBARA_INLINE V greater(V a, V b) {
+#if defined(__aarch64__)
+    if constexpr (std::is_same_v<C, float>) return vmaxq_f32(a, b);
+#endif
+    return a > b ? a : b;
   }
   static CAPIBARA_INLINE C total(V value) {
     C sum = 0;

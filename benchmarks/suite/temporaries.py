@@ -1,0 +1,27 @@
+"""Temporaries of fused kernels on shapes that are too long to time beside jax: what a program needs besides operands and results."""
+
+import libraries
+import numpy
+
+from .attention import attention, gradient, inputs_of
+from .row import ProcessRow
+
+LENGTH = 8192
+
+
+def megabytes(program):
+    """Of jax what XLA plans, without running it; of capibara the counted peak of a call."""
+    def measure(library, jax):
+        arrays = [jax.numpy.asarray(x) for x in inputs_of(LENGTH)(numpy.random.default_rng(7))]
+        return libraries.temporaries(jax, jax.jit(program(jax)).lower(*arrays).compile(), arrays) / 1e6
+    return measure
+
+
+def rows():
+    shape = f"B1 H12 S{LENGTH} d64 f32, causal"
+    twentieth = dict(unit="MB", least={"jax": 20}, repeat=1)
+    return [
+        ProcessRow(f"temporaries of attention S{LENGTH}", shape, megabytes(attention()), ("capibara", "jax"), **twentieth),
+        ProcessRow(f"temporaries of attention S{LENGTH} gradient", f"{shape}, forwards and backwards", megabytes(gradient(attention())),
+                   ("capibara", "jax"), **twentieth),
+    ]
