@@ -23,6 +23,7 @@ FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parent
 sys.path.insert(0, str(FOLDER))
 
+import claims  # noqa: E402
 import libraries  # noqa: E402
 import report  # noqa: E402
 import suite  # noqa: E402
@@ -331,7 +332,7 @@ def main():
     if options.repeat < 1:
         parser.error("--repeat needs a number above 0")
     if options.report:
-        return report.write(ROOT / options.json)
+        return report.write(ROOT / options.json) or claims.write()
     path = ROOT / options.json
     rows = chosen(suite.all_rows(), options.only)
     if options.list:

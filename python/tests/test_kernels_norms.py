@@ -98,6 +98,26 @@ def test_gradients_are_those_of_float64(dtype, wrap):
     close(got, want, 4 * TOLERANCE[dtype])
 
 
+@pytest.mark.parametrize("dtype", list(TOLERANCE))
+@pytest.mark.parametrize("columns", [1, 3, 4, 15, 16, 17, 64, 131])
+def test_softmax_of_rows_with_infinities(columns, dtype):
+  """Masked elements are exactly 0 and leave the others as they are; a row without a finite greatest element is NaN, and no other."""
+  x = draw(3, 6, columns, scale=20)
+  x[1, ::2] = x[2, :] = -np.inf
+  x[3, 0], x[4, -1] = np.inf, np.nan
+  x[5, -1] = 3e38 if dtype == "float32" else 6e4
+  x = jnp.asarray(x, dtype)
+  wide = np.asarray(x.astype("float32"), "float64")
+  with np.errstate(all="ignore"):
+    powers = np.exp(wide - wide.max(-1, keepdims=True))
+    want = powers / powers.sum(-1, keepdims=True)
+  for got in (kernels.softmax(x), jax.jit(kernels.softmax)(x)):
+    got = np.asarray(got.astype("float32"))
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    np.testing.assert_allclose(got, want, rtol=TOLERANCE[dtype], atol=1e-7)
+    assert columns == 1 or (got[1, ::2] == 0).all()
+
+
 @pytest.mark.parametrize("name", ["rms_norm", "softmax", "cross_entropy"])
 def test_gradients_are_those_of_finite_differences(name):
   with jax.enable_x64(True):

@@ -66,6 +66,18 @@ def test_codes_far_from_zero_are_told_apart(offset):
   check(kernels.vq_encode(x, codebook), x, codebook, "euclidean", 1e-11)
 
 
+@pytest.mark.parametrize("size", [10, 1e3, 1e6])
+def test_codes_are_exact_beside_large_elements(size):
+  """A few elements that are much larger than the rest leave the rest no digits in what codes are first compared as."""
+  random = np.random.RandomState(5)
+  x, codebook = random.randn(300, 24), random.randn(128, 24)
+  x[:, 3] *= size
+  codebook[::2, 3] *= size
+  x, codebook = x.astype("float32"), codebook.astype("float32")
+  codes = np.asarray(kernels.vq_encode(jnp.asarray(x), jnp.asarray(codebook)))
+  np.testing.assert_array_equal(codes, scores(x, codebook, "euclidean").argmax(1))
+
+
 def test_clusters_of_near_codes_are_told_apart():
   """More candidates than there is room for: the codes of a cluster differ in the last bits of a bfloat16."""
   centers = np.random.RandomState(0).randn(8, 1, 16) * 10

@@ -6,17 +6,21 @@
 #include <optional>
 #include <unordered_map>
 
+#include "backends/cpu/kernels/vq_bytes.h"
 #include "backends/cpu/kernels/vq_panels.h"
 #include "backends/cpu/kernels/vq_sums.h"
 
 namespace capibara::cpu::vq {
+
+// What codes are first compared as.
+enum class Coarse { none, brains, bytes };
 
 template <class T>
 class Codebook {
  public:
   using K = typename KindOf<T>::type;
 
-  Codebook(const T* codes, const Sizes& sizes, bool coarse)
+  Codebook(const T* codes, const Sizes& sizes, Coarse coarse)
       : codes_(codes), sizes_(sizes), mean_(sizes.dim, "mean code") {
     const int64_t count = sizes.codes, dim = sizes.dim;
     lengths_ = Scratch<double>(count, "lengths of codes");
@@ -41,10 +45,9 @@ class Codebook {
     }
     if (sizes.rows >= 64) drop_repeated();
     if constexpr (std::is_same_v<T, float>) {
-      if (coarse) {
-        make_coarse();
-        return;
-      }
+      if (coarse == Coarse::brains) make_brains();
+      if (coarse == Coarse::bytes) make_bytes();
+      if (coarse != Coarse::none) return;
     }
     fine_.emplace(shifted_.data(), offsets_.data(), count, dim);
   }
@@ -53,7 +56,8 @@ class Codebook {
   const T* mean() const { return mean_.data(); }
   double max_shifted() const { return max_shifted_; }
   double max_rounding() const { return max_rounding_; }
-  const std::optional<Panels<Brains>>& coarse() const { return coarse_; }
+  const std::optional<Panels<Brains>>& brains() const { return brains_; }
+  const std::optional<BytePanels>& bytes() const { return bytes_; }
   const Panels<K>& fine() const {
     std::call_once(made_fine_, [this] {
       if (!fine_) fine_.emplace(shifted_.data(), offsets_.data(), sizes_.codes, sizes_.dim);
@@ -122,7 +126,7 @@ class Codebook {
     }
   }
 
-  void make_coarse() {
+  void make_brains() {
     const int64_t count = sizes_.codes, dim = sizes_.dim;
     Scratch<BrainBits> brains(count * dim, "codes as bfloat16");
     for (int64_t k = 0; k < count; ++k) {
@@ -131,7 +135,19 @@ class Codebook {
       for (int64_t i = 0; i < dim; ++i) to[i] = to_brain(from[i]);
       max_rounding_ = std::max(max_rounding_, rounding_length(from, to, dim));
     }
-    coarse_.emplace(brains.data(), offsets_.data(), count, dim);
+    brains_.emplace(brains.data(), offsets_.data(), count, dim);
+  }
+
+  void make_bytes() {
+    const int64_t count = sizes_.codes, dim = sizes_.dim;
+    Scratch<int8_t> bytes(count * dim, "codes as bytes");
+    const float scale =
+        round_to_bytes(shifted_.data(), count * dim, largest_size(shifted_.data(), count * dim), bytes.data());
+    for (int64_t k = 0; k < count; ++k) {
+      const double lost = byte_rounding_length(shifted_.data() + k * dim, bytes.data() + k * dim, scale, dim);
+      max_rounding_ = std::max(max_rounding_, lost);
+    }
+    bytes_.emplace(bytes.data(), scale, offsets_.data(), count, dim);
   }
 
   const T* codes_;
@@ -140,7 +156,8 @@ class Codebook {
   bool finite_ = true;  // and so far from overflow that no score is infinite or NaN
   double max_length_ = 0, max_shifted_ = 0, max_rounding_ = 0;
   Scratch<T> mean_, shifted_, offsets_;
-  std::optional<Panels<Brains>> coarse_;
+  std::optional<Panels<Brains>> brains_;
+  std::optional<BytePanels> bytes_;
   mutable std::once_flag made_fine_;
   mutable std::optional<Panels<K>> fine_;
 };

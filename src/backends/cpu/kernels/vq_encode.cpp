@@ -1,6 +1,7 @@
 // The codes nearest to vectors: scores by tiles of matrix products, of which only the best candidates are kept.
 //
-// Codes of float32 are first compared as bfloat16 where the processor multiplies those four times faster. What such
+// Codes of float32 are first compared as bfloat16, or as bytes, where the processor multiplies those four times faster:
+// on Neoverse N1, which has bytes alone, 1024 codes of 64 elements take 0.4 of the time. What such
 // scores cannot tell apart, by a bound that holds for every vector, is compared again in double precision, as are the
 // ties that float32 leaves: the result is that of exact scores. Scores do not change by more than a constant where the
 // mean of all codes is taken from them, which keeps the bound small; euclidean ones take it from vectors, too.
@@ -13,7 +14,9 @@ namespace capibara::cpu {
 
 namespace {
 
+using vq::BytePanels;
 using vq::Candidates;
+using vq::Coarse;
 using vq::Codebook;
 using vq::Metric;
 using vq::Panels;
@@ -71,27 +74,31 @@ EnterChunk<S> chunk_function() {
 }
 
 // Scores of a block of vectors by all codes, in one kind of product.
-template <class K>
+template <class Rows>
 class Pass {
  public:
-  using P = typename K::Packed;
-  using S = typename K::Sum;
+  using P = typename Rows::P;
+  using S = typename Rows::S;
 
-  explicit Pass(const Panels<K>& panels)
+  explicit Pass(const Rows& panels)
       : panels_(panels),
         packed_(panels.left_size(), "packed vectors"),
         scores_(vq::max_rows * panels.chunk(), "scores of codes") {
     std::fill_n(scores_.data(), vq::max_rows * panels.chunk(), S(0));
   }
 
-  bool run(const P* vectors, int64_t count, Candidates<S>* candidates) {
+  // `scales` of the vectors, where they are bytes.
+  bool run(const P* vectors, int64_t count, Candidates<S>* candidates, const float* scales = nullptr) {
     static const EnterChunk<S> enter = chunk_function<S>();
     panels_.pack_vectors(vectors, count, packed_.data());
     const int64_t chunk = panels_.chunk();
     bool room = true;
     for (int64_t begin = 0; begin < panels_.count(); begin += chunk) {
       const int64_t end = std::min(begin + chunk, panels_.count());
-      panels_.score(packed_.data(), count, begin, end, scores_.data());
+      if constexpr (std::is_same_v<P, int8_t>)
+        panels_.score(packed_.data(), scales, count, begin, end, scores_.data());
+      else
+        panels_.score(packed_.data(), count, begin, end, scores_.data());
       room = enter(scores_.data(), chunk, panels_.offsets() + begin, end - begin, begin, static_cast<int>(count),
                    candidates) &&
              room;
@@ -100,7 +107,7 @@ class Pass {
   }
 
  private:
-  const Panels<K>& panels_;
+  const Rows& panels_;
   Scratch<P> packed_;
   Scratch<S> scores_;
 };
@@ -117,16 +124,20 @@ class Blocks {
         candidates_(vq::max_rows, "candidates"),
         shifted_(vq::max_rows * sizes.dim, "vectors around the mean code") {}
 
-  static int64_t rows(bool coarse) {
+  static int64_t rows(Coarse coarse) {
     const int fine = Panels<K>::rows();
-    return coarse ? std::min(fine, Panels<Brains>::rows()) : fine;
+    if (coarse == Coarse::none) return fine;
+    return std::min(fine, coarse == Coarse::brains ? Panels<Brains>::rows() : BytePanels::rows());
   }
 
   // The codes of up to rows() vectors.
   void encode(const T* vectors, int64_t count, int32_t* out) {
     for (int64_t r = 0; r < count; ++r) shift(vectors + r * sizes_.dim, r);
     bool done = false;
-    if constexpr (std::is_same_v<T, float>) done = codebook_.coarse() && by_coarse(count);
+    if constexpr (std::is_same_v<T, float>) {
+      if (codebook_.brains()) done = by_brains(count);
+      if (codebook_.bytes() && misses_ < 4) done = by_bytes(count);
+    }
     if (!done) by_fine(count);
     for (int64_t r = 0; r < count; ++r) out[r] = decide(vectors + r * sizes_.dim, r);
   }
@@ -172,9 +183,9 @@ class Blocks {
     candidates_[row].start(static_cast<T>(2 * (fine + coarse) * 1.001), answers_[row] != Answer::candidates);
   }
 
-  bool by_coarse(int64_t count) {
-    if (!coarse_) {
-      coarse_.emplace(*codebook_.coarse());
+  bool by_brains(int64_t count) {
+    if (!brain_pass_) {
+      brain_pass_.emplace(*codebook_.brains());
       brains_ = Scratch<BrainBits>(vq::max_rows * sizes_.dim, "vectors as bfloat16");
     }
     for (int64_t r = 0; r < count; ++r) {
@@ -184,7 +195,26 @@ class Blocks {
       const double lost = vq::rounding_length(from, to, sizes_.dim);
       start(r, lost * codebook_.max_shifted() + (lengths_[r] + lost) * codebook_.max_rounding());
     }
-    return coarse_->run(brains_.data(), count, reinterpret_cast<Candidates<float>*>(candidates_.data()));
+    return brain_pass_->run(brains_.data(), count, candidates_.data());
+  }
+
+  // Where vectors lose too much as bytes, so that candidates find no room, later blocks do without.
+  bool by_bytes(int64_t count) {
+    if (!byte_pass_) {
+      byte_pass_.emplace(*codebook_.bytes());
+      bytes_ = Scratch<int8_t>(vq::max_rows * sizes_.dim, "vectors as bytes");
+    }
+    float scales[vq::max_rows];
+    for (int64_t r = 0; r < count; ++r) {
+      const T* from = shifted_.data() + r * sizes_.dim;
+      int8_t* to = bytes_.data() + r * sizes_.dim;
+      scales[r] = vq::round_to_bytes(from, sizes_.dim, vq::largest_size(from, sizes_.dim), to);
+      const double lost = vq::byte_rounding_length(from, to, scales[r], sizes_.dim);
+      start(r, lost * codebook_.max_shifted() + (lengths_[r] + lost) * codebook_.max_rounding());
+    }
+    const bool room = byte_pass_->run(bytes_.data(), count, candidates_.data(), scales);
+    misses_ += room ? 0 : 1;
+    return room;
   }
 
   void by_fine(int64_t count) {
@@ -219,8 +249,11 @@ class Blocks {
   Scratch<Candidates<T>> candidates_;
   Scratch<T> shifted_;
   Scratch<BrainBits> brains_;
-  std::optional<Pass<Brains>> coarse_;
-  std::optional<Pass<K>> fine_;
+  Scratch<int8_t> bytes_;
+  std::optional<Pass<Panels<Brains>>> brain_pass_;
+  std::optional<Pass<BytePanels>> byte_pass_;
+  std::optional<Pass<Panels<K>>> fine_;
+  int misses_ = 0;  // blocks that needed a second pass
   double lengths_[vq::max_rows] = {};
   Answer answers_[vq::max_rows] = {};
 };
@@ -229,7 +262,11 @@ class Blocks {
 
 template <class T>
 void encode_all(const T* vectors, const T* codes, const Sizes& sizes, int32_t* out) {
-  const bool coarse = std::is_same_v<T, float> && has_tile<Brains>() && sizes.rows >= 64 && sizes.codes >= 32;
+  const bool many = std::is_same_v<T, float> && sizes.rows >= 64 && sizes.codes >= 32;
+  const Coarse coarse = !many                 ? Coarse::none
+                        : has_tile<Brains>()  ? Coarse::brains
+                        : vq::has_byte_tile() ? Coarse::bytes
+                                              : Coarse::none;
   const Codebook<T> codebook(codes, sizes, coarse);
   const double products = static_cast<double>(sizes.codes) * static_cast<double>(sizes.dim);
   if (!codebook.finite()) {
@@ -241,7 +278,7 @@ void encode_all(const T* vectors, const T* codes, const Sizes& sizes, int32_t* o
     return;
   }
   const int64_t rows = Blocks<T>::rows(coarse), count = (sizes.rows + rows - 1) / rows;
-  const double cost = coarse ? multiply_cost<Brains>(products) : multiply_cost<typename KindOf<T>::type>(products);
+  const double cost = coarse != Coarse::none ? multiply_cost<Brains>(products) : multiply_cost<typename KindOf<T>::type>(products);
   parallel_for_cost(count, cost * static_cast<double>(rows), [&](int64_t begin, int64_t end) {
     Blocks<T> blocks(codebook, sizes);
     for (int64_t b = begin; b < end; ++b) {

@@ -1,0 +1,160 @@
+"""Writes docs/kernels-measured.md and its plots: speed-ups and savings that were claimed of the kernels, beside those measured.
+
+    python3 benchmarks/claims.py [RESULTS.json]
+
+Claims, and figures of accelerators, are in docs/kernels-measured/claims.json, to which later figures are added; those of the CPU are
+taken from a run of the suite, by default the one that is kept for aarch64. ./run bench --report writes the page, too.
+"""
+
+import json
+import math
+import sys
+from pathlib import Path
+
+from report import COLOURS, amount, escape
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+CLAIMED, CPU, ACCELERATOR = "#9a9a9a", COLOURS["jax"], COLOURS["torch"]
+
+
+def rows_of(results):
+    return {record["name"]: record for record in results["rows"]}
+
+
+def shares(record):
+    """(ours, jax's) in bytes: temporaries, or figures of a row that measures memory."""
+    held = record.get("memory") or {name: 1e6 * value for name, value in record["value"].items() if record["unit"] == "MB"}
+    return (held["capibara"], held["jax"]) if held.get("jax") and "capibara" in held else None
+
+
+# --- bars --------------------------------------------------------------------------------------------------------------
+
+
+def speed_bars(kept, records):
+    """Groups (title, bars), a bar being (label, ratio, colour)."""
+    groups = []
+    for claim in kept["speed"]:
+        bars = [("claimed", claim["claim"], CLAIMED)]
+        bars += [(f"CPU: {name}", records[name]["ratio"]["jax"], CPU) for name in claim["rows"]
+                 if name in records and records[name]["ratio"].get("jax")]
+        groups.append((claim["operation"], bars))
+    known = {title: bars for title, bars in groups}
+    for machine in kept["accelerators"]:
+        for row in machine["rows"]:
+            if row["operation"] not in known:
+                known[row["operation"]] = []
+                groups.append((row["operation"], known[row["operation"]]))
+            known[row["operation"]].append((f"{machine['machine']}: {row['shape']}", row["ratio"], ACCELERATOR))
+    return groups
+
+
+def memory_bars(kept, records):
+    groups = []
+    for claim in kept["memory"]:
+        bars = [("claimed", claim["claim"], CLAIMED)]
+        for name in claim["rows"]:
+            found = shares(records[name]) if name in records else None
+            if found:
+                bars.append((f"CPU: {name}", found[0] / found[1], CPU))
+        groups.append((claim["operation"], bars))
+    return groups
+
+
+def plot(title, groups, low, high, ticks, text):
+    """Horizontal bars on a logarithmic axis, as SVG."""
+    left, width, bar = 400, 380, 15
+
+    def place(value):
+        share = (math.log(min(max(value, low), high)) - math.log(low)) / (math.log(high) - math.log(low))
+        return left + width * share
+
+    parts, y = [], 40
+    for name, bars in groups:
+        parts.append(f'<text x="8" y="{y + 11}" font-weight="bold">{escape(name)}</text>')
+        for label, value, colour in bars:
+            parts.append(f'<text x="{left - 8}" y="{y + 11}" text-anchor="end">{escape(label)}</text>'
+                         f'<rect x="{left}" y="{y}" width="{max(place(value) - left, 1):.1f}" height="{bar - 3}" fill="{colour}"/>'
+                         f'<text x="{place(value) + 4:.1f}" y="{y + 10}">{text(value)}</text>')
+            y += bar
+        y += 8
+    axis = "".join(f'<line x1="{place(tick):.1f}" y1="32" x2="{place(tick):.1f}" y2="{y}" stroke="{"#222" if tick == 1 else "#ddd"}"/>'
+                   f'<text x="{place(tick):.1f}" y="{y + 14}" text-anchor="middle">{text(tick)}</text>' for tick in ticks)
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 60}" height="{y + 24}" font-family="sans-serif" '
+            f'font-size="11">\n<rect width="100%" height="100%" fill="white"/>\n<text x="8" y="16" font-weight="bold">{escape(title)}'
+            f'</text>\n{axis}\n' + "\n".join(parts) + "\n</svg>\n")
+
+
+# --- the page ----------------------------------------------------------------------------------------------------------
+
+
+def speed_table(kept, records):
+    lines = ["| operation | claimed | measured on the CPU | shape | capibara | jax | measured |", "|---|---|---|---|---|---|---|"]
+    for claim in kept["speed"]:
+        for name in claim["rows"]:
+            record = records.get(name)
+            if not record or not record["ratio"].get("jax"):
+                lines.append(f"| {claim['operation']} | {claim['claim']}x | {name} | | | | not in this run |")
+                continue
+            ours, theirs = (amount(record["value"][library], record["unit"]) for library in ("capibara", "jax"))
+            lines.append(f"| {claim['operation']} | {claim['claim']}x | {name} | {record['what']} | {ours} | {theirs} | "
+                         f"{record['ratio']['jax']:.2f}x |")
+    return lines
+
+
+def memory_table(kept, records):
+    lines = ["| operation | claimed | measured on the CPU | shape | capibara | jax | of jax's |", "|---|---|---|---|---|---|---|"]
+    for claim in kept["memory"]:
+        for name in claim["rows"]:
+            found = shares(records[name]) if name in records else None
+            figures = (f"{records[name]['what']} | {found[0] / 1e6:.3g} MB | {found[1] / 1e6:.3g} MB | {found[0] / found[1]:.2%}"
+                       if found else " | | | not in this run")
+            lines.append(f"| {claim['operation']} | {claim['claim']:.1%} at {claim['of']} | {name} | {figures} |")
+    return lines
+
+
+def accelerator_lines(kept):
+    lines = []
+    for machine in kept["accelerators"]:
+        commands = ", ".join(f"`{command}`" for command in machine["commands"])
+        lines += [f"### {machine['machine']}", "", f"Beside {machine['peer']}, by {commands} at commit {machine['commit']}.", "",
+                  "| operation | shape | capibara | jax | measured |", "|---|---|---|---|---|"]
+        lines += [f"| {row['operation']} | {row['shape']} | {row['capibara']:g} {row['unit']} | {row['jax']:g} {row['unit']} | "
+                  f"{row['ratio']}x |" for row in machine["rows"]] + [""]
+    return lines
+
+
+def page(kept, results):
+    records, machine = rows_of(results), results["machine"]
+    return "\n".join([
+        "# Fused kernels: claimed and measured", "",
+        "Made by `python3 benchmarks/claims.py` from [claims.json](kernels-measured/claims.json) and a run of `./run bench`; do "
+        "not edit. The pages that asked for these kernels give one speed-up over JAX for each of five operations and three savings of "
+        "memory, on TPU v6e-64 and without shapes. No such TPU was measured here: the figures below are those of other machines, on "
+        "shapes that are stated, beside the JAX that is installed on them. [kernels.md](kernels.md) says what the kernels do.", "",
+        f"CPU: {machine['processor']}, {machine['processors']} processors, {machine['date']}, jax {results['versions'].get('jax', '')}; load at "
+        f"the start {machine['load at start']:.1f}.", "",
+        "## Speed", "", "![Speed-ups claimed and measured](kernels-measured/speed.svg)", "", *speed_table(kept, records), "",
+        "A large matrix product cannot be three times as fast as JAX's: JAX calls libraries that reach nine tenths of the processor's "
+        "limit. The others differ from what JAX compiles by what is never stored: states of all steps, distances to all codes, blocks "
+        "that a pattern leaves out, rows of experts that a token did not choose.", "",
+        *accelerator_lines(kept),
+        "## Memory", "", "Temporaries: what a program needs besides operands and results. Of JAX what XLA plans "
+        "(`memory_analysis().temp_size_in_bytes`), of capibara the counted peak of a call.", "",
+        "![Memory claimed and measured](kernels-measured/memory.svg)", "", *memory_table(kept, records), ""])
+
+
+def write(path=DOCS / "performance" / "aarch64.json"):
+    results, folder = json.loads(path.read_text()), DOCS / "kernels-measured"
+    kept, records = json.loads((folder / "claims.json").read_text()), rows_of(results)
+    (folder / "speed.svg").write_text(plot("Speed-up over JAX", speed_bars(kept, records), 0.8, 200, (1, 2, 5, 10, 20, 50, 100),
+                                           lambda value: f"{value:.3g}x"))
+    (folder / "memory.svg").write_text(plot("Memory, as a share of JAX's (claims: of all memory)", memory_bars(kept, records), 0.0002, 1,
+                                            (0.001, 0.01, 0.1, 1), lambda value: f"{value:.2g}".replace("1e-03", "0.001")))
+    (DOCS / "kernels-measured.md").write_text(page(kept, results))
+    print(f"wrote docs/kernels-measured.md from {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(write(*map(Path, sys.argv[1:])))
