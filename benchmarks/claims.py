@@ -132,8 +132,8 @@ def page(kept, results):
         "not edit. The pages that asked for these kernels give one speed-up over JAX for each of five operations and three savings of "
         "memory, on TPU v6e-64 and without shapes. No such TPU was measured here: the figures below are those of other machines, on "
         "shapes that are stated, beside the JAX that is installed on them. [kernels.md](kernels.md) says what the kernels do.", "",
-        f"CPU: {machine['processor']}, {machine['processors']} processors, {machine['date']}, jax {results['versions'].get('jax', '')}; load at "
-        f"the start {machine['load at start']:.1f}.", "",
+        f"CPU: {machine['processor']}, {machine['processors']} processors, {machine['date']}, jax {results['versions'].get('jax', '')}; "
+        f"load at the start {machine['load at start']:.1f}.", "",
         "## Speed", "", "![Speed-ups claimed and measured](kernels-measured/speed.svg)", "", *speed_table(kept, records), "",
         "A large matrix product cannot be three times as fast as JAX's: JAX calls libraries that reach nine tenths of the processor's "
         "limit. The others differ from what JAX compiles by what is never stored: states of all steps, distances to all codes, blocks "

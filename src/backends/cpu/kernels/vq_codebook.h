@@ -4,10 +4,10 @@
 #include <cmath>
 #include <mutex>
 #include <optional>
-#include <unordered_map>
 
 #include "backends/cpu/kernels/vq_bytes.h"
 #include "backends/cpu/kernels/vq_panels.h"
+#include "backends/cpu/kernels/vq_repeated.h"
 #include "backends/cpu/kernels/vq_sums.h"
 
 namespace capibara::cpu::vq {
@@ -43,7 +43,9 @@ class Codebook {
       max_shifted_ = std::max(max_shifted_, std::sqrt(square));
       offsets_[k] = sizes.metric == Metric::euclidean ? static_cast<T>(-0.5 * square) : T(0);
     }
-    if (sizes.rows >= 64) drop_repeated();
+    if (sizes.rows >= 64) {
+      visit_repeated(codes, count, dim, [&](int64_t k) { offsets_[k] = -std::numeric_limits<T>::infinity(); });
+    }
     if constexpr (std::is_same_v<T, float>) {
       if (coarse == Coarse::brains) make_brains();
       if (coarse == Coarse::bytes) make_bytes();
@@ -100,30 +102,6 @@ class Codebook {
       for (int64_t i = 0; i < sizes_.dim; ++i) sums[i] += static_cast<double>(codes_[k * sizes_.dim + i]) * factor;
     }
     for (int64_t i = 0; i < sizes_.dim; ++i) mean_[i] = static_cast<T>(sums[i]);
-  }
-
-  // Of equal codes the first is nearest: the others are none, so that they are no candidates again and again.
-  void drop_repeated() {
-    const auto bytes = static_cast<std::size_t>(sizes_.dim) * sizeof(T);
-    std::unordered_multimap<std::uint64_t, int64_t> seen;
-    seen.reserve(static_cast<std::size_t>(sizes_.codes));
-    for (int64_t k = 0; k < sizes_.codes; ++k) {
-      const T* code = codes_ + k * sizes_.dim;
-      std::uint64_t hash = 0;
-      for (int64_t i = 0; i < sizes_.dim; ++i) {
-        std::uint64_t word = 0;
-        std::memcpy(&word, code + i, sizeof(T));
-        hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
-      }
-      const auto [begin, end] = seen.equal_range(hash);
-      const bool repeated = std::any_of(begin, end, [&](const auto& other) {
-        return std::memcmp(codes_ + other.second * sizes_.dim, code, bytes) == 0;
-      });
-      if (repeated)
-        offsets_[k] = -std::numeric_limits<T>::infinity();
-      else
-        seen.emplace(hash, k);
-    }
   }
 
   void make_brains() {

@@ -1,10 +1,10 @@
 // The codes nearest to vectors: scores by tiles of matrix products, of which only the best candidates are kept.
 //
 // Codes of float32 are first compared as bfloat16, or as bytes, where the processor multiplies those four times faster:
-// on Neoverse N1, which has bytes alone, 1024 codes of 64 elements take 0.4 of the time. What such
-// scores cannot tell apart, by a bound that holds for every vector, is compared again in double precision, as are the
-// ties that float32 leaves: the result is that of exact scores. Scores do not change by more than a constant where the
-// mean of all codes is taken from them, which keeps the bound small; euclidean ones take it from vectors, too.
+// on Neoverse N1, which has bytes alone, 1024 codes of 64 elements take half of the time. What such scores cannot tell
+// apart, by a bound that holds for every vector, is compared again in double precision, as are the ties that float32
+// leaves: the result is that of exact scores. Scores do not change by more than a constant where the mean of all codes
+// is taken from them, which keeps the bound small; euclidean ones take it from vectors, too.
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/products/product.h"
 #include "backends/cpu/kernels/vq_codebook.h"
@@ -278,7 +278,8 @@ void encode_all(const T* vectors, const T* codes, const Sizes& sizes, int32_t* o
     return;
   }
   const int64_t rows = Blocks<T>::rows(coarse), count = (sizes.rows + rows - 1) / rows;
-  const double cost = coarse != Coarse::none ? multiply_cost<Brains>(products) : multiply_cost<typename KindOf<T>::type>(products);
+  const double cost =
+      coarse != Coarse::none ? multiply_cost<Brains>(products) : multiply_cost<typename KindOf<T>::type>(products);
   parallel_for_cost(count, cost * static_cast<double>(rows), [&](int64_t begin, int64_t end) {
     Blocks<T> blocks(codebook, sizes);
     for (int64_t b = begin; b < end; ++b) {
