@@ -23,9 +23,9 @@ int64_t kept_values(double rate) { return std::llround((1 - rate) * 65536); }
 
 Array number(uint32_t value) { return scalar_of(DType::uint32, value); }
 
-// The words of `count` blocks, uint32[count or more, 2]. Counters are 32 bits and what `rows` of 2^30 blocks add to
-// them.
-Array block_words(const Array& key, int64_t count) {
+// Of `count` blocks or more, uint32[..]: bit q of each says whether element q of the block is kept. Counters are 32 bits,
+// and what `rows` of 2^30 blocks add to them.
+Array block_flags(const Array& key, int64_t count, double rate) {
   static const Primitive& block = *new Primitive(primitive("threefry2x32"));
   const int64_t columns = std::min<int64_t>(count, int64_t{1} << 30), rows = (count + columns - 1) / columns;
   const Array row = lax::broadcasted_iota(DType::uint32, {rows, columns}, 0);
@@ -33,20 +33,25 @@ Array block_words(const Array& key, int64_t count) {
   const auto all = [&](uint32_t value) { return lax::full_like(row, number(value)); };
   const Array high = lax::shift_right_logical(row, all(2)), low = lax::shift_left(row, all(30)) | column;
   const Array first = lax::index_in_dim(key, 0, 0, false), second = lax::index_in_dim(key, 1, 0, false);
-  Arrays words = capibara::bind(block, Arrays{first, second, high, low});
-  for (Array& one : words) one = one.reshape({rows * columns, 1});
-  return lax::concatenate(words, 1);
+  // Its steps, which fuse with what follows; the CPU runs an equation with two results by a kernel of the reference.
+  const Arrays words = block->lower(Arrays{first, second, high, low}, {});
+  const Array kept = all(static_cast<uint32_t>(kept_values(rate)));
+  Array flags = all(0);
+  for (uint32_t q = 0; q < 4; ++q) {
+    const Array quarter = lax::shift_right_logical(words[q / 2], all(16 * (q % 2))) & all(0xffff);
+    flags = flags | lax::select(quarter < kept, all(1u << q), all(0));
+  }
+  return flags.reshape({rows * columns});
 }
 
 // Whether each element is kept.
 Array keep_mask(const Array& key, const Shape& shape, double rate) {
   const int64_t size = element_count(shape);
-  const Array words = block_words(key, (size + 3) / 4);
-  const Shape quarters{words.shape(0), 2, 2};
-  const Array shifts = lax::broadcasted_iota(DType::uint32, quarters, 2) * number(16);
-  const Array bits = lax::shift_right_logical(lax::broadcast_in_dim(words, quarters, {0, 1}), shifts) & number(0xffff);
-  const Array kept = bits < number(static_cast<uint32_t>(kept_values(rate)));
-  return lax::slice(kept.reshape({4 * words.shape(0)}), {0}, {size}).reshape(shape);
+  const Array flags = block_flags(key, (size + 3) / 4, rate);
+  const Shape quarters{flags.shape(0), 4};
+  const Array position = lax::broadcasted_iota(DType::uint32, quarters, 1);
+  const Array bits = lax::shift_right_logical(lax::broadcast_in_dim(flags, quarters, {0}), position) & number(1);
+  return lax::slice((bits != number(0)).reshape({4 * flags.shape(0)}), {0}, {size}).reshape(shape);
 }
 
 Array gelu_of(const Array& x, bool approximate) {
