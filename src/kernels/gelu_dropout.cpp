@@ -23,8 +23,8 @@ int64_t kept_values(double rate) { return std::llround((1 - rate) * 65536); }
 
 Array number(uint32_t value) { return scalar_of(DType::uint32, value); }
 
-// Of `count` blocks or more, uint32[..]: bit q of each says whether element q of the block is kept. Counters are 32 bits,
-// and what `rows` of 2^30 blocks add to them.
+// Of `count` blocks or more, uint32[..]: bit q of each says whether element q of the block is kept. Counters are 32
+// bits, and what `rows` of 2^30 blocks add to them.
 Array block_flags(const Array& key, int64_t count, double rate) {
   static const Primitive& block = *new Primitive(primitive("threefry2x32"));
   const int64_t columns = std::min<int64_t>(count, int64_t{1} << 30), rows = (count + columns - 1) / columns;
