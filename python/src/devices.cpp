@@ -104,7 +104,9 @@ void bind_devices(nb::module_& m) {
   });
   m.def("add_package_folders", &pjrt::add_package_folders);
   m.def("array_device", [](const Array& array) {
-    const Device device = array.device();
+    const std::optional<NamedSharding> placed = array.is_tracer() ? std::nullopt : jax::placement(array);
+    const Device device =
+        placed && placed->platform == "cpu" ? Device{placed->platform, placed->devices.at(0)} : array.device();
     return nb::make_tuple(device.platform, device.id);
   });
   m.def("set_transfer_guard", &set_guard, nb::arg("direction"), nb::arg("guard").none(), nb::arg("of_thread"));

@@ -10,12 +10,21 @@
 
 namespace capibara::python {
 
+void bind_shard_maps(nb::module_& m);  // part of bind_placements
+
 namespace {
 
 nb::object spec_of(const NamedSharding& placement) {
   nb::list dims;
   for (const std::vector<std::string>& axes : placement.spec.dims) dims.append(nb::tuple(nb::cast(axes)));
   return nb::tuple(dims);
+}
+
+nb::object axis_types_of(const NamedSharding& placement) {
+  nb::list types;
+  for (std::size_t i = 0; i < placement.mesh.axis_names.size(); ++i)
+    types.append(static_cast<int>(placement.mesh.axis_type(i)));
+  return nb::tuple(types);
 }
 
 nb::object axes_of(const NamedSharding& placement) {
@@ -31,17 +40,28 @@ nb::object shard_of(const NamedSharding& placement, const Shape& shape, std::siz
 
 void bind_placements(nb::module_& m) {
   nb::class_<NamedSharding>(m, "NamedSharding")
-      .def("__init__",
-           [](NamedSharding* self, std::string platform, std::vector<int> devices, std::vector<std::string> axis_names,
-              std::vector<int64_t> axis_sizes, std::vector<std::vector<std::string>> spec, std::string memory_kind) {
-             new (self) NamedSharding{std::move(platform), std::move(devices),
-                                      Mesh{std::move(axis_names), std::move(axis_sizes)},
-                                      PartitionSpec{std::move(spec)}, std::move(memory_kind)};
-           })
+      .def(
+          "__init__",
+          [](NamedSharding* self, std::string platform, std::vector<int> devices, std::vector<std::string> axis_names,
+             std::vector<int64_t> axis_sizes, std::vector<std::vector<std::string>> spec, std::string memory_kind,
+             const std::vector<int>& axis_types, std::vector<std::string> unreduced, std::vector<std::string> reduced) {
+            std::vector<AxisType> types;
+            for (int type : axis_types) types.push_back(static_cast<AxisType>(type));
+            new (self) NamedSharding{std::move(platform), std::move(devices),
+                                     Mesh{std::move(axis_names), std::move(axis_sizes), std::move(types)},
+                                     PartitionSpec{std::move(spec), std::move(unreduced), std::move(reduced)},
+                                     std::move(memory_kind)};
+          },
+          nb::arg("platform"), nb::arg("devices"), nb::arg("axis_names"), nb::arg("axis_sizes"), nb::arg("spec"),
+          nb::arg("memory_kind"), nb::arg("axis_types") = std::vector<int>(),
+          nb::arg("unreduced") = std::vector<std::string>(), nb::arg("reduced") = std::vector<std::string>())
       .def_prop_ro("platform", [](const NamedSharding& self) { return self.platform; })
       .def_prop_ro("devices", [](const NamedSharding& self) { return nb::tuple(nb::cast(self.devices)); })
       .def_prop_ro("axes", &axes_of)
       .def_prop_ro("spec", &spec_of)
+      .def_prop_ro("axis_types", &axis_types_of)
+      .def_prop_ro("unreduced", [](const NamedSharding& self) { return nb::tuple(nb::cast(self.spec.unreduced)); })
+      .def_prop_ro("reduced", [](const NamedSharding& self) { return nb::tuple(nb::cast(self.spec.reduced)); })
       .def_prop_ro("memory_kind", [](const NamedSharding& self) { return self.memory_kind; })
       .def_prop_ro("replicated", &NamedSharding::replicated)
       .def("shard_shape",
@@ -72,7 +92,13 @@ void bind_placements(nb::module_& m) {
                                   std::vector<int64_t> unconstrained, int border) {
     static const Primitive constraint = primitive("sharding_constraint");
     const std::shared_ptr<const Opaque> sharding = std::make_shared<PlacementAttr>(placement, static_cast<PlacementAttr::Border>(border));
-    return wrap(bind1(constraint, {array}, {{"sharding", sharding}, {"unconstrained_dims", Ints(unconstrained)}, {"context_mesh", Attr()}, {"layout", Attr()}}));
+    Array constrained = bind1(constraint, {array},
+                              {{"sharding", sharding},
+                               {"unconstrained_dims", Ints(unconstrained)},
+                               {"context_mesh", Attr()},
+                               {"layout", Attr()}});
+    const bool evaluated = !constrained.is_tracer() && placement.devices.size() > 1 && constrained.device() == Device{};
+    return wrap(evaluated ? jax::device_put(constrained, placement) : constrained);
   });
   // One array of parts that are on devices already.
   m.def("join_shards",
@@ -81,6 +107,7 @@ void bind_placements(nb::module_& m) {
           for (const nb::object& shard : shards) parts.push_back(nb::cast<const Array&>(shard));
           return wrap(jax::join_shards(Shape(shape), placement, parts));
         });
+  bind_shard_maps(m);
   m.def("fetch", [](const Array& array) {  // to the host, as was asked for
     nb::gil_scoped_release other_threads_run;
     const transfer::Explicit wanted;

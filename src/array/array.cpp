@@ -68,13 +68,13 @@ const ConcreteBody& concrete(const Array& array, const char* what) {
 }  // namespace
 
 std::string to_string(const ArrayType& type) {
-  std::string text = concat(dtype_name(type.dtype), dims_text(type.shape));
+  std::string text = concat(dtype_name(type.dtype), dims_text(type.shape), varying_text(type.sharding));
   return type.ref ? concat("Ref{", text, "}") : text;
 }
 
 std::string short_string(const ArrayType& type) {
   if (type.dtype == DType::token) return std::string(short_name(type.dtype));
-  std::string text = concat(short_name(type.dtype), dims_text(type.shape));
+  std::string text = concat(short_name(type.dtype), dims_text(type.shape), varying_text(type.sharding));
   return type.ref ? concat("Ref{", text, "}") : text;
 }
 
@@ -99,6 +99,17 @@ Array Array::from_host(DType dtype, Shape shape, const void* elements, bool weak
 
 Array Array::from_buffer(ArrayType type, Buffer buffer, bool committed) {
   return Array(std::allocate_shared<const ConcreteBody>(SmallBlocks<ConcreteBody>(), std::move(type), std::move(buffer), committed));
+}
+
+const std::shared_ptr<const NamedSharding>& host_placement(const Array& array) {
+  static const std::shared_ptr<const NamedSharding> none;
+  if (!array.defined() || array.is_tracer() || array.type().ref) return none;
+  return static_cast<const ConcreteBody&>(*array.body()).placement;
+}
+
+Array placed_on_host(const Array& array, std::shared_ptr<const NamedSharding> placement) {
+  return Array(std::allocate_shared<const ConcreteBody>(SmallBlocks<ConcreteBody>(), array.type(), array.buffer(), true,
+                                                        std::move(placement)));
 }
 
 const ArrayType& Array::type() const {

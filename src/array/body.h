@@ -5,6 +5,8 @@
 
 namespace capibara {
 
+struct NamedSharding;
+
 // What an Array points to.
 class ArrayBody {
  public:
@@ -22,8 +24,16 @@ class ConcreteBody final : public ArrayBody {
  public:
   Buffer buffer;
   bool committed;
+  // On which of the host's devices it counts as; null: on the one of its buffer. The buffer holds the whole array.
+  std::shared_ptr<const NamedSharding> placement;
 
-  ConcreteBody(ArrayType t, Buffer b, bool c) : ArrayBody(std::move(t)), buffer(std::move(b)), committed(c) {}
+  ConcreteBody(ArrayType t, Buffer b, bool c, std::shared_ptr<const NamedSharding> p = nullptr)
+      : ArrayBody(std::move(t)), buffer(std::move(b)), committed(c), placement(std::move(p)) {}
 };
+
+// The placement of an array in host memory; null for tracers, refs and arrays on the first device.
+const std::shared_ptr<const NamedSharding>& host_placement(const Array& array);
+// The same value, committed to devices of the host; null: to the first one.
+Array placed_on_host(const Array& array, std::shared_ptr<const NamedSharding> placement);
 
 }  // namespace capibara

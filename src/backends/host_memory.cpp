@@ -1,7 +1,9 @@
 // Backends that compute in the memory of this process: their devices, and arrays put there.
 #include <capibara/config.h>
 
+#include "array/body.h"
 #include "backends/backend.h"
+#include "backends/host_shards.h"
 
 namespace capibara {
 
@@ -13,16 +15,13 @@ std::vector<DeviceFacts> Backend::devices() const {
 
 std::optional<MemoryStats> Backend::memory_stats(int) const { return std::nullopt; }
 
-Array Backend::put(const Array& x, const NamedSharding& placement) {
-  if (placement.devices.size() > 1) {
-    throw ValueError(concat("device_put: arrays of platform '", placement.platform,
-                            "' are stored in the memory of the one process, got ", to_string(placement),
-                            "; choose a plugin's platform, such as JAX_PLATFORMS=xla_cpu, for several devices"));
-  }
-  if (placement.devices.at(0) != 0) {
-    throw NotImplementedError(concat(
-        "device_put: the native backend keeps arrays on ", placement.platform, ":0, got ", placement.platform, ":",
-        placement.devices[0], "; choose a plugin's platform, such as JAX_PLATFORMS=xla_cpu, for several devices"));
+namespace {
+
+void check_devices(const NamedSharding& placement) {
+  for (int device : placement.devices) {
+    if (device >= 0 && device < config().num_cpu_devices) continue;
+    throw ValueError(concat("device_put: there is no device ", placement.platform, ":", device, ", this process has ",
+                            config().num_cpu_devices, "; set JAX_NUM_CPU_DEVICES or jax_num_cpu_devices for more"));
   }
   const std::string& kind = placement.memory_kind;
   if (!kind.empty() && kind != "device") {
@@ -30,14 +29,27 @@ Array Backend::put(const Array& x, const NamedSharding& placement) {
                             placement.devices.at(0),
                             ". It can address the following memory kinds: device. Got memory kind: ", kind));
   }
-  if (x.buffer().device() == Device{"cpu", 0}) return Array::from_buffer(x.type(), x.buffer(), true);
-  Buffer buffer = Buffer::allocate(static_cast<std::size_t>(x.size() * storage_size(x.dtype())));
-  if (x.size() > 0) std::copy(x.raw_data(), x.raw_data() + buffer.size(), buffer.mutable_data());
-  return Array::from_buffer(x.type(), buffer, true);
 }
 
-Array Backend::join(const Shape&, const NamedSharding& placement, const std::vector<Array>&) {
-  throw ValueError(concat("join_shards: platform '", placement.platform, "' has no devices of its own"));
+bool is_first_device(const NamedSharding& placement) {
+  return placement.mesh.axis_names.empty() && placement.devices.at(0) == 0;
+}
+
+}  // namespace
+
+Array Backend::put(const Array& x, const NamedSharding& placement) {
+  check_devices(placement);
+  placement.shard_shape(x.shape());  // raises where the parts would not be equal
+  const auto own = is_first_device(placement) ? nullptr : std::make_shared<const NamedSharding>(placement);
+  if (x.buffer().device() == Device{"cpu", 0}) return placed_on_host(x, own);
+  Buffer buffer = Buffer::allocate(static_cast<std::size_t>(x.size() * storage_size(x.dtype())));
+  if (x.size() > 0) std::copy(x.raw_data(), x.raw_data() + buffer.size(), buffer.mutable_data());
+  return placed_on_host(Array::from_buffer(x.type(), buffer), own);
+}
+
+Array Backend::join(const Shape& shape, const NamedSharding& placement, const std::vector<Array>& shards) {
+  check_devices(placement);
+  return joined_host_shards(shape, placement, shards);
 }
 
 }  // namespace capibara

@@ -1,7 +1,9 @@
 // Moving arrays to devices: the public functions over the backends that have devices of their own.
 #include <capibara/placement.h>
 
+#include "array/body.h"
 #include "backends/backend.h"
+#include "backends/host_shards.h"
 #include "sharding/placed_memory.h"
 
 namespace capibara::jax {
@@ -29,12 +31,14 @@ Array device_put(const Array& x, const Device& device) {
 
 std::optional<NamedSharding> placement(const Array& x) {
   if (x.is_tracer()) return std::nullopt;
+  if (const auto& own = host_placement(x)) return *own;
   if (x.buffer().device() == Device{}) return std::nullopt;  // a plugin's copy of it is only that
   const auto placed = std::dynamic_pointer_cast<PlacedMemory>(x.buffer().device_memory());
   return placed ? std::optional(*placed->placement()) : std::nullopt;
 }
 
 std::vector<Array> addressable_shards(const Array& x) {
+  if (const auto& own = host_placement(x)) return host_shards(x, *own);
   const auto placed = std::dynamic_pointer_cast<PlacedMemory>(x.buffer().device_memory());
   std::vector<Array> shards = placed ? placed->addressable_shards() : std::vector<Array>{};
   return shards.empty() ? std::vector<Array>{x} : shards;

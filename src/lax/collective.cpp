@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "program/varying.h"
+#include "trace/mesh_trace.h"
 #include "trace/trace.h"
 
 namespace capibara {
@@ -24,21 +26,78 @@ Effects uses(const lax::AxisNames& names) {
   return effects;
 }
 
-void refuse_groups(const BatchArgs& args) {
-  if (!args.attrs["axis_index_groups"].is_none()) {
-    throw NotImplementedError(concat(args.primitive.name(), ": axis_index_groups are not supported under vmap"));
+Array picked_lanes(const Array& x, const Ints& source) {
+  Arrays lanes;
+  // Runs of neighbours move as one slice.
+  for (std::size_t i = 0; i < source.size();) {
+    std::size_t end = i + 1;
+    while (end < source.size() && (source[i] < 0 ? source[end] < 0 : source[end] == source[end - 1] + 1)) ++end;
+    const auto count = static_cast<int64_t>(end - i);
+    Shape shape = x.shape();
+    shape[0] = count;
+    lanes.push_back(source[i] < 0 ? lax::zeros(x.type().with_shape(shape))
+                                  : lax::slice_in_dim(x, source[i], source[i] + count));
+    i = end;
   }
+  return lanes.size() == 1 ? lanes[0] : lax::concatenate(lanes, 0);
+}
+
+LaneGroups::LaneGroups(const BatchArgs& args) : lanes_(args.axis.size) {
+  if (args.attrs.has("axis_index_groups")) groups_ = lax::index_groups(args.attrs);
+}
+
+Array LaneGroups::split(const Array& x) const {
+  Ints order;
+  for (const Ints& group : groups_) order.insert(order.end(), group.begin(), group.end());
+  const Array ordered = whole() ? x : picked_lanes(x, order);
+  Shape shape = x.shape();
+  shape[0] = size();
+  shape.insert(shape.begin(), count());
+  return lax::reshape(ordered, shape);
+}
+
+Array LaneGroups::join(const Array& x) const {
+  Shape shape = x.shape();
+  shape.erase(shape.begin());
+  shape[0] = lanes_;
+  const Array lanes = lax::reshape(x, shape);
+  if (whole()) return lanes;
+  Ints position(static_cast<std::size_t>(lanes_));
+  int64_t next = 0;
+  for (const Ints& group : groups_) {
+    for (int64_t lane : group) position[static_cast<std::size_t>(lane)] = next++;
+  }
+  return picked_lanes(lanes, position);
 }
 
 namespace {
 
-using Reduction = Array (*)(const Array&, const lax::ReduceOptions&);
+// Each lane has the result of its group.
+Array reduced_in_groups(const Array& x, const LaneGroups& groups, Reduction reduce) {
+  const Array split = groups.split(x);
+  const Array reduced = reduce(split, {.axes = {1}});
+  Ints kept{0};
+  for (int64_t dim = 2; dim < split.ndim(); ++dim) kept.push_back(dim);
+  return groups.join(lax::broadcast_in_dim(reduced, split.shape(), kept));
+}
+
+BatchResult batch_grouped(const BatchArgs& args, const LaneGroups& groups, Reduction reduce) {
+  BatchResult result;
+  for (std::size_t i = 0; i < args.inputs.size(); ++i) {
+    result.outputs.push_back(reduced_in_groups(batch_at(args.inputs[i], args.dims[i], args.axis.size), groups, reduce));
+    result.dims.push_back(0);
+  }
+  return result;
+}
+
+}  // namespace
 
 BatchResult batch_collective(const BatchArgs& args, Reduction reduce, bool scale_by_size) {
   lax::AxisNames names = axis_names(args.attrs, "axes");
   bool ours = std::find(names.begin(), names.end(), args.axis.name) != names.end() && !args.axis.name.empty();
   if (!ours) return {capibara::bind(args.primitive, args.inputs, args.attrs), {args.dims.begin(), args.dims.end()}};
-  refuse_groups(args);
+  const LaneGroups groups(args);
+  if (!groups.whole()) return batch_grouped(args, groups, reduce);
   Arrays reduced;
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
     Array x = args.inputs[i];
@@ -57,12 +116,19 @@ BatchResult batch_collective(const BatchArgs& args, Reduction reduce, bool scale
   return {reduced, std::vector<int64_t>(reduced.size(), not_mapped)};
 }
 
+namespace {
+
 PrimitiveRecord reduction_record(std::string name, std::string doc, Reduction reduce, bool is_sum) {
   PrimitiveRecord record;
   record.name = std::move(name);
   record.doc = std::move(doc);
-  record.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
-    return TypeResult(Types(types.begin(), types.end()), uses(axis_names(attrs, "axes")));
+  record.type = [is_sum](std::span<const ArrayType> types, const Attrs& attrs) {
+    const lax::AxisNames names = axis_names(attrs, "axes");
+    Types reduced(types.begin(), types.end());
+    for (ArrayType& type : reduced) {
+      if (!is_sum) type.sharding = without_varying(type.sharding, names);
+    }
+    return TypeResult(std::move(reduced), uses(names));
   };
   record.batch = [reduce, is_sum](const BatchArgs& args) { return batch_collective(args, reduce, is_sum); };
   record.traits.nan_checked = is_sum;
@@ -82,6 +148,21 @@ PrimitiveRecord reduction_record(std::string name, std::string doc, Reduction re
   return record;
 }
 
+PrimitiveRecord axis_index_record() {
+  PrimitiveRecord index;
+  index.name = "axis_index";
+  index.doc = "The position of this lane along a named axis.";
+  index.differentiable = false;
+  index.type = [](std::span<const ArrayType>, const Attrs& attrs) {
+    const lax::AxisNames names = axis_names(attrs, "axis_name");
+    ArrayType type{{}, DType::int32, false, false, {}};
+    if (const Mesh* mesh = checked_mesh(names[0])) type.sharding = Sharding::varying_over(*mesh, names);
+    return TypeResult(Types{type}, uses(names));
+  };
+  index.batch = [](const BatchArgs& args) { return BatchResult{{lax::iota(DType::int32, args.axis.size)}, {0}}; };
+  return index;
+}
+
 }  // namespace
 
 Family collective_family() {
@@ -89,18 +170,10 @@ Family collective_family() {
   family.push_back(reduction_record("psum", "The sum over a named axis.", lax::reduce_sum, true));
   family.push_back(reduction_record("pmax", "The maximum over a named axis.", lax::reduce_max, false));
   family.push_back(reduction_record("pmin", "The minimum over a named axis.", lax::reduce_min, false));
-
   for (PrimitiveRecord& record : exchange_records()) family.push_back(std::move(record));
-
-  PrimitiveRecord index;
-  index.name = "axis_index";
-  index.doc = "The position of this lane along a named axis.";
-  index.differentiable = false;
-  index.type = [](std::span<const ArrayType>, const Attrs& attrs) {
-    return TypeResult(Types{ArrayType{{}, DType::int32, false, false, {}}}, uses(axis_names(attrs, "axis_name")));
-  };
-  index.batch = [](const BatchArgs& args) { return BatchResult{{lax::iota(DType::int32, args.axis.size)}, {0}}; };
-  family.push_back(std::move(index));
+  family.push_back(axis_index_record());
+  for (PrimitiveRecord& record : varying_records()) family.push_back(std::move(record));
+  family.push_back(shard_map_record());
   return family;
 }
 
@@ -109,21 +182,63 @@ Family collective_family() {
 namespace capibara::jax::lax {
 
 Attr name_list(const AxisNames& names) { return Attr(Attr::List(names.begin(), names.end())); }
+Attr name_or_list(const AxisNames& names) { return names.size() == 1 ? Attr(names[0]) : name_list(names); }
 
 Attr groups_attr(const AxisGroups& groups) {
   if (groups.empty()) return Attr();
   return Attr(Attr::List(groups.begin(), groups.end()));
 }
 
-int64_t group_size(const std::string& axis_name, const AxisGroups& groups) {
-  return groups.empty() ? axis_size(axis_name) : static_cast<int64_t>(groups[0].size());
+AxisGroups index_groups(const Attrs& attrs) {
+  AxisGroups groups;
+  if (attrs["axis_index_groups"].is_none()) return groups;
+  for (const Attr& entry : attrs.list("axis_index_groups")) groups.push_back(*entry.get_if<Ints>());
+  return groups;
+}
+
+int64_t group_size(const AxisNames& names, const AxisGroups& groups) {
+  int64_t size = 1;
+  for (const std::string& name : names) size *= axis_size(name);
+  return groups.empty() ? size : static_cast<int64_t>(groups[0].size());
+}
+
+Array varied_over(const Array& x, const AxisNames& names) {
+  AxisNames missing;
+  for (const std::string& name : names) {
+    if (checked_mesh(name) && !varies_over(x.type(), name)) missing.push_back(name);
+  }
+  return missing.empty() ? x : bind1(primitive("pvary"), {x}, {{"axes", name_list(missing)}});
 }
 
 namespace {
 
+void check_groups(const char* name, const AxisNames& axes, const AxisGroups& groups) {
+  if (groups.empty()) return;
+  std::vector<int64_t> members;
+  for (const Ints& group : groups) members.insert(members.end(), group.begin(), group.end());
+  std::sort(members.begin(), members.end());
+  const int64_t size = group_size(axes, {});
+  bool is_partition = static_cast<int64_t>(members.size()) == size;
+  for (std::size_t i = 0; is_partition && i < members.size(); ++i) is_partition = members[i] == static_cast<int64_t>(i);
+  if (!is_partition)
+    throw ValueError(
+        concat(name, ": axis_index_groups must cover all indices of an axis of size ", size, " exactly once"));
+}
+
+bool is_checked(const AxisNames& axes) {
+  return std::any_of(axes.begin(), axes.end(), [](const std::string& axis) { return checked_mesh(axis) != nullptr; });
+}
+
 Array reduce_over(const char* name, const Array& x, const AxisNames& axes, const AxisGroups& groups) {
   for (const std::string& axis : axes) axis_size(axis);
-  return bind1(primitive(name), {x}, {{"axes", name_list(axes)}, {"axis_index_groups", groups_attr(groups)}});
+  check_groups(name, axes, groups);
+  if (!groups.empty() && is_checked(axes)) {
+    throw NotImplementedError(concat(
+        name,
+        ": axis_index_groups are not supported by shard_map with check_vma=True, as in jax; pass check_vma=False"));
+  }
+  return bind1(primitive(name), {varied_over(x, axes)},
+               {{"axes", name_list(axes)}, {"axis_index_groups", groups_attr(groups)}});
 }
 
 }  // namespace
@@ -136,18 +251,19 @@ int64_t axis_size(const std::string& axis_name) {
 
 Array psum(const Array& x, const AxisNames& axes, const AxisGroups& groups) {
   // The sum of a constant is known: no lane differs.
-  if (!x.is_tracer() && groups.empty()) {
+  if (!x.is_tracer() && groups.empty() && !(is_checked(axes) && x.ndim() > 0)) {
     int64_t lanes = 1;
     for (const std::string& axis : axes) lanes *= axis_size(axis);
     return mul(x, convert_element_type(Array(lanes), x.dtype()));
+  }
+  if (groups.empty() && is_checked(axes)) {
+    return bind1(primitive("psum_invariant"), {varied_over(x, axes)}, {{"axes", name_list(axes)}});
   }
   return reduce_over("psum", x, axes, groups);
 }
 
 Array pmean(const Array& x, const AxisNames& axes, const AxisGroups& groups) {
-  int64_t lanes = 1;
-  for (const std::string& axis : axes) lanes *= group_size(axis, groups);
-  return psum(x, axes, groups) / Array(lanes);
+  return psum(x, axes, groups) / Array(group_size(axes, groups));
 }
 
 Array pmax(const Array& x, const AxisNames& axes, const AxisGroups& groups) {
@@ -159,7 +275,7 @@ Array pmin(const Array& x, const AxisNames& axes, const AxisGroups& groups) {
 
 Array axis_index(const std::string& axis_name) {
   axis_size(axis_name);
-  return capibara::bind(primitive("axis_index"), {}, {{"axis_name", name_list({axis_name})}})[0];
+  return capibara::bind(primitive("axis_index"), {}, {{"axis_name", axis_name}})[0];
 }
 
 }  // namespace capibara::jax::lax

@@ -6,17 +6,45 @@
 
 namespace capibara {
 
-Family exchange_records();  // all_gather, reduce_scatter, all_to_all, ppermute
+Family exchange_records();  // all_gather, reduce_scatter, all_to_all, ppermute, pbroadcast
+Family varying_records();   // pvary, psum_invariant, all_gather_invariant
+PrimitiveRecord shard_map_record();
 
 jax::lax::AxisNames axis_names(const Attrs& attrs, const char* key);
 Effects uses(const jax::lax::AxisNames& names);
-void refuse_groups(const BatchArgs& args);  // NotImplementedError where there are groups
+
+// Reductions over a mapped axis, as batch rules.
+using Reduction = Array (*)(const Array&, const jax::lax::ReduceOptions&);
+BatchResult batch_collective(const BatchArgs& args, Reduction reduce, bool scale_by_size);
+
+// Lanes of the mapped axis in the order of axis_index_groups.
+class LaneGroups {
+ public:
+  LaneGroups(const BatchArgs& args);
+
+  bool whole() const { return groups_.empty(); }  // one group of all lanes
+  int64_t count() const { return whole() ? 1 : static_cast<int64_t>(groups_.size()); }
+  int64_t size() const { return whole() ? lanes_ : static_cast<int64_t>(groups_[0].size()); }
+  Array split(const Array& x) const;  // [lanes, ...] -> [groups, members, ...]
+  Array join(const Array& x) const;   // back to lanes
+
+ private:
+  std::vector<Ints> groups_;
+  int64_t lanes_;
+};
+
+// Lane i of the result is lane source[i] of x, or zero where that is negative; lanes are dimension 0.
+Array picked_lanes(const Array& x, const Ints& source);
 
 namespace jax::lax {
 
 Attr name_list(const AxisNames& names);
+Attr name_or_list(const AxisNames& names);  // a single name as it is
 Attr groups_attr(const AxisGroups& groups);
-int64_t group_size(const std::string& axis_name, const AxisGroups& groups);
+int64_t group_size(const AxisNames& names, const AxisGroups& groups);
+AxisGroups index_groups(const Attrs& attrs);
+// x as an operand of a collective: where types say what varies, it varies over all these axes.
+Array varied_over(const Array& x, const AxisNames& names);
 
 }  // namespace jax::lax
 

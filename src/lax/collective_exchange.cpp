@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "lax/collective.h"
+#include "trace/mesh_trace.h"
 
 namespace capibara {
 
@@ -39,37 +40,47 @@ Array divided(const Array& x, int64_t at, int64_t parts) {
 
 BatchResult batch_all_gather(const BatchArgs& args) {
   if (!over_our_axis(args)) return pass_on(args, {"all_gather_dimension"});
-  refuse_groups(args);
+  const LaneGroups groups(args);
   int64_t at = args.attrs.integer("all_gather_dimension");
-  Array gathered = batch_at(args.inputs[0], args.dims[0], args.axis.size, at);
-  if (args.attrs.boolean("tiled")) gathered = merged(gathered, at);
-  return {{gathered}, {not_mapped}};
+  if (groups.whole()) {
+    Array gathered = batch_at(args.inputs[0], args.dims[0], args.axis.size, at);
+    if (args.attrs.boolean("tiled")) gathered = merged(gathered, at);
+    return {{gathered}, {not_mapped}};
+  }
+  // [groups, members, ...] for every member of the group.
+  Array split = groups.split(batch_at(args.inputs[0], args.dims[0], args.axis.size));
+  Shape shape = split.shape();
+  shape.insert(shape.begin() + 1, groups.size());
+  Ints kept{0};
+  for (int64_t i = 2; i <= split.ndim(); ++i) kept.push_back(i);
+  Array gathered = move_axis(groups.join(lax::broadcast_in_dim(split, shape, kept)), 1, at + 1);
+  if (args.attrs.boolean("tiled")) gathered = merged(gathered, at + 1);
+  return {{gathered}, {0}};
 }
 
 BatchResult batch_reduce_scatter(const BatchArgs& args) {
   if (!over_our_axis(args)) return pass_on(args, {"scatter_dimension"});
-  refuse_groups(args);
-  int64_t at = args.attrs.integer("scatter_dimension"), size = args.axis.size;
-  Array x = batch_at(args.inputs[0], args.dims[0], size);
-  Array sum = lax::reduce_sum(x, {.axes = {0}});
-  if (args.attrs.boolean("tiled")) sum = divided(sum, at, size);
-  return {{sum}, {at}};
+  const LaneGroups groups(args);
+  int64_t at = args.attrs.integer("scatter_dimension");
+  Array x = groups.split(batch_at(args.inputs[0], args.dims[0], args.axis.size));
+  Array sum = lax::reduce_sum(x, {.axes = {1}});  // [groups, ...]
+  if (args.attrs.boolean("tiled")) sum = divided(sum, at + 1, groups.size());
+  return {{groups.join(move_axis(sum, at + 1, 1))}, {0}};
 }
 
 BatchResult batch_all_to_all(const BatchArgs& args) {
   if (!over_our_axis(args)) return pass_on(args, {"split_axis", "concat_axis"});
-  refuse_groups(args);
-  int64_t split = args.attrs.integer("split_axis"), concat_at = args.attrs.integer("concat_axis"),
-          size = args.axis.size;
-  Array x = batch_at(args.inputs[0], args.dims[0], size);
+  const LaneGroups groups(args);
+  int64_t split = args.attrs.integer("split_axis") + 2, concat_at = args.attrs.integer("concat_axis") + 2;
+  Array x = groups.split(batch_at(args.inputs[0], args.dims[0], args.axis.size));  // [group, lane, ...]
   if (args.attrs.boolean("tiled")) {
-    x = divided(x, split + 1, size);     // [lane, ..., part, rest, ...]
-    x = move_axis(x, split + 1, 0);      // [part, lane, ...]: the part becomes the new lane
-    x = move_axis(x, 1, concat_at + 1);  // the old lane stands before the dimension it joins
-    return {{merged(x, concat_at + 1)}, {0}};
+    x = divided(x, split, groups.size());  // [group, lane, ..., part, rest, ...]
+    x = move_axis(x, split, 1);            // [group, part, lane, ...]: the part becomes the new lane
+    x = move_axis(x, 2, concat_at);        // the old lane stands before the dimension it joins
+    return {{groups.join(merged(x, concat_at))}, {0}};
   }
-  x = move_axis(x, split + 1, 0);
-  return {{move_axis(x, 1, concat_at + 1)}, {0}};
+  x = move_axis(x, split, 1);
+  return {{groups.join(move_axis(x, 2, concat_at))}, {0}};
 }
 
 std::vector<std::pair<int64_t, int64_t>> permutation_pairs(const Attrs& attrs) {
@@ -83,23 +94,15 @@ std::vector<std::pair<int64_t, int64_t>> permutation_pairs(const Attrs& attrs) {
 
 BatchResult batch_ppermute(const BatchArgs& args) {
   if (!over_our_axis(args)) return {capibara::bind(args.primitive, args.inputs, args.attrs), {args.dims[0]}};
-  int64_t size = args.axis.size;
-  Array x = batch_at(args.inputs[0], args.dims[0], size);
-  Ints source(static_cast<std::size_t>(size), -1);
+  Ints source(static_cast<std::size_t>(args.axis.size), -1);
   for (auto [from, to] : permutation_pairs(args.attrs)) source[static_cast<std::size_t>(to)] = from;
-  Arrays lanes;
-  // Lanes that receive nothing are zero. Runs of neighbours move as one slice.
-  for (std::size_t i = 0; i < source.size();) {
-    std::size_t end = i + 1;
-    while (end < source.size() && (source[i] < 0 ? source[end] < 0 : source[end] == source[end - 1] + 1)) ++end;
-    int64_t count = static_cast<int64_t>(end - i);
-    Shape shape = x.shape();
-    shape[0] = count;
-    lanes.push_back(source[i] < 0 ? lax::zeros(x.type().with_shape(shape))
-                                  : lax::slice_in_dim(x, source[i], source[i] + count));
-    i = end;
-  }
-  return {{lanes.size() == 1 ? lanes[0] : lax::concatenate(lanes, 0)}, {0}};
+  return {{picked_lanes(batch_at(args.inputs[0], args.dims[0], args.axis.size), source)}, {0}};
+}
+
+BatchResult batch_pbroadcast(const BatchArgs& args) {
+  if (!over_our_axis(args)) return {capibara::bind(args.primitive, args.inputs, args.attrs), {args.dims[0]}};
+  if (!args.mapped(0)) return {{args.inputs[0]}, {not_mapped}};
+  return {{lax::index_in_dim(args.inputs[0], args.attrs.integer("source"), args.dims[0], false)}, {not_mapped}};
 }
 
 PrimitiveRecord movement_record(std::string name, std::string doc, TypeRule type, BatchRule batch,
@@ -166,96 +169,171 @@ TypeResult exchange_type(std::span<const ArrayType> types, const Attrs& attrs) {
 
 }  // namespace
 
+namespace {
+
+Array varying_cotangent(const TransposeArgs& args) {
+  return lax::varied_over(args.cotangents[0], axis_names(args.attrs, "axis_name"));
+}
+
+Arrays transpose_all_gather(const TransposeArgs& args) {
+  static const Primitive scatter = primitive("reduce_scatter");
+  return {bind1(scatter, {varying_cotangent(args)},
+                {{"scatter_dimension", args.attrs["all_gather_dimension"]},
+                 {"axis_index_groups", args.attrs["axis_index_groups"]},
+                 {"axis_name", args.attrs["axis_name"]},
+                 {"axis_size", args.attrs["axis_size"]},
+                 {"tiled", args.attrs["tiled"]}})};
+}
+
+Arrays transpose_reduce_scatter(const TransposeArgs& args) {
+  static const Primitive gather = primitive("all_gather");
+  return {bind1(gather, {varying_cotangent(args)},
+                {{"all_gather_dimension", args.attrs["scatter_dimension"]},
+                 {"axis_index_groups", args.attrs["axis_index_groups"]},
+                 {"axis_name", args.attrs["axis_name"]},
+                 {"axis_size", args.attrs["axis_size"]},
+                 {"tiled", args.attrs["tiled"]}})};
+}
+
+Arrays transpose_all_to_all(const TransposeArgs& args) {
+  return {
+      bind1(args.primitive, {varying_cotangent(args)},
+            args.attrs.with("split_axis", args.attrs["concat_axis"]).with("concat_axis", args.attrs["split_axis"]))};
+}
+
+Arrays transpose_ppermute(const TransposeArgs& args) {
+  Attr::List inverse;
+  for (auto [from, to] : permutation_pairs(args.attrs)) inverse.emplace_back(Ints{to, from});
+  return {bind1(args.primitive, {varying_cotangent(args)}, args.attrs.with("perm", Attr(std::move(inverse))))};
+}
+
+// The source gets the sum of what all have, the others nothing.
+Arrays transpose_pbroadcast(const TransposeArgs& args) {
+  const std::string axis = axis_names(args.attrs, "axis_name")[0];
+  const Array cotangent = varying_cotangent(args);
+  const Array sum = lax::psum(cotangent, {axis});
+  const Array index = lax::axis_index(axis);
+  const Array is_source = lax::eq(index, scalar_like(index, static_cast<double>(args.attrs.integer("source"))));
+  const Array chosen = lax::broadcast_in_dim(is_source, cotangent.shape(), {});
+  return {lax::select(chosen, lax::varied_over(sum, {axis}), lax::zeros_like(cotangent))};
+}
+
+TypeResult same_type(std::span<const ArrayType> types, const Attrs& attrs) {
+  require_count("collective", types, 1);
+  return TypeResult(Types{types[0]}, uses(axis_names(attrs, "axis_name")));
+}
+
+}  // namespace
+
 Family exchange_records() {
-  Family family;
-  family.push_back(
-      movement_record("all_gather", "All lanes' values along a named axis, on every lane.", all_gather_type,
-                      batch_all_gather, [](const TransposeArgs& args) -> Arrays {
-                        return {lax::psum_scatter(args.cotangents[0], axis_names(args.attrs, "axis_name")[0],
-                                                  {.scatter_dimension = args.attrs.integer("all_gather_dimension"),
-                                                   .tiled = args.attrs.boolean("tiled"),
-                                                   .axis_index_groups = {}})};
-                      }));
-  family.push_back(movement_record("reduce_scatter", "The sum over a named axis, each lane keeping its part.",
-                                   reduce_scatter_type, batch_reduce_scatter, [](const TransposeArgs& args) -> Arrays {
-                                     return {lax::all_gather(args.cotangents[0], axis_names(args.attrs, "axis_name")[0],
-                                                             {.axis = args.attrs.integer("scatter_dimension"),
-                                                              .tiled = args.attrs.boolean("tiled"),
-                                                              .axis_index_groups = {}})};
-                                   }));
-  family.push_back(
-      movement_record("all_to_all", "Exchanges parts of one dimension among the lanes.", exchange_type,
-                      batch_all_to_all, [](const TransposeArgs& args) -> Arrays {
-                        return {lax::all_to_all(args.cotangents[0], axis_names(args.attrs, "axis_name")[0],
-                                                args.attrs.integer("concat_axis"), args.attrs.integer("split_axis"),
-                                                {.tiled = args.attrs.boolean("tiled"), .axis_index_groups = {}})};
-                      }));
-  family.push_back(movement_record(
-      "ppermute", "Sends each lane's value to another lane; lanes that receive nothing get zeros.",
-      [](std::span<const ArrayType> types, const Attrs& attrs) {
-        require_count("ppermute", types, 1);
-        return TypeResult(Types{types[0]}, uses(axis_names(attrs, "axis_name")));
-      },
-      batch_ppermute,
-      [](const TransposeArgs& args) -> Arrays {
-        std::vector<std::pair<int64_t, int64_t>> inverse;
-        for (auto [from, to] : permutation_pairs(args.attrs)) inverse.emplace_back(to, from);
-        return {lax::ppermute(args.cotangents[0], axis_names(args.attrs, "axis_name")[0], inverse)};
-      }));
-  return family;
+  return {movement_record("all_gather", "All lanes' values along a named axis, on every lane.", all_gather_type,
+                          batch_all_gather, transpose_all_gather),
+          movement_record("reduce_scatter", "The sum over a named axis, each lane keeping its part.",
+                          reduce_scatter_type, batch_reduce_scatter, transpose_reduce_scatter),
+          movement_record("all_to_all", "Exchanges parts of one dimension among the lanes.", exchange_type,
+                          batch_all_to_all, transpose_all_to_all),
+          movement_record("ppermute", "Sends each lane's value to another lane; lanes that receive nothing get zeros.",
+                          same_type, batch_ppermute, transpose_ppermute),
+          movement_record("pbroadcast", "One lane's value on every lane of a named axis.", same_type, batch_pbroadcast,
+                          transpose_pbroadcast)};
 }
 
 }  // namespace capibara
 
 namespace capibara::jax::lax {
 
-Array all_gather(const Array& x, const std::string& axis_name, const AllGatherOptions& options) {
+namespace {
+
+// Over axes of vmaps: the last name varies fastest.
+Array gathered_one_by_one(const Array& x, const AxisNames& names, int64_t axis, const AllGatherOptions& options) {
+  if (!options.axis_index_groups.empty())
+    throw NotImplementedError("all_gather: axis_index_groups are for one axis, got several names");
+  Array stacked = x;
+  for (auto name = names.rbegin(); name != names.rend(); ++name) stacked = all_gather(stacked, *name);
+  Shape shape = x.shape();
+  shape.insert(shape.begin(), group_size(names, {}));
+  stacked = move_axis(reshape(stacked, shape), 0, axis);
+  if (!options.tiled) return stacked;
+  return merged(stacked, axis);
+}
+
+void require_mesh_axes(const char* name, const AxisNames& names) {
+  if (names.size() > 1 && !are_mesh_axes(names)) {
+    throw NotImplementedError(concat(name, ": several axis names are supported for axes of a mesh, not of vmap; got ",
+                                     names.size(), " names"));
+  }
+}
+
+}  // namespace
+
+Array all_gather(const Array& x, const AxisNames& names, const AllGatherOptions& options) {
   int64_t rank = x.ndim() + (options.tiled ? 0 : 1);
   int64_t axis = options.axis < 0 ? options.axis + rank : options.axis;
   if (axis < 0 || axis >= rank) {
     throw ValueError(
         concat("all_gather: axis ", options.axis, " is out of range for ", to_string(x.type()), " (argument 'axis')"));
   }
-  return bind1(primitive("all_gather"), {x},
+  if (names.size() > 1 && !are_mesh_axes(names)) return gathered_one_by_one(x, names, axis, options);
+  return bind1(primitive("all_gather"), {varied_over(x, names)},
                {{"all_gather_dimension", axis},
                 {"axis_index_groups", groups_attr(options.axis_index_groups)},
-                {"axis_name", name_list({axis_name})},
-                {"axis_size", group_size(axis_name, options.axis_index_groups)},
+                {"axis_name", name_list(names)},
+                {"axis_size", group_size(names, options.axis_index_groups)},
+                {"tiled", options.tiled}});
+}
+
+Array all_gather(const Array& x, const std::string& axis_name, const AllGatherOptions& options) {
+  return all_gather(x, AxisNames{axis_name}, options);
+}
+
+Array psum_scatter(const Array& x, const AxisNames& names, const PsumScatterOptions& options) {
+  if (names.size() > 1 && !are_mesh_axes(names) && options.tiled) {
+    Array part = x;
+    for (const std::string& name : names) part = psum_scatter(part, name, options);
+    return part;
+  }
+  require_mesh_axes("psum_scatter", names);
+  return bind1(primitive("reduce_scatter"), {varied_over(x, names)},
+               {{"scatter_dimension", options.scatter_dimension},
+                {"axis_index_groups", groups_attr(options.axis_index_groups)},
+                {"axis_name", name_list(names)},
+                {"axis_size", group_size(names, options.axis_index_groups)},
                 {"tiled", options.tiled}});
 }
 
 Array psum_scatter(const Array& x, const std::string& axis_name, const PsumScatterOptions& options) {
-  return bind1(primitive("reduce_scatter"), {x},
-               {{"scatter_dimension", options.scatter_dimension},
-                {"axis_index_groups", groups_attr(options.axis_index_groups)},
-                {"axis_name", name_list({axis_name})},
-                {"axis_size", group_size(axis_name, options.axis_index_groups)},
-                {"tiled", options.tiled}});
+  return psum_scatter(x, AxisNames{axis_name}, options);
 }
 
-Array all_to_all(const Array& x, const std::string& axis_name, int64_t split_axis, int64_t concat_axis,
+Array all_to_all(const Array& x, const AxisNames& names, int64_t split_axis, int64_t concat_axis,
                  const AllToAllOptions& options) {
   if (split_axis < 0) split_axis += x.ndim();
   if (split_axis < 0 || split_axis >= x.ndim()) {
     throw ValueError(concat("all_to_all: axis is out of range for ", to_string(x.type()), " (argument 'split_axis')"));
   }
-  const int64_t lanes = group_size(axis_name, options.axis_index_groups), parts = x.shape(split_axis);
+  const int64_t lanes = group_size(names, options.axis_index_groups), parts = x.shape(split_axis);
   if (options.tiled ? parts % lanes != 0 : parts != lanes) {
     throw ValueError(
         concat("all_to_all requires the size of the mapped axis to equal (or, tiled, to divide) dimension ", split_axis,
                " of ", to_string(x.type()), ", got axis size ", lanes));
   }
-  return bind1(primitive("all_to_all"), {x},
+  return bind1(primitive("all_to_all"), {varied_over(x, names)},
                {{"split_axis", split_axis},
                 {"concat_axis", concat_axis < 0 ? concat_axis + x.ndim() : concat_axis},
                 {"axis_index_groups", groups_attr(options.axis_index_groups)},
-                {"axis_name", name_list({axis_name})},
+                {"axis_name", name_or_list(names)},
                 {"axis_size", lanes},
                 {"tiled", options.tiled}});
 }
 
-Array ppermute(const Array& x, const std::string& axis_name, const std::vector<std::pair<int64_t, int64_t>>& perm) {
-  int64_t size = axis_size(axis_name);
+Array all_to_all(const Array& x, const std::string& axis_name, int64_t split_axis, int64_t concat_axis,
+                 const AllToAllOptions& options) {
+  return all_to_all(x, AxisNames{axis_name}, split_axis, concat_axis, options);
+}
+
+Array ppermute(const Array& x, const AxisNames& names, const std::vector<std::pair<int64_t, int64_t>>& perm) {
+  require_mesh_axes("ppermute", names);
+  const int64_t size = group_size(names, {});
   std::vector<bool> sends(static_cast<std::size_t>(size)), receives(static_cast<std::size_t>(size));
   Attr::List pairs;
   for (auto [from, to] : perm) {
@@ -267,7 +345,12 @@ Array ppermute(const Array& x, const std::string& axis_name, const std::vector<s
     sends[static_cast<std::size_t>(from)] = receives[static_cast<std::size_t>(to)] = true;
     pairs.emplace_back(Ints{from, to});
   }
-  return bind1(primitive("ppermute"), {x}, {{"axis_name", name_list({axis_name})}, {"perm", Attr(std::move(pairs))}});
+  return bind1(primitive("ppermute"), {varied_over(x, names)},
+               {{"axis_name", name_list(names)}, {"perm", Attr(std::move(pairs))}});
+}
+
+Array ppermute(const Array& x, const std::string& axis_name, const std::vector<std::pair<int64_t, int64_t>>& perm) {
+  return ppermute(x, AxisNames{axis_name}, perm);
 }
 
 Array pshuffle(const Array& x, const std::string& axis_name, const Ints& perm) {
@@ -288,10 +371,7 @@ Array pbroadcast(const Array& x, const std::string& axis_name, int64_t source) {
     throw ValueError(concat("pbroadcast: the source must be an index of the axis '", axis_name, "' of size ", size,
                             ", got ", source));
   }
-  Array axis_index_axis_name = axis_index(axis_name);
-  Array chosen = eq(axis_index_axis_name, convert_element_type(Array(source), DType::int32));
-  Array broadcasted = broadcast_in_dim(chosen, x.shape(), {});
-  return psum(select(broadcasted, x, zeros_like(x)), {axis_name});
+  return bind1(primitive("pbroadcast"), {varied_over(x, {axis_name})}, {{"axis_name", axis_name}, {"source", source}});
 }
 
 }  // namespace capibara::jax::lax

@@ -3,6 +3,7 @@
 
 #include "program/handles.h"
 #include "program/source.h"
+#include "program/varying.h"
 #include "program/views.h"
 
 namespace capibara {
@@ -42,8 +43,13 @@ std::vector<Var> ProgramBuilder::add_equation(const Primitive& primitive, std::v
                                               Source source) {
   Types types;
   types.reserve(inputs.size());
-  for (Atom input : inputs) types.push_back(type(input));
-  TypeResult result = primitive->type(types, attrs);
+  bool varies = false;
+  for (Atom input : inputs) {
+    types.push_back(type(input));
+    varies = varies || !types.back().sharding.single_device();
+  }
+  TypeResult result =
+      varies ? varying_types(*this, primitive, inputs, types, attrs, source) : primitive->type(types, attrs);
   std::vector<Var> outputs;
   outputs.reserve(result.types.size());
   for (ArrayType& output : result.types) outputs.push_back(new_var(std::move(output)));

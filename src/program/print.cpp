@@ -40,6 +40,7 @@ bool hidden(const Primitive& primitive, const std::string& name, const Attr& att
     if (name == "shape" || name == "sharding") return true;
     if (const Ints* dims = attr.get_if<Ints>(); name == "broadcast_dimensions" && dims) return dims->empty();
   }
+  if (primitive == prim::all_to_all() && name == "axis_size") return true;
   if (primitive == prim::dot_general()) return attr.is_none() || name == "out_sharding";
   if (primitive == prim::jit()) {
     if (name == "jaxpr" || name == "name") return false;

@@ -5,6 +5,7 @@
 
 #include "array/format.h"
 #include "array/hash.h"
+#include "sharding/mesh_attr.h"
 #include "sharding/placed_memory.h"
 
 namespace capibara {
@@ -12,10 +13,18 @@ namespace capibara {
 namespace {
 
 int64_t axis_size(const Mesh& mesh, const std::string& name) {
-  for (std::size_t i = 0; i < mesh.axis_names.size(); ++i) {
-    if (mesh.axis_names[i] == name) return mesh.axis_sizes[i];
-  }
+  if (mesh.has(name)) return mesh.axis_size(name);
   throw ValueError(concat("Resource axis: ", name, " is not found in ", mesh_text(mesh)));
+}
+
+const char* type_name(AxisType type) {
+  return type == AxisType::Auto ? "Auto" : type == AxisType::Explicit ? "Explicit" : "Manual";
+}
+
+std::string set_text(const AxisList& axes) {
+  std::string text = "{";
+  for (std::size_t i = 0; i < axes.size(); ++i) text += concat(i ? ", '" : "'", axes[i], "'");
+  return text + "}";
 }
 
 // The coordinate of a position of the mesh along one axis.
@@ -77,26 +86,26 @@ std::string mesh_text(const Mesh& mesh) {
   std::string text = "Mesh(", types;
   for (std::size_t i = 0; i < mesh.axis_names.size(); ++i) {
     text += concat("'", mesh.axis_names[i], "': ", mesh.axis_sizes[i], ", ");
-    types += concat(i ? ", " : "", "Auto");
+    types += concat(i ? ", " : "", type_name(mesh.axis_type(i)));
   }
   return concat(text, "axis_types=(", types, mesh.axis_names.size() == 1 ? ",))" : "))");
 }
 
-std::string spec_text(const NamedSharding& placement) {
-  std::string text = "P(";
-  for (std::size_t dim = 0; dim < placement.spec.dims.size(); ++dim) {
-    const std::vector<std::string>& axes = placement.spec.dims[dim];
-    if (dim) text += ", ";
-    if (axes.empty()) text += "None";
-    else if (axes.size() == 1) text += concat("'", axes[0], "'");
-    else {
-      text += "(";
-      for (std::size_t i = 0; i < axes.size(); ++i) text += concat(i ? ", " : "", "'", axes[i], "'");
-      text += ")";
-    }
+std::string spec_text(const PartitionSpec& spec) {
+  std::vector<std::string> entries;
+  for (const AxisList& axes : spec.dims) {
+    std::string entry = axes.empty() ? "None" : concat("'", axes[0], "'");
+    for (std::size_t i = 1; i < axes.size(); ++i) entry += concat(", '", axes[i], "'");
+    entries.push_back(axes.size() > 1 ? concat("(", entry, ")") : entry);
   }
-  return text + (placement.spec.dims.size() == 1 ? ",)" : ")");
+  if (!spec.unreduced.empty()) entries.push_back("unreduced=" + set_text(spec.unreduced));
+  if (!spec.reduced.empty()) entries.push_back("reduced=" + set_text(spec.reduced));
+  std::string text = "P(";
+  for (std::size_t i = 0; i < entries.size(); ++i) text += concat(i ? ", " : "", entries[i]);
+  return text + (entries.size() == 1 && spec.dims.size() == 1 ? ",)" : ")");
 }
+
+std::string spec_text(const NamedSharding& placement) { return spec_text(placement.spec); }
 
 std::string to_string(const NamedSharding& placement) {
   const std::string kind = placement.memory_kind.empty() ? "device" : placement.memory_kind;

@@ -4,6 +4,7 @@
 #include <capibara/default_device.h>
 
 #include "array/bad_value.h"
+#include "backends/result_placement.h"
 #include "program/copy.h"
 #include "program/dce.h"
 #include "program/derive.h"
@@ -48,6 +49,7 @@ void JitEntry::compile() const {
   auto start = std::chrono::steady_clock::now();
   std::tie(ready_.program, ready_.inputs) = pruned();
   choose_donations();
+  ready_.says_placement = says_placement(ready_.program);
   ready_.all_inputs = captured.empty() && ready_.inputs.size() == program.invars().size();
   ready_.donates = std::find(ready_.donated.begin(), ready_.donated.end(), true) != ready_.donated.end();
   bool log = config().log_compiles;
@@ -164,7 +166,9 @@ Arrays call_jit_entry(const JitEntry& entry, std::span<const Array> leaves) {
     check_donated_once(entry, inputs, ready.donated);
     outputs = ready.executable->execute(inputs, ready.donated);
   }
-  return entry.committed ? as_committed(std::move(outputs)) : outputs;
+  if (entry.committed) outputs = as_committed(std::move(outputs));
+  const bool placed = ready.says_placement || (entry.committed && any_placed(inputs));
+  return placed ? placed_results(ready.program, inputs, std::move(outputs)) : outputs;
 }
 
 LeafShardings leaf_placements(std::span<const Array> leaves) {

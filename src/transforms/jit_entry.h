@@ -55,6 +55,7 @@ class JitEntry {
     bool all_inputs = false;  // every leaf is an input
     std::vector<bool> donated;
     bool donates = false;
+    bool says_placement = false;  // of its results
     std::shared_ptr<Executable> executable;
     // Outputs that the executable hands on from its inputs, found when it first runs.
     mutable std::once_flag compared;

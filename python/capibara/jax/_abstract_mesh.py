@@ -1,53 +1,9 @@
 """Meshes without devices, and the sharding that is part of an array's type."""
-import math
+import threading
 
-from capibara.jax._mesh import AxisType, NamedAxes, PartitionSpec, current_mesh
+from capibara.jax._axes import AbstractDevice, AbstractMesh, abstract
+from capibara.jax._mesh import PartitionSpec, current_mesh
 from capibara.jax._sharding import NamedSharding, Sharding
-
-
-class AbstractMesh(NamedAxes):
-    """Named axes and their sizes, without devices."""
-
-    def __init__(self, axis_sizes, axis_names, axis_types=None):
-        self.axis_sizes, self.axis_names = tuple(axis_sizes), tuple(axis_names)
-        if len(self.axis_sizes) != len(self.axis_names):
-            raise ValueError(f"AbstractMesh: there must be as many axis sizes as axis names, got {self.axis_sizes} and {self.axis_names}")
-        self.axis_types = (AxisType.Auto,) * len(self.axis_names) if axis_types is None else tuple(axis_types)
-        if len(self.axis_types) != len(self.axis_names):
-            raise ValueError(f"AbstractMesh: there must be as many axis types as axis names, got {self.axis_types} and {self.axis_names}")
-
-    @property
-    def size(self):
-        return math.prod(self.axis_sizes) if self.axis_sizes else 0
-
-    @property
-    def empty(self):
-        return not self.axis_names
-
-    @property
-    def abstract_mesh(self):
-        return self
-
-    @property
-    def auto_axes(self):
-        return self.axis_names
-
-    explicit_axes = manual_axes = ()
-    are_all_axes_explicit = are_all_axes_manual = False
-
-    @property
-    def are_all_axes_auto(self):
-        return not self.empty
-
-    def __eq__(self, other):
-        return isinstance(other, AbstractMesh) and (self.shape_tuple, self.axis_types) == (other.shape_tuple, other.axis_types)
-
-    def __hash__(self):
-        return hash((self.shape_tuple, self.axis_types))
-
-    def __repr__(self):
-        sizes = ", ".join(f"'{name}': {size}" for name, size in self.shape_tuple) or "()"
-        return f"AbstractMesh({sizes}, axis_types={self.axis_types})"
 
 
 no_mesh = AbstractMesh((), ())
@@ -94,10 +50,38 @@ def type_sharding(rank):
     return TypeSharding(no_mesh, PartitionSpec(*(None,) * rank))
 
 
+_local = threading.local()
+
+
+def _abstract_stack():
+    if not hasattr(_local, "stack"):
+        _local.stack = []
+    return _local.stack
+
+
+class use_abstract_mesh:
+    """The axes that programs see, while the context lasts."""
+
+    def __init__(self, mesh):
+        if not isinstance(mesh, AbstractMesh):
+            raise ValueError(f"Expected mesh of type `jax.sharding.AbstractMesh`. Got type: {type(mesh)}")
+        self._mesh = mesh
+
+    def __enter__(self):
+        _abstract_stack().append(self._mesh)
+        return self._mesh
+
+    def __exit__(self, *exception):
+        _abstract_stack().pop()
+        return False
+
+
 def get_abstract_mesh():
     """The axes of the mesh in whose context the program is; without one, the mesh without axes."""
+    if _abstract_stack():
+        return _abstract_stack()[-1]
     mesh = current_mesh()
-    return no_mesh if mesh is None else AbstractMesh(mesh.axis_sizes, mesh.axis_names, mesh.axis_types)
+    return no_mesh if mesh is None else abstract(mesh)
 
 
-__all__ = ["AbstractMesh", "Sharding", "get_abstract_mesh", "type_sharding"]
+__all__ = ["AbstractDevice", "AbstractMesh", "Sharding", "get_abstract_mesh", "type_sharding", "use_abstract_mesh"]

@@ -1,18 +1,9 @@
 """Meshes of devices with named axes, and specifications of how they split the dimensions of arrays."""
-import collections
-import enum
 import threading
 
 from capibara import _tracebacks
+from capibara.jax._axes import AxisType, NamedAxes, abstract
 from capibara.jax._devices import devices as _all_devices  # where `devices` is an argument
-
-
-class AxisType(enum.Enum):
-    """Who decides along an axis of a mesh: the compiler."""
-    Auto = enum.auto()
-
-    def __repr__(self):
-        return self.name
 
 
 class Unconstrained:
@@ -25,8 +16,26 @@ class PartitionSpec:
 
     UNCONSTRAINED = Unconstrained()
 
-    def __init__(self, *partitions):
+    def __init__(self, *partitions, unreduced=frozenset(), reduced=frozenset()):
         self._entries = tuple(_entry(one) for one in partitions)
+        self.unreduced, self.reduced = _axis_set("unreduced", unreduced), _axis_set("reduced", reduced)
+        if self.unreduced & self.reduced:
+            raise ValueError("`unreduced` and `reduced` argument to PartitionSpec cannot overlap. Got unreduced: "
+                             f"{self.unreduced}, reduced: {self.reduced}")
+        named = {name for entry in self._entries for name in (entry if isinstance(entry, tuple) else (entry,)) if isinstance(name, str)}
+        for word, axes in (("unreduced", self.unreduced), ("reduced", self.reduced)):
+            if named & axes:
+                raise ValueError(f"partitions cannot overlap with {word} axes passed to PartitionSpec. Got partitions: {self._entries} "
+                                 f"and {word} axes: {set(axes)}")
+
+    @property
+    def partitions(self):
+        return self._entries
+
+    def update(self, **changes):
+        """The same with other partitions, unreduced or reduced axes."""
+        return PartitionSpec(*changes.get("partitions", self._entries), unreduced=changes.get("unreduced", self.unreduced),
+                             reduced=changes.get("reduced", self.reduced))
 
     def __iter__(self):
         return iter(self._entries)
@@ -44,13 +53,20 @@ class PartitionSpec:
         return PartitionSpec(*tuple(other), *self._entries)
 
     def __eq__(self, other):
-        return isinstance(other, PartitionSpec) and self._entries == other._entries
+        return isinstance(other, PartitionSpec) and self._key == other._key
 
     def __hash__(self):
-        return hash(self._entries)
+        return hash(self._key)
+
+    @property
+    def _key(self):
+        return self._entries, self.unreduced, self.reduced
 
     def __repr__(self):
-        return f"P({', '.join(map(repr, self._entries))}{',' if len(self._entries) == 1 else ''})"
+        texts = [repr(entry) for entry in self._entries]
+        for word, axes in (("unreduced", self.unreduced), ("reduced", self.reduced)):
+            texts += [f"{word}={{{', '.join(map(repr, sorted(axes)))}}}"] if axes else []
+        return f"P({', '.join(texts)}{',' if len(texts) == len(self._entries) == 1 else ''})"
 
     def index(self, value):
         return self._entries.index(value)
@@ -70,19 +86,15 @@ def _entry(entry):
     raise ValueError(f"PartitionSpec: an entry must be None, a name, a tuple of names or UNCONSTRAINED, got {entry!r}")
 
 
+def _axis_set(word, axes):
+    if not isinstance(axes, (set, frozenset)):
+        raise TypeError(f"`{word}` argument of PartitionSpec should be `None` or of type `frozenset` or `set`. Got type {type(axes)}")
+    if None in axes:
+        raise ValueError(f"{word} cannot contain None. All elements in {word} should refer to the mesh axes.")
+    return frozenset(axes)
+
+
 _open_meshes = threading.local()
-
-
-class NamedAxes:
-    """What meshes with and without devices share: axes with names and sizes."""
-
-    @property
-    def shape(self):
-        return collections.OrderedDict(self.shape_tuple)
-
-    @property
-    def shape_tuple(self):
-        return tuple(zip(self.axis_names, self.axis_sizes))
 
 
 class Mesh(NamedAxes):
@@ -103,7 +115,7 @@ class Mesh(NamedAxes):
         if len(set(self.axis_names)) != len(self.axis_names):
             raise ValueError(f"Mesh requires its axis_names to be distinct, got {self.axis_names}")
         self.axis_types = _axis_types(axis_types, len(self.axis_names))
-        self._key = (self.axis_names, self.devices.shape, tuple(self.devices.flat))
+        self._key = (self.axis_names, self.devices.shape, tuple(self.devices.flat), self.axis_types)
 
     @property
     def axis_sizes(self):
@@ -124,7 +136,24 @@ class Mesh(NamedAxes):
 
     @property
     def local_devices(self):
-        return [device for device in self.devices.flat if device.process_index == devices()[0].client_process]
+        return [device for device in self.devices.flat if device.process_index == device.client_process]
+
+    @property
+    def local_mesh(self):
+        return self if not self.is_multi_process else Mesh(self.local_devices, self.axis_names)
+
+    @property
+    def abstract_mesh(self):
+        return abstract(self)
+
+    @property
+    def is_scalar(self):
+        return self.devices.ndim == 0
+
+    def update(self, devices=None, axis_names=None, axis_types=None):
+        """The same with other devices, names or types of axes."""
+        return Mesh(self.devices if devices is None else devices, self.axis_names if axis_names is None else axis_names,
+                    self.axis_types if axis_types is None else axis_types)
 
     @property
     def is_multi_process(self):
@@ -164,38 +193,52 @@ def current_mesh():
 
 
 class set_mesh:
-    """Specifications without a mesh mean this one, while the context lasts."""
+    """Specifications without a mesh mean this one, from now on; as a context, until it ends. None means no mesh."""
 
     def __init__(self, mesh):
-        if not isinstance(mesh, Mesh):
+        if mesh is not None and not isinstance(mesh, Mesh):
             raise ValueError(f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}")
-        self._mesh = mesh
+        self._mesh, self._before = mesh, list(_stack())
+        _stack().append(mesh)
 
     def __enter__(self):
-        return self._mesh.__enter__()
+        return self._mesh
 
     def __exit__(self, *exception):
-        return self._mesh.__exit__(*exception)
+        _stack()[:] = self._before
+        return False
+
+
+def get_mesh():
+    """The mesh of set_mesh; without one, the mesh without axes."""
+    mesh = current_mesh()
+    import numpy as np
+    return Mesh(np.empty((), dtype=object), ()) if mesh is None else mesh
 
 
 def _axis_types(given, count):
-    types = (AxisType.Auto,) * count if given is None else tuple(given) if isinstance(given, (tuple, list)) else (given,)
+    types = (AxisType.Auto,) * count if given is None else tuple(given) if isinstance(given, (tuple, list)) else (given,) * count
     if len(types) != count:
         raise ValueError(f"Number of axis names should match the number of axis_types. Got {count} names and axis_types={types}")
     for one in types:
-        if one is not AxisType.Auto:
-            raise NotImplementedError(f"Mesh: axis types are Auto, got {one!r}")
+        if not isinstance(one, AxisType):
+            raise TypeError(f"Unexpected type for axis_types, expected jax.sharding.AxisType, got {type(one)}")
     return types
 
 
 def make_mesh(axis_shapes, axis_names, axis_types=None, *, devices=None):
-    """A mesh of the first devices. All axes are Auto: the compiler decides how values lie that nothing is said of."""
+    """A mesh of the first devices; its axes are Explicit unless `axis_types` says otherwise.
+
+    The types of values do not show Explicit axes yet: unannotated values are placed by the compiler, as with Auto axes.
+    """
     import math
 
     import numpy as np
     axis_shapes, axis_names = tuple(axis_shapes), tuple(axis_names)
     if len(axis_shapes) != len(axis_names):
         raise ValueError(f"Number of axis names should match the number of axis_shapes. Got axis_names={axis_names} and axis_shapes={axis_shapes}")
+    if axis_types is None:
+        axis_types = (AxisType.Explicit,) * len(axis_names)
     chosen = list(_all_devices() if devices is None else devices)
     count = math.prod(axis_shapes)
     if len(chosen) < count:

@@ -184,4 +184,24 @@ def make_array_from_single_device_arrays(shape, sharding, arrays, *, dtype=None)
     return _core.join_shards(list(shape), sharding._placement, [by_device[device] for device in sharding._device_list if device.addressable])
 
 
+def make_array_from_process_local_data(sharding, local_data, global_shape=None):
+    """A tree of arrays of the data that this process has, which are all of it where there is one process."""
+    leaves, structure = _core.tree_flatten(local_data)
+    shardings = spread(sharding, local_data, "make_array_from_process_local_data sharding")
+    shapes = [None] * len(leaves) if global_shape is None else [tuple(global_shape)] * len(leaves)
+    return structure.unflatten([_from_local_data(*one) for one in zip(leaves, shardings, shapes)])
+
+
+def _from_local_data(data, sharding, global_shape):
+    import numpy as np
+    data = np.asarray(data)
+    if not sharding.is_fully_addressable:
+        raise NotImplementedError("make_array_from_process_local_data: the sharding must be on this process's devices alone, got "
+                                  f"{sharding}")
+    if global_shape is not None and global_shape != data.shape:
+        raise ValueError("make_array_from_process_local_data: one process has all of the data, so that its shape must be the global "
+                         f"shape {global_shape}, got {data.shape}")
+    return make_array_from_callback(data.shape, sharding, lambda index: data[index])
+
+
 _tracebacks.guard(__name__)

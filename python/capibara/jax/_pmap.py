@@ -1,52 +1,47 @@
-"""jax.pmap: a function mapped over devices."""
+"""jax.pmap: a function mapped over devices, by shard_map over a mesh of one axis."""
+from capibara import _core
 from capibara.jax import tree_util
-from capibara.jax._api import _wraps, jit, vmap
-from capibara.jax._devices import local_device_count
+from capibara.jax._api import _wraps, jit
+from capibara.jax._devices import local_devices
+from capibara.jax._mesh import AxisType, Mesh, PartitionSpec
+from capibara.jax._sharding import NamedSharding
+
+_UNNAMED = "<unnamed axis>"
 
 
 def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnums=(), devices=None, backend=None, axis_size=None,
          donate_argnums=()):
-    """Compiles a function and maps it over the leading axis of its arguments, one element for each device.
-
-    The devices of one process are one device: the axis has size one.
-    """
-    if devices is not None and len(devices) != 1:
-        raise NotImplementedError(f"pmap: the mapped axis has size one, so that there is one device, got devices={devices}; use jit with "
-                                  "shardings for several")
-    device = None if devices is None else devices[0]
+    """Compiles a function and maps it over an axis of its arguments, one element for each device."""
     static = (static_broadcasted_argnums,) if isinstance(static_broadcasted_argnums, int) else tuple(static_broadcasted_argnums)
     compiled = {}
 
-    def mapped_function(args):
+    def function_for(args):
         if static and max(static) >= len(args):
             raise ValueError(f"pmapped function has static_broadcasted_argnums={static} but was called with only {len(args)} positional "
                              f"argument{'s' if len(args) != 1 else ''}. All static broadcasted arguments must be passed positionally.")
         key = (len(args), tuple((i % len(args), args[i]) for i in static))
         if key not in compiled:
             held = dict(key[1])
-
-            def of_dynamic(*dynamic, **kwargs):
-                values = iter(dynamic)
-                return fun(*(held[i] if i in held else next(values) for i in range(len(args))), **kwargs)
-
             axes = tuple(in_axes[i] for i in range(len(args)) if i not in held) if isinstance(in_axes, (tuple, list)) else in_axes
-            compiled[key] = jit(vmap(_wraps(fun, of_dynamic), in_axes=axes, out_axes=out_axes, axis_name=axis_name, axis_size=axis_size),
-                                donate_argnums=donate_argnums if not held else (), device=device, backend=backend)
-        return compiled[key], [x for i, x in enumerate(args) if i not in {j for j, _ in key[1]}]
+
+            def _fun(*dynamic, **kwargs):
+                values = iter(dynamic)
+
+                def of_parts(parts, keywords):
+                    own = iter(parts)
+                    return fun(*(held[i] if i in held else next(own) for i in range(len(args))), **keywords)
+
+                return _mapped(of_parts, tuple(values), kwargs, axes, out_axes, axis_name or _UNNAMED, axis_size, devices, backend)
+
+            compiled[key] = jit(_fun, donate_argnums=donate_argnums if not held else ())
+        return compiled[key], [x for i, x in enumerate(args) if i not in dict(key[1])]
 
     def pmap_f(*args, **kwargs):
-        function, dynamic = mapped_function(args)
-        size = axis_size if axis_size is not None else _mapped_size(dynamic, in_axes, kwargs)
-        if size is None:
-            raise ValueError("pmap requires at least one argument with a mapped axis.")
-        if size > local_device_count():
-            raise ValueError(f"pmap: the mapped axis has size {size}, but there is {local_device_count()} device")
-        if size > 1:
-            raise NotImplementedError(f"pmap: the mapped axis must have size one, got {size}; use jit with shardings for several devices")
+        function, dynamic = function_for(args)
         return function(*dynamic, **kwargs)
 
     def lower(*args, **kwargs):
-        function, dynamic = mapped_function(args)
+        function, dynamic = function_for(args)
         return function.lower(*dynamic, **kwargs)
 
     result = _wraps(fun, pmap_f)
@@ -54,13 +49,81 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnu
     return result
 
 
-def _mapped_size(args, in_axes, kwargs):
+def _mapped(function, args, kwargs, in_axes, out_axes, axis_name, axis_size, devices, backend):
+    leaves, tree = _core.tree_flatten((args, kwargs))
+    arrays = [_core.as_array(leaf) for leaf in leaves]
+    axes = _leaf_axes(in_axes, args, "in_axes") + [0] * (len(leaves) - len(tree_util.tree_leaves(args)))
+    size = _mapped_size(arrays, axes, axis_size)
+    mesh = _mesh(size, axis_name, devices, backend)
+    structure, out_specs = [], []
+
+    def on_parts(parts):
+        whole = [part if axis is None else part.reshape(_without(part.shape, axis)) for part, axis in zip(parts, axes)]
+        own_args, keywords = tree.unflatten(whole)
+        result = function(own_args, keywords)
+        out_leaves, out_tree = _core.tree_flatten(result)
+        positions = _leaf_axes(out_axes, result, "out_axes")
+        structure[:] = [out_tree]
+        out_specs[:] = [_axes_of(axis, len(_core.as_array(leaf).shape) + 1, axis_name) for leaf, axis in zip(out_leaves, positions)]
+        return [_expanded(_core.as_array(leaf), axis) for leaf, axis in zip(out_leaves, positions)]
+
+    placement = NamedSharding(mesh, PartitionSpec())._placement
+    in_specs = [_axes_of(axis, array.ndim, axis_name) for axis, array in zip(axes, arrays)]
+    results = _core.shard_map(on_parts, function, arrays, placement, False, in_specs, [axis_name], False, lambda rows: list(out_specs))
+    return structure[0].unflatten(results)
+
+
+def _without(shape, axis):
+    axis %= len(shape)
+    return shape[:axis] + shape[axis + 1:]
+
+
+def _expanded(array, axis):
+    if axis is None:
+        return array
+    axis %= array.ndim + 1
+    return array.reshape(array.shape[:axis] + (1,) + array.shape[axis:])
+
+
+def _axes_of(axis, rank, name):
+    return [] if axis is None else [[]] * (axis % rank) + [[name]]
+
+
+def _leaf_axes(axes, tree, word):
+    """One axis or None for each leaf, of a tree prefix."""
+    if axes is None or isinstance(axes, int):
+        return [axes] * len(tree_util.tree_leaves(tree))
+    axes = tuple(axes) if isinstance(axes, list) else axes
+    prefix, structure = tree_util.tree_flatten(axes, is_leaf=lambda leaf: leaf is None)
+    try:
+        below = structure.flatten_up_to(tree)
+    except (ValueError, TypeError):
+        raise ValueError(f"pmap {word} specification must be a tree prefix of the corresponding value, got specification {axes!r} for "
+                         f"value tree {tree_util.tree_structure(tree)}.") from None
+    return [axis for axis, subtree in zip(prefix, below) for _ in tree_util.tree_leaves(subtree)]
+
+
+def _mapped_size(arrays, axes, axis_size):
     sizes = []
-    for i, argument in enumerate(args):
-        axis = in_axes[i] if isinstance(in_axes, (tuple, list)) else in_axes
-        if isinstance(axis, int):
-            sizes += [leaf.shape[axis] for leaf in tree_util.tree_leaves(argument) if getattr(leaf, "shape", ())]
-        elif axis is not None:
-            sizes += [x.shape[a] for a, x in zip(tree_util.tree_leaves(axis), tree_util.tree_leaves(argument)) if getattr(x, "shape", ())]
-    sizes += [leaf.shape[0] for leaf in tree_util.tree_leaves(kwargs) if getattr(leaf, "shape", ())]
-    return sizes[0] if sizes else None
+    for array, axis in zip(arrays, axes):
+        if axis is None:
+            continue
+        if not -array.ndim <= axis < array.ndim:
+            raise ValueError(f"pmap was requested to map its argument along axis {axis}, which implies that its rank should be at least "
+                             f"{axis + 1 if axis >= 0 else -axis}, but is only {array.ndim} (its shape is {array.shape})")
+        sizes.append(array.shape[axis])
+    if axis_size is not None:
+        sizes.append(axis_size)
+    if not sizes:
+        raise ValueError("pmap requires at least one argument with a mapped axis.")
+    if len(set(sizes)) > 1:
+        raise ValueError(f"pmap got inconsistent sizes for array axes to be mapped: {sorted(set(sizes))}")
+    return sizes[0]
+
+
+def _mesh(size, axis_name, devices, backend):
+    chosen = list(local_devices(backend=backend) if devices is None else devices)
+    if size > len(chosen) or (devices is not None and size != len(chosen)):
+        raise ValueError(f"compiling computation that requires {size} logical devices, but only {len(chosen)} XLA devices are available "
+                         f"(num_replicas={size})")
+    return Mesh(chosen[:size], (axis_name,), (AxisType.Auto,))

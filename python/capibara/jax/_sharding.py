@@ -6,7 +6,7 @@ from typing import NamedTuple
 from capibara import _core, _tracebacks
 from capibara._errors import ConcretizationTypeError
 from capibara.jax._devices import Device, _called, device_of, devices
-from capibara.jax._mesh import Mesh, PartitionSpec, Unconstrained
+from capibara.jax._mesh import AxisType, Mesh, PartitionSpec, Unconstrained
 
 
 class Sharding:
@@ -84,8 +84,11 @@ class NamedSharding(Sharding):
                 seen.add(name)
             axes.append(list(names))
         self._device_list = tuple(mesh.devices.flat)
-        self._placement = _core.NamedSharding(self._device_list[0]._placement_platform, [device.id for device in self._device_list], list(mesh.axis_names),
-                                          list(mesh.axis_sizes), axes, _own_kind(self._device_list[0], memory_kind))
+        first = self._device_list[0]
+        self._placement = _core.NamedSharding(first._placement_platform, [device.id for device in self._device_list], list(mesh.axis_names),
+                                              list(mesh.axis_sizes), axes, _own_kind(first, memory_kind),
+                                              axis_types=[kind.value for kind in mesh.axis_types], unreduced=sorted(spec.unreduced),
+                                              reduced=sorted(spec.reduced))
 
     @property
     def memory_kind(self):
@@ -182,7 +185,9 @@ def sharding_from(placement):
     grid = np.empty(len(chosen), dtype=object)
     grid[:] = chosen
     spec = PartitionSpec(*(axes[0] if len(axes) == 1 else tuple(axes) if axes else None for axes in placement.spec))
-    return NamedSharding(Mesh(grid.reshape(sizes), names), spec, memory_kind=kind)
+    mesh = Mesh(grid.reshape(sizes), names, tuple(AxisType(value) for value in placement.axis_types))
+    spec = spec.update(unreduced=frozenset(placement.unreduced), reduced=frozenset(placement.reduced))
+    return NamedSharding(mesh, spec, memory_kind=kind)
 
 
 def shards_of(array):

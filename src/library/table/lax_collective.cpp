@@ -5,6 +5,7 @@
 
 #include "library/table/families.h"
 #include "library/table/lax_arguments.h"
+#include "trace/mesh_trace.h"
 
 namespace capibara::library {
 
@@ -97,23 +98,26 @@ Value extreme(const Arguments& a) {
 }
 
 Value all_gather(const Arguments& a) {
-  const std::string name = single_axis_name(a), to = a.text("to");
+  const lax::AxisNames names = axis_names(a);
+  const std::string to = a.text("to");
   if (to != "varying" && to != "invarying") {
     throw ValueError(concat("lax.all_gather: argument 'to' must be 'varying' or 'invarying', got '", to, "'"));
   }
   const lax::AllGatherOptions options{
       .axis = a.integer("axis"), .tiled = a.flag("tiled"), .axis_index_groups = axis_groups(a)};
-  return map_leaves(a["x"],
-                    [&](const Value& leaf) -> Value { return lax::all_gather(leaf_array(a, leaf), name, options); });
+  return map_leaves(a["x"], [&](const Value& leaf) -> Value {
+    const Array x = leaf_array(a, leaf);
+    return to == "varying" ? lax::all_gather(x, names, options) : lax::all_gather_invariant(x, names, options);
+  });
 }
 
 Value psum_scatter(const Arguments& a) {
-  const std::string name = single_axis_name(a);
+  const lax::AxisNames names = axis_names(a);
   const lax::PsumScatterOptions options{.scatter_dimension = a.integer("scatter_dimension"),
                                         .tiled = a.flag("tiled"),
                                         .axis_index_groups = axis_groups(a)};
   return map_leaves(a["x"],
-                    [&](const Value& leaf) -> Value { return lax::psum_scatter(leaf_array(a, leaf), name, options); });
+                    [&](const Value& leaf) -> Value { return lax::psum_scatter(leaf_array(a, leaf), names, options); });
 }
 
 // Over several names, whose lanes count in the order of the names: one exchange for each, of its own part of the dimension.
@@ -146,6 +150,12 @@ Array exchange_over(const Array& x, const lax::AxisNames& names, int64_t split_a
 
 Value exchange(const Arguments& a, int64_t split_axis, int64_t concat_axis, bool tiled) {
   const Sequence* names = a["axis_name"].sequence();
+  if (names && names->items.size() > 1 && are_mesh_axes(axis_names(a))) {
+    const lax::AllToAllOptions options{.tiled = tiled, .axis_index_groups = axis_groups(a)};
+    return map_leaves(a["x"], [&](const Value& leaf) -> Value {
+      return lax::all_to_all(leaf_array(a, leaf), axis_names(a), split_axis, concat_axis, options);
+    });
+  }
   if (names && names->items.size() > 1 && axis_groups(a).empty()) {
     const ReducedAxes axes(a);
     if (!axes.positions.empty()) throw TypeError("lax.all_to_all: argument 'axis_name' must hold names alone, got a position");
@@ -179,10 +189,10 @@ const Function lax_collective_functions[] = {
      "Swaps a named axis with a positional one."},
     {"ppermute", "x, axis_name, perm",
      [](const Arguments& a) -> Value {
-       const std::string name = single_axis_name(a);
+       const lax::AxisNames names = axis_names(a);
        const std::vector<std::pair<int64_t, int64_t>> perm = a.pairs("perm");
        return map_leaves(a["x"],
-                         [&](const Value& leaf) -> Value { return lax::ppermute(leaf_array(a, leaf), name, perm); });
+                         [&](const Value& leaf) -> Value { return lax::ppermute(leaf_array(a, leaf), names, perm); });
      },
      "Sends each member's value to another member; those that receive nothing get zeros."},
     {"pshuffle", "x, axis_name, perm",
@@ -201,6 +211,16 @@ const Function lax_collective_functions[] = {
            a["x"], [&](const Value& leaf) -> Value { return lax::pbroadcast(leaf_array(a, leaf), name, source); });
      },
      "One member's value on every member of a named axis."},
+    {"pcast", "x, axis_name, *, to",
+     [](const Arguments& a) -> Value {
+       const lax::AxisNames names = axis_names(a);
+       if (a.text("to") != "varying") {
+         throw NotImplementedError(concat("lax.pcast: argument 'to' must be 'varying', got '", a.text("to"),
+                                          "'; types of sums that are still to be taken do not exist yet"));
+       }
+       return map_leaves(a["x"], [&](const Value& leaf) -> Value { return lax::pvary(leaf_array(a, leaf), names); });
+     },
+     "The same value, in a type that may differ between devices along mesh axes."},
     {"axis_index", "axis_name",
      [](const Arguments& a) -> Value {
        if (a["axis_name"].get_if<std::string>()) return lax::axis_index(a.text("axis_name"));

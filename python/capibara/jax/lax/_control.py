@@ -231,7 +231,7 @@ def _on_trees(name):
 COLLECTIVES = {
     name: _on_trees(name)
     for name in ("psum", "pmean", "pmax", "pmin", "ppermute", "all_gather", "all_to_all", "psum_scatter", "pshuffle",
-                 "pswapaxes", "pbroadcast")
+                 "pswapaxes", "pbroadcast", "pcast")
     if _core.library_function("lax", name) is not None
 }
 __all__ = ["scan", "while_loop", "fori_loop", "cond", "switch", "map", "associative_scan", "custom_root", "custom_linear_solve", "stop_gradient", "optimization_barrier", "platform_dependent", "composite"]

@@ -33,7 +33,8 @@ bool runs_program(const Primitive& primitive) {
     case Control::scan:
     case Control::while_loop:
     case Control::cond: return true;
-    default: return primitive == prim::jit();
+    default:
+      return primitive == prim::jit() || primitive == prim::shard_map();
   }
 }
 

@@ -1,0 +1,104 @@
+"""Named axes of meshes, and meshes without devices."""
+import collections
+import enum
+import math
+
+
+class AxisType(enum.Enum):
+    """Who decides along an axis of a mesh: the compiler, the types of values, or the function inside shard_map."""
+    Auto = 0
+    Explicit = 1
+    Manual = 2
+
+    def __repr__(self):
+        return self.name
+
+
+class NamedAxes:
+    """What meshes with and without devices share: axes with names and sizes."""
+
+    @property
+    def shape(self):
+        return collections.OrderedDict(self.shape_tuple)
+
+    @property
+    def shape_tuple(self):
+        return tuple(zip(self.axis_names, self.axis_sizes))
+
+    def _axes_of(self, kind):
+        return tuple(name for name, own in zip(self.axis_names, self.axis_types) if own is kind)
+
+    def _are_all(self, kind):
+        return bool(self.axis_names) and all(own is kind for own in self.axis_types)
+
+    auto_axes = property(lambda self: self._axes_of(AxisType.Auto))
+    explicit_axes = property(lambda self: self._axes_of(AxisType.Explicit))
+    manual_axes = property(lambda self: self._axes_of(AxisType.Manual))
+    are_all_axes_auto = property(lambda self: self._are_all(AxisType.Auto))
+    are_all_axes_explicit = property(lambda self: self._are_all(AxisType.Explicit))
+    are_all_axes_manual = property(lambda self: self._are_all(AxisType.Manual))
+
+
+class AbstractDevice:
+    """What is known of the devices of an abstract mesh."""
+
+    def __init__(self, device_kind, num_cores=None, platform=None):
+        self.device_kind, self.num_cores, self.platform = device_kind, num_cores, platform
+
+    def __eq__(self, other):
+        return isinstance(other, AbstractDevice) and vars(self) == vars(other)
+
+    def __hash__(self):
+        return hash(tuple(vars(self).values()))
+
+    def __repr__(self):
+        return f"device_kind={self.device_kind}, num_cores={self.num_cores}, platform={self.platform}"
+
+
+class AbstractMesh(NamedAxes):
+    """Named axes and their sizes, without devices."""
+
+    def __init__(self, axis_sizes, axis_names, axis_types=None, *, abstract_device=None):
+        self.axis_sizes, self.axis_names, self.abstract_device = tuple(axis_sizes), tuple(axis_names), abstract_device
+        if len(self.axis_sizes) != len(self.axis_names):
+            raise ValueError(f"AbstractMesh: there must be as many axis sizes as axis names, got {self.axis_sizes} and {self.axis_names}")
+        count = len(self.axis_names)
+        is_single = axis_types is None or isinstance(axis_types, AxisType)
+        self.axis_types = (axis_types or AxisType.Auto,) * count if is_single else tuple(axis_types)
+        if len(self.axis_types) != len(self.axis_names):
+            raise ValueError(f"AbstractMesh: there must be as many axis types as axis names, got {self.axis_types} and {self.axis_names}")
+
+    def update_axis_types(self, changes):
+        """The same with other types of the axes that a dictionary names."""
+        types = tuple(changes.get(name, own) for name, own in zip(self.axis_names, self.axis_types))
+        return AbstractMesh(self.axis_sizes, self.axis_names, types, abstract_device=self.abstract_device)
+
+    @property
+    def size(self):
+        return math.prod(self.axis_sizes) if self.axis_sizes else 0
+
+    @property
+    def empty(self):
+        return not self.axis_names
+
+    @property
+    def abstract_mesh(self):
+        return self
+
+    def __eq__(self, other):
+        return isinstance(other, AbstractMesh) and (self.shape_tuple, self.axis_types) == (other.shape_tuple, other.axis_types)
+
+    def __hash__(self):
+        return hash((self.shape_tuple, self.axis_types))
+
+    def __repr__(self):
+        sizes = ", ".join(f"'{name}': {size}" for name, size in self.shape_tuple) or "()"
+        device = f", {self.abstract_device!r}" if self.abstract_device is not None else ""
+        return f"AbstractMesh({sizes}, axis_types={self.axis_types}{device})"
+
+
+def abstract(mesh):
+    """A mesh without its devices."""
+    device = mesh.devices.flat[0] if mesh.size else None
+    known = None if device is None else AbstractDevice(device.device_kind, None, device.platform)
+    return AbstractMesh(mesh.axis_sizes, mesh.axis_names, mesh.axis_types, abstract_device=known)

@@ -1,0 +1,168 @@
+"""jax.shard_map: a function that every device of a mesh runs on its part of the arguments."""
+import functools
+import math
+
+from capibara import _core, _tracebacks
+from capibara.jax import _shard_map_errors as errors, tree_util
+from capibara.jax._abstract_mesh import AbstractMesh, get_abstract_mesh, use_abstract_mesh
+from capibara.jax._api import _wraps
+from capibara.jax._mesh import AxisType, Mesh, PartitionSpec, current_mesh
+from capibara.jax._placing import spread
+from capibara.jax._sharding import NamedSharding, sharding_of
+
+_devices_of = {}  # meshes of the maps whose functions are being traced, by their axes
+
+
+class InferFromArgs:
+    """in_specs that are those of the arguments' own shardings."""
+
+    def __repr__(self):
+        return "jax.sharding.Infer"
+
+
+Infer = InferFromArgs()
+
+
+def shard_map(f=None, /, *, out_specs, in_specs=Infer, mesh=None, axis_names=frozenset(), check_vma=True):
+    """Maps a function over the devices of a mesh: it sees one device's parts and speaks to the others by the collectives of lax."""
+    if f is None:
+        return functools.partial(shard_map, out_specs=out_specs, in_specs=in_specs, mesh=mesh, axis_names=axis_names,
+                                 check_vma=check_vma)
+    if not callable(f):
+        raise TypeError(f"shard_map requires a callable for its first argument, but got {f!r} of type {type(f)}.")
+
+    def mapped(*args):
+        return _Call(f, mesh, in_specs, out_specs, axis_names, check_vma).run(args)
+
+    return _wraps(f, mapped)
+
+
+class _Call:
+    """One call of a mapped function."""
+
+    def __init__(self, function, mesh, in_specs, out_specs, axis_names, check_vma):
+        self.function, self.in_specs, self.out_specs, self.check_vma = function, in_specs, out_specs, check_vma
+        self.mesh, self.is_abstract = _mesh_in_use(mesh)
+        self.manual = [name for name in self.mesh.axis_names if not axis_names or name in axis_names]
+        for name in axis_names:
+            if name not in self.mesh.axis_names:
+                raise ValueError(f"jax.shard_map requires axis_names={set(axis_names)} to be a subset of "
+                                 f"mesh.axis_names={self.mesh.axis_names}")
+        if self.is_abstract:
+            self.manual = [name for name in self.manual if name not in self.mesh.manual_axes]
+
+    def run(self, args):
+        leaves, tree = _core.tree_flatten(args)
+        specs = self._specs_of_arguments(args, leaves)
+        arrays = [_core.as_array(leaf) for leaf in leaves]
+        self._check_arguments(args, arrays, specs)
+        out_tree = []
+
+        def on_leaves(parts):
+            with use_abstract_mesh(self._mesh_inside()):
+                result = self.function(*tree.unflatten(parts))
+            out_leaves, structure = _core.tree_flatten(result)
+            out_tree.append((result, structure))
+            return out_leaves
+
+        results = _core.shard_map(on_leaves, self.function, arrays, _placement(self.mesh), self.is_abstract,
+                                  [_axes(spec) for spec in specs], self.manual, self.check_vma,
+                                  lambda rows: self._specs_of_results(out_tree[-1][0], rows))
+        return out_tree[-1][1].unflatten(results)
+
+    def _mesh_inside(self):
+        """The axes as the function sees them."""
+        mesh = self.mesh if isinstance(self.mesh, AbstractMesh) else self.mesh.abstract_mesh
+        inside = mesh.update_axis_types(dict.fromkeys(self.manual, AxisType.Manual))
+        if isinstance(self.mesh, Mesh):
+            _devices_of[inside.shape_tuple] = self.mesh
+        return inside
+
+    def _specs_of_arguments(self, args, leaves):
+        if isinstance(self.in_specs, InferFromArgs):
+            return [_own_spec(leaf) for leaf in leaves]
+        if self.in_specs is None:
+            raise TypeError(errors.no_specs("in_specs"))
+        _check_specs("in_specs", self.in_specs, self.manual)
+        in_specs = tuple(self.in_specs) if isinstance(self.in_specs, list) else self.in_specs
+        try:
+            return spread(in_specs, args, "shard_map in_specs")
+        except ValueError as error:
+            if isinstance(in_specs, tuple) and len(in_specs) != len(args):
+                raise ValueError(errors.count_of_specs(self.function, in_specs, args)) from None
+            raise error
+
+    def _check_arguments(self, args, arrays, specs):
+        for i, (array, spec) in enumerate(zip(arrays, specs)):
+            if len(spec) > array.ndim:
+                raise ValueError(errors.long_argument(self.function, args, i, array, spec))
+            for dim, entry in enumerate(_axes(spec)):
+                if array.shape[dim] % math.prod(self.mesh.shape[name] for name in entry):
+                    raise ValueError(errors.uneven_argument(self.function, self.mesh, args, i, array, spec, dim, entry))
+
+    def _specs_of_results(self, result, rows):
+        if self.out_specs is None:
+            raise TypeError(errors.no_specs("out_specs"))
+        _check_specs("out_specs", self.out_specs, self.manual)
+        specs = spread(self.out_specs, result, "shard_map out_specs")
+        for spec, (shape, text, _) in zip(specs, rows):
+            if len(spec) > len(shape):
+                raise ValueError(errors.long_result(self.function, spec, shape, text))
+        if self.check_vma:
+            self._check_varying(specs, rows)
+        return [_axes(spec) for spec in specs]
+
+    def _check_varying(self, specs, rows):
+        found = []
+        for spec, (_, _, varying) in zip(specs, rows):
+            named = [name for entry in _axes(spec) for name in entry]
+            own = [name for name in varying if name in self.manual]
+            if set(own) - set(named):
+                found.append((spec, named, own))
+        if found:
+            raise ValueError(errors.varying_results(self.function, self.mesh, found))
+
+
+def _mesh_in_use(mesh):
+    """The mesh of a call, and whether it is that of the surrounding map."""
+    around = get_abstract_mesh()
+    if around.manual_axes and (mesh is None or isinstance(mesh, AbstractMesh) or mesh.shape_tuple == around.shape_tuple):
+        return around, True
+    if mesh is None:
+        mesh = current_mesh()
+    if mesh is None:
+        raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter into a mesh context")
+    if not isinstance(mesh, (Mesh, AbstractMesh)):
+        raise TypeError("shard_map requires a `jax.sharding.Mesh` or a `jax.sharding.AbstractMesh` instance for its second argument, "
+                        f"but got {mesh} of type {type(mesh)}.")
+    return mesh, False
+
+
+def _placement(mesh):
+    """The mesh as the core knows it."""
+    grid = _devices_of.get(mesh.shape_tuple) if isinstance(mesh, AbstractMesh) else mesh
+    ids = [device.id for device in grid.devices.flat] if grid is not None else list(range(mesh.size))
+    platform = next(iter(grid.devices.flat))._placement_platform if grid is not None else "cpu"
+    return _core.NamedSharding(platform, ids, list(mesh.axis_names), list(mesh.axis_sizes), [], "",
+                               axis_types=[kind.value for kind in mesh.axis_types])
+
+
+def _own_spec(leaf):
+    sharding = sharding_of(leaf) if isinstance(leaf, _core.ArrayImpl) else None
+    return sharding.spec if isinstance(sharding, NamedSharding) else PartitionSpec()
+
+
+def _axes(spec):
+    return [[entry] if isinstance(entry, str) else list(entry or ()) for entry in spec]
+
+
+def _check_specs(word, specs, manual):
+    for spec in tree_util.tree_leaves(specs, is_leaf=lambda leaf: leaf is None or isinstance(leaf, PartitionSpec)):
+        if not isinstance(spec, PartitionSpec):
+            raise TypeError(errors.not_a_spec(word, spec))
+        for name in (name for entry in _axes(spec) for name in entry):
+            if name not in manual:
+                raise ValueError(errors.foreign_axis(word, name, manual))
+
+
+_tracebacks.guard(__name__)

@@ -1,0 +1,38 @@
+"""jax.experimental.mesh_utils: grids of devices for meshes."""
+import math
+
+from capibara._modules import explain_missing
+from capibara.jax._devices import devices as _all_devices
+
+
+def create_device_mesh(mesh_shape, devices=None, *, contiguous_submeshes=False, allow_split_physical_axes=False):
+    """The devices as a grid, in their order: those of one process and of a CPU have no topology of their own."""
+    import numpy as np
+    chosen = list(_all_devices() if devices is None else devices)
+    if math.prod(mesh_shape) != len(chosen):
+        raise ValueError(f"Number of devices {len(chosen)} must equal the product of mesh_shape {tuple(mesh_shape)}")
+    grid = np.empty(len(chosen), dtype=object)
+    grid[:] = chosen
+    return grid.reshape(tuple(mesh_shape))
+
+
+def create_hybrid_device_mesh(mesh_shape, dcn_mesh_shape, devices=None, *, process_is_granule=False, should_sort_granules_by_key=True,
+                              allow_split_physical_axes=False):
+    """A grid whose axes are, each, those of `dcn_mesh_shape` across groups of devices and those of `mesh_shape` inside."""
+    import numpy as np
+    chosen = list(_all_devices() if devices is None else devices)
+    granules = {}
+    for device in chosen:
+        granule = device.process_index if process_is_granule else getattr(device, "slice_index", device.process_index)
+        granules.setdefault(granule, []).append(device)
+    order = sorted(granules) if should_sort_granules_by_key else list(granules)
+    if math.prod(dcn_mesh_shape) != len(order):
+        raise ValueError(f"Number of slices {len(order)} must equal the product of dcn_mesh_shape {tuple(dcn_mesh_shape)}")
+    grids = [create_device_mesh(mesh_shape, granules[key]) for key in order]
+    outer = np.empty(len(order), dtype=object)
+    for i, grid in enumerate(grids):
+        outer[i] = grid
+    return np.block(outer.reshape(tuple(dcn_mesh_shape)).tolist())
+
+
+explain_missing(__name__)

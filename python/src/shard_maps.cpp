@@ -1,0 +1,68 @@
+// shard_map from Python: the function on leaves, and what its specifications say of results.
+#include <capibara/shard_map.h>
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "backends/result_placement.h"
+#include "bindings.h"
+#include "calls.h"
+#include "program/handles.h"
+
+namespace capibara::python {
+
+namespace {
+
+using Axes = std::vector<std::vector<std::string>>;
+
+std::vector<PartitionSpec> specs_of(const std::vector<Axes>& all) {
+  std::vector<PartitionSpec> specs;
+  for (const Axes& dims : all) specs.push_back({dims, {}, {}});
+  return specs;
+}
+
+// (shape, text, axes along which it varies) of each result.
+nb::list described(const std::vector<ArrayType>& types) {
+  nb::list rows;
+  for (const ArrayType& type : types) {
+    rows.append(nb::make_tuple(int_tuple(type.shape), to_string(type), nb::tuple(nb::cast(type.sharding.varying()))));
+  }
+  return rows;
+}
+
+Arrays arrays_of(nb::handle objects) {
+  Arrays arrays;
+  for (nb::handle object : objects) arrays.push_back(to_array(object, "shard_map"));
+  return arrays;
+}
+
+// `run` takes and returns lists of arrays; `user` is the function that errors speak of.
+nb::list shard_map(nb::object run, nb::object user, nb::list inputs, const NamedSharding& devices, bool abstract,
+                   const std::vector<Axes>& in_specs, std::vector<std::string> manual, bool check_vma,
+                   nb::object out_specs) {
+  const detail::ShardMapCall call{devices,           abstract,  specs_of(in_specs),
+                                  std::move(manual), check_vma, function_name(user)};
+  const Arrays operands = arrays_of(inputs);
+  const FlatFunction function = [&](std::span<const Array> parts) {
+    TracedCall traced(user, "shard_map");
+    nb::list leaves;
+    for (const Array& part : parts) leaves.append(wrap(part));
+    return arrays_of(run(leaves));
+  };
+  nb::list results;
+  for (const Array& result : detail::shard_map_flat(function, operands, call, [&](const std::vector<ArrayType>& types) {
+         return specs_of(nb::cast<std::vector<Axes>>(out_specs(described(types))));
+       })) {
+    results.append(wrap(result));
+  }
+  return results;
+}
+
+}  // namespace
+
+void bind_shard_maps(nb::module_& m) {
+  m.def("shard_map", &shard_map);
+  m.def("varying_axes", [](const Array& array) { return nb::tuple(nb::cast(array.type().sharding.varying())); });
+}
+
+}  // namespace capibara::python

@@ -1,0 +1,385 @@
+"""Programs of shard_map and collectives; each returns what jax and capibara must agree on.
+
+python shard_map_programs.py jax|capibara [NAME...]      prints one JSON object {name: answer}
+
+`make_shard_map_answers.py` records jax's answers.
+"""
+import json
+import sys
+
+from shard_map_answers import PROGRAMS, CELLS, LINE, MESH, ROWS, W, X, both, mapped, program, raised, text, values, whole
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+import sharded_array_programs  # noqa: F401  (its programs are among PROGRAMS)
+
+
+@program
+def psum_over_one_axis():
+  return both(lambda x: lax.psum(x, "data"), CELLS, P(None, "model"), X)
+
+
+@program
+def psum_over_two_axes():
+  return both(lambda x: lax.psum(x, ("data", "model")), CELLS, P(), X)
+
+
+@program
+def pmean_of_a_loss():
+  return both(lambda x, w: lax.pmean(jnp.sum(jnp.sin(x @ w) * 2.0), ("data", "model")), (CELLS, P("model")), P(), X, W)
+
+
+@program
+def pmax_and_pmin():
+  return both(lambda x: (lax.pmax(x, "data"), lax.pmin(x, ("data", "model"))), CELLS, (P(None, "model"), P()), X)
+
+
+@program
+def all_gather_tiled():
+  return both(lambda x: lax.all_gather(x, "data", tiled=True) * 2, CELLS, CELLS, X)
+
+
+@program
+def all_gather_stacked():
+  return both(lambda x: lax.all_gather(x, "model", axis=1), CELLS, P("data", None, "model"), X)
+
+
+@program
+def all_gather_over_two_axes():
+  return both(lambda x: lax.all_gather(x, ("model", "data")), CELLS, P(None, "data", "model"), X)
+
+
+@program
+def all_gather_in_a_type_that_does_not_vary():
+  return whole(mapped(lambda x: lax.all_gather(x, "model", to="invarying"), CELLS, P(None, "data")), X)
+
+
+@program
+def psum_scatter_tiled():
+  return both(lambda x: lax.psum_scatter(x, "model", scatter_dimension=0, tiled=True), CELLS, CELLS, X)
+
+
+@program
+def psum_scatter_stacked():
+  return both(lambda x: lax.psum_scatter(x, "model", scatter_dimension=1), CELLS, P(("data", "model")), X)
+
+
+@program
+def psum_scatter_over_two_axes():
+  return both(lambda x: lax.psum_scatter(x, ("data", "model"), tiled=True), P(None), P(("data", "model")), X)
+
+
+@program
+def all_to_all_tiled():
+  return both(lambda x: lax.all_to_all(x, "data", 1, 0, tiled=True), ROWS, P(None, "data"), X)
+
+
+@program
+def all_to_all_stacked():
+  return both(lambda x: lax.all_to_all(x, "data", 1, 0), ROWS, P(None, "data"), X)
+
+
+@program
+def all_to_all_over_two_axes():
+  return both(lambda x: lax.all_to_all(x, ("data", "model"), 1, 0, tiled=True), P(("data", "model")), P(None, ("data", "model")),
+              jnp.arange(64.0).reshape(8, 8))
+
+
+@program
+def ppermute_ring():
+  return both(lambda x: lax.ppermute(x, "data", [(i, (i + 1) % 4) for i in range(4)]), CELLS, CELLS, X)
+
+
+@program
+def ppermute_with_gaps():
+  return both(lambda x: lax.ppermute(x, "data", [(0, 2), (3, 1)]), CELLS, CELLS, X)
+
+
+@program
+def ppermute_over_two_axes():
+  return both(lambda x: lax.ppermute(x, ("data", "model"), [(i, (i + 3) % 8) for i in range(8)]), CELLS, CELLS, X)
+
+
+@program
+def pshuffle():
+  return whole(mapped(lambda x: lax.pshuffle(x, "data", [3, 2, 1, 0]), CELLS, CELLS), X)
+
+
+@program
+def pswapaxes():
+  return whole(mapped(lambda x: lax.pswapaxes(x, "data", 1), ROWS, ROWS), X)
+
+
+@program
+def axis_indices_and_sizes():
+  def f(x):
+    return x + lax.axis_index("data") * lax.axis_size("model") + lax.axis_index("model") * 10
+  return both(f, CELLS, CELLS, X)
+
+
+@program
+def axis_index_of_two_axes():
+  return values(mapped(lambda x: x * 0 + lax.axis_index(("data", "model")), CELLS, CELLS)(X))
+
+
+@program
+def psum_of_a_number():
+  return values(mapped(lambda x: x + lax.psum(1, "data") + lax.psum(2.0, ("data", "model")), CELLS, CELLS)(X))
+
+
+@program
+def psum_of_a_constant():
+  return both(lambda x: lax.psum(jnp.ones(3), "data"), CELLS, P(), X)
+
+
+def along_line(function):
+  return mapped(function, P("i"), P("i"), mesh=LINE, check_vma=False)
+
+
+@program
+def groups_of_psum():
+  return whole(along_line(lambda x: lax.psum(x, "i", axis_index_groups=[[0, 3], [1, 2], [4, 5], [7, 6]])), X)
+
+
+@program
+def groups_of_all_gather():
+  return whole(along_line(lambda x: lax.all_gather(x, "i", axis_index_groups=[[0, 2, 4, 6], [7, 5, 3, 1]])), X)
+
+
+@program
+def groups_of_psum_scatter():
+  groups = [[0, 2, 4, 6], [7, 5, 3, 1]]
+  return values(along_line(lambda x: lax.psum_scatter(x, "i", scatter_dimension=1, axis_index_groups=groups, tiled=True))(X))
+
+
+@program
+def groups_of_all_to_all():
+  groups = [[0, 2, 4, 6], [7, 5, 3, 1]]
+  return values(along_line(lambda x: lax.all_to_all(x, "i", 1, 0, axis_index_groups=groups, tiled=True))(X))
+
+
+@program
+def groups_with_types_that_vary():
+  return raised(mapped(lambda x: lax.psum(x, "i", axis_index_groups=[[0, 1, 2, 3], [4, 5, 6, 7]]), P("i"), P("i"), mesh=LINE), X)[0]
+
+
+@program
+def elementwise_and_constants():
+  def f(x):
+    return jnp.where(x > 0, x, 0.0) + jnp.arange(2.0) + jax.nn.softmax(x)
+  return [values(jax.jit(mapped(f, CELLS, CELLS, check_vma=check))(X)) for check in (True, False)]
+
+
+@program
+def unmapped_arguments_and_results():
+  return both(lambda x, w: (x @ w, w * 2), (ROWS, P()), (ROWS, P()), X, W)
+
+
+@program
+def captured_constants():
+  return values(mapped(lambda x: x @ W, ROWS, ROWS)(X))
+
+
+@program
+def results_in_more_parts_than_they_vary():
+  return both(lambda x: jnp.ones(3), CELLS, P("model"), X)
+
+
+@program
+def trees_of_arguments_and_results():
+  f = mapped(lambda t, y: {"a": t["x"] + y, "b": (lax.psum(y, "data"),)}, ({"x": CELLS}, CELLS), {"a": CELLS, "b": P(None, "model")})
+  return values(f({"x": X}, X * 2))
+
+
+@program
+def one_specification_for_all_arguments():
+  return values(mapped(lambda x, y: x * y, CELLS, CELLS)(X, X))
+
+
+@program
+def as_a_decorator():
+  @jax.shard_map(mesh=MESH, in_specs=ROWS, out_specs=ROWS)
+  def f(x):
+    return x * 2
+  return [values(f(X)), f.__name__]
+
+
+@program
+def mesh_of_the_context():
+  with jax.set_mesh(MESH):
+    return values(jax.shard_map(lambda x: lax.psum(x, "data"), in_specs=CELLS, out_specs=P(None, "model"))(X))
+
+
+@program
+def only_some_axes_are_manual():
+  f = mapped(lambda x: lax.psum(x, "data"), ROWS, P(), axis_names={"data"})
+  return [text(f, X), values(jax.jit(f)(X))]
+
+
+@program
+def nested_maps():
+  def outer(x):
+    inner = jax.shard_map(lambda y: lax.psum(y, "model"), in_specs=P(None, "model"), out_specs=P(), axis_names={"model"})
+    return inner(x) + x[:, :2]
+  f = mapped(outer, ROWS, ROWS, axis_names={"data"})
+  return [text(f, X), values(jax.jit(f)(X))]
+
+
+@program
+def nested_map_speaks_to_outer_devices():
+  def outer(x):
+    inner = jax.shard_map(lambda y: lax.psum(y, ("data", "model")), in_specs=P(None, "model"), out_specs=P(), axis_names={"model"})
+    return inner(x)
+  return values(jax.jit(mapped(outer, ROWS, P(), axis_names={"data"}))(X))
+
+
+@program
+def scan_inside():
+  def f(x):
+    return lax.scan(lambda c, a: (c + lax.psum(a, "data"), c * a), lax.pcast(jnp.zeros(2), ("model",), to="varying"), x)
+  return whole(mapped(f, CELLS, (P("model"), CELLS)), X)
+
+
+@program
+def scan_with_a_carry_that_begins_to_vary():
+  return raised(mapped(lambda x: lax.scan(lambda c, _: (c + x.sum(), None), 0.0, None, length=3)[0], CELLS, CELLS), X)[0]
+
+
+@program
+def while_inside():
+  def f(x):
+    return lax.while_loop(lambda c: lax.pmax(c.sum(), ("data", "model")) < 20, lambda c: c * 2 + 1, x)
+  return both(f, CELLS, CELLS, X)
+
+
+@program
+def while_that_differs_between_devices():
+  return both(lambda x: lax.while_loop(lambda c: c.sum() < 10, lambda c: c + 1, x), CELLS, CELLS, X)
+
+
+@program
+def fori_loop_inside():
+  pairs = [(0, 1), (1, 0), (2, 3), (3, 2)]
+  return values(mapped(lambda x: lax.fori_loop(0, 3, lambda i, c: c + lax.ppermute(c, "data", pairs), x), CELLS, CELLS)(X))
+
+
+@program
+def cond_that_differs_between_devices():
+  return values(mapped(lambda x: lax.cond(x.sum() > 4, lambda y: y * 2, lambda y: -y, x), CELLS, CELLS)(X))
+
+
+@program
+def cond_with_a_collective():
+  def f(x):
+    return lax.cond(lax.psum(x.sum(), ("data", "model")) > 4, lambda y: lax.psum(y, "data"), lambda y: lax.pmax(y, "data"), x)
+  return values(mapped(f, CELLS, P(None, "model"))(X))
+
+
+@program
+def jit_inside():
+  return both(lambda x: jax.jit(lambda a, b: a * b)(x, jnp.ones(())), CELLS, CELLS, X)
+
+
+@program
+def random_numbers_inside():
+  return values(mapped(lambda x: jax.random.normal(jax.random.fold_in(jax.random.key(0), lax.axis_index("data")), (2, 2)), CELLS, ROWS)(X))
+
+
+@program
+def derivative_outside():
+  f = mapped(lambda x, w: lax.pmean(jnp.sum(jnp.sin(x @ w) * 2.0), ("data", "model")), (CELLS, P("model")), P())
+  g = mapped(lambda x, w: lax.pmean(jnp.sum(jnp.sin(x @ w) * 2.0), ("data", "model")), (CELLS, P("model")), P(), check_vma=False)
+  return [values(jax.grad(f, (0, 1))(X, W)), values(jax.jit(jax.grad(g, (0, 1)))(X, W)), values(jax.jit(jax.value_and_grad(f, 1))(X, W))]
+
+
+@program
+def derivative_inside():
+  f = mapped(lambda x: jax.grad(lambda w: lax.psum((w * x).sum() ** 2, ("data", "model")))(2.0), CELLS, P())
+  return whole(f, X)
+
+
+@program
+def derivative_of_data_parallel_loss_inside():
+  def step(w, x):
+    loss, slope = jax.value_and_grad(lambda v: lax.pmean(jnp.mean((jnp.tanh(x @ v)) ** 2), "data"))(w)
+    return w - 0.1 * slope, loss
+  return whole(mapped(step, (P(), ROWS), (P(), P())), W, X)
+
+
+@program
+def text_of_the_derivative_without_residuals():
+  f = mapped(lambda x: lax.psum(x, "data"), CELLS, P(None, "model"), check_vma=False)
+  return values(jax.grad(lambda x: (f(x) ** 2).sum())(X))
+
+
+@program
+def forward_derivative():
+  f = mapped(lambda x: jnp.sin(x).sum(0, keepdims=True), CELLS, P("data", "model"), check_vma=False)
+  return text(lambda x: jax.jvp(f, (x,), (x,)), X) + values(jax.jvp(f, (X,), (X,)))
+
+
+@program
+def derivatives_of_collectives():
+  answers = []
+  for body, out in ((lambda x: lax.all_gather(x, "data", tiled=True).sum(0, keepdims=True), CELLS),
+                    (lambda x: lax.psum_scatter(x, "model", scatter_dimension=0, tiled=True), CELLS),
+                    (lambda x: lax.all_to_all(x, "model", 1, 0, tiled=True), P(("data", "model"))),
+                    (lambda x: lax.ppermute(x, "data", [(0, 2), (3, 1)]), CELLS),
+                    (lambda x: lax.all_gather(x, "model", axis=1)[:, 0] * 3, P("data", "model"))):
+    for check in (True, False):
+      f = mapped(body, CELLS, out, check_vma=check)
+      answers.append(values(jax.grad(lambda x: (jnp.sin(f(x)) * jnp.arange(f(x).size).reshape(f(x).shape)).sum())(X)))
+  return answers
+
+
+@program
+def second_derivative():
+  f = mapped(lambda x: lax.psum(jnp.sin(x).sum(), ("data", "model")), CELLS, P())
+  return values(jax.jvp(jax.grad(f), (X,), (X,)))
+
+
+@program
+def derivative_with_checkpoint():
+  f = mapped(jax.checkpoint(lambda x, w: lax.psum(jnp.sin(jnp.sin(x @ w)).sum(), ("data", "model"))), (CELLS, P("model")), P())
+  return values(jax.grad(f, (0, 1))(X, W))
+
+
+@program
+def derivative_through_scan():
+  def f(x, w):
+    def layer(h, v):
+      return jnp.tanh(h * v), None
+    return lax.psum(lax.scan(layer, x, lax.pcast(w, ("data", "model"), to="varying"))[0].sum(), ("data", "model"))
+  return values(jax.grad(mapped(f, (CELLS, P()), P()), (0, 1))(X, jnp.arange(1.0, 4.0)))
+
+
+@program
+def vmap_outside():
+  f = mapped(lambda x: lax.psum(x, "data"), CELLS, P(None, "model"))
+  stacked = jnp.stack([X, X * 2, X * 3], 2)
+  return [text(jax.vmap(f, in_axes=2), stacked), values(jax.vmap(f, in_axes=2)(stacked))]
+
+
+@program
+def vmap_inside():
+  return both(lambda x: jax.vmap(lambda r: lax.psum(r * 2, "data"))(x), CELLS, P(None, "model"), X)
+
+
+@program
+def vmap_of_a_derivative():
+  f = mapped(lambda x, w: lax.psum((jnp.sin(x) * w).sum(), ("data", "model")), (CELLS, P()), P())
+  return values(jax.vmap(jax.grad(f, 1), in_axes=(None, 0))(X, jnp.arange(3.0)))
+
+
+if __name__ == "__main__":
+  answers = {}
+  for name in sys.argv[2:] or PROGRAMS:
+    try:
+      answers[name] = PROGRAMS[name]()
+    except Exception as error:
+      import traceback
+      answers[name] = "".join(traceback.format_exception(error))
+  print(json.dumps(answers))

@@ -1,0 +1,76 @@
+"""Programs over eight devices of the native CPU answer as jax does with its own eight; and lanes compute what devices do one by one."""
+import functools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("capibara._core", reason="the Python extension is not built")
+HERE = pathlib.Path(__file__).parent
+RECORDED = json.loads(HERE.joinpath("shard_map_answers.json").read_text())
+
+
+@functools.cache
+def answers(platform):
+  environment = dict(os.environ, JAX_NUM_CPU_DEVICES="8", JAX_PLATFORMS=platform)
+  environment.pop("XLA_FLAGS", None)
+  command = [sys.executable, str(HERE / "shard_map_programs.py"), "capibara"]
+  done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
+  assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+  return json.loads(done.stdout.splitlines()[-1])
+
+
+def close(own, other):
+  """Numbers agree to the digits that both print, all else exactly."""
+  if isinstance(own, list) and isinstance(other, list):
+    return len(own) == len(other) and all(close(a, b) for a, b in zip(own, other))
+  if isinstance(own, float) and isinstance(other, float):
+    return abs(own - other) <= 2e-4 * max(1.0, abs(other)) or own != own and other != other
+  return own == other
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_answers_as_jax(name):
+  assert close(answers("cpu")[name], RECORDED[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RECORDED)
+def test_devices_one_after_the_other_answer_the_same(name):
+  assert close(answers("reference")[name], RECORDED[name])
+
+
+def script(text, **environment):
+  environment = dict(os.environ, JAX_PLATFORMS="cpu", **environment)
+  done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120, env=environment)
+  assert done.returncode == 0, done.stderr
+  return done.stdout.strip()
+
+
+def test_the_flag_of_xla_counts_devices():
+  count = "import capibara.jax as jax; print(len(jax.devices()))"
+  assert script(count, XLA_FLAGS="--xla_a=1 --xla_force_host_platform_device_count=3") == "3"
+  assert script(count, XLA_FLAGS="--xla_force_host_platform_device_count=3", JAX_NUM_CPU_DEVICES="5") == "5"
+
+
+def test_a_collective_under_a_predicate_that_varies_is_refused():
+  text = """
+import capibara.jax as jax
+import capibara.jax.numpy as jnp
+from capibara.jax import lax
+P = jax.sharding.PartitionSpec
+mesh = jax.make_mesh((8,), ("i",))
+def body(x):
+  return CALL
+try:
+  jax.shard_map(body, mesh=mesh, in_specs=P("i"), out_specs=P("i"))(jnp.arange(8.0))
+except ValueError as error:
+  print(error)
+"""
+  cond = "lax.cond(x.sum() > 2, lambda y: y + lax.psum(y, 'i'), lambda y: y, x)"
+  loop = "lax.while_loop(lambda c: c.sum() < 9, lambda c: c + 1 + lax.psum(c, 'i'), x)"
+  for call in (cond, loop):
+    assert "some devices would wait for ever" in script(text.replace("CALL", call), JAX_NUM_CPU_DEVICES="8")

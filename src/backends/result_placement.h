@@ -1,0 +1,17 @@
+// How results are placed: by simple rules from how their operands are.
+#pragma once
+
+#include <capibara/placement.h>
+#include <capibara/primitive.h>
+
+namespace capibara {
+
+// Whether a program has equations that say how their results are placed: shard_map, a constraint over several devices.
+bool says_placement(const Program& program);
+// Results of operands that are on devices of the host other than the first, placed as the operation implies. Raises
+// ValueError where operands are on different devices.
+Arrays placed_results(const Program& program, std::span<const Array> inputs, Arrays outputs);
+Arrays placed_results(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs, Arrays outputs);
+bool any_placed(std::span<const Array> inputs);
+
+}  // namespace capibara

@@ -1,0 +1,176 @@
+// Varying types: what an equation's results vary over, and pvary where its operands disagree.
+//
+//   c:f32[2]{V:x} = mul a b     a:f32[2]{V:x} b:f32[]
+// becomes
+//   d:f32[]{V:x} = pvary[axes=('x',)] b
+//   c:f32[2]{V:x} = mul a d
+// so that the transpose of the program sums the cotangent of b over x.
+#include "program/varying.h"
+
+#include <algorithm>
+
+#include "program/handles.h"
+#include "program/nested.h"
+#include "program/views.h"
+
+namespace capibara {
+
+namespace {
+
+bool contains(const AxisList& axes, const std::string& axis) {
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
+
+// Their type rules say themselves what varies.
+bool works_on_axes(const Primitive& primitive) {
+  for (const Primitive& own :
+       {prim::psum(), prim::pmax(), prim::pmin(), prim::psum_invariant(), prim::pvary(), prim::all_gather(),
+        prim::all_gather_invariant(), prim::reduce_scatter(), prim::all_to_all(), prim::ppermute(), prim::pbroadcast(),
+        prim::axis_index(), prim::shard_map()}) {
+    if (primitive == own) return true;
+  }
+  return false;
+}
+
+bool only_moves_nothing(const Primitive& primitive) {
+  return primitive == prim::axis_index() || primitive == prim::pvary() || primitive == prim::shard_map();
+}
+
+bool names_axis(const Attrs& attrs, const std::string& axis) {
+  for (const char* key : {"axes", "axis_name"}) {
+    const Attr* attr = attrs.find(key);
+    if (!attr) continue;
+    if (const auto* text = attr->get_if<std::string>()) return *text == axis;
+    if (const auto* list = attr->get_if<std::shared_ptr<const Attr::List>>()) {
+      return std::any_of((*list)->begin(), (*list)->end(), [&](const Attr& entry) {
+        const auto* text = entry.get_if<std::string>();
+        return text && *text == axis;
+      });
+    }
+  }
+  return false;
+}
+
+Atom varied(ProgramBuilder& builder, Atom atom, const AxisList& axes, Source source) {
+  if (axes.empty()) return atom;
+  Attr::List names(axes.begin(), axes.end());
+  const ArrayType type = builder.type(atom);
+  Equation equation{prim::pvary(), {atom}, {}, {{"axes", Attr(std::move(names))}}, {}, source};
+  equation.outputs = {builder.new_var(type)};
+  builder.add_equation(equation);
+  return equation.outputs[0];
+}
+
+// A pvary of an operand, with the type that it then has.
+void vary(ProgramBuilder& builder, Atom& atom, ArrayType& type, const Sharding& wanted, Source source) {
+  if (type.ref || type.dtype == DType::token) return;
+  const AxisList axes = missing_axes(type, wanted.varying());
+  if (axes.empty()) return;
+  atom = varied(builder, atom, axes, source);
+  type.sharding = joined_varying(type.sharding, wanted);
+  builder.body().var_types[static_cast<std::size_t>(atom.code)].sharding = type.sharding;
+}
+
+// The programs that run once for each device as its own predicate says.
+std::vector<Program> chosen_programs(const Primitive& primitive, const Attrs& attrs) {
+  if (primitive->traits.control == Control::cond) return CondView(attrs).branches();
+  const WhileView loop(attrs);
+  return {loop.condition(), loop.body()};
+}
+
+Sharding predicate_of(const Primitive& primitive, const Types& types, const Attrs& attrs) {
+  if (primitive->traits.control == Control::cond) return types[0].sharding;
+  if (primitive->traits.control == Control::while_loop) return WhileView(attrs).condition().output_types()[0].sharding;
+  return {};
+}
+
+void refuse_diverging(const Primitive& primitive, const Sharding& predicate, const Attrs& attrs) {
+  for (const std::string& axis : predicate.varying()) {
+    for (const Program& program : chosen_programs(primitive, attrs)) {
+      if (!communicates(program, axis)) continue;
+      throw ValueError(concat(primitive.name(), ": a collective over the mesh axis '", axis, "' is inside ",
+                              primitive.name(), " whose predicate varies over '", axis,
+                              "': some devices would wait for ever. Make the predicate the same on all of them, "
+                              "for example with lax.pmax over '",
+                              axis, "'."));
+    }
+  }
+}
+
+// Operands vary at least as the inputs of the program that takes them.
+void match_program(ProgramBuilder& builder, const Primitive& primitive, std::vector<Atom>& inputs, Types& types,
+                   const Attrs& attrs, Source source) {
+  const char* name = primitive->traits.control == Control::scan ? "jaxpr" : primitive->traits.called_program;
+  if (!name) return;
+  const Program& program = attrs.program(name);
+  if (program.invars().size() != inputs.size()) return;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    vary(builder, inputs[i], types[i], program.type(program.invars()[i]).sharding, source);
+}
+
+TypeResult with_varying(TypeResult result, const Sharding& varying) {
+  for (ArrayType& type : result.types) type.sharding = joined_varying(type.sharding, varying);
+  return result;
+}
+
+}  // namespace
+
+Sharding joined_varying(const Sharding& a, const Sharding& b) {
+  if (a.varying().empty()) return b;
+  if (b.varying().empty() || a == b) return a;
+  AxisList axes = a.varying();
+  for (const std::string& axis : b.varying()) {
+    if (!contains(axes, axis)) axes.push_back(axis);
+  }
+  return Sharding::varying_over(a.mesh(), std::move(axes));
+}
+
+Sharding without_varying(const Sharding& sharding, const AxisList& axes) {
+  AxisList left;
+  for (const std::string& axis : sharding.varying()) {
+    if (!contains(axes, axis)) left.push_back(axis);
+  }
+  return left.empty() ? Sharding() : Sharding::varying_over(sharding.mesh(), std::move(left));
+}
+
+AxisList missing_axes(const ArrayType& type, const AxisList& wanted) {
+  AxisList missing;
+  for (const std::string& axis : wanted) {
+    if (!varies_over(type, axis)) missing.push_back(axis);
+  }
+  return missing;
+}
+
+bool varies_over(const ArrayType& type, const std::string& axis) { return contains(type.sharding.varying(), axis); }
+
+bool communicates(const Program& program, const std::string& axis) {
+  if (!contains(program.effects().axes, axis)) return false;
+  for (const Equation& equation : program.equations()) {
+    if (works_on_axes(equation.primitive) && !only_moves_nothing(equation.primitive) &&
+        names_axis(equation.attrs, axis))
+      return true;
+    if (any_program(equation.attrs, [&](const Program& nested) { return communicates(nested, axis); })) return true;
+  }
+  return false;
+}
+
+TypeResult varying_types(ProgramBuilder& builder, const Primitive& primitive, std::vector<Atom>& inputs, Types& types,
+                         const Attrs& attrs, Source source) {
+  if (works_on_axes(primitive)) return primitive->type(types, attrs);
+  if (primitive->traits.control != Control::none || (holds_programs(attrs) && !primitive->traits.region)) {
+    const Sharding predicate = predicate_of(primitive, types, attrs);
+    if (!predicate.varying().empty()) refuse_diverging(primitive, predicate, attrs);
+    match_program(builder, primitive, inputs, types, attrs, source);
+    return with_varying(primitive->type(types, attrs),
+                        primitive->traits.control == Control::cond ? predicate : Sharding());
+  }
+  Sharding all;
+  for (const ArrayType& type : types) all = joined_varying(all, type.sharding);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    vary(builder, inputs[i], types[i], all, source);
+    types[i].sharding = {};
+  }
+  return with_varying(primitive->type(types, attrs), all);
+}
+
+}  // namespace capibara
