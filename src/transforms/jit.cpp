@@ -61,12 +61,12 @@ void JitEntry::compile() const {
   const CompilerOptionsScope compiler_scope(compiler_options);
   ready_.executable = default_backend().compile_donating(ready_.program, ready_.donated);
   if (log) print_line(concat("Finished compilation of jit(", options.name, ") in ", seconds_since(start), " sec"));
-  compiled_.store(true, std::memory_order_release);
 }
 
 void JitEntry::choose_donations() const {
   Types free = ready_.program.output_types();
   Types unusable;
+  ready_.donated.clear();  // a compilation before may have failed
   for (std::size_t input : ready_.inputs) {
     bool use = false;
     if (input >= captured.size() && donated[input - captured.size()]) {
@@ -128,7 +128,7 @@ void check_donated_once(const JitEntry& entry, std::span<const Array> inputs, co
 // Results are arrays of their own: an input may be donated to another call, or changed from outside.
 Arrays separated(const JitEntry::Ready& ready, std::span<const Array> inputs, Arrays outputs) {
   static const Primitive copy = primitive("copy");
-  std::call_once(ready.compared, [&] {
+  ready.compared.run([&] {
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       auto is_output = [&](const Array& input) { return !input.type().ref && input.buffer().same_as(outputs[i].buffer()); };
       if (outputs[i].size() > 0 && std::any_of(inputs.begin(), inputs.end(), is_output)) ready.handed_on.push_back(i);

@@ -6,10 +6,9 @@
 
 #include "backends/backend.h"
 #include "runtime/compiler_options.h"
+#include "runtime/once.h"
 
-#include <atomic>
 #include <chrono>
-#include <mutex>
 
 namespace capibara::detail {
 
@@ -58,7 +57,7 @@ class JitEntry {
     bool says_placement = false;  // of its results
     std::shared_ptr<Executable> executable;
     // Outputs that the executable hands on from its inputs, found when it first runs.
-    mutable std::once_flag compared;
+    mutable Once compared;
     mutable std::vector<std::size_t> handed_on;
   };
 
@@ -66,18 +65,17 @@ class JitEntry {
   std::pair<Program, std::vector<std::size_t>> pruned() const;
 
   const Ready& ready() const {
-    if (!compiled()) std::call_once(once_, [this] { compile(); });
+    compiled_.run([this] { compile(); });
     return ready_;
   }
-  bool compiled() const { return compiled_.load(std::memory_order_acquire); }
+  bool compiled() const { return compiled_.done(); }
 
  private:
   void compile() const;
   // A donated input is usable where an output of the same shape and dtype can take its memory.
   void choose_donations() const;
 
-  mutable std::once_flag once_;
-  mutable std::atomic<bool> compiled_{false};
+  mutable Once compiled_;
   mutable Ready ready_;
 };
 

@@ -7,7 +7,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,6 +16,7 @@
 #include "backends/pjrt/compile_options.h"
 #include "backends/pjrt/plugin.h"
 #include "backends/pjrt/staging.h"
+#include "runtime/once.h"
 #include "sharding/placed_memory.h"
 
 namespace capibara::pjrt {
@@ -77,7 +77,7 @@ class DeviceBuffer final : public PlacedMemory {
   int device_;
   std::shared_ptr<const std::string> operation_;
   std::string memory_kind_;
-  std::once_flag once_;
+  Once once_;
   std::optional<Event> ready_;
 };
 

@@ -105,7 +105,7 @@ DeviceBuffer::~DeviceBuffer() {
 }
 
 const Event& DeviceBuffer::ready() {
-  std::call_once(once_, [this] {
+  once_.run([this] {
     Args<abi::BufferReadyEvent> args;
     args.buffer = buffer_;
     client_.plugin().call(Function::buffer_ready_event, args, what());

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cmath>
-#include <mutex>
 #include <optional>
 
 #include "backends/cpu/kernels/vq_bytes.h"
 #include "backends/cpu/kernels/vq_panels.h"
 #include "backends/cpu/kernels/vq_repeated.h"
 #include "backends/cpu/kernels/vq_sums.h"
+#include "runtime/once.h"
 
 namespace capibara::cpu::vq {
 
@@ -61,7 +61,7 @@ class Codebook {
   const std::optional<Panels<Brains>>& brains() const { return brains_; }
   const std::optional<BytePanels>& bytes() const { return bytes_; }
   const Panels<K>& fine() const {
-    std::call_once(made_fine_, [this] {
+    made_fine_.run([this] {
       if (!fine_) fine_.emplace(shifted_.data(), offsets_.data(), sizes_.codes, sizes_.dim);
     });
     return *fine_;
@@ -136,7 +136,7 @@ class Codebook {
   Scratch<T> mean_, shifted_, offsets_;
   std::optional<Panels<Brains>> brains_;
   std::optional<BytePanels> bytes_;
-  mutable std::once_flag made_fine_;
+  mutable Once made_fine_;
   mutable std::optional<Panels<K>> fine_;
 };
 

@@ -2,13 +2,13 @@
 #include "lax/contract.h"
 
 #include <atomic>
-#include <mutex>
 
 #include "backends/cpu/kernels/families.h"
 #include "backends/cpu/kernels/products/gemm_pack.h"
 #include "backends/cpu/kernels/products/gemm_tile.h"
 #include "backends/cpu/kernels/products/product.h"
 #include "backends/reference/kernels.h"
+#include "runtime/once.h"
 
 namespace capibara::cpu {
 
@@ -50,7 +50,7 @@ Axis axis_of(const ArrayType& type, const Ints& dims, int64_t parts = 1, bool bo
 
 // Operands that never change, packed by the first run.
 struct PackedConstants {
-  std::once_flag left_once, right_once;
+  Once left_once, right_once;
   Scratch<std::byte> left, right;
 };
 // Packing them pays where they are large and meet few rows or columns; else it is a small part of the matmul.
@@ -126,10 +126,10 @@ struct DotPlan {
   void use_packed(Product<K>& product) const {
     using P = typename K::Packed;
     const int64_t max_extent = constant_rows * 4 / static_cast<int64_t>(sizeof(P));
-    auto kept = [&](std::once_flag& once, Scratch<std::byte>& hold, int64_t size, auto&& pack) -> const P* {
+    auto kept = [&](Once& once, Scratch<std::byte>& hold, int64_t size, auto&& pack) -> const P* {
       const int64_t bytes = size * static_cast<int64_t>(sizeof(P));
       if (bytes < constant_bytes) return nullptr;
-      std::call_once(once, [&] {
+      once.run([&] {
         Scratch<std::byte> all(bytes, "packing of a constant matrix");
         pack(reinterpret_cast<P*>(all.data()));
         hold = std::move(all);
