@@ -1,4 +1,4 @@
-"""Functions of jax.numpy that take Python functions or registered primitives."""
+"""Functions of jax.numpy that take Python functions or registered primitives, or read an array one element at a time."""
 import functools
 import re
 
@@ -6,7 +6,7 @@ from capibara import _core, _tracebacks
 from capibara._modules import Library
 from capibara.jax._api import vmap
 
-__all__ = ["vectorize", "custom_op"]
+__all__ = ["vectorize", "custom_op", "split", "array_split", "hsplit", "vsplit", "dsplit"]
 
 jnp = Library("numpy")
 
@@ -127,5 +127,18 @@ def custom_op(x, *operands, optimization=None, **parameters):
     from capibara.jax.core import find_user_primitive
     return find_user_primitive(optimization).bind(x, *operands, **parameters)
 
+
+def _split(name):
+    function = getattr(jnp, name)
+
+    @functools.wraps(function)
+    def split(ary, indices_or_sections, *args, **kwargs):
+        if isinstance(indices_or_sections, _core.Array) and indices_or_sections.ndim:
+            indices_or_sections = list(indices_or_sections)  # reads of an array: within jit their values are not known
+        return function(ary, indices_or_sections, *args, **kwargs)
+    return split
+
+
+split, array_split, hsplit, vsplit, dsplit = (_split(name) for name in ("split", "array_split", "hsplit", "vsplit", "dsplit"))
 
 _tracebacks.guard(__name__)
