@@ -6,8 +6,8 @@
 
 #include <nanobind/stl/string.h>
 
-#include "program/build.h"
 #include "runtime/caches.h"
+#include "trace/stage.h"
 #include "trace/trace.h"
 
 namespace capibara::python {

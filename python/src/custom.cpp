@@ -5,7 +5,8 @@
 #include <nanobind/stl/vector.h>
 
 #include "calls.h"
-#include "transforms/custom.h"
+#include "derive/custom.h"
+#include "transforms/optimized_forward.h"
 
 #include <algorithm>
 

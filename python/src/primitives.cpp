@@ -5,9 +5,9 @@
 #include <nanobind/stl/vector.h>
 
 #include "calls.h"
-#include "program/build.h"
 #include "program/handles.h"
 #include "programs.h"
+#include "trace/stage.h"
 #include "trace/trace.h"
 
 namespace capibara::python {

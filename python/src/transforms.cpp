@@ -5,7 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "calls.h"
-#include "program/build.h"
+#include "trace/stage.h"
 
 namespace capibara::python {
 

@@ -49,7 +49,8 @@ std::string dims_text(const Shape& shape) {
   return text + "]";
 }
 
-const ConcreteBody& concrete(const Array& array, const char* what) {
+// Says why an array has no value to read. Apart from `concrete`, which every read of every operand goes through.
+[[noreturn, gnu::cold]] void refuse_reading(const Array& array, const char* what) {
   if (!array.defined()) throw ValueError(concat(what, ": the array handle is empty"));
   if (array.is_tracer()) {
     throw ConcretizationTypeError(concat(
@@ -57,12 +58,17 @@ const ConcreteBody& concrete(const Array& array, const char* what) {
         array.body()->trace_kind(), ".\nHint: values of traced arrays are not known while a function is traced; use ",
         "lax::cond, lax::while_loop or lax::select, or mark the argument static.", array.body()->origin_line()));
   }
-  if (array.type().ref) throw TypeError(concat(what, ": a ref is not a value, read it with get(), got ", to_string(array.type())));
-  const auto& body = static_cast<const ConcreteBody&>(*array.body());
-  if (body.buffer.deleted()) {
-    throw RuntimeError(concat("Array has been deleted with shape=", to_string(array.type()), "."));
-  }
-  return body;
+  if (array.type().ref)
+    throw TypeError(concat(what, ": a ref is not a value, read it with get(), got ", to_string(array.type())));
+  throw RuntimeError(concat("Array has been deleted with shape=", to_string(array.type()), "."));
+}
+
+inline const ConcreteBody& concrete(const Array& array, const char* what) {
+  const ArrayBody* body = array.body().get();
+  if (!body || body->trace() || body->type.ref) refuse_reading(array, what);
+  const auto& own = static_cast<const ConcreteBody&>(*body);
+  if (own.buffer.deleted()) refuse_reading(array, what);
+  return own;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
-// What the library consists of: the native backends and those of plugins.
+// What the library consists of: the native backends and those of plugins, all primitives and the fused ones.
 #include "assembly/native_families.h"
 #include "backends/pjrt/backend.h"
+#include "kernels/family.h"
 
 namespace capibara {
 
@@ -12,5 +13,6 @@ constexpr BackendFamily families[] = {
 }  // namespace
 
 std::span<const BackendFamily> backend_families() { return families; }
+Family further_family() { return kernel_family(); }
 
 }  // namespace capibara

@@ -2,7 +2,7 @@
 #include "backends/discharged.h"
 
 #include "lax/refs.h"
-#include "program/discharge.h"
+#include "trace/discharge.h"
 
 namespace capibara {
 

@@ -4,8 +4,8 @@
 #include <capibara/config.h>
 
 #include "array/hash.h"
-#include "program/build.h"
 #include "runtime/caches.h"
+#include "trace/stage.h"
 
 namespace capibara {
 

@@ -7,10 +7,10 @@
 #include <capibara/kernels/experts.h>
 #include <capibara/lax.h>
 
+#include "derive/derive.h"
 #include "lax/families.h"
 #include "lax/ragged_blocks.h"
 #include "lax/rules.h"
-#include "program/derive.h"
 
 namespace capibara::kernels {
 

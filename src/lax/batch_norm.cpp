@@ -4,7 +4,7 @@
 #include "lax/monoid.h"
 #include "lax/rules.h"
 
-#include "program/derive.h"
+#include "derive/derive.h"
 #include "program/handles.h"
 
 namespace capibara {

@@ -1,7 +1,7 @@
 // checkpoint: a program whose values are computed again in the backward pass instead of being saved.
+#include "derive/custom_rules.h"
 #include "lax/control.h"
 #include "lax/elementwise.h"
-#include "program/custom_rules.h"
 
 #include <algorithm>
 

@@ -1,12 +1,12 @@
-// What the primitives that hold programs share: lists of masks, and the pieces of the control family.
+// What the primitives that hold programs share: calls of derived programs, and the pieces of the control family.
 #pragma once
 
-#include <initializer_list>
-
+#include "derive/derive.h"
+#include "derive/masks.h"
+#include "lax/call.h"
 #include "lax/families.h"
 #include "lax/rules.h"
 #include "program/dce.h"
-#include "program/derive.h"
 #include "program/views.h"
 
 namespace capibara {
@@ -21,23 +21,6 @@ std::vector<PrimitiveRecord> custom_rule_records();  // custom_jvp_call, custom_
 PrimitiveRecord linear_solve_record();
 Family callback_records();  // pure_callback, io_callback, debug_callback; of the effect family
 
-using Mask = std::vector<bool>;
-
-Mask defined_mask(std::span<const Array> arrays);
-Mask mapped_mask(const BatchArgs& args);
-Arrays where(std::span<const Array> arrays, const Mask& mask);  // those marked
-Types where(std::span<const ArrayType> types, const Mask& mask);
-Mask join(std::initializer_list<Mask> masks);
-Mask part(const Mask& mask, std::size_t begin, std::size_t end);
-Arrays part(std::span<const Array> arrays, std::size_t begin, std::size_t end);
-void append(Arrays& to, std::span<const Array> from);
-bool any(const Mask& mask);
-std::size_t count(const Mask& mask);
-Mask either(const Mask& a, const Mask& b);
-Mask operator!(const Mask& mask);
-
-// Puts computed values where the mask is set and empty handles elsewhere.
-Arrays spread(std::span<const Array> values, const Mask& mask);
 // Types of the arrays marked, as tangent or cotangent types.
 Types tangent_types(std::span<const ArrayType> types, const Mask& mask);
 // The jvp of a call: the same kind of call on the derived program.

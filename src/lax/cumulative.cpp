@@ -10,7 +10,7 @@
 #include <limits>
 #include <numbers>
 
-#include "program/derive.h"
+#include "derive/derive.h"
 
 namespace capibara {
 

@@ -1,8 +1,9 @@
 // Windows of an array at computed positions: dynamic_slice, dynamic_update_slice.
+#include "lax/call.h"
 #include "lax/monoid.h"
 #include "lax/plain_number.h"
 #include "lax/shape.h"
-#include "program/derive.h"
+#include "trace/stage.h"
 
 namespace capibara {
 

@@ -1,10 +1,10 @@
 // The effect family: foreign calls, barriers and tokens; it joins callbacks and refs.
+#include "derive/derive.h"
 #include "lax/control.h"
 #include "lax/elementwise.h"
 #include "lax/lapack_calls.h"
 #include "lax/refs.h"
 #include "program/callback.h"
-#include "program/derive.h"
 
 namespace capibara {
 

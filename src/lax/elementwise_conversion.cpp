@@ -3,7 +3,7 @@
 
 #include "lax/elementwise.h"
 
-#include "program/build.h"
+#include "trace/stage.h"
 
 namespace capibara::elementwise {
 

@@ -6,8 +6,9 @@
 #include <algorithm>
 
 #include "array/format.h"
+#include "lax/call.h"
 #include "lax/promote.h"
-#include "program/derive.h"
+#include "trace/stage.h"
 
 namespace capibara {
 

@@ -116,12 +116,13 @@ PartialEvalSplit partial_eval_jit_call(const PartialEvalArgs& args) {
   return memo.get(key, [&] { return split_call(args); });
 }
 
-}  // namespace
-
+// The first program met that is equal to this one, so that equal calls share one object.
 Program interned(const Program& program) {
   static Memo<Program> first_met;
   return first_met.get({program, {}, {}}, [&] { return program; });
 }
+
+}  // namespace
 
 Arrays call_program(const Program& program, std::span<const Array> inputs, const std::string& name) {
   return capibara::bind(jit(), inputs, {{"jaxpr", interned(program)}, {"name", name}});

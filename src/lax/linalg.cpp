@@ -4,8 +4,8 @@
 #include <capibara/config.h>
 #include <capibara/indexing.h>
 
+#include "derive/derive.h"
 #include "lax/monoid.h"
-#include "program/derive.h"
 
 #include <algorithm>
 

@@ -5,7 +5,8 @@
 #include <capibara/linalg.h>
 #include <capibara/solve.h>
 
-#include "program/derive.h"
+#include "derive/derive.h"
+#include "lax/call.h"
 
 namespace capibara {
 

@@ -6,10 +6,11 @@
 #include <algorithm>
 
 #include "array/format.h"
+#include "lax/call.h"
 #include "lax/plain_number.h"
 #include "lax/promotion_scope.h"
-#include "program/derive.h"
 #include "runtime/warning.h"
+#include "trace/stage.h"
 #include "trace/trace.h"
 
 namespace capibara {

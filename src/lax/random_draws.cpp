@@ -5,10 +5,11 @@
 #include <complex>
 #include <cstring>
 
+#include "lax/call.h"
 #include "lax/monoid.h"
 #include "lax/plain_number.h"
 #include "lax/rules.h"
-#include "program/derive.h"
+#include "trace/stage.h"
 #include "trace/trace.h"
 
 namespace capibara::jax::random {

@@ -1,9 +1,9 @@
 // The gamma variate: its record, and the draw by rejection.
+#include "derive/derive.h"
 #include "lax/random.h"
 #include "lax/random_draws.h"
 #include "lax/rules.h"
 #include "lax/shape.h"
-#include "program/derive.h"
 
 namespace capibara {
 

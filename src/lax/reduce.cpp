@@ -10,7 +10,6 @@
 
 #include "array/format.h"
 #include "lax/reduction_calls.h"
-#include "program/derive.h"
 
 namespace capibara {
 

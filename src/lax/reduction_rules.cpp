@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "derive/derive.h"
 #include "lax/rules.h"
-#include "program/derive.h"
 
 namespace capibara {
 

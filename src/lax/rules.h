@@ -6,27 +6,20 @@
 
 #include <initializer_list>
 
+#include "derive/values.h"
+
 namespace capibara {
 
 inline const std::vector<DType> float_dtypes = {DType::bfloat16, DType::float16, DType::float32, DType::float64};
 
 // ---- values -----------------------------------------------------------------------------------------------------
 
-// The type of a tangent or cotangent: the same for inexact types, float0 for all others; never weak changes.
-ArrayType tangent_type(const ArrayType& primal);
-// The tangent itself, or zeros of the primal's tangent type where it is a symbolic zero.
-Array instantiate(const Array& tangent, const ArrayType& primal);
-// x + y where either may be a symbolic zero.
-Array add_tangents(const Array& x, const Array& y);
 // A rank-0 constant of the dtype of `like`; weakly typed where `like` is a weakly typed scalar.
 Array scalar_like(const Array& like, double value);
 Array scalar_of(DType dtype, double value, bool weak_type = false);
 
 // ---- batching ---------------------------------------------------------------------------------------------------
 
-Array move_axis(const Array& x, int64_t from, int64_t to);
-// The mapped axis at `to`; an unmapped input is broadcast to the axis size.
-Array batch_at(const Array& x, int64_t dim, int64_t size, int64_t to = 0);
 // The position of an unbatched dimension after a batch dimension was inserted at `batch_dim`.
 inline int64_t shifted(int64_t dim, int64_t batch_dim) { return dim >= batch_dim ? dim + 1 : dim; }
 Ints shifted(const Ints& dims, int64_t batch_dim);

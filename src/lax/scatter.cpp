@@ -1,8 +1,8 @@
 // scatter and its combining forms: windows of an operand, at positions held in an index array, replaced or combined.
 #include "lax/scatter.h"
 #include "lax/index_map.h"
-#include "program/build.h"
 #include "program/handles.h"
+#include "trace/stage.h"
 #include "trace/trace.h"
 
 #include <map>

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "program/derive.h"
+#include "program/build.h"
 
 namespace capibara {
 

@@ -7,6 +7,7 @@
 #include "lax/math/bessel.h"
 #include "lax/math/incomplete_beta.h"
 #include "lax/math/incomplete_gamma.h"
+#include "trace/stage.h"
 
 namespace capibara {
 

@@ -4,10 +4,11 @@
 #include <limits>
 #include <numeric>
 
+#include "lax/call.h"
 #include "lax/monoid.h"
 #include "lax/rules.h"
 #include "lax/sort.h"
-#include "program/derive.h"
+#include "trace/stage.h"
 
 namespace capibara {
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "derive/derive.h"
 #include "lax/reduction_calls.h"
-#include "program/derive.h"
 
 namespace capibara {
 

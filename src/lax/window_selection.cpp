@@ -1,6 +1,5 @@
 // Selections in windows, which are the derivatives of reductions over them: select_and_scatter and its kin.
 #include "lax/window.h"
-#include "program/derive.h"
 
 namespace capibara {
 

@@ -9,7 +9,6 @@
 #include "lax/plain_number.h"
 #include "lax/promote.h"
 #include "lax/random.h"
-#include "program/derive.h"
 #include "runtime/warning.h"
 #include "trace/trace.h"
 

@@ -9,6 +9,7 @@
 #include "array/promotion.h"
 #include "lax/monoid.h"
 #include "lax/plain_number.h"
+#include "trace/stage.h"
 
 namespace capibara::jax::random {
 

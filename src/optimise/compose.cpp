@@ -6,6 +6,7 @@
 #include "optimise/rewrite.h"
 
 #include "array/hash.h"
+#include "trace/stage.h"
 #include "trace/trace.h"
 
 #include <algorithm>

@@ -47,13 +47,6 @@ struct Staged {
   Program program;
   Arrays captured;
 };
-// Raises RuntimeError while jax_no_tracing forbids to trace a user's function.
-void require_tracing_allowed(const std::string& name);
-Staged stage(const FlatFunction& function, std::span<const ArrayType> types, const std::string& name);
-// The same program with its constants captured as well, in the order of first use: it closes over nothing.
-Staged opened(const Staged& staged);
-// What the bodies of loops, branches and custom rules are staged with.
-Staged stage_open(const FlatFunction& function, std::span<const ArrayType> types, const std::string& name);
 
 // Loops of staged programs; what these captured becomes their consts.
 Arrays bind_while(const Staged& condition, const Staged& body, std::span<const Array> carry);

@@ -9,6 +9,7 @@
 #include "program/source.h"
 #include "stablehlo/parser.h"
 #include "stablehlo/read_body.h"
+#include "trace/stage.h"
 
 namespace capibara::stablehlo {
 

@@ -4,8 +4,8 @@
 #include <capibara/config.h>
 
 #include "array/bad_value.h"
-#include "program/discharge.h"
 #include "program/source.h"
+#include "trace/discharge.h"
 #include "trace/evaluator.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Running one operation now: what evaluation and constant folding ask of the backends (backends/evaluator.cpp).
+// Running one operation now: what evaluation and constant folding ask of the backends (assembly/evaluator.cpp).
 #pragma once
 
 #include <capibara/primitive.h>

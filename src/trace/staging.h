@@ -1,6 +1,7 @@
 // StagingTrace: records every operation of a function as an equation of a program.
 #pragma once
 
+#include "trace/stage.h"
 #include "trace/trace.h"
 
 namespace capibara {

@@ -2,7 +2,7 @@
 #include <capibara/transforms.h>
 
 #include "array/format.h"
-#include "program/derive.h"
+#include "derive/derive.h"
 #include "trace/trace.h"
 
 #include <algorithm>

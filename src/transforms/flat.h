@@ -1,7 +1,7 @@
 // The transforms on functions of flat array lists: what the typed interface in <capibara/transforms.h> is built from.
 #pragma once
 
-#include "program/derive.h"
+#include "derive/derive.h"
 #include "trace/trace.h"
 
 namespace capibara {

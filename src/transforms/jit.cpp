@@ -5,9 +5,10 @@
 
 #include "array/bad_value.h"
 #include "backends/result_placement.h"
+#include "lax/call.h"
+#include "program/build.h"
 #include "program/copy.h"
 #include "program/dce.h"
-#include "program/derive.h"
 #include "runtime/warning.h"
 #include "trace/trace.h"
 #include "transforms/jit_entry.h"

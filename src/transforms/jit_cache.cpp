@@ -2,9 +2,9 @@
 #include <capibara/default_device.h>
 
 #include "array/hash.h"
-#include "program/derive.h"
 #include "runtime/caches.h"
 #include "runtime/warning.h"
+#include "trace/stage.h"
 #include "trace/trace.h"
 #include "transforms/jit_entry.h"
 #include "transforms/jit_stages.h"

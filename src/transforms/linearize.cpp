@@ -1,6 +1,6 @@
 // Linearisation: forward differentiation with unknown tangents, partially evaluated.
+#include "derive/partial_eval.h"
 #include "transforms/flat.h"
-#include "transforms/partial_eval.h"
 
 #include "lax/rules.h"
 

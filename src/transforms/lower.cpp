@@ -4,10 +4,10 @@
 #include <capibara/lax.h>
 
 #include "lax/rules.h"
-#include "program/discharge.h"
 #include "program/handles.h"
 #include "program/memo.h"
 #include "program/nested.h"
+#include "trace/discharge.h"
 #include "transforms/flat.h"
 
 namespace capibara {

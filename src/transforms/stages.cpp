@@ -2,6 +2,7 @@
 #include <capibara/jit.h>
 
 #include "program/source.h"
+#include "trace/stage.h"
 #include "trace/trace.h"
 
 namespace capibara {

@@ -7,7 +7,6 @@
 #include "backends/backend.h"
 #include "backends/kernel_cases.h"
 #include "backends/pjrt/prepare.h"
-#include "program/derive.h"
 
 namespace capibara::kernels {
 namespace {

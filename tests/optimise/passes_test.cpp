@@ -3,7 +3,7 @@
 
 #include "optimise/passes.h"
 #include "optimise/pipeline.h"
-#include "program/build.h"
+#include "trace/stage.h"
 
 #include <gtest/gtest.h>
 

@@ -3,6 +3,7 @@
 #include "optimise/pipeline.h"
 #include "program/dce.h"
 #include "properties/exceptions.h"
+#include "trace/stage.h"
 #include "transforms/bodies.h"
 
 namespace capibara {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/reference/kernels.h"
+#include "trace/stage.h"
 #include "trace/trace.h"
 
 namespace capibara {

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "backends/reference/kernels.h"
+#include "trace/stage.h"
 #include "trace/trace.h"
 
 namespace capibara {

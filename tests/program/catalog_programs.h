@@ -4,7 +4,7 @@
 #include <capibara/primitive.h>
 
 #include "array/element.h"
-#include "program/build.h"
+#include "trace/stage.h"
 
 #include <cmath>
 #include <random>

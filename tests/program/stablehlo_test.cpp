@@ -9,6 +9,7 @@
 #include "stablehlo/parser.h"
 #include "stablehlo/read.h"
 #include "stablehlo/write.h"
+#include "trace/stage.h"
 
 #include <gtest/gtest.h>
 

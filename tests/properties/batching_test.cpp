@@ -1,7 +1,7 @@
 // Batching: vmap of a primitive against a loop over the batch, for every choice of mapped operands and positions.
 #include "properties/exceptions.h"
 
-#include "program/derive.h"
+#include "derive/derive.h"
 
 #include <capibara/lax.h>
 

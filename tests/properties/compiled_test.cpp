@@ -3,6 +3,7 @@
 
 #include "backends/backend.h"
 #include "backends/cpu/execution/compiler.h"
+#include "trace/stage.h"
 
 #include <cstdlib>
 

@@ -2,6 +2,7 @@
 #include "properties/exceptions.h"
 
 #include "backends/reference/kernels.h"
+#include "trace/stage.h"
 
 namespace capibara::properties {
 namespace {

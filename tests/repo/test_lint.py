@@ -72,6 +72,23 @@ def test_every_room_is_in_the_order(planted):
     assert lint.rooms(planted({**files, "CONTRIBUTING.md": CONTRIBUTING})) == ["CONTRIBUTING.md: the order of rooms must name new once"]
 
 
+@pytest.mark.parametrize("defining, text, wrong", [
+    ("array", "int f(int x, Options o) { return x; }", False),
+    ("library", "int f(int x, Options o) { return x; }", True),
+    ("library", "namespace { int f(int x) { return x; } }", False),  # another f, of that file alone
+    ("library", "namespace cpu { int f() { return 1; } }", False),
+    ("assembly", "int f(int x, Options o) { return x; }", False),
+    ("library", "int Shape::rank() const { return 1; }", True),
+    ("array", "int Shape::rank() const { return 1; }", False),
+    ("library", "struct Table { int f() { return 1; } };\nint g = f(1);", False),
+])
+def test_functions_are_defined_in_the_room_of_their_header(planted, defining, text, wrong):
+    header = "namespace capibara {\nclass Shape { int rank() const; };\nint f(int x, Options o = {});  // not f() {\n}\n"
+    source = f'#define F() {{\nnamespace capibara {{\nconst char* t = "{{";\n{text}\n}}\n'
+    tree = planted({"src/array/a.h": header, f"src/{defining}/b.cpp": source})
+    assert bool(lint.defined_elsewhere(tree)) == wrong
+
+
 def test_folders_of_the_cpu_compiler_include_only_those_above_them(planted):
     files = {"docs/cpu.md": "| folder | what |\n|---|---|\n| `loops` | a |\n| `driver` | b |\n",
              "src/backends/cpu/driver/d.h": '#include "backends/cpu/loops/l.h"\n'}

@@ -1,4 +1,4 @@
-"""./run lint: width and length of files, order of rooms, circles of imports, unused names, shell syntax, layout of changed lines.
+"""./run lint: width and length of files, order of rooms, homes of functions, circles of imports, unused names, layout.
 
 What broke a limit when the limit came is in lint_exceptions.txt with its figure, which may only fall: `--shrink` writes lower ones.
 """
@@ -11,6 +11,8 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+
+import definitions
 
 ROOT = Path(__file__).resolve().parents[2]
 EXCEPTIONS = "tools/check/lint_exceptions.txt"
@@ -137,6 +139,11 @@ def rooms(tree):
     return found
 
 
+def defined_elsewhere(tree):
+    """Functions that one room declares and another defines."""
+    return definitions.defined_elsewhere({name: tree.text(name) for name in tree.files(*CPP, under="src/")})
+
+
 def compiler_folders(tree):
     """Includes of folders of the CPU compiler that stand later in docs/cpu.md's table."""
     under = "src/backends/cpu/"
@@ -227,8 +234,8 @@ def shell_syntax(tree):
     return found
 
 
-RULES = {"limits": limits, "rooms": rooms, "compiler folders": compiler_folders, "import circles": import_circles,
-         "unused names": unused_names, "shell syntax": shell_syntax}
+RULES = {"limits": limits, "rooms": rooms, "defined elsewhere": defined_elsewhere, "compiler folders": compiler_folders,
+         "import circles": import_circles, "unused names": unused_names, "shell syntax": shell_syntax}
 
 
 def layout_of_changes(tree, base="main"):

@@ -16,9 +16,9 @@
 #include "backends/reference/backend.h"
 #include "backends/single_operations.h"
 #include "program/build.h"
-#include "program/discharge.h"
 #include "runtime/compiler_options.h"
 #include "runtime/disk_cache.h"
+#include "trace/discharge.h"
 
 namespace capibara::pjrt {
 

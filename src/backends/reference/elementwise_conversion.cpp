@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "backends/reference/elementwise.h"
-#include "program/derive.h"
+#include "derive/derive.h"
 
 namespace capibara::reference {
 

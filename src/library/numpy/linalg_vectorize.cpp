@@ -1,6 +1,7 @@
 // Batches by nested vmap, one level for each batch dimension.
 #include "library/numpy/linalg_vectorize.h"
 
+#include "derive/derive.h"
 #include "trace/trace.h"
 
 namespace capibara {

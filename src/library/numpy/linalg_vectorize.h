@@ -6,7 +6,7 @@
 #include <functional>
 #include <span>
 
-#include "program/derive.h"
+#include "program/build.h"
 
 namespace capibara {
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "derive/derive.h"
 #include "lax/linalg.h"
 #include "lax/promote.h"
 #include "library/numpy/linalg_vectorize.h"

@@ -10,8 +10,8 @@
 
 #include <algorithm>
 
+#include "derive/derive.h"
 #include "lax/promote.h"
-#include "program/derive.h"
 #include "trace/trace.h"
 
 namespace capibara::jax::scipy::signal {

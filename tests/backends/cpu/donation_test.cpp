@@ -6,7 +6,7 @@
 
 #include "backends/backend.h"
 #include "backends/cpu/generated_code.h"
-#include "program/build.h"
+#include "trace/stage.h"
 
 namespace capibara::cpu {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "backends/cpu/driver/lower.h"
 #include "optimise/pipeline.h"
-#include "program/build.h"
+#include "trace/stage.h"
 
 namespace capibara::cpu {
 namespace {

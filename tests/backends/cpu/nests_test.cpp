@@ -12,6 +12,7 @@
 #include "backends/cpu/driver/lower.h"
 #include "backends/cpu/small_programs.h"
 #include "optimise/pipeline.h"
+#include "trace/stage.h"
 
 namespace capibara::cpu {
 namespace {

@@ -1,7 +1,7 @@
 // The control flow of random programs: scans, while loops, branches and calls, nested up to two deep.
 #include "backends/cpu/random_generator.h"
 
-#include "program/build.h"
+#include "trace/stage.h"
 
 #include <algorithm>
 #include <cmath>

@@ -6,8 +6,8 @@
 
 #include "backends/backend.h"
 #include "backends/cpu/execution/compiler.h"
-#include "program/build.h"
 #include "runtime/thread_pool.h"
+#include "trace/stage.h"
 
 #include <capibara/config.h>
 #include <capibara/lax.h>

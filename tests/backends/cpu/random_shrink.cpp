@@ -2,8 +2,8 @@
 #include "backends/cpu/random_programs.h"
 
 #include "array/element.h"
-#include "program/build.h"
 #include "program/dce.h"
+#include "trace/stage.h"
 
 #include <capibara/config.h>
 #include <capibara/lax.h>

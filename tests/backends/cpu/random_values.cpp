@@ -2,7 +2,7 @@
 #include "backends/cpu/random_generator.h"
 
 #include "array/element.h"
-#include "program/build.h"
+#include "trace/stage.h"
 
 #include <capibara/config.h>
 

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "backends/cpu/small_programs.h"
+#include "trace/stage.h"
 
 namespace capibara::cpu {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "backends/backend.h"
 #include "backends/cpu/random_programs.h"
-#include "program/build.h"
 #include "runtime/thread_pool.h"
+#include "trace/stage.h"
 
 namespace capibara::cpu {
 

@@ -3,6 +3,7 @@
 
 #include "backends/pjrt/prepare.h"
 #include "properties/calls.h"
+#include "trace/stage.h"
 
 #include <cstdlib>
 #include <functional>

@@ -16,7 +16,7 @@
 
 #include "backends/pjrt/call_texts.h"
 #include "backends/pjrt/prepare.h"
-#include "program/build.h"
+#include "trace/stage.h"
 
 namespace capibara::pjrt {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "backends/pjrt/executable.h"
 #include "backends/pjrt/on_plugin.h"
-#include "program/build.h"
 #include "runtime/warning.h"
+#include "trace/stage.h"
 
 namespace capibara::pjrt {
 namespace {

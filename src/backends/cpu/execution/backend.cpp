@@ -27,13 +27,13 @@
 #include "lax/math/denormals.h"
 #include "optimise/pipeline.h"
 #include "program/build.h"
-#include "program/discharge.h"
 #include "runtime/arena.h"
 #include "runtime/attend.h"
 #include "runtime/background.h"
 #include "runtime/disk_cache.h"
 #include "runtime/interrupt.h"
 #include "runtime/thread_pool.h"
+#include "trace/discharge.h"
 
 namespace capibara::cpu {
 

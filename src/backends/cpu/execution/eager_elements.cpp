@@ -16,8 +16,8 @@
 #include "backends/cpu/execution/compiler.h"
 #include "lax/math/denormals.h"
 #include "optimise/simplify.h"
-#include "program/build.h"
 #include "runtime/caches.h"
+#include "trace/stage.h"
 
 namespace capibara::cpu {
 

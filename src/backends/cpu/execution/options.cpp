@@ -92,7 +92,8 @@ OptimiseOptions chosen_options(const CompilerOptions& options) {
     for (const Option& option : table) {
       if (name == option.name) known = &option;
     }
-    const auto* hint = std::find_if(std::begin(hints), std::end(hints), [&](const Hint& one) { return name == one.name; });
+    const auto is_named = [&name = name](const Hint& one) { return name == one.name; };
+    const auto* hint = std::find_if(std::begin(hints), std::end(hints), is_named);
     if (hint != std::end(hints)) {
       hint->check(name, value);
       continue;

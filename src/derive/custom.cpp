@@ -1,8 +1,8 @@
 // Binding functions with the user's own rules: their programs are staged, their rules travel with the equation.
-#include "transforms/custom.h"
+#include "derive/custom.h"
 
-#include "lax/rules.h"
-#include "program/derive.h"
+#include "derive/derive.h"
+#include "derive/values.h"
 
 #include <algorithm>
 

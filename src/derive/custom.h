@@ -3,7 +3,7 @@
 
 #include <capibara/custom_derivatives.h>
 
-#include "program/custom_rules.h"
+#include "derive/custom_rules.h"
 #include "trace/trace.h"
 
 #include <atomic>
@@ -31,9 +31,6 @@ class CustomCallTrace {
 // Runs the function where all is known, or the rule of each transform around; the function is traced only where it
 // becomes part of a program. The rules alone may run: they must know the structures of arguments and result.
 Arrays call_custom(const CustomCall& call, std::span<const Array> inputs);
-
-// A forward rule that dead code elimination replaces by the function where the residuals are not read.
-CustomVjpRule::Forward optimized_forward(const FlatFunction& function, const CustomVjpRule::Forward& forward, const RuleNames& names);
 
 // Whether cotangents that backward rules return must have the types of the arguments: the setting jax_disable_bwd_checks.
 std::atomic<bool>& checks_backward_rules();

@@ -1,8 +1,9 @@
 // PartialEvalTrace: operations on known values run now, those that touch an unknown value are recorded for later.
 #pragma once
 
-#include "transforms/custom.h"
-#include "transforms/flat.h"
+#include "derive/custom.h"
+#include "derive/derive.h"
+#include "trace/trace.h"
 
 #include <map>
 

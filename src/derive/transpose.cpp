@@ -2,11 +2,12 @@
 #include <capibara/config.h>
 #include <capibara/lax.h>
 
-#include "lax/rules.h"
+#include "derive/derive.h"
+#include "derive/values.h"
 #include "program/handles.h"
 #include "program/memo.h"
 #include "program/source.h"
-#include "transforms/flat.h"
+#include "trace/trace.h"
 
 #include <algorithm>
 

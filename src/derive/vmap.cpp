@@ -2,13 +2,13 @@
 #include <capibara/config.h>
 #include <capibara/lax.h>
 
-#include "lax/rules.h"
+#include "derive/custom.h"
+#include "derive/derive.h"
+#include "derive/values.h"
 #include "program/handles.h"
 #include "program/memo.h"
 #include "program/nested.h"
 #include "program/source.h"
-#include "transforms/custom.h"
-#include "transforms/flat.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // Discharge of refs: a program is run on tracers that stand for the present values of its refs.
-#include "program/discharge.h"
+#include "trace/discharge.h"
 #include "program/handles.h"
 
 #include <capibara/config.h>
@@ -9,6 +9,7 @@
 #include "program/nested.h"
 #include "program/source.h"
 #include "program/views.h"
+#include "trace/stage.h"
 
 #include <algorithm>
 

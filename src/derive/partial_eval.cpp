@@ -1,11 +1,11 @@
 // Partial evaluation: splitting a computation into what is known now and what waits for its inputs.
-#include "transforms/partial_eval.h"
+#include "derive/partial_eval.h"
 
 #include "program/copy.h"
 #include "program/dce.h"
-#include "program/discharge.h"
 #include "program/handles.h"
 #include "program/source.h"
+#include "trace/discharge.h"
 #include "trace/staging.h"
 
 #include <algorithm>

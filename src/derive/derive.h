@@ -1,8 +1,7 @@
-// Programs derived from a program: its jvp, its split by what is known, its transpose, its batched form. Declared here
-// for the rules of primitives that hold programs; implemented in transforms/. All are memoised.
+// Programs derived from a program: its jvp, its split by what is known, its transpose, its batched form; memoised.
 #pragma once
 
-#include "program/build.h"
+#include "trace/stage.h"
 
 namespace capibara {
 
@@ -74,11 +73,5 @@ struct BatchedCall {
   std::vector<int64_t> dims;  // of the outputs
 };
 BatchedCall batch_call(const Program& program, const MappedAxis& axis, std::span<const int64_t> dims, bool outputs_to_front);
-
-// The first program met that is equal to this one, so that equal calls share one object.
-Program interned(const Program& program);
-
-// Binds the jit primitive: runs the compiled program, or adds one equation while tracing.
-Arrays call_program(const Program& program, std::span<const Array> inputs, const std::string& name);
 
 }  // namespace capibara

@@ -1,4 +1,4 @@
-// Running one operation now: the choice of a backend for operands.
+// Running one operation now, for the rooms below the backends: the choice of a backend for operands.
 #include "trace/evaluator.h"
 
 #include <capibara/default_device.h>

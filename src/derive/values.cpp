@@ -1,0 +1,51 @@
+// Tangents that may be zero, and moving or adding a mapped axis.
+#include "derive/values.h"
+
+#include <capibara/lax.h>
+
+namespace capibara {
+
+namespace lax = jax::lax;
+
+ArrayType tangent_type(const ArrayType& primal) {
+  ArrayType type = primal;
+
+  if (!is_inexact(primal.dtype)) type.dtype = DType::float0;
+  return type;
+}
+
+Array instantiate(const Array& tangent, const ArrayType& primal) {
+  return tangent.defined() ? tangent : lax::zeros(tangent_type(primal));
+}
+
+Array add_tangents(const Array& x, const Array& y) {
+  if (!x.defined()) return y;
+  if (!y.defined()) return x;
+  return lax::add_any(x, y);
+}
+
+Array move_axis(const Array& x, int64_t from, int64_t to) {
+  const int64_t rank = x.ndim();
+  if (from < 0) from += rank;
+  if (to < 0) to += rank;
+  if (from == to) return x;
+  Ints permutation;
+  for (int64_t i = 0; i < rank; ++i) {
+    if (i != from) permutation.push_back(i);
+  }
+  permutation.insert(permutation.begin() + to, from);
+  return lax::transpose(x, permutation);
+}
+
+Array batch_at(const Array& x, int64_t dim, int64_t size, int64_t to) {
+  if (dim != not_mapped) return move_axis(x, dim, to);
+  Shape shape = x.shape();
+  shape.insert(shape.begin() + to, size);
+  Ints dims;
+  for (int64_t i = 0; i < static_cast<int64_t>(shape.size()); ++i) {
+    if (i != to) dims.push_back(i);
+  }
+  return lax::broadcast_in_dim(x, shape, dims);
+}
+
+}  // namespace capibara

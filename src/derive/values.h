@@ -1,0 +1,19 @@
+// Values that rules and transforms are written with: tangents that may be zero, arrays with a mapped axis.
+#pragma once
+
+#include <capibara/primitive.h>
+
+namespace capibara {
+
+// The type of a tangent or cotangent: the same for inexact types, float0 for all others; never weak changes.
+ArrayType tangent_type(const ArrayType& primal);
+// The tangent itself, or zeros of the primal's tangent type where it is a symbolic zero.
+Array instantiate(const Array& tangent, const ArrayType& primal);
+// x + y where either may be a symbolic zero.
+Array add_tangents(const Array& x, const Array& y);
+
+Array move_axis(const Array& x, int64_t from, int64_t to);
+// The mapped axis at `to`; an unmapped input is broadcast to the axis size.
+Array batch_at(const Array& x, int64_t dim, int64_t size, int64_t to = 0);
+
+}  // namespace capibara

@@ -1,0 +1,12 @@
+// Forward rules that disappear where nothing is differentiated.
+#pragma once
+
+#include "derive/custom.h"
+
+namespace capibara::detail {
+
+// A forward rule that dead code elimination replaces by the function where the residuals are not read.
+CustomVjpRule::Forward optimized_forward(const FlatFunction& function, const CustomVjpRule::Forward& forward,
+                                         const RuleNames& names);
+
+}  // namespace capibara::detail
