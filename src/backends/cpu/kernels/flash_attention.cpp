@@ -25,8 +25,7 @@ class Forward {
       : plan_(plan),
         sizes_(plan.sizes),
         buffers_(buffers),
-        key_block_(plan.pattern ? plan.block_size(64)
-                                : std::max<int64_t>(128 / tiles_.tile.rows, 1) * tiles_.tile.rows),
+        key_block_(plan.pattern ? plan.block_size(64) : std::max<int64_t>(64 / tiles_.tile.rows, 1) * tiles_.tile.rows),
         query_block_(plan.pattern ? plan.block_size(64)
                                   : std::max<int64_t>(96 / tiles_.full_width(), 1) * tiles_.full_width()),
         query_blocks_((sizes_.queries + query_block_ - 1) / query_block_),

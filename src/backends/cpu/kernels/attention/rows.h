@@ -50,13 +50,13 @@ struct Lane {
       const V inside = greater(all(-127.0f), x);
       const V shifted = inside + shift;
       const V rest = inside - (shifted - shift);
-      V value = rest * 0.00015345812f + 0.0013399932f;
-      value = value * rest + 0.009618489f;
-      value = value * rest + 0.055503288f;
-      value = value * rest + 0.24022647f;
-      value = value * rest + 0.6931472f;
-      value = value * rest + 1.0f;
-      return value * reinterpret_cast<V>(reinterpret_cast<I>(shifted) << 23);
+      // In pairs, whose sums are added into: the addend of a fused multiplication need not be copied first.
+      const V square = rest * rest, high = rest * 0.00015345812f + 0.0013399932f;
+      V middle = rest * 0.009618489f + 0.055503288f, low = rest * 0.24022647f + 0.6931472f;
+      middle += high * square;
+      low += middle * square;
+      const V power = reinterpret_cast<V>(reinterpret_cast<I>(shifted) << 23);
+      return power + power * (low * rest);
     }
   }
 };
