@@ -7,6 +7,7 @@
 #include <capibara/config.h>
 #include <capibara/control.h>
 #include <capibara/device.h>
+#include <capibara/distributed.h>
 #include <capibara/dlpack.h>
 #include <capibara/dtype.h>
 #include <capibara/error.h>

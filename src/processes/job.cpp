@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 
@@ -129,6 +130,14 @@ void meet_by_mpi(Job& now, const Launched& launched, const jax::distributed::Ini
   now.exchange = std::move(exchange);
 }
 
+void leave_at_exit() {
+  try {
+    jax::distributed::shutdown();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+  }
+}
+
 void meet_at_address(const std::optional<std::string>& address, std::optional<int> count, std::optional<int> id,
                      const jax::distributed::InitializeOptions& options) {
   if (!address) throw ValueError("coordinator_address should be defined.");
@@ -203,6 +212,8 @@ void initialize(const InitializeOptions& options) {
   else
     meet_at_address(address, count, id, options);
   start_watch(now, watch);
+  static const bool at_exit = std::atexit(leave_at_exit) == 0;  // a program that returns has not died
+  (void)at_exit;
   if (now.exchange) now.exchange->set_watch(now.watch);
 }
 

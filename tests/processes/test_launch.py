@@ -4,9 +4,10 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 
 import pytest
-from launching import COMMAND, PROGRAM, Launch, mark, marked_processes, missing, python, run
+from launching import BUILD, COMMAND, PROGRAM, ROOT, Launch, mark, marked_processes, missing, python, run
 
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
 
@@ -81,7 +82,6 @@ def test_under_plain_mpirun():
         except RuntimeError as error:
             print(error, flush=True)
         """)
-    from launching import BUILD
     flags = ["--allow-run-as-root"] if os.geteuid() == 0 else []
     done = subprocess.run(["mpirun", *flags, "--oversubscribe", "-n", "2", *program], capture_output=True, text=True, timeout=300,
                           env={**os.environ, "PYTHONPATH": os.environ.get("CAPIBARA_PYTHON_PATH", str(BUILD / "python"))})
@@ -118,7 +118,6 @@ def test_collectives_without_mpi_say_what_to_do(tmp_path):
         except RuntimeError as error:
             print(error)
         """)
-    from launching import BUILD
     done = subprocess.run(program, capture_output=True, text=True, timeout=120,
                           env={**os.environ, "PYTHONPATH": os.environ.get("CAPIBARA_PYTHON_PATH", str(BUILD / "python"))})
     assert "these processes were not started by MPI" in done.stdout and "capibara launch -n 4" in done.stdout, done
@@ -133,8 +132,6 @@ def test_a_missing_library_is_named():
         except RuntimeError as error:
             print(error)
         """
-    import tempfile
-    from launching import BUILD
     with tempfile.TemporaryDirectory() as folder:
         open(os.path.join(folder, "libmpi.so.40"), "w").close()
         done = subprocess.run(python(program), capture_output=True, text=True, timeout=120,
@@ -144,5 +141,24 @@ def test_a_missing_library_is_named():
     assert "libopenmpi-dev" in done.stdout, done
 
 
-if __name__ == "__main__":
-    sys.exit(pytest.main([__file__]))
+def numbers(lines):
+    return [float(word) for line in lines for word in line.replace(":", " ").split() if word.replace(".", "").replace("-", "").isdigit()]
+
+
+@pytest.mark.skipif(not (BUILD / "examples" / "09_processes").exists(), reason="the examples are not built")
+def test_the_example_learns_the_same_in_one_and_in_four_processes():
+    # Four shares of equal size: the mean of their gradients is that of all data.
+    import numpy as np
+    x = np.arange(128.0).reshape(64, 2) / 128
+    y = x @ [3.0, -2.0] + 0.5
+    w, b, expected = np.zeros(2), 0.0, []
+    for step in range(5):
+        off = x @ w + b - y
+        expected += [step, np.mean(off ** 2)]
+        w, b = w - 0.5 * 2 * x.T @ off / 64, b - 0.5 * 2 * np.mean(off)
+    expected += [*w, b]
+    for program in ([sys.executable, ROOT / "examples" / "09_processes.py"], [BUILD / "examples" / "09_processes"]):
+        code, launch = run(4, program)
+        assert code == 0, launch.all
+        assert np.allclose(numbers(launch.lines[0]), expected, atol=2e-3), (launch.lines[0], expected)
+        assert not launch.lines.keys() - {0}, launch.all
