@@ -13,7 +13,7 @@ namespace attention_claims {
 using kernels::AttentionSizes;
 using kernels::AttentionSpec;
 
-// Bytes of shared memory: three rows of tiles for each of two passes; src/backends/cuda/attention_backward.h.
+// Bytes of shared memory of the pass that needs most: its own rows and two stages, each of two tiles.
 inline int64_t shared_bytes(const AttentionSizes& sizes, DType dtype) {
   const int64_t size = std::max(sizes.size, sizes.value_size), padded = size <= 64 ? 64 : size <= 128 ? 128 : 256;
   const int64_t row = padded * storage_size(dtype);
