@@ -1,9 +1,10 @@
 """Writes docs/kernels-measured.md and its plots: speed-ups and savings that were claimed of the kernels, beside those measured.
 
-    python3 benchmarks/claims.py [RESULTS.json]
+    python3 benchmarks/claims.py [RESULTS.json...]
 
 Claims, and figures of accelerators, are in docs/kernels-measured/claims.json, to which later figures are added; those of the CPU are
-taken from a run of the suite, by default the one that is kept for aarch64. ./run bench --report writes the page, too.
+taken from runs of the suite, by default the one that is kept for aarch64; of a row in several, the last counts. ./run bench --report
+writes the page, too.
 """
 
 import json
@@ -18,8 +19,20 @@ DOCS = ROOT / "docs"
 CLAIMED, CPU, ACCELERATOR = "#9a9a9a", COLOURS["jax"], COLOURS["torch"]
 
 
-def rows_of(results):
-    return {record["name"]: record for record in results["rows"]}
+def joined(paths):
+    """The runs as one: its rows by name, the machine and versions of all."""
+    rows, machines, versions = {}, [], {}
+    for path in paths:
+        results = json.loads(path.read_text())
+        rows.update({record["name"]: record for record in results["rows"]})
+        machines.append(results["machine"])
+        versions.update(results["versions"])
+    return rows, machines, versions
+
+
+def share_of_peer(record):
+    """What share of the processor's limit jax reaches in a row; None where the row has no limit."""
+    return record["share"] / record["ratio"]["jax"] if record and "share" in record and record["ratio"].get("jax") else None
 
 
 def shares(record):
@@ -63,7 +76,7 @@ def memory_bars(kept, records):
 
 def plot(title, groups, low, high, ticks, text):
     """Horizontal bars on a logarithmic axis, as SVG."""
-    left, width, bar = 400, 380, 15
+    left, width, bar = 500, 380, 15
 
     def place(value):
         share = (math.log(min(max(value, low), high)) - math.log(low)) / (math.log(high) - math.log(low))
@@ -89,17 +102,26 @@ def plot(title, groups, low, high, ticks, text):
 
 
 def speed_table(kept, records):
-    lines = ["| operation | claimed | measured on the CPU | shape | capibara | jax | measured |", "|---|---|---|---|---|---|---|"]
+    lines = ["| operation | claimed | measured on the CPU | shape | capibara | jax | measured | load |",
+             "|---|---|---|---|---|---|---|---|"]
     for claim in kept["speed"]:
         for name in claim["rows"]:
             record = records.get(name)
             if not record or not record["ratio"].get("jax"):
-                lines.append(f"| {claim['operation']} | {claim['claim']}x | {name} | | | | not in this run |")
+                lines.append(f"| {claim['operation']} | {claim['claim']}x | {name} | | | | not run | |")
                 continue
             ours, theirs = (amount(record["value"][library], record["unit"]) for library in ("capibara", "jax"))
             lines.append(f"| {claim['operation']} | {claim['claim']}x | {name} | {record['what']} | {ours} | {theirs} | "
-                         f"{record['ratio']['jax']:.2f}x |")
+                         f"{record['ratio']['jax']:.2f}x | {record['load']:.1f} |")
     return lines
+
+
+def bound_of_products(kept, records):
+    """Why a large matrix product cannot gain what was claimed."""
+    share = share_of_peer(records.get(kept["speed"][0]["rows"][0]))
+    return [] if share is None else [
+        f"In the first row JAX reaches {share:.0%} of what the processor can do, so that nothing can be more than {1 / share:.2f} times "
+        "as fast.", ""]
 
 
 def memory_table(kept, records):
@@ -108,7 +130,7 @@ def memory_table(kept, records):
         for name in claim["rows"]:
             found = shares(records[name]) if name in records else None
             figures = (f"{records[name]['what']} | {found[0] / 1e6:.3g} MB | {found[1] / 1e6:.3g} MB | {found[0] / found[1]:.2%}"
-                       if found else " | | | not in this run")
+                       if found else " | | | not run")
             lines.append(f"| {claim['operation']} | {claim['claim']:.1%} at {claim['of']} | {name} | {figures} |")
     return lines
 
@@ -124,35 +146,37 @@ def accelerator_lines(kept):
     return lines
 
 
-def page(kept, results):
-    records, machine = rows_of(results), results["machine"]
+def page(kept, records, machines, versions):
+    machine, dates = machines[0], sorted({one["date"] for one in machines})
     return "\n".join([
         "# Fused kernels: claimed and measured", "",
-        "Made by `python3 benchmarks/claims.py` from [claims.json](kernels-measured/claims.json) and a run of `./run bench`; do "
-        "not edit. The pages that asked for these kernels give one speed-up over JAX for each of five operations and three savings of "
-        "memory, on TPU v6e-64 and without shapes. No such TPU was measured here: the figures below are those of other machines, on "
-        "shapes that are stated, beside the JAX that is installed on them. [kernels.md](kernels.md) says what the kernels do.", "",
-        f"CPU: {machine['processor']}, {machine['processors']} processors, {machine['date']}, jax {results['versions'].get('jax', '')}; "
-        f"load at the start {machine['load at start']:.1f}.", "",
+        "Made by `python3 benchmarks/claims.py` from [claims.json](kernels-measured/claims.json) and figures of `./run bench`; do not "
+        "edit. The pages that asked for these kernels give one speed-up over JAX for each of five operations and three savings of memory, on TPU "
+        "v6e-64 and without shapes. No such TPU was measured here: the figures below are those of other machines, on shapes that are "
+        "stated, beside the JAX that is installed on them. [kernels.md](kernels.md) says what the kernels do.", "",
+        f"CPU: {machine['processor']}, {machine['processors']} processors, {', '.join(dates)}, jax {versions.get('jax', '')}. The column "
+        f"`load` is the load average when a row was measured: where it is above {machine['processors']} other programs ran "
+        "meanwhile, times are too long, and ratios are rough.", "",
         "## Speed", "", "![Speed-ups claimed and measured](kernels-measured/speed.svg)", "", *speed_table(kept, records), "",
-        "A large matrix product cannot be three times as fast as JAX's: JAX calls libraries that reach nine tenths of the processor's "
-        "limit. The others differ from what JAX compiles by what is never stored: states of all steps, distances to all codes, blocks "
-        "that a pattern leaves out, rows of experts that a token did not choose.", "",
+        *bound_of_products(kept, records),
+        "The other operations differ from what JAX compiles by what is never stored or computed: states of all steps, distances to all "
+        "codes, blocks that a pattern leaves out, products with experts that a token did not choose.", "",
         *accelerator_lines(kept),
         "## Memory", "", "Temporaries: what a program needs besides operands and results. Of JAX what XLA plans "
-        "(`memory_analysis().temp_size_in_bytes`), of capibara the counted peak of a call.", "",
+        "(`memory_analysis().temp_size_in_bytes`), of capibara the counted peak of a call. They do not depend on the load.", "",
         "![Memory claimed and measured](kernels-measured/memory.svg)", "", *memory_table(kept, records), ""])
 
 
-def write(path=DOCS / "performance" / "aarch64.json"):
-    results, folder = json.loads(path.read_text()), DOCS / "kernels-measured"
-    kept, records = json.loads((folder / "claims.json").read_text()), rows_of(results)
+def write(*paths):
+    paths = paths or (DOCS / "performance" / "aarch64.json",)
+    folder = DOCS / "kernels-measured"
+    kept, (records, machines, versions) = json.loads((folder / "claims.json").read_text()), joined(paths)
     (folder / "speed.svg").write_text(plot("Speed-up over JAX", speed_bars(kept, records), 0.8, 200, (1, 2, 5, 10, 20, 50, 100),
                                            lambda value: f"{value:.3g}x"))
     (folder / "memory.svg").write_text(plot("Memory, as a share of JAX's (claims: of all memory)", memory_bars(kept, records), 0.0002, 1,
                                             (0.001, 0.01, 0.1, 1), lambda value: f"{value:.2g}".replace("1e-03", "0.001")))
-    (DOCS / "kernels-measured.md").write_text(page(kept, results))
-    print(f"wrote docs/kernels-measured.md from {path}")
+    (DOCS / "kernels-measured.md").write_text(page(kept, records, machines, versions))
+    print(f"wrote docs/kernels-measured.md from {', '.join(map(str, paths))}")
     return 0
 
 
