@@ -8,6 +8,7 @@
 #include "kernels/attention/fused_form.h"
 #include "optimise/rewrite.h"
 #include "program/handles.h"
+#include "trace/stage.h"
 #include "trace/trace.h"
 
 #include <algorithm>
