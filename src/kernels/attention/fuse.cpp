@@ -9,6 +9,7 @@
 #include "optimise/rewrite.h"
 #include "program/handles.h"
 #include "trace/stage.h"
+#include "trace/trace.h"
 
 #include <algorithm>
 #include <map>
