@@ -6,6 +6,7 @@
 #include "kernels/fuse.h"
 #include "optimise/pipeline.h"
 #include "program/build.h"
+#include "trace/stage.h"
 
 namespace capibara::kernels {
 namespace {
