@@ -113,14 +113,15 @@ except NotImplementedError as error:
   assert run(program) == run(program, platform="xla_cpu") == ["1", "1", "3", "3", "1.0", "True"]
 
 
-def test_devices_of_the_native_backend_other_than_the_first_are_refused():
+def test_the_native_backend_places_arrays_on_its_devices_and_computes_on_the_first():
   assert run("""
 print(len(jax.devices()))
-for call in (lambda: jax.device_put(1.0, jax.devices()[3]), lambda: jax.jit(lambda x: x, device=jax.devices()[2])(1.0),
-             lambda: jax.default_device(jax.devices()[1]).__enter__(), lambda: jnp.ones(2).to_device(jax.devices()[1])):
+for placed in (jax.device_put(1.0, jax.devices()[3]), jnp.ones(2).to_device(jax.devices()[1])):
+    print(placed.device, (placed + 1).device, placed.committed)
+for call in (lambda: jax.jit(lambda x: x, device=jax.devices()[2])(1.0), lambda: jax.default_device(jax.devices()[1]).__enter__()):
     try:
         call()
     except NotImplementedError as error:
         print("cpu:0" in str(error))
 print(jax.device_put(1.0, jax.devices()[0]).committed)
-""") == ["4", "True", "True", "True", "True", "True"]
+""") == ["4", "cpu:3", "cpu:3", "True", "cpu:1", "cpu:1", "True", "True", "True", "True"]

@@ -96,10 +96,12 @@ void check_carry_types(const char* name, std::span<const ArrayType> in, std::spa
                            "they differ: ", in.size(), " enter and ", out.size(), " leave"));
   }
   for (std::size_t i = 0; i < in.size(); ++i) {
-    if (in[i].shape == out[i].shape && in[i].dtype == out[i].dtype) continue;
+    const bool same_axes = in[i].sharding.varying() == out[i].sharding.varying();
+    if (in[i].shape == out[i].shape && in[i].dtype == out[i].dtype && same_axes) continue;
     throw TypeError(
         concat(name, " body function carry input and carry output must have equal types, but they differ: ", "leaf ", i,
-               " of the carry enters as ", to_string(in[i]), " and leaves as ", to_string(out[i])));
+               " of the carry enters as ", to_string(in[i]), " and leaves as ", to_string(out[i]),
+               same_axes ? "" : "; apply lax.pcast(..., to='varying') to its initial value"));
   }
 }
 

@@ -108,6 +108,16 @@ void match_program(ProgramBuilder& builder, const Primitive& primitive, std::vec
     vary(builder, inputs[i], types[i], program.type(program.invars()[i]).sharding, source);
 }
 
+// A result of branches varies where it does in any of them.
+TypeResult joined_branches(TypeResult result, const Attrs& attrs) {
+  for (const Program& branch : CondView(attrs).branches()) {
+    const Types types = branch.output_types();
+    for (std::size_t i = 0; i < types.size(); ++i)
+      result.types[i].sharding = joined_varying(result.types[i].sharding, types[i].sharding);
+  }
+  return result;
+}
+
 TypeResult with_varying(TypeResult result, const Sharding& varying) {
   for (ArrayType& type : result.types) type.sharding = joined_varying(type.sharding, varying);
   return result;
@@ -161,8 +171,9 @@ TypeResult varying_types(ProgramBuilder& builder, const Primitive& primitive, st
     const Sharding predicate = predicate_of(primitive, types, attrs);
     if (!predicate.varying().empty()) refuse_diverging(primitive, predicate, attrs);
     match_program(builder, primitive, inputs, types, attrs, source);
-    return with_varying(primitive->type(types, attrs),
-                        primitive->traits.control == Control::cond ? predicate : Sharding());
+    TypeResult result = primitive->type(types, attrs);
+    if (primitive->traits.control != Control::cond) return result;
+    return with_varying(joined_branches(std::move(result), attrs), predicate);
   }
   Sharding all;
   for (const ArrayType& type : types) all = joined_varying(all, type.sharding);

@@ -8,7 +8,6 @@
 #include <functional>
 #include <mutex>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 namespace capibara {
@@ -25,21 +24,8 @@ namespace {
 
 std::mutex defaults_mutex;
 
-// How many devices the host counts as: JAX_NUM_CPU_DEVICES, else the flag of XLA that jax reads.
-int device_count_from_environment() {
-  const char* own = std::getenv("JAX_NUM_CPU_DEVICES");
-  if (own && std::atoi(own) > 0) return std::atoi(own);
-  constexpr std::string_view flag = "--xla_force_host_platform_device_count=";
-  const char* flags = std::getenv("XLA_FLAGS");
-  const std::string_view text = flags ? flags : "";
-  const std::size_t at = text.rfind(flag);
-  const int count = at == std::string_view::npos ? 1 : std::atoi(text.data() + at + flag.size());
-  return count > 0 ? count : 1;
-}
-
 Config from_environment() {
   Config config;
-  config.num_cpu_devices = device_count_from_environment();
   config.platform = native_platform();
   if (const char* platform = std::getenv("CAPIBARA_PLATFORM"); platform && *platform) config.platform = platform;
   return config;

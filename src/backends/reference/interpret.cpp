@@ -4,7 +4,6 @@
 
 #include <capibara/config.h>
 
-#include "program/handles.h"
 #include "runtime/interrupt.h"
 #include "trace/trace.h"
 
@@ -69,8 +68,7 @@ class ReferenceBackend final : public Backend {
   std::optional<std::string> compiled_text(const Program& program, const std::vector<bool>&) override { return program.to_string(); }
   Arrays run(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
     poll_interrupt();
-    // Not in the table of kernels: other backends run it by its lowering.
-    Kernel kernel = primitive == prim::shard_map() ? run_shard_map : find_kernel(primitive);
+    Kernel kernel = find_kernel(primitive);
     if (!kernel && primitive->evaluate) {
       TraceScope scope(evaluation_trace());
       return primitive->evaluate(inputs, attrs);

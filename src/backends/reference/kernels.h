@@ -31,8 +31,6 @@ KernelList linalg_kernels();
 KernelList fft_kernels();
 KernelList effect_kernels();
 
-Arrays run_shard_map(const KernelArgs& args);  // device by device
-
 Kernel find_kernel(const Primitive& primitive);  // null where absent
 
 // Evaluates a program on concrete arrays, equation by equation; values die after their last use.
