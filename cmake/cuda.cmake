@@ -5,6 +5,10 @@ file(GLOB CAPIBARA_CUDA_HEADERS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/back
 if(CAPIBARA_CUDA AND CAPIBARA_CUDA_SOURCES)
   find_program(CAPIBARA_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin $ENV{CUDA_PATH}/bin /usr/local/cuda/bin)
   if(CAPIBARA_NVCC)
+    set(launcher ${CAPIBARA_CCACHE})  # it takes nvcc too, and these files take minutes
+    if(NOT CAPIBARA_CCACHE)
+      set(launcher "")
+    endif()
     # Hopper's own code, and an intermediate form for what comes before and after it. The runtime is linked statically.
     set(CAPIBARA_CUDA_OBJECTS "")
     foreach(source ${CAPIBARA_CUDA_SOURCES})
@@ -12,7 +16,8 @@ if(CAPIBARA_CUDA AND CAPIBARA_CUDA_SOURCES)
       set(object ${CMAKE_BINARY_DIR}/cuda/${name}.o)
       add_custom_command(OUTPUT ${object}
         COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/cuda
-        COMMAND ${CAPIBARA_NVCC} -std=c++17 -O3 -ccbin ${CMAKE_CXX_COMPILER} -Xcompiler -fPIC,-fvisibility=hidden --diag-suppress=1427
+        COMMAND ${launcher} ${CAPIBARA_NVCC} -std=c++17 -O3 -ccbin ${CMAKE_CXX_COMPILER} -Xcompiler -fPIC,-fvisibility=hidden
+                --diag-suppress=1427
                 -gencode arch=compute_90a,code=sm_90a -gencode arch=compute_80,code=compute_80
                 -I${PROJECT_SOURCE_DIR}/src -I${CMAKE_BINARY_DIR}/generated -c ${source} -o ${object}
         DEPENDS ${source} ${CAPIBARA_CUDA_HEADERS} ${PROJECT_SOURCE_DIR}/src/backends/pjrt/ffi.h
