@@ -110,7 +110,8 @@ void match_program(ProgramBuilder& builder, const Primitive& primitive, std::vec
 
 // A result of branches varies where it does in any of them.
 TypeResult joined_branches(TypeResult result, const Attrs& attrs) {
-  for (const Program& branch : CondView(attrs).branches()) {
+  const CondView view(attrs);
+  for (const Program& branch : view.branches()) {
     const Types types = branch.output_types();
     for (std::size_t i = 0; i < types.size(); ++i)
       result.types[i].sharding = joined_varying(result.types[i].sharding, types[i].sharding);

@@ -23,10 +23,13 @@ T stats_argument(const Arguments& a, std::size_t i) {
     return a.array(a.signature().parameters()[i].name);
   }
 }
+template <class... Parameters, std::size_t... i>
+Array call_with(Array (*function)(Parameters...), const Arguments& a, std::index_sequence<i...>) {
+  return function(stats_argument<std::remove_cvref_t<Parameters>>(a, i)...);
+}
 template <class... Parameters>
 Array call_stats(Array (*function)(Parameters...), const Arguments& a) {
-  std::size_t next = 0;
-  return std::apply(function, std::tuple{stats_argument<std::remove_cvref_t<Parameters>>(a, next++)...});
+  return call_with(function, a, std::index_sequence_for<Parameters...>{});
 }
 template <auto function>
 Value stats_row(const Arguments& a) {
