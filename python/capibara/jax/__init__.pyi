@@ -78,8 +78,10 @@ from capibara.jax._mesh import P as P
 from capibara.jax._mesh import make_mesh as make_mesh
 from capibara.jax._mesh import set_mesh as set_mesh
 from capibara.jax._placing import make_array_from_callback as make_array_from_callback
+from capibara.jax._placing import make_array_from_process_local_data as make_array_from_process_local_data
 from capibara.jax._placing import make_array_from_single_device_arrays as make_array_from_single_device_arrays
 from capibara.jax._pmap import pmap as pmap
+from capibara.jax._shard_map import shard_map as shard_map
 from capibara.jax._sharding import NamedSharding as NamedSharding
 from capibara.jax._sharding import Shard as Shard
 from capibara.jax._transfer_guards import transfer_guard as transfer_guard

@@ -1,6 +1,7 @@
 """Types of capibara.jax.errors. Made by tools/python/make_stubs.py."""
 from capibara import _errors as _errors
 from capibara._errors import ConcretizationTypeError as ConcretizationTypeError
+from capibara._errors import DistributedError as DistributedError
 from capibara._errors import InconclusiveDimensionOperation as InconclusiveDimensionOperation
 from capibara._errors import JAXError as JAXError
 from capibara._errors import JAXIndexError as JAXIndexError

@@ -1,9 +1,12 @@
 """Types of capibara.jax.sharding. Made by tools/python/make_stubs.py."""
-from capibara.jax._abstract_mesh import AbstractMesh as AbstractMesh
 from capibara.jax._abstract_mesh import get_abstract_mesh as get_abstract_mesh
-from capibara.jax._mesh import AxisType as AxisType
+from capibara.jax._abstract_mesh import use_abstract_mesh as use_abstract_mesh
+from capibara.jax._axes import AbstractDevice as AbstractDevice
+from capibara.jax._axes import AbstractMesh as AbstractMesh
+from capibara.jax._axes import AxisType as AxisType
 from capibara.jax._mesh import Mesh as Mesh
 from capibara.jax._mesh import PartitionSpec as PartitionSpec
+from capibara.jax._mesh import get_mesh as get_mesh
 from capibara.jax._mesh import set_mesh as set_mesh
 from capibara.jax._sharding import NamedSharding as NamedSharding
 from capibara.jax._sharding import Sharding as Sharding

@@ -83,6 +83,7 @@ add_any_p: CatalogPrimitive
 add_p: CatalogPrimitive
 addupdate_p: CatalogPrimitive
 after_all_p: CatalogPrimitive
+all_gather_invariant_p: CatalogPrimitive
 all_gather_p: CatalogPrimitive
 all_to_all_p: CatalogPrimitive
 and_p: CatalogPrimitive
@@ -422,6 +423,9 @@ def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[t
 pad_p: CatalogPrimitive
 def padtype_to_pads(in_shape: Shape, window_shape: Shape, window_strides: Sequence[int], padding: str | Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """The pairs of paddings that VALID, SAME or SAME_LOWER stand for."""
+pbroadcast_p: CatalogPrimitive
+def pcast(x: ArrayLike, axis_name: AxisName, *, to: str) -> Array:
+    """The same value, in a type that may differ between devices along mesh axes."""
 pmax_p: CatalogPrimitive
 pmin_p: CatalogPrimitive
 def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
@@ -434,8 +438,10 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """x to the power y; y may be of an integer dtype."""
 pow_p: CatalogPrimitive
 ppermute_p: CatalogPrimitive
+psum_invariant_p: CatalogPrimitive
 psum_p: CatalogPrimitive
 pure_callback_p: CatalogPrimitive
+pvary_p: CatalogPrimitive
 qr_p: CatalogPrimitive
 def ragged_dot(lhs: ArrayLike, rhs: ArrayLike, group_sizes: ArrayLike, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None, group_offset: ArrayLike | None = None, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """A matrix product in which each group of rows of lhs has its own matrix of rhs."""
@@ -551,6 +557,7 @@ selective_scan_grad_p: CatalogPrimitive
 selective_scan_p: CatalogPrimitive
 def shape_as_value(shape: Shape) -> Array:
     """A shape as an array of integers."""
+shard_map_p: CatalogPrimitive
 sharding_constraint_p: CatalogPrimitive
 def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
     """x << y."""
