@@ -196,7 +196,15 @@ AxisGroups index_groups(const Attrs& attrs) {
   return groups;
 }
 
+// As in jax, groups are for devices.
+static void refuse_groups_of_vmap(const AxisNames& names, const AxisGroups& groups) {
+  if (groups.empty() || are_mesh_axes(names)) return;
+  throw NotImplementedError(
+      concat("axis_index_groups are not supported under vmap, got axis '", names[0], "'; use axes of shard_map"));
+}
+
 int64_t group_size(const AxisNames& names, const AxisGroups& groups) {
+  refuse_groups_of_vmap(names, groups);
   int64_t size = 1;
   for (const std::string& name : names) size *= axis_size(name);
   return groups.empty() ? size : static_cast<int64_t>(groups[0].size());
@@ -214,6 +222,7 @@ namespace {
 
 void check_groups(const char* name, const AxisNames& axes, const AxisGroups& groups) {
   if (groups.empty()) return;
+  refuse_groups_of_vmap(axes, groups);
   std::vector<int64_t> members;
   for (const Ints& group : groups) members.insert(members.end(), group.begin(), group.end());
   std::sort(members.begin(), members.end());

@@ -91,7 +91,6 @@ Family varying_records() {
   PrimitiveRecord sum =
       linear_record("psum_invariant", "The sum over mesh axes, in a type that does not vary along them.", sum_type,
                     transpose_sum, [](const BatchArgs& args) { return batch_collective(args, lax::reduce_sum, true); });
-  sum.traits.nan_checked = true;
   PrimitiveRecord gather =
       linear_record("all_gather_invariant", "All values along mesh axes, in a type that does not vary along them.",
                     invariant_gather_type, transpose_gather, [](const BatchArgs& args) {

@@ -317,6 +317,12 @@ const std::multimap<std::string, Composition>& compositions() {
                     return lax::ppermute(lax::sin(x), "i", {{0, 2}, {1, 3}, {3, 0}});
                   });
                 }}},
+              {"pbroadcast",
+               {"of one lane",
+                {{4, 2}},
+                [](Inputs in) {
+                  return over_axis(in, [](Array x) { return lax::pbroadcast(lax::sin(x), "i", 2); });
+                }}},
               {"axis_index",
                {"as a factor",
                 {{4, 2}},
