@@ -6,6 +6,7 @@
 #include "trace/stage.h"
 
 #include <map>
+#include <set>
 
 namespace capibara::properties {
 namespace {
@@ -320,9 +321,7 @@ const std::multimap<std::string, Composition>& compositions() {
               {"pbroadcast",
                {"of one lane",
                 {{4, 2}},
-                [](Inputs in) {
-                  return over_axis(in, [](Array x) { return lax::pbroadcast(lax::sin(x), "i", 2); });
-                }}},
+                [](Inputs in) { return over_axis(in, [](Array x) { return lax::pbroadcast(lax::sin(x), "i", 2); }); }}},
               {"axis_index",
                {"as a factor",
                 {{4, 2}},
@@ -357,10 +356,12 @@ std::vector<Call> composed_calls(const Primitive& primitive) {
   return calls;
 }
 
-// Tokens carry no value, a foreign call means nothing to this library's own backend, and a generator with state never
-// agrees with itself.
+// Tokens carry no value, shard_map and what it alone binds need a mesh (python/tests/test_shard_map.py), a foreign call
+// means nothing to this library's own backend, and a generator with state never agrees with itself.
 TEST(Catalog, EveryPrimitiveHasCalls) {
+  const std::set<std::string> of_meshes = {"pvary", "psum_invariant", "all_gather_invariant", "shard_map"};
   for (const Primitive& primitive : catalog()) {
+    if (of_meshes.count(primitive.name())) continue;
     if (primitive.is("create_token") || primitive.is("after_all") || primitive.is("custom_call") || primitive.is("rng_uniform")) continue;
     EXPECT_FALSE(calls_of(primitive).empty()) << primitive.name() << " has neither samples nor a composition";
     EXPECT_FALSE(primitive->doc.empty()) << primitive.name();

@@ -80,6 +80,8 @@ const std::map<std::string, std::string> not_needed = {
     {"all_to_all lowering", "as psum"},
     {"ppermute lowering", "as psum"},
     {"pbroadcast lowering", "as psum"},
+    {"psum_invariant lowering", "as psum"},
+    {"all_gather_invariant lowering", "as psum"},
     {"axis_index lowering", "as psum"},
     {"get transpose", "the backward pass handles refs itself"},
     {"swap transpose", "the backward pass handles refs itself"},

@@ -28,7 +28,7 @@ def test_no_function_escapes_the_reader():
     text = (ROOT / "include" / "capibara" / "lax.h").read_text()
     plain = {line.split("(")[0].split()[-1] for line in text.splitlines() if line.startswith(("Array ", "Arrays ", "Shape ", "Padding "))}
     read = {function.name for function in tool.read(ROOT / "include" / "capibara" / "lax.h").functions}
-    assert len(plain) > 170
+    assert len(plain) > 150
     assert plain - read == set()
 
 

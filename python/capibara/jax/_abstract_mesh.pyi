@@ -1,28 +1,17 @@
 """Types of meshes without devices."""
-from collections.abc import Sequence
+from typing import Any
 
-from capibara._stub_types import AxisName
-from capibara.jax._mesh import AxisType, NamedAxes
-
-class AbstractMesh(NamedAxes):
-    """Named axes and their sizes, without devices."""
-
-    axis_sizes: tuple[int, ...]
-    def __init__(
-        self, axis_sizes: Sequence[int], axis_names: str | Sequence[AxisName], axis_types: AxisType | Sequence[AxisType] | None = None
-    ) -> None: ...
-    @property
-    def size(self) -> int: ...
-    @property
-    def empty(self) -> bool: ...
-    @property
-    def abstract_mesh(self) -> AbstractMesh: ...
-    @property
-    def auto_axes(self) -> tuple[AxisName, ...]: ...
-    @property
-    def are_all_axes_auto(self) -> bool: ...
+from capibara.jax._axes import AbstractDevice as AbstractDevice
+from capibara.jax._axes import AbstractMesh as AbstractMesh
 
 no_mesh: AbstractMesh
+
+class use_abstract_mesh:
+    """The axes that programs see, while the context lasts."""
+
+    def __init__(self, mesh: AbstractMesh) -> None: ...
+    def __enter__(self) -> AbstractMesh: ...
+    def __exit__(self, *exception: Any) -> bool: ...
 
 def get_abstract_mesh() -> AbstractMesh:
     """The axes of the mesh in whose context the program is; without one, the mesh without axes."""

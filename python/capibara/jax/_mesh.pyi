@@ -1,18 +1,13 @@
 """Types of meshes and specifications."""
-import collections
-import enum
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from capibara._stub_types import AxisName
+from capibara.jax._axes import AbstractMesh, NamedAxes
+from capibara.jax._axes import AxisType as AxisType
 from capibara.jax._devices import Device
-
-class AxisType(enum.Enum):
-    """Who decides how values are split along an axis of a mesh."""
-
-    Auto = ...
 
 class Unconstrained: ...
 
@@ -22,7 +17,15 @@ class PartitionSpec:
     """For each dimension of an array the mesh axes that split it: P('x', None, ('y', 'z'))."""
 
     UNCONSTRAINED: ClassVar[Unconstrained]
-    def __init__(self, *partitions: _Entry) -> None: ...
+    unreduced: frozenset[str]
+    reduced: frozenset[str]
+    def __init__(
+        self, *partitions: _Entry, unreduced: set[str] | frozenset[str] = ..., reduced: set[str] | frozenset[str] = ...
+    ) -> None: ...
+    @property
+    def partitions(self) -> tuple[_Entry, ...]: ...
+    def update(self, **changes: tuple[_Entry, ...] | frozenset[str]) -> PartitionSpec:
+        """The same with other partitions, unreduced or reduced axes."""
     def __iter__(self) -> Iterator[Any]: ...
     def __len__(self) -> int: ...
     def __getitem__(self, index: int | slice) -> Any: ...
@@ -32,16 +35,6 @@ class PartitionSpec:
     def count(self, value: _Entry) -> int: ...
 
 P = PartitionSpec
-
-class NamedAxes:
-    """What meshes with and without devices share: axes with names and sizes."""
-
-    axis_names: tuple[AxisName, ...]
-    axis_types: tuple[AxisType, ...]
-    @property
-    def shape(self) -> collections.OrderedDict[AxisName, int]: ...
-    @property
-    def shape_tuple(self) -> tuple[tuple[AxisName, int], ...]: ...
 
 class Mesh(NamedAxes):
     """A grid of devices whose axes have names."""
@@ -62,6 +55,17 @@ class Mesh(NamedAxes):
     @property
     def local_devices(self) -> list[Device]: ...
     @property
+    def local_mesh(self) -> Mesh: ...
+    @property
+    def abstract_mesh(self) -> AbstractMesh: ...
+    @property
+    def is_scalar(self) -> bool: ...
+    def update(
+        self, devices: np.ndarray[Any, Any] | Sequence[Device] | None = None, axis_names: str | Sequence[AxisName] | None = None,
+        axis_types: AxisType | Sequence[AxisType] | None = None
+    ) -> Mesh:
+        """The same with other devices, names or types of axes."""
+    @property
     def is_multi_process(self) -> bool: ...
     def __enter__(self) -> Mesh: ...
     def __exit__(self, *exception: Any) -> bool: ...
@@ -70,14 +74,16 @@ def current_mesh() -> Mesh | None:
     """The innermost mesh of `with mesh:` and `with set_mesh(mesh):` on this thread; None where there is none."""
 
 class set_mesh:
-    """Specifications without a mesh mean this one, while the context lasts."""
+    """Specifications without a mesh mean this one, from now on; as a context, until it ends. None means no mesh."""
 
-    def __init__(self, mesh: Mesh) -> None: ...
-    def __enter__(self) -> Mesh: ...
+    def __init__(self, mesh: Mesh | None) -> None: ...
+    def __enter__(self) -> Mesh | None: ...
     def __exit__(self, *exception: Any) -> bool: ...
 
+def get_mesh() -> Mesh:
+    """The mesh of set_mesh; without one, the mesh without axes."""
 def make_mesh(
     axis_shapes: Sequence[int], axis_names: Sequence[AxisName], axis_types: AxisType | Sequence[AxisType] | None = None, *,
     devices: Sequence[Device] | None = None
 ) -> Mesh:
-    """A mesh of the first devices. All axes are Auto: the compiler decides how values lie that nothing is said of."""
+    """A mesh of the first devices; its axes are Explicit unless `axis_types` says otherwise."""

@@ -13,3 +13,5 @@ def make_array_from_single_device_arrays(
     shape: Shape, sharding: Sharding, arrays: Sequence[Array], *, dtype: DTypeLike | None = None
 ) -> Array:
     """One array of parts that are on its devices. `dtype` is needed where this process has no part, and is that of the parts."""
+def make_array_from_process_local_data(sharding: Sharding, local_data: ArrayLike, global_shape: Shape | None = None) -> Array:
+    """A tree of arrays of the data that this process has, which are all of it where there is one process."""

@@ -1,9 +1,6 @@
 // The rows of jax.scipy.stats: samples, and a module for each distribution.
 #include <capibara/scipy/stats.h>
 
-#include <tuple>
-#include <type_traits>
-
 #include "library/table/families.h"
 
 namespace capibara::library {
@@ -12,29 +9,8 @@ namespace stats = jax::scipy::stats;
 
 namespace {
 
-// A call of a function of arrays with the parameters of its row in their order; its options are loc, or loc and scale.
-template <class T>
-T stats_argument(const Arguments& a, std::size_t i) {
-  if constexpr (std::is_same_v<T, stats::LocationScale>) {
-    return {.loc = a.array("loc"), .scale = a.array("scale")};
-  } else if constexpr (std::is_same_v<T, stats::Location>) {
-    return {.loc = a.array("loc")};
-  } else {
-    return a.array(a.signature().parameters()[i].name);
-  }
-}
-template <class... Parameters, std::size_t... i>
-Array call_with(Array (*function)(Parameters...), const Arguments& a, std::index_sequence<i...>) {
-  return function(stats_argument<std::remove_cvref_t<Parameters>>(a, i)...);
-}
-template <class... Parameters>
-Array call_stats(Array (*function)(Parameters...), const Arguments& a) {
-  return call_with(function, a, std::index_sequence_for<Parameters...>{});
-}
-template <auto function>
-Value stats_row(const Arguments& a) {
-  return call_stats(function, a);
-}
+stats::LocationScale location_scale(const Arguments& a) { return {.loc = a.array("loc"), .scale = a.array("scale")}; }
+stats::Location location(const Arguments& a) { return {.loc = a.array("loc")}; }
 
 // Only NaNs that spread are supported.
 void require_propagation(const Arguments& a) {
@@ -72,182 +48,270 @@ const Function sample_functions[] = {
 };
 
 const Function bernoulli_functions[] = {
-    {"logpmf", "k, p, loc=0", stats_row<stats::bernoulli::logpmf>,
+    {"logpmf", "k, p, loc=0",
+     [](const Arguments& a) -> Value { return stats::bernoulli::logpmf(a.array("k"), a.array("p"), location(a)); },
      "The logarithm of the probability mass of the Bernoulli distribution."},
-    {"pmf", "k, p, loc=0", stats_row<stats::bernoulli::pmf>, "The probability mass of the Bernoulli distribution."},
-    {"cdf", "k, p", stats_row<stats::bernoulli::cdf>,
+    {"pmf", "k, p, loc=0",
+     [](const Arguments& a) -> Value { return stats::bernoulli::pmf(a.array("k"), a.array("p"), location(a)); },
+     "The probability mass of the Bernoulli distribution."},
+    {"cdf", "k, p",
+     [](const Arguments& a) -> Value { return stats::bernoulli::cdf(a.array("k"), a.array("p")); },
      "The cumulative distribution function of the Bernoulli distribution."},
-    {"ppf", "q, p", stats_row<stats::bernoulli::ppf>,
+    {"ppf", "q, p",
+     [](const Arguments& a) -> Value { return stats::bernoulli::ppf(a.array("q"), a.array("p")); },
      "The quantile function, inverse of cdf, of the Bernoulli distribution."},
 };
 
 const Function beta_functions[] = {
-    {"logpdf", "x, a, b, loc=0, scale=1", stats_row<stats::beta::logpdf>,
+    {"logpdf", "x, a, b, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::beta::logpdf(a.array("x"), a.array("a"), a.array("b"), location_scale(a)); },
      "The logarithm of the density of the beta distribution."},
-    {"pdf", "x, a, b, loc=0, scale=1", stats_row<stats::beta::pdf>, "The density of the beta distribution."},
-    {"cdf", "x, a, b, loc=0, scale=1", stats_row<stats::beta::cdf>,
+    {"pdf", "x, a, b, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::beta::pdf(a.array("x"), a.array("a"), a.array("b"), location_scale(a)); },
+     "The density of the beta distribution."},
+    {"cdf", "x, a, b, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::beta::cdf(a.array("x"), a.array("a"), a.array("b"), location_scale(a)); },
      "The cumulative distribution function of the beta distribution."},
-    {"logcdf", "x, a, b, loc=0, scale=1", stats_row<stats::beta::logcdf>,
+    {"logcdf", "x, a, b, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::beta::logcdf(a.array("x"), a.array("a"), a.array("b"), location_scale(a)); },
      "The logarithm of the cumulative distribution function of the beta distribution."},
-    {"sf", "x, a, b, loc=0, scale=1", stats_row<stats::beta::sf>,
+    {"sf", "x, a, b, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::beta::sf(a.array("x"), a.array("a"), a.array("b"), location_scale(a)); },
      "The survival function, 1 - cdf, of the beta distribution."},
-    {"logsf", "x, a, b, loc=0, scale=1", stats_row<stats::beta::logsf>,
+    {"logsf", "x, a, b, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::beta::logsf(a.array("x"), a.array("a"), a.array("b"), location_scale(a)); },
      "The logarithm of the survival function of the beta distribution."},
 };
 
 const Function betabinom_functions[] = {
-    {"logpmf", "k, n, a, b, loc=0", stats_row<stats::betabinom::logpmf>,
+    {"logpmf", "k, n, a, b, loc=0",
+     [](const Arguments& a) -> Value { return stats::betabinom::logpmf(a.array("k"), a.array("n"), a.array("a"), a.array("b"), location(a)); },
      "The logarithm of the probability mass of the beta-binomial distribution."},
-    {"pmf", "k, n, a, b, loc=0", stats_row<stats::betabinom::pmf>,
+    {"pmf", "k, n, a, b, loc=0",
+     [](const Arguments& a) -> Value { return stats::betabinom::pmf(a.array("k"), a.array("n"), a.array("a"), a.array("b"), location(a)); },
      "The probability mass of the beta-binomial distribution."},
 };
 
 const Function binom_functions[] = {
-    {"logpmf", "k, n, p, loc=0", stats_row<stats::binom::logpmf>,
+    {"logpmf", "k, n, p, loc=0",
+     [](const Arguments& a) -> Value { return stats::binom::logpmf(a.array("k"), a.array("n"), a.array("p"), location(a)); },
      "The logarithm of the probability mass of the binomial distribution."},
-    {"pmf", "k, n, p, loc=0", stats_row<stats::binom::pmf>, "The probability mass of the binomial distribution."},
+    {"pmf", "k, n, p, loc=0",
+     [](const Arguments& a) -> Value { return stats::binom::pmf(a.array("k"), a.array("n"), a.array("p"), location(a)); },
+     "The probability mass of the binomial distribution."},
 };
 
 const Function cauchy_functions[] = {
-    {"logpdf", "x, loc=0, scale=1", stats_row<stats::cauchy::logpdf>,
+    {"logpdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::cauchy::logpdf(a.array("x"), location_scale(a)); },
      "The logarithm of the density of the Cauchy distribution."},
-    {"pdf", "x, loc=0, scale=1", stats_row<stats::cauchy::pdf>, "The density of the Cauchy distribution."},
-    {"cdf", "x, loc=0, scale=1", stats_row<stats::cauchy::cdf>,
+    {"pdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::cauchy::pdf(a.array("x"), location_scale(a)); },
+     "The density of the Cauchy distribution."},
+    {"cdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::cauchy::cdf(a.array("x"), location_scale(a)); },
      "The cumulative distribution function of the Cauchy distribution."},
-    {"logcdf", "x, loc=0, scale=1", stats_row<stats::cauchy::logcdf>,
+    {"logcdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::cauchy::logcdf(a.array("x"), location_scale(a)); },
      "The logarithm of the cumulative distribution function of the Cauchy distribution."},
-    {"sf", "x, loc=0, scale=1", stats_row<stats::cauchy::sf>,
+    {"sf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::cauchy::sf(a.array("x"), location_scale(a)); },
      "The survival function, 1 - cdf, of the Cauchy distribution."},
-    {"logsf", "x, loc=0, scale=1", stats_row<stats::cauchy::logsf>,
+    {"logsf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::cauchy::logsf(a.array("x"), location_scale(a)); },
      "The logarithm of the survival function of the Cauchy distribution."},
-    {"ppf", "q, loc=0, scale=1", stats_row<stats::cauchy::ppf>,
+    {"ppf", "q, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::cauchy::ppf(a.array("q"), location_scale(a)); },
      "The quantile function, inverse of cdf, of the Cauchy distribution."},
-    {"isf", "q, loc=0, scale=1", stats_row<stats::cauchy::isf>,
+    {"isf", "q, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::cauchy::isf(a.array("q"), location_scale(a)); },
      "The inverse of the survival function of the Cauchy distribution."},
 };
 
 const Function chi2_functions[] = {
-    {"logpdf", "x, df, loc=0, scale=1", stats_row<stats::chi2::logpdf>,
+    {"logpdf", "x, df, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::chi2::logpdf(a.array("x"), a.array("df"), location_scale(a)); },
      "The logarithm of the density of the chi-squared distribution."},
-    {"pdf", "x, df, loc=0, scale=1", stats_row<stats::chi2::pdf>, "The density of the chi-squared distribution."},
-    {"cdf", "x, df, loc=0, scale=1", stats_row<stats::chi2::cdf>,
+    {"pdf", "x, df, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::chi2::pdf(a.array("x"), a.array("df"), location_scale(a)); },
+     "The density of the chi-squared distribution."},
+    {"cdf", "x, df, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::chi2::cdf(a.array("x"), a.array("df"), location_scale(a)); },
      "The cumulative distribution function of the chi-squared distribution."},
-    {"logcdf", "x, df, loc=0, scale=1", stats_row<stats::chi2::logcdf>,
+    {"logcdf", "x, df, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::chi2::logcdf(a.array("x"), a.array("df"), location_scale(a)); },
      "The logarithm of the cumulative distribution function of the chi-squared distribution."},
-    {"sf", "x, df, loc=0, scale=1", stats_row<stats::chi2::sf>,
+    {"sf", "x, df, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::chi2::sf(a.array("x"), a.array("df"), location_scale(a)); },
      "The survival function, 1 - cdf, of the chi-squared distribution."},
-    {"logsf", "x, df, loc=0, scale=1", stats_row<stats::chi2::logsf>,
+    {"logsf", "x, df, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::chi2::logsf(a.array("x"), a.array("df"), location_scale(a)); },
      "The logarithm of the survival function of the chi-squared distribution."},
 };
 
 const Function dirichlet_functions[] = {
-    {"logpdf", "x, alpha", stats_row<stats::dirichlet::logpdf>,
+    {"logpdf", "x, alpha",
+     [](const Arguments& a) -> Value { return stats::dirichlet::logpdf(a.array("x"), a.array("alpha")); },
      "The logarithm of the density of the Dirichlet distribution."},
-    {"pdf", "x, alpha", stats_row<stats::dirichlet::pdf>, "The density of the Dirichlet distribution."},
+    {"pdf", "x, alpha",
+     [](const Arguments& a) -> Value { return stats::dirichlet::pdf(a.array("x"), a.array("alpha")); },
+     "The density of the Dirichlet distribution."},
 };
 
 const Function expon_functions[] = {
-    {"logpdf", "x, loc=0, scale=1", stats_row<stats::expon::logpdf>,
+    {"logpdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::expon::logpdf(a.array("x"), location_scale(a)); },
      "The logarithm of the density of the exponential distribution."},
-    {"pdf", "x, loc=0, scale=1", stats_row<stats::expon::pdf>, "The density of the exponential distribution."},
-    {"cdf", "x, loc=0, scale=1", stats_row<stats::expon::cdf>,
+    {"pdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::expon::pdf(a.array("x"), location_scale(a)); },
+     "The density of the exponential distribution."},
+    {"cdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::expon::cdf(a.array("x"), location_scale(a)); },
      "The cumulative distribution function of the exponential distribution."},
-    {"logcdf", "x, loc=0, scale=1", stats_row<stats::expon::logcdf>,
+    {"logcdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::expon::logcdf(a.array("x"), location_scale(a)); },
      "The logarithm of the cumulative distribution function of the exponential distribution."},
-    {"sf", "x, loc=0, scale=1", stats_row<stats::expon::sf>,
+    {"sf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::expon::sf(a.array("x"), location_scale(a)); },
      "The survival function, 1 - cdf, of the exponential distribution."},
-    {"logsf", "x, loc=0, scale=1", stats_row<stats::expon::logsf>,
+    {"logsf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::expon::logsf(a.array("x"), location_scale(a)); },
      "The logarithm of the survival function of the exponential distribution."},
-    {"ppf", "q, loc=0, scale=1", stats_row<stats::expon::ppf>,
+    {"ppf", "q, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::expon::ppf(a.array("q"), location_scale(a)); },
      "The quantile function, inverse of cdf, of the exponential distribution."},
 };
 
 const Function gamma_functions[] = {
-    {"logpdf", "x, a, loc=0, scale=1", stats_row<stats::gamma::logpdf>,
+    {"logpdf", "x, a, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::gamma::logpdf(a.array("x"), a.array("a"), location_scale(a)); },
      "The logarithm of the density of the gamma distribution."},
-    {"pdf", "x, a, loc=0, scale=1", stats_row<stats::gamma::pdf>, "The density of the gamma distribution."},
-    {"cdf", "x, a, loc=0, scale=1", stats_row<stats::gamma::cdf>,
+    {"pdf", "x, a, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::gamma::pdf(a.array("x"), a.array("a"), location_scale(a)); },
+     "The density of the gamma distribution."},
+    {"cdf", "x, a, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::gamma::cdf(a.array("x"), a.array("a"), location_scale(a)); },
      "The cumulative distribution function of the gamma distribution."},
-    {"logcdf", "x, a, loc=0, scale=1", stats_row<stats::gamma::logcdf>,
+    {"logcdf", "x, a, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::gamma::logcdf(a.array("x"), a.array("a"), location_scale(a)); },
      "The logarithm of the cumulative distribution function of the gamma distribution."},
-    {"sf", "x, a, loc=0, scale=1", stats_row<stats::gamma::sf>,
+    {"sf", "x, a, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::gamma::sf(a.array("x"), a.array("a"), location_scale(a)); },
      "The survival function, 1 - cdf, of the gamma distribution."},
-    {"logsf", "x, a, loc=0, scale=1", stats_row<stats::gamma::logsf>,
+    {"logsf", "x, a, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::gamma::logsf(a.array("x"), a.array("a"), location_scale(a)); },
      "The logarithm of the survival function of the gamma distribution."},
 };
 
 const Function gennorm_functions[] = {
-    {"logpdf", "x, beta", stats_row<stats::gennorm::logpdf>,
+    {"logpdf", "x, beta",
+     [](const Arguments& a) -> Value { return stats::gennorm::logpdf(a.array("x"), a.array("beta")); },
      "The logarithm of the density of the generalised normal distribution."},
-    {"pdf", "x, beta", stats_row<stats::gennorm::pdf>, "The density of the generalised normal distribution."},
-    {"cdf", "x, beta", stats_row<stats::gennorm::cdf>,
+    {"pdf", "x, beta",
+     [](const Arguments& a) -> Value { return stats::gennorm::pdf(a.array("x"), a.array("beta")); },
+     "The density of the generalised normal distribution."},
+    {"cdf", "x, beta",
+     [](const Arguments& a) -> Value { return stats::gennorm::cdf(a.array("x"), a.array("beta")); },
      "The cumulative distribution function of the generalised normal distribution."},
 };
 
 const Function geom_functions[] = {
-    {"logpmf", "k, p, loc=0", stats_row<stats::geom::logpmf>,
+    {"logpmf", "k, p, loc=0",
+     [](const Arguments& a) -> Value { return stats::geom::logpmf(a.array("k"), a.array("p"), location(a)); },
      "The logarithm of the probability mass of the geometric distribution."},
-    {"pmf", "k, p, loc=0", stats_row<stats::geom::pmf>, "The probability mass of the geometric distribution."},
+    {"pmf", "k, p, loc=0",
+     [](const Arguments& a) -> Value { return stats::geom::pmf(a.array("k"), a.array("p"), location(a)); },
+     "The probability mass of the geometric distribution."},
 };
 
 const Function gumbel_l_functions[] = {
-    {"logpdf", "x, loc=0, scale=1", stats_row<stats::gumbel_l::logpdf>,
+    {"logpdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::gumbel_l::logpdf(a.array("x"), location_scale(a)); },
      "The logarithm of the density of the Gumbel distribution of minima."},
-    {"pdf", "x, loc=0, scale=1", stats_row<stats::gumbel_l::pdf>, "The density of the Gumbel distribution of minima."},
-    {"cdf", "x, loc=0, scale=1", stats_row<stats::gumbel_l::cdf>,
+    {"pdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::gumbel_l::pdf(a.array("x"), location_scale(a)); },
+     "The density of the Gumbel distribution of minima."},
+    {"cdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::gumbel_l::cdf(a.array("x"), location_scale(a)); },
      "The cumulative distribution function of the Gumbel distribution of minima."},
-    {"logcdf", "x, loc=0, scale=1", stats_row<stats::gumbel_l::logcdf>,
+    {"logcdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::gumbel_l::logcdf(a.array("x"), location_scale(a)); },
      "The logarithm of the cumulative distribution function of the Gumbel distribution of minima."},
-    {"sf", "x, loc=0, scale=1", stats_row<stats::gumbel_l::sf>,
+    {"sf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::gumbel_l::sf(a.array("x"), location_scale(a)); },
      "The survival function, 1 - cdf, of the Gumbel distribution of minima."},
-    {"logsf", "x, loc=0, scale=1", stats_row<stats::gumbel_l::logsf>,
+    {"logsf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::gumbel_l::logsf(a.array("x"), location_scale(a)); },
      "The logarithm of the survival function of the Gumbel distribution of minima."},
-    {"ppf", "p, loc=0, scale=1", stats_row<stats::gumbel_l::ppf>,
+    {"ppf", "p, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::gumbel_l::ppf(a.array("p"), location_scale(a)); },
      "The quantile function, inverse of cdf, of the Gumbel distribution of minima."},
 };
 
 const Function gumbel_r_functions[] = {
-    {"logpdf", "x, loc=0, scale=1", stats_row<stats::gumbel_r::logpdf>,
+    {"logpdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::gumbel_r::logpdf(a.array("x"), location_scale(a)); },
      "The logarithm of the density of the Gumbel distribution of maxima."},
-    {"pdf", "x, loc=0, scale=1", stats_row<stats::gumbel_r::pdf>, "The density of the Gumbel distribution of maxima."},
-    {"cdf", "x, loc=0, scale=1", stats_row<stats::gumbel_r::cdf>,
+    {"pdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::gumbel_r::pdf(a.array("x"), location_scale(a)); },
+     "The density of the Gumbel distribution of maxima."},
+    {"cdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::gumbel_r::cdf(a.array("x"), location_scale(a)); },
      "The cumulative distribution function of the Gumbel distribution of maxima."},
-    {"logcdf", "x, loc=0, scale=1", stats_row<stats::gumbel_r::logcdf>,
+    {"logcdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::gumbel_r::logcdf(a.array("x"), location_scale(a)); },
      "The logarithm of the cumulative distribution function of the Gumbel distribution of maxima."},
-    {"sf", "x, loc=0, scale=1", stats_row<stats::gumbel_r::sf>,
+    {"sf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::gumbel_r::sf(a.array("x"), location_scale(a)); },
      "The survival function, 1 - cdf, of the Gumbel distribution of maxima."},
-    {"logsf", "x, loc=0, scale=1", stats_row<stats::gumbel_r::logsf>,
+    {"logsf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::gumbel_r::logsf(a.array("x"), location_scale(a)); },
      "The logarithm of the survival function of the Gumbel distribution of maxima."},
-    {"ppf", "p, loc=0, scale=1", stats_row<stats::gumbel_r::ppf>,
+    {"ppf", "p, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::gumbel_r::ppf(a.array("p"), location_scale(a)); },
      "The quantile function, inverse of cdf, of the Gumbel distribution of maxima."},
 };
 
 const Function laplace_functions[] = {
-    {"logpdf", "x, loc=0, scale=1", stats_row<stats::laplace::logpdf>,
+    {"logpdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::laplace::logpdf(a.array("x"), location_scale(a)); },
      "The logarithm of the density of the Laplace distribution."},
-    {"pdf", "x, loc=0, scale=1", stats_row<stats::laplace::pdf>, "The density of the Laplace distribution."},
-    {"cdf", "x, loc=0, scale=1", stats_row<stats::laplace::cdf>,
+    {"pdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::laplace::pdf(a.array("x"), location_scale(a)); },
+     "The density of the Laplace distribution."},
+    {"cdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::laplace::cdf(a.array("x"), location_scale(a)); },
      "The cumulative distribution function of the Laplace distribution."},
 };
 
 const Function logistic_functions[] = {
-    {"logpdf", "x, loc=0, scale=1", stats_row<stats::logistic::logpdf>,
+    {"logpdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::logistic::logpdf(a.array("x"), location_scale(a)); },
      "The logarithm of the density of the logistic distribution."},
-    {"pdf", "x, loc=0, scale=1", stats_row<stats::logistic::pdf>, "The density of the logistic distribution."},
-    {"cdf", "x, loc=0, scale=1", stats_row<stats::logistic::cdf>,
+    {"pdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::logistic::pdf(a.array("x"), location_scale(a)); },
+     "The density of the logistic distribution."},
+    {"cdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::logistic::cdf(a.array("x"), location_scale(a)); },
      "The cumulative distribution function of the logistic distribution."},
-    {"sf", "x, loc=0, scale=1", stats_row<stats::logistic::sf>,
+    {"sf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::logistic::sf(a.array("x"), location_scale(a)); },
      "The survival function, 1 - cdf, of the logistic distribution."},
-    {"ppf", "x, loc=0, scale=1", stats_row<stats::logistic::ppf>,
+    {"ppf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::logistic::ppf(a.array("x"), location_scale(a)); },
      "The quantile function, inverse of cdf, of the logistic distribution."},
-    {"isf", "x, loc=0, scale=1", stats_row<stats::logistic::isf>,
+    {"isf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::logistic::isf(a.array("x"), location_scale(a)); },
      "The inverse of the survival function of the logistic distribution."},
 };
 
 const Function multinomial_functions[] = {
-    {"logpmf", "x, n, p", stats_row<stats::multinomial::logpmf>,
+    {"logpmf", "x, n, p",
+     [](const Arguments& a) -> Value { return stats::multinomial::logpmf(a.array("x"), a.array("n"), a.array("p")); },
      "The logarithm of the probability mass of the multinomial distribution."},
-    {"pmf", "x, n, p", stats_row<stats::multinomial::pmf>, "The probability mass of the multinomial distribution."},
+    {"pmf", "x, n, p",
+     [](const Arguments& a) -> Value { return stats::multinomial::pmf(a.array("x"), a.array("n"), a.array("p")); },
+     "The probability mass of the multinomial distribution."},
 };
 
 const Function multivariate_normal_functions[] = {
@@ -257,101 +321,147 @@ const Function multivariate_normal_functions[] = {
        return stats::multivariate_normal::logpdf(a.array("x"), a.array("mean"), a.array("cov"));
      },
      "The logarithm of the density of the multivariate normal distribution."},
-    {"pdf", "x, mean, cov", stats_row<stats::multivariate_normal::pdf>,
+    {"pdf", "x, mean, cov",
+     [](const Arguments& a) -> Value { return stats::multivariate_normal::pdf(a.array("x"), a.array("mean"), a.array("cov")); },
      "The density of the multivariate normal distribution."},
 };
 
 const Function nbinom_functions[] = {
-    {"logpmf", "k, n, p, loc=0", stats_row<stats::nbinom::logpmf>,
+    {"logpmf", "k, n, p, loc=0",
+     [](const Arguments& a) -> Value { return stats::nbinom::logpmf(a.array("k"), a.array("n"), a.array("p"), location(a)); },
      "The logarithm of the probability mass of the negative binomial distribution."},
-    {"pmf", "k, n, p, loc=0", stats_row<stats::nbinom::pmf>,
+    {"pmf", "k, n, p, loc=0",
+     [](const Arguments& a) -> Value { return stats::nbinom::pmf(a.array("k"), a.array("n"), a.array("p"), location(a)); },
      "The probability mass of the negative binomial distribution."},
 };
 
 const Function norm_functions[] = {
-    {"logpdf", "x, loc=0, scale=1", stats_row<stats::norm::logpdf>,
+    {"logpdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::norm::logpdf(a.array("x"), location_scale(a)); },
      "The logarithm of the density of the normal distribution."},
-    {"pdf", "x, loc=0, scale=1", stats_row<stats::norm::pdf>, "The density of the normal distribution."},
-    {"cdf", "x, loc=0, scale=1", stats_row<stats::norm::cdf>,
+    {"pdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::norm::pdf(a.array("x"), location_scale(a)); },
+     "The density of the normal distribution."},
+    {"cdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::norm::cdf(a.array("x"), location_scale(a)); },
      "The cumulative distribution function of the normal distribution."},
-    {"logcdf", "x, loc=0, scale=1", stats_row<stats::norm::logcdf>,
+    {"logcdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::norm::logcdf(a.array("x"), location_scale(a)); },
      "The logarithm of the cumulative distribution function of the normal distribution."},
-    {"sf", "x, loc=0, scale=1", stats_row<stats::norm::sf>,
+    {"sf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::norm::sf(a.array("x"), location_scale(a)); },
      "The survival function, 1 - cdf, of the normal distribution."},
-    {"logsf", "x, loc=0, scale=1", stats_row<stats::norm::logsf>,
+    {"logsf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::norm::logsf(a.array("x"), location_scale(a)); },
      "The logarithm of the survival function of the normal distribution."},
-    {"ppf", "q, loc=0, scale=1", stats_row<stats::norm::ppf>,
+    {"ppf", "q, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::norm::ppf(a.array("q"), location_scale(a)); },
      "The quantile function, inverse of cdf, of the normal distribution."},
-    {"isf", "q, loc=0, scale=1", stats_row<stats::norm::isf>,
+    {"isf", "q, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::norm::isf(a.array("q"), location_scale(a)); },
      "The inverse of the survival function of the normal distribution."},
 };
 
 const Function pareto_functions[] = {
-    {"logpdf", "x, b, loc=0, scale=1", stats_row<stats::pareto::logpdf>,
+    {"logpdf", "x, b, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::pareto::logpdf(a.array("x"), a.array("b"), location_scale(a)); },
      "The logarithm of the density of the Pareto distribution."},
-    {"pdf", "x, b, loc=0, scale=1", stats_row<stats::pareto::pdf>, "The density of the Pareto distribution."},
-    {"cdf", "x, b, loc=0, scale=1", stats_row<stats::pareto::cdf>,
+    {"pdf", "x, b, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::pareto::pdf(a.array("x"), a.array("b"), location_scale(a)); },
+     "The density of the Pareto distribution."},
+    {"cdf", "x, b, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::pareto::cdf(a.array("x"), a.array("b"), location_scale(a)); },
      "The cumulative distribution function of the Pareto distribution."},
-    {"logcdf", "x, b, loc=0, scale=1", stats_row<stats::pareto::logcdf>,
+    {"logcdf", "x, b, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::pareto::logcdf(a.array("x"), a.array("b"), location_scale(a)); },
      "The logarithm of the cumulative distribution function of the Pareto distribution."},
-    {"sf", "x, b, loc=0, scale=1", stats_row<stats::pareto::sf>,
+    {"sf", "x, b, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::pareto::sf(a.array("x"), a.array("b"), location_scale(a)); },
      "The survival function, 1 - cdf, of the Pareto distribution."},
-    {"logsf", "x, b, loc=0, scale=1", stats_row<stats::pareto::logsf>,
+    {"logsf", "x, b, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::pareto::logsf(a.array("x"), a.array("b"), location_scale(a)); },
      "The logarithm of the survival function of the Pareto distribution."},
-    {"ppf", "q, b, loc=0, scale=1", stats_row<stats::pareto::ppf>,
+    {"ppf", "q, b, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::pareto::ppf(a.array("q"), a.array("b"), location_scale(a)); },
      "The quantile function, inverse of cdf, of the Pareto distribution."},
 };
 
 const Function poisson_functions[] = {
-    {"logpmf", "k, mu, loc=0", stats_row<stats::poisson::logpmf>,
+    {"logpmf", "k, mu, loc=0",
+     [](const Arguments& a) -> Value { return stats::poisson::logpmf(a.array("k"), a.array("mu"), location(a)); },
      "The logarithm of the probability mass of the Poisson distribution."},
-    {"pmf", "k, mu, loc=0", stats_row<stats::poisson::pmf>, "The probability mass of the Poisson distribution."},
-    {"cdf", "k, mu, loc=0", stats_row<stats::poisson::cdf>,
+    {"pmf", "k, mu, loc=0",
+     [](const Arguments& a) -> Value { return stats::poisson::pmf(a.array("k"), a.array("mu"), location(a)); },
+     "The probability mass of the Poisson distribution."},
+    {"cdf", "k, mu, loc=0",
+     [](const Arguments& a) -> Value { return stats::poisson::cdf(a.array("k"), a.array("mu"), location(a)); },
      "The cumulative distribution function of the Poisson distribution."},
-    {"entropy", "mu, loc=0", stats_row<stats::poisson::entropy>, "The entropy of the Poisson distribution."},
+    {"entropy", "mu, loc=0",
+     [](const Arguments& a) -> Value { return stats::poisson::entropy(a.array("mu"), location(a)); },
+     "The entropy of the Poisson distribution."},
 };
 
 const Function t_functions[] = {
-    {"logpdf", "x, df, loc=0, scale=1", stats_row<stats::t::logpdf>,
+    {"logpdf", "x, df, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::t::logpdf(a.array("x"), a.array("df"), location_scale(a)); },
      "The logarithm of the density of Student's t distribution."},
-    {"pdf", "x, df, loc=0, scale=1", stats_row<stats::t::pdf>, "The density of Student's t distribution."},
+    {"pdf", "x, df, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::t::pdf(a.array("x"), a.array("df"), location_scale(a)); },
+     "The density of Student's t distribution."},
 };
 
 const Function truncnorm_functions[] = {
-    {"logpdf", "x, a, b, loc=0, scale=1", stats_row<stats::truncnorm::logpdf>,
+    {"logpdf", "x, a, b, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::truncnorm::logpdf(a.array("x"), a.array("a"), a.array("b"), location_scale(a)); },
      "The logarithm of the density of the truncated normal distribution."},
-    {"pdf", "x, a, b, loc=0, scale=1", stats_row<stats::truncnorm::pdf>,
+    {"pdf", "x, a, b, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::truncnorm::pdf(a.array("x"), a.array("a"), a.array("b"), location_scale(a)); },
      "The density of the truncated normal distribution."},
-    {"cdf", "x, a, b, loc=0, scale=1", stats_row<stats::truncnorm::cdf>,
+    {"cdf", "x, a, b, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::truncnorm::cdf(a.array("x"), a.array("a"), a.array("b"), location_scale(a)); },
      "The cumulative distribution function of the truncated normal distribution."},
-    {"logcdf", "x, a, b, loc=0, scale=1", stats_row<stats::truncnorm::logcdf>,
+    {"logcdf", "x, a, b, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::truncnorm::logcdf(a.array("x"), a.array("a"), a.array("b"), location_scale(a)); },
      "The logarithm of the cumulative distribution function of the truncated normal distribution."},
-    {"sf", "x, a, b, loc=0, scale=1", stats_row<stats::truncnorm::sf>,
+    {"sf", "x, a, b, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::truncnorm::sf(a.array("x"), a.array("a"), a.array("b"), location_scale(a)); },
      "The survival function, 1 - cdf, of the truncated normal distribution."},
-    {"logsf", "x, a, b, loc=0, scale=1", stats_row<stats::truncnorm::logsf>,
+    {"logsf", "x, a, b, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::truncnorm::logsf(a.array("x"), a.array("a"), a.array("b"), location_scale(a)); },
      "The logarithm of the survival function of the truncated normal distribution."},
 };
 
 const Function uniform_functions[] = {
-    {"logpdf", "x, loc=0, scale=1", stats_row<stats::uniform::logpdf>,
+    {"logpdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::uniform::logpdf(a.array("x"), location_scale(a)); },
      "The logarithm of the density of the uniform distribution."},
-    {"pdf", "x, loc=0, scale=1", stats_row<stats::uniform::pdf>, "The density of the uniform distribution."},
-    {"cdf", "x, loc=0, scale=1", stats_row<stats::uniform::cdf>,
+    {"pdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::uniform::pdf(a.array("x"), location_scale(a)); },
+     "The density of the uniform distribution."},
+    {"cdf", "x, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::uniform::cdf(a.array("x"), location_scale(a)); },
      "The cumulative distribution function of the uniform distribution."},
-    {"ppf", "q, loc=0, scale=1", stats_row<stats::uniform::ppf>,
+    {"ppf", "q, loc=0, scale=1",
+     [](const Arguments& a) -> Value { return stats::uniform::ppf(a.array("q"), location_scale(a)); },
      "The quantile function, inverse of cdf, of the uniform distribution."},
 };
 
 const Function vonmises_functions[] = {
-    {"logpdf", "x, kappa", stats_row<stats::vonmises::logpdf>,
+    {"logpdf", "x, kappa",
+     [](const Arguments& a) -> Value { return stats::vonmises::logpdf(a.array("x"), a.array("kappa")); },
      "The logarithm of the density of the von Mises distribution."},
-    {"pdf", "x, kappa", stats_row<stats::vonmises::pdf>, "The density of the von Mises distribution."},
+    {"pdf", "x, kappa",
+     [](const Arguments& a) -> Value { return stats::vonmises::pdf(a.array("x"), a.array("kappa")); },
+     "The density of the von Mises distribution."},
 };
 
 const Function wrapcauchy_functions[] = {
-    {"logpdf", "x, c", stats_row<stats::wrapcauchy::logpdf>,
+    {"logpdf", "x, c",
+     [](const Arguments& a) -> Value { return stats::wrapcauchy::logpdf(a.array("x"), a.array("c")); },
      "The logarithm of the density of the wrapped Cauchy distribution."},
-    {"pdf", "x, c", stats_row<stats::wrapcauchy::pdf>, "The density of the wrapped Cauchy distribution."},
+    {"pdf", "x, c",
+     [](const Arguments& a) -> Value { return stats::wrapcauchy::pdf(a.array("x"), a.array("c")); },
+     "The density of the wrapped Cauchy distribution."},
 };
 
 struct Distribution {

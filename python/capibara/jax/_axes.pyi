@@ -1,0 +1,65 @@
+"""Types of named axes, and of meshes without devices."""
+import collections
+import enum
+from collections.abc import Mapping, Sequence
+
+from capibara._stub_types import AxisName
+from capibara.jax._mesh import Mesh
+
+class AxisType(enum.Enum):
+    """Who decides along an axis of a mesh: the compiler, the types of values, or the function inside shard_map."""
+
+    Auto = 0
+    Explicit = 1
+    Manual = 2
+
+class NamedAxes:
+    """What meshes with and without devices share: axes with names and sizes."""
+
+    axis_names: tuple[AxisName, ...]
+    axis_types: tuple[AxisType, ...]
+    @property
+    def shape(self) -> collections.OrderedDict[AxisName, int]: ...
+    @property
+    def shape_tuple(self) -> tuple[tuple[AxisName, int], ...]: ...
+    @property
+    def auto_axes(self) -> tuple[AxisName, ...]: ...
+    @property
+    def explicit_axes(self) -> tuple[AxisName, ...]: ...
+    @property
+    def manual_axes(self) -> tuple[AxisName, ...]: ...
+    @property
+    def are_all_axes_auto(self) -> bool: ...
+    @property
+    def are_all_axes_explicit(self) -> bool: ...
+    @property
+    def are_all_axes_manual(self) -> bool: ...
+
+class AbstractDevice:
+    """What is known of the devices of an abstract mesh."""
+
+    device_kind: str
+    num_cores: int | None
+    platform: str | None
+    def __init__(self, device_kind: str, num_cores: int | None = None, platform: str | None = None) -> None: ...
+
+class AbstractMesh(NamedAxes):
+    """Named axes and their sizes, without devices."""
+
+    axis_sizes: tuple[int, ...]
+    abstract_device: AbstractDevice | None
+    def __init__(
+        self, axis_sizes: Sequence[int], axis_names: str | Sequence[AxisName], axis_types: AxisType | Sequence[AxisType] | None = None,
+        *, abstract_device: AbstractDevice | None = None
+    ) -> None: ...
+    def update_axis_types(self, changes: Mapping[AxisName, AxisType]) -> AbstractMesh:
+        """The same with other types of the axes that a dictionary names."""
+    @property
+    def size(self) -> int: ...
+    @property
+    def empty(self) -> bool: ...
+    @property
+    def abstract_mesh(self) -> AbstractMesh: ...
+
+def abstract(mesh: Mesh) -> AbstractMesh:
+    """A mesh without its devices."""
