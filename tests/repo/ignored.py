@@ -19,7 +19,7 @@ HINTS = {
     "Hints that cannot change a result": {
         ("jax.lax.scan", "_split_transpose"): "how the loop of the derivative is divided",
         ("jax.vmap", "spmd_axis_name"): "the mesh axis of the mapped one: the compiler places what is not annotated",
-        ("jax.experimental.mesh_utils.create_device_mesh", "contiguous_submeshes"): "devices have no topology here: they stand in their order",
+        ("jax.experimental.mesh_utils.create_device_mesh", "contiguous_submeshes"): "devices have no topology here",
         ("jax.experimental.mesh_utils.create_device_mesh", "allow_split_physical_axes"): "devices have no topology here",
         ("jax.experimental.mesh_utils.create_hybrid_device_mesh", "allow_split_physical_axes"): "devices have no topology here",
         ("jax.vmap", "sum_match"): "how batched cotangents are summed, in a mode of jax that is not here",
