@@ -79,6 +79,11 @@ def test_unknown_commands_and_options_are_usage_errors():
     assert capibara("check", "--jobs", "many").returncode == 2
 
 
+@pytest.mark.skipif(not (BUILD / "lib" / "libcapibara_cpu.so").exists(), reason="the native compiler is not built")
+def test_programs_are_compiled_where_there_is_a_compiler():
+    assert "programs run on 'cpu' by default" in capibara("doctor", CAPIBARA_PLATFORM="").stdout
+
+
 def test_show_prints_the_program(tmp_path):
     (tmp_path / "add.mlir").write_text(ADD)
     done = capibara("show", tmp_path / "add.mlir")
