@@ -1,6 +1,6 @@
 """The fused kernels on a GPU beside jax and PyTorch: times, shares of the machine's limit, and memory for temporaries, as one table.
 
-    python3 benchmarks/gpu/kernels.py [--package FOLDER] [--small] [NAME...]
+    python3 benchmarks/gpu/kernels.py [--package FOLDER] [--small] [--seconds N] [NAME...]
 
 FOLDER holds the Python package capibara (build/release/python). NAMEs choose rows that begin with one of them. Each library runs in a
 process of its own, one after the other, on the platform that JAX_PLATFORMS names, cuda if it names none. The limits are a copy and a matmul
@@ -89,10 +89,15 @@ def run(library, options):
     environment.setdefault("JAX_PLATFORMS", "cuda")
     if library == "capibara":
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [options.package, os.environ.get("PYTHONPATH", "")]))
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    if done.stderr.strip() and (done.returncode or f"{library}: " in done.stderr):
-        print("\n".join(line[:300] for line in done.stderr.strip().splitlines()[-12:]), file=sys.stderr, flush=True)
-    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=options.seconds)
+        said = done.stdout
+        if done.stderr.strip() and (done.returncode or f"{library}: " in done.stderr):
+            print("\n".join(line[:300] for line in done.stderr.strip().splitlines()[-12:]), file=sys.stderr, flush=True)
+    except subprocess.TimeoutExpired as late:
+        said = (late.stdout or b"").decode()
+        print(f"{library}: stopped after {options.seconds} s", file=sys.stderr, flush=True)
+    lines = [json.loads(line) for line in said.splitlines() if line.startswith("{") and line.endswith("}")]
     return {line["name"]: line["value"] for line in lines}
 
 
@@ -152,6 +157,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--package", default=str(HERE.parents[1] / "build" / "release" / "python"))
     parser.add_argument("--small", action="store_true")
+    parser.add_argument("--seconds", type=int, help="what a library may take; rows that it did not reach stay empty")
     parser.add_argument("--work", choices=["capibara", "jax", "torch"], help=argparse.SUPPRESS)
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
