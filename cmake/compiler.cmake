@@ -24,7 +24,7 @@ endfunction()
 # A source with flags of its own, or that asks for it, is compiled alone; so is what a build folder holds.
 function(capibara_compiled_alone result source)
   set(alone FALSE)
-  foreach(property SKIP_UNITY_BUILD_INCLUSION COMPILE_OPTIONS INCLUDE_DIRECTORIES)
+  foreach(property SKIP_UNITY_BUILD_INCLUSION COMPILE_DEFINITIONS COMPILE_OPTIONS INCLUDE_DIRECTORIES)
     get_source_file_property(value ${source} ${property})
     if(value)
       set(alone TRUE)
@@ -40,10 +40,14 @@ endfunction()
 # Compiles the sources of a room together, about `batch_size` of them: much of the time goes into headers that all of them
 # include. What the sources of a room define for themselves must differ in name. The batches of all build folders of a tree
 # are the same files, so that ccache serves one build from another; CMake's own unity builds have files per build folder.
+# The batches are made when the whole folder has been read: until then a source may still get flags of its own.
 function(capibara_compile_in_batches target batch_size)
-  if(NOT CAPIBARA_BATCHES)
-    return()
+  if(CAPIBARA_BATCHES)
+    cmake_language(EVAL CODE "cmake_language(DEFER CALL capibara_make_batches ${target} ${batch_size})")
   endif()
+endfunction()
+
+function(capibara_make_batches target batch_size)
   get_target_property(sources ${target} SOURCES)
   list(SORT sources)
   set(rooms "")

@@ -31,6 +31,3 @@ file(GLOB CAPIBARA_PYTHON_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python
 file(GLOB_RECURSE CAPIBARA_PYTHON_MODULES CONFIGURE_DEPENDS
      RELATIVE ${PROJECT_SOURCE_DIR}/python ${PROJECT_SOURCE_DIR}/python/capibara/*.py
      ${PROJECT_SOURCE_DIR}/python/capibara/*.pyi ${PROJECT_SOURCE_DIR}/python/capibara/*.json)
-
-# It knows whether there is a code generator, which cmake/cpu.cmake finds out later.
-set_source_files_properties(${PROJECT_SOURCE_DIR}/src/runtime/config.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)

@@ -62,7 +62,7 @@ template <class T>
 __global__ void __launch_bounds__(512)
     losses(const T* logits, Labels labels, float* loss, float* logarithms, int64_t rows, int classes) {
   __shared__ Exchange<float2> exchange;
-  int turn = 0;
+  int iteration = 0;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const T* from = logits + row * classes;
     Powers own;
@@ -71,8 +71,8 @@ __global__ void __launch_bounds__(512)
       own.add<T>(values);
       for (float value : values) total += value;
     });
-    const Powers all = own.of_block<T>(exchange, turn++);
-    if (labels.smoothing != 0) total = block_sums(total, 0, exchange, turn++).x;
+    const Powers all = own.of_block<T>(exchange, iteration++);
+    if (labels.smoothing != 0) total = block_sums(total, 0, exchange, iteration++).x;
     if (threadIdx.x != 0) continue;
     const float logarithm = all.greatest + logf(all.sum), factor = labels.factor(row, classes);
     float target = factor == 1.0f ? as_float(from[labels.labels[row]]) : 0.0f;

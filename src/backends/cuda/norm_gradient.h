@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(max_norm_threads) pull_back(NormGradients<T> i
     weight = as_float(dy.values[i]) * as_float(factor[p].values[i]);
   };
   // What a row adds to the sums of columns, and its own two sums, which the block will know after its next barrier.
-  auto add_row = [&](auto parity, const Row& row, int turn) {
+  auto add_row = [&](auto parity, const Row& row, int iteration) {
     const Piece<T>* const own = staged + 2 * row.slot * per_row;
     float sum = 0, product = 0;
 #pragma unroll
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(max_norm_threads) pull_back(NormGradients<T> i
         }
       }
     }
-    tell_sums(sum, product, exchange, turn);
+    publish_sums(sum, product, exchange, iteration);
   };
   auto write_row = [&](auto parity, const Row& row, float2 sums) {
     const Piece<T>* const own = staged + 2 * row.slot * per_row;
@@ -101,18 +101,18 @@ __global__ void __launch_bounds__(max_norm_threads) pull_back(NormGradients<T> i
   Row now = row_at(blockIdx.x, 0);
   wait_pieces<stages - 2>();
   add_row(std::integral_constant<int, 0>{}, now, 0);
-  auto advance = [&](auto parity, int turn) {
+  auto advance = [&](auto parity, int iteration) {
     const Row next = row_at(now.number + step, now.slot + 1 == stages ? 0 : now.slot + 1);
     copy(now.number + (stages - 1) * step, now.slot == 0 ? stages - 1 : now.slot - 1);
-    const float2 sums = told_sums(exchange, turn);
+    const float2 sums = published_sums(exchange, iteration);
     wait_pieces<stages - 2>();
-    if (next.number < in.rows) add_row(std::integral_constant<int, 1 - parity.value>{}, next, turn + 1);
+    if (next.number < in.rows) add_row(std::integral_constant<int, 1 - parity.value>{}, next, iteration + 1);
     write_row(parity, now, sums);
     now = next;
     return now.number < in.rows;
   };
-  for (int turn = 0; advance(std::integral_constant<int, 0>{}, turn); turn += 2) {
-    if (!advance(std::integral_constant<int, 1>{}, turn + 1)) break;
+  for (int iteration = 0; advance(std::integral_constant<int, 0>{}, iteration); iteration += 2) {
+    if (!advance(std::integral_constant<int, 1>{}, iteration + 1)) break;
   }
   const int64_t columns = in.columns;
 #pragma unroll

@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(max_norm_threads) normalize(NormRows<T> in) {
   __shared__ Exchange<float2> exchange;
   constexpr int size = Piece<T>::size;
   const int per_row = in.columns / size;
-  int turn = 0;
+  int iteration = 0;
   for (int64_t row = blockIdx.x; row < in.rows; row += gridDim.x) {
     const auto* from = reinterpret_cast<const Piece<T>*>(in.x + row * in.columns);
     float values[pieces][size];
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(max_norm_threads) normalize(NormRows<T> in) {
     }
     float mean = 0;
     if (centered) {
-      mean = block_sums(sum, 0, exchange, turn++).x / static_cast<float>(in.columns);
+      mean = block_sums(sum, 0, exchange, iteration++).x / static_cast<float>(in.columns);
       squares = 0;
 #pragma unroll
       for (int p = 0; p < pieces; ++p) {
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(max_norm_threads) normalize(NormRows<T> in) {
         }
       }
     }
-    const float variance = block_sums(squares, 0, exchange, turn++).x / static_cast<float>(in.columns);
+    const float variance = block_sums(squares, 0, exchange, iteration++).x / static_cast<float>(in.columns);
     const float deviation = rsqrtf(variance + in.epsilon);
     if (threadIdx.x == 0) {
       if (centered) in.means[row] = mean;

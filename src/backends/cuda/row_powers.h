@@ -36,7 +36,7 @@ struct Powers {
 
   // Of all threads of the block.
   template <class T>
-  __device__ Powers of_block(Exchange<float2>& exchange, int turn) const {
+  __device__ Powers of_block(Exchange<float2>& exchange, int iteration) const {
     Powers all = *this;
 #pragma unroll
     for (int step = 16; step > 0; step /= 2)
@@ -44,7 +44,7 @@ struct Powers {
           {__shfl_xor_sync(0xffffffffu, all.greatest, step), __shfl_xor_sync(0xffffffffu, all.sum, step)});
     const int warps = (blockDim.x + 31) / 32;
     if (warps > 1) {
-      float2* const own = exchange.values[turn % 2];
+      float2* const own = exchange.values[iteration % 2];
       if (threadIdx.x % 32 == 0) own[threadIdx.x / 32] = {all.greatest, all.sum};
       __syncthreads();
       all = {own[0].x, own[0].y};

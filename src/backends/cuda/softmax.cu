@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(max_norm_threads) held_softmax(const T* x, T* 
   __shared__ Exchange<float2> exchange;
   constexpr int size = Piece<T>::size;
   const int per_row = columns / size;
-  int turn = 0;
+  int iteration = 0;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const auto* from = reinterpret_cast<const Piece<T>*>(x + row * columns);
     float values[pieces][size];
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(max_norm_threads) held_softmax(const T* x, T* 
 #pragma unroll
       for (int i = 0; i < size; ++i) own.sum += values[p][i] = power<T>(values[p][i] - base);
     }
-    const Powers all = own.of_block<T>(exchange, turn++);
+    const Powers all = own.of_block<T>(exchange, iteration++);
     const float factor = power<T>(base - all.greatest) / all.sum;
     T* const to = y + row * columns;
 #pragma unroll
@@ -84,13 +84,13 @@ __global__ void __launch_bounds__(max_norm_threads) held_softmax(const T* x, T* 
 template <class T>
 __global__ void __launch_bounds__(512) any_softmax(const T* x, T* y, int64_t rows, int columns) {
   __shared__ Exchange<float2> exchange;
-  int turn = 0;
+  int iteration = 0;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const T* from = x + row * columns;
     T* to = y + row * columns;
     Powers own;
     visit_row(from, columns, [&](int, auto& values) { own.add<T>(values); });
-    const Powers all = own.of_block<T>(exchange, turn++);
+    const Powers all = own.of_block<T>(exchange, iteration++);
     const float factor = 1.0f / all.sum;
     visit_row(from, columns, [&](int column, auto& values) {
       for (float& value : values) value = power<T>(value - all.greatest) * factor;
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(max_norm_threads)
   __shared__ Exchange<float2> exchange;
   constexpr int size = Piece<T>::size;
   const int per_row = columns / size;
-  int turn = 0;
+  int iteration = 0;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const auto* slopes = reinterpret_cast<const Piece<T>*>(dy + row * columns);
     const auto* shares = reinterpret_cast<const Piece<T>*>(y + row * columns);
@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(max_norm_threads)
 #pragma unroll
       for (int i = 0; i < size; ++i) sum += as_float(slope[p].values[i]) * as_float(share[p].values[i]);
     }
-    sum = block_sums(sum, 0, exchange, turn++).x;
+    sum = block_sums(sum, 0, exchange, iteration++).x;
     T* const to = dx + row * columns;
 #pragma unroll
     for (int p = 0; p < pieces; ++p) {
@@ -153,7 +153,7 @@ __device__ void read_values(const T* row, int column, float (&values)[count]) {
 template <class T>
 __global__ void __launch_bounds__(512) any_gradient(const T* dy, const T* y, T* dx, int64_t rows, int columns) {
   __shared__ Exchange<float2> exchange;
-  int turn = 0;
+  int iteration = 0;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const int64_t first = row * columns;
     float own = 0;
@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(512) any_gradient(const T* dy, const T* y, T* 
       read_values(dy + first, column, slopes);
       for (int i = 0; i < count; ++i) own += shares[i] * slopes[i];
     });
-    const float sum = block_sums(own, 0, exchange, turn++).x;
+    const float sum = block_sums(own, 0, exchange, iteration++).x;
     visit_row(y + first, columns, [&](int column, auto& shares) {
       constexpr int count = sizeof shares / sizeof(float);
       float slopes[count];

@@ -6,35 +6,21 @@
 #include <numbers>
 #include <type_traits>
 
+#include "backends/cpu/kernels/recurrence_lanes.h"
 #include "backends/cpu/kernels/vector_exp.h"
 
 namespace capibara::cpu::spiking {
 
 namespace {
 
-#define CAPIBARA_INLINE inline __attribute__((always_inline))
-#pragma GCC diagnostic ignored "-Wpsabi"  // wide vectors are passed to functions that are inlined, no others
-
-// ---- vectors of neurons ------------------------------------------------------------------------------------------
-
-template <class C, int Bytes>
-struct Lanes {
-  typedef C V __attribute__((vector_size(Bytes)));
-  static constexpr int count = Bytes / static_cast<int>(sizeof(C));
-
-  static CAPIBARA_INLINE V load(const C* from) {
-    V value;
-    std::memcpy(&value, from, sizeof value);
-    return value;
-  }
-  static CAPIBARA_INLINE void store(C* to, V value) { std::memcpy(to, &value, sizeof value); }
-  static CAPIBARA_INLINE V all(C value) { return V{} + value; }
-  static CAPIBARA_INLINE V size(V value) { return value < 0 ? -value : value; }
-};
+template <class V>
+CAPIBARA_INLINE V magnitude(V value) {
+  return value < 0 ? -value : value;
+}
 
 template <class C, int Bytes>
 struct Steps {
-  using L = Lanes<C, Bytes>;
+  using L = SumLanes<C, Bytes>;
   using V = typename L::V;
   C threshold, leak, rest, slope;
 
@@ -77,11 +63,11 @@ struct Steps {
       const C scale = static_cast<C>(std::numbers::pi * std::numbers::pi / 2) * slope;
       return 1 / (d * scale * d + 2 / slope);
     } else if constexpr (surrogate == Surrogate::sigmoid) {
-      const V e = exponential(-L::size(d * slope));  // symmetric in d, and never above 1
+      const V e = exponential(-magnitude(d * slope));  // symmetric in d, and never above 1
       const V share = 1 / (1 + e);
       return slope * e * share * share;
     } else {
-      const V size = L::size(d * slope);
+      const V size = magnitude(d * slope);
       if constexpr (surrogate == Surrogate::fast_sigmoid) {
         const V share = 1 / (1 + size);
         return share * share;
@@ -97,7 +83,7 @@ struct Steps {
 
 template <class C, int Bytes>
 struct Two {
-  typename Lanes<C, Bytes>::V first, second;
+  typename SumLanes<C, Bytes>::V first, second;
 };
 
 // Stores what compute(i) returns for each vector of a strip in `first` and `second`, a few vectors at a time so that
@@ -105,7 +91,7 @@ struct Two {
 // step, at `next`, are prefetched.
 template <class C, int Bytes, class Compute>
 CAPIBARA_INLINE void store_vectors(const C* next, C* first, C* second, int64_t width, Compute&& compute) {
-  using L = Lanes<C, Bytes>;
+  using L = SumLanes<C, Bytes>;
   constexpr int count = static_cast<int>(widest) / L::count;
   for (int64_t i = 0; i < width; i += widest) {
     __builtin_prefetch(next + i);
@@ -123,7 +109,7 @@ CAPIBARA_INLINE void store_vectors(const C* next, C* first, C* second, int64_t w
 
 template <class C, int Bytes, Reset reset, Written written>
 CAPIBARA_INLINE void forward_step(const Neuron& neuron, const ForwardRow<C> row) {
-  using L = Lanes<C, Bytes>;
+  using L = SumLanes<C, Bytes>;
   using V = typename L::V;
   const Steps<C, Bytes> steps(neuron);
   const auto compute = [=](int64_t i) __attribute__((always_inline)) {
@@ -137,7 +123,7 @@ CAPIBARA_INLINE void forward_step(const Neuron& neuron, const ForwardRow<C> row)
 
 template <class C, int Bytes, Reset reset, Surrogate surrogate, bool Jumps>
 CAPIBARA_INLINE void backward_step(const Neuron& neuron, const BackwardRow<C> row) {
-  using L = Lanes<C, Bytes>;
+  using L = SumLanes<C, Bytes>;
   using V = typename L::V;
   const Steps<C, Bytes> steps(neuron);
   const C kept = static_cast<C>(1 - neuron.leak_rate);
