@@ -90,7 +90,9 @@ function(capibara_make_batches target batch_size)
   endforeach()
   set_target_properties(${target} PROPERTIES SOURCES "${compiled}")
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # a source inside a batch is no header
+    target_compile_options(${target} PRIVATE
+      -Wno-subobject-linkage            # a source inside a batch is no header
+      --param=large-unit-insns=1000000)  # in a batch, what a source alone would inline is inlined, too
   endif()
 endfunction()
 

@@ -1,6 +1,8 @@
 # The module of CUDA kernels, built where nvcc is found: one shared object that the PJRT backend opens when a GPU is there.
 
 option(CAPIBARA_CUDA "Build the CUDA kernels where nvcc is found" ON)
+# Hopper's own code, and an intermediate form for what comes before and after it.
+set(CAPIBARA_CUDA_ARCHITECTURES "90a-real;80-virtual" CACHE STRING "GPUs to compile for, as CMAKE_CUDA_ARCHITECTURES names them")
 file(GLOB CAPIBARA_CUDA_HEADERS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/*.h)
 if(CAPIBARA_CUDA AND CAPIBARA_CUDA_SOURCES)
   find_program(CAPIBARA_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin $ENV{CUDA_PATH}/bin /usr/local/cuda/bin)
@@ -9,7 +11,17 @@ if(CAPIBARA_CUDA AND CAPIBARA_CUDA_SOURCES)
     if(NOT CAPIBARA_CCACHE)
       set(launcher "")
     endif()
-    # Hopper's own code, and an intermediate form for what comes before and after it. The runtime is linked statically.
+    set(architectures "")
+    foreach(architecture ${CAPIBARA_CUDA_ARCHITECTURES})
+      if(NOT architecture MATCHES "^([0-9]+[af]?)-(real|virtual)$")
+        message(FATAL_ERROR "CAPIBARA_CUDA_ARCHITECTURES: expected names like 90a-real or 80-virtual, got '${architecture}'")
+      endif()
+      set(number ${CMAKE_MATCH_1})
+      string(REPLACE "virtual" "compute" kind ${CMAKE_MATCH_2})
+      string(REPLACE "real" "sm" kind ${kind})
+      list(APPEND architectures -gencode arch=compute_${number},code=${kind}_${number})
+    endforeach()
+    # The runtime is linked statically.
     set(CAPIBARA_CUDA_OBJECTS "")
     foreach(source ${CAPIBARA_CUDA_SOURCES})
       get_filename_component(name ${source} NAME_WE)
@@ -18,10 +30,9 @@ if(CAPIBARA_CUDA AND CAPIBARA_CUDA_SOURCES)
         COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/cuda
         COMMAND ${launcher} ${CAPIBARA_NVCC} -std=c++17 -O3 -ccbin ${CMAKE_CXX_COMPILER} -Xcompiler -fPIC,-fvisibility=hidden
                 --diag-suppress=1427
-                -gencode arch=compute_90a,code=sm_90a -gencode arch=compute_80,code=compute_80
-                -I${PROJECT_SOURCE_DIR}/src -I${CMAKE_BINARY_DIR}/generated -c ${source} -o ${object}
+                ${architectures} -I${PROJECT_SOURCE_DIR}/src -I${CAPIBARA_BATCHES_FOLDER} -c ${source} -o ${object}
         DEPENDS ${source} ${CAPIBARA_CUDA_HEADERS} ${PROJECT_SOURCE_DIR}/src/backends/pjrt/ffi.h
-                ${CMAKE_BINARY_DIR}/generated/fused_kernels.h)
+                ${CAPIBARA_BATCHES_FOLDER}/fused_kernels.h)
       list(APPEND CAPIBARA_CUDA_OBJECTS ${object})
     endforeach()
     add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/lib/libcapibara_cuda.so
@@ -30,7 +41,7 @@ if(CAPIBARA_CUDA AND CAPIBARA_CUDA_SOURCES)
       DEPENDS ${CAPIBARA_CUDA_OBJECTS})
     add_custom_target(capibara_cuda ALL DEPENDS ${CMAKE_BINARY_DIR}/lib/libcapibara_cuda.so)
     install(FILES ${CMAKE_BINARY_DIR}/lib/libcapibara_cuda.so DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
-    message(STATUS "capibara: CUDA kernels with ${CAPIBARA_NVCC}")
+    message(STATUS "capibara: CUDA kernels for ${CAPIBARA_CUDA_ARCHITECTURES} with ${CAPIBARA_NVCC}")
   else()
     message(STATUS "capibara: no nvcc: programs on a GPU run without our own kernels")
   endif()

@@ -25,10 +25,11 @@ foreach(file ${CAPIBARA_KERNEL_FILES})
     list(APPEND CAPIBARA_CUDA_CLAIMS ${PROJECT_SOURCE_DIR}/src/backends/cuda/${name}.cu)
   endif()
 endforeach()
-configure_file(${PROJECT_SOURCE_DIR}/cmake/fused_kernels.h.in ${CMAKE_BINARY_DIR}/generated/fused_kernels.h @ONLY)
+# Beside the batches, so that all build folders of a tree name the same file and ccache serves one from another.
+configure_file(${PROJECT_SOURCE_DIR}/cmake/fused_kernels.h.in ${CAPIBARA_BATCHES_FOLDER}/fused_kernels.h @ONLY)
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/kernels/family.cpp ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/fused.cpp
                             ${PROJECT_SOURCE_DIR}/src/backends/pjrt/cuda_kernels.cpp
-                            PROPERTIES INCLUDE_DIRECTORIES ${CMAKE_BINARY_DIR}/generated)
+                            PROPERTIES INCLUDE_DIRECTORIES ${CAPIBARA_BATCHES_FOLDER})
 
 # Each file has a `compose` of its own. As in generated code, a multiplication and an addition may become one operation.
 set_source_files_properties(${CAPIBARA_KERNEL_FILES} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)

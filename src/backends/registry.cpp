@@ -67,14 +67,16 @@ Backend& holder(const std::string& platform) {
 
 Backend& default_backend() {
   // Looked up by name when the settings of this thread change, not for every operation.
-  thread_local std::size_t settings = 0;
-  thread_local Backend* chosen = nullptr;
-  if (const std::size_t key = config_key(); !chosen || key != settings) {
+  thread_local struct {
+    std::size_t settings = 0;
+    Backend* chosen = nullptr;
+  } own;
+  if (const std::size_t key = config_key(); !own.chosen || key != own.settings) {
     const std::optional<Device>& device = chosen_device();
-    chosen = device ? &backend(*device) : &backend(first_platform(config().platform));
-    settings = key;
+    own.chosen = device ? &backend(*device) : &backend(first_platform(config().platform));
+    own.settings = key;
   }
-  return *chosen;
+  return *own.chosen;
 }
 
 std::string default_platform() {

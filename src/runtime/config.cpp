@@ -36,54 +36,71 @@ Config& defaults() {
   return config;
 }
 
-thread_local std::optional<Config> override_config;
-// A thread's copy of the defaults, refreshed when they change, so that reading needs no lock.
-thread_local Config seen_defaults;
-thread_local unsigned seen_version = 0;
-thread_local std::optional<std::size_t> known_key;  // of the configuration that this thread sees
-std::atomic<unsigned> version{1};
-
 std::optional<Device>& device_of_process() {
   static std::optional<Device> device;
   return device;
 }
-thread_local std::optional<Device> seen_device;                         // a copy, as seen_defaults is one
-thread_local std::optional<std::optional<Device>> override_device;
 
-}  // namespace
+std::atomic<unsigned> version{1};
 
-namespace {
+// What a thread sees: its own choices, and copies of the defaults, refreshed when they change. Reading needs no lock.
+struct Seen {
+  std::optional<Config> override_config;
+  std::optional<std::optional<Device>> override_device;
+  Config defaults;
+  std::optional<Device> device;
+  unsigned version = 0;
+  std::optional<std::size_t> known_key;  // of the configuration that this thread sees
+};
 
-void see_defaults() {
+Seen& make_seen() {
+  thread_local Seen seen;
+  return seen;
+}
+
+// Every operation asks: a pointer is one access to the memory of the thread, an object with a destructor is three.
+Seen& seen() {
+  thread_local Seen* own = nullptr;
+  if (!own) own = &make_seen();
+  return *own;
+}
+
+void see_defaults(Seen& seen) {
   unsigned now = version.load(std::memory_order_acquire);
-  if (seen_version == now) return;
+  if (seen.version == now) return;
   std::lock_guard lock(defaults_mutex);
-  seen_defaults = defaults();
-  seen_device = device_of_process();
-  seen_version = now;
-  known_key.reset();
+  seen.defaults = defaults();
+  seen.device = device_of_process();
+  seen.version = now;
+  seen.known_key.reset();
+}
+
+const Config& config_of(Seen& seen) {
+  if (seen.override_config) return *seen.override_config;
+  see_defaults(seen);
+  return seen.defaults;
+}
+
+const std::optional<Device>& device_of(Seen& seen) {
+  if (seen.override_device) return *seen.override_device;
+  see_defaults(seen);
+  return seen.device;
 }
 
 }  // namespace
 
-const Config& config() {
-  if (override_config) return *override_config;
-  see_defaults();
-  return seen_defaults;
-}
+const Config& config() { return config_of(seen()); }
 
-const std::optional<Device>& chosen_device() {
-  if (override_device) return *override_device;
-  see_defaults();
-  return seen_device;
-}
+const std::optional<Device>& chosen_device() { return device_of(seen()); }
 
 std::size_t config_key() {
-  const std::optional<Device>& device = chosen_device();
-  const Config& seen = config();
-  if (!known_key) known_key = seen.key();
-  if (!device) return *known_key;
-  return (*known_key * 1099511628211ULL + std::hash<std::string>{}(device->platform)) * 1099511628211ULL + static_cast<std::size_t>(device->id + 1);
+  Seen& own = seen();
+  const std::optional<Device>& device = device_of(own);
+  const Config& config = config_of(own);
+  if (!own.known_key) own.known_key = config.key();
+  if (!device) return *own.known_key;
+  return (*own.known_key * 1099511628211ULL + std::hash<std::string>{}(device->platform)) * 1099511628211ULL +
+         static_cast<std::size_t>(device->id + 1);
 }
 
 void update_config(const Config& config) {
@@ -98,11 +115,11 @@ void set_default_device(std::optional<Device> device) {
   version.fetch_add(1, std::memory_order_release);
 }
 
-DefaultDeviceScope::DefaultDeviceScope(std::optional<Device> device) : previous_(std::move(override_device)) {
-  override_device.emplace(std::move(device));
+DefaultDeviceScope::DefaultDeviceScope(std::optional<Device> device) : previous_(std::move(seen().override_device)) {
+  seen().override_device.emplace(std::move(device));
 }
 
-DefaultDeviceScope::~DefaultDeviceScope() { override_device = std::move(previous_); }
+DefaultDeviceScope::~DefaultDeviceScope() { seen().override_device = std::move(previous_); }
 
 std::size_t Config::key() const {
   std::size_t key = 0;
@@ -115,19 +132,21 @@ std::size_t Config::key() const {
   return key;
 }
 
-ConfigScope::ConfigScope(Config config) : had_previous_(override_config.has_value()) {
-  if (had_previous_) previous_ = *override_config;
-  override_config = std::move(config);
-  known_key.reset();
+ConfigScope::ConfigScope(Config config) : had_previous_(seen().override_config.has_value()) {
+  Seen& own = seen();
+  if (had_previous_) previous_ = *own.override_config;
+  own.override_config = std::move(config);
+  own.known_key.reset();
 }
 
 ConfigScope::~ConfigScope() {
+  Seen& own = seen();
   if (had_previous_) {
-    override_config = previous_;
+    own.override_config = previous_;
   } else {
-    override_config.reset();
+    own.override_config.reset();
   }
-  known_key.reset();
+  own.known_key.reset();
 }
 
 namespace jax {

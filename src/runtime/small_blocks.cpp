@@ -31,15 +31,18 @@ struct List {
   int count = 0;
 };
 // Trivial, so that it can be asked while and after the thread's other objects are destroyed.
-thread_local std::array<List, classes> lists;
-thread_local enum class State { unused, used, ended } state = State::unused;
+enum class State { unused, used, ended };
+thread_local struct {
+  std::array<List, classes> lists;
+  State state = State::unused;
+} kept;
 
 // Frees the lists when the thread ends.
 struct AtEnd {
-  AtEnd() { state = State::used; }
+  AtEnd() { kept.state = State::used; }
   ~AtEnd() {
-    state = State::ended;
-    for (List& list : lists) {
+    kept.state = State::ended;
+    for (List& list : kept.lists) {
       while (Free* block = list.first) {
         list.first = block->next;
         std::free(block);
@@ -50,10 +53,10 @@ struct AtEnd {
 };
 
 bool keeps_blocks() {
-  if (state == State::used) return true;
-  if (!CAPIBARA_KEEPS_BLOCKS || state == State::ended) return false;
+  if (kept.state == State::used) return true;
+  if (!CAPIBARA_KEEPS_BLOCKS || kept.state == State::ended) return false;
   thread_local AtEnd at_end;
-  return state == State::used;
+  return kept.state == State::used;
 }
 
 std::size_t class_of(std::size_t bytes) { return (bytes + step - 1) / step; }  // 1 for the smallest
@@ -63,7 +66,7 @@ std::size_t class_of(std::size_t bytes) { return (bytes + step - 1) / step; }  /
 void* take_small_block(std::size_t bytes) {
   const std::size_t size = bytes == 0 ? 1 : class_of(bytes);
   if (size <= classes) {
-    List& list = lists[size - 1];
+    List& list = kept.lists[size - 1];
     if (Free* block = list.first) {
       list.first = block->next;
       --list.count;
@@ -78,7 +81,7 @@ void* take_small_block(std::size_t bytes) {
 void give_small_block(void* block, std::size_t bytes) noexcept {
   const std::size_t size = bytes == 0 ? 1 : class_of(bytes);
   if (size <= classes && keeps_blocks()) {
-    List& list = lists[size - 1];
+    List& list = kept.lists[size - 1];
     if (list.count < max_kept) {
       list.first = new (block) Free{list.first};
       ++list.count;

@@ -16,6 +16,7 @@ constexpr const char* direction_names[] = {"host-to-device", "device-to-device",
 std::atomic<Guard> defaults[direction_count] = {Guard::allow, Guard::allow, Guard::allow};
 thread_local std::optional<Guard> own[direction_count];
 thread_local bool wanted = false;
+std::atomic<bool> any_set{false};  // until then, nothing is guarded anywhere
 
 }  // namespace
 
@@ -28,8 +29,14 @@ Guard guard_named(const std::string& name) {
   throw ValueError(concat("new enum value must be None or in [", known, "], got ", name));
 }
 
-void set_default(Direction direction, Guard guard) { defaults[static_cast<int>(direction)] = guard; }
-void set_for_thread(Direction direction, std::optional<Guard> guard) { own[static_cast<int>(direction)] = guard; }
+void set_default(Direction direction, Guard guard) {
+  defaults[static_cast<int>(direction)] = guard;
+  any_set = true;
+}
+void set_for_thread(Direction direction, std::optional<Guard> guard) {
+  own[static_cast<int>(direction)] = guard;
+  any_set = true;
+}
 std::optional<Guard> for_thread(Direction direction) { return own[static_cast<int>(direction)]; }
 
 Explicit::Explicit() : before_(wanted) { wanted = true; }
@@ -38,6 +45,7 @@ Explicit::~Explicit() { wanted = before_; }
 namespace {
 
 Guard guard_of(Direction direction) {
+  if (!any_set.load(std::memory_order_relaxed)) return Guard::allow;
   const int place = static_cast<int>(direction);
   return own[place] ? *own[place] : defaults[place].load(std::memory_order_relaxed);
 }

@@ -8,6 +8,7 @@ namespace capibara {
 namespace {
 
 thread_local std::shared_ptr<Trace> current;
+thread_local const Trace* innermost = nullptr;  // the same: every operation asks, and a plain pointer is read at once
 
 }  // namespace
 
@@ -27,10 +28,16 @@ std::string origin_line(const Array& array) { return array.is_tracer() ? array.b
 
 std::shared_ptr<Trace> current_trace() { return current ? current : evaluation_trace(); }
 
-bool evaluating() { return !current || !current->parent; }
+bool evaluating() { return !innermost || !innermost->parent; }
 
-TraceScope::TraceScope(std::shared_ptr<Trace> trace) : previous_(std::move(current)) { current = std::move(trace); }
-TraceScope::~TraceScope() { current = std::move(previous_); }
+TraceScope::TraceScope(std::shared_ptr<Trace> trace) : previous_(std::move(current)) {
+  current = std::move(trace);
+  innermost = current.get();
+}
+TraceScope::~TraceScope() {
+  current = std::move(previous_);
+  innermost = current.get();
+}
 
 void check_leaks(const Primitive& primitive, std::span<const Array> inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
