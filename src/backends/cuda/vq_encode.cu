@@ -249,19 +249,9 @@ __global__ void __launch_bounds__(warps * 32)
   for (int t = 0; t < tiles; ++t) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float score = best[t][half];
-      int code = at[t][half], any_bad = bad[t][half];
-      for (int step = 1; step < 4; step *= 2) {
-        const float other = __shfl_xor_sync(0xffffffffu, score, step);
-        const int other_code = __shfl_xor_sync(0xffffffffu, code, step);
-        any_bad |= __shfl_xor_sync(0xffffffffu, any_bad, step);
-        if (other > score || (other == score && other_code < code)) {
-          score = other;
-          code = other_code;
-        }
-      }
+      const int code = nearest_of_four({best[t][half], at[t][half], bad[t][half]}, nan_code, count);
       const int64_t row = first_row + t * 16 + group + half * 8;
-      if (member == 0 && row < rows) out[batch * rows + row] = any_bad ? 0 : nan_code < count ? nan_code : code;
+      if (member == 0 && row < rows) out[batch * rows + row] = code;
     }
   }
 }

@@ -15,6 +15,27 @@ __device__ inline bool is_nan_pair(unsigned pair) {
   return (pair & 0x7fffu) > 0x7f80u || (pair >> 16 & 0x7fffu) > 0x7f80u;
 }
 
+// What a thread knows of a vector: its greatest score, whose code that is, and whether an element was NaN.
+struct Nearest {
+  float score;
+  int code;
+  bool bad;
+};
+
+// The code nearest to a vector of which four neighbouring threads have seen a part each. A vector with NaN gets code 0,
+// as argmin has it; a code with NaN (`nan_code` of `count`) is the nearest to every other vector.
+__device__ inline int nearest_of_four(Nearest own, int nan_code, int count) {
+  int any_bad = own.bad;
+#pragma unroll
+  for (int step = 1; step < 4; step *= 2) {
+    const float score = __shfl_xor_sync(0xffffffffu, own.score, step);
+    const int code = __shfl_xor_sync(0xffffffffu, own.code, step);
+    any_bad |= __shfl_xor_sync(0xffffffffu, any_bad, step);
+    if (score > own.score || (score == own.score && code < own.code)) own = {score, code, own.bad};
+  }
+  return any_bad ? 0 : nan_code < count ? nan_code : own.code;
+}
+
 // `groups` of 16 elements for each vector; `scaled`: scores have factors.
 template <int groups, int warpgroups, int stages, bool scaled>
 __global__ void __launch_bounds__(warpgroups * 128, 1)
@@ -42,8 +63,9 @@ __global__ void __launch_bounds__(warpgroups * 128, 1)
   }
   __syncthreads();
   const int64_t row_blocks = (rows + block_rows - 1) / block_rows;
-  const auto turns = static_cast<unsigned>(blockIdx.x < row_blocks ? (row_blocks - blockIdx.x - 1) / gridDim.x + 1 : 0);
-  const unsigned total = turns * all_tiles;
+  const auto iterations =
+      static_cast<unsigned>(blockIdx.x < row_blocks ? (row_blocks - blockIdx.x - 1) / gridDim.x + 1 : 0);
+  const unsigned total = iterations * all_tiles;
   auto bring = [&](unsigned number) {
     const unsigned slot = number % stages;
     if (number >= stages) await(empty + slot, (number / stages - 1) & 1);
@@ -54,8 +76,8 @@ __global__ void __launch_bounds__(warpgroups * 128, 1)
     for (unsigned number = 0; number < ahead && number < total; ++number) bring(number);
   }
   unsigned number = 0;
-  for (unsigned turn = 0; turn < turns; ++turn) {
-    const int64_t first = (blockIdx.x + static_cast<int64_t>(turn) * gridDim.x) * block_rows + own_row;
+  for (unsigned iteration = 0; iteration < iterations; ++iteration) {
+    const int64_t first = (blockIdx.x + static_cast<int64_t>(iteration) * gridDim.x) * block_rows + own_row;
     unsigned a[groups][4];
     bool bad[2] = {false, false};
 #pragma unroll
@@ -106,19 +128,9 @@ __global__ void __launch_bounds__(warpgroups * 128, 1)
     const int nan_code = first_nan[batch];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float score = best[half];
-      int code = at[half], any_bad = bad[half];
-      for (int step = 1; step < 4; step *= 2) {
-        const float other = __shfl_xor_sync(0xffffffffu, score, step);
-        const int other_code = __shfl_xor_sync(0xffffffffu, code, step);
-        any_bad |= __shfl_xor_sync(0xffffffffu, any_bad, step);
-        if (other > score || (other == score && other_code < code)) {
-          score = other;
-          code = other_code;
-        }
-      }
+      const int code = nearest_of_four({best[half], at[half], bad[half]}, nan_code, count);
       const int64_t row = first + half * 8;
-      if (member == 0 && row < rows) out[batch * rows + row] = any_bad ? 0 : nan_code < count ? nan_code : code;
+      if (member == 0 && row < rows) out[batch * rows + row] = code;
     }
   }
 #endif
