@@ -4,7 +4,6 @@
 #include <capibara/array.h>
 
 #include <optional>
-#include <source_location>
 #include <string>
 #include <vector>
 
@@ -47,20 +46,21 @@ int process_index();
 int process_count();
 }  // namespace jax
 
+// Messages name the line of the call, which the last two arguments are.
 namespace jax::multihost_utils {
 
 // The arrays of all processes, which have one shape: stacked along a new first axis, or concatenated along the first
 // where tiled.
-Array process_allgather(const Array& x, bool tiled = false,
-                        const std::source_location& line = std::source_location::current());
+Array process_allgather(const Array& x, bool tiled = false, const char* file = __builtin_FILE(),
+                        int line = __builtin_LINE());
 // The array of the source, which is process 0 unless one process says that it is.
 Array broadcast_one_to_all(const Array& x, std::optional<bool> is_source = std::nullopt,
-                           const std::source_location& line = std::source_location::current());
+                           const char* file = __builtin_FILE(), int line = __builtin_LINE());
 // Returns when all processes have come with this name.
-void sync_global_devices(const std::string& name, const std::source_location& line = std::source_location::current());
+void sync_global_devices(const std::string& name, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 // Raises ValueError where the processes have different values.
-void assert_equal(const Array& x, const std::string& fail_message = "",
-                  const std::source_location& line = std::source_location::current());
+void assert_equal(const Array& x, const std::string& fail_message = "", const char* file = __builtin_FILE(),
+                  int line = __builtin_LINE());
 
 }  // namespace jax::multihost_utils
 

@@ -89,24 +89,24 @@ bool all_equal(const Array& x, const std::string& line) {
 namespace capibara::jax::multihost_utils {
 
 namespace {
-std::string text_of(const std::source_location& line) { return concat(line.file_name(), ":", line.line()); }
+std::string text_of(const char* file, int line) { return concat(file, ":", line); }
 }  // namespace
 
-Array process_allgather(const Array& x, bool tiled, const std::source_location& line) {
-  return processes::all_gather(x, tiled, text_of(line));
+Array process_allgather(const Array& x, bool tiled, const char* file, int line) {
+  return processes::all_gather(x, tiled, text_of(file, line));
 }
 
-Array broadcast_one_to_all(const Array& x, std::optional<bool> is_source, const std::source_location& line) {
-  return processes::broadcast(x, is_source, text_of(line));
+Array broadcast_one_to_all(const Array& x, std::optional<bool> is_source, const char* file, int line) {
+  return processes::broadcast(x, is_source, text_of(file, line));
 }
 
-void sync_global_devices(const std::string& name, const std::source_location& line) {
+void sync_global_devices(const std::string& name, const char* file, int line) {
   if (process_count() == 1) return;
-  processes::exchange().barrier({concat("sync_global_devices('", name, "')"), text_of(line)}).wait();
+  processes::exchange().barrier({concat("sync_global_devices('", name, "')"), text_of(file, line)}).wait();
 }
 
-void assert_equal(const Array& x, const std::string& fail_message, const std::source_location& line) {
-  if (process_count() == 1 || processes::all_equal(x, text_of(line))) return;
+void assert_equal(const Array& x, const std::string& fail_message, const char* file, int line) {
+  if (process_count() == 1 || processes::all_equal(x, text_of(file, line))) return;
   throw ValueError(concat(fail_message, ". The processes have different values; this one has ", x.to_string(), "."));
 }
 

@@ -161,5 +161,6 @@ _GUARDS = ("transfer_guard", "transfer_guard_host_to_device", "transfer_guard_de
 _explain_missing(__name__, later={
     "float0": "capibara._dtypes", **dict.fromkeys(_MODULES), **dict.fromkeys(_MESH, "capibara.jax._mesh"),
     **dict.fromkeys(_SHARDING, "capibara.jax._sharding"), **dict.fromkeys(_PLACING, "capibara.jax._placing"),
-    **dict.fromkeys(_GUARDS, "capibara.jax._transfer_guards"), "pmap": "capibara.jax._pmap", "shard_map": "capibara.jax._shard_map",
+    **dict.fromkeys(_GUARDS, "capibara.jax._transfer_guards"), "pjit": "capibara.jax._partition", "pmap": "capibara.jax._pmap",
+    "shard_map": "capibara.jax._shard_map",
     **dict.fromkeys(("new_ref", "empty_ref", "freeze", "free_ref"), "capibara.jax.ref")})

@@ -12,11 +12,18 @@ class Unconstrained:
 
 
 class PartitionSpec:
-    """For each dimension of an array the mesh axes that split it: P('x', None, ('y', 'z'))."""
+    """For each dimension of an array the mesh axes that split it: P('x', None, ('y', 'z')).
+
+    Beyond jax, dimensions may have names, which only explain: P(batch='x', features=None) is P('x', None).
+    """
 
     UNCONSTRAINED = Unconstrained()
 
-    def __init__(self, *partitions, unreduced=frozenset(), reduced=frozenset()):
+    def __init__(self, *partitions, unreduced=frozenset(), reduced=frozenset(), **dimensions):
+        if partitions and dimensions:
+            raise TypeError("PartitionSpec: either all dimensions have names or none has, got "
+                            f"{len(partitions)} without and {', '.join(dimensions)}")
+        partitions = partitions or tuple(dimensions.values())
         self._entries = tuple(_entry(one) for one in partitions)
         self.unreduced, self.reduced = _axis_set("unreduced", unreduced), _axis_set("reduced", reduced)
         if self.unreduced & self.reduced:
@@ -97,16 +104,34 @@ def _axis_set(word, axes):
 _open_meshes = threading.local()
 
 
+def square_grid(count, axes):
+    """The sizes of so many axes, as equal as the factors of `count` allow, the largest first: 8 devices on two axes are 4 x 2."""
+    sizes, factor = [1] * axes, 2
+    factors = []
+    while count > 1:
+        while count % factor == 0:
+            factors.append(factor)
+            count //= factor
+        factor += 1
+    for factor in reversed(factors):
+        sizes[sizes.index(min(sizes))] *= factor
+    return tuple(sorted(sizes, reverse=True))
+
+
 class Mesh(NamedAxes):
-    """A grid of devices whose axes have names."""
+    """A grid of devices whose axes have names.
+
+    Beyond jax, a flat list of devices for several axes becomes the squarest grid; an array of devices keeps its shape.
+    """
 
     def __init__(self, devices, axis_names, axis_types=None):
         import numpy as np
+        self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
         if not isinstance(devices, np.ndarray):
             listed = np.empty(np.shape(np.array(devices, dtype=object)), dtype=object)
             listed[...] = devices
-            devices = listed
-        self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+            flat = listed.ndim == 1 and listed.size > 0 and len(self.axis_names) > 1
+            devices = listed.reshape(square_grid(listed.size, len(self.axis_names))) if flat else listed
         self.devices = devices.copy()
         self.devices.flags.writeable = False
         if devices.ndim != len(self.axis_names):

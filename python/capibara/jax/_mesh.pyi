@@ -14,13 +14,17 @@ class Unconstrained: ...
 _Entry: TypeAlias = str | Sequence[str] | Unconstrained | None
 
 class PartitionSpec:
-    """For each dimension of an array the mesh axes that split it: P('x', None, ('y', 'z'))."""
+    """For each dimension of an array the mesh axes that split it: P('x', None, ('y', 'z')).
+
+    Beyond jax, dimensions may have names, which only explain: P(batch='x', features=None) is P('x', None).
+    """
 
     UNCONSTRAINED: ClassVar[Unconstrained]
     unreduced: frozenset[str]
     reduced: frozenset[str]
     def __init__(
-        self, *partitions: _Entry, unreduced: set[str] | frozenset[str] = ..., reduced: set[str] | frozenset[str] = ...
+        self, *partitions: _Entry, unreduced: set[str] | frozenset[str] = ..., reduced: set[str] | frozenset[str] = ...,
+        **dimensions: _Entry
     ) -> None: ...
     @property
     def partitions(self) -> tuple[_Entry, ...]: ...
@@ -36,8 +40,14 @@ class PartitionSpec:
 
 P = PartitionSpec
 
+def square_grid(count: int, axes: int) -> tuple[int, ...]:
+    """The sizes of so many axes, as equal as the factors of `count` allow, the largest first: 8 devices on two axes are 4 x 2."""
+
 class Mesh(NamedAxes):
-    """A grid of devices whose axes have names."""
+    """A grid of devices whose axes have names.
+
+    Beyond jax, a flat list of devices for several axes becomes the squarest grid; an array of devices keeps its shape.
+    """
 
     devices: np.ndarray[Any, np.dtype[np.object_]]
     def __init__(

@@ -12,7 +12,8 @@
 
 namespace capibara::cpu::vq {
 
-#if defined(__aarch64__)
+// Before version 16, clang's header has these instructions only where the whole file may use them.
+#if defined(__aarch64__) && (!defined(__clang__) || __clang_major__ >= 16 || defined(__ARM_FEATURE_DOTPROD))
 
 #if defined(__clang__)
 #define CAPIBARA_WITH_DOT __attribute__((target("dotprod")))
