@@ -5,6 +5,7 @@
 With --json the figures are kept for `./run bench --report`, which shows docs/performance/accelerator.json. Needs g++, CMake and a
 Python with jax and its plugin; nvcc for our own kernels. Each figure runs in a fresh process, ours and JAX's one after the other. Ours is a
 C++ program, JAX's is Python; where --package names a folder that holds the Python package capibara, JAX's own program runs on it too.
+Figures are printed as they come, and a process that takes longer than --seconds is ended: the table has what it reached.
 """
 import argparse
 import json
@@ -12,6 +13,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+
+from processes import lines
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ["first", "matmul", "dispatch", "long", "layer_norm", "attention", "selective_scan", "linear_algebra", "transfer", "gpt2"]
@@ -31,12 +34,15 @@ def build(folder, jobs):
     subprocess.run(["cmake", "--build", str(folder), f"-j{jobs}", "--target", *targets], check=True)
 
 
-def figures(command, environment):
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=environment)
-    if done.returncode:
-        print(f"   {' '.join(map(str, command))}: {done.stderr.strip()[-2000:]}", flush=True)
-    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    return {row["name"]: (row["value"], row["unit"]) for row in rows}
+def figures(library, command, environment, seconds):
+    """Of one library, each printed as it comes."""
+    found = {}
+    for line in lines(list(map(str, command)), environment, seconds):
+        if line.startswith("{"):
+            row = json.loads(line)
+            found[row["name"]] = row["value"], row["unit"]
+            print(f"   {library}: {row['name']} {row['value']:.5g} {row['unit']}", flush=True)
+    return found
 
 
 def machine(python):
@@ -53,6 +59,7 @@ def main():
     parser.add_argument("--golden", default=os.environ.get("CAPIBARA_GOLDEN", str(ROOT.parent / "shared" / "golden" / "stablehlo")))
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--no-build", action="store_true")
+    parser.add_argument("--seconds", type=float, default=600, help="what one library may take for one name")
     parser.add_argument("--json", help="also write the figures into this file")
     parser.add_argument("--python", default=sys.executable, help="an interpreter with jax and its plugin")
     parser.add_argument("--package", help="a folder that holds the Python package capibara, as build/release/python")
@@ -71,13 +78,14 @@ def main():
     print(f"{'figure':<34}{'ours, C++':>12}{'ours, Py':>12}{'JAX, Py':>12}  {'unit':<14}ratios of C++ and Python (above 1: capibara is ahead)", flush=True)
     show = lambda value: "-" if value is None else f"{value:.5g}"
     for name in [name for name in options.names if name != "golden"] or (NAMES if not options.names else []):
-        ours = figures([folder / "benchmarks" / "accelerator", options.platform, *small, name], environment)
-        theirs = figures([options.python, ROOT / "benchmarks" / "gpu" / "jax_peer.py", *small, name], dict(os.environ))
+        ours = figures("C++", [folder / "benchmarks" / "accelerator", options.platform, *small, name], environment, options.seconds)
+        peer = [ROOT / "benchmarks" / "gpu" / "jax_peer.py", *small, name]
+        theirs = figures("jax", [options.python, *peer], dict(os.environ), options.seconds)
         twins = {}
         if options.package:
             paths = os.pathsep.join([options.package, environment["PYTHONPATH"]])
-            twins = figures([options.python, "-m", "capibara", ROOT / "benchmarks" / "gpu" / "jax_peer.py", *small, name],
-                            dict(environment, PYTHONPATH=paths, JAX_PLATFORMS=options.platform))
+            twins = figures("Python", [options.python, "-m", "capibara", *peer],
+                            dict(environment, PYTHONPATH=paths, JAX_PLATFORMS=options.platform), options.seconds)
         for figure in dict.fromkeys([*ours, *theirs]):
             found = [library.get(figure, (None, "")) for library in (ours, twins, theirs)]
             unit = next((unit for _, unit in found if unit), "")

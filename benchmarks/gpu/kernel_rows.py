@@ -1,52 +1,15 @@
-"""The fused kernels as rows of benchmarks/gpu/kernels.py: what capibara and jax run, and what bounds it.
-
-A row's `make(jax)` returns a function and its arguments, for the library it is given. Limits count bytes moved at least, or operations of
-matmuls. Results of both libraries are compared unless `compared` is False.
-"""
+"""The fused kernels as rows of benchmarks/gpu/kernels.py: what capibara, jax and PyTorch run, what bounds it, and what is asked of it."""
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+import attention_rows  # noqa: E402
+import torch_rows  # noqa: E402
+from kernel_row import Row, is_ours, kernels, normal, with_gradient  # noqa: E402
 from suite.recurrences import ssd_by_einsum  # noqa: E402
 from suite.spiking import neurons  # noqa: E402
-
-
-@dataclass
-class Row:
-    name: str
-    make: Callable
-    bytes: float = 0
-    operations: float = 0
-    asked: str = ""
-    units: int = 1  # how many of them one call runs
-    compared: bool = True
-    carried: bool = False  # the result takes the place of the first argument, whose memory it gets
-
-
-def is_ours(jax):
-    return jax.__name__.startswith("capibara")
-
-
-def kernels():
-    from capibara import kernels
-    return kernels
-
-
-def normal(jax, seed, *shape, dtype="bfloat16", scale=1.0):
-    return jax.jit(lambda: (scale * jax.random.normal(jax.random.key(seed), shape)).astype(dtype))()
-
-
-def with_gradient(jax, function, count):
-    """The result and the derivatives by the first `count` arguments; the cotangent is the last."""
-    def both(*arguments):
-        rest = arguments[count:-1]
-        y, pull = jax.vjp(lambda *own: function(*own, *rest), *arguments[:count])
-        return y, *pull(arguments[-1])
-    return both
 
 
 # --- rows of matrices ----------------------------------------------------------------------------------------------------
@@ -80,7 +43,7 @@ def softmax(jax):
     return kernels().softmax if is_ours(jax) else lambda x: jax.nn.softmax(x.astype("float32"), -1).astype(x.dtype)
 
 
-def row_pair(name, function, columns, rows, shape_of_rest, asked, dtype="bfloat16"):
+def row_pair(name, function, columns, rows, shape_of_rest, floors=(), dtype="bfloat16"):
     """A function of rows, and it with its gradient."""
     size = rows * columns * (4 if dtype == "float32" else 2)
 
@@ -91,9 +54,11 @@ def row_pair(name, function, columns, rows, shape_of_rest, asked, dtype="bfloat1
     def gradient(jax):
         own = arguments(jax)
         return with_gradient(jax, function(jax), len(own)), [*own, normal(jax, 9, rows, columns, dtype=dtype)]
-    what = f"{name} {rows}x{columns} {'f32' if dtype == 'float32' else 'bf16'}"
-    return [Row(what, lambda jax: (function(jax), arguments(jax)), bytes=2 * size),
-            Row(f"{what} with gradient", gradient, bytes=5 * size, asked=asked)]
+    what, peer = f"{name} {rows}x{columns} {'f32' if dtype == 'float32' else 'bf16'}", (name, rows, columns, dtype)
+    return [Row(what, lambda jax: (function(jax), arguments(jax)), "rows", bytes=2 * size,
+                torch=lambda torch: torch_rows.row_call(torch, *peer, False)),
+            Row(f"{what} with gradient", gradient, "rows", bytes=5 * size, floors=floors,
+                torch=lambda torch: torch_rows.row_call(torch, *peer, True))]
 
 
 def cross_entropy(jax):
@@ -115,9 +80,10 @@ def cross_entropy_rows(rows, classes):
 
     def gradient(jax):
         return with_gradient(jax, cross_entropy(jax), 1), [*arguments(jax), normal(jax, 3, rows, dtype="float32")]
-    what = f"cross_entropy {rows}x{classes} bf16"
-    return [Row(what, lambda jax: (cross_entropy(jax), arguments(jax)), bytes=size),
-            Row(f"{what} with gradient", gradient, bytes=3 * size)]
+    what, peer = f"cross_entropy {rows}x{classes} bf16", ("cross_entropy", rows, classes, "bfloat16")
+    return [Row(what, lambda jax: (cross_entropy(jax), arguments(jax)), "rows", bytes=size,
+                torch=lambda torch: torch_rows.row_call(torch, *peer, False)),
+            Row(f"{what} with gradient", gradient, "rows", bytes=3 * size, torch=lambda torch: torch_rows.row_call(torch, *peer, True))]
 
 
 def gelu_dropout(jax):
@@ -138,9 +104,11 @@ def gelu_rows(rows, columns):
 
     def gradient(jax):
         return with_gradient(jax, gelu_dropout(jax), 1), [*arguments(jax), normal(jax, 3, rows, columns)]
-    what = f"gelu_dropout {rows}x{columns} bf16"
-    return [Row(what, lambda jax: (gelu_dropout(jax), arguments(jax)), bytes=2 * size, compared=False),
-            Row(f"{what} with gradient", gradient, bytes=5 * size, compared=False)]
+    what, peer = f"gelu_dropout {rows}x{columns} bf16", ("gelu_dropout", rows, columns, "bfloat16")
+    return [Row(what, lambda jax: (gelu_dropout(jax), arguments(jax)), "rows", bytes=2 * size, compared=False,
+                torch=lambda torch: torch_rows.row_call(torch, *peer, False)),
+            Row(f"{what} with gradient", gradient, "rows", bytes=5 * size, compared=False,
+                torch=lambda torch: torch_rows.row_call(torch, *peer, True))]
 
 
 def adam(jax):
@@ -166,7 +134,8 @@ def adam_row(tensors, rows, columns):
         draw = lambda seed: [normal(jax, seed + i, rows, columns, dtype="float32") for i in range(tensors)]
         zeros = lambda: [jax.numpy.zeros((rows, columns)) for _ in range(tensors)]
         return adam(jax), [(draw(0), zeros(), zeros(), jax.numpy.float32(1)), draw(1000)]
-    return Row(f"adam_update {tensors} x {rows}x{columns} f32", make, bytes=28 * tensors * rows * columns, carried=True)
+    return Row(f"adam_update {tensors} x {rows}x{columns} f32", make, "Adam", bytes=28 * tensors * rows * columns, carried=True,
+               torch=lambda torch: torch_rows.adam_call(torch, tensors, rows, columns))
 
 
 # --- codes, experts, recurrences -------------------------------------------------------------------------------------------
@@ -184,10 +153,11 @@ def encode(jax):
     return run
 
 
-def code_row(count, codes, dim, asked):
+def code_row(count, codes, dim, *floors):
     def make(jax):
         return encode(jax), [normal(jax, 1, count, dim), normal(jax, 2, codes, dim)]
-    return Row(f"vq_encode {count} vectors of {dim}, {codes} codes, bf16", make, operations=2 * count * codes * dim, asked=asked)
+    return Row(f"vq_encode {count} vectors of {dim}, {codes} codes, bf16", make, "VQ encode", operations=2 * count * codes * dim,
+               floors=floors, torch=lambda torch: torch_rows.code_call(torch, count, codes, dim))
 
 
 def routing(jax, experts, choices):
@@ -216,7 +186,8 @@ def routing_row(tokens, experts, choices, units):
                 logits = logits + 1e-30 * results[-1]
             return results
         return chain, [normal(jax, 1, tokens, experts, dtype="float32")]
-    return Row(f"moe_routing_kernel {tokens} tokens, {choices} of {experts}, f32", make, units=units, asked="<= 25 us")
+    return Row(f"moe_routing_kernel {tokens} tokens, {choices} of {experts}, f32", make, "MoE routing", units=units, floors=(("us", 25),),
+               torch=lambda torch: torch_rows.routing_call(torch, tokens, experts, choices, units))
 
 
 def feed_forward(jax, experts, choices):
@@ -247,8 +218,11 @@ def expert_rows(tokens, features, hidden, experts, choices):
         t, gate, up, down = arguments(jax)
         return with_gradient(jax, ordered, 3), [t, up, down, gate, normal(jax, 5, tokens, features)]
     what = f"moe_feed_forward {tokens}x{features}, {hidden} hidden, {choices} of {experts}, bf16"
-    return [Row(what, lambda jax: (feed_forward(jax, experts, choices), arguments(jax)), operations=operations, asked=">= 8x"),
-            Row(f"{what} with gradient", gradient, operations=3 * operations, asked=">= 8x")]
+    peer, floors = (tokens, features, hidden, experts, choices), ((("jax", 8), ("limit", 0.6)), ("memory", 0.2))
+    return [Row(what, lambda jax: (feed_forward(jax, experts, choices), arguments(jax)), "MoE layer", operations=operations, floors=floors,
+                torch=lambda torch: torch_rows.expert_call(torch, *peer, False)),
+            Row(f"{what} with gradient", gradient, "MoE layer", operations=3 * operations, floors=floors,
+                torch=lambda torch: torch_rows.expert_call(torch, *peer, True))]
 
 
 def scan(jax):
@@ -265,15 +239,15 @@ def scan(jax):
     return run
 
 
-def scan_row(batch, length, dim, state, gradient):
+def scan_row(batch, length, dim, state, gradient, by_jax=True):
     def make(jax):
         draw = lambda seed, last: normal(jax, seed, batch, length, last)
         A = -jax.numpy.exp(normal(jax, 7, dim, state, dtype="float32"))
         arguments = [draw(1, dim), draw(2, dim), A, draw(3, state), draw(4, state), draw(5, dim)]
         return (with_gradient(jax, scan(jax), 6), [*arguments, draw(6, dim)]) if gradient else (scan(jax), arguments)
     arrays = 11 if gradient else 4
-    return Row(f"selective_scan {batch}x{length}x{dim}, {state} states, bf16{' with gradient' if gradient else ''}", make,
-               bytes=2 * arrays * batch * length * dim, asked=">= 10x")
+    return Row(f"selective_scan {batch}x{length}x{dim}, {state} states, bf16{' with gradient' if gradient else ''}", make, "Mamba",
+               bytes=2 * arrays * batch * length * dim, floors=(("jax", 10), ("memory", 0.1)) if by_jax else (), by_jax=by_jax)
 
 
 def ssd_row(batch, length, heads, dim, state, gradient):
@@ -286,27 +260,34 @@ def ssd_row(batch, length, heads, dim, state, gradient):
             return run, arguments
         return with_gradient(jax, run, 5), [*arguments, normal(jax, 6, batch, length, heads, dim)]
     name = f"ssd {batch}x{length}, {heads} heads of {dim}, {state} states, bf16"
-    return Row(name + (" with gradient" if gradient else ""), make, bytes=(5 if gradient else 2) * 2 * batch * length * heads * dim)
+    return Row(name + (" with gradient" if gradient else ""), make, "Mamba",
+               bytes=(5 if gradient else 2) * 2 * batch * length * heads * dim)
 
 
 def spiking_row(steps, count):
     def make(jax):
         x = 0.5 * jax.random.uniform(jax.random.key(1), (steps, count))
         return with_gradient(jax, neurons(jax), 1), [x, normal(jax, 2, steps, count, dtype="float32")]
-    return Row(f"spiking_neuron {steps} steps of {count} f32 with gradient", make, bytes=20 * steps * count)
+    return Row(f"spiking_neuron {steps} steps of {count} f32 with gradient", make, "spiking neurons", bytes=20 * steps * count)
+
+
+def small_rows():
+    return [*row_pair("layer_norm", layer_norm, 256, 8, 2), *row_pair("rms_norm", rms_norm, 256, 8, 1),
+            *row_pair("softmax", softmax, 100, 8, 0, dtype="float32"), *cross_entropy_rows(8, 100), *gelu_rows(8, 100), adam_row(3, 8, 8),
+            code_row(300, 70, 64), routing_row(128, 8, 2, 2), *expert_rows(64, 32, 16, 8, 2), scan_row(2, 96, 48, 16, False),
+            scan_row(2, 96, 48, 16, True), ssd_row(1, 128, 2, 16, 16, True), spiking_row(16, 64), *attention_rows.small_rows()]
 
 
 def rows(small=False):
+    """Quick ones first, so that a short run has most of them."""
     if small:
-        return [*row_pair("layer_norm", layer_norm, 256, 8, 2, ""), *row_pair("rms_norm", rms_norm, 256, 8, 1, ""),
-                *row_pair("softmax", softmax, 100, 8, 0, "", "float32"), *cross_entropy_rows(8, 100), *gelu_rows(8, 100), adam_row(3, 8, 8),
-                code_row(300, 70, 64, ""), routing_row(128, 8, 2, 2), *expert_rows(64, 32, 16, 8, 2), scan_row(2, 96, 48, 16, False),
-                scan_row(2, 96, 48, 16, True), ssd_row(1, 128, 2, 16, 16, True), spiking_row(16, 64)]
-    share = "backward >= 80 %"
-    return [*row_pair("layer_norm", layer_norm, 8192, 16384, 2, share), *row_pair("layer_norm", layer_norm, 4096, 65536, 2, share),
-            *row_pair("rms_norm", rms_norm, 8192, 16384, 1, share), *row_pair("softmax", softmax, 8192, 16384, 0, share),
-            *row_pair("softmax", softmax, 131072, 1024, 0, "", "float32"), *cross_entropy_rows(8192, 50257), *gelu_rows(8192, 32768),
-            adam_row(48, 1024, 4096), code_row(262144, 1024, 64, ">= 4x"), code_row(262144, 1024, 128, ">= 3x"),
-            code_row(262144, 1024, 256, ""), routing_row(16384, 32, 4, 8), *expert_rows(16384, 4096, 1024, 32, 4),
-            scan_row(8, 4096, 2048, 16, False), scan_row(2, 4096, 2048, 16, True), ssd_row(8, 4096, 32, 64, 128, False),
-            ssd_row(2, 4096, 32, 64, 128, True), spiking_row(128, 1 << 20)]
+        return small_rows()
+    share = (("backward", 0.8),)
+    return [routing_row(16384, 32, 4, 8), code_row(262144, 1024, 64, ("jax", 4)), code_row(262144, 1024, 128, ("jax", 3)),
+            *row_pair("layer_norm", layer_norm, 8192, 16384, 2, share), *row_pair("rms_norm", rms_norm, 8192, 16384, 1, share),
+            *attention_rows.quick_rows(), *expert_rows(16384, 4096, 1024, 32, 4), scan_row(8, 4096, 2048, 16, False),
+            scan_row(2, 4096, 2048, 16, True), *attention_rows.own_rows(), *attention_rows.block_rows(),
+            *row_pair("layer_norm", layer_norm, 4096, 65536, 2, share), *row_pair("softmax", softmax, 8192, 16384, 0, share),
+            code_row(262144, 1024, 512), spiking_row(128, 1 << 20), *gelu_rows(8192, 32768), *cross_entropy_rows(8192, 50257),
+            adam_row(48, 1024, 4096), *row_pair("softmax", softmax, 131072, 1024, 0, dtype="float32"), code_row(262144, 1024, 256),
+            ssd_row(8, 4096, 32, 64, 128, False), ssd_row(2, 4096, 32, 64, 128, True), scan_row(8, 4096, 2048, 16, True, by_jax=False)]

@@ -1,171 +1,191 @@
 """The fused kernels on a GPU beside jax and PyTorch: times, shares of the machine's limit, and memory for temporaries, as one table.
 
-    python3 benchmarks/gpu/kernels.py [--package FOLDER] [--small] [--seconds N] [NAME...]
+    python3 benchmarks/gpu/kernels.py [--package FOLDER] [--seconds N] [--row-seconds N] [--cache FOLDER] [--json FILE] [NAME...]
 
-FOLDER holds the Python package capibara (build/release/python). NAMEs choose rows that begin with one of them. Each library runs in a
-process of its own, one after the other, on the platform that JAX_PLATFORMS names, cuda if it names none. The limits are a copy and a matmul
-by PyTorch in the same run; backward passes are the difference of the row with gradient and the row without. The difference from jax is the
-greatest among the first elements of the first results, as a share of the greatest value of each.
+FOLDER holds the Python package capibara (build/release/python). NAMEs choose rows that contain one of them. Each library has one process,
+which keeps its compiled programs; a row is prepared by all of them and then timed in turns, three times. Lines are printed as rows are
+measured. A library that takes more than --row-seconds for a row is stopped and started again for the next, and after --seconds the table
+ends with the names of the rows that it did not reach. --cache keeps compiled programs of jax and capibara for later runs. Libraries run on
+the platform that JAX_PLATFORMS names, cuda if it names none. The limits are a copy and a matmul by PyTorch in the same run; backward passes
+are the difference of the row with gradient and the row without. The difference from jax is the greatest among the first elements of the
+first results, as a share of the greatest value of each.
 """
 
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 
-from timing import report, timed
+from kernel_rows import rows
+from kernel_table import COLUMNS, HEAD, limits_text, line
+from processes import Answering
 
 HERE = Path(__file__).resolve().parent
-CHECKED, RESULTS = 1024, 8  # elements of a result that are compared, and results
+LIBRARY = {"capibara": "capibara", "jax": "jax", "cudnn": "jax", "torch": "torch"}  # which process has a column
+MEMORY = {"capibara": "0.2", "jax": "0.7", "torch": "0"}  # shares of the device's memory
+VISITS = 3
 
 
-def chosen(rows, names):
-    return [row for row in rows if not names or any(row.name.startswith(name) for name in names)]
-
-
-def first_elements(jax, result):
-    import numpy
-
-    return [numpy.asarray(leaf.reshape(-1)[:CHECKED].astype("float32")).tolist() for leaf in jax.tree.leaves(result)[:RESULTS]]
-
-
-def measure(jax, row, small):
-    function, arguments = row.make(jax)
-    compiled = jax.jit(function, donate_argnums=(0,) if row.carried else ()).lower(*arguments).compile()
-    temporaries = compiled.memory_analysis().temp_size_in_bytes
-    state = [arguments[0]]
-
-    def call():
-        result = compiled(state[0], *arguments[1:])
-        if row.carried:
-            state[0] = result
-        return result
-    found = first_elements(jax, call()) if row.compared else None
-    start = timed(jax, 1, call, rounds=1)
-    calls = 2 if small else max(1, min(50, int(0.04 / start)))
-    return {"seconds": timed(jax, calls, call) / row.units, "temporaries": temporaries, "found": found}
-
-
-def work(library, names, small):
-    if library == "torch":
-        return work_by_torch(names, small)
+def environment(library, options):
+    given = dict(os.environ, XLA_PYTHON_CLIENT_PREALLOCATE="false", XLA_PYTHON_CLIENT_MEM_FRACTION=MEMORY[library])
+    given.setdefault("JAX_PLATFORMS", "cuda")
+    if options.cache:
+        folder = Path(options.cache).resolve()
+        given.update(JAX_COMPILATION_CACHE_DIR=str(folder / "jax"), JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="0",
+                     JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES="-1", CAPIBARA_CACHE=str(folder / "capibara"))
     if library == "capibara":
-        import capibara.jax as jax
-    else:
-        import jax
-    from kernel_rows import rows
-
-    for row in chosen(rows(small), names):
-        try:
-            report(row.name, measure(jax, row, small), "row")
-        except Exception as error:  # out of memory, or what this version does not have: the row stays empty
-            print(f"{library}: {row.name}: {str(error)[:300]}", file=sys.stderr, flush=True)
+        given["PYTHONPATH"] = os.pathsep.join(filter(None, [options.package, os.environ.get("PYTHONPATH", "")]))
+    return given
 
 
-def work_by_torch(names, small):
-    import torch
-
-    if not torch.cuda.is_available():
-        return
-    from kernel_rows import rows
-    from torch_rows import call_for, limits
-    from torch_rows import timed as timed_by_torch
-
-    copy, matmul = limits(torch)
-    report("limits", {"copy": copy, "matmul": matmul}, "row")
-    for row in chosen(rows(small), names):
-        call = call_for(torch, row.name)
-        if call:
-            report(row.name, {"seconds": timed_by_torch(torch, 10, call)}, "row")
-        call = None
-        torch.cuda.empty_cache()
+def workers(options):
+    flags = [*(["--small"] if options.small else []), *(["--quick"] if options.quick else [])]
+    return {library: Answering([sys.executable, str(HERE / "kernel_worker.py"), library, *flags], environment(library, options))
+            for library in options.libraries}
 
 
-def run(library, options):
-    command = [sys.executable, str(HERE / "kernels.py"), "--work", library, *(["--small"] if options.small else []), *options.names]
-    environment = dict(os.environ, XLA_PYTHON_CLIENT_PREALLOCATE="false")
-    environment.setdefault("JAX_PLATFORMS", "cuda")
-    if library == "capibara":
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [options.package, os.environ.get("PYTHONPATH", "")]))
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=options.seconds)
-        said = done.stdout
-        if done.stderr.strip() and (done.returncode or f"{library}: " in done.stderr):
-            print("\n".join(line[:300] for line in done.stderr.strip().splitlines()[-12:]), file=sys.stderr, flush=True)
-    except subprocess.TimeoutExpired as late:
-        said = (late.stdout or b"").decode()
-        print(f"{library}: stopped after {options.seconds} s", file=sys.stderr, flush=True)
-    lines = [json.loads(line) for line in said.splitlines() if line.startswith("{") and line.endswith("}")]
-    return {line["name"]: line["value"] for line in lines}
+def columns(row, found):
+    """Those that a row has, as far as their processes run."""
+    has = {"capibara": True, "jax": row.by_jax, "cudnn": row.cudnn, "torch": row.torch}
+    return [column for column in COLUMNS if has[column] and LIBRARY[column] in found]
+
+
+class Run:
+    def __init__(self, options):
+        self.options, self.workers = options, workers(options)
+        self.deadline = time.monotonic() + options.seconds
+        self.limits, self.forward = None, {}
+
+    def until(self):
+        return min(self.deadline, time.monotonic() + self.options.row_seconds)
+
+    def measure_limits(self):
+        if "torch" in self.workers and not self.options.small:
+            self.workers["torch"].ask(do="limits")
+            answer = self.workers["torch"].answer(self.until())
+            self.limits = None if "error" in answer else answer
+
+    def prepare(self, row, asked, until):
+        """What each column answers: processes work side by side, the columns of one after each other."""
+        answers, waiting = {}, {}
+        for column in asked:
+            self.workers[LIBRARY[column]].ask(do="prepare", row=row.name, column=column)
+            waiting.setdefault(LIBRARY[column], []).append(column)
+        for library, own in waiting.items():
+            for column in own:
+                worker = self.workers[library]
+                answers[column] = worker.answer(until) if worker.process else {"error": "too long: stopped"}
+        return answers
+
+    def time(self, row, asked, until):
+        seconds = {column: [] for column in asked}
+        for _ in range(1 if self.options.quick else VISITS):
+            for column in asked:
+                worker = self.workers[LIBRARY[column]]
+                if worker.process:
+                    worker.ask(do="time", row=row.name, column=column)
+                    seconds[column] += worker.answer(until).get("seconds", [])
+        return {column: statistics.median(found) for column, found in seconds.items() if found}
+
+    def drop(self, until):
+        for worker in self.workers.values():
+            if worker.process:
+                worker.ask(do="drop")
+                worker.answer(until)
+
+    def measure(self, row):
+        until = self.until()
+        answers = self.prepare(row, columns(row, self.workers), until)
+        good = {column: answer for column, answer in answers.items() if "error" not in answer}
+        seconds = self.time(row, list(good), until)
+        self.drop(until)
+        record = {"name": row.name, "subject": row.subject, "floors": row.floors, "seconds": seconds,
+                  "temporaries": {column: answer["temporaries"] for column, answer in good.items() if "temporaries" in answer},
+                  "difference": difference(*(good.get(column, {}).get("found") for column in ("capibara", "jax"))),
+                  "failed": {column: answer["error"] for column, answer in answers.items() if "error" in answer},
+                  "prepared": {column: answer.get("prepared") for column, answer in good.items()}}
+        record.update(self.shares(row, seconds.get("capibara")))
+        return record
+
+    def shares(self, row, seconds):
+        """Of the limit; and of the copy rate that the backward pass alone reaches."""
+        found = {"share": None, "backward": None}
+        if not self.limits or not seconds:
+            return found
+        least = lambda row: max(row.bytes / self.limits["copy"], row.operations / self.limits["matmul"])
+        found["share"] = least(row) / seconds if least(row) else None
+        earlier = self.forward.get(row.name.removesuffix(" with gradient")) if row.name.endswith(" with gradient") else None
+        if earlier and seconds > earlier[0]:
+            found["backward"] = (least(row) - earlier[1]) / (seconds - earlier[0])
+        self.forward[row.name] = seconds, least(row)
+        return found
+
+    def end(self):
+        for worker in self.workers.values():
+            worker.end()
 
 
 def difference(ours, theirs):
     if not ours or not theirs:
-        return ""
-    shares = [max(abs(x - y) for x, y in zip(a, b, strict=True)) / max(*map(abs, b), 1e-30) for a, b in zip(ours, theirs, strict=True)]
-    return f"{max(shares):.1e}"
+        return None
+    return max(max(abs(x - y) for x, y in zip(a, b, strict=True)) / max(*map(abs, b), 1e-30) for a, b in zip(ours, theirs, strict=True))
 
 
-def time_text(seconds):
-    return "" if seconds is None else f"{seconds * 1e6:.0f} us" if seconds < 2e-3 else f"{seconds * 1e3:.2f} ms"
+def versions():
+    """What the figures were taken with, in words."""
+    ask = ("import importlib.metadata as m; import jax; print(jax.devices()[0].device_kind + ', jax ' + jax.__version__ + "
+           "', torch ' + m.version('torch'))")
+    given = dict(os.environ, XLA_PYTHON_CLIENT_PREALLOCATE="false")
+    return subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, env=given).stdout.strip()
 
 
-def memory_text(ours, theirs):
-    if ours is None:
-        return ""
-    size = lambda value: f"{value / 1e6:.1f} MB"
-    if theirs is None:
-        return size(ours)
-    return f"{size(ours)} of {size(theirs)}" + (f" ({100 * ours / theirs:.1f} %)" if theirs else "")
+def table(options):
+    """Prints rows as they are measured; what was measured, and the names of what was not."""
+    run, left = Run(options), [row for row in rows(options.small) if not options.names or any(name in row.name for name in options.names)]
+    kept = {"machine": versions(), "limits": None, "rows": [], "missing": []}
+    for worker in run.workers.values():
+        worker.start()
+    run.measure_limits()
+    kept["limits"] = run.limits
+    print(*([limits_text(run.limits), ""] if run.limits else []), *HEAD, sep="\n", flush=True)
+    while left and time.monotonic() < run.deadline:
+        record = run.measure(left[0])
+        if time.monotonic() >= run.deadline and "capibara" not in record["seconds"]:
+            break
+        left.pop(0)
+        kept["rows"].append(record)
+        print(line(record), flush=True)
+        for column, why in record["failed"].items():
+            print(f"{column}: {record['name']}: {why}", file=sys.stderr, flush=True)
+        keep(options, kept)
+    run.end()
+    kept["missing"] = [row.name for row in left]
+    keep(options, kept)
+    if left:
+        print(f"\nNot reached within {options.seconds} s: {'; '.join(kept['missing'])}.", flush=True)
 
 
-def share(row, seconds, limits):
-    if not limits or not seconds:
-        return ""
-    part = max(row.bytes / limits["copy"], row.operations / limits["matmul"]) / seconds
-    return f"{100 * part:.0f} %" if part else ""
-
-
-def backward(row, rows, seconds, limits):
-    """The share of the copy rate that the backward pass alone reaches: three of five arrays."""
-    forward = next((other for other in rows if f"{other.name} with gradient" == row.name), None)
-    if not forward or not limits or not row.bytes or forward.name not in seconds or row.name not in seconds:
-        return ""
-    alone = seconds[row.name] - seconds[forward.name]
-    return f"{100 * (row.bytes - forward.bytes) / limits['copy'] / alone:.0f} %" if alone > 0 else ""
-
-
-def table(rows, found):
-    limits = found["torch"].get("limits")
-    if limits:
-        print(f"Copy {limits['copy'] * 1e-12:.2f} TB/s, matmul {limits['matmul'] * 1e-12:.0f} TFLOP/s.\n")
-    print("| | capibara | jax | | torch | | of the limit | backward alone | asked | temporaries, of jax's | difference |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
-    seconds = {name: value["seconds"] for name, value in found["capibara"].items()}
-    for row in rows:
-        ours, jax, torch = (found[library].get(row.name, {}) for library in ("capibara", "jax", "torch"))
-        own = ours.get("seconds")
-        ratio = lambda other: f"{other['seconds'] / own:.1f}x" if own and other.get("seconds") else ""
-        print(f"| {row.name} | {time_text(own)} | {time_text(jax.get('seconds'))} | {ratio(jax)} | {time_text(torch.get('seconds'))} | "
-              f"{ratio(torch)} | {share(row, own, limits)} | {backward(row, rows, seconds, limits)} | {row.asked} | "
-              f"{memory_text(ours.get('temporaries'), jax.get('temporaries'))} | {difference(ours.get('found'), jax.get('found'))} |")
+def keep(options, kept):
+    if options.json:
+        Path(options.json).write_text(json.dumps(kept, indent=1) + "\n")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--package", default=str(HERE.parents[1] / "build" / "release" / "python"))
-    parser.add_argument("--small", action="store_true")
-    parser.add_argument("--seconds", type=int, help="what a library may take; rows that it did not reach stay empty")
-    parser.add_argument("--work", choices=["capibara", "jax", "torch"], help=argparse.SUPPRESS)
+    parser.add_argument("--seconds", type=float, default=900, help="of the whole run")
+    parser.add_argument("--row-seconds", type=float, default=90, help="of one row")
+    parser.add_argument("--cache", help="a folder for compiled programs")
+    parser.add_argument("--json", help="also write the figures into this file")
+    parser.add_argument("--libraries", type=lambda text: text.split(","), default=["capibara", "jax", "torch"], help="by commas")
+    parser.add_argument("--small", action="store_true", help="small shapes: whether it runs")
+    parser.add_argument("--quick", action="store_true", help="one call each: compiles everything")
     parser.add_argument("names", nargs="*")
-    options = parser.parse_args()
-    if options.work:
-        return work(options.work, options.names, options.small)
-    from kernel_rows import rows
-
-    table(chosen(rows(options.small), options.names), {library: run(library, options) for library in ("torch", "capibara", "jax")})
+    table(parser.parse_args())
 
 
 if __name__ == "__main__":

@@ -1,0 +1,69 @@
+"""Processes that write lines of JSON: their lines as they come, and answers within a time that is given."""
+
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import time
+
+
+def lines(command, environment, seconds):
+    """Yields the lines that a command prints, as they come; it is ended after `seconds`, with a line on our error stream."""
+    process, said, deadline = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment), b"", time.monotonic() + seconds
+    try:
+        while select.select([process.stdout], [], [], max(deadline - time.monotonic(), 0))[0]:
+            piece = os.read(process.stdout.fileno(), 1 << 20)
+            if not piece:
+                return
+            *whole, said = (said + piece).split(b"\n")
+            yield from (text.decode(errors="replace") for text in whole)
+        print(f"stopped after {seconds:g} s: {' '.join(map(str, command))}", file=sys.stderr, flush=True)
+    finally:
+        process.kill()
+        process.wait()
+
+
+class Answering:
+    """A process that is started when first asked, and again after one that died or took too long was ended."""
+
+    def __init__(self, command, environment):
+        self.command, self.environment, self.process = command, environment, None
+
+    def start(self):
+        if self.process is None:
+            self.said, self.errors = b"", tempfile.TemporaryFile()
+            self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
+                                            env=self.environment)
+
+    def ask(self, **request):
+        self.start()
+        try:
+            self.process.stdin.write((json.dumps(request) + "\n").encode())
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # the answer says that it died
+
+    def answer(self, deadline):
+        """What it answers until then; otherwise {"error": ...}, and the process is ended."""
+        while b"\n" not in self.said:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
+                return self.end("too long: stopped")
+            piece = os.read(self.process.stdout.fileno(), 1 << 20)
+            if not piece:
+                return self.end("died")
+            self.said += piece
+        first, self.said = self.said.split(b"\n", 1)
+        return json.loads(first)
+
+    def end(self, why=""):
+        if self.process is None:
+            return {"error": why}
+        self.process.kill()
+        self.process.wait()
+        self.process = None
+        self.errors.seek(0)
+        last = self.errors.read().decode(errors="replace").strip().splitlines()[-3:] if why == "died" else []
+        return {"error": ": ".join([why, *(text[:200] for text in last)])}
