@@ -2,9 +2,9 @@
 
     python3 benchmarks/claims.py [RESULTS.json...]
 
-Claims, and figures of accelerators, are in docs/kernels-measured/claims.json, to which later figures are added; those of the CPU are
-taken from runs of the suite, by default the one that is kept for aarch64; of a row in several, the last counts. ./run bench --report
-writes the page, too.
+Claims are in docs/kernels-measured/claims.json, which also names the files beside it that benchmarks/gpu/kernels.py --json wrote on
+accelerators. Figures of the CPU are taken from runs of the suite, by default the one that is kept for aarch64; of a row in several, the
+last counts. ./run bench --report writes the page, too.
 """
 
 import json
@@ -12,6 +12,7 @@ import math
 import sys
 from pathlib import Path
 
+from gpu.kernel_table import HEAD, limits_text, line, ratio, share_of_memory
 from report import COLOURS, amount, escape
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -53,13 +54,24 @@ def speed_bars(kept, records):
                  if name in records and records[name]["ratio"].get("jax")]
         groups.append((claim["operation"], bars))
     known = {title: bars for title, bars in groups}
-    for machine in kept["accelerators"]:
-        for row in machine["rows"]:
-            if row["operation"] not in known:
-                known[row["operation"]] = []
-                groups.append((row["operation"], known[row["operation"]]))
-            known[row["operation"]].append((f"{machine['machine']}: {row['shape']}", row["ratio"], ACCELERATOR))
+    for label, record in accelerator_rows(kept):
+        if not ratio(record, "jax"):
+            continue
+        if record["subject"] not in known:
+            known[record["subject"]] = []
+            groups.append((record["subject"], known[record["subject"]]))
+        known[record["subject"]].append((label, ratio(record, "jax"), ACCELERATOR))
     return groups
+
+
+def accelerator_rows(kept):
+    """(label, record) of each row."""
+    return [(f"{machine['name']}: {record['name']}", record) for machine in kept["accelerators"] for record in machine["figures"]["rows"]]
+
+
+def is_asked(record):
+    """Whether something is asked of a row's memory."""
+    return any(what == "memory" for what, _ in record["floors"])
 
 
 def memory_bars(kept, records):
@@ -70,6 +82,8 @@ def memory_bars(kept, records):
             found = shares(records[name]) if name in records else None
             if found:
                 bars.append((f"CPU: {name}", found[0] / found[1], CPU))
+        bars += [(label, share_of_memory(record), ACCELERATOR) for label, record in accelerator_rows(kept)
+                 if record["subject"] in claim["subjects"] and is_asked(record) and share_of_memory(record)]
         groups.append((claim["operation"], bars))
     return groups
 
@@ -138,11 +152,14 @@ def memory_table(kept, records):
 def accelerator_lines(kept):
     lines = []
     for machine in kept["accelerators"]:
-        commands = ", ".join(f"`{command}`" for command in machine["commands"])
-        lines += [f"### {machine['machine']}", "", f"Beside {machine['peer']}, by {commands} at commit {machine['commit']}.", "",
-                  "| operation | shape | capibara | jax | measured |", "|---|---|---|---|---|"]
-        lines += [f"| {row['operation']} | {row['shape']} | {row['capibara']:g} {row['unit']} | {row['jax']:g} {row['unit']} | "
-                  f"{row['ratio']}x |" for row in machine["rows"]] + [""]
+        figures = machine["figures"]
+        head = (f"By `{machine['command']}` at commit {machine['commit']}, {machine['date']}: {figures['machine']}. All libraries in one run, each "
+                f"row timed in turns; a figure is the median of nine rounds of calls in flight. {limits_text(figures['limits'])} *Of the limit* "
+                "is the share of the time that these allow for the bytes moved at least, or for the operations of matmuls; *backward alone* is "
+                "that of the difference to the row without gradient. Times of others are followed by how many times ours they are.")
+        lines += [f"### {machine['name']}", "", head, "", *machine["notes"], "", *HEAD, *map(line, figures["rows"]), ""]
+        if figures["missing"]:
+            lines += [f"Not reached: {'; '.join(figures['missing'])}.", ""]
     return lines
 
 
@@ -171,6 +188,8 @@ def write(*paths):
     paths = paths or (DOCS / "performance" / "aarch64.json",)
     folder = DOCS / "kernels-measured"
     kept, (records, machines, versions) = json.loads((folder / "claims.json").read_text()), joined(paths)
+    for machine in kept["accelerators"]:
+        machine["figures"] = json.loads((folder / machine["figures"]).read_text())
     (folder / "speed.svg").write_text(plot("Speed-up over JAX", speed_bars(kept, records), 0.8, 200, (1, 2, 5, 10, 20, 50, 100),
                                            lambda value: f"{value:.3g}x"))
     (folder / "memory.svg").write_text(plot("Memory, as a share of JAX's (claims: of all memory)", memory_bars(kept, records), 0.0002, 1,

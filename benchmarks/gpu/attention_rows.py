@@ -168,7 +168,7 @@ def sparse_row(heads, length, dim, share, gradient, floors=(), by_jax=True):
     dense = lambda jax: sparse(jax, heads, length, dim, share, gradient, dense=True)
     flex = lambda torch: sparse_call(torch, heads, length, dim, share, gradient)
     return Row(f"sparse_attention 1x{heads}x{length}x{dim}, {share} % of blocks of {BLOCK}{' with gradient' if gradient else ''}",
-               lambda jax: sparse(jax, heads, length, dim, share, gradient), "block-sparse attention", operations=operations, floors=floors,
+               lambda jax: sparse(jax, heads, length, dim, share, gradient), "sparse attention", operations=operations, floors=floors,
                by_jax=by_jax, cudnn=dense if by_jax else None, torch=flex if by_jax else None, aligned=by_heads)
 
 

@@ -69,9 +69,9 @@ class Run:
             answer = self.workers["torch"].answer(self.until())
             self.limits = None if "error" in answer else answer
 
-    def prepare(self, row, asked, until):
+    def prepare(self, row, asked):
         """What each column answers: processes work side by side, the columns of one after each other."""
-        answers, waiting = {}, {}
+        answers, waiting, until = {}, {}, self.until()
         for column in asked:
             self.workers[LIBRARY[column]].ask(do="prepare", row=row.name, column=column)
             waiting.setdefault(LIBRARY[column], []).append(column)
@@ -81,8 +81,8 @@ class Run:
                 answers[column] = worker.answer(until) if worker.process else {"error": "too long: stopped"}
         return answers
 
-    def time(self, row, asked, until):
-        seconds = {column: [] for column in asked}
+    def time(self, row, asked):
+        seconds, until = {column: [] for column in asked}, self.until()
         for _ in range(1 if self.options.quick else VISITS):
             for column in asked:
                 worker = self.workers[LIBRARY[column]]
@@ -91,18 +91,17 @@ class Run:
                     seconds[column] += worker.answer(until).get("seconds", [])
         return {column: statistics.median(found) for column, found in seconds.items() if found}
 
-    def drop(self, until):
+    def drop(self):
         for worker in self.workers.values():
             if worker.process:
                 worker.ask(do="drop")
-                worker.answer(until)
+                worker.answer(self.until())
 
     def measure(self, row):
-        until = self.until()
-        answers = self.prepare(row, columns(row, self.workers), until)
+        answers = self.prepare(row, columns(row, self.workers))
         good = {column: answer for column, answer in answers.items() if "error" not in answer}
-        seconds = self.time(row, list(good), until)
-        self.drop(until)
+        seconds = self.time(row, list(good))
+        self.drop()
         record = {"name": row.name, "subject": row.subject, "floors": row.floors, "seconds": seconds,
                   "temporaries": {column: answer["temporaries"] for column, answer in good.items() if "temporaries" in answer},
                   "difference": difference(*(good.get(column, {}).get("found") for column in ("capibara", "jax"))),

@@ -48,8 +48,7 @@ class Answering:
     def answer(self, deadline):
         """What it answers until then; otherwise {"error": ...}, and the process is ended."""
         while b"\n" not in self.said:
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
+            if not select.select([self.process.stdout], [], [], max(deadline - time.monotonic(), 0))[0]:
                 return self.end("too long: stopped")
             piece = os.read(self.process.stdout.fileno(), 1 << 20)
             if not piece:
