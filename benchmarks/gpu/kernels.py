@@ -34,9 +34,10 @@ def environment(library, options):
     given = dict(os.environ, XLA_PYTHON_CLIENT_PREALLOCATE="false", XLA_PYTHON_CLIENT_MEM_FRACTION=MEMORY[library])
     given.setdefault("JAX_PLATFORMS", "cuda")
     if options.cache:
-        folder = Path(options.cache).resolve()
-        given.update(JAX_COMPILATION_CACHE_DIR=str(folder / "jax"), JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="0",
-                     JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES="-1", CAPIBARA_CACHE=str(folder / "capibara"))
+        folder = Path(options.cache).resolve() / library
+        given.update({"CAPIBARA_CACHE": str(folder)} if library == "capibara" else
+                     {"JAX_COMPILATION_CACHE_DIR": str(folder), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+                      "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"})
     if library == "capibara":
         given["PYTHONPATH"] = os.pathsep.join(filter(None, [options.package, os.environ.get("PYTHONPATH", "")]))
     return given
