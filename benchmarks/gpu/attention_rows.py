@@ -175,7 +175,7 @@ def sparse_row(heads, length, dim, share, gradient, floors=(), by_jax=True):
 def small_rows():
     case = lambda extra="", **more: Case(1, 64, 2, 2, 16, extra=extra, **more)
     return [*pair(case()), *(row(case(extra), True) for extra in ("dropout", "mask", "bias")),
-            sparse_row(2, 512, 16, 25, True)]
+            sparse_row(2, 512, 16, 50, True)]
 
 
 def quick_rows():

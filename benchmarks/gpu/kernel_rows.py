@@ -240,7 +240,7 @@ def scan(jax):
     return run
 
 
-def scan_row(batch, length, dim, state, gradient, by_jax=True):
+def scan_row(batch, length, dim, state, gradient):
     def make(jax):
         draw = lambda seed, last: normal(jax, seed, batch, length, last)
         A = -jax.numpy.exp(normal(jax, 7, dim, state, dtype="float32"))
@@ -248,7 +248,7 @@ def scan_row(batch, length, dim, state, gradient, by_jax=True):
         return (with_gradient(jax, scan(jax), 6), [*arguments, draw(6, dim)]) if gradient else (scan(jax), arguments)
     arrays = 11 if gradient else 4
     return Row(f"selective_scan {batch}x{length}x{dim}, {state} states, bf16{' with gradient' if gradient else ''}", make, "Mamba",
-               bytes=2 * arrays * batch * length * dim, floors=(("jax", 10), ("memory", 0.1)) if by_jax else (), by_jax=by_jax)
+               bytes=2 * arrays * batch * length * dim, floors=(("jax", 10), ("memory", 0.1)))
 
 
 def ssd_row(batch, length, heads, dim, state, gradient):
@@ -287,8 +287,8 @@ def rows(small=False):
     return [routing_row(16384, 32, 4, 8), code_row(262144, 1024, 64, ("jax", 4)), code_row(262144, 1024, 128, ("jax", 3)),
             *row_pair("layer_norm", layer_norm, 8192, 16384, 2, share), *row_pair("rms_norm", rms_norm, 8192, 16384, 1, share),
             *attention_rows.quick_rows(), *expert_rows(16384, 4096, 1024, 32, 4), scan_row(8, 4096, 2048, 16, False),
-            scan_row(2, 4096, 2048, 16, True), *attention_rows.own_rows(), *attention_rows.block_rows(),
+            scan_row(8, 4096, 2048, 16, True), *attention_rows.own_rows(), *attention_rows.block_rows(),
             *row_pair("layer_norm", layer_norm, 4096, 65536, 2, share), *row_pair("softmax", softmax, 8192, 16384, 0, share),
             code_row(262144, 1024, 512), spiking_row(128, 1 << 20), *gelu_rows(8192, 32768), *cross_entropy_rows(8192, 50257),
             adam_row(48, 1024, 4096), *row_pair("softmax", softmax, 131072, 1024, 0, dtype="float32"), code_row(262144, 1024, 256),
-            ssd_row(8, 4096, 32, 64, 128, False), ssd_row(2, 4096, 32, 64, 128, True), scan_row(8, 4096, 2048, 16, True, by_jax=False)]
+            ssd_row(8, 4096, 32, 64, 128, False), ssd_row(8, 4096, 32, 64, 128, True)]

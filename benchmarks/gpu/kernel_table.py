@@ -49,10 +49,15 @@ def time_text(seconds):
     return "" if seconds is None else f"{seconds * 1e6:.3g} us" if seconds < 1e-3 else f"{seconds * 1e3:.3g} ms"
 
 
+def failure(record, column):
+    why = record["failed"].get(column, "")
+    return "out of memory" if "RESOURCE_EXHAUSTED" in why else why.split(":")[0]
+
+
 def peer_text(record, peer):
     found = ratio(record, peer)
     if peer in record["failed"]:
-        return record["failed"][peer].split(":")[0]
+        return failure(record, peer)
     return time_text(record["seconds"].get(peer)) + (f" ({found:.2f}x)" if found else "")
 
 
@@ -69,7 +74,7 @@ def percent(value):
 
 def line(record):
     difference = record["difference"]
-    ours = record["failed"].get("capibara", "").split(":")[0] or time_text(record["seconds"].get("capibara"))
+    ours = failure(record, "capibara") or time_text(record["seconds"].get("capibara"))
     cells = [record["name"], ours, *(peer_text(record, peer) for peer in COLUMNS[1:]),
              percent(record["share"]), percent(record["backward"]), memory_text(record),
              "" if difference is None else f"{difference:.1e}", "; ".join(verdict(record, floor) for floor in record["floors"])]
