@@ -102,6 +102,7 @@ void start_watch(Job& now, const WatchOptions& options) {
   now.watch = std::make_shared<Watch>(std::move(heartbeat), group.process_id, group.process_count, options);
   group.store->barrier("capibara/watch", group.process_count,
                        300000);  // everybody is on the roll before anybody is missed
+  now.watch->refresh();          // so that even who dies at once is known by host and pid
 }
 
 // Process 0 serves at a free port; its address and the job's secret travel by MPI.

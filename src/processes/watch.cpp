@@ -99,7 +99,7 @@ bool Watch::beat_once(bool leaving) {
   }
   if (!roll && !leaving) {
     fail(concat(name_of(0), ", which coordinates the others, died or is silent for ", options_.heartbeat_seconds, " s",
-                who_waits(0)));
+                who_waits({0})));
   } else {
     look_for_dead();
   }
@@ -114,7 +114,7 @@ void Watch::look_for_dead() {
     members = members_;
   }
   for (const MemberState& member : members) {
-    if (member.state == MemberState::dead) return fail(concat(describe(member), " died", who_waits(member.process)));
+    if (member.state == MemberState::dead) return fail(concat(describe(member), " died", who_waits({member.process})));
   }
   for (const MemberState& member : members) {
     const std::string found = decode_report(member.status).failure;
@@ -123,7 +123,7 @@ void Watch::look_for_dead() {
   for (const MemberState& member : members) {
     if (member.state == MemberState::alive && member.silent_ms > int64_t{1000} * options_.heartbeat_seconds) {
       return fail(concat(describe(member), " has been silent for ", member.silent_ms / 1000,
-                         " s (stopped, or its network is lost)", who_waits(member.process)));
+                         " s (stopped, or its network is lost)", who_waits({member.process})));
     }
   }
 }
@@ -156,35 +156,45 @@ void Watch::fail(const std::string& text) {
   failed_ = true;
 }
 
+// Who has not come to a call, in words.
+struct Watch::Missing {
+  std::string text;
+  std::vector<int> processes;
+
+  void add(int process, const std::string& sentence) {
+    text += concat(text.empty() ? "" : "; ", sentence);
+    processes.push_back(process);
+  }
+};
+
 // Those who will never come, where there are any; else those who have not come yet.
-std::string Watch::missing_from(uint64_t number, const Call& call, bool& hopeless) const {
+Watch::Missing Watch::missing_from(uint64_t number, const Call& call, bool& hopeless) const {
   std::lock_guard lock(mutex_);
-  std::string late, never;
-  auto add = [&](std::string& to, const MemberState& member, const std::string& text) {
-    to += concat(to.empty() ? "" : "; ", describe(member), text);
-  };
+  Missing late, never;
   for (const MemberState& member : members_) {
     const Report report = decode_report(member.status);
     if (!in_group(call, member.process) || member.process == process_id_ || report.calls > number) continue;
+    const std::string name = describe(member);
     if (report.calls == number) {
       if (report.operation == call.operation) continue;
-      add(never, member, concat(" is in ", report.operation, in_parentheses(report.line)));
+      never.add(member.process, concat(name, " is in ", report.operation, in_parentheses(report.line)));
     } else if (member.state == MemberState::left) {
-      add(never, member, concat(" has ended", report.ending.empty() ? "" : " with ", report.ending));
+      never.add(member.process, concat(name, " has ended", report.ending.empty() ? "" : " with ", report.ending));
     } else {
-      add(late, member, concat(" has not come", report.where.empty() ? "" : ", it is at ", report.where));
+      late.add(member.process,
+               concat(name, " has not come", report.where.empty() ? "" : ", it is at ", report.where));
     }
   }
-  hopeless = !never.empty();
+  hopeless = !never.text.empty();
   return hopeless ? never : late;
 }
 
 void Watch::examine(uint64_t number, const Call& call) {
   if (failed_) return;
   bool hopeless = false;
-  std::string text = missing_from(number, call, hopeless);
-  if (text.empty()) return;
-  text += who_waits(-1);
+  const Missing missing = missing_from(number, call, hopeless);
+  if (missing.text.empty()) return;
+  std::string text = missing.text + who_waits(missing.processes);
   if (hopeless) return fail(text);
   std::unique_lock lock(mutex_);
   const double seconds = std::chrono::duration<double>(Clock::now() - since_).count();
@@ -255,17 +265,18 @@ std::string Watch::name_of(int process) {
 }
 
 // " while 3 others wait in psum over 'data' (train.py:41)"; the call is this process's, or that of one who waits.
-std::string Watch::who_waits(int besides) const {
+std::string Watch::who_waits(const std::vector<int>& besides) const {
   std::lock_guard lock(mutex_);
+  auto is_besides = [&](int process) { return std::find(besides.begin(), besides.end(), process) != besides.end(); };
   int waiting = 0;
   Report one = own_;
   for (const MemberState& member : members_) {
-    if (member.process == process_id_ || member.process == besides || member.state != MemberState::alive) continue;
+    if (member.process == process_id_ || is_besides(member.process) || member.state != MemberState::alive) continue;
     const Report report = decode_report(member.status);
     waiting += !report.waiting.empty();
     if (one.waiting.empty() && !report.waiting.empty()) one = report;
   }
-  waiting += !own_.waiting.empty() && process_id_ != besides;
+  waiting += !own_.waiting.empty() && !is_besides(process_id_);
   if (waiting == 0) return "";
   return concat(" while ", waiting, waiting == 1 ? " other waits in " : " others wait in ", one.operation,
                 in_parentheses(one.line));

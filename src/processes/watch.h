@@ -50,6 +50,8 @@ class Watch {
   void fail(const std::string& text);
   bool has_failed() const { return failed_; }
 
+  // Reports now, and reads what the others have reported.
+  void refresh() { beat_once(false); }
   // Looks at the roll for somebody who has left or does not come to this call; may warn, may fail.
   void examine(uint64_t number, const Call& call);
 
@@ -67,9 +69,10 @@ class Watch {
   bool beat_once(bool leaving);  // false: the server is gone
   bool everybody_left() const;
   void look_for_dead();
-  std::string missing_from(uint64_t number, const Call& call, bool& hopeless) const;
+  struct Missing;
+  Missing missing_from(uint64_t number, const Call& call, bool& hopeless) const;
   std::string describe(const MemberState& member) const;
-  std::string who_waits(int besides) const;
+  std::string who_waits(const std::vector<int>& besides) const;
 
   const std::unique_ptr<Heartbeat> heartbeat_;
   const int process_id_, process_count_;
