@@ -108,6 +108,9 @@ using DceRule = std::function<DceResult(const Attrs&, const std::vector<bool>& u
 using LowerRule = std::function<Arrays(std::span<const Array>, const Attrs&)>;  // composes simpler primitives
 using EvaluateRule = std::function<Arrays(std::span<const Array>, const Attrs&)>;  // for user primitives: runs eagerly
 
+using FactorRule = std::function<struct Factors(const struct EquationTypes&)>;  // capibara/factors.h
+using LocaliseRule = std::function<Attrs(const EquationTypes&)>;  // types of parts; attributes of the whole
+
 // One call of a primitive for tests and documentation: operand types, attributes, and the range of its values.
 struct Sample {
   Types inputs;
@@ -135,6 +138,9 @@ struct PrimitiveRecord {
   bool differentiable = true;    // false: outputs carry no tangent (comparisons, argmax), the tangent is zero
   std::function<double(std::span<const ArrayType>, const Attrs&)> flops;
   std::function<std::optional<std::string>(const std::string&, const Attr&)> print_attr;  // jaxpr text of an attribute
+
+  FactorRule factors;     // empty: by traits
+  LocaliseRule localise;  // attributes of the equation on parts of its operands; empty: the same
 };
 
 // ---- the catalog ------------------------------------------------------------------------------------------------

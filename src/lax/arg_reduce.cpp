@@ -1,6 +1,7 @@
 // The position of the greatest or the least element along an axis.
 #include <capibara/config.h>
 
+#include "lax/factors.h"
 #include "lax/monoid.h"
 #include "lax/reduction_rules.h"
 #include "lax/rules.h"
@@ -23,6 +24,7 @@ std::vector<DType> ordered_dtypes() {
 PrimitiveRecord arg_reduction_record(std::string name, std::string doc, bool highest) {
   PrimitiveRecord record;
   record.name = name;
+  record.factors = kept_factors;
   record.doc = std::move(doc);
   record.dtypes = ordered_dtypes();
   record.differentiable = false;

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "lax/control.h"
+#include "lax/factors.h"
 #include "program/callback.h"
 
 namespace capibara {
@@ -115,6 +116,7 @@ Arrays refuse_lowering(std::span<const Array>, const Attrs&) {
 PrimitiveRecord callback_record(std::string name, std::string doc) {
   PrimitiveRecord record;
   record.name = std::move(name);
+  record.factors = whole_factors;
   record.doc = std::move(doc);
   record.type = [](std::span<const ArrayType>, const Attrs& attrs) {
     Effects effects;

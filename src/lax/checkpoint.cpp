@@ -2,6 +2,7 @@
 #include "derive/custom_rules.h"
 #include "lax/control.h"
 #include "lax/elementwise.h"
+#include "lax/factors.h"
 
 #include <algorithm>
 
@@ -109,6 +110,8 @@ BatchResult batch_checkpoint(const BatchArgs& args) {
 PrimitiveRecord checkpoint_record() {
   PrimitiveRecord record;
   record.name = "remat2";
+  record.factors = call_factors;
+  record.localise = localise_call;
   record.traits.control = Control::call;
   record.traits.multiple_results = true;
   record.traits.called_program = "jaxpr";
@@ -137,6 +140,7 @@ PrimitiveRecord checkpoint_record() {
 PrimitiveRecord name_record() {
   PrimitiveRecord record;
   record.name = "name";
+  record.factors = elementwise_factors;
   record.traits.moves = Moves::index;
   record.doc = "Gives a value a name that checkpoint policies can refer to.";
   record.type = [](std::span<const ArrayType> types, const Attrs&) {

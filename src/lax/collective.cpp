@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lax/factors.h"
 #include "program/varying.h"
 #include "trace/mesh_trace.h"
 #include "trace/trace.h"
@@ -121,6 +122,7 @@ namespace {
 PrimitiveRecord reduction_record(std::string name, std::string doc, Reduction reduce, bool is_sum) {
   PrimitiveRecord record;
   record.name = std::move(name);
+  record.factors = pairwise_factors;
   record.doc = std::move(doc);
   record.type = [is_sum](std::span<const ArrayType> types, const Attrs& attrs) {
     const lax::AxisNames names = axis_names(attrs, "axes");
@@ -151,6 +153,7 @@ PrimitiveRecord reduction_record(std::string name, std::string doc, Reduction re
 PrimitiveRecord axis_index_record() {
   PrimitiveRecord index;
   index.name = "axis_index";
+  index.factors = whole_factors;
   index.doc = "The position of this lane along a named axis.";
   index.differentiable = false;
   index.type = [](std::span<const ArrayType>, const Attrs& attrs) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "lax/collective.h"
+#include "lax/factors.h"
 #include "trace/mesh_trace.h"
 
 namespace capibara {
@@ -110,10 +111,11 @@ BatchResult batch_pbroadcast(const BatchArgs& args) {
   return {{lax::index_in_dim(args.inputs[0], args.attrs.integer("source"), args.dims[0], false)}, {not_mapped}};
 }
 
-PrimitiveRecord movement_record(std::string name, std::string doc, TypeRule type, BatchRule batch,
+PrimitiveRecord movement_record(std::string name, std::string doc, TypeRule type, FactorRule factors, BatchRule batch,
                                 TransposeRule transpose) {
   PrimitiveRecord record;
   record.name = std::move(name);
+  record.factors = std::move(factors);
   record.doc = std::move(doc);
   record.type = std::move(type);
   record.jvp = linear_jvp();
@@ -232,15 +234,15 @@ TypeResult same_type(std::span<const ArrayType> types, const Attrs& attrs) {
 
 Family exchange_records() {
   return {movement_record("all_gather", "All lanes' values along a named axis, on every lane.", all_gather_type,
-                          batch_all_gather, transpose_all_gather),
+                          all_gather_factors, batch_all_gather, transpose_all_gather),
           movement_record("reduce_scatter", "The sum over a named axis, each lane keeping its part.",
-                          reduce_scatter_type, batch_reduce_scatter, transpose_reduce_scatter),
+                          reduce_scatter_type, reduce_scatter_factors, batch_reduce_scatter, transpose_reduce_scatter),
           movement_record("all_to_all", "Exchanges parts of one dimension among the lanes.", exchange_type,
-                          batch_all_to_all, transpose_all_to_all),
+                          all_to_all_factors, batch_all_to_all, transpose_all_to_all),
           movement_record("ppermute", "Sends each lane's value to another lane; lanes that receive nothing get zeros.",
-                          same_type, batch_ppermute, transpose_ppermute),
-          movement_record("pbroadcast", "One lane's value on every lane of a named axis.", same_type, batch_pbroadcast,
-                          transpose_pbroadcast)};
+                          same_type, elementwise_factors, batch_ppermute, transpose_ppermute),
+          movement_record("pbroadcast", "One lane's value on every lane of a named axis.", same_type,
+                          elementwise_factors, batch_pbroadcast, transpose_pbroadcast)};
 }
 
 }  // namespace capibara

@@ -1,6 +1,7 @@
 // Primitives of types that say along which mesh axes values vary: pvary, psum_invariant, all_gather_invariant.
 #include "lax/collective.h"
 
+#include "lax/factors.h"
 #include "program/varying.h"
 #include "trace/mesh_trace.h"
 
@@ -74,6 +75,7 @@ PrimitiveRecord linear_record(const char* name, const char* doc, TypeRule type, 
                               BatchRule batch) {
   PrimitiveRecord record;
   record.name = name;
+  record.factors = pairwise_factors;
   record.doc = doc;
   record.type = std::move(type);
   record.jvp = linear_jvp();
@@ -98,6 +100,7 @@ Family varying_records() {
                       BatchArgs own{args.primitive, args.axis, args.inputs, args.dims, args.attrs};
                       return gather->batch(own);
                     });
+  gather.factors = all_gather_factors;
   return {pvary, sum, gather};
 }
 

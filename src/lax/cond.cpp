@@ -5,6 +5,7 @@
 #include <capibara/control.h>
 
 #include "lax/control.h"
+#include "lax/factors.h"
 #include "program/handles.h"
 
 #include <map>
@@ -258,6 +259,8 @@ DceResult dce_cond(const Attrs& attrs, const Mask& used) {
 PrimitiveRecord cond_record() {
   PrimitiveRecord record;
   record.name = "cond";
+  record.factors = cond_factors;
+  record.localise = localise_cond;
   record.traits.control = Control::cond;
   record.traits.multiple_results = true;
   record.doc = "Runs the branch that an index selects.";

@@ -1,6 +1,7 @@
 // The general dot product: contraction over paired dimensions of two arrays.
 #include "lax/contract.h"
 #include "array/format.h"
+#include "lax/factors.h"
 #include "lax/families.h"
 #include "lax/monoid.h"
 #include "lax/precision.h"
@@ -142,6 +143,7 @@ std::vector<Sample> dot_samples(DType dtype) {
 PrimitiveRecord dot_general_record() {
   PrimitiveRecord record;
   record.name = "dot_general";
+  record.factors = dot_general_factors;
   record.traits.nan_checked = true;
   record.doc = "Sums products over contracted dimensions of two arrays, for each index of their paired batch dimensions.";
   record.stablehlo = "stablehlo.dot_general";

@@ -1,6 +1,7 @@
 // The general convolution: strides, padding, dilations of both operands, feature and batch groups, any dimension order.
 #include "lax/contract.h"
 #include "lax/convolution_dimensions.h"
+#include "lax/factors.h"
 #include "lax/families.h"
 #include "lax/monoid.h"
 #include "lax/precision.h"
@@ -280,6 +281,7 @@ std::vector<Sample> convolution_samples(DType dtype) {
 Family convolution_family() {
   PrimitiveRecord record;
   record.name = op;
+  record.factors = convolution_factors;
   record.traits.nan_checked = true;
   record.traits.element_nanoseconds = 3;
   record.doc = "Slides a kernel over space and sums products over the kernel's window and input features.";

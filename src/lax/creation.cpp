@@ -16,6 +16,8 @@ ArrayType created_type(const Attrs& attrs) { return sample_type(attrs.dtype("dty
 PrimitiveRecord iota_record() {
   PrimitiveRecord r;
   r.name = "iota";
+  r.factors = iota_factors;
+  r.localise = result_shape_as("shape");
   r.traits.free_to_recompute = true;
   r.traits.expands = true;
   r.doc = "Counts 0, 1, 2... along one dimension and repeats along the others.";
@@ -53,6 +55,8 @@ PrimitiveRecord iota_record() {
 PrimitiveRecord empty_record() {
   PrimitiveRecord r;
   r.name = "empty";
+  r.factors = empty_factors;
+  r.localise = result_shape_as("shape");
   r.traits.free_to_recompute = true;
   r.traits.expands = true;
   r.doc = "An array whose values nobody relies on (zeros here, so that runs repeat).";

@@ -1,4 +1,5 @@
 // Cumulative operations along an axis: running sums, products, extremes and logarithms of sums of exponentials.
+#include "lax/factors.h"
 #include "lax/families.h"
 #include "lax/monoid.h"
 #include "lax/rules.h"
@@ -160,6 +161,7 @@ LowerRule lower_by(std::function<Program(DType)> region, std::function<Array(DTy
 PrimitiveRecord cumulative_record(std::string name, std::string doc) {
   PrimitiveRecord record;
   record.name = name;
+  record.factors = factors_but("axis");
   record.traits.combines = Combines::prefixes;
   record.traits.nan_checked = true;
   record.traits.element_nanoseconds = 3;

@@ -1,6 +1,7 @@
 // Functions with the user's own derivative: custom_jvp_call, custom_vjp_call and the linear half of the latter.
 #include "derive/custom_rules.h"
 #include "lax/control.h"
+#include "lax/factors.h"
 
 #include <numeric>
 
@@ -233,6 +234,8 @@ PartialEvalSplit partial_eval_custom_vmap(const PartialEvalArgs& args) {
 PrimitiveRecord call_record(std::string name, std::string doc) {
   PrimitiveRecord record;
   record.name = std::move(name);
+  record.factors = call_factors;
+  record.localise = localise_call;
   record.doc = std::move(doc);
   record.traits.control = Control::call;
   record.traits.multiple_results = true;
@@ -261,6 +264,8 @@ std::vector<PrimitiveRecord> custom_rule_records() {
 
   PrimitiveRecord linear;
   linear.name = "custom_lin";
+  linear.factors = whole_factors;
+  linear.localise = nullptr;
   linear.traits.repeatable = false;
   linear.traits.multiple_results = true;
   linear.doc = "The linear map that a custom_vjp function's backward rule transposes; it has no forward evaluation.";

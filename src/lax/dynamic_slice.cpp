@@ -85,6 +85,8 @@ BatchResult dynamic_slice_batch(const BatchArgs& args) {
 PrimitiveRecord dynamic_slice_record() {
   PrimitiveRecord r;
   r.name = "dynamic_slice";
+  r.factors = dynamic_slice_factors;
+  r.localise = result_shape_as("slice_sizes");
   r.traits.moves = Moves::index;
   r.doc = "A window of fixed size at a computed position, moved so that it fits.";
   r.dtypes = array_dtypes();
@@ -160,6 +162,7 @@ BatchResult dynamic_update_slice_batch(const BatchArgs& args) {
 PrimitiveRecord dynamic_update_slice_record() {
   PrimitiveRecord r;
   r.name = "dynamic_update_slice";
+  r.factors = dynamic_update_slice_factors;
   r.traits.moves = Moves::pieces;
   r.doc = "The operand with a window at a computed position replaced; the window is moved so that it fits.";
   r.dtypes = array_dtypes();

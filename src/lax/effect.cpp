@@ -2,6 +2,7 @@
 #include "derive/derive.h"
 #include "lax/control.h"
 #include "lax/elementwise.h"
+#include "lax/factors.h"
 #include "lax/lapack_calls.h"
 #include "lax/refs.h"
 #include "program/callback.h"
@@ -17,6 +18,7 @@ namespace {
 PrimitiveRecord custom_call_record() {
   PrimitiveRecord record;
   record.name = "custom_call";
+  record.factors = whole_factors;
   record.traits.repeatable = false;
   record.doc = "Calls a function of the backend by name.";
   record.type = [](std::span<const ArrayType>, const Attrs& attrs) {
@@ -46,6 +48,7 @@ PrimitiveRecord custom_call_record() {
 PrimitiveRecord barrier_record() {
   PrimitiveRecord record;
   record.name = "optimization_barrier";
+  record.factors = pairwise_factors;
   record.traits.moves = Moves::index;
   record.traits.repeatable = false;
   record.traits.multiple_results = true;
@@ -81,6 +84,7 @@ PrimitiveRecord barrier_record() {
 PrimitiveRecord empty_scalar_record() {
   PrimitiveRecord record;
   record.name = "empty2";
+  record.factors = whole_factors;
   record.traits.free_to_recompute = true;
   record.traits.expands = true;
   record.doc = "A scalar whose value nobody relies on (zero here, so that runs repeat).";
@@ -98,6 +102,7 @@ PrimitiveRecord empty_scalar_record() {
 PrimitiveRecord token_record(std::string name, std::string doc, std::string stablehlo) {
   PrimitiveRecord record;
   record.name = std::move(name);
+  record.factors = whole_factors;
   record.doc = std::move(doc);
   record.differentiable = false;
   record.type = [](std::span<const ArrayType>, const Attrs&) {

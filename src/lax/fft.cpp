@@ -1,4 +1,5 @@
 // The discrete Fourier transform over the last one to three dimensions.
+#include "lax/factors.h"
 #include "lax/families.h"
 #include "lax/monoid.h"
 #include "lax/rules.h"
@@ -133,6 +134,7 @@ std::vector<Sample> fft_samples(DType dtype) {
 Family fft_family() {
   PrimitiveRecord record;
   record.name = "fft";
+  record.factors = fft_factors;
   record.traits.nan_checked = true;
   record.traits.element_nanoseconds = 30;
   record.doc = "The discrete Fourier transform over the last dimensions: complex, inverse, of real numbers, and back to them.";

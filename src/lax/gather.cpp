@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "array/element.h"
+#include "lax/factors.h"
 #include "lax/index_map.h"
 
 namespace capibara {
@@ -236,6 +237,8 @@ std::vector<Sample> gather_samples(DType d) {
 Family gather_records() {
   PrimitiveRecord r;
   r.name = "gather";
+  r.factors = gather_factors;
+  r.localise = localise_gather;
   r.traits.element_nanoseconds = 3;
   r.doc = "Windows of an operand at the positions held in an index array.";
   r.dtypes = array_dtypes();

@@ -1,5 +1,6 @@
 // Calls of a nested program: jit, compiled once and shared by all its callers, and the plain calls of interpreters.
 #include "lax/control.h"
+#include "lax/factors.h"
 #include "program/handles.h"
 
 #include <capibara/config.h>
@@ -133,6 +134,8 @@ namespace {
 PrimitiveRecord nested_call_record(const char* name, const char* doc, const char* program_attr) {
   PrimitiveRecord record;
   record.name = name;
+  record.factors = call_factors;
+  record.localise = localise_call;
   record.doc = doc;
   record.traits.control = Control::call;
   record.traits.multiple_results = true;

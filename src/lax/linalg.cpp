@@ -5,6 +5,7 @@
 #include <capibara/indexing.h>
 
 #include "derive/derive.h"
+#include "lax/factors.h"
 #include "lax/monoid.h"
 
 #include <algorithm>
@@ -81,6 +82,7 @@ Sample sample(DType dtype, const std::vector<Shape>& shapes, Attrs attrs) {
 PrimitiveRecord decomposition(std::string name, std::string doc) {
   PrimitiveRecord record;
   record.name = std::move(name);
+  record.factors = leading_factors(2);
   record.doc = std::move(doc);
   record.dtypes = lapack_dtypes;
   record.batch = batch_leading;

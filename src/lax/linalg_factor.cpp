@@ -1,4 +1,5 @@
 // Factorizations into triangles: cholesky, lu, and the permutations of their rows.
+#include "lax/factors.h"
 #include "lax/linalg.h"
 
 #include <capibara/control.h>
@@ -89,6 +90,7 @@ Arrays lower_cholesky_update(std::span<const Array> inputs, const Attrs&) {
 PrimitiveRecord cholesky_update_record() {
   PrimitiveRecord record;
   record.name = "cholesky_update";
+  record.factors = leading_factors(2);
   record.traits.matrix_nanoseconds = 1;
   record.doc = "The factor R of A + w transpose(w), given the upper triangular R of A = transpose(R) R and w.";
   record.dtypes = {DType::float32, DType::float64};
@@ -180,6 +182,7 @@ Arrays lower_permutation(std::span<const Array> inputs, const Attrs& attrs) {
 
 PrimitiveRecord permutation_record() {
   PrimitiveRecord record = decomposition("lu_pivots_to_permutation", "The permutation that a sequence of row swaps amounts to.");
+  record.factors = leading_factors(1);
   record.traits.matrix_nanoseconds = 1;
   record.dtypes = {DType::int32};
   record.differentiable = false;

@@ -1,4 +1,5 @@
 // Solvers: triangular_solve, tridiagonal_solve, symmetric_product, and linear systems by a pivoted factorization.
+#include "lax/factors.h"
 #include "lax/linalg.h"
 
 #include <capibara/indexing.h>
@@ -53,6 +54,7 @@ Array tangent_from_a(const TriangularForm& form, const Array& tangent, const Arr
 PrimitiveRecord triangular_solve_record() {
   PrimitiveRecord record;
   record.name = "triangular_solve";
+  record.factors = leading_factors(2);
   record.traits.matrix_nanoseconds = 1;
   record.doc = "Solves op(A) X = B, or X op(A) = B, for a triangular A.";
   record.dtypes = inexact_dtypes;
@@ -161,6 +163,7 @@ Arrays bind_tridiagonal(const Arrays& inputs, const Attrs& attrs) {
 PrimitiveRecord tridiagonal_solve_record() {
   PrimitiveRecord record;
   record.name = "tridiagonal_solve";
+  record.factors = leading_factors(1);
   record.doc = "Solves A X = B for a tridiagonal A given by its three diagonals.";
   record.dtypes = inexact_dtypes;
   record.type = tridiagonal_solve_type;
@@ -216,6 +219,7 @@ PrimitiveRecord tridiagonal_solve_record() {
 PrimitiveRecord symmetric_product_record() {
   PrimitiveRecord record;
   record.name = "symmetric_product";
+  record.factors = leading_factors(2);
   record.doc = "alpha A transpose(A) + beta C for a symmetric C.";
   record.dtypes = {DType::float32, DType::float64, DType::bfloat16, DType::float16};
   record.type = [](std::span<const ArrayType> types, const Attrs&) {

@@ -4,6 +4,7 @@
 // programs on (consts, x), those of the transposed system None where the user gave no solver for it.
 #include "lax/linear_solve.h"
 #include "lax/control.h"
+#include "lax/factors.h"
 
 namespace capibara {
 
@@ -172,6 +173,7 @@ std::optional<std::string> print_attr(const std::string& name, const Attr& attr)
 PrimitiveRecord linear_solve_record() {
   PrimitiveRecord record;
   record.name = "custom_linear_solve";
+  record.factors = whole_factors;
   record.traits.control = Control::solve;
   record.traits.multiple_results = true;
   record.traits.nan_checked = true;

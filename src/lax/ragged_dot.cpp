@@ -1,6 +1,7 @@
 // The ragged dot product: a dot product whose lhs is cut into groups along one dimension, each with its own rhs or result.
 #include "lax/ragged_dot.h"
 #include "lax/contract.h"
+#include "lax/factors.h"
 #include "lax/families.h"
 #include "lax/monoid.h"
 #include "lax/precision.h"
@@ -296,6 +297,7 @@ Attr ragged_attr(DotDimensionNumbers dot, Ints lhs_ragged, Ints rhs_group) {
 Family ragged_dot_family() {
   PrimitiveRecord record;
   record.name = "ragged_dot_general";
+  record.factors = ragged_dot_factors;
   record.doc = "A dot product whose lhs is cut into groups along one dimension; each group has its own rhs or result.";
   record.dtypes = {DType::bfloat16, DType::float16, DType::float32, DType::float64, DType::int32, DType::complex64};
   record.type = ragged_dot_type;

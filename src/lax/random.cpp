@@ -8,6 +8,7 @@
 #include <capibara/lax.h>
 
 #include "lax/elementwise.h"
+#include "lax/factors.h"
 #include "lax/families.h"
 #include "lax/math/threefry.h"
 #include "lax/monoid.h"
@@ -74,9 +75,8 @@ void require_sizes(const std::string& op, const Ints& shape) {
 }
 
 // A record whose outputs carry no tangent.
-PrimitiveRecord discrete(const char* name, const char* doc) {
-  PrimitiveRecord r;
-  r.name = name;
+PrimitiveRecord discrete(const char* name, const char* doc, FactorRule factors = elementwise_factors) {
+  PrimitiveRecord r{.name = name, .factors = std::move(factors)};
   r.doc = doc;
   r.jvp = zero_jvp();
   r.batch = batch_elementwise;
@@ -335,9 +335,8 @@ BatchResult batch_generator(const BatchArgs& args) {
 }
 
 PrimitiveRecord generator_record() {
-  PrimitiveRecord r = discrete("rng_bit_generator",
-                               "Random bits from a state of 128 bits (or 192 for Philox), and the "
-                               "state that follows.");
+  PrimitiveRecord r =
+      discrete("rng_bit_generator", "Random bits from a state, and the state that follows.", whole_factors);
   r.traits.multiple_results = true;
   r.traits.element_nanoseconds = 3;
   r.dtypes = {DType::uint32, DType::uint64};

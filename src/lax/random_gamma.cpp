@@ -1,5 +1,6 @@
 // The gamma variate: its record, and the draw by rejection.
 #include "derive/derive.h"
+#include "lax/factors.h"
 #include "lax/random.h"
 #include "lax/random_draws.h"
 #include "lax/rules.h"
@@ -101,6 +102,7 @@ Array draw_gamma(const Array& keys, const Array& a, bool log_space) {
 PrimitiveRecord gamma_record() {
   PrimitiveRecord r;
   r.name = "random_gamma";
+  r.factors = elementwise_factors;
   r.traits.element_nanoseconds = 300;
   r.doc = "A gamma variate, or its logarithm, for each element of a.";
   r.dtypes = key_dtypes;

@@ -1,5 +1,6 @@
 // Reductions: sums, products, extremes and bitwise folds over axes, and the general reduction.
 #include "lax/batch_norm.h"
+#include "lax/factors.h"
 #include "lax/families.h"
 #include "lax/monoid.h"
 #include "lax/reduction_rules.h"
@@ -111,6 +112,7 @@ LowerRule lower_to_reduce(Monoid monoid) {
 PrimitiveRecord named_reduction(std::string name, std::string doc, Monoid monoid, Accepts accepts, bool strong) {
   PrimitiveRecord record;
   record.name = name;
+  record.factors = reduction_factors;
   record.doc = std::move(doc);
   record.traits.combines = Combines::axes;
   record.traits.monoid = monoid;
@@ -184,6 +186,7 @@ PrimitiveRecord reduce_logical_record(std::string name, std::string doc, Monoid 
 PrimitiveRecord general_reduce_record() {
   PrimitiveRecord record;
   record.name = "reduce";
+  record.factors = kept_factors;
   record.traits.combines = Combines::axes;
   record.traits.region = true;
   record.traits.multiple_results = true;

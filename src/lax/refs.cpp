@@ -4,6 +4,7 @@
 #include <capibara/ref.h>
 
 #include "lax/control.h"
+#include "lax/factors.h"
 
 namespace capibara {
 
@@ -55,6 +56,7 @@ JvpResult jvp_write(const JvpArgs& args) {
 PrimitiveRecord record(std::string name, std::string doc) {
   PrimitiveRecord r;
   r.name = std::move(name);
+  r.factors = whole_factors;
   r.doc = std::move(doc);
   return r;
 }

@@ -1,5 +1,6 @@
 // scan: a loop of known length that carries values and stacks outputs.
 #include "lax/control.h"
+#include "lax/factors.h"
 #include "program/handles.h"
 
 #include <algorithm>
@@ -482,6 +483,8 @@ Arrays lower_scan(std::span<const Array> inputs, const Attrs& attrs) {
 PrimitiveRecord scan_record() {
   PrimitiveRecord record;
   record.name = "scan";
+  record.factors = scan_factors;
+  record.localise = localise_scan;
   record.traits.control = Control::scan;
   record.traits.multiple_results = true;
   record.doc = "Runs a body once per slice of its stacked operands, carrying values from step to step.";

@@ -1,5 +1,6 @@
 // scatter and its combining forms: windows of an operand, at positions held in an index array, replaced or combined.
 #include "lax/scatter.h"
+#include "lax/factors.h"
 #include "lax/index_map.h"
 #include "program/handles.h"
 #include "trace/stage.h"
@@ -188,6 +189,7 @@ PrimitiveRecord scatter_record(const std::string& name, const std::string& op, c
                                std::optional<Monoid> monoid, JvpRule jvp, TransposeRule transpose) {
   PrimitiveRecord r;
   r.name = name;
+  r.factors = scatter_factors;
   r.doc = doc;
   r.traits.combines = Combines::updates;
   r.traits.monoid = monoid;

@@ -105,6 +105,8 @@ BatchResult broadcast_in_dim_batch(const BatchArgs& args) {
 PrimitiveRecord broadcast_in_dim_record() {
   PrimitiveRecord r;
   r.name = "broadcast_in_dim";
+  r.factors = broadcast_in_dim_factors;
+  r.localise = result_shape_as("shape");
   r.traits.moves = Moves::index;
   r.traits.free_to_recompute = true;
   r.traits.expands = true;
@@ -174,6 +176,8 @@ BatchResult reshape_batch(const BatchArgs& args) {
 PrimitiveRecord reshape_record() {
   PrimitiveRecord r;
   r.name = "reshape";
+  r.factors = reshape_factors;
+  r.localise = result_shape_as("new_sizes");
   r.traits.moves = Moves::index;
   r.traits.free_to_recompute = true;
   r.doc = "The same elements in row-major order under another shape.";
@@ -229,6 +233,7 @@ TypeResult squeeze_type(std::span<const ArrayType> types, const Attrs& attrs) {
 PrimitiveRecord squeeze_record() {
   PrimitiveRecord r;
   r.name = "squeeze";
+  r.factors = squeeze_factors;
   r.traits.moves = Moves::index;
   r.traits.free_to_recompute = true;
   r.doc = "Removes dimensions of size 1.";

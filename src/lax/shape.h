@@ -2,6 +2,7 @@
 #pragma once
 
 #include "array/format.h"
+#include "lax/factors.h"
 #include "lax/families.h"
 #include "lax/rules.h"
 

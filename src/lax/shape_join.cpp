@@ -98,8 +98,7 @@ BatchResult pad_batch(const BatchArgs& args) {
 }
 
 PrimitiveRecord pad_record() {
-  PrimitiveRecord r;
-  r.name = "pad";
+  PrimitiveRecord r{.name = "pad", .factors = pad_factors};
   r.traits.moves = Moves::pieces;
   r.traits.nan_checked = true;
   r.doc = "Adds a value around and between elements; negative edges cut elements away.";
@@ -177,8 +176,7 @@ Arrays all_at_front(const BatchArgs& args) {
 }
 
 PrimitiveRecord concatenate_record() {
-  PrimitiveRecord r;
-  r.name = "concatenate";
+  PrimitiveRecord r{.name = "concatenate", .factors = factors_but("dimension")};
   r.traits.moves = Moves::pieces;
   r.doc = "Joins arrays along an existing dimension.";
   r.dtypes = array_dtypes();

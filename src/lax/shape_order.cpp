@@ -26,6 +26,7 @@ TypeResult transpose_type(std::span<const ArrayType> types, const Attrs& attrs) 
 PrimitiveRecord transpose_record() {
   PrimitiveRecord r;
   r.name = "transpose";
+  r.factors = transpose_factors;
   r.traits.moves = Moves::index;
   r.doc = "Permutes the dimensions: output dimension i is operand dimension permutation[i].";
   r.dtypes = array_dtypes();
@@ -67,6 +68,7 @@ TypeResult rev_type(std::span<const ArrayType> types, const Attrs& attrs) {
 PrimitiveRecord rev_record() {
   PrimitiveRecord r;
   r.name = "rev";
+  r.factors = rev_factors;
   r.traits.moves = Moves::index;
   r.traits.free_to_recompute = true;
   r.doc = "Reverses the order of elements along dimensions.";
@@ -120,6 +122,8 @@ TypeResult tile_type(std::span<const ArrayType> types, const Attrs& attrs) {
 PrimitiveRecord tile_record() {
   PrimitiveRecord r;
   r.name = "tile";
+  r.factors = tile_factors;
+  r.localise = localise_tile;
   r.traits.moves = Moves::several;
   r.doc = "Repeats a whole array along each dimension.";
   r.dtypes = array_dtypes();

@@ -1,5 +1,6 @@
 // sharding_constraint: the identity, with a required placement of its value on devices.
 #include "lax/elementwise.h"
+#include "lax/factors.h"
 #include "lax/families.h"
 #include "lax/rules.h"
 #include "sharding/placed_memory.h"
@@ -48,6 +49,7 @@ std::vector<Sample> samples(DType dtype) {
 Family sharding_family() {
   PrimitiveRecord record;
   record.name = "sharding_constraint";
+  record.factors = elementwise_factors;
   record.doc = "The identity, with a required placement of its value on devices.";
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
     require_count("sharding_constraint", types, 1);

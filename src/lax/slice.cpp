@@ -59,6 +59,8 @@ Arrays slice_transpose(const TransposeArgs& args) {
 PrimitiveRecord slice_record() {
   PrimitiveRecord r;
   r.name = "slice";
+  r.factors = slice_factors;
+  r.localise = localise_slice;
   r.traits.moves = Moves::index;
   r.traits.free_to_recompute = true;
   r.doc = "The elements from start to limit (exclusive) by stride in each dimension.";

@@ -1,5 +1,6 @@
 // Sorting by keys or by a comparator region.
 #include "lax/sort.h"
+#include "lax/factors.h"
 #include "lax/families.h"
 #include "lax/monoid.h"
 #include "lax/rules.h"
@@ -96,6 +97,7 @@ JvpResult sort_jvp(const JvpArgs& args, const Attrs& attrs_with_positions) {
 PrimitiveRecord sort_record() {
   PrimitiveRecord record;
   record.name = "sort";
+  record.factors = factors_but("dimension");
   record.traits.combines = Combines::order;
   record.traits.multiple_results = true;
   record.traits.element_nanoseconds = 30;
@@ -147,6 +149,7 @@ PrimitiveRecord sort_record() {
 PrimitiveRecord sort_general_record() {
   PrimitiveRecord record;
   record.name = "sort_general";
+  record.factors = factors_but("dimension");
   record.traits.combines = Combines::order;
   record.traits.region = true;
   record.traits.element_nanoseconds = 30;

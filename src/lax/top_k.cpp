@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "lax/call.h"
+#include "lax/factors.h"
 #include "lax/monoid.h"
 #include "lax/rules.h"
 #include "lax/sort.h"
@@ -40,6 +41,7 @@ int64_t approximate_output_size(int64_t size, int64_t rank, int64_t k, double re
 PrimitiveRecord top_k_record() {
   PrimitiveRecord record;
   record.name = "top_k";
+  record.factors = factors_but("axis");
   record.traits.multiple_results = true;
   record.traits.element_nanoseconds = 5;
   record.doc =
@@ -120,6 +122,7 @@ PrimitiveRecord top_k_record() {
 PrimitiveRecord approx_top_k_record() {
   PrimitiveRecord record;
   record.name = "approx_top_k";
+  record.factors = factors_but("reduction_dimension");
   record.traits.multiple_results = true;
   record.doc =
       "The k greatest or least elements along a dimension; a backend may miss some to be faster, this one does not.";

@@ -3,6 +3,7 @@
 #include <capibara/control.h>
 
 #include "lax/control.h"
+#include "lax/factors.h"
 #include "program/handles.h"
 
 namespace capibara {
@@ -241,6 +242,8 @@ DceResult dce_while(const Attrs& attrs, const Mask& used) {
 PrimitiveRecord while_record() {
   PrimitiveRecord record;
   record.name = "while";
+  record.factors = while_factors;
+  record.localise = localise_while;
   record.traits.control = Control::while_loop;
   record.traits.multiple_results = true;
   record.doc = "Runs a body on its carry as long as a condition holds.";

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "derive/derive.h"
+#include "lax/factors.h"
 #include "lax/reduction_calls.h"
 
 namespace capibara {
@@ -51,6 +52,7 @@ LowerRule lower_window(Monoid monoid) {
 PrimitiveRecord window_reduction(std::string name, std::string doc, Monoid monoid) {
   PrimitiveRecord record;
   record.name = name;
+  record.factors = window_factors;
   record.doc = std::move(doc);
   record.traits.combines = Combines::windows;
   record.traits.monoid = monoid;
@@ -112,6 +114,7 @@ PrimitiveRecord window_extreme_record(std::string name, std::string doc, Monoid 
 PrimitiveRecord general_window_record() {
   PrimitiveRecord record;
   record.name = "reduce_window";
+  record.factors = window_factors;
   record.traits.combines = Combines::windows;
   record.traits.region = true;
   record.traits.multiple_results = true;

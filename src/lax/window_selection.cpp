@@ -1,4 +1,5 @@
 // Selections in windows, which are the derivatives of reductions over them: select_and_scatter and its kin.
+#include "lax/factors.h"
 #include "lax/window.h"
 
 namespace capibara {
@@ -24,6 +25,7 @@ void require_source_shape(const std::string& op, const ArrayType& operand, const
 PrimitiveRecord select_and_scatter_record() {
   PrimitiveRecord record;
   record.name = "select_and_scatter";
+  record.factors = window_factors;
   record.traits.combines = Combines::windows;
   record.traits.region = true;
   record.traits.element_nanoseconds = 10;
@@ -91,6 +93,7 @@ BatchResult selection_batch(const BatchArgs& args) {
 PrimitiveRecord select_and_scatter_add_record() {
   PrimitiveRecord record;
   record.name = "select_and_scatter_add";
+  record.factors = window_factors;
   record.traits.element_nanoseconds = 10;
   record.doc = "Adds each source value to the place of its window's greatest (ge) or least (le) element.";
   record.dtypes = float_dtypes;
@@ -145,6 +148,7 @@ PrimitiveRecord select_and_scatter_add_record() {
 PrimitiveRecord select_and_gather_add_record() {
   PrimitiveRecord record;
   record.name = "select_and_gather_add";
+  record.factors = window_factors;
   record.traits.element_nanoseconds = 10;
   record.doc = "The tangent found at the place of each window's greatest (ge) or least (le) element.";
   record.dtypes = float_dtypes;

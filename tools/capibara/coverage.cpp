@@ -1,7 +1,7 @@
 // capibara coverage: which rules each primitive has, and which backends run it.
 #include <cstdio>
 
-#include <capibara/primitive.h>
+#include <capibara/factors.h>
 
 #include "backends/backend.h"
 #include "command.h"
@@ -20,6 +20,7 @@ constexpr Column columns[] = {
     {"transpose", [](const PrimitiveRecord& r) { return static_cast<bool>(r.transpose); }},
     {"batch", [](const PrimitiveRecord& r) { return static_cast<bool>(r.batch); }},
     {"lower", [](const PrimitiveRecord& r) { return r.lower || !r.stablehlo.empty(); }},
+    {"factors", has_factors},
     {"samples", [](const PrimitiveRecord& r) { return static_cast<bool>(r.samples); }},
 };
 
