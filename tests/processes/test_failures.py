@@ -25,7 +25,8 @@ def test_a_killed_process_is_named_by_all_others(victim):
     assert launch.finish() == 128 + signal.SIGKILL, launch.all
     for number in set(range(4)) - {victim}:
         assert "DistributedError: " in launch.text(number), launch.all
-        assert re.search(f"process {victim} \\(\\S+, pid {processes[victim]}\\)(, which coordinates| died)", launch.text(number)), launch.all
+        named = f"process {victim} \\(\\S+, pid {processes[victim]}\\)(, which coordinates| died)"
+        assert re.search(named, launch.text(number)), launch.all
     assert any(f"process {victim} was ended by signal 9" in line for line in launch.said), launch.all
     if victim != 0:
         assert any("wait in psum over 'data' (loop:1)" in launch.text(number) or "waits in psum" in launch.text(number)
