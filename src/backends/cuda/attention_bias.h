@@ -2,52 +2,14 @@
 #pragma once
 
 #include "backends/cuda/attention_backward.h"
+#include "backends/cuda/attention_bias_grid.h"
 
 namespace capibara::cuda::attention {
 
-// A dimension of the bias: the blocks that share it out, and the iterations in which a block sums over it.
-struct BiasAxis {
-  int blocks, iterations;
-  __host__ __device__ BiasAxis(int64_t step, int count) : blocks(step ? count : 1), iterations(step ? 1 : count) {}
-  // The number of the part among `count`, from those of block and iteration, which lose this axis.
-  __host__ __device__ int take(int& block, int& iteration) const {
-    const int number = blocks > 1 ? block % blocks : iteration % iterations;
-    block /= blocks;
-    iteration /= iterations;
-    return number;
-  }
-};
-
+// A block of threads has a tile of 64 queries by `backward_rows` keys.
 template <class T, int D>
-struct BiasGrid {
-  static constexpr int keys = backward_rows<T, D>;
-  static constexpr int bytes = 2 * (block_rows + keys) * D * static_cast<int>(sizeof(T)) + block_rows * (keys + 1) * 4;
-  BiasAxis batch, head, query, key;
-
-  __host__ __device__ explicit BiasGrid(const Problem& p)
-      : batch(p.bias_step[0], p.batch),
-        head(p.bias_step[1], p.heads),
-        query(p.bias_step[2], (p.queries + block_rows - 1) / block_rows),
-        key(p.bias_step[3], (p.keys + keys - 1) / keys) {}
-  __host__ __device__ int blocks() const { return batch.blocks * head.blocks * query.blocks * key.blocks; }
-  __device__ int iterations() const { return batch.iterations * head.iterations * query.iterations * key.iterations; }
-};
-
-template <class B>
-__device__ void store_bias(const Problem& p, const float* sums, int pitch, int columns, int64_t first, int query,
-                           int key) {
-  const int rows = p.bias_step[2] ? block_rows : 1, width = p.bias_step[3] ? columns : 1;
-  for (int i = threadIdx.x; i < rows * width; i += block_threads) {
-    const int row = i / width, column = i % width;
-    if ((p.bias_step[2] && query + row >= p.queries) || (p.bias_step[3] && key + column >= p.keys)) continue;
-    float sum = 0;
-    for (int r = row; r < (p.bias_step[2] ? row + 1 : block_rows); ++r) {
-      for (int c = column; c < (p.bias_step[3] ? column + 1 : columns); ++c) sum += sums[r * pitch + c];
-    }
-    const int64_t to = first + (query + row) * p.bias_step[2] + (key + column) * p.bias_step[3];
-    static_cast<B*>(p.dbias)[to] = static_cast<B>(sum);
-  }
-}
+inline constexpr int bias_block_bytes = 2 * (block_rows + backward_rows<T, D>)*D* static_cast<int>(sizeof(T)) +
+                                        block_rows*(backward_rows<T, D> + 1) * 4;
 
 template <class T, int D>
 __global__ void __launch_bounds__(block_threads) bias_slopes_kernel(const __grid_constant__ Problem p) {
@@ -57,17 +19,13 @@ __global__ void __launch_bounds__(block_threads) bias_slopes_kernel(const __grid
   const uint32_t cotangents = queries + own_bytes, keys = cotangents + own_bytes;
   const uint32_t values = keys + bytes;
   auto* sums = reinterpret_cast<float*>(memory + 2 * (own_bytes + bytes));
-  const BiasGrid<T, D> grid(p);
+  const BiasGrid grid(p, block_rows, N);
   const int lane = threadIdx.x % 32, warp_row = threadIdx.x / 32 * 16, own = warp_row + lane / 4;
   float total[N / 8][4] = {};
-  int64_t to = 0;
-  int query = 0, key = 0;
+  BiasPlace place{};
   for (int iteration = 0; iteration < grid.iterations(); ++iteration) {
-    int block = blockIdx.x, rest = iteration;
-    key = grid.key.take(block, rest) * N;
-    query = grid.query.take(block, rest) * block_rows;
-    const int head = grid.head.take(block, rest), batch = grid.batch.take(block, rest);
-    to = batch * p.bias_step[0] + head * p.bias_step[1];
+    place = grid.place(blockIdx.x, iteration);
+    const auto [batch, head, query, key] = place;
     const Level level = seen_in(p, {query, query + block_rows, key, key + N}, batch, head);
     if (level == none) continue;
     const int64_t row = (static_cast<int64_t>(batch) * p.heads + head) * p.queries + query;
@@ -112,9 +70,8 @@ __global__ void __launch_bounds__(block_threads) bias_slopes_kernel(const __grid
     }
   }
   __syncthreads();
-  if (!p.bias_step[2]) query = 0;
-  if (!p.bias_step[3]) key = 0;
-  p.wide_bias ? store_bias<float>(p, sums, N + 1, N, to, query, key) : store_bias<T>(p, sums, N + 1, N, to, query, key);
+  const int64_t to = place.batch * p.bias_step[0] + place.head * p.bias_step[1];
+  store_bias<T, block_rows, N>(p, sums, to, place.query, place.key, threadIdx.x, block_threads);
 }
 
 }  // namespace capibara::cuda::attention

@@ -1,7 +1,9 @@
-// What the tiles of warpgroups read beside their operands: masks, and pairs of a bias, loaded while products run.
+// The bias of the tiles of warpgroups, which comes through shared memory where its rows are pieces of 16 bytes, and
+// what makes logits of products.
 #pragma once
 
-#include "backends/cuda/attention_masks.h"
+#include "backends/cuda/attention_bias_grid.h"
+#include "backends/cuda/attention_bits.h"
 
 namespace capibara::cuda::attention {
 
@@ -12,76 +14,79 @@ __device__ float2 unpacked_pair(uint32_t word) {
   return {static_cast<float>(pair[0]), static_cast<float>(pair[1])};
 }
 
-// Pairs of neighbouring keys of a thread's two rows of queries.
+// A tile of 64 queries by 64 keys in shared memory, rows are queries.
 template <class T>
-struct BiasPairs {
-  uint32_t words[8][2];
+struct BiasTile {
+  using Layout = TileOf<T, 64, 64>;
 
-  static __device__ bool takes(const Problem& p) { return !p.wide_bias && p.bias_step[3] == 1 && p.keys % 2 == 0; }
-
-  __device__ void load(const Problem& p, const Place& at) {
-    const T* bias = static_cast<const T*>(p.bias) + at.batch * p.bias_step[0] + at.head[0] * p.bias_step[1];
+  // The copier's part. What does not exist is 0.
+  static __device__ void copy(const Problem& p, uint32_t to, int batch, int head, int query, int key) {
+    const T* bias = static_cast<const T*>(p.bias) + batch * p.bias_step[0] + head * p.bias_step[1] + key;
+    const int piece = threadIdx.x % 8;
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const T* row = bias + min(at.row[half], p.queries - 1) * p.bias_step[2];
-#pragma unroll
-      for (int j = 0; j < 8; ++j) {
-        const int key = at.column + 8 * j;
-        words[j][half] = key < p.keys ? __ldg(reinterpret_cast<const uint32_t*>(row + key)) : 0;
-      }
+    for (int row = threadIdx.x / 8; row < 64; row += 16) {
+      const bool exists = query + row < p.queries && key + piece * 8 < p.keys;
+      copy_piece(to + Layout::at(row, piece), exists ? bias + (query + row) * p.bias_step[2] + piece * 8 : bias,
+                 exists);
     }
   }
-  __device__ void add(const Problem& p, float (&logits)[8][4]) const {
-    const float scale = p.scale * log2e;
+
+  // Adds the part of the thread's warp to products that are scaled to logits to the base 2.
+  template <bool turned>
+  static __device__ void add(float (&logits)[8][4], uint32_t from, float scale) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
 #pragma unroll
-    for (int j = 0; j < 8; ++j) {
+    for (int n = 0; n < 4; ++n) {
+      uint32_t words[4];
+      if constexpr (turned)
+        load_transposed(words, from + Layout::at(16 * n + lane % 8 + lane / 16 * 8, 2 * warp + lane / 8 % 2));
+      else
+        load_matrices(words, from + Layout::at(16 * warp + lane % 16, 2 * n + lane / 16));
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const float2 pair = unpacked_pair<T>(words[j][half]);
-        logits[j][2 * half] = logits[j][2 * half] * scale + pair.x * log2e;
-        logits[j][2 * half + 1] = logits[j][2 * half + 1] * scale + pair.y * log2e;
+      for (int i = 0; i < 4; ++i) {
+        const float2 pair = unpacked_pair<T>(words[i]);
+        float(&to)[4] = logits[2 * n + i / 2];
+        to[i % 2 * 2] = to[i % 2 * 2] * scale + pair.x * log2e;
+        to[i % 2 * 2 + 1] = to[i % 2 * 2 + 1] * scale + pair.y * log2e;
       }
     }
   }
 };
+
+// Any other bias, read where it is.
+template <class T, bool turned>
+__device__ void add_any_bias(const Problem& p, float (&logits)[8][4], const Place& at) {
+  const float scale = p.scale * log2e;
+  const int64_t first = at.batch * p.bias_step[0] + at.head[0] * p.bias_step[1];
+  each_element<turned, 64>(logits, at, [&](float x, int, int query, int key) {
+    const int64_t from =
+        first + min(query, p.queries - 1) * p.bias_step[2] + min(key, p.keys - 1) * p.bias_step[3];
+    const float bias = p.wide_bias ? static_cast<const float*>(p.bias)[from]
+                                   : static_cast<float>(static_cast<const T*>(p.bias)[from]);
+    return x * scale + bias * log2e;
+  });
+}
 
 // Products that nothing is added to are scaled in the exponent.
-inline __device__ float factor_of(const Problem& p) { return p.bias || !(p.scale > 0) ? 1.0f : p.scale * log2e; }
+template <bool biased>
+__device__ float factor_of(const Problem& p) {
+  return biased || !(p.scale > 0) ? 1.0f : p.scale * log2e;
+}
 
-// What a tile of 64 x 64 reads beside its operands: the bias is loaded while products run.
-// `rich`: with whatever there is; else nothing but masks that come through shared memory, positions and patterns, which
-// leaves registers to the sums.
-template <class T, bool turned, bool rich = true>
-struct Extras {
-  BiasPairs<T> bias;
-  bool has_bias;
-
-  static bool suffices(const Problem& p) {
-    const bool copied = p.mask_step[3] == 1 && p.keys % 16 == 0;
-    return !p.bias && p.scale > 0 && !p.query_segments && p.threshold == 0 && (!p.mask || copied);
+// Products become logits, which times `factor_of` are to the base 2; `bias` is the worker's tile in shared memory.
+template <class T, bool turned, bool biased>
+__device__ void make_group_logits(const Problem& p, float (&logits)[8][4], const Place& at, uint32_t bias, bool whole,
+                                  uint32_t seen) {
+  const float scale = p.scale * log2e;
+  if constexpr (biased) {
+    if (has_bias_pieces(p))
+      BiasTile<T>::template add<turned>(logits, bias, scale);
+    else
+      add_any_bias<T, turned>(p, logits, at);
+  } else if (!(p.scale > 0)) {
+    each_element<turned, 64>(logits, at, [&](float x, int, int, int) { return x * scale; });
   }
-
-  __device__ void load(const Problem& p, const Place& at) {
-    has_bias = rich && !turned && p.bias && BiasPairs<T>::takes(p);
-    if (has_bias) bias.load(p, at);
-  }
-  __device__ void apply(const Problem& p, float (&logits)[8][4], const Place& at, bool whole, uint32_t mask,
-                        int worker) const {
-    if constexpr (rich) {
-      if (has_bias)
-        bias.add(p, logits);
-      else if (p.bias || !(p.scale > 0))
-        scale_logits<T, turned, 64>(p, logits, at);
-    }
-    if (!whole) hide_unseen<turned, 64, rich>(p, logits, at);
-    if (MaskBits<turned>::takes(p)) {
-      MaskBits<turned> bits;
-      bits.load(mask, worker);
-      bits.hide(logits);
-    } else if constexpr (rich) {
-      if (p.mask) hide_by_mask<turned, 64>(p, logits, at);
-    }
-  }
-};
+  if (!whole) hide<turned>(logits, seen);
+}
 
 }  // namespace capibara::cuda::attention

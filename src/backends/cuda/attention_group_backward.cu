@@ -2,6 +2,7 @@
 #include <type_traits>
 
 #include "backends/cuda/attention_group_keys.h"
+#include "backends/cuda/attention_group_queries.h"
 #include "backends/cuda/attention_start.h"
 
 namespace capibara::cuda::attention {
@@ -12,14 +13,14 @@ cudaError_t start_group_backward(const Problem& problem, Element element, cudaSt
   };
   const dim3 queries = blocks(problem.queries, static_cast<int64_t>(problem.batch) * problem.heads);
   const dim3 keys = blocks(problem.keys, static_cast<int64_t>(problem.batch) * problem.groups);
-  return by_group_size(problem, element, [&](auto type, auto size) {
+  return by_group_size_and_bias(problem, element, [&](auto type, auto size, auto bias) {
     using T = decltype(type);
-    constexpr int D = decltype(size)::value, bytes = group_bytes<T, D, 2, backward_stages>;
-    const cudaError_t status = start(group_queries_kernel<T, D>, queries, all_threads, bytes, problem, stream);
+    constexpr int D = decltype(size)::value;
+    constexpr bool biased = decltype(bias)::value;
+    constexpr int bytes = group_bytes<T, D, biased, 2, backward_stages>;
+    const cudaError_t status = start(group_queries_kernel<T, D, biased>, queries, all_threads, bytes, problem, stream);
     if (status != cudaSuccess) return status;
-    const auto kernel =
-        Extras<T, true>::suffices(problem) ? group_keys_kernel<T, D, false> : group_keys_kernel<T, D, true>;
-    return start(kernel, keys, all_threads, bytes, problem, stream);
+    return start(group_keys_kernel<T, D, biased>, keys, all_threads, bytes, problem, stream);
   });
 }
 

@@ -10,10 +10,12 @@ namespace capibara::cuda::attention {
 cudaError_t start_group_forward(const Problem& problem, Element element, cudaStream_t stream) {
   const int64_t tiles = (problem.queries + group_rows - 1) / group_rows;
   const dim3 grid(static_cast<unsigned>(tiles * problem.batch * problem.heads));
-  return by_group_size(problem, element, [&](auto type, auto size) {
+  return by_group_size_and_bias(problem, element, [&](auto type, auto size, auto bias) {
     using T = decltype(type);
     constexpr int D = decltype(size)::value;
-    return start(group_forward_kernel<T, D>, grid, all_threads, group_bytes<T, D, 1, forward_stages>, problem, stream);
+    constexpr bool biased = decltype(bias)::value;
+    constexpr int bytes = group_bytes<T, D, biased, 1, forward_stages<biased>>;
+    return start(group_forward_kernel<T, D, biased>, grid, all_threads, bytes, problem, stream);
   });
 }
 

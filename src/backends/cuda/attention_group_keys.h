@@ -2,7 +2,8 @@
 // fixed order.
 #pragma once
 
-#include "backends/cuda/attention_group_queries.h"
+#include "backends/cuda/attention_copies.h"
+#include "backends/cuda/attention_slopes.h"
 
 namespace capibara::cuda::attention {
 
@@ -23,49 +24,78 @@ struct KeyBlock {
   __device__ int query(int tile) const { return tile % query_tiles * 64; }
 };
 
-// Of the queries of each stage.
+// Of the queries of a stage.
 struct RowNumbers {
-  float lse[backward_stages][64], delta[backward_stages][64];
+  float2 base[32], delta[32];
+
+  // A thread of the copier stores one. Rows that do not exist have zeros: their cotangents are zeros too.
+  __device__ void write(const Problem& p, int64_t first, int exist) {
+    const int number = threadIdx.x % 64;
+    const bool is_base = threadIdx.x < 64;
+    const float value = number < exist ? (is_base ? p.lse : p.delta)[first + number] : 0.0f;
+    reinterpret_cast<float*>(is_base ? base : delta)[number] = is_base ? base_of(value) : value;
+  }
 };
 
-template <class T, int D, bool rich, int Count>
+template <class T, int D, bool biased, int Count>
 __device__ void work_on_keys(const Problem& p, const KeyBlock& keys, const Visits& visits, const Stages<Count>& stages,
-                             const RowNumbers& numbers, int count, int worker, uint32_t own, uint32_t tiles) {
+                             const TileBits<true>* bits, const RowNumbers* numbers, int count, int worker, uint32_t own,
+                             uint32_t tiles) {
   constexpr int bytes = GroupTile<T, D>::bytes;
   const int lane = threadIdx.x % 32, first_row = keys.first + 64 * worker + threadIdx.x / 32 % 4 * 16;
   Place at{keys.batch, {-1, -1}, {first_row + lane / 4, first_row + lane / 4 + 8}, 0, {}};
-  float key_sums[D / 8][4] = {}, value_sums[D / 8][4] = {};
-  Extras<T, true, rich> extras;
-  for (int i = next_visit(visits, stages, 0, count, worker); i < count;
-       i = next_visit(visits, stages, i + 1, count, worker)) {
-    const int tile = visits.tile(i), stage = i % Count;
-    const uint32_t from = tiles + stage * stage_bytes_of<T, D>;
-    float shares[8][4], slopes[8][4];
-    uint32_t narrow_shares[4][4], narrow_slopes[4][4];
+  float key_sums[D / 8][4] = {}, value_sums[D / 8][4] = {}, shares[8][4], slopes[8][4];
+  uint32_t narrow_shares[4][4], narrow_slopes[4][4];
+  auto stage = [&](int i) { return tiles + i % Count * stage_bytes_of<T, D, biased>; };
+  auto wants = [&](int i) {
+    if (i == count || visits.level(i, worker) == none) return false;
     stages.await_full(i);
+    return bits[i % Count].level(worker) != none;
+  };
+  auto start = [&](int i) {
     begin_products();
-    start_rows<T, D>(shares, own, from);
+    start_rows<T, D>(shares, own, stage(i));
     end_products();
+  };
+  // From when the logits are on their way until the last products are.
+  auto step = [&](int i) {
+    const uint32_t from = stage(i);
+    const TileBits<true>& own_bits = bits[i % Count];
+    const RowNumbers& own_numbers = numbers[i % Count];
     start_rows<T, D>(slopes, own + bytes, from + bytes);
     end_products();
-    const int head = keys.head(p, tile);
-    if (rich && at.head[0] != head) at.dropout[0] = dropout_key(p, keys.batch, head);
-    at.head[0] = at.head[1] = head;
-    at.column = keys.query(tile) + 2 * (lane % 4);
-    extras.load(p, at);
+    if (biased) at.head[0] = at.head[1] = keys.head(p, visits.tile(i));
+    at.column = keys.query(visits.tile(i)) + 2 * (lane % 4);
+    const bool whole = own_bits.level(worker) == all;
+    const uint32_t seen = whole ? 0 : own_bits.seen_word(worker);
+    const uint32_t kept = p.threshold > 0 ? own_bits.kept_word(worker) : 0;
     await_products<1>();
-    extras.apply(p, shares, at, visits.level(i, worker) == all, from + 2 * bytes, worker);
+    make_group_logits<T, true, biased>(p, shares, at, from + 2 * bytes + worker * bias_tile_bytes, whole, seen);
+    auto number = [&](const float2(&of)[32], int j, int e) {
+      const float2 pair = of[4 * j + lane % 4];
+      return e % 2 ? pair.y : pair.x;
+    };
+    make_shares<64>(shares, [&](int j, int e) { return number(own_numbers.base, j, e); }, factor_of<biased>(p));
+    compute_now(shares);
     await_products<0>();
-    auto column = [&](int j, int e) { return 8 * j + 2 * (lane % 4) + e % 2; };
-    make_slopes<true, 64, rich>(
-        p, shares, slopes, at, [&](int j, int e) { return base_of(numbers.lse[stage][column(j, e)]); },
-        [&](int j, int e) { return numbers.delta[stage][column(j, e)]; }, factor_of(p));
+    auto delta = [&](int j, int e) { return number(own_numbers.delta, j, e); };
+    if (p.threshold > 0)
+      take_slopes<64>(p, shares, slopes, [&](int j, int e) { return kept >> bit_of<true>(j, e) & 1; }, delta);
+    else
+      take_slopes<64>(p, shares, slopes, [](int, int) { return true; }, delta);
     narrow<T>(narrow_shares, shares);
-    narrow<T>(narrow_slopes, slopes);
+    if (p.threshold > 0) drop_pairs<true>(narrow_shares, kept);
     begin_products();
     start_across<T, D>(value_sums, narrow_shares, from + bytes);
+    compute_now(slopes);
+    narrow<T>(narrow_slopes, slopes);
+    begin_products();
     start_across<T, D>(key_sums, narrow_slopes, from);
     end_products();
+  };
+  for (int i = next_visit(stages, 0, count, wants); i < count; i = next_visit(stages, i + 1, count, wants)) {
+    start(i);
+    step(i);
     await_products<0>();
     stages.release(i);
   }
@@ -79,14 +109,51 @@ __device__ void work_on_keys(const Problem& p, const KeyBlock& keys, const Visit
   }
 }
 
-template <class T, int D, bool rich>
+// The copier's work: queries and cotangents of the visits, and what the workers read beside them.
+template <class T, int D, bool biased, int Count>
+__device__ void copy_queries(const Problem& p, const KeyBlock& block, const Visits& visits, const Stages<Count>& stages,
+                             TileBits<true>* bits, RowNumbers* numbers, int count, uint32_t tiles) {
+  constexpr int bytes = GroupTile<T, D>::bytes;
+  int dropout_head = -1;
+  uint2 dropout{};
+  auto row_of = [&](int tile) {
+    return (static_cast<int64_t>(block.batch) * p.heads + block.head(p, tile)) * p.queries + block.query(tile);
+  };
+  auto copy = [&](int stage, int i) {
+    const int tile = visits.tile(i), first = block.query(tile), exist = p.queries - first;
+    const int64_t row = row_of(tile);
+    const uint32_t to = tiles + stage * stage_bytes_of<T, D, biased>;
+    GroupTile<T, D>::copy(to, static_cast<const T*>(p.query) + row * p.size, exist, p.size);
+    GroupTile<T, D>::copy(to + bytes, static_cast<const T*>(p.cotangent) + row * p.value_size, exist, p.value_size);
+    if (biased && has_bias_pieces(p)) {
+      for (int w = 0; w < workers; ++w) {
+        const uint32_t bias = to + 2 * bytes + w * bias_tile_bytes;
+        BiasTile<T>::copy(p, bias, block.batch, block.head(p, tile), first, block.first + 64 * w);
+      }
+    }
+  };
+  auto make = [&](int stage, int i) {
+    const int tile = visits.tile(i), first = block.query(tile), worker = threadIdx.x / 64, head = block.head(p, tile);
+    numbers[stage].write(p, row_of(tile), p.queries - first);
+    bits[stage].write_seen(p, visits.level(i, worker), block.batch, head, first + threadIdx.x % 64,
+                           block.first + 64 * worker);
+    if (p.threshold == 0) return;
+    if (dropout_head != head) dropout = dropout_key(p, block.batch, head);
+    dropout_head = head;
+    bits[stage].write_kept(p, dropout, first, 0, block.first, 64);
+  };
+  stages.copy_all(count, copy, make);
+}
+
+template <class T, int D, bool biased>
 __global__ void __launch_bounds__(all_threads, 1) group_keys_kernel(const __grid_constant__ Problem p) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   constexpr int bytes = GroupTile<T, D>::bytes;
   extern __shared__ unsigned char memory[];
   __shared__ Visits visits;
   __shared__ Stages<backward_stages> stages;
-  __shared__ RowNumbers numbers;
+  __shared__ TileBits<true> bits[backward_stages];
+  __shared__ RowNumbers numbers[backward_stages];
   const uint32_t own = aligned_memory(memory), tiles = own + 2 * workers * bytes;
   const KeyBlock block(p, blockIdx.x);
   for (int w = 0; w < workers; ++w) {
@@ -107,26 +174,11 @@ __global__ void __launch_bounds__(all_threads, 1) group_keys_kernel(const __grid
   __syncthreads();
   if (threadIdx.x < group_threads) {
     give_registers<copier_registers>();
-    stages.copy_all(count, Visits::odd(p), [&](int stage, int i) {
-      const int tile = visits.tile(i), first = block.query(tile), exist = p.queries - first;
-      const int64_t row = (static_cast<int64_t>(block.batch) * p.heads + block.head(p, tile)) * p.queries + first;
-      const uint32_t to = tiles + stage * stage_bytes_of<T, D>;
-      GroupTile<T, D>::copy(to, static_cast<const T*>(p.query) + row * p.size, exist, p.size);
-      GroupTile<T, D>::copy(to + bytes, static_cast<const T*>(p.cotangent) + row * p.value_size, exist, p.value_size);
-      if (MaskBits<true>::takes(p)) {
-        MaskBits<true>::copy(p, to + 2 * bytes, block.batch, block.head(p, tile), first, block.first);
-      }
-      // Rows that do not exist have zeros: their cotangents are zeros too.
-      const int number = threadIdx.x % 64;
-      const float* from = (threadIdx.x < 64 ? p.lse : p.delta) + row + number;
-      const float* shared = (threadIdx.x < 64 ? numbers.lse : numbers.delta)[stage] + number;
-      copy_number(static_cast<uint32_t>(__cvta_generic_to_shared(shared)), number < exist ? from : p.lse,
-                  number < exist);
-    });
+    copy_queries<T, D, biased>(p, block, visits, stages, bits, numbers, count, tiles);
   } else {
     take_registers<worker_registers>();
     const int worker = threadIdx.x / group_threads - 1;
-    work_on_keys<T, D, rich>(p, block, visits, stages, numbers, count, worker, own + 2 * worker * bytes, tiles);
+    work_on_keys<T, D, biased>(p, block, visits, stages, bits, numbers, count, worker, own + 2 * worker * bytes, tiles);
   }
 #endif
 }

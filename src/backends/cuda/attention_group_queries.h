@@ -2,15 +2,18 @@
 // of the next do.
 #pragma once
 
-#include "backends/cuda/attention_group_forward.h"
+#include "backends/cuda/attention_bias_tiles.h"
+#include "backends/cuda/attention_copies.h"
 #include "backends/cuda/attention_slopes.h"
 
 namespace capibara::cuda::attention {
 
-template <class T, int D, int Count>
+template <class T, int D, bool biased, int Count>
 __device__ void work_on_queries(const Problem& p, const RowBlock<group_rows>& rows, const Visits& visits,
-                                const Stages<Count>& stages, int count, int worker, uint32_t own, uint32_t tiles) {
+                                const Stages<Count>& stages, const TileBits<false>* bits, int count, int worker,
+                                uint32_t own, uint32_t tiles) {
   constexpr int bytes = GroupTile<T, D>::bytes;
+  const bool stores_bias = biased && has_own_bias(p);
   Place at = rows.place(p, 64 * worker);
   const int first_column = at.column;
   float base[2], delta[2];
@@ -21,46 +24,69 @@ __device__ void work_on_queries(const Problem& p, const RowBlock<group_rows>& ro
     delta[half] = exists ? p.delta[rows.begin + at.row[half]] : 0.0f;
   }
   float sums[D / 8][4] = {}, shares[8][4], slopes[8][4];
-  uint32_t narrowed[4][4];
-  Extras<T, false> extras;
-  auto stage = [&](int i) { return tiles + i % Count * stage_bytes_of<T, D>; };
-  auto start = [&](int i) {
+  uint32_t queries[D / 16][4], narrowed[4][4], seen = 0, kept = 0;
+  bool whole = false;
+  load_rows<T, D>(queries, own);
+  auto stage = [&](int i) { return tiles + i % Count * stage_bytes_of<T, D, biased>; };
+  auto bias = [&](int i) { return stage(i) + 2 * bytes + worker * bias_tile_bytes; };
+  auto wants = [&](int i) {
+    if (i == count || visits.level(i, worker) == none) return false;
     stages.await_full(i);
+    return stores_bias || bits[i % Count].level(worker) != none;
+  };
+  auto start = [&](int i) {
     begin_products();
-    start_rows<T, D>(shares, own, stage(i));
+    start_rows<T, D>(shares, queries, stage(i));
     end_products();
     start_rows<T, D>(slopes, own + bytes, stage(i) + bytes);
     end_products();
   };
-  auto load = [&](int i) {
+  auto begin = [&](int i) {
     at.column = first_column + visits.tile(i) * 64;
-    extras.load(p, at);
+    whole = bits[i % Count].level(worker) == all;
+    if (!whole) seen = bits[i % Count].seen_word(worker);
+    if (p.threshold > 0) kept = bits[i % Count].kept_word(worker);
+  };
+  auto share_out = [&](int i) {
+    make_group_logits<T, false, biased>(p, shares, at, bias(i), whole, seen);
+    make_shares<64>(shares, [&](int, int e) { return base[e / 2]; }, factor_of<biased>(p));
+    compute_now(shares);
   };
   auto finish = [&] {
-    make_slopes<false, 64>(
-        p, shares, slopes, at, [&](int, int e) { return base[e / 2]; }, [&](int, int e) { return delta[e / 2]; },
-        factor_of(p));
+    auto row_delta = [&](int, int e) { return delta[e / 2]; };
+    if (p.threshold > 0)
+      take_slopes<64>(p, shares, slopes, [&](int j, int e) { return kept >> bit_of<false>(j, e) & 1; }, row_delta);
+    else
+      take_slopes<64>(p, shares, slopes, [](int, int) { return true; }, row_delta);
+    compute_now(slopes);
   };
-  for (int i = next_visit(visits, stages, 0, count, worker); i < count;
-       i = next_visit(visits, stages, i + 1, count, worker)) {
+  auto store_bias = [&](int i) {
+    if (!stores_bias) return;
+    const BiasSlopes<T> to(p, rows.batch, rows.head);
+    to.store(p, narrowed, bias(i), rows.first + 64 * worker, visits.tile(i) * 64);
+  };
+  for (int i = next_visit(stages, 0, count, wants); i < count; i = next_visit(stages, i + 1, count, wants)) {
     start(i);
-    load(i);
+    begin(i);
+    await_products<1>();
+    share_out(i);
     await_products<0>();
-    extras.apply(p, shares, at, visits.level(i, worker) == all, stage(i) + 2 * bytes, worker);
     finish();
     narrow<T>(narrowed, slopes);
-    for (; i + 1 < count && visits.level(i + 1, worker) != none; ++i) {
+    store_bias(i);
+    for (; wants(i + 1); ++i) {
       start(i + 1);
       start_across<T, D>(sums, narrowed, stage(i));
       end_products();
-      load(i + 1);
+      begin(i + 1);
       await_products<2>();
-      extras.apply(p, shares, at, visits.level(i + 1, worker) == all, stage(i + 1) + 2 * bytes, worker);
+      share_out(i + 1);
       await_products<1>();
       finish();
       await_products<0>();
       stages.release(i);
       narrow<T>(narrowed, slopes);
+      store_bias(i + 1);
     }
     begin_products();
     start_across<T, D>(sums, narrowed, stage(i));
@@ -75,13 +101,14 @@ __device__ void work_on_queries(const Problem& p, const RowBlock<group_rows>& ro
   }
 }
 
-template <class T, int D>
+template <class T, int D, bool biased>
 __global__ void __launch_bounds__(all_threads, 1) group_queries_kernel(const __grid_constant__ Problem p) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   constexpr int bytes = GroupTile<T, D>::bytes;
   extern __shared__ unsigned char memory[];
   __shared__ Visits visits;
   __shared__ Stages<backward_stages> stages;
+  __shared__ TileBits<false> bits[backward_stages];
   const uint32_t own = aligned_memory(memory), tiles = own + 2 * workers * bytes;
   const RowBlock<group_rows> rows(p, blockIdx.x);
   for (int w = 0; w < workers; ++w) {
@@ -102,11 +129,13 @@ __global__ void __launch_bounds__(all_threads, 1) group_queries_kernel(const __g
   __syncthreads();
   if (threadIdx.x < group_threads) {
     give_registers<copier_registers>();
-    copy_keys<T, D>(p, rows, visits, stages, count, tiles);
+    copy_keys<T, D, biased>(p, rows, visits, stages, bits, count, tiles);
+    if (biased && has_own_bias(p))
+      BiasSlopes<T>(p, rows.batch, rows.head).store_zeros(p, visits, count, rows.first);
   } else {
     take_registers<worker_registers>();
     const int worker = threadIdx.x / group_threads - 1;
-    work_on_queries<T, D>(p, rows, visits, stages, count, worker, own + 2 * worker * bytes, tiles);
+    work_on_queries<T, D, biased>(p, rows, visits, stages, bits, count, worker, own + 2 * worker * bytes, tiles);
   }
 #endif
 }

@@ -8,17 +8,22 @@ namespace capibara::cuda::attention {
 
 inline constexpr int group_threads = 128, workers = 2, all_threads = group_threads * (1 + workers);
 inline constexpr int group_rows = 64 * workers, max_tiles = 2048;
-inline constexpr int copier_registers = 24, worker_registers = 240;
+inline constexpr int copier_registers = 40, worker_registers = 232;
 
 template <class T, int D>
 using GroupTile = TileOf<T, D, 64>;
-// Of a stage: two tiles, and the mask of what the workers compute of them.
-inline constexpr int mask_bytes = workers * 64 * 64;
-template <class T, int D>
-inline constexpr int stage_bytes_of = 2 * GroupTile<T, D>::bytes + mask_bytes;
+// The bias of a tile of each worker.
+inline constexpr int bias_tile_bytes = 64 * 64 * 2, bias_bytes = workers * bias_tile_bytes;
+// Of a stage: two tiles, and the bias of what the workers compute of them.
+template <class T, int D, bool biased>
+inline constexpr int stage_bytes_of = 2 * GroupTile<T, D>::bytes + (biased ? bias_bytes : 0);
 // `Own` tiles of each worker, and stages; some more to align the first.
-template <class T, int D, int Own, int Count>
-inline constexpr int group_bytes = Own* workers* GroupTile<T, D>::bytes + Count* stage_bytes_of<T, D> + 1024;
+template <class T, int D, bool biased, int Own, int Count>
+inline constexpr int group_bytes = Own* workers* GroupTile<T, D>::bytes + Count* stage_bytes_of<T, D, biased> + 1024;
+
+inline __device__ uint32_t aligned_memory(const void* memory) {
+  return (static_cast<uint32_t>(__cvta_generic_to_shared(memory)) + 1023) & ~1023u;
+}
 
 // The tiles that some worker visits, in order: their number times 16, and the levels of the workers, two bits each.
 struct Visits {
@@ -47,7 +52,6 @@ struct Visits {
     return total;
   }
   __device__ int tile(int i) const { return static_cast<int>(entries[i] >> 4); }
-  static __device__ bool odd(const Problem& p) { return p.size % 8 != 0 || p.value_size % 8 != 0; }
   __device__ Level level(int i, int worker) const { return static_cast<Level>(entries[i] >> 2 * worker & 3); }
 };
 
@@ -68,30 +72,41 @@ struct Stages {
       publish_writes();
     }
   }
-  __device__ void await_full(int i) const {
-    await_phase(address(full[i % Count]), i / Count & 1);
-    publish_writes();  // what copies wrote
-  }
+  __device__ void await_full(int i) const { await_phase(address(full[i % Count]), i / Count & 1); }
   __device__ void release(int i) const {
     if (threadIdx.x % 32 == 0) arrive(address(empty[i % Count]));
   }
 
-  // The copier's loop: copy(stage, visit) for each, announced when its copies have ended. `odd`: some of them are
-  // plain stores.
-  template <class F>
-  __device__ void copy_all(int count, bool odd, F&& copy) const {
+  // The copier's loop: for each visit copy(stage, visit) starts copies, and make(stage, visit) stores what is computed.
+  // A stage is announced once the copies of the next are on their way, or before they have to wait.
+  template <class Copy, class Make>
+  __device__ void copy_all(int count, Copy&& copy, Make&& make) const {
+    bool announced = true;
     for (int i = 0; i < count; ++i) {
-      await_phase(address(empty[i % Count]), (i / Count & 1) ^ 1);
-      copy(i % Count, i);
-      if (!odd) {
-        arrive_after_copies(address(full[i % Count]));
-        continue;
+      const uint32_t barrier = address(empty[i % Count]), parity = (i / Count & 1) ^ 1;
+      if (!announced && !has_ended(barrier, parity)) {
+        await_copies<0>();
+        announce(i - 1);
+        announced = true;
       }
+      await_phase(barrier, parity);
+      copy(i % Count, i);
       end_copies();
-      await_copies<0>();
-      publish_writes();
-      arrive(address(full[i % Count]));
+      if (!announced) {
+        await_copies<1>();
+        announce(i - 1);
+      }
+      make(i % Count, i);
+      announced = false;
     }
+    await_copies<0>();
+    if (!announced) announce(count - 1);
+  }
+
+ private:
+  __device__ void announce(int i) const {
+    publish_writes();
+    arrive(address(full[i % Count]));
   }
 };
 
@@ -104,10 +119,10 @@ __device__ void give_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
 }
 
-// The next visit from i on of which the worker has elements; those before it are released.
-template <int Count>
-__device__ int next_visit(const Visits& visits, const Stages<Count>& stages, int i, int count, int worker) {
-  for (; i < count && visits.level(i, worker) == none; ++i) {
+// The next visit from i on that the worker wants; those before it are released.
+template <int Count, class Wants>
+__device__ int next_visit(const Stages<Count>& stages, int i, int count, Wants&& wants) {
+  for (; i < count && !wants(i); ++i) {
     stages.await_full(i);
     stages.release(i);
   }

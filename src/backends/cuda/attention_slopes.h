@@ -8,29 +8,41 @@ namespace capibara::cuda::attention {
 // What a row's logits to the base 2 are taken relative to. Rows that see nothing have no seen logits.
 inline __device__ float base_of(float lse) { return lse == -infinity ? 0.0f : lse * log2e; }
 
-// Logits, which times `factor` are to the base 2, become shares, products with the cotangent become slopes of the
-// logits; shares that are dropped become 0.
-template <bool turned, int N, bool rich = true, class Base, class Delta>
-__device__ void make_slopes(const Problem& p, float (&shares)[N / 8][4], float (&slopes)[N / 8][4], const Place& at,
-                            Base&& base, Delta&& delta, float factor = 1.0f) {
+// Logits, which times `factor` are to the base 2, become shares.
+template <int N, class Base>
+__device__ void make_shares(float (&shares)[N / 8][4], Base&& base, float factor = 1.0f) {
 #pragma unroll
   for (int j = 0; j < N / 8; ++j) {
 #pragma unroll
     for (int e = 0; e < 4; ++e) shares[j][e] = power_of_two(shares[j][e] * factor - base(j, e));
   }
-  auto slope = [&](int j, int e, bool kept) {
-    const float product = kept ? slopes[j][e] * p.keep_scale : 0.0f;
-    slopes[j][e] = shares[j][e] * (product - delta(j, e));
-    shares[j][e] = kept ? shares[j][e] : 0.0f;
-  };
-  if constexpr (rich) {
-    if (p.threshold > 0) return drop<turned, N>(p, at, slope);
-  }
+}
+
+// Products with the cotangent become slopes of the logits, of what `kept(j, e)` says is not dropped.
+template <int N, class Kept, class Delta>
+__device__ void take_slopes(const Problem& p, const float (&shares)[N / 8][4], float (&slopes)[N / 8][4], Kept&& kept,
+                            Delta&& delta) {
 #pragma unroll
   for (int j = 0; j < N / 8; ++j) {
 #pragma unroll
-    for (int e = 0; e < 4; ++e) slopes[j][e] = shares[j][e] * (slopes[j][e] - delta(j, e));
+    for (int e = 0; e < 4; ++e) {
+      const float product = kept(j, e) ? slopes[j][e] : 0.0f;
+      slopes[j][e] = shares[j][e] * (product * p.keep_scale - delta(j, e));
+    }
   }
+}
+
+// Both, where dropout is computed with them; shares that are dropped become 0.
+template <bool turned, int N, class Base, class Delta>
+__device__ void make_slopes(const Problem& p, float (&shares)[N / 8][4], float (&slopes)[N / 8][4], const Place& at,
+                            Base&& base, Delta&& delta) {
+  make_shares<N>(shares, base);
+  if (p.threshold == 0) return take_slopes<N>(p, shares, slopes, [](int, int) { return true; }, delta);
+  drop<turned, N>(p, at, [&](int j, int e, bool kept) {
+    const float product = kept ? slopes[j][e] * p.keep_scale : 0.0f;
+    slopes[j][e] = shares[j][e] * (product - delta(j, e));
+    shares[j][e] = kept ? shares[j][e] : 0.0f;
+  });
 }
 
 }  // namespace capibara::cuda::attention

@@ -13,9 +13,14 @@ enum class Element { brain, half, single };
 cudaError_t start_forward(const Problem& problem, Element element, cudaStream_t stream);
 cudaError_t start_backward(const Problem& problem, Element element, cudaStream_t stream);
 
-// By warpgroups, where `takes_groups`.
+// Parts of the gradient.
+cudaError_t start_key_slopes(const Problem& problem, Element element, cudaStream_t stream);
+cudaError_t start_bias_slopes(const Problem& problem, Element element, cudaStream_t stream);
+
+// By warpgroups, where `takes_groups`. The gradient has the slopes of a bias that is not broadcast.
 cudaError_t start_group_forward(const Problem& problem, Element element, cudaStream_t stream);
 cudaError_t start_group_backward(const Problem& problem, Element element, cudaStream_t stream);
+cudaError_t start_group_bias(const Problem& problem, Element element, cudaStream_t stream);
 
 // Whether warpgroups compute it: on Hopper, of 16-bit floats and heads of up to 128 elements; a block lists `tiles` of
 // 64 rows.
@@ -56,6 +61,13 @@ cudaError_t by_group_size(const Problem& p, Element element, F&& start) {
     return start(type, std::integral_constant<int, 128>());
   };
   return element == Element::brain ? with(__nv_bfloat16()) : with(__half());
+}
+// Calls start(type, size, whether there is a bias).
+template <class F>
+cudaError_t by_group_size_and_bias(const Problem& p, Element element, F&& start) {
+  return by_group_size(p, element, [&](auto type, auto size) {
+    return p.bias ? start(type, size, std::true_type()) : start(type, size, std::false_type());
+  });
 }
 
 }  // namespace capibara::cuda::attention

@@ -1,37 +1,13 @@
-// Tensor cores of Hopper: products of 64 rows by a warpgroup of four warps, operands in shared memory, and the barriers
-// between the warpgroup that copies and those that multiply.
+// Tensor cores of Hopper: products of 64 rows by a warpgroup of four warps, operands in shared memory.
 //
 // Operands in shared memory are tiles of 64 rows as TileOf lays them out. Sums are laid out over the threads as those
 // of attention_products.h.
 #pragma once
 
+#include "backends/cuda/attention_barriers.h"
 #include "backends/cuda/attention_products.h"
 
 namespace capibara::cuda::attention {
-
-// ---- barriers in shared memory ------------------------------------------------------------------------------------
-
-inline __device__ void set_up_barrier(uint32_t barrier, int arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
-}
-inline __device__ void arrive(uint32_t barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-// When the copies that this thread has started have ended.
-inline __device__ void arrive_after_copies(uint32_t barrier) {
-  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
-}
-// Until the phase of this parity has ended.
-inline __device__ void await_phase(uint32_t barrier, uint32_t parity) {
-  asm volatile(
-      "{\n.reg .pred done;\nagain:\n"
-      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-      "@done bra over;\nbra again;\nover:\n}\n" ::"r"(barrier),
-      "r"(parity)
-      : "memory");
-}
-// What this thread wrote to shared memory becomes visible to tensor cores that read it there.
-inline __device__ void publish_writes() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // ---- products -----------------------------------------------------------------------------------------------------
 
@@ -40,6 +16,13 @@ inline __device__ void end_products() { asm volatile("wgmma.commit_group.sync.al
 template <int Left>
 __device__ void await_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Left) : "memory");
+}
+
+// Values that are computed before what follows, which may be to wait for a product, although nothing there needs them.
+inline __device__ void compute_now(float (&values)[8][4]) {
+#pragma unroll
+  for (int j = 0; j < 8; ++j)
+    asm volatile("" : "+f"(values[j][0]), "+f"(values[j][1]), "+f"(values[j][2]), "+f"(values[j][3])::"memory");
 }
 
 // An operand in shared memory: parts of 128 bytes of 64 rows, groups of eight rows 1024 bytes apart. The address is
@@ -72,6 +55,12 @@ inline __device__ uint64_t further(uint32_t operand, int bytes) {
                "%32, %33, p, 1, 1, 0, 0;\n}\n"                                                           \
                : CAPIBARA_SUMS(sums, 0)                                                                  \
                : "l"(left), "l"(right), "r"(add))
+// The same, the left operand in registers.
+#define CAPIBARA_REGISTERS(type)                                                                         \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\n" CAPIBARA_WGMMA("64", type) CAPIBARA_NAMES_64 \
+               "{%32, %33, %34, %35}, %36, p, 1, 1, 0;\n}\n"                                             \
+               : CAPIBARA_SUMS(sums, 0)                                                                  \
+               : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right), "r"(add))
 // The left operand in registers; rows of the right one are the inner dimension. Added to the sums.
 #define CAPIBARA_REGISTERS_64(type)                                                                    \
   asm volatile(CAPIBARA_WGMMA("64", type) CAPIBARA_NAMES_64 "{%32, %33, %34, %35}, %36, 1, 1, 1, 1;\n" \
@@ -91,6 +80,13 @@ __device__ void multiply_group(float (&sums)[8][4], uint64_t left, uint64_t righ
     CAPIBARA_SHARED("bf16");
   else
     CAPIBARA_SHARED("f16");
+}
+template <class T>
+__device__ void multiply_group(float (&sums)[8][4], const uint32_t (&left)[4], uint64_t right, int add) {
+  if constexpr (is_brain<T>)
+    CAPIBARA_REGISTERS("bf16");
+  else
+    CAPIBARA_REGISTERS("f16");
 }
 template <class T>
 __device__ void multiply_group(float (&sums)[8][4], const uint32_t (&left)[4], uint64_t right) {
@@ -115,6 +111,21 @@ __device__ void start_rows(float (&sums)[8][4], uint32_t left, uint32_t right) {
   for (int k = 0; k < D / 16; ++k) {
     const int at = k / 4 * (64 * 128) + k % 4 * 32;
     multiply_group<T>(sums, further(a, at), further(b, at), k > 0);
+  }
+}
+// The rows of the thread's warp in a tile of 64, as the left operand in registers.
+template <class T, int D>
+__device__ void load_rows(uint32_t (&rows)[D / 16][4], uint32_t tile) {
+  const int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane % 16;
+#pragma unroll
+  for (int k = 0; k < D / 16; ++k) load_matrices(rows[k], tile + TileOf<T, D, 64>::at(row, 2 * k + lane / 16));
+}
+template <class T, int D>
+__device__ void start_rows(float (&sums)[8][4], const uint32_t (&left)[D / 16][4], uint32_t right) {
+  const uint32_t b = operand_at(right);
+#pragma unroll
+  for (int k = 0; k < D / 16; ++k) {
+    multiply_group<T>(sums, left[k], further(b, k / 4 * (64 * 128) + k % 4 * 32), k > 0);
   }
 }
 // sums[64, D] += shares[64, 64] by the 64 rows of `right`.

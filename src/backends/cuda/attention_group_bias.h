@@ -1,0 +1,157 @@
+// The slopes of a bias that is broadcast, by warpgroups: a block has 128 queries by 128 keys, of which each worker
+// sums 64 rows in registers over what the bias is broadcast along.
+#pragma once
+
+#include "backends/cuda/attention_bias_grid.h"
+#include "backends/cuda/attention_copies.h"
+#include "backends/cuda/attention_slopes.h"
+
+namespace capibara::cuda::attention {
+
+// Tiles of an iteration, in their order: queries and cotangents of both workers, then keys and values of each half.
+inline constexpr int bias_parts = 8, bias_slots = 12, bias_columns = 128;
+template <class T, int D>
+inline constexpr int group_bias_bytes = bias_slots* GroupTile<T, D>::bytes + 1024;
+
+// Bits of four halves of keys: when they are written again, all workers are two iterations further.
+using BiasBits = TileBits<false>[4];
+
+inline __device__ int bias_count(const Problem& p, const BiasGrid& grid) {
+  const BiasPlace at = grid.place(blockIdx.x, 0);
+  const Rectangle tile{at.query, min(at.query + group_rows, p.queries), at.key, min(at.key + bias_columns, p.keys)};
+  const bool same = p.bias_step[2] && p.bias_step[3] && p.by_position();
+  return same && seen_by_position(p, tile) == none ? 0 : grid.iterations();
+}
+
+template <class T, int D>
+__device__ void copy_for_bias(const Problem& p, const BiasGrid& grid, const Stages<bias_slots>& stages, BiasBits& bits,
+                              int count, uint32_t slots) {
+  using Tile = GroupTile<T, D>;
+  auto copy = [&](int slot, int i) {
+    const BiasPlace at = grid.place(blockIdx.x, i / bias_parts);
+    const int part = i % bias_parts, query = at.query + part % 2 * 64, key = at.key + (part - 4) / 2 * 64;
+    const int64_t row = (static_cast<int64_t>(at.batch) * p.heads + at.head) * p.queries + query;
+    const int64_t key_row = (static_cast<int64_t>(at.batch) * p.groups + at.head / p.per_group()) * p.keys + key;
+    const uint32_t to = slots + slot * Tile::bytes;
+    const bool of_queries = part < 4, of_values = of_queries ? part >= 2 : part % 2;
+    const int width = of_values ? p.value_size : p.size, exist = of_queries ? p.queries - query : p.keys - key;
+    const void* from = of_queries ? (of_values ? p.cotangent : p.query) : (of_values ? p.value : p.key);
+    Tile::copy(to, static_cast<const T*>(from) + (of_queries ? row : key_row) * width, exist, width);
+  };
+  auto make = [&](int, int i) {
+    const int part = i % bias_parts - 4;
+    if (part < 0 || part % 2 != 0) return;
+    const BiasPlace at = grid.place(blockIdx.x, i / bias_parts);
+    TileBits<false>& to = bits[(i / bias_parts * 2 + part / 2) % 4];
+    const int query = at.query + threadIdx.x / 64 * 64, key = at.key + part / 2 * 64;
+    const Level level = seen_in(p, {query, query + 64, key, key + 64}, at.batch, at.head);
+    to.write_seen(p, level, at.batch, at.head, at.query + threadIdx.x, key);
+    if (p.threshold > 0) to.write_kept(p, dropout_key(p, at.batch, at.head), at.query, 64, key, 0);
+  };
+  stages.copy_all(count * bias_parts, copy, make);
+}
+
+template <class T, int D>
+__device__ void work_on_bias(const Problem& p, const BiasGrid& grid, const Stages<bias_slots>& stages,
+                             const BiasBits& bits, int count, int worker, uint32_t slots, float* sums) {
+  const int lane = threadIdx.x % 32, own = 64 * worker + threadIdx.x / 32 % 4 * 16 + lane / 4;
+  const BiasPlace first = grid.place(blockIdx.x, 0);
+  auto address = [&](int i) { return slots + i % bias_slots * GroupTile<T, D>::bytes; };
+  float total[2][8][4] = {}, bias[2][8][4] = {}, shares[8][4], slopes[8][4];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = first.query + own, column = first.key + 64 * half + 2 * (lane % 4);
+    add_any_bias<T, false>(p, bias[half], {first.batch, {first.head, first.head}, {row, row + 8}, column, {}});
+  }
+  for (int n = 0; n < count; ++n) {
+    const BiasPlace at = grid.place(blockIdx.x, n);
+    const int64_t row = (static_cast<int64_t>(at.batch) * p.heads + at.head) * p.queries + at.query + own;
+    float base[2], delta[2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const bool exists = at.query + own + 8 * half < p.queries;
+      base[half] = exists ? base_of(p.lse[row + 8 * half]) : infinity;
+      delta[half] = exists ? p.delta[row + 8 * half] : 0.0f;
+    }
+    const int slot = n * bias_parts;
+    stages.await_full(slot + worker);
+    stages.await_full(slot + 2 + worker);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int keys = slot + 4 + 2 * half;
+      const TileBits<false>& own_bits = bits[(2 * n + half) % 4];
+      stages.await_full(keys);
+      stages.await_full(keys + 1);
+      const Level level = own_bits.level(worker);
+      if (level != none) {
+        begin_products();
+        start_rows<T, D>(shares, address(slot + worker), address(keys));
+        end_products();
+        start_rows<T, D>(slopes, address(slot + 2 + worker), address(keys + 1));
+        end_products();
+        const uint32_t seen = level == all ? 0 : own_bits.seen_word(worker);
+        const uint32_t kept = p.threshold > 0 ? own_bits.kept_word(worker) : ~0u;
+        await_products<1>();
+#pragma unroll
+        for (int j = 0; j < 8; ++j) {
+#pragma unroll
+          for (int e = 0; e < 4; ++e) shares[j][e] = shares[j][e] * (p.scale * log2e) + bias[half][j][e];
+        }
+        if (level != all) hide<false>(shares, seen);
+        make_shares<64>(shares, [&](int, int e) { return base[e / 2]; });
+        compute_now(shares);
+        await_products<0>();
+        take_slopes<64>(p, shares, slopes, [&](int j, int e) { return kept >> bit_of<false>(j, e) & 1; },
+                        [&](int, int e) { return delta[e / 2]; });
+#pragma unroll
+        for (int j = 0; j < 8; ++j) {
+#pragma unroll
+          for (int e = 0; e < 4; ++e) total[half][j][e] += slopes[j][e];
+        }
+      }
+      stages.release(keys);
+      stages.release(keys + 1);
+    }
+    for (int part = 0; part < 4; ++part) stages.release(slot + part);
+  }
+  constexpr int threads = workers * group_threads;
+  asm volatile("bar.sync 1, %0;" ::"n"(threads) : "memory");  // both have read all slots, where the sums go
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const int column = 64 * half + 8 * j + 2 * (lane % 4) + e % 2;
+        sums[(own + 8 * (e / 2)) * (bias_columns + 1) + column] = total[half][j][e];
+      }
+    }
+  }
+  asm volatile("bar.sync 1, %0;" ::"n"(threads) : "memory");
+  const int64_t to = first.batch * p.bias_step[0] + first.head * p.bias_step[1];
+  store_bias<T, group_rows, bias_columns>(p, sums, to, first.query, first.key, threadIdx.x - group_threads, threads);
+}
+
+template <class T, int D>
+__global__ void __launch_bounds__(all_threads, 1) group_bias_kernel(const __grid_constant__ Problem p) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ unsigned char memory[];
+  __shared__ Stages<bias_slots> stages;
+  __shared__ BiasBits bits;
+  const BiasGrid grid(p, group_rows, bias_columns);
+  const int count = bias_count(p, grid);
+  const uint32_t slots = aligned_memory(memory);
+  auto* sums = reinterpret_cast<float*>(memory + (slots - static_cast<uint32_t>(__cvta_generic_to_shared(memory))));
+  stages.set_up();
+  __syncthreads();
+  if (threadIdx.x < group_threads) {
+    give_registers<copier_registers>();
+    copy_for_bias<T, D>(p, grid, stages, bits, count, slots);
+  } else {
+    take_registers<worker_registers>();
+    work_on_bias<T, D>(p, grid, stages, bits, count, threadIdx.x / group_threads - 1, slots, sums);
+  }
+#endif
+}
+
+}  // namespace capibara::cuda::attention
