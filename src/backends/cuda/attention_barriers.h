@@ -1,4 +1,4 @@
-// Barriers in shared memory, between the warpgroup that copies and those that multiply.
+// Barriers in shared memory, between the warpgroup that copies and those that multiply, and waits for products.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,9 @@ inline __device__ void set_up_barrier(uint32_t barrier, int arrivals) {
 inline __device__ void arrive(uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
-// Whether the phase of this parity has ended.
-inline __device__ bool has_ended(uint32_t barrier, uint32_t parity) {
-  uint32_t ended;
-  asm volatile(
-      "{\n.reg .pred done;\n"
-      "mbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2;\n"
-      "selp.u32 %0, 1, 0, done;\n}\n"
-      : "=r"(ended)
-      : "r"(barrier), "r"(parity)
-      : "memory");
-  return ended != 0;
+// When the copies that this thread has started have ended.
+inline __device__ void arrive_after_copies(uint32_t barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
 }
 // Until the phase of this parity has ended.
 inline __device__ void await_phase(uint32_t barrier, uint32_t parity) {
@@ -34,5 +26,21 @@ inline __device__ void await_phase(uint32_t barrier, uint32_t parity) {
 }
 // What this thread wrote to shared memory becomes visible to tensor cores that read it there.
 inline __device__ void publish_writes() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+// ---- products of warpgroups: until they have started, and ended ---------------------------------------------------
+
+inline __device__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+inline __device__ void end_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int Left>
+__device__ void await_products() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Left) : "memory");
+}
+
+// Values that are computed before what follows, which may be to wait for a product, although nothing there needs them.
+inline __device__ void compute_now(float (&values)[8][4]) {
+#pragma unroll
+  for (int j = 0; j < 8; ++j)
+    asm volatile("" : "+f"(values[j][0]), "+f"(values[j][1]), "+f"(values[j][2]), "+f"(values[j][3])::"memory");
+}
 
 }  // namespace capibara::cuda::attention

@@ -8,8 +8,8 @@ namespace capibara::cuda::attention {
 
 // A block of threads has a tile of 64 queries by `backward_rows` keys.
 template <class T, int D>
-inline constexpr int bias_block_bytes = 2 * (block_rows + backward_rows<T, D>)*D* static_cast<int>(sizeof(T)) +
-                                        block_rows*(backward_rows<T, D> + 1) * 4;
+inline constexpr int bias_block_bytes =
+    2 * (block_rows + backward_rows<T, D>)*D* static_cast<int>(sizeof(T)) + block_rows*(backward_rows<T, D> + 1) * 4;
 
 template <class T, int D>
 __global__ void __launch_bounds__(block_threads) bias_slopes_kernel(const __grid_constant__ Problem p) {

@@ -3,8 +3,7 @@
 #pragma once
 
 #include "backends/cuda/attention_dropout.h"
-#include "backends/cuda/attention_groups.h"
-#include "backends/cuda/attention_seen.h"
+#include "backends/cuda/attention_masks.h"
 
 namespace capibara::cuda::attention {
 
@@ -18,9 +17,10 @@ struct TileBits {
 
   // ---- the copier's part: a thread makes the bits of one query and 64 keys of worker threadIdx.x / 64 --------------
 
-  __device__ void write_seen(const Problem& p, Level level, int batch, int head, int query, int key) {
-    if (level == some || (level == all && p.mask)) {
-      const uint64_t bits = seen_bits(p, level, batch, head, query, key);
+  // `masks`: the mask is among them, else the workers read it.
+  __device__ void write_seen(const Problem& p, Level level, int batch, int head, int query, int key, bool masks) {
+    if (level == some || (level == all && masks)) {
+      const uint64_t bits = seen_bits(p, level, batch, head, query, key, masks);
       write(bits);
       const bool every = __all_sync(0xffffffffu, bits == ~uint64_t{0}), any = __any_sync(0xffffffffu, bits != 0);
       level = every ? all : any ? some : none;

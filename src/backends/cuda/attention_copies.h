@@ -15,7 +15,6 @@ __device__ void copy_keys(const Problem& p, const RowBlock<group_rows>& rows, co
                           const Stages<Count>& stages, TileBits<false>* bits, int count, uint32_t tiles) {
   constexpr int bytes = GroupTile<T, D>::bytes;
   const int64_t row = (static_cast<int64_t>(rows.batch) * p.groups + rows.group) * p.keys;
-  const uint2 dropout = dropout_key(p, rows.batch, rows.head);
   auto copy = [&](int stage, int i) {
     const int first = visits.tile(i) * 64, exist = p.keys - first;
     const uint32_t to = tiles + stage * stage_bytes_of<T, D, biased>;
@@ -27,14 +26,15 @@ __device__ void copy_keys(const Problem& p, const RowBlock<group_rows>& rows, co
       for (int w = 0; w < workers; ++w)
         BiasTile<T>::copy(p, to + 2 * bytes + w * bias_tile_bytes, rows.batch, rows.head, rows.first + 64 * w, first);
     }
+    if (!biased && MaskBits<false>::takes(p))
+      MaskBits<false>::copy(p, to + 2 * bytes, rows.batch, rows.head, rows.first, first);
   };
   auto make = [&](int stage, int i) {
-    const int first = visits.tile(i) * 64;
     const Level level = visits.level(i, threadIdx.x / 64);
-    bits[stage].write_seen(p, level, rows.batch, rows.head, rows.first + threadIdx.x, first);
-    if (p.threshold > 0) bits[stage].write_kept(p, dropout, rows.first, 64, first, 0);
+    bits[stage].write_seen(p, level, rows.batch, rows.head, rows.first + threadIdx.x, visits.tile(i) * 64,
+                           has_mask_bits<biased>(p));
   };
-  stages.copy_all(count, copy, make);
+  stages.copy_all(count, has_odd_rows(p), copy, make);
 }
 
 }  // namespace capibara::cuda::attention

@@ -3,7 +3,7 @@
 // A block of threefry has 16 bits for each of four elements of a query: two neighbouring keys, and those eight further.
 #pragma once
 
-#include "backends/cuda/attention_problem.h"
+#include "backends/cuda/attention_threefry.h"
 
 namespace capibara::cuda::attention {
 
@@ -27,12 +27,14 @@ struct KeptBits {
     uint32_t word = 0;
 #pragma unroll 1
     for (int part = 0; part < 2; ++part) {
-      uint32_t bits = 0;
+      uint32_t x[4], y[4], bits = 0;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) x[i] = query + i % 2 * 8, y[i] = counter + 8 * part + i / 2 * 4;
+      threefry(key, x, y);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const int half = i % 2, at = bit_of<false>(i / 2 * 2, 2 * half), next = bit_of<false>(i / 2 * 2 + 1, 2 * half);
-        const uint2 words = threefry(key, query + 8 * half, counter + 8 * part + i / 2 * 4);
-        bits |= low(words.x, at) | high(words.x, at + 1) | low(words.y, next) | high(words.y, next + 1);
+        const int at = bit_of<false>(i / 2 * 2, i % 2 * 2), next = bit_of<false>(i / 2 * 2 + 1, i % 2 * 2);
+        bits |= low(x[i], at) | high(x[i], at + 1) | low(y[i], next) | high(y[i], next + 1);
       }
       word |= bits << 2 * part;
     }
@@ -48,12 +50,14 @@ struct KeptBits {
     uint32_t evens = 0, odds = 0;
 #pragma unroll 1
     for (int part = 0; part < 2; ++part) {
-      uint32_t even_bits = 0, odd_bits = 0;
+      uint32_t x[4], y[4], even_bits = 0, odd_bits = 0;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) x[i] = query + 32 * part + 8 * i + 2 * (lane % 4) + odd, y[i] = counter;
+      threefry(key, x, y);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const uint2 words = threefry(key, query + 32 * part + 8 * i + 2 * (lane % 4) + odd, counter);
-        even_bits |= low(words.x, i) | low(words.y, i + 8);
-        odd_bits |= high(words.x, i) | high(words.y, i + 8);
+        even_bits |= low(x[i], i) | low(y[i], i + 8);
+        odd_bits |= high(x[i], i) | high(y[i], i + 8);
       }
       evens |= even_bits << 4 * part;
       odds |= odd_bits << 4 * part;

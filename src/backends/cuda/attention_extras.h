@@ -59,10 +59,9 @@ __device__ void add_any_bias(const Problem& p, float (&logits)[8][4], const Plac
   const float scale = p.scale * log2e;
   const int64_t first = at.batch * p.bias_step[0] + at.head[0] * p.bias_step[1];
   each_element<turned, 64>(logits, at, [&](float x, int, int query, int key) {
-    const int64_t from =
-        first + min(query, p.queries - 1) * p.bias_step[2] + min(key, p.keys - 1) * p.bias_step[3];
-    const float bias = p.wide_bias ? static_cast<const float*>(p.bias)[from]
-                                   : static_cast<float>(static_cast<const T*>(p.bias)[from]);
+    const int64_t from = first + min(query, p.queries - 1) * p.bias_step[2] + min(key, p.keys - 1) * p.bias_step[3];
+    const float bias =
+        p.wide_bias ? static_cast<const float*>(p.bias)[from] : static_cast<float>(static_cast<const T*>(p.bias)[from]);
     return x * scale + bias * log2e;
   });
 }
@@ -73,20 +72,31 @@ __device__ float factor_of(const Problem& p) {
   return biased || !(p.scale > 0) ? 1.0f : p.scale * log2e;
 }
 
-// Products become logits, which times `factor_of` are to the base 2; `bias` is the worker's tile in shared memory.
+// Whether the copier puts the mask among the bits of what is seen.
+template <bool biased>
+__device__ bool has_mask_bits(const Problem& p) {
+  return p.mask && (biased || !MaskBits<false>::takes(p));
+}
+
+// Products become logits, which times `factor_of` are to the base 2; `extra` is where the bias
+// of the stage is, or without one its mask.
 template <class T, bool turned, bool biased>
-__device__ void make_group_logits(const Problem& p, float (&logits)[8][4], const Place& at, uint32_t bias, bool whole,
-                                  uint32_t seen) {
+__device__ void make_group_logits(const Problem& p, float (&logits)[8][4], const Place& at, uint32_t extra, int worker,
+                                  bool whole, uint32_t seen) {
   const float scale = p.scale * log2e;
   if constexpr (biased) {
     if (has_bias_pieces(p))
-      BiasTile<T>::template add<turned>(logits, bias, scale);
+      BiasTile<T>::template add<turned>(logits, extra + worker * bias_tile_bytes, scale);
     else
       add_any_bias<T, turned>(p, logits, at);
   } else if (!(p.scale > 0)) {
     each_element<turned, 64>(logits, at, [&](float x, int, int, int) { return x * scale; });
   }
   if (!whole) hide<turned>(logits, seen);
+  if (biased || !MaskBits<turned>::takes(p)) return;
+  MaskBits<turned> mask;
+  mask.load(extra, worker);
+  mask.hide(logits);
 }
 
 }  // namespace capibara::cuda::attention

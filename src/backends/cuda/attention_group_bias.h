@@ -2,54 +2,10 @@
 // sums 64 rows in registers over what the bias is broadcast along.
 #pragma once
 
-#include "backends/cuda/attention_bias_grid.h"
-#include "backends/cuda/attention_copies.h"
+#include "backends/cuda/attention_bias_copies.h"
 #include "backends/cuda/attention_slopes.h"
 
 namespace capibara::cuda::attention {
-
-// Tiles of an iteration, in their order: queries and cotangents of both workers, then keys and values of each half.
-inline constexpr int bias_parts = 8, bias_slots = 12, bias_columns = 128;
-template <class T, int D>
-inline constexpr int group_bias_bytes = bias_slots* GroupTile<T, D>::bytes + 1024;
-
-// Bits of four halves of keys: when they are written again, all workers are two iterations further.
-using BiasBits = TileBits<false>[4];
-
-inline __device__ int bias_count(const Problem& p, const BiasGrid& grid) {
-  const BiasPlace at = grid.place(blockIdx.x, 0);
-  const Rectangle tile{at.query, min(at.query + group_rows, p.queries), at.key, min(at.key + bias_columns, p.keys)};
-  const bool same = p.bias_step[2] && p.bias_step[3] && p.by_position();
-  return same && seen_by_position(p, tile) == none ? 0 : grid.iterations();
-}
-
-template <class T, int D>
-__device__ void copy_for_bias(const Problem& p, const BiasGrid& grid, const Stages<bias_slots>& stages, BiasBits& bits,
-                              int count, uint32_t slots) {
-  using Tile = GroupTile<T, D>;
-  auto copy = [&](int slot, int i) {
-    const BiasPlace at = grid.place(blockIdx.x, i / bias_parts);
-    const int part = i % bias_parts, query = at.query + part % 2 * 64, key = at.key + (part - 4) / 2 * 64;
-    const int64_t row = (static_cast<int64_t>(at.batch) * p.heads + at.head) * p.queries + query;
-    const int64_t key_row = (static_cast<int64_t>(at.batch) * p.groups + at.head / p.per_group()) * p.keys + key;
-    const uint32_t to = slots + slot * Tile::bytes;
-    const bool of_queries = part < 4, of_values = of_queries ? part >= 2 : part % 2;
-    const int width = of_values ? p.value_size : p.size, exist = of_queries ? p.queries - query : p.keys - key;
-    const void* from = of_queries ? (of_values ? p.cotangent : p.query) : (of_values ? p.value : p.key);
-    Tile::copy(to, static_cast<const T*>(from) + (of_queries ? row : key_row) * width, exist, width);
-  };
-  auto make = [&](int, int i) {
-    const int part = i % bias_parts - 4;
-    if (part < 0 || part % 2 != 0) return;
-    const BiasPlace at = grid.place(blockIdx.x, i / bias_parts);
-    TileBits<false>& to = bits[(i / bias_parts * 2 + part / 2) % 4];
-    const int query = at.query + threadIdx.x / 64 * 64, key = at.key + part / 2 * 64;
-    const Level level = seen_in(p, {query, query + 64, key, key + 64}, at.batch, at.head);
-    to.write_seen(p, level, at.batch, at.head, at.query + threadIdx.x, key);
-    if (p.threshold > 0) to.write_kept(p, dropout_key(p, at.batch, at.head), at.query, 64, key, 0);
-  };
-  stages.copy_all(count * bias_parts, copy, make);
-}
 
 template <class T, int D>
 __device__ void work_on_bias(const Problem& p, const BiasGrid& grid, const Stages<bias_slots>& stages,
@@ -101,8 +57,9 @@ __device__ void work_on_bias(const Problem& p, const BiasGrid& grid, const Stage
         make_shares<64>(shares, [&](int, int e) { return base[e / 2]; });
         compute_now(shares);
         await_products<0>();
-        take_slopes<64>(p, shares, slopes, [&](int j, int e) { return kept >> bit_of<false>(j, e) & 1; },
-                        [&](int, int e) { return delta[e / 2]; });
+        take_slopes<64>(
+            p, shares, slopes, [&](int j, int e) { return kept >> bit_of<false>(j, e) & 1; },
+            [&](int, int e) { return delta[e / 2]; });
 #pragma unroll
         for (int j = 0; j < 8; ++j) {
 #pragma unroll

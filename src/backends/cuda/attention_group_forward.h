@@ -24,10 +24,10 @@ struct ForwardWorker {
 
   // Logits of a tile become shares; sums are scaled once `ready` says that their product has ended.
   template <class Ready>
-  __device__ void share_out(float (&logits)[8][4], uint32_t bias, bool whole, uint32_t seen, uint32_t kept,
+  __device__ void share_out(float (&logits)[8][4], uint32_t extra, int worker, bool whole, uint32_t seen, uint32_t kept,
                             Ready&& ready) {
     float decay[2];
-    make_group_logits<T, false, biased>(p, logits, at, bias, whole, seen);
+    make_group_logits<T, false, biased>(p, logits, at, extra, worker, whole, seen);
     softmax.take<64>(logits, decay, factor_of<biased>(p));
     compute_now(logits);
     ready();
@@ -68,7 +68,7 @@ __device__ void work_forward(const Problem& p, const RowBlock<group_rows>& rows,
   bool whole = false;
   load_rows<T, D>(queries, own);
   auto stage = [&](int i) { return tiles + i % Count * stage_bytes_of<T, D, biased>; };
-  auto bias = [&](int i) { return stage(i) + 2 * bytes + worker * bias_tile_bytes; };
+  auto extra = [&](int i) { return stage(i) + 2 * bytes; };
   auto wants = [&](int i) {
     if (i == count || visits.level(i, worker) == none) return false;
     stages.await_full(i);
@@ -78,7 +78,8 @@ __device__ void work_forward(const Problem& p, const RowBlock<group_rows>& rows,
     work.at.column = column + visits.tile(i) * 64;
     whole = bits[i % Count].level(worker) == all;
     if (!whole) seen = bits[i % Count].seen_word(worker);
-    if (p.threshold > 0) kept = bits[i % Count].kept_word(worker);
+    if (p.threshold > 0)
+      kept = KeptBits{work.at.dropout[0], p.threshold << 16}.straight(work.at.row[0], visits.tile(i) * 64);
   };
   // Runs of neighbouring visits: what is held back by the last product of one is released before others are skipped.
   for (int i = next_visit(stages, 0, count, wants); i < count; i = next_visit(stages, i + 1, count, wants)) {
@@ -88,7 +89,7 @@ __device__ void work_forward(const Problem& p, const RowBlock<group_rows>& rows,
     end_products();
     begin(i);
     await_products<0>();
-    work.share_out(logits, bias(i), whole, seen, kept, [] {});
+    work.share_out(logits, extra(i), worker, whole, seen, kept, [] {});
     for (; wants(i + 1); ++i) {
       begin_products();
       start_rows<T, D>(logits, queries, stage(i + 1));
@@ -97,7 +98,7 @@ __device__ void work_forward(const Problem& p, const RowBlock<group_rows>& rows,
       end_products();
       begin(i + 1);
       await_products<1>();
-      work.share_out(logits, bias(i + 1), whole, seen, kept, [&] {
+      work.share_out(logits, extra(i + 1), worker, whole, seen, kept, [&] {
         await_products<0>();
         stages.release(i);
       });

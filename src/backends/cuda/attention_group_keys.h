@@ -2,40 +2,10 @@
 // fixed order.
 #pragma once
 
-#include "backends/cuda/attention_copies.h"
+#include "backends/cuda/attention_query_copies.h"
 #include "backends/cuda/attention_slopes.h"
 
 namespace capibara::cuda::attention {
-
-// The rows of a block of keys, and the tiles of queries: of each head of the group those of its queries.
-struct KeyBlock {
-  int batch, group, first, query_tiles;
-  int64_t begin;  // number of row 0 among [batch, groups, keys]
-
-  __device__ KeyBlock(const Problem& p, int block) {
-    const int tiles = (p.keys + group_rows - 1) / group_rows, which = block / tiles;
-    batch = which / p.groups;
-    group = which % p.groups;
-    first = block % tiles * group_rows;
-    query_tiles = (p.queries + 63) / 64;
-    begin = static_cast<int64_t>(which) * p.keys;
-  }
-  __device__ int head(const Problem& p, int tile) const { return group * p.per_group() + tile / query_tiles; }
-  __device__ int query(int tile) const { return tile % query_tiles * 64; }
-};
-
-// Of the queries of a stage.
-struct RowNumbers {
-  float2 base[32], delta[32];
-
-  // A thread of the copier stores one. Rows that do not exist have zeros: their cotangents are zeros too.
-  __device__ void write(const Problem& p, int64_t first, int exist) {
-    const int number = threadIdx.x % 64;
-    const bool is_base = threadIdx.x < 64;
-    const float value = number < exist ? (is_base ? p.lse : p.delta)[first + number] : 0.0f;
-    reinterpret_cast<float*>(is_base ? base : delta)[number] = is_base ? base_of(value) : value;
-  }
-};
 
 template <class T, int D, bool biased, int Count>
 __device__ void work_on_keys(const Problem& p, const KeyBlock& keys, const Visits& visits, const Stages<Count>& stages,
@@ -70,19 +40,22 @@ __device__ void work_on_keys(const Problem& p, const KeyBlock& keys, const Visit
     const uint32_t seen = whole ? 0 : own_bits.seen_word(worker);
     const uint32_t kept = p.threshold > 0 ? own_bits.kept_word(worker) : 0;
     await_products<1>();
-    make_group_logits<T, true, biased>(p, shares, at, from + 2 * bytes + worker * bias_tile_bytes, whole, seen);
+    make_group_logits<T, true, biased>(p, shares, at, from + 2 * bytes, worker, whole, seen);
     auto number = [&](const float2(&of)[32], int j, int e) {
       const float2 pair = of[4 * j + lane % 4];
       return e % 2 ? pair.y : pair.x;
     };
-    make_shares<64>(shares, [&](int j, int e) { return number(own_numbers.base, j, e); }, factor_of<biased>(p));
+    make_shares<64>(
+        shares, [&](int j, int e) { return base_of(number(own_numbers.lse, j, e)); }, factor_of<biased>(p));
     compute_now(shares);
     await_products<0>();
     auto delta = [&](int j, int e) { return number(own_numbers.delta, j, e); };
     if (p.threshold > 0)
-      take_slopes<64>(p, shares, slopes, [&](int j, int e) { return kept >> bit_of<true>(j, e) & 1; }, delta);
+      take_slopes<64>(
+          p, shares, slopes, [&](int j, int e) { return kept >> bit_of<true>(j, e) & 1; }, delta);
     else
-      take_slopes<64>(p, shares, slopes, [](int, int) { return true; }, delta);
+      take_slopes<64>(
+          p, shares, slopes, [](int, int) { return true; }, delta);
     narrow<T>(narrow_shares, shares);
     if (p.threshold > 0) drop_pairs<true>(narrow_shares, kept);
     begin_products();
@@ -107,42 +80,6 @@ __device__ void work_on_keys(const Problem& p, const KeyBlock& keys, const Visit
     const float factor = p.threshold > 0 ? p.keep_scale : 1.0f;
     store_row<T, D>(static_cast<T*>(p.dvalue) + to * p.value_size, value_sums, half, p.value_size, factor);
   }
-}
-
-// The copier's work: queries and cotangents of the visits, and what the workers read beside them.
-template <class T, int D, bool biased, int Count>
-__device__ void copy_queries(const Problem& p, const KeyBlock& block, const Visits& visits, const Stages<Count>& stages,
-                             TileBits<true>* bits, RowNumbers* numbers, int count, uint32_t tiles) {
-  constexpr int bytes = GroupTile<T, D>::bytes;
-  int dropout_head = -1;
-  uint2 dropout{};
-  auto row_of = [&](int tile) {
-    return (static_cast<int64_t>(block.batch) * p.heads + block.head(p, tile)) * p.queries + block.query(tile);
-  };
-  auto copy = [&](int stage, int i) {
-    const int tile = visits.tile(i), first = block.query(tile), exist = p.queries - first;
-    const int64_t row = row_of(tile);
-    const uint32_t to = tiles + stage * stage_bytes_of<T, D, biased>;
-    GroupTile<T, D>::copy(to, static_cast<const T*>(p.query) + row * p.size, exist, p.size);
-    GroupTile<T, D>::copy(to + bytes, static_cast<const T*>(p.cotangent) + row * p.value_size, exist, p.value_size);
-    if (biased && has_bias_pieces(p)) {
-      for (int w = 0; w < workers; ++w) {
-        const uint32_t bias = to + 2 * bytes + w * bias_tile_bytes;
-        BiasTile<T>::copy(p, bias, block.batch, block.head(p, tile), first, block.first + 64 * w);
-      }
-    }
-  };
-  auto make = [&](int stage, int i) {
-    const int tile = visits.tile(i), first = block.query(tile), worker = threadIdx.x / 64, head = block.head(p, tile);
-    numbers[stage].write(p, row_of(tile), p.queries - first);
-    bits[stage].write_seen(p, visits.level(i, worker), block.batch, head, first + threadIdx.x % 64,
-                           block.first + 64 * worker);
-    if (p.threshold == 0) return;
-    if (dropout_head != head) dropout = dropout_key(p, block.batch, head);
-    dropout_head = head;
-    bits[stage].write_kept(p, dropout, first, 0, block.first, 64);
-  };
-  stages.copy_all(count, copy, make);
 }
 
 template <class T, int D, bool biased>

@@ -28,7 +28,7 @@ __device__ void work_on_queries(const Problem& p, const RowBlock<group_rows>& ro
   bool whole = false;
   load_rows<T, D>(queries, own);
   auto stage = [&](int i) { return tiles + i % Count * stage_bytes_of<T, D, biased>; };
-  auto bias = [&](int i) { return stage(i) + 2 * bytes + worker * bias_tile_bytes; };
+  auto extra = [&](int i) { return stage(i) + 2 * bytes; };
   auto wants = [&](int i) {
     if (i == count || visits.level(i, worker) == none) return false;
     stages.await_full(i);
@@ -45,25 +45,28 @@ __device__ void work_on_queries(const Problem& p, const RowBlock<group_rows>& ro
     at.column = first_column + visits.tile(i) * 64;
     whole = bits[i % Count].level(worker) == all;
     if (!whole) seen = bits[i % Count].seen_word(worker);
-    if (p.threshold > 0) kept = bits[i % Count].kept_word(worker);
+    if (p.threshold > 0) kept = KeptBits{at.dropout[0], p.threshold << 16}.straight(at.row[0], visits.tile(i) * 64);
   };
   auto share_out = [&](int i) {
-    make_group_logits<T, false, biased>(p, shares, at, bias(i), whole, seen);
-    make_shares<64>(shares, [&](int, int e) { return base[e / 2]; }, factor_of<biased>(p));
+    make_group_logits<T, false, biased>(p, shares, at, extra(i), worker, whole, seen);
+    make_shares<64>(
+        shares, [&](int, int e) { return base[e / 2]; }, factor_of<biased>(p));
     compute_now(shares);
   };
   auto finish = [&] {
     auto row_delta = [&](int, int e) { return delta[e / 2]; };
     if (p.threshold > 0)
-      take_slopes<64>(p, shares, slopes, [&](int j, int e) { return kept >> bit_of<false>(j, e) & 1; }, row_delta);
+      take_slopes<64>(
+          p, shares, slopes, [&](int j, int e) { return kept >> bit_of<false>(j, e) & 1; }, row_delta);
     else
-      take_slopes<64>(p, shares, slopes, [](int, int) { return true; }, row_delta);
+      take_slopes<64>(
+          p, shares, slopes, [](int, int) { return true; }, row_delta);
     compute_now(slopes);
   };
   auto store_bias = [&](int i) {
     if (!stores_bias) return;
     const BiasSlopes<T> to(p, rows.batch, rows.head);
-    to.store(p, narrowed, bias(i), rows.first + 64 * worker, visits.tile(i) * 64);
+    to.store(p, narrowed, extra(i) + worker * bias_tile_bytes, rows.first + 64 * worker, visits.tile(i) * 64);
   };
   for (int i = next_visit(stages, 0, count, wants); i < count; i = next_visit(stages, i + 1, count, wants)) {
     start(i);
@@ -130,8 +133,7 @@ __global__ void __launch_bounds__(all_threads, 1) group_queries_kernel(const __g
   if (threadIdx.x < group_threads) {
     give_registers<copier_registers>();
     copy_keys<T, D, biased>(p, rows, visits, stages, bits, count, tiles);
-    if (biased && has_own_bias(p))
-      BiasSlopes<T>(p, rows.batch, rows.head).store_zeros(p, visits, count, rows.first);
+    if (biased && has_own_bias(p)) BiasSlopes<T>(p, rows.batch, rows.head).store_zeros(p, visits, count, rows.first);
   } else {
     take_registers<worker_registers>();
     const int worker = threadIdx.x / group_threads - 1;

@@ -14,9 +14,10 @@ template <class T, int D>
 using GroupTile = TileOf<T, D, 64>;
 // The bias of a tile of each worker.
 inline constexpr int bias_tile_bytes = 64 * 64 * 2, bias_bytes = workers * bias_tile_bytes;
-// Of a stage: two tiles, and the bias of what the workers compute of them.
+// Of a stage: two tiles, and the bias of what the workers compute of them, or without one their mask.
+inline constexpr int mask_bytes = workers * 64 * 64;
 template <class T, int D, bool biased>
-inline constexpr int stage_bytes_of = 2 * GroupTile<T, D>::bytes + (biased ? bias_bytes : 0);
+inline constexpr int stage_bytes_of = 2 * GroupTile<T, D>::bytes + (biased ? bias_bytes : mask_bytes);
 // `Own` tiles of each worker, and stages; some more to align the first.
 template <class T, int D, bool biased, int Own, int Count>
 inline constexpr int group_bytes = Own* workers* GroupTile<T, D>::bytes + Count* stage_bytes_of<T, D, biased> + 1024;
@@ -66,49 +67,44 @@ struct Stages {
   __device__ void set_up() {
     if (threadIdx.x == 0) {
       for (int s = 0; s < Count; ++s) {
-        set_up_barrier(address(full[s]), group_threads);
+        set_up_barrier(address(full[s]), group_threads + group_threads / 32);
         set_up_barrier(address(empty[s]), workers * group_threads / 32);
       }
       publish_writes();
     }
   }
-  __device__ void await_full(int i) const { await_phase(address(full[i % Count]), i / Count & 1); }
+  __device__ void await_full(int i) const {
+    await_phase(address(full[i % Count]), i / Count & 1);
+    publish_writes();  // what copies wrote
+  }
   __device__ void release(int i) const {
     if (threadIdx.x % 32 == 0) arrive(address(empty[i % Count]));
   }
 
-  // The copier's loop: for each visit copy(stage, visit) starts copies, and make(stage, visit) stores what is computed.
-  // A stage is announced once the copies of the next are on their way, or before they have to wait.
+  // The copier's loop: copy(stage, visit) starts copies for each, which announce themselves when they have ended, and
+  // make(stage, visit) stores what is computed. `odd`: some of the copies are plain stores.
   template <class Copy, class Make>
-  __device__ void copy_all(int count, Copy&& copy, Make&& make) const {
-    bool announced = true;
+  __device__ void copy_all(int count, bool odd, Copy&& copy, Make&& make) const {
     for (int i = 0; i < count; ++i) {
-      const uint32_t barrier = address(empty[i % Count]), parity = (i / Count & 1) ^ 1;
-      if (!announced && !has_ended(barrier, parity)) {
-        await_copies<0>();
-        announce(i - 1);
-        announced = true;
-      }
-      await_phase(barrier, parity);
+      const uint32_t barrier = address(full[i % Count]);
+      await_phase(address(empty[i % Count]), (i / Count & 1) ^ 1);
       copy(i % Count, i);
-      end_copies();
-      if (!announced) {
-        await_copies<1>();
-        announce(i - 1);
+      if (odd) {
+        end_copies();
+        await_copies<0>();
+        publish_writes();
+        arrive(barrier);
+      } else {
+        arrive_after_copies(barrier);
       }
       make(i % Count, i);
-      announced = false;
+      __syncwarp();
+      if (threadIdx.x % 32 == 0) arrive(barrier);
     }
-    await_copies<0>();
-    if (!announced) announce(count - 1);
-  }
-
- private:
-  __device__ void announce(int i) const {
-    publish_writes();
-    arrive(address(full[i % Count]));
   }
 };
+
+inline __device__ bool has_odd_rows(const Problem& p) { return p.size % 8 != 0 || p.value_size % 8 != 0; }
 
 template <int Registers>
 __device__ void take_registers() {

@@ -7,7 +7,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "backends/cuda/attention_problem.h"
+#include "backends/cuda/attention_threefry.h"
 
 namespace capibara::cuda::attention {
 

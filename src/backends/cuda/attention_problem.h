@@ -1,4 +1,4 @@
-// A call of attention on a GPU: its operands, sizes and options, which keys a query sees, and the bits of dropout.
+// A call of attention on a GPU: its operands, sizes and options, and which keys a query sees.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -103,39 +103,6 @@ __device__ inline Level seen_in(const Problem& p, Rectangle r, int batch, int he
   if (p.blocks && level != none) level = both(level, kept_by_pattern(p, r, batch, head));
   if (p.query_segments && level != none) level = both(level, seen_by_segment(p, r, batch));
   return level;
-}
-
-// ---- dropout --------------------------------------------------------------------------------------------------------
-
-template <int A, int B, int C, int D>
-__device__ inline void rounds(uint32_t& x, uint32_t& y) {
-  x += y, y = __funnelshift_l(y, y, A) ^ x;
-  x += y, y = __funnelshift_l(y, y, B) ^ x;
-  x += y, y = __funnelshift_l(y, y, C) ^ x;
-  x += y, y = __funnelshift_l(y, y, D) ^ x;
-}
-
-// Threefry-2x32 with 20 rounds.
-__device__ inline uint2 threefry(uint2 key, uint32_t x, uint32_t y) {
-  const uint32_t third = key.x ^ key.y ^ 0x1bd11bdau;
-  x += key.x, y += key.y;
-  rounds<13, 15, 26, 6>(x, y);
-  x += key.y, y += third + 1;
-  rounds<17, 29, 16, 24>(x, y);
-  x += third, y += key.x + 2;
-  rounds<13, 15, 26, 6>(x, y);
-  x += key.x, y += key.y + 3;
-  rounds<17, 29, 16, 24>(x, y);
-  x += key.y, y += third + 4;
-  rounds<13, 15, 26, 6>(x, y);
-  return {x + third, y + key.x + 5};
-}
-
-__device__ inline uint2 dropout_key(const Problem& p, int batch, int head) {
-  constexpr uint32_t stream = 0x61747464;  // kernels::dropout_stream
-  if (p.threshold == 0) return {0, 0};
-  const uint32_t* own = p.dropout_keys + batch / p.dropout_share * 2;
-  return threefry({own[0], own[1]}, static_cast<uint32_t>(batch % p.dropout_share * p.heads + head), stream);
 }
 
 }  // namespace capibara::cuda::attention

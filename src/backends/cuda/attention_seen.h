@@ -65,7 +65,8 @@ inline __device__ uint64_t bits_of_mask(const Problem& p, int batch, int head, i
 }
 
 // `level` is that of a rectangle in which they are: none of them, all of them but for the mask, or some.
-inline __device__ uint64_t seen_bits(const Problem& p, Level level, int batch, int head, int query, int key) {
+inline __device__ uint64_t seen_bits(const Problem& p, Level level, int batch, int head, int query, int key,
+                                     bool masks) {
   if (query >= p.queries || key >= p.keys || level == none) return 0;
   const int count = min(64, p.keys - key);
   uint64_t bits = first_bits(count);
@@ -74,7 +75,7 @@ inline __device__ uint64_t seen_bits(const Problem& p, Level level, int batch, i
     if (p.query_segments) bits &= bits_by_segment(p, batch, query, key, count);
     if (p.blocks) bits &= bits_by_pattern(p, batch, head, query, key, count);
   }
-  if (p.mask) bits &= bits_of_mask(p, batch, head, query, key, count);
+  if (masks) bits &= bits_of_mask(p, batch, head, query, key, count);
   return bits;
 }
 

@@ -37,7 +37,9 @@ template <bool turned, int N, class Base, class Delta>
 __device__ void make_slopes(const Problem& p, float (&shares)[N / 8][4], float (&slopes)[N / 8][4], const Place& at,
                             Base&& base, Delta&& delta) {
   make_shares<N>(shares, base);
-  if (p.threshold == 0) return take_slopes<N>(p, shares, slopes, [](int, int) { return true; }, delta);
+  if (p.threshold == 0)
+    return take_slopes<N>(
+        p, shares, slopes, [](int, int) { return true; }, delta);
   drop<turned, N>(p, at, [&](int j, int e, bool kept) {
     const float product = kept ? slopes[j][e] * p.keep_scale : 0.0f;
     slopes[j][e] = shares[j][e] * (product - delta(j, e));

@@ -15,6 +15,7 @@ cudaError_t start_backward(const Problem& problem, Element element, cudaStream_t
 
 // Parts of the gradient.
 cudaError_t start_key_slopes(const Problem& problem, Element element, cudaStream_t stream);
+cudaError_t start_single_key_slopes(const Problem& problem, cudaStream_t stream);  // of float32
 cudaError_t start_bias_slopes(const Problem& problem, Element element, cudaStream_t stream);
 
 // By warpgroups, where `takes_groups`. The gradient has the slopes of a bias that is not broadcast.

@@ -11,20 +11,6 @@ namespace capibara::cuda::attention {
 
 // ---- products -----------------------------------------------------------------------------------------------------
 
-inline __device__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-inline __device__ void end_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-template <int Left>
-__device__ void await_products() {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Left) : "memory");
-}
-
-// Values that are computed before what follows, which may be to wait for a product, although nothing there needs them.
-inline __device__ void compute_now(float (&values)[8][4]) {
-#pragma unroll
-  for (int j = 0; j < 8; ++j)
-    asm volatile("" : "+f"(values[j][0]), "+f"(values[j][1]), "+f"(values[j][2]), "+f"(values[j][3])::"memory");
-}
-
 // An operand in shared memory: parts of 128 bytes of 64 rows, groups of eight rows 1024 bytes apart. The address is
 // the same in all threads of a warp; they say so, since its registers are then those that a warp has once.
 inline __device__ uint32_t operand_at(uint32_t address) {
