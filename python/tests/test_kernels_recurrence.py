@@ -139,6 +139,15 @@ def test_ssd_is_its_definition(shape, groups, state, options):
   close(kernels.ssd(**args, **static, return_last_state=True), want, 2e-5)
 
 
+# Chunks longer than a kernel's pieces, columns in several tasks and in vectors that they do not fill, states in many tiles.
+@pytest.mark.parametrize("chunk", [1, 13, 100, 200])
+@pytest.mark.parametrize("shape, groups, state", [((170, 1, 70), 1, 37), ((2, 150, 6, 13), 3, 128)], ids=str)
+def test_ssd_by_chunks_of_any_size(shape, groups, state, chunk):
+  args, static = ssd_operands(shape, groups, state, ALL)
+  want = ssd_definition(**args, **static)
+  close(kernels.ssd(**args, **static, chunk_size=chunk, return_last_state=True), want, 5e-5)
+
+
 # ---- dtypes ----------------------------------------------------------------------------------------------------------
 
 

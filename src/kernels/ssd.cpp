@@ -1,8 +1,8 @@
 // The state space dual of Mamba-2 and its reverse derivative: matmuls inside of chunks, a scan from chunk to chunk.
 //
 // In a chunk the output is (C B^T * decay) x, a causal matrix times the inputs, and what the state at its start adds;
-// so the work is in matmuls. Of all states only those at the starts of chunks are kept. A NaN or an infinity reaches
-// the whole of its chunk. Gradients of A, D and dt_bias come out for each batch element and are summed outside.
+// so the work is in matmuls. Of all states only those at the starts of chunks are kept, as [state, dim]. A NaN or an
+// infinity may reach its whole chunk. Gradients of A, D and dt_bias come out for each batch element, summed outside.
 #include <capibara/kernels/recurrence.h>
 
 #include <limits>
@@ -35,7 +35,7 @@ struct Sizes {
   Shape columns() const { return {batch, length, groups, state}; }
   Shape steps() const { return {batch, length, heads}; }
   Shape last() const { return {batch, heads, dim, state}; }
-  Shape starts() const { return {batch, chunks, heads, dim, state}; }
+  Shape starts() const { return {batch, chunks, heads, state, dim}; }
   bool is_empty() const { return batch * length * heads * dim == 0; }
 };
 
@@ -96,6 +96,9 @@ Array contract(const Array& x, const Array& y, Ints x_axes, Ints y_axes, const I
   return lax::dot_general(x, y, {std::move(x_axes), std::move(y_axes), batch, batch}, {.precision = "highest"});
 }
 
+// [..., dim, state] -> [..., state, dim] and back.
+Array turned(const Array& states) { return move_axis(states, states.ndim() - 1, states.ndim() - 2); }
+
 Array masked(const Array& keep, const Array& x) {
   return lax::select(broadcast_to("ssd", keep, x.shape()), x, lax::zeros_like(x));
 }
@@ -139,8 +142,7 @@ struct Chunk {
   Array output(const Array& weights, const Array& start) const {
     const Array inside = contract(weights, driven, {4}, {3}, {0, 1, 2});
     const Array carried = lax::transpose(contract(C, start, {3}, {4}, {0, 1}), {0, 1, 3, 2, 4});
-    const Array kept = carried * from_start;
-    return inside + kept;
+    return inside + carried * from_start;
   }
   Array next(const Array& start) const {
     const Array kept = whole * start;
@@ -153,8 +155,7 @@ Arrays compose(std::span<const Array> in, const Attrs& attrs) {
   const Operands o(in, attrs);
   const Sizes& s = o.sizes;
   if (s.is_empty()) {
-    const Array unmoved = lax::zeros_like(o.x);
-    return {unmoved, o.initial, lax::zeros(o.initial.type().with_shape(s.starts()).strong())};
+    return {lax::zeros_like(o.x), o.initial, lax::zeros(o.initial.type().with_shape(s.starts()).strong())};
   }
   const Array A = o.decay(), steps = o.step(o.raw_step());
   const Arrays out = lax::detail::scan_flat(
@@ -170,7 +171,7 @@ Arrays compose(std::span<const Array> in, const Attrs& attrs) {
     const Array z = o.z.astype(s.wide);
     y = y * (z * lax::logistic(z));
   }
-  const Array last = lax::reshape(out[0], s.last()), starts = move_axis(out[2], 0, 1);
+  const Array last = lax::reshape(out[0], s.last()), starts = turned(move_axis(out[2], 0, 1));
   return {y.astype(s.narrow), last, lax::reshape(starts, s.starts())};
 }
 
@@ -179,7 +180,7 @@ Arrays compose(std::span<const Array> in, const Attrs& attrs) {
 // The gradient of the sums of log decays needs no matrix of its own: what a step receives is dy . y, what it sends on
 // is x . dx, each summed over all pairs that it is part of.
 Arrays pull_chunk_back(std::span<const Array> all, const Array& A) {
-  const Array &end = all[0], &dy = all[all.size() - 2], &start = all.back();
+  const Array &end = all[0], &dy = all[all.size() - 2], start = turned(all.back());
   const Chunk chunk(all.subspan(2, all.size() - 4), A);
   const Array weights = chunk.weights(), y = chunk.output(weights, start);
   const Array through_state = lax::transpose(contract(chunk.B, end, {3}, {4}, {0, 1}), {0, 1, 3, 2, 4});
@@ -221,8 +222,7 @@ Arrays compose_grad(std::span<const Array> in, const Attrs& attrs) {
   const Array& dy = gate.dy;
   Arrays xs = o.sliced(steps);
   xs.push_back(o.by_head(dy));
-  Shape starts = {s.batch, s.chunks, s.groups, s.repeats(), s.dim, s.state};
-  xs.push_back(move_axis(lax::reshape(in[2], starts), 1, 0));
+  xs.push_back(move_axis(lax::reshape(in[2], {s.batch, s.chunks, s.groups, s.repeats(), s.state, s.dim}), 1, 0));
   const Array zero = lax::zeros(o.A.type().with_shape({s.batch, s.groups, s.repeats()}).strong());
   const Arrays out = lax::detail::scan_flat([&](std::span<const Array> all) { return pull_chunk_back(all, A); },
                                             {o.grouped(in[1]), zero}, xs, std::nullopt, true, 1);
