@@ -49,14 +49,14 @@ def whole(function, *args):
   return [values(eager), values(compiled), [spec(leaf) for leaf in jax.tree.leaves(compiled)], text(function, *args)]
 
 
-def raised(function, *args):
+def raised(function, *args, length=300):
   """The error of tracing it: eagerly jax speaks of a function of its own."""
   try:
     jax.make_jaxpr(function)(*args) if args else function()
   except Exception as error:
     kinds = (NotImplementedError, NameError, ValueError, TypeError, RuntimeError, Exception)
     kind = next(kind for kind in kinds if isinstance(error, kind))
-    return [kind.__name__, re.sub(r"frozenset\(.*?\)", "set", str(error))[:300]]
+    return [kind.__name__, re.sub(r"frozenset\(.*?\)", "set", str(error))[:length]]
   return "nothing was raised"
 
 

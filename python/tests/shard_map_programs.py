@@ -5,6 +5,7 @@ python shard_map_programs.py jax|capibara [NAME...]      prints one JSON object 
 `make_shard_map_answers.py` records jax's answers.
 """
 import json
+import re
 import sys
 
 from shard_map_answers import PROGRAMS, CELLS, LINE, MESH, ROWS, W, X, both, mapped, program, raised, text, values, whole
@@ -325,6 +326,48 @@ def vmap_inside():
 def vmap_of_a_derivative():
   f = mapped(lambda x, w: lax.psum((jnp.sin(x) * w).sum(), ("data", "model")), (CELLS, P()), P())
   return values(jax.vmap(jax.grad(f, 1), in_axes=(None, 0))(X, jnp.arange(3.0)))
+
+
+def refused(body):
+  """The kind of error, the two types that it names, and whether it points to pcast."""
+  kind, message = raised(mapped(body, CELLS, CELLS), X, length=2000)
+  return [kind, re.findall(r"float32\[[\d,]*\](?:\{[^}]*\})?", message)[:2], "pcast(..., (" in message]
+
+
+LOOPS = (lambda x: x + lax.scan(lambda c, y: (c + x, y), jnp.zeros((2, 2)), jnp.arange(3.0))[0],
+         lambda x: x + lax.fori_loop(0, 3, lambda i, c: c * x, jnp.ones((2, 2))),
+         lambda x: x + lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] + x), (0, jnp.zeros((2, 2))))[1],
+         lambda x: x + lax.scan(lambda c, y: (lax.psum(c, "data"), y), x, jnp.arange(3.0))[0])
+STARTS = (lambda x: x + lax.scan(lambda c, y: (c + x, y), jnp.zeros_like(x), jnp.arange(3.0))[0],
+          lambda x: x + lax.fori_loop(0, 3, lambda i, c: c * x, jnp.ones_like(x)),
+          lambda x: x + lax.fori_loop(0, 3, lambda i, c: c * x, lax.full_like(x, 2)),
+          lambda x: x + lax.fori_loop(0, 3, lambda i, c: c * x, lax.pcast(jnp.ones((2, 2)), ("data", "model"), to="varying")),
+          lambda x: x + lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] + x), (0, jnp.full_like(x, 3)))[1])
+
+
+@program
+def carries_that_vary_more_or_less():
+  return [refused(body) for body in LOOPS]
+
+
+@program
+def carries_that_begin_as_they_end():
+  return [both(body, CELLS, CELLS, X) for body in STARTS]
+
+
+@program
+def branches_that_vary_differently():
+  def every(x):
+    return lax.psum(x.sum(), ("data", "model"))
+
+  return [sorted_types(refused(body)) for body in
+          (lambda x: x + lax.cond(every(x) > 0, lambda y: y, lambda y: jnp.zeros((2, 2)), x),
+           lambda x: x + lax.switch(every(x).astype(int) % 3, [lambda y: y, lambda y: y * 2, lambda y: jnp.zeros((2, 2))], x))]
+
+
+def sorted_types(answer):
+  """Which branch is named first is not part of it."""
+  return [answer[0], sorted(answer[1]), answer[2]]
 
 
 if __name__ == "__main__":

@@ -221,6 +221,11 @@ Array varied_over(const Array& x, const AxisNames& names) {
   return missing.empty() ? x : bind1(primitive("pvary"), {x}, {{"axes", name_list(missing)}});
 }
 
+Array varied_as(const Array& x, const Array& value) {
+  const AxisNames& names = x.type().sharding.varying();
+  return names.empty() ? value : varied_over(value, names);
+}
+
 namespace {
 
 void check_groups(const char* name, const AxisNames& axes, const AxisGroups& groups) {

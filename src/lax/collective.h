@@ -45,6 +45,8 @@ int64_t group_size(const AxisNames& names, const AxisGroups& groups);
 AxisGroups index_groups(const Attrs& attrs);
 // x as an operand of a collective: where types say what varies, it varies over all these axes.
 Array varied_over(const Array& x, const AxisNames& names);
+// A value in a type that varies at least as that of x: zeros_like(x) may be the start of a loop that adds x.
+Array varied_as(const Array& x, const Array& value);
 
 }  // namespace jax::lax
 

@@ -333,11 +333,11 @@ Arrays cond_flat(const Array& index, const std::vector<FlatFunction>& branches, 
   for (std::size_t b = 0; b < staged.size(); ++b) {
     Types own = staged[b].program.output_types();
     for (std::size_t i = 0; i < std::min(own.size(), outputs.size()); ++i) {
-      const bool same_axes = own[i].sharding.varying() == outputs[i].sharding.varying();
-      if (own[i].shape == outputs[i].shape && own[i].dtype == outputs[i].dtype && same_axes) continue;
+      if (same_type_and_axes(own[i], outputs[i])) continue;
       throw TypeError(concat("cond branches must have identical types, got branch 0 output ", i, " ",
                              to_string(outputs[i]), " and branch ", b, " output ", i, " ", to_string(own[i]),
-                             same_axes ? "" : "; apply lax.pcast(..., to='varying') to the one that varies less"));
+                             pcast_hint(outputs[i], own[i], "the output of branch 0"),
+                             pcast_hint(own[i], outputs[i], concat("the output of branch ", b))));
     }
     Program::Body body = staged[b].program.body();
     std::vector<Var> own_inputs = body.invars;

@@ -1,6 +1,8 @@
 // The control family: what primitives that hold programs share, and the list of them.
 #include "lax/control.h"
 
+#include "program/varying.h"
+
 #include <capibara/config.h>
 #include <capibara/control.h>
 
@@ -96,13 +98,25 @@ void check_carry_types(const char* name, std::span<const ArrayType> in, std::spa
                            "they differ: ", in.size(), " enter and ", out.size(), " leave"));
   }
   for (std::size_t i = 0; i < in.size(); ++i) {
-    const bool same_axes = in[i].sharding.varying() == out[i].sharding.varying();
-    if (in[i].shape == out[i].shape && in[i].dtype == out[i].dtype && same_axes) continue;
-    throw TypeError(
-        concat(name, " body function carry input and carry output must have equal types, but they differ: ", "leaf ", i,
-               " of the carry enters as ", to_string(in[i]), " and leaves as ", to_string(out[i]),
-               same_axes ? "" : "; apply lax.pcast(..., to='varying') to its initial value"));
+    if (same_type_and_axes(in[i], out[i])) continue;
+    throw TypeError(concat(name, " body function carry input and carry output must have equal types, but they differ: ",
+                           "leaf ", i, " of the carry enters as ", to_string(in[i]), " and leaves as ",
+                           to_string(out[i]), pcast_hint(in[i], out[i], "its initial value")));
   }
+}
+
+bool same_type_and_axes(const ArrayType& a, const ArrayType& b) {
+  return a.shape == b.shape && a.dtype == b.dtype && missing_axes(a, b.sharding.varying()).empty() &&
+         missing_axes(b, a.sharding.varying()).empty();
+}
+
+std::string pcast_hint(const ArrayType& type, const ArrayType& wanted, const std::string& what) {
+  const AxisList axes = missing_axes(type, wanted.sharding.varying());
+  if (axes.empty()) return "";
+  std::string names;
+  for (const std::string& axis : axes) names += concat(names.empty() ? "'" : " '", axis, "',");
+  if (axes.size() > 1) names.pop_back();
+  return concat("; this might be fixed by applying jax.lax.pcast(..., (", names, "), to='varying') to ", what);
 }
 
 }  // namespace capibara

@@ -40,5 +40,9 @@ bool all_concrete(std::initializer_list<const Arrays*> lists);
 bool strengthen(Arrays& init, std::span<const ArrayType> outputs);
 // Raises TypeError where a loop's carry leaves its body as another type.
 void check_carry_types(const char* name, std::span<const ArrayType> in, std::span<const ArrayType> out);
+// Whether shape, dtype and the mesh axes over which they vary are the same.
+bool same_type_and_axes(const ArrayType& a, const ArrayType& b);
+// "; this might be fixed by ..." where a type varies over fewer mesh axes than wanted; else empty.
+std::string pcast_hint(const ArrayType& type, const ArrayType& wanted, const std::string& what);
 
 }  // namespace capibara

@@ -2,6 +2,7 @@
 #include <capibara/config.h>
 
 #include "array/element.h"
+#include "lax/collective.h"
 #include "lax/plain_number.h"
 #include "lax/shape.h"
 
@@ -121,12 +122,12 @@ Array full(const Shape& shape, const Array& value, DType dtype) {
 }
 
 Array full_like(const Array& x, const Array& value) {
-  return full(x.shape(), array_as(value, x.dtype(), x.weak_type()));
+  return varied_as(x, full(x.shape(), array_as(value, x.dtype(), x.weak_type())));
 }
 
 Array zeros(const ArrayType& type) { return broadcast(scalar_of_type(type, 0), type.shape); }
 Array ones(const ArrayType& type) { return broadcast(scalar_of_type(type, 1), type.shape); }
-Array zeros_like(const Array& x) { return zeros(x.type()); }
+Array zeros_like(const Array& x) { return varied_as(x, zeros(x.type())); }
 
 Array empty(const Shape& shape, DType dtype) {
   static const Primitive p = primitive("empty");

@@ -181,8 +181,7 @@ Watch::Missing Watch::missing_from(uint64_t number, const Call& call, bool& hope
     } else if (member.state == MemberState::left) {
       never.add(member.process, concat(name, " has ended", report.ending.empty() ? "" : " with ", report.ending));
     } else {
-      late.add(member.process,
-               concat(name, " has not come", report.where.empty() ? "" : ", it is at ", report.where));
+      late.add(member.process, concat(name, " has not come", report.where.empty() ? "" : ", it is at ", report.where));
     }
   }
   hopeless = !never.text.empty();

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "lax/collective.h"
 #include "lax/explicit_x64.h"
 #include "library/numpy/elementwise_operands.h"
 
@@ -33,7 +34,7 @@ Array full_of_like(const Array& a, double value, const LikeOptions& options) {
   const Shape& shape = options.shape ? *options.shape : a.shape();
   const DType dtype = requested(options.dtype, a.dtype());
   if (is_key(dtype)) return keys_of_words(shape, strong_constant(DType::uint32, value), dtype);
-  return lax::full(shape, number_as(value, dtype, !options.dtype && a.weak_type()));
+  return lax::varied_as(a, lax::full(shape, number_as(value, dtype, !options.dtype && a.weak_type())));
 }
 
 Array all(const Array& x) {
@@ -134,7 +135,7 @@ Array full_like(const Array& a, const Array& fill_value, const LikeOptions& opti
   if (is_key(dtype) && !is_key(fill_value.dtype()) && fill_value.ndim() == 0) return keys_of_words(shape, fill_value, dtype);
   const bool is_weak = !options.dtype && a.weak_type() && fill_value.ndim() == 0;
   const Array value = lax::convert_element_type(fill_value, dtype, is_weak);
-  return value.ndim() == 0 ? lax::full(shape, value) : broadcast_to("full_like", value, shape);
+  return lax::varied_as(a, value.ndim() == 0 ? lax::full(shape, value) : broadcast_to("full_like", value, shape));
 }
 
 // ---- matrices and grids -------------------------------------------------------------------------------------------

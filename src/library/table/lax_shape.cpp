@@ -1,6 +1,7 @@
 // The table's rows of jax.lax: creating arrays, changing their shape, and random bits.
 #include <capibara/lax.h>
 
+#include "lax/collective.h"
 #include "library/table/families.h"
 #include "library/table/host_number.h"
 #include "library/table/lax_arguments.h"
@@ -33,9 +34,10 @@ Value full_like(const Arguments& a) {
   const Array value = is_strong ? converted(a, "fill_value", to) : a.array("fill_value");
   require_scalar_fill(a, value);
   const Shape shape = a.given("shape") ? a.shape("shape") : x.shape();
-  if (is_strong) return lax::full(shape, value);
-  if (is_key(x.dtype()) && !is_key(value.dtype())) return lax::zeros(x.type().with_shape(shape));
-  return lax::full(shape, lax::full_like(lax::zeros(x.type().with_shape({})), value));
+  if (is_strong) return lax::varied_as(x, lax::full(shape, value));
+  if (is_key(x.dtype()) && !is_key(value.dtype())) return lax::varied_as(x, lax::zeros(x.type().with_shape(shape)));
+  const Array scalar = lax::zeros({{}, x.dtype(), x.weak_type(), false, {}});
+  return lax::varied_as(x, lax::full(shape, lax::full_like(scalar, value)));
 }
 
 [[noreturn]] void refuse_padding_config() {
