@@ -14,8 +14,8 @@ RECORDED = json.loads(HERE.joinpath("shard_map_answers.json").read_text())
 
 
 @functools.cache
-def answers():
-  environment = dict(os.environ, JAX_NUM_CPU_DEVICES="8", JAX_PLATFORMS="cpu")
+def answers(platform="cpu"):
+  environment = dict(os.environ, JAX_NUM_CPU_DEVICES="8", JAX_PLATFORMS=platform)
   environment.pop("XLA_FLAGS", None)
   command = [sys.executable, str(HERE / "shard_map_programs.py"), "capibara"]
   done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
@@ -35,6 +35,12 @@ def close(own, other):
 @pytest.mark.parametrize("name", RECORDED)
 def test_answers_as_jax(name):
   assert close(answers()[name], RECORDED[name])
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_devices_one_by_one_answer_as_jax(name):
+  """The reference backend runs each device by itself: the truth of the lanes."""
+  assert close(answers("reference")[name], RECORDED[name])
 
 
 def script(text, **environment):
@@ -62,3 +68,9 @@ except ValueError as error:
   loop = "lax.while_loop(lambda c: c.sum() < 9, lambda c: c + 1 + lax.psum(c, 'i'), x)"
   for call in (cond, loop):
     assert "some devices would wait for ever" in script(text.replace("CALL", call), JAX_NUM_CPU_DEVICES="8")
+
+
+def test_the_flag_of_xla_says_how_many_devices_there_are():
+  text = "import capibara.jax as jax; print(jax.device_count(), len(jax.make_mesh((3, 2), ('a', 'b')).devices.flat))"
+  assert script(text, XLA_FLAGS="--xla_foo=1 --xla_force_host_platform_device_count=6") == "6 6"
+  assert script(text, XLA_FLAGS="--xla_force_host_platform_device_count=6", JAX_NUM_CPU_DEVICES="7") == "7 6"

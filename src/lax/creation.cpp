@@ -127,7 +127,7 @@ Array full_like(const Array& x, const Array& value) {
 
 Array zeros(const ArrayType& type) { return broadcast(scalar_of_type(type, 0), type.shape); }
 Array ones(const ArrayType& type) { return broadcast(scalar_of_type(type, 1), type.shape); }
-Array zeros_like(const Array& x) { return varied_as(x, zeros(x.type())); }
+Array zeros_like(const Array& x) { return varied_as(x, zeros({x.shape(), x.dtype(), x.weak_type(), false, {}})); }
 
 Array empty(const Shape& shape, DType dtype) {
   static const Primitive p = primitive("empty");

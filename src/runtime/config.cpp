@@ -4,6 +4,7 @@
 #include <capibara/error.h>
 
 #include <atomic>
+#include <charconv>
 #include <cstdlib>
 #include <functional>
 #include <mutex>
@@ -24,9 +25,29 @@ namespace {
 
 std::mutex defaults_mutex;
 
+int device_count(const std::string& text, const char* variable) {
+  int count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error == std::errc() && end == text.data() + text.size() && count > 0) return count;
+  throw ValueError(concat(variable, ": the number of CPU devices must be a positive number, got '", text, "'"));
+}
+
+// How many devices the native CPU counts as: JAX_NUM_CPU_DEVICES, or XLA's flag for it.
+int devices_from_environment() {
+  constexpr const char* variable = "JAX_NUM_CPU_DEVICES";
+  if (const char* own = std::getenv(variable); own && *own) return device_count(own, variable);
+  const std::string flags = std::getenv("XLA_FLAGS") ? std::getenv("XLA_FLAGS") : "";
+  const std::string flag = "--xla_force_host_platform_device_count=";
+  const std::size_t at = flags.rfind(flag);
+  if (at == std::string::npos) return 1;
+  const std::size_t begin = at + flag.size();
+  return device_count(flags.substr(begin, flags.find_first_of(" \t\n", begin) - begin), "XLA_FLAGS");
+}
+
 Config from_environment() {
   Config config;
   config.platform = native_platform();
+  config.num_cpu_devices = devices_from_environment();
   if (const char* platform = std::getenv("CAPIBARA_PLATFORM"); platform && *platform) config.platform = platform;
   return config;
 }

@@ -1,9 +1,11 @@
 // The reference backend: looks kernels up by primitive name and evaluates programs equation by equation.
 #include "backends/reference/backend.h"
+#include "backends/reference/devices.h"
 #include "backends/reference/kernels.h"
 
 #include <capibara/config.h>
 
+#include "program/handles.h"
 #include "runtime/interrupt.h"
 #include "trace/trace.h"
 
@@ -52,13 +54,6 @@ class ReferenceExecutable final : public Executable {
   Program program_;
 };
 
-// What a program is made of runs here too, whatever platform evaluates single operations elsewhere.
-Config own_platform() {
-  Config settings = config();
-  settings.platform = "reference";
-  return settings;
-}
-
 class ReferenceBackend final : public Backend {
  public:
   std::string name() const override { return "reference"; }
@@ -69,6 +64,7 @@ class ReferenceBackend final : public Backend {
   Arrays run(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
     poll_interrupt();
     Kernel kernel = find_kernel(primitive);
+    if (primitive == prim::shard_map()) return run_shard_map(inputs, attrs);
     if (!kernel && primitive->evaluate) {
       TraceScope scope(evaluation_trace());
       return primitive->evaluate(inputs, attrs);
@@ -93,6 +89,12 @@ class ReferenceBackend final : public Backend {
 };
 
 }  // namespace
+
+Config own_platform() {
+  Config settings = config();
+  settings.platform = "reference";
+  return settings;
+}
 
 Kernel find_kernel(const Primitive& primitive) {
   const auto found = table().find(&primitive.record());

@@ -1,6 +1,7 @@
 // The reference backend: plain loops that define what each primitive computes.
 #pragma once
 
+#include <capibara/config.h>
 #include <capibara/primitive.h>
 
 namespace capibara::reference {
@@ -33,6 +34,8 @@ KernelList effect_kernels();
 
 Kernel find_kernel(const Primitive& primitive);  // null where absent
 
+// What a program is made of runs here too, whatever platform evaluates single operations elsewhere.
+Config own_platform();
 // Evaluates a program on concrete arrays, equation by equation; values die after their last use.
 Arrays interpret(const Program& program, std::span<const Array> inputs);
 

@@ -1,0 +1,23 @@
+// Random functions of shard_map: elementwise, reductions, collectives of every kind, control flow, gradients.
+#pragma once
+
+#include <capibara/placement.h>
+#include <capibara/primitive.h>
+
+#include <string>
+
+namespace capibara::random_shard_maps {
+
+struct RandomMap {
+  Program program;  // one shard_map, or the gradient of one
+  Arrays inputs;
+  Program whole;     // the same function without shard_map, where it treats each row alone; else undefined
+  std::string text;  // the operations, for messages
+};
+
+RandomMap make_random_map(uint64_t seed);
+
+// The operations that a function can be made of.
+std::vector<std::string> operation_names();
+
+}  // namespace capibara::random_shard_maps
