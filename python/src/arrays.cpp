@@ -8,6 +8,7 @@
 #include "array_operators.h"
 #include "bindings.h"
 #include "lax/plain_number.h"
+#include "readable.h"
 #include "runtime/transfer_guard.h"
 #include "trace/trace.h"
 
@@ -117,6 +118,7 @@ nb::object array_tolist(const Array& array) {
 
 nb::object reduce_array(const Array& array) {
   nb::object rebuild = nb::module_::import_("capibara._types").attr("array_from_pickle");
+  require_readable(array);
   if (is_key(array.dtype())) throw TypeError("arrays of PRNG keys are not pickled: pickle jax.random.key_data of them");
   nb::object bytes =
       nb::steal(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(array.raw_data()),
@@ -129,14 +131,6 @@ struct ArrayIterator {
   Array array;
   int64_t next = 0;
 };
-
-// The same values in memory of their own.
-Array copied(const Array& array) {
-  const std::size_t size = array.buffer().size();
-  Buffer buffer = Buffer::allocate(size);
-  if (size > 0) std::memcpy(buffer.mutable_data(), array.raw_data(), size);
-  return Array::from_buffer(array.type(), buffer, array.committed());
-}
 
 bool is_row_major(const DLTensor& tensor) {
   if (!tensor.strides) return true;
@@ -206,6 +200,7 @@ bool is_number(nb::handle object) {
 }
 
 nb::object numpy_view(const Array& array) {
+  require_readable(array);
   static PyObject* numpy = nb::module_::import_("numpy").release().ptr();
   nb::handle np(numpy);
   nb::object dtype = numpy_dtype(array.dtype());
@@ -371,6 +366,7 @@ void bind_arrays(nb::module_& m) {
       .def("__dlpack__",
            [](const Array& self, nb::object stream, nb::object max_version, nb::object dl_device, nb::object copy) {
              if (self.is_tracer()) refuse_conversion(self, "__dlpack__");
+             require_readable(self);
              check_exchange(stream, max_version, dl_device);
              const bool own_copy = !copy.is_none() && nb::cast<bool>(copy);
              DLManagedTensor* tensor = jax::dlpack::to_dlpack(own_copy ? copied(self) : self);
@@ -449,7 +445,8 @@ void bind_arrays(nb::module_& m) {
   bind_array_indexing(m, array);
 
 #if NB_VERSION_MAJOR >= 3
-  nb::class_<ConcreteArray, Array>(m, "ArrayImpl", nb::type_slots(array_slots), nb::pooled(1024))  // results come and go: their objects are used again
+  nb::class_<ConcreteArray, Array>(m, "ArrayImpl", nb::type_slots(array_slots),
+                                   nb::pooled(1024))  // results come and go: their objects are used again
 #else
   nb::class_<ConcreteArray, Array>(m, "ArrayImpl", nb::type_slots(array_slots))
 #endif
@@ -462,10 +459,10 @@ void bind_arrays(nb::module_& m) {
       .def("copy_to_host_async", [](const Array&) {})
       .def("__str__",
            [](const ConcreteArray& self) -> nb::object {
-             if (is_key(self.dtype())) return nb::str(self.repr().c_str());
+             if (is_key(self.dtype()) || !may_read(self)) return nb::repr(wrap(self));
              return nb::str(numpy_view(self));  // heeds NumPy's print options
            })
-      .def("__repr__", [](const ConcreteArray& self) { return self.repr(); });
+      .def("__repr__", &readable_repr);
   nb::class_<TracerArray, Array>(m, "Tracer")
       .def("__repr__", [](const TracerArray& self) { return concat("Traced<", capibara::to_string(self.type()), ">"); })
       .def("__str__", [](const TracerArray& self) { return concat("Traced<", capibara::to_string(self.type()), ">"); });

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "array/body.h"
 #include "bindings.h"
 #include "runtime/transfer_guard.h"
 #include "sharding/placed_memory.h"
@@ -67,6 +68,7 @@ void bind_placements(nb::module_& m) {
       .def("shard_shape",
            [](const NamedSharding& self, const Shape& shape) { return int_tuple(self.shard_shape(shape)); })
       .def("shard_offset", &shard_of)
+      .def("parts", [](const NamedSharding& self, std::size_t dim) { return self.parts(dim); })
       .def("__eq__", [](const NamedSharding& self, nb::handle other) {
         return nb::isinstance<NamedSharding>(other) && self == nb::cast<const NamedSharding&>(other);
       });
@@ -82,6 +84,8 @@ void bind_placements(nb::module_& m) {
     const std::optional<NamedSharding> placement = jax::placement(array);
     return placement ? nb::cast(*placement) : nb::none();
   });
+  // The same values as an array of this process alone.
+  m.def("array_of_this_process", [](const Array& array) { return wrap(placed_on_host(array, nullptr)); });
   m.def("array_shards", [](const Array& array) {
     nb::list shards;
     for (const Array& shard : jax::addressable_shards(array)) shards.append(wrap(shard));

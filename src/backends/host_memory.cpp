@@ -4,12 +4,24 @@
 #include "array/body.h"
 #include "backends/backend.h"
 #include "backends/host_shards.h"
+#include "processes/job.h"
+#include "sharding/process_grid.h"
 
 namespace capibara {
 
+namespace {
+
+// Of all processes, each of which has as many.
+int device_count() { return config().num_cpu_devices * processes::exchanging().count; }
+
+}  // namespace
+
 std::vector<DeviceFacts> Backend::devices() const {
   std::vector<DeviceFacts> list;
-  for (int id = 0; id < config().num_cpu_devices; ++id) list.push_back({{"cpu", id}, "cpu"});
+  for (int id = 0; id < device_count(); ++id) {
+    const int process = process_of_device(id);
+    list.push_back({{"cpu", id}, "cpu", process, process == processes::exchanging().own});
+  }
   return list;
 }
 
@@ -19,9 +31,9 @@ namespace {
 
 void check_devices(const NamedSharding& placement) {
   for (int device : placement.devices) {
-    if (device >= 0 && device < config().num_cpu_devices) continue;
-    throw ValueError(concat("device_put: there is no device ", placement.platform, ":", device, ", this process has ",
-                            config().num_cpu_devices, "; set JAX_NUM_CPU_DEVICES or jax_num_cpu_devices for more"));
+    if (device >= 0 && device < device_count()) continue;
+    throw ValueError(concat("device_put: there is no device ", placement.platform, ":", device, ", there are ",
+                            device_count(), "; set JAX_NUM_CPU_DEVICES or jax_num_cpu_devices for more"));
   }
   const std::string& kind = placement.memory_kind;
   if (!kind.empty() && kind != "device") {
@@ -31,8 +43,10 @@ void check_devices(const NamedSharding& placement) {
   }
 }
 
+// Arrays of this process's own values are where nothing is said: on its first device.
 bool is_first_device(const NamedSharding& placement) {
-  return placement.mesh.axis_names.empty() && placement.devices.at(0) == 0;
+  return placement.mesh.axis_names.empty() &&
+         placement.devices.at(0) == processes::exchanging().own * config().num_cpu_devices;
 }
 
 }  // namespace
@@ -49,7 +63,9 @@ Array Backend::put(const Array& x, const NamedSharding& placement) {
 
 Array Backend::join(const Shape& shape, const NamedSharding& placement, const std::vector<Array>& shards) {
   check_devices(placement);
-  return joined_host_shards(shape, placement, shards);
+  if (is_addressable(placement)) return joined_host_shards(shape, placement, shards);
+  const std::vector<Array> all = shards_of_all_processes(placement, shards);
+  return joined_host_shards(shape, placement, all);
 }
 
 }  // namespace capibara

@@ -7,6 +7,9 @@
 
 #include "array/body.h"
 #include "array/format.h"
+#include "processes/exchange.h"
+#include "processes/job.h"
+#include "sharding/process_grid.h"
 
 namespace capibara {
 
@@ -67,13 +70,62 @@ std::shared_ptr<const NamedSharding> on_device(const NamedSharding& placement, i
       NamedSharding{placement.platform, {device}, {}, {}, placement.memory_kind});
 }
 
+// The positions of a placement's devices by process.
+std::map<int, std::vector<std::size_t>> positions_by_process(const NamedSharding& placement) {
+  std::map<int, std::vector<std::size_t>> positions;
+  for (std::size_t position = 0; position < placement.devices.size(); ++position)
+    positions[process_of_device(placement.devices[position])].push_back(position);
+  return positions;
+}
+
+// Parts one after the other, of every process of the group.
+struct Parts {
+  std::vector<std::byte> own, all;
+};
+
 }  // namespace
+
+std::vector<Array> shards_of_all_processes(const NamedSharding& placement, const std::vector<Array>& own) {
+  const auto positions = positions_by_process(placement);
+  processes::Call call{concat("make_array of parts ", own.empty() ? "" : to_string(own[0].type()))};
+  for (const auto& [process, of_process] : positions) {
+    call.group.push_back(process);
+    if (of_process.size() == own.size() && !own.empty()) continue;
+    throw ValueError(concat("an array across processes needs as many devices in each of them, got ", of_process.size(),
+                            " in process ", process, " and ", own.size(), " parts in this one"));
+  }
+  const ArrayType type = own[0].type();
+  const auto bytes = static_cast<std::size_t>(type.size() * storage_size(type.dtype));
+  auto parts = std::make_shared<Parts>();
+  for (const Array& shard : own) {
+    if (shard.shape() != type.shape || shard.dtype() != type.dtype)
+      throw ValueError(
+          concat("parts of an array must have one type, got ", to_string(type), " and ", to_string(shard.type())));
+    parts->own.insert(parts->own.end(), shard.raw_data(), shard.raw_data() + bytes);
+  }
+  parts->all.resize(parts->own.size() * positions.size());
+  call.owner = parts;
+  processes::exchange().all_gather(call, parts->own.data(), parts->all.data(), parts->own.size()).wait();
+  std::vector<Array> shards(placement.devices.size());
+  const std::byte* from = parts->all.data();
+  for (const auto& [process, of_process] : positions) {
+    for (const std::size_t position : of_process) {
+      Buffer buffer = Buffer::allocate(bytes);
+      if (bytes) std::memcpy(buffer.mutable_data(), from, bytes);
+      shards[position] = Array::from_buffer(type, std::move(buffer));
+      from += bytes;
+    }
+  }
+  return shards;
+}
 
 std::vector<Array> host_shards(const Array& x, const NamedSharding& placement) {
   const Shape part = placement.shard_shape(x.shape());
   std::map<Shape, Array> known;
   std::vector<Array> shards;
+  const int own = processes::exchanging().own;
   for (std::size_t position = 0; position < placement.devices.size(); ++position) {
+    if (process_of_device(placement.devices[position]) != own) continue;
     const Shape begin = placement.shard_offset(x.shape(), position);
     auto [it, added] = known.try_emplace(begin);
     if (added) it->second = device_part(x, part, begin);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lax/factors.h"
+#include "lax/process_exchange.h"
 #include "program/varying.h"
 #include "trace/mesh_trace.h"
 #include "trace/trace.h"
@@ -43,6 +44,25 @@ Array picked_lanes(const Array& x, const Ints& source) {
   return lanes.size() == 1 ? lanes[0] : lax::concatenate(lanes, 0);
 }
 
+Array tree_sum(const Array& lanes) {
+  const DType own = lanes.dtype();
+  const bool narrow = is_floating(own) && bits(own) < 32;  // rounded once
+  Array level = narrow ? lax::convert_element_type(lanes, DType::float32) : lanes;
+  while (level.shape(0) > 1) {
+    const int64_t count = level.shape(0), even = count - count % 2;
+    const Array left = lax::slice_in_dim(level, 0, even, 2), right = lax::slice_in_dim(level, 1, even, 2);
+    const Array pairs = lax::add(left, right);
+    level = even == count ? pairs : lax::concatenate({pairs, lax::slice_in_dim(level, even, count)}, 0);
+  }
+  const Array sum = lax::squeeze(level, {0});
+  return narrow ? lax::convert_element_type(sum, own) : sum;
+}
+
+Array sum_of_lanes(const Attrs& attrs, const Array& x, int64_t dim) {
+  if (attrs.has("tree") && !is_bool(x.dtype()) && x.shape(dim) > 0) return tree_sum(move_axis(x, dim, 0));
+  return lax::reduce_sum(x, {.axes = {dim}});
+}
+
 LaneGroups::LaneGroups(const BatchArgs& args) : lanes_(args.axis.size) {
   if (args.attrs.has("axis_index_groups")) groups_ = lax::index_groups(args.attrs);
 }
@@ -74,9 +94,9 @@ Array LaneGroups::join(const Array& x) const {
 namespace {
 
 // Each lane has the result of its group.
-Array reduced_in_groups(const Array& x, const LaneGroups& groups, Reduction reduce) {
+Array reduced_in_groups(const Array& x, const LaneGroups& groups, const Attrs& attrs, Reduction reduce) {
   const Array split = groups.split(x);
-  const Array reduced = reduce(split, {.axes = {1}});
+  const Array reduced = attrs.has("tree") ? sum_of_lanes(attrs, split, 1) : reduce(split, {.axes = {1}});
   Ints kept{0};
   for (int64_t dim = 2; dim < split.ndim(); ++dim) kept.push_back(dim);
   return groups.join(lax::broadcast_in_dim(reduced, split.shape(), kept));
@@ -85,7 +105,8 @@ Array reduced_in_groups(const Array& x, const LaneGroups& groups, Reduction redu
 BatchResult batch_grouped(const BatchArgs& args, const LaneGroups& groups, Reduction reduce) {
   BatchResult result;
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
-    result.outputs.push_back(reduced_in_groups(batch_at(args.inputs[i], args.dims[i], args.axis.size), groups, reduce));
+    const Array lanes = batch_at(args.inputs[i], args.dims[i], args.axis.size);
+    result.outputs.push_back(reduced_in_groups(lanes, groups, args.attrs, reduce));
     result.dims.push_back(0);
   }
   return result;
@@ -103,7 +124,7 @@ BatchResult batch_collective(const BatchArgs& args, Reduction reduce, bool scale
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
     Array x = args.inputs[i];
     if (args.mapped(i)) {
-      x = reduce(x, {.axes = {args.dims[i]}});
+      x = scale_by_size ? sum_of_lanes(args.attrs, x, args.dims[i]) : reduce(x, {.axes = {args.dims[i]}});
     } else if (scale_by_size) {
       x = lax::mul(x, scalar_like(x, static_cast<double>(args.axis.size)));
     }
@@ -177,6 +198,7 @@ Family collective_family() {
   family.push_back(axis_index_record());
   for (PrimitiveRecord& record : varying_records()) family.push_back(std::move(record));
   family.push_back(shard_map_record());
+  for (PrimitiveRecord& record : process_records()) family.push_back(std::move(record));
   return family;
 }
 

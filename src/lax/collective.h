@@ -16,6 +16,10 @@ Effects uses(const jax::lax::AxisNames& names);
 // Reductions over a mapped axis, as batch rules.
 using Reduction = Array (*)(const Array&, const jax::lax::ReduceOptions&);
 BatchResult batch_collective(const BatchArgs& args, Reduction reduce, bool scale_by_size);
+// The sum over dimension 0 in the tree of processes/reduce.h: the same bits however lanes are spread over processes.
+Array tree_sum(const Array& lanes);
+// What sums of a collective's lanes are made by: in the tree where its attribute `tree` says so.
+Array sum_of_lanes(const Attrs& attrs, const Array& x, int64_t dim);
 
 // Lanes of the mapped axis in the order of axis_index_groups.
 class LaneGroups {

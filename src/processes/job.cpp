@@ -163,6 +163,12 @@ Exchange& exchange() {
       "mpirun or srun, and call jax.distributed.initialize() without arguments");
 }
 
+Exchanging exchanging() {
+  Job& now = job();
+  std::lock_guard lock(now.mutex);
+  return now.exchange ? Exchanging{now.exchange->process_id(), now.exchange->process_count()} : Exchanging{};
+}
+
 void note_use() {
   if (in_use.load(std::memory_order_relaxed) || in_use.exchange(true)) return;
   if (launched_by_us() && !distributed::is_initialized()) {

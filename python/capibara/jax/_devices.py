@@ -92,6 +92,8 @@ _known = {}  # rows of the core as devices: the same objects each time
 def device_of(array):
     """The device that holds an array."""
     platform, number = _core.array_device(array)
+    if (platform, number) == ("cpu", 0) and _core.process_group()[1] > 1:  # nothing was said: the first device of this process
+        return local_devices(backend="cpu")[0]
     for device in devices(_called(platform)):
         if (device.platform, device.id) == (platform, number):
             return device

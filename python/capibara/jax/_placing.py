@@ -2,7 +2,7 @@
 from capibara import _core, _tracebacks
 from capibara._tree_errors import prefix_errors
 from capibara.jax import tree_util
-from capibara.jax._devices import Device, _called, device_of, devices
+from capibara.jax._devices import Device, _called, device_of, devices, process_count
 from capibara.jax._mesh import PartitionSpec, current_mesh
 from capibara.jax._sharding import Format, NamedSharding, Sharding, SingleDeviceSharding
 
@@ -129,9 +129,26 @@ def _put(leaf, sharding):
     if isinstance(sharding, SingleDeviceSharding) and sharding._device not in devices(_called(sharding._device.platform)):
         raise ValueError(f"no such device: {sharding._device!r}; there are {devices()}")
     check_fits(sharding, array.shape, "device_put")
+    if not isinstance(array, _core.Tracer) and not sharding.is_fully_addressable:
+        _check_equal_in_all_processes(leaf, array, sharding)
     if isinstance(array, _core.Tracer):
         return _core.sharding_constraint(array, sharding._placement, sharding._unconstrained, 0)
     return _core.device_put(array, sharding._placement)
+
+
+def _check_equal_in_all_processes(leaf, array, sharding):
+    """What goes to devices of several processes must be the same in each of them."""
+    if not array.is_fully_addressable or array.committed:
+        return
+    if not sharding.addressable_devices:
+        raise ValueError(f"device_put: this process has none of the devices of {sharding}")
+    if process_count() != len({device.process_index for device in sharding.device_set}):
+        return
+    import numpy as np
+    everywhere = np.asarray(_core.process_all_gather(array, False, ""))
+    if not (everywhere == np.asarray(array)).all():
+        raise AssertionError(f"{type(leaf)} passed to device_put is not the same on each process. Make sure you are passing the same "
+                             f"value of {type(leaf)} on each process.. Expected: {everywhere}; got: {leaf}.")
 
 
 def bordered(fun, in_shardings, out_shardings, static_argnums):
@@ -195,13 +212,40 @@ def make_array_from_process_local_data(sharding, local_data, global_shape=None):
 def _from_local_data(data, sharding, global_shape):
     import numpy as np
     data = np.asarray(data)
-    if not sharding.is_fully_addressable:
-        raise NotImplementedError("make_array_from_process_local_data: the sharding must be on this process's devices alone, got "
-                                  f"{sharding}")
-    if global_shape is not None and global_shape != data.shape:
-        raise ValueError("make_array_from_process_local_data: one process has all of the data, so that its shape must be the global "
-                         f"shape {global_shape}, got {data.shape}")
-    return make_array_from_callback(data.shape, sharding, lambda index: data[index])
+    if sharding.is_fully_addressable:
+        if global_shape is not None and global_shape != data.shape:
+            raise ValueError("make_array_from_process_local_data: one process has all of the data, so that its shape must be the global "
+                             f"shape {global_shape}, got {data.shape}")
+        return make_array_from_callback(data.shape, sharding, lambda index: data[index])
+    own, counts = _part_numbers(sharding, data.ndim)
+    if global_shape is None:
+        global_shape = tuple(size * counts[dim] // len(own[dim]) for dim, size in enumerate(data.shape))
+    for dim, (size, whole) in enumerate(zip(data.shape, global_shape, strict=True)):
+        if size != whole and size * counts[dim] != whole * len(own[dim]):
+            raise ValueError(f"make_array_from_process_local_data: dimension {dim} of the data of this process must be the whole of "
+                             f"{whole} or its part {whole * len(own[dim]) // counts[dim]}, got {size}")
+
+    def part(index):
+        slices = []
+        for dim, (size, whole) in enumerate(zip(data.shape, global_shape)):
+            begin, end, _ = index[dim].indices(whole)
+            if size != whole:  # the parts that this process has, one behind the other
+                place = own[dim].index(begin * counts[dim] // whole)
+                begin, end = place * (end - begin), (place + 1) * (end - begin)
+            slices.append(slice(begin, end))
+        return data[tuple(slices)]
+
+    return make_array_from_callback(global_shape, sharding, part)
+
+
+def _part_numbers(sharding, ndim):
+    """Of each dimension, the numbers of the parts that this process has, and how many there are."""
+    counts = [sharding._placement.parts(dim) for dim in range(ndim)]
+    own = [set() for _ in counts]
+    for index in sharding.addressable_devices_indices_map(counts).values():
+        for dim, part in enumerate(index):
+            own[dim].add(part.indices(counts[dim])[0])
+    return [sorted(numbers) for numbers in own], counts
 
 
 _tracebacks.guard(__name__)

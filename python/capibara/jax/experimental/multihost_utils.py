@@ -15,6 +15,10 @@ def process_allgather(in_tree, tiled=False):
     line = _line_of(sys._getframe())
 
     def gather(x):
+        if isinstance(x, _core.Array) and not x.is_fully_addressable:
+            if not tiled:
+                raise ValueError("Gathering global non-fully-addressable arrays only supports tiled=True")
+            return np.asarray(_core.array_of_this_process(x))  # every process holds it whole
         if process_count() == 1:
             return np.asarray(x) if tiled else np.expand_dims(np.asarray(x), axis=0)
         return np.asarray(_core.process_all_gather(x, tiled, line))

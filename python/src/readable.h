@@ -1,0 +1,16 @@
+// Which arrays this process may read.
+#pragma once
+
+#include <capibara/array.h>
+
+#include <string>
+
+namespace capibara::python {
+
+bool may_read(const Array& array);  // whether the devices of this process hold every element
+void require_readable(const Array& array);
+std::string readable_repr(const Array& array);  // without values where they may not be read
+// The same values in memory of their own.
+Array copied(const Array& array);
+
+}  // namespace capibara::python

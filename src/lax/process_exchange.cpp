@@ -1,0 +1,113 @@
+// Collectives between processes: what the lanes of one process have, exchanged with other processes.
+//
+// Lanes are dimension 0 of the operand. Only programs that run as lanes hold these primitives: their derivatives are
+// those of the collectives that they come from.
+#include "lax/process_exchange.h"
+
+#include <cstring>
+
+#include "lax/collective.h"
+#include "processes/exchange.h"
+#include "program/source.h"
+
+namespace capibara {
+
+namespace {
+
+Effects in_order() { return Effects(Effects::ordered_debug); }  // every process comes to the same exchanges in turn
+
+std::vector<int> group_of(const Attrs& attrs) {
+  std::vector<int> group;
+  for (const int64_t process : attrs.ints("group")) group.push_back(static_cast<int>(process));
+  return group;
+}
+
+ArrayType without_lanes(const ArrayType& type) {
+  return type.with_shape(Shape(type.shape.begin() + 1, type.shape.end()));
+}
+
+std::size_t bytes_of(const ArrayType& type) { return static_cast<std::size_t>(type.size() * storage_size(type.dtype)); }
+
+// Both ends of a call, which live as long as it does.
+struct Ends {
+  Array from;
+  Buffer to;
+};
+
+processes::Call call_of(const Attrs& attrs, const Array& x, std::shared_ptr<const void> owner) {
+  return {concat(attrs.text("operation"), " of ", to_string(x.type())), attrs.text("line"), group_of(attrs), true,
+          std::move(owner)};
+}
+
+Arrays all_gather(std::span<const Array> inputs, const Attrs& attrs) {
+  const Array& x = inputs[0];
+  ArrayType type = x.type();
+  type.shape[0] *= static_cast<int64_t>(attrs.ints("group").size());
+  auto ends = std::make_shared<Ends>(Ends{x, Buffer::allocate(bytes_of(type))});
+  processes::exchange()
+      .all_gather(call_of(attrs, x, ends), x.raw_data(), ends->to.mutable_data(), bytes_of(x.type()))
+      .wait();
+  return {Array::from_buffer(type, ends->to)};
+}
+
+processes::Reduction reduction_of(const std::string& name) {
+  if (name == "psum") return processes::Reduction::sum;
+  return name == "pmax" ? processes::Reduction::max : processes::Reduction::min;
+}
+
+Arrays reduce(std::span<const Array> inputs, const Attrs& attrs) {
+  const Array& x = inputs[0];
+  const ArrayType type = without_lanes(x.type());
+  auto ends = std::make_shared<Ends>(Ends{x, Buffer::allocate(bytes_of(type))});
+  const processes::Reduce what{reduction_of(attrs.text("reduction")), x.dtype(), type.size(),
+                               static_cast<int>(x.shape(0))};
+  processes::exchange().reduce(call_of(attrs, x, ends), what, x.raw_data(), ends->to.mutable_data()).wait();
+  return {Array::from_buffer(type, ends->to)};
+}
+
+PrimitiveRecord record_of(const char* name, const char* doc, bool keeps_lanes, EvaluateRule evaluate) {
+  PrimitiveRecord record;
+  record.name = name;
+  record.doc = doc;
+  record.differentiable = false;
+  record.traits.repeatable = false;
+  record.type = [keeps_lanes](std::span<const ArrayType> types, const Attrs& attrs) {
+    ArrayType type = keeps_lanes ? types[0] : without_lanes(types[0]);
+    if (keeps_lanes) type.shape[0] *= static_cast<int64_t>(attrs.ints("group").size());
+    return TypeResult(Types{type}, in_order());
+  };
+  // Lanes of another axis travel behind those of this one.
+  record.batch = [keeps_lanes](const BatchArgs& args) {
+    const Array x = move_axis(args.inputs[0], args.dims[0], 1);
+    return BatchResult{capibara::bind(args.primitive, std::span(&x, 1), args.attrs), {keeps_lanes ? 1 : 0}};
+  };
+  record.evaluate = std::move(evaluate);
+  return record;
+}
+
+Attrs attrs_of(const std::string& operation, const ProcessAxis& axis) {
+  const SourceInfo source = source_info(current_source());
+  return {{"group", Ints(axis.group.begin(), axis.group.end())},
+          {"line", source.file.empty() ? "" : concat(source.file.substr(source.file.rfind('/') + 1), ":", source.line)},
+          {"operation", concat(operation, " over '", axis.name, "'")}};
+}
+
+}  // namespace
+
+Family process_records() {
+  return {record_of("process_all_gather", "The lanes of all processes along a mesh axis.", true, all_gather),
+          record_of("process_reduce", "A sum, maximum or minimum over the lanes of all processes along a mesh axis.",
+                    false, reduce)};
+}
+
+Array process_all_gather(const Array& lanes, const std::string& operation, const ProcessAxis& axis) {
+  static const Primitive gather = primitive("process_all_gather");
+  return bind1(gather, {lanes}, attrs_of(operation, axis));
+}
+
+Array process_reduce(const Array& lanes, const std::string& reduction, const ProcessAxis& axis) {
+  static const Primitive reduce = primitive("process_reduce");
+  return bind1(reduce, {lanes}, attrs_of(reduction, axis).with("reduction", reduction));
+}
+
+}  // namespace capibara
