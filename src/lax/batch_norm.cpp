@@ -1,5 +1,6 @@
 // StableHLO's batch normalisation operations, each defined by what it composes.
 #include "lax/batch_norm.h"
+#include "lax/factors.h"
 #include "lax/families.h"
 #include "lax/monoid.h"
 #include "lax/rules.h"
@@ -104,6 +105,7 @@ PrimitiveRecord batch_norm_record(std::string name, std::string doc, Composition
                                   std::vector<bool> wide_outputs) {
   PrimitiveRecord record;
   record.name = name;
+  record.factors = batch_norm_factors;
   record.doc = std::move(doc);
   record.stablehlo = "stablehlo." + name;
   record.dtypes = {DType::bfloat16, DType::float16, DType::float32, DType::float64};

@@ -2,6 +2,7 @@
 #include <capibara/config.h>
 
 #include "lax/elementwise.h"
+#include "lax/factors.h"
 
 #include "trace/stage.h"
 
@@ -75,6 +76,7 @@ PrimitiveRecord bitcast_record() {
   PrimitiveRecord r = record("bitcast_convert_type", "The bits of x as another dtype; a trailing dimension splits or "
                              "joins elements of other widths.", 1, anything, "stablehlo.bitcast_convert");
   r.traits.elementwise = Elementwise::no;  // dimensions come and go
+  r.factors = elementwise_factors;
   r.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
     require_count("bitcast_convert_type", types, 1);
     const DType from = types[0].dtype, to = attrs.dtype("new_dtype");
@@ -215,6 +217,7 @@ PrimitiveRecord stop_gradient_record() {
 PrimitiveRecord map_record() {
   PrimitiveRecord r;
   r.name = "map";
+  r.factors = elementwise_factors;
   r.traits.region = true;
   r.doc = "A program on scalars applied to the elements of equally shaped arrays.";
   r.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {

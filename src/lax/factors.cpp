@@ -141,6 +141,11 @@ void FactorBuilder::keep(std::size_t operand, int64_t dim, std::size_t result, i
   allow(operands_[operand][d]);
 }
 
+void FactorBuilder::tie(std::size_t operand, int64_t dim, std::size_t result, int64_t result_dim) {
+  const auto d = static_cast<std::size_t>(dim), e = static_cast<std::size_t>(result_dim);
+  graph_.match(operands_[operand][d], results_[result][e]);
+}
+
 void FactorBuilder::pair(std::size_t operand, int64_t dim, std::size_t other, int64_t other_dim) {
   const auto d = static_cast<std::size_t>(dim), e = static_cast<std::size_t>(other_dim);
   graph_.match(operands_[operand][d], operands_[other][e]);

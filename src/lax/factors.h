@@ -43,7 +43,8 @@ class FactorBuilder {
   // part.
   void keep(std::size_t operand, int64_t dim, std::size_t result, int64_t result_dim);
   void keep(std::size_t operand, int64_t dim, int64_t result_dim) { keep(operand, dim, 0, result_dim); }
-  void pair(std::size_t operand, int64_t dim, std::size_t other, int64_t other_dim);  // two operands
+  void tie(std::size_t operand, int64_t dim, std::size_t result, int64_t result_dim);  // the same, but whole
+  void pair(std::size_t operand, int64_t dim, std::size_t other, int64_t other_dim);   // two operands
   void combine(std::size_t operand, int64_t dim, Monoid monoid);
   void make(std::size_t result, int64_t dim);  // the same for every index: no operand has it
   // A dimension of a result made of a repeated dimension of an operand.
@@ -93,11 +94,12 @@ Factors dot_general_factors(const EquationTypes& equation);
 Factors ragged_dot_factors(const EquationTypes& equation);
 Factors convolution_factors(const EquationTypes& equation);
 
-Factors reduction_factors(const EquationTypes& equation);  // attribute axes; combined by the monoid of the record
-Factors kept_factors(const EquationTypes& equation);       // attribute axes or dimensions, which stay whole
+Factors reduction_factors(const EquationTypes& equation);   // attribute axes; combined by the monoid of the record
+Factors kept_factors(const EquationTypes& equation);        // attribute axes or dimensions, which stay whole
+Factors batch_norm_factors(const EquationTypes& equation);  // the feature dimension
 Factors window_factors(const EquationTypes& equation);
 Factors fft_factors(const EquationTypes& equation);
-Factors random_bits_factors(const EquationTypes& equation);
+Factors key_factors(const EquationTypes& equation);  // draws from arrays of keys
 Factors all_gather_factors(const EquationTypes& equation);
 Factors reduce_scatter_factors(const EquationTypes& equation);
 Factors all_to_all_factors(const EquationTypes& equation);

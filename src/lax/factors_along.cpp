@@ -108,12 +108,25 @@ Factors window_factors(const EquationTypes& equation) {
   return all_but(equation, moving);
 }
 
+Factors batch_norm_factors(const EquationTypes& equation) {
+  const int64_t feature = equation.attrs.integer("feature_index");
+  const auto dim = [&](const ArrayType& type) { return type.rank() == 1 ? 0 : feature; };
+  FactorBuilder builder(equation);
+  for (std::size_t r = 0; r < equation.results.size(); ++r) {
+    for (std::size_t o = 0; o < equation.operands.size(); ++o)
+      builder.keep(o, dim(equation.operands[o]), r, dim(equation.results[r]));
+  }
+  return builder.finish();
+}
+
 Factors fft_factors(const EquationTypes& equation) {
   const int64_t rank = equation.operands[0].rank();
   return all_but(equation, range(rank, rank - std::ssize(equation.attrs.ints("fft_lengths"))));
 }
 
-Factors random_bits_factors(const EquationTypes& equation) {
+// Each threefry key is used alone; the other generators draw for a batch of keys at once.
+Factors key_factors(const EquationTypes& equation) {
+  if (equation.operands[0].dtype != DType::key_fry) return whole_factors(equation);
   return all_but(equation, range(equation.results[0].rank(), equation.operands[0].rank()));
 }
 

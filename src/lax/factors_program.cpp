@@ -89,8 +89,17 @@ class Cuts {
   void read(const ValueFactors& value, const ArrayType& whole, const ArrayType& part) {
     const ValueFactors factors = graph_.resolved(value);
     for (std::size_t d = 0; d < factors.size(); ++d) {
-      if (part.shape[d] > 0) read(factors[d], whole.shape[d] / part.shape[d]);
+      if (part.shape[d] == 0 || part.shape[d] == whole.shape[d]) continue;
+      // What a dimension of one factor says decides for those of several.
+      if (factors[d].size() == 1)
+        read(factors[d], whole.shape[d] / part.shape[d]);
+      else
+        open_.emplace_back(factors[d], whole.shape[d] / part.shape[d]);
     }
+  }
+  void settle() {
+    for (const auto& [dimension, parts] : open_) read(dimension, parts);
+    open_.clear();
   }
   ArrayType part(const ValueFactors& value, ArrayType type) const {
     const ValueFactors factors = graph_.resolved(value);
@@ -119,9 +128,11 @@ class Cuts {
 
   const FactorGraph& graph_;
   std::vector<std::pair<int, int64_t>> cuts_;
+  std::vector<std::pair<DimensionFactors, int64_t>> open_;
 };
 
-Program part_of(const ProgramFactors& factors, const Cuts& cuts) {
+Program part_of(const ProgramFactors& factors, Cuts& cuts) {
+  cuts.settle();
   Program::Body body = factors.program().body();
   for (std::size_t v = 0; v < body.var_types.size(); ++v)
     body.var_types[v] = cuts.part(factors.of(Var{static_cast<int32_t>(v)}), body.var_types[v]);
@@ -177,17 +188,61 @@ Attrs localise_call(const EquationTypes& equation) {
   return equation.attrs.with(program_name(equation), part_of(body, cuts));
 }
 
+namespace {
+
+Staged staged_lowering(const EquationTypes& equation, std::span<const ArrayType> operands) {
+  return stage_open([&](std::span<const Array> inputs) { return equation.primitive->lower(inputs, equation.attrs); },
+                    operands, equation.primitive.name());
+}
+
+bool same_steps(const Program& a, const Program& b) {
+  if (a.equations().size() != b.equations().size() || a.body().literals.size() != b.body().literals.size())
+    return false;
+  for (std::size_t e = 0; e < a.equations().size(); ++e) {
+    if (!(a.equations()[e].primitive == b.equations()[e].primitive)) return false;
+  }
+  for (std::size_t i = 0; i < a.body().literals.size(); ++i) {
+    const Array &x = a.body().literals[i], &y = b.body().literals[i];
+    if (x.dtype() != y.dtype() || x.to_string() != y.to_string()) return false;
+  }
+  return true;
+}
+
+// A composition may hold sizes as numbers, and a type rule may tie sizes to one another: parts must be typed and
+// composed as the whole is.
+bool holds_for_parts(const EquationTypes& equation, const Factors& factors, int factor, const Program& whole) {
+  int64_t parts = 2;
+  while (factors.factors[static_cast<std::size_t>(factor)].size % parts != 0) ++parts;
+  const PartTypes part = part_types(equation, factors, factor, parts);
+  try {
+    const Types results = equation.primitive->type(part.operands, equation.attrs).types;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (results[i].shape != part.results[i].shape) return false;
+    }
+    return same_steps(staged_lowering(equation, part.operands).program, whole);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
 Factors lowered_factors(const EquationTypes& equation) {
-  const Staged staged =
-      stage_open([&](std::span<const Array> inputs) { return equation.primitive->lower(inputs, equation.attrs); },
-                 equation.operands, equation.primitive.name());
-  if (!staged.captured.empty() || staged.program.equations().empty()) return whole_factors(equation);
+  const Staged staged = staged_lowering(equation, equation.operands);
+  if (!staged.captured.empty() || staged.program.outputs().size() != equation.results.size())
+    return whole_factors(equation);
   for (const Equation& inner : staged.program.equations()) {
     if (inner.primitive == equation.primitive) return whole_factors(equation);
   }
   FactorGraph graph;
   const ProgramFactors body(graph, staged.program);
-  return graph.finish(body.inputs(), body.outputs());
+  Factors factors = graph.finish(body.inputs(), body.outputs());
+  for (std::size_t f = 0; f < factors.factors.size(); ++f) {
+    Factor& factor = factors.factors[f];
+    if (factor.use == FactorUse::free && !holds_for_parts(equation, factors, static_cast<int>(f), staged.program))
+      factor.use = FactorUse::whole;
+  }
+  return factors;
 }
 
 // ---- scan: the leading dimension of what it reads and stacks is whole

@@ -184,7 +184,7 @@ PrimitiveRecord seed_record() {
 }
 
 PrimitiveRecord split_keys_record() {
-  PrimitiveRecord r = discrete("random_split", "New keys from each key, in trailing dimensions.");
+  PrimitiveRecord r = discrete("random_split", "New keys from each key, in trailing dimensions.", key_factors);
   r.dtypes = key_dtypes;
   r.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
     require_count("random_split", types, 1);
@@ -201,7 +201,7 @@ PrimitiveRecord split_keys_record() {
 }
 
 PrimitiveRecord fold_in_record() {
-  PrimitiveRecord r = discrete("random_fold_in", "A new key from each key and each 32-bit number.");
+  PrimitiveRecord r = discrete("random_fold_in", "A new key from each key and each 32-bit number.", key_factors);
   r.dtypes = key_dtypes;
   r.type = [](std::span<const ArrayType> types, const Attrs&) {
     require_count("random_fold_in", types, 2);
@@ -230,7 +230,8 @@ PrimitiveRecord fold_in_record() {
 }
 
 PrimitiveRecord bits_record() {
-  PrimitiveRecord r = discrete("random_bits", "Random unsigned integers from each key, in trailing dimensions.");
+  PrimitiveRecord r =
+      discrete("random_bits", "Random unsigned integers from each key, in new dimensions.", key_factors);
   r.traits.cost = Cost::series;
   r.traits.element_nanoseconds = 3;
   r.dtypes = key_dtypes;

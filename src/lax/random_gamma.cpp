@@ -102,7 +102,7 @@ Array draw_gamma(const Array& keys, const Array& a, bool log_space) {
 PrimitiveRecord gamma_record() {
   PrimitiveRecord r;
   r.name = "random_gamma";
-  r.factors = elementwise_factors;
+  r.factors = key_factors;
   r.traits.element_nanoseconds = 300;
   r.doc = "A gamma variate, or its logarithm, for each element of a.";
   r.dtypes = key_dtypes;

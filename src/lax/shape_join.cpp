@@ -237,8 +237,7 @@ Arrays split_lower(std::span<const Array> in, const Attrs& attrs) {
 }
 
 PrimitiveRecord split_record() {
-  PrimitiveRecord r;
-  r.name = "split";
+  PrimitiveRecord r{.name = "split", .factors = factors_but("axis")};
   r.traits.moves = Moves::several;
   r.traits.multiple_results = true;
   r.doc = "Divides an array along a dimension into parts of given sizes.";

@@ -136,6 +136,12 @@ Split split_of(const Call& call) {
   return split;
 }
 
+// Sums of parts in small types are rounded more often than the whole.
+bool rounds_parts(const Split& split) {
+  return std::any_of(split.results.begin(), split.results.end(),
+                     [](const ArrayType& type) { return is_floating(type.dtype) && bits(type.dtype) < 32; });
+}
+
 class SplitFactors : public Property {};
 
 TEST_P(SplitFactors, GiveTheWhole) {
@@ -148,6 +154,7 @@ TEST_P(SplitFactors, GiveTheWhole) {
       const Factor& factor = split.factors.factors[f];
       for (int64_t parts = 2; parts <= 5; ++parts) {
         if (factor.use == FactorUse::whole || factor.size % parts != 0) continue;
+        if (factor.use == FactorUse::combined && rounds_parts(split)) continue;
         any = true;
         if (whole.empty()) whole = capibara::bind(split.primitive, inputs, split.attrs);
         const std::string text = difference(split.by_parts(inputs, whole, static_cast<int>(f), parts), whole, 64);
