@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "lax/collective.h"
+#include "lax/factors.h"
 #include "processes/exchange.h"
 #include "program/source.h"
 
@@ -71,6 +72,7 @@ PrimitiveRecord record_of(const char* name, const char* doc, bool keeps_lanes, E
   record.doc = doc;
   record.differentiable = false;
   record.traits.repeatable = false;
+  record.factors = whole_factors;
   record.type = [keeps_lanes](std::span<const ArrayType> types, const Attrs& attrs) {
     ArrayType type = keeps_lanes ? types[0] : without_lanes(types[0]);
     if (keeps_lanes) type.shape[0] *= static_cast<int64_t>(attrs.ints("group").size());
