@@ -46,12 +46,13 @@ struct Factors {
 Factors factors_of(const EquationTypes& equation);
 // Whether the record says its factors, itself or by traits.
 bool has_factors(const PrimitiveRecord& record);
-// (i j) (j k) -> (i k), j: add
+// The factors as text: (i j) (j k) -> (i k), j: add.
 std::string to_string(const Factors& factors);
-// The types that operands and results have where a factor is cut into parts; none where the size does not divide.
+// The types of an equation's operands and results on one part.
 struct PartTypes {
   Types operands, results;
 };
+// The types on one part where a factor is cut into parts; none where its size does not divide.
 PartTypes part_types(const EquationTypes& equation, const Factors& factors, int factor, int64_t parts);
 
 }  // namespace capibara
