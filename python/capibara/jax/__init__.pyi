@@ -77,6 +77,7 @@ from capibara.jax._install import install as install
 from capibara.jax._mesh import P as P
 from capibara.jax._mesh import make_mesh as make_mesh
 from capibara.jax._mesh import set_mesh as set_mesh
+from capibara.jax._partition import pjit as pjit
 from capibara.jax._placing import make_array_from_callback as make_array_from_callback
 from capibara.jax._placing import make_array_from_process_local_data as make_array_from_process_local_data
 from capibara.jax._placing import make_array_from_single_device_arrays as make_array_from_single_device_arrays

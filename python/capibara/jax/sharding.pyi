@@ -8,6 +8,7 @@ from capibara.jax._mesh import Mesh as Mesh
 from capibara.jax._mesh import PartitionSpec as PartitionSpec
 from capibara.jax._mesh import get_mesh as get_mesh
 from capibara.jax._mesh import set_mesh as set_mesh
+from capibara.jax._partition import partition as partition
 from capibara.jax._sharding import NamedSharding as NamedSharding
 from capibara.jax._sharding import Sharding as Sharding
 from capibara.jax._sharding import SingleDeviceSharding as SingleDeviceSharding

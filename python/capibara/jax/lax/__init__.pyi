@@ -438,6 +438,8 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """x to the power y; y may be of an integer dtype."""
 pow_p: CatalogPrimitive
 ppermute_p: CatalogPrimitive
+process_all_gather_p: CatalogPrimitive
+process_reduce_p: CatalogPrimitive
 psum_invariant_p: CatalogPrimitive
 psum_p: CatalogPrimitive
 pure_callback_p: CatalogPrimitive
