@@ -32,7 +32,8 @@ if(CAPIBARA_CUDA AND CAPIBARA_CUDA_SOURCES)
                 --diag-suppress=1427
                 ${architectures} -I${PROJECT_SOURCE_DIR}/src -I${CAPIBARA_BATCHES_FOLDER} -c ${source} -o ${object}
         DEPENDS ${source} ${CAPIBARA_CUDA_HEADERS} ${PROJECT_SOURCE_DIR}/src/backends/pjrt/ffi.h
-                ${CAPIBARA_BATCHES_FOLDER}/fused_kernels.h)
+                ${CAPIBARA_BATCHES_FOLDER}/fused_kernels.h
+        WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})  # part of what ccache compares
       list(APPEND CAPIBARA_CUDA_OBJECTS ${object})
     endforeach()
     add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/lib/libcapibara_cuda.so
