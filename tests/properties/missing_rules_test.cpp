@@ -56,6 +56,8 @@ const std::map<std::string, std::string> own = {
     {"custom_call", "stablehlo.custom_call, for the reader"},
     {"multiply_add", "the product and sum that jax's compiler fuses in random.uniform"},
     {"random_gamma_grad", "lax.random_gamma_grad, which jax composes of other operations"},
+    {"process_all_gather", "what a collective of shard_map becomes where its axis crosses processes"},
+    {"process_reduce", "as process_all_gather"},
 };
 
 // Primitives that jax.lax exposes and this library does not have, and why.
