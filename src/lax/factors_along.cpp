@@ -18,7 +18,10 @@ Factors all_but(const EquationTypes& equation, const Ints& whole) {
     for (std::size_t o = 0; o < equation.operands.size(); ++o) {
       const int64_t rank = std::min(equation.operands[o].rank(), equation.results[r].rank());
       for (int64_t d = 0; d < rank; ++d) {
-        if (!contains(whole, d) && same_sizes(equation.operands[o], d, equation.results[r], d))
+        if (!same_sizes(equation.operands[o], d, equation.results[r], d)) continue;
+        if (contains(whole, d))
+          builder.tie(o, d, r, d);
+        else
           builder.keep(o, d, r, d);
       }
     }
