@@ -46,7 +46,7 @@ struct Factors {
 Factors factors_of(const EquationTypes& equation);
 // Whether the record says its factors, itself or by traits.
 bool has_factors(const PrimitiveRecord& record);
-// The factors as text: (i j) (j k) -> (i k), j: add.
+// The factors as text: (i j) (j k) -> (i k), j: sum.
 std::string to_string(const Factors& factors);
 // The types of an equation's operands and results on one part.
 struct PartTypes {

@@ -28,7 +28,7 @@ std::string values_text(const std::vector<ValueFactors>& values) {
 }
 
 const char* monoid_name(Monoid monoid) {
-  static constexpr const char* names[] = {"add", "mul", "max", "min", "and", "or", "xor"};
+  static constexpr const char* names[] = {"sum", "product", "maximum", "minimum", "all", "any", "parity"};
   return names[static_cast<std::size_t>(monoid)];
 }
 

@@ -184,7 +184,7 @@ TEST(Factors, OfAMatmulContractTheInnerDimension) {
                     {"preferred_element_type", Attr()},
                     {"out_sharding", Attr()}};
   EXPECT_EQ(to_string(factors_of_sample("dot_general", {{f32({4, 8}), f32({8, 3})}, attrs})),
-            "(a b) (b c) -> (a c), b: add");
+            "(a b) (b c) -> (a c), b: sum");
 }
 
 TEST(Factors, OfAReshapeCutDimensions) {
