@@ -37,6 +37,7 @@ Claims gelu_dropout_claims() { return {{"gelu_dropout", claim_forward}, {"gelu_d
 
 #include "backends/cuda/kernels.h"
 #include "backends/cuda/row_pieces.h"
+#include "backends/cuda/threefry.h"
 
 namespace capibara::cuda {
 namespace {
@@ -69,28 +70,8 @@ __device__ void put_group(T* to, const float (&values)[group_size], int count) {
   }
 }
 
-__device__ void rounds(uint32_t& a, uint32_t& b, int first, int second, int third, int fourth) {
-  for (int amount : {first, second, third, fourth}) {
-    a += b;
-    b = __funnelshift_l(b, b, amount) ^ a;
-  }
-}
-
-// Threefry-2x32 with 20 rounds of the counter `block`.
-__device__ uint2 threefry(uint32_t k0, uint32_t k1, uint64_t block) {
-  const uint32_t k2 = k0 ^ k1 ^ 0x1BD11BDAu;
-  uint32_t a = static_cast<uint32_t>(block >> 32) + k0, b = static_cast<uint32_t>(block) + k1;
-  rounds(a, b, 13, 15, 26, 6);
-  a += k1, b += k2 + 1;
-  rounds(a, b, 17, 29, 16, 24);
-  a += k2, b += k0 + 2;
-  rounds(a, b, 13, 15, 26, 6);
-  a += k0, b += k1 + 3;
-  rounds(a, b, 17, 29, 16, 24);
-  a += k1, b += k2 + 4;
-  rounds(a, b, 13, 15, 26, 6);
-  a += k2, b += k0 + 5;
-  return {a, b};
+__device__ uint2 block_words(uint2 key, uint64_t block) {
+  return threefry(key, static_cast<uint32_t>(block >> 32), static_cast<uint32_t>(block));
 }
 
 template <bool Backward>
@@ -105,7 +86,7 @@ __device__ float activated(float x, float dy) {
 template <class T, bool Backward>
 __global__ void gelu_dropout_kernel(const T* __restrict__ dy, const T* __restrict__ x, const uint32_t* __restrict__ key,
                                     T* __restrict__ out, int64_t size, uint32_t kept, float factor) {
-  const uint32_t k0 = key[0], k1 = key[1];
+  const uint2 own_key{key[0], key[1]};
   const int64_t groups = (size + group_size - 1) / group_size, step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t group = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; group < groups; group += step) {
     const int64_t first = group * group_size;
@@ -123,7 +104,7 @@ __global__ void gelu_dropout_kernel(const T* __restrict__ dy, const T* __restric
         if (Backward) slopes.values[i] = dy[from];
       }
     }
-    const uint2 words[2] = {threefry(k0, k1, 2 * group), threefry(k0, k1, 2 * group + 1)};
+    const uint2 words[2] = {block_words(own_key, 2 * group), block_words(own_key, 2 * group + 1)};
 #pragma unroll
     for (int i = 0; i < group_size; ++i) {
       const uint32_t word = i % 4 < 2 ? words[i / 4].x : words[i / 4].y, bits = i % 2 ? word >> 16 : word & 0xffff;
