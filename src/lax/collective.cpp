@@ -46,6 +46,7 @@ Array picked_lanes(const Array& x, const Ints& source) {
 
 Array tree_sum(const Array& lanes) {
   const DType own = lanes.dtype();
+  if (is_bool(own) || lanes.shape(0) == 0) return lax::reduce_sum(lanes, {.axes = {0}});
   const bool narrow = is_floating(own) && bits(own) < 32;  // rounded once
   Array level = narrow ? lax::convert_element_type(lanes, DType::float32) : lanes;
   while (level.shape(0) > 1) {
@@ -58,9 +59,8 @@ Array tree_sum(const Array& lanes) {
   return narrow ? lax::convert_element_type(sum, own) : sum;
 }
 
-Array sum_of_lanes(const Attrs& attrs, const Array& x, int64_t dim) {
-  if (attrs.has("tree") && !is_bool(x.dtype()) && x.shape(dim) > 0) return tree_sum(move_axis(x, dim, 0));
-  return lax::reduce_sum(x, {.axes = {dim}});
+Array reduced_lanes(const Attrs& attrs, const Array& x, int64_t dim, Reduction reduce) {
+  return attrs.has("tree") ? tree_sum(move_axis(x, dim, 0)) : reduce(x, {.axes = {dim}});
 }
 
 LaneGroups::LaneGroups(const BatchArgs& args) : lanes_(args.axis.size) {
@@ -96,7 +96,7 @@ namespace {
 // Each lane has the result of its group.
 Array reduced_in_groups(const Array& x, const LaneGroups& groups, const Attrs& attrs, Reduction reduce) {
   const Array split = groups.split(x);
-  const Array reduced = attrs.has("tree") ? sum_of_lanes(attrs, split, 1) : reduce(split, {.axes = {1}});
+  const Array reduced = reduced_lanes(attrs, split, 1, reduce);
   Ints kept{0};
   for (int64_t dim = 2; dim < split.ndim(); ++dim) kept.push_back(dim);
   return groups.join(lax::broadcast_in_dim(reduced, split.shape(), kept));
@@ -124,7 +124,7 @@ BatchResult batch_collective(const BatchArgs& args, Reduction reduce, bool scale
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
     Array x = args.inputs[i];
     if (args.mapped(i)) {
-      x = scale_by_size ? sum_of_lanes(args.attrs, x, args.dims[i]) : reduce(x, {.axes = {args.dims[i]}});
+      x = reduced_lanes(args.attrs, x, args.dims[i], reduce);
     } else if (scale_by_size) {
       x = lax::mul(x, scalar_like(x, static_cast<double>(args.axis.size)));
     }

@@ -18,8 +18,8 @@ using Reduction = Array (*)(const Array&, const jax::lax::ReduceOptions&);
 BatchResult batch_collective(const BatchArgs& args, Reduction reduce, bool scale_by_size);
 // The sum over dimension 0 in the tree of processes/reduce.h: the same bits however lanes are spread over processes.
 Array tree_sum(const Array& lanes);
-// What sums of a collective's lanes are made by: in the tree where its attribute `tree` says so.
-Array sum_of_lanes(const Attrs& attrs, const Array& x, int64_t dim);
+// The lanes at a dimension, reduced; in the tree where the attribute `tree` of a sum says so.
+Array reduced_lanes(const Attrs& attrs, const Array& x, int64_t dim, Reduction reduce);
 
 // Lanes of the mapped axis in the order of axis_index_groups.
 class LaneGroups {

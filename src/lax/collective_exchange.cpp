@@ -64,12 +64,12 @@ BatchResult batch_reduce_scatter(const BatchArgs& args) {
   const LaneGroups groups(args);
   int64_t at = args.attrs.integer("scatter_dimension");
   if (groups.whole()) {
-    Array sum = sum_of_lanes(args.attrs, batch_at(args.inputs[0], args.dims[0], args.axis.size), 0);
+    Array sum = reduced_lanes(args.attrs, batch_at(args.inputs[0], args.dims[0], args.axis.size), 0, lax::reduce_sum);
     if (args.attrs.boolean("tiled")) sum = divided(sum, at, args.axis.size);
     return {{sum}, {at}};
   }
   Array x = groups.split(batch_at(args.inputs[0], args.dims[0], args.axis.size));
-  Array sum = sum_of_lanes(args.attrs, x, 1);  // [groups, ...]
+  Array sum = reduced_lanes(args.attrs, x, 1, lax::reduce_sum);  // [groups, ...]
   if (args.attrs.boolean("tiled")) sum = divided(sum, at + 1, groups.size());
   return {{groups.join(move_axis(sum, at + 1, 1))}, {0}};
 }

@@ -197,8 +197,7 @@ Factors FactorBuilder::finish() {
   return graph_.finish(operands_, results_);
 }
 
-// ---- by record or traits
-// ----------------------------------------------------------------------------------------------
+// ---- by record or traits -------------------------------------------------------------------------------------------
 
 bool has_factors(const PrimitiveRecord& record) {
   return record.factors || record.lower || record.traits.elementwise != Elementwise::no;

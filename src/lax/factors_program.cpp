@@ -79,8 +79,7 @@ class ProgramFactors {
   std::vector<ValueFactors> vars_;
 };
 
-// ---- programs on parts
-// ------------------------------------------------------------------------------------------------
+// ---- programs on parts ---------------------------------------------------------------------------------------------
 
 // Into how many parts each factor of a graph is cut, read off the types of parts.
 class Cuts {
@@ -164,8 +163,7 @@ ArrayType slice_type(ArrayType type) {
 
 }  // namespace
 
-// ---- calls
-// --------------------------------------------------------------------------------------------------------------
+// ---- calls ---------------------------------------------------------------------------------------------------------
 
 Factors call_factors(const EquationTypes& equation) {
   const Program program = equation.attrs.program(program_name(equation));
@@ -245,8 +243,7 @@ Factors lowered_factors(const EquationTypes& equation) {
   return factors;
 }
 
-// ---- scan: the leading dimension of what it reads and stacks is whole
-// ------------------------------------------------------
+// ---- scan: the leading dimension of what it reads and stacks is whole ----------------------------------------------
 
 namespace {
 
@@ -285,8 +282,7 @@ Attrs localise_scan(const EquationTypes& equation) {
   return equation.attrs.with("jaxpr", part_of(scan.body, cuts));
 }
 
-// ---- while and cond
-// ---------------------------------------------------------------------------------------------------------
+// ---- while and cond ------------------------------------------------------------------------------------------------
 
 namespace {
 

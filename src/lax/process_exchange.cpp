@@ -15,7 +15,7 @@ namespace capibara {
 
 namespace {
 
-Effects in_order() { return Effects(Effects::ordered_debug); }  // every process comes to the same exchanges in turn
+Effects in_order() { return Effects(Effects::ordered_debug); }  // every process makes the same exchanges
 
 std::vector<int> group_of(const Attrs& attrs) {
   std::vector<int> group;

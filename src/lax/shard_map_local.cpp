@@ -92,7 +92,7 @@ class LocalFormTrace final : public Trace {
   Array reduced_in_group(const Primitive& primitive, const Array& x, const lax::AxisNames& names,
                          const Attrs& attrs) const {
     const Array members = group_of(primitive, x, names, attrs).values;
-    if (primitive == prim::psum()) return sum_of_lanes(Attrs{{"tree", true}}, members, 0);
+    if (primitive == prim::psum()) return tree_sum(members);
     return primitive == prim::pmax() ? lax::reduce_max(members, {.axes = {0}})
                                      : lax::reduce_min(members, {.axes = {0}});
   }
@@ -170,8 +170,7 @@ class LocalFormTrace final : public Trace {
     const bool tiled = attrs.boolean("tiled");
     if (primitive == prim::all_gather()) return {stacked(group.values, attrs.integer("all_gather_dimension"), tiled)};
     if (primitive == prim::reduce_scatter()) {
-      const Array sum = sum_of_lanes(Attrs{{"tree", true}}, group.values, 0);
-      return {own_part(sum, group, attrs.integer("scatter_dimension"), tiled)};
+      return {own_part(tree_sum(group.values), group, attrs.integer("scatter_dimension"), tiled)};
     }
     return {stacked(own_part(group.values, group, attrs.integer("split_axis") + 1, tiled), attrs.integer("concat_axis"),
                     tiled)};
