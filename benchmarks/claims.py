@@ -154,7 +154,7 @@ def accelerator_lines(kept):
     for machine in kept["accelerators"]:
         figures = machine["figures"]
         head = (f"By `{machine['command']}` at commit {machine['commit']}, {machine['date']}: {figures['machine']}. All libraries "
-                "in one run, each row timed in turns; a figure is the median of all rounds of calls in flight. "
+                "in one run, each row timed alternately; a figure is the median of all rounds of calls in flight. "
                 f"{limits_text(figures['limits'])} *Of the limit* is the share of the time that these allow for the bytes moved at least, "
                 "or for the operations of matmuls; *backward alone* is that of the difference to the row without gradient. Times of "
                 "others are followed by how many times ours they are.")

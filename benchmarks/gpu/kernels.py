@@ -3,7 +3,7 @@
     python3 benchmarks/gpu/kernels.py [--package FOLDER] [--seconds N] [--row-seconds N] [--cache FOLDER] [--json FILE] [NAME...]
 
 FOLDER holds the Python package capibara (build/release/python). NAMEs choose rows that contain one of them. Each library has one process,
-which keeps its compiled programs; a row is prepared by all of them and then timed in turns, four times. Lines are printed as rows are
+which keeps its compiled programs; a row is prepared by all of them and then timed alternately, four times. Lines are printed as rows are
 measured. A library that takes more than --row-seconds for a row is stopped and started again for the next, and after --seconds the table
 ends with the names of the rows that it did not reach. --cache keeps compiled programs of jax and capibara for later runs. Libraries run on
 the platform that JAX_PLATFORMS names, cuda if it names none. The limits are a copy and a matmul by PyTorch in the same run; backward passes

@@ -3,8 +3,6 @@ import dataclasses
 import math
 from typing import Any
 
-import numpy as np
-
 import capibara.jax as jax
 from capibara import _tracebacks
 
@@ -30,9 +28,7 @@ def create_mesh(config=None, *, mesh_shape=None, axis_names=None, devices=None):
     if count > len(chosen):
         raise ValueError(f"create_mesh: a mesh of {' x '.join(map(str, sizes))} needs {count} devices, got {len(chosen)}; on the CPU, "
                          f"JAX_NUM_CPU_DEVICES={count} makes as many")
-    grid = np.empty(count, dtype=object)
-    grid[:] = chosen[:count]
-    return jax.sharding.Mesh(grid.reshape(sizes), names)
+    return jax.make_mesh(sizes, names, (jax.sharding.AxisType.Auto,) * len(names), devices=chosen)
 
 
 def _named_sizes(sizes, names):
