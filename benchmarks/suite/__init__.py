@@ -20,6 +20,7 @@ FAMILIES = (
     "spiking",
     "temporaries",
     "dispatch",
+    "sharding",
     "processes",
 )
 
