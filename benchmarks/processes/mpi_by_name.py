@@ -1,5 +1,6 @@
 """MPI_Allreduce by the names that Open MPI's library exports."""
 
+import atexit
 import ctypes
 import ctypes.util
 
@@ -13,6 +14,7 @@ def all_reduce(size):
         return ctypes.byref(ctypes.c_char.in_dll(library, name))
     world, floats, add = (object_named(name) for name in ("ompi_mpi_comm_world", "ompi_mpi_float", "ompi_mpi_op_sum"))
     library.MPI_Init(None, None)
+    atexit.register(library.MPI_Finalize)
     given, summed = numpy.ones(size // 4, numpy.float32), numpy.empty(size // 4, numpy.float32)
 
     def call():
