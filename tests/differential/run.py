@@ -222,12 +222,12 @@ def typed_call(case, mode):
 
 
 def share_of(cases, percent):
-    """The first two cases of each name, and of the others a share that is the same in every run."""
+    """The first case of each name, and of the others a share that is the same in every run."""
     kept, counts = [], collections.Counter()
     for case in cases:
         counts[case.name] += 1
         number = int(hashlib.sha256(case.text.encode()).hexdigest()[:8], 16)
-        if counts[case.name] <= 2 or number % 100 < percent:
+        if counts[case.name] == 1 or number % 100 < percent:
             kept.append(case)
     return kept
 
@@ -311,7 +311,7 @@ def main(arguments=None):
     parser.add_argument("names", nargs="*")
     parser.add_argument("--against", default="capibara", help="the library that is compared with jax")
     parser.add_argument("--jobs", type=int, default=1, help="families evaluated at a time")
-    parser.add_argument("--share", type=int, default=100, help="percent of the calls to compare, beyond two of each name")
+    parser.add_argument("--share", type=int, default=100, help="percent of the calls to compare, beyond one of each name")
     parser.add_argument("--fresh", action="store_true", help="do not use the kept results of jax")
     parser.add_argument("--limit", type=int, default=0, help="print at most this many failures of each family")
     parser.add_argument("--file", type=Path, action="append", default=[], help="a file of cases elsewhere")

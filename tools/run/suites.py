@@ -240,7 +240,7 @@ def run_differential(runner):
     counts = Counts()
     command = [sys.executable, ROOT / "tests" / "differential" / "run.py", "--jobs", runner.jobs]
     if runner.sample:
-        command += ["--share", 15]  # jax takes a quarter of an hour for all calls
+        command += ["--share", 10]  # jax takes a quarter of an hour for all calls
     status, log = runner.start("differential", command + ([runner.pattern] if runner.pattern else []))
     lines = log.read_text(errors="replace").splitlines()
     summary = SUMMARY.match(lines[-1]) if lines else None
