@@ -173,11 +173,11 @@ def step_memory(strategy):
 def rows():
     made = []
     for operation in ("psum", "all_gather", "ppermute", "all_to_all"):
-        made.append(ProcessRow(f"{operation} 4 KiB, 8 devices", "jit(shard_map), 4 KiB in all", collective(operation, 4 << 10), BOTH,
+        made.append(ProcessRow(f"{operation} 4 KiB on 8 devices", "jit(shard_map), 4 KiB in all", collective(operation, 4 << 10), BOTH,
                                unit="us", least={"jax": 10}))
-    made.append(ProcessRow("all_gather 16 MiB, 8 devices", "jit(shard_map), 16 MiB in all", collective("all_gather", 16 << 20), BOTH,
+    made.append(ProcessRow("all_gather 16 MiB on 8 devices", "jit(shard_map), 16 MiB in all", collective("all_gather", 16 << 20), BOTH,
                            unit="us", least={"jax": 5}))
-    made.append(ProcessRow("psum 16 MiB, 8 devices", "jit(shard_map), 16 MiB in all", collective("psum", 16 << 20), BOTH, unit="us",
+    made.append(ProcessRow("psum 16 MiB on 8 devices", "jit(shard_map), 16 MiB in all", collective("psum", 16 << 20), BOTH, unit="us",
                            least={"jax": 1.5}))
     for width, batch, asked in ((64, 64, 8), (256, 256, 3), (512, 1024, 1.5)):
         made.append(ProcessRow(f"MLP {width} one device", f"4 layers, batch {batch}, the step of the rows below", mlp(width, batch, "one"),
@@ -189,12 +189,12 @@ def rows():
         ProcessRow("GPT one device", "4 layers, width 128, batch 16 x 64, Adam", gpt(False), BOTH),
         ProcessRow("GPT on 4 x 2 devices", "the same step, data parallel over 4, Megatron over 2", gpt(True), BOTH,
                    least={"jax": 2, "of GPT one device": 1.2}),
-        ProcessRow("memory of an MLP step, one device", "4 layers of 2048, batch 1024, peak above the baseline", step_memory("one"), BOTH,
+        ProcessRow("memory of an MLP step on one device", "4 layers of 2048, batch 1024, peak above the baseline", step_memory("one"), BOTH,
                    unit="MB", repeat=1),
-        ProcessRow("memory of an MLP step, dp 8", "the same step, batch over 8 devices", step_memory("dp"), BOTH, unit="MB",
-                   least={"of memory of an MLP step, one device": 1.3}, repeat=1),
-        ProcessRow("compile GPT 48 layers, one device", "width 64, unrolled; trace included", gpt_compile(False), BOTH, repeat=1),
-        ProcessRow("compile GPT 48 layers, 4 x 2 devices", "width 64, unrolled; trace included", gpt_compile(True), BOTH,
-                   least={"jax": 3, "of compile GPT 48 layers, one device": 1.2}, repeat=1),
+        ProcessRow("memory of an MLP step on 8 devices", "the same step, batch over 8 devices", step_memory("dp"), BOTH, unit="MB",
+                   least={"of memory of an MLP step on one device": 1.3}, repeat=1),
+        ProcessRow("compile GPT 48 layers for one device", "width 64, unrolled; trace included", gpt_compile(False), BOTH, repeat=1),
+        ProcessRow("compile GPT 48 layers for 4 x 2 devices", "width 64, unrolled; trace included", gpt_compile(True), BOTH,
+                   least={"jax": 3, "of compile GPT 48 layers for one device": 1.2}, repeat=1),
     ]
     return made

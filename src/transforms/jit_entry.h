@@ -6,6 +6,7 @@
 
 #include "backends/backend.h"
 #include "runtime/compiler_options.h"
+#include "runtime/interrupt.h"
 #include "runtime/once.h"
 
 #include <chrono>
@@ -65,7 +66,10 @@ class JitEntry {
   std::pair<Program, std::vector<std::size_t>> pruned() const;
 
   const Ready& ready() const {
-    compiled_.run([this] { compile(); });
+    if (!compiled()) {
+      compiled_.run([this] { compile(); });
+      if (may_be_interrupted()) poll_interrupt();  // asked for while it was compiled
+    }
     return ready_;
   }
   bool compiled() const { return compiled_.done(); }
