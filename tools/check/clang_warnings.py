@@ -2,7 +2,7 @@
 
     python3 tools/check/clang_warnings.py [--build build/release] [PATTERN...]
 
-A PATTERN is searched for in the names of the files compiled; batches have names such as unity_src_lax_0. Prints each
+A PATTERN is searched for in the names of the files compiled; batches have names such as src_lax_0. Prints each
 diagnostic once and exits with 1 where there was one. A batch takes some seconds.
 """
 
