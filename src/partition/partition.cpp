@@ -1,4 +1,5 @@
 // partition and output_shardings: the public functions over propagation and the partitioner.
+#include <capibara/config.h>
 #include <capibara/partition.h>
 #include <capibara/shard_map.h>
 
@@ -88,6 +89,9 @@ PartitionedProgram partition(const Program& program, const MaybeShardings& input
   if (!devices) throw ValueError("partition: no input, output or constraint names a mesh");
   if (has_other_effects(program))
     throw NotImplementedError("partition: programs with effects, such as callbacks and refs, are not divided");
+  Config wide = config();
+  wide.enable_x64 = true;  // the program has the types that it has
+  const ConfigScope types_scope(wide);
   devices->spec = {};
   PartitionedProgram out;
   out.devices = *devices;

@@ -149,6 +149,11 @@ Arrays Partitioner::lowered(const Step& step) {
   const Staged staged = stage_open(
       [&](std::span<const Array> inputs) { return step.equation.primitive->lower(inputs, step.equation.attrs); },
       step.operand_types, step.equation.primitive.name());
+  // A rule may leave an equation as it is.
+  if (staged.program.outputs().size() != step.wanted.size()) return {};
+  for (const Equation& equation : staged.program.equations()) {
+    if (equation.primitive == step.equation.primitive) return {};
+  }
   const Program program = flattened(staged.program);
   Demands in(staged.captured.size()), out;
   Locals inputs;
@@ -165,7 +170,10 @@ Arrays Partitioner::lowered(const Step& step) {
 Arrays Partitioner::plain(const Step& step) {
   const EquationTypes types = step.types();
   const ExtendedFactors extended = extended_factors(types);
-  if (is_lowered(step, extended)) return lowered(step);
+  if (is_lowered(step, extended)) {
+    Arrays results = lowered(step);
+    if (!results.empty()) return results;
+  }
   std::vector<Layout> given;
   for (const Local& operand : step.operands) given.push_back(operand.layout);
   const Assignment assignment =

@@ -43,7 +43,7 @@ class Partitioner {
   Arrays cond(const Step& step);
   Arrays map(const Step& step);
   Arrays plain(const Step& step);
-  Arrays lowered(const Step& step);
+  Arrays lowered(const Step& step);  // nothing where it cannot be composed
   bool is_lowered(const Step& step, const ExtendedFactors& extended) const;
 
   Array resharded(const ArrayType& type, const Array& x, const Placed& from, const Layout& to, const std::string& cause);

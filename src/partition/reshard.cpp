@@ -185,6 +185,8 @@ Plan Resharder::search(const ArrayType& type, const Placed& from, const Layout& 
 const Plan& Resharder::plan(const ArrayType& type, const Placed& from, const Layout& to) {
   static const Plan nothing;
   if (from.pending.empty() && from.layout == to) return nothing;
+  if (from.layout.size() != to.size())
+    throw InternalError(concat("reshard: ", to_string(type), " has layouts of ", from.layout.size(), " and ", to.size(), " dimensions"));
   const std::string key = concat(key_of(from), static_cast<int>(from.monoid), ">", key_of({to, {}, from.monoid}), " ",
                                  type.size() * storage_size(type.dtype));
   const auto [it, added] = known_.try_emplace(key);
