@@ -81,11 +81,15 @@ class Chooser {
 
   // All combined factors that are split must be combined alike.
   bool pending_of(Assignment& tried) const {
+    Monoid monoid = Monoid::add;
     for (std::size_t f = 0; f < tried.axes.size(); ++f) {
       const Factor& factor = problem_.factors.factors[f];
       if (factor.use != FactorUse::combined || tried.axes[f].empty()) continue;
-      if (!tried.pending.empty() && tried.monoid != factor.monoid) return false;
-      tried.monoid = factor.monoid;
+      if (!tried.pending.empty() && monoid != factor.monoid) return false;
+      monoid = factor.monoid;
+      // Sums of booleans are their disjunctions.
+      const bool of_bools = factor.monoid == Monoid::add && !problem_.results.empty() && is_bool(problem_.results[0].dtype);
+      tried.monoid = of_bools ? Monoid::bit_or : factor.monoid;
       tried.pending.insert(tried.pending.end(), tried.axes[f].begin(), tried.axes[f].end());
     }
     std::sort(tried.pending.begin(), tried.pending.end());

@@ -146,9 +146,14 @@ bool Partitioner::is_lowered(const Step& step, const ExtendedFactors& extended) 
 }
 
 Arrays Partitioner::lowered(const Step& step) {
-  const Staged staged = stage_open(
-      [&](std::span<const Array> inputs) { return step.equation.primitive->lower(inputs, step.equation.attrs); },
-      step.operand_types, step.equation.primitive.name());
+  Staged staged;
+  try {
+    staged = stage_open(
+        [&](std::span<const Array> inputs) { return step.equation.primitive->lower(inputs, step.equation.attrs); },
+        step.operand_types, step.equation.primitive.name());
+  } catch (const Error&) {
+    return {};  // a composition that exists for other types
+  }
   // A rule may leave an equation as it is.
   if (staged.program.outputs().size() != step.wanted.size()) return {};
   for (const Equation& equation : staged.program.equations()) {
