@@ -1,5 +1,6 @@
 // The stages of a jitted Python function one by one: traced, lowered, compiled.
 #include <capibara/default_device.h>
+#include <capibara/partition.h>
 #include <capibara/placement.h>
 
 #include <nanobind/stl/optional.h>
@@ -137,6 +138,28 @@ nb::dict cost_analysis(const Stage& self) {
   return all;
 }
 
+// The program of one device, for the placements of the arguments.
+sharding::PartitionedProgram partitioned(const Stage& stage) {
+  const Program& program = detail::jit_entry_program(*stage.entry);
+  sharding::MaybeShardings inputs(program.invars().size());
+  const std::size_t first = inputs.size() - stage.placements.size();
+  for (std::size_t i = 0; i < stage.placements.size(); ++i) {
+    if (stage.placements[i]) inputs[first + i] = *stage.placements[i];
+  }
+  return sharding::partition(program, inputs);
+}
+
+// One tuple for each collective: operation, axes, bytes to each device, times, line, cause.
+nb::list collective_list(const sharding::PartitionedProgram& program) {
+  nb::list list;
+  for (const sharding::InsertedCollective& one : program.collectives) {
+    nb::list axes;
+    for (const std::string& axis : one.axes) axes.append(axis);
+    list.append(nb::make_tuple(one.operation, nb::tuple(axes), one.bytes, one.times, one.source, one.cause));
+  }
+  return list;
+}
+
 nb::list placement_list(const detail::LeafShardings& placements) {
   nb::list list;
   for (const auto& one : placements) list.append(one ? nb::cast(*one) : nb::none());
@@ -247,7 +270,9 @@ void bind_jit_stages(nb::module_& m, nb::class_<JitFunction>& function) {
             return nb::cast(compiled);
           },
           nb::arg("compiler_options") = nb::none())
-      .def("cost_analysis", [](const Lowered& self) { return cost_analysis(self); });
+      .def("cost_analysis", [](const Lowered& self) { return cost_analysis(self); })
+      .def("explain_sharding", [](const Lowered& self) { return partitioned(self).text(); })
+      .def("_inserted_collectives", [](const Lowered& self) { return collective_list(partitioned(self)); });
   nb::class_<Compiled, Stage> compiled(m, "Compiled");
   compiled.def("__call__", &call_compiled)
       .def("as_text", [](const Compiled& self) { return detail::compiled_text(*self.entry); })

@@ -17,10 +17,13 @@ bool over_our_axis(const BatchArgs& args) {
 }
 
 BatchResult pass_on(const BatchArgs& args, std::initializer_list<const char*> dimensions) {
-  int64_t dim = args.dims[0];
+  // Untiled ones insert and remove dimensions: in front the mapped axis keeps its place.
+  const bool in_front = !args.attrs.boolean("tiled");
+  const int64_t dim = in_front ? 0 : args.dims[0];
+  const Array x = in_front ? move_axis(args.inputs[0], args.dims[0], 0) : args.inputs[0];
   Attrs attrs = args.attrs;
   for (const char* name : dimensions) attrs = attrs.with(name, shifted(args.attrs.integer(name), dim));
-  return {capibara::bind(args.primitive, args.inputs, attrs), {dim}};
+  return {capibara::bind(args.primitive, std::span(&x, 1), attrs), {dim}};
 }
 
 // Merges dimension `at` with the one behind it.

@@ -11,6 +11,7 @@
 #include "program/dce.h"
 #include "runtime/warning.h"
 #include "trace/trace.h"
+#include "transforms/jit_divided.h"
 #include "transforms/jit_entry.h"
 #include "transforms/jit_stages.h"
 
@@ -161,6 +162,8 @@ Arrays call_jit_entry(const JitEntry& entry, std::span<const Array> leaves) {
   Arrays outputs;
   if (settings.debug_nans || settings.debug_infs) {
     outputs = execute_checked(entry, inputs);
+  } else if (const auto divided = entry.committed ? divided_executable(ready.program, inputs) : nullptr) {
+    outputs = divided->execute(inputs, {});
   } else if (!ready.donates) {
     outputs = separated(ready, inputs, ready.executable->execute(inputs, {}));
   } else {

@@ -88,6 +88,14 @@ TEST_F(ShardMap, PassesValuesAround) {
   EXPECT_EQ(gathered.shape(), (Shape{32, 4}));
 }
 
+// Lanes of the other axis stand behind the dimension that the gather inserts.
+TEST_F(ShardMap, StacksPartsWhoseColumnsAreSplitToo) {
+  const Array stacked = mapped([](const Array& part) { return lax::all_gather(part, "data", {}); }, cells_,
+                               {{{}, {"data"}, {"model"}}}, x_);
+  const Array expected = lax::broadcast_in_dim(lax::reshape(x_, {4, 2, 4}), {4, 4, 2, 4}, {0, 2, 3});
+  EXPECT_EQ(stacked.to_vector<float>(), lax::reshape(expected, {4, 8, 4}).to_vector<float>());
+}
+
 TEST_F(ShardMap, TellsDevicesApart) {
   const Array index = mapped(
       [](const Array& part) {

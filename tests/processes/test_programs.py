@@ -209,3 +209,90 @@ def test_processes_that_run_different_programs_are_named():
     for number in range(4):
         text = launch.text(number)
         assert "DistributedError" in text and "psum over 'i'" in text and "pmax over 'i'" in text, launch.all
+
+
+# Plain jit: no shard_map, no collective; the program is divided by how its arguments are sharded.
+PLAIN = """
+    import numpy as np
+    import capibara.jax as jax, capibara.jax.numpy as jnp
+    from capibara.jax import lax
+    from capibara.jax.experimental import multihost_utils
+    from capibara.jax.sharding import NamedSharding, PartitionSpec as P
+    jax.distributed.initialize()
+    mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    width, length, heads, words, batch = 16, 8, 2, 12, 8
+    keys = iter(jax.random.split(jax.random.key(0), 8))
+    shapes = dict(embed=(words, width), place=(length, width), qkv=(width, heads, 3 * width // heads), out=(width, width),
+                  up=(width, 4 * width), down=(4 * width, width))
+    specs = dict(embed=P("model"), place=P(), qkv=P(None, "model"), out=P("model"), up=P("data", "model"), down=P("model", "data"))
+    params = {name: jax.random.normal(next(keys), shape) * 0.3 for name, shape in shapes.items()}
+    tokens = (np.arange(batch * (length + 1)).reshape(batch, length + 1) * 7 % words).astype(np.int32)
+
+    def norm(x):
+        return (x - x.mean(-1, keepdims=True)) * lax.rsqrt(x.var(-1, keepdims=True) + 1e-5)
+
+    def loss(p, tokens):
+        x = p["embed"][tokens[:, :-1]] + p["place"]
+        q, k, v = jnp.split(jnp.einsum("btd,dhe->bthe", norm(x), p["qkv"]), 3, axis=-1)
+        scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) / jnp.sqrt(q.shape[-1])
+        scores = jnp.where(jnp.tril(jnp.ones((length, length), bool)), scores, -1e9)
+        mixed = jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores), v).reshape(batch, length, width)
+        x = x + mixed @ p["out"]
+        x = x + jax.nn.gelu(norm(x) @ p["up"]) @ p["down"]
+        logits = jax.nn.log_softmax(norm(x) @ p["embed"].T)
+        return -jnp.take_along_axis(logits, tokens[:, 1:, None], -1).mean()
+
+    @jax.jit
+    def step(p, tokens):
+        value, gradient = jax.value_and_grad(loss)(p, tokens)
+        return value, jax.tree.map(lambda w, g: w - 0.3 * g, p, gradient)
+
+    def place(x, spec):
+        x = np.asarray(x)
+        return jax.make_array_from_callback(x.shape, NamedSharding(mesh, spec), lambda index: x[index])
+
+    params = {name: place(value, specs[name]) for name, value in params.items()}
+    tokens = place(tokens, P("data"))
+    assert not tokens.is_fully_addressable or jax.process_count() == 1
+    for _ in range(5):
+        value, params = step(params, tokens)
+        if jax.process_index() == 0:
+            print(f"{float(value):.4f}", flush=True)
+    for name in ("up", "embed"):
+        whole = multihost_utils.process_allgather(params[name], tiled=True) if jax.process_count() > 1 else np.asarray(params[name])
+        if jax.process_index() == 0:
+            print(name, f"{np.abs(whole).sum():.3f}", params[name].sharding.spec, flush=True)
+    """
+
+
+def test_a_plain_step_over_sharded_parameters_is_divided():
+    said = {}
+    for processes in (1, 4):
+        code, launch = run(processes, python(PLAIN), JAX_NUM_CPU_DEVICES=str(8 // processes))
+        assert code == 0, launch.all
+        said[processes] = launch.text(0).splitlines()
+    assert len(said[1]) == 7 and said[1] == said[4], said
+
+
+RESHARDED = """
+    import itertools
+    import numpy as np
+    import capibara.jax as jax
+    from capibara.jax.experimental import multihost_utils
+    from capibara.jax.sharding import NamedSharding, PartitionSpec as P
+    jax.distributed.initialize()
+    mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    x = np.arange(16 * 8 * 4, dtype=np.float32).reshape(16, 8, 4)
+    specs = [P(), P("data"), P("data", "model"), P("model", "data"), P(("data", "model")), P(("model", "data")), P(None, "model", "data")]
+    for given, wanted in itertools.product(specs, specs):
+        placed = jax.make_array_from_callback(x.shape, NamedSharding(mesh, given), lambda index: x[index])
+        doubled = jax.jit(lambda x: x * 2, out_shardings=NamedSharding(mesh, wanted))(placed)
+        assert doubled.sharding.spec == wanted, (given, wanted, doubled.sharding)
+        assert (multihost_utils.process_allgather(doubled, tiled=True) == 2 * x).all(), (given, wanted)
+    print("right")
+    """
+
+
+def test_jit_reshards_between_processes():
+    code, launch = run(4, python(RESHARDED), JAX_NUM_CPU_DEVICES="2")
+    assert code == 0 and all(launch.text(number).endswith("right") for number in range(4)), launch.all

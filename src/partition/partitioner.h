@@ -1,0 +1,61 @@
+// Partitioner: runs a program equation by equation on the parts of one device, under a trace that records it.
+#pragma once
+
+#include <capibara/partition.h>
+#include <capibara/primitive.h>
+
+#include "partition/extended.h"
+#include "partition/propagate.h"
+
+namespace capibara::sharding {
+
+// A value on one device.
+struct Local {
+  Array array;
+  Layout layout;
+};
+using Locals = std::vector<Local>;
+
+class Partitioner {
+ public:
+  explicit Partitioner(const Mesh& mesh) : mesh_(mesh), resharder_(mesh) {}
+
+  // The outputs, in the layouts that `shardings` has for them.
+  Arrays run(const Program& program, const Shardings& shardings, Locals inputs);
+
+  const std::vector<InsertedCollective>& collectives() const { return collectives_; }
+
+ private:
+  // One equation, with the types of whole arrays.
+  struct Step {
+    const Equation& equation;
+    const Types &operand_types, &result_types;
+    const Locals& operands;
+    const std::vector<Layout>& wanted;
+    const std::vector<Shardings>* nested;  // of the programs that it holds
+
+    EquationTypes types() const { return {equation.primitive, operand_types, result_types, equation.attrs}; }
+  };
+
+  Arrays step(const Step& step);
+  Arrays scan(const Step& step);
+  Arrays while_loop(const Step& step);
+  Arrays cond(const Step& step);
+  Arrays map(const Step& step);
+  Arrays plain(const Step& step);
+  Arrays lowered(const Step& step);  // nothing where it cannot be composed
+  bool is_lowered(const Step& step, const ExtendedFactors& extended) const;
+
+  Array resharded(const ArrayType& type, const Array& x, const Placed& from, const Layout& to, const std::string& cause);
+  Array resharded(const ArrayType& type, const Local& x, const Layout& to, const std::string& cause) {
+    return resharded(type, x.array, {x.layout, {}, Monoid::add}, to, cause);
+  }
+  std::string needed_as(const Step& step, std::size_t operand, const Layout& to) const;
+
+  const Mesh& mesh_;
+  Resharder resharder_;
+  std::vector<InsertedCollective> collectives_;
+  int64_t times_ = 1;
+};
+
+}  // namespace capibara::sharding

@@ -1,0 +1,55 @@
+// Partitions a jitted program for the placements of its inputs, and compiles it.
+#include "transforms/jit_divided.h"
+
+#include <capibara/config.h>
+#include <capibara/partition.h>
+
+#include <algorithm>
+
+#include "array/body.h"
+#include "processes/job.h"
+#include "program/handles.h"
+#include "program/memo.h"
+#include "program/nested.h"
+#include "sharding/process_grid.h"
+
+namespace capibara::detail {
+
+namespace {
+
+bool has_shard_map(const Program& program) {
+  return std::any_of(program.equations().begin(), program.equations().end(), [](const Equation& equation) {
+    return equation.primitive == prim::shard_map() || any_program(equation.attrs, has_shard_map);
+  });
+}
+
+std::shared_ptr<Executable> divided(const Program& program, const sharding::MaybeShardings& inputs) {
+  if (has_shard_map(program)) return nullptr;  // says itself what devices do
+  try {
+    return default_backend().compile(sharding::partition(program, inputs).whole());
+  } catch (const NotImplementedError&) {
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<Executable> divided_executable(const Program& program, std::span<const Array> inputs) {
+  if (processes::exchanging().count == 1) return nullptr;
+  sharding::MaybeShardings placements;
+  std::string text;
+  bool spans = false;
+  for (const Array& input : inputs) {
+    placements.emplace_back();
+    const std::shared_ptr<const NamedSharding> own = host_placement(input);
+    if (own && !own->mesh.axis_names.empty()) placements.back() = *own;
+    spans = spans || (placements.back() && !is_addressable(*own));
+    text += concat(own ? to_string(*own) : std::string(), ";");
+    for (const int device : own ? own->devices : std::vector<int>()) text += concat(device, " ");
+  }
+  if (!spans) return nullptr;
+  static Memo<std::shared_ptr<Executable>> memo;
+  return memo.get({program, {}, {}, 0, text, config().key(), {}}, [&] { return divided(program, placements); });
+}
+
+}  // namespace capibara::detail
