@@ -16,11 +16,13 @@ bool over_our_axis(const BatchArgs& args) {
   return !args.axis.name.empty() && std::find(names.begin(), names.end(), args.axis.name) != names.end();
 }
 
+// Over another axis. Where a dimension comes or goes, the lanes stand before all that may move.
 BatchResult pass_on(const BatchArgs& args, std::initializer_list<const char*> dimensions) {
-  int64_t dim = args.dims[0];
+  const int64_t dim = args.attrs.boolean("tiled") ? args.dims[0] : 0;
+  const Array x = move_axis(args.inputs[0], args.dims[0], dim);
   Attrs attrs = args.attrs;
   for (const char* name : dimensions) attrs = attrs.with(name, shifted(args.attrs.integer(name), dim));
-  return {capibara::bind(args.primitive, args.inputs, attrs), {dim}};
+  return {capibara::bind(args.primitive, std::span(&x, 1), attrs), {dim}};
 }
 
 // Merges dimension `at` with the one behind it.
