@@ -184,6 +184,7 @@ class Propagation {
 
   std::vector<MaybeSpec> of_map(const Attrs& attrs, const Types& out) {
     const ShardMapView map(attrs);
+    if (map.devices().platform.empty()) return std::vector<MaybeSpec>(out.size());  // of a text: devices of no platform
     if (!places_.devices) places_.devices = std::make_shared<const NamedSharding>(map.devices());
     std::vector<MaybeSpec> results;
     for (std::size_t i = 0; i < out.size(); ++i) {
