@@ -16,6 +16,8 @@ RECORDED = json.loads(HERE.joinpath("shard_map_answers.json").read_text())
 @functools.cache
 def answers(platform="cpu"):
   environment = dict(os.environ, JAX_NUM_CPU_DEVICES="8", JAX_PLATFORMS=platform)
+  if platform == "xla_cpu":
+    environment["CAPIBARA_PLUGIN"] = plugin()
   environment.pop("XLA_FLAGS", None)
   command = [sys.executable, str(HERE / "shard_map_programs.py"), "capibara"]
   done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
@@ -41,6 +43,23 @@ def test_answers_as_jax(name):
 def test_devices_one_by_one_answer_as_jax(name):
   """The reference backend runs each device by itself: the truth of the lanes."""
   assert close(answers("reference")[name], RECORDED[name])
+
+
+def plugin():
+  if os.environ.get("CAPIBARA_PLUGIN"):
+    return os.environ["CAPIBARA_PLUGIN"]
+  found = [path for folder in sys.path for path in pathlib.Path(folder or ".").glob("xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so")]
+  return str(found[0]) if found else None
+
+
+@pytest.mark.skipif(plugin() is None, reason="no plugin of XLA:CPU (xla-cpu-pjrt)")
+@pytest.mark.parametrize("name", RECORDED)
+def test_devices_of_a_plugin_answer_as_jax(name):
+  """XLA:CPU runs the text of each program on eight devices of its own."""
+  own = json.dumps(answers("xla_cpu")[name])  # a plugin's devices have names of their own
+  for theirs, cpu in (("device_kind=xla_cpu", "device_kind=cpu"), ("xla_cpu", "cpu"), ("PluginDevice", "CpuDevice")):
+    own = own.replace(theirs, cpu)
+  assert close(json.loads(own), RECORDED[name])
 
 
 def script(text, **environment):

@@ -144,6 +144,7 @@ PrimitiveRecord reduction_record(std::string name, std::string doc, Reduction re
   PrimitiveRecord record;
   record.name = std::move(name);
   record.factors = pairwise_factors;
+  record.stablehlo = "stablehlo.all_reduce";
   record.doc = std::move(doc);
   record.type = [is_sum](std::span<const ArrayType> types, const Attrs& attrs) {
     const lax::AxisNames names = axis_names(attrs, "axes");
@@ -175,6 +176,7 @@ PrimitiveRecord axis_index_record() {
   PrimitiveRecord index;
   index.name = "axis_index";
   index.factors = whole_factors;
+  index.stablehlo = "stablehlo.partition_id";
   index.doc = "The position of this lane along a named axis.";
   index.differentiable = false;
   index.type = [](std::span<const ArrayType>, const Attrs& attrs) {

@@ -16,11 +16,10 @@ bool over_our_axis(const BatchArgs& args) {
   return !args.axis.name.empty() && std::find(names.begin(), names.end(), args.axis.name) != names.end();
 }
 
+// Over another axis. Where a dimension comes or goes, the lanes stand before all that may move.
 BatchResult pass_on(const BatchArgs& args, std::initializer_list<const char*> dimensions) {
-  // Untiled ones insert and remove dimensions: in front the mapped axis keeps its place.
-  const bool in_front = !args.attrs.boolean("tiled");
-  const int64_t dim = in_front ? 0 : args.dims[0];
-  const Array x = in_front ? move_axis(args.inputs[0], args.dims[0], 0) : args.inputs[0];
+  const int64_t dim = args.attrs.boolean("tiled") ? args.dims[0] : 0;
+  const Array x = move_axis(args.inputs[0], args.dims[0], dim);
   Attrs attrs = args.attrs;
   for (const char* name : dimensions) attrs = attrs.with(name, shifted(args.attrs.integer(name), dim));
   return {capibara::bind(args.primitive, std::span(&x, 1), attrs), {dim}};
@@ -114,10 +113,11 @@ BatchResult batch_pbroadcast(const BatchArgs& args) {
   return {{lax::index_in_dim(args.inputs[0], args.attrs.integer("source"), args.dims[0], false)}, {not_mapped}};
 }
 
-PrimitiveRecord movement_record(std::string name, std::string doc, TypeRule type, FactorRule factors, BatchRule batch,
-                                TransposeRule transpose) {
+PrimitiveRecord movement_record(std::string name, std::string operation, std::string doc, TypeRule type,
+                                FactorRule factors, BatchRule batch, TransposeRule transpose) {
   PrimitiveRecord record;
   record.name = std::move(name);
+  record.stablehlo = std::move(operation);
   record.factors = std::move(factors);
   record.doc = std::move(doc);
   record.type = std::move(type);
@@ -236,15 +236,17 @@ TypeResult same_type(std::span<const ArrayType> types, const Attrs& attrs) {
 }  // namespace
 
 Family exchange_records() {
-  return {movement_record("all_gather", "All lanes' values along a named axis, on every lane.", all_gather_type,
-                          all_gather_factors, batch_all_gather, transpose_all_gather),
-          movement_record("reduce_scatter", "The sum over a named axis, each lane keeping its part.",
-                          reduce_scatter_type, reduce_scatter_factors, batch_reduce_scatter, transpose_reduce_scatter),
-          movement_record("all_to_all", "Exchanges parts of one dimension among the lanes.", exchange_type,
-                          all_to_all_factors, batch_all_to_all, transpose_all_to_all),
-          movement_record("ppermute", "Sends each lane's value to another lane; lanes that receive nothing get zeros.",
-                          same_type, elementwise_factors, batch_ppermute, transpose_ppermute),
-          movement_record("pbroadcast", "One lane's value on every lane of a named axis.", same_type,
+  return {movement_record("all_gather", "stablehlo.all_gather", "All lanes' values along a named axis, on every lane.",
+                          all_gather_type, all_gather_factors, batch_all_gather, transpose_all_gather),
+          movement_record("reduce_scatter", "stablehlo.reduce_scatter",
+                          "The sum over a named axis, each lane keeping its part.", reduce_scatter_type,
+                          reduce_scatter_factors, batch_reduce_scatter, transpose_reduce_scatter),
+          movement_record("all_to_all", "stablehlo.all_to_all", "Exchanges parts of one dimension among the lanes.",
+                          exchange_type, all_to_all_factors, batch_all_to_all, transpose_all_to_all),
+          movement_record("ppermute", "stablehlo.collective_permute",
+                          "Sends each lane's value to another lane; lanes that receive nothing get zeros.", same_type,
+                          elementwise_factors, batch_ppermute, transpose_ppermute),
+          movement_record("pbroadcast", "", "One lane's value on every lane of a named axis.", same_type,
                           elementwise_factors, batch_pbroadcast, transpose_pbroadcast)};
 }
 

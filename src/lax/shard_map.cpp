@@ -7,6 +7,7 @@
 
 #include "array/format.h"
 #include "lax/collective.h"
+#include "lax/shard_map_devices.h"
 #include "program/handles.h"
 #include "program/varying.h"
 
@@ -196,7 +197,10 @@ PrimitiveRecord shard_map_record() {
   record.batch = batch_shard_map;
   record.partial_eval = partial_eval_shard_map;
   record.dce = dce_shard_map;
-  record.lower = run_in_lanes;
+  record.lower = [](std::span<const Array> inputs, const Attrs& attrs) {
+    return is_per_device(attrs) ? Arrays{} : run_in_lanes(inputs, attrs);
+  };
+  record.stablehlo = "sdy.manual_computation";
   record.print_attr = print_manual_axes;
   return record;
 }

@@ -63,11 +63,12 @@ class LocalFormTrace final : public Trace {
   Arrays reduced(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
     const lax::AxisNames names = axis_names(attrs, "axes");
     const Attrs own = primitive == prim::psum() ? attrs.with("tree", true) : attrs;
-    if (!axes_.any_crosses(names)) return parent->bind(primitive, inputs, own);
+    const bool grouped = !attrs["axis_index_groups"].is_none();  // over several axes they number their product
+    if (!axes_.any_crosses(names) && !(grouped && names.size() > 1)) return parent->bind(primitive, inputs, own);
     Arrays results;
     for (const Array& x : inputs) {
-      results.push_back(attrs["axis_index_groups"].is_none() ? reduced_by_axis(primitive, x, names, own)
-                                                             : reduced_in_group(primitive, x, names, attrs));
+      results.push_back(!grouped ? reduced_by_axis(primitive, x, names, own)
+                                 : reduced_in_group(primitive, x, names, attrs));
     }
     return results;
   }

@@ -1,7 +1,8 @@
-// Collecting the demands of sharding_constraint.
+// Collecting the demands of sharding_constraint, and the devices of shard_map.
 #include "stablehlo/borders.h"
 #include "program/handles.h"
 #include "program/nested.h"
+#include "sharding/mesh_attr.h"
 
 #include <algorithm>
 #include <set>
@@ -19,11 +20,17 @@ class Search {
     for (const Equation& equation : program.equations()) {
       if (equation.primitive == prim::sharding_constraint())
         note(equation.attrs.opaque<PlacementAttr>("sharding")->placement);
+      if (equation.primitive == prim::shard_map()) note_map(equation.attrs.opaque<MeshAttr>("mesh")->devices);
       for_each_program(equation.attrs, [this](const Program& nested) { (*this)(nested); });
     }
   }
 
  private:
+  // Devices of the host are lanes of one program.
+  void note_map(const NamedSharding& devices) {
+    if (devices.devices.size() > 1 && devices.platform != "cpu") note(std::make_shared<const NamedSharding>(devices));
+  }
+
   void note(const std::shared_ptr<const NamedSharding>& placement) {
     if (placement->platform.empty()) return;  // any platform: no demand
     if (!found_.first) {

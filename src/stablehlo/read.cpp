@@ -39,6 +39,15 @@ NdArray read_constant(const Operation& operation) {
 
 bool is_terminator(const Operation& operation) { return operation.name.ends_with(".return"); }
 
+std::string manual_key(const ManualScope* scope) {
+  if (!scope) return "";
+  std::string key;
+  for (std::size_t i = 0; i < scope->mesh.axis_names.size(); ++i)
+    key += concat(scope->mesh.axis_names[i], ":", scope->mesh.axis_sizes[i], " ");
+  for (const std::string& axis : scope->bound) key += concat(axis, " ");
+  return key;
+}
+
 }  // namespace
 
 // ---- modules -----------------------------------------------------------------------------------------------------
@@ -62,7 +71,7 @@ const Function& ModuleReader::function_of(const Operation& operation, const Attr
 }
 
 const Program& ModuleReader::program_of(const Function& function) {
-  auto [it, added] = programs_.try_emplace(&function);
+  const auto [it, added] = programs_.try_emplace({&function, manual_key(manual())});
   if (!added) {
     if (it->second.defined()) return it->second;
     fail(function_place(function), "functions that call themselves are not supported");
@@ -76,6 +85,12 @@ const Program& ModuleReader::program_of(const Function& function) {
   Types types;
   for (const FunctionArgument& argument : function.arguments) {
     for (const ArrayType& type : flat_types(function_place(function), argument.type)) types.push_back(type);
+    if (const Attribute sharding = argument.attributes.find("sdy.sharding"))
+      check_sharding(*this, function_place(function), sharding, argument.type.dims().size());
+  }
+  for (const FunctionResult& result : function.results) {
+    if (const Attribute sharding = result.attributes.find("sdy.sharding"))
+      check_sharding(*this, function_place(function), sharding, result.type.dims().size());
   }
   // A function stands alone: it is staged outside of the function that calls it.
   Program program = stage(
@@ -95,7 +110,7 @@ const Program& ModuleReader::program_of(const Function& function) {
         return results;
       },
       types, function.name).program;
-  return programs_[&function] = program;
+  return it->second = program;
 }
 
 Arrays ModuleReader::call(const Function& function, const Arrays& operands) {
@@ -187,6 +202,7 @@ Arrays BodyReader::run(const Block& block) {
 }
 
 void BodyReader::read(const Operation& operation) {
+  if (read_axis_index(*this, operation)) return;
   SourceInfo info;
   info.name_scope = name_of_location(operation.location);
   SourceScope source(info.name_scope.empty() ? Source{} : intern(info));
@@ -199,6 +215,8 @@ void BodyReader::read(const Operation& operation) {
       results = rule(*this, operation, operands);
     } else if (OperationRule composed = find_composed_rule(operation.name)) {
       results = composed(*this, operation, operands);
+    } else if (OperationRule sharding = find_sharding_rule(operation.name)) {
+      results = sharding(*this, operation, operands);
     } else if (OperationRule exchange = find_exchange_rule(operation.name)) {
       results = exchange(*this, operation, operands);
     } else if (operation.name == "stablehlo.custom_call") {

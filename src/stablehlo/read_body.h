@@ -1,15 +1,23 @@
 // The reader's state: the functions of a module that are programs already, and the values of the function being read.
 #pragma once
 
+#include <map>
 #include <string>
-#include <unordered_map>
 #include <vector>
+
+#include <capibara/sharding.h>
 
 #include "program/build.h"
 #include "stablehlo/operations.h"
 #include "stablehlo/syntax.h"
 
 namespace capibara::stablehlo {
+
+// The axes that the code being read is manual over: its numbers of devices are positions in the mesh.
+struct ManualScope {
+  Mesh mesh;
+  AxisList bound;  // in the order of the mesh
+};
 
 class ModuleReader {
  public:
@@ -21,9 +29,17 @@ class ModuleReader {
   const Program& program_of(const Function& function);
   Arrays call(const Function& function, const Arrays& operands);
 
+  // The mesh of a name; ParseError where the module declares none.
+  Mesh mesh_of(const Operation& operation, const std::string& name) const;
+  const ManualScope* manual() const { return manual_.empty() ? nullptr : &manual_.back(); }
+  void enter(ManualScope scope) { manual_.push_back(std::move(scope)); }
+  void leave() { manual_.pop_back(); }
+
  private:
   const Module& module_;
-  std::unordered_map<const Function*, Program> programs_;  // undefined while the function is being read
+  // By the axes that they are called under; undefined while the function is being read.
+  std::map<std::pair<const Function*, std::string>, Program> programs_;
+  std::vector<ManualScope> manual_;  // of maps within maps
 };
 
 // Reads the operations of one function under the current staging trace. A token is no array, a tuple several.
@@ -66,6 +82,21 @@ using OperationRule = Arrays (*)(BodyReader&, const Operation&, const Arrays&);
 OperationRule find_structure_rule(std::string_view operation);   // calls, control flow, tuples: read_structure.cpp
 OperationRule find_composed_rule(std::string_view operation);    // operations made of others: read_composed.cpp
 OperationRule find_exchange_rule(std::string_view operation);    // between processes: read_exchange.cpp
+OperationRule find_sharding_rule(std::string_view operation);    // of Shardy: read_manual.cpp
+// An exchange between the devices of a manual computation; `groups` are their numbers, `pairs` those of a permutation.
+struct DeviceExchange {
+  std::vector<Ints> groups;
+  std::vector<std::pair<int64_t, int64_t>> pairs;
+};
+// Of #stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [#stablehlo.axis_ref<name = "x">]>.
+std::vector<Ints> groups_along_axes(const ModuleReader& module, const Operation& operation,
+                                    const DialectAttribute& groups, const ManualScope& scope);
+Arrays read_device_exchange(BodyReader& body, const Operation& operation, const Arrays& operands,
+                            const DeviceExchange& who);
+// Reads what a text says by the number of a device as a position along an axis; false: read it as any other.
+bool read_axis_index(BodyReader& body, const Operation& operation);
+void check_sharding(const ModuleReader& module, const Operation& operation, const Attribute& sharding,
+                    std::size_t rank);
 Arrays read_custom_call(BodyReader& body, const Operation& operation, const Arrays& operands);  // read_calls.cpp
 Arrays read_expectation(BodyReader& body, const Operation& operation, const Arrays& operands);  // read_calls.cpp
 

@@ -178,6 +178,11 @@ Arrays read_custom_call(BodyReader& body, const Operation& operation, const Arra
     return operation.results.empty() ? Arrays{} : Arrays{NdArray::from_host(DType::bool_, {}, &yes)};
   }
   if (is_annotation(target)) return operands;
+  if (target == "ragged_all_to_all") {
+    throw UnsupportedError(concat(
+        place_of(operation), ": exchanges of parts of different sizes (ragged_all_to_all) are ", "not supported",
+        body.module().manual() ? " between devices" : "", "\nHint: pad the parts to one size and use all_to_all"));
+  }
   if (target.starts_with("mhlo.") || target.starts_with("chlo.")) {  // an operation in another coat
     Operation plain = operation;
     plain.name = (target == "mhlo.topk" ? "chlo.top_k" : "chlo." + target.substr(5));

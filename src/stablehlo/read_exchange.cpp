@@ -56,6 +56,10 @@ std::vector<Ints> id_groups(const Operation& operation, int64_t count) {
       groups.push_back(std::move(row));
     }
   }
+  if (attribute.as<DialectAttribute>()) {
+    throw UnsupportedError(concat(place_of(operation), ": groups along axes of a mesh are supported inside of ",
+                                  "sdy.manual_computation only, got ", print_attribute(attribute)));
+  }
   if (groups.empty()) {
     groups.emplace_back();
     for (int64_t i = 0; i < count; ++i) groups[0].push_back(i);
@@ -407,8 +411,45 @@ Arrays run_parallel(BodyReader& body, const Operation& operation, const Arrays&)
   return results;
 }
 
+// Of a manual computation: one replica, whose partitions are the devices of the mesh.
+Arrays read_between_devices(BodyReader& body, const Operation& operation, const Arrays& operands,
+                            const ManualScope& scope) {
+  if (operation.name == "stablehlo.replica_id") return {id_array(0)};
+  if (is_transfer(operation.name))
+    throw UnsupportedError(concat(place_of(operation), ": transfers are not supported in a manual computation"));
+  DeviceExchange who;
+  if (operation.name == "stablehlo.partition_id") return read_device_exchange(body, operation, operands, who);
+  const int64_t devices = scope.mesh.size();
+  if (operation.name == "stablehlo.collective_permute") {
+    const Ints ids = integers_attribute(operation, "source_target_pairs");
+    for (std::size_t i = 0; i + 1 < ids.size(); i += 2) who.pairs.emplace_back(ids[i], ids[i + 1]);
+    return read_device_exchange(body, operation, operands, who);
+  }
+  if (const Attribute named = operation.attributes.find("replica_groups"); named.as<DialectAttribute>()) {
+    who.groups = groups_along_axes(body.module(), operation, *named.as<DialectAttribute>(), scope);
+    return read_device_exchange(body, operation, operands, who);
+  }
+  // jax gives no channel to a broadcast, and means devices.
+  if (operation.name == "stablehlo.collective_broadcast" && channel_of(operation) <= 0) {
+    who.groups = id_groups(operation, devices);
+    return read_device_exchange(body, operation, operands, who);
+  }
+  for (const Group& group : process_groups(operation, {1, devices})) {
+    Ints& own = who.groups.emplace_back();
+    for (const ProcessId id : group) {
+      if (id.replica != 0 || id.partition >= devices) {
+        fail(operation,
+             concat("there is no device ", id.replica * devices + id.partition, " in a mesh of ", devices, " devices"));
+      }
+      own.push_back(id.partition);
+    }
+  }
+  return read_device_exchange(body, operation, operands, who);
+}
+
 // Outside of run_parallel there is one process.
 Arrays read_alone(BodyReader& body, const Operation& operation, const Arrays& operands) {
+  if (const ManualScope* scope = body.module().manual()) return read_between_devices(body, operation, operands, *scope);
   if (is_local(operation.name)) return {id_array(0)};
   if (operation.name == "stablehlo.outfeed") return {};
   if (is_transfer(operation.name)) {

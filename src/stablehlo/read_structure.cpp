@@ -132,8 +132,6 @@ OperationRule find_structure_rule(std::string_view operation) {
       {"stablehlo.get_tuple_element", read_tuple_element},
       {"stablehlo.after_all", read_token},
       {"stablehlo.create_token", read_token},
-      {"sdy.sharding_constraint", read_tuple},
-      {"sdy.reshard", read_tuple},
   };
   const auto it = rules.find(operation);
   return it == rules.end() ? nullptr : it->second;

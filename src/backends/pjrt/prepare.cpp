@@ -13,6 +13,7 @@
 #include "backends/pjrt/plain_attention.h"
 #include "backends/pjrt/xla_forms.h"
 #include "lax/lapack_calls.h"
+#include "lax/shard_map_devices.h"
 #include "optimise/passes.h"
 #include "optimise/rewrite.h"
 #include "program/handles.h"
@@ -226,7 +227,10 @@ Prepared prepare(const Program& program, const std::vector<bool>& donated, const
   settings.enable_x64 = settings.enable_x64 || holds_wide_types(program);  // a program keeps the types it was traced with
   ConfigScope scope(settings);
   auto calls = std::make_shared<HostCalls>();
-  Program now = HostCallPass(*calls, is_callback)(passes::lift_constants(program));
+  const auto partitioned = [&](const NamedSharding& map) {
+    return partitions && map.platform == partitions->platform && map.devices == partitions->devices;
+  };
+  Program now = HostCallPass(*calls, is_callback)(passes::lift_constants(with_device_programs(program, partitioned)));
   Prepared prepared;
   if (extras.cudnn && !partitions) {  // XLA cannot cut these calls up
     const Program before = now;

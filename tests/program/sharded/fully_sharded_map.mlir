@@ -1,0 +1,76 @@
+module @jit_fully_sharded_map attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func @main() {
+    %cst = stablehlo.constant dense<"0x0000383E000048BE000004BE0000683E0000903D00007CBE000000BC0000803E000060BD000070BE0000F03D0000503E00002CBE000024BE0000583E0000D83D000074BE000030BD0000803E0000A0BC00007CBE0000A83D0000643E000010BE000040BE0000403E00000C3E000064BE0000A8BD00007C3E0000A03C000080BE0000403D0000743E0000E0BD000058BE0000243E00002C3E000054BE0000E8BD0000703E0000603D000080BE0000003C00007C3E000098BD000068BE0000083E0000483E000038BE000018BE0000603E0000B83D000078BE0000E0BC0000803E000010BD000078BE0000C83D00005C3E00001CBE000034BE00004C3E0000003E00006CBE000088BD00007C3E0000000000007CBE0000803D00006C3E0000F8BD00004CBE0000343E0000203E00005CBE0000D0BD0000743E0000203D000080BE0000E03C0000783E0000B8BD000060BE0000143E00003C3E000044BE000008BE0000683E0000983D00007CBE000040BC0000803E000060BD000070BE0000E83D0000543E00002CBE000028BE0000583E0000E03D000074BE000040BD0000803E000080BC00007CBE0000A03D0000683E00000CBE000040BE0000403E0000103E000064BE0000A8BD00007C3E0000A03C000080BE0000303D0000743E0000D8BD000058BE0000243E0000303E000050BE0000F0BD0000703E0000703D000080BE"> : tensor<8x16xf32>
+    %cst_0 = stablehlo.constant dense<"0x0000383E000048BE000004BE0000683E0000903D00007CBE000000BC0000803E000060BD000070BE0000F03D0000503E00002CBE000024BE0000583E0000D83D000074BE000030BD0000803E0000A0BC00007CBE0000A83D0000643E000010BE000040BE0000403E00000C3E000064BE0000A8BD00007C3E0000A03C000080BE0000403D0000743E0000E0BD000058BE0000243E00002C3E000054BE0000E8BD0000703E0000603D000080BE0000003C00007C3E000098BD000068BE0000083E0000483E000038BE000018BE0000603E0000B83D000078BE0000E0BC0000803E000010BD000078BE0000C83D00005C3E00001CBE000034BE00004C3E0000003E00006CBE000088BD00007C3E0000000000007CBE0000803D00006C3E0000F8BD00004CBE0000343E0000203E00005CBE0000D0BD0000743E0000203D000080BE0000E03C0000783E0000B8BD000060BE0000143E00003C3E000044BE000008BE0000683E0000983D00007CBE000040BC0000803E000060BD000070BE0000E83D0000543E00002CBE000028BE0000583E0000E03D000074BE000040BD0000803E000080BC00007CBE0000A03D0000683E00000CBE000040BE0000403E0000103E000064BE0000A8BD00007C3E0000A03C000080BE0000303D0000743E0000D8BD000058BE0000243E0000303E000050BE0000F0BD0000703E0000703D000080BE"> : tensor<16x8xf32>
+    %cst_1 = stablehlo.constant dense<"0x0000383E000048BE000004BE0000683E0000903D00007CBE000000BC0000803E000060BD000070BE0000F03D0000503E00002CBE000024BE0000583E0000D83D000074BE000030BD0000803E0000A0BC00007CBE0000A83D0000643E000010BE000040BE0000403E00000C3E000064BE0000A8BD00007C3E0000A03C000080BE0000403D0000743E0000E0BD000058BE0000243E00002C3E000054BE0000E8BD0000703E0000603D000080BE0000003C00007C3E000098BD000068BE0000083E0000483E000038BE000018BE0000603E0000B83D000078BE0000E0BC0000803E000010BD000078BE0000C83D00005C3E00001CBE000034BE00004C3E0000003E00006CBE000088BD00007C3E0000000000007CBE0000803D00006C3E0000F8BD00004CBE0000343E0000203E00005CBE0000D0BD0000743E0000203D000080BE0000E03C0000783E0000B8BD000060BE0000143E00003C3E000044BE000008BE0000683E0000983D00007CBE000040BC0000803E000060BD000070BE0000E83D0000543E00002CBE000028BE0000583E0000E03D000074BE000040BD0000803E000080BC00007CBE0000A03D0000683E00000CBE000040BE0000403E0000103E000064BE0000A8BD00007C3E0000A03C000080BE0000303D0000743E0000D8BD000058BE0000243E0000303E000050BE0000F0BD0000703E0000703D000080BE"> : tensor<16x8xf32>
+    %0:3 = call @program(%cst, %cst_0, %cst_1) : (tensor<8x16xf32>, tensor<16x8xf32>, tensor<16x8xf32>) -> (tensor<f32>, tensor<8x16xf32>, tensor<16x8xf32>)
+    %cst_2 = stablehlo.constant dense<0.0465180948> : tensor<f32>
+    stablehlo.custom_call @check.expect_almost_eq(%0#0, %cst_2) {has_side_effect = true} : (tensor<f32>, tensor<f32>) -> ()
+    %cst_3 = stablehlo.constant dense<"0x7D5E3C3EEF9848BEC8F008BE9091633EF9B0903D1F2677BE209E5BBB7DDE7F3EAC9472BDA4BF74BE96DDEF3DCBA4543E6A3D27BE37AA23BE8D80533E0B22CE3DAB0078BEEE833FBD6C05803E315C81BCDD0078BECB66A83DB831603E0D0D14BE4F6340BE1FAE433EE222103EA07A63BE3D20AFBD46C7773EA5FF993C487C7CBEE3A0323D139B753ECD1CD6BDC48C54BEBC9D223E3915273E0A9857BE84A2E5BD5AC2743E893A6F3DC68080BE784B4D3BA226783E1E7B96BD684B63BE1C090C3E84D94C3E178A34BE7A4E19BE974B5B3EEDBAB03D67F176BEB942BABCCDDE813ED95113BD84A57CBE2142C03D9DB45C3EB27517BE1BFB2FBEA18B4B3EAEEBF63D4EE769BEC7F68CBDC267773EB0650FBBDAB179BE9143893D64616E3E6E43FCBD3C8850BE9163313E1AFD213E2F6757BEC8A3CABD1338723ED2B30D3DD46E81BE8CDEB43C382F753E4E01B3BD5EB75ABE2009173E0EBE393E2E5549BEB72F0BBE3B016A3EB4A4A23D7FA578BEF85A5EBC47C47A3E08396EBD095C6EBEDD8FF23D7E4E533EAEC728BED30C24BE81DD583EA1CCD93DA00C78BEBDF843BD9A7B813E5EBF3FBCF7C57ABE63449A3D3BE4633E8F510DBE0D4A3DBE1A27443E207E113E136C5EBEB606A4BD657A783E2BC5673C7F1E81BEA93A3D3DB898793EE226D3BDAE0B5BBEA65A1E3E0E622D3EC9094DBE80D6E4BD19DC723EAE22653D44D682BE"> : tensor<8x16xf32>
+    stablehlo.custom_call @check.expect_almost_eq(%0#1, %cst_3) {has_side_effect = true} : (tensor<8x16xf32>, tensor<8x16xf32>) -> ()
+    %cst_4 = stablehlo.constant dense<"0xF3B0363ED3294ABE072002BE0EB1693E68628B3DA7167DBE230AADBB6A35803E0F2E6DBD7E8A6DBE6454F53D6CDF4C3EA2DD2DBE7D6020BE98EC583E0E47D03DC0D371BE18EF29BD446D7D3E08F5A6BC373479BE0346A83DA22A613E49670FBE80473DBEFC253D3E5C030A3E8BA660BE01BDA5BDED58783E088D9E3C324D7CBEE498343D5237733E09E0D9BD4CFC57BEEDEE203E87CA2C3E192351BE4410EBBDB1FD6D3E32456C3D6EC87EBEDA18943B17A57B3EA00E91BD458C68BEDDAB043E03604B3EAF0338BE76611BBE0ADD603E3452BE3DFEB179BEC4C5F5BC1633813ED56E0BBDF2107BBEF24DC73DFB265F3E4D751CBEA60937BEB73F4D3EB2B6023EA8A66FBED76D86BDFA747F3E9CA0D3BAEC087FBE3FE8843D00666E3EAE25FEBD822F4CBE84DD363EEF701F3E49B95EBE377DCDBD2466763E6F7A183DB2F480BE96E9FD3C2276763EECB2BEBDF39E5DBEE6BD163E73E5383E9DEF45BE6C6504BEAF3A673E2912933D1A967ABEA3431EBC020C7E3EAF6566BD29A16DBE8AF8E93D097C503ED4D929BE920825BE541B553E9C8BDB3D308470BEF5B53ABDD82C7C3E8E2C65BCF01A7ABEF5A69B3DE8A6663E227B09BEAC4F3FBED54C3D3E9602103E56EA60BE934CADBD7D98793EB504BA3C406D7EBE5B50213D9061733EB856D0BDB17B5ABE4AC8223E80CE323EDD7C4FBE56E0F5BD3742703EC27D7B3D428080BE"> : tensor<16x8xf32>
+    stablehlo.custom_call @check.expect_almost_eq(%0#2, %cst_4) {has_side_effect = true} : (tensor<16x8xf32>, tensor<16x8xf32>) -> ()
+    return
+  }
+  sdy.mesh @mesh = <["data"=4, "model"=2]> {stablehlo.mesh = {axes = [{name = "data", size = 4 : i64}, {name = "model", size = 2 : i64}]}}
+  func.func private @program(%arg0: tensor<8x16xf32>, %arg1: tensor<16x8xf32>, %arg2: tensor<16x8xf32>) -> (tensor<f32> {jax.result_info = "result[0]"}, tensor<8x16xf32> {jax.result_info = "result[1][0]"}, tensor<16x8xf32> {jax.result_info = "result[1][1]"}) {
+    %0:3 = sdy.manual_computation(%arg0, %arg1, %arg2) in_shardings=[<@mesh, [{"data"}, {}]>, <@mesh, [{"data"}, {}]>, <@mesh, [{"data"}, {}]>] out_shardings=[<@mesh, []>, <@mesh, [{"data"}, {}]>, <@mesh, [{"data"}, {}]>] manual_axes={"data", "model"} (%arg3: tensor<2x16xf32>, %arg4: tensor<4x8xf32>, %arg5: tensor<4x8xf32>) {
+      %1 = "stablehlo.all_gather"(%arg3) <{all_gather_dim = 0 : i64, channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 2, 4, 6], [1, 3, 5, 7]]> : tensor<2x4xi64>, use_global_device_ids}> : (tensor<2x16xf32>) -> tensor<8x16xf32>
+      %2 = "stablehlo.all_gather"(%arg4) <{all_gather_dim = 0 : i64, channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 2, 4, 6], [1, 3, 5, 7]]> : tensor<2x4xi64>, use_global_device_ids}> : (tensor<4x8xf32>) -> tensor<16x8xf32>
+      %3 = stablehlo.dot_general %arg5, %1, contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT] : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+      %4 = stablehlo.tanh %3 : tensor<4x16xf32>
+      %cst = stablehlo.constant dense<1.000000e+00> : tensor<f32>
+      %5 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<4x16xf32>
+      %6 = stablehlo.subtract %5, %4 : tensor<4x16xf32>
+      %7 = stablehlo.dot_general %4, %2, contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT] : (tensor<4x16xf32>, tensor<16x8xf32>) -> tensor<4x8xf32>
+      %8 = stablehlo.subtract %7, %arg5 : tensor<4x8xf32>
+      %9 = stablehlo.multiply %8, %8 : tensor<4x8xf32>
+      %cst_0 = stablehlo.constant dense<2.000000e+00> : tensor<f32>
+      %10 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<4x8xf32>
+      %11 = stablehlo.multiply %10, %8 : tensor<4x8xf32>
+      %cst_1 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+      %12 = stablehlo.reduce(%9 init: %cst_1) applies stablehlo.add across dimensions = [0, 1] : (tensor<4x8xf32>, tensor<f32>) -> tensor<f32>
+      %cst_2 = stablehlo.constant dense<3.200000e+01> : tensor<f32>
+      %13 = stablehlo.divide %12, %cst_2 : tensor<f32>
+      %cst_3 = stablehlo.constant dense<1.000000e+00> : tensor<f32>
+      %14 = stablehlo.divide %cst_3, %cst_2 : tensor<f32>
+      %15 = stablehlo.broadcast_in_dim %14, dims = [] : (tensor<f32>) -> tensor<4x8xf32>
+      %16 = stablehlo.multiply %15, %11 : tensor<4x8xf32>
+      %17 = stablehlo.dot_general %16, %4, contracting_dims = [0] x [0], precision = [DEFAULT, DEFAULT] : (tensor<4x8xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>
+      %18 = stablehlo.transpose %17, dims = [1, 0] : (tensor<8x16xf32>) -> tensor<16x8xf32>
+      %19 = stablehlo.dot_general %16, %2, contracting_dims = [1] x [1], precision = [DEFAULT, DEFAULT] : (tensor<4x8xf32>, tensor<16x8xf32>) -> tensor<4x16xf32>
+      %20 = stablehlo.multiply %19, %6 : tensor<4x16xf32>
+      %21 = stablehlo.multiply %20, %4 : tensor<4x16xf32>
+      %22 = stablehlo.add %20, %21 : tensor<4x16xf32>
+      %23 = stablehlo.dot_general %22, %arg5, contracting_dims = [0] x [0], precision = [DEFAULT, DEFAULT] : (tensor<4x16xf32>, tensor<4x8xf32>) -> tensor<16x8xf32>
+      %24 = stablehlo.transpose %23, dims = [1, 0] : (tensor<16x8xf32>) -> tensor<8x16xf32>
+      %25 = "stablehlo.reduce_scatter"(%18) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 2, 4, 6], [1, 3, 5, 7]]> : tensor<2x4xi64>, scatter_dimension = 0 : i64, use_global_device_ids}> ({
+      ^bb0(%arg6: tensor<f32>, %arg7: tensor<f32>):
+        %35 = stablehlo.add %arg6, %arg7 : tensor<f32>
+        stablehlo.return %35 : tensor<f32>
+      }) : (tensor<16x8xf32>) -> tensor<4x8xf32>
+      %26 = "stablehlo.reduce_scatter"(%24) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 2, 4, 6], [1, 3, 5, 7]]> : tensor<2x4xi64>, scatter_dimension = 0 : i64, use_global_device_ids}> ({
+      ^bb0(%arg6: tensor<f32>, %arg7: tensor<f32>):
+        %35 = stablehlo.add %arg6, %arg7 : tensor<f32>
+        stablehlo.return %35 : tensor<f32>
+      }) : (tensor<8x16xf32>) -> tensor<2x16xf32>
+      %27 = "stablehlo.all_reduce"(%13) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 2, 4, 6], [1, 3, 5, 7]]> : tensor<2x4xi64>, use_global_device_ids}> ({
+      ^bb0(%arg6: tensor<f32>, %arg7: tensor<f32>):
+        %35 = stablehlo.add %arg6, %arg7 : tensor<f32>
+        stablehlo.return %35 : tensor<f32>
+      }) : (tensor<f32>) -> tensor<f32>
+      %cst_4 = stablehlo.constant dense<4.000000e+00> : tensor<f32>
+      %28 = stablehlo.divide %27, %cst_4 : tensor<f32>
+      %cst_5 = stablehlo.constant dense<1.250000e-01> : tensor<f32>
+      %29 = stablehlo.broadcast_in_dim %cst_5, dims = [] : (tensor<f32>) -> tensor<2x16xf32>
+      %30 = stablehlo.multiply %29, %26 : tensor<2x16xf32>
+      %31 = stablehlo.subtract %arg3, %30 : tensor<2x16xf32>
+      %cst_6 = stablehlo.constant dense<1.250000e-01> : tensor<f32>
+      %32 = stablehlo.broadcast_in_dim %cst_6, dims = [] : (tensor<f32>) -> tensor<4x8xf32>
+      %33 = stablehlo.multiply %32, %25 : tensor<4x8xf32>
+      %34 = stablehlo.subtract %arg4, %33 : tensor<4x8xf32>
+      sdy.return %28, %31, %34 : tensor<f32>, tensor<2x16xf32>, tensor<4x8xf32>
+    } : (tensor<8x16xf32>, tensor<16x8xf32>, tensor<16x8xf32>) -> (tensor<f32>, tensor<8x16xf32>, tensor<16x8xf32>)
+    return %0#0, %0#1, %0#2 : tensor<f32>, tensor<8x16xf32>, tensor<16x8xf32>
+  }
+}

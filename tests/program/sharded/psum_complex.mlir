@@ -1,0 +1,27 @@
+module @jit__lambda attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func @main() {
+    %cst = stablehlo.constant dense<[[2.187500e+00, 3.000000e+00, -3.000000e+00, -2.250000e+00], [3.562500e+00, 1.312500e+00, -3.937500e+00, -3.125000e-01], [4.000000e+00, -6.875000e-01, -3.812500e+00, 1.687500e+00], [3.375000e+00, -2.562500e+00, -2.750000e+00, 3.250000e+00], [1.875000e+00, -3.750000e+00, -9.375000e-01, 4.000000e+00], [-1.250000e-01, -3.937500e+00, 1.125000e+00, 3.687500e+00], [-2.062500e+00, -3.125000e+00, 2.875000e+00, 2.375000e+00], [-3.500000e+00, -1.500000e+00, 3.875000e+00, 5.000000e-01]]> : tensor<8x4xf32>
+    %0 = call @program(%cst) : (tensor<8x4xf32>) -> tensor<2x4xcomplex<f32>>
+    %cst_0 = stablehlo.constant dense<[[(6.000000e+00,6.000000e+00), (-4.562500e+00,-4.562500e+00), (-4.875000e+00,-4.875000e+00), (5.812500e+00,5.812500e+00)], [(3.312500e+00,3.312500e+00), (-6.687500e+00,-6.687500e+00), (-1.687500e+00,-1.687500e+00), (7.125000e+00,7.125000e+00)]]> : tensor<2x4xcomplex<f32>>
+    stablehlo.custom_call @check.expect_almost_eq(%0, %cst_0) {has_side_effect = true} : (tensor<2x4xcomplex<f32>>, tensor<2x4xcomplex<f32>>) -> ()
+    return
+  }
+  sdy.mesh @mesh = <["data"=4, "model"=2]> {stablehlo.mesh = {axes = [{name = "data", size = 4 : i64}, {name = "model", size = 2 : i64}]}}
+  func.func private @program(%arg0: tensor<8x4xf32>) -> (tensor<2x4xcomplex<f32>> {jax.result_info = "result"}) {
+    %0 = sdy.manual_computation(%arg0) in_shardings=[<@mesh, [{"data"}, {"model"}]>] out_shardings=[<@mesh, [{}, {"model"}]>] manual_axes={"data", "model"} (%arg1: tensor<2x2xf32>) {
+      %1 = stablehlo.convert %arg1 : (tensor<2x2xf32>) -> tensor<2x2xcomplex<f32>>
+      %cst = stablehlo.constant dense<(0.000000e+00,1.000000e+00)> : tensor<complex<f32>>
+      %2 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<complex<f32>>) -> tensor<2x2xcomplex<f32>>
+      %3 = stablehlo.multiply %2, %1 : tensor<2x2xcomplex<f32>>
+      %4 = stablehlo.convert %arg1 : (tensor<2x2xf32>) -> tensor<2x2xcomplex<f32>>
+      %5 = stablehlo.add %4, %3 : tensor<2x2xcomplex<f32>>
+      %6 = "stablehlo.all_reduce"(%5) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 2, 4, 6], [1, 3, 5, 7]]> : tensor<2x4xi64>, use_global_device_ids}> ({
+      ^bb0(%arg2: tensor<complex<f32>>, %arg3: tensor<complex<f32>>):
+        %7 = stablehlo.add %arg2, %arg3 : tensor<complex<f32>>
+        stablehlo.return %7 : tensor<complex<f32>>
+      }) : (tensor<2x2xcomplex<f32>>) -> tensor<2x2xcomplex<f32>>
+      sdy.return %6 : tensor<2x2xcomplex<f32>>
+    } : (tensor<8x4xf32>) -> tensor<2x4xcomplex<f32>>
+    return %0 : tensor<2x4xcomplex<f32>>
+  }
+}
