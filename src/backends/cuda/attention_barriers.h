@@ -1,6 +1,8 @@
 // Barriers in shared memory, between the warpgroup that copies and those that multiply, and waits for products.
 #pragma once
 
+#include <cuda_runtime.h>
+
 #include <cstdint>
 
 namespace capibara::cuda::attention {
@@ -36,10 +38,24 @@ __device__ void await_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Left) : "memory");
 }
 
-// Values that are computed before what follows, which may be to wait for a product, although nothing there needs them.
-inline __device__ void compute_now(float (&values)[8][4]) {
+// What follows, which may be to wait for a product, does not start before these values, none of them negative, are
+// computed. The assembler moves waits ahead of what they do not concern, but not ahead of a branch.
+inline __device__ void compute_first(uint32_t bits) {
+  while (__any_sync(0xffffffffu, static_cast<int>(bits) < 0)) asm volatile("mov.b32 %0, 0;" : "=r"(bits));
+}
+template <int N>
+__device__ void compute_first(const float (&values)[N][4]) {
+  uint32_t bits = 0;
 #pragma unroll
-  for (int j = 0; j < 8; ++j)
+  for (int i = 0; i < 4 * N; ++i) bits |= __float_as_uint(values[i / 4][i % 4]);
+  compute_first(bits);
+}
+
+// Values that are computed before what follows, which may be to wait for a product, although nothing there needs them.
+template <int N>
+__device__ void compute_now(float (&values)[N][4]) {
+#pragma unroll
+  for (int j = 0; j < N; ++j)
     asm volatile("" : "+f"(values[j][0]), "+f"(values[j][1]), "+f"(values[j][2]), "+f"(values[j][3])::"memory");
 }
 
