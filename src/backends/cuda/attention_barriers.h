@@ -38,19 +38,6 @@ __device__ void await_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Left) : "memory");
 }
 
-// What follows, which may be to wait for a product, does not start before these values, none of them negative, are
-// computed. The assembler moves waits ahead of what they do not concern, but not ahead of a branch.
-inline __device__ void compute_first(uint32_t bits) {
-  while (__any_sync(0xffffffffu, static_cast<int>(bits) < 0)) asm volatile("mov.b32 %0, 0;" : "=r"(bits));
-}
-template <int N>
-__device__ void compute_first(const float (&values)[N][4]) {
-  uint32_t bits = 0;
-#pragma unroll
-  for (int i = 0; i < 4 * N; ++i) bits |= __float_as_uint(values[i / 4][i % 4]);
-  compute_first(bits);
-}
-
 // Values that are computed before what follows, which may be to wait for a product, although nothing there needs them.
 template <int N>
 __device__ void compute_now(float (&values)[N][4]) {

@@ -91,7 +91,7 @@ __device__ void work_on_bias(const Problem& p, const BiasGrid& grid, const Stage
           add_any_bias<T, false>(p, shares, {at.batch, {at.head, at.head}, {first_row, first_row + 8}, column, {}});
         if (level != all) hide<false>(shares, seen);
         make_shares<64>(shares, [&](int, int e) { return base[e / 2]; });
-        compute_first(shares);
+        compute_now(shares);
         await_products<0>();
         take_slopes<64>(
             p, shares, slopes, [&](int j, int e) { return kept >> bit_of<false>(j, e) & 1; },

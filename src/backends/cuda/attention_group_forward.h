@@ -31,7 +31,7 @@ struct ForwardWorker {
   __device__ void share_out(float (&logits)[Keys / 8][4], const uint32_t (&kept)[parts], Ready&& ready) {
     float decay[2];
     softmax.take<Keys>(logits, decay, factor_of<biased>(p));
-    compute_first(__float_as_uint(softmax.sum[0]) | __float_as_uint(softmax.sum[1]));
+    compute_now(logits);
     ready();
     if (__any_sync(0xffffffffu, decay[0] != 1.0f || decay[1] != 1.0f)) {
 #pragma unroll

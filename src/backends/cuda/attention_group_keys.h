@@ -59,7 +59,7 @@ __device__ void work_on_keys(const Problem& p, const KeyBlock<rows_of<split>>& k
     };
     make_shares<64>(
         shares, [&](int j, int e) { return base_of(number(own_numbers.lse, j, e)); }, factor_of<biased>(p));
-    compute_first(shares);
+    compute_now(shares);
     await_products<0>();
     auto delta = [&](int j, int e) { return number(own_numbers.delta, j, e); };
     if (p.threshold > 0)

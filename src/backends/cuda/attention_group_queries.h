@@ -55,7 +55,7 @@ __device__ void work_on_queries(const Problem& p, const RowBlock<rows_of<split>>
     make_group_logits<T, false, biased>(p, shares, at, extra(i), worker, whole, seen);
     make_shares<64>(
         shares, [&](int, int e) { return base[e / 2]; }, factor_of<biased>(p));
-    compute_first(shares);
+    compute_now(shares);
   };
   auto finish = [&] {
     auto row_delta = [&](int, int e) { return delta[e / 2]; };
