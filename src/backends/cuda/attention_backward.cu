@@ -26,7 +26,8 @@ cudaError_t start_query_slopes(const Problem& problem, Element element, cudaStre
 cudaError_t start_backward(const Problem& problem, Element element, cudaStream_t stream) {
   const int64_t key_tiles = (problem.keys + 63) / 64, query_tiles = (problem.queries + 63) / 64;
   if (takes_groups(problem, element, std::max(key_tiles, query_tiles * problem.per_group()))) {
-    const cudaError_t status = start_group_backward(problem, element, stream);
+    cudaError_t status = problem.mask ? start_mask_bits(problem, stream) : cudaSuccess;
+    if (status == cudaSuccess) status = start_group_backward(problem, element, stream);
     const bool ended = status != cudaSuccess || !problem.bias || has_own_bias(problem);
     return ended ? status : start_group_bias(problem, element, stream);
   }

@@ -1,6 +1,8 @@
 // Barriers in shared memory, between the warpgroup that copies and those that multiply, and waits for products.
 #pragma once
 
+#include <cuda_runtime.h>
+
 #include <cstdint>
 
 namespace capibara::cuda::attention {
@@ -37,9 +39,10 @@ __device__ void await_products() {
 }
 
 // Values that are computed before what follows, which may be to wait for a product, although nothing there needs them.
-inline __device__ void compute_now(float (&values)[8][4]) {
+template <int N>
+__device__ void compute_now(float (&values)[N][4]) {
 #pragma unroll
-  for (int j = 0; j < 8; ++j)
+  for (int j = 0; j < N; ++j)
     asm volatile("" : "+f"(values[j][0]), "+f"(values[j][1]), "+f"(values[j][2]), "+f"(values[j][3])::"memory");
 }
 

@@ -12,7 +12,8 @@ template <class T, int D>
 inline constexpr int group_bias_bytes = bias_slots* GroupTile<T, D>::bytes + 1024;
 
 // Bits of four halves of keys: when they are written again, all workers are two iterations further.
-using BiasBits = TileBits<false>[4];
+using BiasTileBits = TileBits<false, true>;
+using BiasBits = BiasTileBits[4];
 
 inline __device__ int bias_count(const Problem& p, const BiasGrid& grid) {
   const BiasPlace at = grid.place(blockIdx.x, 0);
@@ -25,11 +26,15 @@ template <class T, int D>
 __device__ void copy_for_bias(const Problem& p, const BiasGrid& grid, const Stages<bias_slots>& stages, BiasBits& bits,
                               int count, uint32_t slots) {
   using Tile = GroupTile<T, D>;
+  BiasWalk walk(p, grid);
+  const BiasPlace& at = walk.at;
+  int group = 0;  // of keys
   auto copy = [&](int slot, int i) {
-    const BiasPlace at = grid.place(blockIdx.x, i / bias_parts);
+    if (i > 0 && i % bias_parts == 0) walk.advance();
+    if (i % bias_parts == 0) group = at.head / p.per_group();
     const int part = i % bias_parts, query = at.query + part % 2 * 64, key = at.key + (part - 4) / 2 * 64;
     const int64_t row = (static_cast<int64_t>(at.batch) * p.heads + at.head) * p.queries + query;
-    const int64_t key_row = (static_cast<int64_t>(at.batch) * p.groups + at.head / p.per_group()) * p.keys + key;
+    const int64_t key_row = (static_cast<int64_t>(at.batch) * p.groups + group) * p.keys + key;
     const uint32_t to = slots + slot * Tile::bytes;
     const bool of_queries = part < 4, of_values = of_queries ? part >= 2 : part % 2;
     const int width = of_values ? p.value_size : p.size, exist = of_queries ? p.queries - query : p.keys - key;
@@ -39,12 +44,12 @@ __device__ void copy_for_bias(const Problem& p, const BiasGrid& grid, const Stag
   auto make = [&](int, int i) {
     const int part = i % bias_parts - 4;
     if (part < 0 || part % 2 != 0) return;
-    const BiasPlace at = grid.place(blockIdx.x, i / bias_parts);
-    TileBits<false>& to = bits[(i / bias_parts * 2 + part / 2) % 4];
+    BiasTileBits& to = bits[(i / bias_parts * 2 + part / 2) % 4];
     const int query = at.query + threadIdx.x / 64 * 64, key = at.key + part / 2 * 64;
     const Level level = seen_in(p, {query, query + 64, key, key + 64}, at.batch, at.head);
-    to.write_seen(p, level, at.batch, at.head, at.query + threadIdx.x, key, p.mask != nullptr);
-    if (p.threshold > 0) to.write_kept(p, dropout_key(p, at.batch, at.head), at.query, 64, key, 0);
+    const int own = at.query + static_cast<int>(threadIdx.x);
+    to.write_seen(p, level, at.batch, at.head, own, key, mask_word(p, at.batch, at.head, own, key));
+    if (p.threshold > 0) to.write_kept(p, dropout_key(p, at.batch, at.head), at.query, key);
   };
   stages.copy_all(count * bias_parts, has_odd_rows(p), copy, make);
 }

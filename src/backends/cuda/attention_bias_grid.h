@@ -57,6 +57,29 @@ struct BiasGrid {
   }
 };
 
+// The places of a block one after the other, without divisions.
+struct BiasWalk {
+  const BiasGrid& grid;
+  const Problem& p;
+  BiasPlace at;
+
+  __device__ BiasWalk(const Problem& problem, const BiasGrid& of)
+      : grid(of), p(problem), at(of.place(static_cast<int>(blockIdx.x), 0)) {}
+  __device__ void advance() {
+    if (step(grid.key, at.key, grid.columns, p.keys) || step(grid.query, at.query, grid.rows, p.queries)) return;
+    if (step(grid.head, at.head, 1, p.heads)) return;
+    step(grid.batch, at.batch, 1, p.batch);
+  }
+
+ private:
+  // Along an axis that the bias is broadcast along; false at its end, where it begins again.
+  static __device__ bool step(const BiasAxis& axis, int& place, int by, int end) {
+    if (axis.iterations == 1) return false;
+    place = place + by < end ? place + by : 0;
+    return place != 0;
+  }
+};
+
 // Stores a tile of sums in shared memory, rows of Columns + 1 elements, summed along what the bias is broadcast along;
 // `first` is the number of the first element of the batch entry and head.
 template <class T, int Rows, int Columns>

@@ -21,7 +21,7 @@ struct BiasSlopes {
 
   __device__ void store_piece(const Problem& p, int query, int key, const uint4& piece) const {
     if (query >= p.queries || key >= p.keys) return;
-    *reinterpret_cast<uint4*>(first + query * p.bias_step[2] + key) = piece;
+    __stcs(reinterpret_cast<uint4*>(first + query * p.bias_step[2] + key), piece);  // nobody reads it soon
   }
   // The rows of a warp of the tile, through shared memory that the warp alone uses.
   __device__ void store(const Problem& p, const uint32_t (&slopes)[4][4], uint32_t shared, int query, int key) const {
@@ -42,13 +42,19 @@ struct BiasSlopes {
   }
   // Zeros of the tiles that no worker visits, and of those that one of them does not: by 128 threads.
   __device__ void store_zeros(const Problem& p, const Visits& visits, int count, int query) const {
+    const int row = threadIdx.x / 8, column = threadIdx.x % 8 * 8;
+    T* to = first + (query + row) * p.bias_step[2] + column;
+    const int64_t step = 16 * p.bias_step[2];
     int i = 0;
-    for (int tile = 0; tile * 64 < p.keys; ++tile) {
+    for (int tile = 0; tile * 64 < p.keys; ++tile, to += 64) {
       const bool visited = i < count && visits.tile(i) == tile;
+#pragma unroll
       for (int w = 0; w < workers; ++w) {
-        if (visited && visits.level(i, w) != none) continue;
-        for (int row = threadIdx.x / 8; row < 64; row += 16)
-          store_piece(p, query + 64 * w + row, tile * 64 + threadIdx.x % 8 * 8, uint4{});
+        if ((visited && visits.level(i, w) != none) || tile * 64 + column >= p.keys) continue;
+#pragma unroll
+        for (int r = 4 * w; r < 4 * w + 4; ++r) {
+          if (query + row + 16 * r < p.queries) __stcs(reinterpret_cast<uint4*>(to + r * step), uint4{});
+        }
       }
       i += visited;
     }

@@ -3,38 +3,45 @@
 #pragma once
 
 #include "backends/cuda/attention_dropout.h"
-#include "backends/cuda/attention_masks.h"
+#include "backends/cuda/attention_groups.h"
+#include "backends/cuda/attention_seen.h"
 
 namespace capibara::cuda::attention {
 
+// The bit of element e of eight columns j among those that are seen, in the word of a thread.
 template <bool turned>
+__host__ __device__ constexpr int seen_bit(int j, int e) {
+  return turned ? bit_of<true>(j, e) : j % 4 * 8 + j / 4 * 2 + e / 2 * 4 + e % 2;
+}
+
+// `keeps`: whether the copier makes those of dropout too.
+template <bool turned, bool keeps = false>
 struct TileBits {
   // Straight: a row of 64 keys for each query of both workers. Turned: for each warp of both workers and pair of
   // queries of a thread, the 16 keys of the warp for one and for the other.
   alignas(16) uint64_t seen[workers * 64];
-  uint32_t kept[workers * group_threads];
+  uint32_t kept[keeps ? workers * group_threads : 1];
   Level levels[group_threads / 32];
 
   // ---- the copier's part: a thread makes the bits of one query and 64 keys of worker threadIdx.x / 64 --------------
 
-  // `masks`: the mask is among them, else the workers read it.
-  __device__ void write_seen(const Problem& p, Level level, int batch, int head, int query, int key, bool masks) {
-    if (level == some || (level == all && masks)) {
-      const uint64_t bits = seen_bits(p, level, batch, head, query, key, masks);
+  // `mask`: its bits, all ones where there is none.
+  __device__ void write_seen(const Problem& p, Level level, int batch, int head, int query, int key, uint64_t mask) {
+    if (level == some || (level == all && p.mask)) {
+      const uint64_t bits = mask & seen_bits(p, level, batch, head, query, key);
       write(bits);
       const bool every = __all_sync(0xffffffffu, bits == ~uint64_t{0}), any = __any_sync(0xffffffffu, bits != 0);
       level = every ? all : any ? some : none;
     }
     if (threadIdx.x % 32 == 0) levels[threadIdx.x / 32] = level;
   }
-  // The tile of queries and keys of each worker: those of the second are `queries` and `keys` further.
-  __device__ void write_kept(const Problem& p, uint2 dropout, int query, int queries, int key, int keys) {
-    const KeptBits bits{dropout, p.threshold << 16};
+  // Of the 128 queries from `query` on and 64 keys.
+  __device__ void write_kept(const Problem& p, uint2 dropout, int query, int key) {
+    const KeptBits bits(p, dropout);
     const int warp = threadIdx.x / 32, row = 16 * warp + threadIdx.x % 32 / 4;
 #pragma unroll 1
     for (int w = 0; w < workers; ++w) {
-      kept[w * group_threads + threadIdx.x] = turned ? bits.turned(query + w * queries, key + w * keys + 16 * warp)
-                                                     : bits.straight(query + w * queries + row, key + w * keys);
+      kept[w * group_threads + threadIdx.x] = bits.straight(query + 64 * w + row, key);
     }
   }
 
@@ -79,33 +86,28 @@ struct TileBits {
   }
 };
 
-template <bool turned>
-__device__ void hide(float (&logits)[8][4], uint32_t seen) {
+// Logits of the eight columns from `first` on that are not seen become -inf.
+template <bool turned, int N>
+__device__ void hide(float (&logits)[N][4], uint32_t seen, int first = 0) {
 #pragma unroll
   for (int j = 0; j < 8; ++j) {
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      if (!(seen >> bit_of<turned>(j, e) & 1)) logits[j][e] = -__builtin_huge_valf();
+      if (!(seen >> seen_bit<turned>(j, e) & 1)) logits[first + j][e] = -__builtin_huge_valf();
     }
   }
 }
 
-// Repeats the signs of two bytes, numbered 0 to 7, over the lower and the upper half of a word.
-inline __device__ uint32_t spread_signs(uint32_t first, uint32_t second, int low, int high) {
-  uint32_t halves;
-  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(halves) : "r"(first), "r"(second), "r"((8 + high) * 0x1100 + (8 + low) * 0x11));
-  return halves;
-}
-
-// Pairs of narrow elements, those that are dropped set to 0.
-template <bool turned>
-__device__ void drop_pairs(uint32_t (&pairs)[4][4], uint32_t kept) {
+// Pairs of narrow elements from `first` on, those that are dropped set to 0: the sign of each half is repeated over it.
+template <bool turned, int N>
+__device__ void drop_pairs(uint32_t (&pairs)[N][4], uint32_t kept, int first = 0) {
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const int j = 2 * k + i / 2, low = bit_of<turned>(j, i % 2 * 2), high = bit_of<turned>(j, i % 2 * 2 + 1);
-      pairs[k][i] &= spread_signs(kept << (7 - low % 8), kept << (7 - high % 8), low / 8, 4 + high / 8);
+      uint32_t halves;
+      asm("prmt.b32 %0, %1, 0, 0xbb99;" : "=r"(halves) : "r"(kept << (15 - bit_of<turned>(2 * k + i / 2, i % 2 * 2))));
+      pairs[first + k][i] &= halves;
     }
   }
 }

@@ -71,6 +71,18 @@ struct Split {
   }
 };
 
+// Kernels of warpgroups, of 16-bit floats and heads of up to 128 elements, read a mask as bits: a word for 64 keys.
+inline void add_mask_bits(KernelCall& call, const ClaimArgs& args, const AttentionSpec& spec,
+                          const AttentionSizes& sizes, std::size_t leading) {
+  const bool narrow = args.inputs[0].dtype != DType::float32 && std::max(sizes.size, sizes.value_size) <= 128;
+  call.settings += ", " + integer_setting("mask_bits", spec.has_mask && narrow);
+  if (!spec.has_mask || !narrow) return;
+  const Shape& mask = args.inputs[leading + static_cast<std::size_t>(spec.mask)].shape;
+  ArrayType bits = args.inputs[0].strong().with_dtype(DType::uint32);
+  bits.shape = {mask[0] * mask[1] * mask[2], (sizes.keys + 63) / 64 * 2};
+  call.scratch.push_back(bits);
+}
+
 inline std::optional<KernelCall> forward(const ClaimArgs& args) {
   const AttentionSizes sizes(args.inputs[0].shape, args.inputs[1].shape, args.inputs[2].shape);
   if (!takes(args, sizes, args.inputs[0].dtype)) return std::nullopt;
@@ -87,13 +99,17 @@ inline std::optional<KernelCall> forward(const ClaimArgs& args) {
     part.shape.pop_back();
     call.scratch.push_back(part);
   }
+  add_mask_bits(call, args, spec, sizes, kernels::forward_operands);
   return call;
 }
 
 inline std::optional<KernelCall> backward(const ClaimArgs& args) {
   const AttentionSizes sizes(args.inputs[1].shape, args.inputs[2].shape, args.inputs[3].shape);
   if (!takes(args, sizes, args.inputs[1].dtype)) return std::nullopt;
-  return KernelCall{"capibara_attention_grad", settings(AttentionSpec(args.attrs)), {}};
+  const AttentionSpec spec(args.attrs);
+  KernelCall call{"capibara_attention_grad", settings(spec), {}};
+  add_mask_bits(call, args, spec, sizes, kernels::backward_operands);
+  return call;
 }
 
 }  // namespace attention_claims

@@ -2,19 +2,28 @@
 #pragma once
 
 #include "backends/cuda/attention_extras.h"
+#include "backends/cuda/attention_mask_bits.h"
 
 namespace capibara::cuda::attention {
 
 template <bool biased>
-inline constexpr int forward_stages = biased ? 3 : 4;
-inline constexpr int backward_stages = 3;
+inline constexpr int forward_stages = biased ? 3 : 5;
+template <bool biased, bool split>
+inline constexpr int backward_stages = biased  ? 3
+                                       : split ? 5
+                                               : 4;
+// Bytes of shared memory: the tiles of two operands of all own rows, and stages.
+template <class T, int D, bool biased, bool split>
+inline constexpr int backward_group_bytes = group_bytes<T, D, biased, split ? 1 : 2, backward_stages<biased, split>>;
 
 // Keys and values of the visits, and what the workers read beside them.
-template <class T, int D, bool biased, int Count>
-__device__ void copy_keys(const Problem& p, const RowBlock<group_rows>& rows, const Visits& visits,
+template <class T, int D, bool biased, int Rows, int Count>
+__device__ void copy_keys(const Problem& p, const RowBlock<Rows>& rows, const Visits& visits,
                           const Stages<Count>& stages, TileBits<false>* bits, int count, uint32_t tiles) {
   constexpr int bytes = GroupTile<T, D>::bytes;
   const int64_t row = (static_cast<int64_t>(rows.batch) * p.groups + rows.group) * p.keys;
+  const int own = static_cast<int>(threadIdx.x) % Rows, query = rows.first + own;
+  auto mask_of = [&](int i) { return i < count ? mask_word(p, rows.batch, rows.head, query, visits.tile(i) * 64) : 0; };
   auto copy = [&](int stage, int i) {
     const int first = visits.tile(i) * 64, exist = p.keys - first;
     const uint32_t to = tiles + stage * stage_bytes_of<T, D, biased>;
@@ -26,13 +35,12 @@ __device__ void copy_keys(const Problem& p, const RowBlock<group_rows>& rows, co
       for (int w = 0; w < workers; ++w)
         BiasTile<T>::copy(p, to + 2 * bytes + w * bias_tile_bytes, rows.batch, rows.head, rows.first + 64 * w, first);
     }
-    if (!biased && MaskBits<false>::takes(p))
-      MaskBits<false>::copy(p, to + 2 * bytes, rows.batch, rows.head, rows.first, first);
   };
+  uint64_t next_mask = mask_of(0);  // loaded while the visit before it is copied
   auto make = [&](int stage, int i) {
-    const Level level = visits.level(i, threadIdx.x / 64);
-    bits[stage].write_seen(p, level, rows.batch, rows.head, rows.first + threadIdx.x, visits.tile(i) * 64,
-                           has_mask_bits<biased>(p));
+    const uint64_t mask = next_mask;
+    next_mask = mask_of(i + 1);
+    bits[stage].write_seen(p, visits.level(i, own / 64), rows.batch, rows.head, query, visits.tile(i) * 64, mask);
   };
   stages.copy_all(count, has_odd_rows(p), copy, make);
 }

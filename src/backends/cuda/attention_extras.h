@@ -31,9 +31,10 @@ struct BiasTile {
     }
   }
 
-  // Adds the part of the thread's warp to products that are scaled to logits to the base 2.
-  template <bool turned>
-  static __device__ void add(float (&logits)[8][4], uint32_t from, float scale) {
+  // Adds the part of the thread's warp to products, from eight columns `first` on, which are scaled to logits to the
+  // base 2.
+  template <bool turned, int N>
+  static __device__ void add(float (&logits)[N][4], uint32_t from, float scale, int first = 0) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
@@ -45,7 +46,7 @@ struct BiasTile {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const float2 pair = unpacked_pair<T>(words[i]);
-        float(&to)[4] = logits[2 * n + i / 2];
+        float(&to)[4] = logits[first + 2 * n + i / 2];
         to[i % 2 * 2] = to[i % 2 * 2] * scale + pair.x * log2e;
         to[i % 2 * 2 + 1] = to[i % 2 * 2 + 1] * scale + pair.y * log2e;
       }
@@ -72,14 +73,7 @@ __device__ float factor_of(const Problem& p) {
   return biased || !(p.scale > 0) ? 1.0f : p.scale * log2e;
 }
 
-// Whether the copier puts the mask among the bits of what is seen.
-template <bool biased>
-__device__ bool has_mask_bits(const Problem& p) {
-  return p.mask && (biased || !MaskBits<false>::takes(p));
-}
-
-// Products become logits, which times `factor_of` are to the base 2; `extra` is where the bias
-// of the stage is, or without one its mask.
+// Products become logits, which times `factor_of` are to the base 2; `extra` is where the bias of the stage is.
 template <class T, bool turned, bool biased>
 __device__ void make_group_logits(const Problem& p, float (&logits)[8][4], const Place& at, uint32_t extra, int worker,
                                   bool whole, uint32_t seen) {
@@ -90,13 +84,9 @@ __device__ void make_group_logits(const Problem& p, float (&logits)[8][4], const
     else
       add_any_bias<T, turned>(p, logits, at);
   } else if (!(p.scale > 0)) {
-    each_element<turned, 64>(logits, at, [&](float x, int, int, int) { return x * scale; });
+    scale_all(logits, scale);
   }
   if (!whole) hide<turned>(logits, seen);
-  if (biased || !MaskBits<turned>::takes(p)) return;
-  MaskBits<turned> mask;
-  mask.load(extra, worker);
-  mask.hide(logits);
 }
 
 }  // namespace capibara::cuda::attention

@@ -9,8 +9,10 @@ namespace capibara::cuda::attention {
 
 cudaError_t start_forward(const Problem& problem, Element element, cudaStream_t stream) {
   const bool short_of_rows = problem.packed || problem.splits > 1 || problem.queries <= block_rows;
-  if (!short_of_rows && takes_groups(problem, element, (problem.keys + 63) / 64))
-    return start_group_forward(problem, element, stream);
+  if (!short_of_rows && takes_groups(problem, element, (problem.keys + 63) / 64)) {
+    const cudaError_t status = problem.mask ? start_mask_bits(problem, stream) : cudaSuccess;
+    return status != cudaSuccess ? status : start_group_forward(problem, element, stream);
+  }
   const int64_t heads = static_cast<int64_t>(problem.batch) * (problem.packed ? problem.groups : problem.heads);
   const int64_t rows = problem.packed ? problem.per_group() * problem.queries : problem.queries;
   const dim3 grid(static_cast<unsigned>((rows + block_rows - 1) / block_rows * heads), problem.splits);

@@ -7,20 +7,31 @@
 
 namespace capibara::cuda::attention {
 
-cudaError_t start_group_backward(const Problem& problem, Element element, cudaStream_t stream) {
+namespace {
+
+template <class T, int D, bool biased, bool split>
+cudaError_t start_both(const Problem& problem, cudaStream_t stream) {
   auto blocks = [](int64_t rows, int64_t heads) {
-    return dim3(static_cast<unsigned>((rows + group_rows - 1) / group_rows * heads));
+    return dim3(static_cast<unsigned>((rows + rows_of<split> - 1) / rows_of<split> * heads));
   };
   const dim3 queries = blocks(problem.queries, static_cast<int64_t>(problem.batch) * problem.heads);
   const dim3 keys = blocks(problem.keys, static_cast<int64_t>(problem.batch) * problem.groups);
-  return by_group_size_and_bias(problem, element, [&](auto type, auto size, auto bias) {
+  constexpr int bytes = backward_group_bytes<T, D, biased, split>;
+  const cudaError_t status =
+      start(group_queries_kernel<T, D, biased, split>, queries, all_threads, bytes, problem, stream);
+  if (status != cudaSuccess) return status;
+  return start(group_keys_kernel<T, D, biased, split>, keys, all_threads, bytes, problem, stream);
+}
+
+}  // namespace
+
+cudaError_t start_group_backward(const Problem& problem, Element element, cudaStream_t stream) {
+  return by_group_size(problem, element, [&](auto type, auto size) {
     using T = decltype(type);
     constexpr int D = decltype(size)::value;
-    constexpr bool biased = decltype(bias)::value;
-    constexpr int bytes = group_bytes<T, D, biased, 2, backward_stages>;
-    const cudaError_t status = start(group_queries_kernel<T, D, biased>, queries, all_threads, bytes, problem, stream);
-    if (status != cudaSuccess) return status;
-    return start(group_keys_kernel<T, D, biased>, keys, all_threads, bytes, problem, stream);
+    if (problem.bias) return start_both<T, D, true, false>(problem, stream);
+    return problem.blocks ? start_both<T, D, false, true>(problem, stream)
+                          : start_both<T, D, false, false>(problem, stream);
   });
 }
 

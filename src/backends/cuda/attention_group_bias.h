@@ -3,24 +3,60 @@
 #pragma once
 
 #include "backends/cuda/attention_bias_copies.h"
+#include "backends/cuda/attention_bias_tiles.h"
 #include "backends/cuda/attention_slopes.h"
 
 namespace capibara::cuda::attention {
+
+// Whether tiles of sums are those of the bias, in pieces of 16 bytes.
+inline __device__ bool stores_tiles(const Problem& p) { return has_bias_pieces(p) && p.bias_step[2]; }
+
+// The bias of a thread's elements in a tile of 64 x 64, in pairs.
+template <class T>
+struct BiasPairs {
+  uint32_t words[8][2];
+
+  __device__ void load(const Problem& p, const BiasPlace& at, int row, int column) {
+    const T* from = static_cast<const T*>(p.bias) + at.batch * p.bias_step[0] + at.head * p.bias_step[1];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const T* own = from + min(row + 8 * half, p.queries - 1) * p.bias_step[2];
+#pragma unroll
+      for (int j = 0; j < 8; ++j)
+        words[j][half] = __ldg(reinterpret_cast<const uint32_t*>(own + min(column + 8 * j, p.keys - 2)));
+    }
+  }
+  // Products become logits to the base 2.
+  __device__ void add(float (&logits)[8][4], float scale) const {
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float2 pair = unpacked_pair<T>(words[j][half]);
+        logits[j][2 * half] = logits[j][2 * half] * scale + pair.x * log2e;
+        logits[j][2 * half + 1] = logits[j][2 * half + 1] * scale + pair.y * log2e;
+      }
+    }
+  }
+};
 
 template <class T, int D>
 __device__ void work_on_bias(const Problem& p, const BiasGrid& grid, const Stages<bias_slots>& stages,
                              const BiasBits& bits, int count, int worker, uint32_t slots, float* sums) {
   const int lane = threadIdx.x % 32, own = 64 * worker + threadIdx.x / 32 % 4 * 16 + lane / 4;
-  const BiasPlace first = grid.place(blockIdx.x, 0);
+  BiasWalk walk(p, grid);
+  const BiasPlace first = walk.at;
   auto address = [&](int i) { return slots + i % bias_slots * GroupTile<T, D>::bytes; };
-  float total[2][8][4] = {}, bias[2][8][4] = {}, shares[8][4], slopes[8][4];
+  const bool in_pieces = has_bias_pieces(p);
+  float total[2][8][4] = {}, shares[8][4], slopes[8][4];
+  BiasPairs<T> bias[2] = {};
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const int row = first.query + own, column = first.key + 64 * half + 2 * (lane % 4);
-    add_any_bias<T, false>(p, bias[half], {first.batch, {first.head, first.head}, {row, row + 8}, column, {}});
+    if (in_pieces) bias[half].load(p, first, first.query + own, first.key + 64 * half + 2 * (lane % 4));
   }
   for (int n = 0; n < count; ++n) {
-    const BiasPlace at = grid.place(blockIdx.x, n);
+    const BiasPlace at = walk.at;
+    walk.advance();
     const int64_t row = (static_cast<int64_t>(at.batch) * p.heads + at.head) * p.queries + at.query + own;
     float base[2], delta[2];
 #pragma unroll
@@ -35,7 +71,7 @@ __device__ void work_on_bias(const Problem& p, const BiasGrid& grid, const Stage
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int keys = slot + 4 + 2 * half;
-      const TileBits<false>& own_bits = bits[(2 * n + half) % 4];
+      const BiasTileBits& own_bits = bits[(2 * n + half) % 4];
       stages.await_full(keys);
       stages.await_full(keys + 1);
       const Level level = own_bits.level(worker);
@@ -48,11 +84,11 @@ __device__ void work_on_bias(const Problem& p, const BiasGrid& grid, const Stage
         const uint32_t seen = level == all ? 0 : own_bits.seen_word(worker);
         const uint32_t kept = p.threshold > 0 ? own_bits.kept_word(worker) : ~0u;
         await_products<1>();
-#pragma unroll
-        for (int j = 0; j < 8; ++j) {
-#pragma unroll
-          for (int e = 0; e < 4; ++e) shares[j][e] = shares[j][e] * (p.scale * log2e) + bias[half][j][e];
-        }
+        const int first_row = at.query + own, column = at.key + 64 * half + 2 * (lane % 4);
+        if (in_pieces)
+          bias[half].add(shares, p.scale * log2e);
+        else
+          add_any_bias<T, false>(p, shares, {at.batch, {at.head, at.head}, {first_row, first_row + 8}, column, {}});
         if (level != all) hide<false>(shares, seen);
         make_shares<64>(shares, [&](int, int e) { return base[e / 2]; });
         compute_now(shares);
@@ -73,6 +109,17 @@ __device__ void work_on_bias(const Problem& p, const BiasGrid& grid, const Stage
   }
   constexpr int threads = workers * group_threads;
   asm volatile("bar.sync 1, %0;" ::"n"(threads) : "memory");  // both have read all slots, where the sums go
+  if (stores_tiles(p)) {
+    const BiasSlopes<T> to(p, first.batch, first.head);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      uint32_t narrowed[4][4];
+      narrow<T>(narrowed, total[half]);
+      to.store(p, narrowed, slots + (2 * worker + half) * bias_tile_bytes, first.query + 64 * worker,
+               first.key + 64 * half);
+    }
+    return;
+  }
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
 #pragma unroll
@@ -89,6 +136,14 @@ __device__ void work_on_bias(const Problem& p, const BiasGrid& grid, const Stage
   store_bias<T, group_rows, bias_columns>(p, sums, to, first.query, first.key, threadIdx.x - group_threads, threads);
 }
 
+// Of a tile of which nothing is seen: by all threads.
+template <class T>
+__device__ void store_bias_zeros(const Problem& p, const BiasPlace& at) {
+  const BiasSlopes<T> to(p, at.batch, at.head);
+  for (int i = threadIdx.x; i < group_rows * bias_columns / 8; i += all_threads)
+    to.store_piece(p, at.query + i / (bias_columns / 8), at.key + i % (bias_columns / 8) * 8, uint4{});
+}
+
 template <class T, int D>
 __global__ void __launch_bounds__(all_threads, 1) group_bias_kernel(const __grid_constant__ Problem p) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -97,6 +152,7 @@ __global__ void __launch_bounds__(all_threads, 1) group_bias_kernel(const __grid
   __shared__ BiasBits bits;
   const BiasGrid grid(p, group_rows, bias_columns);
   const int count = bias_count(p, grid);
+  if (count == 0 && stores_tiles(p)) return store_bias_zeros<T>(p, grid.place(blockIdx.x, 0));
   const uint32_t slots = aligned_memory(memory);
   auto* sums = reinterpret_cast<float*>(memory + (slots - static_cast<uint32_t>(__cvta_generic_to_shared(memory))));
   stages.set_up();

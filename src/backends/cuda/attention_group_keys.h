@@ -7,20 +7,23 @@
 
 namespace capibara::cuda::attention {
 
-template <class T, int D, bool biased, int Count>
-__device__ void work_on_keys(const Problem& p, const KeyBlock& keys, const Visits& visits, const Stages<Count>& stages,
-                             const TileBits<true>* bits, const RowNumbers* numbers, int count, int worker, uint32_t own,
-                             uint32_t tiles) {
+template <class T, int D, bool biased, bool split, int Count>
+__device__ void work_on_keys(const Problem& p, const KeyBlock<rows_of<split>>& keys,
+                             const WorkerStages<split, Count>& stages, const TileBits<true>* bits,
+                             const RowNumbers* numbers, uint32_t own, uint32_t tiles, float* shared) {
   constexpr int bytes = GroupTile<T, D>::bytes;
-  const int lane = threadIdx.x % 32, first_row = keys.first + 64 * worker + threadIdx.x / 32 % 4 * 16;
+  const int worker = stages.worker, count = stages.count();
+  const int lane = threadIdx.x % 32, first_row = keys.first + 64 * worker % rows_of<split> + threadIdx.x / 32 % 4 * 16;
   Place at{keys.batch, {-1, -1}, {first_row + lane / 4, first_row + lane / 4 + 8}, 0, {}};
   float key_sums[D / 8][4] = {}, value_sums[D / 8][4] = {}, shares[8][4], slopes[8][4];
   uint32_t narrow_shares[4][4], narrow_slopes[4][4];
-  auto stage = [&](int i) { return tiles + i % Count * stage_bytes_of<T, D, biased>; };
+  int dropout_head = -1;
+  uint2 dropout{};
+  auto stage = [&](int i) { return tiles + stages.slot(i) * stage_bytes_of<T, D, biased>; };
   auto wants = [&](int i) {
-    if (i == count || visits.level(i, worker) == none) return false;
+    if (i == count || stages.level(i) == none) return false;
     stages.await_full(i);
-    return bits[i % Count].level(worker) != none;
+    return bits[stages.slot(i)].level(worker) != none;
   };
   auto start = [&](int i) {
     begin_products();
@@ -30,15 +33,24 @@ __device__ void work_on_keys(const Problem& p, const KeyBlock& keys, const Visit
   // From when the logits are on their way until the last products are.
   auto step = [&](int i) {
     const uint32_t from = stage(i);
-    const TileBits<true>& own_bits = bits[i % Count];
-    const RowNumbers& own_numbers = numbers[i % Count];
+    const TileBits<true>& own_bits = bits[stages.slot(i)];
+    const RowNumbers& own_numbers = numbers[stages.slot(i)];
     start_rows<T, D>(slopes, own + bytes, from + bytes);
     end_products();
-    if (biased) at.head[0] = at.head[1] = keys.head(p, visits.tile(i));
-    at.column = keys.query(visits.tile(i)) + 2 * (lane % 4);
+    if (biased && !has_bias_pieces(p)) {
+      const auto place = keys.at(stages.tile(i));
+      at.head[0] = at.head[1] = place.head;
+      at.column = place.query + 2 * (lane % 4);
+    }
     const bool whole = own_bits.level(worker) == all;
     const uint32_t seen = whole ? 0 : own_bits.seen_word(worker);
-    const uint32_t kept = p.threshold > 0 ? own_bits.kept_word(worker) : 0;
+    uint32_t kept = 0;
+    if (p.threshold > 0) {
+      const auto place = keys.at(stages.tile(i));
+      if (place.head != dropout_head) dropout = dropout_key(p, keys.batch, place.head);
+      dropout_head = place.head;
+      kept = KeptBits(p, dropout).turned(place.query, first_row);
+    }
     await_products<1>();
     make_group_logits<T, true, biased>(p, shares, at, from + 2 * bytes, worker, whole, seen);
     auto number = [&](const float2(&of)[32], int j, int e) {
@@ -72,6 +84,16 @@ __device__ void work_on_keys(const Problem& p, const KeyBlock& keys, const Visit
     await_products<0>();
     stages.release(i);
   }
+  if constexpr (split) {
+    float* other = shared + D / 2 * group_threads;
+    meet_worker();
+    if (worker == 1) leave(shared, key_sums);
+    if (worker == 1) leave(other, value_sums);
+    meet_worker();
+    if (worker == 1) return;
+    add_left(key_sums, shared);
+    add_left(value_sums, other);
+  }
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int64_t to = keys.begin + at.row[half];
@@ -82,18 +104,19 @@ __device__ void work_on_keys(const Problem& p, const KeyBlock& keys, const Visit
   }
 }
 
-template <class T, int D, bool biased>
+template <class T, int D, bool biased, bool split>
 __global__ void __launch_bounds__(all_threads, 1) group_keys_kernel(const __grid_constant__ Problem p) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  constexpr int bytes = GroupTile<T, D>::bytes;
+  constexpr int bytes = GroupTile<T, D>::bytes, own_tiles = rows_of<split> / 64;
+  constexpr int count_of_stages = backward_stages<biased, split>;
   extern __shared__ unsigned char memory[];
   __shared__ Visits visits;
-  __shared__ Stages<backward_stages> stages;
-  __shared__ TileBits<true> bits[backward_stages];
-  __shared__ RowNumbers numbers[backward_stages];
-  const uint32_t own = aligned_memory(memory), tiles = own + 2 * workers * bytes;
-  const KeyBlock block(p, blockIdx.x);
-  for (int w = 0; w < workers; ++w) {
+  __shared__ Stages<count_of_stages> stages;
+  __shared__ TileBits<true> bits[count_of_stages];
+  __shared__ RowNumbers numbers[count_of_stages];
+  const uint32_t own = aligned_memory(memory), tiles = own + 2 * own_tiles * bytes;
+  const KeyBlock<rows_of<split>> block(p, blockIdx.x);
+  for (int w = 0; w < own_tiles; ++w) {
     const int first = block.first + 64 * w, exist = p.keys - first;
     const T *keys = static_cast<const T*>(p.key) + (block.begin + first) * p.size,
             *values = static_cast<const T*>(p.value) + (block.begin + first) * p.value_size;
@@ -101,10 +124,12 @@ __global__ void __launch_bounds__(all_threads, 1) group_keys_kernel(const __grid
     GroupTile<T, D>::template copy<all_threads>(own + (2 * w + 1) * bytes, values, exist, p.value_size);
   }
   end_copies();
-  stages.set_up();
+  stages.set_up(own_tiles * group_threads / 32);
   const int count = visits.fill(p.per_group() * block.query_tiles, [&](int tile, int worker) {
-    const int key = block.first + 64 * worker, query = block.query(tile);
-    return seen_in(p, {query, query + 64, key, key + 64}, block.batch, block.head(p, tile));
+    if (worker >= own_tiles) return none;
+    const auto at = block.at(tile);
+    const int key = block.first + 64 * worker;
+    return seen_in(p, {at.query, at.query + 64, key, key + 64}, block.batch, at.head);
   });
   await_copies<0>();
   publish_writes();
@@ -115,7 +140,9 @@ __global__ void __launch_bounds__(all_threads, 1) group_keys_kernel(const __grid
   } else {
     take_registers<worker_registers>();
     const int worker = threadIdx.x / group_threads - 1;
-    work_on_keys<T, D, biased>(p, block, visits, stages, bits, numbers, count, worker, own + 2 * worker * bytes, tiles);
+    const WorkerStages<split, count_of_stages> own_stages{stages, visits, count, worker};
+    work_on_keys<T, D, biased, split>(p, block, own_stages, bits, numbers, own + 2 * (worker % own_tiles) * bytes,
+                                      tiles, aligned_floats(memory));
   }
 #endif
 }

@@ -8,13 +8,14 @@
 
 namespace capibara::cuda::attention {
 
-template <class T, int D, bool biased, int Count>
-__device__ void work_on_queries(const Problem& p, const RowBlock<group_rows>& rows, const Visits& visits,
-                                const Stages<Count>& stages, const TileBits<false>* bits, int count, int worker,
-                                uint32_t own, uint32_t tiles) {
+template <class T, int D, bool biased, bool split, int Count>
+__device__ void work_on_queries(const Problem& p, const RowBlock<rows_of<split>>& rows,
+                                const WorkerStages<split, Count>& stages, const TileBits<false>* bits, uint32_t own,
+                                uint32_t tiles, float* shared) {
   constexpr int bytes = GroupTile<T, D>::bytes;
+  const int worker = stages.worker, count = stages.count();
   const bool stores_bias = biased && has_own_bias(p);
-  Place at = rows.place(p, 64 * worker);
+  Place at = rows.place(p, 64 * worker % rows_of<split>);
   const int first_column = at.column;
   float base[2], delta[2];
 #pragma unroll
@@ -27,25 +28,28 @@ __device__ void work_on_queries(const Problem& p, const RowBlock<group_rows>& ro
   uint32_t queries[D / 16][4], narrowed[4][4], seen = 0, kept = 0;
   bool whole = false;
   load_rows<T, D>(queries, own);
-  auto stage = [&](int i) { return tiles + i % Count * stage_bytes_of<T, D, biased>; };
+  auto stage = [&](int i) { return tiles + stages.slot(i) * stage_bytes_of<T, D, biased>; };
   auto extra = [&](int i) { return stage(i) + 2 * bytes; };
   auto wants = [&](int i) {
-    if (i == count || visits.level(i, worker) == none) return false;
+    if (i == count || stages.level(i) == none) return false;
     stages.await_full(i);
-    return stores_bias || bits[i % Count].level(worker) != none;
+    return stores_bias || bits[stages.slot(i)].level(worker) != none;
   };
-  auto start = [&](int i) {
+  auto start_logits = [&](int i) {
     begin_products();
     start_rows<T, D>(shares, queries, stage(i));
     end_products();
+  };
+  auto start_slopes = [&](int i) {
+    begin_products();
     start_rows<T, D>(slopes, own + bytes, stage(i) + bytes);
     end_products();
   };
   auto begin = [&](int i) {
-    at.column = first_column + visits.tile(i) * 64;
-    whole = bits[i % Count].level(worker) == all;
-    if (!whole) seen = bits[i % Count].seen_word(worker);
-    if (p.threshold > 0) kept = KeptBits{at.dropout[0], p.threshold << 16}.straight(at.row[0], visits.tile(i) * 64);
+    at.column = first_column + stages.tile(i) * 64;
+    whole = bits[stages.slot(i)].level(worker) == all;
+    if (!whole) seen = bits[stages.slot(i)].seen_word(worker);
+    if (p.threshold > 0) kept = KeptBits(p, at.dropout[0]).straight(at.row[0], stages.tile(i) * 64);
   };
   auto share_out = [&](int i) {
     make_group_logits<T, false, biased>(p, shares, at, extra(i), worker, whole, seen);
@@ -66,11 +70,12 @@ __device__ void work_on_queries(const Problem& p, const RowBlock<group_rows>& ro
   auto store_bias = [&](int i) {
     if (!stores_bias) return;
     const BiasSlopes<T> to(p, rows.batch, rows.head);
-    to.store(p, narrowed, extra(i) + worker * bias_tile_bytes, rows.first + 64 * worker, visits.tile(i) * 64);
+    to.store(p, narrowed, extra(i) + worker * bias_tile_bytes, rows.first + 64 * worker, stages.tile(i) * 64);
   };
   for (int i = next_visit(stages, 0, count, wants); i < count; i = next_visit(stages, i + 1, count, wants)) {
-    start(i);
+    start_logits(i);
     begin(i);
+    start_slopes(i);
     await_products<1>();
     share_out(i);
     await_products<0>();
@@ -78,10 +83,11 @@ __device__ void work_on_queries(const Problem& p, const RowBlock<group_rows>& ro
     narrow<T>(narrowed, slopes);
     store_bias(i);
     for (; wants(i + 1); ++i) {
-      start(i + 1);
+      start_logits(i + 1);
+      begin(i + 1);  // while the tensor cores compute logits
+      start_slopes(i + 1);
       start_across<T, D>(sums, narrowed, stage(i));
       end_products();
-      begin(i + 1);
       await_products<2>();
       share_out(i + 1);
       await_products<1>();
@@ -97,6 +103,13 @@ __device__ void work_on_queries(const Problem& p, const RowBlock<group_rows>& ro
     await_products<0>();
     stages.release(i);
   }
+  if constexpr (split) {
+    meet_worker();
+    if (worker == 1) leave(shared, sums);
+    meet_worker();
+    if (worker == 1) return;
+    add_left(sums, shared);
+  }
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     if (at.row[half] >= p.queries) continue;
@@ -104,17 +117,18 @@ __device__ void work_on_queries(const Problem& p, const RowBlock<group_rows>& ro
   }
 }
 
-template <class T, int D, bool biased>
+template <class T, int D, bool biased, bool split>
 __global__ void __launch_bounds__(all_threads, 1) group_queries_kernel(const __grid_constant__ Problem p) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  constexpr int bytes = GroupTile<T, D>::bytes;
+  constexpr int bytes = GroupTile<T, D>::bytes, own_tiles = rows_of<split> / 64;
+  constexpr int count_of_stages = backward_stages<biased, split>;
   extern __shared__ unsigned char memory[];
   __shared__ Visits visits;
-  __shared__ Stages<backward_stages> stages;
-  __shared__ TileBits<false> bits[backward_stages];
-  const uint32_t own = aligned_memory(memory), tiles = own + 2 * workers * bytes;
-  const RowBlock<group_rows> rows(p, blockIdx.x);
-  for (int w = 0; w < workers; ++w) {
+  __shared__ Stages<count_of_stages> stages;
+  __shared__ TileBits<false> bits[count_of_stages];
+  const uint32_t own = aligned_memory(memory), tiles = own + 2 * own_tiles * bytes;
+  const RowBlock<rows_of<split>> rows(p, blockIdx.x);
+  for (int w = 0; w < own_tiles; ++w) {
     const int first = rows.first + 64 * w, exist = rows.rows - first;
     const T *queries = static_cast<const T*>(p.query) + (rows.begin + first) * p.size,
             *cotangents = static_cast<const T*>(p.cotangent) + (rows.begin + first) * p.value_size;
@@ -122,11 +136,8 @@ __global__ void __launch_bounds__(all_threads, 1) group_queries_kernel(const __g
     GroupTile<T, D>::template copy<all_threads>(own + (2 * w + 1) * bytes, cotangents, exist, p.value_size);
   }
   end_copies();
-  stages.set_up();
-  const int count = visits.fill((p.keys + 63) / 64, [&](int tile, int worker) {
-    const int query = rows.first + 64 * worker;
-    return seen_in(p, {query, query + 64, tile * 64, tile * 64 + 64}, rows.batch, rows.head);
-  });
+  stages.set_up(own_tiles * group_threads / 32);
+  const int count = visits.fill_for(p, rows);
   await_copies<0>();
   publish_writes();
   __syncthreads();
@@ -137,7 +148,9 @@ __global__ void __launch_bounds__(all_threads, 1) group_queries_kernel(const __g
   } else {
     take_registers<worker_registers>();
     const int worker = threadIdx.x / group_threads - 1;
-    work_on_queries<T, D, biased>(p, rows, visits, stages, bits, count, worker, own + 2 * worker * bytes, tiles);
+    const WorkerStages<split, count_of_stages> own_stages{stages, visits, count, worker};
+    work_on_queries<T, D, biased, split>(p, rows, own_stages, bits, own + 2 * (worker % own_tiles) * bytes, tiles,
+                                         aligned_floats(memory));
   }
 #endif
 }

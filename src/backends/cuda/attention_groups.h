@@ -14,16 +14,20 @@ template <class T, int D>
 using GroupTile = TileOf<T, D, 64>;
 // The bias of a tile of each worker.
 inline constexpr int bias_tile_bytes = 64 * 64 * 2, bias_bytes = workers * bias_tile_bytes;
-// Of a stage: two tiles, and the bias of what the workers compute of them, or without one their mask.
-inline constexpr int mask_bytes = workers * 64 * 64;
+// Of a stage: two tiles, and the bias of what the workers compute of them.
 template <class T, int D, bool biased>
-inline constexpr int stage_bytes_of = 2 * GroupTile<T, D>::bytes + (biased ? bias_bytes : mask_bytes);
+inline constexpr int stage_bytes_of = 2 * GroupTile<T, D>::bytes + (biased ? bias_bytes : 0);
 // `Own` tiles of each worker, and stages; some more to align the first.
 template <class T, int D, bool biased, int Own, int Count>
 inline constexpr int group_bytes = Own* workers* GroupTile<T, D>::bytes + Count* stage_bytes_of<T, D, biased> + 1024;
 
 inline __device__ uint32_t aligned_memory(const void* memory) {
   return (static_cast<uint32_t>(__cvta_generic_to_shared(memory)) + 1023) & ~1023u;
+}
+// The same in the generic address space.
+inline __device__ float* aligned_floats(unsigned char* memory) {
+  return reinterpret_cast<float*>(memory +
+                                  (aligned_memory(memory) - static_cast<uint32_t>(__cvta_generic_to_shared(memory))));
 }
 
 // The tiles that some worker visits, in order: their number times 16, and the levels of the workers, two bits each.
@@ -52,6 +56,15 @@ struct Visits {
     }
     return total;
   }
+  // Tiles of keys, for rows that are queries.
+  template <int Rows>
+  __device__ int fill_for(const Problem& p, const RowBlock<Rows>& rows) {
+    return fill((p.keys + 63) / 64, [&](int tile, int worker) {
+      if (64 * worker >= Rows) return none;
+      const int query = rows.first + 64 * worker;
+      return seen_in(p, {query, query + 64, tile * 64, tile * 64 + 64}, rows.batch, rows.head);
+    });
+  }
   __device__ int tile(int i) const { return static_cast<int>(entries[i] >> 4); }
   __device__ Level level(int i, int worker) const { return static_cast<Level>(entries[i] >> 2 * worker & 3); }
 };
@@ -64,11 +77,12 @@ struct Stages {
   __device__ static uint32_t address(const uint64_t& barrier) {
     return static_cast<uint32_t>(__cvta_generic_to_shared(&barrier));
   }
-  __device__ void set_up() {
+  // `warps` release each stage.
+  __device__ void set_up(int warps = workers * group_threads / 32) {
     if (threadIdx.x == 0) {
       for (int s = 0; s < Count; ++s) {
         set_up_barrier(address(full[s]), group_threads + group_threads / 32);
-        set_up_barrier(address(empty[s]), workers * group_threads / 32);
+        set_up_barrier(address(empty[s]), warps);
       }
       publish_writes();
     }
@@ -106,6 +120,17 @@ struct Stages {
 
 inline __device__ bool has_odd_rows(const Problem& p) { return p.size % 8 != 0 || p.value_size % 8 != 0; }
 
+// Starts to copy the queries of all workers, by all threads.
+template <class T, int D, int Rows>
+__device__ void copy_own_queries(const Problem& p, const RowBlock<Rows>& rows, uint32_t to) {
+  for (int w = 0; w < Rows / 64; ++w) {
+    const int first = rows.first + 64 * w;
+    const T* from = static_cast<const T*>(p.query) + (rows.begin + first) * p.size;
+    GroupTile<T, D>::template copy<all_threads>(to + w * GroupTile<T, D>::bytes, from, rows.rows - first, p.size);
+  }
+  end_copies();
+}
+
 template <int Registers>
 __device__ void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
@@ -115,9 +140,48 @@ __device__ void give_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
 }
 
+// Whether both workers of a block have the same 64 rows and every other visit; else each has 64 rows and all visits.
+// So they waste nothing where rows that are neighbours see few of the same tiles.
+template <bool split>
+inline constexpr int rows_of = split ? 64 : group_rows;
+
+// The stages of the visits of a worker, by the number of the visit among its own.
+template <bool split, int Count>
+struct WorkerStages {
+  const Stages<Count>& stages;
+  const Visits& visits;
+  int all, worker;
+
+  __device__ int count() const { return split ? (all + 1 - worker) / 2 : all; }
+  __device__ int visit(int i) const { return split ? 2 * i + worker : i; }
+  __device__ int slot(int i) const { return visit(i) % Count; }
+  __device__ int tile(int i) const { return visits.tile(visit(i)); }
+  __device__ Level level(int i) const { return visits.level(visit(i), split ? 0 : worker); }
+  __device__ void await_full(int i) const { stages.await_full(visit(i)); }
+  __device__ void release(int i) const { stages.release(visit(i)); }
+};
+
+// Until both workers are here.
+inline __device__ void meet_worker() { asm volatile("bar.sync 1, %0;" ::"n"(workers * group_threads) : "memory"); }
+
+// A thread of the second worker leaves values in shared memory for the same thread of the first.
+template <int N>
+__device__ void leave(float* shared, const float (&values)[N][4]) {
+#pragma unroll
+  for (int i = 0; i < 4 * N; ++i) shared[i * group_threads + threadIdx.x % group_threads] = values[i / 4][i % 4];
+}
+inline __device__ float left_value(const float* shared, int i) {
+  return shared[i * group_threads + threadIdx.x % group_threads];
+}
+template <int N>
+__device__ void add_left(float (&values)[N][4], const float* shared) {
+#pragma unroll
+  for (int i = 0; i < 4 * N; ++i) values[i / 4][i % 4] += left_value(shared, i);
+}
+
 // The next visit from i on that the worker wants; those before it are released.
-template <int Count, class Wants>
-__device__ int next_visit(const Stages<Count>& stages, int i, int count, Wants&& wants) {
+template <class OwnStages, class Wants>
+__device__ int next_visit(const OwnStages& stages, int i, int count, Wants&& wants) {
   for (; i < count && !wants(i); ++i) {
     stages.await_full(i);
     stages.release(i);

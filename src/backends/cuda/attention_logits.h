@@ -7,7 +7,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "backends/cuda/attention_threefry.h"
+#include "backends/cuda/attention_dropout.h"
 
 namespace capibara::cuda::attention {
 
@@ -35,6 +35,15 @@ __device__ void each_element(float (&values)[N / 8][4], const Place& at, F&& cha
       const int row = at.row[e / 2], column = at.column + 8 * j + e % 2;
       values[j][e] = change(values[j][e], e / 2, turned ? column : row, turned ? row : column);
     }
+  }
+}
+
+template <int N>
+__device__ void scale_all(float (&values)[N][4], float factor) {
+#pragma unroll
+  for (int j = 0; j < N; ++j) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) values[j][e] *= factor;
   }
 }
 
@@ -97,39 +106,49 @@ __device__ void make_logits(const Problem& p, float (&logits)[N / 8][4], const P
 
 // ---- dropout ------------------------------------------------------------------------------------------------------
 
-// Calls apply(j, e, whether the element is kept). A block of threefry serves the elements of 16 keys that one thread
-// has of a query; of turned tiles two threads have them, each makes the block of one query and they exchange halves.
+// Calls apply(j, e, whether the element is kept). A block of Philox serves what one thread has of 16 keys and of two
+// queries eight apart; where rows are packed, those of a thread may be others, and each needs a block. Of turned tiles
+// two threads have the elements of a block: each makes the block of one query and they exchange halves.
 template <bool turned, int N, class F>
 __device__ void drop(const Problem& p, const Place& at, F&& apply) {
-  const uint32_t threshold = p.threshold;
   const int lane = threadIdx.x % 32;
   if constexpr (!turned) {
+    const bool near = at.row[1] == at.row[0] + 8 && at.row[0] % 16 < 8 && at.head[0] == at.head[1];
 #pragma unroll
     for (int j = 0; j < N / 16; ++j) {
+      uint32_t words[1][4];
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const uint32_t counter = (at.column + 16 * j) / 16 * 4 + lane % 4;
-        const uint2 words = threefry(at.dropout[half], static_cast<uint32_t>(at.row[half]), counter);
-        apply(2 * j, 2 * half, (words.x & 0xffff) >= threshold);
-        apply(2 * j, 2 * half + 1, words.x >> 16 >= threshold);
-        apply(2 * j + 1, 2 * half, (words.y & 0xffff) >= threshold);
-        apply(2 * j + 1, 2 * half + 1, words.y >> 16 >= threshold);
+        const KeptBits bits(p, at.dropout[half]);
+        if (half == 0 || !near) {
+          words[0][0] = KeptBits::key_counter(at.column + 16 * j), words[0][2] = KeptBits::query_counter(at.row[half]);
+          philox(bits.key, words);
+        }
+        const bool upper = at.row[half] / 8 % 2;
+#pragma unroll
+        for (int further = 0; further < 2; ++further) {
+          const uint32_t kept = bits.compare(upper ? words[0][2 + further] : words[0][further]);
+          apply(2 * j + further, 2 * half, kept >> 15 & 1);
+          apply(2 * j + further, 2 * half + 1, kept >> 31);
+        }
       }
     }
   } else {
-    const bool odd = lane / 4 & 1;
-    const uint32_t counter = at.row[0] / 16 * 4 + (lane / 8 & 3);
+    const int odd = lane / 4 % 2;
+    const KeptBits bits(p, at.dropout[0]);
 #pragma unroll
-    for (int j = 0; j < N / 8; ++j) {
-      const uint32_t query = at.column + 8 * j + (odd ? 1 : 0);
-      const uint2 words = threefry(at.dropout[0], query, counter);
-      const uint32_t low = (words.x & 0xffff) | words.y << 16, high = words.x >> 16 | (words.y & 0xffff0000u);
-      const uint32_t own = odd ? high : low, other = __shfl_xor_sync(0xffffffffu, odd ? low : high, 4);
-      const uint32_t first = odd ? other : own, second = odd ? own : other;
-      apply(j, 0, (first & 0xffff) >= threshold);
-      apply(j, 1, (second & 0xffff) >= threshold);
-      apply(j, 2, first >> 16 >= threshold);
-      apply(j, 3, second >> 16 >= threshold);
+    for (int j = 0; j < N / 16; ++j) {
+      const int query = at.column + 16 * j + odd, key = at.row[0] - lane / 4 + lane / 8 * 2;
+      uint32_t words[1][4] = {{KeptBits::key_counter(key), 0, KeptBits::query_counter(query), 0}}, own = 0;
+      philox(bits.key, words);
+#pragma unroll
+      for (int w = 0; w < 4; ++w) own |= bits.compare(words[0][w], bit_of<true>(w / 2, w % 2 * 2));
+      const uint32_t kept = bits.exchange(own);
+#pragma unroll
+      for (int next = 0; next < 2; ++next) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) apply(2 * j + next, e, kept >> bit_of<true>(next, e) & 1);
+      }
     }
   }
 }

@@ -12,6 +12,7 @@ struct Problem {
   const void *query, *key, *value, *cotangent;  // [batch, heads or groups, length, size or value_size]
   const float *lse, *delta;                     // [batch, heads, queries]
   const uint8_t* mask;
+  uint64_t* mask_bits;  // of the mask, made before others read them
   const void* bias;
   const int *query_segments, *key_segments;
   const uint32_t* dropout_keys;
@@ -22,10 +23,11 @@ struct Problem {
   void *dquery, *dkey, *dvalue, *dbias;
   int batch, heads, groups, queries, keys, size, value_size;
   int64_t mask_step[4], bias_step[4], block_step[4];  // in elements, 0 along broadcast dimensions
+  int64_t mask_row[3], mask_rows;                     // the same of its rows of keys, and their number
   int64_t segment_step[2];                            // from one batch entry to the next
   int dropout_share;                                  // batch entries of one dropout key
   float scale, keep_scale;
-  uint32_t threshold;  // elements whose 16 bits are at least this are kept
+  uint32_t threshold;  // elements whose 15 bits are at least this are kept
   int left, right, sinks, prefix, offset, block_size;
   int splits;                      // parts of the keys
   bool causal, packed, wide_bias;  // packed: the queries of all heads of a group are rows of one tile

@@ -45,6 +45,17 @@ struct Softmax {
   }
 };
 
+// The tile of a block of threads, and the number of its head among those of all batch entries. Entries that share a
+// bias follow each other, so that the cache has it.
+struct TileOfHead {
+  int tile, head;
+};
+inline __device__ TileOfHead tile_of(const Problem& p, int block, int tiles, int heads) {
+  if (!p.bias || p.bias_step[0]) return {block % tiles, block / tiles};
+  const int rest = block / p.batch;
+  return {rest % tiles, block % p.batch * heads + rest / tiles};
+}
+
 // The rows of a block: queries of one head, or of all heads of a group where they are packed.
 template <int Rows = block_rows>
 struct RowBlock {
@@ -56,8 +67,9 @@ struct RowBlock {
   __device__ RowBlock(const Problem& p, int block) {
     const int heads = is_packed(p) ? p.groups : p.heads;
     rows = is_packed(p) ? p.per_group() * p.queries : p.queries;
-    const int tiles = (rows + Rows - 1) / Rows, which = block / tiles;
-    first = (tiles - 1 - block % tiles) * Rows;  // those that see most keys start first
+    const int tiles = (rows + Rows - 1) / Rows;
+    const auto [tile, which] = tile_of(p, block, tiles, heads);
+    first = (tiles - 1 - tile) * Rows;  // those that see most keys start first
     batch = which / heads;
     head = is_packed(p) ? which % heads * p.per_group() : which % heads;
     group = head / p.per_group();

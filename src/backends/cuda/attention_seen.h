@@ -1,4 +1,4 @@
-// Which of 64 neighbouring keys a query sees, as bits: what positions, segments, patterns and masks say.
+// Which of 64 neighbouring keys a query sees, as bits: what positions, segments and patterns say.
 #pragma once
 
 #include "backends/cuda/attention_problem.h"
@@ -38,35 +38,8 @@ inline __device__ uint64_t bits_by_pattern(const Problem& p, int batch, int head
   return bits;
 }
 
-// Of 16 bytes that are 0 or 1, the bits.
-inline __device__ uint32_t bits_of(const uint4& bytes) {
-  const uint32_t words[4] = {bytes.x, bytes.y, bytes.z, bytes.w};
-  uint32_t bits = 0;
-#pragma unroll
-  for (int i = 0; i < 4; ++i) bits |= words[i] * 0x10204080u >> 28 << 4 * i;
-  return bits;
-}
-
-inline __device__ uint64_t bits_of_mask(const Problem& p, int batch, int head, int query, int key, int count) {
-  const uint8_t* row = p.mask + batch * p.mask_step[0] + head * p.mask_step[1] + query * p.mask_step[2];
-  uint64_t bits = 0;
-  if (p.mask_step[3] == 1 && p.keys % 16 == 0) {
-    const auto* pieces = reinterpret_cast<const uint4*>(row + key);
-    uint4 loaded[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) loaded[i] = 16 * i < count ? __ldg(pieces + i) : uint4{};
-#pragma unroll
-    for (int i = 0; i < 4; ++i) bits |= static_cast<uint64_t>(bits_of(loaded[i])) << 16 * i;
-    return bits;
-  }
-#pragma unroll 8
-  for (int i = 0; i < count; ++i) bits |= static_cast<uint64_t>(row[(key + i) * p.mask_step[3]] != 0) << i;
-  return bits;
-}
-
-// `level` is that of a rectangle in which they are: none of them, all of them but for the mask, or some.
-inline __device__ uint64_t seen_bits(const Problem& p, Level level, int batch, int head, int query, int key,
-                                     bool masks) {
+// `level` is that of a rectangle in which they are: none of them, all, or some.
+inline __device__ uint64_t seen_bits(const Problem& p, Level level, int batch, int head, int query, int key) {
   if (query >= p.queries || key >= p.keys || level == none) return 0;
   const int count = min(64, p.keys - key);
   uint64_t bits = first_bits(count);
@@ -75,7 +48,6 @@ inline __device__ uint64_t seen_bits(const Problem& p, Level level, int batch, i
     if (p.query_segments) bits &= bits_by_segment(p, batch, query, key, count);
     if (p.blocks) bits &= bits_by_pattern(p, batch, head, query, key, count);
   }
-  if (masks) bits &= bits_of_mask(p, batch, head, query, key, count);
   return bits;
 }
 

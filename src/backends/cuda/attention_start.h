@@ -20,8 +20,10 @@ cudaError_t start_bias_slopes(const Problem& problem, Element element, cudaStrea
 
 // By warpgroups, where `takes_groups`. The gradient has the slopes of a bias that is not broadcast.
 cudaError_t start_group_forward(const Problem& problem, Element element, cudaStream_t stream);
+cudaError_t start_wide_forward(const Problem& problem, Element element, cudaStream_t stream);
 cudaError_t start_group_backward(const Problem& problem, Element element, cudaStream_t stream);
 cudaError_t start_group_bias(const Problem& problem, Element element, cudaStream_t stream);
+cudaError_t start_mask_bits(const Problem& problem, cudaStream_t stream);  // before any of them, where there is a mask
 
 // Whether warpgroups compute it: on Hopper, of 16-bit floats and heads of up to 128 elements; a block lists `tiles` of
 // 64 rows.
@@ -30,7 +32,8 @@ inline bool takes_groups(const Problem& p, Element element, int64_t tiles) {
     int value = 0;
     return cudaDeviceGetAttribute(&value, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess ? value : 0;
   }();
-  return major == 9 && element != Element::single && p.size <= 128 && p.value_size <= 128 && tiles <= 2048;
+  return major == 9 && element != Element::single && p.size <= 128 && p.value_size <= 128 && tiles <= 2048 &&
+         (!p.mask || p.mask_bits);
 }
 
 // Starts one kernel with this much shared memory.

@@ -29,11 +29,11 @@ struct TileOf {
     return (piece >> 3) * part_bytes + row * 128 + (((piece ^ row) & 7) * 16);
   }
 
-  // Starts to copy rows of `width` elements; those from `exist` on, and columns beyond the width, are zeros. `Threads`
-  // threads copy, of which this is number `thread`.
-  template <int Threads = block_threads>
+  // Starts to copy `Count` rows of `width` elements to the first; those from `exist` on, and columns beyond the width,
+  // are zeros. `Threads` threads copy, of which this is number `thread`.
+  template <int Threads = block_threads, int Count = Rows>
   static __device__ void copy(uint32_t to, const T* from, int exist, int width, int thread = threadIdx.x) {
-    if (width % per_piece != 0) return copy_odd<Threads>(to, from, exist, width, thread);
+    if (width % per_piece != 0) return copy_odd<Threads, Count>(to, from, exist, width, thread);
     // A thread copies the same piece of every few rows: eight rows further, pieces are permuted alike.
     constexpr int step = Threads / pieces;
     if constexpr (Threads % pieces == 0 && step % 8 == 0) {
@@ -42,14 +42,14 @@ struct TileOf {
       const T* source = from + static_cast<int64_t>(first) * width + piece * per_piece;
       to += at(first, piece);
 #pragma unroll
-      for (int row = 0; row < Rows; row += step) {
-        if (Rows % step != 0 && first + row >= Rows) break;
+      for (int row = 0; row < Count; row += step) {
+        if (Count % step != 0 && first + row >= Count) break;
         copy_piece(to + row * 128, first + row < rows ? source : from, first + row < rows);
         source += static_cast<int64_t>(step) * width;
       }
     } else {
 #pragma unroll 4
-      for (int i = thread; i < Rows * pieces; i += Threads) {
+      for (int i = thread; i < Count * pieces; i += Threads) {
         const int row = i / pieces, piece = i % pieces;
         const bool exists = row < exist && piece * per_piece < width;
         const T* source = exists ? from + static_cast<int64_t>(row) * width + piece * per_piece : from;
@@ -59,9 +59,9 @@ struct TileOf {
   }
 
  private:
-  template <int Threads>
+  template <int Threads, int Count>
   static __device__ void copy_odd(uint32_t to, const T* from, int exist, int width, int thread) {
-    for (int i = thread; i < Rows * pieces; i += Threads) {
+    for (int i = thread; i < Count * pieces; i += Threads) {
       const int row = i / pieces, piece = i % pieces;
       union {
         T elements[per_piece];

@@ -1,7 +1,7 @@
 // Tensor cores of Hopper: products of 64 rows by a warpgroup of four warps, operands in shared memory.
 //
-// Operands in shared memory are tiles of 64 rows as TileOf lays them out. Sums are laid out over the threads as those
-// of attention_products.h.
+// Operands in shared memory are tiles of 64 or 128 rows as TileOf lays them out. Sums are laid out over the threads as
+// those of attention_products.h.
 #pragma once
 
 #include "backends/cuda/attention_barriers.h"
@@ -11,10 +11,11 @@ namespace capibara::cuda::attention {
 
 // ---- products -----------------------------------------------------------------------------------------------------
 
-// An operand in shared memory: parts of 128 bytes of 64 rows, groups of eight rows 1024 bytes apart. The address is
+// An operand in shared memory: parts of 128 bytes of all rows, groups of eight rows 1024 bytes apart. The address is
 // the same in all threads of a warp; they say so, since its registers are then those that a warp has once.
-inline __device__ uint32_t operand_at(uint32_t address) {
-  constexpr uint32_t part = (64 * 128) >> 4;
+template <int Rows = 64>
+__device__ uint32_t operand_at(uint32_t address) {
+  constexpr uint32_t part = (Rows * 128) >> 4;
   return __shfl_sync(0xffffffffu, (address & 0x3ffff) >> 4 | part << 16, 0);
 }
 inline __device__ uint64_t further(uint32_t operand, int bytes) {
@@ -41,7 +42,13 @@ inline __device__ uint64_t further(uint32_t operand, int bytes) {
                "%32, %33, p, 1, 1, 0, 0;\n}\n"                                                           \
                : CAPIBARA_SUMS(sums, 0)                                                                  \
                : "l"(left), "l"(right), "r"(add))
-// The same, the left operand in registers.
+// The same of 128 columns.
+#define CAPIBARA_SHARED_128(type)                                                                          \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n" CAPIBARA_WGMMA("128", type) CAPIBARA_NAMES_128 \
+               "%64, %65, p, 1, 1, 0, 0;\n}\n"                                                             \
+               : CAPIBARA_SUMS(sums, 0), CAPIBARA_SUMS(sums, 8)                                            \
+               : "l"(left), "l"(right), "r"(add))
+// Of 64 columns, the left operand in registers.
 #define CAPIBARA_REGISTERS(type)                                                                         \
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\n" CAPIBARA_WGMMA("64", type) CAPIBARA_NAMES_64 \
                "{%32, %33, %34, %35}, %36, p, 1, 1, 0;\n}\n"                                             \
@@ -68,6 +75,13 @@ __device__ void multiply_group(float (&sums)[8][4], uint64_t left, uint64_t righ
     CAPIBARA_SHARED("f16");
 }
 template <class T>
+__device__ void multiply_group(float (&sums)[16][4], uint64_t left, uint64_t right, int add) {
+  if constexpr (is_brain<T>)
+    CAPIBARA_SHARED_128("bf16");
+  else
+    CAPIBARA_SHARED_128("f16");
+}
+template <class T>
 __device__ void multiply_group(float (&sums)[8][4], const uint32_t (&left)[4], uint64_t right, int add) {
   if constexpr (is_brain<T>)
     CAPIBARA_REGISTERS("bf16");
@@ -89,14 +103,14 @@ __device__ void multiply_group(float (&sums)[16][4], const uint32_t (&left)[4], 
     CAPIBARA_REGISTERS_128("f16");
 }
 
-// sums[64, 64] = the 64 rows of `left` by those of `right`, transposed. Started, not awaited.
-template <class T, int D>
-__device__ void start_rows(float (&sums)[8][4], uint32_t left, uint32_t right) {
-  const uint32_t a = operand_at(left), b = operand_at(right);
+// sums[64, 8 N] = the 64 rows of `left` by the 8 N of `right`, transposed. Started, not awaited.
+template <class T, int D, int N>
+__device__ void start_rows(float (&sums)[N][4], uint32_t left, uint32_t right) {
+  const uint32_t a = operand_at(left), b = operand_at<8 * N>(right);
 #pragma unroll
   for (int k = 0; k < D / 16; ++k) {
-    const int at = k / 4 * (64 * 128) + k % 4 * 32;
-    multiply_group<T>(sums, further(a, at), further(b, at), k > 0);
+    const int at = k % 4 * 32;
+    multiply_group<T>(sums, further(a, k / 4 * (64 * 128) + at), further(b, k / 4 * (8 * N * 128) + at), k > 0);
   }
 }
 // The rows of the thread's warp in a tile of 64, as the left operand in registers.
@@ -114,19 +128,19 @@ __device__ void start_rows(float (&sums)[8][4], const uint32_t (&left)[D / 16][4
     multiply_group<T>(sums, left[k], further(b, k / 4 * (64 * 128) + k % 4 * 32), k > 0);
   }
 }
-// sums[64, D] += shares[64, 64] by the 64 rows of `right`.
-template <class T, int D>
-__device__ void start_across(float (&sums)[D / 8][4], const uint32_t (&shares)[4][4], uint32_t right) {
-  const uint32_t b = operand_at(right);
+// sums[64, D] += shares[64, 16 N] by the 16 N rows of `right`.
+template <class T, int D, int N>
+__device__ void start_across(float (&sums)[D / 8][4], const uint32_t (&shares)[N][4], uint32_t right) {
+  const uint32_t b = operand_at<16 * N>(right);
 #pragma unroll
-  for (int k = 0; k < 4; ++k) multiply_group<T>(sums, shares[k], further(b, k * 2048));
+  for (int k = 0; k < N; ++k) multiply_group<T>(sums, shares[k], further(b, k * 2048));
 }
 
 // Sums of a product as the left operand of the next.
-template <class T>
-__device__ void narrow(uint32_t (&to)[4][4], const float (&from)[8][4]) {
+template <class T, int N>
+__device__ void narrow(uint32_t (&to)[N][4], const float (&from)[2 * N][4]) {
 #pragma unroll
-  for (int k = 0; k < 4; ++k) {
+  for (int k = 0; k < N; ++k) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const float(&pair)[4] = from[2 * k + i / 2];

@@ -58,6 +58,8 @@ void set_extras(Problem& p, const Extras& extra) {
   if (const ffi::Buffer* mask = extra("mask")) {
     p.mask = static_cast<const uint8_t*>(mask->data);
     set_steps(p.mask_step, *mask);
+    p.mask_rows = mask->dims[0] * mask->dims[1] * mask->dims[2];
+    for (int i = 0; i < 3; ++i) p.mask_row[i] = p.mask_step[i] / mask->dims[3];
   }
   if (const ffi::Buffer* bias = extra("bias")) {
     p.bias = bias->data;
@@ -100,6 +102,11 @@ Problem problem_of(const ffi::CallFrame* frame, int query, int leading) {
   return p;
 }
 
+// The last result, where the call has one for them.
+void set_mask_bits(Problem& p, const ffi::CallFrame* frame, int index) {
+  if (integer_attribute(frame, "mask_bits", 0)) p.mask_bits = static_cast<uint64_t*>(result(frame, index).data);
+}
+
 template <class Start>
 void* run(ffi::CallFrame* frame, int query, Start start) {
   if (ffi::answer_metadata(frame, ffi::command_buffer_compatible)) return nullptr;
@@ -121,6 +128,7 @@ void* forward(ffi::CallFrame* frame) {
     p.out_lse = static_cast<float*>(result(frame, 1).data);
     if (p.splits > 1) p.part_out = static_cast<float*>(result(frame, 2).data);
     if (p.splits > 1) p.part_lse = static_cast<float*>(result(frame, 3).data);
+    set_mask_bits(p, frame, p.splits > 1 ? 4 : 2);
     return attention::start_forward(p, element, stream);
   });
 }
@@ -134,6 +142,7 @@ void* backward(ffi::CallFrame* frame) {
     p.delta = static_cast<const float*>(operand(frame, 5).data);
     p.dquery = result(frame, 0).data, p.dkey = result(frame, 1).data, p.dvalue = result(frame, 2).data;
     if (p.bias) p.dbias = result(frame, 3).data;
+    set_mask_bits(p, frame, p.bias ? 4 : 3);
     return attention::start_backward(p, element, stream);
   });
 }

@@ -4,6 +4,7 @@
 #include <capibara/lax.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -37,7 +38,7 @@ AttentionSpec::AttentionSpec(const Attrs& attrs)
 }
 
 uint32_t AttentionSpec::dropout_threshold() const {
-  return static_cast<uint32_t>(std::clamp(std::nearbyint(dropout_rate * 65536), 0.0, 65535.0));
+  return static_cast<uint32_t>(std::clamp(std::nearbyint(dropout_rate * 32768), 0.0, 32767.0));
 }
 
 namespace {
@@ -67,6 +68,18 @@ Arrays threefry(const Array& key0, const Array& key1, const Array& counter0, con
   };
   const Array k0 = spread(key0), k1 = spread(key1), c0 = spread(counter0), c1 = spread(counter1);
   return capibara::bind(prim::threefry2x32(), Arrays{k0, k1, c0, c1});
+}
+
+// Philox-4x32 of 7 rounds, of counters (column, 0, row, 0).
+std::array<Array, 4> philox(const Array& key0, const Array& key1, const Array& column, const Array& row) {
+  constexpr uint32_t factors[2] = {0xd2511f53u, 0xcd9e8d57u}, steps[2] = {0x9e3779b9u, 0xbb67ae85u};
+  auto high = [](const Array& x, uint32_t factor) { return lax::mulhi(x, lax::full_like(x, word(factor))); };
+  std::array<Array, 4> words{column, word(0), row, word(0)};
+  for (uint32_t round = 0; round < 7; ++round) {
+    words = {high(words[2], factors[1]) ^ words[1] ^ (key0 + word(round * steps[0])), words[2] * word(factors[1]),
+             high(words[0], factors[0]) ^ words[3] ^ (key1 + word(round * steps[1])), words[0] * word(factors[0])};
+  }
+  return words;
 }
 
 }  // namespace
@@ -187,8 +200,9 @@ Array BlockwiseAttention::logits(const Array& query, const Array& key, const Att
   return lax::select(lax::broadcast_in_dim(seen, logits.shape(), {0, 1, 2, 3, 4}), logits, hidden);
 }
 
-// Sixteen bits for each element: of the 16 columns c from a multiple of 16 on, (c & 1) and (c >> 3 & 1) choose one of
-// the four halves of a block of threefry, whose counter is (row, 4 (column / 16) + (c >> 1 & 3)).
+// Fifteen bits for each element: of the 16 columns c from a multiple of 16 on, (c & 1) chooses a half and (c >> 3 & 1)
+// a word of a block of Philox, whose counter is (4 (column / 16) + (c >> 1 & 3), 0, 8 (row / 16) + row % 8, 0); of its
+// words, (row >> 3 & 1) chooses the first or the last two.
 Array BlockwiseAttention::kept(const AttentionBlock& query, const AttentionBlock& key) const {
   const int64_t groups = (key_size_ + 15) / 16 + 1, batch = sizes_.batch, heads = sizes_.heads, rows = query_size_;
   const Array sixteen = position(16), first_group = lax::div(key.start, sixteen);
@@ -196,12 +210,18 @@ Array BlockwiseAttention::kept(const AttentionBlock& query, const AttentionBlock
   const Array column = positions(first_group * position(4), 4 * groups, 4, 3).astype(DType::uint32);
   const Array key0 = lax::expand_dims(lax::index_in_dim(head_keys_, 0, 2, false), {2, 3});
   const Array key1 = lax::expand_dims(lax::index_in_dim(head_keys_, 1, 2, false), {2, 3});
-  const Arrays words = threefry(key0, key1, row, column);
+  auto shifted = [](const Array& x, uint32_t bits) {
+    return lax::shift_right_logical(x, lax::full_like(x, word(bits)));
+  };
+  const Array counter = (shifted(row, 4) * word(8)) + (row & word(7));
+  const std::array<Array, 4> words = philox(key0, key1, column, counter);
+  const Array upper = lax::broadcast_in_dim((row & word(8)) != word(0), words[0].shape(), {0, 1, 2, 3});
   auto halves = [&](const Array& w) {
-    const Array low = w & word(0xffff), high = lax::shift_right_logical(w, lax::full_like(w, word(16)));
+    const Array low = w & word(0x7fff), high = shifted(w, 16) & word(0x7fff);
     return lax::reshape(lax::stack({low, high}, 4), {batch, heads, rows, groups, 1, 4, 2});
   };
-  const Array first = halves(words[0]), second = halves(words[1]);
+  const Array first = halves(lax::select(upper, words[2], words[0]));
+  const Array second = halves(lax::select(upper, words[3], words[1]));
   const Array bits = lax::reshape(lax::concatenate({first, second}, 4), {batch, heads, rows, 16 * groups});
   const Array aligned = first_group * sixteen;
   const Array own = lax::dynamic_slice_in_dim(bits, key.start - aligned, key_size_, 3, false);
