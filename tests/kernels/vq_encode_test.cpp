@@ -121,8 +121,10 @@ std::string encode_text(const Shape& vectors, const Shape& codes, DType dtype, b
 }
 
 TEST(VqEncodeCuda, GoesOutAsACallOfItsKernel) {
-  const std::string with = encode_text({4096, 64}, {1024, 64}, DType::bfloat16, true);
-  EXPECT_NE(with.find("@capibara_vq_encode("), std::string::npos) << with;
+  for (const int64_t dim : {16, 64, 256, 512}) {
+    const std::string with = encode_text({4096, dim}, {1024, dim}, DType::bfloat16, true);
+    EXPECT_NE(with.find("@capibara_vq_encode("), std::string::npos) << with;
+  }
   EXPECT_EQ(encode_text({4096, 64}, {1024, 64}, DType::bfloat16, false).find("@capibara_"), std::string::npos);
 }
 

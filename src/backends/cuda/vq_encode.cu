@@ -5,7 +5,7 @@
 // tile of codes from shared memory, while the next one is copied there. Of each product only the greatest score of
 // every row and its code are kept: per score three instructions, which is what bounds short vectors. A first kernel
 // finds each code's offset and factor, and the first code that is NaN. Hopper has a kernel of its own for vectors of
-// 64, 128 and 256 elements (vq_nearest_hopper.h).
+// 64, 128, 256 and 512 elements (vq_nearest_hopper.h).
 //
 // nvcc compiles the kernels and their handlers into the module; the C++ compiler compiles the claim into the library.
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace {
 
 enum Metric : int32_t { euclidean, cosine, dot_product };
 
-// Vectors whose fragments have room in registers: 1, 2, 4, 8 or 16 groups of 16 elements.
-constexpr bool holds_vector(int64_t dim) { return dim >= 16 && dim <= 256 && (dim & (dim - 1)) == 0; }
+// Vectors whose fragments have room in registers: 1, 2, 4, 8, 16 or 32 groups of 16 elements.
+constexpr bool holds_vector(int64_t dim) { return dim >= 16 && dim <= 512 && (dim & (dim - 1)) == 0; }
 
 }  // namespace
 }  // namespace capibara::cuda
@@ -43,8 +43,9 @@ std::optional<KernelCall> claim_encode(const ClaimArgs& args) {
   first_nan.dtype = DType::int32;
   // The codebook as Hopper's tensor cores read it.
   ArrayType tiles;
-  tiles.shape = {has_tiles(vectors.shape.back()) ? batch * tile_count(count) * tile_bytes(vectors.shape.back()) / 4
-                                                 : 1};
+  tiles.shape = {has_tiles(vectors.shape.back())
+                     ? batch * tile_count(count, vectors.shape.back()) * tile_bytes(vectors.shape.back()) / 4
+                     : 1};
   const std::string& metric = args.attrs.text("distance_metric");
   return KernelCall{"capibara_vq_encode",
                     concat("metric = ",
@@ -74,7 +75,9 @@ Claims vq_encode_claims() { return {{"vq_encode", claim_encode}}; }
 namespace capibara::cuda {
 namespace {
 
-constexpr int warps = 8, tile_codes = 64, padding = 8;  // padding: elements, so that rows of a tile meet in no bank
+constexpr int warps = 8, padding = 8;  // padding: elements, so that rows of a tile meet in no bank
+template <int groups>
+constexpr int codes_at_once = groups > 16 ? 32 : 64;
 constexpr float nothing = -__builtin_huge_valf();
 
 // Of a code with this sum of squares.
@@ -134,7 +137,7 @@ template <int groups, int tiles>
 __global__ void __launch_bounds__(warps * 32)
     nearest(const __nv_bfloat16* vectors, const __nv_bfloat16* codes, const float* offsets, const float* factors,
             const int32_t* first_nan, int32_t* out, int64_t rows, int count, int32_t metric) {
-  constexpr int dim = groups * 16, stride = dim + padding;
+  constexpr int dim = groups * 16, stride = dim + padding, tile_codes = codes_at_once<groups>;
   extern __shared__ __align__(16) unsigned char memory[];
   auto* tile = reinterpret_cast<__nv_bfloat16*>(memory);                         // [2][tile_codes][stride]
   auto* terms = reinterpret_cast<float*>(memory + 2 * tile_codes * stride * 2);  // [2][2][tile_codes]
@@ -267,7 +270,8 @@ int32_t metric_of(const ffi::CallFrame* frame) {
 
 template <int groups, int tiles>
 cudaError_t start(const ffi::CallFrame* frame, int64_t batch, int64_t rows, int count, cudaStream_t stream) {
-  constexpr int bytes = 2 * tile_codes * (groups * 16 + padding) * 2 + 4 * tile_codes * 4;
+  constexpr int tile_codes = codes_at_once<groups>,
+                bytes = 2 * tile_codes * (groups * 16 + padding) * 2 + 4 * tile_codes * 4;
   const auto* codes = static_cast<const __nv_bfloat16*>(operand(frame, 1).data);
   auto* offsets = static_cast<float*>(result(frame, 1).data);
   auto* first_nan = static_cast<int32_t*>(result(frame, 2).data);
@@ -287,18 +291,6 @@ cudaError_t start(const ffi::CallFrame* frame, int64_t batch, int64_t rows, int 
   return cudaGetLastError();
 }
 
-// The multiprocessors of a Hopper GPU; 0 on others.
-int hopper_size() {
-  static const int size = [] {
-    int device = 0, major = 0, count = 0;
-    if (cudaGetDevice(&device) != cudaSuccess) return 0;
-    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-    cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
-    return major == 9 ? count : 0;
-  }();
-  return size;
-}
-
 template <int groups, int warpgroups, int stages>
 cudaError_t start_on_hopper(const ffi::CallFrame* frame, int64_t batch, int64_t rows, int count, cudaStream_t stream) {
   constexpr int bytes = stages * static_cast<int>(tile_bytes(groups * 16)) + 1024, block_rows = warpgroups * 64;
@@ -310,7 +302,8 @@ cudaError_t start_on_hopper(const ffi::CallFrame* frame, int64_t batch, int64_t 
                                              : nearest_on_hopper<groups, warpgroups, stages, false>;
   const cudaError_t room = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   if (room != cudaSuccess) return room;
-  const dim3 code_blocks(static_cast<unsigned>(tile_count(count) * hopper_codes / 8), static_cast<unsigned>(batch));
+  const dim3 code_blocks(static_cast<unsigned>(tile_count(count, groups * 16) * codes_of_tile(groups * 16) / 8),
+                         static_cast<unsigned>(batch));
   lay_out_codes<<<code_blocks, 256, 0, stream>>>(codes, tiles, first_nan, count, groups * 16, terms);
   const int64_t row_blocks = (rows + block_rows - 1) / block_rows, size = hopper_size();
   const dim3 blocks(static_cast<unsigned>(row_blocks < size ? row_blocks : size), static_cast<unsigned>(batch));
@@ -328,7 +321,8 @@ cudaError_t start_for(const ffi::CallFrame* frame, int64_t dim, int64_t batch, i
   if (hopper_size() > 0 && has_tiles(dim)) {
     if (dim == 64) return start_on_hopper<4, 4, 4>(frame, batch, rows, count, stream);
     if (dim == 128) return start_on_hopper<8, 4, 4>(frame, batch, rows, count, stream);
-    return start_on_hopper<16, 2, 3>(frame, batch, rows, count, stream);
+    if (dim == 256) return start_on_hopper<16, 2, 3>(frame, batch, rows, count, stream);
+    return start_on_hopper<32, 2, 3>(frame, batch, rows, count, stream);
   }
   switch (dim) {
     case 16:
@@ -339,8 +333,10 @@ cudaError_t start_for(const ffi::CallFrame* frame, int64_t dim, int64_t batch, i
       return start<4, 2>(frame, batch, rows, count, stream);
     case 128:
       return start<8, 2>(frame, batch, rows, count, stream);
-    default:
+    case 256:
       return start<16, 1>(frame, batch, rows, count, stream);
+    default:
+      return start<32, 1>(frame, batch, rows, count, stream);
   }
 }
 
@@ -352,7 +348,8 @@ void* vq_encode(ffi::CallFrame* frame) {
   int64_t batch = 1;
   for (int64_t i = 0; i + 2 < vectors.rank; ++i) batch *= vectors.dims[i];
   if (vectors.dtype != bf16 || !holds_vector(dim))
-    return ffi::failure(frame, "vq_encode: the CUDA kernel takes bfloat16 vectors of 16, 32, 64, 128 or 256 elements");
+    return ffi::failure(frame,
+                        "vq_encode: the CUDA kernel takes bfloat16 vectors of 16, 32, 64, 128, 256 or 512 elements");
   const int count = static_cast<int>(codes.dims[codes.rank - 2]);
   const auto stream = static_cast<cudaStream_t>(ffi::stream_of(frame));
   const cudaError_t status = start_for(frame, dim, batch, rows, count, stream);

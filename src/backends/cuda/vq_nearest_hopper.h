@@ -42,13 +42,13 @@ __global__ void __launch_bounds__(warpgroups * 128, 1)
     nearest_on_hopper(const __nv_bfloat16* vectors, const unsigned char* tiles, const int32_t* first_nan, int32_t* out,
                       int64_t rows, int count) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  constexpr int dim = groups * 16, bytes = static_cast<int>(tile_bytes(dim));
+  constexpr int dim = groups * 16, bytes = static_cast<int>(tile_bytes(dim)), tile_codes = codes_of_tile(dim);
   constexpr int block_rows = warpgroups * 64;
   extern __shared__ unsigned char memory[];
   __shared__ uint64_t full[stages], empty[stages];
   // Tiles begin at multiples of 1024 bytes, and so does each stage.
   unsigned char* const ring = memory + (1024 - shared_address(memory) % 1024) % 1024;
-  const int all_tiles = static_cast<int>(tile_count(count));
+  const int all_tiles = static_cast<int>(tile_count(count, dim));
   const int64_t batch = blockIdx.y;
   vectors += batch * rows * dim;
   tiles += batch * all_tiles * static_cast<int64_t>(bytes);
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(warpgroups * 128, 1)
       set_barrier(full + s, 1);
       set_barrier(empty + s, warpgroups * 4);
     }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    publish_barriers();
   }
   __syncthreads();
   const int64_t row_blocks = (rows + block_rows - 1) / block_rows;
@@ -99,19 +99,19 @@ __global__ void __launch_bounds__(warpgroups * 128, 1)
       await(full + slot, number / stages & 1);
       const unsigned char* const codes = ring + slot * bytes;
       const uint32_t address = shared_address(codes);
-      float c[64];
+      float c[tile_codes / 2];
       begin_products();
 #pragma unroll
       for (int g = 0; g < groups; ++g)
-        multiply(c, a[g], matrix_at(address + g / 4 * (hopper_codes * 128) + g % 4 * 32), g > 0);
+        multiply(c, a[g], matrix_at(address + g / 4 * (tile_codes * 128) + g % 4 * 32), g > 0);
       end_products(c);
-      const auto* offsets = reinterpret_cast<const float*>(codes + bytes - hopper_codes * 8) + member * 2;
+      const auto* offsets = reinterpret_cast<const float*>(codes + bytes - tile_terms) + member * 2;
 #pragma unroll
-      for (int n = 0; n < hopper_codes / 8; ++n) {
+      for (int n = 0; n < tile_codes / 8; ++n) {
         const float2 offset = *reinterpret_cast<const float2*>(offsets + n * 8);
         float2 factor{1, 1};
-        if (scaled) factor = *reinterpret_cast<const float2*>(offsets + hopper_codes + n * 8);
-        const int code = tile * hopper_codes + n * 8 + member * 2;
+        if (scaled) factor = *reinterpret_cast<const float2*>(offsets + tile_codes + n * 8);
+        const int code = tile * tile_codes + n * 8 + member * 2;
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const float product = c[n * 4 + i], shift = i % 2 ? offset.y : offset.x;
