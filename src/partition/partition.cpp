@@ -30,7 +30,10 @@ std::optional<NamedSharding> constrained_devices(const Program& program) {
       const NamedSharding& placement = *equation.attrs.opaque<PlacementAttr>("sharding")->placement;
       if (placement.devices.size() > 1) return placement;
     }
-    if (equation.primitive == prim::shard_map()) return ShardMapView(equation.attrs).devices();
+    if (equation.primitive == prim::shard_map()) {
+      const ShardMapView map(equation.attrs);
+      if (!map.devices().platform.empty()) return map.devices();  // those of a text are of no platform
+    }
     for_each_program(equation.attrs, [&](const Program& nested) {
       if (!found) found = constrained_devices(nested);
     });

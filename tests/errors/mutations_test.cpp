@@ -74,7 +74,7 @@ std::vector<Spoilt> operand_mutations(const Sample& sample) {
 std::vector<Spoilt> attribute_mutations(const Sample& sample) {
   std::vector<Spoilt> list;
   for (const auto& [name, attr] : sample.attrs.entries()) {
-    auto with = [&](std::string what, Attr value) {
+    auto with = [&, &name = name](std::string what, Attr value) {
       list.push_back({concat("attribute ", name, " ", what), sample.inputs, sample.attrs.with(name, std::move(value))});
     };
     if (const Ints* ints = attr.get_if<Ints>()) {

@@ -261,7 +261,7 @@ class Sliced {
     const auto [label, step] = plan_.slices[depth];
     const int64_t whole = equation_.sizes.at(label), count = whole / step;
     const std::size_t place = equation_.output.find(label);
-    const auto part = [&](const Arrays& all, const Array& i) {
+    const auto part = [&, label = label, step = step](const Arrays& all, const Array& i) {
       const Array start = i * Array(step);
       Arrays parts;
       for (std::size_t k = 0; k < all.size(); ++k)

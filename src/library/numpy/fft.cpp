@@ -59,7 +59,7 @@ Array transform_last(const Array& x, FftType type, const Ints& s) {
   for (std::size_t i = 0; i < rest.size(); ++i) rest_axes.push_back(x.ndim() - static_cast<int64_t>(count - i));
   const auto [forward, backward] = to_the_end({"fft", type, false}, rest_axes, x.ndim());
   const bool inverse = type == FftType::ifft || type == FftType::irfft;
-  const auto outer = [&](const Array& y) {
+  const auto outer = [&, &forward = forward, &backward = backward](const Array& y) {
     return lax::transpose(transform_last(lax::transpose(y, forward), inverse ? FftType::ifft : FftType::fft, rest), backward);
   };
   if (inverse) return lax::fft(outer(x), type, last);

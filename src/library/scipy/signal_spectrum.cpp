@@ -213,7 +213,7 @@ std::tuple<Array, Array, Array> spectra(const Array& first, const std::optional<
   }
   if (nfft < nperseg) throw ValueError(concat("signal: nfft must be at least nperseg, got ", nfft, " and ", nperseg));
   if (noverlap >= nperseg) throw ValueError(concat("signal: noverlap must be less than nperseg, got ", noverlap, " and ", nperseg));
-  const auto prepared = [&](Array z) {
+  const auto prepared = [&, nperseg = nperseg](Array z) {
     if (!helper.boundary.empty()) z = extended(z, nperseg / 2, helper.boundary);
     if (!helper.padded) return z;
     const int64_t missing = ((-(z.shape(-1) - nperseg)) % step + step) % step;

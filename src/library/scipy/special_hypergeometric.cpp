@@ -121,7 +121,7 @@ Array gauss_series(const Parameters& p) {
 
 // The expansion around x = 1 for integer c - a - b (Abramowitz and Stegun 15.3.10 to 15.3.12).
 Array gauss_around_one(const Parameters& p) {
-  const auto& [a, b, c, x] = p;
+  const Array &a = p.a, &b = p.b, &c = p.c, &x = p.x;
   const Array one = constant(x, 1), zero = constant(x, 0), eps = constant(x, finfo(x.dtype()).eps);
   const Array d = c - a - b, s = 1 - x, rounded = lax::round(d, lax::RoundingMethod::to_nearest_even);
   const Array positive = rounded >= 0;

@@ -219,7 +219,7 @@ TYPED_TEST(Floats, CallsOfTheMathLibrary) {
   one("lgamma", Math::lgamma, std::lgamma);
   one("round", Math::round, std::round);
   auto [left, right] = pairs<T>();
-  auto two = [&](const char* name, Math function, T (*expected)(T, T)) {
+  auto two = [&, &left = left, &right = right](const char* name, Math function, T (*expected)(T, T)) {
     check<T>(name, [=](Builder& b, std::span<const Value> v) { return b.call(function, v[0], v[1]); }, expected, left, right);
   };
   two("atan2", Math::atan2, std::atan2);

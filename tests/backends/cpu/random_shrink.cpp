@@ -238,7 +238,7 @@ class Shrinker {
 
   RandomProgram run() {
     one_output();
-    for (bool again = true; again && tries_ < 1500;) again = earlier_output() | cut_equations() | simplify(false) | simplify(true);
+    for (bool again = true; again && tries_ < 1500;) again = std::max({earlier_output(), cut_equations(), simplify(false), simplify(true)});
     return best_;
   }
 

@@ -59,10 +59,14 @@ Target host_target() {
   CAPIBARA_FEATURE("avx");
   CAPIBARA_FEATURE("avx2");
   CAPIBARA_FEATURE("fma");
+#if !defined(__clang__) || __clang_major__ >= 19
   CAPIBARA_FEATURE("f16c");
+#endif
   CAPIBARA_FEATURE("bmi");
   CAPIBARA_FEATURE("bmi2");
+#if !defined(__clang__) || __clang_major__ >= 19
   CAPIBARA_FEATURE("lzcnt");
+#endif
   CAPIBARA_FEATURE("avx512f");
   CAPIBARA_FEATURE("avx512cd");
   CAPIBARA_FEATURE("avx512bw");
