@@ -11,6 +11,7 @@
 #include <capibara/dlpack.h>
 #include <capibara/dtype.h>
 #include <capibara/error.h>
+#include <capibara/explicit.h>
 #include <capibara/image.h>
 #include <capibara/jit.h>
 #include <capibara/kernels.h>

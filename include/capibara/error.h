@@ -128,6 +128,12 @@ class UnexpectedTracerError : public TypeError {
   using TypeError::TypeError;
 };
 
+// Axes of a mesh split the operands of an operation in a way that does not tell how its result is split.
+class ShardingTypeError : public Error {
+ public:
+  using Error::Error;
+};
+
 // A program that breaks its own typing rules.
 class ProgramTypeError : public TypeError {
  public:

@@ -212,12 +212,16 @@ Array empty(const Shape& shape, DType dtype);
 Array iota(DType dtype, int64_t size);
 // Each element's position along one dimension.
 Array broadcasted_iota(DType dtype, const Shape& shape, int64_t dimension);
+Array broadcasted_iota(DType dtype, const Shape& shape, int64_t dimension, const Sharding& out_sharding);
 
 // ---- shape -------------------------------------------------------------------------------------------------------
 // Adds leading dimensions of these sizes.
 Array broadcast(const Array& x, const Shape& sizes);
+Array broadcast(const Array& x, const Shape& sizes, const Sharding& out_sharding);
 // Broadcasts to a shape; broadcast_dimensions gives the result's dimension of each operand dimension.
 Array broadcast_in_dim(const Array& x, const Shape& shape, const Ints& broadcast_dimensions);
+Array broadcast_in_dim(const Array& x, const Shape& shape, const Ints& broadcast_dimensions,
+                       const Sharding& out_sharding);
 // Adds leading dimensions of size 1 until there are `rank` of them.
 Array broadcast_to_rank(const Array& x, int64_t rank);
 // Broadcasts to the shape of another array. x has rank 0 or that shape.
@@ -226,6 +230,7 @@ Array broadcast_like(const Array& x, const Array& like);
 Shape broadcast_shapes(const std::vector<Shape>& shapes);
 // The same elements in row-major order in another shape.
 Array reshape(const Array& x, const Shape& new_sizes, const Ints& dimensions = {});
+Array reshape(const Array& x, const Shape& new_sizes, const Ints& dimensions, const Sharding& out_sharding);
 // Removes dimensions of size 1.
 Array squeeze(const Array& x, const Ints& dimensions);
 // Inserts dimensions of size 1 at these positions of the result.
@@ -332,6 +337,7 @@ struct ReduceOptions {
 };
 // The sum over axes.
 Array reduce_sum(const Array& x, const ReduceOptions& options);
+Array reduce_sum(const Array& x, const ReduceOptions& options, const Sharding& out_sharding);
 // The product over axes.
 Array reduce_prod(const Array& x, const ReduceOptions& options);
 // The maximum over axes.

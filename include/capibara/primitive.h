@@ -46,6 +46,7 @@ struct TransposeArgs {
 struct MappedAxis {
   std::string name;  // empty: anonymous
   int64_t size = 0;
+  Sharding split = {};  // of an array with this dimension alone: the Explicit axes that split it
 };
 struct BatchArgs {
   const Primitive& primitive;
@@ -111,6 +112,17 @@ using EvaluateRule = std::function<Arrays(std::span<const Array>, const Attrs&)>
 using FactorRule = std::function<struct Factors(const struct EquationTypes&)>;  // capibara/factors.h
 using LocaliseRule = std::function<Attrs(const EquationTypes&)>;  // types of parts; attributes of the whole
 
+// An equation under Explicit axes of a mesh.
+struct SplitArgs {
+  const Primitive& primitive;
+  std::span<const ArrayType> operands;  // with the axes that split them
+  std::span<const ArrayType> results;   // without
+  const Attrs& attrs;
+  const Mesh& mesh;
+};
+// How each result is split, one entry for each dimension; raises ShardingTypeError where nothing follows.
+using SplitRule = std::function<std::vector<PartitionSpec>(const SplitArgs&)>;
+
 // One call of a primitive for tests and documentation: operand types, attributes, and the range of its values.
 struct Sample {
   Types inputs;
@@ -141,6 +153,7 @@ struct PrimitiveRecord {
 
   FactorRule factors;     // empty: by traits
   LocaliseRule localise;  // attributes of the equation on parts of its operands; empty: the same
+  SplitRule splits;       // of results under Explicit axes; empty: by factors
 };
 
 // ---- the catalog ------------------------------------------------------------------------------------------------

@@ -40,6 +40,10 @@ class UnexpectedTracerError(JAXTypeError):
     pass
 
 
+class ShardingTypeError(JAXError):
+    """Axes of a mesh split the operands of an operation in a way that does not tell how its result is split."""
+
+
 class KeyReuseError(JAXTypeError):
     pass
 

@@ -80,6 +80,8 @@ struct AtHelper {
 struct AtIndex {
   IndexUpdate update;
   IndexedPart part;
+  Array array;
+  nb::object key;
 
   nb::object updated(const Array& result) const { return wrap(part.put_back ? part.put_back(result) : result); }
 };
@@ -104,18 +106,33 @@ Array update_values(const Array& array, nb::handle values) {
   return to_array(values, "at");
 }
 
+// The same under `out_sharding`: the axes of the mesh are left to the compiler, and the result gets that type.
+nb::object updated_asking(const AtIndex& self, const char* method, nb::handle values, nb::handle out_sharding, bool sorted,
+                          bool unique, nb::handle mode, bool wrap_negative) {
+  nb::dict options;
+  options["indices_are_sorted"] = sorted;
+  options["unique_indices"] = unique;
+  options["mode"] = mode;
+  options["wrap_negative_indices"] = wrap_negative;
+  return nb::module_::import_("capibara.jax._explicit")
+      .attr("at_asking")(wrap(self.array), self.key, method, values, out_sharding, options);
+}
+
 using Update = Array (IndexUpdate::*)(const Array&, const UpdateOptions&) const;
 
 template <class Class>
 void def_update(Class& at, const char* name, Update update) {
   at.def(
       name,
-      [update](const AtIndex& self, nb::handle values, bool sorted, bool unique, nb::handle mode, bool wrap_negative) {
+      [update, name](const AtIndex& self, nb::handle values, bool sorted, bool unique, nb::handle mode, bool wrap_negative,
+                     nb::handle out_sharding) -> nb::object {
+        if (!out_sharding.is_none())
+          return updated_asking(self, name, values, out_sharding, sorted, unique, mode, wrap_negative);
         return self.updated(
             (self.update.*update)(update_values(self.part.array, values), update_options(sorted, unique, mode, wrap_negative)));
       },
       nb::arg("values"), nb::kw_only(), nb::arg("indices_are_sorted") = false, nb::arg("unique_indices") = false,
-      nb::arg("mode") = nb::none(), nb::arg("wrap_negative_indices") = true);
+      nb::arg("mode") = nb::none(), nb::arg("wrap_negative_indices") = true, nb::arg("out_sharding") = nb::none());
 }
 
 }  // namespace
@@ -143,7 +160,10 @@ void bind_array_indexing(nb::module_& m, nb::class_<Array>& array) {
   nb::class_<AtIndex> at(m, "AtIndex");
   at.def(
       "get",
-      [](const AtIndex& self, bool sorted, bool unique, nb::handle mode, nb::handle fill_value, bool wrap_negative) {
+      [](const AtIndex& self, bool sorted, bool unique, nb::handle mode, nb::handle fill_value, bool wrap_negative,
+         nb::handle out_sharding) -> nb::object {
+        if (!out_sharding.is_none())
+          return updated_asking(self, "get", fill_value, out_sharding, sorted, unique, mode, wrap_negative);
         GetOptions options;
         if (!mode.is_none()) options.mode = *to_value(mode).get_if<std::string>();
         if (!fill_value.is_none()) options.fill_value = to_array(fill_value, "at[].get");
@@ -153,7 +173,8 @@ void bind_array_indexing(nb::module_& m, nb::class_<Array>& array) {
         return wrap(self.update.get(options));
       },
       nb::kw_only(), nb::arg("indices_are_sorted") = false, nb::arg("unique_indices") = false,
-      nb::arg("mode") = nb::none(), nb::arg("fill_value") = nb::none(), nb::arg("wrap_negative_indices") = true);
+      nb::arg("mode") = nb::none(), nb::arg("fill_value") = nb::none(), nb::arg("wrap_negative_indices") = true,
+      nb::arg("out_sharding") = nb::none());
   def_update(at, "set", &IndexUpdate::set);
   def_update(at, "add", &IndexUpdate::add);
   def_update(at, "subtract", &IndexUpdate::subtract);
@@ -178,7 +199,7 @@ void bind_array_indexing(nb::module_& m, nb::class_<Array>& array) {
           "__getitem__",
           [](const AtHelper& self, nb::handle key) {
             IndexedPart part = indexed_part(self.array, key);
-            return AtIndex{IndexUpdate(part.array, part.indices), part};
+            return AtIndex{IndexUpdate(part.array, part.indices), part, self.array, nb::borrow(key)};
           },
           nb::arg().none());
   array.def_prop_ro("at", [](const Array& self) { return AtHelper{self}; });

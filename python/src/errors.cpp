@@ -87,6 +87,8 @@ void set_current_error() noexcept {
     set_error("LibraryFloatingPointError", error.what());
   } catch (const NotImplementedError& error) {
     set_error("LibraryNotImplementedError", error.what());
+  } catch (const ShardingTypeError& error) {
+    set_error("ShardingTypeError", error.what());
   } catch (const DistributedError& error) {
     set_error("DistributedError", error.what());
   } catch (const RuntimeError& error) {

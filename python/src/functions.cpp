@@ -6,18 +6,22 @@
 #include "bindings.h"
 #include "key_hook.h"
 #include "lax/explicit_x64.h"
+#include "lax/out_sharding.h"
 #include "lax/promote.h"
 #include "lax/promotion_scope.h"
 #include "library/table/function.h"
+#include "program/handles.h"
 #include "runtime/transfer_guard.h"
+#include "sharding/explicit.h"
 #include "trace/trace.h"
 
 #include <structmember.h>
 
 #include <cstddef>
 #include <map>
-#include <utility>
+#include <optional>
 #include <set>
+#include <utility>
 
 namespace capibara::python {
 
@@ -71,6 +75,68 @@ nb::object placed(nb::object result, PyObject* device) {
   return nb::module_::import_("capibara.jax._placing").attr("device_put")(result, nb::handle(device));
 }
 
+// What the argument `out_sharding` asks of the type of a result.
+struct AskedSharding {
+  Sharding sharding;
+  std::shared_ptr<const NamedSharding> devices;
+};
+
+std::optional<AskedSharding> asked_out_sharding(PyObject* argument, const std::string& function) {
+  nb::object asked = nb::module_::import_("capibara.jax._explicit").attr("asked")(nb::handle(argument), function);
+  if (asked.is_none()) return std::nullopt;
+  const auto& placement = nb::cast<const NamedSharding&>(nb::object(asked[0]));
+  AskedSharding result;
+  result.sharding = type_sharding(placement, placement.spec.dims.size());
+  if (nb::cast<bool>(nb::object(asked[1]))) result.devices = std::make_shared<const NamedSharding>(placement);
+  return result;
+}
+
+Sharding at_rank(const AskedSharding& asked, std::size_t rank) {
+  PartitionSpec spec = asked.sharding.spec();
+  if (spec.dims.size() > rank) {
+    throw ValueError(concat("PartitionSpec P", partitions_text(spec), " is only valid for values of rank at least ",
+                            spec.dims.size(), ", but was applied to a value of rank ", rank, "."));
+  }
+  spec.dims.resize(rank);
+  return Sharding::explicit_over(asked.sharding.mesh(), std::move(spec));
+}
+
+Array with_sharding(const Array& x, const Sharding& wanted, const std::shared_ptr<const NamedSharding>& devices) {
+  if (x.type().sharding == wanted) return x;
+  const std::shared_ptr<const Opaque> attr = std::make_shared<const ShardingAttr>(wanted, devices);
+  return bind1(prim::reshard(), {x}, {{"dst_sharding", attr}});
+}
+
+// Functions whose result is that of one operation ask that operation; others run without the axes in their types.
+bool asks_operation(std::string_view name) {
+  static const std::set<std::string_view> names = {
+      "zeros",   "ones",    "full",         "empty",     "zeros_like",       "ones_like",        "full_like", "empty_like",
+      "arange",  "reshape", "ravel",        "broadcast_to", "broadcast",     "broadcast_in_dim", "dot",       "matmul",
+      "einsum",  "tensordot", "dot_general", "broadcasted_iota", "reduce_sum"};
+  return names.count(name) != 0;
+}
+
+// Arrays among the arguments without Explicit axes in their types.
+library::Value without_axes(const library::Value& value) {
+  if (const Array* array = value.get_if<Array>(); array && array->type().sharding.is_explicit())
+    return with_sharding(*array, Sharding(), nullptr);
+  return value;
+}
+
+library::Value call_asking(const library::Function& function, const library::Signature& signature, library::Values values,
+                           const AskedSharding& asked) {
+  library::Value result;
+  if (asks_operation(function.name)) {
+    const OutShardingScope scope(asked.sharding);
+    result = function.call(library::Arguments(function.name, signature, values));
+  } else {
+    for (library::Value& value : values) value = without_axes(value);
+    result = function.call(library::Arguments(function.name, signature, values));
+  }
+  if (const Array* array = result.get_if<Array>()) return with_sharding(*array, at_rank(asked, array->shape().size()), asked.devices);
+  return result;
+}
+
 // What zeros_like and its like look at: anything with a shape and a dtype, whose values are not asked for.
 library::Value prototype_value(PyObject* object) {
   const bool is_array = nb::isinstance<Array>(object) || nb::hasattr(object, "__array_interface__");
@@ -118,6 +184,7 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
     }
     library::Sequence others;  // what **name takes: a tuple whose fields are the keywords
     others.type_name = "keywords";
+    std::optional<AskedSharding> asked;
     PyObject* device = Py_None;
     const Py_ssize_t keywords = names ? PyTuple_GET_SIZE(names) : 0;
     for (Py_ssize_t k = 0; k < keywords; ++k) {
@@ -137,7 +204,10 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
         raise_type_error(concat(name, "() got multiple values for argument '", keyword, "'"));
       }
       PyObject* argument = arguments[given + static_cast<std::size_t>(k)];
-      if (keyword == "out_sharding" && splits_nothing(argument)) argument = Py_None;
+      if (keyword == "out_sharding") {
+        if (argument != Py_None && !splits_nothing(argument)) asked = asked_out_sharding(argument, name);
+        argument = Py_None;
+      }
       if (keyword == "device") std::swap(device, argument);  // the function makes the array, then it is placed
       values[static_cast<std::size_t>(index)] = to_value(argument);
       filled[static_cast<std::size_t>(index)] = true;
@@ -157,6 +227,7 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
       }
     }
     PromotionScope promotions(promotion_rule(text_of(function.module)));
+    if (asked) return from_value(call_asking(*function.record, signature, std::move(values), *asked)).release().ptr();
     library::Value result = function.record->call(library::Arguments(function.record->name, signature, values));
     return placed(from_value(result), device).release().ptr();
   });

@@ -14,6 +14,7 @@
 #include "key_hook.h"
 #include "runtime/caches.h"
 #include "runtime/transfer_guard.h"
+#include "sharding/explicit.h"
 #include "trace/trace.h"
 
 #include <structmember.h>
@@ -75,7 +76,7 @@ void remember(const JitFunction& jit, const JitCall& call, const std::shared_ptr
   recent.statics = call.statics;
   for (nb::handle one : call.named_statics) recent.named_statics.emplace_back(nb::object(one[0]), nb::object(one[2]));
   recent.in = call.in;
-  recent.settings = config_key();
+  recent.settings = config_key() ^ context_mesh_key();
   recent.entry = entry;
   nb::object out = static_object(detail::jit_entry_structure(*entry));
   recent.out = nb::cast<const PyTree&>(out);

@@ -3,6 +3,7 @@
 
 #include "backends/backend.h"
 #include "runtime/caches.h"
+#include "sharding/explicit.h"
 #include "tree_nodes.h"
 
 #include <capibara/config.h>
@@ -156,7 +157,7 @@ std::shared_ptr<const RecentCall> RecentCalls::find(PyObject* args, PyObject* kw
     generation_ = cache_generation();
     clear();
   }
-  const std::size_t settings = config_key();
+  const std::size_t settings = config_key() ^ context_mesh_key();
   const std::shared_ptr<const Calls> calls = calls_;
   for (const std::shared_ptr<const RecentCall>& call : *calls) {
     if (call->settings != settings) continue;

@@ -1,12 +1,15 @@
 // Where arrays are placed, from Python: placements, moving arrays, their parts, and constraints inside programs.
 #include <capibara/placement.h>
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "array/body.h"
 #include "bindings.h"
+#include "program/handles.h"
 #include "runtime/transfer_guard.h"
+#include "sharding/explicit.h"
 #include "sharding/placed_memory.h"
 
 namespace capibara::python {
@@ -80,6 +83,22 @@ void bind_placements(nb::module_& m) {
     }
     return wrap(placed);
   });
+  // The value with another sharding in its type. `known`: whether the devices of the placement are those of the mesh.
+  m.def("reshard", [](const Array& array, const NamedSharding& placement, bool known) {
+    const std::shared_ptr<const Opaque> wanted = std::make_shared<const ShardingAttr>(
+        type_sharding(placement, static_cast<std::size_t>(array.ndim())),
+        known ? std::make_shared<const NamedSharding>(placement) : nullptr);
+    return wrap(bind1(prim::reshard(), {array}, {{"dst_sharding", wanted}}));
+  });
+  // The mesh in context on this thread becomes another one; returns the one before.
+  m.def(
+      "swap_context_mesh",
+      [](std::optional<NamedSharding> mesh) -> nb::object {
+        const std::shared_ptr<const NamedSharding> before = context_mesh();
+        set_context_mesh(mesh ? std::make_shared<const NamedSharding>(std::move(*mesh)) : nullptr);
+        return before ? nb::cast(*before) : nb::none();
+      },
+      nb::arg("mesh").none());
   m.def("array_placement", [](const Array& array) -> nb::object {
     const std::optional<NamedSharding> placement = jax::placement(array);
     return placement ? nb::cast(*placement) : nb::none();

@@ -236,6 +236,22 @@ Attrs attrs_of(nb::handle params) {
   return Attrs(std::move(entries));
 }
 
+namespace {
+
+// The sharding of a type, as jax's NamedSharding on a mesh without devices.
+nb::object sharding_object(const ArrayType& type) {
+  nb::object make = nb::module_::import_("capibara.jax._abstract_mesh").attr("type_sharding");
+  if (!type.sharding.is_explicit()) return make(type.rank());
+  const Mesh& mesh = type.sharding.mesh();
+  const PartitionSpec& spec = type.sharding.spec();
+  nb::list kinds;
+  for (std::size_t i = 0; i < mesh.axis_names.size(); ++i) kinds.append(static_cast<int>(mesh.axis_type(i)));
+  return make(type.rank(), nb::tuple(nb::cast(mesh.axis_names)), nb::tuple(nb::cast(mesh.axis_sizes)), nb::tuple(kinds),
+              nb::cast(spec.dims), nb::cast(spec.unreduced), nb::cast(spec.reduced));
+}
+
+}  // namespace
+
 void bind_programs(nb::module_& m) {
   nb::class_<ArrayType>(m, "ShapedArray")
       .def(
@@ -253,9 +269,7 @@ void bind_programs(nb::module_& m) {
       .def_prop_ro("ndim", [](const ArrayType& self) { return self.rank(); })
       .def_prop_ro("size", [](const ArrayType& self) { return self.size(); })
       .def_prop_ro("sharding",
-                   [](const ArrayType& self) {
-                     return nb::module_::import_("capibara.jax._abstract_mesh").attr("type_sharding")(self.rank());
-                   })
+                   [](const ArrayType& self) { return sharding_object(self); })
       .def_prop_ro("named_shape", [](const ArrayType&) { return nb::dict(); })
       .def_prop_ro("_is_ref", [](const ArrayType& self) { return self.ref; })
       .def_prop_ro("inner_aval",

@@ -1,6 +1,7 @@
 // Array: types, host values and what a handle can be asked.
 #include <capibara/array.h>
 #include <capibara/config.h>
+#include <capibara/placement.h>
 
 #include "array/body.h"
 #include "array/element.h"
@@ -40,11 +41,12 @@ ArrayType ArrayType::with_dtype(DType d) const {
 
 namespace {
 
-std::string dims_text(const Shape& shape) {
+std::string dims_text(const Shape& shape, const Sharding& sharding = {}) {
   std::string text = "[";
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (i) text += ",";
     text += std::to_string(shape[i]);
+    if (sharding.is_explicit()) text += split_text(sharding, i);
   }
   return text + "]";
 }
@@ -74,13 +76,13 @@ inline const ConcreteBody& concrete(const Array& array, const char* what) {
 }  // namespace
 
 std::string to_string(const ArrayType& type) {
-  std::string text = concat(dtype_name(type.dtype), dims_text(type.shape), varying_text(type.sharding));
+  std::string text = concat(dtype_name(type.dtype), dims_text(type.shape, type.sharding), varying_text(type.sharding));
   return type.ref ? concat("Ref{", text, "}") : text;
 }
 
 std::string short_string(const ArrayType& type) {
   if (type.dtype == DType::token) return std::string(short_name(type.dtype));
-  std::string text = concat(short_name(type.dtype), dims_text(type.shape), varying_text(type.sharding));
+  std::string text = concat(short_name(type.dtype), dims_text(type.shape, type.sharding), varying_text(type.sharding));
   return type.ref ? concat("Ref{", text, "}") : text;
 }
 
@@ -114,7 +116,9 @@ const std::shared_ptr<const NamedSharding>& host_placement(const Array& array) {
 }
 
 Array placed_on_host(const Array& array, std::shared_ptr<const NamedSharding> placement) {
-  return Array(std::allocate_shared<const ConcreteBody>(SmallBlocks<ConcreteBody>(), array.type(), array.buffer(), true,
+  ArrayType type = array.type();
+  type.sharding = placement ? type_sharding(*placement, type.shape.size()) : Sharding();
+  return Array(std::allocate_shared<const ConcreteBody>(SmallBlocks<ConcreteBody>(), std::move(type), array.buffer(), true,
                                                         std::move(placement)));
 }
 

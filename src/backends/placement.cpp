@@ -19,9 +19,21 @@ NamedSharding make_sharding(const Mesh& mesh, const PartitionSpec& spec, const s
   return placement;
 }
 
+namespace {
+
+// Arrays on an Explicit mesh have its axes in their types.
+Array typed(const Array& placed, const NamedSharding& placement) {
+  if (placed.type().ref || host_placement(placed)) return placed;
+  ArrayType type = placed.type();
+  type.sharding = type_sharding(placement, type.shape.size());
+  return type == placed.type() ? placed : Array::from_buffer(type, placed.buffer(), placed.committed());
+}
+
+}  // namespace
+
 Array device_put(const Array& x, const NamedSharding& placement) {
   if (x.is_tracer()) return lax::with_sharding_constraint(x, placement);
-  return holder(placement.platform).put(x, placement);
+  return typed(holder(placement.platform).put(x, placement), placement);
 }
 
 Array device_put(const Array& x, const Device& device) {
@@ -45,7 +57,7 @@ std::vector<Array> addressable_shards(const Array& x) {
 }
 
 Array join_shards(const Shape& shape, const NamedSharding& placement, const std::vector<Array>& shards) {
-  return holder(placement.platform).join(shape, placement, shards);
+  return typed(holder(placement.platform).join(shape, placement, shards), placement);
 }
 
 }  // namespace capibara::jax

@@ -12,6 +12,7 @@
 #include "program/handles.h"
 #include "program/memo.h"
 #include "program/nested.h"
+#include "sharding/explicit.h"
 #include "sharding/placed_memory.h"
 
 namespace capibara {
@@ -123,6 +124,38 @@ Arrays placed_results(const Primitive& primitive, std::span<const Array> inputs,
   const std::vector<Var> results = builder.add_equation(primitive, operands, attrs);
   builder.set_outputs({results.begin(), results.end()});
   return with_placements(shardings_or_device(builder.finish(primitive.name()), placements), std::move(outputs));
+}
+
+namespace {
+
+bool has_mesh(const NamedSharding& devices, const Mesh& mesh) {
+  return devices.mesh.axis_names == mesh.axis_names && devices.mesh.axis_sizes == mesh.axis_sizes;
+}
+
+// The devices of a mesh of this shape.
+NamedSharding devices_of(const Mesh& mesh, std::span<const Array> inputs,
+                         const std::shared_ptr<const NamedSharding>& given) {
+  for (const Array& input : inputs) {
+    if (input.is_tracer() || input.type().ref) continue;
+    if (const std::optional<NamedSharding> own = jax::placement(input); own && has_mesh(*own, mesh)) return *own;
+  }
+  if (given && has_mesh(*given, mesh)) return *given;
+  if (context_mesh() && has_mesh(*context_mesh(), mesh)) return *context_mesh();
+  return jax::make_sharding(mesh, {});
+}
+
+}  // namespace
+
+Arrays placed_by_types(const Types& types, std::span<const Array> inputs, Arrays outputs,
+                       const std::shared_ptr<const NamedSharding>& devices) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!types[i].sharding.is_explicit() || outputs[i].is_tracer() || outputs[i].type().ref) continue;
+    NamedSharding placement = devices_of(types[i].sharding.mesh(), inputs, devices);
+    placement.mesh = types[i].sharding.mesh();
+    placement.spec = types[i].sharding.spec();
+    outputs[i] = jax::device_put(outputs[i], placement);
+  }
+  return outputs;
 }
 
 }  // namespace capibara

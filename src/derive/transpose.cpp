@@ -4,6 +4,7 @@
 
 #include "derive/derive.h"
 #include "derive/values.h"
+#include "program/explicit_types.h"
 #include "program/handles.h"
 #include "program/memo.h"
 #include "program/source.h"
@@ -155,8 +156,16 @@ class BackwardPass {
     SourceScope scope(equation.source);
     Arrays results = primitive->transpose({primitive, cotangents, inputs, types, equation.attrs});
     for (std::size_t i = 0; i < results.size(); ++i) {
-      if (is_linear(equation.inputs[i])) accumulate(equation.inputs[i].var(), results[i]);
+      if (is_linear(equation.inputs[i])) accumulate(equation.inputs[i].var(), as_primal(results[i], types[i]));
     }
+  }
+
+  // Cotangents are split as their primal values are.
+  static Array as_primal(const Array& cotangent, const ArrayType& primal) {
+    if (!cotangent.defined() || !primal.sharding.is_explicit() || primal.shape.empty()) return cotangent;
+    const Sharding wanted = cotangent_sharding(primal.sharding);
+    if (cotangent.type().sharding == wanted) return cotangent;
+    return bind1(prim::reshard(), {cotangent}, {{"dst_sharding", sharding_attr(wanted)}});
   }
 
   const Program& program_;
@@ -185,7 +194,7 @@ TransposedProgram transpose_program(const Program& program, const std::vector<bo
     }
     std::size_t fixed = types.size();
     for (std::size_t i = 0; i < nonzero_cotangents.size(); ++i) {
-      if (nonzero_cotangents[i]) types.push_back(tangent_type(program.type(program.outputs()[i])));
+      if (nonzero_cotangents[i]) types.push_back(cotangent_type(program.type(program.outputs()[i])));
     }
     TransposedProgram result;
     Staged staged = stage(
@@ -205,7 +214,7 @@ TransposedProgram transpose_program(const Program& program, const std::vector<bo
             if (!is_linear[i]) continue;
             bool wanted = instantiate_all || all[i].defined();
             result.nonzero_results.push_back(wanted);
-            if (wanted) outputs.push_back(instantiate(all[i], program.type(program.invars()[i])));
+            if (wanted) outputs.push_back(all[i].defined() ? all[i] : jax::lax::zeros(cotangent_type(program.type(program.invars()[i]))));
           }
           return outputs;
         },

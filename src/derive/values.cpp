@@ -3,6 +3,8 @@
 
 #include <capibara/lax.h>
 
+#include "program/explicit_types.h"
+
 namespace capibara {
 
 namespace lax = jax::lax;
@@ -11,6 +13,12 @@ ArrayType tangent_type(const ArrayType& primal) {
   ArrayType type = primal;
 
   if (!is_inexact(primal.dtype)) type.dtype = DType::float0;
+  return type;
+}
+
+ArrayType cotangent_type(const ArrayType& primal) {
+  ArrayType type = tangent_type(primal);
+  type.sharding = cotangent_sharding(primal.sharding);
   return type;
 }
 
@@ -38,14 +46,25 @@ Array move_axis(const Array& x, int64_t from, int64_t to) {
 }
 
 Array batch_at(const Array& x, int64_t dim, int64_t size, int64_t to) {
+  return batch_at(x, dim, MappedAxis{"", size}, to);
+}
+
+ArrayType batched_type(const ArrayType& type, int64_t dim, const MappedAxis& axis) {
+  if (!axis.split.is_explicit()) return with_dimension(type, dim, axis.size);
+  ArrayType explicit_type = type;
+  if (!type.sharding.is_explicit())
+    explicit_type.sharding = type_sharding(axis.split.mesh(), {}, type.shape.size(), type.sharding.varying());
+  return with_dimension(std::move(explicit_type), dim, axis.size, axis.split.spec().dims[0]);
+}
+
+Array batch_at(const Array& x, int64_t dim, const MappedAxis& axis, int64_t to) {
   if (dim != not_mapped) return move_axis(x, dim, to);
-  Shape shape = x.shape();
-  shape.insert(shape.begin() + to, size);
+  const ArrayType type = batched_type(x.type(), to, axis);
   Ints dims;
-  for (int64_t i = 0; i < static_cast<int64_t>(shape.size()); ++i) {
+  for (int64_t i = 0; i < type.rank(); ++i) {
     if (i != to) dims.push_back(i);
   }
-  return lax::broadcast_in_dim(x, shape, dims);
+  return lax::broadcast_in_dim(x, type.shape, dims, axis.split.is_explicit() ? type.sharding : Sharding());
 }
 
 }  // namespace capibara

@@ -5,6 +5,7 @@
 #include "derive/custom.h"
 #include "derive/derive.h"
 #include "derive/values.h"
+#include "program/explicit_types.h"
 #include "program/handles.h"
 #include "program/memo.h"
 #include "program/nested.h"
@@ -23,13 +24,7 @@ class BatchTracer final : public Tracer {
   Source source = current_source();
 
   BatchTracer(std::shared_ptr<Trace> trace, Array v, int64_t d)
-      : Tracer(unbatched(v.type(), d), std::move(trace)), value(std::move(v)), dim(d) {}
-
- private:
-  static ArrayType unbatched(ArrayType type, int64_t dim) {
-    type.shape.erase(type.shape.begin() + dim);
-    return type;
-  }
+      : Tracer(without_dimension(v.type(), d), std::move(trace)), value(std::move(v)), dim(d) {}
 };
 
 // Whether an operation works over a named axis: a collective, or a program that has one.
@@ -181,6 +176,56 @@ std::optional<Arrays> BatchTrace::call(const detail::CustomCall& call, std::span
   return outputs;
 }
 
+void check_unmapped(const MappedAxis& axis, std::span<const Array> inputs, std::span<const int64_t> dims) {
+  if (!axis.split.is_explicit()) return;
+  const AxisList& axes = axis.split.spec().dims[0];
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const ArrayType& type = inputs[i].type();
+    for (std::size_t d = 0; dims[i] == not_mapped && d < type.shape.size(); ++d) {
+      for (const std::string& own : split_axes(type, d)) {
+        if (std::find(axes.begin(), axes.end(), own) == axes.end()) continue;
+        throw ValueError(concat("Unmapped values passed to vmap cannot be sharded along the mesh axis you are vmapping "
+                                "over. Got type: ",
+                                short_string(type), ", in_axes: None and vmapped mesh axis: ",
+                                axes.size() == 1 ? concat("('", axes[0], "',)") : partitions_text({{axes}, {}, {}})));
+      }
+    }
+  }
+}
+
+std::string axis_key(const MappedAxis& axis) {
+  return axis.split.is_explicit() ? concat(axis.name, "@", sharding_text(axis.split)) : axis.name;
+}
+
+// The axes that split the mapped dimension of all inputs.
+MappedAxis with_split(MappedAxis axis, std::span<const Array> inputs, std::span<const int64_t> dims) {
+  if (!explicit_types_exist()) return axis;
+  const ArrayType* first = nullptr;
+  int64_t first_dim = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (dims[i] == not_mapped) continue;
+    const ArrayType& type = inputs[i].type();
+    const AxisList& axes = split_axes(type, static_cast<std::size_t>(dims[i]));
+    if (!first) {
+      first = &type;
+      first_dim = dims[i];
+    }
+    const AxisList& known = split_axes(*first, static_cast<std::size_t>(first_dim));
+    if (known != axes) {
+      auto text = [](const AxisList& one) {
+        const std::string tuple = partitions_text({{one}, {}, {}});
+        return one.size() == 1 ? one[0] : tuple.substr(1, tuple.size() - 3);
+      };
+      throw ValueError(concat("Mapped away dimension of inputs passed to vmap should be sharded the same. Got "
+                              "inconsistent axis specs: ",
+                              text(known), " vs ", text(axes)));
+    }
+    if (!axes.empty()) axis.split = Sharding::explicit_over(type.sharding.mesh(), {{axes}, {}, {}});
+  }
+  check_unmapped(axis, inputs, dims);
+  return axis;
+}
+
 Memo<BatchedProgram>& batched_memo() {
   static Memo<BatchedProgram> instance;
   return instance;
@@ -190,18 +235,18 @@ Memo<BatchedProgram>& batched_memo() {
 
 BatchResult vmap_in_place(const FlatFunction& function, std::span<const Array> inputs, std::span<const int64_t> in_dims,
                           const MappedAxis& axis) {
-  return run_batched(function, inputs, in_dims, axis);
+  return run_batched(function, inputs, in_dims, with_split(axis, inputs, in_dims));
 }
 
 BatchedCall batch_call(const Program& program, const MappedAxis& axis, std::span<const int64_t> dims,
                        bool outputs_to_front) {
   static Memo<BatchedCall> calls;
-  MemoKey key{program, {outputs_to_front}, {}, axis.size, axis.name, config().key(), {dims.begin(), dims.end()}};
+  MemoKey key{program, {outputs_to_front}, {}, axis.size, axis_key(axis), config().key(), {dims.begin(), dims.end()}};
   return calls.get(key, [&] {
     Types types;
     for (std::size_t i = 0; i < dims.size(); ++i) {
       ArrayType type = program.type(program.invars()[i]);
-      if (dims[i] != not_mapped) type.shape.insert(type.shape.begin() + dims[i], axis.size);
+      if (dims[i] != not_mapped) type = batched_type(type, dims[i], axis);
       types.push_back(std::move(type));
     }
     BatchedCall call;
@@ -212,7 +257,7 @@ BatchedCall batch_call(const Program& program, const MappedAxis& axis, std::span
                                          inputs, dims, axis);
                          for (std::size_t i = 0; i < result.outputs.size(); ++i) {
                            if (!outputs_to_front || result.dims[i] == not_mapped) continue;
-                           result.outputs[i] = batch_at(result.outputs[i], result.dims[i], axis.size, 0);
+                           result.outputs[i] = batch_at(result.outputs[i], result.dims[i], axis, 0);
                            result.dims[i] = 0;
                          }
                          call.dims = result.dims;
@@ -225,7 +270,8 @@ BatchedCall batch_call(const Program& program, const MappedAxis& axis, std::span
 }
 
 Arrays vmap_flat(const FlatFunction& function, std::span<const Array> inputs, std::span<const int64_t> in_dims,
-                 const std::vector<int64_t>& out_dims, const MappedAxis& axis) {
+                 const std::vector<int64_t>& out_dims, const MappedAxis& mapped) {
+  const MappedAxis axis = with_split(mapped, inputs, in_dims);
   BatchResult result = run_batched(function, inputs, in_dims, axis);
   for (std::size_t i = 0; i < result.outputs.size(); ++i) {
     int64_t wanted = out_dims.empty() ? 0 : out_dims[i];
@@ -237,19 +283,19 @@ Arrays vmap_flat(const FlatFunction& function, std::span<const Array> inputs, st
       }
       continue;
     }
-    result.outputs[i] = batch_at(result.outputs[i], result.dims[i], axis.size, wanted);
+    result.outputs[i] = batch_at(result.outputs[i], result.dims[i], axis, wanted);
   }
   return result.outputs;
 }
 
 BatchedProgram batch_program(const Program& program, const MappedAxis& axis, const std::vector<bool>& mapped,
                              const std::vector<bool>& instantiate_outputs) {
-  return batched_memo().get({program, mapped, instantiate_outputs, axis.size, axis.name, config().key()}, [&] {
+  return batched_memo().get({program, mapped, instantiate_outputs, axis.size, axis_key(axis), config().key()}, [&] {
     Types types;
     std::vector<int64_t> in_dims;
     for (std::size_t i = 0; i < mapped.size(); ++i) {
       ArrayType type = program.type(program.invars()[i]);
-      if (mapped[i]) type.shape.insert(type.shape.begin(), axis.size);
+      if (mapped[i]) type = batched_type(type, 0, axis);
       types.push_back(std::move(type));
       in_dims.push_back(mapped[i] ? 0 : not_mapped);
     }
@@ -261,7 +307,7 @@ BatchedProgram batch_program(const Program& program, const MappedAxis& axis, con
           for (std::size_t i = 0; i < result.outputs.size(); ++i) {
             bool wanted = result.dims[i] != not_mapped || (!instantiate_outputs.empty() && instantiate_outputs[i]);
             batched.mapped_outputs.push_back(wanted);
-            if (wanted) result.outputs[i] = batch_at(result.outputs[i], result.dims[i], axis.size, 0);
+            if (wanted) result.outputs[i] = batch_at(result.outputs[i], result.dims[i], axis, 0);
           }
           return result.outputs;
         },

@@ -112,7 +112,7 @@ BatchResult batch_rows(const BatchArgs& args) {
   if (!args.mapped(0)) return {};
   Arrays inputs;
   for (std::size_t i = 0; i < args.inputs.size(); ++i)
-    inputs.push_back(batch_at(args.inputs[i], args.dims[i], args.axis.size));
+    inputs.push_back(batch_at(args.inputs[i], args.dims[i], args.axis));
   return {capibara::bind(args.primitive, inputs, args.attrs), {0, 0}};
 }
 

@@ -144,12 +144,12 @@ Arrays outer_transpose(const TransposeArgs& args) {
 // ---- batches ----------------------------------------------------------------------------------------------------
 
 BatchResult matmul_batch(const BatchArgs& args) {
-  const Array x = batch_at(args.inputs[0], args.dims[0], args.axis.size);
-  const Array sizes = batch_at(args.inputs[2], args.dims[2], args.axis.size);
+  const Array x = batch_at(args.inputs[0], args.dims[0], args.axis);
+  const Array sizes = batch_at(args.inputs[2], args.dims[2], args.axis);
   Array weights = args.inputs[1];
   if (args.mapped(1)) weights = move_axis(weights, args.dims[1], 0);
   if (!args.mapped(1) && weights.ndim() == x.ndim() && weights.ndim() > 3)  // of the batches there were
-    weights = batch_at(weights, not_mapped, args.axis.size);
+    weights = batch_at(weights, not_mapped, args.axis);
   if (args.mapped(1) && weights.ndim() == 4 && x.ndim() > 3) {
     Shape shape(x.shape().begin(), x.shape().end() - 2);
     const auto own = static_cast<int64_t>(shape.size());
@@ -161,7 +161,7 @@ BatchResult matmul_batch(const BatchArgs& args) {
 
 BatchResult outer_batch(const BatchArgs& args) {
   Arrays inputs;
-  for (std::size_t i = 0; i < 3; ++i) inputs.push_back(batch_at(args.inputs[i], args.dims[i], args.axis.size));
+  for (std::size_t i = 0; i < 3; ++i) inputs.push_back(batch_at(args.inputs[i], args.dims[i], args.axis));
   return {{outer(inputs[0], inputs[1], inputs[2])}, {0}};
 }
 

@@ -210,7 +210,7 @@ TypeResult grad_type(std::span<const ArrayType> types, const Attrs& attrs) {
 BatchResult batch_in_front(const BatchArgs& args) {
   Arrays inputs;
   for (std::size_t i = 0; i < args.inputs.size(); ++i)
-    inputs.push_back(batch_at(args.inputs[i], args.dims[i], args.axis.size));
+    inputs.push_back(batch_at(args.inputs[i], args.dims[i], args.axis));
   Arrays outputs = capibara::bind(args.primitive, inputs, args.attrs);
   return {outputs, std::vector<int64_t>(outputs.size(), 0)};
 }

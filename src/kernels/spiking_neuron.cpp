@@ -184,7 +184,7 @@ BatchResult batch_neurons(const BatchArgs& args) {
   Arrays inputs;
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
     const bool steps = args.inputs.size() == 2 ? i == 0 : i % 2 == 0;
-    inputs.push_back(batch_at(args.inputs[i], args.dims[i], args.axis.size, steps ? 1 : 0));
+    inputs.push_back(batch_at(args.inputs[i], args.dims[i], args.axis, steps ? 1 : 0));
   }
   return {capibara::bind(args.primitive, inputs, args.attrs), {1, 0}};
 }

@@ -5,6 +5,7 @@
 #include "lax/monoid.h"
 #include "lax/reduction_rules.h"
 #include "lax/rules.h"
+#include "lax/splits.h"
 
 namespace capibara {
 
@@ -25,6 +26,7 @@ PrimitiveRecord arg_reduction_record(std::string name, std::string doc, bool hig
   PrimitiveRecord record;
   record.name = name;
   record.factors = kept_factors;
+  record.splits = reduction_splits;
   record.doc = std::move(doc);
   record.dtypes = ordered_dtypes();
   record.differentiable = false;

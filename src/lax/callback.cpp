@@ -66,7 +66,7 @@ BatchResult batch_sequential(const BatchArgs& args) {
   }
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
     if (!mapped[i]) continue;
-    Array x = batch_at(args.inputs[i], args.dims[i], args.axis.size);
+    Array x = batch_at(args.inputs[i], args.dims[i], args.axis);
     operands.push_back(x);
     ArrayType type = x.type();
     type.shape.erase(type.shape.begin());
@@ -96,7 +96,7 @@ BatchResult batch_pure(const BatchArgs& args) {
   Arrays operands;
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
     if (args.mapped(i) || *name == "broadcast_all") {
-      operands.push_back(batch_at(args.inputs[i], args.dims[i], args.axis.size));
+      operands.push_back(batch_at(args.inputs[i], args.dims[i], args.axis));
     } else if (*name == "legacy_vectorized") {
       operands.push_back(args.inputs[i]);
     } else {

@@ -3,6 +3,7 @@
 #include "lax/control.h"
 #include "lax/elementwise.h"
 #include "lax/factors.h"
+#include "lax/splits.h"
 
 #include <algorithm>
 
@@ -141,6 +142,7 @@ PrimitiveRecord name_record() {
   PrimitiveRecord record;
   record.name = "name";
   record.factors = elementwise_factors;
+  record.splits = same_splits;
   record.traits.moves = Moves::index;
   record.doc = "Gives a value a name that checkpoint policies can refer to.";
   record.type = [](std::span<const ArrayType> types, const Attrs&) {

@@ -105,7 +105,7 @@ Array reduced_in_groups(const Array& x, const LaneGroups& groups, const Attrs& a
 BatchResult batch_grouped(const BatchArgs& args, const LaneGroups& groups, Reduction reduce) {
   BatchResult result;
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
-    const Array lanes = batch_at(args.inputs[i], args.dims[i], args.axis.size);
+    const Array lanes = batch_at(args.inputs[i], args.dims[i], args.axis);
     result.outputs.push_back(reduced_in_groups(lanes, groups, args.attrs, reduce));
     result.dims.push_back(0);
   }

@@ -46,12 +46,12 @@ BatchResult batch_all_gather(const BatchArgs& args) {
   const LaneGroups groups(args);
   int64_t at = args.attrs.integer("all_gather_dimension");
   if (groups.whole()) {
-    Array gathered = batch_at(args.inputs[0], args.dims[0], args.axis.size, at);
+    Array gathered = batch_at(args.inputs[0], args.dims[0], args.axis, at);
     if (args.attrs.boolean("tiled")) gathered = merged(gathered, at);
     return {{gathered}, {not_mapped}};
   }
   // [groups, members, ...] for every member of the group.
-  Array split = groups.split(batch_at(args.inputs[0], args.dims[0], args.axis.size));
+  Array split = groups.split(batch_at(args.inputs[0], args.dims[0], args.axis));
   Shape shape = split.shape();
   shape.insert(shape.begin() + 1, groups.size());
   Ints kept{0};
@@ -66,11 +66,11 @@ BatchResult batch_reduce_scatter(const BatchArgs& args) {
   const LaneGroups groups(args);
   int64_t at = args.attrs.integer("scatter_dimension");
   if (groups.whole()) {
-    Array sum = reduced_lanes(args.attrs, batch_at(args.inputs[0], args.dims[0], args.axis.size), 0, lax::reduce_sum);
+    Array sum = reduced_lanes(args.attrs, batch_at(args.inputs[0], args.dims[0], args.axis), 0, lax::reduce_sum);
     if (args.attrs.boolean("tiled")) sum = divided(sum, at, args.axis.size);
     return {{sum}, {at}};
   }
-  Array x = groups.split(batch_at(args.inputs[0], args.dims[0], args.axis.size));
+  Array x = groups.split(batch_at(args.inputs[0], args.dims[0], args.axis));
   Array sum = reduced_lanes(args.attrs, x, 1, lax::reduce_sum);  // [groups, ...]
   if (args.attrs.boolean("tiled")) sum = divided(sum, at + 1, groups.size());
   return {{groups.join(move_axis(sum, at + 1, 1))}, {0}};
@@ -80,7 +80,7 @@ BatchResult batch_all_to_all(const BatchArgs& args) {
   if (!over_our_axis(args)) return pass_on(args, {"split_axis", "concat_axis"});
   const LaneGroups groups(args);
   int64_t split = args.attrs.integer("split_axis") + 2, concat_at = args.attrs.integer("concat_axis") + 2;
-  Array x = groups.split(batch_at(args.inputs[0], args.dims[0], args.axis.size));  // [group, lane, ...]
+  Array x = groups.split(batch_at(args.inputs[0], args.dims[0], args.axis));  // [group, lane, ...]
   if (args.attrs.boolean("tiled")) {
     x = divided(x, split, groups.size());  // [group, lane, ..., part, rest, ...]
     x = move_axis(x, split, 1);            // [group, part, lane, ...]: the part becomes the new lane
@@ -104,7 +104,7 @@ BatchResult batch_ppermute(const BatchArgs& args) {
   if (!over_our_axis(args)) return {capibara::bind(args.primitive, args.inputs, args.attrs), {args.dims[0]}};
   Ints source(static_cast<std::size_t>(args.axis.size), -1);
   for (auto [from, to] : permutation_pairs(args.attrs)) source[static_cast<std::size_t>(to)] = from;
-  return {{picked_lanes(batch_at(args.inputs[0], args.dims[0], args.axis.size), source)}, {0}};
+  return {{picked_lanes(batch_at(args.inputs[0], args.dims[0], args.axis), source)}, {0}};
 }
 
 BatchResult batch_pbroadcast(const BatchArgs& args) {

@@ -135,7 +135,7 @@ BatchResult batch_cond(const BatchArgs& args) {
   }
   Arrays operands;
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
-    operands.push_back(mapped[i] ? batch_at(args.inputs[i], args.dims[i], args.axis.size) : args.inputs[i]);
+    operands.push_back(mapped[i] ? batch_at(args.inputs[i], args.dims[i], args.axis) : args.inputs[i]);
   }
   BatchResult result{bind_cond(derived, operands), {}};
   for (bool is_mapped : outputs) result.dims.push_back(is_mapped ? 0 : not_mapped);

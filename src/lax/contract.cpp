@@ -1,9 +1,12 @@
 // The general dot product: contraction over paired dimensions of two arrays.
 #include "lax/contract.h"
+#include "lax/splits.h"
+#include "program/explicit_types.h"
 #include "array/format.h"
 #include "lax/factors.h"
 #include "lax/families.h"
 #include "lax/monoid.h"
+#include "lax/out_sharding.h"
 #include "lax/precision.h"
 #include "lax/rules.h"
 #include "lax/shape.h"
@@ -70,6 +73,14 @@ Array converted(const Array& x, const ArrayType& like) {
   return x.dtype() == like.dtype ? x : lax::convert_element_type(x, like.dtype, like.weak_type);
 }
 
+// The sharding of an array whose dimensions are taken in this order.
+Sharding permuted(const Sharding& sharding, const Ints& order) {
+  if (!sharding.is_explicit()) return {};
+  PartitionSpec spec = sharding.spec();
+  for (std::size_t i = 0; i < order.size(); ++i) spec.dims[i] = sharding.spec().dims[static_cast<std::size_t>(order[i])];
+  return Sharding::explicit_over(sharding.mesh(), std::move(spec), sharding.varying());
+}
+
 // The cotangent of x in x . y; `swapped` where x is the right-hand operand.
 Array transpose_dot(const Array& cotangent, const ArrayType& x, const Array& y, const DotDimensionNumbers& numbers,
                     const Attrs& attrs, bool swapped) {
@@ -80,11 +91,12 @@ Array transpose_dot(const Array& cotangent, const ArrayType& x, const Array& y, 
   Ints out_batch = counting(0, x_batch.size());
   Ints out_y = counting(batch_count + (swapped ? 0 : static_cast<int64_t>(x_kept.size())), y_kept.size());
   DotDimensionNumbers back{out_y, y_kept, out_batch, y_batch};
-  Array product = dot_general(cotangent, y, back, attrs);
   Ints axes = x_batch;
   axes.insert(axes.end(), x_kept.begin(), x_kept.end());
   Ints by_y = taken(x_contract, argsort(y_contract));
   axes.insert(axes.end(), by_y.begin(), by_y.end());
+  const Attr wanted = sharding_attr(permuted(cotangent_sharding(x.sharding), axes));
+  Array product = dot_general(cotangent, y, back, attrs.with("out_sharding", wanted));
   return converted(lax::transpose(product, argsort(axes)), x);
 }
 
@@ -144,6 +156,7 @@ PrimitiveRecord dot_general_record() {
   PrimitiveRecord record;
   record.name = "dot_general";
   record.factors = dot_general_factors;
+  record.splits = dot_general_splits;
   record.traits.nan_checked = true;
   record.doc = "Sums products over contracted dimensions of two arrays, for each index of their paired batch dimensions.";
   record.stablehlo = "stablehlo.dot_general";
@@ -170,7 +183,9 @@ PrimitiveRecord dot_general_record() {
   record.batch = [](const BatchArgs& args) -> BatchResult {
     auto [numbers, dim] = batched_dot_numbers(args.inputs[0].ndim(), args.inputs[1].ndim(), args.dims[0], args.dims[1],
                                               args.attrs.get<DotDimensionNumbers>("dimension_numbers"));
-    return {{dot_general(args.inputs[0], args.inputs[1], numbers, args.attrs)}, {dim}};
+    const std::size_t mapped = args.mapped(0) ? 0 : 1;
+    const Attr wanted = sharding_attr(batched_sharding(args, args.inputs[mapped], args.dims[mapped], dim));
+    return {{dot_general(args.inputs[0], args.inputs[1], numbers, args.attrs.with("out_sharding", wanted))}, {dim}};
   };
   record.lower = lower_dot;
   record.samples = dot_samples;
@@ -307,11 +322,13 @@ namespace capibara::jax::lax {
 Array dot_general(const Array& lhs, const Array& rhs, const DotDimensionNumbers& dimension_numbers,
                   const DotOptions& options) {
   static const Primitive p = primitive("dot_general");
+  const std::size_t result_rank = lhs.shape().size() + rhs.shape().size() - dimension_numbers.lhs_batch.size() -
+                                  2 * dimension_numbers.lhs_contracting.size();
   return capibara::bind(p, Arrays{lhs, rhs},
                         {{"dimension_numbers", dimension_numbers},
                          {"precision", precision_attr("dot_general", options.precision)},
                          {"preferred_element_type", canonical_attr(options.preferred_element_type)},
-                         {"out_sharding", Attr()}})[0];
+                         {"out_sharding", sharding_attr(taken_out_sharding(result_rank))}})[0];
 }
 
 Array dot(const Array& lhs, const Array& rhs, const DotOptions& options) {

@@ -106,6 +106,7 @@ void check_carry_types(const char* name, std::span<const ArrayType> in, std::spa
 }
 
 bool same_type_and_axes(const ArrayType& a, const ArrayType& b) {
+  if (a.sharding.is_explicit() && b.sharding.is_explicit() && !(a.sharding.spec() == b.sharding.spec())) return false;
   return a.shape == b.shape && a.dtype == b.dtype && missing_axes(a, b.sharding.varying()).empty() &&
          missing_axes(b, a.sharding.varying()).empty();
 }

@@ -7,6 +7,7 @@
 #include "lax/precision.h"
 #include "lax/rules.h"
 #include "lax/shape.h"
+#include "lax/splits.h"
 #include "program/window_shape.h"
 
 #include <algorithm>
@@ -282,6 +283,7 @@ Family convolution_family() {
   PrimitiveRecord record;
   record.name = op;
   record.factors = convolution_factors;
+  record.splits = convolution_splits;
   record.traits.nan_checked = true;
   record.traits.element_nanoseconds = 3;
   record.doc = "Slides a kernel over space and sums products over the kernel's window and input features.";

@@ -3,8 +3,10 @@
 
 #include "array/element.h"
 #include "lax/collective.h"
+#include "lax/out_sharding.h"
 #include "lax/plain_number.h"
 #include "lax/shape.h"
+#include "lax/splits.h"
 
 namespace capibara {
 
@@ -18,6 +20,7 @@ PrimitiveRecord iota_record() {
   PrimitiveRecord r;
   r.name = "iota";
   r.factors = iota_factors;
+  r.splits = asked_splits;
   r.localise = result_shape_as("shape");
   r.traits.free_to_recompute = true;
   r.traits.expands = true;
@@ -57,6 +60,7 @@ PrimitiveRecord empty_record() {
   PrimitiveRecord r;
   r.name = "empty";
   r.factors = empty_factors;
+  r.splits = asked_splits;
   r.localise = result_shape_as("shape");
   r.traits.free_to_recompute = true;
   r.traits.expands = true;
@@ -105,7 +109,15 @@ Array scalar_of_type(const ArrayType& type, double value) {
   } else {
     std::fill_n(buffer.mutable_data(), storage_size(type.dtype), std::byte{0});
   }
-  return Array::from_buffer(type.with_shape({}), std::move(buffer));
+  ArrayType scalar{{}, type.dtype, type.weak_type, type.ref, {}};
+  if (!type.sharding.is_explicit()) scalar.sharding = type.sharding;
+  return Array::from_buffer(std::move(scalar), std::move(buffer));
+}
+
+// What Explicit axes split of an array; what varies is added by pvary.
+Sharding explicit_part(const Array& x) {
+  const Sharding& own = x.type().sharding;
+  return own.is_explicit() ? Sharding::explicit_over(own.mesh(), own.spec()) : Sharding();
 }
 
 }  // namespace
@@ -122,12 +134,15 @@ Array full(const Shape& shape, const Array& value, DType dtype) {
 }
 
 Array full_like(const Array& x, const Array& value) {
-  return varied_as(x, full(x.shape(), array_as(value, x.dtype(), x.weak_type())));
+  const Array scalar = array_as(value, x.dtype(), x.weak_type());
+  return varied_as(x, scalar.ndim() == 0 ? broadcast(scalar, x.shape(), explicit_part(x)) : full(x.shape(), scalar));
 }
 
-Array zeros(const ArrayType& type) { return broadcast(scalar_of_type(type, 0), type.shape); }
-Array ones(const ArrayType& type) { return broadcast(scalar_of_type(type, 1), type.shape); }
-Array zeros_like(const Array& x) { return varied_as(x, zeros({x.shape(), x.dtype(), x.weak_type(), false, {}})); }
+Array zeros(const ArrayType& type) { return broadcast(scalar_of_type(type, 0), type.shape, type.sharding); }
+Array ones(const ArrayType& type) { return broadcast(scalar_of_type(type, 1), type.shape, type.sharding); }
+Array zeros_like(const Array& x) {
+  return varied_as(x, zeros({x.shape(), x.dtype(), x.weak_type(), false, explicit_part(x)}));
+}
 
 Array empty(const Shape& shape, DType dtype) {
   static const Primitive p = primitive("empty");
@@ -137,8 +152,16 @@ Array empty(const Shape& shape, DType dtype) {
 Array iota(DType dtype, int64_t size) { return broadcasted_iota(dtype, {size}, 0); }
 
 Array broadcasted_iota(DType dtype, const Shape& shape, int64_t dimension) {
+  return broadcasted_iota(dtype, shape, dimension, taken_out_sharding(shape.size()));
+}
+
+Array broadcasted_iota(DType dtype, const Shape& shape, int64_t dimension, const Sharding& out_sharding) {
   static const Primitive p = primitive("iota");
-  return bind1(p, {}, {{"dtype", requested(dtype)}, {"shape", shape}, {"dimension", dimension}, {"sharding", Attr()}});
+  return bind1(p, {},
+               {{"dtype", requested(dtype)},
+                {"shape", shape},
+                {"dimension", dimension},
+                {"sharding", sharding_attr(out_sharding)}});
 }
 
 }  // namespace capibara::jax::lax

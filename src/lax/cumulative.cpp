@@ -3,6 +3,7 @@
 #include "lax/families.h"
 #include "lax/monoid.h"
 #include "lax/rules.h"
+#include "lax/splits.h"
 #include "program/window_shape.h"
 
 #include <capibara/custom_derivatives.h>
@@ -162,6 +163,7 @@ PrimitiveRecord cumulative_record(std::string name, std::string doc) {
   PrimitiveRecord record;
   record.name = name;
   record.factors = factors_but("axis");
+  record.splits = cumulative_splits;
   record.traits.combines = Combines::prefixes;
   record.traits.nan_checked = true;
   record.traits.element_nanoseconds = 3;

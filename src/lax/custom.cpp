@@ -36,7 +36,7 @@ void check_captured(const char* kind, const JvpArgs& args) {
 Arrays moved_to_front(const BatchArgs& args) {
   Arrays operands;
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
-    operands.push_back(args.mapped(i) ? batch_at(args.inputs[i], args.dims[i], args.axis.size) : args.inputs[i]);
+    operands.push_back(args.mapped(i) ? batch_at(args.inputs[i], args.dims[i], args.axis) : args.inputs[i]);
   }
   return operands;
 }

@@ -3,6 +3,7 @@
 #include "lax/monoid.h"
 #include "lax/plain_number.h"
 #include "lax/shape.h"
+#include "lax/splits.h"
 #include "trace/stage.h"
 
 namespace capibara {
@@ -86,6 +87,7 @@ PrimitiveRecord dynamic_slice_record() {
   PrimitiveRecord r;
   r.name = "dynamic_slice";
   r.factors = dynamic_slice_factors;
+  r.splits = resized_splits("dynamic_slice");
   r.localise = result_shape_as("slice_sizes");
   r.traits.moves = Moves::index;
   r.doc = "A window of fixed size at a computed position, moved so that it fits.";
@@ -163,6 +165,7 @@ PrimitiveRecord dynamic_update_slice_record() {
   PrimitiveRecord r;
   r.name = "dynamic_update_slice";
   r.factors = dynamic_update_slice_factors;
+  r.splits = dynamic_update_slice_splits;
   r.traits.moves = Moves::pieces;
   r.doc = "The operand with a window at a computed position replaced; the window is moved so that it fits.";
   r.dtypes = array_dtypes();

@@ -1,5 +1,6 @@
 // The elementwise family: what its records share, and the list of its parts.
 #include "lax/elementwise.h"
+#include "lax/splits.h"
 
 #include <algorithm>
 
@@ -113,6 +114,7 @@ PrimitiveRecord record(std::string name, std::string doc, std::size_t operands, 
   r.dtypes = accepted_dtypes(accepted);
   r.type = type_rule(name, operands, accepted, result);
   r.batch = batch_elementwise;
+  r.splits = operands == 1 ? unary_splits : nary_splits;
   if (operands > 1 && !stablehlo.empty()) r.lower = lower_broadcasting(name);
   r.stablehlo = std::move(stablehlo);
   r.samples = sample_calls(operands);
@@ -134,9 +136,9 @@ Array replace_zero(const Array& x) {
   return lax::select(is_zero, ones, x);
 }
 
-Array broadcast_to(const Shape& shape, const Array& x) {
-  if (x.shape() == shape) return x;
-  if (x.ndim() == 0) return lax::broadcast_in_dim(x, shape, {});
+Array broadcast_to(const Shape& shape, const Array& x, const Sharding& out_sharding) {
+  if (x.shape() == shape && (!out_sharding.is_explicit() || out_sharding == x.type().sharding)) return x;
+  if (x.ndim() == 0) return lax::broadcast_in_dim(x, shape, {}, out_sharding);
   Ints kept;
   Shape squeezed;
   for (std::size_t i = 0; i < shape.size(); ++i) {
@@ -144,7 +146,7 @@ Array broadcast_to(const Shape& shape, const Array& x) {
     kept.push_back(static_cast<int64_t>(i));
     squeezed.push_back(shape[i]);
   }
-  return lax::broadcast_in_dim(lax::reshape(x, squeezed), shape, kept);
+  return lax::broadcast_in_dim(lax::reshape(x, squeezed), shape, kept, out_sharding);
 }
 
 Arrays broadcast_operands(const std::string& op, std::span<const Array> operands) {

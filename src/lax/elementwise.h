@@ -86,7 +86,7 @@ Array one_of(const Array& x);
 // x with its zeros replaced by ones.
 Array replace_zero(const Array& x);
 // To `shape` by broadcast_in_dim, from rank 0 or from dimensions of size 1.
-Array broadcast_to(const Shape& shape, const Array& x);
+Array broadcast_to(const Shape& shape, const Array& x, const Sharding& out_sharding = {});
 // All operands at their common shape.
 Arrays broadcast_operands(const std::string& op, std::span<const Array> operands);
 

@@ -1,5 +1,6 @@
 // Arithmetic: sums, products, quotients, rounding, signs.
 #include "lax/elementwise.h"
+#include "lax/splits.h"
 
 namespace capibara::elementwise {
 
@@ -14,8 +15,8 @@ JvpRule sum_jvp(bool subtract) {
     const Array &dx = args.tangents[0], &dy = args.tangents[1];
     const Array out = bind1(args.primitive, {args.primals[0], args.primals[1]}, args.attrs);
     if (!dx.defined() && !dy.defined()) return JvpResult{{out}, {Array()}};
-    if (!dx.defined()) return JvpResult{{out}, {broadcast_to(out.shape(), subtract ? lax::neg(dy) : dy)}};
-    if (!dy.defined()) return JvpResult{{out}, {broadcast_to(out.shape(), dx)}};
+    if (!dx.defined()) return JvpResult{{out}, {broadcast_to(out.shape(), subtract ? lax::neg(dy) : dy, out.type().sharding)}};
+    if (!dy.defined()) return JvpResult{{out}, {broadcast_to(out.shape(), dx, out.type().sharding)}};
     return JvpResult{{out}, {bind1(args.primitive, {dx, dy}, args.attrs)}};
   };
 }
@@ -33,6 +34,7 @@ TransposeRule sum_transpose(bool subtract) {
 
 PrimitiveRecord add_any_record() {
   PrimitiveRecord r = record("add_any", "The sum of two tangents or cotangents of one value.", 2, anything, "");
+  r.splits = add_splits;
   r.traits.elementwise = Elementwise::same_shapes;
   r.type = [](std::span<const ArrayType> types, const Attrs&) -> TypeResult {
     require_count("add_any", types, 2);
@@ -57,7 +59,7 @@ PrimitiveRecord add_any_record() {
     const std::size_t mapped = args.mapped(0) ? 0 : 1;
     const int64_t to = args.dims[mapped];
     Arrays inputs = {args.inputs[0], args.inputs[1]};
-    inputs[1 - mapped] = batch_at(inputs[1 - mapped], args.dims[1 - mapped], args.axis.size, to);
+    inputs[1 - mapped] = batch_at(inputs[1 - mapped], args.dims[1 - mapped], args.axis, to);
     return BatchResult{capibara::bind(args.primitive, inputs, args.attrs), {to}};
   };
   r.lower = [](std::span<const Array> in, const Attrs&) {
@@ -190,6 +192,7 @@ Family arithmetic_records() {
   }
   {
     PrimitiveRecord& r = add(record("add", "x + y.", 2, numbers, "stablehlo.add"));
+    r.splits = add_splits;
     r.type = type_rule("add", 2, numbers, same_dtype, booleans);
     r.traits.nan_checked = true;
     combine_operands(r, Monoid::add);
@@ -205,6 +208,7 @@ Family arithmetic_records() {
   }
   {
     PrimitiveRecord& r = add(record("mul", "x * y.", 2, numbers, "stablehlo.multiply"));
+    r.splits = mul_splits;
     r.type = type_rule("mul", 2, numbers, same_dtype, booleans);
     r.traits.nan_checked = true;
     combine_operands(r, Monoid::mul);

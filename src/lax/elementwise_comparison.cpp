@@ -1,5 +1,6 @@
 // Comparisons in the usual and in the total order, finiteness, and select_n.
 #include "lax/elementwise.h"
+#include "lax/splits.h"
 
 #include <limits>
 
@@ -115,11 +116,11 @@ BatchResult select_batch(const BatchArgs& args) {
     for (std::size_t i = 1; i < cases.size(); ++i) cases[i] = move_axis(cases[i], dims[i], dims[0]);
     return result(dims[0]);
   }
-  if (which.ndim() > 0) which = batch_at(which, which_dim, args.axis.size);
+  if (which.ndim() > 0) which = batch_at(which, which_dim, args.axis);
   bool scalars = true;
   for (const Array& c : cases) scalars = scalars && c.ndim() == 0;
   if (!scalars) {
-    for (std::size_t i = 0; i < cases.size(); ++i) cases[i] = batch_at(cases[i], dims[i], args.axis.size);
+    for (std::size_t i = 0; i < cases.size(); ++i) cases[i] = batch_at(cases[i], dims[i], args.axis);
   }
   if (which.ndim() > 0 && which.ndim() < cases[0].ndim()) {
     which = lax::broadcast_in_dim(which, cases[0].shape(), {0});
@@ -143,6 +144,7 @@ Array select_tree(const Array& which, std::span<const Array> cases, int64_t offs
 PrimitiveRecord select_record() {
   PrimitiveRecord r;
   r.name = "select_n";
+  r.splits = select_splits;
   r.traits.elementwise = Elementwise::scalar_choice;
   r.traits.only_order = true;
   r.doc = "Element by element, the case that `which` (boolean or integer) names.";

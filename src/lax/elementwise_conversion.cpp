@@ -3,6 +3,7 @@
 
 #include "lax/elementwise.h"
 #include "lax/factors.h"
+#include "lax/splits.h"
 
 #include "trace/stage.h"
 
@@ -21,6 +22,7 @@ Arrays one_transpose(const TransposeArgs& args, Array (*rule)(const Array& t)) {
 PrimitiveRecord convert_record() {
   PrimitiveRecord r = record("convert_element_type", "x in another dtype; floats truncate toward zero to integers.", 1,
                              anything, "stablehlo.convert");
+  r.splits = same_splits;
   r.traits.only_order = true;
   r.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
     require_count("convert_element_type", types, 1);
@@ -76,6 +78,7 @@ PrimitiveRecord bitcast_record() {
   PrimitiveRecord r = record("bitcast_convert_type", "The bits of x as another dtype; a trailing dimension splits or "
                              "joins elements of other widths.", 1, anything, "stablehlo.bitcast_convert");
   r.traits.elementwise = Elementwise::no;  // dimensions come and go
+  r.splits = bitcast_splits;
   r.factors = elementwise_factors;
   r.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
     require_count("bitcast_convert_type", types, 1);
@@ -130,6 +133,7 @@ PrimitiveRecord bitcast_record() {
 PrimitiveRecord reduce_precision_record() {
   PrimitiveRecord r = record("reduce_precision", "x rounded to a float format with fewer bits, in its own dtype.", 1,
                              floats, "stablehlo.reduce_precision");
+  r.splits = same_splits;
   r.type = [same = r.type](std::span<const ArrayType> types, const Attrs& attrs) {
     const int64_t exponent = attrs.integer("exponent_bits"), mantissa = attrs.integer("mantissa_bits");
     if (exponent < 1) throw ValueError(concat("reduce_precision: exponent_bits must be positive; got ", exponent));
@@ -187,6 +191,7 @@ PrimitiveRecord conj_record() {
 
 PrimitiveRecord copy_record(const char* name, const char* doc) {
   PrimitiveRecord r = record(name, doc, 1, anything, "");
+  r.splits = same_splits;
   r.traits.elementwise = Elementwise::no;
   r.traits.moves = Moves::index;
   r.traits.free_to_recompute = true;
@@ -217,6 +222,7 @@ PrimitiveRecord stop_gradient_record() {
 PrimitiveRecord map_record() {
   PrimitiveRecord r;
   r.name = "map";
+  r.splits = nary_splits;
   r.factors = elementwise_factors;
   r.traits.region = true;
   r.doc = "A program on scalars applied to the elements of equally shaped arrays.";
@@ -246,7 +252,7 @@ PrimitiveRecord map_record() {
     }
     Arrays inputs;
     for (std::size_t i = 0; i < args.inputs.size(); ++i) {
-      inputs.push_back(to == not_mapped ? args.inputs[i] : batch_at(args.inputs[i], args.dims[i], args.axis.size, to));
+      inputs.push_back(to == not_mapped ? args.inputs[i] : batch_at(args.inputs[i], args.dims[i], args.axis, to));
     }
     Ints dimensions;
     for (int64_t i = 0; i < (inputs.empty() ? 0 : inputs[0].ndim()); ++i) dimensions.push_back(i);

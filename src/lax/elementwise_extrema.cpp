@@ -1,5 +1,6 @@
 // The greater and the lesser of two numbers, bounds, and the next number.
 #include "lax/elementwise.h"
+#include "lax/splits.h"
 
 namespace capibara::elementwise {
 
@@ -32,6 +33,7 @@ JvpRule extremum_jvp() {
 PrimitiveRecord clamp_record() {
   PrimitiveRecord r = record("clamp", "x limited to [min, max]; the bounds are scalars or have x's shape.", 3, anything,
                              "stablehlo.clamp");
+  r.splits = clamp_splits;
   r.traits.elementwise = Elementwise::scalar_bounds;
   r.type = [](std::span<const ArrayType> types, const Attrs&) -> TypeResult {
     require_count("clamp", types, 3);
@@ -80,7 +82,7 @@ PrimitiveRecord clamp_record() {
       return result(dim);
     }
     for (std::size_t i : {std::size_t{0}, std::size_t{2}, std::size_t{1}}) {
-      if (in[i].ndim() > 0) in[i] = batch_at(in[i], args.dims[i], args.axis.size);
+      if (in[i].ndim() > 0) in[i] = batch_at(in[i], args.dims[i], args.axis);
     }
     if (in[1].ndim() == 0) in[1] = lax::broadcast(in[1], {args.axis.size});
     for (std::size_t i : {std::size_t{0}, std::size_t{2}}) {

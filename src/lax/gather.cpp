@@ -4,6 +4,7 @@
 #include "array/element.h"
 #include "lax/factors.h"
 #include "lax/index_map.h"
+#include "lax/splits.h"
 
 namespace capibara {
 
@@ -238,6 +239,7 @@ Family gather_records() {
   PrimitiveRecord r;
   r.name = "gather";
   r.factors = gather_factors;
+  r.splits = gather_splits;
   r.localise = localise_gather;
   r.traits.element_nanoseconds = 3;
   r.doc = "Windows of an operand at the positions held in an index array.";

@@ -1,5 +1,6 @@
 // The linear algebra family, and the matrix expressions that its rules are written in.
 #include "lax/linalg.h"
+#include "lax/splits.h"
 
 #include <capibara/config.h>
 #include <capibara/indexing.h>
@@ -83,6 +84,7 @@ PrimitiveRecord decomposition(std::string name, std::string doc) {
   PrimitiveRecord record;
   record.name = std::move(name);
   record.factors = leading_factors(2);
+  record.splits = linalg_splits({2});
   record.doc = std::move(doc);
   record.dtypes = lapack_dtypes;
   record.batch = batch_leading;

@@ -1,6 +1,7 @@
 // Factorizations into triangles: cholesky, lu, and the permutations of their rows.
 #include "lax/factors.h"
 #include "lax/linalg.h"
+#include "lax/splits.h"
 
 #include <capibara/control.h>
 #include <capibara/indexing.h>
@@ -91,6 +92,7 @@ PrimitiveRecord cholesky_update_record() {
   PrimitiveRecord record;
   record.name = "cholesky_update";
   record.factors = leading_factors(2);
+  record.splits = linalg_splits({2, 1});
   record.traits.matrix_nanoseconds = 1;
   record.doc = "The factor R of A + w transpose(w), given the upper triangular R of A = transpose(R) R and w.";
   record.dtypes = {DType::float32, DType::float64};

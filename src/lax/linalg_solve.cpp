@@ -1,6 +1,7 @@
 // Solvers: triangular_solve, tridiagonal_solve, symmetric_product, and linear systems by a pivoted factorization.
 #include "lax/factors.h"
 #include "lax/linalg.h"
+#include "lax/splits.h"
 
 #include <capibara/indexing.h>
 #include <capibara/linalg.h>
@@ -55,6 +56,7 @@ PrimitiveRecord triangular_solve_record() {
   PrimitiveRecord record;
   record.name = "triangular_solve";
   record.factors = leading_factors(2);
+  record.splits = linalg_splits({2});
   record.traits.matrix_nanoseconds = 1;
   record.doc = "Solves op(A) X = B, or X op(A) = B, for a triangular A.";
   record.dtypes = inexact_dtypes;
@@ -76,7 +78,7 @@ PrimitiveRecord triangular_solve_record() {
   record.batch = [](const BatchArgs& args) -> BatchResult {
     TriangularForm form = form_of(args.attrs);
     if (args.mapped(0)) {
-      Array a = batch_at(args.inputs[0], args.dims[0], args.axis.size), b = batch_at(args.inputs[1], args.dims[1], args.axis.size);
+      Array a = batch_at(args.inputs[0], args.dims[0], args.axis), b = batch_at(args.inputs[1], args.dims[1], args.axis);
       return {{triangular_solve(a, b, form)}, {0}};
     }
     // One matrix for all: the mapped axis becomes more right-hand sides.
@@ -164,6 +166,7 @@ PrimitiveRecord tridiagonal_solve_record() {
   PrimitiveRecord record;
   record.name = "tridiagonal_solve";
   record.factors = leading_factors(1);
+  record.splits = linalg_splits({1, 1, 1, 2});
   record.doc = "Solves A X = B for a tridiagonal A given by its three diagonals.";
   record.dtypes = inexact_dtypes;
   record.type = tridiagonal_solve_type;
@@ -220,6 +223,7 @@ PrimitiveRecord symmetric_product_record() {
   PrimitiveRecord record;
   record.name = "symmetric_product";
   record.factors = leading_factors(2);
+  record.splits = linalg_splits({2});
   record.doc = "alpha A transpose(A) + beta C for a symmetric C.";
   record.dtypes = {DType::float32, DType::float64, DType::bfloat16, DType::float16};
   record.type = [](std::span<const ArrayType> types, const Attrs&) {

@@ -144,7 +144,7 @@ BatchResult batch_solve(const BatchArgs& args) {
   Arrays operands;
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
     bool wanted = i < system.consts ? mapped[i] : b_mapped[i - system.consts];
-    operands.push_back(wanted ? batch_at(args.inputs[i], args.dims[i], args.axis.size) : args.inputs[i]);
+    operands.push_back(wanted ? batch_at(args.inputs[i], args.dims[i], args.axis) : args.inputs[i]);
   }
   BatchResult result;
   result.outputs = capibara::bind(args.primitive, operands, attrs_of(system.lengths, programs));

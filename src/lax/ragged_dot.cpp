@@ -8,6 +8,7 @@
 #include "lax/ragged_blocks.h"
 #include "lax/rules.h"
 #include "lax/shape.h"
+#include "lax/splits.h"
 
 #include <algorithm>
 
@@ -142,7 +143,7 @@ BatchResult ragged_dot_batch(const BatchArgs& args) {
   auto numbers = numbers_of(args.attrs);
   // All three operands carry the axis in front; it becomes the first batch dimension.
   Arrays inputs;
-  for (std::size_t i = 0; i < 3; ++i) inputs.push_back(batch_at(args.inputs[i], args.dims[i], args.axis.size));
+  for (std::size_t i = 0; i < 3; ++i) inputs.push_back(batch_at(args.inputs[i], args.dims[i], args.axis));
   auto [dot, dim] = batched_dot_numbers(inputs[0].ndim(), inputs[1].ndim(), 0, 0, numbers->dot);
   // Group sizes of shape [g] hold for every prefix; with a batch in front they must spell the prefix out.
   RaggedMode mode = ragged_mode(*numbers);
@@ -298,6 +299,7 @@ Family ragged_dot_family() {
   PrimitiveRecord record;
   record.name = "ragged_dot_general";
   record.factors = ragged_dot_factors;
+  record.splits = ragged_dot_splits;
   record.doc = "A dot product whose lhs is cut into groups along one dimension; each group has its own rhs or result.";
   record.dtypes = {DType::bfloat16, DType::float16, DType::float32, DType::float64, DType::int32, DType::complex64};
   record.type = ragged_dot_type;

@@ -9,6 +9,7 @@
 
 #include "lax/elementwise.h"
 #include "lax/factors.h"
+#include "lax/splits.h"
 #include "lax/families.h"
 #include "lax/math/threefry.h"
 #include "lax/monoid.h"
@@ -75,8 +76,9 @@ void require_sizes(const std::string& op, const Ints& shape) {
 }
 
 // A record whose outputs carry no tangent.
-PrimitiveRecord discrete(const char* name, const char* doc, FactorRule factors = elementwise_factors) {
-  PrimitiveRecord r{.name = name, .factors = std::move(factors)};
+PrimitiveRecord discrete(const char* name, const char* doc, FactorRule factors = elementwise_factors,
+                         SplitRule splits = random_splits) {
+  PrimitiveRecord r{.name = name, .factors = std::move(factors), .splits = std::move(splits)};
   r.doc = doc;
   r.jvp = zero_jvp();
   r.batch = batch_elementwise;
@@ -129,7 +131,8 @@ PrimitiveRecord threefry_record() {
 }
 
 PrimitiveRecord counter_record() {
-  PrimitiveRecord r = discrete("iota_2x32_shape", "The row-major positions of an array as high and low 32 bits.");
+  PrimitiveRecord r = discrete("iota_2x32_shape", "The row-major positions of an array as high and low 32 bits.",
+                               elementwise_factors, asked_splits);
   r.traits.multiple_results = true;
   r.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
     require_count("iota_2x32_shape", types, 0);
@@ -201,7 +204,7 @@ PrimitiveRecord split_keys_record() {
 }
 
 PrimitiveRecord fold_in_record() {
-  PrimitiveRecord r = discrete("random_fold_in", "A new key from each key and each 32-bit number.", key_factors);
+  PrimitiveRecord r = discrete("random_fold_in", "A new key from each key and each 32-bit number.", key_factors, nary_splits);
   r.dtypes = key_dtypes;
   r.type = [](std::span<const ArrayType> types, const Attrs&) {
     require_count("random_fold_in", types, 2);
@@ -260,7 +263,8 @@ PrimitiveRecord bits_record() {
 }
 
 PrimitiveRecord wrap_record() {
-  PrimitiveRecord r = discrete("random_wrap", "Keys from their words, which stand in the last dimension.");
+  PrimitiveRecord r = discrete("random_wrap", "Keys from their words, which stand in the last dimension.",
+                               elementwise_factors, same_splits);
   r.dtypes = {DType::uint32};
   r.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
     require_count("random_wrap", types, 1);
@@ -337,7 +341,8 @@ BatchResult batch_generator(const BatchArgs& args) {
 
 PrimitiveRecord generator_record() {
   PrimitiveRecord r =
-      discrete("rng_bit_generator", "Random bits from a state, and the state that follows.", whole_factors);
+      discrete("rng_bit_generator", "Random bits from a state, and the state that follows.", whole_factors,
+               bit_generator_splits);
   r.traits.multiple_results = true;
   r.traits.element_nanoseconds = 3;
   r.dtypes = {DType::uint32, DType::uint64};

@@ -3,8 +3,11 @@
 #include "lax/factors.h"
 #include "lax/families.h"
 #include "lax/monoid.h"
+#include "lax/out_sharding.h"
 #include "lax/reduction_rules.h"
 #include "lax/rules.h"
+#include "lax/splits.h"
+#include "program/explicit_types.h"
 
 #include <algorithm>
 #include <numeric>
@@ -113,6 +116,7 @@ PrimitiveRecord named_reduction(std::string name, std::string doc, Monoid monoid
   PrimitiveRecord record;
   record.name = name;
   record.factors = reduction_factors;
+  record.splits = reduction_splits;
   record.doc = std::move(doc);
   record.traits.combines = Combines::axes;
   record.traits.monoid = monoid;
@@ -128,6 +132,7 @@ PrimitiveRecord reduce_sum_record() {
   PrimitiveRecord record =
       named_reduction("reduce_sum", "The sum over some axes.", Monoid::add, Accepts::numbers, false);
   record.traits.nan_checked = true;
+  record.splits = reduce_sum_splits;
   record.dtypes = sum_dtypes;
   record.jvp = linear_jvp();
   record.transpose = [](const TransposeArgs& args) -> Arrays {
@@ -137,7 +142,8 @@ PrimitiveRecord reduce_sum_record() {
     for (int64_t d = 0; d < args.types[0].rank(); ++d) {
       if (std::find(axes.begin(), axes.end(), d) == axes.end()) kept.push_back(d);
     }
-    return {lax::broadcast_in_dim(args.cotangents[0], args.types[0].shape, kept)};
+    const Sharding wanted = cotangent_sharding(args.types[0].sharding);
+    return {lax::broadcast_in_dim(args.cotangents[0], args.types[0].shape, kept, wanted)};
   };
   record.samples = [](DType dtype) { return reduction_samples(dtype, {{"out_sharding", Attr()}}); };
   return record;
@@ -187,6 +193,7 @@ PrimitiveRecord general_reduce_record() {
   PrimitiveRecord record;
   record.name = "reduce";
   record.factors = kept_factors;
+  record.splits = reduction_splits;
   record.traits.combines = Combines::axes;
   record.traits.region = true;
   record.traits.multiple_results = true;
@@ -240,7 +247,7 @@ PrimitiveRecord general_reduce_record() {
     Ints dimensions = shifted(args.attrs.ints("dimensions"), 0);
     bool mapped_init = false;
     for (std::size_t i = 0; i < n; ++i) {
-      inputs.push_back(batch_at(args.inputs[i], args.dims[i], args.axis.size));
+      inputs.push_back(batch_at(args.inputs[i], args.dims[i], args.axis));
       mapped_init = mapped_init || args.mapped(n + i);
     }
     if (!mapped_init) {
@@ -297,8 +304,12 @@ Family reduce_family() {
 namespace capibara::jax::lax {
 
 Array reduce_sum(const Array& x, const ReduceOptions& options) {
+  return reduce_sum(x, options, taken_out_sharding(x.shape().size() - options.axes.size()));
+}
+
+Array reduce_sum(const Array& x, const ReduceOptions& options, const Sharding& out_sharding) {
   static const Primitive p = primitive("reduce_sum");
-  return bind1(p, {x}, {{"axes", options.axes}, {"out_sharding", Attr()}});
+  return bind1(p, {x}, {{"axes", options.axes}, {"out_sharding", sharding_attr(out_sharding)}});
 }
 Array reduce_prod(const Array& x, const ReduceOptions& options) {
   static const Primitive p = primitive("reduce_prod");

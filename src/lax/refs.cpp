@@ -38,7 +38,7 @@ void require_mapped_ref(const BatchArgs& args) {
 BatchResult batch_write(const BatchArgs& args) {
   require_mapped_ref(args);
   Arrays operands(args.inputs.begin(), args.inputs.end());
-  if (args.mapped(0)) operands[1] = batch_at(args.inputs[1], args.dims[1], args.axis.size, args.dims[0]);
+  if (args.mapped(0)) operands[1] = batch_at(args.inputs[1], args.dims[1], args.axis, args.dims[0]);
   Arrays outputs = capibara::bind(args.primitive, operands, args.attrs);
   return {outputs, std::vector<int64_t>(outputs.size(), args.dims[0])};
 }
@@ -79,7 +79,7 @@ std::vector<PrimitiveRecord> ref_records() {
   };
   create.batch = [](const BatchArgs& args) {
     int64_t at = args.mapped(0) ? args.dims[0] : 0;
-    Array value = batch_at(args.inputs[0], args.dims[0], args.axis.size, at);
+    Array value = batch_at(args.inputs[0], args.dims[0], args.axis, at);
     return BatchResult{{bind1(args.primitive, {value}, args.attrs)}, {at}};
   };
   create.evaluate = [](std::span<const Array> inputs, const Attrs&) {

@@ -8,6 +8,7 @@
 
 #include "array/element.h"
 #include "array/format.h"
+#include "program/explicit_types.h"
 
 namespace capibara {
 
@@ -93,7 +94,7 @@ BatchResult batch_leading(const BatchArgs& args) {
   bool any = false;
   for (std::size_t i = 0; i < args.inputs.size(); ++i) any = any || args.mapped(i);
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
-    inputs.push_back(any ? batch_at(args.inputs[i], args.dims[i], args.axis.size) : args.inputs[i]);
+    inputs.push_back(any ? batch_at(args.inputs[i], args.dims[i], args.axis) : args.inputs[i]);
   }
   Arrays outputs = capibara::bind(args.primitive, inputs, args.attrs);
   std::vector<int64_t> dims(outputs.size(), any ? 0 : not_mapped);
@@ -149,7 +150,10 @@ JvpRule zero_jvp() {
 }
 
 Array unbroadcast(const Array& cotangent, const ArrayType& to) {
-  if (!cotangent.defined() || cotangent.shape() == to.shape) return cotangent;
+  if (!cotangent.defined()) return cotangent;
+  const Sharding wanted = cotangent_sharding(to.sharding);
+  const bool keeps = !wanted.is_explicit() || wanted == cotangent.type().sharding;
+  if (cotangent.shape() == to.shape && keeps) return cotangent;
   Ints dims;
   for (int64_t i = 0; i < cotangent.ndim(); ++i) {
     if (to.shape.empty() || cotangent.shape()[static_cast<std::size_t>(i)] != to.shape[static_cast<std::size_t>(i)]) {
@@ -157,7 +161,7 @@ Array unbroadcast(const Array& cotangent, const ArrayType& to) {
     }
   }
   Array sum = dims.empty() ? cotangent : lax::reduce_sum(cotangent, {.axes = dims});
-  return to.shape.empty() ? sum : lax::reshape(sum, to.shape);
+  return to.shape.empty() ? sum : lax::reshape(sum, to.shape, {}, wanted);
 }
 
 // ---- types ------------------------------------------------------------------------------------------------------

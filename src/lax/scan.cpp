@@ -1,6 +1,7 @@
 // scan: a loop of known length that carries values and stacks outputs.
 #include "lax/control.h"
 #include "lax/factors.h"
+#include "program/explicit_types.h"
 #include "program/handles.h"
 
 #include <algorithm>
@@ -26,13 +27,13 @@ TypeResult type_rule(std::span<const ArrayType> types, const Attrs& attrs) {
       throw ValueError(concat("scan: xs ", i - loop.first_xs(), " must have leading dimension ", length, ", got ",
                               to_string(slices[i])));
     }
-    slices[i].shape.erase(slices[i].shape.begin());
+    slices[i] = without_dimension(std::move(slices[i]), 0);
   }
   check_operands("scan", loop.body(), slices);
   Types outputs = loop.body().output_types();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (i >= loop.carry()) {
-      outputs[i].shape.insert(outputs[i].shape.begin(), length);
+      outputs[i] = with_dimension(std::move(outputs[i]), 0, length);
     } else if (outputs[i].shape != slices[loop.consts() + i].shape ||
                outputs[i].dtype != slices[loop.consts() + i].dtype) {
       throw TypeError(
@@ -118,7 +119,7 @@ BatchResult batch_scan(const BatchArgs& args) {
     bool is_carry = i >= loop.consts() && i < loop.first_xs();
     bool is_xs = i >= loop.first_xs();
     bool wanted = is_carry ? carry[i - loop.consts()] : mapped[i];
-    operands.push_back(wanted ? batch_at(args.inputs[i], args.dims[i], args.axis.size, is_xs ? 1 : 0) : args.inputs[i]);
+    operands.push_back(wanted ? batch_at(args.inputs[i], args.dims[i], args.axis, is_xs ? 1 : 0) : args.inputs[i]);
   }
   BatchResult result{bind_scan(args.attrs, derived.program, loop.consts(), loop.carry(), operands), {}};
   for (std::size_t i = 0; i < derived.mapped_outputs.size(); ++i) {
@@ -361,7 +362,7 @@ Arrays transpose_scan(const TransposeArgs& args) {
   auto add_types = [&](std::span<const Array> arrays, bool slices) {
     for (const Array& array : arrays) {
       types.push_back(array.type());
-      if (slices) types.back().shape.erase(types.back().shape.begin());
+      if (slices) types.back() = without_dimension(std::move(types.back()), 0);
     }
   };
   add_types(residual_consts, false);
@@ -433,9 +434,7 @@ Arrays lower_scan(std::span<const Array> inputs, const Attrs& attrs) {
   Arrays state = {scalar_of(DType::int32, 0)};
   append(state, loop.carry(inputs));
   for (std::size_t i = loop.carry(); i < outputs.size(); ++i) {
-    ArrayType type = outputs[i];
-    type.shape.insert(type.shape.begin(), length);
-    state.push_back(lax::zeros(type));
+    state.push_back(lax::zeros(with_dimension(outputs[i], 0, length)));
   }
   if (length == 0) return part(state, 1, state.size());  // there is no slice to take
   const int64_t unroll = std::min(length, loop.unroll()), looped = length / unroll * unroll;

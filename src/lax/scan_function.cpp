@@ -3,6 +3,7 @@
 #include <capibara/control.h>
 
 #include "lax/control.h"
+#include "program/explicit_types.h"
 
 namespace capibara::jax::lax::detail {
 
@@ -28,6 +29,20 @@ Arrays scan_eagerly(const FlatFunction& body, Arrays carry, const Arrays& xs, in
   return result;
 }
 
+// Iterations run one after the other: the dimension of iterations must not be split.
+void check_leading_axes(const Arrays& xs) {
+  for (const Array& x : xs) {
+    if (split_axes(x.type(), 0).empty()) continue;
+    std::string specs;
+    for (const Array& one : xs) {
+      PartitionSpec spec;
+      for (std::size_t d = 0; d < one.shape().size(); ++d) spec.dims.push_back(split_axes(one.type(), d));
+      specs += concat(specs.empty() ? "P" : ", P", partitions_text(spec));
+    }
+    throw ValueError(concat("0th dimension of all xs should be replicated. Got ", specs));
+  }
+}
+
 }  // namespace
 
 Arrays scan_flat(const FlatFunction& body, const Arrays& given_init, const Arrays& xs, std::optional<int64_t> length,
@@ -43,6 +58,7 @@ Arrays scan_flat(const FlatFunction& body, const Arrays& given_init, const Array
       throw ValueError(concat("scan got values with different leading axis sizes: ", xs[0].shape(0), ", ", x.shape(0)));
     }
   }
+  check_leading_axes(xs);
   if (xs.empty() && !length) throw ValueError("scan: `length` is needed where there are no xs");
   int64_t steps = xs.empty() ? *length : xs[0].shape(0);
   if (steps < 0) throw ValueError(concat("scan: length must not be negative, got ", steps));
@@ -54,8 +70,7 @@ Arrays scan_flat(const FlatFunction& body, const Arrays& given_init, const Array
   Arrays init = given_init;
   Types slices;
   for (const Array& x : xs) {
-    slices.push_back(x.type());
-    slices.back().shape.erase(slices.back().shape.begin());
+    slices.push_back(without_dimension(x.type(), 0));
   }
   auto stage_body = [&] {
     Types types = types_of(init);

@@ -2,6 +2,7 @@
 #include "lax/scatter.h"
 #include "lax/factors.h"
 #include "lax/index_map.h"
+#include "lax/splits.h"
 #include "program/handles.h"
 #include "trace/stage.h"
 #include "trace/trace.h"
@@ -115,7 +116,7 @@ BatchResult scatter_batch(const BatchArgs& args) {
   std::size_t count = args.inputs.size() / 2;
   Arrays inputs(args.inputs.begin(), args.inputs.end());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (i != count || args.mapped(count)) inputs[i] = batch_at(inputs[i], args.dims[i], args.axis.size, 0);
+    if (i != count || args.mapped(count)) inputs[i] = batch_at(inputs[i], args.dims[i], args.axis, 0);
   }
   dims.inserted_window_dims = plus(dims.inserted_window_dims, 1);
   dims.update_window_dims = plus(dims.update_window_dims, 1);
@@ -190,6 +191,7 @@ PrimitiveRecord scatter_record(const std::string& name, const std::string& op, c
   PrimitiveRecord r;
   r.name = name;
   r.factors = scatter_factors;
+  r.splits = scatter_splits;
   r.doc = doc;
   r.traits.combines = Combines::updates;
   r.traits.monoid = monoid;

@@ -1,5 +1,8 @@
 // Other shapes for the elements of one array: broadcast_in_dim, reshape, squeeze; and the list of the family.
+#include "lax/out_sharding.h"
 #include "lax/shape.h"
+#include "lax/splits.h"
+#include "program/explicit_types.h"
 
 namespace capibara {
 
@@ -72,6 +75,15 @@ TypeResult broadcast_in_dim_type(std::span<const ArrayType> types, const Attrs& 
   return Types{x.with_shape(shape)};
 }
 
+Sharding without_dims(const Sharding& sharding, const Ints& dims) {
+  if (!sharding.is_explicit()) return {};
+  PartitionSpec spec = sharding.spec();
+  spec.dims.clear();
+  for (int64_t d : other_dims(static_cast<int64_t>(sharding.spec().dims.size()), dims))
+    spec.dims.push_back(sharding.spec().dims[static_cast<std::size_t>(d)]);
+  return Sharding::explicit_over(sharding.mesh(), std::move(spec), sharding.varying());
+}
+
 Arrays broadcast_in_dim_transpose(const TransposeArgs& args) {
   const Array& ct = args.cotangents[0];
   if (!ct.defined() || !args.linear(0)) return {Array()};
@@ -84,7 +96,10 @@ Arrays broadcast_in_dim_transpose(const TransposeArgs& args) {
       kept.push_back(dims[i]);
   }
   Ints summed = other_dims(ct.ndim(), kept);
-  Array out = summed.empty() ? ct : lax::reduce_sum(ct, {.axes = summed});
+  // Where dimensions are kept in another order, the sharding follows from the operand.
+  const Sharding wanted =
+      std::is_sorted(kept.begin(), kept.end()) ? without_dims(cotangent_sharding(args.types[0].sharding), unit_dims) : Sharding();
+  Array out = summed.empty() ? ct : lax::reduce_sum(ct, {.axes = summed}, wanted);
   // The kept dimensions come out ascending; broadcast_dimensions may name them in another order.
   Ints sorted = kept;
   std::sort(sorted.begin(), sorted.end());
@@ -99,13 +114,16 @@ Arrays broadcast_in_dim_transpose(const TransposeArgs& args) {
 BatchResult broadcast_in_dim_batch(const BatchArgs& args) {
   Array x = move_axis(args.inputs[0], args.dims[0], 0);
   Shape shape = prepended(x.shape(0), args.attrs.ints("shape"));
-  return {{lax::broadcast_in_dim(x, shape, prepended(0, plus(args.attrs.ints("broadcast_dimensions"), 1)))}, {0}};
+  return {{lax::broadcast_in_dim(x, shape, prepended(0, plus(args.attrs.ints("broadcast_dimensions"), 1)),
+                                 batched_sharding(args, x, 0))},
+          {0}};
 }
 
 PrimitiveRecord broadcast_in_dim_record() {
   PrimitiveRecord r;
   r.name = "broadcast_in_dim";
   r.factors = broadcast_in_dim_factors;
+  r.splits = broadcast_in_dim_splits;
   r.localise = result_shape_as("shape");
   r.traits.moves = Moves::index;
   r.traits.free_to_recompute = true;
@@ -159,7 +177,8 @@ Arrays reshape_transpose(const TransposeArgs& args) {
   if (!ct.defined()) return {Array()};
   const Shape& shape = args.types[0].shape;
   const Ints* dimensions = args.attrs["dimensions"].get_if<Ints>();
-  if (!dimensions) return {lax::reshape(ct, shape)};
+  const Sharding wanted = cotangent_sharding(args.types[0].sharding);
+  if (!dimensions) return {lax::reshape(ct, shape, {}, wanted)};
   Shape permuted;
   for (int64_t d : *dimensions) permuted.push_back(at(shape, d));
   return {lax::transpose(lax::reshape(ct, permuted), inverse_permutation(*dimensions))};
@@ -169,7 +188,8 @@ BatchResult reshape_batch(const BatchArgs& args) {
   Array x = move_axis(args.inputs[0], args.dims[0], 0);
   const Ints* dimensions = args.attrs["dimensions"].get_if<Ints>();
   return {{lax::reshape(x, prepended(x.shape(0), args.attrs.ints("new_sizes")),
-                        dimensions ? prepended(0, plus(*dimensions, 1)) : Ints{})},
+                        dimensions ? prepended(0, plus(*dimensions, 1)) : Ints{},
+                        batched_sharding(args, x, 0))},
           {0}};
 }
 
@@ -177,6 +197,7 @@ PrimitiveRecord reshape_record() {
   PrimitiveRecord r;
   r.name = "reshape";
   r.factors = reshape_factors;
+  r.splits = reshape_splits;
   r.localise = result_shape_as("new_sizes");
   r.traits.moves = Moves::index;
   r.traits.free_to_recompute = true;
@@ -234,6 +255,7 @@ PrimitiveRecord squeeze_record() {
   PrimitiveRecord r;
   r.name = "squeeze";
   r.factors = squeeze_factors;
+  r.splits = squeeze_splits;
   r.traits.moves = Moves::index;
   r.traits.free_to_recompute = true;
   r.doc = "Removes dimensions of size 1.";
@@ -284,18 +306,41 @@ Family shape_family() {
 
 namespace capibara::jax::lax {
 
+namespace {
+
+bool splits_or_sums(const Sharding& sharding) {
+  if (!sharding.is_explicit()) return false;
+  const PartitionSpec& spec = sharding.spec();
+  return !spec.dims.empty() || !spec.unreduced.empty() || !spec.reduced.empty();
+}
+
+}  // namespace
+
 Array broadcast(const Array& x, const Shape& sizes) {
-  if (sizes.empty()) return x;
+  return broadcast(x, sizes, taken_out_sharding(sizes.size() + x.shape().size()));
+}
+
+Array broadcast(const Array& x, const Shape& sizes, const Sharding& out_sharding) {
+  if (sizes.empty() && (!splits_or_sums(out_sharding) || out_sharding == x.type().sharding)) return x;
   Shape shape = sizes;
   shape.insert(shape.end(), x.shape().begin(), x.shape().end());
   auto added = static_cast<int64_t>(sizes.size());
-  return broadcast_in_dim(x, shape, range(added + x.ndim(), added));
+  return broadcast_in_dim(x, shape, range(added + x.ndim(), added), out_sharding);
 }
 
 Array broadcast_in_dim(const Array& x, const Shape& shape, const Ints& broadcast_dimensions) {
+  return broadcast_in_dim(x, shape, broadcast_dimensions, taken_out_sharding(shape.size()));
+}
+
+Array broadcast_in_dim(const Array& x, const Shape& shape, const Ints& broadcast_dimensions,
+                       const Sharding& out_sharding) {
   static const Primitive p = primitive("broadcast_in_dim");
-  if (x.shape() == shape && broadcast_dimensions == range(x.ndim())) return x;
-  return bind1(p, {x}, {{"shape", shape}, {"broadcast_dimensions", broadcast_dimensions}, {"sharding", Attr()}});
+  const bool keeps = !out_sharding.is_explicit() || out_sharding == x.type().sharding;
+  if (keeps && x.shape() == shape && broadcast_dimensions == range(x.ndim())) return x;
+  return bind1(p, {x},
+               {{"shape", shape},
+                {"broadcast_dimensions", broadcast_dimensions},
+                {"sharding", sharding_attr(out_sharding)}});
 }
 
 Array broadcast_to_rank(const Array& x, int64_t rank) {
@@ -338,11 +383,18 @@ Shape broadcast_shapes(const std::vector<Shape>& shapes) {
 }
 
 Array reshape(const Array& x, const Shape& new_sizes, const Ints& dimensions) {
+  return reshape(x, new_sizes, dimensions, taken_out_sharding(new_sizes.size()));
+}
+
+Array reshape(const Array& x, const Shape& new_sizes, const Ints& dimensions, const Sharding& out_sharding) {
   static const Primitive p = primitive("reshape");
   bool same_order = dimensions.empty() || dimensions == range(x.ndim());
-  if (x.ndim() > 0 && x.shape() == new_sizes && same_order) return x;
-  return bind1(
-      p, {x}, {{"new_sizes", new_sizes}, {"dimensions", same_order ? Attr() : Attr(dimensions)}, {"sharding", Attr()}});
+  const bool keeps = !out_sharding.is_explicit() || out_sharding == x.type().sharding;
+  if (x.ndim() > 0 && x.shape() == new_sizes && same_order && keeps) return x;
+  return bind1(p, {x},
+               {{"new_sizes", new_sizes},
+                {"dimensions", same_order ? Attr() : Attr(dimensions)},
+                {"sharding", sharding_attr(out_sharding)}});
 }
 
 Array squeeze(const Array& x, const Ints& dimensions) {

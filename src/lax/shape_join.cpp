@@ -1,6 +1,7 @@
 // Primitives that pad, join and divide arrays: pad, concatenate, split, stack, unstack.
 #include "lax/plain_number.h"
 #include "lax/shape.h"
+#include "lax/splits.h"
 
 namespace capibara {
 
@@ -98,7 +99,7 @@ BatchResult pad_batch(const BatchArgs& args) {
 }
 
 PrimitiveRecord pad_record() {
-  PrimitiveRecord r{.name = "pad", .factors = pad_factors};
+  PrimitiveRecord r{.name = "pad", .factors = pad_factors, .splits = resized_splits("padding")};
   r.traits.moves = Moves::pieces;
   r.traits.nan_checked = true;
   r.doc = "Adds a value around and between elements; negative edges cut elements away.";
@@ -170,13 +171,13 @@ Arrays concatenate_transpose(const TransposeArgs& args) {
 Arrays all_at_front(const BatchArgs& args) {
   Arrays operands;
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
-    operands.push_back(batch_at(args.inputs[i], args.dims[i], args.axis.size, 0));
+    operands.push_back(batch_at(args.inputs[i], args.dims[i], args.axis, 0));
   }
   return operands;
 }
 
 PrimitiveRecord concatenate_record() {
-  PrimitiveRecord r{.name = "concatenate", .factors = factors_but("dimension")};
+  PrimitiveRecord r{.name = "concatenate", .factors = factors_but("dimension"), .splits = concatenate_splits};
   r.traits.moves = Moves::pieces;
   r.doc = "Joins arrays along an existing dimension.";
   r.dtypes = array_dtypes();
@@ -237,7 +238,7 @@ Arrays split_lower(std::span<const Array> in, const Attrs& attrs) {
 }
 
 PrimitiveRecord split_record() {
-  PrimitiveRecord r{.name = "split", .factors = factors_but("axis")};
+  PrimitiveRecord r{.name = "split", .factors = factors_but("axis"), .splits = resized_splits("split")};
   r.traits.moves = Moves::several;
   r.traits.multiple_results = true;
   r.doc = "Divides an array along a dimension into parts of given sizes.";
@@ -306,6 +307,7 @@ BatchResult stack_batch(const BatchArgs& args) {
 PrimitiveRecord stack_record() {
   PrimitiveRecord r;
   r.name = "stack";
+  r.splits = stack_splits;
   r.traits.moves = Moves::several;
   r.doc = "Joins arrays of one shape along a new dimension.";
   r.dtypes = array_dtypes();
@@ -351,6 +353,7 @@ TypeResult unstack_type(std::span<const ArrayType> types, const Attrs& attrs) {
 PrimitiveRecord unstack_record() {
   PrimitiveRecord r;
   r.name = "unstack";
+  r.splits = unstack_splits;
   r.traits.moves = Moves::several;
   r.traits.multiple_results = true;
   r.doc = "Divides an array along a dimension into one array per index, without that dimension.";

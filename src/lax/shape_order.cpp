@@ -1,5 +1,6 @@
 // Other orders and repetitions of the elements of one array: transpose, rev, tile.
 #include "lax/shape.h"
+#include "lax/splits.h"
 
 namespace capibara {
 
@@ -27,6 +28,7 @@ PrimitiveRecord transpose_record() {
   PrimitiveRecord r;
   r.name = "transpose";
   r.factors = transpose_factors;
+  r.splits = transpose_splits;
   r.traits.moves = Moves::index;
   r.doc = "Permutes the dimensions: output dimension i is operand dimension permutation[i].";
   r.dtypes = array_dtypes();
@@ -69,6 +71,7 @@ PrimitiveRecord rev_record() {
   PrimitiveRecord r;
   r.name = "rev";
   r.factors = rev_factors;
+  r.splits = same_splits;
   r.traits.moves = Moves::index;
   r.traits.free_to_recompute = true;
   r.doc = "Reverses the order of elements along dimensions.";
@@ -123,6 +126,7 @@ PrimitiveRecord tile_record() {
   PrimitiveRecord r;
   r.name = "tile";
   r.factors = tile_factors;
+  r.splits = tile_splits;
   r.localise = localise_tile;
   r.traits.moves = Moves::several;
   r.doc = "Repeats a whole array along each dimension.";

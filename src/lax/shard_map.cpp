@@ -10,6 +10,7 @@
 #include "lax/shard_map_devices.h"
 #include "program/handles.h"
 #include "program/varying.h"
+#include "sharding/explicit.h"
 
 namespace capibara {
 
@@ -156,6 +157,40 @@ Specs joined(Specs a, const Specs& b) {
   return a;
 }
 
+namespace {
+
+Mesh with_axis_types(Mesh mesh, const AxisList& axes, AxisType type) {
+  if (mesh.axis_types.empty()) mesh.axis_types.assign(mesh.axis_names.size(), AxisType::Auto);
+  for (std::size_t i = 0; i < mesh.axis_names.size(); ++i) {
+    if (lists_axis(axes, mesh.axis_names[i])) mesh.axis_types[i] = type;
+  }
+  return mesh;
+}
+
+// Inside, the axes that became manual split nothing.
+Sharding inside(const ArrayType& type, const ShardMapView& map) {
+  if (!type.sharding.is_explicit()) return type.sharding;
+  const Mesh mesh = with_axis_types(type.sharding.mesh(), map.manual(), AxisType::Manual);
+  return type_sharding(mesh, type.sharding.spec(), type.shape.size(), type.sharding.varying());
+}
+
+// Outside, Explicit axes split what the specification says, before the axes that split the parts.
+Sharding outside(const ArrayType& type, const PartitionSpec& spec, const ShardMapView& map) {
+  const Sharding rest = without_varying(type.sharding, map.manual());
+  const Mesh mesh = type.sharding.is_explicit() ? with_axis_types(type.sharding.mesh(), map.manual(), AxisType::Explicit)
+                                                : map.mesh();
+  if (!mesh.any_is(AxisType::Explicit)) return rest;
+  PartitionSpec whole = spec;
+  whole.dims.resize(type.shape.size());
+  for (std::size_t d = 0; d < whole.dims.size(); ++d) {
+    const AxisList& inner = split_axes(type, d);
+    whole.dims[d].insert(whole.dims[d].end(), inner.begin(), inner.end());
+  }
+  return type_sharding(mesh, whole, type.shape.size(), rest.varying());
+}
+
+}  // namespace
+
 ArrayType local_type(const ArrayType& type, const PartitionSpec& spec, const ShardMapView& map) {
   ArrayType local = type;
   if (spec.dims.size() > type.shape.size()) {
@@ -170,8 +205,9 @@ ArrayType local_type(const ArrayType& type, const PartitionSpec& spec, const Sha
     }
     local.shape[dim] /= parts;
   }
+  local.sharding = inside(type, map);
   if (map.checked())
-    local.sharding = joined_varying(type.sharding, Sharding::varying_over(map.mesh(), named_axes(spec)));
+    local.sharding = joined_varying(local.sharding, Sharding::varying_over(map.mesh(), named_axes(spec)));
   return local;
 }
 
@@ -182,7 +218,7 @@ ArrayType global_type(const ArrayType& type, const PartitionSpec& spec, const Sh
                             " entries for a result of type ", to_string(type)));
   }
   for (std::size_t dim = 0; dim < spec.dims.size(); ++dim) whole.shape[dim] *= map.size(spec.dims[dim]);
-  whole.sharding = without_varying(type.sharding, map.manual());
+  whole.sharding = outside(type, spec, map);
   return whole;
 }
 

@@ -1,8 +1,13 @@
-// sharding_constraint: the identity, with a required placement of its value on devices.
+// sharding_constraint and reshard: identities with a required placement, or with another sharding in the type.
+#include <capibara/explicit.h>
+
 #include "lax/elementwise.h"
 #include "lax/factors.h"
 #include "lax/families.h"
 #include "lax/rules.h"
+#include "lax/splits.h"
+#include "program/explicit_types.h"
+#include "program/handles.h"
 #include "sharding/placed_memory.h"
 
 namespace capibara {
@@ -36,6 +41,52 @@ std::optional<std::string> print_attribute(const std::string& name, const Attr& 
   return concat("frozenset({", text, "})");
 }
 
+Array resharded(const Array& x, const Sharding& sharding, std::shared_ptr<const NamedSharding> devices) {
+  const std::shared_ptr<const Opaque> wanted = std::make_shared<const ShardingAttr>(sharding, std::move(devices));
+  return bind1(prim::reshard(), {x}, {{"dst_sharding", wanted}});
+}
+
+const ShardingAttr& destination(const Attrs& attrs) { return *attrs.opaque<ShardingAttr>("dst_sharding"); }
+
+PrimitiveRecord reshard_record() {
+  PrimitiveRecord record;
+  record.name = "reshard";
+  record.factors = elementwise_factors;
+  record.doc = "The identity, with another sharding in its type.";
+  record.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
+    require_count("reshard", types, 1);
+    const Sharding& wanted = destination(attrs).sharding;
+    ArrayType type = without_splits(types[0]);
+    if (wanted.is_explicit()) {
+      if (wanted.spec().dims.size() != type.shape.size()) {
+        throw ValueError(concat("reshard: the specification must have one entry for each dimension of ", to_string(type),
+                                ", got ", partitions_text(wanted.spec())));
+      }
+      type.sharding = Sharding::explicit_over(wanted.mesh(), wanted.spec(), type.sharding.varying());
+      check_divides(type);
+    }
+    return TypeResult(Types{type});
+  };
+  record.jvp = [](const JvpArgs& args) {
+    return JvpResult{{bind1(args.primitive, {args.primals[0]}, args.attrs)},
+                     {bind1(args.primitive, {args.tangents[0]}, args.attrs)}};
+  };
+  record.transpose = [](const TransposeArgs& args) -> Arrays {
+    if (!args.cotangents[0].defined()) return {Array()};
+    return {resharded(args.cotangents[0], cotangent_sharding(args.types[0].sharding), destination(args.attrs).devices)};
+  };
+  record.batch = [](const BatchArgs& args) -> BatchResult {
+    const Sharding wanted = batched_sharding(args, args.inputs[0], args.dims[0], args.dims[0]);
+    return {{resharded(args.inputs[0], wanted, destination(args.attrs).devices)}, {args.dims[0]}};
+  };
+  record.lower = [](std::span<const Array> in, const Attrs&) { return Arrays{in[0]}; };
+  record.samples = [](DType dtype) {
+    const std::shared_ptr<const Opaque> nothing = std::make_shared<const ShardingAttr>(Sharding());
+    return std::vector<Sample>{{{ArrayType{{2, 3}, dtype, false, false, {}}}, {{"dst_sharding", nothing}}}};
+  };
+  return record;
+}
+
 std::vector<Sample> samples(DType dtype) {
   // One device, of whatever platform.
   const std::shared_ptr<const Opaque> one =
@@ -50,6 +101,7 @@ Family sharding_family() {
   PrimitiveRecord record;
   record.name = "sharding_constraint";
   record.factors = elementwise_factors;
+  record.splits = same_splits;
   record.doc = "The identity, with a required placement of its value on devices.";
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
     require_count("sharding_constraint", types, 1);
@@ -64,7 +116,7 @@ Family sharding_family() {
   record.print_attr = print_attribute;
   record.stablehlo = "sdy.sharding_constraint";
   record.samples = samples;
-  return {record};
+  return {record, reshard_record()};
 }
 
 namespace jax::lax {
@@ -76,4 +128,49 @@ Array with_sharding_constraint(const Array& x, const NamedSharding& placement,
 }
 
 }  // namespace jax::lax
+
+namespace jax {
+
+Mesh make_mesh(const std::vector<int64_t>& axis_sizes, const std::vector<std::string>& axis_names,
+               const std::vector<AxisType>& axis_types) {
+  if (axis_sizes.size() != axis_names.size()) {
+    throw ValueError(concat("Number of axis names should match the number of axis_shapes. Got ", axis_names.size(),
+                            " names and ", axis_sizes.size(), " sizes"));
+  }
+  std::vector<AxisType> types = axis_types;
+  if (types.empty()) types.assign(axis_names.size(), AxisType::Explicit);
+  return Mesh{axis_names, axis_sizes, std::move(types)};
+}
+
+Scope set_mesh(const Mesh& mesh, const std::string& platform) {
+  const std::shared_ptr<const NamedSharding> before = context_mesh();
+  set_context_mesh(std::make_shared<const NamedSharding>(make_sharding(mesh, {}, platform)));
+  return Scope(std::shared_ptr<void>(nullptr, [before](void*) { set_context_mesh(before); }));
+}
+
+const ArrayType& type_of(const Array& x) { return x.type(); }
+
+Array reshard(const Array& x, const PartitionSpec& spec) {
+  const auto& around = context_mesh();
+  if (!around) {
+    throw ValueError(concat("Using PartitionSpec when you are not under a mesh context is not allowed. Please pass a "
+                            "NamedSharding instance or enter into a mesh context via `jax.set_mesh`. Got P",
+                            partitions_text(spec)));
+  }
+  NamedSharding placement = *around;
+  placement.spec = spec;
+  return reshard(x, placement);
+}
+
+Array reshard(const Array& x, const NamedSharding& sharding) {
+  const auto rank = static_cast<std::size_t>(x.ndim());
+  if (sharding.spec.dims.size() > rank) {
+    throw ValueError(concat("PartitionSpec P", partitions_text(sharding.spec),
+                            " is only valid for values of rank at least ", sharding.spec.dims.size(),
+                            ", but was applied to a value of rank ", rank, "."));
+  }
+  return resharded(x, type_sharding(sharding, rank), std::make_shared<const NamedSharding>(sharding));
+}
+
+}  // namespace jax
 }  // namespace capibara

@@ -1,5 +1,6 @@
 // The window of an array at fixed positions: slice.
 #include "lax/shape.h"
+#include "lax/splits.h"
 
 namespace capibara {
 
@@ -60,6 +61,7 @@ PrimitiveRecord slice_record() {
   PrimitiveRecord r;
   r.name = "slice";
   r.factors = slice_factors;
+  r.splits = resized_splits("slicing");
   r.localise = localise_slice;
   r.traits.moves = Moves::index;
   r.traits.free_to_recompute = true;

@@ -4,6 +4,7 @@
 #include "lax/families.h"
 #include "lax/monoid.h"
 #include "lax/rules.h"
+#include "lax/splits.h"
 
 #include <algorithm>
 #include <limits>
@@ -66,7 +67,7 @@ BatchResult batch_sort(const BatchArgs& args) {
   int64_t batch_dim = args.dims[first];
   Arrays inputs;
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
-    inputs.push_back(batch_at(args.inputs[i], args.dims[i], args.axis.size, batch_dim));
+    inputs.push_back(batch_at(args.inputs[i], args.dims[i], args.axis, batch_dim));
   }
   int64_t dimension = shifted(args.attrs.integer("dimension"), batch_dim);
   Arrays outputs = capibara::bind(args.primitive, inputs, args.attrs.with("dimension", dimension));
@@ -98,6 +99,7 @@ PrimitiveRecord sort_record() {
   PrimitiveRecord record;
   record.name = "sort";
   record.factors = factors_but("dimension");
+  record.splits = sort_splits;
   record.traits.combines = Combines::order;
   record.traits.multiple_results = true;
   record.traits.element_nanoseconds = 30;
@@ -150,6 +152,7 @@ PrimitiveRecord sort_general_record() {
   PrimitiveRecord record;
   record.name = "sort_general";
   record.factors = factors_but("dimension");
+  record.splits = sort_splits;
   record.traits.combines = Combines::order;
   record.traits.region = true;
   record.traits.element_nanoseconds = 30;

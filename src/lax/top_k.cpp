@@ -9,6 +9,7 @@
 #include "lax/monoid.h"
 #include "lax/rules.h"
 #include "lax/sort.h"
+#include "lax/splits.h"
 #include "trace/stage.h"
 
 namespace capibara {
@@ -42,6 +43,7 @@ PrimitiveRecord top_k_record() {
   PrimitiveRecord record;
   record.name = "top_k";
   record.factors = factors_but("axis");
+  record.splits = top_k_splits;
   record.traits.multiple_results = true;
   record.traits.element_nanoseconds = 5;
   record.doc =

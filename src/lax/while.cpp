@@ -110,7 +110,7 @@ BatchResult batch_while(const BatchArgs& args) {
   std::size_t fixed = loop.first_carry();
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
     bool wanted = i < fixed ? mapped[i] : carry[i - fixed];
-    operands.push_back(wanted ? batch_at(args.inputs[i], args.dims[i], args.axis.size) : args.inputs[i]);
+    operands.push_back(wanted ? batch_at(args.inputs[i], args.dims[i], args.axis) : args.inputs[i]);
   }
   BatchResult result;
   if (!mapped_predicate) {

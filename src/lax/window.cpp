@@ -1,5 +1,6 @@
 // Reductions over sliding windows, and their general form with a region.
 #include "lax/window.h"
+#include "lax/splits.h"
 
 #include <algorithm>
 
@@ -53,6 +54,7 @@ PrimitiveRecord window_reduction(std::string name, std::string doc, Monoid monoi
   PrimitiveRecord record;
   record.name = name;
   record.factors = window_factors;
+  record.splits = resized_splits("reduce_window");
   record.doc = std::move(doc);
   record.traits.combines = Combines::windows;
   record.traits.monoid = monoid;
@@ -115,6 +117,7 @@ PrimitiveRecord general_window_record() {
   PrimitiveRecord record;
   record.name = "reduce_window";
   record.factors = window_factors;
+  record.splits = resized_splits("reduce_window");
   record.traits.combines = Combines::windows;
   record.traits.region = true;
   record.traits.multiple_results = true;
@@ -184,7 +187,7 @@ PrimitiveRecord general_window_record() {
   record.batch = [](const BatchArgs& args) -> BatchResult {
     std::size_t n = args.inputs.size() / 2;
     Arrays inputs;
-    for (std::size_t i = 0; i < n; ++i) inputs.push_back(batch_at(args.inputs[i], args.dims[i], args.axis.size));
+    for (std::size_t i = 0; i < n; ++i) inputs.push_back(batch_at(args.inputs[i], args.dims[i], args.axis));
     for (std::size_t i = n; i < 2 * n; ++i) {
       if (args.mapped(i)) throw NotImplementedError("reduce_window: batching over initial values is not defined");
       inputs.push_back(args.inputs[i]);

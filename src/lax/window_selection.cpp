@@ -1,6 +1,7 @@
 // Selections in windows, which are the derivatives of reductions over them: select_and_scatter and its kin.
 #include "lax/factors.h"
 #include "lax/window.h"
+#include "lax/splits.h"
 
 namespace capibara {
 
@@ -26,6 +27,7 @@ PrimitiveRecord select_and_scatter_record() {
   PrimitiveRecord record;
   record.name = "select_and_scatter";
   record.factors = window_factors;
+  record.splits = same_splits;
   record.traits.combines = Combines::windows;
   record.traits.region = true;
   record.traits.element_nanoseconds = 10;
@@ -83,8 +85,8 @@ JvpResult selection_jvp(const JvpArgs& args) {
 }
 
 BatchResult selection_batch(const BatchArgs& args) {
-  Arrays inputs = {batch_at(args.inputs[0], args.dims[0], args.axis.size),
-                   batch_at(args.inputs[1], args.dims[1], args.axis.size)};
+  Arrays inputs = {batch_at(args.inputs[0], args.dims[0], args.axis),
+                   batch_at(args.inputs[1], args.dims[1], args.axis)};
   Window window = Window::of(args.attrs).with_batch(0);
   Attrs attrs = args.attrs.has("base_dilation") ? window.attrs() : window.attrs_without_dilation();
   return {capibara::bind(args.primitive, inputs, attrs.with("select_prim", args.attrs["select_prim"])), {0}};
@@ -94,6 +96,7 @@ PrimitiveRecord select_and_scatter_add_record() {
   PrimitiveRecord record;
   record.name = "select_and_scatter_add";
   record.factors = window_factors;
+  record.splits = same_splits;
   record.traits.element_nanoseconds = 10;
   record.doc = "Adds each source value to the place of its window's greatest (ge) or least (le) element.";
   record.dtypes = float_dtypes;
@@ -149,6 +152,7 @@ PrimitiveRecord select_and_gather_add_record() {
   PrimitiveRecord record;
   record.name = "select_and_gather_add";
   record.factors = window_factors;
+  record.splits = same_splits;
   record.traits.element_nanoseconds = 10;
   record.doc = "The tangent found at the place of each window's greatest (ge) or least (le) element.";
   record.dtypes = float_dtypes;

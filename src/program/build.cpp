@@ -5,6 +5,7 @@
 #include "program/source.h"
 #include "program/varying.h"
 #include "program/views.h"
+#include "sharding/explicit.h"
 
 namespace capibara {
 
@@ -43,13 +44,13 @@ std::vector<Var> ProgramBuilder::add_equation(const Primitive& primitive, std::v
                                               Source source) {
   Types types;
   types.reserve(inputs.size());
-  bool varies = false;
+  bool sharded = explicit_types_exist() && asked_sharding(attrs);
   for (Atom input : inputs) {
     types.push_back(type(input));
-    varies = varies || !types.back().sharding.single_device();
+    sharded = sharded || !types.back().sharding.single_device();
   }
   TypeResult result =
-      varies ? varying_types(*this, primitive, inputs, types, attrs, source) : primitive->type(types, attrs);
+      sharded ? varying_types(*this, primitive, inputs, types, attrs, source) : primitive->type(types, attrs);
   std::vector<Var> outputs;
   outputs.reserve(result.types.size());
   for (ArrayType& output : result.types) outputs.push_back(new_var(std::move(output)));

@@ -1,19 +1,59 @@
-// Takes what varies out of all types of a program.
+// Takes the shardings out of all types of a program.
 #include "program/plain_types.h"
 
+#include <map>
+#include <optional>
+
+#include "array/body.h"
+#include "program/handles.h"
 #include "program/nested.h"
+#include "sharding/explicit.h"
+#include "sharding/placed_memory.h"
 
 namespace capibara {
+
+Array with_plain_type(const Array& value) {
+  ArrayType type = value.type();
+  type.sharding = {};
+  return Array(std::make_shared<const ConcreteBody>(std::move(type), value.buffer(), value.committed(), host_placement(value)));
+}
 
 namespace {
 
 void make_plain(std::vector<Array>& values) {
   for (Array& value : values) {
-    if (value.type().sharding.varying().empty()) continue;
-    ArrayType type = value.type();
-    type.sharding = {};
-    value = Array::from_buffer(type, value.buffer(), value.committed());
+    if (value.type().sharding.single_device()) continue;
+    value = with_plain_type(value);
   }
+}
+
+}  // namespace
+
+bool has_explicit_types(const Program& program) {
+  if (!explicit_types_exist()) return false;
+  if (any_splits(program.body().var_types)) return true;
+  for (const Equation& equation : program.equations()) {
+    if (asked_sharding(equation.attrs) || any_program(equation.attrs, has_explicit_types)) return true;
+  }
+  return false;
+}
+
+Attrs with_plain_attrs(const Attrs& attrs) {
+  if (!asked_sharding(attrs)) return attrs;
+  return attrs.with(attrs.has("sharding") ? "sharding" : "out_sharding", Attr());
+}
+
+namespace {
+
+// A reshard on devices that are known, as a demand on the placement of its result.
+std::optional<Attrs> constraint_of(const Attrs& attrs) {
+  const ShardingAttr& wanted = *asked_sharding(attrs);
+  const bool places = wanted.devices && wanted.devices->devices.size() > 1 && wanted.sharding.is_explicit();
+  if (!places || !wanted.sharding.spec().unreduced.empty()) return std::nullopt;
+  NamedSharding placement = *wanted.devices;
+  placement.spec = wanted.sharding.spec();
+  const std::shared_ptr<const Opaque> sharding = std::make_shared<const PlacementAttr>(std::move(placement));
+  return Attrs{{"sharding", sharding}, {"unconstrained_dims", Ints{}}, {"context_mesh", Attr()}, {"layout", Attr()}};
 }
 
 }  // namespace
@@ -23,7 +63,28 @@ Program with_plain_types(const Program& program) {
   for (ArrayType& type : body.var_types) type.sharding = {};
   make_plain(body.literals);
   make_plain(body.constants);
-  for (Equation& equation : body.equations) equation.attrs = rewrite_programs(equation.attrs, with_plain_types);
+  std::map<int32_t, Atom> same;  // results of reshard, and what they are
+  auto resolve = [&](Atom& atom) {
+    if (atom.is_literal()) return;
+    if (auto it = same.find(atom.code); it != same.end()) atom = it->second;
+  };
+  std::vector<Equation> equations;
+  for (Equation& equation : body.equations) {
+    for (Atom& input : equation.inputs) resolve(input);
+    if (equation.primitive == prim::reshard()) {
+      if (std::optional<Attrs> constraint = constraint_of(equation.attrs)) {
+        equation.primitive = prim::sharding_constraint();
+        equation.attrs = *constraint;
+      } else {
+        if (!equation.outputs[0].dropped()) same.emplace(equation.outputs[0].id, equation.inputs[0]);
+        continue;
+      }
+    }
+    equation.attrs = rewrite_programs(with_plain_attrs(equation.attrs), with_plain_types);
+    equations.push_back(std::move(equation));
+  }
+  body.equations = std::move(equations);
+  for (Atom& output : body.outputs) resolve(output);
   return Program(std::move(body));
 }
 

@@ -7,5 +7,11 @@ namespace capibara {
 
 // The same program with such types: of its variables, constants and literals, and of the programs inside.
 Program with_plain_types(const Program& program);
+// Whether a variable of a program, or of one inside it, has an Explicit type.
+bool has_explicit_types(const Program& program);
+// Attributes of an equation that asks nothing for the types of its results.
+Attrs with_plain_attrs(const Attrs& attrs);
+// The same value under the type without a sharding; where it is placed stays.
+Array with_plain_type(const Array& value);
 
 }  // namespace capibara

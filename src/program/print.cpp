@@ -2,6 +2,7 @@
 #include <capibara/primitive.h>
 
 #include "array/format.h"
+#include "program/explicit_types.h"
 #include "program/handles.h"
 #include "program/layout.h"
 #include "program/nested.h"
@@ -41,6 +42,7 @@ bool hidden(const Primitive& primitive, const std::string& name, const Attr& att
     if (const Ints* dims = attr.get_if<Ints>(); name == "broadcast_dimensions" && dims) return dims->empty();
   }
   if (primitive == prim::all_to_all() && name == "axis_size") return true;
+  if (primitive == prim::reshard()) return true;
   if (primitive == prim::dot_general()) return attr.is_none() || name == "out_sharding";
   if (primitive == prim::jit()) {
     if (name == "jaxpr" || name == "name") return false;
@@ -256,7 +258,9 @@ class Printer {
         if (output.dropped()) {
           Types inputs;
           for (Atom input : equation.inputs) inputs.push_back(program.type(input));
-          types = equation.primitive->type(inputs, equation.attrs).types;
+          types = any_splits(inputs) || asked_sharding(equation.attrs)
+                      ? explicit_types(equation.primitive, inputs, equation.attrs).types
+                      : equation.primitive->type(inputs, equation.attrs).types;
           break;
         }
       }

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "program/explicit_types.h"
 #include "program/handles.h"
 #include "program/nested.h"
 #include "program/views.h"
@@ -26,7 +27,7 @@ bool works_on_axes(const Primitive& primitive) {
   for (const Primitive& own :
        {prim::psum(), prim::pmax(), prim::pmin(), prim::psum_invariant(), prim::pvary(), prim::all_gather(),
         prim::all_gather_invariant(), prim::reduce_scatter(), prim::all_to_all(), prim::ppermute(), prim::pbroadcast(),
-        prim::axis_index(), prim::shard_map()}) {
+        prim::axis_index(), prim::shard_map(), prim::reshard()}) {
     if (primitive == own) return true;
   }
   return false;
@@ -124,16 +125,22 @@ TypeResult with_varying(TypeResult result, const Sharding& varying) {
   return result;
 }
 
+// The sharding with these axes along which it varies.
+Sharding with_varying_axes(const Sharding& sharding, AxisList axes) {
+  if (sharding.is_explicit()) return Sharding::explicit_over(sharding.mesh(), sharding.spec(), std::move(axes));
+  return axes.empty() ? Sharding() : Sharding::varying_over(sharding.mesh(), std::move(axes));
+}
+
 }  // namespace
 
 Sharding joined_varying(const Sharding& a, const Sharding& b) {
-  if (a.varying().empty()) return b;
   if (b.varying().empty() || a == b) return a;
+  if (a.single_device()) return Sharding::varying_over(b.mesh(), b.varying());
   AxisList axes = a.varying();
   for (const std::string& axis : b.varying()) {
     if (!contains(axes, axis)) axes.push_back(axis);
   }
-  return Sharding::varying_over(a.mesh(), std::move(axes));
+  return with_varying_axes(a, std::move(axes));
 }
 
 Sharding without_varying(const Sharding& sharding, const AxisList& axes) {
@@ -141,7 +148,7 @@ Sharding without_varying(const Sharding& sharding, const AxisList& axes) {
   for (const std::string& axis : sharding.varying()) {
     if (!contains(axes, axis)) left.push_back(axis);
   }
-  return left.empty() ? Sharding() : Sharding::varying_over(sharding.mesh(), std::move(left));
+  return sharding.single_device() ? Sharding() : with_varying_axes(sharding, std::move(left));
 }
 
 AxisList missing_axes(const ArrayType& type, const AxisList& wanted) {
@@ -178,11 +185,12 @@ TypeResult varying_types(ProgramBuilder& builder, const Primitive& primitive, st
   }
   Sharding all;
   for (const ArrayType& type : types) all = joined_varying(all, type.sharding);
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    vary(builder, inputs[i], types[i], all, source);
-    types[i].sharding = {};
-  }
-  return with_varying(primitive->type(types, attrs), all);
+  for (std::size_t i = 0; i < inputs.size(); ++i) vary(builder, inputs[i], types[i], all, source);
+  const Types given = types;
+  for (ArrayType& type : types) type.sharding = {};
+  TypeResult result = with_varying(primitive->type(types, attrs), all);
+  if (any_splits(given) || asked_sharding(attrs)) split_results(primitive, given, attrs, result.types);
+  return result;
 }
 
 }  // namespace capibara

@@ -6,6 +6,7 @@
 #include "array/format.h"
 #include "lax/rules.h"
 #include "program/dce.h"
+#include "program/explicit_types.h"
 #include "program/handles.h"
 #include "transforms/linear_map.h"
 
@@ -212,7 +213,12 @@ GradCall grad_leaves(const FlatFunction& function, std::span<const Array> leaves
         "Gradient only defined for scalar-output functions. Output had shape: ", shape_tuple(value.shape()), "."));
   }
   check_reverse_output("grad", value.type(), options);
-  Arrays results = pull_back_raw(*call.map, Arrays{scalar_like(value, 1.0)});
+  Array seed = scalar_like(value, 1.0);
+  if (value.type().sharding.is_explicit()) {
+    const Attr wanted = sharding_attr(cotangent_sharding(value.type().sharding));
+    seed = bind1(prim::reshard(), {seed}, {{"dst_sharding", wanted}});
+  }
+  Arrays results = pull_back_raw(*call.map, Arrays{seed});
   GradCall result{std::move(call.outputs), {}};
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     if (differentiated[i]) result.gradients.push_back(instantiate(results[i], leaves[i].type()));

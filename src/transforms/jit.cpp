@@ -9,6 +9,7 @@
 #include "program/build.h"
 #include "program/copy.h"
 #include "program/dce.h"
+#include "program/plain_types.h"
 #include "runtime/warning.h"
 #include "trace/trace.h"
 #include "transforms/jit_divided.h"
@@ -51,6 +52,10 @@ void JitEntry::compile() const {
   auto start = std::chrono::steady_clock::now();
   std::tie(ready_.program, ready_.inputs) = pruned();
   choose_donations();
+  if (has_explicit_types(ready_.program)) {
+    ready_.result_types = ready_.program.output_types();
+    ready_.program = with_plain_types(ready_.program);
+  }
   ready_.says_placement = says_placement(ready_.program);
   ready_.all_inputs = captured.empty() && ready_.inputs.size() == program.invars().size();
   ready_.donates = std::find(ready_.donated.begin(), ready_.donated.end(), true) != ready_.donated.end();
@@ -172,7 +177,8 @@ Arrays call_jit_entry(const JitEntry& entry, std::span<const Array> leaves) {
   }
   if (entry.committed) outputs = as_committed(std::move(outputs));
   const bool placed = ready.says_placement || (entry.committed && any_placed(inputs));
-  return placed ? placed_results(ready.program, inputs, std::move(outputs)) : outputs;
+  if (placed) outputs = placed_results(ready.program, inputs, std::move(outputs));
+  return ready.result_types.empty() ? outputs : placed_by_types(ready.result_types, inputs, std::move(outputs));
 }
 
 LeafShardings leaf_placements(std::span<const Array> leaves) {

@@ -8,6 +8,7 @@
 #include "runtime/compiler_options.h"
 #include "runtime/interrupt.h"
 #include "runtime/once.h"
+#include "sharding/explicit.h"
 
 #include <chrono>
 
@@ -22,6 +23,7 @@ NamedAxes enclosing_axes();
 struct Surroundings {
   std::size_t config = config_key();
   NamedAxes axes = enclosing_axes();
+  std::size_t mesh = context_mesh_key();
   friend bool operator==(const Surroundings&, const Surroundings&) = default;
 };
 
@@ -56,6 +58,7 @@ class JitEntry {
     std::vector<bool> donated;
     bool donates = false;
     bool says_placement = false;  // of its results
+    Types result_types;           // where Explicit axes split them; the compiled program has none
     std::shared_ptr<Executable> executable;
     // Outputs that the executable hands on from its inputs, found when it first runs.
     mutable Once compared;

@@ -1,4 +1,5 @@
 // The text of a jitted function: its program as StableHLO.
+#include "program/plain_types.h"
 #include "stablehlo/write.h"
 #include "transforms/jit_entry.h"
 #include "transforms/jit_stages.h"
@@ -10,7 +11,8 @@ std::string jit_entry_text(const JitEntry& entry, const LeafShardings& leaves) {
 }
 
 std::string lowered_text(const JitEntry& entry, const LeafShardings& leaves, bool locations) {
-  const auto [program, inputs] = entry.pruned();
+  const auto [pruned, inputs] = entry.pruned();
+  const Program program = has_explicit_types(pruned) ? with_plain_types(pruned) : pruned;
   stablehlo::WriteOptions options;
   options.module_name = concat("jit_", entry.options.name);
   options.locations = locations;

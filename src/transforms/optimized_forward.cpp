@@ -36,7 +36,7 @@ BatchResult batch(const BatchArgs& args) {
   Attrs attrs = args.attrs.with(full, batched(full)).with(plain, batched(plain));
   Arrays operands;
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
-    operands.push_back(args.mapped(i) ? batch_at(args.inputs[i], args.dims[i], args.axis.size) : args.inputs[i]);
+    operands.push_back(args.mapped(i) ? batch_at(args.inputs[i], args.dims[i], args.axis) : args.inputs[i]);
   }
   Arrays outputs = capibara::bind(args.primitive, operands, attrs);
   std::vector<int64_t> dims(outputs.size(), 0);

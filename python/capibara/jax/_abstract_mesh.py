@@ -1,8 +1,10 @@
-"""Meshes without devices, and the sharding that is part of an array's type."""
+"""Meshes without devices, the mesh in context, and the sharding that is part of an array's type."""
+import math
 import threading
 
-from capibara.jax._axes import AbstractDevice, AbstractMesh, abstract
-from capibara.jax._mesh import PartitionSpec, current_mesh
+from capibara import _core
+from capibara.jax._axes import AbstractDevice, AbstractMesh, AxisType, abstract
+from capibara.jax._mesh import PartitionSpec, core_mesh, current_mesh
 from capibara.jax._sharding import NamedSharding, Sharding
 
 
@@ -12,17 +14,21 @@ no_mesh = AbstractMesh((), ())
 class TypeSharding(NamedSharding):
     """The sharding in the type of an array: which axes of a mesh without devices split which dimension."""
 
-    def __init__(self, mesh, spec):
-        self.mesh, self.spec = mesh, spec
+    def __init__(self, mesh, spec, *, memory_kind=None):
+        self.mesh, self.spec = mesh, spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
 
     num_devices = property(lambda self: self.mesh.size)
     memory_kind = None
     splits_nothing = property(lambda self: self.mesh.empty)
-    is_fully_replicated = property(lambda self: all(entry is None for entry in self.spec))
+    is_fully_replicated = property(lambda self: not self.spec.unreduced and all(entry is None for entry in self.spec.partitions))
 
     def shard_shape(self, global_shape):
-        """The shape of each part: all of it, since no axis splits it."""
-        return tuple(global_shape)
+        """The shape of each part."""
+        shape = list(global_shape)
+        for dim, entry in enumerate(self.spec.partitions):
+            names = entry if isinstance(entry, tuple) else (entry,) if isinstance(entry, str) else ()
+            shape[dim] //= math.prod(self.mesh.shape[name] for name in names)
+        return tuple(shape)
 
     @property
     def device_set(self):
@@ -45,9 +51,12 @@ class TypeSharding(NamedSharding):
         return f"NamedSharding(mesh={self.mesh}, spec={self.spec})"
 
 
-def type_sharding(rank):
-    """How values of a type are placed: split along no axis, since all axes of meshes are left to the compiler."""
-    return TypeSharding(no_mesh, PartitionSpec(*(None,) * rank))
+def type_sharding(rank, names=(), sizes=(), kinds=(), spec=None, unreduced=(), reduced=()):
+    """The sharding of a type: its Explicit axes, or a mesh without axes where nothing is said."""
+    if not names:
+        return TypeSharding(no_mesh, PartitionSpec(*(None,) * rank))
+    mesh = AbstractMesh(sizes, names, tuple(AxisType(kind) for kind in kinds))
+    return TypeSharding(mesh, PartitionSpec(*map(tuple, spec), unreduced=frozenset(unreduced), reduced=frozenset(reduced)))
 
 
 _local = threading.local()
@@ -69,11 +78,19 @@ class use_abstract_mesh:
 
     def __enter__(self):
         _abstract_stack().append(self._mesh)
+        self._before = _core.swap_context_mesh(None if self._mesh.empty else core_mesh(self._mesh, concrete_mesh(self._mesh)))
         return self._mesh
 
     def __exit__(self, *exception):
         _abstract_stack().pop()
+        _core.swap_context_mesh(self._before)
         return False
+
+
+def concrete_mesh(mesh):
+    """The mesh in context that has devices for the axes of this one; None where there is none."""
+    around = current_mesh()
+    return around if around is not None and around.shape_tuple == mesh.shape_tuple else None
 
 
 def get_abstract_mesh():

@@ -38,6 +38,10 @@ class NamedAxes:
     are_all_axes_explicit = property(lambda self: self._are_all(AxisType.Explicit))
     are_all_axes_manual = property(lambda self: self._are_all(AxisType.Manual))
 
+    def type_of(self, name):
+        """The type of an axis."""
+        return self.axis_types[self.axis_names.index(name)]
+
 
 class AbstractDevice:
     """What is known of the devices of an abstract mesh."""

@@ -1,7 +1,7 @@
 """Meshes of devices with named axes, and specifications of how they split the dimensions of arrays."""
 import threading
 
-from capibara import _tracebacks
+from capibara import _core, _tracebacks
 from capibara.jax._axes import AxisType, NamedAxes, abstract
 from capibara.jax._devices import devices as _all_devices  # where `devices` is an argument
 
@@ -217,6 +217,14 @@ def current_mesh():
     return _stack()[-1] if _stack() else None
 
 
+def core_mesh(mesh, grid):
+    """A mesh as the core knows it, with the devices of another one that has some; None: none in particular."""
+    devices = list(grid.devices.flat) if grid is not None else []
+    platform = devices[0]._placement_platform if devices else "cpu"
+    return _core.NamedSharding(platform, [device.id for device in devices] or list(range(mesh.size)), list(mesh.axis_names),
+                               list(mesh.axis_sizes), [], "", axis_types=[kind.value for kind in mesh.axis_types])
+
+
 class set_mesh:
     """Specifications without a mesh mean this one, from now on; as a context, until it ends. None means no mesh."""
 
@@ -225,12 +233,14 @@ class set_mesh:
             raise ValueError(f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}")
         self._mesh, self._before = mesh, list(_stack())
         _stack().append(mesh)
+        self._core_before = _core.swap_context_mesh(None if mesh is None or mesh.empty else core_mesh(mesh, mesh))
 
     def __enter__(self):
         return self._mesh
 
     def __exit__(self, *exception):
         _stack()[:] = self._before
+        _core.swap_context_mesh(self._core_before)
         return False
 
 
@@ -252,10 +262,7 @@ def _axis_types(given, count):
 
 
 def make_mesh(axis_shapes, axis_names, axis_types=None, *, devices=None):
-    """A mesh of the first devices; its axes are Explicit unless `axis_types` says otherwise.
-
-    The types of values do not show Explicit axes yet: unannotated values are placed by the compiler, as with Auto axes.
-    """
+    """A mesh of the first devices; its axes are Explicit unless `axis_types` says otherwise."""
     import math
 
     import numpy as np

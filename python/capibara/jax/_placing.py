@@ -2,8 +2,9 @@
 from capibara import _core, _tracebacks
 from capibara._tree_errors import prefix_errors
 from capibara.jax import tree_util
+from capibara.jax._axes import AxisType
 from capibara.jax._devices import Device, _called, device_of, devices, process_count
-from capibara.jax._mesh import PartitionSpec, current_mesh
+from capibara.jax._mesh import PartitionSpec, Unconstrained, current_mesh
 from capibara.jax._sharding import Format, NamedSharding, Sharding, SingleDeviceSharding
 
 
@@ -61,9 +62,36 @@ def constrain(tree, targets, operation, border):
         if sharding is not None:
             array = _core.as_array(leaf)
             check_fits(sharding, array.shape, operation)
-            leaf = _core.sharding_constraint(array, sharding._placement, sharding._unconstrained, border)
+            leaf = _constrained(array, sharding, border)
         constrained.append(leaf)
     return structure.unflatten(constrained)
+
+
+def _constrained(array, sharding, border):
+    """An array under its constraint; under Explicit axes its type says how it is placed."""
+    kinds = sharding.mesh.axis_types if isinstance(sharding, NamedSharding) else ()
+    if AxisType.Explicit not in kinds:
+        return _core.sharding_constraint(array, sharding._placement, sharding._unconstrained, border)
+    if border:
+        return _core.reshard(array, sharding._placement, True)
+    if all(kind is AxisType.Explicit for kind in kinds):
+        _assert_sharding(array, sharding.spec)
+        return array
+    for name in (name for entry in sharding.spec for name in (entry if isinstance(entry, tuple) else (entry,)) if isinstance(name, str)):
+        if sharding.mesh.type_of(name) is not AxisType.Auto:
+            raise ValueError("The spec of NamedSharding passed to with_sharding_constraint can only refer to Auto axes of the mesh. Got "
+                             f"spec={sharding.spec} and mesh={sharding.mesh.abstract_mesh}. You probably meant to use `reshard` API?")
+    return _core.sharding_constraint(array, sharding._placement, sharding._unconstrained, border)
+
+
+def _assert_sharding(array, spec):
+    own = _core.type_of(array).sharding.spec
+    wanted = PartitionSpec(*spec.partitions, *(None,) * (array.ndim - len(spec)))
+    for mine, one in zip(own.partitions, wanted.partitions):
+        if not isinstance(one, Unconstrained) and mine != one:
+            raise AssertionError("`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`. The array sharding: "
+                                 f"{own} did not match the sharding provided: {wanted}. Please use `jax.sharding.reshard` to shard your input "
+                                 "to the sharding you want.")
 
 
 def check_fits(sharding, shape, operation):
@@ -132,6 +160,8 @@ def _put(leaf, sharding):
     if not isinstance(array, _core.Tracer) and not sharding.is_fully_addressable:
         _check_equal_in_all_processes(leaf, array, sharding)
     if isinstance(array, _core.Tracer):
+        if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
+            return _core.reshard(array, sharding._placement, True)
         return _core.sharding_constraint(array, sharding._placement, sharding._unconstrained, 0)
     return _core.device_put(array, sharding._placement)
 

@@ -93,7 +93,13 @@ class _Call:
             raise error
 
     def _check_arguments(self, args, arrays, specs):
+        explicit = set(self.manual) == set(self.mesh.axis_names) and self.mesh.are_all_axes_explicit
         for i, (array, spec) in enumerate(zip(arrays, specs)):
+            own = _core.type_of(array)
+            if explicit and not own.sharding.mesh.empty:
+                wanted = PartitionSpec(*spec.partitions, *(None,) * (array.ndim - len(spec)))
+                if own.sharding.spec.partitions != wanted.partitions:
+                    raise ValueError(errors.other_sharding(wanted, own))
             if len(spec) > array.ndim:
                 raise ValueError(errors.long_argument(self.function, args, i, array, spec))
             for dim, entry in enumerate(_axes(spec)):
@@ -148,6 +154,9 @@ def _placement(mesh):
 
 
 def _own_spec(leaf):
+    typed = _core.type_of(leaf).sharding
+    if not typed.mesh.empty:
+        return typed.spec
     sharding = sharding_of(leaf) if isinstance(leaf, _core.ArrayImpl) else None
     return sharding.spec if isinstance(sharding, NamedSharding) else PartitionSpec()
 

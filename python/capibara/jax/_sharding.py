@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from capibara import _core, _tracebacks
 from capibara._errors import ConcretizationTypeError
+from capibara.jax._axes import AbstractMesh
 from capibara.jax._devices import Device, _called, device_of, devices
 from capibara.jax._mesh import AxisType, Mesh, PartitionSpec, Unconstrained
 
@@ -59,6 +60,12 @@ class DuplicateSpecError(Exception):
 
 class NamedSharding(Sharding):
     """A mesh, and which of its axes split which dimension."""
+
+    def __new__(cls, mesh, spec=None, *, memory_kind=None):
+        if cls is NamedSharding and isinstance(mesh, AbstractMesh):
+            from capibara.jax._abstract_mesh import TypeSharding
+            cls = TypeSharding
+        return object.__new__(cls)
 
     def __init__(self, mesh, spec, *, memory_kind=None):
         if not isinstance(mesh, Mesh):

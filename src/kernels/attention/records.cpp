@@ -143,7 +143,7 @@ TypeResult backward_type(const std::string& op, std::span<const ArrayType> types
 // result has one for each example.
 Array joined(const BatchArgs& args, std::size_t i, int64_t batch, bool own) {
   if (!args.mapped(i) && !own && args.inputs[i].shape(0) == 1) return args.inputs[i];
-  const Array x = batch_at(args.inputs[i], args.dims[i], args.axis.size);
+  const Array x = batch_at(args.inputs[i], args.dims[i], args.axis);
   Shape shape = x.shape(), spread = shape;
   spread[1] = batch;
   Ints all;
@@ -164,7 +164,7 @@ BatchResult batch_attention(const BatchArgs& args, std::size_t leading) {
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
     const int extra = i < leading ? -2 : static_cast<int>(i - leading);
     if (extra == spec.dropout_key) {  // each example has its keys
-      const Array keys = batch_at(args.inputs[i], args.dims[i], args.axis.size);
+      const Array keys = batch_at(args.inputs[i], args.dims[i], args.axis);
       operands.push_back(lax::reshape(keys, {args.axis.size * keys.shape(1), 2}));
     } else {
       operands.push_back(joined(args, i, batch, i < leading || (backward && extra == spec.bias)));

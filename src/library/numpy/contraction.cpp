@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "lax/out_sharding.h"
 #include "lax/promote.h"
 #include "lax/shape.h"
 
@@ -81,6 +82,9 @@ Array matmul(const Array& a, const Array& b, const ProductOptions& options) {
   Array lhs = lax::squeeze(a, a_squeeze), rhs = lax::squeeze(b, b_squeeze);
   numbers.lhs_contracting = {lhs.ndim() - 1};
   numbers.rhs_contracting = {rhs.ndim() - 1 - b_is_matrix};
+  Ints places(permutation.size());
+  for (std::size_t i = 0; i < permutation.size(); ++i) places[static_cast<std::size_t>(permutation[i])] = static_cast<int64_t>(i);
+  const OutShardingScope scope(permuted_out_sharding(places));
   Array product = lax::dot_general(lhs, rhs, numbers, {options.precision, type.dtype});
   Array result = lax::transpose(product, permutation);
   if (!both_squeeze.empty()) result = lax::expand_dims(result, both_squeeze);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lax/out_sharding.h"
 #include "lax/promote.h"
 #include "lax/shape.h"
 #include "library/numpy/einsum_subscripts.h"
@@ -56,6 +57,9 @@ class Einsum {
     const DotDimensionNumbers numbers{places(lhs, contracted), places(rhs, contracted), places(lhs, batch),
                                       places(rhs, batch)};
     const lax::DotOptions dot{options_.precision, result_.dtype};
+    Ints order;
+    for (char32_t label : labels) order.push_back(static_cast<int64_t>(step.result.find(label)));
+    const OutShardingScope scope(permuted_out_sharding(order));
     Array product = options_.dot_general ? options_.dot_general(lhs.array, rhs.array, numbers, dot)
                                          : lax::dot_general(lhs.array, rhs.array, numbers, dot);
     return {product, labels};
