@@ -179,7 +179,9 @@ nb::object shape_structs(const PyTree& tree, const Types& types) {
       leaves.push_back(type_object(type));
       continue;
     }
-    leaves.push_back(make(int_tuple(type.shape), numpy_dtype(type.dtype), nb::arg("weak_type") = type.weak_type));
+    nb::object sharding = type.sharding.is_explicit() ? type_object(type).attr("sharding") : nb::none();
+    leaves.push_back(make(int_tuple(type.shape), numpy_dtype(type.dtype), nb::arg("weak_type") = type.weak_type,
+                          nb::arg("sharding") = sharding));
   }
   return tree.unflatten(leaves);
 }

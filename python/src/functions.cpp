@@ -205,7 +205,7 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
       }
       PyObject* argument = arguments[given + static_cast<std::size_t>(k)];
       if (keyword == "out_sharding") {
-        if (argument != Py_None && !splits_nothing(argument)) asked = asked_out_sharding(argument, name);
+        if (argument != Py_None && !splits_nothing(argument)) asked = asked_out_sharding(argument, text_of(function.module).ends_with(".numpy") ? concat("jnp.", name) : name);
         argument = Py_None;
       }
       if (keyword == "device") std::swap(device, argument);  // the function makes the array, then it is placed

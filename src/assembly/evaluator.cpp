@@ -36,6 +36,7 @@ Arrays evaluate_typed(const Primitive& primitive, std::span<const Array> inputs,
                        ? plain
                        : evaluate(primitive, plain, with_plain_attrs(rewrite_programs(attrs, with_plain_types)));
   const ShardingAttr* asked = asked_sharding(attrs);
+  if (primitive == prim::reshard() && !results[0].sharding.is_explicit()) return {left_to_compiler(outputs[0])};
   return placed_by_types(results, inputs, std::move(outputs), asked ? asked->devices : nullptr);
 }
 

@@ -146,6 +146,15 @@ NamedSharding devices_of(const Mesh& mesh, std::span<const Array> inputs,
 
 }  // namespace
 
+Array left_to_compiler(const Array& x) {
+  std::optional<NamedSharding> placement = jax::placement(x);
+  if (!placement || !placement->mesh.any_is(AxisType::Explicit)) return x;
+  for (AxisType& type : placement->mesh.axis_types) {
+    if (type == AxisType::Explicit) type = AxisType::Auto;
+  }
+  return jax::device_put(x, *placement);
+}
+
 Arrays placed_by_types(const Types& types, std::span<const Array> inputs, Arrays outputs,
                        const std::shared_ptr<const NamedSharding>& devices) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {

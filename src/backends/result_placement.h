@@ -16,6 +16,8 @@ Arrays placed_results(const Primitive& primitive, std::span<const Array> inputs,
 // or the first ones.
 Arrays placed_by_types(const Types& types, std::span<const Array> inputs, Arrays outputs,
                        const std::shared_ptr<const NamedSharding>& devices = nullptr);
+// The same array on a mesh whose Explicit axes are Auto.
+Array left_to_compiler(const Array& x);
 bool any_placed(std::span<const Array> inputs);
 
 }  // namespace capibara

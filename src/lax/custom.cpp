@@ -2,6 +2,7 @@
 #include "derive/custom_rules.h"
 #include "lax/control.h"
 #include "lax/factors.h"
+#include "lax/splits.h"
 
 #include <numeric>
 
@@ -265,6 +266,7 @@ std::vector<PrimitiveRecord> custom_rule_records() {
   PrimitiveRecord linear;
   linear.name = "custom_lin";
   linear.factors = whole_factors;
+  linear.splits = stated_splits;
   linear.localise = nullptr;
   linear.traits.repeatable = false;
   linear.traits.multiple_results = true;

@@ -187,7 +187,7 @@ PrimitiveRecord dynamic_update_slice_record() {
     if (!ct.defined()) return out;
     const Shape& window = args.types[1].shape;
     std::span<const Array> starts = args.inputs.subspan(2);
-    Array zeros = lax::zeros(sample_type(ct.dtype(), window));
+    Array zeros = lax::zeros(cotangent_type(args.types[1]).strong());
     if (args.linear(0)) {
       Arrays inputs{ct, zeros};
       inputs.insert(inputs.end(), starts.begin(), starts.end());

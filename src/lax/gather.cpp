@@ -128,7 +128,7 @@ JvpResult gather_jvp(const JvpArgs& args) {
 Arrays gather_transpose(const TransposeArgs& args) {
   const Array& ct = args.cotangents[0];
   if (!ct.defined()) return {Array(), Array()};
-  Array zeros = lax::zeros(sample_type(ct.dtype(), args.types[0].shape));
+  Array zeros = lax::zeros(cotangent_type(args.types[0]).strong());
   const GatherDimensionNumbers& dims = gather_dims(args.attrs);
   lax::GatherOptions options = options_of(args.attrs);
   return {lax::scatter_add(zeros, args.inputs[1], ct,

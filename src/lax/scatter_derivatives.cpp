@@ -181,7 +181,7 @@ Arrays scatter_transpose(const TransposeArgs& args) {
     throw NotImplementedError("scatter: transpose is only implemented where unique_indices=True");
   }
   if (args.linear(0)) {  // what was overwritten did not matter
-    Array zeros = lax::zeros(sample_type(ct.dtype(), args.types[2].shape));
+    Array zeros = lax::zeros(cotangent_type(args.types[2]).strong());
     out[0] = lax::scatter(ct, args.inputs[1], zeros, window.dims, window.options);
   }
   if (args.linear(2)) out[2] = window.read(ct, args.inputs[1], window.options.mode);

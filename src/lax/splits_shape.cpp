@@ -132,6 +132,12 @@ Splits broadcast_in_dim_splits(const SplitArgs& args) {
   return {spec};
 }
 
+Splits stated_splits(const SplitArgs& args) {
+  Splits splits;
+  for (const ArrayType& type : args.results) splits.push_back(spec_of(type));
+  return splits;
+}
+
 Splits asked_splits(const SplitArgs& args) {
   const ShardingAttr* asked = asked_sharding(args.attrs);
   return Splits(args.results.size(), asked ? asked->sharding.spec() : PartitionSpec{});

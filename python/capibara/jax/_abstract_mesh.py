@@ -51,6 +51,9 @@ class TypeSharding(NamedSharding):
         return f"NamedSharding(mesh={self.mesh}, spec={self.spec})"
 
 
+NamedSharding.of_types = TypeSharding
+
+
 def type_sharding(rank, names=(), sizes=(), kinds=(), spec=None, unreduced=(), reduced=()):
     """The sharding of a type: its Explicit axes, or a mesh without axes where nothing is said."""
     if not names:

@@ -134,6 +134,7 @@ def _mesh_in_use(mesh):
     around = get_abstract_mesh()
     if around.manual_axes and (mesh is None or isinstance(mesh, AbstractMesh) or mesh.shape_tuple == around.shape_tuple):
         return around, True
+    of_context = mesh is None
     if mesh is None:
         mesh = current_mesh()
     if mesh is None:
@@ -141,7 +142,7 @@ def _mesh_in_use(mesh):
     if not isinstance(mesh, (Mesh, AbstractMesh)):
         raise TypeError("shard_map requires a `jax.sharding.Mesh` or a `jax.sharding.AbstractMesh` instance for its second argument, "
                         f"but got {mesh} of type {type(mesh)}.")
-    return mesh, False
+    return mesh, of_context
 
 
 def _placement(mesh):

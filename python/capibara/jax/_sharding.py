@@ -61,11 +61,10 @@ class DuplicateSpecError(Exception):
 class NamedSharding(Sharding):
     """A mesh, and which of its axes split which dimension."""
 
+    of_types = None  # the class of those on a mesh without devices, which types have
+
     def __new__(cls, mesh, spec=None, *, memory_kind=None):
-        if cls is NamedSharding and isinstance(mesh, AbstractMesh):
-            from capibara.jax._abstract_mesh import TypeSharding
-            cls = TypeSharding
-        return object.__new__(cls)
+        return object.__new__(cls.of_types if cls is NamedSharding and isinstance(mesh, AbstractMesh) else cls)
 
     def __init__(self, mesh, spec, *, memory_kind=None):
         if not isinstance(mesh, Mesh):

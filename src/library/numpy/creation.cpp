@@ -12,6 +12,7 @@
 
 #include "lax/collective.h"
 #include "lax/explicit_x64.h"
+#include "lax/out_sharding.h"
 #include "library/numpy/elementwise_operands.h"
 
 namespace capibara::jax::numpy {
@@ -30,11 +31,19 @@ Array full_of(const Shape& shape, double value, std::optional<DType> dtype) {
   return lax::full(shape, strong_constant(to, value));
 }
 
+// A number repeated to a shape. Explicit axes split the result as they split `a` where it has that shape.
+Array full_as(const Array& a, const Shape& shape, const Array& value) {
+  const Sharding& own = a.type().sharding;
+  if (own.is_explicit() && shape == a.shape() && !out_sharding_in_scope().is_explicit())
+    return lax::broadcast(value, shape, own);
+  return lax::full(shape, value);
+}
+
 Array full_of_like(const Array& a, double value, const LikeOptions& options) {
   const Shape& shape = options.shape ? *options.shape : a.shape();
   const DType dtype = requested(options.dtype, a.dtype());
   if (is_key(dtype)) return keys_of_words(shape, strong_constant(DType::uint32, value), dtype);
-  return lax::varied_as(a, lax::full(shape, number_as(value, dtype, !options.dtype && a.weak_type())));
+  return lax::varied_as(a, full_as(a, shape, number_as(value, dtype, !options.dtype && a.weak_type())));
 }
 
 Array all(const Array& x) {
@@ -135,7 +144,7 @@ Array full_like(const Array& a, const Array& fill_value, const LikeOptions& opti
   if (is_key(dtype) && !is_key(fill_value.dtype()) && fill_value.ndim() == 0) return keys_of_words(shape, fill_value, dtype);
   const bool is_weak = !options.dtype && a.weak_type() && fill_value.ndim() == 0;
   const Array value = lax::convert_element_type(fill_value, dtype, is_weak);
-  return lax::varied_as(a, value.ndim() == 0 ? lax::full(shape, value) : broadcast_to("full_like", value, shape));
+  return lax::varied_as(a, value.ndim() == 0 ? full_as(a, shape, value) : broadcast_to("full_like", value, shape));
 }
 
 // ---- matrices and grids -------------------------------------------------------------------------------------------
