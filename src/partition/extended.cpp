@@ -97,6 +97,12 @@ struct Extending {
 Array number(const Array& like, int64_t value) { return exact_scalar(like.dtype(), value); }
 Array filled(const Array& like, int64_t value) { return lax::broadcast(number(like, value), like.shape()); }
 
+// What adds nothing, not even the sign of a zero.
+Array nothing_like(const Array& x) {
+  const Array zeros = lax::zeros_like(x);
+  return is_inexact(x.dtype()) ? lax::neg(zeros) : zeros;
+}
+
 // Where the part of this device begins along a factor.
 Array offset_of(const Mesh& mesh, const Axes& axes, int64_t part, DType dtype) {
   const Array position = lax::convert_element_type(position_along(mesh, axes), dtype);
@@ -197,7 +203,7 @@ struct Helper {
     const Array rows = capibara::bind(whole.primitive, operands, unordered)[0];
     const Ints counts = other_dims(rows.ndim(), dims.offset_dims);
     const Array mask = lax::broadcast_in_dim(ours, rows.shape(), counts);
-    return {lax::select(mask, rows, lax::zeros_like(rows))};
+    return {lax::select(mask, rows, nothing_like(rows))};
   }
 
   Arrays scatter() {
@@ -221,7 +227,7 @@ struct Helper {
     if (!adds.empty()) {
       const Array is_first = lax::eq(position_along(mesh, adds), exact_scalar(DType::int32, 0));
       for (std::size_t n = 0; n < count; ++n)
-        operands[n] = lax::select(lax::broadcast(is_first, operands[n].shape()), operands[n], lax::zeros_like(operands[n]));
+        operands[n] = lax::select(lax::broadcast(is_first, operands[n].shape()), operands[n], nothing_like(operands[n]));
     }
     return capibara::bind(whole.primitive, operands, own_attrs);
   }
