@@ -23,13 +23,15 @@ CAPIBARA = sys.argv[1] == "capibara"
 MESH = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 LINE = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
 BYTES = {"f64": 8, "s64": 8, "u64": 8, "f32": 4, "s32": 4, "u32": 4, "bf16": 2, "f16": 2, "pred": 1, "s8": 1, "u8": 1}
-KINDS = {"all-reduce": lambda b, n: 2 * b * (n - 1) / n, "all-gather": lambda b, n: b * (n - 1) / n, "all-to-all": lambda b, n: b * (n - 1) / n,
+KINDS = {"all-reduce": lambda b, n: 2 * b * (n - 1) / n,
+         "all-gather": lambda b, n: b * (n - 1) / n, "all-to-all": lambda b, n: b * (n - 1) / n,
          "reduce-scatter": lambda b, n: b * (n - 1), "collective-permute": lambda b, n: b}
 
 
 def counted(text):
   total = 0
-  for result, kind, rest in re.findall(r"= (\(.*?\)|\S+) (all-reduce|all-gather|all-to-all|reduce-scatter|collective-permute)(?:-start)?\((.*)", text):
+  operation = r"= (\(.*?\)|\S+) " + "(" + "|".join(KINDS) + r")(?:-start)?\((.*)"
+  for result, kind, rest in re.findall(operation, text):
     size = sum(BYTES[dtype] * eval("*".join(dims.split(",")) or "1") for dtype, dims in re.findall(r"(\w+)\[([\d,]*)\]", result))
     groups = re.search(r"replica_groups=(?:\{\{([\d,]*)\}|\[\d+,(\d+)\])", rest)
     members = 8 if not groups else int(groups[2]) if groups[2] else len(groups[1].split(","))

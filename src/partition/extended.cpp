@@ -151,7 +151,9 @@ struct Helper {
     const int64_t last = indices.ndim() - 1;
     Array index = lax::index_in_dim(indices, k, last, false);
     if (is_integer(index.dtype()) && bits(index.dtype()) < 32) index = lax::convert_element_type(index, DType::int32);
-    const DType dtype = is_signed(index.dtype()) ? index.dtype() : bits(index.dtype()) == 32 ? DType::int32 : DType::int64;
+    const DType dtype = is_signed(index.dtype())    ? index.dtype()
+                        : bits(index.dtype()) == 32 ? DType::int32
+                                                    : DType::int64;
     Array beyond = lax::ge(index, filled(index, size));
     if (dtype == index.dtype()) {
       const Array below = lax::lt(index, filled(index, 0));
@@ -227,7 +229,8 @@ struct Helper {
     if (!adds.empty()) {
       const Array is_first = lax::eq(position_along(mesh, adds), exact_scalar(DType::int32, 0));
       for (std::size_t n = 0; n < count; ++n)
-        operands[n] = lax::select(lax::broadcast(is_first, operands[n].shape()), operands[n], nothing_like(operands[n]));
+        operands[n] =
+            lax::select(lax::broadcast(is_first, operands[n].shape()), operands[n], nothing_like(operands[n]));
     }
     return capibara::bind(whole.primitive, operands, own_attrs);
   }
@@ -256,7 +259,8 @@ struct Helper {
     const Axes axes = axes_of_help(Help::prefix);
     const Array own = capibara::bind(whole.primitive, operands, attrs)[0];
     const int64_t size = own.shape(axis), parts = parts_of(mesh, axes);
-    const Array total = reverse ? lax::slice_in_dim(own, 0, 1, 1, axis) : lax::slice_in_dim(own, size - 1, size, 1, axis);
+    const Array total =
+        reverse ? lax::slice_in_dim(own, 0, 1, 1, axis) : lax::slice_in_dim(own, size - 1, size, 1, axis);
     const Array totals = lax::all_gather(total, names_of(mesh, axes), {});  // [parts, ..., 1, ...]
     const Monoid monoid = *whole.primitive->traits.monoid;
     const Array number_of = lax::broadcasted_iota(DType::int32, totals.shape(), 0);
@@ -289,7 +293,9 @@ bool is_prefix_operation(const EquationTypes& equation) {
          equation.operands.size() == 1 && equation.attrs.has("axis");
 }
 
-bool is_scatter(const Primitive& primitive) { return primitive->traits.combines == Combines::updates || primitive == prim::scatter(); }
+bool is_scatter(const Primitive& primitive) {
+  return primitive->traits.combines == Combines::updates || primitive == prim::scatter();
+}
 
 }  // namespace
 

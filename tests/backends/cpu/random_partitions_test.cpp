@@ -92,7 +92,9 @@ void try_partitions(const char* trusted, const char* tried, uint64_t default_cou
       with_collectives += parts.collectives.empty() ? 0 : 1;
       return run_on(tried, parts.whole(), inputs);
     };
-    auto run_whole = [&](const Program& program, std::span<const Array> inputs) { return run_on(trusted, program, inputs); };
+    auto run_whole = [&](const Program& program, std::span<const Array> inputs) {
+      return run_on(trusted, program, inputs);
+    };
     if (difference(random, run_whole, run_parts).empty()) continue;
     ++failed;
     const RandomProgram small = shrink(random, run_whole, run_parts);
