@@ -29,7 +29,7 @@ struct PartitionedProgram {
 
   // The program over whole arrays: one shard_map of `local`.
   Program whole() const;
-  double bytes() const;       // that each device receives in all
+  double bytes() const;      // that each device receives in all
   std::string text() const;  // the collectives as a table
 };
 

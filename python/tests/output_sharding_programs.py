@@ -166,7 +166,8 @@ program("take_replicated", lambda t, i: t[i], lambda: put((16, 8)), lambda: put(
 program("one_hot", lambda i: jax.nn.one_hot(i, 8), lambda: put((16,), "data", dtype=jnp.int32))
 program("take_along", lambda x, i: jnp.take_along_axis(x, i, 1), ROWS, lambda: put((16, 2), "data", dtype=jnp.int32))
 program("scatter_add", lambda x, i: x.at[i].add(1.0), lambda: put((16, 8), None, "model"), lambda: whole((4,), jnp.int32))
-program("embedding_gradient", jax.grad(lambda t, i: jnp.sum(jnp.sin(t[i]))), lambda: put((16, 8)), lambda: put((8, 4), "data", dtype=jnp.int32))
+program("embedding_gradient", jax.grad(lambda t, i: jnp.sum(jnp.sin(t[i]))), lambda: put((16, 8)),
+        lambda: put((8, 4), "data", dtype=jnp.int32))
 
 # ---- control flow ----
 program("scan_over_layers", lambda x, w: lax.scan(lambda c, v: (jnp.tanh(c @ v), c.sum()), x, w), ROWS, lambda: whole((3, 8, 8)))

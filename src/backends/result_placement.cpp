@@ -31,7 +31,8 @@ std::string placement_key(const NamedSharding& sharding) {
 Results result_shardings(const Program& program, const MaybeShardings& inputs) {
   static Memo<Results> memo;
   std::string text;
-  for (const std::optional<NamedSharding>& input : inputs) text += concat(input ? placement_key(*input) : std::string(), ";");
+  for (const std::optional<NamedSharding>& input : inputs)
+    text += concat(input ? placement_key(*input) : std::string(), ";");
   return memo.get({program, {}, {}, 0, text, 0, {}}, [&] { return sharding::output_shardings(program, inputs); });
 }
 

@@ -18,7 +18,8 @@ class Chooser {
       values_.push_back(projected(mesh, problem.factors, problem.factors.operands[i], problem.given[i]));
     for (std::size_t i = 0; i < problem.wanted.size(); ++i)
       values_.push_back(projected(mesh, problem.factors, problem.factors.results[i], problem.wanted[i]));
-    for (std::size_t axis = 0; axis < mesh.axis_names.size(); ++axis) choices_.push_back(choices_of(static_cast<int>(axis)));
+    for (std::size_t axis = 0; axis < mesh.axis_names.size(); ++axis)
+      choices_.push_back(choices_of(static_cast<int>(axis)));
   }
 
   Assignment best() {
@@ -69,7 +70,8 @@ class Chooser {
     return true;
   }
 
-  bool layouts_of(const std::vector<ValueFactors>& values, const std::vector<Axes>& axes, std::vector<Layout>& out) const {
+  bool layouts_of(const std::vector<ValueFactors>& values, const std::vector<Axes>& axes,
+                  std::vector<Layout>& out) const {
     out.clear();
     for (const ValueFactors& value : values) {
       std::optional<Layout> layout = layout_from(mesh_, problem_.factors, value, axes);
@@ -88,7 +90,8 @@ class Chooser {
       if (!tried.pending.empty() && monoid != factor.monoid) return false;
       monoid = factor.monoid;
       // Sums of booleans are their disjunctions.
-      const bool of_bools = factor.monoid == Monoid::add && !problem_.results.empty() && is_bool(problem_.results[0].dtype);
+      const bool of_bools =
+          factor.monoid == Monoid::add && !problem_.results.empty() && is_bool(problem_.results[0].dtype);
       tried.monoid = of_bools ? Monoid::bit_or : factor.monoid;
       tried.pending.insert(tried.pending.end(), tried.axes[f].begin(), tried.axes[f].end());
     }
@@ -98,7 +101,8 @@ class Chooser {
 
   void consider(const std::vector<std::size_t>& at) {
     Assignment tried;
-    if (!axes_of(at, tried.axes) || !pending_of(tried) || !layouts_of(problem_.factors.operands, tried.axes, tried.operands) ||
+    if (!axes_of(at, tried.axes) || !pending_of(tried) ||
+        !layouts_of(problem_.factors.operands, tried.axes, tried.operands) ||
         !layouts_of(problem_.factors.results, tried.axes, tried.results))
       return;
     double cost = problem_.work;
@@ -107,7 +111,8 @@ class Chooser {
     for (std::size_t i = 0; i < tried.operands.size() && cost < least_; ++i)
       cost += resharder_.plan(problem_.operands[i], {problem_.given[i], {}, Monoid::add}, tried.operands[i]).cost;
     for (std::size_t i = 0; i < tried.results.size() && cost < least_; ++i)
-      cost += resharder_.plan(problem_.results[i], {tried.results[i], tried.pending, tried.monoid}, problem_.wanted[i]).cost;
+      cost += resharder_.plan(problem_.results[i], {tried.results[i], tried.pending, tried.monoid}, problem_.wanted[i])
+                  .cost;
     if (cost >= least_) return;
     least_ = cost;
     best_ = std::move(tried);

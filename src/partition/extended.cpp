@@ -97,6 +97,12 @@ struct Extending {
 Array number(const Array& like, int64_t value) { return exact_scalar(like.dtype(), value); }
 Array filled(const Array& like, int64_t value) { return lax::broadcast(number(like, value), like.shape()); }
 
+// What adds nothing, not even the sign of a zero.
+Array nothing_like(const Array& x) {
+  const Array zeros = lax::zeros_like(x);
+  return is_inexact(x.dtype()) ? lax::neg(zeros) : zeros;
+}
+
 // Where the part of this device begins along a factor.
 Array offset_of(const Mesh& mesh, const Axes& axes, int64_t part, DType dtype) {
   const Array position = lax::convert_element_type(position_along(mesh, axes), dtype);
@@ -145,7 +151,9 @@ struct Helper {
     const int64_t last = indices.ndim() - 1;
     Array index = lax::index_in_dim(indices, k, last, false);
     if (is_integer(index.dtype()) && bits(index.dtype()) < 32) index = lax::convert_element_type(index, DType::int32);
-    const DType dtype = is_signed(index.dtype()) ? index.dtype() : bits(index.dtype()) == 32 ? DType::int32 : DType::int64;
+    const DType dtype = is_signed(index.dtype())    ? index.dtype()
+                        : bits(index.dtype()) == 32 ? DType::int32
+                                                    : DType::int64;
     Array beyond = lax::ge(index, filled(index, size));
     if (dtype == index.dtype()) {
       const Array below = lax::lt(index, filled(index, 0));
@@ -197,7 +205,7 @@ struct Helper {
     const Array rows = capibara::bind(whole.primitive, operands, unordered)[0];
     const Ints counts = other_dims(rows.ndim(), dims.offset_dims);
     const Array mask = lax::broadcast_in_dim(ours, rows.shape(), counts);
-    return {lax::select(mask, rows, lax::zeros_like(rows))};
+    return {lax::select(mask, rows, nothing_like(rows))};
   }
 
   Arrays scatter() {
@@ -221,7 +229,8 @@ struct Helper {
     if (!adds.empty()) {
       const Array is_first = lax::eq(position_along(mesh, adds), exact_scalar(DType::int32, 0));
       for (std::size_t n = 0; n < count; ++n)
-        operands[n] = lax::select(lax::broadcast(is_first, operands[n].shape()), operands[n], lax::zeros_like(operands[n]));
+        operands[n] =
+            lax::select(lax::broadcast(is_first, operands[n].shape()), operands[n], nothing_like(operands[n]));
     }
     return capibara::bind(whole.primitive, operands, own_attrs);
   }
@@ -250,7 +259,8 @@ struct Helper {
     const Axes axes = axes_of_help(Help::prefix);
     const Array own = capibara::bind(whole.primitive, operands, attrs)[0];
     const int64_t size = own.shape(axis), parts = parts_of(mesh, axes);
-    const Array total = reverse ? lax::slice_in_dim(own, 0, 1, 1, axis) : lax::slice_in_dim(own, size - 1, size, 1, axis);
+    const Array total =
+        reverse ? lax::slice_in_dim(own, 0, 1, 1, axis) : lax::slice_in_dim(own, size - 1, size, 1, axis);
     const Array totals = lax::all_gather(total, names_of(mesh, axes), {});  // [parts, ..., 1, ...]
     const Monoid monoid = *whole.primitive->traits.monoid;
     const Array number_of = lax::broadcasted_iota(DType::int32, totals.shape(), 0);
@@ -283,7 +293,9 @@ bool is_prefix_operation(const EquationTypes& equation) {
          equation.operands.size() == 1 && equation.attrs.has("axis");
 }
 
-bool is_scatter(const Primitive& primitive) { return primitive->traits.combines == Combines::updates || primitive == prim::scatter(); }
+bool is_scatter(const Primitive& primitive) {
+  return primitive->traits.combines == Combines::updates || primitive == prim::scatter();
+}
 
 }  // namespace
 

@@ -5,8 +5,8 @@
 
 namespace capibara::sharding {
 
-// Calls become their equations, also in programs that equations hold. What is made of constants alone, such as zeros, is
-// made again for each equation that reads it, so that it ties nothing together.
+// Calls become their equations, also in programs that equations hold. What is made of constants alone, such as zeros,
+// is made again for each equation that reads it, so that it ties nothing together.
 Program flattened(const Program& program);
 
 }  // namespace capibara::sharding

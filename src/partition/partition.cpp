@@ -156,8 +156,8 @@ std::string PartitionedProgram::text() const {
   for (const InsertedCollective& one : collectives) {
     std::string axes;
     for (const std::string& axis : one.axes) axes += concat(axes.empty() ? "" : ", ", axis);
-    text += concat(one.operation, " over ", axes, " of ", to_string(one.operand), ": ",
-                   static_cast<int64_t>(one.bytes), " bytes", one.times > 1 ? concat(" x ", one.times) : std::string(),
+    text += concat(one.operation, " over ", axes, " of ", to_string(one.operand), ": ", static_cast<int64_t>(one.bytes),
+                   " bytes", one.times > 1 ? concat(" x ", one.times) : std::string(),
                    one.source.empty() ? std::string() : concat(", ", one.source), "; ", one.cause, "\n");
   }
   return text + concat(collectives.size(), collectives.size() == 1 ? " collective, " : " collectives, ",

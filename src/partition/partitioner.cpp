@@ -181,9 +181,8 @@ Arrays Partitioner::plain(const Step& step) {
   }
   std::vector<Layout> given;
   for (const Local& operand : step.operands) given.push_back(operand.layout);
-  const Assignment assignment =
-      cheapest_assignment(mesh_, resharder_,
-                          {extended.factors, step.operand_types, step.result_types, given, step.wanted, element_work});
+  const Assignment assignment = cheapest_assignment(
+      mesh_, resharder_, {extended.factors, step.operand_types, step.result_types, given, step.wanted, element_work});
   Arrays operands;
   Types operand_parts, result_parts;
   for (std::size_t i = 0; i < given.size(); ++i) {
@@ -211,13 +210,13 @@ Arrays Partitioner::plain(const Step& step) {
     if (results[i].shape() != result_parts[i].shape)
       throw InternalError(concat("partition: ", step.equation.primitive.name(), " on parts gives ",
                                  to_string(results[i].type()), ", not ", to_string(result_parts[i])));
-    const std::string cause = pending.empty() ? concat("result ", i, " of ", step.equation.primitive.name(), " is ",
-                                                       layout_text(mesh_, assignment.results[i]), ", wanted as ",
-                                                       layout_text(mesh_, step.wanted[i]))
-                                              : concat("each device has a part of what ",
-                                                       step.equation.primitive.name(), " combines");
-    outputs.push_back(resharded(step.result_types[i], results[i],
-                                {assignment.results[i], pending, assignment.monoid}, step.wanted[i], cause));
+    const std::string cause =
+        pending.empty()
+            ? concat("result ", i, " of ", step.equation.primitive.name(), " is ",
+                     layout_text(mesh_, assignment.results[i]), ", wanted as ", layout_text(mesh_, step.wanted[i]))
+            : concat("each device has a part of what ", step.equation.primitive.name(), " combines");
+    outputs.push_back(resharded(step.result_types[i], results[i], {assignment.results[i], pending, assignment.monoid},
+                                step.wanted[i], cause));
   }
   return outputs;
 }
@@ -237,7 +236,8 @@ Arrays Partitioner::map(const Step& step) {
   Arrays results = evaluate_program(with_plain_types(map.program()), operands);
   for (std::size_t i = 0; i < results.size(); ++i) {
     const Layout from = *layout_of(mesh_, map.out_specs()[i], step.result_types[i].shape.size());
-    results[i] = resharded(step.result_types[i], {results[i], from}, step.wanted[i], concat("result ", i, " of shard_map"));
+    results[i] =
+        resharded(step.result_types[i], {results[i], from}, step.wanted[i], concat("result ", i, " of shard_map"));
   }
   return results;
 }
@@ -307,7 +307,8 @@ Arrays Partitioner::while_loop(const Step& step) {
   const Staged next = staged(body, own, loop.cond_consts(), loop.body_consts());
   Arrays results = bind_while(test, next, carry);
   for (std::size_t i = 0; i < results.size(); ++i)
-    results[i] = resharded(step.result_types[i], {results[i], layouts[i]}, step.wanted[i], concat("result ", i, " of while"));
+    results[i] =
+        resharded(step.result_types[i], {results[i], layouts[i]}, step.wanted[i], concat("result ", i, " of while"));
   return results;
 }
 

@@ -46,7 +46,8 @@ class Partitioner {
   Arrays lowered(const Step& step);  // nothing where it cannot be composed
   bool is_lowered(const Step& step, const ExtendedFactors& extended) const;
 
-  Array resharded(const ArrayType& type, const Array& x, const Placed& from, const Layout& to, const std::string& cause);
+  Array resharded(const ArrayType& type, const Array& x, const Placed& from, const Layout& to,
+                  const std::string& cause);
   Array resharded(const ArrayType& type, const Local& x, const Layout& to, const std::string& cause) {
     return resharded(type, x.array, {x.layout, {}, Monoid::add}, to, cause);
   }

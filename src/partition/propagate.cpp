@@ -152,7 +152,8 @@ class Propagation {
     });
     std::vector<bool> touched(all.size());
     for (const Candidate& candidate : candidates) {
-      for (std::size_t i = 0; i < all.size(); ++i) touched[i] = touched[i] | extend(rule, all[i], candidate.factor, candidate.axes);
+      for (std::size_t i = 0; i < all.size(); ++i)
+        touched[i] = touched[i] | extend(rule, all[i], candidate.factor, candidate.axes);
     }
     std::vector<int> changed;
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -171,7 +172,8 @@ class Propagation {
     for (std::size_t i = taken.size(); i < axes.size(); ++i) {
       if (contains(used, axes[i])) break;
       bool elsewhere = false;
-      for (std::size_t f = 0; f < own.axes.size(); ++f) elsewhere = elsewhere || (f != factor && contains(own.axes[f], axes[i]));
+      for (std::size_t f = 0; f < own.axes.size(); ++f)
+        elsewhere = elsewhere || (f != factor && contains(own.axes[f], axes[i]));
       if (elsewhere) break;
       taken.push_back(axes[i]);
       if (rule.factors.factors[factor].size % parts_of(mesh_, taken) != 0) {

@@ -13,13 +13,14 @@ namespace capibara::sharding {
 
 namespace {
 
-RuleKind kind_of(const Primitive& primitive) {
+RuleKind kind_of(const Primitive& primitive, bool adds_elements) {
   if (primitive->traits.elementwise != Elementwise::no || primitive == prim::reshape() ||
       primitive == prim::transpose() || primitive == prim::squeeze() || primitive == prim::copy() ||
       primitive == prim::sharding_constraint() || primitive == prim::optimization_barrier())
     return RuleKind::pass_through;
   if (primitive == prim::dynamic_slice() || primitive == prim::dynamic_update_slice()) return RuleKind::slice;
-  return primitive == prim::broadcast_in_dim() ? RuleKind::broadcast : RuleKind::other;
+  if (primitive != prim::broadcast_in_dim()) return RuleKind::other;
+  return adds_elements ? RuleKind::broadcast : RuleKind::pass_through;  // else a reshape
 }
 
 Types result_types(const Program& program, const Equation& equation, const Types& operands) {
@@ -144,7 +145,8 @@ void PropagationGraph::add_equation(const Program& program, ProgramValues& own, 
   }
   if (equation.primitive == prim::shard_map()) return add_map(equation, types, operands, results);
   if (equation.primitive == prim::sharding_constraint()) add_constraint(equation, out[0], operands[0], results[0]);
-  add_rule({kind_of(equation.primitive), operands, results,
+  const bool adds_elements = types.empty() || types[0].size() != out[0].size();
+  add_rule({kind_of(equation.primitive, adds_elements), operands, results,
             propagated_factors({equation.primitive, types, out, equation.attrs})});
 }
 

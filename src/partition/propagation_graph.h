@@ -46,8 +46,8 @@ class PropagationGraph {
  private:
   int add_value(const ArrayType& type, const std::optional<Demand>& demand = {});
   void add_rule(Rule rule);
-  void add_edge(std::vector<int> from, std::vector<int> to, const Shape& shape);         // the same array
-  void add_slices(int stacked, int one, const Shape& stack, bool reads);                 // along dimension 0
+  void add_edge(std::vector<int> from, std::vector<int> to, const Shape& shape);  // the same array
+  void add_slices(int stacked, int one, const Shape& stack, bool reads);          // along dimension 0
   ProgramValues add_nested(const Program& program, std::vector<int> inputs);
   void add_equation(const Program& program, ProgramValues& own, std::size_t index);
   void add_scan(const Equation& equation, ProgramValues& own, std::size_t index, const std::vector<int>& operands,
@@ -64,7 +64,8 @@ class PropagationGraph {
   const Mesh& mesh_;
 };
 
-// The factors that layouts are propagated along: those of the equation, and dimensions that an operation shifts or cuts.
+// The factors that layouts are propagated along: those of the equation, and dimensions that an operation shifts or
+// cuts.
 Factors propagated_factors(const EquationTypes& equation);
 
 }  // namespace capibara::sharding

@@ -15,7 +15,7 @@ namespace capibara::sharding {
 
 namespace {
 
-constexpr double step_cost = 256;   // bytes that one collective more is worth
+constexpr double step_cost = 256;  // bytes that one collective more is worth
 constexpr double slice_cost = 0.01;
 
 std::string key_of(const Placed& at) {
@@ -79,8 +79,7 @@ class Search {
   }
 
   double bytes(const Layout& layout) const {
-    return static_cast<double>(type_.size() * storage_size(type_.dtype)) /
-           static_cast<double>(parts_of(mesh_, layout));
+    return static_cast<double>(type_.size() * storage_size(type_.dtype)) / static_cast<double>(parts_of(mesh_, layout));
   }
   double size(const Axes& axes) const { return static_cast<double>(parts_of(mesh_, axes)); }
 
@@ -148,7 +147,8 @@ class Search {
       Placed next = at;
       next.layout[dim].pop_back();
       next.layout[other].push_back(last);
-      step(at, cost, key, next, {Move::Kind::exchange, dim, other, {last}, {}, {}, own * (size({last}) - 1) / size({last})});
+      step(at, cost, key, next,
+           {Move::Kind::exchange, dim, other, {last}, {}, {}, own * (size({last}) - 1) / size({last})});
     }
     const Axes order = reordered(axes, to_[dim]);
     if (order != axes) {
@@ -186,7 +186,8 @@ const Plan& Resharder::plan(const ArrayType& type, const Placed& from, const Lay
   static const Plan nothing;
   if (from.pending.empty() && from.layout == to) return nothing;
   if (from.layout.size() != to.size())
-    throw InternalError(concat("reshard: ", to_string(type), " has layouts of ", from.layout.size(), " and ", to.size(), " dimensions"));
+    throw InternalError(concat("reshard: ", to_string(type), " has layouts of ", from.layout.size(), " and ", to.size(),
+                               " dimensions"));
   const std::string key = concat(key_of(from), static_cast<int>(from.monoid), ">", key_of({to, {}, from.monoid}), " ",
                                  type.size() * storage_size(type.dtype));
   const auto [it, added] = known_.try_emplace(key);

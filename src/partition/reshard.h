@@ -28,7 +28,7 @@ struct Move {
   Kind kind;
   std::size_t dim = 0, other = 0;  // exchange: from `dim` to `other`
   Axes axes;
-  Layout from, to;  // of the step
+  Layout from, to;   // of the step
   double bytes = 0;  // that each device receives
 };
 

@@ -71,8 +71,10 @@ TEST(Propagate, CarriesOfLoopsAreAsTheyBegin) {
   const Program loop = traced(
       [](std::span<const Array> in) {
         return lax::detail::scan_flat(
-            [](std::span<const Array> args) { return Arrays{lax::sin(args[0]), lax::cos(args[0])}; }, {in[0]}, {}, 3, false,
-            1);
+            [](std::span<const Array> args) {
+              return Arrays{lax::sin(args[0]), lax::cos(args[0])};
+            },
+            {in[0]}, {}, 3, false, 1);
       },
       {f32({16, 8})});
   EXPECT_EQ(specs(loop, {split({{"data"}, {"model"}})}), (Names{"P('data', 'model')", "P(None, 'data', 'model')"}));
@@ -123,7 +125,8 @@ TEST(Partition, CountsAndDrawsNeedNothing) {
 
 TEST(Partition, SaysTheLineAndTheCause) {
   const PartitionedProgram parts = partition(product(), {split({{"data"}, {"model"}}), split({{"model"}})});
-  EXPECT_NE(parts.text().find("each device has a part of what dot_general combines"), std::string::npos) << parts.text();
+  EXPECT_NE(parts.text().find("each device has a part of what dot_general combines"), std::string::npos)
+      << parts.text();
   EXPECT_EQ(parts.collectives[0].bytes, 4 * 32 * 4);  // 2 (n-1)/n of 4 rows of 32 floats
 }
 

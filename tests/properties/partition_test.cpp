@@ -115,7 +115,8 @@ TEST_P(Partitions, GiveTheWhole) {
     if (splits.size() > most) {
       const std::size_t step = splits.size() / most;
       std::vector<Split> chosen;
-      for (std::size_t i = seed_of(call) % step; i < splits.size() && chosen.size() < most; i += step) chosen.push_back(splits[i]);
+      for (std::size_t i = seed_of(call) % step; i < splits.size() && chosen.size() < most; i += step)
+        chosen.push_back(splits[i]);
       splits = std::move(chosen);
     }
     if (splits.empty()) return not_applicable;
@@ -133,7 +134,8 @@ TEST_P(Partitions, GiveTheWhole) {
         text = error.what();
       }
       if (!text.empty())
-        return concat(split.text, ": ", text, "\n", program, "\n", parts.local.defined() ? parts.local.to_string() : "");
+        return concat(split.text, ": ", text, "\n", program, "\n",
+                      parts.local.defined() ? parts.local.to_string() : "");
     }
     return "";
   });

@@ -14,8 +14,10 @@ namespace capibara::command {
 const std::vector<Command>& commands() {
   static const std::vector<Command> table = {
       {"show",
-       "FILE.mlir [--lowered] [--stablehlo | --loops | --ir] [--after PASS] | FILE.mlir --sharded [--mesh x=4,y=2 --in x,y;-,y] | --passes",
-       "Prints the program of a StableHLO file, or what it is after a pass of the optimiser, or on one device of a mesh; --passes lists them.",
+       "FILE.mlir [--lowered] [--stablehlo | --loops | --ir] [--after PASS] | FILE.mlir --sharded [--mesh x=4,y=2 --in "
+       "x,y;-,y] | --passes",
+       "Prints the program of a StableHLO file, or what it is after a pass of the optimiser, or on one device of a "
+       "mesh; --passes lists them.",
        {"after", "mesh", "in"},
        {"lowered", "stablehlo", "passes", "loops", "ir", "sharded"},
        show},
