@@ -12,6 +12,9 @@ namespace capibara::processes {
 
 namespace {
 
+// Of a comparison of programs: whoever exchanges values meanwhile is named.
+constexpr uint64_t agreement_signature = 1;
+
 uint64_t sign_reduction(const Call& call, const char* name, const Reduce& what) {
   if (!call.checked) return 0;
   const Digest made = digest(concat(call.operation, '\n', name, static_cast<int>(what.kind), '\n',
@@ -88,8 +91,9 @@ void MpiExchange::agree(const Call& call, const std::string& fingerprint, const 
   auto all = std::make_shared<std::vector<std::byte>>(size * (count + 1));
   std::memcpy(all->data() + size * count, own.bytes.data(), size);
   named.owner = all;
-  named.checked = false;
-  all_gather(named, all->data() + size * count, all->data(), size).wait();
+  const std::byte* from = all->data() + size * count;
+  std::byte* to = all->data();
+  post(named, agreement_signature, [=](Channel& channel) { channel.all_gather(from, to, size); }).wait();
   for (std::size_t i = 0; i < count; ++i) {
     if (std::memcmp(all->data() + i * size, own.bytes.data(), size) == 0) continue;
     const int process = members_of(call)[i];

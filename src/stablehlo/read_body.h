@@ -83,16 +83,8 @@ OperationRule find_structure_rule(std::string_view operation);   // calls, contr
 OperationRule find_composed_rule(std::string_view operation);    // operations made of others: read_composed.cpp
 OperationRule find_exchange_rule(std::string_view operation);    // between processes: read_exchange.cpp
 OperationRule find_sharding_rule(std::string_view operation);    // of Shardy: read_manual.cpp
-// An exchange between the devices of a manual computation; `groups` are their numbers, `pairs` those of a permutation.
-struct DeviceExchange {
-  std::vector<Ints> groups;
-  std::vector<std::pair<int64_t, int64_t>> pairs;
-};
-// Of #stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [#stablehlo.axis_ref<name = "x">]>.
-std::vector<Ints> groups_along_axes(const ModuleReader& module, const Operation& operation,
-                                    const DialectAttribute& groups, const ManualScope& scope);
-Arrays read_device_exchange(BodyReader& body, const Operation& operation, const Arrays& operands,
-                            const DeviceExchange& who);
+// An exchange between the devices of the manual computation being read: read_devices.cpp.
+Arrays read_between_devices(BodyReader& body, const Operation& operation, const Arrays& operands);
 // Reads what a text says by the number of a device as a position along an axis; false: read it as any other.
 bool read_axis_index(BodyReader& body, const Operation& operation);
 void check_sharding(const ModuleReader& module, const Operation& operation, const Attribute& sharding,

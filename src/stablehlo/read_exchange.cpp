@@ -9,27 +9,13 @@
 #include <capibara/lax.h>
 
 #include "stablehlo/read_body.h"
+#include "stablehlo/read_groups.h"
 
 namespace capibara::stablehlo {
 
 namespace {
 
 namespace lax = jax::lax;
-
-struct ProcessId {
-  int64_t replica = 0, partition = 0;
-  friend bool operator==(ProcessId, ProcessId) = default;
-};
-
-struct Grid {
-  int64_t replicas = 1, partitions = 1;
-};
-
-using Group = std::vector<ProcessId>;
-
-int64_t channel_of(const Operation& operation) {
-  return field_integer(operation.attributes.find("channel_handle"), "handle", 0);
-}
 
 // A process waiting in an exchange.
 struct Member {
@@ -38,70 +24,6 @@ struct Member {
   const Operation* operation;
   Arrays operands;
 };
-
-// ---- who takes part ----------------------------------------------------------------------------------------------
-
-// Rows of replica_groups; -1 fills short rows.
-std::vector<Ints> id_groups(const Operation& operation, int64_t count) {
-  const Attribute attribute = operation.attributes.find("replica_groups");
-  std::vector<Ints> groups;
-  if (const auto* dense = attribute.as<DenseElements>(); dense && dense->type.dims().size() == 2) {
-    const Ints values = integers_attribute(operation, "replica_groups");
-    const auto width = static_cast<std::size_t>(dense->type.dims()[1]);
-    for (std::size_t at = 0; width != 0 && at < values.size(); at += width) {
-      Ints row;
-      for (std::size_t i = 0; i < width; ++i) {
-        if (values[at + i] >= 0) row.push_back(values[at + i]);
-      }
-      groups.push_back(std::move(row));
-    }
-  }
-  if (attribute.as<DialectAttribute>()) {
-    throw UnsupportedError(concat(place_of(operation), ": groups along axes of a mesh are supported inside of ",
-                                  "sdy.manual_computation only, got ", print_attribute(attribute)));
-  }
-  if (groups.empty()) {
-    groups.emplace_back();
-    for (int64_t i = 0; i < count; ++i) groups[0].push_back(i);
-  }
-  return groups;
-}
-
-std::vector<Group> process_groups(const Operation& operation, const Grid& grid) {
-  const bool channel = channel_of(operation) > 0;
-  const bool flat = flag_attribute(operation, "use_global_device_ids");
-  const bool reduces = operation.name == "stablehlo.all_gather" || operation.name == "stablehlo.all_reduce" ||
-                       operation.name == "stablehlo.reduce_scatter";
-  std::vector<Group> groups;
-  if (flat) {
-    for (const Ints& ids : id_groups(operation, grid.replicas * grid.partitions)) {
-      Group& group = groups.emplace_back();
-      for (int64_t id : ids) group.push_back({id / grid.partitions, id % grid.partitions});
-    }
-  } else if (!channel) {  // across replicas
-    for (const Ints& ids : id_groups(operation, grid.replicas)) {
-      for (int64_t p = 0; p < grid.partitions; ++p) {
-        Group& group = groups.emplace_back();
-        for (int64_t id : ids) group.push_back({id, p});
-      }
-    }
-  } else if (reduces) {  // across replicas and partitions
-    for (const Ints& ids : id_groups(operation, grid.replicas)) {
-      Group& group = groups.emplace_back();
-      for (int64_t p = 0; p < grid.partitions; ++p) {
-        for (int64_t id : ids) group.push_back({id, p});
-      }
-    }
-  } else {  // across partitions
-    for (const Ints& ids : id_groups(operation, grid.partitions)) {
-      for (int64_t r = 0; r < grid.replicas; ++r) {
-        Group& group = groups.emplace_back();
-        for (int64_t id : ids) group.push_back({r, id});
-      }
-    }
-  }
-  return groups;
-}
 
 // ---- what they exchange ------------------------------------------------------------------------------------------
 
@@ -411,45 +333,10 @@ Arrays run_parallel(BodyReader& body, const Operation& operation, const Arrays&)
   return results;
 }
 
-// Of a manual computation: one replica, whose partitions are the devices of the mesh.
-Arrays read_between_devices(BodyReader& body, const Operation& operation, const Arrays& operands,
-                            const ManualScope& scope) {
-  if (operation.name == "stablehlo.replica_id") return {id_array(0)};
-  if (is_transfer(operation.name))
-    throw UnsupportedError(concat(place_of(operation), ": transfers are not supported in a manual computation"));
-  DeviceExchange who;
-  if (operation.name == "stablehlo.partition_id") return read_device_exchange(body, operation, operands, who);
-  const int64_t devices = scope.mesh.size();
-  if (operation.name == "stablehlo.collective_permute") {
-    const Ints ids = integers_attribute(operation, "source_target_pairs");
-    for (std::size_t i = 0; i + 1 < ids.size(); i += 2) who.pairs.emplace_back(ids[i], ids[i + 1]);
-    return read_device_exchange(body, operation, operands, who);
-  }
-  if (const Attribute named = operation.attributes.find("replica_groups"); named.as<DialectAttribute>()) {
-    who.groups = groups_along_axes(body.module(), operation, *named.as<DialectAttribute>(), scope);
-    return read_device_exchange(body, operation, operands, who);
-  }
-  // jax gives no channel to a broadcast, and means devices.
-  if (operation.name == "stablehlo.collective_broadcast" && channel_of(operation) <= 0) {
-    who.groups = id_groups(operation, devices);
-    return read_device_exchange(body, operation, operands, who);
-  }
-  for (const Group& group : process_groups(operation, {1, devices})) {
-    Ints& own = who.groups.emplace_back();
-    for (const ProcessId id : group) {
-      if (id.replica != 0 || id.partition >= devices) {
-        fail(operation,
-             concat("there is no device ", id.replica * devices + id.partition, " in a mesh of ", devices, " devices"));
-      }
-      own.push_back(id.partition);
-    }
-  }
-  return read_device_exchange(body, operation, operands, who);
-}
-
 // Outside of run_parallel there is one process.
 Arrays read_alone(BodyReader& body, const Operation& operation, const Arrays& operands) {
-  if (const ManualScope* scope = body.module().manual()) return read_between_devices(body, operation, operands, *scope);
+  if (body.module().manual() && operation.name != "stablehlo.replica_id" && !is_transfer(operation.name))
+    return read_between_devices(body, operation, operands);
   if (is_local(operation.name)) return {id_array(0)};
   if (operation.name == "stablehlo.outfeed") return {};
   if (is_transfer(operation.name)) {

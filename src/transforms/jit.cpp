@@ -12,6 +12,7 @@
 #include "program/plain_types.h"
 #include "runtime/warning.h"
 #include "trace/trace.h"
+#include "transforms/agreement.h"
 #include "transforms/jit_divided.h"
 #include "transforms/jit_entry.h"
 #include "transforms/jit_stages.h"
@@ -164,6 +165,7 @@ Arrays call_jit_entry(const JitEntry& entry, std::span<const Array> leaves) {
   }
   const std::span<const Array> inputs = ready.all_inputs ? leaves : std::span<const Array>(chosen);
   const Config& settings = config();
+  if (ready.says_placement) ready.agreed.run([&] { agree_on_program(ready.program, entry.options.name); });
   Arrays outputs;
   if (settings.debug_nans || settings.debug_infs) {
     outputs = execute_checked(entry, inputs);

@@ -63,6 +63,7 @@ class JitEntry {
     // Outputs that the executable hands on from its inputs, found when it first runs.
     mutable Once compared;
     mutable std::vector<std::size_t> handed_on;
+    mutable Once agreed;  // with other processes, before it first runs
   };
 
   // The program that is compiled: dead code and, unless they are kept, unused inputs are gone.

@@ -53,14 +53,13 @@ class ShardMap : public testing::Test {
 
 // Along one axis, where the parts are lanes of another one behind the first dimension.
 TEST_F(ShardMap, MovesDimensionsOfPartsThatAnotherAxisSplits) {
-  const Array stacked =
-      mapped([](const Array& part) { return lax::all_gather(part, "data"); }, cells_,
-             PartitionSpec{{{}, {"data"}, {"model"}}}, x_, false);
+  const Array stacked = mapped([](const Array& part) { return lax::all_gather(part, "data"); }, cells_,
+                               PartitionSpec{{{}, {"data"}, {"model"}}}, x_, false);
   EXPECT_EQ(stacked.shape(), (Shape{4, 8, 4}));
   EXPECT_EQ(lax::index_in_dim(lax::index_in_dim(stacked, 1, 0, false), 1, 0, false).to_vector<float>(),
             (Floats{12, 13, 14, 15}));
-  const Array exchanged = mapped([](const Array& part) { return lax::all_to_all(part, "model", 1, 0); }, cells_, cells_,
-                                 x_, false);
+  const Array exchanged =
+      mapped([](const Array& part) { return lax::all_to_all(part, "model", 1, 0); }, cells_, cells_, x_, false);
   EXPECT_EQ(exchanged.shape(), (Shape{8, 4}));
   // Each row is the column of one device: [x(0, 0), x(1, 0)] of the first, beside [x(0, 1), x(1, 1)].
   EXPECT_EQ(lax::index_in_dim(exchanged, 0, 0, false).to_vector<float>(), (Floats{0, 4, 1, 5}));

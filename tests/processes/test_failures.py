@@ -118,6 +118,40 @@ def test_a_different_program_is_named():
         assert "another program" in launch.text(number) and "step of (f32[4])" in launch.text(number), launch.all
 
 
+DIFFERS = """
+    import capibara.jax as jax, capibara.jax.numpy as jnp
+    from capibara.jax import lax
+    from capibara.jax.sharding import PartitionSpec as P
+    jax.distributed.initialize()
+    mesh, own = jax.make_mesh((2,), ("i",)), jax.process_index()
+    def step(x):
+        return lax.psum(x * FACTOR, "i")
+    f = jax.jit(jax.shard_map(step, mesh=mesh, in_specs=P("i"), out_specs=P()))
+    same = jax.jit(jax.shard_map(lambda x: lax.psum(x, "i"), mesh=mesh, in_specs=P("i"), out_specs=P()))
+    assert same(jnp.ones(2)).tolist() == [2] and same(jnp.ones(2)).tolist() == [2]
+    print("agreed", flush=True)
+    print(f(jnp.ones(SIZE)), flush=True)
+    """
+
+
+@pytest.mark.parametrize("factor, size", [("(2 + own)", "2"), ("2", "2 + 2 * own")], ids=["another function", "other shapes"])
+def test_a_program_that_differs_is_named_before_it_runs(factor, size):
+    code, launch = run(2, python(DIFFERS.replace("FACTOR", factor).replace("SIZE", size)), JAX_NUM_CPU_DEVICES="1")
+    assert code == 1, launch.all
+    for number in range(2):
+        assert launch.lines[number][0] == "agreed", launch.all
+        assert re.search(r"process \d \(.*\) runs another program: jit\(step\) of \(float32\[\d\]\)", launch.text(number)), launch.all
+        assert "(<string>:13)" in launch.text(number), launch.all
+
+
+def test_a_program_that_one_process_has_run_before_is_named():
+    program = DIFFERS.replace("f(jnp.ones(SIZE))", "(f if own else same)(jnp.ones(2))").replace("FACTOR", "2")
+    code, launch = run(2, python(program), JAX_NUM_CPU_DEVICES="1")
+    assert code == 1, launch.all
+    for number in range(2):
+        assert "jit(step) of (float32[2])" in launch.text(number) and "psum over 'i' of float32[1,1]" in launch.text(number), launch.all
+
+
 def test_names_of_barriers_must_agree():
     program = """
         import capibara.jax as jax

@@ -266,8 +266,8 @@ module {
   func.func public @main(%a: tensor<4xf32>) -> tensor<4xf32> {
     %r = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x", "y"}]>] out_shardings=[<@mesh, [{"x", "y"}]>]
         manual_axes={"x", "y"} (%b: tensor<1xf32>) {
-      %c = "stablehlo.all_reduce"(%b) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups =
-            #stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [)",
+      %c = "stablehlo.all_reduce"(%b) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
+            replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [)",
                   axes, R"(]>, use_global_device_ids}> ({
       ^bb0(%p: tensor<f32>, %q: tensor<f32>):
         %m = stablehlo.add %p, %q : tensor<f32>
