@@ -69,85 +69,33 @@ Claims selective_scan_claims() { return {{"selective_scan", claim_forward}, {"se
 #else  // ---- the kernels ---------------------------------------------------------------------------------------------
 
 #include "backends/cuda/kernels.h"
-#include "backends/cuda/selective_scan_backward.h"
 #include "backends/cuda/selective_scan_forward.h"
 #include "backends/cuda/selective_scan_segments.h"
 
 namespace capibara::cuda {
 namespace {
 
-template <int states>
-struct Kernels {
-  static constexpr ScanSplit ahead = forward_split(states), back = backward_split(states);
-
-  static dim3 grid(const ScanSplit& split, const Sizes& s, int64_t batch, int segments) {
-    return {static_cast<unsigned>(split.blocks_of(s.dim)), static_cast<unsigned>(batch),
-            static_cast<unsigned>(segments)};
-  }
-
-  template <template <int, int, int> class Memory, class Kernel, class... Args>
-  static cudaError_t launch_forward(Kernel* kernel, dim3 blocks, cudaStream_t stream, Args... args) {
-    return launch(kernel, sizeof(Memory<ahead.own, ahead.parts, ahead.per_lane>), blocks, ahead.threads(), stream,
-                  args...);
-  }
-  template <template <int, int, int> class Memory, class Kernel, class... Args>
-  static cudaError_t launch_backward(Kernel* kernel, dim3 blocks, cudaStream_t stream, Args... args) {
-    return launch(kernel, sizeof(Memory<back.own, back.parts, back.per_lane>), blocks, back.threads(), stream, args...);
-  }
-  template <class Kernel, class... Args>
-  static cudaError_t launch(Kernel* kernel, std::size_t bytes, dim3 blocks, int threads, cudaStream_t stream,
-                            Args... args) {
-    const cudaError_t status =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+template <int states, class T>
+cudaError_t start_for(const ScanInputs<T>& in, const ScanSizes& s, T* y, float* last, float* starts, float* ends,
+                      cudaStream_t stream) {
+  constexpr ScanSplit split = forward_split(states);
+  constexpr int own = split.own, parts = split.parts, lane = split.per_lane;
+  if (s.segments > 1) {
+    const cudaError_t status = start_scan_kernel<SegmentMemory<own, parts, lane>>(
+        segment_ends<T, own, parts, lane, true>, scan_grid(split, s, s.segments - 1), split.threads(), stream, in,
+        static_cast<const T*>(nullptr), s, ends);
     if (status != cudaSuccess) return status;
-    kernel<<<blocks, threads, bytes, stream>>>(args...);
-    return cudaGetLastError();
   }
-
-  template <class T>
-  static cudaError_t run_forward(const Inputs<T>& in, const Sizes& s, int64_t batch, T* y, float* last, float* starts,
-                                 float* ends, cudaStream_t stream) {
-    constexpr int own = ahead.own, parts = ahead.parts, lane = ahead.per_lane;
-    if (s.segments > 1) {
-      const cudaError_t status =
-          launch_forward<SegmentMemory>(segment_ends<T, own, parts, lane, true>, grid(ahead, s, batch, s.segments - 1),
-                                        stream, in, static_cast<const T*>(nullptr), s, ends);
-      if (status != cudaSuccess) return status;
-    }
-    return launch_forward<ForwardMemory>(forward<T, own, parts, lane>, grid(ahead, s, batch, s.segments), stream, in, s,
-                                         static_cast<const float*>(ends), y, last, starts);
-  }
-
-  template <class T>
-  static cudaError_t run_backward(const Inputs<T>& in, const Sizes& s, int64_t batch, const Gradients<T>& out,
-                                  float* ends, T* dB, T* dC, cudaStream_t stream) {
-    constexpr int own = back.own, parts = back.parts, lane = back.per_lane;
-    static_assert(sizeof(BackwardMemory<own, parts, lane>) == backward_bytes(back), "what the claim counts with");
-    cudaError_t status = cudaSuccess;
-    if (s.segments > 1)
-      status = launch_backward<SegmentMemory>(segment_ends<T, own, parts, lane, false>,
-                                              grid(back, s, batch, s.segments - 1), stream, in, out.dy, s, ends);
-    if (status == cudaSuccess)
-      status = launch_backward<BackwardMemory>(backward<T, own, parts, lane>, grid(back, s, batch, s.segments), stream,
-                                               in, s, out);
-    if (status != cudaSuccess) return status;
-    const int64_t numbers = batch * s.length * 2 * back.width();
-    add_blocks<T><<<static_cast<unsigned>((numbers + 127) / 128), 128, 0, stream>>>(
-        out.sums, dB, dC, batch * s.length, s.length, s.states, back.width(), static_cast<int>(back.blocks_of(s.dim)));
-    if (s.segments > 1) {
-      const auto blocks = static_cast<unsigned>((static_cast<int64_t>(s.states + added_rows) * s.dim + 127) / 128);
-      add_segments<<<dim3(blocks, static_cast<unsigned>(batch)), 128, 0, stream>>>(
-          out.partial, out.dA, out.dD, out.dbias, s.dim, s.states, s.segments);
-    }
-    return cudaGetLastError();
-  }
-};
+  return start_scan_kernel<ForwardMemory<own, parts, lane>>(forward<T, own, parts, lane>,
+                                                            scan_grid(split, s, s.segments), split.threads(), stream,
+                                                            in, s, static_cast<const float*>(ends), y, last, starts);
+}
 
 // ---- handlers ----------------------------------------------------------------------------------------------------
 
 // The operands from `first` on.
 template <class T>
-Inputs<T> inputs_of(const ffi::CallFrame* frame, int first) {
+ScanInputs<T> inputs_of(const ffi::CallFrame* frame, int first) {
   const bool gated = integer_attribute(frame, "gated", 0), resets = integer_attribute(frame, "resets", 0);
   auto rows = [&](int i) { return data_of<const T>(operand(frame, first + i)); };
   auto numbers = [&](int i) { return data_of<const float>(operand(frame, first + i)); };
@@ -157,11 +105,12 @@ Inputs<T> inputs_of(const ffi::CallFrame* frame, int first) {
 }
 
 // `ends`: the number of the result that has a dimension of segments.
-Sizes sizes_of(const ffi::CallFrame* frame, int first, int ends) {
+ScanSizes sizes_of(const ffi::CallFrame* frame, int first, int ends) {
   const ffi::Buffer &u = operand(frame, first), &A = operand(frame, first + 2);
   const int length = static_cast<int>(u.dims[1]), chunk = static_cast<int>(integer_attribute(frame, "chunk_size", 0));
   const int chunks = (length + chunk - 1) / chunk, segments = static_cast<int>(result(frame, ends).dims[1]);
-  return {length,
+  return {u.dims[0],
+          length,
           static_cast<int>(u.dims[2]),
           static_cast<int>(A.dims[1]),
           chunk,
@@ -173,36 +122,34 @@ Sizes sizes_of(const ffi::CallFrame* frame, int first, int ends) {
 
 template <class T>
 cudaError_t start_forward(const ffi::CallFrame* frame, cudaStream_t stream) {
-  const Sizes s = sizes_of(frame, 0, 3);
-  const auto run = s.states <= 16 ? Kernels<16>::run_forward<T> : Kernels<max_states>::run_forward<T>;
-  return run(inputs_of<T>(frame, 0), s, operand(frame, 0).dims[0], data_of<T>(result(frame, 0)),
-             data_of<float>(result(frame, 1)), data_of<float>(result(frame, 2)), data_of<float>(result(frame, 3)),
-             stream);
+  const ScanSizes s = sizes_of(frame, 0, 3);
+  const auto run = s.states <= 16 ? start_for<16, T> : start_for<max_states, T>;
+  return run(inputs_of<T>(frame, 0), s, data_of<T>(result(frame, 0)), data_of<float>(result(frame, 1)),
+             data_of<float>(result(frame, 2)), data_of<float>(result(frame, 3)), stream);
 }
 
 template <class T>
 cudaError_t start_backward(const ffi::CallFrame* frame, cudaStream_t stream) {
-  const Inputs<T> in = inputs_of<T>(frame, 3);
-  const bool gated = in.z != nullptr;
-  const int scratch = gated ? 9 : 8;
-  const Sizes s = sizes_of(frame, 3, scratch + 1);
+  const ScanInputs<T> in = inputs_of<T>(frame, 3);
+  const int scratch = in.z ? 9 : 8;
   auto rows = [&](int i) { return data_of<T>(result(frame, i)); };
   auto numbers = [&](int i) { return data_of<float>(result(frame, i)); };
-  const Gradients<T> out{data_of<const T>(operand(frame, 0)),
-                         data_of<const float>(operand(frame, 1)),
-                         data_of<const float>(operand(frame, 2)),
-                         numbers(scratch + 1),
-                         rows(0),
-                         rows(1),
-                         gated ? rows(8) : nullptr,
-                         numbers(2),
-                         numbers(5),
-                         numbers(6),
-                         numbers(7),
-                         numbers(scratch + 2),
-                         numbers(scratch)};
-  const auto run = s.states <= 16 ? Kernels<16>::run_backward<T> : Kernels<max_states>::run_backward<T>;
-  return run(in, s, operand(frame, 3).dims[0], out, numbers(scratch + 1), rows(3), rows(4), stream);
+  const ScanGradients<T> out{data_of<const T>(operand(frame, 0)),
+                             data_of<const float>(operand(frame, 1)),
+                             data_of<const float>(operand(frame, 2)),
+                             rows(0),
+                             rows(1),
+                             rows(3),
+                             rows(4),
+                             in.z ? rows(8) : nullptr,
+                             numbers(2),
+                             numbers(5),
+                             numbers(6),
+                             numbers(7),
+                             numbers(scratch + 1),
+                             numbers(scratch + 2),
+                             numbers(scratch)};
+  return start_scan_backward(in, sizes_of(frame, 3, scratch + 1), out, stream);
 }
 
 void* run(ffi::CallFrame* frame, bool is_forward) {

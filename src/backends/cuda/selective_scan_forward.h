@@ -21,7 +21,7 @@ struct ForwardMemory {
 
 template <class T, int Own, int Parts, int Lane>
 __global__ void __launch_bounds__(Parts * 32)
-    forward(Inputs<T> in, Sizes s, const float* ends, T* y, float* last, float* starts) {
+    forward(ScanInputs<T> in, ScanSizes s, const float* ends, T* y, float* last, float* starts) {
   using Where = Place<Own, Parts, Lane>;
   using Rows = TileRows<T, Where>;
   extern __shared__ float4 shared[];
@@ -31,14 +31,8 @@ __global__ void __launch_bounds__(Parts * 32)
   const int begin = place.segment * s.segment_chunks * s.chunk;
   const int end = min(s.length, begin + s.segment_chunks * s.chunk);
   float A[Lane][Own], h[Lane][Own];
-#pragma unroll
-  for (int l = 0; l < Lane; ++l) {
-#pragma unroll
-    for (int i = 0; i < Own; ++i) {
-      A[l][i] = place.decay(in.A, l, i);
-      h[l][i] = place.exists(l, i) ? in.initial[place.by_channel(l, i)] : 0.0f;
-    }
-  }
+  load_decays(in.A, place, A);
+  load_states(in.initial, place, h);
   pass_segments(ends, s, place, A, 0, 1, h);
   load_vector(in.D, place, memory.D);
   load_vector(in.bias, place, memory.bias);
@@ -145,14 +139,7 @@ __global__ void __launch_bounds__(Parts * 32)
     write(now, t0, slot);
     now = next;
   }
-  if (place.segment + 1 != s.segments) return;
-#pragma unroll
-  for (int l = 0; l < Lane; ++l) {
-#pragma unroll
-    for (int i = 0; i < Own; ++i) {
-      if (place.exists(l, i)) last[place.by_channel(l, i)] = h[l][i];
-    }
-  }
+  if (place.segment + 1 == s.segments) store_states(last, place, h);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ struct SegmentMemory {
 
 // Forward all segments but the last, else all but the first, whose slopes of outputs are `dy`.
 template <class T, int Own, int Parts, int Lane, bool is_forward>
-__global__ void __launch_bounds__(Parts * 32) segment_ends(Inputs<T> in, const T* dy, Sizes s, float* ends) {
+__global__ void __launch_bounds__(Parts * 32) segment_ends(ScanInputs<T> in, const T* dy, ScanSizes s, float* ends) {
   using Where = Place<Own, Parts, Lane>;
   using Rows = TileRows<T, Where>;
   extern __shared__ float4 shared[];

@@ -19,7 +19,7 @@ struct ScanSplit {
 };
 // Forward many warps hide what one waits for; backward sums over channels count for more.
 constexpr ScanSplit forward_split(int64_t states) {
-  return states <= 16 ? ScanSplit{4, 4, 1, 4, 80} : ScanSplit{8, 8, 1, 2, 80};
+  return states <= 16 ? ScanSplit{4, 4, 1, 4, 80} : ScanSplit{8, 8, 1, 1, 80};
 }
 constexpr ScanSplit backward_split(int64_t states) {
   return states <= 16 ? ScanSplit{4, 4, 2, 2, 30} : ScanSplit{8, 8, 1, 1, 30};

@@ -85,10 +85,39 @@ __device__ void load_vector(const float* from, const Place& place, float* to) {
     to[i] = place.first_channel + i < place.dim ? from[place.first_channel + i] : 0.0f;
 }
 
+// A number for each channel and state of a thread, of [batch, dim, state].
+template <class Place, int Own, int Lane>
+__device__ void load_states(const float* from, const Place& place, float (&to)[Lane][Own]) {
+#pragma unroll
+  for (int l = 0; l < Lane; ++l) {
+#pragma unroll
+    for (int i = 0; i < Own; ++i) to[l][i] = place.exists(l, i) ? from[place.by_channel(l, i)] : 0.0f;
+  }
+}
+template <class Place, int Own, int Lane>
+__device__ void store_states(float* to, const Place& place, const float (&from)[Lane][Own]) {
+#pragma unroll
+  for (int l = 0; l < Lane; ++l) {
+#pragma unroll
+    for (int i = 0; i < Own; ++i) {
+      if (place.exists(l, i)) to[place.by_channel(l, i)] = from[l][i];
+    }
+  }
+}
+// Their decays per unit of time, as exponents of 2.
+template <class Place, int Own, int Lane>
+__device__ void load_decays(const float* A, const Place& place, float (&to)[Lane][Own]) {
+#pragma unroll
+  for (int l = 0; l < Lane; ++l) {
+#pragma unroll
+    for (int i = 0; i < Own; ++i) to[l][i] = place.decay(A, l, i);
+  }
+}
+
 // The state at the edge of a segment, given that at the edge of the sequence and what the segments from `first` on in
 // direction `step` add.
 template <class Place, int Own, int Lane>
-__device__ void pass_segments(const float* ends, const Sizes& s, const Place& place, const float (&A)[Lane][Own],
+__device__ void pass_segments(const float* ends, const ScanSizes& s, const Place& place, const float (&A)[Lane][Own],
                               int first, int step, float (&h)[Lane][Own]) {
   for (int j = first; j != place.segment; j += step) {
     const int64_t index = static_cast<int64_t>(place.batch) * s.segments + j, rows = s.states + added_rows;

@@ -49,7 +49,8 @@ Claims ssd_claims() { return {{"ssd", claim_forward}, {"ssd_grad", claim_backwar
 #else  // ---- the handlers --------------------------------------------------------------------------------------------
 
 #include "backends/cuda/kernels.h"
-#include "backends/cuda/ssd_backward.h"
+#include "backends/cuda/row_pieces.h"
+#include "backends/cuda/ssd_problem.h"
 
 namespace capibara::cuda {
 namespace {
@@ -67,44 +68,21 @@ SsdInputs ssd_inputs(const ffi::CallFrame* frame, int first) {
 SsdSizes ssd_sizes(const ffi::CallFrame* frame, int first) {
   const ffi::Buffer &x = operand(frame, first), &B = operand(frame, first + 3);
   const int length = static_cast<int>(x.dims[1]);
-  return {length, static_cast<int>(x.dims[2]), static_cast<int>(B.dims[2]), (length + ssd_chunk - 1) / ssd_chunk,
+  return {x.dims[0],
+          length,
+          static_cast<int>(x.dims[2]),
+          static_cast<int>(B.dims[2]),
+          static_cast<int>(B.dims[3]),
+          (length + ssd_chunk - 1) / ssd_chunk,
           integer_attribute(frame, "dt_softplus", 0) != 0};
-}
-
-template <class Memory, class Kernel, class... Args>
-cudaError_t launch(Kernel* kernel, const SsdSizes& s, int64_t batch, cudaStream_t stream, Args... args) {
-  const int bytes = static_cast<int>(sizeof(Memory));
-  const cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  if (status != cudaSuccess) return status;
-  kernel<<<dim3(static_cast<unsigned>(s.heads), static_cast<unsigned>(batch)), ssd_threads, bytes, stream>>>(args...);
-  return cudaGetLastError();
-}
-
-template <int states>
-cudaError_t run_forward(const SsdInputs& in, const SsdSizes& s, int64_t batch, __nv_bfloat16* y, float* last,
-                        float* starts, cudaStream_t stream) {
-  return launch<SsdForwardMemory<states>>(ssd_forward<states>, s, batch, stream, in, s, y, last, starts);
-}
-
-template <int states>
-cudaError_t run_backward(const SsdInputs& in, const SsdSizes& s, int64_t batch, const SsdGradients& out,
-                         __nv_bfloat16* dB, __nv_bfloat16* dC, cudaStream_t stream) {
-  const cudaError_t status = launch<SsdBackwardMemory<states>>(ssd_backward<states>, s, batch, stream, in, s, out);
-  if (status != cudaSuccess) return status;
-  const int64_t columns = batch * s.length * s.groups, pieces = columns * (states / 8);
-  add_heads<<<dim3(static_cast<unsigned>((pieces + 255) / 256), 2), 256, 0, stream>>>(out.dB, out.dC, dB, dC, columns,
-                                                                                      s.heads / s.groups, states);
-  return cudaGetLastError();
 }
 
 // ... -> (y, last state, states at the starts of chunks)
 void* ssd(ffi::CallFrame* frame) {
   if (ffi::answer_metadata(frame, ffi::command_buffer_compatible) || frame->stage != 3) return nullptr;
-  const int64_t states = operand(frame, 3).dims[3];
-  const auto run = states == 32 ? run_forward<32> : states == 64 ? run_forward<64> : run_forward<128>;
-  const cudaError_t status = run(ssd_inputs(frame, 0), ssd_sizes(frame, 0), operand(frame, 0).dims[0],
-                                 data_of<__nv_bfloat16>(result(frame, 0)), data_of<float>(result(frame, 1)),
-                                 data_of<float>(result(frame, 2)), own_stream(frame));
+  const SsdOutputs out{data_of<__nv_bfloat16>(result(frame, 0)), data_of<float>(result(frame, 1)),
+                       data_of<float>(result(frame, 2))};
+  const cudaError_t status = start_ssd_forward(ssd_inputs(frame, 0), ssd_sizes(frame, 0), out, own_stream(frame));
   return status == cudaSuccess ? nullptr : ffi::failure(frame, cudaGetErrorString(status));
 }
 
@@ -120,6 +98,8 @@ void* ssd_grad(ffi::CallFrame* frame) {
                          data_of<const float>(operand(frame, 2)),
                          rows(0),
                          rows(1),
+                         rows(3),
+                         rows(4),
                          in.z ? rows(8) : nullptr,
                          numbers(2),
                          numbers(5),
@@ -127,10 +107,7 @@ void* ssd_grad(ffi::CallFrame* frame) {
                          numbers(7),
                          rows(scratch),
                          rows(scratch + 1)};
-  const int64_t states = operand(frame, 6).dims[3];
-  const auto run = states == 32 ? run_backward<32> : states == 64 ? run_backward<64> : run_backward<128>;
-  const cudaError_t status =
-      run(in, ssd_sizes(frame, 3), operand(frame, 3).dims[0], out, rows(3), rows(4), own_stream(frame));
+  const cudaError_t status = start_ssd_backward(in, ssd_sizes(frame, 3), out, own_stream(frame));
   return status == cudaSuccess ? nullptr : ffi::failure(frame, cudaGetErrorString(status));
 }
 

@@ -1,41 +1,15 @@
-// What the kernels of the state space dual share on the device: operands, tiles in shared memory, products of tensor
-// cores, decays inside of a chunk.
+// Tiles of the state space dual in shared memory and registers, and the fragments of tensor cores that they become.
 //
 // Tiles are 64 rows of bfloat16, a row for each step or state, whose 16-byte pieces are permuted so that fragments meet
 // in no bank. Eight warps share a chunk: of a result of 64 x 64 each has 16 rows and 32 columns.
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_runtime.h>
-
 #include "backends/cuda/row_pieces.h"
-#include "backends/cuda/ssd_split.h"
+#include "backends/cuda/ssd_problem.h"
 #include "backends/cuda/tile_stages.h"
 
 namespace capibara::cuda {
 namespace {
-
-constexpr int ssd_threads = 256;
-constexpr float log2_e = 1.4426950408889634f;
-
-struct SsdSizes {
-  int length, heads, groups, chunks;
-  bool has_softplus;
-};
-
-struct SsdInputs {
-  const __nv_bfloat16 *x, *dt, *B, *C, *z;
-  const float *A, *D, *bias, *initial;
-  const uint8_t* reset;
-};
-
-inline __device__ float exp2_fast(float x) {
-  float result;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
-  return result;
-}
-inline __device__ float sigmoid(float x) { return __fdividef(1.0f, 1.0f + exp2_fast(-x * log2_e)); }
-inline __device__ float softplus(float x) { return fmaxf(x, 0.0f) + log1pf(exp2_fast(-fabsf(x) * log2_e)); }
 
 inline __device__ uint32_t shared_word(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
@@ -99,53 +73,40 @@ struct RowTile {
   __device__ float2 load(int row, int column) const { return floats_of(load_word(element(row, column))); }
 };
 
-// The decays of a chunk, as exponents of 2: sums of steps * A up to each step; resets up to each step.
-struct Decays {
-  float step[ssd_chunk], sums[ssd_chunk];
-  int counts[ssd_chunk];
+// Which of a state's elements, [states][ssd_dim], a thread has in registers: of 16 rows and half as many columns as
+// there are states.
+template <int states>
+struct StatePart {
+  static constexpr int tiles = states / 16;  // of eight columns
+  int row, column, lane_row, lane_column;
 
-  __device__ float last() const { return sums[ssd_chunk - 1]; }
-  __device__ int all() const { return counts[ssd_chunk - 1]; }
-  __device__ float between(int to, int from) const {
-    return from <= to && counts[from] == counts[to] ? exp2_fast(sums[to] - sums[from]) : 0.0f;
+  __device__ StatePart()
+      : row(threadIdx.x / 32 % tiles * 16),
+        column(threadIdx.x / 32 / tiles * (states / 2)),
+        lane_row(row + threadIdx.x % 32 / 4),
+        lane_column(column + threadIdx.x % 4 * 2) {}
+  // Calls `visit(row, column, element)` for the thread's elements, pairs of neighbouring columns.
+  template <class Visit>
+  __device__ void each_pair(float (&state)[tiles][4], const Visit& visit) const {
+#pragma unroll
+    for (int j = 0; j < tiles; ++j) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        visit(lane_row + 8 * half, lane_column + 8 * j, state[j][2 * half], state[j][2 * half + 1]);
+    }
   }
-  __device__ float from_start(int q) const { return counts[q] == 0 ? exp2_fast(sums[q]) : 0.0f; }
-  __device__ float to_end(int q) const { return counts[q] == all() ? exp2_fast(last() - sums[q]) : 0.0f; }
-  __device__ float whole() const { return all() == 0 ? exp2_fast(last()) : 0.0f; }
-
-  // By one warp, which has two steps in each lane; steps behind the last are of size 0.
-  __device__ void fill(const SsdInputs& in, const SsdSizes& s, int batch, int head, int t0) {
-    const int lane = threadIdx.x % 32;
-    const float rate = in.A[head] * log2_e, bias = in.bias[head];
-    float own[2], total = 0;
-    int cleared[2], count = 0;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int t = t0 + 2 * lane + i;
-      const bool exists = t < s.length;
-      const int64_t row = static_cast<int64_t>(batch) * s.length + (exists ? t : 0);
-      const float raw = __bfloat162float(in.dt[row * s.heads + head]) + bias;
-      const float size = exists ? (s.has_softplus ? softplus(raw) : raw) : 0.0f;
-      step[2 * lane + i] = size;
-      own[i] = total += size * rate;
-      cleared[i] = count += in.reset && exists && in.reset[row] ? 1 : 0;
-    }
-    float before = total;
-    int count_before = count;
-#pragma unroll
-    for (int distance = 1; distance < 32; distance *= 2) {
-      const float sum = __shfl_up_sync(0xffffffffu, before, distance);
-      const int number = __shfl_up_sync(0xffffffffu, count_before, distance);
-      if (lane >= distance) before += sum, count_before += number;
-    }
-    before = __shfl_up_sync(0xffffffffu, before, 1);
-    count_before = __shfl_up_sync(0xffffffffu, count_before, 1);
-    if (lane == 0) before = 0, count_before = 0;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      sums[2 * lane + i] = before + own[i];
-      counts[2 * lane + i] = count_before + cleared[i];
-    }
+  // From and to [ssd_dim][states].
+  __device__ void load(float (&state)[tiles][4], const float* from) const {
+    each_pair(state, [&](int n, int p, float& a, float& b) {
+      a = from[p * states + n];
+      b = from[(p + 1) * states + n];
+    });
+  }
+  __device__ void store(float (&state)[tiles][4], float* to) const {
+    each_pair(state, [&](int n, int p, float a, float b) {
+      to[p * states + n] = a;
+      to[(p + 1) * states + n] = b;
+    });
   }
 };
 

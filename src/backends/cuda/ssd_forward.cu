@@ -1,8 +1,7 @@
 // The forward kernel of the state space dual: a block goes through the chunks of one head, whose state stays in the
 // registers of its warps.
-#pragma once
-
-#include "backends/cuda/ssd_device.h"
+#include "backends/cuda/ssd_decays.h"
+#include "backends/cuda/ssd_tiles.h"
 
 namespace capibara::cuda {
 namespace {
@@ -17,33 +16,8 @@ struct SsdForwardMemory {
   Decays decays[2];
 };
 
-// Which of a state's elements, [states][ssd_dim], a thread has in registers: of 16 rows and half as many columns as
-// there are states.
 template <int states>
-struct StatePart {
-  static constexpr int tiles = states / 16;  // of eight columns
-  int row, column, lane_row, lane_column;
-
-  __device__ StatePart()
-      : row(threadIdx.x / 32 % tiles * 16),
-        column(threadIdx.x / 32 / tiles * (states / 2)),
-        lane_row(row + threadIdx.x % 32 / 4),
-        lane_column(column + threadIdx.x % 4 * 2) {}
-  // Calls `visit(row, column, element)` for the thread's elements, pairs of neighbouring columns.
-  template <class Visit>
-  __device__ void each_pair(float (&state)[tiles][4], const Visit& visit) const {
-#pragma unroll
-    for (int j = 0; j < tiles; ++j) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half)
-        visit(lane_row + 8 * half, lane_column + 8 * j, state[j][2 * half], state[j][2 * half + 1]);
-    }
-  }
-};
-
-template <int states>
-__global__ void __launch_bounds__(ssd_threads, 2)
-    ssd_forward(SsdInputs in, SsdSizes s, __nv_bfloat16* y, float* last, float* starts) {
+__global__ void __launch_bounds__(ssd_threads, 2) ssd_forward(SsdInputs in, SsdSizes s, SsdOutputs out) {
   using Memory = SsdForwardMemory<states>;
   extern __shared__ __align__(128) unsigned char shared[];
   auto& memory = *reinterpret_cast<Memory*>(shared);
@@ -68,20 +42,22 @@ __global__ void __launch_bounds__(ssd_threads, 2)
   copy(0);
   const StatePart<states> part;
   float state[StatePart<states>::tiles][4];
-  const float* const initial = in.initial + own * ssd_dim * states;
-  part.each_pair(state, [&](int n, int p, float& a, float& b) {
-    a = initial[p * states + n];
-    b = initial[(p + 1) * states + n];
-  });
+  part.load(state, in.initial + own * ssd_dim * states);
   const float D = in.D[head];
-  if (warp == 0) memory.decays[0].fill(in, s, batch, head, 0);
+  SsdSteps steps;  // of the next chunk, in the first warp
+  if (warp == 0) {
+    steps.fetch(in, s, batch, head, 0);
+    memory.decays[0].fill(steps, in, s, head, 0);
+  }
   for (int chunk = 0; chunk < s.chunks; ++chunk) {
     auto& stage = memory.stages[chunk % 2];
     const RowTile<ssd_dim> x{shared_word(stage.x)};
     const RowTile<states> B{shared_word(stage.B)}, C{shared_word(stage.C)};
     const Decays& decays = memory.decays[chunk % 2];
     copy(chunk + 1);
-    float* const to = starts + ((static_cast<int64_t>(batch) * s.chunks + chunk) * s.heads + head) * (states * ssd_dim);
+    if (warp == 0) steps.fetch(in, s, batch, head, (chunk + 1) * ssd_chunk);
+    float* const to =
+        out.starts + ((static_cast<int64_t>(batch) * s.chunks + chunk) * s.heads + head) * (states * ssd_dim);
     part.each_pair(state, [&](int n, int p, float a, float b) {
       *reinterpret_cast<float2*>(to + n * ssd_dim + p) = {a, b};
       start.store(n, p, a, b);
@@ -108,7 +84,7 @@ __global__ void __launch_bounds__(ssd_threads, 2)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int q = lane_row + 8 * half;
-      const float kept = decays.from_start(q);
+      const float kept = decays.from_start[q];
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         const int from = lane_column + 8 * j;
@@ -119,7 +95,7 @@ __global__ void __launch_bounds__(ssd_threads, 2)
       }
     }
     if (warp == 0 && chunk + 1 < s.chunks)
-      memory.decays[(chunk + 1) % 2].fill(in, s, batch, head, (chunk + 1) * ssd_chunk);
+      memory.decays[(chunk + 1) % 2].fill(steps, in, s, head, (chunk + 1) * ssd_chunk);
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < ssd_chunk / 16; ++k) {
@@ -147,11 +123,11 @@ __global__ void __launch_bounds__(ssd_threads, 2)
           first *= z.x * sigmoid(z.x);
           second *= z.y * sigmoid(z.y);
         }
-        *reinterpret_cast<uint32_t*>(y + at + 8 * j) = pair_of(first, second);
+        *reinterpret_cast<uint32_t*>(out.y + at + 8 * j) = pair_of(first, second);
       }
     }
     // The next state: B, scaled in two parts of 8 bits, times x.
-    const float whole = decays.whole();
+    const float whole = decays.whole;
 #pragma unroll
     for (int j = 0; j < StatePart<states>::tiles; ++j) {
 #pragma unroll
@@ -165,8 +141,8 @@ __global__ void __launch_bounds__(ssd_threads, 2)
       for (int i = 0; i < 4; ++i) {
         const int q = 16 * k + i / 2 * 8 + lane % 4 * 2;
         float2 values = floats_of(a[i]);
-        values.x *= decays.to_end(q) * decays.step[q];
-        values.y *= decays.to_end(q + 1) * decays.step[q + 1];
+        values.x *= decays.to_end[q] * decays.step[q];
+        values.y *= decays.to_end[q + 1] * decays.step[q + 1];
         high[i] = pair_of(values.x, values.y);
         const float2 rounded = floats_of(high[i]);
         low[i] = pair_of(values.x - rounded.x, values.y - rounded.y);
@@ -183,12 +159,19 @@ __global__ void __launch_bounds__(ssd_threads, 2)
     }
     __syncthreads();
   }
-  float* const end = last + own * ssd_dim * states;
-  part.each_pair(state, [&](int n, int p, float a, float b) {
-    end[p * states + n] = a;
-    end[(p + 1) * states + n] = b;
-  });
+  part.store(state, out.last + own * ssd_dim * states);
+}
+
+template <int states>
+cudaError_t start_for(const SsdInputs& in, const SsdSizes& s, const SsdOutputs& out, cudaStream_t stream) {
+  return start_ssd_kernel<SsdForwardMemory<states>>(ssd_forward<states>, in, s, out, stream);
 }
 
 }  // namespace
+
+cudaError_t start_ssd_forward(const SsdInputs& in, const SsdSizes& s, const SsdOutputs& out, cudaStream_t stream) {
+  const auto start = s.states == 32 ? start_for<32> : s.states == 64 ? start_for<64> : start_for<128>;
+  return start(in, s, out, stream);
+}
+
 }  // namespace capibara::cuda

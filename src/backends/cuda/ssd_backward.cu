@@ -1,45 +1,10 @@
 // The backward kernel of the state space dual: a block goes back through the chunks of one head, the slope of whose
 // state stays in the registers of its warps. Gradients of B and C are sums over the heads of a group: blocks write
 // theirs, and a second kernel adds them in a fixed order, so that results are equal from run to run.
-#pragma once
-
-#include "backends/cuda/ssd_forward.h"
+#include "backends/cuda/ssd_gradients.h"
 
 namespace capibara::cuda {
 namespace {
-
-struct SsdGradients {
-  const __nv_bfloat16* dy;
-  const float *dlast, *starts;
-  __nv_bfloat16 *dx, *ddt, *dz;
-  float *dA, *dD, *dbias, *dinitial;
-  __nv_bfloat16 *dB, *dC;  // [batch][length][heads][states]
-};
-
-template <int states>
-struct SsdBackwardMemory {
-  struct Stage {
-    __nv_bfloat16 x[ssd_chunk * ssd_dim], dy[ssd_chunk * ssd_dim], B[ssd_chunk * states], C[ssd_chunk * states];
-  };
-  Stage stages[2];
-  __nv_bfloat16 start[states * ssd_dim], slope[states * ssd_dim];
-  __nv_bfloat16 weights[ssd_chunk * ssd_chunk], dscores[ssd_chunk * ssd_chunk];
-  Decays decays[2];
-  // For each step, of the warps that have a part of it: sums of dy * y, of driven * its slope by outputs of the chunk,
-  // of x * its slope by the state, and of x * driven's slope.
-  float received[2][ssd_chunk], given[4][ssd_chunk], sent[2][ssd_chunk], along[2][ssd_chunk];
-  float before[2][8], dD[8];  // of warps: state * its slope, for a chunk and the one before it; dy * x
-};
-
-inline __device__ float over_quad(float value) {
-  value += __shfl_xor_sync(0xffffffffu, value, 1);
-  return value + __shfl_xor_sync(0xffffffffu, value, 2);
-}
-inline __device__ float over_warp(float value) {
-#pragma unroll
-  for (int distance = 16; distance > 0; distance /= 2) value += __shfl_xor_sync(0xffffffffu, value, distance);
-  return value;
-}
 
 template <int states>
 __global__ void __launch_bounds__(ssd_threads, 1) ssd_backward(SsdInputs in, SsdSizes s, SsdGradients out) {
@@ -71,13 +36,14 @@ __global__ void __launch_bounds__(ssd_threads, 1) ssd_backward(SsdInputs in, Ssd
   copy(s.chunks - 1);
   const StatePart<states> part;
   float g[tiles][4];  // the slope of the state after the chunk
-  part.each_pair(g, [&](int n, int p, float& a, float& b) {
-    a = out.dlast[own * ssd_dim * states + p * states + n];
-    b = out.dlast[own * ssd_dim * states + (p + 1) * states + n];
-  });
+  part.load(g, out.dlast + own * ssd_dim * states);
   const float D = in.D[head], A = in.A[head];
   float dA = 0, dbias = 0, dD = 0;
-  if (warp == 0) memory.decays[(s.chunks - 1) % 2].fill(in, s, batch, head, (s.chunks - 1) * ssd_chunk);
+  SsdSteps steps;  // of the next chunk, in the first warp
+  if (warp == 0) {
+    steps.fetch(in, s, batch, head, (s.chunks - 1) * ssd_chunk);
+    memory.decays[(s.chunks - 1) % 2].fill(steps, in, s, head, (s.chunks - 1) * ssd_chunk);
+  }
   for (int chunk = s.chunks - 1; chunk >= 0; --chunk) {
     auto& stage = memory.stages[chunk % 2];
     const RowTile<ssd_dim> x{shared_word(stage.x)}, dy{shared_word(stage.dy)};
@@ -85,6 +51,7 @@ __global__ void __launch_bounds__(ssd_threads, 1) ssd_backward(SsdInputs in, Ssd
     const Decays& decays = memory.decays[chunk % 2];
     const int t0 = chunk * ssd_chunk;
     copy(chunk - 1);
+    if (warp == 0) steps.fetch(in, s, batch, head, t0 - ssd_chunk);
     const float* const from =
         out.starts + ((static_cast<int64_t>(batch) * s.chunks + chunk) * s.heads + head) * (states * ssd_dim);
     float before = 0;
@@ -195,7 +162,7 @@ __global__ void __launch_bounds__(ssd_threads, 1) ssd_backward(SsdInputs in, Ssd
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int q = lane_row + 8 * half;
-      const float kept = decays.from_start(q), left = decays.to_end(q), driving = left * decays.step[q];
+      const float kept = decays.from_start[q], left = decays.to_end[q], driving = left * decays.step[q];
       float sent = 0;
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
@@ -218,7 +185,7 @@ __global__ void __launch_bounds__(ssd_threads, 1) ssd_backward(SsdInputs in, Ssd
         memory.received[side_part][q] = all;
       }
     }
-    if (warp == 0 && chunk > 0) memory.decays[(chunk + 1) % 2].fill(in, s, batch, head, t0 - ssd_chunk);
+    if (warp == 0 && chunk > 0) memory.decays[(chunk + 1) % 2].fill(steps, in, s, head, t0 - ssd_chunk);
     __syncthreads();
     // What stays inside of the chunk.
 #pragma unroll
@@ -266,8 +233,8 @@ __global__ void __launch_bounds__(ssd_threads, 1) ssd_backward(SsdInputs in, Ssd
       const int64_t to = ((first_row + t0 + q) * s.heads + head) * states + wide_column + lane_pair;
 #pragma unroll
       for (int j = 0; j < tiles; ++j) {
-        *reinterpret_cast<uint32_t*>(out.dB + to + 8 * j) = pair_of(dB[j][2 * half], dB[j][2 * half + 1]);
-        *reinterpret_cast<uint32_t*>(out.dC + to + 8 * j) = pair_of(dC[j][2 * half], dC[j][2 * half + 1]);
+        *reinterpret_cast<uint32_t*>(out.head_dB + to + 8 * j) = pair_of(dB[j][2 * half], dB[j][2 * half + 1]);
+        *reinterpret_cast<uint32_t*>(out.head_dC + to + 8 * j) = pair_of(dC[j][2 * half], dC[j][2 * half + 1]);
       }
     }
     if (in.z) {  // outputs again, for the slope of the gate
@@ -283,7 +250,7 @@ __global__ void __launch_bounds__(ssd_threads, 1) ssd_backward(SsdInputs in, Ssd
           multiply_add(output[2 * j + 1], a, b[2], b[3]);
         }
       }
-      const float kept[2] = {decays.from_start(lane_row), decays.from_start(lane_row + 8)};
+      const float kept[2] = {decays.from_start[lane_row], decays.from_start[lane_row + 8]};
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
 #pragma unroll
@@ -324,7 +291,7 @@ __global__ void __launch_bounds__(ssd_threads, 1) ssd_backward(SsdInputs in, Ssd
       }
     }
     // The slope of the state before the chunk: C, scaled in two parts of 8 bits, times dy.
-    const float whole = decays.whole();
+    const float whole = decays.whole;
 #pragma unroll
     for (int j = 0; j < tiles; ++j) {
 #pragma unroll
@@ -338,8 +305,8 @@ __global__ void __launch_bounds__(ssd_threads, 1) ssd_backward(SsdInputs in, Ssd
       for (int i = 0; i < 4; ++i) {
         const int q = 16 * k + i / 2 * 8 + lane_pair;
         float2 values = floats_of(a[i]);
-        values.x *= decays.from_start(q);
-        values.y *= decays.from_start(q + 1);
+        values.x *= decays.from_start[q];
+        values.y *= decays.from_start[q + 1];
         high[i] = pair_of(values.x, values.y);
         const float2 rounded = floats_of(high[i]);
         low[i] = pair_of(values.x - rounded.x, values.y - rounded.y);
@@ -396,10 +363,7 @@ __global__ void __launch_bounds__(ssd_threads, 1) ssd_backward(SsdInputs in, Ssd
       }
     }
   }
-  part.each_pair(g, [&](int n, int p, float a, float b) {
-    out.dinitial[own * ssd_dim * states + p * states + n] = a;
-    out.dinitial[own * ssd_dim * states + (p + 1) * states + n] = b;
-  });
+  part.store(g, out.dinitial + own * ssd_dim * states);
   dD = over_warp(dD);
   if (lane == 0) memory.dD[warp] = dD;
   __syncthreads();
@@ -415,24 +379,21 @@ __global__ void __launch_bounds__(ssd_threads, 1) ssd_backward(SsdInputs in, Ssd
   out.dD[own] = sum;
 }
 
-// dB and dC, [batch * length][groups][states]: the sums over the heads of a group, in order; eight states for a thread.
-inline __global__ void __launch_bounds__(256)
-    add_heads(const __nv_bfloat16* dB, const __nv_bfloat16* dC, __nv_bfloat16* to_B, __nv_bfloat16* to_C,
-              int64_t columns, int repeats, int states) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x, pieces = states / 8;
-  if (i >= columns * pieces) return;
-  const int64_t column = i / pieces, piece = i % pieces;
-  const auto* from =
-      reinterpret_cast<const Piece<__nv_bfloat16>*>(blockIdx.y ? dC : dB) + column * repeats * pieces + piece;
-  float sums[8] = {};
-#pragma unroll 8
-  for (int head = 0; head < repeats; ++head) {
-    const Piece<__nv_bfloat16> own = from[head * pieces];
-#pragma unroll
-    for (int k = 0; k < 8; ++k) sums[k] += as_float(own.values[k]);
-  }
-  put_piece((blockIdx.y ? to_C : to_B) + i * 8, sums);
+template <int states>
+cudaError_t start_for(const SsdInputs& in, const SsdSizes& s, const SsdGradients& out, cudaStream_t stream) {
+  const cudaError_t status = start_ssd_kernel<SsdBackwardMemory<states>>(ssd_backward<states>, in, s, out, stream);
+  if (status != cudaSuccess) return status;
+  const int64_t columns = s.batch * s.length * s.groups, pieces = columns * (states / 8);
+  add_heads<<<dim3(static_cast<unsigned>((pieces + 255) / 256), 2), 256, 0, stream>>>(
+      out.head_dB, out.head_dC, out.dB, out.dC, columns, s.heads / s.groups, states);
+  return cudaGetLastError();
 }
 
 }  // namespace
+
+cudaError_t start_ssd_backward(const SsdInputs& in, const SsdSizes& s, const SsdGradients& out, cudaStream_t stream) {
+  const auto start = s.states == 32 ? start_for<32> : s.states == 64 ? start_for<64> : start_for<128>;
+  return start(in, s, out, stream);
+}
+
 }  // namespace capibara::cuda

@@ -1,26 +1,13 @@
-// The backward kernel of the selective scan.
+// The backward kernels of the selective scan.
 //
 // A block goes back through its segment chunk by chunk. It runs through a chunk once for the states at the starts of
 // eight steps each; then it goes through these eight again, keeps states and decays in registers, and goes back. What
 // warps know of their states only is added where it is written.
-#pragma once
-
+#include "backends/cuda/selective_scan_segments.h"
 #include "backends/cuda/selective_scan_sums.h"
-#include "backends/cuda/selective_scan_tiles.h"
 
 namespace capibara::cuda {
 namespace {
-
-// What the backward kernel reads besides, and what it writes.
-template <class T>
-struct Gradients {
-  const T* dy;
-  const float *dlast, *starts, *ends;
-  T *du, *ddelta, *dz;
-  float *dA, *dD, *dbias, *dinitial;
-  float* partial;  // [batch][segments][dA, dD, dbias]; where there is one segment, its sums are the results
-  float* sums;     // [batch][blocks][length][2][width]
-};
 
 template <int Own, int Parts, int Lane>
 struct BackwardMemory {
@@ -33,7 +20,7 @@ struct BackwardMemory {
 };
 
 template <class T, int Own, int Parts, int Lane>
-__global__ void __launch_bounds__(Parts * 32) backward(Inputs<T> in, Sizes s, Gradients<T> out) {
+__global__ void __launch_bounds__(Parts * 32) backward(ScanInputs<T> in, ScanSizes s, ScanGradients<T> out) {
   using Where = Place<Own, Parts, Lane>;
   using Rows = TileRows<T, Where>;
   extern __shared__ float4 shared[];
@@ -42,16 +29,9 @@ __global__ void __launch_bounds__(Parts * 32) backward(Inputs<T> in, Sizes s, Gr
   const LaneSums lane_sums;
   const int lane = threadIdx.x % 32, lane_channel = lane * Lane, first_state = place.part * Own;
   const int first_chunk = place.segment * s.segment_chunks, last_chunk = min(s.chunks, first_chunk + s.segment_chunks);
-  float A[Lane][Own], g[Lane][Own], dA[Lane][Own];
-#pragma unroll
-  for (int l = 0; l < Lane; ++l) {
-#pragma unroll
-    for (int i = 0; i < Own; ++i) {
-      A[l][i] = place.decay(in.A, l, i);
-      g[l][i] = place.exists(l, i) ? out.dlast[place.by_channel(l, i)] : 0.0f;
-      dA[l][i] = 0;
-    }
-  }
+  float A[Lane][Own], g[Lane][Own], dA[Lane][Own] = {};
+  load_decays(in.A, place, A);
+  load_states(out.dlast, place, g);
   pass_segments(out.ends, s, place, A, s.segments - 1, -1, g);
   load_vector(in.D, place, memory.D);
   load_vector(in.bias, place, memory.bias);
@@ -275,15 +255,8 @@ __global__ void __launch_bounds__(Parts * 32) backward(Inputs<T> in, Sizes s, Gr
                 matrix = static_cast<int64_t>(s.states) * s.dim;
   const bool alone = s.segments == 1;
   float* const own = out.partial + (static_cast<int64_t>(place.batch) * s.segments + place.segment) * own_size;
-#pragma unroll
-  for (int l = 0; l < Lane; ++l) {
-#pragma unroll
-    for (int i = 0; i < Own; ++i) {
-      if (!place.exists(l, i)) continue;
-      (alone ? out.dA : own - place.batch * matrix)[place.by_channel(l, i)] = dA[l][i];
-      if (place.segment == 0) out.dinitial[place.by_channel(l, i)] = g[l][i];
-    }
-  }
+  store_states(alone ? out.dA : own - place.batch * matrix, place, dA);
+  if (place.segment == 0) store_states(out.dinitial, place, g);
   // dD and dbias: over the eight steps that threads have been writing.
   float(&rows)[2][sub_chunk][Where::channels] =
       reinterpret_cast<float(&)[2][sub_chunk][Where::channels]>(memory.partial);
@@ -305,5 +278,46 @@ __global__ void __launch_bounds__(Parts * 32) backward(Inputs<T> in, Sizes s, Gr
   }
 }
 
+template <int states, class T>
+cudaError_t start_for(const ScanInputs<T>& in, const ScanSizes& s, const ScanGradients<T>& out, cudaStream_t stream) {
+  constexpr ScanSplit split = backward_split(states);
+  constexpr int own = split.own, parts = split.parts, lane = split.per_lane;
+  using Memory = BackwardMemory<own, parts, lane>;
+  static_assert(sizeof(Memory) == backward_bytes(split), "what the claim counts with");
+  cudaError_t status = cudaSuccess;
+  if (s.segments > 1)
+    status = start_scan_kernel<SegmentMemory<own, parts, lane>>(segment_ends<T, own, parts, lane, false>,
+                                                                scan_grid(split, s, s.segments - 1), split.threads(),
+                                                                stream, in, out.dy, s, out.ends);
+  if (status == cudaSuccess)
+    status = start_scan_kernel<Memory>(backward<T, own, parts, lane>, scan_grid(split, s, s.segments), split.threads(),
+                                       stream, in, s, out);
+  if (status != cudaSuccess) return status;
+  const int64_t rows = s.batch * s.length, numbers = rows * 2 * split.width();
+  add_blocks<T><<<static_cast<unsigned>((numbers + 127) / 128), 128, 0, stream>>>(
+      out.sums, out.dB, out.dC, rows, s.length, s.states, split.width(), static_cast<int>(split.blocks_of(s.dim)));
+  if (s.segments > 1) {
+    const auto blocks = static_cast<unsigned>((static_cast<int64_t>(s.states + added_rows) * s.dim + 127) / 128);
+    add_segments<<<dim3(blocks, static_cast<unsigned>(s.batch)), 128, 0, stream>>>(
+        out.partial, out.dA, out.dD, out.dbias, s.dim, s.states, s.segments);
+  }
+  return cudaGetLastError();
+}
+
+template <class T>
+cudaError_t start(const ScanInputs<T>& in, const ScanSizes& s, const ScanGradients<T>& out, cudaStream_t stream) {
+  return s.states <= 16 ? start_for<16>(in, s, out, stream) : start_for<max_states>(in, s, out, stream);
+}
+
 }  // namespace
+
+cudaError_t start_scan_backward(const ScanInputs<float>& in, const ScanSizes& s, const ScanGradients<float>& out,
+                                cudaStream_t stream) {
+  return start(in, s, out, stream);
+}
+cudaError_t start_scan_backward(const ScanInputs<__nv_bfloat16>& in, const ScanSizes& s,
+                                const ScanGradients<__nv_bfloat16>& out, cudaStream_t stream) {
+  return start(in, s, out, stream);
+}
+
 }  // namespace capibara::cuda
