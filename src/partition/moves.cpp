@@ -7,6 +7,7 @@
 
 #include "lax/rules.h"
 #include "partition/reshard.h"
+#include "program/handles.h"
 
 namespace capibara::sharding {
 
@@ -98,23 +99,24 @@ Array combined_over(const Mesh& mesh, const Array& x, const Axes& axes, Monoid m
   }
 }
 
-const char* name_of(const Move& move, Monoid monoid) {
+std::string name_of(const Move& move, Monoid monoid) {
   switch (move.kind) {
     case Move::Kind::slice:
       return "slice";
     case Move::Kind::gather:
-      return "all_gather";
+      return prim::all_gather().name();
     case Move::Kind::exchange:
-      return "all_to_all";
+      return prim::all_to_all().name();
     case Move::Kind::permute:
-      return "ppermute";
+      return prim::ppermute().name();
     case Move::Kind::scatter:
       return "psum_scatter";
     case Move::Kind::combine:
       break;
   }
-  if (monoid == Monoid::add) return "psum";
-  return monoid == Monoid::max ? "pmax" : monoid == Monoid::min ? "pmin" : "all_gather";
+  if (monoid == Monoid::add) return prim::psum().name();
+  if (monoid == Monoid::max) return prim::pmax().name();
+  return monoid == Monoid::min ? prim::pmin().name() : prim::all_gather().name();
 }
 
 Array moved(const Mesh& mesh, const Array& x, const Move& move, Monoid monoid) {

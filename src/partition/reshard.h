@@ -50,7 +50,7 @@ class Resharder {
   std::map<std::string, Plan> known_;
 };
 
-const char* name_of(const Move& move, Monoid monoid);
+std::string name_of(const Move& move, Monoid monoid);
 // One step, on the array of this device, while the axes of the mesh are bound.
 Array moved(const Mesh& mesh, const Array& x, const Move& move, Monoid monoid);
 // The position of this device among the parts that these axes make.
