@@ -16,6 +16,20 @@ inline constexpr int backward_stages = biased  ? 3
 template <class T, int D, bool biased, bool split>
 inline constexpr int backward_group_bytes = group_bytes<T, D, biased, split ? 1 : 2, backward_stages<biased, split>>;
 
+// Starts to copy `tiles` of 64 rows of two operands in turn, by all threads: from row number `row` on, of which
+// `exist`.
+template <class T, int D>
+__device__ void copy_own_pairs(const Problem& p, const void* first, const void* second, int64_t row, int exist,
+                               int tiles, uint32_t to) {
+  using Tile = GroupTile<T, D>;
+  for (int i = 0; i < 64 * tiles; i += 64, to += 2 * Tile::bytes) {
+    Tile::template copy<all_threads>(to, static_cast<const T*>(first) + (row + i) * p.size, exist - i, p.size);
+    Tile::template copy<all_threads>(to + Tile::bytes, static_cast<const T*>(second) + (row + i) * p.value_size,
+                                     exist - i, p.value_size);
+  }
+  end_copies();
+}
+
 // Keys and values of the visits, and what the workers read beside them.
 template <class T, int D, bool biased, int Rows, int Count>
 __device__ void copy_keys(const Problem& p, const RowBlock<Rows>& rows, const Visits& visits,

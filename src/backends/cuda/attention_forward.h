@@ -1,6 +1,7 @@
 // Attention forwards: 64 rows of queries by tiles of keys, with the maxima and sums of the softmax carried along.
 #pragma once
 
+#include "backends/cuda/attention_drop.h"
 #include "backends/cuda/attention_products.h"
 #include "backends/cuda/attention_rows.h"
 

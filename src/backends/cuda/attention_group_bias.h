@@ -2,43 +2,10 @@
 // sums 64 rows in registers over what the bias is broadcast along.
 #pragma once
 
-#include "backends/cuda/attention_bias_copies.h"
-#include "backends/cuda/attention_bias_tiles.h"
+#include "backends/cuda/attention_bias_pairs.h"
 #include "backends/cuda/attention_slopes.h"
 
 namespace capibara::cuda::attention {
-
-// Whether tiles of sums are those of the bias, in pieces of 16 bytes.
-inline __device__ bool stores_tiles(const Problem& p) { return has_bias_pieces(p) && p.bias_step[2]; }
-
-// The bias of a thread's elements in a tile of 64 x 64, in pairs.
-template <class T>
-struct BiasPairs {
-  uint32_t words[8][2];
-
-  __device__ void load(const Problem& p, const BiasPlace& at, int row, int column) {
-    const T* from = static_cast<const T*>(p.bias) + at.batch * p.bias_step[0] + at.head * p.bias_step[1];
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const T* own = from + min(row + 8 * half, p.queries - 1) * p.bias_step[2];
-#pragma unroll
-      for (int j = 0; j < 8; ++j)
-        words[j][half] = __ldg(reinterpret_cast<const uint32_t*>(own + min(column + 8 * j, p.keys - 2)));
-    }
-  }
-  // Products become logits to the base 2.
-  __device__ void add(float (&logits)[8][4], float scale) const {
-#pragma unroll
-    for (int j = 0; j < 8; ++j) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const float2 pair = unpacked_pair<T>(words[j][half]);
-        logits[j][2 * half] = logits[j][2 * half] * scale + pair.x * log2e;
-        logits[j][2 * half + 1] = logits[j][2 * half + 1] * scale + pair.y * log2e;
-      }
-    }
-  }
-};
 
 template <class T, int D>
 __device__ void work_on_bias(const Problem& p, const BiasGrid& grid, const Stages<bias_slots>& stages,
@@ -134,14 +101,6 @@ __device__ void work_on_bias(const Problem& p, const BiasGrid& grid, const Stage
   asm volatile("bar.sync 1, %0;" ::"n"(threads) : "memory");
   const int64_t to = first.batch * p.bias_step[0] + first.head * p.bias_step[1];
   store_bias<T, group_rows, bias_columns>(p, sums, to, first.query, first.key, threadIdx.x - group_threads, threads);
-}
-
-// Of a tile of which nothing is seen: by all threads.
-template <class T>
-__device__ void store_bias_zeros(const Problem& p, const BiasPlace& at) {
-  const BiasSlopes<T> to(p, at.batch, at.head);
-  for (int i = threadIdx.x; i < group_rows * bias_columns / 8; i += all_threads)
-    to.store_piece(p, at.query + i / (bias_columns / 8), at.key + i % (bias_columns / 8) * 8, uint4{});
 }
 
 template <class T, int D>

@@ -4,6 +4,7 @@
 
 #include "backends/cuda/attention_query_copies.h"
 #include "backends/cuda/attention_slopes.h"
+#include "backends/cuda/attention_worker_stages.h"
 
 namespace capibara::cuda::attention {
 
@@ -84,16 +85,9 @@ __device__ void work_on_keys(const Problem& p, const KeyBlock<rows_of<split>>& k
     await_products<0>();
     stages.release(i);
   }
-  if constexpr (split) {
-    float* other = shared + D / 2 * group_threads;
-    meet_worker();
-    if (worker == 1) leave(shared, key_sums);
-    if (worker == 1) leave(other, value_sums);
-    meet_worker();
-    if (worker == 1) return;
-    add_left(key_sums, shared);
-    add_left(value_sums, other);
-  }
+  add_up<split>(worker, shared, key_sums);
+  add_up<split>(worker, shared + D / 2 * group_threads, value_sums);
+  if (split && worker == 1) return;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int64_t to = keys.begin + at.row[half];
@@ -116,14 +110,7 @@ __global__ void __launch_bounds__(all_threads, 1) group_keys_kernel(const __grid
   __shared__ RowNumbers numbers[count_of_stages];
   const uint32_t own = aligned_memory(memory), tiles = own + 2 * own_tiles * bytes;
   const KeyBlock<rows_of<split>> block(p, blockIdx.x);
-  for (int w = 0; w < own_tiles; ++w) {
-    const int first = block.first + 64 * w, exist = p.keys - first;
-    const T *keys = static_cast<const T*>(p.key) + (block.begin + first) * p.size,
-            *values = static_cast<const T*>(p.value) + (block.begin + first) * p.value_size;
-    GroupTile<T, D>::template copy<all_threads>(own + 2 * w * bytes, keys, exist, p.size);
-    GroupTile<T, D>::template copy<all_threads>(own + (2 * w + 1) * bytes, values, exist, p.value_size);
-  }
-  end_copies();
+  copy_own_pairs<T, D>(p, p.key, p.value, block.begin + block.first, p.keys - block.first, own_tiles, own);
   stages.set_up(own_tiles * group_threads / 32);
   const int count = visits.fill(p.per_group() * block.query_tiles, [&](int tile, int worker) {
     if (worker >= own_tiles) return none;

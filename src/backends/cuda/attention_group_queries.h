@@ -5,6 +5,7 @@
 #include "backends/cuda/attention_bias_tiles.h"
 #include "backends/cuda/attention_copies.h"
 #include "backends/cuda/attention_slopes.h"
+#include "backends/cuda/attention_worker_stages.h"
 
 namespace capibara::cuda::attention {
 
@@ -103,13 +104,8 @@ __device__ void work_on_queries(const Problem& p, const RowBlock<rows_of<split>>
     await_products<0>();
     stages.release(i);
   }
-  if constexpr (split) {
-    meet_worker();
-    if (worker == 1) leave(shared, sums);
-    meet_worker();
-    if (worker == 1) return;
-    add_left(sums, shared);
-  }
+  add_up<split>(worker, shared, sums);
+  if (split && worker == 1) return;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     if (at.row[half] >= p.queries) continue;
@@ -128,14 +124,7 @@ __global__ void __launch_bounds__(all_threads, 1) group_queries_kernel(const __g
   __shared__ TileBits<false> bits[count_of_stages];
   const uint32_t own = aligned_memory(memory), tiles = own + 2 * own_tiles * bytes;
   const RowBlock<rows_of<split>> rows(p, blockIdx.x);
-  for (int w = 0; w < own_tiles; ++w) {
-    const int first = rows.first + 64 * w, exist = rows.rows - first;
-    const T *queries = static_cast<const T*>(p.query) + (rows.begin + first) * p.size,
-            *cotangents = static_cast<const T*>(p.cotangent) + (rows.begin + first) * p.value_size;
-    GroupTile<T, D>::template copy<all_threads>(own + 2 * w * bytes, queries, exist, p.size);
-    GroupTile<T, D>::template copy<all_threads>(own + (2 * w + 1) * bytes, cotangents, exist, p.value_size);
-  }
-  end_copies();
+  copy_own_pairs<T, D>(p, p.query, p.cotangent, rows.begin + rows.first, rows.rows - rows.first, own_tiles, own);
   stages.set_up(own_tiles * group_threads / 32);
   const int count = visits.fill_for(p, rows);
   await_copies<0>();

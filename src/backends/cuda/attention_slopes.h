@@ -1,7 +1,7 @@
 // The slopes of a tile's logits in registers: shares from the log-sum-exp of each row, then the softmax backwards.
 #pragma once
 
-#include "backends/cuda/attention_logits.h"
+#include "backends/cuda/attention_drop.h"
 
 namespace capibara::cuda::attention {
 

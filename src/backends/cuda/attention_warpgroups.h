@@ -9,8 +9,6 @@
 
 namespace capibara::cuda::attention {
 
-// ---- products -----------------------------------------------------------------------------------------------------
-
 // An operand in shared memory: parts of 128 bytes of all rows, groups of eight rows 1024 bytes apart. The address is
 // the same in all threads of a warp; they say so, since its registers are then those that a warp has once.
 template <int Rows = 64>
