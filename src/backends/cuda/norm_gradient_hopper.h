@@ -24,7 +24,7 @@ constexpr int bulk_stages(int stage_bytes, int blocks) {
 template <class T, int pieces, bool centered>
 __global__ void __launch_bounds__(max_norm_threads) pull_back_bulk(NormGradients<T> in, int stages) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  extern __shared__ __align__(128) unsigned char memory[];
+  extern __shared__ __align__(16) unsigned char memory[];
   __shared__ uint64_t full[max_bulk_stages];
   __shared__ Exchange<float2> exchange;
   constexpr int size = Piece<T>::size;

@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(128)
 }
 
 // dA, dD and dbias: the segments' sums, [batch][segments][dA, dD, dbias], added in order.
-inline __global__ void __launch_bounds__(128)
+__global__ void __launch_bounds__(128)
     add_segments(const float* partial, float* dA, float* dD, float* dbias, int dim, int states, int segments) {
   const int64_t own = static_cast<int64_t>(states + added_rows) * dim,
                 i = static_cast<int64_t>(blockIdx.x) * 128 + threadIdx.x;

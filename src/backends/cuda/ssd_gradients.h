@@ -33,9 +33,8 @@ inline __device__ float over_warp(float value) {
 }
 
 // dB and dC, [batch * length][groups][states]: the sums over the heads of a group, in order; eight states for a thread.
-inline __global__ void __launch_bounds__(256)
-    add_heads(const __nv_bfloat16* dB, const __nv_bfloat16* dC, __nv_bfloat16* to_B, __nv_bfloat16* to_C,
-              int64_t columns, int repeats, int states) {
+__global__ void __launch_bounds__(256) add_heads(const __nv_bfloat16* dB, const __nv_bfloat16* dC, __nv_bfloat16* to_B,
+                                                 __nv_bfloat16* to_C, int64_t columns, int repeats, int states) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x, pieces = states / 8;
   if (i >= columns * pieces) return;
   const int64_t column = i / pieces, piece = i % pieces;
