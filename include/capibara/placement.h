@@ -30,8 +30,8 @@ struct NamedSharding {
   friend bool operator==(const NamedSharding&, const NamedSharding&) = default;
 };
 
-// What the type of an array of this rank says where it is placed so: the Explicit axes that split each dimension. Nothing
-// where the mesh has none.
+// What the type of an array of this rank says where it is placed so: the Explicit axes that split each dimension.
+// Nothing where the mesh has none.
 Sharding type_sharding(const NamedSharding& placement, std::size_t rank);
 
 // The sharding as {x=4,y=2} [x, (y)] on xla_cpu.

@@ -99,7 +99,8 @@ UpdateOptions update_options(bool sorted, bool unique, nb::handle mode, bool wra
 Array update_values(const Array& array, nb::handle values) {
   if (PyLong_CheckExact(values.ptr()) && is_unsigned(array.dtype()) && bits(array.dtype()) >= 32) {
     const uint64_t number = PyLong_AsUnsignedLongLong(values.ptr());
-    const bool fits = !PyErr_Occurred() && number > std::numeric_limits<int32_t>::max() && number <= iinfo(array.dtype()).max;
+    const bool fits =
+        !PyErr_Occurred() && number > std::numeric_limits<int32_t>::max() && number <= iinfo(array.dtype()).max;
     PyErr_Clear();
     if (fits) return Array::from_host(DType::uint64, {}, &number, false);
   }
@@ -107,8 +108,8 @@ Array update_values(const Array& array, nb::handle values) {
 }
 
 // The same under `out_sharding`: the axes of the mesh are left to the compiler, and the result gets that type.
-nb::object updated_asking(const AtIndex& self, const char* method, nb::handle values, nb::handle out_sharding, bool sorted,
-                          bool unique, nb::handle mode, bool wrap_negative) {
+nb::object updated_asking(const AtIndex& self, const char* method, nb::handle values, nb::handle out_sharding,
+                          bool sorted, bool unique, nb::handle mode, bool wrap_negative) {
   nb::dict options;
   options["indices_are_sorted"] = sorted;
   options["unique_indices"] = unique;
@@ -124,12 +125,12 @@ template <class Class>
 void def_update(Class& at, const char* name, Update update) {
   at.def(
       name,
-      [update, name](const AtIndex& self, nb::handle values, bool sorted, bool unique, nb::handle mode, bool wrap_negative,
-                     nb::handle out_sharding) -> nb::object {
+      [update, name](const AtIndex& self, nb::handle values, bool sorted, bool unique, nb::handle mode,
+                     bool wrap_negative, nb::handle out_sharding) -> nb::object {
         if (!out_sharding.is_none())
           return updated_asking(self, name, values, out_sharding, sorted, unique, mode, wrap_negative);
-        return self.updated(
-            (self.update.*update)(update_values(self.part.array, values), update_options(sorted, unique, mode, wrap_negative)));
+        return self.updated((self.update.*update)(update_values(self.part.array, values),
+                                                  update_options(sorted, unique, mode, wrap_negative)));
       },
       nb::arg("values"), nb::kw_only(), nb::arg("indices_are_sorted") = false, nb::arg("unique_indices") = false,
       nb::arg("mode") = nb::none(), nb::arg("wrap_negative_indices") = true, nb::arg("out_sharding") = nb::none());

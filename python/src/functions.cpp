@@ -65,7 +65,8 @@ bool splits_nothing(PyObject* object) {
 // Functions of NumPy and of SciPy's special functions and distributions promote what they are given; those of the other
 // modules take arguments of several kinds.
 PromotionScope::Rule promotion_rule(std::string_view module) {
-  const bool promotes = module.ends_with(".numpy") || module.ends_with(".special") || module.find(".stats") != module.npos;
+  const bool promotes =
+      module.ends_with(".numpy") || module.ends_with(".special") || module.find(".stats") != module.npos;
   return promotes ? PromotionScope::first : PromotionScope::none;
 }
 
@@ -110,9 +111,9 @@ Array with_sharding(const Array& x, const Sharding& wanted, const std::shared_pt
 // Functions whose result is that of one operation ask that operation; others run without the axes in their types.
 bool asks_operation(std::string_view name) {
   static const std::set<std::string_view> names = {
-      "zeros",   "ones",    "full",         "empty",     "zeros_like",       "ones_like",        "full_like", "empty_like",
-      "arange",  "reshape", "ravel",        "broadcast_to", "broadcast",     "broadcast_in_dim", "dot",       "matmul",
-      "einsum",  "tensordot", "dot_general", "broadcasted_iota", "reduce_sum"};
+      "zeros",      "ones",   "full",    "empty",     "zeros_like",   "ones_like",        "full_like",
+      "empty_like", "arange", "reshape", "ravel",     "broadcast_to", "broadcast",        "broadcast_in_dim",
+      "dot",        "matmul", "einsum",  "tensordot", "dot_general",  "broadcasted_iota", "reduce_sum"};
   return names.count(name) != 0;
 }
 
@@ -123,8 +124,8 @@ library::Value without_axes(const library::Value& value) {
   return value;
 }
 
-library::Value call_asking(const library::Function& function, const library::Signature& signature, library::Values values,
-                           const AskedSharding& asked) {
+library::Value call_asking(const library::Function& function, const library::Signature& signature,
+                           library::Values values, const AskedSharding& asked) {
   library::Value result;
   if (asks_operation(function.name)) {
     const OutShardingScope scope(asked.sharding);
@@ -133,7 +134,8 @@ library::Value call_asking(const library::Function& function, const library::Sig
     for (library::Value& value : values) value = without_axes(value);
     result = function.call(library::Arguments(function.name, signature, values));
   }
-  if (const Array* array = result.get_if<Array>()) return with_sharding(*array, at_rank(asked, array->shape().size()), asked.devices);
+  if (const Array* array = result.get_if<Array>())
+    return with_sharding(*array, at_rank(asked, array->shape().size()), asked.devices);
   return result;
 }
 
@@ -154,7 +156,9 @@ void check_transfer(std::string_view name) {
   if (!transfer::is_guarded(transfer::Direction::host_to_device) || !evaluating()) return;
   static const std::set<std::string_view> filled = {"ones",      "zeros",      "full",      "empty",      "eye",
                                                     "ones_like", "zeros_like", "full_like", "empty_like", "identity"};
-  if (filled.count(name)) transfer::check(transfer::Direction::host_to_device, [name] { return concat("the number that ", name, " fills an array with"); });
+  if (filled.count(name))
+    transfer::check(transfer::Direction::host_to_device,
+                    [name] { return concat("the number that ", name, " fills an array with"); });
 }
 
 PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t flags, PyObject* names) noexcept {
@@ -205,7 +209,9 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
       }
       PyObject* argument = arguments[given + static_cast<std::size_t>(k)];
       if (keyword == "out_sharding") {
-        if (argument != Py_None && !splits_nothing(argument)) asked = asked_out_sharding(argument, text_of(function.module).ends_with(".numpy") ? concat("jnp.", name) : name);
+        if (argument != Py_None && !splits_nothing(argument))
+          asked =
+              asked_out_sharding(argument, text_of(function.module).ends_with(".numpy") ? concat("jnp.", name) : name);
         argument = Py_None;
       }
       if (keyword == "device") std::swap(device, argument);  // the function makes the array, then it is placed
@@ -234,14 +240,16 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
 }
 
 // Functions of jax.random, whose keys may be followed.
-PyObject* call_random_function(PyObject* self, PyObject* const* arguments, std::size_t flags, PyObject* names) noexcept {
+PyObject* call_random_function(PyObject* self, PyObject* const* arguments, std::size_t flags,
+                               PyObject* names) noexcept {
   if (!has_key_hook()) return call_function(self, arguments, flags, names);
   return guarded([&]() -> PyObject* {
     const Py_ssize_t given = PyVectorcall_NARGS(flags), keywords = names ? PyTuple_GET_SIZE(names) : 0;
     nb::list positional;
     for (Py_ssize_t i = 0; i < given; ++i) positional.append(nb::handle(arguments[i]));
     nb::dict named;
-    for (Py_ssize_t i = 0; i < keywords; ++i) named[nb::handle(PyTuple_GET_ITEM(names, i))] = nb::handle(arguments[given + i]);
+    for (Py_ssize_t i = 0; i < keywords; ++i)
+      named[nb::handle(PyTuple_GET_ITEM(names, i))] = nb::handle(arguments[given + i]);
     PyObject* const result = call_key_hook(self, nb::tuple(positional).ptr(), named.ptr());
     if (!result) throw nb::python_error();
     return result;

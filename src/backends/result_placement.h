@@ -12,8 +12,8 @@ bool says_placement(const Program& program);
 // ValueError where operands are on different devices.
 Arrays placed_results(const Program& program, std::span<const Array> inputs, Arrays outputs);
 Arrays placed_results(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs, Arrays outputs);
-// Results placed as their Explicit types say: on the devices of the operands, else on those given, of the mesh in context
-// or the first ones.
+// Results placed as their Explicit types say: on the devices of the operands, else on those given, of the mesh in
+// context or the first ones.
 Arrays placed_by_types(const Types& types, std::span<const Array> inputs, Arrays outputs,
                        const std::shared_ptr<const NamedSharding>& devices = nullptr);
 // The same array on a mesh whose Explicit axes are Auto.

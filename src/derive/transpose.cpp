@@ -31,7 +31,8 @@ class BackwardPass {
       : program_(program), linear_(static_cast<std::size_t>(program.var_count()), false),
         values_(static_cast<std::size_t>(program.var_count())),
         cotangents_(static_cast<std::size_t>(program.var_count())) {
-    for (std::size_t i = 0; i < program.constvars().size(); ++i) at(values_, program.constvars()[i]) = program.constants()[i];
+    for (std::size_t i = 0; i < program.constvars().size(); ++i)
+      at(values_, program.constvars()[i]) = program.constants()[i];
     for (std::size_t i = 0; i < is_linear.size(); ++i) {
       Var var = program.invars()[i];
       linear_[static_cast<std::size_t>(var.id)] = is_linear[i];
@@ -42,7 +43,8 @@ class BackwardPass {
 
   Arrays run(std::span<const Array> output_cotangents) {
     auto is_given = [](const Array& cotangent) { return cotangent.defined(); };
-    if (std::none_of(output_cotangents.begin(), output_cotangents.end(), is_given) && program_.effects().empty()) return results();
+    if (std::none_of(output_cotangents.begin(), output_cotangents.end(), is_given) && program_.effects().empty())
+      return results();
     run_forward();
     for (std::size_t i = 0; i < output_cotangents.size(); ++i) {
       Atom output = program_.outputs()[i];
@@ -214,7 +216,9 @@ TransposedProgram transpose_program(const Program& program, const std::vector<bo
             if (!is_linear[i]) continue;
             bool wanted = instantiate_all || all[i].defined();
             result.nonzero_results.push_back(wanted);
-            if (wanted) outputs.push_back(all[i].defined() ? all[i] : jax::lax::zeros(cotangent_type(program.type(program.invars()[i]))));
+            if (wanted)
+              outputs.push_back(all[i].defined() ? all[i]
+                                                 : jax::lax::zeros(cotangent_type(program.type(program.invars()[i]))));
           }
           return outputs;
         },

@@ -33,16 +33,19 @@ std::string list_text(const Ints& values) {
   return text + ")";
 }
 
-void check_dims(const std::string& op, const char* side, const ArrayType& type, const Ints& contracting, const Ints& batch) {
+void check_dims(const std::string& op, const char* side, const ArrayType& type, const Ints& contracting,
+                const Ints& batch) {
   Ints all = contracting;
   all.insert(all.end(), batch.begin(), batch.end());
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (all[i] < 0 || all[i] >= type.rank()) {
-      throw TypeError(concat(op, " requires ", side, " dimension numbers to be nonnegative and less than the number of axes of the ",
-                             side, " value, got batch ", list_text(batch), " and contracting ", list_text(contracting),
+      throw TypeError(concat(op, " requires ", side,
+                             " dimension numbers to be nonnegative and less than the number of axes of the ", side,
+                             " value, got batch ", list_text(batch), " and contracting ", list_text(contracting),
                              " for ", to_string(type)));
     }
-    if (std::find(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(i), all[i]) != all.begin() + static_cast<std::ptrdiff_t>(i)) {
+    if (std::find(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(i), all[i]) !=
+        all.begin() + static_cast<std::ptrdiff_t>(i)) {
       throw TypeError(concat(op, " requires ", side, " batch and contracting dimensions to be distinct, got batch ",
                              list_text(batch), " and contracting ", list_text(contracting)));
     }
@@ -77,7 +80,8 @@ Array converted(const Array& x, const ArrayType& like) {
 Sharding permuted(const Sharding& sharding, const Ints& order) {
   if (!sharding.is_explicit()) return {};
   PartitionSpec spec = sharding.spec();
-  for (std::size_t i = 0; i < order.size(); ++i) spec.dims[i] = sharding.spec().dims[static_cast<std::size_t>(order[i])];
+  for (std::size_t i = 0; i < order.size(); ++i)
+    spec.dims[i] = sharding.spec().dims[static_cast<std::size_t>(order[i])];
   return Sharding::explicit_over(sharding.mesh(), std::move(spec), sharding.varying());
 }
 
@@ -158,11 +162,13 @@ PrimitiveRecord dot_general_record() {
   record.factors = dot_general_factors;
   record.splits = dot_general_splits;
   record.traits.nan_checked = true;
-  record.doc = "Sums products over contracted dimensions of two arrays, for each index of their paired batch dimensions.";
+  record.doc =
+      "Sums products over contracted dimensions of two arrays, for each index of their paired batch dimensions.";
   record.stablehlo = "stablehlo.dot_general";
-  record.dtypes = {DType::bool_,  DType::int4,   DType::int8,   DType::int16,  DType::int32,   DType::int64,
-                   DType::uint8,  DType::uint16, DType::uint32, DType::uint64, DType::float8_e4m3fn, DType::float8_e5m2,
-                   DType::bfloat16, DType::float16, DType::float32, DType::float64, DType::complex64, DType::complex128};
+  record.dtypes = {DType::bool_,         DType::int4,        DType::int8,      DType::int16,   DType::int32,
+                   DType::int64,         DType::uint8,       DType::uint16,    DType::uint32,  DType::uint64,
+                   DType::float8_e4m3fn, DType::float8_e5m2, DType::bfloat16,  DType::float16, DType::float32,
+                   DType::float64,       DType::complex64,   DType::complex128};
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
     require_count("dot_general", types, 2);
     ArrayType out;
@@ -176,7 +182,8 @@ PrimitiveRecord dot_general_record() {
     const Array& cotangent = args.cotangents[0];
     if (!cotangent.defined()) return {Array(), Array()};
     const auto& numbers = args.attrs.get<DotDimensionNumbers>("dimension_numbers");
-    if (args.linear(0)) return {transpose_dot(cotangent, args.types[0], args.inputs[1], numbers, args.attrs, false), Array()};
+    if (args.linear(0))
+      return {transpose_dot(cotangent, args.types[0], args.inputs[1], numbers, args.attrs, false), Array()};
     DotDimensionNumbers swapped{numbers.rhs_contracting, numbers.lhs_contracting, numbers.rhs_batch, numbers.lhs_batch};
     return {Array(), transpose_dot(cotangent, args.types[1], args.inputs[0], swapped, args.attrs, true)};
   };
@@ -239,15 +246,19 @@ Shape dot_shape(const std::string& op, const ArrayType& lhs, const ArrayType& rh
   Shape lhs_batch = taken(lhs.shape, numbers.lhs_batch), rhs_batch = taken(rhs.shape, numbers.rhs_batch);
   if (lhs_batch != rhs_batch) {
     throw TypeError(concat(op, " requires lhs batch dimensions and rhs batch dimensions to have the same shape, got ",
-                           list_text(lhs_batch), " and ", list_text(rhs_batch), " for ", to_string(lhs), " and ", to_string(rhs)));
+                           list_text(lhs_batch), " and ", list_text(rhs_batch), " for ", to_string(lhs), " and ",
+                           to_string(rhs)));
   }
-  Shape lhs_contracted = taken(lhs.shape, numbers.lhs_contracting), rhs_contracted = taken(rhs.shape, numbers.rhs_contracting);
+  Shape lhs_contracted = taken(lhs.shape, numbers.lhs_contracting),
+        rhs_contracted = taken(rhs.shape, numbers.rhs_contracting);
   if (lhs_contracted != rhs_contracted) {
-    throw TypeError(concat(op, " requires contracting dimensions to have the same shape, got ", shape_tuple(lhs_contracted),
-                           " and ", shape_tuple(rhs_contracted), " for ", to_string(lhs), " and ", to_string(rhs)));
+    throw TypeError(concat(op, " requires contracting dimensions to have the same shape, got ",
+                           shape_tuple(lhs_contracted), " and ", shape_tuple(rhs_contracted), " for ", to_string(lhs),
+                           " and ", to_string(rhs)));
   }
   Shape out = lhs_batch;
-  for (int64_t d : remaining_dims(lhs.rank(), numbers.lhs_contracting, numbers.lhs_batch)) out.push_back(lhs.shape[static_cast<std::size_t>(d)]);
+  for (int64_t d : remaining_dims(lhs.rank(), numbers.lhs_contracting, numbers.lhs_batch))
+    out.push_back(lhs.shape[static_cast<std::size_t>(d)]);
   for (int64_t d : remaining_dims(rhs.rank(), numbers.rhs_contracting, numbers.rhs_batch, rhs_ignored)) {
     out.push_back(rhs.shape[static_cast<std::size_t>(d)]);
   }
@@ -272,8 +283,10 @@ DType dot_dtype(const std::string& op, DType lhs, DType rhs, const Attrs& attrs)
   bool algorithm = precision && precision->get_if<std::string>();
   auto width = [](DType dtype) { return is_bool(dtype) ? 1 : is_complex(dtype) ? bits(dtype) / 2 : bits(dtype); };
   if (!algorithm && !is_floating(result) && width(*preferred) < width(result)) {
-    throw TypeError(concat(op, ": `preferred_element_type` must not be narrower than the original type, got "
-                           "preferred_element_type of ", to_string(*preferred), " for result type of ", to_string(result), "."));
+    throw TypeError(concat(op,
+                           ": `preferred_element_type` must not be narrower than the original type, got "
+                           "preferred_element_type of ",
+                           to_string(*preferred), " for result type of ", to_string(result), "."));
   }
   return *preferred;
 }

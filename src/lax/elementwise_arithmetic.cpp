@@ -15,7 +15,8 @@ JvpRule sum_jvp(bool subtract) {
     const Array &dx = args.tangents[0], &dy = args.tangents[1];
     const Array out = bind1(args.primitive, {args.primals[0], args.primals[1]}, args.attrs);
     if (!dx.defined() && !dy.defined()) return JvpResult{{out}, {Array()}};
-    if (!dx.defined()) return JvpResult{{out}, {broadcast_to(out.shape(), subtract ? lax::neg(dy) : dy, out.type().sharding)}};
+    if (!dx.defined())
+      return JvpResult{{out}, {broadcast_to(out.shape(), subtract ? lax::neg(dy) : dy, out.type().sharding)}};
     if (!dy.defined()) return JvpResult{{out}, {broadcast_to(out.shape(), dx, out.type().sharding)}};
     return JvpResult{{out}, {bind1(args.primitive, {dx, dy}, args.attrs)}};
   };

@@ -21,7 +21,8 @@ class OutShardingScope {
 const Sharding& out_sharding_in_scope();
 // The same where dimension i of a product is dimension order[i] of the result.
 Sharding permuted_out_sharding(const std::vector<int64_t>& order);
-// What is asked for a result of this rank, whose last dimensions need no entry, once: the operations that follow ask for nothing.
+// What is asked for a result of this rank, whose last dimensions need no entry, once: the operations that follow ask
+// for nothing.
 Sharding taken_out_sharding(std::size_t rank);
 
 }  // namespace capibara

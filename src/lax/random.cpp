@@ -204,7 +204,8 @@ PrimitiveRecord split_keys_record() {
 }
 
 PrimitiveRecord fold_in_record() {
-  PrimitiveRecord r = discrete("random_fold_in", "A new key from each key and each 32-bit number.", key_factors, nary_splits);
+  PrimitiveRecord r =
+      discrete("random_fold_in", "A new key from each key and each 32-bit number.", key_factors, nary_splits);
   r.dtypes = key_dtypes;
   r.type = [](std::span<const ArrayType> types, const Attrs&) {
     require_count("random_fold_in", types, 2);

@@ -50,8 +50,9 @@ TypeResult broadcast_in_dim_type(std::span<const ArrayType> types, const Attrs& 
   require_sizes("broadcast_in_dim", "shape", shape);
   int64_t rank = static_cast<int64_t>(shape.size());
   if (x.rank() > rank) {
-    throw TypeError(concat("broadcast_in_dim target broadcast shape must have equal or higher rank to the operand shape; ",
-                           "got operand shape ", tuple(x.shape), " and target shape ", tuple(shape)));
+    throw TypeError(
+        concat("broadcast_in_dim target broadcast shape must have equal or higher rank to the operand shape; ",
+               "got operand shape ", tuple(x.shape), " and target shape ", tuple(shape)));
   }
   if (static_cast<int64_t>(dims.size()) != x.rank()) {
     throw TypeError(concat("broadcast_in_dim broadcast_dimensions must have length equal to operand ndim; got ",
@@ -97,8 +98,9 @@ Arrays broadcast_in_dim_transpose(const TransposeArgs& args) {
   }
   Ints summed = other_dims(ct.ndim(), kept);
   // Where dimensions are kept in another order, the sharding follows from the operand.
-  const Sharding wanted =
-      std::is_sorted(kept.begin(), kept.end()) ? without_dims(cotangent_sharding(args.types[0].sharding), unit_dims) : Sharding();
+  const Sharding wanted = std::is_sorted(kept.begin(), kept.end())
+                              ? without_dims(cotangent_sharding(args.types[0].sharding), unit_dims)
+                              : Sharding();
   Array out = summed.empty() ? ct : lax::reduce_sum(ct, {.axes = summed}, wanted);
   // The kept dimensions come out ascending; broadcast_dimensions may name them in another order.
   Ints sorted = kept;

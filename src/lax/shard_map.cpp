@@ -177,8 +177,9 @@ Sharding inside(const ArrayType& type, const ShardMapView& map) {
 // Outside, Explicit axes split what the specification says, before the axes that split the parts.
 Sharding outside(const ArrayType& type, const PartitionSpec& spec, const ShardMapView& map) {
   const Sharding rest = without_varying(type.sharding, map.manual());
-  const Mesh mesh = type.sharding.is_explicit() ? with_axis_types(type.sharding.mesh(), map.manual(), AxisType::Explicit)
-                                                : map.mesh();
+  const Mesh mesh = type.sharding.is_explicit()
+                        ? with_axis_types(type.sharding.mesh(), map.manual(), AxisType::Explicit)
+                        : map.mesh();
   if (!mesh.any_is(AxisType::Explicit)) return rest;
   PartitionSpec whole = spec;
   whole.dims.resize(type.shape.size());

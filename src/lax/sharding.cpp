@@ -30,7 +30,8 @@ BatchResult batch_constraint(const BatchArgs& args) {
   }
   if (unconstrained.empty() || unconstrained.back() < axis) unconstrained.push_back(axis);
   const std::shared_ptr<const Opaque> moved = std::make_shared<PlacementAttr>(std::move(placement), old->border);
-  return {{constrained(args.inputs[0], args.attrs.with("sharding", moved).with("unconstrained_dims", unconstrained))}, {axis}};
+  return {{constrained(args.inputs[0], args.attrs.with("sharding", moved).with("unconstrained_dims", unconstrained))},
+          {axis}};
 }
 
 std::optional<std::string> print_attribute(const std::string& name, const Attr& attr) {
@@ -59,8 +60,8 @@ PrimitiveRecord reshard_record() {
     ArrayType type = without_splits(types[0]);
     if (wanted.is_explicit()) {
       if (wanted.spec().dims.size() != type.shape.size()) {
-        throw ValueError(concat("reshard: the specification must have one entry for each dimension of ", to_string(type),
-                                ", got ", partitions_text(wanted.spec())));
+        throw ValueError(concat("reshard: the specification must have one entry for each dimension of ",
+                                to_string(type), ", got ", partitions_text(wanted.spec())));
       }
       type.sharding = Sharding::explicit_over(wanted.mesh(), wanted.spec(), type.sharding.varying());
       check_divides(type);
@@ -124,7 +125,10 @@ namespace jax::lax {
 Array with_sharding_constraint(const Array& x, const NamedSharding& placement,
                                const std::vector<int64_t>& unconstrained) {
   const std::shared_ptr<const Opaque> sharding = std::make_shared<PlacementAttr>(placement);
-  return constrained(x, {{"sharding", sharding}, {"unconstrained_dims", Ints(unconstrained)}, {"context_mesh", Attr()}, {"layout", Attr()}});
+  return constrained(x, {{"sharding", sharding},
+                         {"unconstrained_dims", Ints(unconstrained)},
+                         {"context_mesh", Attr()},
+                         {"layout", Attr()}});
 }
 
 }  // namespace jax::lax

@@ -24,8 +24,9 @@ bool lists_axis(const AxisList& axes, const std::string& axis) {
 }
 
 [[noreturn]] void refuse_unreduced(const SplitArgs& args) {
-  throw NotImplementedError(concat("unreduced rule for ", args.primitive.name(),
-                                   " is not implemented. Please file an issue at https://github.com/jax-ml/jax/issues"));
+  throw NotImplementedError(
+      concat("unreduced rule for ", args.primitive.name(),
+             " is not implemented. Please file an issue at https://github.com/jax-ml/jax/issues"));
 }
 
 bool has_unreduced(const SplitArgs& args) {
@@ -286,8 +287,9 @@ Splits sort_splits(const SplitArgs& args) {
     if (!type.sharding.is_explicit()) continue;
     if (!first) first = &type;
     if (!split_axes(type, static_cast<std::size_t>(dimension)).empty()) {
-      throw ShardingTypeError(concat("Arguments to sort must be unsharded over the sorting dimension. Got arg sharding=",
-                                     sharding_text(type.sharding), " and sorting dimension=", dimension));
+      throw ShardingTypeError(
+          concat("Arguments to sort must be unsharded over the sorting dimension. Got arg sharding=",
+                 sharding_text(type.sharding), " and sorting dimension=", dimension));
     }
     if (type.sharding == first->sharding) continue;
     std::string all;
@@ -318,7 +320,8 @@ SplitRule linalg_splits(std::vector<std::size_t> matrix_ranks) {
     for (std::size_t i = 0; i < args.operands.size(); ++i) {
       const PartitionSpec spec = spec_of(args.operands[i]);
       const std::size_t rank = ranks[std::min(i, ranks.size() - 1)];
-      const auto cut = spec.dims.begin() + static_cast<std::ptrdiff_t>(spec.dims.size() - std::min(rank, spec.dims.size()));
+      const auto cut =
+          spec.dims.begin() + static_cast<std::ptrdiff_t>(spec.dims.size() - std::min(rank, spec.dims.size()));
       if (std::any_of(cut, spec.dims.end(), [](const AxisList& axes) { return !axes.empty(); })) {
         throw ShardingTypeError(concat("Input ", i, " to ", args.primitive.name(),
                                        " must be unsharded on non-batch dimensions, but got P",

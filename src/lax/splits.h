@@ -57,7 +57,8 @@ bool splits_nothing(const ArrayType& type);
 // Raises NotImplementedError where an operand has sums that are still to be taken or were announced.
 void refuse_partial_sums(const SplitArgs& args);
 std::string shaped_text(const ArrayType& type);  // ShapedArray(float32[8@x,2])
-// The sharding that a batched equation asks for, with the mapped dimension of an operand as dimension `to` of the result.
+// The sharding that a batched equation asks for, with the mapped dimension of an operand as dimension `to` of the
+// result.
 Sharding batched_sharding(const BatchArgs& args, const Array& operand, int64_t dim, int64_t to = 0);
 
 }  // namespace capibara

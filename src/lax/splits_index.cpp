@@ -78,7 +78,8 @@ std::optional<std::vector<AxisList>> scattered(const SplitArgs& args) {
     if (!inserted && !lists(numbers.operand_batching_dims, d)) windows.push_back(static_cast<int64_t>(d));
   }
   for (std::size_t i = 0; i < windows.size(); ++i) {
-    const auto of_updates = static_cast<std::size_t>(numbers.update_window_dims[i]), at = static_cast<std::size_t>(windows[i]);
+    const auto of_updates = static_cast<std::size_t>(numbers.update_window_dims[i]),
+               at = static_cast<std::size_t>(windows[i]);
     const AxisList& own = split_axes(updates, of_updates);
     const bool whole = updates.shape[of_updates] == x.shape[at] && own == out[at];
     if (!whole && !(own.empty() && out[at].empty())) return std::nullopt;
@@ -121,11 +122,12 @@ Splits scatter_splits(const SplitArgs& args) {
   refuse_partial_sums(args);
   if (nothing_split(args)) return {PartitionSpec{}};
   if (std::optional<std::vector<AxisList>> dims = scattered(args)) return {PartitionSpec{std::move(*dims), {}, {}}};
-  throw ShardingTypeError(concat("Use `.at[...].set/add/mul/...(out_sharding=)` to provide output PartitionSpec for the "
-                                 "scatter update as out sharding could not be resolved unambiguously (or would require "
-                                 "collectives on inputs). Got operand=",
-                                 shaped_text(args.operands[0]), ", indices=", shaped_text(args.operands[1]),
-                                 ", updates=", shaped_text(args.operands[2])));
+  throw ShardingTypeError(
+      concat("Use `.at[...].set/add/mul/...(out_sharding=)` to provide output PartitionSpec for the "
+             "scatter update as out sharding could not be resolved unambiguously (or would require "
+             "collectives on inputs). Got operand=",
+             shaped_text(args.operands[0]), ", indices=", shaped_text(args.operands[1]),
+             ", updates=", shaped_text(args.operands[2])));
 }
 
 }  // namespace capibara

@@ -210,9 +210,10 @@ Splits dynamic_update_slice_splits(const SplitArgs& args) {
                  ? concat(to_string(type), "({Explicit: (", names, args.mesh.axis_names.size() == 1 ? ",)})" : ")})")
                  : concat(to_string(type), "({})");
     };
-    throw ShardingTypeError(concat("dynamic_update_slice operand sharding must be equal to update sharding, got operand "
-                                   "sharding ",
-                                   shown(x), " and update sharding ", shown(update), "."));
+    throw ShardingTypeError(
+        concat("dynamic_update_slice operand sharding must be equal to update sharding, got operand "
+               "sharding ",
+               shown(x), " and update sharding ", shown(update), "."));
   }
   return {spec_of(x)};
 }

@@ -15,7 +15,8 @@ namespace capibara {
 Array with_plain_type(const Array& value) {
   ArrayType type = value.type();
   type.sharding = {};
-  return Array(std::make_shared<const ConcreteBody>(std::move(type), value.buffer(), value.committed(), host_placement(value)));
+  return Array(
+      std::make_shared<const ConcreteBody>(std::move(type), value.buffer(), value.committed(), host_placement(value)));
 }
 
 namespace {

@@ -6,7 +6,8 @@
 
 namespace capibara {
 
-// What a type says of a value that is placed so: the Explicit axes of each dimension. Nothing where no axis is Explicit.
+// What a type says of a value that is placed so: the Explicit axes of each dimension. Nothing where no axis is
+// Explicit.
 Sharding type_sharding(const Mesh& mesh, const PartitionSpec& spec, std::size_t rank, const AxisList& varying = {});
 // The type without what Explicit axes split; what varies stays.
 ArrayType without_splits(ArrayType type);

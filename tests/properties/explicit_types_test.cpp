@@ -1,4 +1,5 @@
-// Types under Explicit axes: every call of the catalog whose operands are split gets types that fit, or is refused by name.
+// Types under Explicit axes: every call of the catalog whose operands are split gets types that fit, or is refused by
+// name.
 #include "properties/exceptions.h"
 
 #include <capibara/explicit.h>
@@ -16,13 +17,16 @@ std::string misfit(const Types& results) {
   for (const ArrayType& type : results) {
     if (!type.sharding.is_explicit()) continue;
     const PartitionSpec& spec = type.sharding.spec();
-    if (spec.dims.size() != type.shape.size()) return concat(to_string(type), " has another rank than its specification");
+    if (spec.dims.size() != type.shape.size())
+      return concat(to_string(type), " has another rank than its specification");
     AxisList seen;
     for (std::size_t d = 0; d < spec.dims.size(); ++d) {
       for (const std::string& axis : spec.dims[d]) {
-        if (std::find(seen.begin(), seen.end(), axis) != seen.end()) return concat(to_string(type), " has an axis twice");
+        if (std::find(seen.begin(), seen.end(), axis) != seen.end())
+          return concat(to_string(type), " has an axis twice");
         seen.push_back(axis);
-        if (type.shape[d] % type.sharding.mesh().axis_size(axis) != 0) return concat(to_string(type), " is cut unevenly");
+        if (type.shape[d] % type.sharding.mesh().axis_size(axis) != 0)
+          return concat(to_string(type), " is cut unevenly");
       }
     }
   }
@@ -50,7 +54,8 @@ TEST_P(ExplicitTypes, FitOrAreRefused) {
         for (const ArrayType& type : types) inputs.push_back(builder.add_input(type));
         try {
           Types results;
-          for (Var var : builder.add_equation(call.primitive, inputs, call.sample.attrs)) results.push_back(builder.type(var));
+          for (Var var : builder.add_equation(call.primitive, inputs, call.sample.attrs))
+            results.push_back(builder.type(var));
           const std::string text = misfit(results);
           if (!text.empty()) return text;
         } catch (const ShardingTypeError&) {
@@ -65,7 +70,8 @@ TEST_P(ExplicitTypes, FitOrAreRefused) {
 INSTANTIATE_TEST_SUITE_P(Catalog, ExplicitTypes, testing::ValuesIn(primitive_names()), test_name);
 
 // The types of a call's results as jax prints them, of operands f32[8,4] split by these axes.
-std::string typed(const std::string& name, const std::vector<PartitionSpec>& specs, const Attrs& attrs, Shape shape = {8, 4}) {
+std::string typed(const std::string& name, const std::vector<PartitionSpec>& specs, const Attrs& attrs,
+                  Shape shape = {8, 4}) {
   ProgramBuilder builder;
   std::vector<Atom> inputs;
   for (const PartitionSpec& spec : specs) {

@@ -20,7 +20,8 @@ def canonical(sharding, operation, check_mesh=True):
     around = get_abstract_mesh()
     if isinstance(sharding, PartitionSpec):
         if around.empty:
-            raise ValueError("Using PartitionSpec when you are not under a mesh context is not allowed. Please pass a NamedSharding instance "
+            raise ValueError("Using PartitionSpec when you are not under a mesh context is not allowed. Please pass a "
+                             "NamedSharding instance "
                              f"or enter into a mesh context via `jax.set_mesh`. Got {sharding}")
         sharding = TypeSharding(around, sharding)
     else:
@@ -60,7 +61,8 @@ def resharded(array, sharding, mesh=None):
     """An array whose type has this sharding."""
     if len(sharding.spec) > array.ndim:
         hint = " For scalars the PartitionSpec should be P()" if array.ndim == 0 else ""
-        raise ValueError(f"PartitionSpec {sharding.spec} is only valid for values of rank at least {len(sharding.spec)}, but was applied to a "
+        raise ValueError(f"PartitionSpec {sharding.spec} is only valid for values of rank at least "
+                         f"{len(sharding.spec)}, but was applied to a "
                          f"value of rank {array.ndim}.{hint}")
     return _core.reshard(array, *placement_of(sharding, mesh))
 

@@ -27,7 +27,8 @@ def resolve(target, operation):
     if isinstance(target, PartitionSpec):
         mesh = current_mesh()
         if mesh is None:
-            raise RuntimeError(f"{operation} requires a non-empty mesh in context if you are passing `PartitionSpec`s to shardings. You can "
+            raise RuntimeError(f"{operation} requires a non-empty mesh in context if you are passing `PartitionSpec`s "
+                               "to shardings. You can "
                                "define a context mesh via `jax.set_mesh(mesh)`. Alternatively, provide `Sharding`s to shardings and then the "
                                "mesh context manager is not required.")
         return NamedSharding(mesh, target)
@@ -89,7 +90,8 @@ def _assert_sharding(array, spec):
     wanted = PartitionSpec(*spec.partitions, *(None,) * (array.ndim - len(spec)))
     for mine, one in zip(own.partitions, wanted.partitions):
         if not isinstance(one, Unconstrained) and mine != one:
-            raise AssertionError("`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`. The array sharding: "
+            raise AssertionError("`with_sharding_constraint` acts as an assert when all axes of mesh are of type "
+                                 "`Explicit`. The array sharding: "
                                  f"{own} did not match the sharding provided: {wanted}. Please use `jax.sharding.reshard` to shard your input "
                                  "to the sharding you want.")
 

@@ -6,8 +6,9 @@ from capibara.jax import tree_util
 
 
 def other_sharding(spec, own):
-    return (f"in_specs passed to shard_map: {spec} does not match the specs of the input: {own.sharding.spec} for arg: {own}. `in_specs` is an "
-            "optional argument so you can omit specifying it and shard_map will infer the in_specs from the arguments. If you want to reshard "
+    return (f"in_specs passed to shard_map: {spec} does not match the specs of the input: {own.sharding.spec} for arg: {own}. "
+            "`in_specs` is an optional argument so you can omit specifying it and shard_map will infer the in_specs from the "
+            "arguments. If you want to reshard "
             "your inputs, you can use `jax.reshard` on the arguments and then pass those args to shard_map.")
 
 

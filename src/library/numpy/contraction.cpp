@@ -83,7 +83,8 @@ Array matmul(const Array& a, const Array& b, const ProductOptions& options) {
   numbers.lhs_contracting = {lhs.ndim() - 1};
   numbers.rhs_contracting = {rhs.ndim() - 1 - b_is_matrix};
   Ints places(permutation.size());
-  for (std::size_t i = 0; i < permutation.size(); ++i) places[static_cast<std::size_t>(permutation[i])] = static_cast<int64_t>(i);
+  for (std::size_t i = 0; i < permutation.size(); ++i)
+    places[static_cast<std::size_t>(permutation[i])] = static_cast<int64_t>(i);
   const OutShardingScope scope(permuted_out_sharding(places));
   Array product = lax::dot_general(lhs, rhs, numbers, {options.precision, type.dtype});
   Array result = lax::transpose(product, permutation);
@@ -162,8 +163,8 @@ Array tensordot(const Array& a, const Array& b, const TensordotOptions& options)
   DotDimensionNumbers numbers;
   if (!options.axes) {
     if (options.count > std::min(a.ndim(), b.ndim())) {
-      throw TypeError(concat("Number of tensordot axes (axes ", options.count, ") exceeds input ranks (", a.ndim(), " and ", b.ndim(), ") of ",
-                             to_string(a.type()), " and ", to_string(b.type())));
+      throw TypeError(concat("Number of tensordot axes (axes ", options.count, ") exceeds input ranks (", a.ndim(),
+                             " and ", b.ndim(), ") of ", to_string(a.type()), " and ", to_string(b.type())));
     }
     numbers.lhs_contracting = range(a.ndim(), a.ndim() - options.count);
     numbers.rhs_contracting = range(options.count);
