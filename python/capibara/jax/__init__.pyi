@@ -72,6 +72,7 @@ from capibara.jax._devices import local_devices as local_devices
 from capibara.jax._devices import process_count as process_count
 from capibara.jax._devices import process_index as process_index
 from capibara.jax._devices import process_indices as process_indices
+from capibara.jax._explicit import reshard as reshard
 from capibara.jax._install import check_compatibility as check_compatibility
 from capibara.jax._install import install as install
 from capibara.jax._mesh import P as P

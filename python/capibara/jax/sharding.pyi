@@ -4,6 +4,9 @@ from capibara.jax._abstract_mesh import use_abstract_mesh as use_abstract_mesh
 from capibara.jax._axes import AbstractDevice as AbstractDevice
 from capibara.jax._axes import AbstractMesh as AbstractMesh
 from capibara.jax._axes import AxisType as AxisType
+from capibara.jax._explicit import auto_axes as auto_axes
+from capibara.jax._explicit import explicit_axes as explicit_axes
+from capibara.jax._explicit import reshard as reshard
 from capibara.jax._mesh import Mesh as Mesh
 from capibara.jax._mesh import PartitionSpec as PartitionSpec
 from capibara.jax._mesh import get_mesh as get_mesh

@@ -508,6 +508,7 @@ remat_p: CatalogPrimitive
 def reshape(operand: ArrayLike, new_sizes: Shape, dimensions: Sequence[int] | None = None, *, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """The same elements in row-major order in another shape."""
 reshape_p: CatalogPrimitive
+reshard_p: CatalogPrimitive
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Reverses the elements along dimensions."""
 rev_p: CatalogPrimitive
