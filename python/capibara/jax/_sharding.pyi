@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from capibara._core import Array
 from capibara._stub_types import Shape
+from capibara.jax._axes import AbstractMesh
 from capibara.jax._devices import Device
 from capibara.jax._mesh import Mesh, PartitionSpec
 
@@ -36,7 +37,9 @@ class NamedSharding(Sharding):
 
     mesh: Mesh
     spec: PartitionSpec
-    def __init__(self, mesh: Mesh, spec: PartitionSpec | Sequence[Any], *, memory_kind: str | None = None) -> None: ...
+    def __new__(cls, mesh: Mesh | AbstractMesh, spec: PartitionSpec | Sequence[Any] | None = None, *,
+                memory_kind: str | None = None) -> NamedSharding: ...
+    def __init__(self, mesh: Mesh | AbstractMesh, spec: PartitionSpec | Sequence[Any], *, memory_kind: str | None = None) -> None: ...
     def with_memory_kind(self, kind: str) -> NamedSharding: ...
 
 class SingleDeviceSharding(Sharding):

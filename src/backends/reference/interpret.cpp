@@ -6,6 +6,7 @@
 #include <capibara/config.h>
 
 #include "program/handles.h"
+#include "program/plain_types.h"
 #include "runtime/interrupt.h"
 #include "trace/trace.h"
 
@@ -34,7 +35,11 @@ class ReferenceExecutable final : public Executable {
  public:
   explicit ReferenceExecutable(Program program) : program_(std::move(program)) {}
 
-  Arrays execute(std::span<const Array> inputs, const std::vector<bool>& donated) override {
+  Arrays execute(std::span<const Array> given, const std::vector<bool>& donated) override {
+    Arrays inputs(given.begin(), given.end());
+    for (Array& input : inputs) {
+      if (input.type().sharding.is_explicit()) input = with_plain_type(input);  // as in the program
+    }
     Arrays outputs = interpret(program_, inputs);
     for (std::size_t i = 0; i < donated.size(); ++i) {
       if (donated[i]) release(inputs[i], outputs);
