@@ -15,7 +15,7 @@ TITLES = {
     "fused_norms": "Fused norms, losses, dropout and Adam (capibara.kernels)",
     "control_flow": "Control flow", "physics": "Ocean physics (float64)", "networks": "Perceptrons", "transformer": "GPT training",
     "attention": "Attention", "experts": "Mixtures of experts", "quantization": "Vector quantization", "spiking": "Spiking neurons",
-    "temporaries": "Temporaries of long sequences",
+    "temporaries": "Temporaries of long sequences", "sharding": "Several devices of one process",
     "recurrences": "State space models and recurrences",
     "dispatch": "Cost of a call", "processes": "Import, compile time, memory",
 }

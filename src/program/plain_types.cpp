@@ -19,6 +19,12 @@ Array with_plain_type(const Array& value) {
       std::make_shared<const ConcreteBody>(std::move(type), value.buffer(), value.committed(), host_placement(value)));
 }
 
+Array unplaced(const Array& value) {
+  ArrayType type = value.type();
+  type.sharding = {};
+  return Array(std::make_shared<const ConcreteBody>(std::move(type), value.buffer(), false, nullptr));
+}
+
 namespace {
 
 void make_plain(std::vector<Array>& values) {
@@ -52,6 +58,7 @@ std::optional<Attrs> constraint_of(const Attrs& attrs) {
   const bool places = wanted.devices && wanted.devices->devices.size() > 1 && wanted.sharding.is_explicit();
   if (!places || !wanted.sharding.spec().unreduced.empty()) return std::nullopt;
   NamedSharding placement = *wanted.devices;
+  placement.mesh.axis_types.clear();  // no type follows from it
   placement.spec = wanted.sharding.spec();
   const std::shared_ptr<const Opaque> sharding = std::make_shared<const PlacementAttr>(std::move(placement));
   return Attrs{{"sharding", sharding}, {"unconstrained_dims", Ints{}}, {"context_mesh", Attr()}, {"layout", Attr()}};

@@ -13,5 +13,7 @@ bool has_explicit_types(const Program& program);
 Attrs with_plain_attrs(const Attrs& attrs);
 // The same value under the type without a sharding; where it is placed stays.
 Array with_plain_type(const Array& value);
+// Neither a sharding in its type nor a placement, from which results would get one.
+Array unplaced(const Array& value);
 
 }  // namespace capibara

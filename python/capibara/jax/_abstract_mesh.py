@@ -16,9 +16,10 @@ class TypeSharding(NamedSharding):
 
     def __init__(self, mesh, spec, *, memory_kind=None):
         self.mesh, self.spec = mesh, spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
+        self._memory_kind = memory_kind
 
     num_devices = property(lambda self: self.mesh.size)
-    memory_kind = None
+    memory_kind = property(lambda self: self._memory_kind)
     splits_nothing = property(lambda self: self.mesh.empty)
     is_fully_replicated = property(lambda self: not self.spec.unreduced and all(entry is None for entry in self.spec.partitions))
 

@@ -279,7 +279,11 @@ Arrays run_shard_map(std::span<const Array> inputs, const Attrs& attrs) {
   TraceScope scope(evaluation_trace());
   ConfigScope own(own_platform());
   const Devices outside(DeviceGrid({}));
-  return outside.shard_map(plain_attrs, {{0, Arrays(inputs.begin(), inputs.end())}}).at(0);
+  Arrays given(inputs.begin(), inputs.end());
+  if (explicit_types_exist()) {
+    for (Array& input : given) input = unplaced(input);
+  }
+  return outside.shard_map(plain_attrs, {{0, std::move(given)}}).at(0);
 }
 
 }  // namespace capibara::reference

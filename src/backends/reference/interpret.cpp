@@ -38,7 +38,7 @@ class ReferenceExecutable final : public Executable {
   Arrays execute(std::span<const Array> given, const std::vector<bool>& donated) override {
     Arrays inputs(given.begin(), given.end());
     for (Array& input : inputs) {
-      if (input.type().sharding.is_explicit()) input = with_plain_type(input);  // as in the program
+      if (input.type().sharding.is_explicit()) input = unplaced(input);  // as in the program
     }
     Arrays outputs = interpret(program_, inputs);
     for (std::size_t i = 0; i < donated.size(); ++i) {
