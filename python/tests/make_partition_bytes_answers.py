@@ -2,17 +2,9 @@
 
     python make_partition_bytes_answers.py [OUTPUT]          (default: partition_bytes_answers.json beside this file)
 """
-import json
-import pathlib
-import sys
+from recording import record
 
-import make_shard_map_answers as answering
-
-HERE = pathlib.Path(__file__).parent
 NAMES = [f"{model}_{strategy}" for model in ("mlp", "gpt", "moe") for strategy in ("dp", "fsdp", "megatron", "two")]
 
 if __name__ == "__main__":
-  output = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "partition_bytes_answers.json"
-  answering.PROGRAMS = HERE / "partition_bytes_programs.py"
-  lines = ",\n".join(f"{json.dumps(name)}: {found}" for name, found in answering.answers(NAMES).items())
-  output.write_text("{\n" + lines + "\n}\n")
+  record("partition_bytes_programs.py", NAMES, "partition_bytes_answers.json")

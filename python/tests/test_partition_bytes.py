@@ -1,32 +1,18 @@
 """The collectives of the partitioner bring no more bytes to a device than those of XLA's result, and say why they are there."""
 import functools
-import json
 import os
-import pathlib
 import subprocess
 import sys
 
 import pytest
+import recording
 
 pytest.importorskip("capibara._core", reason="the Python extension is not built")
-HERE = pathlib.Path(__file__).parent
-RECORDED = json.loads(HERE.joinpath("partition_bytes_answers.json").read_text())
+RECORDED = recording.recorded("partition_bytes_answers.json")
+bytes_moved = functools.partial(recording.answers, "partition_bytes_programs.py")
 
 # Where more bytes are moved: the position table, split along the sequence, spreads that split into attention.
 LIMITS = {"gpt_fsdp": 2.0}
-
-
-def output_of(*command):
-  environment = dict(os.environ, JAX_NUM_CPU_DEVICES="8", JAX_PLATFORMS="cpu")
-  environment.pop("XLA_FLAGS", None)
-  done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=600, env=environment)
-  assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-  return done.stdout
-
-
-@functools.cache
-def bytes_moved():
-  return json.loads(output_of(str(HERE / "partition_bytes_programs.py"), "capibara").splitlines()[-1])
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -42,6 +28,10 @@ mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(Auto, Auto))
 shaped = lambda shape, spec: jax.ShapeDtypeStruct(shape, "float32", sharding=jax.sharding.NamedSharding(mesh, spec))
 print(jax.jit(lambda x, w: x @ w).lower(shaped((16, 64), P("data", "model")), shaped((64, 8), P("model"))).explain_sharding())
 """
-  said = output_of("-c", text)
+  environment = dict(os.environ, JAX_NUM_CPU_DEVICES="8", JAX_PLATFORMS="cpu")
+  environment.pop("XLA_FLAGS", None)
+  done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=600, env=environment)
+  assert done.returncode == 0, done.stderr[-4000:]
+  said = done.stdout
   assert "psum over model of float32[4,8]: 128 bytes" in said and "each device has a part of what dot_general combines" in said, said
   assert "1 collective, 128 bytes to each device" in said

@@ -7,31 +7,12 @@ import subprocess
 import sys
 
 import pytest
+import recording
+from recording import close
 
 pytest.importorskip("capibara._core", reason="the Python extension is not built")
-HERE = pathlib.Path(__file__).parent
-RECORDED = json.loads(HERE.joinpath("shard_map_answers.json").read_text())
-
-
-@functools.cache
-def answers(platform="cpu"):
-  environment = dict(os.environ, JAX_NUM_CPU_DEVICES="8", JAX_PLATFORMS=platform)
-  if platform == "xla_cpu":
-    environment["CAPIBARA_PLUGIN"] = plugin()
-  environment.pop("XLA_FLAGS", None)
-  command = [sys.executable, str(HERE / "shard_map_programs.py"), "capibara"]
-  done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
-  assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-  return json.loads(done.stdout.splitlines()[-1])
-
-
-def close(own, other):
-  """Numbers agree to the digits that both print, all else exactly."""
-  if isinstance(own, list) and isinstance(other, list):
-    return len(own) == len(other) and all(close(a, b) for a, b in zip(own, other))
-  if isinstance(own, float) and isinstance(other, float):
-    return abs(own - other) <= 2e-4 * max(1.0, abs(other)) or own != own and other != other
-  return own == other
+RECORDED = recording.recorded("shard_map_answers.json")
+answers = functools.partial(recording.answers, "shard_map_programs.py")
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -56,7 +37,7 @@ def plugin():
 @pytest.mark.parametrize("name", RECORDED)
 def test_devices_of_a_plugin_answer_as_jax(name):
   """XLA:CPU runs the text of each program on eight devices of its own."""
-  own = json.dumps(answers("xla_cpu")[name])  # a plugin's devices have names of their own
+  own = json.dumps(answers("xla_cpu", plugin())[name])  # a plugin's devices have names of their own
   for theirs, cpu in (("device_kind=xla_cpu", "device_kind=cpu"), ("xla_cpu", "cpu"), ("PluginDevice", "CpuDevice")):
     own = own.replace(theirs, cpu)
   assert close(json.loads(own), RECORDED[name])

@@ -1,0 +1,59 @@
+"""Answers to programs over eight devices: jax's, which scripts record in a file, and capibara's, which tests compare with it."""
+import functools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).parent
+
+
+def jax_answers(programs, names, tries=3):
+  """A process answers for many programs; where it dies or takes too long, its programs are divided among two: jax's threads can end a
+  process with eight devices on few cores."""
+  environment = dict(os.environ, XLA_FLAGS="--xla_force_host_platform_device_count=8", JAX_PLATFORMS="cpu")
+  for _ in range(tries if len(names) == 1 else 1):
+    try:
+      done = subprocess.run([sys.executable, str(HERE / programs), "jax", *names], capture_output=True, text=True, env=environment,
+                            timeout=60 + 10 * len(names))
+    except subprocess.TimeoutExpired:
+      continue
+    if done.returncode == 0:
+      return json.loads(done.stdout.splitlines()[-1])
+  if len(names) == 1:
+    raise SystemExit(f"jax does not answer to {names[0]}")
+  half = len(names) // 2
+  return jax_answers(programs, names[:half]) | jax_answers(programs, names[half:])
+
+
+def record(programs, names, file):
+  """Writes jax's answers, one line for each program, into the file that the command line names, or that beside the programs."""
+  output = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / file
+  lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(found)}" for name, found in jax_answers(programs, names).items())
+  output.write_text("{\n" + lines + "\n}\n")
+
+
+def recorded(file):
+  return json.loads(HERE.joinpath(file).read_text())
+
+
+@functools.cache
+def answers(programs, platform="cpu", plugin=None):
+  """Capibara's, on eight devices of a platform."""
+  environment = dict(os.environ, JAX_NUM_CPU_DEVICES="8", JAX_PLATFORMS=platform)
+  if plugin:
+    environment["CAPIBARA_PLUGIN"] = plugin
+  environment.pop("XLA_FLAGS", None)
+  done = subprocess.run([sys.executable, str(HERE / programs), "capibara"], capture_output=True, text=True, timeout=600, env=environment)
+  assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+  return json.loads(done.stdout.splitlines()[-1])
+
+
+def close(own, other):
+  """Numbers agree to the digits that both print, all else exactly."""
+  if isinstance(own, list) and isinstance(other, list):
+    return len(own) == len(other) and all(close(a, b) for a, b in zip(own, other))
+  if isinstance(own, float) and isinstance(other, float):
+    return abs(own - other) <= 2e-4 * max(1.0, abs(other)) or own != own and other != other
+  return own == other
