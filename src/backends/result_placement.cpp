@@ -5,6 +5,7 @@
 #include <capibara/partition.h>
 
 #include <algorithm>
+#include <mutex>
 #include <optional>
 
 #include "array/body.h"
@@ -19,21 +20,38 @@ namespace capibara {
 
 namespace {
 
-using sharding::MaybeShardings;
-using Results = std::optional<std::vector<NamedSharding>>;
+using Placement = std::shared_ptr<const NamedSharding>;
+using Placements = std::vector<Placement>;  // null: placed nowhere in particular
+using Results = std::optional<Placements>;
 
-std::string placement_key(const NamedSharding& sharding) {
-  std::string key = to_string(sharding);
-  for (const int device : sharding.devices) key += concat(" ", device);
-  return key;
+// The same for equal placements; a process has few of them.
+int64_t number_of(const Placement& placement) {
+  if (!placement) return 0;
+  static std::mutex mutex;
+  static Placements known;
+  std::lock_guard lock(mutex);
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    if (known[i] == placement || *known[i] == *placement) return static_cast<int64_t>(i) + 1;
+  }
+  known.push_back(placement);
+  return static_cast<int64_t>(known.size());
 }
 
-Results result_shardings(const Program& program, const MaybeShardings& inputs) {
+Results propagated(const Program& program, const Placements& inputs) {
+  sharding::MaybeShardings given;
+  for (const Placement& input : inputs) given.push_back(input ? std::optional(*input) : std::nullopt);
+  const std::optional<std::vector<NamedSharding>> found = sharding::output_shardings(program, given);
+  if (!found) return std::nullopt;
+  Placements results;
+  for (const NamedSharding& result : *found) results.push_back(std::make_shared<const NamedSharding>(result));
+  return results;
+}
+
+Results result_shardings(const Program& program, const Placements& inputs) {
   static Memo<Results> memo;
-  std::string text;
-  for (const std::optional<NamedSharding>& input : inputs)
-    text += concat(input ? placement_key(*input) : std::string(), ";");
-  return memo.get({program, {}, {}, 0, text, 0, {}}, [&] { return sharding::output_shardings(program, inputs); });
+  std::vector<int64_t> numbers;
+  for (const Placement& input : inputs) numbers.push_back(number_of(input));
+  return memo.get({program, {}, {}, 0, {}, 0, std::move(numbers)}, [&] { return propagated(program, inputs); });
 }
 
 bool is_placed_host_array(const Array& array) { return host_placement(array) != nullptr; }
@@ -52,33 +70,32 @@ void check_same_devices(const Array& first, const NamedSharding& devices, const 
                           "; move one of them with device_put"));
 }
 
-NamedSharding first_device() { return {"cpu", {0}, {}, {}, ""}; }
+const Placement& first_device() {
+  static const auto device = std::make_shared<const NamedSharding>(NamedSharding{"cpu", {0}, {}, {}, ""});
+  return device;
+}
 
 // Where committed operands are, each on its own; all must be on the same devices.
-MaybeShardings placements_of(std::span<const Array> inputs) {
-  MaybeShardings placements;
-  const Array* first = nullptr;
-  std::size_t first_at = 0;
-  for (const Array& input : inputs) {
+Placements placements_of(std::span<const Array> inputs) {
+  Placements placements;
+  std::size_t first = inputs.size();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
     placements.emplace_back();
-    if (!input.committed()) continue;
-    const auto& placed = host_placement(input);
-    placements.back() = placed ? *placed : first_device();
-    if (!first) {
-      first = &input;
-      first_at = placements.size() - 1;
-    } else {
-      check_same_devices(*first, *placements[first_at], input, *placements.back());
-    }
+    if (!inputs[i].committed()) continue;
+    const Placement& placed = host_placement(inputs[i]);
+    placements[i] = placed ? placed : first_device();
+    if (first == inputs.size()) first = i;
+    if (placements[i] != placements[first])
+      check_same_devices(inputs[first], *placements[first], inputs[i], *placements[i]);
   }
   return placements;
 }
 
 // Results that propagation says nothing of are on the device of the operands.
-Results shardings_or_device(const Program& program, const MaybeShardings& inputs) {
+Results shardings_or_device(const Program& program, const Placements& inputs) {
   if (Results found = result_shardings(program, inputs)) return found;
-  for (const std::optional<NamedSharding>& input : inputs) {
-    if (input) return std::vector<NamedSharding>(program.outputs().size(), *input);
+  for (const Placement& input : inputs) {
+    if (input) return Placements(program.outputs().size(), input);
   }
   return std::nullopt;
 }
@@ -87,9 +104,9 @@ Arrays with_placements(const Results& shardings, Arrays outputs) {
   if (!shardings) return outputs;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].is_tracer() || outputs[i].type().ref || outputs[i].device() != Device{}) continue;
-    const NamedSharding& own = (*shardings)[i];
-    const bool is_first = own.mesh.axis_names.empty() && own.devices[0] == 0;
-    outputs[i] = placed_on_host(outputs[i], is_first ? nullptr : std::make_shared<const NamedSharding>(own));
+    const Placement& own = (*shardings)[i];
+    const bool is_first = own->mesh.axis_names.empty() && own->devices[0] == 0;
+    outputs[i] = placed_on_host(outputs[i], is_first ? nullptr : own);
   }
   return outputs;
 }
@@ -118,7 +135,7 @@ Arrays placed_results(const Program& program, std::span<const Array> inputs, Arr
 }
 
 Arrays placed_results(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs, Arrays outputs) {
-  const MaybeShardings placements = placements_of(inputs);
+  const Placements placements = placements_of(inputs);
   ProgramBuilder builder;
   std::vector<Atom> operands;
   for (const Array& input : inputs) operands.emplace_back(builder.add_input(input.type()));

@@ -58,7 +58,6 @@ std::optional<Attrs> constraint_of(const Attrs& attrs) {
   const bool places = wanted.devices && wanted.devices->devices.size() > 1 && wanted.sharding.is_explicit();
   if (!places || !wanted.sharding.spec().unreduced.empty()) return std::nullopt;
   NamedSharding placement = *wanted.devices;
-  placement.mesh.axis_types.clear();  // no type follows from it
   placement.spec = wanted.sharding.spec();
   const std::shared_ptr<const Opaque> sharding = std::make_shared<const PlacementAttr>(std::move(placement));
   return Attrs{{"sharding", sharding}, {"unconstrained_dims", Ints{}}, {"context_mesh", Attr()}, {"layout", Attr()}};
