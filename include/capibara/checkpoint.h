@@ -82,6 +82,9 @@ struct CheckpointArrayInfo {
   int64_t chunks = 0;
 };
 
+// Reads the folder of one step, of capibara or of Orbax (zarr or OCDBT); `only` as in RestoreOptions.
+Checkpoint read_checkpoint(const std::string& folder, const std::vector<std::string>& only = {});
+
 // Saves steps into a folder, one subfolder each, in the layout of Orbax over zarr v3. A step appears under its number when
 // all of it has reached the disk, or not at all.
 class Checkpointer {

@@ -194,6 +194,31 @@ class StepReader {
   Selection only_;
 };
 
+// What Orbax saved, put into the structures of `like`.
+void match_like(Checkpoint& checkpoint, const RestoreOptions& options) {
+  for (const auto& [name, like] : options.like) {
+    const auto item = checkpoint.items.find(name);
+    if (item == checkpoint.items.end()) throw ValueError(concat("checkpoint restore: the folder holds no item '", name, "' (argument 'like')"));
+    std::map<std::string, Array> saved;
+    const std::vector<KeyPath> have = item->second.structure.paths(), want = like.structure.paths();
+    for (std::size_t i = 0; i < have.size(); ++i) saved[array_name(have[i])] = item->second.leaves[i];
+    CheckpointTree result = like;
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      const auto it = saved.find(array_name(want[i]));
+      if (it == saved.end()) {
+        if (!options.only.empty()) continue;
+        throw ValueError(concat("checkpoint restore: there is no array ", name, keystr(want[i]), " (argument 'like')"));
+      }
+      const ArrayType& expected = like.leaves[i].type();
+      if (expected.shape != it->second.shape() || expected.dtype != it->second.dtype()) {
+        throw ValueError(concat("checkpoint restore: array ", name, keystr(want[i]), ": expected ", to_string(expected), " (argument 'like'), got ", to_string(it->second.type())));
+      }
+      result.leaves[i] = it->second;
+    }
+    item->second = std::move(result);
+  }
+}
+
 }  // namespace
 
 bool has_manifest(const std::string& step_folder) { return is_file(step_folder + "/" + manifest_file); }
@@ -205,12 +230,39 @@ Manifest read_manifest(const std::string& step_folder) {
 }
 
 Checkpoint read_step(const std::string& folder, int64_t step, const RestoreOptions& options) {
-  return StepReader(step_folder(folder, step), step, options).read();
+  const std::string path = step_folder(folder, step);
+  if (has_manifest(path) || !is_orbax_folder(path)) return StepReader(path, step, options).read();
+  Checkpoint result = read_orbax(path, options.only);
+  result.step = step;
+  match_like(result, options);
+  return result;
+}
+
+Checkpoint read_checkpoint(const std::string& folder, const std::vector<std::string>& only) {
+  if (!is_folder(folder)) throw CheckpointError(concat("checkpoint: there is no folder ", folder));
+  if (!has_manifest(folder)) {
+    if (!is_orbax_folder(folder)) throw CheckpointError(concat("checkpoint: ", folder, " holds neither ", manifest_file, " nor _METADATA of Orbax; expected the folder of a step"));
+    return read_orbax(folder, only);
+  }
+  RestoreOptions options;
+  options.only = only;
+  return StepReader(folder, read_manifest(folder).step, options).read();
 }
 
 std::vector<CheckpointArrayInfo> step_arrays(const std::string& folder, int64_t step) {
   std::vector<CheckpointArrayInfo> infos;
-  for (const auto& [name, item] : read_manifest(step_folder(folder, step)).items) {
+  const std::string path = step_folder(folder, step);
+  if (!has_manifest(path) && is_orbax_folder(path)) {
+    for (const auto& [name, item] : read_orbax(path, {}).items) {
+      const std::vector<KeyPath> paths = item.structure.paths();
+      for (std::size_t i = 0; i < paths.size(); ++i) {
+        const ArrayType& type = item.leaves[i].type();
+        infos.push_back({name + "." + array_name(paths[i]), type, type.size() * storage_size(type.dtype), 0});
+      }
+    }
+    return infos;
+  }
+  for (const auto& [name, item] : read_manifest(path).items) {
     const std::vector<std::string> names = array_names(name, item.structure);
     for (std::size_t i = 0; i < names.size(); ++i) {
       const ArrayType& type = item.arrays[i].type;

@@ -52,6 +52,9 @@ std::string step_folder(const std::string& folder, int64_t step);
 Manifest read_manifest(const std::string& step_folder);  // raises
 bool has_manifest(const std::string& step_folder);
 Checkpoint read_step(const std::string& folder, int64_t step, const RestoreOptions& options);
+// The same of a folder that Orbax has written; `only` as in RestoreOptions.
+bool is_orbax_folder(const std::string& folder);
+Checkpoint read_orbax(const std::string& folder, const std::vector<std::string>& only);
 std::vector<CheckpointArrayInfo> step_arrays(const std::string& folder, int64_t step);
 
 // The files that Orbax reads beside the arrays: the tree and the shardings of an item, and the description of a step.
