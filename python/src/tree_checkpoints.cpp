@@ -149,6 +149,15 @@ nb::tuple python_checkpoint(const Checkpoint& checkpoint, const CheckpointItems&
 }  // namespace
 
 void bind_tree_checkpoints(nb::module_& m) {
+  nb::register_exception_translator([](const std::exception_ptr& exception, void*) {
+    try {
+      std::rethrow_exception(exception);
+    } catch (const CorruptCheckpointError& error) {
+      PyErr_SetString(error_class("CorruptCheckpointError").ptr(), error.what());
+    } catch (const CheckpointError& error) {
+      PyErr_SetString(error_class("CheckpointError").ptr(), error.what());
+    }
+  });
   nb::class_<Checkpointer>(m, "Checkpointer")
       .def(
           "__init__",

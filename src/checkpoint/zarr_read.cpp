@@ -80,15 +80,34 @@ class ZarrReader {
 
   Array read() {
     const Shape& shape = array_.type.shape;
-    Buffer buffer = Buffer::allocate(static_cast<uint64_t>(element_count(shape)) * width_);
-    to_ = buffer.mutable_data();
     const Shape counts = chunk_counts(shape, array_.chunk);
     const int64_t chunks = element_count(counts);
+    const uint64_t bytes = static_cast<uint64_t>(element_count(shape)) * width_;
+    if (bytes > unchecked_bytes) check_sizes(counts, chunks, bytes);
+    Buffer buffer = Buffer::allocate(bytes);
+    to_ = buffer.mutable_data();
     for (int64_t i = 0; i < chunks; ++i) read_file(i, chunks, unravel(i, counts));
     return Array::from_buffer(array_.type, std::move(buffer));
   }
 
  private:
+  // A description may claim any shape: memory is taken when the files could fill it.
+  static constexpr uint64_t unchecked_bytes = uint64_t{1} << 26, max_compression = uint64_t{1} << 16;
+
+  void check_sizes(const Shape& counts, int64_t chunks, uint64_t bytes) const {
+    const bool compressed = std::any_of(array_.codecs.begin(), array_.codecs.end(), [](const ZarrCodec& codec) { return codec.kind == ZarrCodec::zstd; });
+    uint64_t stored = 0;
+    for (int64_t i = 0; i < chunks; ++i) {
+      const std::string file = key(unravel(i, counts));
+      const std::optional<Blob> blob = store_(file);
+      if (!blob) ChunkName{name_, file, i, chunks}.fail("the file is missing");
+      stored += blob->size();
+    }
+    if (stored < bytes / (compressed ? max_compression : 1)) {
+      ChunkName{name_, key(Shape(counts.size(), 0)), 0, chunks}.fail(concat("the files have ", stored, " bytes, too few for ", to_string(array_.type)));
+    }
+  }
+
   static Shape chunk_counts(const Shape& shape, const Shape& chunk) {
     Shape counts = shape;
     for (std::size_t i = 0; i < shape.size(); ++i) counts[i] = shape[i] == 0 ? 0 : (shape[i] - 1) / chunk[i] + 1;
