@@ -112,7 +112,8 @@ class OcdbtReader {
   std::map<std::string, Blob> read() {
     NodeBytes manifest = open_node(Blob::open(folder_ + "/manifest.ocdbt"), manifest_magic);
     manifest.take(16);  // the database's number
-    manifest.varints(2);
+    if (manifest.varint() != 0) manifest.fail("manifests in several files are not supported");
+    manifest.varints(2);  // limits for writers
     manifest.byte();
     if (manifest.varint() != 0) manifest.take(4);  // the level of compression
     const std::vector<DataFile> files = file_table(manifest, "");

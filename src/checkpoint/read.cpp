@@ -44,16 +44,16 @@ class Selection {
   std::vector<bool> used_;
 };
 
-// The structure with the chosen leaves alone: dictionaries lose the others, sequences have None in their place.
+// The structure with the chosen leaves alone: dictionaries lose what holds none of them, sequences have None in its place.
 TreeDef pruned(const TreeDef& tree, const std::vector<bool>& chosen, std::size_t& leaf) {
   if (tree.kind() == TreeDef::Kind::leaf) return chosen[leaf++] ? tree : TreeDef::none();
   std::vector<TreeDef> children;
   std::vector<TreeKey> keys;
   for (std::size_t i = 0; i < tree.children().size(); ++i) {
     TreeDef child = pruned(tree.children()[i], chosen, leaf);
-    const bool kept = child.num_leaves() > 0 || tree.children()[i].num_leaves() == 0;
+    const bool kept = child.num_leaves() > 0;
     if (tree.kind() == TreeDef::Kind::dict && !kept) continue;
-    children.push_back(std::move(child));
+    children.push_back(kept ? std::move(child) : TreeDef::none());
     if (tree.kind() == TreeDef::Kind::dict) keys.push_back(tree.key(i));
   }
   switch (tree.kind()) {

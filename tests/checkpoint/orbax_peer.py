@@ -72,8 +72,9 @@ def read_zarr(folder):
 
 
 def write(folder):
-    """Writes the tree in every layout of Orbax."""
+    """Writes the tree in every layout of Orbax, which has no empty arrays."""
     expected = tree()
+    expected["arrays"] = {name: array for name, array in expected["arrays"].items() if array.size > 0}
     for ocdbt in (False, True):
         for zarr3 in (False, True):
             handler = ocp.PyTreeCheckpointHandler(use_ocdbt=ocdbt, use_zarr3=zarr3)

@@ -71,10 +71,11 @@ def test_ours_read_orbax(tmp_path):
     peer("write", tmp_path)
     said = capibara("""
 expected = numbers.tree()
+expected["arrays"] = {name: array for name, array in expected["arrays"].items() if array.size > 0}
 for layout in ("ocdbt0_zarr2", "ocdbt0_zarr3", "ocdbt1_zarr2", "ocdbt1_zarr3"):
     got = read_checkpoint(f"{sys.argv[3]}/{layout}")["default"]
     for name, array in got["arrays"].items(): same(expected["arrays"][name], array)
-    assert len(got["arrays"]) == len(expected["arrays"]) - (0 if layout.endswith("3") else 12), len(got["arrays"])
+    assert len(got["arrays"]) == len(expected["arrays"]) - (0 if layout.endswith("3") else 9), len(got["arrays"])
     same(expected["layers"][1]["w"], got["layers"][1]["w"]); same(expected["pair"][0], got["pair"][0]); same(expected["large"], got["large"])
     assert got["nothing"] is None and isinstance(got["layers"], list)
 manager = TPUCheckpointer(f"{sys.argv[3]}/manager")
