@@ -60,6 +60,14 @@ class DistributedError(JaxRuntimeError):
     """A process of the job died, does not come to a collective, or calls another one."""
 
 
+class CheckpointError(JaxRuntimeError):
+    """A checkpoint that cannot be written or read: no such step, a full disk, a folder that may not be written."""
+
+
+class CorruptCheckpointError(CheckpointError):
+    """Files that do not hold what was saved; names the array, the file and the chunk."""
+
+
 class JaxprTypeError(JAXError, TypeError):
     pass
 

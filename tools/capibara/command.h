@@ -50,6 +50,7 @@ int coverage_python(const Arguments& arguments);
 int list_library(const Arguments& arguments);
 int bench(const Arguments& arguments);
 int launch(const Arguments& arguments);
+int checkpoint(const Arguments& arguments);
 int help(const Arguments& arguments);
 
 }  // namespace capibara::command

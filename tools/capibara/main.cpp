@@ -65,6 +65,12 @@ const std::vector<Command>& commands() {
        {"n", "devices", "hosts", "restarts", "timeout", "collective-timeout"},
        {"member"},
        launch},
+      {"checkpoint",
+       "list FOLDER | show FOLDER [--step N] | verify FOLDER [--step N] | diff A B | convert FROM TO [--step N]",
+       "Lists the steps of a checkpoint folder, shows or verifies them, compares two, or converts one of Orbax.",
+       {"step"},
+       {},
+       checkpoint},
       {"doctor", "", "Prints which backends and plugins there are, and tries each.", {}, {}, doctor},
       {"help", "", "Prints this list.", {}, {}, help},
   };

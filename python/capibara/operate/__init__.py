@@ -1,0 +1,1 @@
+"""Operating a training: what saves it, watches it and measures it."""

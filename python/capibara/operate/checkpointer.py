@@ -1,0 +1,199 @@
+"""TPUCheckpointer: steps of a training in a folder, saved while it runs, whole after any crash."""
+import atexit
+import json
+import os
+import signal
+import threading
+import weakref
+
+from capibara import _core
+from capibara._errors import CheckpointError, CorruptCheckpointError  # noqa: F401
+
+
+class TPUCheckpointer:
+    """Saves named pytrees of a step, and restores them.
+
+    A step appears in the folder when all of it is on the disk, or not at all: a process killed at any moment finds the
+    newest committed step whole. Every chunk of every array carries a checksum, and so do the small files. The layout is
+    Orbax's over zarr v3, which Orbax, tensorstore and zarr read.
+
+    checkpoint_dir: a folder; it is made where it does not exist.
+    max_to_keep: how many of the newest steps stay; None keeps all.
+    async_checkpointing: `save` returns at once and a thread of idle priority writes. It holds the arrays' memory and
+        copies nothing, so a step that donates them gets fresh memory for its results. An error of the thread is raised by
+        the next `save` or `wait`.
+    save_interval_steps: how often `maybe_save` saves.
+    link_unchanged: arrays that the step before holds too become hard links to its files.
+    """
+
+    def __init__(self, checkpoint_dir, max_to_keep=None, async_checkpointing=True, *, save_interval_steps=1,
+                 link_unchanged=True, chunk_bytes=4 << 20):
+        if max_to_keep is not None and (not isinstance(max_to_keep, int) or max_to_keep < 1):
+            raise ValueError(f"TPUCheckpointer: max_to_keep is a number of steps from 1, or None for all, got {max_to_keep!r}")
+        if not isinstance(save_interval_steps, int) or save_interval_steps < 1:
+            raise ValueError(f"TPUCheckpointer: save_interval_steps is a number from 1, got {save_interval_steps!r}")
+        self._core = _core.Checkpointer(os.fspath(checkpoint_dir), max_to_keep or 0, bool(async_checkpointing),
+                                        bool(link_unchanged), chunk_bytes)
+        self._interval = save_interval_steps
+        self._terminated = False
+        self._previous_handler = None
+        self._looks_for_signals = False
+        if async_checkpointing:
+            _alive.add(self)
+
+    @property
+    def checkpoint_dir(self):
+        """The folder of the steps."""
+        return self._core.folder()
+
+    def save(self, step, *, metadata=None, **items):
+        """Saves pytrees under a step: save(1000, params=params, opt_state=opt_state, metadata={"loss": 2.5})."""
+        self._core.save(step, items, json.dumps(metadata if metadata is not None else {}))
+
+    def wait(self):
+        """Returns when everything is saved; raises the error of a save in the background."""
+        self._core.wait()
+
+    def is_saving(self):
+        """Whether a save is on its way."""
+        return self._core.saving()
+
+    def all_steps(self):
+        """The steps that are saved whole, ascending."""
+        return self._core.steps()
+
+    def latest_step(self):
+        """The newest of them; None where there is none."""
+        steps = self._core.steps()
+        return steps[-1] if steps else None
+
+    def delete(self, step):
+        """Removes a step."""
+        self._core.remove(step)
+
+    def arrays(self, step=None):
+        """What a step holds: {name: jax.ShapeDtypeStruct}, read without the elements."""
+        from capibara import jax
+        chosen = self._latest() if step is None else step
+        return {name: jax.ShapeDtypeStruct(shape, dtype) for name, shape, dtype, _, _ in self._core.arrays(chosen)}
+
+    def restore(self, step=None, like=None, only=None, shardings=None, on_corruption="error"):
+        """The items of a step as a dictionary: restore(1000)["params"].
+
+        step: the newest where None.
+        like: pytrees by item, of arrays or jax.ShapeDtypeStruct: the result has their structure, and shapes and dtypes must
+            agree. Without it registered classes and named tuples come back as dictionaries.
+        only: names of items and arrays to read, "params" or "params.layer.w"; where `like` is given the others stay as they
+            are there.
+        shardings: pytrees of shardings by item, or one sharding for all, onto which the arrays are put.
+        on_corruption: "error", or "previous" for the newest older step that is whole, with a warning.
+        """
+        return self._restored(step, like, only, shardings, on_corruption)[1]
+
+    def restore_metadata(self, step=None):
+        """The metadata that `save` was given."""
+        return json.loads(self._core.restore(step, {}, [self._one_array(step)], False)[3]) if self.all_steps() else {}
+
+    def _one_array(self, step):
+        arrays = self._core.arrays(self._latest() if step is None else step)
+        return min(arrays, key=lambda array: array[3])[0]
+
+    def _latest(self):
+        step = self.latest_step()
+        if step is None:
+            raise CheckpointError(f"checkpoint: no step is saved in {self.checkpoint_dir}")
+        return step
+
+    def _restored(self, step, like, only, shardings, on_corruption):
+        if on_corruption not in ("error", "previous"):
+            raise ValueError(f"restore: on_corruption is 'error' or 'previous', got {on_corruption!r}")
+        if like is not None and not isinstance(like, dict):
+            raise TypeError(f"restore: like is a dictionary of pytrees by item, such as {{'params': params}}, got {type(like).__name__}")
+        names = [only] if isinstance(only, str) else list(only or [])
+        found, items, leaves, _ = self._core.restore(step, like or {}, names, on_corruption == "previous")
+        if leaves:
+            from capibara.jax import tree
+            for name, values in leaves.items():
+                items[name] = tree.unflatten(tree.structure(like[name]), values)
+        if shardings is not None:
+            items = _placed(items, shardings)
+        return found, items
+
+    # ---- SIGTERM -------------------------------------------------------------------------------------------------------
+
+    def maybe_save(self, step, *, metadata=None, **items):
+        """Saves every `save_interval_steps`-th step, and whichever comes first after SIGTERM; says whether it did.
+
+        Machines that are taken away send SIGTERM some seconds before. From the first call on that signal does not end the
+        process: the next call saves, waits until the step is committed, and then ends the process as the signal would have.
+        """
+        self._look_for_signals()
+        if not self._terminated and step % self._interval != 0:
+            return False
+        if step not in self.all_steps():
+            self.save(step, metadata=metadata, **items)
+        if self._terminated:
+            self.wait()
+            self._end_as_signalled()
+        return True
+
+    @property
+    def reached_preemption(self):
+        """Whether SIGTERM has come since the first `maybe_save`."""
+        return self._terminated
+
+    def _look_for_signals(self):
+        if self._looks_for_signals or threading.current_thread() is not threading.main_thread():
+            return
+        self._looks_for_signals = True
+        self._previous_handler = signal.signal(signal.SIGTERM, self._on_signal)
+
+    def _on_signal(self, number, frame):
+        self._terminated = True
+
+    def _end_as_signalled(self):
+        signal.signal(signal.SIGTERM, self._previous_handler or signal.SIG_DFL)
+        self._looks_for_signals = self._terminated = False
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def close(self):
+        """Waits, and gives SIGTERM back to whoever had it."""
+        self.wait()
+        if self._looks_for_signals and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, self._previous_handler or signal.SIG_DFL)
+            self._looks_for_signals = False
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+
+def _placed(items, shardings):
+    from capibara import jax
+    if not isinstance(shardings, dict):
+        return jax.device_put(items, shardings)
+    unknown = sorted(set(shardings) - set(items))
+    if unknown:
+        raise ValueError(f"restore: shardings names {unknown[0]!r}, which was not restored; there is {', '.join(map(repr, items))}")
+    return {name: jax.device_put(tree, shardings[name]) if name in shardings else tree for name, tree in items.items()}
+
+
+def read_checkpoint(folder, only=None):
+    """The items of one step's folder, of capibara or of Orbax: read_checkpoint("run/1000")["params"]."""
+    return _core.read_checkpoint(os.fspath(folder), list(only or []))[1]
+
+
+# Saves in the background end before the interpreter does: letting their arrays go may need it.
+_alive = weakref.WeakSet()
+
+
+@atexit.register
+def _finish_saves():
+    for checkpointer in list(_alive):
+        try:
+            checkpointer.wait()
+        except Exception as error:  # nobody is left to catch it
+            import sys
+            print(f"capibara: a save at the end of the program failed: {error}", file=sys.stderr)
