@@ -1,0 +1,223 @@
+// Reading a step: which arrays, into which structure, with every checksum of the manifest.
+#include <algorithm>
+#include <set>
+
+#include "checkpoint/files.h"
+#include "checkpoint/step.h"
+#include "checkpoint/zarr.h"
+#include "io/crc32c.h"
+
+namespace capibara {
+
+namespace {
+
+constexpr uint64_t max_manifest_bytes = uint64_t{1} << 30;
+
+// Which arrays `only` asks for: an item, an array, or all below a node.
+class Selection {
+ public:
+  explicit Selection(const std::vector<std::string>& only) : only_(only), used_(only.size(), false) {}
+
+  bool item(const std::string& name) {
+    return all() || std::any_of(only_.begin(), only_.end(), [&](const std::string& one) { return one == name || one.starts_with(name + "."); });
+  }
+  bool array(const std::string& name) {
+    bool found = all();
+    for (std::size_t i = 0; i < only_.size(); ++i) {
+      if (name != only_[i] && !name.starts_with(only_[i] + ".")) continue;
+      found = used_[i] = true;
+    }
+    return found;
+  }
+  void check(int64_t step, const std::vector<std::string>& names) const {
+    for (std::size_t i = 0; i < only_.size(); ++i) {
+      if (used_[i]) continue;
+      std::string known;
+      for (std::size_t j = 0; j < std::min<std::size_t>(names.size(), 8); ++j) known += (j == 0 ? "" : ", ") + names[j];
+      throw ValueError(concat("checkpoint restore: step ", step, " holds no '", only_[i], "' (argument 'only'); it holds ", known, names.size() > 8 ? ", ..." : ""));
+    }
+  }
+  bool all() const { return only_.empty(); }
+
+ private:
+  const std::vector<std::string>& only_;
+  std::vector<bool> used_;
+};
+
+// The structure with the chosen leaves alone: dictionaries lose the others, sequences have None in their place.
+TreeDef pruned(const TreeDef& tree, const std::vector<bool>& chosen, std::size_t& leaf) {
+  if (tree.kind() == TreeDef::Kind::leaf) return chosen[leaf++] ? tree : TreeDef::none();
+  std::vector<TreeDef> children;
+  std::vector<TreeKey> keys;
+  for (std::size_t i = 0; i < tree.children().size(); ++i) {
+    TreeDef child = pruned(tree.children()[i], chosen, leaf);
+    const bool kept = child.num_leaves() > 0 || tree.children()[i].num_leaves() == 0;
+    if (tree.kind() == TreeDef::Kind::dict && !kept) continue;
+    children.push_back(std::move(child));
+    if (tree.kind() == TreeDef::Kind::dict) keys.push_back(tree.key(i));
+  }
+  switch (tree.kind()) {
+    case TreeDef::Kind::dict: return TreeDef::dict(std::move(keys), std::move(children));
+    case TreeDef::Kind::list: return TreeDef::list(std::move(children));
+    case TreeDef::Kind::tuple: return TreeDef::tuple(std::move(children));
+    default: return tree;
+  }
+}
+
+class StepReader {
+ public:
+  StepReader(std::string folder, int64_t step, const RestoreOptions& options)
+      : folder_(std::move(folder)), step_(step), options_(options), manifest_(read_manifest(folder_)), only_(options.only) {}
+
+  Checkpoint read() {
+    if (manifest_.step != step_) {
+      throw CorruptCheckpointError(concat("checkpoint: the folder ", folder_, " holds step ", manifest_.step));
+    }
+    Checkpoint result;
+    result.step = step_;
+    const Json description = Json::parse(checked_file("_CHECKPOINT_METADATA"), folder_ + "/_CHECKPOINT_METADATA");
+    const Json* metadata = description.find("custom_metadata");
+    result.metadata = metadata && metadata->object() ? metadata->dump() : "{}";
+    for (const auto& [name, like] : options_.like) {
+      if (!manifest_.items.contains(name)) throw missing_item(name);
+    }
+    std::vector<std::string> known;
+    for (const auto& [name, item] : manifest_.items) {
+      for (const std::string& array : array_names(name, item.structure)) {
+        known.push_back(name + "." + array);
+        only_.array(known.back());
+      }
+    }
+    only_.check(step_, known);
+    for (const auto& [name, item] : manifest_.items) {
+      if (!only_.item(name)) continue;
+      for (const char* file : {"/_METADATA", "/_sharding"}) checked_file(name + file);
+      const auto like = options_.like.find(name);
+      result.items[name] = like == options_.like.end() ? read_item(name, item) : read_item_like(name, item, like->second);
+    }
+    return result;
+  }
+
+ private:
+  ValueError missing_item(const std::string& name) const {
+    std::string held;
+    for (const auto& [item, content] : manifest_.items) held += (held.empty() ? "'" : ", '") + item + "'";
+    return ValueError(concat("checkpoint restore: step ", step_, " holds no item '", name, "' (argument 'like'); it holds ", held));
+  }
+
+  // A small file, whose checksum the manifest knows.
+  std::string checked_file(const std::string& file) const {
+    const auto it = manifest_.files.find(file);
+    const std::string path = folder_ + "/" + file;
+    if (it == manifest_.files.end()) throw CorruptCheckpointError(concat("checkpoint: the manifest of ", folder_, " does not know ", file));
+    if (!is_file(path)) throw CorruptCheckpointError(concat("checkpoint: step ", step_, ": the file ", path, " is missing"));
+    const std::string text = Blob::open(path).read_all(max_manifest_bytes);
+    const uint32_t computed = crc32c(std::as_bytes(std::span(text)));
+    if (text.size() != it->second.bytes || computed != it->second.checksum) {
+      throw CorruptCheckpointError(concat("checkpoint: step ", step_, ": the file ", path, " has ", text.size(), " bytes with the checksum ",
+                                          checksum_text(computed), ", expected ", it->second.bytes, " bytes with ", checksum_text(it->second.checksum)));
+    }
+    return text;
+  }
+
+  Array read_array(const std::string& item, const std::string& name, const ManifestArray& entry) const {
+    const std::string folder = item + "/" + name, full_name = item + "." + name;
+    const ZarrStore store = [&](const std::string& key) -> std::optional<Blob> {
+      if (key == "zarr.json") {
+        try {
+          return Blob::of_bytes(checked_file(folder + "/" + key), folder_ + "/" + folder + "/" + key);
+        } catch (const CorruptCheckpointError& error) {
+          throw CorruptCheckpointError(concat("checkpoint: array ", full_name, ": ", error.what()));
+        }
+      }
+      const std::string path = folder_ + "/" + folder + "/" + key;
+      if (!is_file(path)) return std::nullopt;
+      return Blob::open(path);
+    };
+    const ZarrArray array = read_zarr_description(store, full_name);
+    const StoredType stored = stored_type(entry.type.dtype, entry.type.shape);
+    if (array.type.dtype != stored.dtype || array.type.shape != stored.shape) {
+      throw CorruptCheckpointError(concat("checkpoint: array ", full_name, ", file ", folder_, "/", folder, "/zarr.json: it describes ",
+                                          to_string(array.type), ", the manifest ", to_string(entry.type)));
+    }
+    return Array::from_buffer(entry.type, read_zarr(store, array, full_name, &entry.checksums).buffer());
+  }
+
+  CheckpointTree read_item(const std::string& name, const ManifestItem& item) {
+    CheckpointTree result;
+    const std::vector<std::string> names = array_names(name, item.structure);
+    std::vector<bool> chosen;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      chosen.push_back(only_.array(name + "." + names[i]));
+      if (chosen.back()) result.leaves.push_back(read_array(name, names[i], item.arrays[i]));
+    }
+    std::size_t leaf = 0;
+    result.structure = only_.all() ? item.structure : pruned(item.structure, chosen, leaf);
+    return result;
+  }
+
+  CheckpointTree read_item_like(const std::string& name, const ManifestItem& item, const CheckpointTree& like) {
+    std::map<std::string, std::size_t> saved;
+    const std::vector<std::string> names = array_names(name, item.structure);
+    for (std::size_t i = 0; i < names.size(); ++i) saved[names[i]] = i;
+    CheckpointTree result{like.structure, like.leaves};
+    std::set<std::string> wanted;
+    const std::vector<KeyPath> paths = like.structure.paths();
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      const std::string array = array_name(paths[i]);
+      wanted.insert(array);
+      if (!only_.array(name + "." + array)) continue;  // stays as `like` has it
+      const auto it = saved.find(array);
+      if (it == saved.end()) {
+        throw ValueError(concat("checkpoint restore: step ", step_, " holds no array ", name, keystr(paths[i]), " (argument 'like'); tree unlike the saved one: ",
+                                tree_difference(item.structure, like.structure)));
+      }
+      const ArrayType& expected = like.leaves[i].type();
+      const ArrayType& got = item.arrays[it->second].type;
+      if (expected.shape != got.shape || expected.dtype != got.dtype) {
+        throw ValueError(concat("checkpoint restore: array ", name, keystr(paths[i]), ": expected ", to_string(expected), " (argument 'like'), got ", to_string(got)));
+      }
+      result.leaves[i] = read_array(name, array, item.arrays[it->second]);
+    }
+    for (const auto& [array, index] : saved) {
+      if (wanted.contains(array) || !only_.array(name + "." + array)) continue;
+      throw ValueError(concat("checkpoint restore: step ", step_, " holds an array '", name, ".", array,
+                              "' that 'like' does not have; name what to read with 'only'"));
+    }
+    return result;
+  }
+
+  const std::string folder_;
+  const int64_t step_;
+  const RestoreOptions& options_;
+  const Manifest manifest_;
+  Selection only_;
+};
+
+}  // namespace
+
+bool has_manifest(const std::string& step_folder) { return is_file(step_folder + "/" + manifest_file); }
+
+Manifest read_manifest(const std::string& step_folder) {
+  const std::string file = step_folder + "/" + manifest_file;
+  if (!is_file(file)) throw CorruptCheckpointError(concat("checkpoint: the manifest ", file, " is missing"));
+  return Manifest::parse(Blob::open(file).read_all(max_manifest_bytes), file);
+}
+
+Checkpoint read_step(const std::string& folder, int64_t step, const RestoreOptions& options) {
+  return StepReader(step_folder(folder, step), step, options).read();
+}
+
+std::vector<CheckpointArrayInfo> step_arrays(const std::string& folder, int64_t step) {
+  std::vector<CheckpointArrayInfo> infos;
+  for (const auto& [name, item] : read_manifest(step_folder(folder, step)).items) {
+    const std::vector<std::string> names = array_names(name, item.structure);
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const ArrayType& type = item.arrays[i].type;
+      infos.push_back({name + "." + names[i], type, type.size() * storage_size(type.dtype), static_cast<int64_t>(item.arrays[i].checksums.size())});
+    }
+  }
+  return infos;
+}
+
+}  // namespace capibara

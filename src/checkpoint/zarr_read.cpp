@@ -1,0 +1,226 @@
+// Reading arrays of zarr v2 and v3, chunk by chunk, with every checksum they carry.
+#include <algorithm>
+#include <cstring>
+
+#include <capibara/checkpoint.h>
+
+#include "checkpoint/zarr.h"
+#include "checkpoint/zstd.h"
+#include "io/crc32c.h"
+#include "runtime/thread_pool.h"
+
+namespace capibara {
+
+namespace {
+
+// Whose chunk is being read, for errors.
+struct ChunkName {
+  const std::string& array;
+  const std::string& file;
+  int64_t index, count;
+
+  [[noreturn]] void fail(const std::string& message) const {
+    throw CorruptCheckpointError(concat("checkpoint: array ", array, ", file ", file, ", chunk ", index, " of ", count, ": ", message));
+  }
+};
+
+// Where the box of a chunk is in the array, and whether it is one run of bytes there.
+struct Box {
+  Shape origin, size;  // clipped to the array
+  uint64_t elements = 1;
+
+  Box(const Shape& shape, const Shape& chunk, const Shape& first) : origin(first), size(chunk) {
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+      size[i] = std::clamp<int64_t>(shape[i] - origin[i], 0, chunk[i]);
+      elements *= static_cast<uint64_t>(size[i]);
+    }
+  }
+  bool is_run(const Shape& shape, const Shape& chunk) const {
+    std::size_t i = 0;
+    while (i < shape.size() && chunk[i] == 1) ++i;
+    for (++i; i < shape.size(); ++i) {
+      if (chunk[i] != shape[i]) return false;
+    }
+    return true;
+  }
+};
+
+uint64_t element_offset(const Shape& shape, const Shape& at) {
+  int64_t offset = 0;
+  for (std::size_t i = 0; i < shape.size(); ++i) offset = offset * shape[i] + at[i];
+  return static_cast<uint64_t>(offset);
+}
+
+// Copies the rows of a chunk to their places.
+void copy_box(const Shape& shape, const Shape& chunk, const Box& box, uint64_t width, const std::byte* from, std::byte* to) {
+  if (box.elements == 0) return;
+  const std::size_t rank = shape.size();
+  const uint64_t row = rank == 0 ? width : static_cast<uint64_t>(box.size[rank - 1]) * width;
+  Shape at(rank, 0);
+  while (true) {
+    Shape target = at;
+    for (std::size_t i = 0; i < rank; ++i) target[i] += box.origin[i];
+    std::memcpy(to + element_offset(shape, target) * width, from + element_offset(chunk, at) * width, row);
+    std::size_t axis = rank == 0 ? 0 : rank - 1;
+    while (axis > 0 && ++at[axis - 1] == box.size[axis - 1]) at[--axis] = 0;
+    if (axis == 0) return;
+  }
+}
+
+Shape unravel(int64_t index, const Shape& counts) {
+  Shape at(counts.size());
+  for (std::size_t i = counts.size(); i-- > 0; index /= counts[i]) at[i] = index % counts[i];
+  return at;
+}
+
+class ZarrReader {
+ public:
+  ZarrReader(const ZarrStore& store, const ZarrArray& array, const std::string& name, const std::vector<uint32_t>* checksums)
+      : store_(store), array_(array), name_(name), checksums_(checksums), width_(static_cast<uint64_t>(storage_size(array.type.dtype))) {}
+
+  Array read() {
+    const Shape& shape = array_.type.shape;
+    Buffer buffer = Buffer::allocate(static_cast<uint64_t>(element_count(shape)) * width_);
+    to_ = buffer.mutable_data();
+    const Shape counts = chunk_counts(shape, array_.chunk);
+    const int64_t chunks = element_count(counts);
+    for (int64_t i = 0; i < chunks; ++i) read_file(i, chunks, unravel(i, counts));
+    return Array::from_buffer(array_.type, std::move(buffer));
+  }
+
+ private:
+  static Shape chunk_counts(const Shape& shape, const Shape& chunk) {
+    Shape counts = shape;
+    for (std::size_t i = 0; i < shape.size(); ++i) counts[i] = shape[i] == 0 ? 0 : (shape[i] - 1) / chunk[i] + 1;
+    return counts;
+  }
+
+  std::string key(const Shape& at) const {
+    std::string text = array_.key_prefix;
+    for (std::size_t i = 0; i < at.size(); ++i) text += (i == 0 && array_.version == 2 ? "" : array_.separator) + std::to_string(at[i]);
+    return at.empty() && array_.version == 2 ? "0" : text;
+  }
+
+  void read_file(int64_t index, int64_t count, const Shape& at) {
+    const std::string file = key(at);
+    const std::optional<Blob> blob = store_(file);
+    if (!blob) ChunkName{name_, file, index, count}.fail("the file is missing");
+    Shape first = at;
+    for (std::size_t i = 0; i < at.size(); ++i) first[i] *= array_.chunk[i];
+    if (array_.sharded) return read_shard(*blob, first);
+    read_chunk(*blob, {name_, blob->name(), index, count}, first, array_.chunk, index);
+  }
+
+  void read_shard(const Blob& blob, const Shape& first) {
+    Shape counts = array_.chunk;
+    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] /= array_.inner[i];
+    const int64_t count = element_count(counts);
+    const ChunkName of_index{name_, blob.name(), 0, count};
+    const uint64_t check = array_.index_checked ? 4 : 0;
+    if (static_cast<uint64_t>(count) > blob.size() / 16 || blob.size() < static_cast<uint64_t>(count) * 16 + check) {
+      of_index.fail(concat("the file has ", blob.size(), " bytes, too few for the index of its chunks"));
+    }
+    std::vector<uint64_t> entries(2 * static_cast<std::size_t>(count));
+    const uint64_t index_bytes = entries.size() * 8, index_at = array_.index_at_start ? 0 : blob.size() - index_bytes - check;
+    blob.read(index_at, std::as_writable_bytes(std::span(entries)));
+    if (check != 0) {
+      uint32_t stored = 0;
+      blob.read(index_at + index_bytes, std::as_writable_bytes(std::span(&stored, 1)));
+      if (crc32c(std::as_bytes(std::span(entries))) != stored) of_index.fail("the checksum of the index of chunks is wrong");
+    }
+    if (checksums_ && checksums_->size() != static_cast<std::size_t>(count)) of_index.fail(concat("the manifest knows ", checksums_->size(), " chunks"));
+    parallel_for(count, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        Shape at = unravel(i, counts);
+        bool outside = false;
+        for (std::size_t d = 0; d < at.size(); ++d) {
+          at[d] = first[d] + at[d] * array_.inner[d];
+          outside = outside || at[d] >= array_.type.shape[d];
+        }
+        const ChunkName chunk{name_, blob.name(), i, count};
+        const uint64_t offset = entries[2 * static_cast<std::size_t>(i)], bytes = entries[2 * static_cast<std::size_t>(i) + 1];
+        if (outside) continue;
+        if (offset > blob.size() || bytes > blob.size() - offset) chunk.fail("its place is not inside of the file, or it was never written");
+        read_chunk(blob.part(offset, bytes), chunk, at, array_.inner, i);
+      }
+      return 0;
+    });
+  }
+
+  // The bytes of a whole chunk, padding included.
+  uint64_t chunk_size(const Shape& chunk) const { return static_cast<uint64_t>(element_count(chunk)) * width_; }
+
+  void check(const ChunkName& chunk, uint32_t computed, uint32_t stored, std::size_t index) const {
+    char text[80];
+    if (computed != stored) {
+      std::snprintf(text, sizeof text, "the checksum is %08x, expected %08x", computed, stored);
+      chunk.fail(text);
+    }
+    if (checksums_ && (*checksums_)[index] != stored) {
+      std::snprintf(text, sizeof text, "it holds other data than was saved (checksum %08x, manifest %08x)", stored, (*checksums_)[index]);
+      chunk.fail(text);
+    }
+  }
+
+  void read_chunk(const Blob& blob, const ChunkName& chunk, const Shape& first, const Shape& extent, int64_t index) const {
+    const Shape& shape = array_.type.shape;
+    const Box box(shape, extent, first);
+    const uint64_t whole = chunk_size(extent);
+    std::byte* const place = to_ + element_offset(shape, first) * width_;
+    const bool run = box.is_run(shape, extent);
+    const bool plain = array_.codecs.empty() || (array_.codecs.size() == 1 && array_.codecs[0].kind == ZarrCodec::crc32c);
+    if (run && plain) {  // straight to its place
+      const uint64_t stored_check = array_.codecs.empty() ? 0 : 4;
+      if (blob.size() != whole + stored_check) chunk.fail(concat("it has ", blob.size(), " bytes, expected ", whole + stored_check));
+      const std::span<std::byte> here(place, box.elements * width_);
+      blob.read(0, here);
+      if (stored_check == 0) return;
+      std::vector<std::byte> rest(whole - here.size() + stored_check);
+      blob.read(here.size(), rest);
+      uint32_t stored = 0;
+      std::memcpy(&stored, rest.data() + rest.size() - 4, 4);
+      return check(chunk, crc32c(std::span(rest).first(rest.size() - 4), crc32c(here)), stored, static_cast<std::size_t>(index));
+    }
+    const std::vector<std::byte> bytes = decoded(blob, chunk, whole, index);
+    if (run) std::memcpy(place, bytes.data(), box.elements * width_);
+    else copy_box(shape, extent, box, width_, bytes.data(), to_);
+  }
+
+  std::vector<std::byte> decoded(const Blob& blob, const ChunkName& chunk, uint64_t whole, int64_t index) const {
+    if (blob.size() > whole + whole / 8 + 4096) chunk.fail(concat("it has ", blob.size(), " bytes, more than its ", whole, " bytes of elements need"));
+    std::vector<std::byte> bytes(blob.size());
+    blob.read(0, bytes);
+    for (std::size_t i = array_.codecs.size(); i-- > 0;) {
+      if (array_.codecs[i].kind == ZarrCodec::crc32c) {
+        if (bytes.size() < 4) chunk.fail("it is shorter than its checksum");
+        uint32_t stored = 0;
+        std::memcpy(&stored, bytes.data() + bytes.size() - 4, 4);
+        bytes.resize(bytes.size() - 4);
+        check(chunk, crc32c(bytes), stored, static_cast<std::size_t>(index));
+      } else {
+        const bool checked_later = i > 0;  // a checksum below the compression
+        std::vector<std::byte> larger(whole + (checked_later ? 4 * i : 0));
+        const std::string problem = zstd_decompress(bytes, larger);
+        if (!problem.empty()) chunk.fail(problem);
+        bytes = std::move(larger);
+      }
+    }
+    if (bytes.size() != whole) chunk.fail(concat("it has ", bytes.size(), " bytes, expected ", whole));
+    return bytes;
+  }
+
+  const ZarrStore& store_;
+  const ZarrArray& array_;
+  const std::string& name_;
+  const std::vector<uint32_t>* checksums_;
+  const uint64_t width_;
+  std::byte* to_ = nullptr;
+};
+
+}  // namespace
+
+Array read_zarr(const ZarrStore& store, const ZarrArray& array, const std::string& name, const std::vector<uint32_t>* checksums) {
+  return ZarrReader(store, array, name, checksums).read();
+}
+
+}  // namespace capibara

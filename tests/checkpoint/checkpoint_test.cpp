@@ -1,0 +1,229 @@
+// Checkpoints on disk: what is saved comes back bit by bit, and what is damaged is found.
+#include <gtest/gtest.h>
+
+#include <capibara/checkpoint.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+namespace capibara {
+namespace {
+
+namespace files = std::filesystem;
+
+class CheckpointFolder : public testing::Test {
+ protected:
+  CheckpointFolder() {
+    std::string pattern = testing::TempDir() + "capibara_checkpoint_XXXXXX";
+    folder = ::mkdtemp(pattern.data());
+  }
+  ~CheckpointFolder() override { files::remove_all(folder); }
+
+  std::string folder;
+};
+using Checkpoints = CheckpointFolder;
+
+using Params = std::map<std::string, Array>;
+
+Array counted(DType dtype, Shape shape, int seed = 0) {
+  ArrayType type;
+  type.dtype = dtype;
+  type.shape = shape;
+  Buffer buffer = Buffer::allocate(static_cast<std::size_t>(element_count(shape) * storage_size(dtype)));
+  std::byte* bytes = buffer.mutable_data();
+  const int mask = is_bool(dtype) ? 1 : is_sub_byte(dtype) ? (1 << (bits(dtype) - 1)) - 1 : 0x3F;
+  for (std::size_t i = 0; i < buffer.size(); ++i) bytes[i] = static_cast<std::byte>((i * 7 + i / 251 + static_cast<std::size_t>(seed)) & static_cast<std::size_t>(mask));
+  return Array::from_buffer(type, std::move(buffer));
+}
+
+void expect_same(const Array& got, const Array& expected) {
+  ASSERT_EQ(to_string(got.type()), to_string(expected.type()));
+  EXPECT_EQ(got.weak_type(), expected.weak_type());
+  const auto bytes = static_cast<std::size_t>(expected.size() * storage_size(expected.dtype()));
+  if (bytes > 0) EXPECT_EQ(std::memcmp(got.raw_data(), expected.raw_data(), bytes), 0);
+}
+
+TEST_F(Checkpoints, RestoreEveryDtypeAndShape) {
+  std::vector<Array> arrays;
+  for (const DTypeRow& row : dtype_table) {
+    if (row.dtype == DType::float0 || row.dtype == DType::token) continue;
+    for (const Shape& shape : {Shape{}, Shape{0, 3}, Shape{7}, Shape{5, 3, 11}}) arrays.push_back(counted(row.dtype, shape, static_cast<int>(arrays.size())));
+  }
+  arrays.push_back(Array(2.5));  // weakly typed
+  for (const int64_t chunk_bytes : {64, 1 << 20}) {
+    Checkpointer saver(folder, {.chunk_bytes = chunk_bytes});
+    saver.save(chunk_bytes, {{"all", checkpoint_tree(arrays)}});
+    const std::vector<Array> back = saver.restore("all", arrays, chunk_bytes);
+    ASSERT_EQ(back.size(), arrays.size());
+    for (std::size_t i = 0; i < arrays.size(); ++i) expect_same(back[i], arrays[i]);
+  }
+}
+
+TEST_F(Checkpoints, KeepTheNewestSteps) {
+  Checkpointer saver(folder, {.max_to_keep = 2, .async = true});
+  for (const int step : {1, 5, 9, 12}) saver.save(step, {{"p", checkpoint_tree(Params{{"w", Array(step)}})}}, R"({"loss": 0.5})");
+  saver.wait();
+  EXPECT_EQ(saver.steps(), (std::vector<int64_t>{9, 12}));
+  const Checkpoint back = saver.restore();
+  EXPECT_EQ(back.step, 12);
+  EXPECT_EQ(back.metadata, R"({"loss": 0.5})");
+  EXPECT_EQ(back.items.at("p").leaves[0].item<int>(), 12);
+  EXPECT_EQ(back.items.at("p").structure.to_string(), "PyTreeDef({'w': *})");
+}
+
+TEST_F(Checkpoints, HoldMemoryThatIsDeletedMeanwhile) {
+  Checkpointer saver(folder, {.async = true});
+  const Array original = counted(DType::float32, {1000, 1000}), kept = counted(DType::float32, {1000, 1000});
+  saver.save(1, {{"p", checkpoint_tree(Params{{"w", original}})}});
+  original.delete_buffers();
+  EXPECT_FALSE(original.buffer().take().defined());
+  saver.wait();
+  expect_same(saver.restore().items.at("p").leaves[0], kept);
+}
+
+TEST_F(Checkpoints, LinkArraysThatDidNotChange) {
+  Checkpointer saver(folder);
+  const Array frozen = counted(DType::float32, {1000});
+  for (const int step : {1, 2, 3}) saver.save(step, {{"p", checkpoint_tree(Params{{"frozen", frozen}, {"w", Array(step)}})}});
+  EXPECT_EQ(files::hard_link_count(folder + "/3/p/frozen/c.0"), 3U);
+  EXPECT_EQ(files::hard_link_count(folder + "/3/p/w/c"), 1U);
+  saver.remove(1);
+  saver.remove(2);
+  expect_same(saver.restore().items.at("p").leaves[0], frozen);
+}
+
+TEST_F(Checkpoints, RestoreWhatOnlyNames) {
+  Checkpointer saver(folder);
+  std::map<std::string, Params> layers = {{"a", {{"w", Array(1)}, {"b", Array(2)}}}, {"c", {{"w", Array(3)}}}};
+  saver.save(1, {{"params", checkpoint_tree(layers)}, {"opt", checkpoint_tree(Params{{"m", Array(4)}})}});
+  RestoreOptions options;
+  options.only = {"params.a.w", "opt"};
+  const Checkpoint back = saver.restore(options);
+  EXPECT_EQ(back.items.at("params").structure.to_string(), "PyTreeDef({'a': {'w': *}})");
+  EXPECT_EQ(back.items.at("opt").leaves.size(), 1U);
+  options.only = {"params.a.v"};
+  EXPECT_THROW(saver.restore(options), ValueError);
+}
+
+TEST_F(Checkpoints, RefuseATreeUnlikeTheSavedOne) {
+  Checkpointer saver(folder);
+  saver.save(1, {{"p", checkpoint_tree(Params{{"w", counted(DType::float32, {2, 3})}})}});
+  auto message = [&](const Params& like) {
+    try {
+      saver.restore("p", like);
+    } catch (const ValueError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(message({{"w", counted(DType::float32, {3, 2})}}),
+            "checkpoint restore: array p['w']: expected float32[3,2] (argument 'like'), got float32[2,3]");
+  EXPECT_NE(message({{"v", Array(1)}}).find("holds no array p['v']"), std::string::npos);
+  EXPECT_NE(message({}).find("holds an array 'p.w' that 'like' does not have"), std::string::npos);
+}
+
+TEST_F(Checkpoints, RefuseWhatCannotBeSaved) {
+  Checkpointer saver(folder);
+  const CheckpointTree one = checkpoint_tree(Params{{"w", Array(1)}});
+  EXPECT_THROW(saver.save(-1, {{"p", one}}), ValueError);
+  EXPECT_THROW(saver.save(1, {}), ValueError);
+  EXPECT_THROW(saver.save(1, {{"../p", one}}), ValueError);
+  EXPECT_THROW(saver.save(1, {{"p", one}}, "[1]"), ValueError);
+  EXPECT_THROW(saver.save(1, {{"p", checkpoint_tree(Params{{"../../w", Array(1)}})}}), ValueError);
+  EXPECT_THROW(saver.save(1, {{"p", checkpoint_tree(Params{{"w", Array()}})}}), TypeError);
+  EXPECT_TRUE(saver.steps().empty());
+  saver.save(1, {{"p", one}});
+  EXPECT_THROW(saver.save(1, {{"p", one}}), ValueError);
+  EXPECT_THROW(Checkpointer("gs://bucket/run"), ValueError);
+  EXPECT_THROW(saver.restore({.step = 7}), CheckpointError);
+}
+
+// Every file of a step, with a step before that stays whole.
+class DamagedCheckpoints : public CheckpointFolder {
+ protected:
+  DamagedCheckpoints() : saver(folder, {.link_unchanged = false, .chunk_bytes = 256}) {
+    for (const int step : {1, 2}) {
+      const Params params{{"v", counted(DType::float32, {16, 8}, step)}, {"w", counted(DType::float32, {16, 8}, step + 2)}, {"n", Array(step)}};
+      saver.save(step, {{"p", checkpoint_tree(params)}});
+    }
+  }
+  std::vector<std::string> step_files() const {
+    std::vector<std::string> found;
+    for (const auto& entry : files::recursive_directory_iterator(folder + "/2")) {
+      if (entry.is_regular_file()) found.push_back(entry.path());
+    }
+    return found;
+  }
+  std::string message() const {
+    try {
+      saver.restore();
+    } catch (const CorruptCheckpointError& error) {
+      RestoreOptions previous;
+      previous.on_corruption = OnCorruption::previous;
+      testing::internal::CaptureStderr();
+      EXPECT_EQ(saver.restore(previous).step, 1);
+      EXPECT_NE(testing::internal::GetCapturedStderr().find("step 2 is damaged, taking step 1"), std::string::npos);
+      return error.what();
+    }
+    return "no error";
+  }
+
+  Checkpointer saver;
+};
+
+std::string file_bytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+void set_file(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+
+TEST_F(DamagedCheckpoints, AreFoundAfterAnyFlippedBit) {
+  unsigned random = 1;
+  for (const std::string& path : step_files()) {
+    const std::string bytes = file_bytes(path);
+    for (int i = 0; i < 40; ++i) {
+      random = random * 1664525 + 1013904223;
+      std::string flipped = bytes;
+      flipped[random / 8 % bytes.size()] ^= static_cast<char>(1 << (random >> 28) % 8);
+      set_file(path, flipped);
+      const std::string text = message();
+      const std::string name = path.find("/p/v/") != std::string::npos ? "array p.v" : path.find("/p/w/") != std::string::npos ? "array p.w" : "/2/";
+      EXPECT_NE(text.find(name), std::string::npos) << path << ": " << text;
+      EXPECT_NE(text.find(path), std::string::npos) << path << ": " << text;
+      if (path.ends_with("c.0.0")) EXPECT_NE(text.find("chunk "), std::string::npos) << text;
+    }
+    set_file(path, bytes);
+  }
+  EXPECT_EQ(saver.restore().step, 2);
+}
+
+TEST_F(DamagedCheckpoints, AreFoundWhereFilesAreShorterLongerOrMissing) {
+  for (const std::string& path : step_files()) {
+    const std::string bytes = file_bytes(path);
+    for (const std::string& other : {bytes.substr(0, bytes.size() / 2), bytes.substr(0, bytes.size() - 1), bytes + "x", std::string()}) {
+      set_file(path, other);
+      EXPECT_NE(message(), "no error") << path;
+    }
+    files::remove(path);
+    EXPECT_NE(message().find("missing"), std::string::npos) << path;
+    set_file(path, bytes);
+  }
+}
+
+TEST_F(DamagedCheckpoints, AreFoundWhereFilesAreSwapped) {
+  const std::string v = folder + "/2/p/v/c.0.0", w = folder + "/2/p/w/c.0.0";
+  files::rename(v, folder + "/held");
+  files::rename(w, v);
+  files::rename(folder + "/held", w);
+  EXPECT_NE(message().find("array p.v, file " + v + ", chunk 0 of 2: it holds other data than was saved"), std::string::npos) << message();
+  // The files of another step of the same run.
+  files::copy_file(folder + "/1/p/v/c.0.0", v, files::copy_options::overwrite_existing);
+  files::copy_file(folder + "/1/p/w/c.0.0", w, files::copy_options::overwrite_existing);
+  EXPECT_NE(message().find("array p.v"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace capibara
