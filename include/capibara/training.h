@@ -6,6 +6,7 @@
 #include <capibara/training/language_model.h>
 #include <capibara/training/layers.h>
 #include <capibara/training/optimizers.h>
+#include <capibara/training/pretrained.h>
 #include <capibara/training/run.h>
 #include <capibara/training/schedules.h>
 #include <capibara/training/trainer.h>

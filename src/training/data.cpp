@@ -1,16 +1,9 @@
 // Tokens in mapped files, and the loader: which windows a batch has follows from its number.
 #include <capibara/training/data.h>
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <condition_variable>
-#include <cstring>
 #include <deque>
 #include <exception>
 #include <filesystem>
@@ -19,35 +12,18 @@
 #include <mutex>
 #include <thread>
 
+#include "io/mapped_file.h"
+
 namespace capibara::training {
 
 // ---- files -------------------------------------------------------------------------------------------------------
-
-MappedFile::MappedFile(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) throw ValueError(concat(path, " cannot be opened: ", std::strerror(errno)));
-  struct stat info = {};
-  if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
-    ::close(file);
-    throw ValueError(concat(path, " is no regular file"));
-  }
-  const auto size = static_cast<std::size_t>(info.st_size);
-  void* start = size == 0 ? nullptr : ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
-  const int why = errno;
-  ::close(file);
-  if (start == MAP_FAILED) throw ValueError(concat(path, " cannot be mapped: ", std::strerror(why)));
-  bytes_ = {static_cast<const std::byte*>(start), size};
-}
-
-MappedFile::~MappedFile() {
-  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
-}
 
 TokenFile::TokenFile(const std::string& path, int width) : file_(std::make_shared<MappedFile>(path)), width_(width) {
   if (width != 1 && width != 2) throw ValueError(concat("TokenFile: width is 1 or 2 bytes, got ", width));
   if (file_->bytes().size() % static_cast<std::size_t>(width) != 0) {
     throw ValueError(concat("TokenFile: ", path, " has ", file_->bytes().size(), " bytes, no multiple of ", width));
   }
+  size_ = static_cast<int64_t>(file_->bytes().size()) / width;
 }
 
 int32_t TokenFile::operator[](int64_t position) const {

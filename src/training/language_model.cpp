@@ -247,8 +247,8 @@ ModelCache LanguageModel::make_cache(int64_t batch, int64_t capacity, DType dtyp
   const int64_t inner = config_.expand * config_.width, head_dim = config_.width / config_.heads;
   for (const std::string& layer : config_.layers) {
     if (layer_kind(layer).mixer == "attention") {
-      Array empty = lax::full({batch, config_.key_heads, capacity, head_dim}, 0.0, dtype);
-      cache.layers.push_back({empty, empty});
+      const Shape shape = {batch, config_.key_heads, capacity, head_dim};  // two arrays: callers donate them
+      cache.layers.push_back({lax::full(shape, 0.0, dtype), lax::full(shape, 0.0, dtype)});
     } else {
       cache.layers.push_back({lax::full({batch, config_.taps - 1, inner}, 0.0, dtype),
                               lax::full({batch, inner, config_.state}, 0.0, DType::float32)});

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "io/mapped_file.h"
+
 namespace capibara::training {
 
 namespace fs = std::filesystem;

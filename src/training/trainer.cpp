@@ -141,7 +141,9 @@ Trainer::Trainer(LanguageModel model, TrainerConfig config) : model_(std::move(m
   }
   const Optimizer optimizer = make_optimizer(config_);
   auto begin = jax::jit([model = model_](const Array& key) { return model.init(key); }, {.name = "init"});
-  state_.parameters = begin(jax::random::key(static_cast<int64_t>(config_.seed)));
+  // Equal results of one program share their memory; the step donates each, so each needs its own.
+  auto own = [](const Array& array) { return lax::copy(array); };
+  state_.parameters = jax::tree::map(own, begin(jax::random::key(static_cast<int64_t>(config_.seed))));
   state_.optimizer = optimizer.init(state_.parameters);
   state_.average = lax::full({}, 0.0f);
   state_.good = lax::full({}, 0, DType::int32);

@@ -11,6 +11,10 @@
 #include <utility>
 #include <vector>
 
+namespace capibara {
+class MappedFile;
+}
+
 namespace capibara::training {
 
 // ---- tokenizer ---------------------------------------------------------------------------------------------------
@@ -48,33 +52,19 @@ std::vector<std::string_view> split_words(std::string_view text);
 
 // ---- tokens in files ---------------------------------------------------------------------------------------------
 
-// The bytes of a file, mapped into memory.
-class MappedFile {
- public:
-  explicit MappedFile(const std::string& path);
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-  ~MappedFile();
-
-  std::span<const std::byte> bytes() const { return bytes_; }
-  std::string_view text() const { return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; }
-
- private:
-  std::span<const std::byte> bytes_;
-};
-
 // Tokens of one or two bytes each in a mapped file.
 class TokenFile {
  public:
   // `width` is the bytes of a token: 1 or 2.
   TokenFile(const std::string& path, int width);
 
-  int64_t size() const { return static_cast<int64_t>(file_->bytes().size()) / width_; }
+  int64_t size() const { return size_; }
   int32_t operator[](int64_t position) const;
 
  private:
   std::shared_ptr<const MappedFile> file_;
   int width_;
+  int64_t size_ = 0;
 };
 
 // The text files at a path: the file itself, or all files of a folder and its folders, by name.
