@@ -39,3 +39,28 @@ set_source_files_properties(${CAPIBARA_CPU_KERNEL_FILES} PROPERTIES COMPILE_OPTI
 set_source_files_properties(${CAPIBARA_CUDA_CLAIMS} PROPERTIES LANGUAGE CXX SKIP_UNITY_BUILD_INCLUSION ON)
 list(REMOVE_ITEM CAPIBARA_KERNEL_SOURCES ${CAPIBARA_CPU_KERNEL_FILES})
 list(APPEND CAPIBARA_PLUGIN_SOURCES ${CAPIBARA_CPU_KERNEL_FILES} ${CAPIBARA_CUDA_CLAIMS})
+
+# Those that the demo runs are a part of their own, so that it is built without the others.
+set(CAPIBARA_DEMO_KERNELS flash_attention selective_scan linear_recurrence grouped_matmul moe_routing moe_feed_forward rms_norm layer_norm
+                          cross_entropy)
+list(JOIN CAPIBARA_DEMO_KERNELS "|" demo_kernels)
+set(CAPIBARA_FUSED_SOURCES ${CAPIBARA_PLUGIN_SOURCES})
+list(FILTER CAPIBARA_FUSED_SOURCES INCLUDE REGEX
+     "/src/kernels/((attention|recurrence)/|(composed|${demo_kernels})[.]cpp)|/cpu/kernels/(${demo_kernels})(_loops)?[.]cpp")
+list(REMOVE_ITEM CAPIBARA_PLUGIN_SOURCES ${CAPIBARA_FUSED_SOURCES})
+# Writes the list of these kernels, and the two sources that read the list once more for the demo.
+function(capibara_list_demo_kernels folder)
+  set(CAPIBARA_KERNELS "")
+  set(CAPIBARA_CPU_KERNELS "")
+  set(CAPIBARA_CUDA_KERNELS "")
+  foreach(name ${CAPIBARA_DEMO_KERNELS})
+    string(APPEND CAPIBARA_KERNELS " each(${name})")
+    if(EXISTS ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/${name}.cpp)
+      string(APPEND CAPIBARA_CPU_KERNELS " each(${name})")
+    endif()
+  endforeach()
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/fused_kernels.h.in ${folder}/fused_kernels.h @ONLY)
+  file(CONFIGURE OUTPUT ${folder}/demo_kernels.cpp CONTENT
+       "// The fused kernels of the demo.\n#include \"kernels/family.cpp\"\n#include \"backends/cpu/kernels/fused.cpp\"\n")
+endfunction()
+capibara_list_demo_kernels(${CAPIBARA_BATCHES_FOLDER}/demo)

@@ -17,6 +17,7 @@ function(capibara_take_out list expression)
   set(CAPIBARA_CORE_SOURCES ${rest} PARENT_SCOPE)
 endfunction()
 capibara_take_out(CAPIBARA_LIBRARY_SOURCES "/src/library/([^/]*/|[a-qs-z])")  # all but the random numbers
+capibara_take_out(CAPIBARA_TRAINING_SOURCES "/src/training/")
 capibara_take_out(CAPIBARA_PLUGIN_SOURCES
                   "/src/(kernels|stablehlo|backends/pjrt)/|/assembly/whole.cpp|/transforms/jit_text.cpp|/cpu/kernels/fused.cpp")
 capibara_take_out(CAPIBARA_PRIMITIVE_SOURCES "/src/lax/")
@@ -27,6 +28,10 @@ file(GLOB CAPIBARA_LAPACK_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/ba
 file(GLOB CAPIBARA_MPI_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/processes/mpi/*.cpp)
 file(GLOB CAPIBARA_CPU_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/llvm/*.cpp)
 file(GLOB CAPIBARA_COMMAND_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/capibara/*.cpp)
+# The commands that train, which the program of the demo has too, and its main.
+file(GLOB CAPIBARA_TRAINING_COMMANDS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/capibara/training/*.cpp)
+set(CAPIBARA_DEMO_MAIN ${PROJECT_SOURCE_DIR}/tools/capibara/training/main.cpp)
+list(REMOVE_ITEM CAPIBARA_TRAINING_COMMANDS ${CAPIBARA_DEMO_MAIN})
 file(GLOB CAPIBARA_PYTHON_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/src/*.cpp)
 file(GLOB_RECURSE CAPIBARA_PYTHON_MODULES CONFIGURE_DEPENDS
      RELATIVE ${PROJECT_SOURCE_DIR}/python ${PROJECT_SOURCE_DIR}/python/capibara/*.py

@@ -33,6 +33,8 @@ NB_MODULE(_core, m) {
   bind_stablehlo(m);
   bind_sources(m);
   bind_tree_checkpoints(m);
+  bind_optimizers(m);
+  bind_training(m);
   m.def(
       "version", [] { return std::string(capibara::version()); }, "The version of the library.");
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -36,6 +37,11 @@ class Json {
   // What the value is; null where it is something else.
   const bool* boolean() const { return std::get_if<bool>(&value_); }
   const int64_t* integer() const { return std::get_if<int64_t>(&value_); }
+  std::optional<double> number() const {  // integers too
+    if (const int64_t* whole = integer()) return static_cast<double>(*whole);
+    const double* real = std::get_if<double>(&value_);
+    return real ? std::optional<double>(*real) : std::nullopt;
+  }
   const std::string* text() const { return std::get_if<std::string>(&value_); }
   const List* list() const { return std::get_if<List>(&value_); }
   const Object* object() const { return std::get_if<Object>(&value_); }

@@ -17,6 +17,7 @@ struct Arguments {
   bool has(const std::string& name) const { return options.count(name) != 0; }
   std::string text(const std::string& name, const std::string& otherwise) const;
   int integer(const std::string& name, int otherwise) const;  // raises UsageError
+  double number(const std::string& name, double otherwise) const;
 };
 
 // A wrong command line: shown with the command's usage, exit code 2.
@@ -33,7 +34,13 @@ struct Command {
   int (*run)(const Arguments&);       // exit code: 0 success, 1 failures
 };
 
+// Of the program that is linked.
 const std::vector<Command>& commands();
+// demo, train, sample and chat, which the program of the demo has alone.
+std::vector<Command> training_commands();
+
+// Runs the command that the arguments of main name; returns the exit code.
+int run_program(int count, char** values);
 
 // Raises UsageError for options that the command does not know.
 Arguments parse_arguments(const Command& command, const std::vector<std::string>& words);

@@ -1,4 +1,4 @@
-// The demo: trains a small network to tell two spirals apart, with a live progress line, and draws what it learned.
+// Trains a small network to tell two spirals apart, with a live progress line, and draws what it learned.
 #include <capibara/capibara.h>
 
 #include <unistd.h>

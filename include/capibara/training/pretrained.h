@@ -1,0 +1,15 @@
+// Published weights: models of the shape of GPT-2 and Llama from safetensors files.
+#pragma once
+
+#include <capibara/training/language_model.h>
+
+#include <string>
+#include <utility>
+
+namespace capibara::training {
+
+// The model of a folder with model.safetensors and config.json, as they are published: model_type gpt2 or llama.
+// ValueError that names the field or tensor that is missing or does not fit.
+std::pair<LanguageModel, Parameters> load_pretrained(const std::string& folder);
+
+}  // namespace capibara::training

@@ -1,0 +1,219 @@
+"""Language models, their data and their training, by the core of capibara.
+
+    model = training.LanguageModel(vocabulary=256, width=128, layers=["attention+mlp", "mamba", "attention+moe"])
+    trainer = training.Trainer(training.TrainerConfig(steps=200), model, folder="run")
+    trainer.train("book.txt")
+"""
+import dataclasses
+import json
+import math
+import tempfile
+from pathlib import Path
+
+from capibara import _core
+from capibara import jax as _jax
+from capibara._modules import explain_missing as _explain_missing
+
+_native = _core.training
+_DEFAULTS = json.loads(_native.default_config())
+_MODEL_FIELDS = ("vocabulary", "width", "layers", "heads", "key_heads", "hidden", "experts", "experts_per_token", "state", "taps",
+                 "expand", "norm", "positions", "activation", "bias", "tied", "max_length", "rope_base", "norm_epsilon",
+                 "load_weight", "checkpoint_every_n_layers", "checkpoint_policy")
+
+Tokenizer = _native.Tokenizer
+TokenFile = _native.TokenFile
+Loader = _native.Loader
+Generator = _native.Generator
+load_pretrained = _native.load_pretrained
+bigram_bits_per_byte = _native.bigram_bits_per_byte
+write_tokens = _native.write_tokens
+
+
+def LanguageModel(**fields):
+    """A language model of mixed layers; the fields are those of LanguageModelConfig in C++.
+
+    `layers` names them in order, each a mixer with what follows it: 'attention', 'mamba+mlp', 'attention+moe'.
+    """
+    unknown = sorted(set(fields) - set(_MODEL_FIELDS))
+    if unknown:
+        raise TypeError(f"LanguageModel: unknown field {unknown[0]!r}; there are: {', '.join(_MODEL_FIELDS)}")
+    if "heads" in fields:
+        fields.setdefault("key_heads", fields["heads"])
+    return _native.LanguageModel.from_json(json.dumps({**_DEFAULTS, **fields}))
+
+
+def enable_gradient_checkpointing(model, checkpoint_every_n_layers=1, checkpoint_policy="nothing_saveable"):
+    """The model with groups of layers whose values are computed again in the backward pass.
+
+    Policies: 'everything' keeps all values, 'nothing_saveable' none, 'minimal' those of matmuls without batch dimensions.
+    """
+    return model.with_checkpointing(checkpoint_every_n_layers, checkpoint_policy)
+
+
+@dataclasses.dataclass
+class TrainerConfig:
+    """How a model is trained. Trainer takes any object that has some of these fields; others have these values."""
+    steps: int = 400
+    batch: int = 16
+    length: int = 128
+    accumulate: int = 1
+    optimizer: str = "adamw"
+    learning_rate: float = 3e-3
+    warmup: int = 20
+    weight_decay: float = 0.1
+    max_norm: float = 1.0
+    checkpoint_every: int = 100
+    keep: int = 2
+    spike_factor: float = 3.0
+    max_bad_steps: int = 10
+    seed: int = 0
+    gradient_checkpointing: bool = False
+    held_out: float = 0.05
+
+
+class Trainer:
+    """Trains a LanguageModel: one compiled step, bad steps left out, checkpoints in `folder`, exact resumption.
+
+    `mesh_shape` spreads the batch over that many devices; parameters are copied to each. With use_bf16 everything between the
+    float32 parameters and the loss is bfloat16. enable_xla_optimizations=False compiles as jax_disable_most_optimizations says.
+    """
+
+    def __init__(self, config, model, mesh_shape=None, use_bf16=False, enable_xla_optimizations=True, *, folder=None):
+        fields = {field.name: getattr(config, field.name, field.default) for field in dataclasses.fields(TrainerConfig)}
+        if fields.pop("gradient_checkpointing"):
+            model = enable_gradient_checkpointing(model)
+        self.held_out = fields.pop("held_out")
+        self.model, self.folder, self._fields = model, folder, fields
+        self.use_bf16, self.enable_xla_optimizations = use_bf16, enable_xla_optimizations
+        self._placement = self._spread(mesh_shape)
+        self.losses = []
+        self._make()
+
+    @staticmethod
+    def _spread(mesh_shape):
+        if mesh_shape is None or math.prod(mesh_shape) == 1:
+            return None
+        devices = _jax.devices()
+        if math.prod(mesh_shape) != len(devices):
+            raise ValueError(f"Trainer: mesh_shape {tuple(mesh_shape)} needs {math.prod(mesh_shape)} devices, this process has {len(devices)}")
+        mesh = _jax.make_mesh((len(devices),), ("data",), devices=devices)
+        return _jax.sharding.NamedSharding(mesh, _jax.sharding.PartitionSpec("data"))
+
+    def _make(self):
+        settings = {**_DEFAULTS, **self._fields, "compute": "bfloat16" if self.use_bf16 else "float32"}
+        checkpoints = str(Path(self.folder) / "checkpoints") if self.folder else ""
+        self._trainer = _native.NativeTrainer(self.model, json.dumps(settings), checkpoints)
+
+    @property
+    def params(self):
+        """A copy of the parameters."""
+        return self._trainer.parameters
+
+    @params.setter
+    def params(self, params):
+        self._trainer.set_parameters(params)
+
+    @property
+    def steps_done(self):
+        """How many steps were done, those before a resumption included."""
+        return self._trainer.steps_done
+
+    @property
+    def learning_rate(self):
+        """The learning rate of the next step."""
+        return self._trainer.learning_rate
+
+    def step(self, tokens):
+        """One step on tokens [accumulate * batch, length + 1]: a dict of step, loss, norm, skipped and seconds.
+
+        A loss that is not finite, or a spike, changes nothing; after max_bad_steps of them FloatingPointError names the layer.
+        """
+        if self._placement is not None:
+            tokens = _jax.device_put(tokens, self._placement)
+        before = _jax.config.jax_disable_most_optimizations
+        _jax.config.update("jax_disable_most_optimizations", before or not self.enable_xla_optimizations)
+        try:
+            return self._trainer.step(tokens)
+        finally:
+            _jax.config.update("jax_disable_most_optimizations", before)
+
+    def evaluate(self, tokens):
+        """The mean cross entropy of tokens [batch, length + 1], in nats."""
+        return self._trainer.evaluate(tokens)
+
+    def save(self):
+        """Writes a checkpoint of this step, whole or not at all."""
+        self._trainer.save()
+
+    def resume(self):
+        """Takes the newest whole checkpoint of the folder; False where there is none."""
+        return self._trainer.resume()
+
+    def train(self, train_data, num_steps=None, batch_size_per_chip=None, on_step=None):
+        """Trains on a file or folder of text until num_steps steps are done, from the newest checkpoint on where there is one.
+
+        Ctrl-C saves before it raises KeyboardInterrupt. Returns the losses of the steps of this call.
+        """
+        changes = {"steps": num_steps, "batch": batch_size_per_chip and batch_size_per_chip * self._chips()}
+        changes = {name: value for name, value in changes.items() if value is not None and value != self._fields[name]}
+        if changes:
+            if self.steps_done:
+                raise ValueError(f"Trainer.train: {', '.join(changes)} cannot change after the first step")
+            self._fields.update(changes)
+            self._make()
+        if self.folder and not self.steps_done:
+            self.resume()
+        with tempfile.TemporaryDirectory() as temporary:
+            return self._train(self._tokens(train_data, Path(self.folder or temporary)), on_step)
+
+    def _chips(self):
+        return 1 if self._placement is None else len(_jax.devices())
+
+    def _tokens(self, train_data, folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        path, vocabulary = folder / "tokenizer.txt", self.model.shapes()["embedding"][0]
+        if path.exists():
+            self.tokenizer = Tokenizer.load(str(path))
+        else:
+            text = b"".join(Path(name).read_bytes() for name in _native.read_texts(train_data))
+            self.tokenizer = Tokenizer.train(text, vocabulary)
+            self.tokenizer.save(str(path))
+        width = write_tokens(train_data, self.tokenizer, str(folder / "tokens.bin"))
+        return TokenFile(str(folder / "tokens.bin"), width)
+
+    def _train(self, tokens, on_step):
+        batch = self._fields["accumulate"] * self._fields["batch"]
+        last = len(tokens) - int(self.held_out * len(tokens))
+        loader = Loader(tokens, batch, self._fields["length"], 0, last, self._fields["seed"], self.steps_done)
+        losses = []
+        try:
+            while self.steps_done < self._fields["steps"]:
+                report = self.step(loader.next())
+                losses.append(report["loss"])
+                if on_step:
+                    on_step(report)
+                if self.folder and (self.steps_done % self._fields["checkpoint_every"] == 0 or self.steps_done == self._fields["steps"]):
+                    self.save()
+        except KeyboardInterrupt:
+            if self.folder:
+                self.save()
+            raise
+        finally:
+            self.losses += losses
+        return losses
+
+    def sample(self, prompt, max_new_tokens=100, temperature=0.8, top_k=40, seed=0):
+        """The text that the model writes behind a prompt, as str; bytes that are no UTF-8 are replaced."""
+        prompt = self.tokenizer.encode(prompt)
+        generator = Generator(self.model, self.params, len(prompt) + max_new_tokens)
+        return self.tokenizer.decode(generator.generate(prompt, max_new_tokens, temperature, top_k, seed)).decode(errors="replace")
+
+
+class TPUTrainer(Trainer):
+    """Trainer with bfloat16 by default, under the name and with the arguments of the TPU toolbox."""
+
+    def __init__(self, config, model, mesh_shape=None, use_bf16=True, enable_xla_optimizations=True, *, folder=None):
+        super().__init__(config, model, mesh_shape, use_bf16, enable_xla_optimizations, folder=folder)
+
+
+_explain_missing(__name__)

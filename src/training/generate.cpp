@@ -1,0 +1,123 @@
+// Generation: the prompt in chunks of few sizes, then a program of one token that is called again and again.
+#include <capibara/training/generate.h>
+
+#include <capibara/jit.h>
+#include <capibara/lax.h>
+#include <capibara/random.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace capibara::training {
+
+namespace lax = jax::lax;
+
+namespace {
+
+struct Extended {
+  Array logits;  // [vocabulary], of the last token
+  ModelCache cache;
+};
+CAPIBARA_TREE(Extended, logits, cache)
+
+struct Decoded {
+  Array token;
+  ModelCache cache;
+};
+CAPIBARA_TREE(Decoded, token, cache)
+
+// The likeliest token, or one drawn by the Gumbel trick.
+Array choose_token(const Array& logits, const Array& temperature, const Array& key, int64_t top_k, bool greedy) {
+  Array scores = lax::convert_element_type(logits, DType::float32);
+  if (greedy) return lax::argmax(scores, 0);
+  scores = scores / temperature;
+  if (top_k > 0 && top_k < scores.size()) {
+    Array least = lax::index_in_dim(lax::top_k(scores, top_k).first, top_k - 1, 0, true);
+    scores = lax::select(lax::lt(scores, lax::broadcast_in_dim(least, scores.shape(), {0})),
+                         lax::full_like(scores, -INFINITY), scores);
+  }
+  Array noise = jax::random::gumbel(key, {.shape = scores.shape()});
+  return lax::argmax(scores + noise, 0);
+}
+
+}  // namespace
+
+struct Generator::Programs {
+  std::function<Extended(const Parameters&, const Array&, ModelCache)> extend;
+  // (parameters, token, cache, temperature, key, top_k, greedy)
+  std::function<Decoded(const Parameters&, const Array&, ModelCache, const Array&, const Array&, int64_t, bool)> decode;
+};
+
+Generator::Generator(LanguageModel model, Parameters parameters, int64_t capacity)
+    : model_(std::move(model)), parameters_(std::move(parameters)), capacity_(capacity) {
+  if (capacity < 2) throw ValueError(concat("Generator: capacity must be at least 2 tokens, got ", capacity));
+  if (model_.config().positions == "learned" && capacity > model_.config().max_length) {
+    throw ValueError(concat("Generator: capacity ", capacity, " is beyond the model's max_length ",
+                            model_.config().max_length));
+  }
+  for (const auto& [name, shape] : model_.shapes()) {
+    const Array& array = parameter(parameters_, name);
+    if (array.shape() == shape) continue;
+    throw ValueError(concat("Generator: parameter '", name, "' has type ", to_string(array.type()),
+                            ", which does not fit the model's config"));
+  }
+  auto programs = std::make_shared<Programs>();
+  programs->extend = jax::jit(
+      [model = model_](const Parameters& p, const Array& tokens, const ModelCache& cache) {
+        auto [logits, next] = model.extend(p, tokens, cache);
+        Array last = lax::index_in_dim(lax::squeeze(logits, {0}), logits.shape(1) - 1, 0, false);
+        return Extended{last, next};
+      },
+      {.donate_argnums = {2}, .name = "extend"});
+  programs->decode = jax::jit(
+      [model = model_](const Parameters& p, const Array& token, const ModelCache& cache, const Array& temperature,
+                       const Array& key, int64_t top_k, bool greedy) {
+        auto [logits, next] = model.extend(p, lax::reshape(token, {1, 1}), cache);
+        Array own = jax::random::fold_in(key, next.position);
+        return Decoded{choose_token(lax::reshape(logits, {logits.size()}), temperature, own, top_k, greedy), next};
+      },
+      {.static_argnums = {5, 6}, .donate_argnums = {2}, .name = "decode"});
+  programs_ = std::move(programs);
+}
+
+std::vector<int32_t> Generator::generate(std::span<const int32_t> prompt, const GenerateOptions& options,
+                                         const OnToken& on_token) const {
+  const auto length = static_cast<int64_t>(prompt.size());
+  if (length == 0) throw ValueError("generate: the prompt must have at least one token");
+  if (length >= capacity_) {
+    throw ValueError(concat("generate: a prompt of ", length, " tokens leaves no room in the capacity of ", capacity_));
+  }
+  for (int32_t token : prompt) {
+    if (token >= 0 && token < model_.config().vocabulary) continue;
+    throw ValueError(concat("generate: token ", token, " of the prompt is outside of the vocabulary of ",
+                            model_.config().vocabulary));
+  }
+  const bool greedy = options.temperature <= 0;
+  const Array temperature = lax::full({}, greedy ? 1.0f : static_cast<float>(options.temperature));
+  const Array key = jax::random::key(static_cast<int64_t>(options.seed));
+  ModelCache cache = model_.make_cache(1, capacity_, parameters_.begin()->second.dtype());
+  // All but the last token, in chunks of powers of four: few programs for prompts of any length.
+  int64_t done = 0;
+  for (int64_t chunk : {256, 64, 16, 4, 1}) {
+    while (length - 1 - done >= chunk) {
+      const auto part = prompt.subspan(static_cast<std::size_t>(done), static_cast<std::size_t>(chunk));
+      Array tokens = array<int32_t>(std::vector<int32_t>(part.begin(), part.end()), Shape{1, chunk});
+      cache = programs_->extend(parameters_, tokens, std::move(cache)).cache;
+      done += chunk;
+    }
+  }
+  std::vector<int32_t> answer;
+  Array token = array<int32_t>({prompt.back()});
+  const int64_t room = std::min(options.max_new_tokens, capacity_ - length);
+  for (int64_t i = 0; i < room; ++i) {
+    Decoded next = programs_->decode(parameters_, token, std::move(cache), temperature, key, options.top_k, greedy);
+    cache = std::move(next.cache);
+    token = std::move(next.token);
+    answer.push_back(token.item<int32_t>());
+    if (on_token && !on_token(answer.back())) break;
+    if (std::find(options.stop.begin(), options.stop.end(), answer.back()) != options.stop.end()) break;
+  }
+  return answer;
+}
+
+}  // namespace capibara::training

@@ -1,0 +1,180 @@
+// Layers of language models: compositions of lax and of the fused kernels.
+#include <capibara/training/layers.h>
+
+#include <capibara/indexing.h>
+#include <capibara/kernels/attention.h>
+#include <capibara/kernels/experts.h>
+#include <capibara/kernels/norms.h>
+#include <capibara/kernels/recurrence.h>
+#include <capibara/lax.h>
+#include <capibara/tree.h>
+
+#include <cmath>
+#include <numbers>
+
+namespace capibara::training {
+
+namespace lax = jax::lax;
+
+namespace {
+
+// Contracts the last axis of x with the first of the weights.
+Array project(const Array& x, const Array& weights) {
+  return lax::dot_general(x, weights, {.lhs_contracting = {x.ndim() - 1}, .rhs_contracting = {0}});
+}
+
+const Array* find(const Parameters& parameters, const std::string& name) {
+  const auto it = parameters.find(name);
+  return it == parameters.end() ? nullptr : &it->second;
+}
+
+// [batch, length, heads * head_dim] -> [batch, heads, length, head_dim].
+Array split_heads(const Array& x, int64_t heads) {
+  Array split = lax::reshape(x, {x.shape(0), x.shape(1), heads, x.shape(2) / heads});
+  return lax::transpose(split, {0, 2, 1, 3});
+}
+
+Array merge_heads(const Array& x) {
+  Array rows = lax::transpose(x, {0, 2, 1, 3});
+  return lax::reshape(rows, {rows.shape(0), rows.shape(1), rows.shape(2) * rows.shape(3)});
+}
+
+// bool [1, 1, queries, keys]: query i of a chunk that begins at `position` sees keys up to position + i.
+Array causal_mask(const Array& position, int64_t queries, int64_t keys) {
+  Array row = lax::broadcasted_iota(DType::int32, {1, 1, queries, keys}, 2) + position;
+  return lax::broadcasted_iota(DType::int32, {1, 1, queries, keys}, 3) <= row;
+}
+
+}  // namespace
+
+const Array& parameter(const Parameters& parameters, const std::string& name) {
+  if (const Array* found = find(parameters, name)) return *found;
+  // Names that share the longest beginning are the likeliest to be meant.
+  std::string nearest;
+  std::size_t longest = 0;
+  for (const auto& [other, array] : parameters) {
+    std::size_t shared = 0;
+    while (shared < std::min(other.size(), name.size()) && other[shared] == name[shared]) ++shared;
+    if (shared > longest || nearest.empty()) nearest = other, longest = shared;
+  }
+  throw ValueError(concat("parameters: '", name, "' is missing among ", parameters.size(), " names",
+                          nearest.empty() ? "" : "; the nearest is '" + nearest + "'"));
+}
+
+Array silu(const Array& x) { return x * lax::logistic(x); }
+
+Array embed(const Array& table, const Array& tokens) {
+  return lax::gather(table, lax::expand_dims(tokens, {tokens.ndim()}),
+                     {.offset_dims = {tokens.ndim()}, .collapsed_slice_dims = {0}, .start_index_map = {0}},
+                     {1, table.shape(1)}, {.mode = lax::GatherScatterMode::clip});
+}
+
+Array linear(const Parameters& parameters, const std::string& prefix, const Array& x) {
+  Array result = project(x, parameter(parameters, prefix + "weight"));
+  const Array* bias = find(parameters, prefix + "bias");
+  return bias ? result + *bias : result;
+}
+
+Array tied_head(const Array& table, const Array& x) {
+  return lax::dot_general(x, table, {.lhs_contracting = {x.ndim() - 1}, .rhs_contracting = {1}});
+}
+
+Array normalize(const Parameters& parameters, const std::string& prefix, const Array& x, double epsilon) {
+  const Array& scale = parameter(parameters, prefix + "scale");
+  const Array* bias = find(parameters, prefix + "bias");
+  if (bias) return kernels::layer_norm(x, scale, *bias, {.epsilon = epsilon});
+  return kernels::rms_norm(x, scale, {.epsilon = epsilon});
+}
+
+Array rotate(const Array& x, const Array& first, double base) {
+  const int64_t length = x.shape(2), half = x.shape(3) / 2;
+  Array pair = lax::convert_element_type(lax::broadcasted_iota(DType::int32, {length, half}, 1), DType::float32);
+  Array position = lax::convert_element_type(lax::broadcasted_iota(DType::int32, {length, half}, 0) + first,
+                                             DType::float32);
+  Array frequency = lax::exp(pair * (-std::log(base) / static_cast<double>(half)));
+  Array angle = position * frequency;
+  Array cosine = lax::convert_element_type(lax::cos(angle), x.dtype());
+  Array sine = lax::convert_element_type(lax::sin(angle), x.dtype());
+  Array low = lax::slice_in_dim(x, 0, half, 1, 3), high = lax::slice_in_dim(x, half, 2 * half, 1, 3);
+  Array low_cosine = low * cosine, high_sine = high * sine, high_cosine = high * cosine, low_sine = low * sine;
+  return lax::concatenate({low_cosine - high_sine, high_cosine + low_sine}, 3);
+}
+
+Array attention(const Parameters& parameters, const std::string& prefix, const Array& x,
+                const AttentionOptions& options, CachePosition* cache) {
+  Array joined = linear(parameters, prefix + "qkv.", x);
+  const int64_t head_dim = joined.shape(2) / (options.heads + 2 * options.key_heads);
+  const int64_t keys = options.key_heads * head_dim;
+  Arrays parts = lax::split(joined, {options.heads * head_dim, keys, keys}, 2);
+  Array query = split_heads(parts[0], options.heads), key = split_heads(parts[1], options.key_heads),
+        value = split_heads(parts[2], options.key_heads);
+  Array first = cache ? cache->position : lax::full({}, 0, DType::int32);
+  if (options.rope_base) {
+    query = rotate(query, first, *options.rope_base);
+    key = rotate(key, first, *options.rope_base);
+  }
+  Array mixed;
+  if (cache) {
+    const Array zero = lax::full({}, 0, DType::int32);
+    cache->arrays.first = lax::dynamic_update_slice(cache->arrays.first, key, {zero, zero, first, zero});
+    cache->arrays.second = lax::dynamic_update_slice(cache->arrays.second, value, {zero, zero, first, zero});
+    Array mask = causal_mask(first, x.shape(1), cache->arrays.first.shape(2));
+    mixed = kernels::flash_attention(query, cache->arrays.first, cache->arrays.second, {.attention_mask = mask});
+  } else {
+    mixed = kernels::flash_attention(query, key, value, {.causal = true});
+  }
+  return linear(parameters, prefix + "out.", merge_heads(mixed));
+}
+
+Array mamba(const Parameters& parameters, const std::string& prefix, const Array& x, const MambaOptions& options,
+            CachePosition* cache) {
+  const Array& conv = parameter(parameters, prefix + "conv");  // [taps, inner]
+  const int64_t inner = conv.shape(1), taps = conv.shape(0), length = x.shape(1);
+  Arrays halves = lax::split(linear(parameters, prefix + "in.", x), {inner, inner}, 2);
+  Array before = cache ? cache->arrays.first : lax::full({x.shape(0), taps - 1, inner}, 0.0, x.dtype());
+  Array longer = lax::concatenate({before, halves[0]}, 1);
+  Array u = lax::broadcast_in_dim(parameter(parameters, prefix + "conv_bias"), halves[0].shape(), {2});
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    u = u + lax::slice_in_dim(longer, tap, tap + length, 1, 1) * lax::index_in_dim(conv, tap, 0, true);
+  }
+  u = silu(u);
+  Array small = linear(parameters, prefix + "x.", u);
+  const int64_t rank = small.shape(2) - 2 * options.state;
+  Arrays parts = lax::split(small, {rank, options.state, options.state}, 2);
+  kernels::SelectiveScanOptions scan;
+  scan.D = parameter(parameters, prefix + "D");
+  scan.z = halves[1];
+  scan.delta_bias = parameter(parameters, prefix + "dt_bias");
+  scan.delta_softplus = true;
+  if (cache) scan.initial_state = cache->arrays.second;
+  Array delta = linear(parameters, prefix + "dt.", parts[0]);
+  Array decay = -lax::exp(parameter(parameters, prefix + "A_log"));
+  auto [y, state] = kernels::selective_scan(u, delta, decay, parts[1], parts[2], scan);
+  if (cache) cache->arrays = {lax::slice_in_dim(longer, length, length + taps - 1, 1, 1), state};
+  return linear(parameters, prefix + "out.", y);
+}
+
+Array gated_feed_forward(const Parameters& parameters, const std::string& prefix, const Array& x) {
+  Array joined = linear(parameters, prefix + "gate_up.", x);
+  const int64_t hidden = joined.shape(2) / 2;
+  Arrays halves = lax::split(joined, {hidden, hidden}, 2);
+  return linear(parameters, prefix + "down.", silu(halves[0]) * halves[1]);
+}
+
+Array gelu_feed_forward(const Parameters& parameters, const std::string& prefix, const Array& x) {
+  Array h = linear(parameters, prefix + "up.", x);
+  Array inside = std::sqrt(2 / std::numbers::pi) * (h + 0.044715 * lax::integer_pow(h, 3));
+  return linear(parameters, prefix + "down.", 0.5 * h * (1 + lax::tanh(inside)));
+}
+
+std::pair<Array, Array> expert_feed_forward(const Parameters& parameters, const std::string& prefix, const Array& x,
+                                            int64_t experts_per_token) {
+  kernels::MoeFeedForwardOptions options;
+  options.gate_weights = parameter(parameters, prefix + "gate");
+  auto result =
+      kernels::moe_feed_forward(x, parameter(parameters, prefix + "router"), parameter(parameters, prefix + "up"),
+                                parameter(parameters, prefix + "down"), experts_per_token, options);
+  return {result.output, result.aux_loss};
+}
+
+}  // namespace capibara::training

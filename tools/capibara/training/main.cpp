@@ -1,0 +1,18 @@
+// The program of the demo: the commands that train and sample, without the rest of the library, so that it is built
+// soon.
+#include "command.h"
+
+namespace capibara::command {
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> table = [] {
+    std::vector<Command> all = training_commands();
+    all.push_back({"help", "", "Prints this list.", {}, {}, help});
+    return all;
+  }();
+  return table;
+}
+
+}  // namespace capibara::command
+
+int main(int count, char** values) { return capibara::command::run_program(count, values); }

@@ -1,0 +1,87 @@
+// capibara sample and capibara chat: text from the model of a training run.
+#include <cstdio>
+#include <iostream>
+
+#include <capibara/error.h>
+
+#include "commands.h"
+
+namespace capibara::command {
+
+namespace {
+
+constexpr int64_t capacity = 1024;
+
+training::GenerateOptions read_options(const Arguments& arguments) {
+  training::GenerateOptions options;
+  options.max_new_tokens = arguments.integer("tokens", 200);
+  options.temperature = arguments.number("temperature", 0.8);
+  options.top_k = arguments.integer("top-k", 40);
+  options.seed = static_cast<uint64_t>(arguments.integer("seed", 0));
+  return options;
+}
+
+std::string folder_of(const Arguments& arguments) {
+  if (arguments.words.size() > 1) throw UsageError{"one folder at most"};
+  return arguments.words.empty() ? "build/demo" : arguments.words[0];
+}
+
+training::Trainer trained(const training::TrainingRun& run) {
+  training::Trainer trainer = run.trainer();
+  if (trainer.steps_done() == 0) throw ValueError(concat(run.folder(), " has no checkpoint yet"));
+  return trainer;
+}
+
+void print_answer(const training::Generator& generator, const training::Tokenizer& tokenizer, const std::string& prompt,
+                  const training::GenerateOptions& options, const std::atomic<bool>* stop) {
+  std::vector<int32_t> tokens = tokenizer.encode(prompt);
+  if (static_cast<int64_t>(tokens.size()) > capacity / 2) tokens.erase(tokens.begin(), tokens.end() - capacity / 2);
+  generator.generate(tokens, options, [&](int32_t token) {
+    const std::string text = tokenizer.decode(std::span(&token, 1));
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+    return !(stop && stop->load());
+  });
+}
+
+}  // namespace
+
+void print_sample(const training::TrainingRun& run, const training::Parameters& parameters, const std::string& prompt,
+                  const training::GenerateOptions& options, const std::atomic<bool>* stop) {
+  const training::Generator generator(run.model(), parameters, capacity);
+  print_answer(generator, run.tokenizer(), prompt, options, stop);
+}
+
+int sample(const Arguments& arguments) {
+  const training::TrainingRun run = training::TrainingRun::open(folder_of(arguments));
+  const training::GenerateOptions options = read_options(arguments);
+  const std::string prompt = arguments.text("prompt", "\n");
+  if (prompt.empty()) throw UsageError{"--prompt needs at least one character"};
+  const InterruptGuard guard;
+  std::fputs(prompt.c_str(), stdout);
+  print_sample(run, trained(run).parameters(), prompt, options, &guard.interrupted());
+  std::puts("");
+  return guard.interrupted() ? 130 : 0;
+}
+
+int chat(const Arguments& arguments) {
+  const training::TrainingRun run = training::TrainingRun::open(folder_of(arguments));
+  training::GenerateOptions options = read_options(arguments);
+  const training::Generator generator(run.model(), trained(run).parameters(), capacity);
+  std::printf("A model of %ld steps on %s; it goes on from what you type. An empty line or Ctrl-D ends.\n",
+              static_cast<long>(run.config().trainer.steps), run.config().text.c_str());
+  std::string line;
+  for (;;) {
+    std::fputs("> ", stdout);
+    std::fflush(stdout);
+    if (!std::getline(std::cin, line) || line.empty()) break;
+    const InterruptGuard guard;  // Ctrl-C ends an answer
+    print_answer(generator, run.tokenizer(), line, options, &guard.interrupted());
+    std::puts("");
+    ++options.seed;
+  }
+  std::puts("");
+  return 0;
+}
+
+}  // namespace capibara::command
