@@ -197,6 +197,18 @@ program("layer_norm", lambda x: (x - x.mean(-1, keepdims=True)) * lax.rsqrt(x.va
 program("cross_entropy", lambda x, i: -jnp.take_along_axis(jax.nn.log_softmax(x), i[:, None], 1).mean(), A,
         lambda: put((16,), "data", dtype=jnp.int32))
 
+# ---- operands that elementwise operations repeat ----
+program("position_table", lambda e, p, t: e[t] + p, lambda: put((64, 4), "i", mesh=LINE), lambda: put((32, 4), "i", mesh=LINE),
+        lambda: put((16, 32), "i", mesh=LINE, dtype=jnp.int32))
+program("position_table_twice", lambda x, p: jnp.sin(x + p) @ jnp.cos(x + p).mT, lambda: put((8, 4, 16), "data"),
+        lambda: put((4, 16), "data"))
+program("repeated_rows", lambda x, b: x + b, ROWS, lambda: put((1, 8), None, "data"))
+program("repeated_columns", lambda x, b: x * b, lambda: put((16, 8), None, "model"), lambda: put((16, 1), "model"))
+program("repeated_split_alone", lambda x, b: x * b, FREE, lambda: put((1, 8), None, "data"))
+program("outer_sum", lambda x, y: x[:, None] + y[None, :], lambda: put((16,), "data"), lambda: put((8,), "model"))
+program("outer_sum_one_axis", lambda x, y: x[:, None] + y[None, :], lambda: put((16,), "data"), lambda: put((8,), "data"))
+program("where_repeated", lambda m, x: jnp.where(m, x, 0.0), lambda: put((1, 8), None, "data", dtype=bool), ROWS)
+
 if __name__ == "__main__":
   chosen = sys.argv[2:] or list(PROGRAMS)
   print(json.dumps({name: PROGRAMS[name]() for name in chosen}))

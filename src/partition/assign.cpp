@@ -99,6 +99,12 @@ class Chooser {
     return true;
   }
 
+  double operand_cost(std::size_t i, const Layout& to) {
+    const std::vector<Layout>& copies = problem_.copies[i];
+    if (std::find(copies.begin(), copies.end(), to) != copies.end()) return 0;
+    return resharder_.plan(problem_.operands[i], {problem_.given[i], {}, Monoid::add}, to).cost;
+  }
+
   void consider(const std::vector<std::size_t>& at) {
     Assignment tried;
     if (!axes_of(at, tried.axes) || !pending_of(tried) ||
@@ -109,7 +115,7 @@ class Chooser {
     for (std::size_t f = 0; f < tried.axes.size(); ++f)
       cost *= static_cast<double>(problem_.factors.factors[f].size / parts_of(mesh_, tried.axes[f]));
     for (std::size_t i = 0; i < tried.operands.size() && cost < least_; ++i)
-      cost += resharder_.plan(problem_.operands[i], {problem_.given[i], {}, Monoid::add}, tried.operands[i]).cost;
+      cost += operand_cost(i, tried.operands[i]);
     for (std::size_t i = 0; i < tried.results.size() && cost < least_; ++i)
       cost += resharder_.plan(problem_.results[i], {tried.results[i], tried.pending, tried.monoid}, problem_.wanted[i])
                   .cost;

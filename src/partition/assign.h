@@ -10,6 +10,7 @@ struct AssignmentProblem {
   const Factors& factors;
   std::span<const ArrayType> operands, results;
   std::span<const Layout> given, wanted;
+  std::span<const std::vector<Layout>> copies;  // other layouts that an operand already has been brought to
   double work;  // of one element of the iteration space, in bytes that could be sent in its time
 };
 

@@ -42,11 +42,16 @@ Locals localised(std::span<const Array> arrays, const std::vector<Layout>& layou
 
 Arrays Partitioner::run(const Program& program, const Shardings& shardings, Locals inputs) {
   std::vector<Local> values(static_cast<std::size_t>(program.var_count()));
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    values[static_cast<std::size_t>(program.invars()[i].id)] = std::move(inputs[i]);
+  // Copies that the body of a loop makes are not seen outside of it, while those from outside are seen in it.
+  auto set = [&](Var var, Local value) {
+    using Copies = std::map<Layout, Array>;
+    value.copies = value.copies ? std::make_shared<Copies>(*value.copies) : std::make_shared<Copies>();
+    values[static_cast<std::size_t>(var.id)] = std::move(value);
+  };
+  for (std::size_t i = 0; i < inputs.size(); ++i) set(program.invars()[i], std::move(inputs[i]));
   for (std::size_t i = 0; i < program.constvars().size(); ++i) {
     const Array& constant = program.constants()[i];
-    values[static_cast<std::size_t>(program.constvars()[i].id)] = {constant, Layout(constant.shape().size())};
+    set(program.constvars()[i], {constant, Layout(constant.shape().size())});
   }
   auto read = [&](Atom atom) {
     return atom.is_literal() ? Local{program.literal(atom), {}} : values[static_cast<std::size_t>(atom.code)];
@@ -74,8 +79,7 @@ Arrays Partitioner::run(const Program& program, const Shardings& shardings, Loca
     const Arrays results = step({equation, operand_types, result_types, operands, wanted,
                                  nested == shardings.nested.end() ? nullptr : &nested->second});
     for (std::size_t i = 0; i < results.size(); ++i) {
-      if (!equation.outputs[i].dropped())
-        values[static_cast<std::size_t>(equation.outputs[i].id)] = {results[i], wanted[i]};
+      if (!equation.outputs[i].dropped()) set(equation.outputs[i], {results[i], wanted[i]});
     }
   }
   Arrays outputs;
@@ -100,6 +104,16 @@ Array Partitioner::resharded(const ArrayType& type, const Array& x, const Placed
     now = moved(mesh_, now, move, from.monoid);
   }
   return now;
+}
+
+Array Partitioner::resharded(const ArrayType& type, const Local& x, const Layout& to, const std::string& cause) {
+  if (x.layout == to) return x.array;
+  if (x.copies) {
+    if (const auto copy = x.copies->find(to); copy != x.copies->end()) return copy->second;
+  }
+  const Array result = resharded(type, x.array, {x.layout, {}, Monoid::add}, to, cause);
+  if (x.copies) x.copies->emplace(to, result);
+  return result;
 }
 
 std::string Partitioner::needed_as(const Step& step, std::size_t operand, const Layout& to) const {
@@ -180,9 +194,16 @@ Arrays Partitioner::plain(const Step& step) {
     if (!results.empty()) return results;
   }
   std::vector<Layout> given;
-  for (const Local& operand : step.operands) given.push_back(operand.layout);
-  const Assignment assignment = cheapest_assignment(
-      mesh_, resharder_, {extended.factors, step.operand_types, step.result_types, given, step.wanted, element_work});
+  std::vector<std::vector<Layout>> copies;
+  for (const Local& operand : step.operands) {
+    given.push_back(operand.layout);
+    copies.emplace_back();
+    if (!operand.copies) continue;
+    for (const auto& [layout, array] : *operand.copies) copies.back().push_back(layout);
+  }
+  const Assignment assignment =
+      cheapest_assignment(mesh_, resharder_, {extended.factors, step.operand_types, step.result_types, given,
+                                              step.wanted, copies, element_work});
   Arrays operands;
   Types operand_parts, result_parts;
   for (std::size_t i = 0; i < given.size(); ++i) {

@@ -4,15 +4,20 @@
 #include <capibara/partition.h>
 #include <capibara/primitive.h>
 
+#include <map>
+#include <memory>
+
 #include "partition/extended.h"
 #include "partition/propagate.h"
 
 namespace capibara::sharding {
 
-// A value on one device.
+// A value on one device, and the other layouts that it has been brought to: a weight that is gathered for a product is
+// not gathered again for its gradient.
 struct Local {
   Array array;
   Layout layout;
+  std::shared_ptr<std::map<Layout, Array>> copies = nullptr;  // null for literals
 };
 using Locals = std::vector<Local>;
 
@@ -48,9 +53,7 @@ class Partitioner {
 
   Array resharded(const ArrayType& type, const Array& x, const Placed& from, const Layout& to,
                   const std::string& cause);
-  Array resharded(const ArrayType& type, const Local& x, const Layout& to, const std::string& cause) {
-    return resharded(type, x.array, {x.layout, {}, Monoid::add}, to, cause);
-  }
+  Array resharded(const ArrayType& type, const Local& x, const Layout& to, const std::string& cause);
   std::string needed_as(const Step& step, std::size_t operand, const Layout& to) const;
 
   const Mesh& mesh_;

@@ -146,8 +146,25 @@ void PropagationGraph::add_equation(const Program& program, ProgramValues& own, 
   if (equation.primitive == prim::shard_map()) return add_map(equation, types, operands, results);
   if (equation.primitive == prim::sharding_constraint()) add_constraint(equation, out[0], operands[0], results[0]);
   const bool adds_elements = types.empty() || types[0].size() != out[0].size();
+  if (equation.primitive->traits.elementwise != Elementwise::no) add_broadcasts(types, operands, out[0]);
   add_rule({kind_of(equation.primitive, adds_elements), operands, results,
             propagated_factors({equation.primitive, types, out, equation.attrs})});
+}
+
+// Operands that an elementwise operation repeats along dimensions of size one are broadcast first, as in the text that
+// Shardy sees: their splits are weaker than those of operands that have all elements.
+void PropagationGraph::add_broadcasts(Types& types, std::vector<int>& operands, const ArrayType& result) {
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    if (operands[i] < 0 || types[i].rank() != result.rank() || types[i].shape == result.shape) continue;
+    Factors factors = same_factors(result.shape, 1, 1);
+    for (std::size_t dim = 0; dim < types[i].shape.size(); ++dim) {
+      if (types[i].shape[dim] != result.shape[dim]) factors.operands[0][dim].clear();
+    }
+    const int given = operands[i];
+    types[i].shape = result.shape;
+    operands[i] = add_value(types[i]);
+    add_rule({RuleKind::broadcast, {given}, {operands[i]}, std::move(factors)});
+  }
 }
 
 void PropagationGraph::add_constraint(const Equation& equation, const ArrayType& type, int operand, int result) {

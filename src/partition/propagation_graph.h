@@ -56,6 +56,7 @@ class PropagationGraph {
                  const std::vector<int>& results);
   void add_cond(const Equation& equation, ProgramValues& own, std::size_t index, const std::vector<int>& operands,
                 const std::vector<int>& results);
+  void add_broadcasts(Types& types, std::vector<int>& operands, const ArrayType& result);
   void add_constraint(const Equation& equation, const ArrayType& type, int operand, int result);
   void add_map(const Equation& equation, const Types& types, const std::vector<int>& operands,
                const std::vector<int>& results);

@@ -80,6 +80,14 @@ TEST(Propagate, CarriesOfLoopsAreAsTheyBegin) {
   EXPECT_EQ(specs(loop, {split({{"data"}, {"model"}})}), (Names{"P('data', 'model')", "P(None, 'data', 'model')"}));
 }
 
+// The rows of a batch and a table along its columns both want the axis: the operand that is repeated gives way.
+TEST(Propagate, WhatAnOperationRepeatsIsWeaker) {
+  const Program sum = traced([](std::span<const Array> in) { return Arrays{lax::add(in[0], in[1])}; },
+                             {f32({16, 8}), f32({1, 8})});
+  EXPECT_EQ(specs(sum, {split({{"data"}}), split({{}, {"data"}})}), Names{"P('data',)"});
+  EXPECT_EQ(specs(sum, {std::nullopt, split({{}, {"data"}})}), Names{"P(None, 'data')"});
+}
+
 TEST(Partition, RowsTimesWholeWeightsNeedNothing) {
   const PartitionedProgram parts = partition(product(), {split({{"data"}}), split({})});
   EXPECT_EQ(operations(parts), Names{});
@@ -121,6 +129,30 @@ TEST(Partition, CountsAndDrawsNeedNothing) {
       },
       {f32({16, 8})});
   EXPECT_EQ(operations(partition(count, {split({{"data"}, {"model"}})})), Names{});
+}
+
+TEST(Partition, AWeightIsGatheredOnceForAllItsReaders) {
+  const Program twice = traced(
+      [](std::span<const Array> in) {
+        const Array first = jnp::matmul(in[0], in[1]);
+        return Arrays{jnp::matmul(lax::tanh(first), in[1])};
+      },
+      {f32({64, 32}), f32({32, 32})});
+  EXPECT_EQ(operations(partition(twice, {split({{"data"}}), split({{"data"}})})), Names{"all_gather data"});
+}
+
+// A copy made inside of a loop belongs to its body; the one from before it is read there.
+TEST(Partition, ALoopReadsTheCopyThatWasMadeBeforeIt) {
+  const Program loop = traced(
+      [](std::span<const Array> in) {
+        const Array first = jnp::matmul(in[0], in[1]);
+        const Arrays last = lax::detail::scan_flat(
+            [&](std::span<const Array> args) { return Arrays{lax::tanh(jnp::matmul(args[0], in[1]))}; }, {first}, {}, 3,
+            false, 1);
+        return Arrays{jnp::matmul(last[0], in[1])};
+      },
+      {f32({64, 32}), f32({32, 32})});
+  EXPECT_EQ(operations(partition(loop, {split({{"data"}}), split({{"data"}})})), Names{"all_gather data"});
 }
 
 TEST(Partition, SaysTheLineAndTheCause) {

@@ -162,3 +162,14 @@ def test_the_example_learns_the_same_in_one_and_in_four_processes():
         assert code == 0, launch.all
         assert np.allclose(numbers(launch.lines[0]), expected, atol=2e-3), (launch.lines[0], expected)
         assert not launch.lines.keys() - {0}, launch.all
+
+
+@pytest.mark.skipif(not (BUILD / "examples" / "15_mesh_of_processes").exists(), reason="the examples are not built")
+def test_a_mesh_over_four_processes_learns_what_one_process_learns():
+    program = [BUILD / "examples" / "15_mesh_of_processes"]
+    alone = subprocess.run(list(map(str, program)), capture_output=True, text=True, timeout=300, check=True).stdout
+    for layout in (program, [sys.executable, ROOT / "examples" / "15_mesh_of_processes.py"]):
+        code, launch = run(4, layout, JAX_NUM_CPU_DEVICES="2")
+        assert code == 0, launch.all
+        assert launch.lines[0] == alone.splitlines(), launch.all
+        assert not launch.lines.keys() - {0}, launch.all

@@ -162,5 +162,5 @@ _explain_missing(__name__, later={
     "float0": "capibara._dtypes", **dict.fromkeys(_MODULES), **dict.fromkeys(_MESH, "capibara.jax._mesh"),
     **dict.fromkeys(_SHARDING, "capibara.jax._sharding"), **dict.fromkeys(_PLACING, "capibara.jax._placing"),
     **dict.fromkeys(_GUARDS, "capibara.jax._transfer_guards"), "pjit": "capibara.jax._partition", "pmap": "capibara.jax._pmap",
-    "shard_map": "capibara.jax._shard_map", "reshard": "capibara.jax._explicit",
+    "shard_map": "capibara.jax._shard_map", "smap": "capibara.jax._shard_map", "reshard": "capibara.jax._explicit",
     **dict.fromkeys(("new_ref", "empty_ref", "freeze", "free_ref"), "capibara.jax.ref")})

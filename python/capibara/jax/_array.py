@@ -26,6 +26,7 @@ def complete():
     array.__copy__ = lambda self: self.copy()  # memory of its own, which may be donated or deleted
     array.__deepcopy__ = lambda self, memo: self.copy()
     array._consumed = False  # of keys, while their reuse is looked for
+    _core.Tracer.mat = property(lambda self: self.aval.mat)
     _core.Tracer.__reduce__ = lambda self: self.tobytes()  # raises: a traced value has no bytes to be pickled
 
 

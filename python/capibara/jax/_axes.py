@@ -43,6 +43,44 @@ class NamedAxes:
         return self.axis_types[self.axis_names.index(name)]
 
 
+class ManualAxisType:
+    """Along which manual axes the values of a type differ between devices (varying), are still to be summed (unreduced), or have
+    cotangents that will be summed (reduced)."""
+
+    __slots__ = ("varying", "unreduced", "reduced")
+
+    def __init__(self, *, varying=frozenset(), unreduced=frozenset(), reduced=frozenset()):
+        for word, axes in (("unreduced", unreduced), ("reduced", reduced)):
+            if set(varying) & set(axes):
+                raise ValueError(f"varying and {word} cannot have common mesh axes. Got varying={varying} and {word}={axes}")
+        self.varying, self.unreduced, self.reduced = frozenset(varying), frozenset(unreduced), frozenset(reduced)
+
+    @property
+    def vur(self):
+        return self.varying | self.unreduced | self.reduced
+
+    @property
+    def empty(self):
+        return not self.vur
+
+    def invarying(self, mesh):
+        """The manual axes of a mesh along which every device has the same value."""
+        return frozenset(mesh.manual_axes) - self.vur
+
+    def update(self, **changes):
+        """The same with other axes."""
+        return ManualAxisType(**{word: changes.get(word, getattr(self, word)) for word in self.__slots__})
+
+    def __eq__(self, other):
+        return isinstance(other, ManualAxisType) and all(getattr(self, word) == getattr(other, word) for word in self.__slots__)
+
+    def __hash__(self):
+        return hash((self.varying, self.unreduced, self.reduced))
+
+    def __repr__(self):
+        return f"ManualAxisType(varying={self.varying}, unreduced={self.unreduced}, reduced={self.reduced})"
+
+
 class AbstractDevice:
     """What is known of the devices of an abstract mesh."""
 

@@ -1,4 +1,5 @@
 """Meshes of devices with named axes, and specifications of how they split the dimensions of arrays."""
+import contextlib
 import threading
 
 from capibara import _core, _tracebacks
@@ -118,7 +119,7 @@ def square_grid(count, axes):
     return tuple(sorted(sizes, reverse=True))
 
 
-class Mesh(NamedAxes):
+class Mesh(NamedAxes, contextlib.ContextDecorator):
     """A grid of devices whose axes have names.
 
     Beyond jax, a flat list of devices for several axes becomes the squarest grid; an array of devices keeps its shape.
@@ -266,7 +267,7 @@ def make_mesh(axis_shapes, axis_names, axis_types=None, *, devices=None):
     import math
 
     import numpy as np
-    axis_shapes, axis_names = tuple(axis_shapes), tuple(axis_names)
+    axis_shapes, axis_names = tuple(axis_shapes), (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
     if len(axis_shapes) != len(axis_names):
         raise ValueError(f"Number of axis names should match the number of axis_shapes. Got axis_names={axis_names} and axis_shapes={axis_shapes}")
     if axis_types is None:

@@ -37,36 +37,71 @@ def shard_map(f=None, /, *, out_specs, in_specs=Infer, mesh=None, axis_names=fro
     return _wraps(f, mapped)
 
 
+def smap(f=None, /, *, in_axes=Infer, out_axes, axis_name):
+    """Maps a function along one axis of the mesh in context; the dimension that it splits is named by its number, as for `vmap`."""
+    if f is None:
+        return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
+    if isinstance(axis_name, (list, tuple)):
+        raise TypeError(f"smap axis_name should be a `str` or a `Hashable`, but got {axis_name}")
+    if in_axes is not Infer and not isinstance(in_axes, (int, tuple, type(None))):
+        raise TypeError("smap in_axes must be an int, None, jax.sharding.Infer, or a tuple of entries corresponding to the positional "
+                        f"arguments passed to the function, but got {in_axes}.")
+    for word, axes, allowed in (("in_axes", in_axes, "an int, None, jax.sharding.Infer, or"), ("out_axes", out_axes, "an int, None, or")):
+        if axes is not Infer and not all(isinstance(leaf, int) for leaf in tree_util.tree_leaves(axes)):
+            raise TypeError(f"smap {word} must be {allowed} (nested) container with those types as leaves, but got {axes}.")
+
+    def specs(axes):
+        def spec(axis):
+            return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, axis_name)
+        return axes if axes is Infer else tree_util.tree_map(spec, axes, is_leaf=lambda leaf: leaf is None)
+
+    def mapped(*args):
+        return _Call(f, None, specs(in_axes), specs(out_axes), {axis_name}, True, "smap").run(args)
+
+    return _wraps(f, mapped)
+
+
 class _Call:
     """One call of a mapped function."""
 
-    def __init__(self, function, mesh, in_specs, out_specs, axis_names, check_vma):
+    def __init__(self, function, mesh, in_specs, out_specs, axis_names, check_vma, operation="shard_map"):
         self.function, self.in_specs, self.out_specs, self.check_vma = function, in_specs, out_specs, check_vma
         self.mesh, self.is_abstract = _mesh_in_use(mesh)
+        if not isinstance(axis_names, (set, frozenset)):
+            raise TypeError("`axis_names` argument of shard_map should be of type `frozenset` or `set`. Got type: "
+                            f"{type(axis_names)}")
         self.manual = [name for name in self.mesh.axis_names if not axis_names or name in axis_names]
         for name in axis_names:
             if name not in self.mesh.axis_names:
                 raise ValueError(f"jax.shard_map requires axis_names={set(axis_names)} to be a subset of "
                                  f"mesh.axis_names={self.mesh.axis_names}")
+        if in_specs is Infer and any(self.mesh.type_of(name) is not AxisType.Explicit for name in self.manual):
+            raise TypeError(errors.nothing_to_infer(operation, self.mesh, self.manual))
+        for word, specs in (("in_specs", in_specs), ("out_specs", out_specs)):
+            _check_sums(word, specs, self.mesh, self.manual)
         if self.is_abstract:
             self.manual = [name for name in self.manual if name not in self.mesh.manual_axes]
 
     def run(self, args):
         leaves, tree = _core.tree_flatten(args)
         specs = self._specs_of_arguments(args, leaves)
-        arrays = [_core.as_array(leaf) for leaf in leaves]
+        arrays = [leaf if spec is None else _core.as_array(leaf) for leaf, spec in zip(leaves, specs)]
         self._check_arguments(args, arrays, specs)
         out_tree = []
 
         def on_leaves(parts):
+            parts = iter(parts)
+            # A leaf whose specification is None is not mapped: the function gets it as it is.
+            given = [leaf if spec is None else next(parts) for leaf, spec in zip(leaves, specs)]
             with use_abstract_mesh(self._mesh_inside()):
-                result = self.function(*tree.unflatten(parts))
+                result = self.function(*tree.unflatten(given))
             out_leaves, structure = _core.tree_flatten(result)
             out_tree.append((result, structure))
             return out_leaves
 
-        results = _core.shard_map(on_leaves, self.function, arrays, _placement(self.mesh), self.is_abstract,
-                                  [_axes(spec) for spec in specs], self.manual, self.check_vma,
+        mapped = [(array, _axes(spec)) for array, spec in zip(arrays, specs) if spec is not None]
+        results = _core.shard_map(on_leaves, self.function, [array for array, _ in mapped], _placement(self.mesh), self.is_abstract,
+                                  [axes for _, axes in mapped], self.manual, self.check_vma,
                                   lambda rows: self._specs_of_results(out_tree[-1][0], rows))
         return out_tree[-1][1].unflatten(results)
 
@@ -80,9 +115,7 @@ class _Call:
 
     def _specs_of_arguments(self, args, leaves):
         if isinstance(self.in_specs, InferFromArgs):
-            return [_own_spec(leaf) for leaf in leaves]
-        if self.in_specs is None:
-            raise TypeError(errors.no_specs("in_specs"))
+            return [_part_of(_own_spec(leaf), self.manual) for leaf in leaves]
         _check_specs("in_specs", self.in_specs, self.manual)
         in_specs = tuple(self.in_specs) if isinstance(self.in_specs, list) else self.in_specs
         try:
@@ -95,6 +128,8 @@ class _Call:
     def _check_arguments(self, args, arrays, specs):
         explicit = set(self.manual) == set(self.mesh.axis_names) and self.mesh.are_all_axes_explicit
         for i, (array, spec) in enumerate(zip(arrays, specs)):
+            if spec is None:
+                continue
             own = _core.type_of(array)
             if explicit and not own.sharding.mesh.empty:
                 wanted = PartitionSpec(*spec.partitions, *(None,) * (array.ndim - len(spec)))
@@ -107,7 +142,7 @@ class _Call:
                     raise ValueError(errors.uneven_argument(self.function, self.mesh, args, i, array, spec, dim, entry))
 
     def _specs_of_results(self, result, rows):
-        if self.out_specs is None:
+        if self.out_specs is None and rows:
             raise TypeError(errors.no_specs("out_specs"))
         _check_specs("out_specs", self.out_specs, self.manual)
         specs = spread(self.out_specs, result, "shard_map out_specs")
@@ -132,17 +167,21 @@ class _Call:
 def _mesh_in_use(mesh):
     """The mesh of a call, and whether it is that of the surrounding map."""
     around = get_abstract_mesh()
-    if around.manual_axes and (mesh is None or isinstance(mesh, AbstractMesh) or mesh.shape_tuple == around.shape_tuple):
-        return around, True
-    of_context = mesh is None
     if mesh is None:
+        if around.manual_axes:
+            return around, True
         mesh = current_mesh()
-    if mesh is None:
-        raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter into a mesh context")
+        if mesh is None:
+            raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter into a mesh context")
+        return mesh, True
     if not isinstance(mesh, (Mesh, AbstractMesh)):
         raise TypeError("shard_map requires a `jax.sharding.Mesh` or a `jax.sharding.AbstractMesh` instance for its second argument, "
                         f"but got {mesh} of type {type(mesh)}.")
-    return mesh, of_context
+    if mesh.empty:
+        raise ValueError(f"shard_map requires a non-empty mesh. Got {mesh}")
+    if not around.empty and mesh.abstract_mesh != around:
+        raise ValueError(f"The context mesh {around} should match the mesh passed to shard_map {mesh}")
+    return (around, True) if around.manual_axes else (mesh, False)
 
 
 def _placement(mesh):
@@ -162,17 +201,46 @@ def _own_spec(leaf):
     return sharding.spec if isinstance(sharding, NamedSharding) else PartitionSpec()
 
 
+def _part_of(spec, manual):
+    """The specification without the axes that the map leaves alone."""
+    entries = []
+    for entry in spec:
+        names = [name if name in manual else None for name in (entry if isinstance(entry, tuple) else (entry,))]
+        while names and names[-1] is None:
+            names.pop()
+        if None in names:
+            raise ValueError(f"Invalid spec: {spec}")
+        entries.append(tuple(names) or None)
+    return PartitionSpec(*entries, unreduced=spec.unreduced, reduced=spec.reduced)
+
+
 def _axes(spec):
     return [[entry] if isinstance(entry, str) else list(entry or ()) for entry in spec]
 
 
 def _check_specs(word, specs, manual):
-    for spec in tree_util.tree_leaves(specs, is_leaf=lambda leaf: leaf is None or isinstance(leaf, PartitionSpec)):
+    for spec in tree_util.tree_leaves(specs, is_leaf=lambda leaf: isinstance(leaf, PartitionSpec)):
         if not isinstance(spec, PartitionSpec):
             raise TypeError(errors.not_a_spec(word, spec))
         for name in (name for entry in _axes(spec) for name in entry):
             if name not in manual:
                 raise ValueError(errors.foreign_axis(word, name, manual))
+
+
+def _check_sums(word, specs, mesh, manual):
+    """Sums that are still to be taken are in types of Explicit axes alone."""
+    if specs is Infer:
+        return
+    for spec in tree_util.tree_leaves(specs, is_leaf=lambda leaf: isinstance(leaf, PartitionSpec)):
+        if not isinstance(spec, PartitionSpec) or not (spec.unreduced or spec.reduced):
+            continue
+        if set(manual) != set(mesh.axis_names):
+            raise NotImplementedError(f"unreduced/reduced can only be passed to {word} when shard_map is in full manual mode. Got mesh axis "
+                                      f"names {mesh.axis_names}, manual_axes: {frozenset(manual)}, specs: {spec}.")
+        for kind, axes in (("unreduced", spec.unreduced), ("reduced", spec.reduced)):
+            if any(mesh.type_of(name) is not AxisType.Explicit for name in axes):
+                raise ValueError(f"{kind} in {word} {spec} can only be used when the mesh passed to shard_map contains axis names all of "
+                                 f"type `Explicit`. Got mesh {mesh}")
 
 
 _tracebacks.guard(__name__)

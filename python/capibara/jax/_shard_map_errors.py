@@ -52,6 +52,14 @@ def no_specs(word):
             f"Instead of `{word}=None`, did you mean `{word}=P()`, where `P = jax.sharding.PartitionSpec`?")
 
 
+def nothing_to_infer(operation, mesh, manual):
+    kinds = ", ".join(str(mesh.type_of(name)) for name in manual)
+    if operation == "smap":
+        return f"in_axes was not specified when axis_name={frozenset(manual)} was of type {kinds}"
+    return ("shard_map in_specs argument must be a pytree of `jax.sharding.PartitionSpec` instances, but it was `None` when "
+            f"axis_names={frozenset(manual)} are of type {kinds}")
+
+
 def not_a_spec(word, spec):
     return (f"shard_map {word} argument must be a pytree of `jax.sharding.PartitionSpec` instances, but:\n\n  {word} is {spec!r} of type "
             f"{type(spec).__name__}, \n\nCheck the {word} values passed to shard_map.")
