@@ -102,7 +102,7 @@ void bind_links(nb::module_& m) {
   m.def("scale", &scale, nb::arg("step_size"));
   m.def("add_decayed_weights", &add_decayed_weights, nb::arg("weight_decay") = 0.0);
   m.def(
-      "trace", [](double decay, bool nesterov) { return trace({decay, nesterov}); }, nb::arg("decay"),
+      "trace", [](double decay, bool nesterov) { return optimizers::trace({decay, nesterov}); }, nb::arg("decay"),
       nb::arg("nesterov") = false);
   m.def(
       "scale_by_learning_rate",
