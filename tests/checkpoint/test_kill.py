@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -33,8 +34,8 @@ def test_the_newest_committed_step_survives(tmp_path, keep, mode):
         assert int(found.stdout) >= committed
         committed = int(found.stdout)
         if keep == 0:  # or the disk fills
-            for step in sorted(tmp_path.iterdir())[:-1]:
-                subprocess.run(["rm", "-rf", step])
+            for step in sorted(int(path.name) for path in tmp_path.iterdir() if path.name.isdigit())[:-1]:
+                shutil.rmtree(tmp_path / str(step))
     # What the killed ones left goes when the next one saves.
     killed_once(tmp_path, keep, mode, 0.2)
     leftovers = [path.name for path in tmp_path.iterdir() if not path.name.isdigit()]
