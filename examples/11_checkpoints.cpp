@@ -28,7 +28,8 @@ int main() {
   });
 
   // A save returns at once: a thread holds the memory of the arrays and writes while the training goes on.
-  Params params{{"w", capibara::array<float>({0}, capibara::Shape{})}, {"b", capibara::array<float>({0}, capibara::Shape{})}};
+  Params params{{"w", capibara::array<float>({0}, capibara::Shape{})},
+                {"b", capibara::array<float>({0}, capibara::Shape{})}};
   const Params like = params;
   {
     capibara::Checkpointer checkpointer(folder, {.max_to_keep = 2, .async = true});
@@ -43,7 +44,8 @@ int main() {
   std::cout << "saved:";
   for (long long saved : checkpointer.steps()) std::cout << " " << saved;
   const Params restored = checkpointer.restore("params", like);
-  std::cout << "\nrestored bit by bit: " << (jnp::array_equal(restored.at("w"), params.at("w")) ? "True" : "False") << "\n";
+  std::cout << "\nrestored bit by bit: " << (jnp::array_equal(restored.at("w"), params.at("w")) ? "True" : "False")
+            << "\n";
 
   // One flipped bit in the file of an array.
   const std::string file = folder + "/60/params/w/c";
@@ -60,6 +62,7 @@ int main() {
   options.like["params"] = capibara::checkpoint_tree(like);
   Params resumed = capibara::checkpoint_value<Params>(checkpointer.restore(options).items.at("params"));
   for (int i = 41; i <= 60; ++i) resumed = step(resumed);
-  std::cout << "the same after going on from step 40: " << (jnp::array_equal(resumed.at("w"), params.at("w")) ? "True" : "False") << "\n";
+  std::cout << "the same after going on from step 40: "
+            << (jnp::array_equal(resumed.at("w"), params.at("w")) ? "True" : "False") << "\n";
   std::filesystem::remove_all(folder);
 }

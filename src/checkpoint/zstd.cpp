@@ -21,7 +21,9 @@ struct ZstdLibrary {
 
   ZstdLibrary() {
     void* library = ::dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library) throw CheckpointError("checkpoint: this file is compressed by zstd, and the machine has no libzstd.so.1; install libzstd1");
+    if (!library)
+      throw CheckpointError(
+          "checkpoint: this file is compressed by zstd, and the machine has no libzstd.so.1; install libzstd1");
     auto find = [&](auto& function, const char* name) {
       function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
       if (!function) throw CheckpointError(concat("checkpoint: libzstd.so.1 has no function ", name));
@@ -58,7 +60,9 @@ std::string zstd_decompress_whole(std::span<const std::byte> from, std::size_t m
     to.assign(std::min(capacity, max_bytes), '\0');
     const std::size_t got = zstd().decompress(to.data(), to.size(), from.data(), from.size());
     const bool failed = zstd().is_error(got) != 0;
-    if (failed && capacity < max_bytes && std::string_view(zstd().error_name(got)).find("too small") != std::string_view::npos) continue;
+    if (failed && capacity < max_bytes &&
+        std::string_view(zstd().error_name(got)).find("too small") != std::string_view::npos)
+      continue;
     if (failed) return concat("zstd says: ", zstd().error_name(got));
     to.resize(got);
     return "";

@@ -45,8 +45,8 @@ def test_the_newest_committed_step_survives(tmp_path, keep, mode):
 @pytest.mark.skipif(not Path("/usr/bin/strace").exists(), reason="strace is not installed")
 def test_nothing_is_renamed_before_it_is_synced(tmp_path):
     log, folder = tmp_path / "log", tmp_path / "steps"
-    training = subprocess.Popen(["strace", "-f", "-y", "-e", "trace=openat,fsync,rename,renameat2", "-o", log, PROGRAM, "train", folder, "2", "sync"],
-                                stdout=subprocess.PIPE, text=True)
+    traced = ["strace", "-f", "-y", "-e", "trace=openat,fsync,rename,renameat2", "-o", log]
+    training = subprocess.Popen([*traced, PROGRAM, "train", folder, "2", "sync"], stdout=subprocess.PIPE, text=True)
     for _ in range(4):
         training.stdout.readline()
     training.stdout.close()  # its next line ends it
