@@ -1,4 +1,5 @@
-// Checkpoints: trees of arrays saved step by step in a folder, so that a process killed at any moment finds its newest step whole.
+// Checkpoints: trees of arrays saved step by step in a folder, so that a process killed at any moment finds its newest
+// step whole.
 #pragma once
 
 #include <cstdint>
@@ -50,10 +51,10 @@ T checkpoint_value(const CheckpointTree& tree) {
 
 // How steps are saved.
 struct CheckpointOptions {
-  int64_t max_to_keep = 0;         // how many of the newest steps stay; 0: all
-  bool async = false;              // save returns at once; a thread of low priority writes
-  bool link_unchanged = true;      // arrays that the step before holds too are hard links to its files
-  int64_t chunk_bytes = 4 << 20;   // of the parts of an array that have a checksum each; at most
+  int64_t max_to_keep = 0;        // how many of the newest steps stay; 0: all
+  bool async = false;             // save returns at once; a thread of low priority writes
+  bool link_unchanged = true;     // arrays that the step before holds too are hard links to its files
+  int64_t chunk_bytes = 4 << 20;  // of the parts of an array that have a checksum each; at most
 };
 
 // What a restore does where files are damaged: raise, or take the newest older step that is whole, with a warning.
@@ -61,9 +62,9 @@ enum class OnCorruption { error, previous };
 
 // What is restored, and as what.
 struct RestoreOptions {
-  std::optional<int64_t> step;     // the newest where none is given
-  CheckpointItems like;            // structure, shapes and dtypes to expect; items that are not here come as they were saved
-  std::vector<std::string> only;   // items and arrays to read ("params", "params.layer.w"); all where empty
+  std::optional<int64_t> step;  // the newest where none is given
+  CheckpointItems like;  // structure, shapes and dtypes to expect; items that are not here come as they were saved
+  std::vector<std::string> only;  // items and arrays to read ("params", "params.layer.w"); all where empty
   OnCorruption on_corruption = OnCorruption::error;
 };
 
@@ -85,8 +86,8 @@ struct CheckpointArrayInfo {
 // Reads the folder of one step, of capibara or of Orbax (zarr or OCDBT); `only` as in RestoreOptions.
 Checkpoint read_checkpoint(const std::string& folder, const std::vector<std::string>& only = {});
 
-// Saves steps into a folder, one subfolder each, in the layout of Orbax over zarr v3. A step appears under its number when
-// all of it has reached the disk, or not at all.
+// Saves steps into a folder, one subfolder each, in the layout of Orbax over zarr v3. A step appears under its number
+// when all of it has reached the disk, or not at all.
 class Checkpointer {
  public:
   // Makes the folder where it does not exist.
@@ -96,8 +97,9 @@ class Checkpointer {
   Checkpointer(const Checkpointer&) = delete;
   Checkpointer& operator=(const Checkpointer&) = delete;
 
-  // Saves the trees and a JSON object under a step that the folder does not hold yet. It holds the arrays' memory until it is
-  // written and copies nothing that the host can read; an asynchronous one waits for the save before it, and raises its error.
+  // Saves the trees and a JSON object under a step that the folder does not hold yet. It holds the arrays' memory until
+  // it is written and copies nothing that the host can read; an asynchronous one waits for the save before it, and
+  // raises its error.
   void save(int64_t step, CheckpointItems items, const std::string& metadata = "{}");
   // Returns when everything is saved, and raises the error of an asynchronous save once.
   void wait();

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 
 #include "bindings.h"
+#include "training_monitor.h"
 #include "tree_checkpoints.h"
 
 NB_MODULE(_core, m) {
@@ -35,6 +36,7 @@ NB_MODULE(_core, m) {
   bind_tree_checkpoints(m);
   bind_optimizers(m);
   bind_training(m);
+  bind_training_monitor(m);
   m.def(
       "version", [] { return std::string(capibara::version()); }, "The version of the library.");
 }

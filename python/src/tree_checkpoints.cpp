@@ -44,7 +44,8 @@ Array exact_array(nb::handle leaf, const std::string& name, bool description) {
     if (nb::hasattr(leaf, "__array_interface__")) {
       nb::object numpy = nb::module_::import_("numpy");
       // A copy in native order: NumPy's arrays may change while they wait to be written.
-      nb::object copy = numpy.attr("array")(leaf, nb::arg("dtype") = numpy_dtype(type.dtype), nb::arg("order") = "C", nb::arg("copy") = true);
+      nb::object copy = numpy.attr("array")(leaf, nb::arg("dtype") = numpy_dtype(type.dtype), nb::arg("order") = "C",
+                                            nb::arg("copy") = true);
       Buffer buffer = Buffer::allocate(static_cast<std::size_t>(type.size() * storage_size(type.dtype)));
       const auto address = nb::cast<std::uintptr_t>(copy.attr("__array_interface__")["data"][0]);
       if (buffer.size() > 0) std::memcpy(buffer.mutable_data(), reinterpret_cast<const void*>(address), buffer.size());
@@ -57,18 +58,23 @@ Array exact_array(nb::handle leaf, const std::string& name, bool description) {
 }
 
 TreeKey core_key(nb::handle key, const std::string& where) {
-  for (const auto& [attribute, kind] : {std::pair("idx", TreeKey::index), std::pair("name", TreeKey::field), std::pair("key", TreeKey::text)}) {
+  for (const auto& [attribute, kind] :
+       {std::pair("idx", TreeKey::index), std::pair("name", TreeKey::field), std::pair("key", TreeKey::text)}) {
     if (!nb::hasattr(key, attribute)) continue;
     nb::object value = key.attr(attribute);
-    if (PyUnicode_Check(value.ptr())) return {kind == TreeKey::index ? TreeKey::text : kind, 0, nb::cast<std::string>(value)};
-    if (PyLong_Check(value.ptr())) return {kind == TreeKey::index ? kind : TreeKey::integer, nb::cast<int64_t>(value), {}};
-    throw TypeError(concat("checkpoint: a key of ", where, " is ", nb::cast<std::string>(nb::repr(value)), ", expected a text or an integer"));
+    if (PyUnicode_Check(value.ptr()))
+      return {kind == TreeKey::index ? TreeKey::text : kind, 0, nb::cast<std::string>(value)};
+    if (PyLong_Check(value.ptr()))
+      return {kind == TreeKey::index ? kind : TreeKey::integer, nb::cast<int64_t>(value), {}};
+    throw TypeError(concat("checkpoint: a key of ", where, " is ", nb::cast<std::string>(nb::repr(value)),
+                           ", expected a text or an integer"));
   }
   throw TypeError(concat("checkpoint: ", where, " has keys of an unknown kind"));
 }
 
 // A pytree as the core has it; registered classes become records of their children.
-TreeDef core_tree(nb::handle tree, const std::string& where, bool description, Arrays& leaves, std::vector<nb::object>& objects) {
+TreeDef core_tree(nb::handle tree, const std::string& where, bool description, Arrays& leaves,
+                  std::vector<nb::object>& objects) {
   const Level level = open_level(tree);
   if (level.kind == NodeKind::none) return TreeDef::none();
   if (level.kind == NodeKind::leaf) {
@@ -83,11 +89,14 @@ TreeDef core_tree(nb::handle tree, const std::string& where, bool description, A
     children.push_back(core_tree(level.children[i], where + keystr({keys[i]}), description, leaves, objects));
   }
   switch (level.kind) {
-    case NodeKind::tuple: return TreeDef::tuple(std::move(children));
-    case NodeKind::list: return TreeDef::list(std::move(children));
+    case NodeKind::tuple:
+      return TreeDef::tuple(std::move(children));
+    case NodeKind::list:
+      return TreeDef::list(std::move(children));
     case NodeKind::dict:
     case NodeKind::ordered_dict:
-    case NodeKind::default_dict: return TreeDef::dict(std::move(keys), std::move(children));
+    case NodeKind::default_dict:
+      return TreeDef::dict(std::move(keys), std::move(children));
     default: {
       std::string type = nb::cast<std::string>(nb::str(tree.type().attr("__name__")));
       return TreeDef::record(std::move(type), std::move(keys), std::move(children));
@@ -113,7 +122,8 @@ nb::object python_tree(const TreeDef& tree, const Arrays& leaves, std::size_t& l
     nb::dict result;
     for (std::size_t i = 0; i < tree.children().size(); ++i) {
       const TreeKey key = tree.key(i);
-      nb::object name = key.kind == TreeKey::integer ? nb::object(nb::int_(key.number)) : nb::object(nb::str(key.name.c_str()));
+      nb::object name =
+          key.kind == TreeKey::integer ? nb::object(nb::int_(key.number)) : nb::object(nb::str(key.name.c_str()));
       result[name] = python_tree(tree.children()[i], leaves, leaf);
     }
     return result;
@@ -128,20 +138,26 @@ nb::object python_tree(const TreeDef& tree, const Arrays& leaves, std::size_t& l
 nb::list like_leaves(const CheckpointTree& got, const CheckpointTree& like, const std::vector<nb::object>& objects) {
   nb::list result;
   for (std::size_t i = 0; i < objects.size(); ++i) {
-    if (got.leaves[i].same_as(like.leaves[i])) result.append(objects[i]);
-    else if (is_number(objects[i])) result.append(wrap(got.leaves[i]).attr("item")());
-    else result.append(wrap(got.leaves[i]));
+    if (got.leaves[i].same_as(like.leaves[i]))
+      result.append(objects[i]);
+    else if (is_number(objects[i]))
+      result.append(wrap(got.leaves[i]).attr("item")());
+    else
+      result.append(wrap(got.leaves[i]));
   }
   return result;
 }
 
-nb::tuple python_checkpoint(const Checkpoint& checkpoint, const CheckpointItems& like, std::map<std::string, std::vector<nb::object>>& objects) {
+nb::tuple python_checkpoint(const Checkpoint& checkpoint, const CheckpointItems& like,
+                            std::map<std::string, std::vector<nb::object>>& objects) {
   nb::dict items, leaves;
   for (const auto& [name, tree] : checkpoint.items) {
     const auto it = like.find(name);
     std::size_t leaf = 0;
-    if (it == like.end()) items[name.c_str()] = python_tree(tree.structure, tree.leaves, leaf);
-    else leaves[name.c_str()] = like_leaves(tree, it->second, objects[name]);
+    if (it == like.end())
+      items[name.c_str()] = python_tree(tree.structure, tree.leaves, leaf);
+    else
+      leaves[name.c_str()] = like_leaves(tree, it->second, objects[name]);
   }
   return nb::make_tuple(checkpoint.step, items, leaves, checkpoint.metadata);
 }
@@ -161,10 +177,12 @@ void bind_tree_checkpoints(nb::module_& m) {
   nb::class_<Checkpointer>(m, "Checkpointer")
       .def(
           "__init__",
-          [](Checkpointer* self, std::string folder, int64_t max_to_keep, bool async_saving, bool link_unchanged, int64_t chunk_bytes) {
+          [](Checkpointer* self, std::string folder, int64_t max_to_keep, bool async_saving, bool link_unchanged,
+             int64_t chunk_bytes) {
             new (self) Checkpointer(std::move(folder), {max_to_keep, async_saving, link_unchanged, chunk_bytes});
           },
-          nb::arg("folder"), nb::arg("max_to_keep"), nb::arg("async_saving"), nb::arg("link_unchanged"), nb::arg("chunk_bytes"))
+          nb::arg("folder"), nb::arg("max_to_keep"), nb::arg("async_saving"), nb::arg("link_unchanged"),
+          nb::arg("chunk_bytes"))
       .def("save",
            [](Checkpointer& self, int64_t step, nb::dict items, const std::string& metadata) {
              std::map<std::string, std::vector<nb::object>> objects;
@@ -179,13 +197,15 @@ void bind_tree_checkpoints(nb::module_& m) {
            [](const Checkpointer& self, int64_t step) {
              nb::list result;
              for (const CheckpointArrayInfo& info : self.arrays(step)) {
-               result.append(nb::make_tuple(info.name, int_tuple(info.type.shape), numpy_dtype(info.type.dtype), info.bytes, info.chunks));
+               result.append(nb::make_tuple(info.name, int_tuple(info.type.shape), numpy_dtype(info.type.dtype),
+                                            info.bytes, info.chunks));
              }
              return result;
            })
       .def(
           "restore",
-          [](const Checkpointer& self, std::optional<int64_t> step, nb::dict like, const std::vector<std::string>& only, bool previous) {
+          [](const Checkpointer& self, std::optional<int64_t> step, nb::dict like, const std::vector<std::string>& only,
+             bool previous) {
             std::map<std::string, std::vector<nb::object>> objects;
             RestoreOptions options;
             options.step = step;

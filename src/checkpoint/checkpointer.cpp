@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -13,6 +14,7 @@
 #include "checkpoint/files.h"
 #include "checkpoint/step.h"
 #include "runtime/background.h"
+#include "runtime/counters.h"
 #include "runtime/warning.h"
 
 namespace capibara {
@@ -29,6 +31,16 @@ void set_idle(pid_t thread, bool idle) {
 #endif
 }
 
+void count_save(const SaveJob& job, std::chrono::nanoseconds took) {
+  uint64_t bytes = 0;
+  for (const auto& [name, item] : job.items) {
+    for (const HeldArray& array : item.arrays) bytes += array.buffer.size();
+  }
+  Counters::add(process_counters.checkpoints, 1);
+  Counters::add(process_counters.checkpoint_bytes, bytes);
+  Counters::add(process_counters.checkpoint_nanoseconds, static_cast<uint64_t>(took.count()));
+}
+
 }  // namespace
 
 struct Checkpointer::State {
@@ -39,17 +51,25 @@ struct Checkpointer::State {
 
   mutable std::mutex mutex;
   mutable std::condition_variable changed;
-  std::optional<SaveJob> job;      // that the thread should write
+  std::optional<SaveJob> job;  // that the thread should write
   bool writing = false, ending = false, looked_for_leftovers = false;
-  std::exception_ptr error;        // of the last asynchronous save
-  std::optional<EarlierStep> last; // what this process saved last
+  std::exception_ptr error;         // of the last asynchronous save
+  std::optional<EarlierStep> last;  // what this process saved last
   std::thread writer;
   pid_t writer_number = 0;
 
   void write(const SaveJob& one) {
     if (!std::exchange(looked_for_leftovers, true)) remove_leftovers(folder);
     if (options.link_unchanged && !last) find_earlier_step();
-    Manifest manifest = write_step(folder, one, options, options.link_unchanged && last ? &*last : nullptr);
+    const auto begun = std::chrono::steady_clock::now();
+    Manifest manifest;
+    try {
+      manifest = write_step(folder, one, options, options.link_unchanged && last ? &*last : nullptr);
+    } catch (...) {
+      Counters::add(process_counters.checkpoint_failures, 1);
+      throw;
+    }
+    count_save(one, std::chrono::steady_clock::now() - begun);
     last = EarlierStep{step_folder(folder, one.step), std::move(manifest)};
     if (options.max_to_keep == 0) return;
     std::vector<int64_t> steps = committed_steps(folder);
@@ -133,11 +153,14 @@ struct Checkpointer::State {
 
 Checkpointer::Checkpointer(std::string folder, CheckpointOptions options) {
   if (folder.empty()) throw ValueError("Checkpointer: expected the path of a folder, got an empty text");
-  if (options.max_to_keep < 0) throw ValueError(concat("Checkpointer: max_to_keep is a number of steps, or 0 for all, got ", options.max_to_keep));
-  if (options.chunk_bytes < 64) throw ValueError(concat("Checkpointer: chunk_bytes is at least 64, got ", options.chunk_bytes));
+  if (options.max_to_keep < 0)
+    throw ValueError(concat("Checkpointer: max_to_keep is a number of steps, or 0 for all, got ", options.max_to_keep));
+  if (options.chunk_bytes < 64)
+    throw ValueError(concat("Checkpointer: chunk_bytes is at least 64, got ", options.chunk_bytes));
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
   if (const std::size_t scheme = folder.find("://"); scheme != std::string::npos) {
-    if (folder.substr(0, scheme) != "file") throw ValueError(concat("Checkpointer: '", folder, "': only folders and file:// can hold checkpoints"));
+    if (folder.substr(0, scheme) != "file")
+      throw ValueError(concat("Checkpointer: '", folder, "': only folders and file:// can hold checkpoints"));
     folder.erase(0, scheme + 3);
   }
   make_folder_and_parents(folder);
@@ -160,7 +183,8 @@ void Checkpointer::save(int64_t step, CheckpointItems items, const std::string& 
   state_->wait_for_saves();
   state_->raise_error();
   if (is_folder(step_folder(state_->folder, step))) {
-    throw ValueError(concat("checkpoint save: step ", step, " is already in ", state_->folder, "; remove it first, or save another step"));
+    throw ValueError(concat("checkpoint save: step ", step, " is already in ", state_->folder,
+                            "; remove it first, or save another step"));
   }
   if (!state_->options.async) {
     const Waiting waiting;
@@ -202,7 +226,9 @@ Checkpoint Checkpointer::restore(const RestoreOptions& options) const {
   if (candidates.empty()) throw CheckpointError(concat("checkpoint restore: no step is saved in ", state_->folder));
   if (options.step) {
     const auto it = std::find(candidates.begin(), candidates.end(), *options.step);
-    if (it == candidates.end()) throw CheckpointError(concat("checkpoint restore: step ", *options.step, " is not in ", state_->folder, "; ", listed()));
+    if (it == candidates.end())
+      throw CheckpointError(
+          concat("checkpoint restore: step ", *options.step, " is not in ", state_->folder, "; ", listed()));
     candidates.erase(it + 1, candidates.end());
   }
   while (true) {
@@ -213,7 +239,9 @@ Checkpoint Checkpointer::restore(const RestoreOptions& options) const {
       return read_step(state_->folder, step, options);
     } catch (const CorruptCheckpointError& error) {
       if (options.on_corruption == OnCorruption::error || candidates.empty()) throw;
-      warn(concat("checkpoint restore: step ", step, " is damaged, taking step ", candidates.back(), " instead: ", error.what()), WarningKind::runtime);
+      warn(concat("checkpoint restore: step ", step, " is damaged, taking step ", candidates.back(),
+                  " instead: ", error.what()),
+           WarningKind::runtime);
     }
   }
 }
@@ -225,7 +253,8 @@ std::vector<CheckpointArrayInfo> Checkpointer::arrays(int64_t step) const {
 
 void Checkpointer::remove(int64_t step) {
   state_->wait_for_saves();
-  if (!is_folder(step_folder(state_->folder, step))) throw CheckpointError(concat("checkpoint remove: step ", step, " is not in ", state_->folder));
+  if (!is_folder(step_folder(state_->folder, step)))
+    throw CheckpointError(concat("checkpoint remove: step ", step, " is not in ", state_->folder));
   remove_step(state_->folder, step);
   if (state_->last && state_->last->folder == step_folder(state_->folder, step)) state_->last.reset();
 }

@@ -62,8 +62,10 @@ NewFolder::NewFolder(std::string path) : path_(std::move(path)) {
 void NewFolder::make_folders(const std::string& relative) {
   for (std::size_t slash = relative.find('/');; slash = relative.find('/', slash + 1)) {
     const std::string path = path_ + "/" + relative.substr(0, slash);
-    if (::mkdir(path.c_str(), 0777) == 0) folders_.push_back(path);
-    else if (errno != EEXIST) throw_file_error("making the folder", path);
+    if (::mkdir(path.c_str(), 0777) == 0)
+      folders_.push_back(path);
+    else if (errno != EEXIST)
+      throw_file_error("making the folder", path);
     if (slash == std::string::npos) return;
   }
 }
@@ -177,7 +179,8 @@ Blob Blob::of_bytes(std::string bytes, std::string name) {
 
 Blob Blob::part(uint64_t offset, uint64_t size) const {
   if (offset > size_ || size > size_ - offset) {
-    throw CorruptCheckpointError(concat("checkpoint: ", name_, ": expected ", size, " bytes at ", offset, ", but it has ", size_, " bytes"));
+    throw CorruptCheckpointError(
+        concat("checkpoint: ", name_, ": expected ", size, " bytes at ", offset, ", but it has ", size_, " bytes"));
   }
   Blob blob = *this;
   blob.offset_ += offset;
@@ -187,7 +190,8 @@ Blob Blob::part(uint64_t offset, uint64_t size) const {
 
 void Blob::read(uint64_t offset, std::span<std::byte> to) const {
   if (offset > size_ || to.size() > size_ - offset) {
-    throw CorruptCheckpointError(concat("checkpoint: ", name_, ": expected ", to.size(), " bytes at ", offset, ", but it has ", size_, " bytes"));
+    throw CorruptCheckpointError(concat("checkpoint: ", name_, ": expected ", to.size(), " bytes at ", offset,
+                                        ", but it has ", size_, " bytes"));
   }
   if (bytes_) {
     if (!to.empty()) std::memcpy(to.data(), bytes_->data() + offset_ + offset, to.size());
@@ -204,7 +208,8 @@ void Blob::read(uint64_t offset, std::span<std::byte> to) const {
 }
 
 std::string Blob::read_all(uint64_t max_bytes) const {
-  if (size_ > max_bytes) throw CorruptCheckpointError(concat("checkpoint: ", name_, " has ", size_, " bytes, expected at most ", max_bytes));
+  if (size_ > max_bytes)
+    throw CorruptCheckpointError(concat("checkpoint: ", name_, " has ", size_, " bytes, expected at most ", max_bytes));
   std::string text(size_, '\0');
   read(0, std::as_writable_bytes(std::span(text)));
   return text;

@@ -57,7 +57,7 @@ class Blob {
   Blob part(uint64_t offset, uint64_t size) const;
 
   uint64_t size() const { return size_; }
-  const std::string& name() const { return name_; }  // of the file
+  const std::string& name() const { return name_; }           // of the file
   void read(uint64_t offset, std::span<std::byte> to) const;  // raises where it ends before
   std::string read_all(uint64_t max_bytes) const;
 

@@ -40,7 +40,8 @@ bool is_safe_path(std::string_view path) {
 }
 
 bool is_reserved(std::string_view name) {
-  static constexpr std::string_view names[] = {"_METADATA", "_sharding", "_strings.json", "array_metadatas", "commit_success.txt", "zarr.json"};
+  static constexpr std::string_view names[] = {"_METADATA",       "_sharding",          "_strings.json",
+                                               "array_metadatas", "commit_success.txt", "zarr.json"};
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
@@ -78,7 +79,8 @@ struct ManifestReader {
   uint32_t checksum(std::string_view digits) const {
     uint32_t value = 0;
     const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
-    if (digits.size() != 8 || read.ptr != digits.data() + digits.size()) fail("expected a checksum of eight hexadecimal digits");
+    if (digits.size() != 8 || read.ptr != digits.data() + digits.size())
+      fail("expected a checksum of eight hexadecimal digits");
     return value;
   }
 
@@ -98,8 +100,10 @@ struct ManifestReader {
       }
       const Json::List& pair = list(child, "a member of a dictionary");
       if (pair.size() != 2) fail("expected a key and a structure");
-      if (pair[0].integer()) keys.push_back({TreeKey::integer, *pair[0].integer(), {}});
-      else keys.push_back({TreeKey::text, 0, text(pair[0], "a key")});
+      if (pair[0].integer())
+        keys.push_back({TreeKey::integer, *pair[0].integer(), {}});
+      else
+        keys.push_back({TreeKey::text, 0, text(pair[0], "a key")});
       children.push_back(structure(pair[1]));
     }
     if (kind == "dict") return TreeDef::dict(std::move(keys), std::move(children));
@@ -156,10 +160,12 @@ std::vector<std::string> array_names(const std::string& item, const TreeDef& tre
   for (const KeyPath& path : tree.paths()) {
     const std::string name = array_name(path);
     if (!is_safe_path(name) || is_reserved(name)) {
-      throw ValueError(concat("checkpoint: the array ", item, keystr(path), " has no name that a folder may have: '", name, "'"));
+      throw ValueError(
+          concat("checkpoint: the array ", item, keystr(path), " has no name that a folder may have: '", name, "'"));
     }
     if (!taken.insert(name).second) {
-      throw ValueError(concat("checkpoint: two arrays of '", item, "' are called '", name, "', the second is ", keystr(path), "; rename a key that has a '.' in it"));
+      throw ValueError(concat("checkpoint: two arrays of '", item, "' are called '", name, "', the second is ",
+                              keystr(path), "; rename a key that has a '.' in it"));
     }
     names.push_back(name);
   }
@@ -167,8 +173,11 @@ std::vector<std::string> array_names(const std::string& item, const TreeDef& tre
 }
 
 void check_item_name(const std::string& item) {
-  if (!is_safe_path(item) || item.find('/') != std::string::npos || item[0] == '_' || item == manifest_file || item == "commit_success.txt") {
-    throw ValueError(concat("checkpoint: '", item, "' cannot be the name of an item; expected a name for a folder that does not begin with '_'"));
+  if (!is_safe_path(item) || item.find('/') != std::string::npos || item[0] == '_' || item == manifest_file ||
+      item == "commit_success.txt") {
+    throw ValueError(
+        concat("checkpoint: '", item,
+               "' cannot be the name of an item; expected a name for a folder that does not begin with '_'"));
   }
 }
 
@@ -183,12 +192,17 @@ Json structure_json(const TreeDef& tree) {
     children.push_back(std::move(child));
   }
   switch (tree.kind()) {
-    case TreeDef::Kind::leaf: return "leaf";
-    case TreeDef::Kind::tuple: return Json::Object{{"tuple", std::move(children)}};
-    case TreeDef::Kind::list: return Json::Object{{"list", std::move(children)}};
+    case TreeDef::Kind::leaf:
+      return "leaf";
+    case TreeDef::Kind::tuple:
+      return Json::Object{{"tuple", std::move(children)}};
+    case TreeDef::Kind::list:
+      return Json::Object{{"list", std::move(children)}};
     case TreeDef::Kind::dict:
-    case TreeDef::Kind::record: return Json::Object{{"dict", std::move(children)}};
-    default: return "none";
+    case TreeDef::Kind::record:
+      return Json::Object{{"dict", std::move(children)}};
+    default:
+      return "none";
   }
 }
 
@@ -209,15 +223,22 @@ std::string Manifest::text() const {
       for (const int64_t size : array.type.shape) shape.emplace_back(size);
       std::string chunks;
       for (const uint32_t checksum : array.checksums) chunks += checksum_text(checksum);
-      arrays.push_back(Json::Object{
-          {"dtype", dtype_name(array.type.dtype)}, {"shape", std::move(shape)}, {"weak_type", array.type.weak_type}, {"chunks", std::move(chunks)}});
+      arrays.push_back(Json::Object{{"dtype", dtype_name(array.type.dtype)},
+                                    {"shape", std::move(shape)},
+                                    {"weak_type", array.type.weak_type},
+                                    {"chunks", std::move(chunks)}});
     }
     all_items[name] = Json::Object{{"structure", structure_json(item.structure)}, {"arrays", std::move(arrays)}};
   }
   for (const auto& [name, file] : files) {
-    all_files[name] = Json::Object{{"bytes", static_cast<int64_t>(file.bytes)}, {"crc32c", checksum_text(file.checksum)}};
+    all_files[name] =
+        Json::Object{{"bytes", static_cast<int64_t>(file.bytes)}, {"crc32c", checksum_text(file.checksum)}};
   }
-  std::string text = Json(Json::Object{{"capibara_checkpoint", 1}, {"step", step}, {"items", std::move(all_items)}, {"files", std::move(all_files)}}).dump();
+  std::string text = Json(Json::Object{{"capibara_checkpoint", 1},
+                                       {"step", step},
+                                       {"items", std::move(all_items)},
+                                       {"files", std::move(all_files)}})
+                         .dump();
   text.pop_back();  // its closing brace: the checksum of what stands before it comes last
   return text + std::string(checksum_member) + checksum_text(checksum_of(text)) + "\"}\n";
 }
@@ -225,12 +246,14 @@ std::string Manifest::text() const {
 Manifest Manifest::parse(std::string_view text, const std::string& file) {
   const ManifestReader reader{file};
   const std::size_t ending = checksum_member.size() + 8 + 3;
-  if (text.size() < ending || text.substr(text.size() - ending, checksum_member.size()) != checksum_member || !text.ends_with("\"}\n")) {
+  if (text.size() < ending || text.substr(text.size() - ending, checksum_member.size()) != checksum_member ||
+      !text.ends_with("\"}\n")) {
     reader.fail("it does not end with its checksum");
   }
   const std::string_view content = text.substr(0, text.size() - ending);
   const uint32_t computed = checksum_of(content), stored = reader.checksum(text.substr(text.size() - 11, 8));
-  if (computed != stored) reader.fail(concat("its checksum is ", checksum_text(computed), ", expected ", checksum_text(stored)));
+  if (computed != stored)
+    reader.fail(concat("its checksum is ", checksum_text(computed), ", expected ", checksum_text(stored)));
   try {
     const Json json = Json::parse(text, file);
     if (reader.integer(json, "capibara_checkpoint") != 1) {
@@ -243,12 +266,15 @@ Manifest Manifest::parse(std::string_view text, const std::string& file) {
       ManifestItem& entry = manifest.items[name];
       entry.structure = reader.structure(reader.member(item, "structure"));
       array_names(name, entry.structure);
-      for (const Json& array : reader.list(reader.member(item, "arrays"), "'arrays'")) entry.arrays.push_back(reader.array(array));
-      if (entry.arrays.size() != entry.structure.num_leaves()) reader.fail(concat("item '", name, "' has another number of arrays than leaves"));
+      for (const Json& array : reader.list(reader.member(item, "arrays"), "'arrays'"))
+        entry.arrays.push_back(reader.array(array));
+      if (entry.arrays.size() != entry.structure.num_leaves())
+        reader.fail(concat("item '", name, "' has another number of arrays than leaves"));
     }
     for (const auto& [name, entry] : reader.object(reader.member(json, "files"), "'files'")) {
       if (!is_safe_path(name)) reader.fail(concat("'", name, "' is not a path inside of the step"));
-      manifest.files[name] = {static_cast<uint64_t>(reader.integer(entry, "bytes")), reader.checksum(reader.text(reader.member(entry, "crc32c"), "'crc32c'"))};
+      manifest.files[name] = {static_cast<uint64_t>(reader.integer(entry, "bytes")),
+                              reader.checksum(reader.text(reader.member(entry, "crc32c"), "'crc32c'"))};
     }
     return manifest;
   } catch (const ValueError& error) {

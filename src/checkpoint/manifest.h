@@ -23,7 +23,8 @@ struct TreeEntry {
 std::vector<TreeEntry> tree_entries(const TreeDef& tree);  // in the order of the leaves
 
 std::string key_text(const TreeKey& key);  // as it stands in names: w, 0
-// The name of an array inside of its item, which is that of its folder: layers.0.w; "value" where the item is one array.
+// The name of an array inside of its item, which is that of its folder: layers.0.w; "value" where the item is one
+// array.
 std::string array_name(const KeyPath& path);
 // The names of all leaves. Raises ValueError where two arrays have the same, or one is no name for a folder.
 std::vector<std::string> array_names(const std::string& item, const TreeDef& tree);

@@ -22,7 +22,9 @@ class NodeBytes {
  public:
   NodeBytes(std::string bytes, std::string file) : bytes_(std::move(bytes)), file_(std::move(file)) {}
 
-  [[noreturn]] void fail(const std::string& message) const { throw CorruptCheckpointError(concat("checkpoint: OCDBT file ", file_, ": ", message)); }
+  [[noreturn]] void fail(const std::string& message) const {
+    throw CorruptCheckpointError(concat("checkpoint: OCDBT file ", file_, ": ", message));
+  }
   const std::string& file() const { return file_; }
 
   std::string_view take(uint64_t count) {
@@ -51,7 +53,8 @@ class NodeBytes {
     if (value > most) fail("a list is too long");
     return value;
   }
-  // Texts that share the beginnings of those before them: prefix lengths, suffix lengths, what stands between, suffixes.
+  // Texts that share the beginnings of those before them: prefix lengths, suffix lengths, what stands between,
+  // suffixes.
   template <class Between>
   std::vector<std::string> texts(uint64_t count, Between between) {
     if (count == 0) {
@@ -82,7 +85,8 @@ NodeBytes open_node(const Blob& blob, uint32_t magic) {
   if (blob.size() < 18) outer.fail("a node is too short");
   const std::string all(outer.take(blob.size()));
   const auto* bytes = reinterpret_cast<const unsigned char*>(all.data());
-  if ((uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 | bytes[3]) != magic) outer.fail("a node does not begin as it should");
+  if ((uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 | bytes[3]) != magic)
+    outer.fail("a node does not begin as it should");
   uint64_t length = 0;
   uint32_t checksum = 0;
   std::memcpy(&length, all.data() + 4, 8);
@@ -97,7 +101,8 @@ NodeBytes open_node(const Blob& blob, uint32_t magic) {
   if (compression == 0) return NodeBytes(all.substr(14, all.size() - 18), blob.name());
   if (compression != 1) outer.fail("a node is compressed by an unknown method");
   std::string plain;
-  if (const std::string problem = zstd_decompress_whole(body, max_node_bytes, plain); !problem.empty()) outer.fail(problem);
+  if (const std::string problem = zstd_decompress_whole(body, max_node_bytes, plain); !problem.empty())
+    outer.fail(problem);
   return NodeBytes(std::move(plain), blob.name());
 }
 
@@ -121,9 +126,11 @@ class OcdbtReader {
     if (versions == 0) return {};
     manifest.varints(versions);
     std::string heights(manifest.take(versions));
-    const std::vector<uint64_t> numbers = manifest.varints(versions), offsets = manifest.varints(versions), lengths = manifest.varints(versions);
+    const std::vector<uint64_t> numbers = manifest.varints(versions), offsets = manifest.varints(versions),
+                                lengths = manifest.varints(versions);
     if (lengths.back() == 0) return {};  // no key
-    visit(file(manifest, files, numbers.back()), offsets.back(), lengths.back(), static_cast<unsigned char>(heights.back()), "");
+    visit(file(manifest, files, numbers.back()), offsets.back(), lengths.back(),
+          static_cast<unsigned char>(heights.back()), "");
     return std::move(values_);
   }
 
@@ -141,7 +148,8 @@ class OcdbtReader {
     for (std::size_t i = 0; i < paths.size(); ++i) {
       if (bases[i] > paths[i].size()) node.fail("the base of a path is longer than the path");
       const std::string whole = transitive + paths[i];
-      if (whole.empty() || whole[0] == '/' || ("/" + whole + "/").find("/../") != std::string::npos || whole.find('\0') != std::string::npos) {
+      if (whole.empty() || whole[0] == '/' || ("/" + whole + "/").find("/../") != std::string::npos ||
+          whole.find('\0') != std::string::npos) {
         node.fail(concat("the path '", whole, "' leaves the folder"));
       }
       files.push_back({transitive + paths[i].substr(0, bases[i]), whole});
@@ -161,8 +169,10 @@ class OcdbtReader {
     if (++nodes_ > max_entries) node.fail("too many nodes");
     const std::vector<DataFile> files = file_table(node, data.base);
     const uint64_t count = node.count();
-    if (height == 0) read_leaf(node, files, count, prefix);
-    else read_interior(node, files, count, height, prefix);
+    if (height == 0)
+      read_leaf(node, files, count, prefix);
+    else
+      read_interior(node, files, count, height, prefix);
   }
 
   void read_leaf(NodeBytes& node, const std::vector<DataFile>& files, uint64_t count, const std::string& prefix) {
@@ -182,10 +192,12 @@ class OcdbtReader {
     }
   }
 
-  void read_interior(NodeBytes& node, const std::vector<DataFile>& files, uint64_t count, int height, const std::string& prefix) {
+  void read_interior(NodeBytes& node, const std::vector<DataFile>& files, uint64_t count, int height,
+                     const std::string& prefix) {
     std::vector<uint64_t> common;
     const std::vector<std::string> keys = node.texts(count, [&] { common = node.varints(count); });
-    const std::vector<uint64_t> numbers = node.varints(count), offsets = node.varints(count), lengths = node.varints(count);
+    const std::vector<uint64_t> numbers = node.varints(count), offsets = node.varints(count),
+                                lengths = node.varints(count);
     for (std::size_t i = 0; i < count; ++i) {
       if (common[i] > keys[i].size()) node.fail("a prefix is longer than its key");
       visit(file(node, files, numbers[i]), offsets[i], lengths[i], height - 1, prefix + keys[i].substr(0, common[i]));

@@ -11,8 +11,10 @@ std::string python_text(const std::string& text) {
   std::string out(1, quote);
   for (const char c : text) {
     if (c == quote || c == '\\') out += '\\';
-    if (c == '\n') out += "\\n";
-    else out += c;
+    if (c == '\n')
+      out += "\\n";
+    else
+      out += c;
   }
   return out + quote;
 }
@@ -31,11 +33,16 @@ std::string base64(const std::string& text) {
 
 const char* value_type(TreeDef::Kind kind) {
   switch (kind) {
-    case TreeDef::Kind::leaf: return "jax.Array";
-    case TreeDef::Kind::tuple: return "Tuple";
-    case TreeDef::Kind::list: return "List";
-    case TreeDef::Kind::none: return "None";
-    default: return "Dict";
+    case TreeDef::Kind::leaf:
+      return "jax.Array";
+    case TreeDef::Kind::tuple:
+      return "Tuple";
+    case TreeDef::Kind::list:
+      return "List";
+    case TreeDef::Kind::none:
+      return "None";
+    default:
+      return "Dict";
   }
 }
 
@@ -52,9 +59,10 @@ std::string orbax_tree_metadata(const TreeDef& structure) {
       keys.push_back(Json::Object{{"key", key_text(key)}, {"key_type", key.kind == TreeKey::index ? 1 : 2}});
     }
     name += keys.size() == 1 ? ",)" : ")";
-    tree[name] = Json::Object{
-        {"key_metadata", std::move(keys)},
-        {"value_metadata", Json::Object{{"value_type", value_type(entry.kind)}, {"skip_deserialize", entry.kind != TreeDef::Kind::leaf}}}};
+    tree[name] =
+        Json::Object{{"key_metadata", std::move(keys)},
+                     {"value_metadata", Json::Object{{"value_type", value_type(entry.kind)},
+                                                     {"skip_deserialize", entry.kind != TreeDef::Kind::leaf}}}};
   }
   return Json(Json::Object{{"tree_metadata", std::move(tree)},
                            {"use_ocdbt", false},
@@ -67,7 +75,8 @@ std::string orbax_tree_metadata(const TreeDef& structure) {
 std::string orbax_shardings(const std::vector<std::string>& names) {
   Json::Object shardings;
   for (const std::string& name : names) {
-    shardings[base64(name)] = Json(Json::Object{{"sharding_type", "SingleDeviceSharding"}, {"device_str", "cpu:0"}}).dump();
+    shardings[base64(name)] =
+        Json(Json::Object{{"sharding_type", "SingleDeviceSharding"}, {"device_str", "cpu:0"}}).dump();
   }
   return Json(std::move(shardings)).dump();
 }

@@ -67,23 +67,30 @@ class OrbaxItem {
     const Json* keys = entry.find("key_metadata");
     const Json* value = entry.find("value_metadata");
     const Json* type = value ? value->find("value_type") : nullptr;
-    if (!keys || !keys->list() || !type || !type->text()) fail(file, concat("expected 'key_metadata' and 'value_metadata' of ", key));
+    if (!keys || !keys->list() || !type || !type->text())
+      fail(file, concat("expected 'key_metadata' and 'value_metadata' of ", key));
     GrowingTree* node = &root_;
     std::string name;
     for (const Json& part : *keys->list()) {
       const Json* text = part.find("key");
       const Json* key_type = part.find("key_type");
-      if (!text || !text->text() || !key_type || !key_type->integer()) fail(file, concat("expected keys with types in ", key));
+      if (!text || !text->text() || !key_type || !key_type->integer())
+        fail(file, concat("expected keys with types in ", key));
       const GrowingTree::Kind kind = *key_type->integer() == 1 ? GrowingTree::list : GrowingTree::dict;
-      if (node->kind != GrowingTree::undecided && node->kind != kind) fail(file, concat("the tree contradicts itself at ", key));
+      if (node->kind != GrowingTree::undecided && node->kind != kind)
+        fail(file, concat("the tree contradicts itself at ", key));
       node->kind = kind;
       node = node->child(*text->text());
       name += (name.empty() ? "" : ".") + *text->text();
     }
-    if (node->kind != GrowingTree::undecided || !node->children.empty()) fail(file, concat("the tree contradicts itself at ", key));
+    if (node->kind != GrowingTree::undecided || !node->children.empty())
+      fail(file, concat("the tree contradicts itself at ", key));
     const std::string& word = *type->text();
-    node->kind = word == "None" ? GrowingTree::none : word == "Dict" ? GrowingTree::dict : word == "List" ? GrowingTree::list
-                 : word == "Tuple" || word == "NamedTuple" ? GrowingTree::tuple : GrowingTree::leaf;
+    node->kind = word == "None"                            ? GrowingTree::none
+                 : word == "Dict"                          ? GrowingTree::dict
+                 : word == "List"                          ? GrowingTree::list
+                 : word == "Tuple" || word == "NamedTuple" ? GrowingTree::tuple
+                                                           : GrowingTree::leaf;
     if (node->kind == GrowingTree::leaf) leaves_[node_name(*keys->list())] = {name, word};
   }
 
@@ -94,7 +101,9 @@ class OrbaxItem {
   }
 
   static bool is_chosen(const std::string& name, const std::vector<std::string>& only) {
-    return only.empty() || std::any_of(only.begin(), only.end(), [&](const std::string& one) { return name == one || name.starts_with(one + "."); });
+    return only.empty() || std::any_of(only.begin(), only.end(), [&](const std::string& one) {
+             return name == one || name.starts_with(one + ".");
+           });
   }
 
   TreeDef structure(GrowingTree& node, const std::string& path, const std::vector<std::string>& only, Arrays& leaves) {
@@ -121,7 +130,9 @@ class OrbaxItem {
 
   Array read_array(const OrbaxLeaf& leaf) const {
     const std::string full_name = name_ + "." + leaf.name;
-    if (leaf.value_type == "string") throw CheckpointError(concat("checkpoint: ", full_name, " is a text, and only arrays can be read; name others with 'only'"));
+    if (leaf.value_type == "string")
+      throw CheckpointError(
+          concat("checkpoint: ", full_name, " is a text, and only arrays can be read; name others with 'only'"));
     const ZarrStore store = [&](const std::string& key) -> std::optional<Blob> {
       if (values_.empty()) {
         const std::string path = folder_ + "/" + leaf.name + "/" + key;
@@ -132,7 +143,9 @@ class OrbaxItem {
       return it == values_.end() ? std::nullopt : std::optional(it->second);
     };
     const ZarrArray array = read_zarr_description(store, full_name);
-    if (array.own) throw CorruptCheckpointError(concat("checkpoint: array ", full_name, " was saved by capibara, and its manifest ", manifest_file, " is missing"));
+    if (array.own)
+      throw CorruptCheckpointError(concat("checkpoint: array ", full_name, " was saved by capibara, and its manifest ",
+                                          manifest_file, " is missing"));
     return read_zarr(store, array, full_name);
   }
 
@@ -147,7 +160,8 @@ class OrbaxItem {
 bool is_orbax_folder(const std::string& folder) {
   if (is_file(folder + "/_METADATA")) return true;
   const std::vector<std::string> names = names_in(folder);
-  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return is_file(folder + "/" + name + "/_METADATA"); });
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return is_file(folder + "/" + name + "/_METADATA"); });
 }
 
 Checkpoint read_orbax(const std::string& folder, const std::vector<std::string>& only) {
@@ -158,7 +172,9 @@ Checkpoint read_orbax(const std::string& folder, const std::vector<std::string>&
   } else {
     for (const std::string& name : names_in(folder)) {
       const std::string item = folder + "/" + name;
-      const bool wanted = only.empty() || std::any_of(only.begin(), only.end(), [&](const std::string& one) { return one == name || one.starts_with(name + "."); });
+      const bool wanted = only.empty() || std::any_of(only.begin(), only.end(), [&](const std::string& one) {
+                            return one == name || one.starts_with(name + ".");
+                          });
       if (is_file(item + "/_METADATA")) {
         if (wanted) result.items[name] = OrbaxItem(item, name).read(only);
       } else if (is_file(item + "/metadata")) {

@@ -19,7 +19,8 @@ class Selection {
   explicit Selection(const std::vector<std::string>& only) : only_(only), used_(only.size(), false) {}
 
   bool item(const std::string& name) {
-    return all() || std::any_of(only_.begin(), only_.end(), [&](const std::string& one) { return one == name || one.starts_with(name + "."); });
+    return all() || std::any_of(only_.begin(), only_.end(),
+                                [&](const std::string& one) { return one == name || one.starts_with(name + "."); });
   }
   bool array(const std::string& name) {
     bool found = all();
@@ -34,7 +35,8 @@ class Selection {
       if (used_[i]) continue;
       std::string known;
       for (std::size_t j = 0; j < std::min<std::size_t>(names.size(), 8); ++j) known += (j == 0 ? "" : ", ") + names[j];
-      throw ValueError(concat("checkpoint restore: step ", step, " holds no '", only_[i], "' (argument 'only'); it holds ", known, names.size() > 8 ? ", ..." : ""));
+      throw ValueError(concat("checkpoint restore: step ", step, " holds no '", only_[i],
+                              "' (argument 'only'); it holds ", known, names.size() > 8 ? ", ..." : ""));
     }
   }
   bool all() const { return only_.empty(); }
@@ -44,7 +46,8 @@ class Selection {
   std::vector<bool> used_;
 };
 
-// The structure with the chosen leaves alone: dictionaries lose what holds none of them, sequences have None in its place.
+// The structure with the chosen leaves alone: dictionaries lose what holds none of them, sequences have None in its
+// place.
 TreeDef pruned(const TreeDef& tree, const std::vector<bool>& chosen, std::size_t& leaf) {
   if (tree.kind() == TreeDef::Kind::leaf) return chosen[leaf++] ? tree : TreeDef::none();
   std::vector<TreeDef> children;
@@ -57,17 +60,25 @@ TreeDef pruned(const TreeDef& tree, const std::vector<bool>& chosen, std::size_t
     if (tree.kind() == TreeDef::Kind::dict) keys.push_back(tree.key(i));
   }
   switch (tree.kind()) {
-    case TreeDef::Kind::dict: return TreeDef::dict(std::move(keys), std::move(children));
-    case TreeDef::Kind::list: return TreeDef::list(std::move(children));
-    case TreeDef::Kind::tuple: return TreeDef::tuple(std::move(children));
-    default: return tree;
+    case TreeDef::Kind::dict:
+      return TreeDef::dict(std::move(keys), std::move(children));
+    case TreeDef::Kind::list:
+      return TreeDef::list(std::move(children));
+    case TreeDef::Kind::tuple:
+      return TreeDef::tuple(std::move(children));
+    default:
+      return tree;
   }
 }
 
 class StepReader {
  public:
   StepReader(std::string folder, int64_t step, const RestoreOptions& options)
-      : folder_(std::move(folder)), step_(step), options_(options), manifest_(read_manifest(folder_)), only_(options.only) {}
+      : folder_(std::move(folder)),
+        step_(step),
+        options_(options),
+        manifest_(read_manifest(folder_)),
+        only_(options.only) {}
 
   Checkpoint read() {
     if (manifest_.step != step_) {
@@ -93,7 +104,8 @@ class StepReader {
       if (!only_.item(name)) continue;
       for (const char* file : {"/_METADATA", "/_sharding"}) checked_file(name + file);
       const auto like = options_.like.find(name);
-      result.items[name] = like == options_.like.end() ? read_item(name, item) : read_item_like(name, item, like->second);
+      result.items[name] =
+          like == options_.like.end() ? read_item(name, item) : read_item_like(name, item, like->second);
     }
     return result;
   }
@@ -102,20 +114,24 @@ class StepReader {
   ValueError missing_item(const std::string& name) const {
     std::string held;
     for (const auto& [item, content] : manifest_.items) held += (held.empty() ? "'" : ", '") + item + "'";
-    return ValueError(concat("checkpoint restore: step ", step_, " holds no item '", name, "' (argument 'like'); it holds ", held));
+    return ValueError(
+        concat("checkpoint restore: step ", step_, " holds no item '", name, "' (argument 'like'); it holds ", held));
   }
 
   // A small file, whose checksum the manifest knows.
   std::string checked_file(const std::string& file) const {
     const auto it = manifest_.files.find(file);
     const std::string path = folder_ + "/" + file;
-    if (it == manifest_.files.end()) throw CorruptCheckpointError(concat("checkpoint: the manifest of ", folder_, " does not know ", file));
-    if (!is_file(path)) throw CorruptCheckpointError(concat("checkpoint: step ", step_, ": the file ", path, " is missing"));
+    if (it == manifest_.files.end())
+      throw CorruptCheckpointError(concat("checkpoint: the manifest of ", folder_, " does not know ", file));
+    if (!is_file(path))
+      throw CorruptCheckpointError(concat("checkpoint: step ", step_, ": the file ", path, " is missing"));
     const std::string text = Blob::open(path).read_all(max_manifest_bytes);
     const uint32_t computed = crc32c(std::as_bytes(std::span(text)));
     if (text.size() != it->second.bytes || computed != it->second.checksum) {
-      throw CorruptCheckpointError(concat("checkpoint: step ", step_, ": the file ", path, " has ", text.size(), " bytes with the checksum ",
-                                          checksum_text(computed), ", expected ", it->second.bytes, " bytes with ", checksum_text(it->second.checksum)));
+      throw CorruptCheckpointError(concat("checkpoint: step ", step_, ": the file ", path, " has ", text.size(),
+                                          " bytes with the checksum ", checksum_text(computed), ", expected ",
+                                          it->second.bytes, " bytes with ", checksum_text(it->second.checksum)));
     }
     return text;
   }
@@ -137,8 +153,9 @@ class StepReader {
     const ZarrArray array = read_zarr_description(store, full_name);
     const StoredType stored = stored_type(entry.type.dtype, entry.type.shape);
     if (array.type.dtype != stored.dtype || array.type.shape != stored.shape) {
-      throw CorruptCheckpointError(concat("checkpoint: array ", full_name, ", file ", folder_, "/", folder, "/zarr.json: it describes ",
-                                          to_string(array.type), ", the manifest ", to_string(entry.type)));
+      throw CorruptCheckpointError(concat("checkpoint: array ", full_name, ", file ", folder_, "/", folder,
+                                          "/zarr.json: it describes ", to_string(array.type), ", the manifest ",
+                                          to_string(entry.type)));
     }
     return Array::from_buffer(entry.type, read_zarr(store, array, full_name, &entry.checksums).buffer());
   }
@@ -169,13 +186,15 @@ class StepReader {
       if (!only_.array(name + "." + array)) continue;  // stays as `like` has it
       const auto it = saved.find(array);
       if (it == saved.end()) {
-        throw ValueError(concat("checkpoint restore: step ", step_, " holds no array ", name, keystr(paths[i]), " (argument 'like'); tree unlike the saved one: ",
-                                tree_difference(item.structure, like.structure)));
+        throw ValueError(
+            concat("checkpoint restore: step ", step_, " holds no array ", name, keystr(paths[i]),
+                   " (argument 'like'); tree unlike the saved one: ", tree_difference(item.structure, like.structure)));
       }
       const ArrayType& expected = like.leaves[i].type();
       const ArrayType& got = item.arrays[it->second].type;
       if (expected.shape != got.shape || expected.dtype != got.dtype) {
-        throw ValueError(concat("checkpoint restore: array ", name, keystr(paths[i]), ": expected ", to_string(expected), " (argument 'like'), got ", to_string(got)));
+        throw ValueError(concat("checkpoint restore: array ", name, keystr(paths[i]), ": expected ",
+                                to_string(expected), " (argument 'like'), got ", to_string(got)));
       }
       result.leaves[i] = read_array(name, array, item.arrays[it->second]);
     }
@@ -198,7 +217,8 @@ class StepReader {
 void match_like(Checkpoint& checkpoint, const RestoreOptions& options) {
   for (const auto& [name, like] : options.like) {
     const auto item = checkpoint.items.find(name);
-    if (item == checkpoint.items.end()) throw ValueError(concat("checkpoint restore: the folder holds no item '", name, "' (argument 'like')"));
+    if (item == checkpoint.items.end())
+      throw ValueError(concat("checkpoint restore: the folder holds no item '", name, "' (argument 'like')"));
     std::map<std::string, Array> saved;
     const std::vector<KeyPath> have = item->second.structure.paths(), want = like.structure.paths();
     for (std::size_t i = 0; i < have.size(); ++i) saved[array_name(have[i])] = item->second.leaves[i];
@@ -211,7 +231,8 @@ void match_like(Checkpoint& checkpoint, const RestoreOptions& options) {
       }
       const ArrayType& expected = like.leaves[i].type();
       if (expected.shape != it->second.shape() || expected.dtype != it->second.dtype()) {
-        throw ValueError(concat("checkpoint restore: array ", name, keystr(want[i]), ": expected ", to_string(expected), " (argument 'like'), got ", to_string(it->second.type())));
+        throw ValueError(concat("checkpoint restore: array ", name, keystr(want[i]), ": expected ", to_string(expected),
+                                " (argument 'like'), got ", to_string(it->second.type())));
       }
       result.leaves[i] = it->second;
     }
@@ -241,7 +262,9 @@ Checkpoint read_step(const std::string& folder, int64_t step, const RestoreOptio
 Checkpoint read_checkpoint(const std::string& folder, const std::vector<std::string>& only) {
   if (!is_folder(folder)) throw CheckpointError(concat("checkpoint: there is no folder ", folder));
   if (!has_manifest(folder)) {
-    if (!is_orbax_folder(folder)) throw CheckpointError(concat("checkpoint: ", folder, " holds neither ", manifest_file, " nor _METADATA of Orbax; expected the folder of a step"));
+    if (!is_orbax_folder(folder))
+      throw CheckpointError(concat("checkpoint: ", folder, " holds neither ", manifest_file,
+                                   " nor _METADATA of Orbax; expected the folder of a step"));
     return read_orbax(folder, only);
   }
   RestoreOptions options;
@@ -266,7 +289,8 @@ std::vector<CheckpointArrayInfo> step_arrays(const std::string& folder, int64_t 
     const std::vector<std::string> names = array_names(name, item.structure);
     for (std::size_t i = 0; i < names.size(); ++i) {
       const ArrayType& type = item.arrays[i].type;
-      infos.push_back({name + "." + names[i], type, type.size() * storage_size(type.dtype), static_cast<int64_t>(item.arrays[i].checksums.size())});
+      infos.push_back({name + "." + names[i], type, type.size() * storage_size(type.dtype),
+                       static_cast<int64_t>(item.arrays[i].checksums.size())});
     }
   }
   return infos;

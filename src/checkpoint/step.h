@@ -14,7 +14,8 @@
 
 namespace capibara {
 
-// An array whose memory is held while it waits to be written: donating or deleting it elsewhere leaves these bytes alone.
+// An array whose memory is held while it waits to be written: donating or deleting it elsewhere leaves these bytes
+// alone.
 struct HeldArray {
   std::string name;
   ArrayType type;
@@ -41,7 +42,8 @@ struct EarlierStep {
   std::string folder;
   Manifest manifest;
 };
-Manifest write_step(const std::string& folder, const SaveJob& job, const CheckpointOptions& options, const EarlierStep* before);
+Manifest write_step(const std::string& folder, const SaveJob& job, const CheckpointOptions& options,
+                    const EarlierStep* before);
 
 // The folders of steps by number, and those of saves and removals that never came to their end.
 std::vector<int64_t> committed_steps(const std::string& folder);

@@ -27,8 +27,8 @@ int64_t now_ns() {
   return static_cast<int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
 
-// The memory of a held array once it is filled. Asking again and again leaves the program to the thread that it has: whoever
-// waits for it would run it, here at the lowest priority.
+// The memory of a held array once it is filled. Asking again and again leaves the program to the thread that it has:
+// whoever waits for it would run it, here at the lowest priority.
 const std::byte* filled_memory(const HeldArray& array) {
   while (!array.buffer.is_ready()) std::this_thread::sleep_for(std::chrono::microseconds(500));
   array.buffer.wait();  // raises the error of the program
@@ -54,7 +54,9 @@ class StepWriter {
     folder_.write_file(file, text);
     remember(file, text);
   }
-  void remember(const std::string& file, const std::string& text) { manifest_.files[file] = {text.size(), crc32c(std::as_bytes(std::span(text)))}; }
+  void remember(const std::string& file, const std::string& text) {
+    manifest_.files[file] = {text.size(), crc32c(std::as_bytes(std::span(text)))};
+  }
 
   void write_item(const std::string& name, const HeldItem& item) {
     folder_.make_folders(name);
@@ -83,7 +85,8 @@ class StepWriter {
     const ShardBytes bytes(grid, filled_memory(array));
     entry.checksums = bytes.checksums();
     const std::string data_file = path + "/" + zarr_data_key(stored.shape.size());
-    if (is_unchanged(path, array, entry, data_file, bytes) && folder_.link_file(before_->folder + "/" + data_file, data_file)) {
+    if (is_unchanged(path, array, entry, data_file, bytes) &&
+        folder_.link_file(before_->folder + "/" + data_file, data_file)) {
       folder_.write_file(description_file, description);
       return entry;
     }
@@ -93,13 +96,14 @@ class StepWriter {
   }
 
   // Whether the step before holds the same bytes: its checksums say that it may, the file itself that it does.
-  bool is_unchanged(const std::string& path, const HeldArray& array, const ManifestArray& entry, const std::string& data_file,
-                    const ShardBytes& bytes) const {
+  bool is_unchanged(const std::string& path, const HeldArray& array, const ManifestArray& entry,
+                    const std::string& data_file, const ShardBytes& bytes) const {
     if (!before_) return false;
     const auto item = before_->manifest.items.find(path.substr(0, path.find('/')));
     if (item == before_->manifest.items.end()) return false;
     const std::vector<KeyPath> paths = item->second.structure.paths();
-    const auto it = std::find_if(paths.begin(), paths.end(), [&](const KeyPath& one) { return array_name(one) == array.name; });
+    const auto it =
+        std::find_if(paths.begin(), paths.end(), [&](const KeyPath& one) { return array_name(one) == array.name; });
     if (it == paths.end()) return false;
     const ManifestArray& earlier = item->second.arrays[static_cast<std::size_t>(it - paths.begin())];
     if (earlier.checksums != entry.checksums || earlier.type != entry.type) return false;
@@ -126,26 +130,33 @@ SaveJob make_save_job(int64_t step, CheckpointItems items, const std::string& me
   if (step < 0) throw ValueError(concat("checkpoint save: a step is a number from 0, got ", step));
   if (items.empty()) throw ValueError("checkpoint save: expected at least one item, got none");
   job.metadata = Json::parse(metadata, "checkpoint save: metadata");
-  if (!job.metadata.object()) throw ValueError(concat("checkpoint save: metadata: expected a JSON object, got ", metadata));
+  if (!job.metadata.object())
+    throw ValueError(concat("checkpoint save: metadata: expected a JSON object, got ", metadata));
   for (auto& [name, item] : items) {
     check_item_name(name);
     HeldItem& held = job.items[name];
     held.structure = item.structure;
     const std::vector<std::string> names = array_names(name, item.structure);
     if (names.size() != item.leaves.size()) {
-      throw ValueError(concat("checkpoint save: item '", name, "' has ", item.leaves.size(), " arrays for a structure of ", names.size(), " leaves"));
+      throw ValueError(concat("checkpoint save: item '", name, "' has ", item.leaves.size(),
+                              " arrays for a structure of ", names.size(), " leaves"));
     }
     for (std::size_t i = 0; i < names.size(); ++i) {
       const Array& array = item.leaves[i];
       const std::string full_name = name + "." + names[i];
       if (!array.defined() || array.is_tracer() || array.type().ref) {
         throw TypeError(concat("checkpoint save: ", full_name, " has no value that could be saved: it is ",
-                               !array.defined() ? "empty" : array.is_tracer() ? "a tracer; save outside of transformed functions" : "a ref; save its value"));
+                               !array.defined()    ? "empty"
+                               : array.is_tracer() ? "a tracer; save outside of transformed functions"
+                                                   : "a ref; save its value"));
       }
       if (array.dtype() == DType::float0 || array.dtype() == DType::token) {
-        throw TypeError(concat("checkpoint save: ", full_name, " is ", to_string(array.type()), ", which has no value"));
+        throw TypeError(
+            concat("checkpoint save: ", full_name, " is ", to_string(array.type()), ", which has no value"));
       }
-      if (array.is_deleted()) throw CheckpointError(concat("checkpoint save: ", full_name, " has been deleted: its buffer was donated or freed"));
+      if (array.is_deleted())
+        throw CheckpointError(
+            concat("checkpoint save: ", full_name, " has been deleted: its buffer was donated or freed"));
       HeldArray one{names[i], array.type(), array.buffer()};
       one.type.sharding = {};
       if (!one.buffer.address() && one.buffer.size() > 0) one.buffer.data();  // only a device has it: fetched now
@@ -157,7 +168,8 @@ SaveJob make_save_job(int64_t step, CheckpointItems items, const std::string& me
 
 std::string step_folder(const std::string& folder, int64_t step) { return concat(folder, "/", step); }
 
-Manifest write_step(const std::string& folder, const SaveJob& job, const CheckpointOptions& options, const EarlierStep* before) {
+Manifest write_step(const std::string& folder, const SaveJob& job, const CheckpointOptions& options,
+                    const EarlierStep* before) {
   const std::string target = step_folder(folder, job.step);
   const std::string temporary = concat(target, temporary_mark, random_digits(6));
   Manifest manifest;
@@ -191,7 +203,8 @@ void remove_leftovers(const std::string& folder) {
     // Only names of ours: digits, the mark, twelve hexadecimal digits.
     if (mark == std::string::npos || mark == 0 || name.find_first_not_of("0123456789") != mark) continue;
     const std::string_view rest = std::string_view(name).substr(mark + temporary_mark.size());
-    if (rest.size() == 12 && rest.find_first_not_of("0123456789abcdef") == std::string_view::npos && is_abandoned(folder + "/" + name)) {
+    if (rest.size() == 12 && rest.find_first_not_of("0123456789abcdef") == std::string_view::npos &&
+        is_abandoned(folder + "/" + name)) {
       remove_tree(folder + "/" + name);
     }
   }

@@ -113,7 +113,8 @@ ShardBytes::ShardBytes(const ChunkGrid& grid, const std::byte* data) {
   index_.resize(2 * count);
   pieces_.reserve(3 * count + 2);
   uint64_t max_padding = 0, at = 0;
-  for (std::size_t i = 0; i < count; ++i) max_padding = std::max(max_padding, grid.chunk_bytes - grid.part(static_cast<int64_t>(i)).second);
+  for (std::size_t i = 0; i < count; ++i)
+    max_padding = std::max(max_padding, grid.chunk_bytes - grid.part(static_cast<int64_t>(i)).second);
   padding_.assign(max_padding, '\0');
   for (std::size_t i = 0; i < count; ++i) {
     const auto [offset, bytes] = grid.part(static_cast<int64_t>(i));

@@ -29,7 +29,8 @@ struct ChunkGrid {
 };
 ChunkGrid make_chunk_grid(const Shape& shape, int64_t element_bytes, int64_t max_bytes);
 
-// What stands in the file for an array of the dtype: keys are words of uint32, types that zarr has no name for are bytes.
+// What stands in the file for an array of the dtype: keys are words of uint32, types that zarr has no name for are
+// bytes.
 struct StoredType {
   DType dtype;
   Shape shape;
@@ -46,7 +47,7 @@ class ShardBytes {
   ShardBytes(const ChunkGrid& grid, const std::byte* data);
   const std::vector<iovec>& pieces() const { return pieces_; }
   const std::vector<uint32_t>& checksums() const { return checksums_; }  // of the chunks
-  bool equals(const Blob& file) const;  // byte for byte
+  bool equals(const Blob& file) const;                                   // byte for byte
 
  private:
   std::vector<iovec> pieces_;
@@ -68,17 +69,17 @@ struct ZarrCodec {
 // The description of an array.
 struct ZarrArray {
   ArrayType type;
-  Shape chunk;                         // of the grid
-  Shape inner;                         // of the chunks inside of a shard; empty where chunks are not sharded
+  Shape chunk;  // of the grid
+  Shape inner;  // of the chunks inside of a shard; empty where chunks are not sharded
   bool sharded = false, index_at_start = false, index_checked = false;
-  std::vector<ZarrCodec> codecs;       // after the elements have become bytes, in the order of writing
-  std::string key_prefix, separator;   // of the keys of chunks
-  bool own = false;                    // written by capibara: the manifest must be there
+  std::vector<ZarrCodec> codecs;      // after the elements have become bytes, in the order of writing
+  std::string key_prefix, separator;  // of the keys of chunks
+  bool own = false;                   // written by capibara: the manifest must be there
   int version = 3;
 };
 
-// Reads zarr.json or .zarray; raises CorruptCheckpointError where it is malformed, CheckpointError where it asks for what is
-// not supported. `name` is that of the array, for errors.
+// Reads zarr.json or .zarray; raises CorruptCheckpointError where it is malformed, CheckpointError where it asks for
+// what is not supported. `name` is that of the array, for errors.
 ZarrArray read_zarr_description(const ZarrStore& store, const std::string& name);
 
 // Reads all elements; `checksums` are those of the chunks as the manifest knows them. A missing chunk is an error.

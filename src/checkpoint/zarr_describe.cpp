@@ -45,7 +45,8 @@ class Description {
     if (!list || list->size() > 64) fail(concat("expected '", key, "' to be a list of sizes"));
     Shape shape;
     for (const Json& size : *list) {
-      if (!size.integer() || *size.integer() < least) fail(concat("expected '", key, "' to be a list of sizes of at least ", least));
+      if (!size.integer() || *size.integer() < least)
+        fail(concat("expected '", key, "' to be a list of sizes of at least ", least));
       shape.push_back(*size.integer());
     }
     return shape;
@@ -89,7 +90,8 @@ std::vector<ZarrCodec> read_codecs(const Description& description, const Json::L
 
 const Json::List& codec_list(const Description& description, const Json& object, const char* key) {
   const Json::List* list = description.member(object, key).list();
-  if (!list || list->empty() || list->size() > 8) description.fail(concat("expected '", key, "' to be a list of codecs"));
+  if (!list || list->empty() || list->size() > 8)
+    description.fail(concat("expected '", key, "' to be a list of codecs"));
   return *list;
 }
 
@@ -104,12 +106,14 @@ ZarrArray describe_version_3(const Description& description) {
   array.type.shape = description.sizes(json, "shape", 0);
   const std::string& dtype = description.text(json, "data_type");
   const std::optional<DType> known = dtype_from_name(dtype);
-  if (!known || is_key(*known) || *known == DType::float0 || *known == DType::token) description.unsupported(concat("the data type '", dtype, "'"));
+  if (!known || is_key(*known) || *known == DType::float0 || *known == DType::token)
+    description.unsupported(concat("the data type '", dtype, "'"));
   array.type.dtype = *known;
   description.check_size(array.type.shape, *known);
 
   const Json& grid = description.member(json, "chunk_grid");
-  if (description.text(grid, "name") != "regular") description.unsupported(concat("the chunk grid '", description.text(grid, "name"), "'"));
+  if (description.text(grid, "name") != "regular")
+    description.unsupported(concat("the chunk grid '", description.text(grid, "name"), "'"));
   array.chunk = description.sizes(description.member(grid, "configuration"), "chunk_shape", 1);
   check_same_rank(description, array.type.shape, array.chunk);
   description.check_size(array.chunk, *known);
@@ -119,7 +123,8 @@ ZarrArray describe_version_3(const Description& description) {
   const Json* configuration = keys.find("configuration");
   const Json* separator = configuration ? configuration->find("separator") : nullptr;
   array.separator = separator && separator->text() ? *separator->text() : is_default ? "/" : ".";
-  if (array.separator != "/" && array.separator != ".") description.fail("expected the separator of chunk keys to be '/' or '.'");
+  if (array.separator != "/" && array.separator != ".")
+    description.fail("expected the separator of chunk keys to be '/' or '.'");
   array.key_prefix = is_default ? "c" : "";
   array.version = is_default ? 3 : 2;
 
@@ -140,7 +145,8 @@ ZarrArray describe_version_3(const Description& description) {
   const std::vector<ZarrCodec> of_index = read_codecs(description, codec_list(description, sharding, "index_codecs"));
   array.index_checked = of_index.size() == 1 && of_index[0].kind == ZarrCodec::crc32c;
   if (!of_index.empty() && !array.index_checked) description.unsupported("a compressed index of chunks");
-  if (const Json* location = sharding.find("index_location")) array.index_at_start = location->text() && *location->text() == "start";
+  if (const Json* location = sharding.find("index_location"))
+    array.index_at_start = location->text() && *location->text() == "start";
   const Json* attributes = json.find("attributes");
   array.own = attributes && attributes->find("capibara_checkpoint");
   return array;
@@ -148,9 +154,10 @@ ZarrArray describe_version_3(const Description& description) {
 
 std::optional<DType> dtype_of_version_2(const std::string& text) {
   static constexpr std::pair<std::string_view, DType> names[] = {
-      {"b1", DType::bool_},     {"i1", DType::int8},    {"i2", DType::int16},   {"i4", DType::int32},   {"i8", DType::int64},
-      {"u1", DType::uint8},     {"u2", DType::uint16},  {"u4", DType::uint32},  {"u8", DType::uint64},  {"f2", DType::float16},
-      {"f4", DType::float32},   {"f8", DType::float64}, {"c8", DType::complex64}, {"c16", DType::complex128}};
+      {"b1", DType::bool_},     {"i1", DType::int8},       {"i2", DType::int16},   {"i4", DType::int32},
+      {"i8", DType::int64},     {"u1", DType::uint8},      {"u2", DType::uint16},  {"u4", DType::uint32},
+      {"u8", DType::uint64},    {"f2", DType::float16},    {"f4", DType::float32}, {"f8", DType::float64},
+      {"c8", DType::complex64}, {"c16", DType::complex128}};
   for (const auto& [name, dtype] : names) {
     if (text.size() == name.size() + 1 && text.substr(1) == name && (text[0] == '<' || text[0] == '|')) return dtype;
   }
@@ -164,7 +171,8 @@ ZarrArray describe_version_2(const Description& description) {
   array.type.shape = description.sizes(json, "shape", 0);
   const std::string& dtype = description.text(json, "dtype");
   const std::optional<DType> known = dtype_of_version_2(dtype);
-  if (!known || is_key(*known) || *known == DType::float0 || *known == DType::token) description.unsupported(concat("the data type '", dtype, "'"));
+  if (!known || is_key(*known) || *known == DType::float0 || *known == DType::token)
+    description.unsupported(concat("the data type '", dtype, "'"));
   array.type.dtype = *known;
   array.chunk = description.sizes(json, "chunks", 1);
   check_same_rank(description, array.type.shape, array.chunk);
@@ -181,7 +189,8 @@ ZarrArray describe_version_2(const Description& description) {
   }
   const Json* separator = json.find("dimension_separator");
   array.separator = separator && separator->text() ? *separator->text() : ".";
-  if (array.separator != "/" && array.separator != ".") description.fail("expected the separator of chunk keys to be '/' or '.'");
+  if (array.separator != "/" && array.separator != ".")
+    description.fail("expected the separator of chunk keys to be '/' or '.'");
   return array;
 }
 

@@ -20,7 +20,8 @@ struct ChunkName {
   int64_t index, count;
 
   [[noreturn]] void fail(const std::string& message) const {
-    throw CorruptCheckpointError(concat("checkpoint: array ", array, ", file ", file, ", chunk ", index, " of ", count, ": ", message));
+    throw CorruptCheckpointError(
+        concat("checkpoint: array ", array, ", file ", file, ", chunk ", index, " of ", count, ": ", message));
   }
 };
 
@@ -52,7 +53,8 @@ uint64_t element_offset(const Shape& shape, const Shape& at) {
 }
 
 // Copies the rows of a chunk to their places.
-void copy_box(const Shape& shape, const Shape& chunk, const Box& box, uint64_t width, const std::byte* from, std::byte* to) {
+void copy_box(const Shape& shape, const Shape& chunk, const Box& box, uint64_t width, const std::byte* from,
+              std::byte* to) {
   if (box.elements == 0) return;
   const std::size_t rank = shape.size();
   const uint64_t row = rank == 0 ? width : static_cast<uint64_t>(box.size[rank - 1]) * width;
@@ -75,8 +77,13 @@ Shape unravel(int64_t index, const Shape& counts) {
 
 class ZarrReader {
  public:
-  ZarrReader(const ZarrStore& store, const ZarrArray& array, const std::string& name, const std::vector<uint32_t>* checksums)
-      : store_(store), array_(array), name_(name), checksums_(checksums), width_(static_cast<uint64_t>(storage_size(array.type.dtype))) {}
+  ZarrReader(const ZarrStore& store, const ZarrArray& array, const std::string& name,
+             const std::vector<uint32_t>* checksums)
+      : store_(store),
+        array_(array),
+        name_(name),
+        checksums_(checksums),
+        width_(static_cast<uint64_t>(storage_size(array.type.dtype))) {}
 
   Array read() {
     const Shape& shape = array_.type.shape;
@@ -95,7 +102,8 @@ class ZarrReader {
   static constexpr uint64_t unchecked_bytes = uint64_t{1} << 26, max_compression = uint64_t{1} << 16;
 
   void check_sizes(const Shape& counts, int64_t chunks, uint64_t bytes) const {
-    const bool compressed = std::any_of(array_.codecs.begin(), array_.codecs.end(), [](const ZarrCodec& codec) { return codec.kind == ZarrCodec::zstd; });
+    const bool compressed = std::any_of(array_.codecs.begin(), array_.codecs.end(),
+                                        [](const ZarrCodec& codec) { return codec.kind == ZarrCodec::zstd; });
     uint64_t stored = 0;
     for (int64_t i = 0; i < chunks; ++i) {
       const std::string file = key(unravel(i, counts));
@@ -104,7 +112,8 @@ class ZarrReader {
       stored += blob->size();
     }
     if (stored < bytes / (compressed ? max_compression : 1)) {
-      ChunkName{name_, key(Shape(counts.size(), 0)), 0, chunks}.fail(concat("the files have ", stored, " bytes, too few for ", to_string(array_.type)));
+      ChunkName{name_, key(Shape(counts.size(), 0)), 0, chunks}.fail(
+          concat("the files have ", stored, " bytes, too few for ", to_string(array_.type)));
     }
   }
 
@@ -116,7 +125,8 @@ class ZarrReader {
 
   std::string key(const Shape& at) const {
     std::string text = array_.key_prefix;
-    for (std::size_t i = 0; i < at.size(); ++i) text += (i == 0 && array_.version == 2 ? "" : array_.separator) + std::to_string(at[i]);
+    for (std::size_t i = 0; i < at.size(); ++i)
+      text += (i == 0 && array_.version == 2 ? "" : array_.separator) + std::to_string(at[i]);
     return at.empty() && array_.version == 2 ? "0" : text;
   }
 
@@ -140,14 +150,17 @@ class ZarrReader {
       of_index.fail(concat("the file has ", blob.size(), " bytes, too few for the index of its chunks"));
     }
     std::vector<uint64_t> entries(2 * static_cast<std::size_t>(count));
-    const uint64_t index_bytes = entries.size() * 8, index_at = array_.index_at_start ? 0 : blob.size() - index_bytes - check;
+    const uint64_t index_bytes = entries.size() * 8,
+                   index_at = array_.index_at_start ? 0 : blob.size() - index_bytes - check;
     blob.read(index_at, std::as_writable_bytes(std::span(entries)));
     if (check != 0) {
       uint32_t stored = 0;
       blob.read(index_at + index_bytes, std::as_writable_bytes(std::span(&stored, 1)));
-      if (crc32c(std::as_bytes(std::span(entries))) != stored) of_index.fail("the checksum of the index of chunks is wrong");
+      if (crc32c(std::as_bytes(std::span(entries))) != stored)
+        of_index.fail("the checksum of the index of chunks is wrong");
     }
-    if (checksums_ && checksums_->size() != static_cast<std::size_t>(count)) of_index.fail(concat("the manifest knows ", checksums_->size(), " chunks"));
+    if (checksums_ && checksums_->size() != static_cast<std::size_t>(count))
+      of_index.fail(concat("the manifest knows ", checksums_->size(), " chunks"));
     parallel_for(count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         Shape at = unravel(i, counts);
@@ -157,9 +170,11 @@ class ZarrReader {
           outside = outside || at[d] >= array_.type.shape[d];
         }
         const ChunkName chunk{name_, blob.name(), i, count};
-        const uint64_t offset = entries[2 * static_cast<std::size_t>(i)], bytes = entries[2 * static_cast<std::size_t>(i) + 1];
+        const uint64_t offset = entries[2 * static_cast<std::size_t>(i)],
+                       bytes = entries[2 * static_cast<std::size_t>(i) + 1];
         if (outside) continue;
-        if (offset > blob.size() || bytes > blob.size() - offset) chunk.fail("its place is not inside of the file, or it was never written");
+        if (offset > blob.size() || bytes > blob.size() - offset)
+          chunk.fail("its place is not inside of the file, or it was never written");
         read_chunk(blob.part(offset, bytes), chunk, at, array_.inner, i);
       }
       return 0;
@@ -176,21 +191,25 @@ class ZarrReader {
       chunk.fail(text);
     }
     if (checksums_ && (*checksums_)[index] != stored) {
-      std::snprintf(text, sizeof text, "it holds other data than was saved (checksum %08x, manifest %08x)", stored, (*checksums_)[index]);
+      std::snprintf(text, sizeof text, "it holds other data than was saved (checksum %08x, manifest %08x)", stored,
+                    (*checksums_)[index]);
       chunk.fail(text);
     }
   }
 
-  void read_chunk(const Blob& blob, const ChunkName& chunk, const Shape& first, const Shape& extent, int64_t index) const {
+  void read_chunk(const Blob& blob, const ChunkName& chunk, const Shape& first, const Shape& extent,
+                  int64_t index) const {
     const Shape& shape = array_.type.shape;
     const Box box(shape, extent, first);
     const uint64_t whole = chunk_size(extent);
     std::byte* const place = to_ + element_offset(shape, first) * width_;
     const bool run = box.is_run(shape, extent);
-    const bool plain = array_.codecs.empty() || (array_.codecs.size() == 1 && array_.codecs[0].kind == ZarrCodec::crc32c);
+    const bool plain =
+        array_.codecs.empty() || (array_.codecs.size() == 1 && array_.codecs[0].kind == ZarrCodec::crc32c);
     if (run && plain) {  // straight to its place
       const uint64_t stored_check = array_.codecs.empty() ? 0 : 4;
-      if (blob.size() != whole + stored_check) chunk.fail(concat("it has ", blob.size(), " bytes, expected ", whole + stored_check));
+      if (blob.size() != whole + stored_check)
+        chunk.fail(concat("it has ", blob.size(), " bytes, expected ", whole + stored_check));
       const std::span<std::byte> here(place, box.elements * width_);
       blob.read(0, here);
       if (stored_check == 0) return;
@@ -198,15 +217,19 @@ class ZarrReader {
       blob.read(here.size(), rest);
       uint32_t stored = 0;
       std::memcpy(&stored, rest.data() + rest.size() - 4, 4);
-      return check(chunk, crc32c(std::span(rest).first(rest.size() - 4), crc32c(here)), stored, static_cast<std::size_t>(index));
+      return check(chunk, crc32c(std::span(rest).first(rest.size() - 4), crc32c(here)), stored,
+                   static_cast<std::size_t>(index));
     }
     const std::vector<std::byte> bytes = decoded(blob, chunk, whole, index);
-    if (run) std::memcpy(place, bytes.data(), box.elements * width_);
-    else copy_box(shape, extent, box, width_, bytes.data(), to_);
+    if (run)
+      std::memcpy(place, bytes.data(), box.elements * width_);
+    else
+      copy_box(shape, extent, box, width_, bytes.data(), to_);
   }
 
   std::vector<std::byte> decoded(const Blob& blob, const ChunkName& chunk, uint64_t whole, int64_t index) const {
-    if (blob.size() > whole + whole / 8 + 4096) chunk.fail(concat("it has ", blob.size(), " bytes, more than its ", whole, " bytes of elements need"));
+    if (blob.size() > whole + whole / 8 + 4096)
+      chunk.fail(concat("it has ", blob.size(), " bytes, more than its ", whole, " bytes of elements need"));
     std::vector<std::byte> bytes(blob.size());
     blob.read(0, bytes);
     for (std::size_t i = array_.codecs.size(); i-- > 0;) {
@@ -238,7 +261,8 @@ class ZarrReader {
 
 }  // namespace
 
-Array read_zarr(const ZarrStore& store, const ZarrArray& array, const std::string& name, const std::vector<uint32_t>* checksums) {
+Array read_zarr(const ZarrStore& store, const ZarrArray& array, const std::string& name,
+                const std::vector<uint32_t>* checksums) {
   return ZarrReader(store, array, name, checksums).read();
 }
 

@@ -47,10 +47,14 @@ class JsonReader {
     if (depth > max_json_depth) fail(concat("nested deeper than ", max_json_depth));
     skip_blanks();
     switch (next()) {
-      case '{': return object(depth);
-      case '[': return list(depth);
-      case '"': return string();
-      default: break;
+      case '{':
+        return object(depth);
+      case '[':
+        return list(depth);
+      case '"':
+        return string();
+      default:
+        break;
     }
     if (take("true")) return true;
     if (take("false")) return false;
@@ -96,7 +100,8 @@ class JsonReader {
   uint32_t four_digits() {
     uint32_t code = 0;
     const char* const begin = text_.data() + at_;
-    if (text_.size() - at_ < 4 || std::from_chars(begin, begin + 4, code, 16).ptr != begin + 4) fail("expected four hexadecimal digits");
+    if (text_.size() - at_ < 4 || std::from_chars(begin, begin + 4, code, 16).ptr != begin + 4)
+      fail("expected four hexadecimal digits");
     at_ += 4;
     return code;
   }
@@ -110,7 +115,8 @@ class JsonReader {
     } else if (code < 0x10000) {
       put(0xE0 | code >> 12), put(0x80 | (code >> 6 & 0x3F)), put(0x80 | (code & 0x3F));
     } else {
-      put(0xF0 | code >> 18), put(0x80 | (code >> 12 & 0x3F)), put(0x80 | (code >> 6 & 0x3F)), put(0x80 | (code & 0x3F));
+      put(0xF0 | code >> 18), put(0x80 | (code >> 12 & 0x3F)), put(0x80 | (code >> 6 & 0x3F)),
+          put(0x80 | (code & 0x3F));
     }
   }
 

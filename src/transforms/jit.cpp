@@ -10,12 +10,14 @@
 #include "program/copy.h"
 #include "program/dce.h"
 #include "program/plain_types.h"
+#include "runtime/counters.h"
 #include "runtime/warning.h"
 #include "trace/trace.h"
 #include "transforms/agreement.h"
 #include "transforms/jit_divided.h"
 #include "transforms/jit_entry.h"
 #include "transforms/jit_stages.h"
+#include "transforms/jit_watch.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -68,6 +70,11 @@ void JitEntry::compile() const {
   const DefaultDeviceScope scope(device);
   const CompilerOptionsScope compiler_scope(compiler_options);
   ready_.executable = default_backend().compile_donating(ready_.program, ready_.donated);
+  ready_.flops = static_cast<uint64_t>(std::min(count_cost(ready_.program).flops, 1e18));
+  Counters::add(process_counters.compilations, 1);
+  Counters::add(process_counters.compile_nanoseconds,
+                static_cast<uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count()));
+  watch_by_environment();
   if (log) print_line(concat("Finished compilation of jit(", options.name, ") in ", seconds_since(start), " sec"));
 }
 
@@ -166,6 +173,8 @@ Arrays call_jit_entry(const JitEntry& entry, std::span<const Array> leaves) {
   const std::span<const Array> inputs = ready.all_inputs ? leaves : std::span<const Array>(chosen);
   const Config& settings = config();
   if (ready.says_placement) ready.agreed.run([&] { agree_on_program(ready.program, entry.options.name); });
+  Counters::add(process_counters.executions, 1);
+  Counters::add(process_counters.flops, ready.flops);
   Arrays outputs;
   if (settings.debug_nans || settings.debug_infs) {
     outputs = execute_checked(entry, inputs);

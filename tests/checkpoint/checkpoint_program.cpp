@@ -1,4 +1,5 @@
-// A training that only saves: `train FOLDER KEEP sync|async` goes on from the newest step for ever, `check FOLDER` restores the newest.
+// A training that only saves: `train FOLDER KEEP sync|async` goes on from the newest step for ever, `check FOLDER`
+// restores the newest.
 #include <capibara/checkpoint.h>
 
 #include <cstdio>
@@ -17,7 +18,9 @@ Params params_of(int64_t step) {
   std::vector<float> moving(50'000), frozen(20'000);
   for (std::size_t i = 0; i < moving.size(); ++i) moving[i] = static_cast<float>(i) * 0.5F + static_cast<float>(step);
   for (std::size_t i = 0; i < frozen.size(); ++i) frozen[i] = static_cast<float>(i);
-  return {{"frozen", array<float>(frozen)}, {"moving", array<float>(moving)}, {"step", array<int>({static_cast<int>(step)})}};
+  return {{"frozen", array<float>(frozen)},
+          {"moving", array<float>(moving)},
+          {"step", array<int>({static_cast<int>(step)})}};
 }
 
 int train(const std::string& folder, int64_t keep, bool async) {
@@ -56,7 +59,8 @@ int check(const std::string& folder) {
 int main(int count, char** words) {
   try {
     const std::string verb = count > 2 ? words[1] : "";
-    if (verb == "train" && count == 5) return train(words[2], std::stoll(words[3]), std::strcmp(words[4], "async") == 0);
+    if (verb == "train" && count == 5)
+      return train(words[2], std::stoll(words[3]), std::strcmp(words[4], "async") == 0);
     if (verb == "check") return check(words[2]);
     std::fprintf(stderr, "expected train FOLDER KEEP sync|async, or check FOLDER\n");
     return 2;

@@ -35,7 +35,9 @@ Array counted(DType dtype, Shape shape, int seed = 0) {
   Buffer buffer = Buffer::allocate(static_cast<std::size_t>(element_count(shape) * storage_size(dtype)));
   std::byte* bytes = buffer.mutable_data();
   const int mask = is_bool(dtype) ? 1 : is_sub_byte(dtype) ? (1 << (bits(dtype) - 1)) - 1 : 0x3F;
-  for (std::size_t i = 0; i < buffer.size(); ++i) bytes[i] = static_cast<std::byte>((i * 7 + i / 251 + static_cast<std::size_t>(seed)) & static_cast<std::size_t>(mask));
+  for (std::size_t i = 0; i < buffer.size(); ++i)
+    bytes[i] =
+        static_cast<std::byte>((i * 7 + i / 251 + static_cast<std::size_t>(seed)) & static_cast<std::size_t>(mask));
   return Array::from_buffer(type, std::move(buffer));
 }
 
@@ -50,7 +52,8 @@ TEST_F(Checkpoints, RestoreEveryDtypeAndShape) {
   std::vector<Array> arrays;
   for (const DTypeRow& row : dtype_table) {
     if (row.dtype == DType::float0 || row.dtype == DType::token) continue;
-    for (const Shape& shape : {Shape{}, Shape{0, 3}, Shape{7}, Shape{5, 3, 11}}) arrays.push_back(counted(row.dtype, shape, static_cast<int>(arrays.size())));
+    for (const Shape& shape : {Shape{}, Shape{0, 3}, Shape{7}, Shape{5, 3, 11}})
+      arrays.push_back(counted(row.dtype, shape, static_cast<int>(arrays.size())));
   }
   arrays.push_back(Array(2.5));  // weakly typed
   for (const int64_t chunk_bytes : {64, 1 << 20}) {
@@ -64,7 +67,8 @@ TEST_F(Checkpoints, RestoreEveryDtypeAndShape) {
 
 TEST_F(Checkpoints, KeepTheNewestSteps) {
   Checkpointer saver(folder, {.max_to_keep = 2, .async = true});
-  for (const int step : {1, 5, 9, 12}) saver.save(step, {{"p", checkpoint_tree(Params{{"w", Array(step)}})}}, R"({"loss": 0.5})");
+  for (const int step : {1, 5, 9, 12})
+    saver.save(step, {{"p", checkpoint_tree(Params{{"w", Array(step)}})}}, R"({"loss": 0.5})");
   saver.wait();
   EXPECT_EQ(saver.steps(), (std::vector<int64_t>{9, 12}));
   const Checkpoint back = saver.restore();
@@ -87,7 +91,8 @@ TEST_F(Checkpoints, HoldMemoryThatIsDeletedMeanwhile) {
 TEST_F(Checkpoints, LinkArraysThatDidNotChange) {
   Checkpointer saver(folder);
   const Array frozen = counted(DType::float32, {1000});
-  for (const int step : {1, 2, 3}) saver.save(step, {{"p", checkpoint_tree(Params{{"frozen", frozen}, {"w", Array(step)}})}});
+  for (const int step : {1, 2, 3})
+    saver.save(step, {{"p", checkpoint_tree(Params{{"frozen", frozen}, {"w", Array(step)}})}});
   EXPECT_EQ(files::hard_link_count(folder + "/3/p/frozen/c.0"), 3U);
   EXPECT_EQ(files::hard_link_count(folder + "/3/p/w/c"), 1U);
   saver.remove(1);
@@ -146,7 +151,9 @@ class DamagedCheckpoints : public CheckpointFolder {
  protected:
   DamagedCheckpoints() : saver(folder, {.link_unchanged = false, .chunk_bytes = 256}) {
     for (const int step : {1, 2}) {
-      const Params params{{"v", counted(DType::float32, {16, 8}, step)}, {"w", counted(DType::float32, {16, 8}, step + 2)}, {"n", Array(step)}};
+      const Params params{{"v", counted(DType::float32, {16, 8}, step)},
+                          {"w", counted(DType::float32, {16, 8}, step + 2)},
+                          {"n", Array(step)}};
       saver.save(step, {{"p", checkpoint_tree(params)}});
     }
   }
@@ -190,7 +197,9 @@ TEST_F(DamagedCheckpoints, AreFoundAfterAnyFlippedBit) {
       flipped[random / 8 % bytes.size()] ^= static_cast<char>(1 << (random >> 28) % 8);
       set_file(path, flipped);
       const std::string text = message();
-      const std::string name = path.find("/p/v/") != std::string::npos ? "array p.v" : path.find("/p/w/") != std::string::npos ? "array p.w" : "/2/";
+      const std::string name = path.find("/p/v/") != std::string::npos   ? "array p.v"
+                               : path.find("/p/w/") != std::string::npos ? "array p.w"
+                                                                         : "/2/";
       EXPECT_NE(text.find(name), std::string::npos) << path << ": " << text;
       EXPECT_NE(text.find(path), std::string::npos) << path << ": " << text;
       EXPECT_TRUE(!path.ends_with("c.0.0") || text.find("chunk ") != std::string::npos) << text;
@@ -203,7 +212,8 @@ TEST_F(DamagedCheckpoints, AreFoundAfterAnyFlippedBit) {
 TEST_F(DamagedCheckpoints, AreFoundWhereFilesAreShorterLongerOrMissing) {
   for (const std::string& path : step_files()) {
     const std::string bytes = file_bytes(path);
-    for (const std::string& other : {bytes.substr(0, bytes.size() / 2), bytes.substr(0, bytes.size() - 1), bytes + "x", std::string()}) {
+    for (const std::string& other :
+         {bytes.substr(0, bytes.size() / 2), bytes.substr(0, bytes.size() - 1), bytes + "x", std::string()}) {
       set_file(path, other);
       EXPECT_NE(message(), "no error") << path;
     }
@@ -218,7 +228,9 @@ TEST_F(DamagedCheckpoints, AreFoundWhereFilesAreSwapped) {
   files::rename(v, folder + "/held");
   files::rename(w, v);
   files::rename(folder + "/held", w);
-  EXPECT_NE(message().find("array p.v, file " + v + ", chunk 0 of 2: it holds other data than was saved"), std::string::npos) << message();
+  EXPECT_NE(message().find("array p.v, file " + v + ", chunk 0 of 2: it holds other data than was saved"),
+            std::string::npos)
+      << message();
   // The files of another step of the same run.
   files::copy_file(folder + "/1/p/v/c.0.0", v, files::copy_options::overwrite_existing);
   files::copy_file(folder + "/1/p/w/c.0.0", w, files::copy_options::overwrite_existing);

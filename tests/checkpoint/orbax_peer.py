@@ -26,8 +26,9 @@ def values(dtype, shape, seed):
 
 def tree():
     arrays = {f"{dtype}_{len(shape)}_{i}": values(dtype, shape, i) for i, dtype in enumerate(DTYPES) for shape in SHAPES}
-    return {"arrays": arrays, "layers": [{"w": values("float32", (4, 4), 90)}, {"w": values("float32", (4, 4), 91)}], "pair": (values("int32", (3,), 92),),
-            "nothing": None, "large": values("float32", (700, 300), 93)}
+    layers = [{"w": values("float32", (4, 4), 90)}, {"w": values("float32", (4, 4), 91)}]
+    large = values("float32", (700, 300), 93)
+    return {"arrays": arrays, "layers": layers, "pair": (values("int32", (3,), 92),), "nothing": None, "large": large}
 
 
 def same(a, b):
@@ -51,7 +52,8 @@ def read(folder):
     item = f"{folder}/3/params"
     check(ocp.PyTreeCheckpointer().restore(item), "PyTreeCheckpointer")
     check(ocp.StandardCheckpointer().restore(item), "StandardCheckpointer")
-    abstract = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=jax.sharding.SingleDeviceSharding(jax.devices()[0])), expected)
+    place = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    abstract = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place), expected)
     check(ocp.StandardCheckpointer().restore(item, abstract), "StandardCheckpointer with a target")
     with ocp.CheckpointManager(folder) as manager:
         assert manager.latest_step() == 3
@@ -79,9 +81,11 @@ def write(folder):
         for zarr3 in (False, True):
             handler = ocp.PyTreeCheckpointHandler(use_ocdbt=ocdbt, use_zarr3=zarr3)
             left_out = {} if zarr3 else {"arrays": {k: v for k, v in expected["arrays"].items() if not k.startswith(("int4", "float8"))}}
-            ocp.Checkpointer(handler).save(f"{folder}/ocdbt{int(ocdbt)}_zarr{3 if zarr3 else 2}", jax.tree.map(jnp.asarray, {**expected, **left_out}))
+            name = f"{folder}/ocdbt{int(ocdbt)}_zarr{3 if zarr3 else 2}"
+            ocp.Checkpointer(handler).save(name, jax.tree.map(jnp.asarray, {**expected, **left_out}))
     with ocp.CheckpointManager(f"{folder}/manager", item_names=("params", "extra")) as manager:
-        manager.save(7, args=ocp.args.Composite(params=ocp.args.StandardSave(jax.tree.map(jnp.asarray, expected)), extra=ocp.args.JsonSave({"epoch": 2})))
+        params = ocp.args.StandardSave(jax.tree.map(jnp.asarray, expected))
+        manager.save(7, args=ocp.args.Composite(params=params, extra=ocp.args.JsonSave({"epoch": 2})))
     print("written")
 
 
@@ -89,7 +93,8 @@ def write_sharded(folder):
     mesh = jax.make_mesh((4, 2), ("x", "y"))
     large = jax.device_put(tree()["large"], jax.sharding.NamedSharding(mesh, jax.P("x", "y")))
     for ocdbt in (False, True):
-        ocp.Checkpointer(ocp.PyTreeCheckpointHandler(use_ocdbt=ocdbt, use_zarr3=True)).save(f"{folder}/sharded{int(ocdbt)}", {"large": large})
+        handler = ocp.PyTreeCheckpointHandler(use_ocdbt=ocdbt, use_zarr3=True)
+        ocp.Checkpointer(handler).save(f"{folder}/sharded{int(ocdbt)}", {"large": large})
     print("written sharded")
 
 

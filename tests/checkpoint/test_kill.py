@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -33,8 +34,8 @@ def test_the_newest_committed_step_survives(tmp_path, keep, mode):
         assert int(found.stdout) >= committed
         committed = int(found.stdout)
         if keep == 0:  # or the disk fills
-            for step in sorted(tmp_path.iterdir())[:-1]:
-                subprocess.run(["rm", "-rf", step])
+            for step in sorted(int(path.name) for path in tmp_path.iterdir() if path.name.isdigit())[:-1]:
+                shutil.rmtree(tmp_path / str(step))
     # What the killed ones left goes when the next one saves.
     killed_once(tmp_path, keep, mode, 0.2)
     leftovers = [path.name for path in tmp_path.iterdir() if not path.name.isdigit()]
@@ -44,8 +45,8 @@ def test_the_newest_committed_step_survives(tmp_path, keep, mode):
 @pytest.mark.skipif(not Path("/usr/bin/strace").exists(), reason="strace is not installed")
 def test_nothing_is_renamed_before_it_is_synced(tmp_path):
     log, folder = tmp_path / "log", tmp_path / "steps"
-    training = subprocess.Popen(["strace", "-f", "-y", "-e", "trace=openat,fsync,rename,renameat2", "-o", log, PROGRAM, "train", folder, "2", "sync"],
-                                stdout=subprocess.PIPE, text=True)
+    traced = ["strace", "-f", "-y", "-e", "trace=openat,fsync,rename,renameat2", "-o", log]
+    training = subprocess.Popen([*traced, PROGRAM, "train", folder, "2", "sync"], stdout=subprocess.PIPE, text=True)
     for _ in range(4):
         training.stdout.readline()
     training.stdout.close()  # its next line ends it

@@ -54,12 +54,15 @@ std::string closed_node(uint32_t magic, const std::string& body) {
 
 void read_database(const std::string& text) {
   static const std::filesystem::path folder = [] {
-    const std::filesystem::path made = std::filesystem::temp_directory_path() / ("capibara_ocdbt_fuzzer_" + std::to_string(getpid()));
+    const std::filesystem::path made =
+        std::filesystem::temp_directory_path() / ("capibara_ocdbt_fuzzer_" + std::to_string(getpid()));
     std::filesystem::create_directories(made / "d");
     return made;
   }();
   const std::size_t half = text.empty() ? 0 : std::min<std::size_t>(static_cast<unsigned char>(text[0]), text.size());
-  auto write = [&](const char* file, const std::string& bytes) { std::ofstream(folder / file, std::ios::binary) << bytes; };
+  auto write = [&](const char* file, const std::string& bytes) {
+    std::ofstream(folder / file, std::ios::binary) << bytes;
+  };
   write("manifest.ocdbt", closed_node(0x0cdb3a2a, text.substr(0, half)));
   write("d/a", closed_node(0x0cdb20de, text.substr(half)));
   read_ocdbt(folder);
@@ -71,9 +74,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
   try {
-    if (data[0] % 3 == 0) read_manifest_text(text);
-    else if (data[0] % 3 == 1) read_array(text);
-    else read_database(text);
+    if (data[0] % 3 == 0)
+      read_manifest_text(text);
+    else if (data[0] % 3 == 1)
+      read_array(text);
+    else
+      read_database(text);
   } catch (const capibara::Error&) {
   }
   return 0;

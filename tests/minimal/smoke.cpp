@@ -1,8 +1,12 @@
 // The smallest whole way through the library, with public headers and nothing but the standard library to check it.
 #include <capibara/capibara.h>
+#include <capibara/checkpoint.h>
 
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -33,6 +37,15 @@ int main() {
   expect(jax::jit(energy)(x).item<float>() == 36, "jit gives the eager value");
   expect(equal(jax::grad(energy)(x), {3, 12, 27}), "the derivative of x^3 is 3 x^2");
   expect(equal(jax::jit(jax::grad(energy))(x), {3, 12, 27}), "jit and grad nest");
+
+  std::string folder = (std::filesystem::temp_directory_path() / "capibara_smoke_XXXXXX").string();
+  if (::mkdtemp(folder.data())) {
+    using Params = std::map<std::string, Array>;
+    capibara::Checkpointer checkpointer(folder);
+    checkpointer.save(1, {{"params", capibara::checkpoint_tree(Params{{"x", x}})}});
+    expect(equal(checkpointer.restore("params", Params{{"x", x + 1}}).at("x"), {1, 2, 3}), "a checkpoint comes back");
+    std::filesystem::remove_all(folder);
+  }
 
   Array rows = capibara::array<float>({1, 2, 3, 4, 5, 6}, capibara::Shape{2, 3});
   expect(equal(jax::vmap(energy)(rows), {36, 405}), "vmap maps over the rows");

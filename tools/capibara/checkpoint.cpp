@@ -19,7 +19,8 @@ std::optional<int64_t> given_step(const Arguments& arguments) {
   const std::string text = arguments.text("step", "");
   int64_t step = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), step);
-  if (read.ec != std::errc() || read.ptr != text.data() + text.size() || step < 0) throw UsageError{concat("--step needs a number, got '", text, "'")};
+  if (read.ec != std::errc() || read.ptr != text.data() + text.size() || step < 0)
+    throw UsageError{concat("--step needs a number, got '", text, "'")};
   return step;
 }
 
@@ -53,7 +54,8 @@ int list_steps(const std::string& folder) {
   for (const int64_t step : steps_of(folder)) {
     try {
       const std::vector<CheckpointArrayInfo> arrays = step_arrays(folder, step);
-      std::printf("%10lld  %5zu arrays  %10s\n", static_cast<long long>(step), arrays.size(), size_text(total_bytes(arrays)).c_str());
+      std::printf("%10lld  %5zu arrays  %10s\n", static_cast<long long>(step), arrays.size(),
+                  size_text(total_bytes(arrays)).c_str());
     } catch (const Error& error) {
       std::printf("%10lld  %s\n", static_cast<long long>(step), error.what());
     }
@@ -64,9 +66,11 @@ int list_steps(const std::string& folder) {
 int show_step(const std::string& folder, std::optional<int64_t> step) {
   const int64_t chosen = step.value_or(steps_of(folder).back());
   const std::vector<CheckpointArrayInfo> arrays = step_arrays(folder, chosen);
-  std::printf("step %lld: %zu arrays, %s\n", static_cast<long long>(chosen), arrays.size(), size_text(total_bytes(arrays)).c_str());
+  std::printf("step %lld: %zu arrays, %s\n", static_cast<long long>(chosen), arrays.size(),
+              size_text(total_bytes(arrays)).c_str());
   for (const CheckpointArrayInfo& array : arrays) {
-    std::printf("  %-40s %-24s %10s\n", array.name.c_str(), to_string(array.type).c_str(), size_text(array.bytes).c_str());
+    std::printf("  %-40s %-24s %10s\n", array.name.c_str(), to_string(array.type).c_str(),
+                size_text(array.bytes).c_str());
   }
   return 0;
 }
@@ -100,7 +104,8 @@ std::map<std::string, Array> arrays_by_name(const Checkpoint& checkpoint) {
 
 // The folder of one step, or of steps, of which the newest is taken.
 Checkpoint read_any(const std::string& folder, std::optional<int64_t> step) {
-  if (!has_manifest(folder) && !is_orbax_folder(folder)) return read_step(folder, step.value_or(steps_of(folder).back()), {});
+  if (!has_manifest(folder) && !is_orbax_folder(folder))
+    return read_step(folder, step.value_or(steps_of(folder).back()), {});
   return read_checkpoint(folder);
 }
 
@@ -109,14 +114,16 @@ bool same_bytes(const Array& a, const Array& b) {
 }
 
 int diff_steps(const std::string& first, const std::string& second) {
-  const std::map<std::string, Array> before = arrays_by_name(read_any(first, std::nullopt)), after = arrays_by_name(read_any(second, std::nullopt));
+  const std::map<std::string, Array> before = arrays_by_name(read_any(first, std::nullopt)),
+                                     after = arrays_by_name(read_any(second, std::nullopt));
   std::size_t equal = 0, different = 0;
   for (const auto& [name, array] : before) {
     const auto it = after.find(name);
     if (it == after.end()) {
       std::printf("- %s %s\n", name.c_str(), to_string(array.type()).c_str());
     } else if (it->second.shape() != array.shape() || it->second.dtype() != array.dtype()) {
-      std::printf("! %s %s -> %s\n", name.c_str(), to_string(array.type()).c_str(), to_string(it->second.type()).c_str());
+      std::printf("! %s %s -> %s\n", name.c_str(), to_string(array.type()).c_str(),
+                  to_string(it->second.type()).c_str());
     } else if (array.size() > 0 && !same_bytes(array, it->second)) {
       double largest = 0;
       if (is_floating(array.dtype())) {

@@ -58,6 +58,7 @@ int list_library(const Arguments& arguments);
 int bench(const Arguments& arguments);
 int launch(const Arguments& arguments);
 int checkpoint(const Arguments& arguments);
+int top(const Arguments& arguments);
 int help(const Arguments& arguments);
 
 }  // namespace capibara::command

@@ -65,6 +65,12 @@ std::vector<Command> all_commands() {
        {"step"},
        {},
        checkpoint},
+      {"top",
+       "[PORT] [--once]",
+       "Shows the metrics of a process with a monitor on this port of the machine (9090), every second or once.",
+       {},
+       {"once"},
+       top},
       {"doctor", "", "Prints which backends and plugins there are, and tries each.", {}, {}, doctor},
       {"help", "", "Prints this list.", {}, {}, help},
   };

@@ -3,10 +3,11 @@ import atexit
 import json
 import os
 import signal
+import sys
 import threading
 import weakref
 
-from capibara import _core
+from capibara import _core, jax
 from capibara._errors import CheckpointError, CorruptCheckpointError  # noqa: F401
 
 
@@ -73,7 +74,6 @@ class TPUCheckpointer:
 
     def arrays(self, step=None):
         """What a step holds: {name: jax.ShapeDtypeStruct}, read without the elements."""
-        from capibara import jax
         chosen = self._latest() if step is None else step
         return {name: jax.ShapeDtypeStruct(shape, dtype) for name, shape, dtype, _, _ in self._core.arrays(chosen)}
 
@@ -112,9 +112,8 @@ class TPUCheckpointer:
         names = [only] if isinstance(only, str) else list(only or [])
         found, items, leaves, _ = self._core.restore(step, like or {}, names, on_corruption == "previous")
         if leaves:
-            from capibara.jax import tree
             for name, values in leaves.items():
-                items[name] = tree.unflatten(tree.structure(like[name]), values)
+                items[name] = jax.tree.unflatten(jax.tree.structure(like[name]), values)
         if shardings is not None:
             items = _placed(items, shardings)
         return found, items
@@ -171,7 +170,6 @@ class TPUCheckpointer:
 
 
 def _placed(items, shardings):
-    from capibara import jax
     if not isinstance(shardings, dict):
         return jax.device_put(items, shardings)
     unknown = sorted(set(shardings) - set(items))
@@ -195,5 +193,4 @@ def _finish_saves():
         try:
             checkpointer.wait()
         except Exception as error:  # nobody is left to catch it
-            import sys
             print(f"capibara: a save at the end of the program failed: {error}", file=sys.stderr)

@@ -1,0 +1,16 @@
+# The module of the monitor's server: civetweb, opened by the core when a monitor first serves.
+
+if(CAPIBARA_HTTP AND CAPIBARA_HTTP_SOURCES)
+  find_path(CAPIBARA_CIVETWEB_FOLDER civetweb.h)
+  find_library(CAPIBARA_CIVETWEB civetweb)
+  if(CAPIBARA_CIVETWEB_FOLDER AND CAPIBARA_CIVETWEB)
+    add_library(capibara_http MODULE ${CAPIBARA_HTTP_SOURCES})
+    target_include_directories(capibara_http PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+    target_include_directories(capibara_http SYSTEM PRIVATE ${CAPIBARA_CIVETWEB_FOLDER})
+    target_link_libraries(capibara_http PRIVATE ${CAPIBARA_CIVETWEB} capibara_compile_options)
+    capibara_hide_symbols(capibara_http)
+    message(STATUS "capibara: the monitor's server from ${CAPIBARA_CIVETWEB}")
+  else()
+    message(STATUS "capibara: no civetweb found (libcivetweb-dev): monitors will serve no page")
+  endif()
+endif()

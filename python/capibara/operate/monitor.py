@@ -1,0 +1,70 @@
+"""TPUMonitor: steps, rates, memory and alerts of a training while it runs."""
+import atexit
+import weakref
+
+from capibara import _core
+
+
+class TPUMonitor:
+    """Watches this process: `get_current_metrics`, alerts, a log, and a server for Prometheus and browsers.
+
+    update_frequency_seconds: the time between samples, over which rates are taken and after which alerts are looked at.
+    enable_prometheus: serves /metrics for Prometheus, /metrics.json, and a page at / on `prometheus_port` (0: any free one).
+    address: whom the server listens to; only this machine unless told otherwise.
+    log_file: gets a JSON object per sample, one per line.
+    """
+
+    def __init__(self, update_frequency_seconds=10, enable_prometheus=False, prometheus_port=9090, *, address="127.0.0.1", log_file=None):
+        self._core = _core.Monitor(float(update_frequency_seconds), int(prometheus_port) if enable_prometheus else None, address,
+                                   "" if log_file is None else str(log_file))
+
+    def start(self):
+        """Begins to sample and to serve."""
+        self._core.start()
+        _running.add(self)
+        return self
+
+    def stop(self):
+        """Ends both; the last sample goes to the log."""
+        self._core.stop()
+        _running.discard(self)
+
+    def step(self, loss=None, tokens=None):
+        """Tells that a step has ended. The loss is read when it is ready, never waited for."""
+        self._core.step(loss, tokens)
+
+    def get_current_metrics(self):
+        """The metrics now, by name; "loss" is missing until one is ready."""
+        return self._core.metrics()
+
+    def set_alert(self, metric, condition, threshold, action, for_seconds=0):
+        """Calls `action()` when the metric is <, <=, >, >=, == or != the threshold for so many seconds, once each time it
+        begins to be."""
+        if not callable(action):
+            raise TypeError(f"set_alert: action is a function without arguments, got {type(action).__name__}")
+        self._core.set_alert(metric, condition, float(threshold), action, float(for_seconds))
+
+    @property
+    def raised_alerts(self):
+        """The alerts that hold now, in words."""
+        return self._core.raised_alerts()
+
+    @property
+    def port(self):
+        """The port of the server; 0 where there is none."""
+        return self._core.port()
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *exception):
+        self.stop()
+
+
+_running = weakref.WeakSet()
+
+
+@atexit.register
+def _stop_monitors():
+    for monitor in list(_running):
+        monitor.stop()

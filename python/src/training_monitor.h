@@ -1,0 +1,10 @@
+// The part of the module that watches a training.
+#pragma once
+
+#include "bindings.h"
+
+namespace capibara::python {
+
+void bind_training_monitor(nb::module_& m);
+
+}  // namespace capibara::python

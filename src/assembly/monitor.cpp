@@ -1,0 +1,39 @@
+// CAPIBARA_MONITOR=PORT: a monitor for a program that knows nothing of it, begun when it first compiles.
+#include <atomic>
+#include <cstdlib>
+#include <string>
+
+#include <capibara/monitor.h>
+
+#include "runtime/warning.h"
+#include "transforms/jit_watch.h"
+
+namespace capibara {
+
+void watch_by_environment() {
+  static const bool asked = [] {
+    const char* text = std::getenv("CAPIBARA_MONITOR");
+    if (!text || !*text) return false;
+    const std::string digits = text;
+    if (digits.size() > 5 || digits.find_first_not_of("0123456789") != std::string::npos || std::stoi(digits) > 65535) {
+      warn(concat("CAPIBARA_MONITOR is a port from 0 to 65535, got '", digits, "'; nothing is monitored"),
+           WarningKind::runtime);
+      return false;
+    }
+    return true;
+  }();
+  // Whoever comes first starts it, and nobody waits: what it measures is compiled as well.
+  static std::atomic<bool> begun = false;
+  if (!asked || begun.exchange(true)) return;
+  MonitorOptions options;
+  options.update_seconds = 1;
+  options.port = std::atoi(std::getenv("CAPIBARA_MONITOR"));
+  static Monitor* const monitor = new Monitor(std::move(options));  // until the process ends
+  try {
+    monitor->start();
+  } catch (const Error& error) {
+    warn(concat("CAPIBARA_MONITOR: ", error.what()), WarningKind::runtime);
+  }
+}
+
+}  // namespace capibara

@@ -1,0 +1,58 @@
+// The page asks for /metrics.json every second and draws what came.
+#include "monitor/dashboard.h"
+
+namespace capibara {
+
+const char dashboard_page[] = R"html(<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>capibara monitor</title><link rel="icon" href="data:,">
+<style>
+:root { color-scheme: light dark; }
+body { font: 15px system-ui, sans-serif; margin: 16px; max-width: 1400px; }
+h1 { font-size: 18px; margin: 0 0 12px; }
+#alerts { color: #b00020; font-weight: 600; min-height: 1.3em; }
+#cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(220px, 1fr)); gap: 12px; }
+.card { border: 1px solid #8884; border-radius: 8px; padding: 10px; overflow: hidden; }
+.name { opacity: .75; font-size: 13px; } .value { font-size: 22px; font-variant-numeric: tabular-nums; }
+svg { width: 100%; height: 48px; display: block; }
+polyline { fill: none; stroke: #3367d6; stroke-width: 1.5; vector-effect: non-scaling-stroke; }
+</style></head><body>
+<h1>capibara <span id="state"></span></h1><div id="alerts" role="status"></div><div id="cards"></div>
+<script>
+const history = {}, cards = {}, most = 300;
+function card(name, doc) {
+  const box = document.createElement("div"); box.className = "card"; box.title = doc;
+  box.innerHTML = '<div class="name"></div><div class="value"></div>' +
+    '<svg viewBox="0 0 300 48" preserveAspectRatio="none"><polyline/></svg>';
+  box.querySelector(".name").textContent = name.replaceAll("_", " ");
+  document.getElementById("cards").append(box);
+  return box;
+}
+function shown(value) {
+  if (!Number.isFinite(value)) return String(value);
+  if (Number.isInteger(value)) return value.toLocaleString("en");
+  return Math.abs(value) >= 100 ? value.toFixed(1) : value.toPrecision(4);
+}
+function draw(line, values) {
+  const finite = values.filter(Number.isFinite), low = Math.min(...finite), range = Math.max(...finite) - low || 1;
+  const point = (v, i) => Number.isFinite(v) ? `${i * 300 / (most - 1)},${45 - 42 * (v - low) / range}` : "";
+  line.setAttribute("points", values.map(point).join(" "));
+}
+async function update() {
+  try {
+    const answer = await (await fetch("metrics.json")).json();
+    for (const {name, doc, value} of answer.metrics) {
+      cards[name] ??= card(name, doc); history[name] ??= [];
+      history[name].push(value); if (history[name].length > most) history[name].shift();
+      cards[name].querySelector(".value").textContent = shown(value);
+      draw(cards[name].querySelector("polyline"), history[name]);
+    }
+    document.getElementById("alerts").textContent = answer.alerts.join(" · ");
+    document.getElementById("state").textContent = "";
+  } catch (error) { document.getElementById("state").textContent = "no answer"; }
+}
+update(); setInterval(update, 1000);
+</script></body></html>
+)html";
+
+}  // namespace capibara

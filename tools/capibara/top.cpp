@@ -1,0 +1,95 @@
+// capibara top: the metrics of a process that a monitor watches, in the terminal.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include <capibara/error.h>
+
+#include "command.h"
+#include "io/json.h"
+#include "runtime/private_folder.h"
+
+namespace capibara::command {
+
+namespace {
+
+// One GET on loopback; raises RuntimeError where nobody answers within two seconds.
+std::string fetch_metrics(int port) {
+  const Descriptor connection(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const timeval limit{2, 0};
+  ::setsockopt(connection.number(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  ::setsockopt(connection.number(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::connect(connection.number(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    throw RuntimeError(concat("top: nobody listens on 127.0.0.1:", port, " (", std::strerror(errno),
+                              "); start the program with CAPIBARA_MONITOR=", port, ", or a TPUMonitor in it"));
+  }
+  const std::string request = "GET /metrics.json HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
+  std::string answer;
+  char block[4096];
+  if (write_whole(connection.number(), request)) {
+    for (ssize_t got = 0; answer.size() < (1 << 20) && (got = ::recv(connection.number(), block, sizeof block, 0)) > 0;)
+      answer.append(block, static_cast<std::size_t>(got));
+  }
+  const std::size_t body = answer.find("\r\n\r\n");
+  if (!answer.starts_with("HTTP/1.1 200") || body == std::string::npos)
+    throw RuntimeError(concat("top: 127.0.0.1:", port, " is no monitor of capibara"));
+  return answer.substr(body + 4);
+}
+
+std::string number_text(const Json& value) {
+  const std::string text = value.dump();
+  if (value.integer() || text == "null") return text == "null" ? "nan" : text;
+  const double number = std::stod(text);
+  char shown[32];
+  std::snprintf(shown, sizeof shown,
+                std::fabs(number - std::round(number)) < 1e-12 && std::fabs(number) < 1e15 ? "%.0f" : "%.4g", number);
+  return shown;
+}
+
+void print_metrics(const std::string& text) {
+  const Json json = Json::parse(text, "top");
+  const Json* metrics = json.find("metrics");
+  const Json* alerts = json.find("alerts");
+  if (!metrics || !metrics->list() || !alerts || !alerts->list()) throw RuntimeError("top: an answer without metrics");
+  for (const Json& row : *metrics->list()) {
+    const Json* name = row.find("name");
+    const Json* doc = row.find("doc");
+    const Json* value = row.find("value");
+    if (!name || !name->text() || !doc || !doc->text() || !value) continue;
+    std::printf("%-20s %14s   %s\n", name->text()->c_str(), number_text(*value).c_str(), doc->text()->c_str());
+  }
+  for (const Json& alert : *alerts->list()) std::printf("ALERT %s\n", alert.text() ? alert.text()->c_str() : "");
+}
+
+}  // namespace
+
+int top(const Arguments& arguments) {
+  if (arguments.words.size() > 1) throw UsageError{"expected at most one port"};
+  Arguments port = arguments;
+  port.options["port"] = arguments.words.empty() ? "9090" : arguments.words[0];
+  const int number = port.integer("port", 9090);
+  if (arguments.has("once")) {
+    print_metrics(fetch_metrics(number));
+    return 0;
+  }
+  while (true) {
+    const std::string text = fetch_metrics(number);
+    std::printf("\033[H\033[2Jcapibara top, 127.0.0.1:%d\n\n", number);
+    print_metrics(text);
+    std::fflush(stdout);
+    ::sleep(1);
+  }
+}
+
+}  // namespace capibara::command
