@@ -28,7 +28,7 @@ LearningRate to_rate(nb::handle object) {
   return nb::cast<double>(object);
 }
 
-Arrays arrays_of(nb::handle sequence) {
+Arrays leaves_in(nb::handle sequence) {
   Arrays arrays;
   for (nb::handle entry : sequence) arrays.push_back(to_array(entry, "optimizers"));
   return arrays;
@@ -36,7 +36,7 @@ Arrays arrays_of(nb::handle sequence) {
 
 OptimizerState state_of(nb::handle sequence) {
   OptimizerState state;
-  for (nb::handle entry : sequence) state.push_back(arrays_of(entry));
+  for (nb::handle entry : sequence) state.push_back(leaves_in(entry));
   return state;
 }
 
@@ -164,15 +164,15 @@ void bind_named(nb::module_& m) {
 void bind_optimizers(nb::module_& parent) {
   nb::module_ m = parent.def_submodule("optimizers", "Optimizers and schedules.");
   nb::class_<Optimizer>(m, "Optimizer", "A pair of init and update on lists of arrays.")
-      .def("init_leaves", [](const Optimizer& optimizer, nb::handle leaves) { return wrap_state(optimizer.init(arrays_of(leaves))); })
+      .def("init_leaves", [](const Optimizer& optimizer, nb::handle leaves) { return wrap_state(optimizer.init(leaves_in(leaves))); })
       .def("update_leaves", [](const Optimizer& optimizer, nb::handle gradients, nb::handle state, nb::handle parameters) {
-        auto [updates, next] = optimizer.update_leaves(arrays_of(gradients), state_of(state), arrays_of(parameters));
+        auto [updates, next] = optimizer.update_leaves(leaves_in(gradients), state_of(state), leaves_in(parameters));
         return nb::make_tuple(wrap_all(updates), wrap_state(next));
       });
   m.def("add_updates", [](nb::handle parameters, nb::handle updates) {
-    return wrap_all(add_updates(arrays_of(parameters), arrays_of(updates)));
+    return wrap_all(add_updates(leaves_in(parameters), leaves_in(updates)));
   });
-  m.def("global_norm", [](nb::handle leaves) { return wrap(global_norm(arrays_of(leaves))); });
+  m.def("global_norm", [](nb::handle leaves) { return wrap(global_norm(leaves_in(leaves))); });
   bind_schedules(m);
   bind_links(m);
   bind_named(m);

@@ -30,7 +30,7 @@ training::RunConfig demo_config() {
   config.model.width = 128;
   config.model.layers = {"attention+mlp", "mamba+mlp", "attention+moe"};
   config.model.hidden = 256;
-  config.trainer.steps = 500;
+  config.trainer.steps = 400;
   config.trainer.batch = 16;
   config.trainer.length = 128;
   config.trainer.learning_rate = 4e-3;

@@ -1,0 +1,111 @@
+"""capibara train, sample and chat: training on text from the command line, killed at any moment and resumed exactly."""
+
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+COMMAND = os.environ.get("CAPIBARA_COMMAND", "build/capibara")
+TEXT = "".join(f"The {name} has {count} apples and the {name} eats one of them.\n"
+               for count in range(2, 60) for name in ("fox", "goat", "heron", "crane"))
+SMALL = ["--steps", "60", "--layers", "attention,mamba", "--width", "16", "--heads", "2", "--hidden", "16", "--vocabulary", "256",
+         "--batch", "2", "--length", "16", "--checkpoint-every", "2", "--warmup", "2", "--held-out", "0.2"]
+
+
+def run(*arguments, **options):
+    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=300, **options)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("text")
+    (folder / "apples.txt").write_text(TEXT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def finished(text, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    done = run("train", str(text), "--folder", str(folder), *SMALL)
+    assert "bits per byte" in done.stdout, done.stdout + done.stderr
+    return folder, done.stdout
+
+
+def losses(folder):
+    return (Path(folder) / "losses.txt").read_text().split()
+
+
+def test_train_writes_what_it_names(finished):
+    folder, output = finished
+    assert "step 60/60" in output and "a bigram model of bytes" in output
+    assert len(losses(folder)) == 60 and float(losses(folder)[-1]) < float(losses(folder)[0])
+    assert (folder / "loss.svg").read_text().startswith("<svg")
+    assert str(folder / "loss.svg") in output and str(folder / "checkpoints") in output
+
+
+def test_killed_twenty_times_it_ends_with_the_same_losses(finished, text, tmp_path):
+    folder = tmp_path / "killed"
+    dice = random.Random(0)
+    command = [COMMAND, "train", str(text), "--folder", str(folder), *SMALL]
+    kills = 0
+    for _ in range(60):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        # The first line of a step proves progress; then the blow falls at any point of steps, losses and checkpoints.
+        started = next((line for line in process.stdout if line.startswith("  step")), None)
+        if started is None:
+            process.wait()
+            break
+        if kills < 20:
+            time.sleep(dice.uniform(0, 0.02))
+            process.send_signal(signal.SIGKILL)
+            kills += 1
+        process.stdout.read()
+        process.wait()
+        if process.returncode != -signal.SIGKILL:
+            break
+    assert process.returncode in (0, 1), "the last start comes to the end"
+    assert kills >= 10
+    assert losses(folder) == losses(finished[0])
+
+
+def test_ctrl_c_saves_and_the_same_command_goes_on(finished, text, tmp_path):
+    folder = tmp_path / "stopped"
+    command = [COMMAND, "train", str(text), "--folder", str(folder), *SMALL, "--checkpoint-every", "1000"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    next(line for line in process.stdout if line.startswith("  step"))
+    process.send_signal(signal.SIGINT)
+    rest = process.stdout.read()
+    assert process.wait() in (130, 0, 1), rest
+    if process.returncode == 130:
+        assert "the same command goes on from there" in rest
+    done = run(*command[1:])
+    assert "goes on after step" in done.stdout
+    assert losses(folder) == losses(finished[0])
+
+
+def test_sample_and_chat_go_on_from_a_prompt(finished):
+    folder = str(finished[0])
+    first = run("sample", folder, "--prompt", "The fox", "--tokens", "20", "--seed", "3")
+    again = run("sample", folder, "--prompt", "The fox", "--tokens", "20", "--seed", "3")
+    assert first.returncode == 0 and first.stdout.startswith("The fox") and len(first.stdout) > 20
+    assert first.stdout == again.stdout
+    talk = run("chat", folder, "--tokens", "5", input="The goat\n\n")
+    assert talk.returncode == 0 and talk.stdout.count("> ") == 2
+
+
+def test_errors_say_what_to_do(finished, text, tmp_path):
+    missing = run("sample", str(tmp_path / "nothing"))
+    assert missing.returncode == 1 and "has no config.json; 'capibara train' makes one" in missing.stderr
+    other = run("train", str(text), "--folder", str(finished[0]), *SMALL, "--seed", "5")
+    assert other.returncode == 1 and "holds a run with other settings" in other.stderr
+    short = tmp_path / "short.txt"
+    short.write_text("too short")
+    tiny = run("train", str(short), "--folder", str(tmp_path / "short"), *SMALL)
+    assert tiny.returncode == 1 and "shorter than one window" in tiny.stderr
+    assert "there is no file or folder" in run("train", str(tmp_path / "absent"), "--folder", str(tmp_path / "absent_run")).stderr
+    assert run("train").returncode == 2
+    assert "--steps needs a number" in run("train", str(text), "--steps", "many").stderr
