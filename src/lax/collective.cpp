@@ -270,8 +270,14 @@ bool is_checked(const AxisNames& axes) {
   return std::any_of(axes.begin(), axes.end(), [](const std::string& axis) { return checked_mesh(axis) != nullptr; });
 }
 
+int64_t size_of_axis(const char* operation, const std::string& axis_name) {
+  if (std::optional<int64_t> size = current_trace()->axis_size(axis_name)) return *size;
+  throw NameError(concat("Found an unbound axis name: ", axis_name, ". To fix this, please call ", operation,
+                         " under `jax.shard_map`, or under a vmap whose axis_name is '", axis_name, "'."));
+}
+
 Array reduce_over(const char* name, const Array& x, const AxisNames& axes, const AxisGroups& groups) {
-  for (const std::string& axis : axes) axis_size(axis);
+  for (const std::string& axis : axes) size_of_axis(name, axis);
   check_groups(name, axes, groups);
   if (!groups.empty() && is_checked(axes)) {
     throw NotImplementedError(concat(
@@ -285,16 +291,14 @@ Array reduce_over(const char* name, const Array& x, const AxisNames& axes, const
 }  // namespace
 
 int64_t axis_size(const std::string& axis_name) {
-  if (std::optional<int64_t> size = current_trace()->axis_size(axis_name)) return *size;
-  throw NameError(concat("unbound axis name: ", axis_name, ". Hint: name the axis with vmap(f, {.axis_name = \"",
-                         axis_name, "\"})"));
+  return size_of_axis("axis_size", axis_name);
 }
 
 Array psum(const Array& x, const AxisNames& axes, const AxisGroups& groups) {
   // The sum of a constant is known: no lane differs.
   if (!x.is_tracer() && groups.empty() && !(is_checked(axes) && x.ndim() > 0)) {
     int64_t lanes = 1;
-    for (const std::string& axis : axes) lanes *= axis_size(axis);
+    for (const std::string& axis : axes) lanes *= size_of_axis("psum", axis);
     return mul(x, convert_element_type(Array(lanes), x.dtype()));
   }
   if (groups.empty() && is_checked(axes)) {
@@ -315,7 +319,7 @@ Array pmin(const Array& x, const AxisNames& axes, const AxisGroups& groups) {
 }
 
 Array axis_index(const std::string& axis_name) {
-  axis_size(axis_name);
+  size_of_axis("axis_index", axis_name);
   return capibara::bind(primitive("axis_index"), {}, {{"axis_name", axis_name}})[0];
 }
 

@@ -1,5 +1,6 @@
 """Moving arrays between devices and constraining values: what a device, a sharding or a specification means for a tree."""
 from capibara import _core, _tracebacks
+from capibara._errors import UnexpectedTracerError
 from capibara._tree_errors import prefix_errors
 from capibara.jax import tree_util
 from capibara.jax._axes import AxisType
@@ -27,10 +28,11 @@ def resolve(target, operation):
     if isinstance(target, PartitionSpec):
         mesh = current_mesh()
         if mesh is None:
-            raise RuntimeError(f"{operation} requires a non-empty mesh in context if you are passing `PartitionSpec`s "
-                               "to shardings. You can "
-                               "define a context mesh via `jax.set_mesh(mesh)`. Alternatively, provide `Sharding`s to shardings and then the "
-                               "mesh context manager is not required.")
+            # "pjit in_shardings" is the argument in_shardings of jit
+            function, _, argument = operation.replace("pjit", "jit").partition(" ")
+            raise RuntimeError(f"{function} requires a non-empty mesh in context if you are passing `PartitionSpec`s to "
+                               f"{argument or 'shardings'}. You can define a context mesh via `jax.set_mesh(mesh)`. Alternatively, provide "
+                               f"`Sharding`s to {argument or 'shardings'} and then the mesh context manager is not required.")
         return NamedSharding(mesh, target)
     raise ValueError(f"{operation}: Received invalid value {target!r}; expected a Device, a Sharding or a PartitionSpec")
 
@@ -214,16 +216,31 @@ def make_array_from_callback(shape, sharding, data_callback, dtype=None):
     for device, index in sharding.addressable_devices_indices_map(shape).items():
         key = repr(index)
         if key not in parts:
-            parts[key] = _core.put_array(np.asarray(data_callback(index), dtype=dtype))
+            data = data_callback(index)
+            if isinstance(data, _core.Tracer):
+                raise UnexpectedTracerError("jax.make_array_from_callback cannot be called within a traced context.")
+            parts[key] = _core.put_array(np.asarray(data, dtype=dtype))
         shards.append(_put(parts[key], SingleDeviceSharding(device)))
     return make_array_from_single_device_arrays(shape, sharding, shards)
 
 
 def make_array_from_single_device_arrays(shape, sharding, arrays, *, dtype=None):
     """One array of parts that are on its devices. `dtype` is needed where this process has no part, and is that of the parts."""
+    import numpy as np
+    name = "jax.make_array_from_single_device_arrays"
+    if not isinstance(arrays, (list, tuple)):
+        raise TypeError(f"{name} `arrays` argument must be a list or tuple, but got {type(arrays)}.")
+    if any(isinstance(array, _core.Tracer) for array in arrays):
+        raise ValueError(f"{name} requires a list of concrete arrays as input, but got types {set(map(type, arrays))}")
+    if dtype is None and not arrays:
+        raise ValueError(f"If the Array has no addressable shards, `dtype` must be provided via the `dtype` argument to `{name}`.")
     for array in arrays:
         if dtype is not None and array.dtype != dtype:
-            raise ValueError(f"make_array_from_single_device_arrays: expected parts of dtype {dtype}, got {array.dtype}")
+            raise ValueError(f"If `dtype` is provided to `{name}`, it must match the dtype of the addressable shards. Got "
+                             f"dtype={np.dtype(dtype)} and shard dtype={array.dtype}`.")
+        if len(array.devices()) != 1:
+            raise ValueError("When making an array from single-device arrays the input arrays must have one shard each. An argument array had "
+                             f"{len(array.devices())} shard(s).")
     if isinstance(sharding, SingleDeviceSharding):
         return arrays[0]
     by_device = {device_of(array): array for array in arrays}
@@ -236,8 +253,11 @@ def make_array_from_single_device_arrays(shape, sharding, arrays, *, dtype=None)
 def make_array_from_process_local_data(sharding, local_data, global_shape=None):
     """A tree of arrays of the data that this process has, which are all of it where there is one process."""
     leaves, structure = _core.tree_flatten(local_data)
-    shardings = spread(sharding, local_data, "make_array_from_process_local_data sharding")
-    shapes = [None] * len(leaves) if global_shape is None else [tuple(global_shape)] * len(leaves)
+    name = "make_array_from_process_local_data"
+    shardings = [resolve(one, name) for one in spread(sharding, local_data, f"{name} sharding")]
+    shapes = [None] * len(leaves)
+    if global_shape is not None:
+        shapes = tree_util.broadcast_prefix(global_shape, local_data, is_leaf=lambda leaf: isinstance(leaf, tuple))
     return structure.unflatten([_from_local_data(*one) for one in zip(leaves, shardings, shapes)])
 
 
@@ -246,8 +266,8 @@ def _from_local_data(data, sharding, global_shape):
     data = np.asarray(data)
     if sharding.is_fully_addressable:
         if global_shape is not None and global_shape != data.shape:
-            raise ValueError("make_array_from_process_local_data: one process has all of the data, so that its shape must be the global "
-                             f"shape {global_shape}, got {data.shape}")
+            raise ValueError("When calling `make_array_from_process_local_data` on a single process, global_shape should be None or equal to "
+                             f"local_data.shape.Got global_shape={global_shape} and local_data.shape={data.shape}.")
         return make_array_from_callback(data.shape, sharding, lambda index: data[index])
     own, counts = _part_numbers(sharding, data.ndim)
     if global_shape is None:

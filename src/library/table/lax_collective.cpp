@@ -49,7 +49,6 @@ struct ReducedAxes {
                                "names and positions, got ", item.type_name()));
       }
     }
-    lanes(names);  // NameError for a name that nothing binds, before anything else is said
   }
   jax::numpy::Axis axis() const { return jax::numpy::Axis(positions); }
 };
