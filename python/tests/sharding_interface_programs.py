@@ -95,6 +95,27 @@ program("rank_of_scalar", lambda: NamedSharding(AUTO, P("x")).check_compatible_a
 program("rank_fits", lambda: NamedSharding(AUTO, P("x")).check_compatible_aval((8,)))
 program("spec_without_mesh", lambda: jax.jit(lambda x: x, in_shardings=P("x"))(jnp.arange(8)))
 
+program("constraint_none", lambda: lax.with_sharding_constraint(jnp.arange(8), None))
+program("in_shardings_open", lambda: jax.jit(lambda x: x, in_shardings=NamedSharding(AUTO, P(P.UNCONSTRAINED, "x"))))
+program("out_shardings_open", lambda: jax.jit(lambda x: x, out_shardings=NamedSharding(AUTO, P(P.UNCONSTRAINED, "x"))))
+program("sizes_in_tuples", lambda: jax.make_mesh(((4,), 4), ("x", "y")))
+program("sizes_of_numpy", lambda: jax.make_mesh((1, np.int32(1)), ("x", "y")).axis_names)
+program("struct_of_small_rank", lambda: jax.ShapeDtypeStruct((8, 8), jnp.float32, sharding=NamedSharding(AUTO, P(None, "x", None))))
+program("pmap_without_devices", lambda: jax.pmap(lambda x: x, devices=[]))
+program("pmap_mean_of_booleans", lambda: jax.pmap(lambda x: lax.pmean(x, "i"), axis_name="i")(jnp.arange(8) % 4 == 0))
+program("constraint_without_devices", lambda: jax.jit(lambda x: lax.with_sharding_constraint(
+    x, NamedSharding(AUTO.abstract_mesh, P("x"))))(split((8, 4))).sharding)
+program("eager_constraint_without_devices", lambda: lax.with_sharding_constraint(split((8, 4)), NamedSharding(AUTO.abstract_mesh, P("x"))).sharding)
+program("constraint_of_unplaced", lambda: lax.with_sharding_constraint(jnp.arange(8.0), NamedSharding(AUTO.abstract_mesh, P("x"))))
+program("constraint_of_small_rank", lambda: lax.with_sharding_constraint(jnp.arange(8), NamedSharding(AUTO, P("x", "y"))))
+program("uneven_constraint", lambda: jax.jit(lambda x: lax.with_sharding_constraint(x * 2, NamedSharding(AUTO, P("x"))))(jnp.arange(6)))
+program("put_of_small_rank", lambda: jax.device_put(jnp.arange(6), NamedSharding(AUTO, P("x", "y"))))
+program("put_by_spec_without_mesh", lambda: jax.device_put(jnp.arange(8), P("x")))
+program("device_and_in_shardings", lambda: jax.jit(lambda x: x, device=DEVICES[0], in_shardings=NamedSharding(AUTO, P("x"))))
+program("device_and_out_shardings", lambda: jax.jit(lambda x: x, device=DEVICES[0], out_shardings=NamedSharding(AUTO, P("x"))))
+program("other_sizes", lambda: AUTO.abstract_mesh.update(axis_sizes=(2, 4), axis_names=("a", "b")).shape_tuple)
+program("other_types", lambda: AUTO.abstract_mesh.update(axis_types=(Explicit, Explicit)).axis_types)
+
 # ---- arrays of parts ----
 program("no_parts", lambda: jax.make_array_from_single_device_arrays((8, 2), NamedSharding(AUTO, P("x")), []))
 program("parts_of_other_dtype",

@@ -120,6 +120,12 @@ class AbstractMesh(NamedAxes):
             raise ValueError(f"AbstractMesh: there must be as many axis sizes as axis names, got {self.axis_sizes} and {self.axis_names}")
         self.axis_types = checked_types(axis_types, self.axis_names, "AbstractMesh")
 
+    def update(self, axis_sizes=None, axis_names=None, axis_types=None, **changes):
+        """The same with other sizes, names or types of axes, or another abstract device."""
+        return AbstractMesh(self.axis_sizes if axis_sizes is None else axis_sizes, self.axis_names if axis_names is None else axis_names,
+                            self.axis_types if axis_types is None else axis_types,
+                            abstract_device=changes.get("abstract_device", self.abstract_device))
+
     def update_axis_types(self, changes):
         """The same with other types of the axes that a dictionary names."""
         types = tuple(changes.get(name, own) for name, own in zip(self.axis_names, self.axis_types))

@@ -270,11 +270,19 @@ def get_mesh():
     return Mesh(np.empty((), dtype=object), ()) if mesh is None else mesh
 
 
+def grid_of(devices, sizes):
+    """Devices as an array of these sizes."""
+    import numpy as np
+    grid = np.empty(len(devices), dtype=object)
+    grid[:] = devices
+    return grid.reshape(sizes)
+
+
 def make_mesh(axis_shapes, axis_names, axis_types=None, *, devices=None):
     """A mesh of the first devices; its axes are Explicit unless `axis_types` says otherwise."""
     import math
-
-    import numpy as np
+    if not all(hasattr(size, "__index__") for size in axis_shapes):
+        raise ValueError(f"`axis_shapes` passed to `make_mesh` should be a sequence of ints. Got {axis_shapes}")
     axis_shapes, axis_names = tuple(axis_shapes), (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
     if axis_types is None:
         axis_types = (AxisType.Explicit,) * len(axis_names)
@@ -282,9 +290,7 @@ def make_mesh(axis_shapes, axis_names, axis_types=None, *, devices=None):
     count = math.prod(axis_shapes)
     if len(chosen) < count:
         raise ValueError(f"Number of devices {len(chosen)} must be >= the product of mesh_shape {axis_shapes}")
-    grid = np.empty(count, dtype=object)
-    grid[:] = chosen[:count]
-    return Mesh(grid.reshape(axis_shapes), axis_names, axis_types)
+    return Mesh(grid_of(chosen[:count], axis_shapes), axis_names, axis_types)
 
 
 _tracebacks.guard(__name__)

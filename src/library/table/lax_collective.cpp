@@ -79,7 +79,9 @@ Value pmean(const Arguments& a) {
       lanes(axes.names);
       return integer ? Value(static_cast<double>(*integer)) : leaf;
     }
-    return lax::pmean(leaf_array(a, leaf), axes.names, groups);
+    Array x = leaf_array(a, leaf);
+    if (is_bool(x.dtype())) x = lax::convert_element_type(x, DType::int32);
+    return lax::pmean(x, axes.names, groups);
   });
 }
 
