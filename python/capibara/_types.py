@@ -18,6 +18,8 @@ class ShapeDtypeStruct:
         self.dtype = _core.dtype_of(dtype)
         self.weak_type = weak_type
         self.sharding = sharding
+        if hasattr(sharding, "check_compatible_aval"):
+            sharding.check_compatible_aval(self.shape)
 
     @classmethod
     def like(cls, x):

@@ -241,6 +241,15 @@ nb::object vmap(nb::object function, nb::object in_axes, nb::object out_axes, nb
     throw ValueError("vmap must have at least one non-None value in in_axes or axis_size must be specified");
   }
   check_mapped_sizes(function, in, leaves, mapped_axes, positions, axis_size);
+  // Except those whose types must not be split along the mapped axis.
+  for (std::size_t i = 0; explicit_types_exist() && i < objects.size(); ++i) {
+    if (axes[i] || !nb::isinstance<Array>(objects[i])) continue;
+    const Array leaf = to_operand(objects[i], "vmap");
+    if (!leaf.type().sharding.is_explicit()) continue;
+    leaves.push_back(leaf);
+    positions.push_back(i);
+    leaf_axes.emplace_back(std::nullopt);
+  }
   jax::VmapOptions options;
   options.in_axes = jax::Axes(leaf_axes);
   if (!axis_name.is_none()) options.axis_name = nb::cast<std::string>(nb::str(axis_name));

@@ -56,7 +56,7 @@ import capibara.jax as jax
 import capibara.jax.numpy as jnp
 from capibara.jax import lax
 P = jax.sharding.PartitionSpec
-mesh = jax.make_mesh((8,), ("i",))
+mesh = jax.make_mesh((8,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
 def body(x):
   return CALL
 try:

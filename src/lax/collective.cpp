@@ -2,8 +2,11 @@
 // operations.
 #include "lax/collective.h"
 
+#include <capibara/ragged.h>
+
 #include <algorithm>
 
+#include "array/format.h"
 #include "lax/factors.h"
 #include "lax/process_exchange.h"
 #include "program/varying.h"
@@ -270,8 +273,14 @@ bool is_checked(const AxisNames& axes) {
   return std::any_of(axes.begin(), axes.end(), [](const std::string& axis) { return checked_mesh(axis) != nullptr; });
 }
 
+int64_t size_of_axis(const char* operation, const std::string& axis_name) {
+  if (std::optional<int64_t> size = current_trace()->axis_size(axis_name)) return *size;
+  throw NameError(concat("Found an unbound axis name: ", axis_name, ". To fix this, please call ", operation,
+                         " under `jax.shard_map`, or under a vmap whose axis_name is '", axis_name, "'."));
+}
+
 Array reduce_over(const char* name, const Array& x, const AxisNames& axes, const AxisGroups& groups) {
-  for (const std::string& axis : axes) axis_size(axis);
+  for (const std::string& axis : axes) size_of_axis(name, axis);
   check_groups(name, axes, groups);
   if (!groups.empty() && is_checked(axes)) {
     throw NotImplementedError(concat(
@@ -285,16 +294,14 @@ Array reduce_over(const char* name, const Array& x, const AxisNames& axes, const
 }  // namespace
 
 int64_t axis_size(const std::string& axis_name) {
-  if (std::optional<int64_t> size = current_trace()->axis_size(axis_name)) return *size;
-  throw NameError(concat("unbound axis name: ", axis_name, ". Hint: name the axis with vmap(f, {.axis_name = \"",
-                         axis_name, "\"})"));
+  return size_of_axis("axis_size", axis_name);
 }
 
 Array psum(const Array& x, const AxisNames& axes, const AxisGroups& groups) {
   // The sum of a constant is known: no lane differs.
   if (!x.is_tracer() && groups.empty() && !(is_checked(axes) && x.ndim() > 0)) {
     int64_t lanes = 1;
-    for (const std::string& axis : axes) lanes *= axis_size(axis);
+    for (const std::string& axis : axes) lanes *= size_of_axis("psum", axis);
     return mul(x, convert_element_type(Array(lanes), x.dtype()));
   }
   if (groups.empty() && is_checked(axes)) {
@@ -314,8 +321,53 @@ Array pmin(const Array& x, const AxisNames& axes, const AxisGroups& groups) {
   return reduce_over("pmin", x, axes, groups);
 }
 
+// Every member sees all operands, and of each the rows that are for it, shifted to where they belong.
+Array ragged_all_to_all(const Array& operand, const Array& output, const RaggedSlices& slices, const AxisNames& axes,
+                        const AxisGroups& groups) {
+  const std::pair<const char*, const Array*> given[] = {{"input_offsets", &slices.input_offsets},
+                                                        {"send_sizes", &slices.send_sizes},
+                                                        {"output_offsets", &slices.output_offsets},
+                                                        {"recv_sizes", &slices.recv_sizes}};
+  for (const auto& [name, numbers] : given) {
+    if (!is_integer(numbers->dtype()))
+      throw ValueError(concat("ragged_all_to_all ", name, " must be integer type."));
+    if (numbers->ndim() != 1 || numbers->shape(0) < 1)
+      throw ValueError(concat("ragged_all_to_all ", name, " must be rank 1 with positive dimension size, but got shape ",
+                              shape_tuple(numbers->shape())));
+  }
+  for (const std::string& axis : axes) size_of_axis("ragged_all_to_all", axis);
+  const int64_t members = group_size(axes, groups), count = slices.send_sizes.shape(0);
+  if (count % members != 0 || operand.ndim() < 1 || operand.ndim() != output.ndim())
+    throw ValueError(concat("ragged_all_to_all: ", count, " slices of ", to_string(operand.type()), " for ", members,
+                            " members into ", to_string(output.type()),
+                            ": the members must divide the slices, and both arrays have the same rank, at least 1"));
+  auto from_senders = [&](const Array& numbers) {
+    const Array own = convert_element_type(numbers, DType::int32);
+    return all_to_all(own, axes, 0, 0, {.tiled = true, .axis_index_groups = groups});
+  };
+  const Array begins = from_senders(slices.input_offsets), sizes = from_senders(slices.send_sizes);
+  const Array places = from_senders(slices.output_offsets);
+  const Array all = all_gather(convert_element_type(operand, output.dtype()), axes,
+                               {.axis = 0, .tiled = false, .axis_index_groups = groups});
+  const int64_t rows = output.shape(0);
+  std::vector<PadDim> around(static_cast<std::size_t>(operand.ndim()));
+  around[0] = {rows, rows, 0};
+  const Array row = varied_over(broadcasted_iota(DType::int32, output.shape(), 0), axes);
+  Array result = varied_over(output, axes);
+  for (int64_t i = 0; i < count; ++i) {
+    const Array part = index_in_dim(all, i / (count / members), 0, false), zero = scalar_of(output.dtype(), 0);
+    auto number = [&](const Array& numbers) { return index_in_dim(numbers, i, 0, false); };
+    const Array begin = number(begins), place = number(places), size = number(sizes);
+    const Array shifted = begin - place + scalar_of(DType::int32, static_cast<double>(rows));
+    const Array moved = dynamic_slice_in_dim(pad(part, zero, around), shifted, rows);
+    const Array after = row >= place, before = row < place + size;
+    result = select(bitwise_and(after, before), moved, result);
+  }
+  return result;
+}
+
 Array axis_index(const std::string& axis_name) {
-  axis_size(axis_name);
+  size_of_axis("axis_index", axis_name);
   return capibara::bind(primitive("axis_index"), {}, {{"axis_name", axis_name}})[0];
 }
 

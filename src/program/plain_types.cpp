@@ -65,6 +65,61 @@ std::optional<Attrs> constraint_of(const Attrs& attrs) {
 
 }  // namespace
 
+namespace {
+
+// What a constraint asks for that says no more than a type; nothing where the type leaves it open.
+std::optional<Attrs> constraint_of(const ArrayType& type, const NamedSharding* devices) {
+  if (!type.sharding.is_explicit() || type.sharding.mesh().size() < 2 || !type.sharding.spec().unreduced.empty())
+    return std::nullopt;
+  const Mesh& mesh = type.sharding.mesh();
+  NamedSharding placement{"cpu", {}, mesh, type.sharding.spec(), ""};
+  if (devices && devices->mesh.axis_names == mesh.axis_names && devices->mesh.axis_sizes == mesh.axis_sizes) {
+    placement.platform = devices->platform;
+    placement.devices = devices->devices;
+  } else {
+    for (int id = 0; id < mesh.size(); ++id) placement.devices.push_back(id);
+  }
+  placement.spec.reduced.clear();
+  Ints open;  // dimensions that axes of the compiler may split
+  for (std::size_t dim = 0; mesh.any_is(AxisType::Auto) && dim < type.shape.size(); ++dim) {
+    if (placement.spec.dims[dim].empty()) open.push_back(static_cast<int64_t>(dim));
+  }
+  const std::shared_ptr<const Opaque> sharding = std::make_shared<const PlacementAttr>(std::move(placement));
+  return Attrs{{"sharding", sharding}, {"unconstrained_dims", open}, {"context_mesh", Attr()}, {"layout", Attr()}};
+}
+
+}  // namespace
+
+Program with_type_constraints(const Program& program, const NamedSharding* devices) {
+  Program::Body body = program.body();
+  std::vector<Equation> equations;
+  for (Equation& equation : body.equations) {
+    const Primitive& primitive = equation.primitive;
+    // These say themselves where their results are.
+    if (primitive == prim::shard_map() || primitive == prim::reshard() || primitive == prim::sharding_constraint()) {
+      equations.push_back(std::move(equation));
+      continue;
+    }
+    equation.attrs = rewrite_programs(
+        equation.attrs, [&](const Program& nested) { return with_type_constraints(nested, devices); });
+    std::vector<Equation> constraints;
+    for (Var& output : equation.outputs) {
+      if (output.dropped()) continue;
+      const ArrayType type = body.var_types[static_cast<std::size_t>(output.id)];
+      std::optional<Attrs> attrs = constraint_of(type, devices);
+      if (!attrs) continue;
+      const Var made{static_cast<int32_t>(body.var_types.size())};
+      body.var_types.push_back(type);
+      constraints.push_back({prim::sharding_constraint(), {Atom(made)}, {output}, *attrs, {}, equation.source});
+      output = made;
+    }
+    equations.push_back(std::move(equation));
+    for (Equation& constraint : constraints) equations.push_back(std::move(constraint));
+  }
+  body.equations = std::move(equations);
+  return Program(std::move(body));
+}
+
 Program with_plain_types(const Program& program) {
   Program::Body body = program.body();
   for (ArrayType& type : body.var_types) type.sharding = {};

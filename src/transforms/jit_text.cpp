@@ -12,7 +12,12 @@ std::string jit_entry_text(const JitEntry& entry, const LeafShardings& leaves) {
 
 std::string lowered_text(const JitEntry& entry, const LeafShardings& leaves, bool locations) {
   const auto [pruned, inputs] = entry.pruned();
-  const Program program = has_explicit_types(pruned) ? with_plain_types(pruned) : pruned;
+  const NamedSharding* devices = nullptr;
+  for (const auto& leaf : leaves) {
+    if (!devices && leaf && leaf->devices.size() > 1) devices = leaf.get();
+  }
+  const Program program =
+      has_explicit_types(pruned) ? with_plain_types(with_type_constraints(pruned, devices)) : pruned;
   stablehlo::WriteOptions options;
   options.module_name = concat("jit_", entry.options.name);
   options.locations = locations;

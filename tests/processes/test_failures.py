@@ -123,7 +123,7 @@ DIFFERS = """
     from capibara.jax import lax
     from capibara.jax.sharding import PartitionSpec as P
     jax.distributed.initialize()
-    mesh, own = jax.make_mesh((2,), ("i",)), jax.process_index()
+    mesh, own = jax.make_mesh((2,), ("i",), axis_types=(jax.sharding.AxisType.Auto,)), jax.process_index()
     def step(x):
         return lax.psum(x * FACTOR, "i")
     f = jax.jit(jax.shard_map(step, mesh=mesh, in_specs=P("i"), out_specs=P()))

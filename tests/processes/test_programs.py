@@ -196,7 +196,7 @@ DIVERGES = """
     from capibara.jax import lax
     from capibara.jax.sharding import PartitionSpec as P
     jax.distributed.initialize()
-    mesh = jax.make_mesh((4,), ("i",))
+    mesh = jax.make_mesh((4,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
     def step(x):
         return lax.psum(x, "i") if jax.process_index() != 2 else lax.pmax(x, "i")
     jax.jit(jax.shard_map(step, mesh=mesh, in_specs=P("i"), out_specs=P()))(jnp.arange(4.0))

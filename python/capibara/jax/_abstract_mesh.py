@@ -16,6 +16,8 @@ class TypeSharding(NamedSharding):
 
     def __init__(self, mesh, spec, *, memory_kind=None):
         self.mesh, self.spec = mesh, spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
+        if memory_kind not in (None, "device", "pinned_host", "unpinned_host"):
+            raise ValueError(f"Got invalid memory kind: {memory_kind}. Valid memory kinds are: device, pinned_host, unpinned_host")
         self._memory_kind = memory_kind
 
     num_devices = property(lambda self: self.mesh.size)

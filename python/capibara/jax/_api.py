@@ -108,8 +108,9 @@ def jit(fun=None, /, *, in_shardings=None, out_shardings=None, static_argnums=No
         raise NotImplementedError(f"jit: abstracted_axes is not supported, got {abstracted_axes!r}")
     target = None
     if device is not None or backend is not None:
-        if in_shardings is not None or out_shardings is not None:
-            raise ValueError("If backend or device is specified on jit, then in_shardings and out_shardings should not be specified.")
+        for word, given in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
+            if given is not None:
+                raise ValueError(f"If backend or device is specified on jit, then {word} should not be specified.")
         target = target_of(device, backend, "jit")
     if debug:
         def run_directly(*args, **kwargs):

@@ -97,18 +97,34 @@ class AbstractDevice:
         return f"device_kind={self.device_kind}, num_cores={self.num_cores}, platform={self.platform}"
 
 
+def checked_types(given, names, what):
+    """A type for each axis; without any, all are Auto."""
+    if given is None:
+        return (AxisType.Auto,) * len(names)
+    types = tuple(given) if isinstance(given, (tuple, list)) else (given,)
+    if not all(isinstance(one, AxisType) for one in types):
+        raise TypeError(f"axis_types passed to {what} must be of type `jax.sharding.AxisType`. Got {types} of type "
+                        f"{tuple(type(one) for one in types)}")
+    if len(types) != len(names):
+        raise ValueError(f"Number of axis names should match the number of axis_types. Got axis_names={names} and axis_types={types}")
+    return types
+
+
 class AbstractMesh(NamedAxes):
     """Named axes and their sizes, without devices."""
 
     def __init__(self, axis_sizes, axis_names, axis_types=None, *, abstract_device=None):
-        self.axis_sizes, self.axis_names, self.abstract_device = tuple(axis_sizes), tuple(axis_names), abstract_device
+        self.axis_sizes, self.abstract_device = tuple(axis_sizes), abstract_device
+        self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
         if len(self.axis_sizes) != len(self.axis_names):
             raise ValueError(f"AbstractMesh: there must be as many axis sizes as axis names, got {self.axis_sizes} and {self.axis_names}")
-        count = len(self.axis_names)
-        is_single = axis_types is None or isinstance(axis_types, AxisType)
-        self.axis_types = (axis_types or AxisType.Auto,) * count if is_single else tuple(axis_types)
-        if len(self.axis_types) != len(self.axis_names):
-            raise ValueError(f"AbstractMesh: there must be as many axis types as axis names, got {self.axis_types} and {self.axis_names}")
+        self.axis_types = checked_types(axis_types, self.axis_names, "AbstractMesh")
+
+    def update(self, axis_sizes=None, axis_names=None, axis_types=None, **changes):
+        """The same with other sizes, names or types of axes, or another abstract device."""
+        return AbstractMesh(self.axis_sizes if axis_sizes is None else axis_sizes, self.axis_names if axis_names is None else axis_names,
+                            self.axis_types if axis_types is None else axis_types,
+                            abstract_device=changes.get("abstract_device", self.abstract_device))
 
     def update_axis_types(self, changes):
         """The same with other types of the axes that a dictionary names."""

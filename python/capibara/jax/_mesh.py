@@ -3,7 +3,7 @@ import contextlib
 import threading
 
 from capibara import _core, _tracebacks
-from capibara.jax._axes import AxisType, NamedAxes, abstract
+from capibara.jax._axes import AxisType, NamedAxes, abstract, checked_types
 from capibara.jax._devices import devices as _all_devices  # where `devices` is an argument
 
 
@@ -54,11 +54,24 @@ class PartitionSpec:
     def __getitem__(self, index):
         return self._entries[index]
 
+    def __init_subclass__(cls, **kwargs):
+        raise TypeError("Subclassing `jax.P` is prohibited.")
+
+    def _add_tuple(self, other, method):
+        if not isinstance(other, tuple):
+            raise NotImplementedError
+        for word in ("unreduced", "reduced"):
+            if getattr(self, word):
+                raise TypeError(f"other {other} cannot be of instance `tuple` when self {self} has {word} in `{method}` of PartitionSpec.")
+        return other
+
     def __add__(self, other):
-        return PartitionSpec(*self._entries, *tuple(other))
+        if isinstance(other, PartitionSpec):
+            return PartitionSpec(*self, *other, unreduced=self.unreduced | other.unreduced, reduced=self.reduced | other.reduced)
+        return PartitionSpec(*self, *self._add_tuple(other, "__add__"))
 
     def __radd__(self, other):
-        return PartitionSpec(*tuple(other), *self._entries)
+        return PartitionSpec(*self._add_tuple(other, "__radd__"), *self)
 
     def __eq__(self, other):
         return isinstance(other, PartitionSpec) and self._key == other._key
@@ -88,6 +101,9 @@ P = PartitionSpec
 
 def _entry(entry):
     if isinstance(entry, (tuple, list)):
+        for name in entry:
+            if isinstance(name, (tuple, list)):
+                raise ValueError(f"A tuple inside PartitionSpec cannot contain a nested tuple. Got partition: {entry} and the nested tuple: {name}")
         return entry[0] if len(entry) == 1 else tuple(entry) if entry else None
     if entry is None or isinstance(entry, (str, Unconstrained)):
         return entry
@@ -128,6 +144,8 @@ class Mesh(NamedAxes, contextlib.ContextDecorator):
     def __init__(self, devices, axis_names, axis_types=None):
         import numpy as np
         self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        if None in self.axis_names:
+            raise ValueError(f"Mesh axis names cannot be None. Got: {self.axis_names}")
         if not isinstance(devices, np.ndarray):
             listed = np.empty(np.shape(np.array(devices, dtype=object)), dtype=object)
             listed[...] = devices
@@ -140,7 +158,7 @@ class Mesh(NamedAxes, contextlib.ContextDecorator):
                              f"(`axis_names`), but got devices.ndim == {devices.ndim} and len(axis_names) == {len(self.axis_names)}.")
         if len(set(self.axis_names)) != len(self.axis_names):
             raise ValueError(f"Mesh requires its axis_names to be distinct, got {self.axis_names}")
-        self.axis_types = _axis_types(axis_types, len(self.axis_names))
+        self.axis_types = checked_types(axis_types, self.axis_names, "Mesh")
         self._key = (self.axis_names, self.devices.shape, tuple(self.devices.flat), self.axis_types)
 
     @property
@@ -149,7 +167,7 @@ class Mesh(NamedAxes, contextlib.ContextDecorator):
 
     @property
     def size(self):
-        return self.devices.size
+        return self.devices.size if self.devices.ndim else 0
 
     @property
     def empty(self):
@@ -252,33 +270,27 @@ def get_mesh():
     return Mesh(np.empty((), dtype=object), ()) if mesh is None else mesh
 
 
-def _axis_types(given, count):
-    types = (AxisType.Auto,) * count if given is None else tuple(given) if isinstance(given, (tuple, list)) else (given,) * count
-    if len(types) != count:
-        raise ValueError(f"Number of axis names should match the number of axis_types. Got {count} names and axis_types={types}")
-    for one in types:
-        if not isinstance(one, AxisType):
-            raise TypeError(f"Unexpected type for axis_types, expected jax.sharding.AxisType, got {type(one)}")
-    return types
+def grid_of(devices, sizes):
+    """Devices as an array of these sizes."""
+    import numpy as np
+    grid = np.empty(len(devices), dtype=object)
+    grid[:] = devices
+    return grid.reshape(sizes)
 
 
 def make_mesh(axis_shapes, axis_names, axis_types=None, *, devices=None):
     """A mesh of the first devices; its axes are Explicit unless `axis_types` says otherwise."""
     import math
-
-    import numpy as np
+    if not all(hasattr(size, "__index__") for size in axis_shapes):
+        raise ValueError(f"`axis_shapes` passed to `make_mesh` should be a sequence of ints. Got {axis_shapes}")
     axis_shapes, axis_names = tuple(axis_shapes), (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
-    if len(axis_shapes) != len(axis_names):
-        raise ValueError(f"Number of axis names should match the number of axis_shapes. Got axis_names={axis_names} and axis_shapes={axis_shapes}")
     if axis_types is None:
         axis_types = (AxisType.Explicit,) * len(axis_names)
     chosen = list(_all_devices() if devices is None else devices)
     count = math.prod(axis_shapes)
     if len(chosen) < count:
         raise ValueError(f"Number of devices {len(chosen)} must be >= the product of mesh_shape {axis_shapes}")
-    grid = np.empty(count, dtype=object)
-    grid[:] = chosen[:count]
-    return Mesh(grid.reshape(axis_shapes), axis_names, axis_types)
+    return Mesh(grid_of(chosen[:count], axis_shapes), axis_names, axis_types)
 
 
 _tracebacks.guard(__name__)

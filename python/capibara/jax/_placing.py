@@ -1,10 +1,11 @@
 """Moving arrays between devices and constraining values: what a device, a sharding or a specification means for a tree."""
 from capibara import _core, _tracebacks
+from capibara._errors import UnexpectedTracerError
 from capibara._tree_errors import prefix_errors
 from capibara.jax import tree_util
-from capibara.jax._axes import AxisType
+from capibara.jax._axes import AbstractMesh, AxisType
 from capibara.jax._devices import Device, _called, device_of, devices, process_count
-from capibara.jax._mesh import PartitionSpec, Unconstrained, current_mesh
+from capibara.jax._mesh import Mesh, PartitionSpec, Unconstrained, current_mesh, grid_of
 from capibara.jax._sharding import Format, NamedSharding, Sharding, SingleDeviceSharding
 
 
@@ -27,10 +28,11 @@ def resolve(target, operation):
     if isinstance(target, PartitionSpec):
         mesh = current_mesh()
         if mesh is None:
-            raise RuntimeError(f"{operation} requires a non-empty mesh in context if you are passing `PartitionSpec`s "
-                               "to shardings. You can "
-                               "define a context mesh via `jax.set_mesh(mesh)`. Alternatively, provide `Sharding`s to shardings and then the "
-                               "mesh context manager is not required.")
+            # "pjit in_shardings" is the argument in_shardings of jit
+            function, _, argument = operation.replace("pjit", "jit").partition(" ")
+            raise RuntimeError(f"{function} requires a non-empty mesh in context if you are passing `PartitionSpec`s to "
+                               f"{argument or 'shardings'}. You can define a context mesh via `jax.set_mesh(mesh)`. Alternatively, provide "
+                               f"`Sharding`s to {argument or 'shardings'} and then the mesh context manager is not required.")
         return NamedSharding(mesh, target)
     raise ValueError(f"{operation}: Received invalid value {target!r}; expected a Device, a Sharding or a PartitionSpec")
 
@@ -62,7 +64,12 @@ def constrain(tree, targets, operation, border):
         sharding = resolve(target, operation)
         if sharding is not None:
             array = _core.as_array(leaf)
-            check_fits(sharding, array.shape, operation)
+            sharding = _on_devices(sharding, array)
+            _check_rank(sharding, array.shape, operation)
+            if border == 0 and not _is_even(sharding, array.shape):
+                constrained.append(array)  # a wish inside of a program, which the compiler need not follow
+                continue
+            sharding.shard_shape(array.shape)
             leaf = _constrained(array, sharding, border)
         constrained.append(leaf)
     return structure.unflatten(constrained)
@@ -96,16 +103,44 @@ def _assert_sharding(array, spec):
                                  "to the sharding you want.")
 
 
-def check_fits(sharding, shape, operation):
-    """Raises where an array of this shape cannot be placed so."""
-    if isinstance(sharding, NamedSharding) and len(sharding.spec) > len(shape):
-        raise ValueError(f"One of {operation} args is incompatible with its sharding annotation {sharding}: Sharding {sharding} is only valid for "
-                         f"values of rank at least {len(sharding.spec)}, but was applied to a value of rank {len(shape)}.")
-    sharding.shard_shape(shape)
+_NAMES_OF_VALUES = {"pjit in_shardings": "pjit arguments", "pjit out_shardings": "pjit outputs", "device_put": "device_put args"}
+
+
+def _check_rank(sharding, shape, operation):
+    """Raises where an array of this shape has too few dimensions."""
+    try:
+        sharding.check_compatible_aval(shape)
+    except ValueError as error:
+        what = _NAMES_OF_VALUES.get(operation, f"{operation} arguments")
+        raise ValueError(f"One of {what} is incompatible with its sharding annotation {sharding}: {error}") from None
+
+
+def _is_even(sharding, shape):
+    return all(size % sharding._placement.parts(dim) == 0 for dim, size in enumerate(shape))
+
+
+def _on_devices(sharding, array):
+    """A sharding on a mesh without devices, on those of the mesh in context or of the array itself."""
+    if not isinstance(sharding, NamedSharding) or not isinstance(sharding.mesh, AbstractMesh):
+        return sharding
+    around, count = current_mesh(), sharding.mesh.size
+    if around is not None and around.shape_tuple == sharding.mesh.shape_tuple:
+        found = around
+    elif isinstance(array, _core.Tracer):
+        found = Mesh(grid_of(devices()[:count], sharding.mesh.axis_sizes), sharding.mesh.axis_names, sharding.mesh.axis_types)
+    elif isinstance(array.sharding, NamedSharding):
+        found = array.sharding.mesh
+    else:
+        raise TypeError("The sharding on the input must be a `NamedSharding` since the target sharding has an `AbstractMesh` in it. Got "
+                        f"sharding type {type(array.sharding)} for shape {_core.type_of(array)}")
+    return NamedSharding(found, sharding.spec, memory_kind=sharding.memory_kind)
 
 
 def with_sharding_constraint(x, shardings):
     """The value of x, placed as the shardings say while a compiled program runs."""
+    if any(target is None for target in spread(shardings, x, "with_sharding_constraint shardings")):
+        raise ValueError("One of with_sharding_constraint arguments got sharding None which is not allowed. Please only pass "
+                         "`jax.sharding.Sharding` instances.")
     return constrain(x, shardings, "with_sharding_constraint", 0)
 
 
@@ -122,6 +157,8 @@ def device_put(x, device, may_alias=None, donate=False):
     for leaf, target, given, may_share in zip(leaves, targets, donated, shares):
         if given and may_share:
             raise ValueError("may_alias and donate cannot be True at the same time.")
+        if isinstance(target, PartitionSpec) and current_mesh() is None:
+            raise ValueError("Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to device_put")
         sharding = resolve(target, "device_put")
         if may_share is not False and not given and _is_placed(leaf, sharding):
             results.append(leaf)
@@ -158,7 +195,8 @@ def _put(leaf, sharding):
         return array
     if isinstance(sharding, SingleDeviceSharding) and sharding._device not in devices(_called(sharding._device.platform)):
         raise ValueError(f"no such device: {sharding._device!r}; there are {devices()}")
-    check_fits(sharding, array.shape, "device_put")
+    _check_rank(sharding, array.shape, "device_put")
+    sharding.shard_shape(array.shape)
     if not isinstance(array, _core.Tracer) and not sharding.is_fully_addressable:
         _check_equal_in_all_processes(leaf, array, sharding)
     if isinstance(array, _core.Tracer):
@@ -185,6 +223,10 @@ def _check_equal_in_all_processes(leaf, array, sharding):
 
 def bordered(fun, in_shardings, out_shardings, static_argnums):
     """The function with demands on how its arguments and results are placed."""
+    for word, targets in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
+        for target in tree_util.tree_leaves(targets, is_leaf=_is_target):
+            if isinstance(target, NamedSharding) and any(isinstance(entry, Unconstrained) for entry in target.spec):
+                raise ValueError(f"Unconstrained dims are not allowed when passed to {word}: {target}")
 
     def with_borders(*args, **kwargs):
         if in_shardings is not None:
@@ -214,16 +256,31 @@ def make_array_from_callback(shape, sharding, data_callback, dtype=None):
     for device, index in sharding.addressable_devices_indices_map(shape).items():
         key = repr(index)
         if key not in parts:
-            parts[key] = _core.put_array(np.asarray(data_callback(index), dtype=dtype))
+            data = data_callback(index)
+            if isinstance(data, _core.Tracer):
+                raise UnexpectedTracerError("jax.make_array_from_callback cannot be called within a traced context.")
+            parts[key] = _core.put_array(np.asarray(data, dtype=dtype))
         shards.append(_put(parts[key], SingleDeviceSharding(device)))
     return make_array_from_single_device_arrays(shape, sharding, shards)
 
 
 def make_array_from_single_device_arrays(shape, sharding, arrays, *, dtype=None):
     """One array of parts that are on its devices. `dtype` is needed where this process has no part, and is that of the parts."""
+    import numpy as np
+    name = "jax.make_array_from_single_device_arrays"
+    if not isinstance(arrays, (list, tuple)):
+        raise TypeError(f"{name} `arrays` argument must be a list or tuple, but got {type(arrays)}.")
+    if any(isinstance(array, _core.Tracer) for array in arrays):
+        raise ValueError(f"{name} requires a list of concrete arrays as input, but got types {set(map(type, arrays))}")
+    if dtype is None and not arrays:
+        raise ValueError(f"If the Array has no addressable shards, `dtype` must be provided via the `dtype` argument to `{name}`.")
     for array in arrays:
         if dtype is not None and array.dtype != dtype:
-            raise ValueError(f"make_array_from_single_device_arrays: expected parts of dtype {dtype}, got {array.dtype}")
+            raise ValueError(f"If `dtype` is provided to `{name}`, it must match the dtype of the addressable shards. Got "
+                             f"dtype={np.dtype(dtype)} and shard dtype={array.dtype}`.")
+        if len(array.devices()) != 1:
+            raise ValueError("When making an array from single-device arrays the input arrays must have one shard each. An argument array had "
+                             f"{len(array.devices())} shard(s).")
     if isinstance(sharding, SingleDeviceSharding):
         return arrays[0]
     by_device = {device_of(array): array for array in arrays}
@@ -236,8 +293,11 @@ def make_array_from_single_device_arrays(shape, sharding, arrays, *, dtype=None)
 def make_array_from_process_local_data(sharding, local_data, global_shape=None):
     """A tree of arrays of the data that this process has, which are all of it where there is one process."""
     leaves, structure = _core.tree_flatten(local_data)
-    shardings = spread(sharding, local_data, "make_array_from_process_local_data sharding")
-    shapes = [None] * len(leaves) if global_shape is None else [tuple(global_shape)] * len(leaves)
+    name = "make_array_from_process_local_data"
+    shardings = [resolve(one, name) for one in spread(sharding, local_data, f"{name} sharding")]
+    shapes = [None] * len(leaves)
+    if global_shape is not None:
+        shapes = tree_util.broadcast_prefix(global_shape, local_data, is_leaf=lambda leaf: isinstance(leaf, tuple))
     return structure.unflatten([_from_local_data(*one) for one in zip(leaves, shardings, shapes)])
 
 
@@ -246,8 +306,8 @@ def _from_local_data(data, sharding, global_shape):
     data = np.asarray(data)
     if sharding.is_fully_addressable:
         if global_shape is not None and global_shape != data.shape:
-            raise ValueError("make_array_from_process_local_data: one process has all of the data, so that its shape must be the global "
-                             f"shape {global_shape}, got {data.shape}")
+            raise ValueError("When calling `make_array_from_process_local_data` on a single process, global_shape should be None or equal to "
+                             f"local_data.shape.Got global_shape={global_shape} and local_data.shape={data.shape}.")
         return make_array_from_callback(data.shape, sharding, lambda index: data[index])
     own, counts = _part_numbers(sharding, data.ndim)
     if global_shape is None:

@@ -13,6 +13,8 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnu
          donate_argnums=()):
     """Compiles a function and maps it over an axis of its arguments, one element for each device."""
     static = (static_broadcasted_argnums,) if isinstance(static_broadcasted_argnums, int) else tuple(static_broadcasted_argnums)
+    if devices is not None and not devices:
+        raise ValueError("'devices' argument to pmap must be non-empty, or None.")
     compiled = {}
 
     def function_for(args):

@@ -73,8 +73,8 @@ class _Call:
         self.manual = [name for name in self.mesh.axis_names if not axis_names or name in axis_names]
         for name in axis_names:
             if name not in self.mesh.axis_names:
-                raise ValueError(f"jax.shard_map requires axis_names={set(axis_names)} to be a subset of "
-                                 f"mesh.axis_names={self.mesh.axis_names}")
+                raise ValueError(f"jax.shard_map requires axis_names={frozenset(axis_names)} to be a subset of "
+                                 f"mesh.axis_names={frozenset(self.mesh.axis_names)}")
         if in_specs is Infer and any(self.mesh.type_of(name) is not AxisType.Explicit for name in self.manual):
             raise TypeError(errors.nothing_to_infer(operation, self.mesh, self.manual))
         for word, specs in (("in_specs", in_specs), ("out_specs", out_specs)):
@@ -131,7 +131,7 @@ class _Call:
             if spec is None:
                 continue
             own = _core.type_of(array)
-            if explicit and not own.sharding.mesh.empty:
+            if explicit:
                 wanted = PartitionSpec(*spec.partitions, *(None,) * (array.ndim - len(spec)))
                 if own.sharding.spec.partitions != wanted.partitions:
                     raise ValueError(errors.other_sharding(wanted, own))

@@ -42,6 +42,14 @@ class Sharding:
     def addressable_devices_indices_map(self, global_shape):
         return {device: index for device, index in self.devices_indices_map(global_shape).items() if device.addressable}
 
+    def check_compatible_aval(self, aval_shape):
+        """Raises ValueError where arrays of this shape have too few dimensions."""
+        spec = getattr(self, "spec", ())
+        if len(spec) > len(aval_shape):
+            hint = "" if aval_shape else " For scalars the PartitionSpec should be P()"
+            raise ValueError(f"Sharding {self} is only valid for values of rank at least {len(spec)}, but was applied to a value of rank "
+                             f"{len(aval_shape)}.{hint}")
+
     def is_equivalent_to(self, other, ndim):
         """Whether an array of this rank is placed the same way under both."""
         if not isinstance(other, Sharding) or self._device_list != other._device_list or self.memory_kind != other.memory_kind:
@@ -89,6 +97,7 @@ class NamedSharding(Sharding):
                                              f"dimension, but {spec} has duplicate entries for `{name}`")
                 seen.add(name)
             axes.append(list(names))
+        _check_sums(mesh, spec)
         self._device_list = tuple(mesh.devices.flat)
         first = self._device_list[0]
         self._placement = _core.NamedSharding(first._placement_platform, [device.id for device in self._device_list], list(mesh.axis_names),
@@ -115,6 +124,16 @@ class NamedSharding(Sharding):
 
     def __repr__(self):
         return f"NamedSharding(mesh={self.mesh}, spec={self.spec}, memory_kind={self.memory_kind})"
+
+
+def _check_sums(mesh, spec):
+    for word, names in (("Unreduced", spec.unreduced), ("Reduced", spec.reduced)):
+        for name in names:
+            if name not in mesh.axis_names:
+                raise ValueError(f"{word} axes {name} is not found in mesh.axis_names={mesh.axis_names}. Got pspec={spec}")
+            if mesh.type_of(name) is not AxisType.Explicit:
+                raise ValueError(f"{word} axes can only refer to mesh axes that is of type `Explicit`. Got {word.lower()} axes: {names} and "
+                                 f"mesh: {mesh}")
 
 
 class SingleDeviceSharding(Sharding):

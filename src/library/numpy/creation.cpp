@@ -2,6 +2,7 @@
 #include <capibara/numpy/creation.h>
 
 #include <capibara/lax.h>
+#include <capibara/placement.h>
 #include <capibara/random.h>
 #include <capibara/transforms.h>
 
@@ -39,11 +40,20 @@ Array full_as(const Array& a, const Shape& shape, const Array& value) {
   return lax::full(shape, value);
 }
 
+// An array like one whose parts are on several devices has its parts there too.
+Array placed_as(const Array& a, Array made, const LikeOptions& options) {
+  if (a.is_tracer() || made.is_tracer() || options.shape) return made;
+  const std::optional<NamedSharding> placement = jax::placement(a);
+  if (!placement || placement->devices.size() < 2) return made;
+  return jax::device_put(made, *placement);
+}
+
 Array full_of_like(const Array& a, double value, const LikeOptions& options) {
   const Shape& shape = options.shape ? *options.shape : a.shape();
   const DType dtype = requested(options.dtype, a.dtype());
   if (is_key(dtype)) return keys_of_words(shape, strong_constant(DType::uint32, value), dtype);
-  return lax::varied_as(a, full_as(a, shape, number_as(value, dtype, !options.dtype && a.weak_type())));
+  const Array made = full_as(a, shape, number_as(value, dtype, !options.dtype && a.weak_type()));
+  return placed_as(a, lax::varied_as(a, made), options);
 }
 
 Array all(const Array& x) {
@@ -144,7 +154,8 @@ Array full_like(const Array& a, const Array& fill_value, const LikeOptions& opti
   if (is_key(dtype) && !is_key(fill_value.dtype()) && fill_value.ndim() == 0) return keys_of_words(shape, fill_value, dtype);
   const bool is_weak = !options.dtype && a.weak_type() && fill_value.ndim() == 0;
   const Array value = lax::convert_element_type(fill_value, dtype, is_weak);
-  return lax::varied_as(a, value.ndim() == 0 ? full_as(a, shape, value) : broadcast_to("full_like", value, shape));
+  const Array made = value.ndim() == 0 ? full_as(a, shape, value) : broadcast_to("full_like", value, shape);
+  return placed_as(a, lax::varied_as(a, made), options);
 }
 
 // ---- matrices and grids -------------------------------------------------------------------------------------------

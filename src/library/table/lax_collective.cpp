@@ -2,6 +2,7 @@
 #include <capibara/lax.h>
 #include <capibara/numpy/manipulation.h>
 #include <capibara/numpy/reductions.h>
+#include <capibara/ragged.h>
 
 #include "library/table/families.h"
 #include "library/table/lax_arguments.h"
@@ -49,7 +50,6 @@ struct ReducedAxes {
                                "names and positions, got ", item.type_name()));
       }
     }
-    lanes(names);  // NameError for a name that nothing binds, before anything else is said
   }
   jax::numpy::Axis axis() const { return jax::numpy::Axis(positions); }
 };
@@ -80,7 +80,9 @@ Value pmean(const Arguments& a) {
       lanes(axes.names);
       return integer ? Value(static_cast<double>(*integer)) : leaf;
     }
-    return lax::pmean(leaf_array(a, leaf), axes.names, groups);
+    Array x = leaf_array(a, leaf);
+    if (is_bool(x.dtype())) x = lax::convert_element_type(x, DType::int32);
+    return lax::pmean(x, axes.names, groups);
   });
 }
 
@@ -221,6 +223,15 @@ const Function lax_collective_functions[] = {
        return map_leaves(a["x"], [&](const Value& leaf) -> Value { return lax::pvary(leaf_array(a, leaf), names); });
      },
      "The same value, in a type that may differ between devices along mesh axes."},
+    {"ragged_all_to_all",
+     "operand, output, input_offsets, send_sizes, output_offsets, recv_sizes, *, axis_name, axis_index_groups=None",
+     [](const Arguments& a) -> Value {
+       return lax::ragged_all_to_all(
+           a.array("operand"), a.array("output"),
+           {a.array("input_offsets"), a.array("send_sizes"), a.array("output_offsets"), a.array("recv_sizes")},
+           axis_names(a), axis_groups(a));
+     },
+     "The output with the slices of other members' operands written into it; their sizes are values."},
     {"axis_index", "axis_name",
      [](const Arguments& a) -> Value {
        if (a["axis_name"].get_if<std::string>()) return lax::axis_index(a.text("axis_name"));
