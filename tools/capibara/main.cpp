@@ -1,6 +1,7 @@
 // The program `capibara`: finds the command by name and runs it.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <iterator>
@@ -40,6 +41,14 @@ const std::vector<Command>& commands() {
        {"topology", "platform", "options", "output"},
        {},
        compile},
+      {"plan",
+       "--tpu SLICE (--model NAME | --program FILE.mlir) [--batch N] [--seq N] [--mesh data=8,model=8] [--remat POLICY] "
+       "[--flags TEXT] [--search] [--compile] [--cycles] [--html FILE] [--json] | --models",
+       "Models memory and time of a training step or a program on a TPU slice, compiles them where libtpu is installed; "
+       "nothing runs on a TPU.",
+       {"tpu", "model", "program", "batch", "seq", "mesh", "remat", "flags", "html"},
+       {"search", "compile", "cycles", "json", "models"},
+       plan},
       {"coverage",
        "[--markdown] | --python [--results FILE.tsv]",
        "Prints which rules each primitive has and which backends run it, or which names of jax pass in Python.",
@@ -125,6 +134,13 @@ std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw ValueError(concat(path, " cannot be opened"));
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+std::string own_path() {
+  char* resolved = realpath("/proc/self/exe", nullptr);
+  const std::string path = resolved ? resolved : "";
+  std::free(resolved);
+  return path;
 }
 
 int help(const Arguments&) {
