@@ -1,6 +1,7 @@
 """Writes libtpu_topologies.tsv: how libtpu itself numbers and places the devices of every slice of topologies.tsv.
 
-    TPU_LIBRARY_PATH=.../libtpu.so build/venv/bin/python tests/tpu/record_topologies.py ../shared/tpu/topologies.tsv > tests/tpu/libtpu_topologies.tsv
+    export TPU_LIBRARY_PATH=.../libtpu.so
+    build/venv/bin/python tests/tpu/record_topologies.py ../shared/tpu/topologies.tsv > tests/tpu/libtpu_topologies.tsv
 
 Needs jax 0.10.2 and libtpu 0.0.51 on x86_64; takes about a minute. Nothing runs on a TPU.
 """

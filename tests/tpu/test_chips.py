@@ -32,7 +32,8 @@ def test_devices_stand_where_libtpu_puts_them():
 
 @pytest.mark.parametrize("name, says", [
     ("v4:4x8", "three dimensions"), ("v4:2x2x3", "v4-16 = 8 chips = 2x2x2"), ("v5e:32x32", "v5e-256 = 256 chips = 16x16"),
-    ("v9-8", "there are v2, v3, v4, v5e, v5p, v6e, tpu7x"), ("v4", "v5e-16, v4-32"), ("v4-7", "cannot be rented"), ("v5e-", "names no slice")])
+    ("v9-8", "there are v2, v3, v4, v5e, v5p, v6e, tpu7x"), ("v4", "v5e-16, v4-32"), ("v4-7", "cannot be rented"),
+    ("v5e-", "names no slice")])
 def test_what_cannot_be_rented_is_refused_with_the_choices(name, says):
     with pytest.raises(ValueError, match=says.replace("(", r"\(")):
         tpu.slice(name)
@@ -41,9 +42,11 @@ def test_what_cannot_be_rented_is_refused_with_the_choices(name, says):
 def test_the_vendors_figures_are_in_the_table():
     rows = {(row["gen"], row["key"]): row["value"] for row in table("tpu_specs.tsv")}
     for chip in tpu.chips():
-        for key, ours in (("bf16_tflops_per_chip", chip["bf16_tflops"]), ("int8_tops_per_chip", chip["int8_tops"]), ("hbm_bw", chip["hbm_gbps"]),
+        for key, ours in (("bf16_tflops_per_chip", chip["bf16_tflops"]), ("int8_tops_per_chip", chip["int8_tops"]),
+                          ("hbm_bw", chip["hbm_gbps"]),
                           ("fp8_tflops_per_chip", chip["fp8_tflops"]), ("pod_chips", chip["pod_chips"]), ("hbm", chip["hbm_gb"]),
-                          ("ici_oneway_per_link", chip["ici_link_gbps"]), ("tensorcores_per_chip", chip["cores"]), ("mxu_dim", chip["mxu_size"]),
+                          ("ici_oneway_per_link", chip["ici_link_gbps"]), ("tensorcores_per_chip", chip["cores"]),
+                          ("mxu_dim", chip["mxu_size"]),
                           ("vmem_per_core", chip["vmem_mib"]), ("clock", chip["clock_ghz"])):
             if (chip["name"], key) in rows:
                 assert float(rows[chip["name"], key]) == ours, (chip["name"], key)

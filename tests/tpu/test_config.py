@@ -21,7 +21,8 @@ def test_a_logical_mesh_is_told_from_the_slice():
 
 
 @pytest.mark.parametrize("arguments, says", [
-    ({"tpu_version": "v9"}, "there are v2, v3, v4"), ({"num_chips": 5}, "v4-8 = 4 chips"), ({"num_chips": 16, "topology": "4x8"}, "has 32 chips"),
+    ({"tpu_version": "v9"}, "there are v2, v3, v4"), ({"num_chips": 5}, "v4-8 = 4 chips"),
+    ({"num_chips": 16, "topology": "4x8"}, "has 32 chips"),
     ({"precision": "half"}, "bfloat16, float32, mixed"), ({"memory_optimization": "most"}, "none, normal, aggressive"),
     ({"memory_per_chip": "much"}, "'32GB'"), ({"enable_xla_fusion": 1}, "True or False"), ({"mesh_shape": (3, 3)}, "9 chips")])
 def test_wrong_values_name_the_choices(arguments, says):
@@ -78,14 +79,16 @@ def test_hotspots_are_above_the_threshold():
 def test_environment_variables(monkeypatch):
     monkeypatch.setenv("LIBTPU_INIT_ARGS", "")
     monkeypatch.delenv("JAX_PLATFORMS", raising=False)
-    done = TPUConfig(tpu_version="v6e", num_chips=64, use_collective_matmul=True, enable_async_collective=False).setup_environment_variables()
+    config = TPUConfig(tpu_version="v6e", num_chips=64, use_collective_matmul=True, enable_async_collective=False)
+    done = config.setup_environment_variables()
     assert "--xla_jf_spmd_threshold_for_windowed_einsum_mib=0" in done["LIBTPU_INIT_ARGS"]
     assert "--xla_tpu_enable_async_collective_fusion=false" in done["LIBTPU_INIT_ARGS"]
     assert "GPUs" in done["XLA_PYTHON_CLIENT_ALLOCATOR"]
 
 
 def test_memory_optimizer_orders_its_strategies():
-    totals = [MemoryOptimizer(strategy).estimate_memory("1.3b", 128, 2048, "v4-8")["total_gb"] for strategy in ("none", "normal", "aggressive")]
+    totals = [MemoryOptimizer(strategy).estimate_memory("1.3b", 128, 2048, "v4-8")["total_gb"]
+              for strategy in ("none", "normal", "aggressive")]
     assert totals == sorted(totals, reverse=True)
     halved = MemoryOptimizer("aggressive", activation_checkpointing_layers=2).estimate_memory("1.3b", 128, 2048, "v4-8")["total_gb"]
     assert halved < totals[2]
@@ -118,8 +121,8 @@ def test_batches_and_bottlenecks():
 
 
 def test_a_models_sizes_are_read_off_its_parameters():
-    parameters = {"embed": np.zeros((1000, 64)), "layers": [{"q": np.zeros((64, 64)), "k": np.zeros((64, 64)), "v": np.zeros((64, 64)),
-                                                              "o": np.zeros((64, 64)), "up": np.zeros((64, 256)), "down": np.zeros((256, 64))}] * 3}
+    layer = {name: np.zeros((64, 64)) for name in "qkvo"} | {"up": np.zeros((64, 256)), "down": np.zeros((256, 64))}
+    parameters = {"embed": np.zeros((1000, 64)), "layers": [layer] * 3}
     plan = MemoryOptimizer("aggressive").estimate_memory(parameters, 8, 128, "v4-8")
     assert plan["fits"] and plan["origin"] == "modelled"
     from capibara.core.tpu._models import describe

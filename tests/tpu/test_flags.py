@@ -7,7 +7,8 @@ from shared_tables import table
 
 tpu = pytest.importorskip("capibara._core", reason="the Python extension is not built").tpu
 SEEDS = {"xla_tpu_enable_data_parallelism": False, "xla_tpu_enable_async_collective_fusion": True, "xla_tpu_enable_megacore_fusion": True,
-         "xla_gpu_enable_triton_softmax_fusion": False, "xla_tpu_megacore_fusion_allow_ags": True, "xla_tpu_enable_ag_backward_pipelining": True}
+         "xla_gpu_enable_triton_softmax_fusion": False, "xla_tpu_megacore_fusion_allow_ags": True,
+         "xla_tpu_enable_ag_backward_pipelining": True}
 
 
 @pytest.fixture
@@ -44,8 +45,10 @@ def test_flags_of_the_seeds(name, known):
 
 
 @pytest.mark.parametrize("name, value, says", [
-    ("xla_tpu_scoped_vmem_limit_kib", "abc", "needs an integer, got 'abc'"), ("xla_tpu_enable_async_collective_fusion", "perhaps", "true or false"),
-    ("xla_tpu_enable_megacore_fusion", "maybe", "auto, true or false"), ("xla_tpu_enable_latency_hiding_schedule", "true", "latency_hiding_scheduler'")])
+    ("xla_tpu_scoped_vmem_limit_kib", "abc", "needs an integer, got 'abc'"),
+    ("xla_tpu_enable_async_collective_fusion", "perhaps", "true or false"),
+    ("xla_tpu_enable_megacore_fusion", "maybe", "auto, true or false"),
+    ("xla_tpu_enable_latency_hiding_schedule", "true", "latency_hiding_scheduler'")])
 def test_wrong_values_and_names_say_what_is_right(name, value, says):
     verdict = tpu.check_flag(name, value)
     assert not verdict["accepted"] and says in verdict["message"]

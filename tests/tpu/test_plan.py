@@ -43,7 +43,8 @@ def test_json_is_json():
 
 
 @pytest.mark.parametrize("words, says", [
-    (("--model", "llama3.1-8b", "--tpu", "v4-33"), "cannot be rented"), (("--model", "lama3.1-8b", "--tpu", "v4-32"), "did you mean 'llama3.1-8b'"),
+    (("--model", "llama3.1-8b", "--tpu", "v4-33"), "cannot be rented"),
+    (("--model", "lama3.1-8b", "--tpu", "v4-32"), "did you mean 'llama3.1-8b'"),
     (("--model", "gpt2", "--tpu", "v4-32", "--mesh", "fsdp=3"), "is for 3 devices, but v4-32 has 16"),
     (("--model", "gpt2", "--tpu", "v4-32", "--mesh", "fdsp=16"), "did you mean 'fsdp'"),
     (("--model", "gpt2", "--tpu", "v4-32", "--remat", "ful"), "did you mean 'full'"),
@@ -84,7 +85,8 @@ def test_a_program_is_planned(tmp_path):
 def test_without_libtpu_the_reason_is_one_line(tmp_path):
     (tmp_path / "p.mlir").write_text(PROGRAM)
     environment = {name: value for name, value in os.environ.items() if name != "TPU_LIBRARY_PATH"}
-    done = subprocess.run([COMMAND, "plan", "--program", str(tmp_path / "p.mlir"), "--tpu", "v5e-4", "--compile"], capture_output=True, text=True,
-                          timeout=300, env=environment | {"HOME": str(tmp_path), "PYTHONPATH": "", "VIRTUAL_ENV": ""})
+    words = ["--program", str(tmp_path / "p.mlir"), "--tpu", "v5e-4", "--compile"]
+    done = subprocess.run([COMMAND, "plan", *words], capture_output=True, text=True, timeout=300,
+                          env=environment | {"HOME": str(tmp_path), "PYTHONPATH": "", "VIRTUAL_ENV": ""})
     assert done.returncode == 0, done.stderr
     assert "libtpu" in done.stdout

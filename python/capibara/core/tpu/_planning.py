@@ -16,7 +16,8 @@ _POLICIES = {"everything": "everything_saveable", "nothing_saveable": "nothing_s
 def _request(model, tpu, sequence_length, batch_size, mesh=None, remat="full", **more):
     found = _core.tpu.slice(tpu)
     sizes = describe(model) if not isinstance(model, str) else model
-    request = {"model": sizes, "tpu": tpu, "sequence": sequence_length, "batch_per_device": batch_size / found["devices"], "remat": remat, **DEFAULTS, **more}
+    request = {"model": sizes, "tpu": tpu, "sequence": sequence_length, "remat": remat,
+               "batch_per_device": batch_size / found["devices"], **DEFAULTS, **more}
     if mesh is None:  # a group of devices shares a sequence where there are fewer sequences than devices
         share = math.ceil(found["devices"] / batch_size / found["slices"])
         tensor = next((size for size in (1, 2, 4, 8, 16, 32, 64) if size >= share), 64)
@@ -132,7 +133,8 @@ def diagnose_performance(model, dataloader=None, target_tflops=None, tpu="v6e-64
                 break
         seconds = (time.perf_counter() - start) / max(count, 1)
         if seconds > step["seconds"]:
-            issues.append({"problem": "data loading", "impact": f"{seconds:.3g} s for a batch (measured here) against a step of {step['seconds']:.3g} s (modelled)",
+            issues.append({"problem": "data loading",
+                           "impact": f"{seconds:.3g} s for a batch (measured here) against a step of {step['seconds']:.3g} s (modelled)",
                            "solution": "load batches in other processes and prefetch them"})
     memory = _core.tpu.plan_memory(request)
     if not memory["fits"]:

@@ -1,11 +1,13 @@
 """TPUConfig: the hardware a program is for and how it should use it; every field acts, and is checked whenever it is set."""
 import dataclasses
+import difflib
 import logging
 import math
 import os
 
 import numpy as np
 
+import capibara.jax as jax
 from capibara import _core, _tracebacks
 from capibara.core.tpu._diagnosis import diagnose_tpu
 from capibara.core.tpu._errors import TPUError
@@ -66,7 +68,6 @@ class TPUConfig:
 
     def __setattr__(self, name, value):
         if name not in _NAMES and not name.startswith("_"):
-            import difflib
             near = difflib.get_close_matches(name, _NAMES, n=1)
             raise AttributeError(f"TPUConfig has no field '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""))
         object.__setattr__(self, name, _checked(name, value))
@@ -85,7 +86,8 @@ class TPUConfig:
     def _check_together(self):
         self._slice()
         if self.mesh_shape is not None and math.prod(self.mesh_shape) != self.num_chips:
-            raise TPUError(f"TPUConfig: mesh_shape={self.mesh_shape} is for {math.prod(self.mesh_shape)} chips, but num_chips={self.num_chips}")
+            raise TPUError(f"TPUConfig: mesh_shape={self.mesh_shape} is for {math.prod(self.mesh_shape)} chips, but "
+                           f"num_chips={self.num_chips}")
         if self.topology is not None and math.prod(map(int, self.topology.split("x"))) != self.num_chips:
             raise TPUError(f"TPUConfig: topology='{self.topology}' has {math.prod(map(int, self.topology.split('x')))} chips, but "
                            f"num_chips={self.num_chips}")
@@ -110,13 +112,14 @@ class TPUConfig:
         physical = "x".join(map(str, found["shape"]))
         notes = []
         if not is_shape:
-            notes.append(f"{self.num_chips} {found['chip']} chips are {found['name']} = {physical}; the topology {self.topology} is taken as "
-                         "the logical mesh")
+            notes.append(f"{self.num_chips} {found['chip']} chips are {found['name']} = {physical}; the topology "
+                         f"{self.topology} is taken as the logical mesh")
         chip = _core.tpu.chip(self.tpu_version)
         if self.memory_per_chip is not None and abs(self.memory_bytes / (chip["hbm_gb"] * 1e9) - 1) > 0.1:
             notes.append(f"memory_per_chip is {self.memory_bytes / 1e9:.1f} GB; a {chip['name']} chip has {chip['hbm_gb']:g} GB")
         if self.flops_per_chip is not None and abs(self.flops_per_chip / (chip["bf16_tflops"] * 1e12) - 1) > 0.1:
-            notes.append(f"flops_per_chip is {self.flops_per_chip:.4g}; the vendor prints {chip['bf16_tflops']:g}e12 in bf16 for {chip['name']}")
+            notes.append(f"flops_per_chip is {self.flops_per_chip:.4g}; the vendor prints {chip['bf16_tflops']:g}e12 in bf16 "
+                         f"for {chip['name']}")
         if self.gradient_checkpointing and not self.enable_rematerialization:
             notes.append("gradient_checkpointing=True recomputes although enable_rematerialization=False")
         return notes
@@ -150,7 +153,8 @@ class TPUConfig:
         """What the planner is asked for this configuration."""
         found = self._slice()[0]
         per_chip = batch_size_per_chip or self.batch_size_per_chip
-        request = {"model": model, "tpu": found["topology"].replace("v5:", "v5p:"), "sequence": sequence_length, "remat": self.remat_policy(),
+        request = {"model": model, "tpu": found["topology"].replace("v5:", "v5p:"), "sequence": sequence_length,
+                   "remat": self.remat_policy(),
                    "batch_per_device": per_chip * self.num_chips / found["devices"],
                    "state_bytes": (4 if self.param_dtype == "float32" else 2) + 8}
         if self.memory_per_chip is not None:
@@ -165,7 +169,8 @@ class TPUConfig:
         """Peaks of the slice from the vendor's tables; utilization and samples per second are modelled, for a training step of `model`."""
         chip = _core.tpu.chip(self.tpu_version)
         step = _core.tpu.plan_step(self.training(model, sequence_length))
-        origin = f"modelled: training {model} at {self.batch_size_per_chip} sequences of {sequence_length} on a chip; nothing was run on a TPU"
+        origin = f"modelled: training {model} at {self.batch_size_per_chip} sequences of {sequence_length} on a chip; " \
+                 "nothing was run on a TPU"
         return {
             "total_tflops": self.get_total_tflops(),
             "memory_bandwidth_gb_s": chip["hbm_gbps"] * self.num_chips,
@@ -250,7 +255,6 @@ class TPUConfig:
 
     def enable_debugging_mode(self):
         """Checks every result for NaN and infinity and logs what is compiled."""
-        import capibara.jax as jax
         for name in ("jax_debug_nans", "jax_debug_infs", "jax_log_compiles"):
             jax.config.update(name, True)
         return self

@@ -1,4 +1,5 @@
 """Vector quantization of weights: rows cut into vectors, each replaced by the nearest of a codebook, accuracy measured."""
+import copy
 import time
 
 import numpy as np
@@ -18,7 +19,8 @@ class TPUv6VQIntegration:
     scale for each vector. `enable_hardware_acceleration` compiles the search with jit, and False runs it operation by operation.
     """
 
-    def __init__(self, quantization_bits=8, vector_length=8, codebook_size=256, enable_hardware_acceleration=True, distance_metric="euclidean"):
+    def __init__(self, quantization_bits=8, vector_length=8, codebook_size=256, enable_hardware_acceleration=True,
+                 distance_metric="euclidean"):
         if quantization_bits not in (4, 8, 16):
             raise TPUError(f"TPUv6VQIntegration: quantization_bits is 4, 8 or 16, got {quantization_bits}")
         if vector_length < 1 or codebook_size < 2:
@@ -114,7 +116,8 @@ class TPUv6VQIntegration:
             used = order[:count]
             made = tree.unflatten([rounded[i] if i in used else leaf for i, leaf in enumerate(leaves)])
             got = [np.asarray(apply(made, batch)) for batch in batches]
-            error = sum(float(np.linalg.norm(a - b)) for a, b in zip(got, wanted)) / max(sum(float(np.linalg.norm(b)) for b in wanted), 1e-30)
+            size = max(sum(float(np.linalg.norm(b)) for b in wanted), 1e-30)
+            error = sum(float(np.linalg.norm(a - b)) for a, b in zip(got, wanted)) / size
             retention = max(0.0, 1 - error)
             if retention >= target_accuracy_retention:
                 break
@@ -137,7 +140,7 @@ class TPUv6VQIntegration:
             jax.block_until_ready(apply(tree, batch))
             times.append(time.perf_counter() - start)
         self._metrics = {"compression_ratio": plain / (coded + (codebook if used else 0)), "inference_speedup": times[0] / times[1],
-                         "inference_speedup_origin": "measured on this machine's devices, with the codes expanded; nothing was run on a TPU",
+                         "inference_speedup_origin": "measured on this machine, codes expanded; nothing was run on a TPU",
                          "accuracy_retention": retention, "layers_quantized": len(used), "layers_left": candidates - len(used)}
 
     def get_metrics(self):
@@ -148,7 +151,6 @@ class TPUv6VQIntegration:
 
 
 def _with_params(model, parameters):
-    import copy
     other = copy.copy(model)
     other.params = parameters
     return other

@@ -1,8 +1,9 @@
 """Settings of the TPU compiler for a slice: each is checked against libtpu's own flags before it is set."""
 import os
 
+import capibara.jax as jax
 from capibara import _core, _tracebacks
-from capibara.core.tpu import TPUConfig, TPUError, _planning, diagnose_tpu, enable_xla_optimizations, set_xla_flags
+from capibara.core.tpu import TPUConfig, TPUError, _planning, create_mesh, diagnose_tpu, enable_xla_optimizations, set_xla_flags
 
 _enabled = []
 
@@ -13,13 +14,13 @@ def configure_tpu(tpu_type=None, use_bf16=True, enable_flash_attention=True, ena
     `use_bf16` sets jax_default_matmul_precision; `enable_flash_attention` says what plans assume of attention: a kernel, or scores that
     are written to memory.
     """
-    import capibara.jax as jax
     found = _core.tpu.slice(tpu_type) if tpu_type else None
     flags = set_xla_flags({"xla_tpu_enable_async_collective_fusion": enable_collective_ops,
                            "xla_tpu_overlap_compute_collective_tc": enable_collective_ops})
     jax.config.update("jax_default_matmul_precision", "bfloat16" if use_bf16 else "float32")
     _planning.DEFAULTS["flash"] = bool(enable_flash_attention)
-    return {"slice": found, "flags": flags, "matmul_precision": "bfloat16" if use_bf16 else "float32", "attention": "flash" if enable_flash_attention else "plain"}
+    return {"slice": found, "flags": flags, "matmul_precision": "bfloat16" if use_bf16 else "float32",
+            "attention": "flash" if enable_flash_attention else "plain"}
 
 
 def setup_tpu_v4(tpu_name=None, mesh_shape=None, enable_xla_flags=True, enable_async_collective=True):
@@ -39,9 +40,8 @@ def setup_tpu_v4(tpu_name=None, mesh_shape=None, enable_xla_flags=True, enable_a
         for size in mesh_shape:
             count *= int(size)
         if result["slice"] and result["slice"]["chips"] != count:
-            raise TPUError(f"setup_tpu_v4: mesh_shape={tuple(mesh_shape)} is for {count} chips, but {tpu_name} has {result['slice']['chips']}")
-        import capibara.jax as jax
-        from capibara.core.tpu import create_mesh
+            raise TPUError(f"setup_tpu_v4: mesh_shape={tuple(mesh_shape)} is for {count} chips, but {tpu_name} has "
+                           f"{result['slice']['chips']}")
         if len(jax.devices()) >= count:
             result["mesh"] = create_mesh(mesh_shape=tuple(mesh_shape), axis_names=("data", "model", "expert")[:len(mesh_shape)])
         else:
@@ -68,7 +68,8 @@ def verify_optimizations():
     flags = {}
     for name in _enabled or sorted(now):
         verdict = _core.tpu.check_flag(name, now.get(name, ""))
-        flags[name] = {"value": now.get(name), "known": verdict["accepted"], "default": verdict["default"], "is_default": verdict["is_default"]}
+        flags[name] = {"value": now.get(name), "known": verdict["accepted"], "default": verdict["default"],
+                       "is_default": verdict["is_default"]}
     active = bool(flags) and all(row["known"] and row["value"] is not None for row in flags.values())
     return {"active": active, "flags": flags, "origin": "names and defaults: libtpu 0.0.51; values: LIBTPU_INIT_ARGS"}
 
