@@ -18,6 +18,12 @@ def table(name):
         return list(csv.DictReader(file, delimiter="\t"))
 
 
+def split(name):
+    """{row of a table: fitted, judged or left out}, as split.tsv has fixed it."""
+    with open(Path(__file__).with_name("split.tsv")) as file:
+        return {int(row["row"]): row["used"] for row in csv.DictReader(file, delimiter="\t") if row["table"] == name}
+
+
 def step_request(row):
     """The planner's request for a row of compiled_steps.tsv."""
     sizes = {name: int(row[name] or 0) for name in ("layers", "heads", "kv_heads", "vocab", "experts")}
