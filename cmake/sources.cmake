@@ -20,6 +20,7 @@ capibara_take_out(CAPIBARA_LIBRARY_SOURCES "/src/library/([^/]*/|[a-qs-z])")  # 
 capibara_take_out(CAPIBARA_TRAINING_SOURCES "/src/training/")
 capibara_take_out(CAPIBARA_PLUGIN_SOURCES
                   "/src/(kernels|stablehlo|backends/pjrt)/|/assembly/whole.cpp|/transforms/jit_text.cpp|/cpu/kernels/fused.cpp")
+capibara_take_out(CAPIBARA_TPU_SOURCES "/src/tpu/")
 capibara_take_out(CAPIBARA_PRIMITIVE_SOURCES "/src/lax/")
 capibara_take_out(CAPIBARA_PRODUCT_SOURCES "/src/backends/cpu/kernels/products/")
 capibara_take_out(CAPIBARA_KERNEL_SOURCES "/src/backends/cpu/kernels/")

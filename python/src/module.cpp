@@ -6,6 +6,7 @@
 #include "bindings.h"
 #include "training_monitor.h"
 #include "tree_checkpoints.h"
+#include "tpu.h"
 
 NB_MODULE(_core, m) {
   using namespace capibara::python;
@@ -37,6 +38,7 @@ NB_MODULE(_core, m) {
   bind_optimizers(m);
   bind_training(m);
   bind_training_monitor(m);
+  bind_tpu(m);
   m.def(
       "version", [] { return std::string(capibara::version()); }, "The version of the library.");
 }

@@ -435,3 +435,40 @@ def test_error_handling():
 def test_every_error_of_the_library_is_a_jax_error(make):
     with pytest.raises(jax.errors.JAXError):
         make()
+
+
+# --- blocks 8, 9, 13, 24 and 25: settings of the TPU compiler -------------------------------------------------------------
+
+
+@pytest.fixture
+def tpu_environment(monkeypatch):
+    monkeypatch.setenv("LIBTPU_INIT_ARGS", "")
+    precision = jax.config.jax_default_matmul_precision
+    yield
+    jax.config.update("jax_default_matmul_precision", precision)
+
+
+def test_configure_tpu(tpu_environment):
+    from capibara.jax.tpu_v4 import tpu_optimization
+
+    done = tpu_optimization.configure_tpu(tpu_type="v6e-64", use_bf16=True, enable_flash_attention=True, enable_collective_ops=True)
+    assert done["slice"]["topology"] == "v6e:8x8" and not done["flags"]["refused"]
+    with pytest.raises(ValueError, match="cannot be rented"):
+        tpu_optimization.configure_tpu(tpu_type="v6e-65")
+
+
+def test_setup_tpu_v4(tpu_environment):
+    from capibara.jax.tpu_v4 import setup_tpu_v4
+
+    done = setup_tpu_v4(tpu_name="capibara-tpu-v6e", mesh_shape=(8, 8), enable_xla_flags=True, enable_async_collective=True)
+    assert done["mesh"] is not None or "64 devices" in done["mesh_problem"]
+    assert "--xla_tpu_enable_async_collective_fusion=true" in os.environ["LIBTPU_INIT_ARGS"]
+    assert setup_tpu_v4()["summary"]
+
+
+def test_all_optimizations_can_be_verified(tpu_environment):
+    from capibara.jax.tpu_v4 import tpu_optimization
+
+    tpu_optimization.enable_all_optimizations()
+    verified = tpu_optimization.verify_optimizations()
+    assert verified["active"] and all(row["known"] for row in verified["flags"].values())

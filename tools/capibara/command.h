@@ -46,11 +46,13 @@ int run_program(int count, char** values);
 Arguments parse_arguments(const Command& command, const std::vector<std::string>& words);
 
 std::string read_text(const std::string& path);  // raises ValueError
+std::string own_path();                          // of this program
 
 int show(const Arguments& arguments);
 int run(const Arguments& arguments);
 int check(const Arguments& arguments);
 int compile(const Arguments& arguments);
+int plan(const Arguments& arguments);
 int doctor(const Arguments& arguments);
 int coverage(const Arguments& arguments);
 int coverage_python(const Arguments& arguments);

@@ -6,6 +6,8 @@
 #include <capibara/error.h>
 #include <capibara/jit.h>
 #include <capibara/numpy.h>
+#include <capibara/tpu/chips.h>
+#include <capibara/tpu/diagnosis.h>
 #include <capibara/version.h>
 
 #include "backends/backend.h"
@@ -14,6 +16,7 @@
 #include "backends/pjrt/cudnn.h"
 #include "command.h"
 #include "processes/mpi_module.h"
+#include "tpu/compiled.h"
 
 namespace capibara::command {
 
@@ -52,6 +55,30 @@ void describe_plugin(const pjrt::Candidate& candidate) {
   }
 }
 
+// Findings about a TPU; where there is none but libtpu is, x + 1 is compiled for every generation.
+void describe_tpu() {
+  const std::vector<tpu::Finding> findings = tpu::diagnose();
+  std::printf("TPU: %s\n", tpu::summary(findings).c_str());
+  for (const tpu::Finding& finding : findings) {
+    std::printf("  %-13s %-8s %s\n", finding.subject.c_str(), finding.state.c_str(), finding.text.c_str());
+    if (!finding.remedy.empty()) std::printf("  %-13s %-8s %s\n", "", "remedy", finding.remedy.c_str());
+  }
+  if (!tpu::libtpu_problem().empty()) return;
+  for (const tpu::Chip& chip : tpu::chips()) {
+    tpu::CompileRequest request;
+    request.command = own_path();
+    request.text =
+        "module { func.func public @main(%0: tensor<8xf32>) -> tensor<8xf32> {\n  %1 = stablehlo.constant dense<1.0> : "
+        "tensor<8xf32>\n  %2 = stablehlo.add %0, %1 : tensor<8xf32>\n  return %2 : tensor<8xf32>\n} }\n";
+    request.topology = tpu::slice_of(chip, 4).topology();
+    request.config = chip.config;
+    request.only_memory = false;
+    request.seconds = 60;
+    const tpu::CompileReport report = tpu::compile_in_child(request);
+    std::printf("  x + 1 for %-6s %s\n", chip.name, report.done ? "compiles (it did not run)" : report.problem.c_str());
+  }
+}
+
 }  // namespace
 
 int doctor(const Arguments&) {
@@ -69,6 +96,7 @@ int doctor(const Arguments&) {
     seen.push_back(candidate.platform);
     describe_plugin(candidate);
   }
+  describe_tpu();
   std::printf("looked at:\n");
   for (const std::string& line : found.looked) std::printf("  %s\n", line.c_str());
   return 0;

@@ -34,6 +34,14 @@ std::vector<Command> all_commands() {
        {"topology", "platform", "options", "output"},
        {},
        compile},
+      {"plan",
+       "--tpu SLICE (--model NAME | --program FILE.mlir) [--batch N] [--seq N] [--mesh data=8,model=8] [--remat POLICY] "
+       "[--flags TEXT] [--search] [--compile] [--cycles] [--html FILE] [--json] | --models",
+       "Models memory and time of a training step or a program on a TPU slice, compiles them where libtpu is installed; "
+       "nothing runs on a TPU.",
+       {"tpu", "model", "program", "batch", "seq", "mesh", "remat", "flags", "html"},
+       {"search", "compile", "cycles", "json", "models"},
+       plan},
       {"coverage",
        "[--markdown] | --python [--results FILE.tsv]",
        "Prints which rules each primitive has and which backends run it, or which names of jax pass in Python.",

@@ -80,6 +80,13 @@ std::string read_text(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
+std::string own_path() {
+  char* resolved = realpath("/proc/self/exe", nullptr);
+  const std::string path = resolved ? resolved : "";
+  std::free(resolved);
+  return path;
+}
+
 int help(const Arguments&) {
   std::printf("capibara COMMAND ...\n\n");
   for (const Command& command : commands()) {

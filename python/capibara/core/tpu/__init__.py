@@ -1,9 +1,18 @@
-"""Meshes, sharded models and jobs of several hosts, for TPU pods and for everything else that has several devices."""
+"""Plans and settings for TPU slices, meshes, sharded models and jobs of several hosts; nothing here needs a TPU."""
 from capibara._modules import explain_missing
+from capibara.core.tpu._diagnosis import diagnose_tpu  # noqa: F401
+from capibara.core.tpu._errors import TPUError  # noqa: F401
+from capibara.core.tpu._flags import check_xla_flags, enable_xla_optimizations, set_xla_flags  # noqa: F401
 from capibara.core.tpu._hosts import MultiHostConfig  # noqa: F401
 from capibara.core.tpu._meshes import MeshConfig, create_mesh  # noqa: F401
+from capibara.core.tpu._planning import (  # noqa: F401
+    MemoryOptimizer, analyze_bottlenecks, diagnose_performance, enable_gradient_checkpointing, estimate_step, find_optimal_batch_size)
+from capibara.core.tpu._quantization import quantize_for_tpu  # noqa: F401
 from capibara.core.tpu._strategies import Rule, shard_model, sharding_table, strategies  # noqa: F401
-from capibara.operate.checkpointer import TPUCheckpointer  # noqa: F401
-from capibara.operate.monitor import TPUMonitor  # noqa: F401
+from capibara.core.tpu.tpu_config import ScalingConfig, TPUConfig, configure_tpu_environment  # noqa: F401
+from capibara.core.tpu.tpu_v6_vq_integration import TPUv6VQIntegration  # noqa: F401
+from capibara.jax.sharding import Mesh, PartitionSpec  # noqa: F401
 
-explain_missing(__name__)
+# Trainers and what watches a job have packages of their own, which import this one.
+explain_missing(__name__, later={"TPUTrainer": "capibara.training", "TPUCheckpointer": "capibara.operate.checkpointer",
+                                 "TPUMonitor": "capibara.operate.monitor"})

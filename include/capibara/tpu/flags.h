@@ -1,0 +1,51 @@
+// Flags of the TPU compiler: which names and values libtpu takes. An unknown one in LIBTPU_INIT_ARGS ends the process,
+// so they are checked first.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace capibara::tpu {
+
+enum class FlagKind { boolean, tristate, integer, number, text };
+enum class FlagPlace { init_args, compile_option };  // LIBTPU_INIT_ARGS, or options of one compilation
+
+struct Flag {
+  const char* name;
+  const char* default_value;  // in libtpu 0.0.51
+
+  FlagKind kind() const;
+};
+
+// All flags that libtpu 0.0.51 lists, in the order of their names.
+const std::vector<Flag>& flags();
+// The flag of that name; nothing where libtpu does not list it.
+const Flag* find_flag(std::string_view name);
+
+// What the compiler says of a flag and a value; an empty value asks for the name alone.
+struct FlagVerdict {
+  bool accepted = false;
+  bool is_default = false;  // the value is what the compiler takes anyway
+  std::string default_value;
+  std::string message;  // why it is refused, with the nearest real name; or a remark
+};
+// Whether libtpu takes the flag there.
+FlagVerdict check_flag(std::string_view name, std::string_view value, FlagPlace place = FlagPlace::init_args);
+
+using FlagValues = std::map<std::string, std::string>;
+// The text of LIBTPU_INIT_ARGS with these flags set, others of `before` kept. Raises ValueError for the first flag that
+// libtpu refuses.
+std::string merge_init_args(std::string_view before, const FlagValues& values);
+// The flags of a LIBTPU_INIT_ARGS text.
+FlagValues read_init_args(std::string_view text);
+
+// Flags for an optimisation level from 0 to 3. Raises ValueError for other levels.
+struct FlagChoice {
+  int level = 3;
+  bool fusion = true, async_collective = true, megacore = true, latency_hiding = true;
+};
+FlagValues chosen_flags(const FlagChoice& choice);
+
+}  // namespace capibara::tpu

@@ -1,0 +1,36 @@
+// Language models by their sizes: parameters and FLOPs, and the presets that plans name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace capibara::tpu {
+
+struct Architecture {
+  std::string name;
+  std::string kind =
+      "dense";  // dense, moe (top `active` of `experts`), moe_dense (every expert computes every token), mamba
+  int64_t layers = 0, width = 0, heads = 0, kv_heads = 0, head_size = 128, hidden = 0, vocab = 0;
+  bool gated = true;  // three matrices in the MLP, else two
+  bool tied = false;  // the output matrix is the embedding
+  int64_t experts = 0, active = 0;
+  int64_t state = 128;  // of mamba
+
+  double layer_parameters() const;
+  double parameters() const;
+  double qkv() const { return static_cast<double>((heads + 2 * kv_heads) * head_size); }
+  int64_t matrices() const { return gated ? 3 : 2; }  // of the MLP
+};
+
+// GPT-2 and 3, Llama 2 and 3.1, Mixtral, Gemma, Mamba, and the sizes from 125M to 2.7B.
+const std::vector<Architecture>& model_presets();
+// The preset of that name. Raises ValueError with the nearest one.
+const Architecture& find_model(std::string_view name);
+
+// Model FLOPs of training on one token: forward and backward, without recomputation. Published figures count attention
+// either for all pairs of tokens or, `causal`, for half of them.
+double training_flops_per_token(const Architecture& model, int64_t sequence, bool causal);
+
+}  // namespace capibara::tpu

@@ -1,0 +1,101 @@
+// Plans: what one training step needs and takes on a slice, by our own model, and the search for the best way to split
+// it.
+#pragma once
+
+#include <capibara/tpu/chips.h>
+#include <capibara/tpu/models.h>
+
+#include <string>
+#include <vector>
+
+namespace capibara::tpu {
+
+// How a step is split over the devices of a slice; the product is their number.
+struct PlanMesh {
+  int data = 1, fsdp = 1, expert = 1, tensor = 1, context = 1;
+  int dcn_data = 1, dcn_fsdp = 1;  // over slices
+
+  int devices() const { return data * fsdp * expert * tensor * context * dcn_data * dcn_fsdp; }
+  std::string text() const;  // fsdp=16,tensor=4
+};
+// Reads data=8,model=8 (model is another name of tensor). Raises ValueError for unknown axes.
+PlanMesh read_mesh(std::string_view text);
+
+struct Training {
+  Architecture model;
+  Slice slice;
+  PlanMesh mesh;
+  double batch_per_device = 1;  // sequences
+  int64_t sequence = 2048;
+  std::string remat = "full";  // none, minimal, qkv, full, offload
+  double recompute = -1;       // share of the forward pass that the backward pass computes again; -1: as remat says
+  bool flash = true;           // attention by a kernel that does not write its scores to memory
+  double state_bytes = 12;     // of a parameter: f32 with both moments of Adam
+  double hbm_gib = 0;          // 0: as the slice has
+  double peak_tflops = 0;      // of a chip; 0: as the slice has
+};
+
+// One of the buffers that a step keeps, in GiB on one device.
+struct PlanBuffer {
+  std::string name;
+  double gib = 0;
+};
+
+struct MemoryPlan {
+  double state_gib = 0, total_gib = 0, host_gib = 0, limit_gib = 0;
+  bool fits = false;
+  std::string moment;                // where the step needs most: "loss" or "backward of a layer"
+  std::vector<PlanBuffer> buffers;   // at that moment, largest first
+  std::vector<PlanBuffer> timeline;  // total over the step, in order
+  double room_gib() const { return limit_gib - total_gib; }
+};
+// Memory of one device. Raises ValueError where the mesh does not match the slice or the model.
+MemoryPlan plan_memory(const Training& training);
+
+struct StepPlan {
+  double seconds = 0;
+  double matmul = 0, attention = 0, elementwise = 0, optimizer = 0, recompute = 0;  // seconds of compute, by kind
+  double ici = 0, dcn = 0;                                                          // exposed
+  double ici_hidden = 0;
+  double weight_collectives = 0, activation_collectives = 0;  // whole, exposed or not
+  double tokens_per_second = 0;                               // of the whole job
+  double model_tflops_per_chip = 0;                           // causal attention counted half
+  double model_tflops_per_chip_noncausal = 0;
+  double mfu = 0;     // of the chip's bf16 peak, causal
+  std::string bound;  // compute, memory or communication
+  double compute_share = 0, memory_share = 0, communication_share = 0;
+};
+// Time of one training step.
+StepPlan plan_step(const Training& training);
+
+struct Candidate {
+  Training training;
+  MemoryPlan memory;
+  StepPlan step;
+};
+struct SearchOptions {
+  double global_batch = 0;  // sequences; 0: batches are searched too
+  std::vector<std::string> remats = {"none", "minimal", "qkv", "full", "offload"};
+  double headroom = 0;  // share of the HBM that stays free
+};
+// Every split of the slice that the model's sizes allow, those that fit by tokens per second first.
+std::vector<Candidate> search_plans(const Training& start, const SearchOptions& options);
+
+// What would change a step most, with the gain that the model predicts.
+struct Recommendation {
+  std::string text;
+  double gain = 0;  // of tokens per second: 0.1 is 10 %
+};
+// Single changes of a plan that fit and are faster, best first.
+std::vector<Recommendation> recommend(const Training& training);
+
+// One page that stands alone: roofline, memory over the step, time by kind, scaling over chips, and compiled figures
+// where there are some.
+struct CompiledFigure {
+  std::string name;
+  double modelled = 0, compiled = 0;
+};
+std::string plan_html(const Training& training, const std::vector<Candidate>& others,
+                      const std::vector<CompiledFigure>& compiled);
+
+}  // namespace capibara::tpu

@@ -1,0 +1,36 @@
+"""Flags of the TPU compiler: checked against libtpu's own list before they are set, since an unknown one ends the process."""
+import os
+
+from capibara import _core, _tracebacks
+from capibara.core.tpu._errors import TPUError
+
+
+def _text(value):
+    return {True: "true", False: "false"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+
+
+def check_xla_flags(flags):
+    """{name: {"accepted", "is_default", "default", "message"}}: what libtpu 0.0.51 says of each flag."""
+    return {name: _core.tpu.check_flag(name, _text(value)) for name, value in flags.items()}
+
+
+def set_xla_flags(flags, *, skip_unknown=False):
+    """Sets flags in LIBTPU_INIT_ARGS, where libtpu reads them when it is loaded; what it would refuse raises TPUError first.
+
+    `skip_unknown` leaves refused flags out and reports them. Returns {"set", "defaults", "refused"}.
+    """
+    verdicts = check_xla_flags(flags)
+    refused = {name: verdict["message"] for name, verdict in verdicts.items() if not verdict["accepted"]}
+    if refused and not skip_unknown:
+        raise TPUError("set_xla_flags: " + "; ".join(refused.values()))
+    values = {name: _text(value) for name, value in flags.items() if name not in refused}
+    os.environ["LIBTPU_INIT_ARGS"] = _core.tpu.merge_init_args(os.environ.get("LIBTPU_INIT_ARGS", ""), values)
+    return {"set": values, "defaults": [name for name in values if verdicts[name]["is_default"]], "refused": refused}
+
+
+def enable_xla_optimizations(level=3, enable_fusion=True, enable_async_collective=True, enable_megacore=True, enable_latency_hiding=True):
+    """Sets the compiler's flags for a level from 0 to 3; the answer says which of them are its defaults anyway."""
+    return set_xla_flags(_core.tpu.chosen_flags(level, enable_fusion, enable_async_collective, enable_megacore, enable_latency_hiding))
+
+
+_tracebacks.guard(__name__)

@@ -1,0 +1,88 @@
+"""Weights in int8 or int4 with a scale for each output column, as real integers in memory."""
+import dataclasses
+import re
+
+import numpy as np
+
+import capibara.jax as jax
+import capibara.jax.numpy as jnp
+from capibara import _tracebacks
+from capibara.core.tpu._errors import TPUError
+
+_KEPT = re.compile(r"norm|bias|scale|embed", re.IGNORECASE)
+
+
+@jax.tree_util.register_pytree_node_class
+@dataclasses.dataclass
+class QuantizedWeight:
+    """codes * scale: integers of 8 bits, or two of 4 bits in each byte, with a scale for each column."""
+
+    codes: object  # int8 [rows, columns]; of 4 bits uint8 [(rows + 1) // 2, columns]
+    scale: object  # float32 [columns]
+    bits: int
+    rows: int
+
+    def tree_flatten(self):
+        return (self.codes, self.scale), (self.bits, self.rows)
+
+    @classmethod
+    def tree_unflatten(cls, fixed, leaves):
+        return cls(*leaves, *fixed)
+
+    @property
+    def shape(self):
+        return (self.rows, self.codes.shape[1])
+
+    @property
+    def nbytes(self):
+        return self.codes.size + 4 * self.scale.size
+
+    def array(self, dtype=jnp.float32):
+        """The weight that the codes stand for."""
+        codes = self.codes
+        if self.bits == 4:
+            low, high = (codes & 15).astype(jnp.int8) - 8, (codes >> 4).astype(jnp.int8) - 8
+            codes = jnp.stack([low, high], 1).reshape(-1, codes.shape[1])[:self.rows]
+        return (codes.astype(jnp.float32) * self.scale).astype(dtype)
+
+    def __rmatmul__(self, left):
+        """left @ weight: the product with the codes, scaled once."""
+        plain = QuantizedWeight(self.codes, jnp.ones_like(self.scale), self.bits, self.rows).array()
+        return (jnp.matmul(left, plain) * self.scale).astype(jnp.result_type(left, jnp.float32))
+
+    def __jax_array__(self):
+        return self.array()
+
+
+def quantize_weight(weight, bits=8):
+    """A matrix as QuantizedWeight: each column is divided by its largest magnitude and rounded."""
+    if bits not in (4, 8):
+        raise TPUError(f"quantize_for_tpu: bits is 4 or 8, got {bits}")
+    weight = jnp.asarray(weight, jnp.float32)
+    limit = 2**(bits - 1) - 1
+    scale = jnp.maximum(jnp.max(jnp.abs(weight), 0), 1e-30) / limit
+    codes = jnp.clip(jnp.round(weight / scale), -limit, limit).astype(jnp.int8)
+    if bits == 4:
+        shifted = (codes + 8).astype(jnp.uint8)
+        if shifted.shape[0] % 2:
+            shifted = jnp.concatenate([shifted, jnp.full((1, shifted.shape[1]), 8, jnp.uint8)])
+        codes = shifted[0::2] | (shifted[1::2] << 4)
+    return QuantizedWeight(codes, scale, bits, weight.shape[0])
+
+
+def quantize_for_tpu(model, bits=8):
+    """A tree of parameters with its matrices as integers; norms, biases and embeddings stay as they are.
+
+    `x @ weight` works with the result, `weight.array()` gives the rounded matrix.
+    """
+    if bits not in (4, 8):
+        raise TPUError(f"quantize_for_tpu: bits is 4 or 8, got {bits}")
+    parameters = getattr(model, "params", model)
+
+    def convert(path, leaf):
+        matrix = hasattr(leaf, "shape") and len(leaf.shape) == 2 and np.issubdtype(np.asarray(leaf).dtype, np.floating)
+        return quantize_weight(leaf, bits) if matrix and not _KEPT.search(jax.tree_util.keystr(path)) else leaf
+    return jax.tree_util.tree_map_with_path(convert, parameters)
+
+
+_tracebacks.guard(__name__)

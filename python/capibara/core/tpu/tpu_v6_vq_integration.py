@@ -1,0 +1,159 @@
+"""Vector quantization of weights: rows cut into vectors, each replaced by the nearest of a codebook, accuracy measured."""
+import copy
+import time
+
+import numpy as np
+
+import capibara.jax as jax
+import capibara.jax.numpy as jnp
+from capibara import _tracebacks
+from capibara.core.tpu._errors import TPUError
+
+_METRICS = ("euclidean", "cosine", "dot_product")
+
+
+class TPUv6VQIntegration:
+    """Codebooks for weights. TPUs have no units for it: the nearest code is a matmul and a minimum, on every device.
+
+    `quantization_bits` is the precision of the codebook's entries: 16 keeps them as bfloat16, 8 and 4 round them to integers with one
+    scale for each vector. `enable_hardware_acceleration` compiles the search with jit, and False runs it operation by operation.
+    """
+
+    def __init__(self, quantization_bits=8, vector_length=8, codebook_size=256, enable_hardware_acceleration=True,
+                 distance_metric="euclidean"):
+        if quantization_bits not in (4, 8, 16):
+            raise TPUError(f"TPUv6VQIntegration: quantization_bits is 4, 8 or 16, got {quantization_bits}")
+        if vector_length < 1 or codebook_size < 2:
+            raise TPUError(f"TPUv6VQIntegration: needs vector_length >= 1 and codebook_size >= 2, got {vector_length} and {codebook_size}")
+        if distance_metric not in _METRICS:
+            raise TPUError(f"TPUv6VQIntegration: distance_metric is one of {', '.join(_METRICS)}, got {distance_metric!r}")
+        self.bits, self.length, self.size, self.metric = quantization_bits, vector_length, codebook_size, distance_metric
+        self.codebook = None
+        self._nearest = jax.jit(self._search) if enable_hardware_acceleration else self._search
+        self._metrics = None
+
+    def _search(self, vectors, codebook):
+        scores = vectors @ codebook.T
+        if self.metric == "euclidean":
+            scores = 2 * scores - jnp.sum(codebook * codebook, 1)
+        elif self.metric == "cosine":
+            scores = scores / jnp.maximum(jnp.linalg.norm(codebook, axis=1), 1e-12)
+        return jnp.argmax(scores, 1)
+
+    def encode(self, vectors):
+        """The number of the nearest code of each vector [count, vector_length]."""
+        if self.codebook is None:
+            raise TPUError("encode: there is no codebook yet; call train_codebook or load_codebook")
+        return self._nearest(jnp.asarray(vectors, jnp.float32), self.codebook)
+
+    def train_codebook(self, training_data, num_iterations=20, batch_size=1024, seed=0):
+        """Learns the codebook by k-means over mini-batches and returns it, [codebook_size, vector_length]."""
+        vectors = np.asarray(training_data, np.float32).reshape(-1, self.length)
+        if len(vectors) < 1:
+            raise TPUError("train_codebook: training_data is empty")
+        draw = np.random.default_rng(seed)
+        codes = vectors[draw.choice(len(vectors), self.size, replace=len(vectors) < self.size)].copy()
+        counts = np.ones(self.size, np.float32)
+        for _ in range(num_iterations):
+            batch = vectors[draw.integers(0, len(vectors), min(batch_size, len(vectors)))]
+            nearest = np.asarray(self._nearest(jnp.asarray(batch), jnp.asarray(codes)))
+            sums, hits = np.zeros_like(codes), np.bincount(nearest, minlength=self.size).astype(np.float32)
+            np.add.at(sums, nearest, batch)
+            counts += hits
+            codes += np.where(hits[:, None] > 0, (sums - hits[:, None] * codes) / counts[:, None], 0)
+        self.codebook = jnp.asarray(self._rounded(codes))
+        return self.codebook
+
+    def _rounded(self, codes):
+        if self.bits == 16:
+            return np.asarray(jnp.asarray(codes).astype(jnp.bfloat16).astype(jnp.float32))
+        limit = 2**(self.bits - 1) - 1
+        scale = np.maximum(np.abs(codes).max(1, keepdims=True), 1e-30) / limit
+        return np.round(codes / scale) * scale
+
+    def save_codebook(self, path):
+        """Writes the codebook as an .npy array, whatever the path's ending: nothing in it can be executed."""
+        if self.codebook is None:
+            raise TPUError("save_codebook: there is no codebook yet")
+        with open(path, "wb") as file:
+            np.save(file, np.asarray(self.codebook), allow_pickle=False)
+
+    def load_codebook(self, path):
+        """Reads what save_codebook wrote; a pickle is refused, not executed."""
+        with open(path, "rb") as file:
+            head = file.read(6)
+            if head != b"\x93NUMPY":
+                raise TPUError(f"load_codebook: {path} is no .npy array; pickles are not executed, write it again with save_codebook")
+            file.seek(0)
+            codes = np.load(file, allow_pickle=False)
+        if codes.shape != (self.size, self.length):
+            raise TPUError(f"load_codebook: expected an array of {(self.size, self.length)}, got {codes.shape}")
+        self.codebook = jnp.asarray(codes, jnp.float32)
+        return self.codebook
+
+    def quantize_model(self, model, calibration_data=None, target_accuracy_retention=0.98, num_calibration_batches=100):
+        """The parameters of a model with matrices replaced by their codes' vectors, as far as the accuracy allows.
+
+        `model` is {"params": tree, "apply": function of parameters and a batch}, or an object with `params` and `apply`. Retention is
+        1 - |y - y'| / |y| over the calibration batches. Layers return to their own weights, worst first, until the target is met.
+        """
+        parameters = model["params"] if isinstance(model, dict) else model.params
+        apply = model["apply"] if isinstance(model, dict) else model.apply
+        leaves, tree = jax.tree_util.tree_flatten(parameters)
+        batches = [] if calibration_data is None else [batch for batch, _ in zip(calibration_data, range(num_calibration_batches))]
+        if not batches:
+            raise TPUError("quantize_model: needs calibration_data: the accuracy is measured, not assumed")
+        fits = [i for i, leaf in enumerate(leaves) if np.ndim(leaf) == 2 and np.size(leaf) % self.length == 0]
+        if self.codebook is None:
+            if not fits:
+                raise TPUError(f"quantize_model: no matrix has a multiple of vector_length={self.length} elements")
+            self.train_codebook(np.concatenate([np.ravel(leaves[i]) for i in fits]))
+        rounded = {i: self._replaced(leaves[i]) for i in fits}
+        order = sorted(fits, key=lambda i: float(np.linalg.norm(rounded[i] - leaves[i]) / max(np.linalg.norm(leaves[i]), 1e-30)))
+        wanted = [np.asarray(apply(parameters, batch)) for batch in batches]
+        retention, used = 1.0, []
+        for count in range(len(order), -1, -1):
+            used = order[:count]
+            made = tree.unflatten([rounded[i] if i in used else leaf for i, leaf in enumerate(leaves)])
+            got = [np.asarray(apply(made, batch)) for batch in batches]
+            size = max(sum(float(np.linalg.norm(b)) for b in wanted), 1e-30)
+            error = sum(float(np.linalg.norm(a - b)) for a, b in zip(got, wanted)) / size
+            retention = max(0.0, 1 - error)
+            if retention >= target_accuracy_retention:
+                break
+        self._measure(leaves, used, made, parameters, apply, batches[0], retention, len(fits))
+        return {"params": made, "apply": apply} if isinstance(model, dict) else _with_params(model, made)
+
+    def _replaced(self, leaf):
+        vectors = np.asarray(leaf, np.float32).reshape(-1, self.length)
+        return jnp.asarray(np.asarray(self.codebook)[np.asarray(self.encode(vectors))].reshape(np.shape(leaf)))
+
+    def _measure(self, leaves, used, made, parameters, apply, batch, retention, candidates):
+        index_bits = max(1, (self.size - 1).bit_length())
+        plain = sum(32 * np.size(leaf) for leaf in leaves)
+        codebook = self.size * self.length * self.bits
+        coded = sum(np.size(leaves[i]) // self.length * index_bits if i in used else 32 * np.size(leaves[i]) for i in range(len(leaves)))
+        times = []
+        for tree in (parameters, made):
+            jax.block_until_ready(apply(tree, batch))
+            start = time.perf_counter()
+            jax.block_until_ready(apply(tree, batch))
+            times.append(time.perf_counter() - start)
+        self._metrics = {"compression_ratio": plain / (coded + (codebook if used else 0)), "inference_speedup": times[0] / times[1],
+                         "inference_speedup_origin": "measured on this machine, codes expanded; nothing was run on a TPU",
+                         "accuracy_retention": retention, "layers_quantized": len(used), "layers_left": candidates - len(used)}
+
+    def get_metrics(self):
+        """Compression, retention and speed of the last quantize_model, all measured here."""
+        if self._metrics is None:
+            raise TPUError("get_metrics: call quantize_model first")
+        return dict(self._metrics)
+
+
+def _with_params(model, parameters):
+    other = copy.copy(model)
+    other.params = parameters
+    return other
+
+
+_tracebacks.guard(__name__)

@@ -1,0 +1,78 @@
+"""Settings of the TPU compiler for a slice: each is checked against libtpu's own flags before it is set."""
+import os
+
+import capibara.jax as jax
+from capibara import _core, _tracebacks
+from capibara.core.tpu import TPUConfig, TPUError, _planning, create_mesh, diagnose_tpu, enable_xla_optimizations, set_xla_flags
+
+_enabled = []
+
+
+def configure_tpu(tpu_type=None, use_bf16=True, enable_flash_attention=True, enable_collective_ops=True):
+    """Sets flags and the precision of matmuls for a slice such as v6e-64; returns what was set and the slice.
+
+    `use_bf16` sets jax_default_matmul_precision; `enable_flash_attention` says what plans assume of attention: a kernel, or scores that
+    are written to memory.
+    """
+    found = _core.tpu.slice(tpu_type) if tpu_type else None
+    flags = set_xla_flags({"xla_tpu_enable_async_collective_fusion": enable_collective_ops,
+                           "xla_tpu_overlap_compute_collective_tc": enable_collective_ops})
+    jax.config.update("jax_default_matmul_precision", "bfloat16" if use_bf16 else "float32")
+    _planning.DEFAULTS["flash"] = bool(enable_flash_attention)
+    return {"slice": found, "flags": flags, "matmul_precision": "bfloat16" if use_bf16 else "float32",
+            "attention": "flash" if enable_flash_attention else "plain"}
+
+
+def setup_tpu_v4(tpu_name=None, mesh_shape=None, enable_xla_flags=True, enable_async_collective=True):
+    """Sets the environment for a TPU and, where there are enough devices, makes its mesh; returns both and what was found.
+
+    `tpu_name` is a label, or a slice such as v6e-64, which is then validated.
+    """
+    found = diagnose_tpu()
+    result = {"name": tpu_name, "summary": found["summary"], "slice": None, "mesh": None, "flags": None}
+    if tpu_name:
+        try:
+            result["slice"] = _core.tpu.slice(tpu_name)
+        except ValueError:
+            pass  # a name of the user's own, such as capibara-tpu-v6e
+    if mesh_shape is not None:
+        count = 1
+        for size in mesh_shape:
+            count *= int(size)
+        if result["slice"] and result["slice"]["chips"] != count:
+            raise TPUError(f"setup_tpu_v4: mesh_shape={tuple(mesh_shape)} is for {count} chips, but {tpu_name} has "
+                           f"{result['slice']['chips']}")
+        if len(jax.devices()) >= count:
+            result["mesh"] = create_mesh(mesh_shape=tuple(mesh_shape), axis_names=("data", "model", "expert")[:len(mesh_shape)])
+        else:
+            result["mesh_problem"] = f"a mesh of {tuple(mesh_shape)} needs {count} devices; here are {len(jax.devices())}"
+    if enable_xla_flags:
+        result["flags"] = enable_xla_optimizations(3, enable_async_collective=enable_async_collective)
+        _enabled[:] = sorted(result["flags"]["set"])
+    return result
+
+
+def enable_all_optimizations():
+    """The flags of level 3; returns what was set and which of it libtpu does anyway."""
+    done = enable_xla_optimizations(3)
+    _enabled[:] = sorted(done["set"])
+    return done
+
+
+def verify_optimizations():
+    """Whether each flag that was enabled is in LIBTPU_INIT_ARGS and known to libtpu: {"active", "flags", "origin"}.
+
+    Flags are read back from the environment and checked against the list of libtpu 0.0.51; nothing runs on a TPU.
+    """
+    now = _core.tpu.read_init_args(os.environ.get("LIBTPU_INIT_ARGS", ""))
+    flags = {}
+    for name in _enabled or sorted(now):
+        verdict = _core.tpu.check_flag(name, now.get(name, ""))
+        flags[name] = {"value": now.get(name), "known": verdict["accepted"], "default": verdict["default"],
+                       "is_default": verdict["is_default"]}
+    active = bool(flags) and all(row["known"] and row["value"] is not None for row in flags.values())
+    return {"active": active, "flags": flags, "origin": "names and defaults: libtpu 0.0.51; values: LIBTPU_INIT_ARGS"}
+
+
+__all__ = ["TPUConfig", "configure_tpu", "enable_all_optimizations", "setup_tpu_v4", "verify_optimizations"]
+_tracebacks.guard(__name__)

@@ -1,0 +1,44 @@
+// The fitted constants of the models, in one place; tools/tpu/refit.cpp and tools/tpu/refit.py print them.
+#include "tpu/constants.h"
+
+#include <string_view>
+#include <utility>
+
+namespace capibara::tpu {
+
+const MatmulConstants& matmul_constants(const Chip& chip) {
+  static const std::pair<const char*, MatmulConstants> table[] = {
+      {"v4", {0.9783, 0.8232, 0.5664, 40, 62.92, 1.299, 1, 0.08331, 129.8, 29.73, 0.898, 6.161}},
+      {"v5e", {1.1, 0.9147, 1.865, 37.68, 72.06, 2.39, 1, 0.3084, 129.7, 43.75, 1.937, 6.425}},
+      {"v5p", {1.055, 1.029, 0, 27.25, 106, 2.607, 0.589, 0.4678, 43.43, 14.32, 2.047, 6.048}},
+      {"v6e", {1.1, 0.9628, 3.939, 14.25, 94.86, 2.297, 0.3544, 0, 87.53, 19.35, 1.396, 7.409}},
+      {"tpu7x", {1.077, 1.102, 1.017, 28.93, 66.94, 2.863, 0.2418, 0.8485, 29.98, 10.29, 0.7228, 7.431}},
+  };
+  for (const auto& [name, constants] : table) {
+    if (std::string_view(name) == chip.name) return constants;
+  }
+  return table[0].second;  // v2 and v3 have no compiled rows: those of v4
+}
+
+const MemoryConstants& memory_constants() {
+  static const MemoryConstants constants = {
+      1.584, 1.554, 0.647, 3.753,                // at the loss
+      1.087, 0.235, 4.942, 4.396, 3.943, 1.587,  // inside a layer's backward pass
+      18.85, 0.495, 12.85, 13.76, 15.7,  34,     // kept without remat
+      1.1,   4.5,   3.0,   2.1,                  // of experts
+  };
+  return constants;
+}
+
+const StepConstants& step_constants(const Chip& chip) {
+  static const std::pair<const char*, StepConstants> table[] = {
+      {"v4", {1.095, 0.417}},  {"v5e", {0.973, 0.417}},   {"v5p", {1.1, 0.417}},
+      {"v6e", {1.377, 0.417}}, {"tpu7x", {1.137, 0.417}},
+  };
+  for (const auto& [name, constants] : table) {
+    if (std::string_view(name) == chip.name) return constants;
+  }
+  return table[0].second;  // no published rows of v2 and v3 with their settings: those of v4
+}
+
+}  // namespace capibara::tpu

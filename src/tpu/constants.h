@@ -1,0 +1,39 @@
+// Constants of the models, fitted by tools/tpu/refit.cpp; their values are in constants.cpp.
+#pragma once
+
+#include <capibara/tpu/chips.h>
+
+namespace capibara::tpu {
+
+// Of matmuls, per generation: fitted to two thirds of the rows of compiled_matmuls.tsv.
+struct MatmulConstants {
+  double mxu;               // share of the peak that the MXU reaches
+  double hbm;               // share of the HBM bandwidth
+  double output;            // cycles for 1024 elements of the result
+  double vmem, large_vmem;  // MiB for tiles, by default and with the large limit
+  double start, step;       // microseconds for a matmul, for a tile
+  double serial;            // share of the shorter of compute and copies that is not hidden
+  double room, large_room;  // MiB that an operand may take when it is copied into VMEM beforehand
+  double int8;              // speed of int8 over bf16
+  double highest;           // passes of f32 at the highest precision
+};
+
+// Of training steps: memory, fitted to compiled_steps.tsv. Multiples of the named buffers; see memory.cpp.
+struct MemoryConstants {
+  double loss_gradients, loss_logits, loss_output, loss_activations;
+  double layer_gradients, layer_weights, layer_hidden, layer_input, layer_activations, layer_output;
+  double none_width, none_heads, none_gated, none_plain, none_experts, none_mamba;  // bytes kept without remat
+  double expert_weights, expert_hidden, expert_dispatch, dense_expert_hidden;
+};
+
+// Of step times, per generation: fitted to a third of published_training_runs.tsv (tests/tpu/split.tsv).
+struct StepConstants {
+  double slowdown;   // measured over modelled time of the compute of a step
+  double attention;  // share of the peak that attention kernels reach
+};
+
+const MatmulConstants& matmul_constants(const Chip& chip);
+const MemoryConstants& memory_constants();
+const StepConstants& step_constants(const Chip& chip);
+
+}  // namespace capibara::tpu

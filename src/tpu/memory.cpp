@@ -1,0 +1,156 @@
+// The memory of one training step on one device: state, what remat keeps, and the larger of two moments.
+//
+// At the loss, the logits, the gathered output matrix and gradients are alive; inside the backward pass of a layer, its
+// gathered weights, its hidden activations and all gradients are. Both keep the parameters, the moments and the
+// activations saved by the forward pass. How many copies of each buffer the compiler keeps was fitted to
+// compiled_steps.tsv (constants.cpp).
+#include <capibara/error.h>
+#include <capibara/tpu/plan.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tpu/constants.h"
+#include "tpu/step.h"
+#include "tpu/words.h"
+
+namespace capibara::tpu {
+
+namespace {
+
+constexpr double kGiB = 1073741824;
+constexpr double kCapacity = 1.25;  // of experts: slots over tokens
+
+}  // namespace
+
+double as_number(int64_t value) { return static_cast<double>(value); }
+
+void check_training(const Training& training) {
+  const PlanMesh& mesh = training.mesh;
+  const Architecture& model = training.model;
+  auto refuse = [](const std::string& text) { throw ValueError(concat("plan: ", text)); };
+  if (mesh.devices() != training.slice.devices()) {
+    refuse(concat("the mesh ", mesh.text(), " is for ", mesh.devices(), " devices, but ", training.slice.name(),
+                  " has ", training.slice.devices()));
+  }
+  if (training.slice.slices % (mesh.dcn_data * mesh.dcn_fsdp) != 0 && mesh.dcn_data * mesh.dcn_fsdp > 1) {
+    refuse(concat("dcn_data x dcn_fsdp must divide the ", training.slice.slices, " slices"));
+  }
+  if (!(training.batch_per_device > 0) || training.sequence < 1) refuse("batch and sequence must be positive");
+  if (model.layers < 1 || model.width < 1 || model.vocab < 1)
+    refuse(concat("the model '", model.name, "' has no layers, width or vocabulary"));
+  if (model.kind != "mamba" && (model.heads % mesh.tensor != 0 || model.hidden % mesh.tensor != 0)) {
+    refuse(concat("tensor=", mesh.tensor, " must divide ", model.heads, " heads and d_ff ", model.hidden, " of ",
+                  model.name));
+  }
+  if (mesh.expert > 1 && (model.experts == 0 || model.experts % mesh.expert != 0)) {
+    refuse(concat("expert=", mesh.expert, " must divide the ", model.experts, " experts of ", model.name));
+  }
+  if (training.sequence % mesh.context != 0)
+    refuse(concat("context=", mesh.context, " must divide the sequence of ", training.sequence));
+  const std::vector<std::string> policies = {"none", "minimal", "qkv", "full", "offload"};
+  if (std::find(policies.begin(), policies.end(), training.remat) == policies.end()) {
+    refuse(concat("no remat policy is called '", training.remat, "'; there are ", joined(policies, ", "),
+                  hint_of(training.remat, policies)));
+  }
+}
+
+MemoryPlan plan_memory(const Training& training) {
+  check_training(training);
+  const MemoryConstants& c = memory_constants();
+  const Architecture& m = training.model;
+  const PlanMesh& mesh = training.mesh;
+  const double tensor = mesh.tensor, shards = as_number(int64_t{mesh.fsdp} * mesh.expert * mesh.tensor * mesh.dcn_fsdp);
+  const double tokens = training.batch_per_device * as_number(training.sequence), layers = as_number(m.layers),
+               width = as_number(m.width);
+  const double hidden = as_number(m.hidden), heads = m.qkv(), parameters = m.parameters(),
+               table = as_number(m.vocab) * width;
+  const double copies = m.kind == "moe" ? as_number(m.active) * kCapacity : 1;  // of each token, for experts
+  const double products = m.kind == "mamba" ? 2 : as_number(m.matrices() - 1);  // arrays of the hidden width
+  const double matrices = m.kind == "mamba"
+                              ? 3 * width * hidden
+                              : as_number(m.matrices()) * width * hidden * as_number(std::max<int64_t>(m.experts, 1));
+
+  const double state = training.state_bytes * parameters / shards / kGiB;
+  const double tables = m.tied ? 1 : 2;
+  const double layer_gradients = 4 * (parameters - tables * table) / shards / kGiB,
+               table_gradients = 4 * table / shards / kGiB;
+  const double input = 2 * tokens * width / kGiB, whole = tensor > 1 ? input * tensor : 0;
+  const double logits = 2 * tokens * as_number(m.vocab) / kGiB, output = 2 * table / tensor / kGiB;
+  const double attention = m.kind == "mamba" ? 0 : width * heads + as_number(m.heads * m.head_size) * width;
+  const double layer = 2 * (attention + matrices / mesh.expert) / tensor / kGiB;
+
+  const double projections = m.kind == "mamba" ? 2 * as_number(m.state) : heads;
+  double saved = layers * input, host = 0;
+  if (training.remat == "minimal")
+    saved = 2 * tokens * layers * (2 * width + projections + products * hidden * copies) / kGiB;
+  if (training.remat == "qkv") saved = 2 * tokens * layers * (width + projections) / kGiB;
+  if (training.remat == "offload") {
+    host = 2 * tokens * layers * (2 * width + projections) / kGiB;
+    saved += logits;  // the logits cannot share space with a stack that is on its way to the host
+  }
+  if (training.remat == "none") {
+    const double per_hidden = m.kind == "mamba"       ? c.none_mamba
+                              : m.kind == "moe_dense" ? c.none_experts * as_number(m.experts)
+                              : m.gated               ? c.none_gated * copies
+                                                      : c.none_plain * copies;
+    saved = tokens * layers *
+            (c.none_width * width + (m.kind == "mamba" ? 0 : c.none_heads * heads) + per_hidden * hidden) / kGiB;
+  }
+
+  using Buffers = std::vector<PlanBuffer>;
+  Buffers loss = {{"gradients", c.loss_gradients * layer_gradients},
+                  {"saved activations", saved},
+                  {"logits", c.loss_logits * logits},
+                  {"output matrix, gathered", c.loss_output * output},
+                  {"whole activations", c.loss_activations * whole}};
+  Buffers backward = {{"gradients", c.layer_gradients * (layer_gradients + table_gradients)},
+                      {"saved activations", saved}};
+  if (m.kind == "moe") {
+    const double dispatch =
+        2 * tokens * tensor * copies * as_number(training.sequence) / kGiB;  // [tokens, experts, slots]
+    backward.push_back({"weights of a layer, gathered", c.expert_weights * layer});
+    backward.push_back({"hidden activations", c.expert_hidden * 2 * tokens * hidden * copies * products / kGiB});
+    backward.push_back({"dispatch to experts", c.expert_dispatch * dispatch});
+  } else if (m.kind == "moe_dense") {
+    backward.push_back({"weights of a layer, gathered", c.expert_weights * layer});
+    backward.push_back(
+        {"hidden activations", c.dense_expert_hidden * 2 * tokens * hidden * as_number(m.experts) * products / kGiB});
+  } else if (m.kind == "dense") {
+    backward.push_back({"weights of a layer, gathered", c.layer_weights * layer});
+    backward.push_back({"hidden activations", c.layer_hidden * 2 * tokens * hidden * products / kGiB});
+    backward.push_back({"output matrix, gathered", c.layer_output * output});
+  }
+  if (m.kind != "mamba") backward.push_back({"layer inputs", c.layer_input * input});
+  backward.push_back({"whole activations", c.layer_activations * whole});
+
+  auto sum = [](const Buffers& buffers) {
+    double total = 0;
+    for (const PlanBuffer& buffer : buffers) total += buffer.gib;
+    return total;
+  };
+  const double at_loss = sum(loss), at_backward = sum(backward);
+  MemoryPlan plan;
+  plan.state_gib = state;
+  plan.host_gib = host;
+  plan.limit_gib = training.hbm_gib > 0 ? training.hbm_gib : training.slice.hbm_gib();
+  plan.moment = at_loss >= at_backward ? "loss" : "backward of a layer";
+  plan.total_gib = state + std::max(at_loss, at_backward);
+  plan.fits = plan.total_gib <= plan.limit_gib;
+  plan.buffers = at_loss >= at_backward ? loss : backward;
+  plan.buffers.push_back({"parameters and optimizer state", state});
+  std::erase_if(plan.buffers, [](const PlanBuffer& buffer) { return buffer.gib < 1e-4; });
+  std::stable_sort(plan.buffers.begin(), plan.buffers.end(),
+                   [](const PlanBuffer& a, const PlanBuffer& b) { return a.gib > b.gib; });
+  const double work = at_backward - saved - c.layer_gradients * (layer_gradients + table_gradients);
+  plan.timeline = {{"start", state},
+                   {"first layer", state + saved / layers + work / 3},
+                   {"last layer", state + saved + work / 3},
+                   {"loss", state + at_loss},
+                   {"backward, last layer", state + at_backward},
+                   {"backward, first layer", state + at_backward - saved + saved / layers},
+                   {"update", state + layer_gradients + tables * table_gradients}};
+  return plan;
+}
+
+}  // namespace capibara::tpu

@@ -1,0 +1,129 @@
+// Sizes of language models, their parameters and model FLOPs.
+#include <capibara/error.h>
+#include <capibara/tpu/models.h>
+
+#include <algorithm>
+
+#include "tpu/words.h"
+
+namespace capibara::tpu {
+
+namespace {
+
+Architecture dense(const char* name, int64_t layers, int64_t width, int64_t heads, int64_t kv_heads, int64_t head_size,
+                   int64_t hidden, int64_t vocab, bool gated, bool tied) {
+  Architecture model;
+  model.name = name;
+  model.layers = layers;
+  model.width = width;
+  model.heads = heads;
+  model.kv_heads = kv_heads;
+  model.head_size = head_size;
+  model.hidden = hidden;
+  model.vocab = vocab;
+  model.gated = gated;
+  model.tied = tied;
+  return model;
+}
+
+Architecture with_experts(Architecture model, int64_t experts, int64_t active) {
+  model.kind = "moe";
+  model.experts = experts;
+  model.active = active;
+  return model;
+}
+
+// Mamba-2 like blocks: heads of 64 of an inner width of twice the model's.
+Architecture mamba(const char* name, int64_t layers, int64_t width, int64_t vocab) {
+  Architecture model = dense(name, layers, width, width / 32, 0, 64, 2 * width, vocab, false, true);
+  model.kind = "mamba";
+  return model;
+}
+
+}  // namespace
+
+double Architecture::layer_parameters() const {
+  const double d = static_cast<double>(width), f = static_cast<double>(hidden), h = static_cast<double>(heads);
+  if (kind == "mamba") {
+    const double s = static_cast<double>(state);
+    return 2 * d * f + 2 * d * s + d * h + 4 * (f + 2 * s) + 3 * h + f + d + f * d;
+  }
+  const double attention = d * qkv() + h * static_cast<double>(head_size) * d;
+  const double mlp = static_cast<double>(matrices()) * d * f;
+  const double e = static_cast<double>(experts);
+  return attention + (experts > 0 ? e * mlp + d * e : mlp) + 2 * d;
+}
+
+double Architecture::parameters() const {
+  const double table = static_cast<double>(vocab) * static_cast<double>(width);
+  return (tied ? 1 : 2) * table + static_cast<double>(layers) * layer_parameters() + static_cast<double>(width);
+}
+
+const std::vector<Architecture>& model_presets() {
+  static const std::vector<Architecture> presets = {
+      // The seeds' sizes, with GPT-3's shapes (Brown et al. 2020, table 2.1).
+      dense("125m", 12, 768, 12, 12, 64, 3072, 50304, false, true),
+      dense("350m", 24, 1024, 16, 16, 64, 4096, 50304, false, true),
+      dense("1b", 24, 1792, 14, 14, 128, 7168, 50304, false, true),
+      dense("1.3b", 24, 2048, 16, 16, 128, 8192, 50304, false, true),
+      dense("2.7b", 32, 2560, 20, 20, 128, 10240, 50304, false, true),
+      dense("gpt2", 12, 768, 12, 12, 64, 3072, 50257, false, true),
+      dense("gpt2-medium", 24, 1024, 16, 16, 64, 4096, 50257, false, true),
+      dense("gpt2-large", 36, 1280, 20, 20, 64, 5120, 50257, false, true),
+      dense("gpt2-xl", 48, 1600, 25, 25, 64, 6400, 50257, false, true),
+      dense("gpt3-6.7b", 32, 4096, 32, 32, 128, 16384, 50304, false, false),
+      dense("gpt3-13b", 40, 5120, 40, 40, 128, 20480, 50304, false, false),
+      dense("gpt3-175b", 96, 12288, 96, 96, 128, 49152, 50304, false, true),
+      dense("llama2-7b", 32, 4096, 32, 32, 128, 11008, 32000, true, false),
+      dense("llama2-13b", 40, 5120, 40, 40, 128, 13824, 32000, true, false),
+      dense("llama2-70b", 80, 8192, 64, 8, 128, 28672, 32000, true, false),
+      dense("llama3.1-8b", 32, 4096, 32, 8, 128, 14336, 128256, true, false),
+      dense("llama3.1-70b", 80, 8192, 64, 8, 128, 28672, 128256, true, false),
+      dense("llama3.1-405b", 126, 16384, 128, 8, 128, 53248, 128256, true, false),
+      with_experts(dense("mixtral-8x7b", 32, 4096, 32, 8, 128, 14336, 32000, true, false), 8, 2),
+      with_experts(dense("mixtral-8x22b", 56, 6144, 48, 8, 128, 16384, 32768, true, false), 8, 2),
+      dense("gemma-2b", 18, 2048, 8, 1, 256, 16384, 256000, true, true),
+      dense("gemma-7b", 28, 3072, 16, 16, 256, 24576, 256000, true, true),
+      mamba("mamba-130m", 24, 768, 50288),
+      mamba("mamba-790m", 48, 1536, 50288),
+      mamba("mamba-1.4b", 48, 2048, 50288),
+      mamba("mamba-2.8b", 64, 2560, 50288),
+  };
+  return presets;
+}
+
+const Architecture& find_model(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Architecture& model : model_presets()) {
+    if (model.name == name) return model;
+    names.push_back(model.name);
+  }
+  throw ValueError(
+      concat("tpu: no preset is called '", name, "'; there are ", joined(names, ", "), hint_of(name, names)));
+}
+
+double training_flops_per_token(const Architecture& model, int64_t sequence, bool causal) {
+  const double d = static_cast<double>(model.width), f = static_cast<double>(model.hidden),
+               layers = static_cast<double>(model.layers);
+  const double head = 2 * d * static_cast<double>(model.vocab);
+  if (model.kind == "mamba") {
+    const double s = static_cast<double>(model.state), chunk = 256;
+    // Projections, then within chunks the scores and their use, between chunks the states.
+    const double projections = 2 * d * (2 * f + 2 * s + static_cast<double>(model.heads)) + 2 * f * d;
+    return 3 * (layers * (projections + chunk * (s + f) + 4 * s * f) + head);
+  }
+  const double mixers =
+      2 * d * static_cast<double>(model.head_size) * static_cast<double>(2 * model.heads + 2 * model.kv_heads);
+  const double mlp = 2 * static_cast<double>(model.matrices()) * d * f;
+  double experts = 1;
+  double router = 0;
+  if (model.experts > 0) {
+    experts = static_cast<double>(model.kind == "moe_dense" ? model.experts : model.active);
+    router = 2 * d * static_cast<double>(model.experts);
+  }
+  const double pairs =
+      4 * static_cast<double>(sequence) * static_cast<double>(model.heads * model.head_size) / (causal ? 2 : 1);
+  return 3 * (layers * (mlp * experts + router + mixers + pairs) + head);
+}
+
+}  // namespace capibara::tpu

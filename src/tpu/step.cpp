@@ -1,0 +1,179 @@
+// The time of one training step on one device: matmuls by their own model, attention, what else touches memory, and
+// collectives.
+//
+// The compute of a step is multiplied by one constant for each generation: measured over modelled time of published
+// runs. Most of the time of collectives is exposed.
+#include <capibara/error.h>
+#include <capibara/tpu/costs.h>
+#include <capibara/tpu/plan.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tpu/constants.h"
+#include "tpu/step.h"
+#include "tpu/words.h"
+
+namespace capibara::tpu {
+
+namespace {
+
+constexpr double kElementwise =
+    40;  // arrays [tokens, width] in bf16 that a layer reads and writes besides its matmuls, forward and backward
+// Fitted to a third of the published runs, as constants.cpp is (tools/tpu/refit.py).
+constexpr double kTensorHidden =
+    0.81;  // of sums and gathers of activations, behind what is computed again; without that all are exposed
+constexpr double kGatherExposed = 0.8;  // of gathers of weights and sums of their gradients
+constexpr double kDcnExposed = 0.8;     // of sums between slices
+constexpr double kPlainPasses = 4.8;  // over scores in f32 that attention without a kernel makes, forward and backward
+constexpr double kGatherHidden = 0.85;  // of compute, that gathers of weights may hide behind
+
+// Forward and backward of one matrix: rows x inner times inner x columns.
+struct Pass {
+  double forward = 0, backward = 0;
+};
+Pass matrix_seconds(const Chip& chip, double rows, double columns, double inner, double batch = 1) {
+  auto whole = [](double value) { return std::max<int64_t>(1, static_cast<int64_t>(std::llround(value))); };
+  const int64_t r = whole(rows), c = whole(columns), i = whole(inner), b = whole(batch);
+  return {matmul_seconds(chip, r, c, i, b), matmul_seconds(chip, r, i, c, b) + matmul_seconds(chip, i, c, r, b)};
+}
+
+// Dimensions of the torus that a mesh axis spans, the longest first.
+int axes_for(const Slice& slice, int size) {
+  std::vector<int> sides = slice.shape;
+  std::sort(sides.rbegin(), sides.rend());
+  int axes = 0;
+  for (int covered = 1; covered < size && axes < static_cast<int>(sides.size()); ++axes)
+    covered *= sides[static_cast<std::size_t>(axes)];
+  return std::max(axes, 1);
+}
+
+}  // namespace
+
+double recomputed_share(const Training& training) {
+  if (training.recompute >= 0) return training.recompute;
+  const Architecture& m = training.model;
+  if (training.remat == "full") return 1;
+  if (training.remat == "none") return 0;
+  // Shares of the forward FLOPs of a layer whose results are kept.
+  const double width = as_number(m.width), qkv = 2 * width * m.qkv(),
+               out = 2 * width * as_number(m.heads * m.head_size);
+  const double mlp =
+      2 * as_number(m.matrices()) * width * as_number(m.hidden) * as_number(std::max<int64_t>(m.active, 1));
+  const double pairs = 2 * as_number(training.sequence) * as_number(m.heads * m.head_size),
+               all = qkv + out + mlp + pairs;
+  if (training.remat == "minimal") return pairs / all;
+  if (training.remat == "qkv") return (all - qkv) / all;
+  return (all - qkv - out) / all;  // offload
+}
+
+StepPlan plan_step(const Training& training) {
+  check_training(training);
+  const Architecture& m = training.model;
+  const PlanMesh& mesh = training.mesh;
+  const Chip& chip = *training.slice.chip;
+  const StepConstants& constants = step_constants(chip);
+  const double peak = (training.peak_tflops > 0 ? training.peak_tflops : chip.bf16_tflops) * 1e12 / chip.devices;
+  const double faster = peak / (chip.bf16_tflops * 1e12 / chip.devices);
+  const double bandwidth = chip.hbm_gbps * 1e9 / chip.devices;
+  const double tensor = mesh.tensor, tokens = training.batch_per_device * as_number(training.sequence),
+               group = tokens * tensor;
+  const double width = as_number(m.width), hidden = as_number(m.hidden), layers = as_number(m.layers);
+  const double mixers = as_number(m.heads * m.head_size);
+
+  Pass layer;
+  auto add = [&](double count, const Pass& pass) {
+    layer.forward += count * pass.forward;
+    layer.backward += count * pass.backward;
+  };
+  double scores = 0;  // FLOPs of one layer's forward pass between tokens
+  if (m.kind == "mamba") {
+    add(1, matrix_seconds(chip, group, (2 * hidden + 2 * as_number(m.state) + as_number(m.heads)) / tensor, width));
+    add(1, matrix_seconds(chip, group, width, hidden / tensor));
+    scores = tokens * (256 * (as_number(m.state) + hidden) + 4 * as_number(m.state) * hidden);
+  } else {
+    add(1, matrix_seconds(chip, group, m.qkv() / tensor, width));
+    add(1, matrix_seconds(chip, group, width, mixers / tensor));
+    scores = tokens * 2 * as_number(training.sequence) * mixers;  // causal: half of all pairs
+    if (m.experts == 0) {
+      add(as_number(m.matrices() - 1), matrix_seconds(chip, group, hidden / tensor, width));
+      add(1, matrix_seconds(chip, group, width, hidden / tensor));
+    } else {
+      const double local = as_number(m.experts) / mesh.expert;
+      const double rows = group * (m.kind == "moe" ? as_number(m.active) * 1.25 : as_number(m.experts)) / local;
+      add(as_number(m.matrices() - 1), matrix_seconds(chip, rows, hidden / tensor, width, local));
+      add(1, matrix_seconds(chip, rows, width, hidden / tensor, local));
+      // One-hot dispatch and combine: every token meets every slot of its sequence.
+      if (m.kind == "moe") scores += 2 * tokens * 2 * as_number(m.active) * 1.25 * as_number(training.sequence) * width;
+    }
+  }
+  const Pass head = matrix_seconds(chip, group, as_number(m.vocab) / tensor, width);
+  const double share = recomputed_share(training);
+  StepPlan plan;
+  const double slow = constants.slowdown;
+  plan.matmul = slow * (layers * (layer.forward + layer.backward) + head.forward + head.backward) / faster;
+  plan.attention = slow * layers * scores * 3.5 / (peak * constants.attention);
+  if (!training.flash) {
+    plan.attention += slow * layers * (kPlainPasses + 1.2 * share) * 4 * tokens * as_number(training.sequence) *
+                      as_number(m.heads) / bandwidth;
+  }
+  plan.recompute = slow * share * layers * (layer.forward / faster + scores / (peak * constants.attention));
+  plan.elementwise = slow * layers * kElementwise * 2 * tokens * width * (1 + share / 3) / bandwidth;
+  const double shards = as_number(int64_t{mesh.fsdp} * mesh.expert * mesh.tensor * mesh.dcn_fsdp);
+  plan.optimizer = (2 * training.state_bytes + 4) * m.parameters() / shards / bandwidth;
+  const double compute = plan.matmul + plan.attention + plan.recompute + plan.elementwise + plan.optimizer;
+
+  // Collectives inside of a slice: the axes of the torus are shared out from the innermost mesh axis on.
+  const std::vector<bool> rings = training.slice.wraps();
+  const bool wraps = std::any_of(rings.begin(), rings.end(), [](bool ring) { return ring; });
+  const int tensor_axes = axes_for(training.slice, mesh.tensor);
+  const int weight_axes = std::max(1, chip.dimensions - (tensor_axes > 1 || tensor > 1 ? tensor_axes : 0));
+  const Ring weight_ring{as_number(int64_t{mesh.fsdp} * mesh.expert), weight_axes, wraps},
+      tensor_ring{tensor, tensor_axes, wraps};
+  const double layer_bytes = 2 * m.layer_parameters() / tensor / mesh.expert;
+  const double table_bytes = 2 * as_number(m.vocab) * width / tensor;
+  const double gathers = layers * (2 * all_gather_seconds(chip, layer_bytes, weight_ring) +
+                                   reduce_scatter_seconds(chip, 2 * layer_bytes, weight_ring)) +
+                         2 * all_gather_seconds(chip, table_bytes, weight_ring) +
+                         reduce_scatter_seconds(chip, 2 * table_bytes, weight_ring);
+  const double activation = 2 * group * width;
+  double sums = tensor > 1 ? layers * (8 + 4 * share) * all_gather_seconds(chip, activation, tensor_ring) : 0;
+  if (mesh.context > 1)
+    sums += layers * 4 *
+            all_gather_seconds(chip, 4 * tokens * mesh.context * as_number(m.kv_heads * m.head_size),
+                               {as_number(mesh.context), 1, wraps});
+  if (mesh.expert > 1)
+    sums += layers * 6 *
+            all_to_all_seconds(chip, 2 * tokens * width * 2.5 * mesh.expert, {as_number(mesh.expert), 1, wraps});
+  if (mesh.data > 1)
+    sums += all_reduce_seconds(chip, 4 * m.parameters() / shards, {as_number(mesh.data), 1, wraps}) / 2;
+  plan.ici = std::max(gathers - kGatherHidden * compute, kGatherExposed * gathers) + (1 - kTensorHidden * share) * sums;
+  plan.weight_collectives = gathers;
+  plan.activation_collectives = sums;
+  plan.ici_hidden = gathers + sums - plan.ici;
+  const int groups = mesh.dcn_data * mesh.dcn_fsdp;
+  plan.dcn =
+      groups > 1 ? kDcnExposed * dcn_all_reduce_seconds(chip, 4 * m.parameters() / shards * chip.devices, groups) : 0;
+  if (mesh.dcn_fsdp > 1) {  // weights cross the network too, hidden behind compute where there is enough of it
+    const double crossing =
+        1.5 * dcn_all_reduce_seconds(chip, 2 * m.parameters() / shards * mesh.dcn_fsdp * chip.devices, mesh.dcn_fsdp);
+    plan.dcn = std::max(plan.dcn / 2, crossing - kGatherHidden * compute);
+  }
+  plan.seconds = compute + plan.ici + plan.dcn;
+
+  const double job_tokens = tokens * training.slice.devices();
+  plan.tokens_per_second = job_tokens / plan.seconds;
+  const double per_chip = plan.tokens_per_second / training.slice.chips();
+  plan.model_tflops_per_chip = per_chip * training_flops_per_token(m, training.sequence, true) / 1e12;
+  plan.model_tflops_per_chip_noncausal = per_chip * training_flops_per_token(m, training.sequence, false) / 1e12;
+  plan.mfu = plan.model_tflops_per_chip / (peak * chip.devices / 1e12);
+  plan.compute_share = (plan.matmul + plan.attention + plan.recompute) / plan.seconds;
+  plan.memory_share = (plan.elementwise + plan.optimizer) / plan.seconds;
+  plan.communication_share = (plan.ici + plan.dcn) / plan.seconds;
+  plan.bound = plan.communication_share > std::max(plan.compute_share, plan.memory_share) ? "communication"
+               : plan.memory_share > plan.compute_share                                   ? "memory"
+                                                                                          : "compute";
+  return plan;
+}
+
+}  // namespace capibara::tpu

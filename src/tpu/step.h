@@ -1,0 +1,12 @@
+// What the models of memory and of time share.
+#pragma once
+
+#include <capibara/tpu/plan.h>
+
+namespace capibara::tpu {
+
+double as_number(int64_t value);
+void check_training(const Training& training);      // raises ValueError
+double recomputed_share(const Training& training);  // of the forward pass
+
+}  // namespace capibara::tpu

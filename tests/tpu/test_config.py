@@ -1,0 +1,132 @@
+"""TPUConfig in both of its forms."""
+import numpy as np
+import pytest
+
+pytest.importorskip("capibara._core", reason="the Python extension is not built")
+from capibara.config.tpu_config import TPUConfig as ConfigOfConfigurations  # noqa: E402
+from capibara.core.tpu import (  # noqa: E402
+    MemoryOptimizer, PartitionSpec as P, TPUConfig, TPUError, analyze_bottlenecks, diagnose_performance, enable_gradient_checkpointing,
+    estimate_step, find_optimal_batch_size)
+
+
+def test_both_paths_are_one_class():
+    assert ConfigOfConfigurations is TPUConfig
+
+
+def test_a_logical_mesh_is_told_from_the_slice():
+    config = TPUConfig(num_chips=32, topology="4x8", memory_per_chip=32 * 1024**3, flops_per_chip=275e12)
+    assert config.validate() == ["32 v4 chips are v4-64 = 2x4x4; the topology 4x8 is taken as the logical mesh"]
+    assert config.get_total_tflops() == 8800
+    assert TPUConfig(tpu_version="v6e", num_chips=64, topology="8x8").validate() == []
+
+
+@pytest.mark.parametrize("arguments, says", [
+    ({"tpu_version": "v9"}, "there are v2, v3, v4"), ({"num_chips": 5}, "v4-8 = 4 chips"),
+    ({"num_chips": 16, "topology": "4x8"}, "has 32 chips"),
+    ({"precision": "half"}, "bfloat16, float32, mixed"), ({"memory_optimization": "most"}, "none, normal, aggressive"),
+    ({"memory_per_chip": "much"}, "'32GB'"), ({"enable_xla_fusion": 1}, "True or False"), ({"mesh_shape": (3, 3)}, "9 chips")])
+def test_wrong_values_name_the_choices(arguments, says):
+    with pytest.raises(TPUError, match=says.replace("(", r"\(")):
+        TPUConfig(**arguments)
+
+
+def test_assigned_fields_are_checked_again():
+    config = TPUConfig(tpu_version="v6e", num_chips=64)
+    config.mesh_shape = (4, 16)
+    config.memory_optimization = "aggressive"
+    assert config.remat_policy() == "full"
+    with pytest.raises(TPUError, match="64"):
+        config.mesh_shape = (4, 4)
+    with pytest.raises(AttributeError, match="did you mean 'gradient_checkpointing'"):
+        config.gradient_checkpoint = True
+
+
+def test_explicit_figures_win():
+    config = TPUConfig(tpu_version="v6e", num_chips=4, memory_per_chip="16GB", flops_per_chip=1e14)
+    assert config.get_total_tflops() == 400
+    assert config.get_memory_config()["memory_per_chip"] == 16e9
+    assert len(config.validate()) == 2
+
+
+def test_unmeasured_figures_say_so():
+    metrics = TPUConfig(tpu_version="v5e", num_chips=16).get_performance_metrics()
+    assert metrics["total_tflops"] == 16 * 197 and metrics["memory_bandwidth_gb_s"] == 16 * 819
+    assert metrics["measured_utilization"] is None
+    assert 0.1 < metrics["utilization"] < 1 and "modelled" in metrics["utilization"].origin
+    assert "nothing was run on a TPU" in metrics["throughput_samples_s"].origin
+
+
+def test_sharding_specs_split_what_divides():
+    config = TPUConfig(num_chips=32, topology="4x8")
+    assert config.get_sharding_spec((8, 16)) == P("data", "model")
+    assert config.get_sharding_spec((8, 3, 16)) == P("data", None, "model")
+    assert config.get_sharding_spec((7, 16)) == P(None, "model")
+    assert config.get_sharding_spec((8,)) == P("data")
+    assert config.get_sharding_spec(()) == P()
+
+
+def test_hotspots_are_above_the_threshold():
+    config = TPUConfig(num_chips=32, topology="4x8")
+    load = np.zeros((4, 8))
+    load[:3, 5] = 0.9
+    assert config.detect_hotspots(load) == [(0, 5), (1, 5), (2, 5)]
+    assert config.optimize_sharding() == P(("data", "model"), None)
+    config.scaling_config.load_threshold = 0.95
+    assert config.detect_hotspots(load) == []
+    assert config.optimize_sharding(load.T[:4]) == P(None, ("data", "model"))
+
+
+def test_environment_variables(monkeypatch):
+    monkeypatch.setenv("LIBTPU_INIT_ARGS", "")
+    monkeypatch.delenv("JAX_PLATFORMS", raising=False)
+    config = TPUConfig(tpu_version="v6e", num_chips=64, use_collective_matmul=True, enable_async_collective=False)
+    done = config.setup_environment_variables()
+    assert "--xla_jf_spmd_threshold_for_windowed_einsum_mib=0" in done["LIBTPU_INIT_ARGS"]
+    assert "--xla_tpu_enable_async_collective_fusion=false" in done["LIBTPU_INIT_ARGS"]
+    assert "GPUs" in done["XLA_PYTHON_CLIENT_ALLOCATOR"]
+
+
+def test_memory_optimizer_orders_its_strategies():
+    totals = [MemoryOptimizer(strategy).estimate_memory("1.3b", 128, 2048, "v4-8")["total_gb"]
+              for strategy in ("none", "normal", "aggressive")]
+    assert totals == sorted(totals, reverse=True)
+    halved = MemoryOptimizer("aggressive", activation_checkpointing_layers=2).estimate_memory("1.3b", 128, 2048, "v4-8")["total_gb"]
+    assert halved < totals[2]
+
+
+def test_checkpointed_layers_compute_the_same_gradient():
+    import capibara.jax as jax
+    import capibara.jax.numpy as jnp
+    layers = [lambda x, k=k: jnp.tanh(x * k) for k in range(1, 6)]
+    plain = jax.grad(lambda x: jnp.sum(layers[4](layers[3](layers[2](layers[1](layers[0](x)))))))
+    x = jnp.linspace(0.1, 0.5, 4)
+    for policy in ("everything", "nothing_saveable", "minimal"):
+        wrapped = enable_gradient_checkpointing(layers, 2, policy)
+        np.testing.assert_allclose(jax.grad(lambda x: jnp.sum(wrapped(x)))(x), plain(x), rtol=1e-6)
+    with pytest.raises(TPUError, match="everything, nothing_saveable, minimal"):
+        enable_gradient_checkpointing(layers, 2, "all")
+    assert MemoryOptimizer("none").optimize(layers) is layers
+
+
+def test_batches_and_bottlenecks():
+    batch = find_optimal_batch_size("1.3b", 2048, available_memory_gb=32 * 64)
+    assert batch & (batch - 1) == 0 and batch >= 1
+    analysis = analyze_bottlenecks("llama3.1-8b", "v6e-64", 8192, 256)
+    assert analysis["compute_bound"] + analysis["memory_bound"] + analysis["communication_bound"] == pytest.approx(1, abs=1e-6)
+    assert estimate_step("llama3.1-8b", "v6e-64", 8192, 256)["origin"] == "modelled"
+    issues = diagnose_performance("llama3.1-8b", [0] * 3, 1e6, "v6e-64", 8192, 256)["issues"]
+    assert [set(issue) for issue in issues] and all({"problem", "impact", "solution"} == set(issue) for issue in issues)
+    with pytest.raises(TPUError, match="larger slice"):
+        find_optimal_batch_size("llama3.1-405b", 8192, tpu="v5e-4")
+
+
+def test_a_models_sizes_are_read_off_its_parameters():
+    layer = {name: np.zeros((64, 64)) for name in "qkvo"} | {"up": np.zeros((64, 256)), "down": np.zeros((256, 64))}
+    parameters = {"embed": np.zeros((1000, 64)), "layers": [layer] * 3}
+    plan = MemoryOptimizer("aggressive").estimate_memory(parameters, 8, 128, "v4-8")
+    assert plan["fits"] and plan["origin"] == "modelled"
+    from capibara.core.tpu._models import describe
+    found = describe(parameters)
+    assert (found["layers"], found["width"], found["hidden"], found["vocab"], found["inferred"]) == (3, 64, 256, 1000, True)
+    with pytest.raises(TypeError, match="preset's name"):
+        describe(3)
