@@ -16,6 +16,7 @@ function(capibara_take_out list expression)
   set(${list} ${sources} PARENT_SCOPE)
   set(CAPIBARA_CORE_SOURCES ${rest} PARENT_SCOPE)
 endfunction()
+capibara_take_out(CAPIBARA_MODEL_SOURCES "/src/models/")
 capibara_take_out(CAPIBARA_LIBRARY_SOURCES "/src/library/([^/]*/|[a-qs-z])")  # all but the random numbers
 capibara_take_out(CAPIBARA_TRAINING_SOURCES "/src/training/")
 capibara_take_out(CAPIBARA_PLUGIN_SOURCES

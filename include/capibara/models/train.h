@@ -1,0 +1,33 @@
+// TrainModel: a model with losses, regularizations and metrics, whose output final_cost is what training lowers.
+#pragma once
+
+#include <capibara/models/model.h>
+
+namespace capibara::models {
+
+class TrainModel {
+ public:
+  explicit TrainModel(const Model& model);
+
+  // Adds a loss; `reduce_steps` (Mean, Sum, Max, ...) make it a scalar, by default Mean. Connections name keys of the
+  // model, or new inputs such as the target.
+  void add_loss(const Model& loss, const std::vector<Model>& reduce_steps, const Entries& connections,
+                const Value& coefficient = {});
+  // Adds a penalty on a parameter. `input` is a key of the model, or a regular expression for several.
+  void add_regularization(const Model& penalty, const Value& coefficient, const std::string& input, bool pattern = false,
+                          const std::string& key = "input", const std::string& batch_key = {});
+  // Adds a model whose output is reported under a name and not trained.
+  void add_metric(const Model& metric, const std::vector<Model>& reduce_steps, const Entries& connections,
+                  const std::string& name = {});
+  // How several losses become one number; the sum by default.
+  void set_loss_combiner(const Model& combiner);
+
+  // The whole as one model: the outputs of the given one, and final_cost.
+  Model model();
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace capibara::models

@@ -1,0 +1,165 @@
+// Value: what an argument, a connection or an entry of a specification of a named model holds.
+#pragma once
+
+#include <capibara/array.h>
+
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace capibara::models {
+
+class Model;
+class Value;
+struct Call;
+struct IOKey;
+struct ModelBody;
+
+struct Unset {};     // not given: to be determined by whoever connects it
+struct None {};      // Python's None
+
+// A key that a model does not have, or one that is missing.
+class KeyError : public NameError {
+ public:
+  using NameError::NameError;
+};
+
+// The kinds of elements that a tensor may have.
+struct ElementTypes {
+  bool boolean = true, integer = true, floating = true;
+  bool any() const { return boolean || integer || floating; }
+  std::string to_string() const;
+  friend bool operator==(const ElementTypes&, const ElementTypes&) = default;
+};
+
+struct Tensor;
+
+// One end of a connection: a key of a model.
+struct Connection {
+  std::shared_ptr<ModelBody> model;
+  std::string key;
+};
+
+using List = std::vector<Value>;
+using Entries = std::vector<std::pair<std::string, Value>>;  // a dictionary that keeps its order
+
+class Value {
+ public:
+  Value() = default;
+  Value(Unset) {}
+  Value(None) : data_(None{}) {}
+  Value(Ellipsis) : data_(Ellipsis{}) {}
+  Value(Slice slice) : data_(slice) {}
+  Value(bool value) : data_(value) {}
+  Value(int value) : data_(static_cast<int64_t>(value)) {}
+  Value(int64_t value) : data_(value) {}
+  Value(double value) : data_(value) {}
+  Value(const char* text) : data_(std::string(text)) {}
+  Value(std::string text) : data_(std::move(text)) {}
+  Value(List list) : data_(std::make_shared<const List>(std::move(list))) {}
+  Value(std::initializer_list<Value> list) : Value(List(list)) {}
+  Value(const std::vector<int64_t>& list);
+  Value(Array array) : data_(std::move(array)) {}
+  Value(DType dtype) : data_(dtype) {}
+  Value(Tensor tensor);
+  Value(IOKey key);
+  Value(Call call);
+  Value(Connection connection) : data_(std::move(connection)) {}
+  Value(const Model& model);
+  // A dictionary. Not a constructor: {{"a", 1}} would be a list as well.
+  static Value dictionary(Entries entries);
+
+  bool given() const { return !is<Unset>(); }
+  template <class T>
+  bool is() const {
+    return std::holds_alternative<T>(data_);
+  }
+  bool is_none() const { return is<None>(); }
+  bool is_number() const { return is<bool>() || is<int64_t>() || is<double>(); }
+  bool is_text() const { return is<std::string>(); }
+  bool is_list() const { return is<std::shared_ptr<const List>>(); }
+  bool is_dictionary() const { return is<std::shared_ptr<const Entries>>(); }
+  bool is_array() const { return is<Array>(); }
+  bool is_tensor() const { return is<std::shared_ptr<const Tensor>>(); }
+  bool is_call() const { return is<std::shared_ptr<const Call>>(); }
+  bool is_key() const { return is<std::shared_ptr<const IOKey>>(); }
+  bool is_connection() const { return is<Connection>(); }
+  bool is_model() const { return is<std::shared_ptr<ModelBody>>(); }
+
+  // Each raises TypeError where the value is something else.
+  bool boolean() const;
+  int64_t integer() const;
+  double number() const;
+  const std::string& text() const;
+  const List& list() const;
+  const Entries& entries() const;
+  const Array& array() const;
+  DType dtype() const;
+  Slice slice() const;
+  const Tensor& tensor() const;
+  const Call& call() const;
+  const IOKey& key() const;
+  const Connection& connection() const;
+  Model model() const;
+  std::vector<int64_t> integers() const;  // of a list, or of one integer
+
+  // The entry of a dictionary; an unset value where there is none.
+  const Value& operator[](const std::string& name) const;
+  bool has(const std::string& name) const;
+
+  std::string to_string() const;  // as Python prints it
+  // Whether two plain values are the same; arrays, tensors and models are only equal to themselves.
+  friend bool operator==(const Value& a, const Value& b);
+
+ private:
+  std::variant<Unset, None, Ellipsis, Slice, bool, int64_t, double, std::string, std::shared_ptr<const List>,
+               std::shared_ptr<const Entries>, Array, DType, std::shared_ptr<const Tensor>,
+               std::shared_ptr<const IOKey>, std::shared_ptr<const Call>, Connection, std::shared_ptr<ModelBody>>
+      data_;
+};
+
+// A tensor as a constant or a type: nested lists of numbers become an array of the backend's dtype at compile.
+struct Tensor {
+  Value value = {};  // not given: a tensor whose value comes later
+  ElementTypes types = {};
+  std::optional<bool> differentiable = {};
+};
+
+// A dimension of a shape template: a size, a name, a name that stands for any number of dimensions, or anything.
+struct TemplateDim {
+  std::optional<int64_t> size = {};
+  std::string name = {};  // empty with no size: anything
+  bool variadic = false;
+};
+struct ShapeTemplate {
+  std::vector<TemplateDim> dims;
+  ShapeTemplate() = default;
+  ShapeTemplate(std::vector<TemplateDim> entries) : dims(std::move(entries)) {}
+  // "N, V..., 3, _": names, variadic names, sizes and anything.
+  ShapeTemplate(const char* text);
+  ShapeTemplate(const std::string& text) : ShapeTemplate(text.c_str()) {}
+  // A list of integers, names, None, "V,..." and ("V", ...).
+  explicit ShapeTemplate(const Value& list);
+  std::string to_string() const;
+};
+
+// A named connection of the model that is being written, with what is known of it.
+struct IOKey {
+  std::string name = {};  // empty: the model names it
+  Value value = {};
+  std::optional<ShapeTemplate> shape = {};
+  std::optional<ElementTypes> types = {};
+  std::optional<bool> differentiable = {};
+  bool expose = false;
+  std::vector<Value> connections = {};  // also connected with these
+};
+
+// JSON text as a value: objects become dictionaries, arrays lists. ParseError says line and column.
+Value parse_json(const std::string& text);
+
+}  // namespace capibara::models

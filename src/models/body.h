@@ -1,0 +1,72 @@
+// What a Model handle points to: keys, the edges behind them, and the models inside.
+#pragma once
+
+#include <capibara/models.h>
+
+#include <set>
+
+namespace capibara::models {
+
+struct Record;
+
+// What is known of a connection; connections that are joined share one edge.
+struct Edge {
+  std::shared_ptr<Edge> joined;  // set where this edge became part of another
+  Value value = {};
+  ElementTypes types = {};
+  std::optional<bool> tensor = {};
+  std::optional<bool> differentiable = {};
+  std::string writer = {};  // "Relu.output": who computes it; empty for inputs
+};
+using EdgePointer = std::shared_ptr<Edge>;
+EdgePointer root_of(EdgePointer edge);
+// Makes one edge of two. Errors name `where`, the connection that joins them.
+EdgePointer join(const EdgePointer& a, const EdgePointer& b, const std::string& where);
+
+using NamedShapes = std::vector<std::pair<std::string, ShapeTemplate>>;
+
+struct ModelBody {
+  std::string type = "Model", name = {};
+  const Record* record = nullptr;          // of a primitive
+  std::shared_ptr<const Record> own = {};  // the record of a custom model
+  Entries arguments = {};
+
+  std::vector<std::string> keys = {};  // in the order in which they came
+  std::map<std::string, EdgePointer> edges = {};
+  std::map<std::string, std::string> renamed = {};  // keys that became others
+  std::set<std::string> written = {};               // keys that are computed here
+  std::vector<std::string> exposed = {};
+  std::optional<std::vector<std::string>> cins = {}, couts = {};
+  std::vector<NamedShapes> templates = {};
+
+  struct Child {
+    std::shared_ptr<ModelBody> body;
+    std::map<std::string, std::string> names;  // its keys -> ours
+  };
+  std::vector<Child> children = {};
+  std::weak_ptr<ModelBody> parent = {};
+  bool frozen = false;
+  int next_key = 0;
+
+  EdgePointer edge(const std::string& key) const { return root_of(edges.at(resolve(key))); }
+  std::string resolve(std::string key) const;
+  bool has(const std::string& key) const { return edges.count(resolve(key)) != 0; }
+  std::string require(const std::string& key, const char* operation) const;  // KeyError with the nearest key
+  bool is_output(const std::string& key) const { return written.count(resolve(key)) != 0; }
+  std::string add_key(std::string key);  // empty: a name of our own, "$1"
+  std::string label() const { return name.empty() ? type : name; }
+  bool generated(const std::string& key) const { return !key.empty() && key[0] == '$'; }
+};
+
+std::vector<std::string> canonical_inputs(const ModelBody& body);
+std::vector<std::string> canonical_outputs(const ModelBody& body);
+// The key of `body` that a connection of it, or of a model inside it, belongs to.
+std::string key_of(const std::shared_ptr<ModelBody>& body, const Connection& connection);
+// Turns what a key is connected with into a key of the model.
+std::string key_of_value(const std::shared_ptr<ModelBody>& body, const Value& value);
+// The name among `names` that is most like `wanted`; empty where none is alike.
+std::string nearest_name(const std::string& wanted, const std::vector<std::string>& names);
+// ". Did you mean 'x'?", or all the names where none is alike.
+std::string hint(const std::string& wanted, const std::vector<std::string>& names);
+
+}  // namespace capibara::models

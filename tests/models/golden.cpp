@@ -1,0 +1,489 @@
+// The runner of recorded cases. The kind of a file follows from the fields of its cases.
+#include "models/golden.h"
+
+#include <capibara/numpy.h>
+#include <capibara/random.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+namespace capibara::models {
+
+namespace {
+
+constexpr double tolerance = 1e-12;
+
+class Mismatch : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+Backend wide() { return {.dtype = DType::float64, .jit = false}; }
+
+// A number that Python's float gave up: recorded as null.
+Array reference(const Value& value) {
+  ConfigScope scope = jax::enable_x64();
+  std::vector<double> numbers;
+  Shape shape;
+  auto fill = [&](auto&& self, const Value& entry, std::size_t depth) -> void {
+    if (!entry.is_list()) {
+      numbers.push_back(entry.number());
+      return;
+    }
+    if (shape.size() == depth) shape.push_back(static_cast<int64_t>(entry.list().size()));
+    for (const Value& part : entry.list()) self(self, part, depth + 1);
+  };
+  fill(fill, value, 0);
+  return Array::from_host(DType::float64, shape, numbers.data());
+}
+
+void expect_close(const std::string& key, const Value& got, const Value& wanted) {
+  if (wanted.is_dictionary()) {  // recorded for several libraries
+    expect_close(key, got, wanted["jax"]);
+    return;
+  }
+  if (got.is_list() && wanted.is_list() && !got.list().empty()) {
+    for (std::size_t i = 0; i < got.list().size(); ++i) expect_close(concat(key, "[", i, "]"), got.list()[i], wanted.list().at(i));
+    return;
+  }
+  Array expected = reference(wanted);
+  if (!got.is_array() && !got.is_number()) throw Mismatch(concat(key, ": expected an array, got ", got.to_string()));
+  Array actual = got.is_array() ? got.array() : reference(got);
+  if (actual.shape() != expected.shape()) {
+    throw Mismatch(concat(key, ": expected ", to_string(expected.type()), ", got ", to_string(actual.type())));
+  }
+  ConfigScope scope = jax::enable_x64();
+  std::vector<double> a = actual.to_vector<double>(), b = expected.to_vector<double>();
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    double error = std::abs(a[i] - b[i]);
+    bool equal = a[i] == b[i] || error <= tolerance || error <= tolerance * std::abs(b[i]);
+    if (!equal) throw Mismatch(concat(key, "[", i, "]: expected ", reference(b[i]).to_string(), ", got ", a[i], " (", error, ")"));
+  }
+}
+
+Value input_value(const Value& value, bool list) {
+  if (!list) return value;
+  ConfigScope scope = jax::enable_x64();
+  List arrays;
+  for (const Value& entry : value.list()) arrays.push_back(reference(entry));
+  return arrays;
+}
+
+// The model of a case, with losses and regularizations where it has them.
+Model model_of(const Value& test) {
+  Model model = from_specification(test["model"]);
+  if (!test.has("output_specs")) return model;
+  TrainModel train(model);
+  for (const auto& [output, spec] : test["output_specs"].entries()) {
+    const Value& loss = spec["loss"];
+    if (!loss.given()) continue;
+    Entries connections = {{"input", output}};
+    if (spec.has("target_key")) connections.emplace_back("target", spec["target_key"]);
+    std::vector<Model> steps;
+    if (spec.has("reduce_steps")) {
+      for (const Value& step : spec["reduce_steps"].list()) {
+        if (!step.is_dictionary()) {
+          steps.push_back(from_specification(step));
+          continue;
+        }
+        steps.push_back(make((step.has("fn") ? step["fn"] : step["name"]).text(),
+                             step.has("params") ? step["params"].entries() : Entries{}));
+      }
+    }
+    Model loss_model = loss.is_text() ? make(loss.text())
+                                      : make(loss["fn"].text(), loss.has("params") ? loss["params"].entries() : Entries{});
+    train.add_loss(loss_model, steps, connections, spec["loss_coef"]);
+  }
+  if (test.has("regularizations")) {
+    for (const Value& penalty : test["regularizations"].list()) {
+      for (const auto& [key, value] : penalty.entries()) {
+        if (key == "model" || key == "coef" || key == "regex" || key == "reg_key" || key == "args") continue;
+        const Value& coefficient = penalty["coef"];
+        Value number = coefficient.is_dictionary() ? Value(Tensor{coefficient["tensor"]}) : coefficient;
+        train.add_regularization(from_specification(penalty["model"]), number, value.text(),
+                                 penalty["regex"].is<bool>() && penalty["regex"].boolean(), key);
+        break;
+      }
+    }
+  }
+  if (test["final_loss_combiner"].is_text()) train.set_loss_combiner(make(test["final_loss_combiner"].text()));
+  return train.model();
+}
+
+std::set<std::string> names_of(const Value& list) {
+  std::set<std::string> names;
+  if (list.is_list()) {
+    for (const Value& name : list.list()) names.insert(name.text());
+  }
+  return names;
+}
+
+void run_evaluation(const Value& test) {
+  Model model = model_of(test);
+  bool lists = test["inputs"]["is_list"].is<bool>();
+  CompileOptions options{.discard_keys = names_of(test["discard_keys"]), .jit = false};
+  ValueMap inputs;
+  for (const auto& [key, value] : test["inputs"].entries()) {
+    if (key != "is_list") inputs[key] = input_value(value, lists);
+  }
+  if (test.has("static_keys")) {
+    for (const auto& [key, value] : test["static_keys"].entries()) {
+      // Results of inner models that a case fixes: they are inputs here.
+      std::string own = key.find("TsnePJoint") != std::string::npos ? "p_joint" : key;
+      options.constant_keys[own] = value;
+    }
+  }
+  for (const auto& [key, value] : test["results"]["grad"].entries()) {
+    if (!options.constant_keys.count(key)) options.trainable_keys.insert(key);
+  }
+  CompiledModel compiled = compile(model, wide(), options);
+  bool train = test.has("output_specs");
+  Evaluation result;
+  if (train) {
+    result = compiled.evaluate_with_gradients(inputs);
+  } else {
+    ValueMap gradients;
+    if (test.has("output_grads")) {
+      for (const auto& [key, value] : test["output_grads"].entries()) {
+        if (value.is_none()) continue;
+        gradients[key == "predictions" ? "prediction" : key] = value;
+      }
+    }
+    result = compiled.evaluate(inputs, {}, gradients);
+  }
+  for (const auto& [key, wanted] : test["results"]["eval"].entries()) {
+    std::string own = key == "predictions" ? "prediction" : key;
+    if (!result.outputs.count(own)) throw Mismatch(concat("there is no output '", own, "'"));
+    expect_close(key, result.outputs[own], wanted);
+  }
+  for (const auto& [key, wanted] : test["results"]["grad"].entries()) {
+    if (wanted.is_none()) continue;
+    if (!result.gradients.count(key)) throw Mismatch(concat("there is no gradient of '", key, "'"));
+    expect_close("gradient of " + key, result.gradients[key], wanted);
+  }
+  for (const auto& [key, value] : result.outputs) {
+    if (!test["results"]["eval"].has(key) && !(key == "prediction")) throw Mismatch(concat("an output more: '", key, "'"));
+  }
+  if (test.has("reference_shapes")) {
+    auto shapes = compiled.get_shapes();
+    for (const auto& [key, wanted] : test["reference_shapes"].entries()) {
+      for (std::size_t i = 0; i < wanted.list().size(); ++i) {
+        if (wanted.list()[i].is_none() || !shapes.count(key) || !shapes[key]) continue;
+        if ((*shapes[key]).at(i) != wanted.list()[i].integer()) throw Mismatch(concat("shape of '", key, "'"));
+      }
+    }
+  }
+}
+
+// One primitive: its only output, and gradients of its inputs.
+void run_primitive(const Value& test) {
+  Model model = from_specification(test["model"]);
+  CompileOptions options{.jit = false};
+  ValueMap inputs;
+  for (const auto& [key, value] : test["inputs"].entries()) inputs[key] = value;
+  if (test.has("static_inputs")) {
+    for (const auto& [key, value] : test["static_inputs"].entries()) options.constant_keys[key] = value;
+  }
+  // A recorded argument that the case of the library's function had as an input.
+  if (model.type_name() == "LeakyRelu" && !test["model"].is_dictionary()) model = make("LeakyRelu", {{"slope", 0.2}});
+  const Value& gradients = test["results"]["grad"];
+  if (gradients.is_dictionary()) {
+    for (const auto& entry : gradients.entries()) options.trainable_keys.insert(entry.first);
+  }
+  CompiledModel compiled = compile(model, wide(), options);
+  std::string output = compiled.output_keys().at(0);
+  Evaluation result;
+  if (test.has("output_grad")) result = compiled.evaluate(inputs, {}, {{output, test["output_grad"]}});
+  else result.outputs = compiled.evaluate(inputs);
+  expect_close(output, result.outputs[output], test["results"]["eval"]);
+  if (!gradients.is_dictionary()) return;
+  for (const auto& [key, wanted] : gradients.entries()) {
+    if (!result.gradients.count(key)) throw Mismatch(concat("there is no gradient of '", key, "'"));
+    expect_close("gradient of " + key, result.gradients[key], wanted);
+  }
+}
+
+void expect_names(const char* what, std::vector<std::string> got, const Value& wanted) {
+  std::vector<std::string> expected;
+  for (const Value& name : wanted.list()) expected.push_back(name.text());
+  std::sort(expected.begin(), expected.end());
+  std::sort(got.begin(), got.end());
+  if (got == expected) return;
+  auto text = [](const std::vector<std::string>& names) {
+    std::string joined;
+    for (const std::string& name : names) joined += name + " ";
+    return joined;
+  };
+  throw Mismatch(concat(what, ": expected ", text(expected), "got ", text(got)));
+}
+
+void run_static_keys(const Value& test) {
+  CompileOptions options{.discard_keys = names_of(test["discard_keys"]), .inference = true};
+  ConfigScope scope = jax::enable_x64();
+  for (const auto& [key, shape] : test["static_input_shapes"].entries()) {
+    options.constant_keys[key] = jax::numpy::ones(Shape(shape.integers()), {.dtype = DType::float64});
+  }
+  expect_names("static keys", compile(model_of(test), wide(), options).static_keys(), test["results"]["static_keys"]);
+}
+
+void run_discard_keys(const Value& test) {
+  CompileOptions options{.discard_keys = names_of(test["discard_keys"]), .inference = true};
+  CompiledModel compiled = compile(model_of(test), wide(), options);
+  expect_names("outputs", compiled.output_keys(), test["results"]["output_keys"]);
+  expect_names("discarded keys", compiled.discarded_keys(), test["results"]["discard_keys"]);
+}
+
+void run_shapes(const Value& test) {
+  Model model = model_of(test);
+  CompileOptions options{.inference = true};
+  for (const char* field : {"static_shapes", "static_input_shapes", "shapes"}) {
+    if (!test.has(field)) continue;
+    for (const auto& [key, shape] : test[field].entries()) options.shapes.emplace_back(key, ShapeTemplate(shape));
+  }
+  auto shapes = compile(model, wide(), options).get_shapes();
+  std::size_t compared = 0;
+  for (const auto& [key, wanted] : test["results"].entries()) {
+    if (!shapes.count(key)) continue;  // inner results have other names here
+    ++compared;
+    std::vector<std::optional<int64_t>> expected;
+    for (const Value& size : wanted.list()) expected.push_back(size.is_none() ? std::nullopt : std::optional(size.integer()));
+    if (shapes[key] != expected) throw Mismatch(concat("shape of '", key, "' should be ", wanted.to_string()));
+  }
+  if (compared == 0) throw Mismatch("no recorded shape was found");
+}
+
+void run_error(const Value& test) {
+  const std::string& kind = test["error_info"]["error_type"].text();
+  try {
+    run_evaluation(test);
+  } catch (const KeyError&) {
+    if (kind == "KeyError") return;
+    throw;
+  } catch (const ValueError&) {
+    if (kind == "ValueError") return;
+    throw;
+  } catch (const Mismatch&) {
+    if (kind == "AssertionError") return;
+    throw;
+  }
+  throw Mismatch(concat("expected ", kind, ", got a result"));
+}
+
+// The gradient of a function of arrays that broadcast: summed over the dimensions that were repeated.
+void run_reduction(const Value& test) {
+  ConfigScope scope = jax::enable_x64();
+  Shape shape(test["kwargs"]["input_shape"].integers());
+  Array gradient = reference(test["kwargs"]["gradient"]);
+  Model model;
+  model |= make("BroadcastTo", {{"shape", Value(gradient.shape())}}).connect({{"input", "x"}, {"output", "y"}});
+  Shape target = gradient.shape();
+  while (target.size() > shape.size() && target[0] == 1) target.erase(target.begin());
+  Model expanded;
+  expanded |= make("Multiply").connect({{"left", "x"}, {"right", "one"}, {"output", "y"}});
+  CompiledModel compiled = compile(expanded, wide(), {.data_keys = {"one"}, .trainable_keys = {"x"}, .jit = false});
+  ValueMap x = {{"x", jax::numpy::ones(shape, {.dtype = DType::float64})}};
+  Array ones = jax::numpy::ones(target.size() < shape.size() ? shape : target, {.dtype = DType::float64});
+  Evaluation result = compiled.evaluate(x, {{"one", ones}}, {{"y", gradient.reshape(ones.shape())}});
+  expect_close("gradient", result.gradients["x"], test["result"]);
+}
+
+// ---- randomized cases: shapes, the compiled program against single operations, gradients against differences ------------
+
+class Randomizer {
+ public:
+  int64_t between(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(engine_); }
+  Shape shape(const Value& intervals) {
+    Shape result;
+    for (const Value& interval : intervals.list()) result.push_back(between(interval.list()[0].integer(), interval.list()[1].integer()));
+    return result;
+  }
+  Value pick(const Value& options) {
+    const List& list = options.list();
+    bool interval = list.size() == 2 && list[0].is<int64_t>() && list[1].is<int64_t>();
+    if (interval) return between(list[0].integer(), list[1].integer());
+    return list[static_cast<std::size_t>(between(0, static_cast<int64_t>(list.size()) - 1))];
+  }
+  Array values(const Value& info, const Shape& shape) {
+    std::vector<double> numbers(static_cast<std::size_t>(element_count(shape)));
+    if (info["mode"].is_text() && info["mode"].text() == "int") {
+      const Value& interval = info["interval"];
+      std::vector<int64_t> whole;
+      for (std::size_t i = 0; i < numbers.size(); ++i) {
+        whole.push_back(between(interval.list()[0].list()[0].integer(), interval.list()[1].list()[0].integer()));
+      }
+      return Array::from_host(DType::int64, shape, whole.data());
+    }
+    double total = 0;
+    for (double& number : numbers) {
+      number = normal_(engine_);
+      if (info["is_positive"].is<bool>()) number = std::abs(number);
+      total += number;
+    }
+    if (info["normalize"].is<bool>()) {
+      for (double& number : numbers) number /= total;
+    }
+    Array array = Array::from_host(DType::float64, shape, numbers.data());
+    return info["bool"].is<bool>() ? array > Array(0.0) : array;
+  }
+
+ private:
+  std::mt19937 engine_{42};
+  std::normal_distribution<double> normal_;
+};
+
+bool close(double a, double b, double limit) {
+  return a == b || std::abs(a - b) <= limit * std::max({1.0, std::abs(a), std::abs(b)}) || (std::isnan(a) && std::isnan(b));
+}
+
+void run_random(const Value& test) {
+  ConfigScope scope = jax::enable_x64();
+  Randomizer random;
+  const Value& spec = test["model"];
+  for (int repetition = 0; repetition < 2; ++repetition) {
+    std::map<std::string, Shape> shared;
+    if (test.has("random_shapes")) {
+      for (const auto& [name, shape] : test["random_shapes"].entries()) shared[name] = random.shape(shape);
+    }
+    Entries arguments;
+    if (spec.has("regular_args")) arguments = spec["regular_args"].entries();
+    if (spec.has("randomized_args")) {
+      for (const auto& [key, options] : spec["randomized_args"].entries()) arguments.emplace_back(key, random.pick(options));
+    }
+    Entries model_spec = {{"name", spec["name"]}, {"args", Value::dictionary(arguments)}};
+    for (const char* field : {"assigned_differentiabilities", "assigned_types"}) {
+      if (spec.has(field)) model_spec.emplace_back(field, spec[field]);
+    }
+    Model model = from_specification(Value::dictionary(model_spec));
+    auto shape_of = [&](const Value& shape) { return shape.is_text() ? shared.at(shape.text()) : random.shape(shape); };
+    CompileOptions options;
+    options.inference = test["inference"].is<bool>() && test["inference"].boolean();
+    if (test.has("static_input_info")) {
+      for (const auto& [key, info] : test["static_input_info"].entries()) {
+        if (info.is_dictionary()) options.constant_keys[key] = random.values(info, shape_of(info["shapes"]));
+        else options.constant_keys[key] = Value(info).is_list() && info.list()[0].is_list() ? Value([&] {
+          std::vector<int64_t> numbers;
+          for (const Value& interval : info.list()) numbers.push_back(random.between(interval.list()[0].integer(), interval.list()[1].integer()));
+          return Value(array<int64_t>(numbers));
+        }()) : info;
+      }
+    }
+    std::map<std::string, Value> infos;
+    if (test.has("input_info")) {
+      for (const auto& [key, info] : test["input_info"].entries()) {
+        infos[key] = info;
+        Shape shape = shape_of(info["shapes"]);
+        List sizes(shape.begin(), shape.end());
+        options.shapes.emplace_back(key, ShapeTemplate(Value(sizes)));
+      }
+    }
+    for (const std::string& key : model.input_keys()) {
+      bool free = key[0] != '$' && key != "threshold" && key != "quantile" && !options.constant_keys.count(key);
+      bool tensor = infos.count(key) || model.is_tensor(key);
+      if (free && tensor) options.trainable_keys.insert(key);
+    }
+    CompiledModel compiled = compile(model, {.dtype = DType::float64}, options);
+    ValueMap params;
+    const ValueMap drawn = compiled.randomize_params(repetition);
+    for (const auto& [key, value] : drawn) {
+      params[key] = random.values(infos.count(key) ? infos[key] : Value(), value.array().shape());
+    }
+    ValueMap outputs = compiled.evaluate(params);
+    auto shapes = compiled.get_shapes();
+    for (const auto& [key, value] : outputs) {
+      if (!value.is_array() || !shapes.count(key) || !shapes[key]) continue;
+      for (std::size_t i = 0; i < shapes[key]->size(); ++i) {
+        if ((*shapes[key])[i] != value.array().shape()[i]) throw Mismatch(concat("the inferred shape of '", key, "' is wrong"));
+      }
+    }
+    // Operation by operation, without a compiler.
+    options.jit = false;
+    CompiledModel plain = compile(model, wide(), options);
+    for (const auto& [key, value] : plain.evaluate(params)) {
+      std::vector<double> a = value.array().to_vector<double>(), b = outputs[key].array().to_vector<double>();
+      for (std::size_t i = 0; i < a.size(); ++i) {
+        if (!close(a[i], b[i], 1e-10)) throw Mismatch(concat("'", key, "': the program gives ", b[i], ", single operations ", a[i]));
+      }
+    }
+    if (options.inference || params.empty()) continue;
+    // The derivative along a random direction against a central difference.
+    ValueMap weights, forward = params, backward = params;
+    for (const auto& [key, value] : outputs) {
+      if (value.is_array() && is_floating(value.array().dtype())) weights[key] = random.values({}, value.array().shape());
+    }
+    ValueMap gradients = compiled.evaluate(params, {}, weights).gradients;
+    double slope = 0, step = 1e-6;
+    for (const auto& [key, value] : params) {
+      Array direction = random.values({}, value.array().shape());
+      slope += jax::numpy::sum(gradients[key].array() * direction).item<double>();
+      forward[key] = value.array() + direction * Array(step);
+      backward[key] = value.array() - direction * Array(step);
+    }
+    auto weighted = [&](const ValueMap& at_params) {
+      double sum = 0;
+      for (const auto& [key, value] : compiled.evaluate(at_params)) {
+        if (weights.count(key)) sum += jax::numpy::sum(value.array() * weights[key].array()).item<double>();
+      }
+      return sum;
+    };
+    double difference = (weighted(forward) - weighted(backward)) / (2 * step);
+    if (spec["name"].text() == "StopGradient") difference = 0;
+    if (!close(slope, difference, 2e-3)) {
+      throw Mismatch(concat("the derivative is ", slope, ", the difference quotient ", difference));
+    }
+  }
+}
+
+void run_case(const std::string& file, const Value& test) {
+  if (test.has("error_info")) return run_error(test);
+  if (test.has("kwargs")) return run_reduction(test);
+  if (test.has("iterations") || test.has("input_info") || test.has("static_input_info")) return run_random(test);
+  if (test["results"].has("static_keys")) return run_static_keys(test);
+  if (test["results"].has("output_keys")) return run_discard_keys(test);
+  if (file.find("shape") != std::string::npos) return run_shapes(test);
+  if (test.has("output_grad") || !test["results"]["eval"].is_dictionary() || test["results"]["eval"].has("jax")) return run_primitive(test);
+  run_evaluation(test);
+}
+
+}  // namespace
+
+std::string golden_folder() {
+  namespace fs = std::filesystem;
+  if (const char* given = std::getenv("CAPIBARA_GOLDEN_MODELS")) return given;
+  for (fs::path folder = fs::current_path(); folder.has_relative_path(); folder = folder.parent_path()) {
+    fs::path golden = folder.parent_path() / "shared" / "golden" / "mithril";
+    if (fs::exists(golden)) return golden.string();
+  }
+  return {};
+}
+
+std::vector<CaseResult> run_golden_folder(const std::string& folder) {
+  std::vector<CaseResult> results;
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".json") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  for (const auto& path : files) {
+    std::ifstream in(path);
+    std::stringstream text;
+    text << in.rdbuf();
+    const Value tests = parse_json(text.str());
+    for (const auto& [name, test] : tests.entries()) {
+      CaseResult result{path.filename().string(), name, {}};
+      try {
+        run_case(result.file, test);
+      } catch (const std::exception& error) {
+        result.failure = error.what();
+      }
+      results.push_back(result);
+    }
+  }
+  return results;
+}
+
+}  // namespace capibara::models

@@ -1,0 +1,21 @@
+// Runs recorded cases of named models: evaluations, gradients, shapes, static and discarded keys, errors.
+#pragma once
+
+#include <capibara/models.h>
+
+#include <string>
+#include <vector>
+
+namespace capibara::models {
+
+struct CaseResult {
+  std::string file, name;
+  std::string failure;  // empty: passed
+};
+
+// The folder of recorded cases: $CAPIBARA_GOLDEN_MODELS, or ../shared/golden/mithril beside the checkout; empty where it is absent.
+std::string golden_folder();
+// Every case of every file of a folder that is of a known kind.
+std::vector<CaseResult> run_golden_folder(const std::string& folder);
+
+}  // namespace capibara::models
