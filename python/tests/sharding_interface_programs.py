@@ -164,6 +164,10 @@ program("smap_second_dimension", lambda: jax.smap(lambda x, y: x + y.shape[1], i
     jnp.arange(3.0), jnp.ones((2, 8))), AUTO)
 program("smap_in_smap", lambda: jax.smap(lambda x: jax.smap(lambda y: y * y.shape[0], in_axes=0, out_axes=0, axis_name="y")(x) + x.shape[0],
                                          in_axes=0, out_axes=0, axis_name="x")(jnp.arange(16.0)), AUTO)
+program("smap_in_smap_typed", lambda: jax.smap(lambda x: jax.smap(lambda y: y * y.shape[1], in_axes=1, out_axes=1, axis_name="y")(x) + 1,
+                                               out_axes=0, axis_name="x")(split((8, 4), "x", "y", mesh=TYPED)), TYPED)
+program("smap_in_smap_mixed", lambda: jax.smap(lambda x: jax.smap(lambda y: jnp.sin(y), in_axes=1, out_axes=1, axis_name="x")(x * 2),
+                                               in_axes=0, out_axes=0, axis_name="y")(split((8, 4), "y", mesh=MIXED)), MIXED)
 program("smap_inferred", lambda: jax.smap(lambda x: x * x.shape[0], out_axes=0, axis_name="x")(split((8, 4), "x", mesh=MIXED)), MIXED)
 program("smap_not_inferred", lambda: jax.smap(lambda x: x * 2, out_axes=0, axis_name="y")(jnp.arange(8)), MIXED)
 program("what_varies", lambda: jax.shard_map(lambda x: [seen(x), seen(lax.psum(x, "x")), seen(jnp.ones(3)), x][-1], mesh=AUTO,

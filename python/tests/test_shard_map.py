@@ -74,3 +74,50 @@ def test_the_flag_of_xla_says_how_many_devices_there_are():
   text = "import capibara.jax as jax; print(jax.device_count(), len(jax.make_mesh((3, 2), ('a', 'b')).devices.flat))"
   assert script(text, XLA_FLAGS="--xla_foo=1 --xla_force_host_platform_device_count=6") == "6 6"
   assert script(text, XLA_FLAGS="--xla_force_host_platform_device_count=6", JAX_NUM_CPU_DEVICES="7") == "7 6"
+
+
+def test_ragged_all_to_all_moves_slices_as_its_definition_says():
+  text = """
+import numpy as np
+import capibara.jax as jax, capibara.jax.numpy as jnp
+from capibara.jax import lax
+P, Auto = jax.sharding.PartitionSpec, jax.sharding.AxisType.Auto
+mesh = jax.make_mesh((4,), ("i",), axis_types=(Auto,))
+draw = np.random.default_rng(3)
+for per in (1, 2):  # slices for each device
+  count, rows, out_rows = 4 * per, 24, 40
+  sizes = draw.integers(0, 4, (4, count))
+  begins = draw.integers(0, rows - 4, (4, count))
+  places = np.zeros((4, count), int)  # of what sender s sends to receiver r, behind what came before
+  received = np.zeros((4, count), int)
+  for r in range(4):
+    at = 1
+    for s in range(4):
+      for k in range(per):
+        places[s, r * per + k] = at
+        received[r, s * per + k] = sizes[s, r * per + k]
+        at += sizes[s, r * per + k]
+  operand, output = draw.normal(size=(4, rows, 3)).astype("f"), draw.normal(size=(4, out_rows, 3)).astype("f")
+  weights = draw.normal(size=output.shape).astype("f")
+  expected, d_operand, d_output = output.copy(), np.zeros_like(operand), weights.copy()
+  for s in range(4):
+    for j in range(count):
+      r, size, b, p = j // per, sizes[s, j], begins[s, j], places[s, j]
+      expected[r, p:p + size] = operand[s, b:b + size]
+      d_operand[s, b:b + size] += weights[r, p:p + size]
+      d_output[r, p:p + size] = 0
+  def local(*parts):
+    return lax.ragged_all_to_all(*(part[0] for part in parts), axis_name="i")[None]
+  exchange = jax.jit(jax.shard_map(local, mesh=mesh, in_specs=P("i"), out_specs=P("i")))
+  numbers = [jnp.asarray(part, jnp.int32) for part in (begins, sizes, places, received)]
+  assert np.array_equal(exchange(jnp.asarray(operand), jnp.asarray(output), *numbers), expected)
+  grads = jax.grad(lambda a, b: (exchange(a, b, *numbers) * weights).sum(), (0, 1))(jnp.asarray(operand), jnp.asarray(output))
+  assert np.allclose(grads[0], d_operand, atol=1e-6) and np.allclose(grads[1], d_output, atol=1e-6)
+try:
+  jax.shard_map(lambda x: lax.ragged_all_to_all(x, x, x, x, x, x, axis_name="i"), mesh=mesh, in_specs=P("i"), out_specs=P("i"))(jnp.ones(8))
+except ValueError as error:
+  print(error)
+print("right")
+"""
+  said = script(text, JAX_NUM_CPU_DEVICES="8")
+  assert "ragged_all_to_all input_offsets must be integer type." in said and "right" in said, said

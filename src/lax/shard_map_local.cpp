@@ -2,6 +2,8 @@
 // where an axis crosses processes.
 #include "lax/shard_map_local.h"
 
+#include <algorithm>
+
 #include "lax/collective.h"
 #include "lax/elementwise.h"
 #include "lax/process_exchange.h"
@@ -9,6 +11,7 @@
 #include "program/memo.h"
 #include "program/nested.h"
 #include "program/plain_types.h"
+#include "sharding/mesh_attr.h"
 
 #include <capibara/config.h>
 
@@ -203,12 +206,27 @@ class LocalFormTrace final : public Trace {
   LaneAxes axes_;
 };
 
+// Maps inside of a map over Explicit axes: lanes have plain types, so that the results of inner maps must have them too.
+Program with_auto_maps(const Program& program) {
+  Program::Body body = program.body();
+  for (Equation& equation : body.equations) {
+    equation.attrs = rewrite_programs(equation.attrs, with_auto_maps);
+    if (!(equation.primitive == prim::shard_map())) continue;
+    const auto mesh = equation.attrs.opaque<MeshAttr>("mesh");
+    NamedSharding devices = mesh->devices;
+    std::replace(devices.mesh.axis_types.begin(), devices.mesh.axis_types.end(), AxisType::Explicit, AxisType::Auto);
+    const std::shared_ptr<const Opaque> plain = std::make_shared<const MeshAttr>(std::move(devices), mesh->abstract);
+    equation.attrs = equation.attrs.with("mesh", plain);
+  }
+  return Program(std::move(body));
+}
+
 }  // namespace
 
 Program local_form(const Program& program, const LaneAxes& axes) {
   static Memo<Program> memo;
   return memo.get({program, {}, {}, 0, axes.text(), config().key()},
-                  [&] { return LocalFormTrace::local_form(with_plain_types(program), axes); });
+                  [&] { return LocalFormTrace::local_form(with_auto_maps(with_plain_types(program)), axes); });
 }
 
 }  // namespace capibara

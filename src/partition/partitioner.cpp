@@ -242,12 +242,15 @@ Arrays Partitioner::plain(const Step& step) {
   return outputs;
 }
 
-// shard_map over the same axes: its program is what the device runs.
+// shard_map over the same mesh: its program is what the device runs. Along axes that it does not map, every device
+// has the whole of its operands and computes the same.
 Arrays Partitioner::map(const Step& step) {
   const ShardMapView map(step.equation.attrs);
-  if (map.mesh().axis_names != mesh_.axis_names || map.mesh().axis_sizes != mesh_.axis_sizes ||
-      map.manual().size() != mesh_.axis_names.size()) {
-    throw NotImplementedError("partition: a shard_map inside of the program must map all axes of the same mesh");
+  if (map.mesh().axis_names != mesh_.axis_names || map.mesh().axis_sizes != mesh_.axis_sizes)
+    throw NotImplementedError("partition: a shard_map inside of the program must have the mesh of the program");
+  for (const Equation& inner : map.program().equations()) {
+    if (inner.primitive == prim::shard_map())
+      throw NotImplementedError("partition: a shard_map inside of a shard_map over part of the axes is not divided");
   }
   Arrays operands;
   for (std::size_t i = 0; i < step.operands.size(); ++i) {

@@ -3,6 +3,7 @@
 #include <capibara/lax.h>
 #include <capibara/numpy.h>
 #include <capibara/partition.h>
+#include <capibara/shard_map.h>
 
 #include <gtest/gtest.h>
 
@@ -153,6 +154,22 @@ TEST(Partition, ALoopReadsTheCopyThatWasMadeBeforeIt) {
       },
       {f32({64, 32}), f32({32, 32})});
   EXPECT_EQ(operations(partition(loop, {split({{"data"}}), split({{"data"}})})), Names{"all_gather data"});
+}
+
+// The function sees the whole along the axis that the map leaves alone.
+TEST(Partition, AMapOverSomeAxesHasTheOthersWhole) {
+  const auto devices = split({});
+  const Program program = traced(
+      [&](std::span<const Array> in) {
+        const std::function<Arrays(const Arrays&)> sum = [](const Arrays& parts) {
+          return Arrays{lax::psum(parts[0], {"data"})};
+        };
+        return jax::shard_map(sum, {devices, {PartitionSpec{{{"data"}}}}, {PartitionSpec{}}, {"data"}})({in[0]});
+      },
+      {f32({16, 8})});
+  const PartitionedProgram parts = partition(program, {split({{"data"}, {"model"}})}, {split({})});
+  EXPECT_EQ(operations(parts), Names{"all_gather model"});
+  EXPECT_EQ(parts.local.output_types()[0].shape, (Shape{4, 8}));
 }
 
 TEST(Partition, SaysTheLineAndTheCause) {

@@ -23,11 +23,10 @@ int64_t lanes(const lax::AxisNames& names) {
 }
 
 // Plain numbers are the same on every lane: their sum is a plain number too.
-std::optional<Value> sum_of_number(const Value& leaf, int64_t count) {
-  const auto factor = static_cast<double>(count);
-  if (const int64_t* integer = leaf.get_if<int64_t>()) return Value(*integer * count);
-  if (const double* real = leaf.get_if<double>()) return Value(*real * factor);
-  if (const auto* both = leaf.get_if<std::complex<double>>()) return Value(*both * factor);
+std::optional<Value> sum_of_number(const Value& leaf, const lax::AxisNames& names) {
+  if (const int64_t* integer = leaf.get_if<int64_t>()) return Value(*integer * lanes(names));
+  if (const double* real = leaf.get_if<double>()) return Value(*real * static_cast<double>(lanes(names)));
+  if (const auto* both = leaf.get_if<std::complex<double>>()) return Value(*both * static_cast<double>(lanes(names)));
   return std::nullopt;
 }
 
@@ -60,7 +59,7 @@ Value psum(const Arguments& a) {
   if (axes.names.empty() && axes.positions.empty()) return a["x"];
   return map_leaves(a["x"], [&](const Value& leaf) -> Value {
     if (groups.empty() && axes.positions.empty()) {
-      if (std::optional<Value> known = sum_of_number(leaf, lanes(axes.names))) return *known;
+      if (std::optional<Value> known = sum_of_number(leaf, axes.names)) return *known;
     }
     Array x = leaf_array(a, leaf);
     if (is_bool(x.dtype())) x = lax::convert_element_type(x, DType::int32);
