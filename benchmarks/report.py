@@ -14,6 +14,7 @@ TITLES = {
     "elementwise": "Elementwise, norms, losses, optimisers", "ordering": "Sorting, sums, scatter, gather, random bits",
     "fused_norms": "Fused norms, losses, dropout and Adam (capibara.kernels)",
     "control_flow": "Control flow", "physics": "Ocean physics (float64)", "networks": "Perceptrons", "transformer": "GPT training",
+    "language_model": "The demo's language model",
     "attention": "Attention", "experts": "Mixtures of experts", "quantization": "Vector quantization", "spiking": "Spiking neurons",
     "temporaries": "Temporaries of long sequences", "sharding": "Several devices of one process",
     "recurrences": "State space models and recurrences",

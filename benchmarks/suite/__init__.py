@@ -14,6 +14,7 @@ FAMILIES = (
     "physics",
     "networks",
     "transformer",
+    "language_model",
     "attention",
     "experts",
     "quantization",

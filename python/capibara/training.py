@@ -95,7 +95,8 @@ class Trainer:
             return None
         devices = _jax.devices()
         if math.prod(mesh_shape) != len(devices):
-            raise ValueError(f"Trainer: mesh_shape {tuple(mesh_shape)} needs {math.prod(mesh_shape)} devices, this process has {len(devices)}")
+            raise ValueError(f"Trainer: mesh_shape {tuple(mesh_shape)} needs {math.prod(mesh_shape)} devices, "
+                             f"this process has {len(devices)}")
         mesh = _jax.make_mesh((len(devices),), ("data",), devices=devices)
         return _jax.sharding.NamedSharding(mesh, _jax.sharding.PartitionSpec("data"))
 

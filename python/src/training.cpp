@@ -20,7 +20,8 @@ using namespace capibara::training;
 Parameters parameters_of(nb::handle object, const char* operation) {
   if (!PyDict_Check(object.ptr())) throw TypeError(concat(operation, ": parameters are a dict of arrays by name"));
   Parameters parameters;
-  for (auto [name, array] : nb::borrow<nb::dict>(object)) parameters[nb::cast<std::string>(name)] = to_array(array, operation);
+  for (auto [name, array] : nb::borrow<nb::dict>(object))
+    parameters[nb::cast<std::string>(name)] = to_array(array, operation);
   return parameters;
 }
 
@@ -45,73 +46,114 @@ RunConfig config_of(const std::string& json) { return run_config_from_json(json,
 void bind_model(nb::module_& m) {
   nb::class_<LanguageModel>(m, "LanguageModel", "A language model of mixed layers.")
       .def_static("from_json", [](const std::string& json) { return LanguageModel(config_of(json).model); })
-      .def("to_json", [](const LanguageModel& model) {
-        RunConfig config;
-        config.model = model.config();
-        return to_json(config);
-      })
-      .def("init", [](const LanguageModel& model, nb::handle key) { return wrap_parameters(model.init(to_array(key, "init"))); },
-           nb::arg("key"), "Random parameters in float32, from one key.")
-      .def("apply", [](const LanguageModel& model, nb::handle parameters, nb::handle tokens) {
-        return wrap(model.apply(parameters_of(parameters, "apply"), to_array(tokens, "apply")));
-      }, nb::arg("params"), nb::arg("tokens"), "Logits [batch, length, vocabulary] of tokens [batch, length].")
-      .def("loss", [](const LanguageModel& model, nb::handle parameters, nb::handle tokens) {
-        return wrap(model.loss(parameters_of(parameters, "loss"), to_array(tokens, "loss")));
-      }, nb::arg("params"), nb::arg("tokens"), "The mean cross entropy of tokens [batch, length + 1], in nats, plus the load of experts.")
-      .def("cross_entropy", [](const LanguageModel& model, nb::handle parameters, nb::handle tokens) {
-        return wrap(model.cross_entropy(parameters_of(parameters, "cross_entropy"), to_array(tokens, "cross_entropy")));
-      }, nb::arg("params"), nb::arg("tokens"), "The mean cross entropy alone.")
-      .def("first_bad_layer", [](const LanguageModel& model, nb::handle parameters, nb::handle tokens) {
-        return model.first_bad_layer(parameters_of(parameters, "first_bad_layer"), to_array(tokens, "first_bad_layer"));
-      }, nb::arg("params"), nb::arg("tokens"), "The name of the first result that is not finite; empty where all are.")
-      .def("shapes", [](const LanguageModel& model) {
-        nb::dict shapes;
-        for (const auto& [name, shape] : model.shapes()) shapes[name.c_str()] = int_tuple(shape);
-        return shapes;
-      }, "The shape of each parameter.")
+      .def("to_json",
+           [](const LanguageModel& model) {
+             RunConfig config;
+             config.model = model.config();
+             return to_json(config);
+           })
+      .def(
+          "init",
+          [](const LanguageModel& model, nb::handle key) { return wrap_parameters(model.init(to_array(key, "init"))); },
+          nb::arg("key"), "Random parameters in float32, from one key.")
+      .def(
+          "apply",
+          [](const LanguageModel& model, nb::handle parameters, nb::handle tokens) {
+            return wrap(model.apply(parameters_of(parameters, "apply"), to_array(tokens, "apply")));
+          },
+          nb::arg("params"), nb::arg("tokens"), "Logits [batch, length, vocabulary] of tokens [batch, length].")
+      .def(
+          "loss",
+          [](const LanguageModel& model, nb::handle parameters, nb::handle tokens) {
+            return wrap(model.loss(parameters_of(parameters, "loss"), to_array(tokens, "loss")));
+          },
+          nb::arg("params"), nb::arg("tokens"),
+          "The mean cross entropy of tokens [batch, length + 1], in nats, plus the load of experts.")
+      .def(
+          "cross_entropy",
+          [](const LanguageModel& model, nb::handle parameters, nb::handle tokens) {
+            return wrap(
+                model.cross_entropy(parameters_of(parameters, "cross_entropy"), to_array(tokens, "cross_entropy")));
+          },
+          nb::arg("params"), nb::arg("tokens"), "The mean cross entropy alone.")
+      .def(
+          "first_bad_layer",
+          [](const LanguageModel& model, nb::handle parameters, nb::handle tokens) {
+            return model.first_bad_layer(parameters_of(parameters, "first_bad_layer"),
+                                         to_array(tokens, "first_bad_layer"));
+          },
+          nb::arg("params"), nb::arg("tokens"), "The name of the first result that is not finite; empty where all are.")
+      .def(
+          "shapes",
+          [](const LanguageModel& model) {
+            nb::dict shapes;
+            for (const auto& [name, shape] : model.shapes()) shapes[name.c_str()] = int_tuple(shape);
+            return shapes;
+          },
+          "The shape of each parameter.")
       .def_prop_ro("parameter_count", &LanguageModel::parameter_count)
       .def("flops_per_token", &LanguageModel::flops_per_token, nb::arg("length"))
       .def("with_checkpointing", [](const LanguageModel& model, int64_t every, const std::string& policy) {
         return enable_gradient_checkpointing(model, every, policy);
       });
   nb::class_<Generator>(m, "Generator", "Generates tokens with a cache of keys and values.")
-      .def("__init__", [](Generator* self, const LanguageModel& model, nb::handle parameters, int64_t capacity) {
-        new (self) Generator(model, parameters_of(parameters, "Generator"), capacity);
-      }, nb::arg("model"), nb::arg("params"), nb::arg("capacity") = 1024)
-      .def("generate", [](const Generator& generator, const std::vector<int32_t>& prompt, int64_t max_new_tokens,
-                          double temperature, int64_t top_k, uint64_t seed, const std::vector<int32_t>& stop) {
-        nb::gil_scoped_release other_threads_run;
-        return generator.generate(prompt, {max_new_tokens, temperature, top_k, seed, stop});
-      }, nb::arg("prompt"), nb::arg("max_new_tokens") = 100, nb::arg("temperature") = 0.0, nb::arg("top_k") = 0,
-         nb::arg("seed") = 0, nb::arg("stop") = std::vector<int32_t>(), "The tokens that follow the prompt.");
-  m.def("load_pretrained", [](const std::string& folder) {
-    auto [model, parameters] = load_pretrained(folder);
-    return nb::make_tuple(model, wrap_parameters(parameters));
-  }, nb::arg("folder"), "The model and parameters of a folder with model.safetensors and config.json, of GPT-2's or Llama's shape.");
+      .def(
+          "__init__",
+          [](Generator* self, const LanguageModel& model, nb::handle parameters, int64_t capacity) {
+            new (self) Generator(model, parameters_of(parameters, "Generator"), capacity);
+          },
+          nb::arg("model"), nb::arg("params"), nb::arg("capacity") = 1024)
+      .def(
+          "generate",
+          [](const Generator& generator, const std::vector<int32_t>& prompt, int64_t max_new_tokens, double temperature,
+             int64_t top_k, uint64_t seed, const std::vector<int32_t>& stop) {
+            nb::gil_scoped_release other_threads_run;
+            return generator.generate(prompt, {max_new_tokens, temperature, top_k, seed, stop});
+          },
+          nb::arg("prompt"), nb::arg("max_new_tokens") = 100, nb::arg("temperature") = 0.0, nb::arg("top_k") = 0,
+          nb::arg("seed") = 0, nb::arg("stop") = std::vector<int32_t>(), "The tokens that follow the prompt.");
+  m.def(
+      "load_pretrained",
+      [](const std::string& folder) {
+        auto [model, parameters] = load_pretrained(folder);
+        return nb::make_tuple(model, wrap_parameters(parameters));
+      },
+      nb::arg("folder"),
+      "The model and parameters of a folder with model.safetensors and config.json, of GPT-2's or Llama's shape.");
   m.def("default_config", [] { return to_json(RunConfig{}); });
 }
 
 void bind_data(nb::module_& m) {
   nb::class_<Tokenizer>(m, "Tokenizer", "Bytes and merged pairs of them.")
-      .def("__init__", [](Tokenizer* self, const Tokenizer::Merges& merges) { new (self) Tokenizer(merges); },
-           nb::arg("merges") = Tokenizer::Merges())
-      .def_static("train", [](nb::handle text, int64_t vocabulary) { return Tokenizer::train(bytes_of(text), vocabulary); },
-                  nb::arg("text"), nb::arg("vocabulary"), "Byte-level BPE of a text.")
+      .def(
+          "__init__", [](Tokenizer* self, const Tokenizer::Merges& merges) { new (self) Tokenizer(merges); },
+          nb::arg("merges") = Tokenizer::Merges())
+      .def_static(
+          "train", [](nb::handle text, int64_t vocabulary) { return Tokenizer::train(bytes_of(text), vocabulary); },
+          nb::arg("text"), nb::arg("vocabulary"), "Byte-level BPE of a text.")
       .def_prop_ro("vocabulary", &Tokenizer::vocabulary)
       .def_prop_ro("merges", &Tokenizer::merges)
-      .def("encode", [](const Tokenizer& tokenizer, nb::handle text) { return tokenizer.encode(bytes_of(text)); }, nb::arg("text"))
-      .def("decode", [](const Tokenizer& tokenizer, const std::vector<int32_t>& tokens) {
-        const std::string text = tokenizer.decode(tokens);
-        return nb::bytes(text.data(), text.size());
-      }, nb::arg("tokens"), "The bytes of tokens.")
+      .def(
+          "encode", [](const Tokenizer& tokenizer, nb::handle text) { return tokenizer.encode(bytes_of(text)); },
+          nb::arg("text"))
+      .def(
+          "decode",
+          [](const Tokenizer& tokenizer, const std::vector<int32_t>& tokens) {
+            const std::string text = tokenizer.decode(tokens);
+            return nb::bytes(text.data(), text.size());
+          },
+          nb::arg("tokens"), "The bytes of tokens.")
       .def("save", &Tokenizer::save, nb::arg("path"))
       .def_static("load", &Tokenizer::load, nb::arg("path"));
-  m.def("split_words", [](nb::handle text) {
-    nb::list words;
-    const std::string bytes = bytes_of(text);
-    for (std::string_view word : split_words(bytes)) words.append(nb::bytes(word.data(), word.size()));
-    return words;
-  }, nb::arg("text"), "The words that pairs do not cross.");
+  m.def(
+      "split_words",
+      [](nb::handle text) {
+        nb::list words;
+        const std::string bytes = bytes_of(text);
+        for (std::string_view word : split_words(bytes)) words.append(nb::bytes(word.data(), word.size()));
+        return words;
+      },
+      nb::arg("text"), "The words that pairs do not cross.");
   nb::class_<TokenFile>(m, "TokenFile", "Tokens of one or two bytes each in a mapped file.")
       .def(nb::init<const std::string&, int>(), nb::arg("path"), nb::arg("width"))
       .def("__len__", &TokenFile::size)
@@ -120,22 +162,36 @@ void bind_data(nb::module_& m) {
         if (position < 0 || position >= tokens.size()) throw nb::index_error("position out of range");
         return tokens[position];
       });
-  m.def("write_tokens", [](const std::string& texts, const Tokenizer& tokenizer, const std::string& path) {
-    return write_tokens(text_files(texts), tokenizer, path);
-  }, nb::arg("texts"), nb::arg("tokenizer"), nb::arg("path"), "Encodes a file or folder of text; the bytes of a token.");
-  m.def("read_texts", [](const std::string& path) { return text_files(path); }, nb::arg("path"));
+  m.def(
+      "write_tokens",
+      [](const std::string& texts, const Tokenizer& tokenizer, const std::string& path) {
+        return write_tokens(text_files(texts), tokenizer, path);
+      },
+      nb::arg("texts"), nb::arg("tokenizer"), nb::arg("path"),
+      "Encodes a file or folder of text; the bytes of a token.");
+  m.def(
+      "read_texts", [](const std::string& path) { return text_files(path); }, nb::arg("path"));
   nb::class_<Loader>(m, "Loader", "Batches int32 [batch, length + 1], of which each follows from its number.")
-      .def("__init__", [](Loader* self, const TokenFile& tokens, int64_t batch, int64_t length, int64_t first, int64_t last,
-                          uint64_t seed, int64_t next) { new (self) Loader(tokens, {batch, length, first, last, seed}, next); },
-           nb::arg("tokens"), nb::arg("batch") = 8, nb::arg("length") = 128, nb::arg("first") = 0, nb::arg("last") = -1,
-           nb::arg("seed") = 0, nb::arg("next") = 0)
-      .def("next", [](Loader& loader) { return wrap(loader.next()); }, "The next batch.")
-      .def("batch", [](const Loader& loader, int64_t number) { return wrap(loader.batch(number)); }, nb::arg("number"))
+      .def(
+          "__init__",
+          [](Loader* self, const TokenFile& tokens, int64_t batch, int64_t length, int64_t first, int64_t last,
+             uint64_t seed, int64_t next) {
+            new (self) Loader(tokens, {batch, length, first, last, seed}, next);
+          },
+          nb::arg("tokens"), nb::arg("batch") = 8, nb::arg("length") = 128, nb::arg("first") = 0, nb::arg("last") = -1,
+          nb::arg("seed") = 0, nb::arg("next") = 0)
+      .def(
+          "next", [](Loader& loader) { return wrap(loader.next()); }, "The next batch.")
+      .def(
+          "batch", [](const Loader& loader, int64_t number) { return wrap(loader.batch(number)); }, nb::arg("number"))
       .def_prop_ro("position", &Loader::position)
       .def_prop_ro("windows", &Loader::windows);
-  m.def("bigram_bits_per_byte", [](nb::handle training, nb::handle held_out) {
-    return bigram_bits_per_byte(bytes_of(training), bytes_of(held_out));
-  }, nb::arg("training"), nb::arg("held_out"), "Bits per byte of a bigram model with one added to each count.");
+  m.def(
+      "bigram_bits_per_byte",
+      [](nb::handle training, nb::handle held_out) {
+        return bigram_bits_per_byte(bytes_of(training), bytes_of(held_out));
+      },
+      nb::arg("training"), nb::arg("held_out"), "Bits per byte of a bigram model with one added to each count.");
 }
 
 nb::dict report_of(const StepReport& report) {
@@ -150,31 +206,35 @@ nb::dict report_of(const StepReport& report) {
 
 void bind_trainer(nb::module_& m) {
   nb::class_<Trainer>(m, "NativeTrainer", "One compiled step, checkpoints and exact resumption.")
-      .def("__init__", [](Trainer* self, const LanguageModel& model, const std::string& json, const std::string& folder) {
-        TrainerConfig config = config_of(json).trainer;
-        config.folder = folder;
-        new (self) Trainer(model, config);
-      })
-      .def("step", [](Trainer& trainer, nb::handle tokens) {
-        const Array array = to_array(tokens, "step");
-        StepReport report;
-        {
-          nb::gil_scoped_release other_threads_run;
-          report = trainer.step(array);
-        }
-        return report_of(report);
-      })
-      .def("evaluate", [](const Trainer& trainer, nb::handle tokens) { return trainer.evaluate(to_array(tokens, "evaluate")); })
+      .def("__init__",
+           [](Trainer* self, const LanguageModel& model, const std::string& json, const std::string& folder) {
+             TrainerConfig config = config_of(json).trainer;
+             config.folder = folder;
+             new (self) Trainer(model, config);
+           })
+      .def("step",
+           [](Trainer& trainer, nb::handle tokens) {
+             const Array array = to_array(tokens, "step");
+             StepReport report;
+             {
+               nb::gil_scoped_release other_threads_run;
+               report = trainer.step(array);
+             }
+             return report_of(report);
+           })
+      .def("evaluate",
+           [](const Trainer& trainer, nb::handle tokens) { return trainer.evaluate(to_array(tokens, "evaluate")); })
       .def("save", &Trainer::save)
       .def("resume", &Trainer::resume)
       .def_prop_ro("steps_done", &Trainer::steps_done)
       .def_prop_ro("learning_rate", &Trainer::learning_rate)
       // Copies, since the next step donates what it has.
-      .def_prop_ro("parameters", [](const Trainer& trainer) {
-        Parameters copies;
-        for (const auto& [name, array] : trainer.parameters()) copies[name] = jax::lax::copy(array);
-        return wrap_parameters(copies);
-      })
+      .def_prop_ro("parameters",
+                   [](const Trainer& trainer) {
+                     Parameters copies;
+                     for (const auto& [name, array] : trainer.parameters()) copies[name] = jax::lax::copy(array);
+                     return wrap_parameters(copies);
+                   })
       .def("set_parameters", [](Trainer& trainer, nb::handle parameters) {
         trainer.set_parameters(parameters_of(parameters, "set_parameters"));
       });
@@ -187,11 +247,18 @@ void bind_training(nb::module_& parent) {
   bind_model(m);
   bind_data(m);
   bind_trainer(m);
-  m.def("load_safetensors", [](const std::string& path) { return wrap_parameters(load_safetensors(path)); }, nb::arg("path"));
-  m.def("safetensors_metadata", [](const std::string& path) { return SafetensorsFile(path).metadata(); }, nb::arg("path"));
-  m.def("save_safetensors", [](const std::string& path, nb::handle arrays, const std::map<std::string, std::string>& metadata) {
-    save_safetensors(path, parameters_of(arrays, "save_safetensors"), metadata);
-  }, nb::arg("path"), nb::arg("arrays"), nb::arg("metadata") = std::map<std::string, std::string>());
+  m.def(
+      "load_safetensors", [](const std::string& path) { return wrap_parameters(load_safetensors(path)); },
+      nb::arg("path"));
+  m.def(
+      "safetensors_metadata", [](const std::string& path) { return SafetensorsFile(path).metadata(); },
+      nb::arg("path"));
+  m.def(
+      "save_safetensors",
+      [](const std::string& path, nb::handle arrays, const std::map<std::string, std::string>& metadata) {
+        save_safetensors(path, parameters_of(arrays, "save_safetensors"), metadata);
+      },
+      nb::arg("path"), nb::arg("arrays"), nb::arg("metadata") = std::map<std::string, std::string>());
 }
 
 }  // namespace capibara::python

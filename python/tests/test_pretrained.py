@@ -81,7 +81,7 @@ def plain_llama(t, tokens):
     x = t["model.embed_tokens.weight"][tokens]
     for i in range(2):
         layer = f"model.layers.{i}."
-        qkv = np.concatenate([t[f"{layer}self_attn.{name}_proj.weight"] for name in "qkv"]).T
+        qkv = oracle.numpy.concatenate([t[f"{layer}self_attn.{name}_proj.weight"] for name in "qkv"]).T
         p = {"qkv.weight": qkv, "out.weight": t[layer + "self_attn.o_proj.weight"].T}
         x = x + plain.attention(p, "", plain.rms_norm(x, t[layer + "input_layernorm.weight"], 1e-6), 4, 2, 10000.0)
         normed = plain.rms_norm(x, t[layer + "post_attention_layernorm.weight"], 1e-6)
@@ -135,7 +135,7 @@ def test_drawn_tokens_follow_the_distribution(tmp_path):
 def test_files_go_both_ways_with_the_reference_package(tmp_path):
     random = np.random.default_rng(3)
     arrays = {"a": normal(random, 3, 4), "b.c": random.integers(-5, 5, (2,)).astype("int32"), "empty": np.zeros((0, 3), "float16"),
-              "scalar": np.float32(2.5).reshape(()), "flag": np.array([True, False]), "half": normal(random, 5).astype(ml_dtypes.bfloat16)}
+              "scalar": np.array(2.5, "float32"), "flag": np.array([True, False]), "half": normal(random, 5).astype(ml_dtypes.bfloat16)}
     peer.save_file(arrays, str(tmp_path / "theirs.safetensors"), {"made": "here"})
     theirs = safetensors.load_file(tmp_path / "theirs.safetensors")
     assert safetensors.load_metadata(tmp_path / "theirs.safetensors") == {"made": "here"}
@@ -165,7 +165,8 @@ HOSTILE = {
     "text shape": (hostile({"a": {"dtype": "F32", "shape": "x", "data_offsets": [0, 4]}}, bytes(4)), "shape is no list"),
     "beyond": (hostile({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}, bytes(4)), r"\[0, 8\] leave the file"),
     "backwards": (hostile({"a": {"dtype": "F32", "shape": [0], "data_offsets": [4, 0]}}, bytes(4)), "leave the file"),
-    "overlap": (hostile({name: {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]} for name in "ab"}, bytes(4)), "overlap or leave a hole"),
+    "overlap": (hostile({name: {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]} for name in "ab"}, bytes(4)),
+                "overlap or leave a hole"),
     "hole": (hostile({"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}}, bytes(8)), "overlap or leave a hole"),
     "rest": (hostile({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}, bytes(9)), "end at byte 4 of 9"),
     "metadata": (hostile({"__metadata__": {"a": 1}}), "is no text"),

@@ -26,11 +26,21 @@ struct StoredType {
 };
 // https://github.com/huggingface/safetensors, "Format".
 constexpr StoredType stored_types[] = {
-    {"BOOL", DType::bool_},   {"U8", DType::uint8},      {"I8", DType::int8},
-    {"U16", DType::uint16},   {"I16", DType::int16},     {"U32", DType::uint32},
-    {"I32", DType::int32},    {"U64", DType::uint64},    {"I64", DType::int64},
-    {"F16", DType::float16},  {"BF16", DType::bfloat16}, {"F32", DType::float32},
-    {"F64", DType::float64},  {"F8_E4M3", DType::float8_e4m3fn}, {"F8_E5M2", DType::float8_e5m2},
+    {"BOOL", DType::bool_},
+    {"U8", DType::uint8},
+    {"I8", DType::int8},
+    {"U16", DType::uint16},
+    {"I16", DType::int16},
+    {"U32", DType::uint32},
+    {"I32", DType::int32},
+    {"U64", DType::uint64},
+    {"I64", DType::int64},
+    {"F16", DType::float16},
+    {"BF16", DType::bfloat16},
+    {"F32", DType::float32},
+    {"F64", DType::float64},
+    {"F8_E4M3", DType::float8_e4m3fn},
+    {"F8_E5M2", DType::float8_e5m2},
     {"C64", DType::complex64},
 };
 
@@ -92,7 +102,8 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path), file_(s
     const auto row = std::find_if(std::begin(stored_types), std::end(stored_types),
                                   [&](const StoredType& type) { return type.name == *dtype->text(); });
     if (row == std::end(stored_types)) wrong(concat("the dtype '", *dtype->text(), "' is not known"));
-    const std::optional<Shape> shape = integers_of(value.find("shape")), offsets = integers_of(value.find("data_offsets"));
+    const std::optional<Shape> shape = integers_of(value.find("shape")),
+                               offsets = integers_of(value.find("data_offsets"));
     if (!shape) wrong("the shape is no list of integers");
     if (!offsets || offsets->size() != 2) wrong("data_offsets is no list of two integers");
     Entry entry;
@@ -164,8 +175,8 @@ void save_safetensors(const std::string& path, const std::map<std::string, Array
     }
     Json::List shape(array.shape().begin(), array.shape().end());
     const int64_t end = offset + array.size() * storage_size(array.dtype());
-    header[name] = Json::Object{
-        {"dtype", row->name}, {"shape", std::move(shape)}, {"data_offsets", Json::List{offset, end}}};
+    header[name] =
+        Json::Object{{"dtype", row->name}, {"shape", std::move(shape)}, {"data_offsets", Json::List{offset, end}}};
     offset = end;
   }
   std::string text = Json(header).dump();

@@ -117,12 +117,13 @@ Loader::Loader(TokenFile tokens, const LoaderOptions& options, int64_t next)
     : tokens_(std::move(tokens)), options_(options), position_(next), queue_(std::make_unique<Queue>()) {
   if (options_.last < 0) options_.last = tokens_.size();
   if (options_.batch < 1 || options_.length < 1 || next < 0) {
-    throw ValueError(concat("Loader: batch and length must be positive, got ", options_.batch, " and ",
-                            options_.length));
+    throw ValueError(
+        concat("Loader: batch and length must be positive, got ", options_.batch, " and ", options_.length));
   }
   if (options_.first < 0 || options_.last > tokens_.size() || windows() < 1) {
-    throw ValueError(concat("Loader: the range of ", options_.last - options_.first, " tokens is shorter than one window",
-                            " of ", options_.length, " + 1 tokens; use more text or a smaller length"));
+    throw ValueError(concat("Loader: the range of ", options_.last - options_.first,
+                            " tokens is shorter than one window", " of ", options_.length,
+                            " + 1 tokens; use more text or a smaller length"));
   }
   queue_->thread = std::thread([this, number = next]() mutable {
     constexpr std::size_t ahead = 4;
@@ -198,8 +199,8 @@ double bigram_bits_per_byte(std::string_view training, std::string_view held_out
   double bits = 0;
   for (std::size_t i = 0; i + 1 < held_out.size(); ++i) {
     const std::size_t first = code(held_out[i]);
-    bits -= std::log2(static_cast<double>(pairs[first * 256 + code(held_out[i + 1])]) /
-                      static_cast<double>(totals[first]));
+    bits -=
+        std::log2(static_cast<double>(pairs[first * 256 + code(held_out[i + 1])]) / static_cast<double>(totals[first]));
   }
   return held_out.size() < 2 ? std::numeric_limits<double>::quiet_NaN()
                              : bits / static_cast<double>(held_out.size() - 1);

@@ -52,8 +52,8 @@ Generator::Generator(LanguageModel model, Parameters parameters, int64_t capacit
     : model_(std::move(model)), parameters_(std::move(parameters)), capacity_(capacity) {
   if (capacity < 2) throw ValueError(concat("Generator: capacity must be at least 2 tokens, got ", capacity));
   if (model_.config().positions == "learned" && capacity > model_.config().max_length) {
-    throw ValueError(concat("Generator: capacity ", capacity, " is beyond the model's max_length ",
-                            model_.config().max_length));
+    throw ValueError(
+        concat("Generator: capacity ", capacity, " is beyond the model's max_length ", model_.config().max_length));
   }
   for (const auto& [name, shape] : model_.shapes()) {
     const Array& array = parameter(parameters_, name);

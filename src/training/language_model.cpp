@@ -39,8 +39,7 @@ jax::CheckpointPolicy policy_of(const std::string& name) {
     if (name == entry.name) return entry.policy;
     names += concat(names.empty() ? "" : ", ", entry.name);
   }
-  throw ValueError(
-      concat("enable_gradient_checkpointing: checkpoint_policy is one of ", names, ", got '", name, "'"));
+  throw ValueError(concat("enable_gradient_checkpointing: checkpoint_policy is one of ", names, ", got '", name, "'"));
 }
 
 void require_positive(const char* field, int64_t value) {
@@ -49,8 +48,7 @@ void require_positive(const char* field, int64_t value) {
 
 void require_one_of(const char* field, const std::string& value, const char* first, const char* second) {
   if (value == first || value == second) return;
-  throw ValueError(
-      concat("LanguageModelConfig: ", field, " is '", first, "' or '", second, "', got '", value, "'"));
+  throw ValueError(concat("LanguageModelConfig: ", field, " is '", first, "' or '", second, "', got '", value, "'"));
 }
 
 bool is_finite(const Array& x) {
@@ -72,8 +70,8 @@ LayerKind layer_kind(const std::string& text) {
   const bool mixer = kind.mixer == "attention" || kind.mixer == "mamba";
   const bool follower = kind.feed_forward == "mlp" || kind.feed_forward == "moe" || plus == std::string::npos;
   if (mixer && follower) return kind;
-  throw ValueError(concat("LanguageModelConfig: a layer is 'attention' or 'mamba', alone or with '+mlp' or '+moe', got '",
-                          text, "'"));
+  throw ValueError(concat(
+      "LanguageModelConfig: a layer is 'attention' or 'mamba', alone or with '+mlp' or '+moe', got '", text, "'"));
 }
 
 LanguageModel::LanguageModel(LanguageModelConfig config) : config_(std::move(config)) {
@@ -92,12 +90,12 @@ LanguageModel::LanguageModel(LanguageModelConfig config) : config_(std::move(con
                             ", got ", config_.experts_per_token));
   }
   if (config_.width % config_.heads != 0 || config_.width / config_.heads % 2 != 0) {
-    throw ValueError(concat("LanguageModelConfig: width ", config_.width, " must be an even multiple of heads ",
-                            config_.heads));
+    throw ValueError(
+        concat("LanguageModelConfig: width ", config_.width, " must be an even multiple of heads ", config_.heads));
   }
   if (config_.heads % config_.key_heads != 0) {
-    throw ValueError(concat("LanguageModelConfig: heads ", config_.heads, " must be a multiple of key_heads ",
-                            config_.key_heads));
+    throw ValueError(
+        concat("LanguageModelConfig: heads ", config_.heads, " must be a multiple of key_heads ", config_.key_heads));
   }
   require_one_of("norm", config_.norm, "rms", "layer");
   require_one_of("positions", config_.positions, "rotary", "learned");
@@ -177,8 +175,8 @@ Array LanguageModel::head(const Parameters& parameters, Array x) const {
 
 LanguageModel::Output LanguageModel::run(const Parameters& parameters, const Array& tokens, const Probe& probe) const {
   if (tokens.ndim() != 2 || !is_integer(tokens.dtype())) {
-    throw ValueError(concat("LanguageModel: expected integers [batch, length] (argument 'tokens'), got ",
-                            to_string(tokens.type())));
+    throw ValueError(
+        concat("LanguageModel: expected integers [batch, length] (argument 'tokens'), got ", to_string(tokens.type())));
   }
   Array x = start(parameters, tokens, lax::full({}, 0, DType::int32));
   if (probe) probe(embedding_name, x);

@@ -19,7 +19,7 @@ enum class Start { normal, zero, one, decay, step };
 struct Entry {
   Shape shape;
   Start start = Start::normal;
-  double deviation = 0;   // of normal numbers
+  double deviation = 0;    // of normal numbers
   int64_t multiplied = 0;  // matmul multiplications for each token
 };
 using Entries = std::map<std::string, Entry>;
@@ -29,8 +29,8 @@ class Table {
   explicit Table(const LanguageModelConfig& config) : config_(config) {
     // What is added to the residual stream begins smaller, so that its size does not grow with the depth.
     shrink_ = 1 / std::sqrt(2.0 * static_cast<double>(config.layers.size()));
-    entries_["embedding"] = {{config.vocabulary, config.width}, Start::normal, 0.02,
-                             config.tied ? config.vocabulary * config.width : 0};
+    entries_["embedding"] = {
+        {config.vocabulary, config.width}, Start::normal, 0.02, config.tied ? config.vocabulary * config.width : 0};
     if (config.positions == "learned") {
       entries_["positions"] = {{config.max_length, config.width}, Start::normal, 0.01};
     }
@@ -82,7 +82,8 @@ class Table {
   void add_mamba(const std::string& prefix) {
     const int64_t width = config_.width, inner = config_.expand * width, rank = (width + 15) / 16;
     add_weight(prefix + "in.", width, 2 * inner, 1, false);
-    entries_[prefix + "conv"] = {{config_.taps, inner}, Start::normal, 1 / std::sqrt(static_cast<double>(config_.taps))};
+    entries_[prefix + "conv"] = {
+        {config_.taps, inner}, Start::normal, 1 / std::sqrt(static_cast<double>(config_.taps))};
     entries_[prefix + "conv_bias"] = {{inner}, Start::zero};
     add_weight(prefix + "x.", inner, rank + 2 * config_.state, 1, false);
     add_weight(prefix + "dt.", rank, inner, 1, false);
@@ -109,8 +110,10 @@ class Table {
 
 Array first_value(const Entry& entry, const Array& key) {
   switch (entry.start) {
-    case Start::zero: return lax::full(entry.shape, 0.0f);
-    case Start::one: return lax::full(entry.shape, 1.0f);
+    case Start::zero:
+      return lax::full(entry.shape, 0.0f);
+    case Start::one:
+      return lax::full(entry.shape, 1.0f);
     case Start::decay: {  // log(1), log(2) ... along the state
       Array number = lax::broadcasted_iota(DType::float32, entry.shape, 1);
       return lax::log(number + 1);
@@ -120,7 +123,8 @@ Array first_value(const Entry& entry, const Array& key) {
       Array step = lax::exp(std::log(0.001) + u * std::log(100.0));
       return step + lax::log(-lax::expm1(-step));
     }
-    case Start::normal: break;
+    case Start::normal:
+      break;
   }
   return entry.deviation * jax::random::normal(key, {.shape = entry.shape});
 }

@@ -89,8 +89,8 @@ Array normalize(const Parameters& parameters, const std::string& prefix, const A
 Array rotate(const Array& x, const Array& first, double base) {
   const int64_t length = x.shape(2), half = x.shape(3) / 2;
   Array pair = lax::convert_element_type(lax::broadcasted_iota(DType::int32, {length, half}, 1), DType::float32);
-  Array position = lax::convert_element_type(lax::broadcasted_iota(DType::int32, {length, half}, 0) + first,
-                                             DType::float32);
+  Array position =
+      lax::convert_element_type(lax::broadcasted_iota(DType::int32, {length, half}, 0) + first, DType::float32);
   Array frequency = lax::exp(pair * (-std::log(base) / static_cast<double>(half)));
   Array angle = position * frequency;
   Array cosine = lax::convert_element_type(lax::cos(angle), x.dtype());

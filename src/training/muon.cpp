@@ -85,8 +85,8 @@ Optimizer scale_by_muon(const MuonOptions& options) {
 }  // namespace
 
 Optimizer muon(LearningRate learning_rate, const MuonOptions& options) {
-  Optimizer matrices = chain(
-      {scale_by_muon(options), add_decayed_weights(options.weight_decay), scale_by_learning_rate(learning_rate)});
+  Optimizer matrices =
+      chain({scale_by_muon(options), add_decayed_weights(options.weight_decay), scale_by_learning_rate(learning_rate)});
   Optimizer others = adamw(learning_rate, {.b1 = options.adam_b1,
                                            .b2 = options.adam_b2,
                                            .eps = options.eps,

@@ -79,7 +79,8 @@ TrainingRun TrainingRun::begin(const std::string& folder, RunConfig config) {
 TrainingRun TrainingRun::open(const std::string& folder) {
   const std::string path = in_folder(folder, "config.json");
   if (!fs::exists(path)) {
-    throw ValueError(concat("there is no training run in ", folder, ": it has no config.json; 'capibara train' makes one"));
+    throw ValueError(
+        concat("there is no training run in ", folder, ": it has no config.json; 'capibara train' makes one"));
   }
   RunConfig config = run_config_from_json(read_whole(path), path);
   Tokenizer tokenizer = Tokenizer::load(in_folder(folder, "tokenizer.txt"));
@@ -151,8 +152,8 @@ std::string loss_curve(const std::vector<double>& losses, const std::string& tit
   for (int i = 0; i <= 4; ++i) {
     const double loss = low + (high - low) * i / 4, step = static_cast<double>(losses.size() - 1) * i / 4;
     out << "<line x1=\"" << left << "\" x2=\"" << width - right << "\" y1=\"" << y(loss) << "\" y2=\"" << y(loss)
-        << "\" stroke=\"#ddd\"/>\n<text x=\"" << left - 6 << "\" y=\"" << y(loss) + 4 << "\" text-anchor=\"end\">" << loss
-        << "</text>\n<text x=\"" << x(step) << "\" y=\"" << height - 16 << "\" text-anchor=\"middle\">"
+        << "\" stroke=\"#ddd\"/>\n<text x=\"" << left - 6 << "\" y=\"" << y(loss) + 4 << "\" text-anchor=\"end\">"
+        << loss << "</text>\n<text x=\"" << x(step) << "\" y=\"" << height - 16 << "\" text-anchor=\"middle\">"
         << static_cast<int64_t>(step) + 1 << "</text>\n";
   }
   // Each step is faint; the average of the last steps is what one reads.

@@ -58,8 +58,9 @@ Schedule cosine_decay_schedule(double init_value, int64_t decay_steps, const Cos
 Schedule warmup_cosine_decay_schedule(double init_value, double peak_value, int64_t warmup_steps, int64_t decay_steps,
                                       const WarmupCosineOptions& options) {
   if (decay_steps <= warmup_steps) {
-    throw ValueError(concat("warmup_cosine_decay_schedule: decay_steps counts the warm-up too and must be greater than ",
-                            "warmup_steps = ", warmup_steps, ", got ", decay_steps));
+    throw ValueError(
+        concat("warmup_cosine_decay_schedule: decay_steps counts the warm-up too and must be greater than ",
+               "warmup_steps = ", warmup_steps, ", got ", decay_steps));
   }
   const double alpha = peak_value == 0 ? 0 : options.end_value / peak_value;
   Schedule cosine =

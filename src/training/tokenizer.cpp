@@ -76,8 +76,10 @@ Tokenizer::Tokenizer(Merges merges) : merges_(std::move(merges)) {
         throw ValueError(concat("Tokenizer: merge ", i, " names token ", part, ", of which only 0 to ", below - 1,
                                 " exist before it"));
       }
-      if (part < byte_tokens) text += static_cast<char>(part);
-      else text += texts_[static_cast<std::size_t>(part - byte_tokens)];
+      if (part < byte_tokens)
+        text += static_cast<char>(part);
+      else
+        text += texts_[static_cast<std::size_t>(part - byte_tokens)];
     }
     texts_.push_back(std::move(text));
   }
@@ -108,8 +110,8 @@ Tokenizer Tokenizer::train(std::string_view text, int64_t vocabulary) {
   for (std::size_t i = 0; i < words.size(); ++i) count_word(i, 1);
   Merges merges;
   while (byte_tokens + static_cast<int64_t>(merges.size()) < vocabulary) {
-    const auto best = std::max_element(pairs.begin(), pairs.end(),
-                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto best =
+        std::max_element(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     if (best == pairs.end() || best->second < 2) break;
     const Pair pair = best->first;
     std::vector<std::size_t> held = std::move(holders[pair]);
@@ -158,8 +160,10 @@ std::string Tokenizer::decode(std::span<const int32_t> tokens) const {
     if (token < 0 || token >= vocabulary()) {
       throw ValueError(concat("Tokenizer.decode: token ", token, " does not exist; there are ", vocabulary()));
     }
-    if (token < byte_tokens) text += static_cast<char>(token);
-    else text += texts_[static_cast<std::size_t>(token - byte_tokens)];
+    if (token < byte_tokens)
+      text += static_cast<char>(token);
+    else
+      text += texts_[static_cast<std::size_t>(token - byte_tokens)];
   }
   return text;
 }

@@ -1,8 +1,8 @@
 // The trainer: the program of one step, and the loop around it.
 #include <capibara/training/trainer.h>
 
-#include <capibara/error.h>
 #include <capibara/control.h>
+#include <capibara/error.h>
 #include <capibara/jit.h>
 #include <capibara/random.h>
 #include <capibara/transforms.h>
@@ -155,9 +155,10 @@ Trainer::Trainer(LanguageModel model, TrainerConfig config) : model_(std::move(m
         return run_step(model, config, optimizer, state, tokens);
       },
       {.donate_argnums = {0}, .name = "train_step"});
-  programs->evaluate = jax::jit([model = model_](const Parameters& parameters,
-                                                 const Array& tokens) { return model.cross_entropy(parameters, tokens); },
-                                {.name = "evaluate"});
+  programs->evaluate =
+      jax::jit([model = model_](const Parameters& parameters,
+                                const Array& tokens) { return model.cross_entropy(parameters, tokens); },
+               {.name = "evaluate"});
   programs_ = std::move(programs);
 }
 
@@ -170,8 +171,8 @@ void Trainer::set_parameters(Parameters parameters) {
     }
   }
   if (parameters.size() != state_.parameters.size()) {
-    throw ValueError(concat("Trainer.set_parameters: expected ", state_.parameters.size(), " arrays, got ",
-                            parameters.size()));
+    throw ValueError(
+        concat("Trainer.set_parameters: expected ", state_.parameters.size(), " arrays, got ", parameters.size()));
   }
   // The next step donates its state, so what the caller holds is copied.
   for (auto& [name, array] : parameters) state_.parameters[name] = lax::copy(array);
@@ -180,8 +181,8 @@ void Trainer::set_parameters(Parameters parameters) {
 StepReport Trainer::step(const Array& tokens) {
   const Shape expected = {config_.accumulate * config_.batch, config_.length + 1};
   if (tokens.shape() != expected || !is_integer(tokens.dtype())) {
-    throw ValueError(concat("Trainer.step: expected int32[", expected[0], ",", expected[1], "] (argument 'tokens'), got ",
-                            to_string(tokens.type())));
+    throw ValueError(concat("Trainer.step: expected int32[", expected[0], ",", expected[1],
+                            "] (argument 'tokens'), got ", to_string(tokens.type())));
   }
   const auto begin = std::chrono::steady_clock::now();
   StepResult result = programs_->step(std::move(state_), tokens);
@@ -196,11 +197,11 @@ StepReport Trainer::step(const Array& tokens) {
   if (!finite && state_.bad.item<int64_t>() >= config_.max_bad_steps) {
     const int64_t length = tokens.shape(1) - 1;
     const std::string layer = model_.first_bad_layer(state_.parameters, lax::slice_in_dim(tokens, 0, length, 1, 1));
-    throw FloatingPointError(
-        concat("Trainer.step: ", config_.max_bad_steps, " steps in a row gave a loss of ", report.loss,
-               " and gradients of norm ", report.norm, "; the first value that is not finite is in ",
-               layer.empty() ? "the backward pass" : layer, ". Lower the learning rate (now ", learning_rate(),
-               ") or go back to an earlier checkpoint"));
+    throw FloatingPointError(concat("Trainer.step: ", config_.max_bad_steps, " steps in a row gave a loss of ",
+                                    report.loss, " and gradients of norm ", report.norm,
+                                    "; the first value that is not finite is in ",
+                                    layer.empty() ? "the backward pass" : layer, ". Lower the learning rate (now ",
+                                    learning_rate(), ") or go back to an earlier checkpoint"));
   }
   return report;
 }
@@ -257,7 +258,8 @@ double bits_per_byte(const Trainer& trainer, const TokenFile& tokens, const Toke
     bytes += static_cast<double>(tokenizer.decode(labels).size());
   }
   if (bytes == 0) {
-    throw ValueError(concat("bits_per_byte: ", last - first, " tokens are fewer than one batch of ", batch, " x ", length));
+    throw ValueError(
+        concat("bits_per_byte: ", last - first, " tokens are fewer than one batch of ", batch, " x ", length));
   }
   return nats / bytes / std::numbers::ln2;
 }

@@ -27,8 +27,8 @@ struct UsageError {
 
 struct Command {
   const char* name;
-  const char* usage;   // after "capibara NAME "
-  const char* doc;     // one sentence
+  const char* usage;                  // after "capibara NAME "
+  const char* doc;                    // one sentence
   std::vector<std::string> valued;    // options that take a value
   std::vector<std::string> switches;  // options that do not
   int (*run)(const Arguments&);       // exit code: 0 success, 1 failures
@@ -41,6 +41,8 @@ std::vector<Command> training_commands();
 
 // Runs the command that the arguments of main name; returns the exit code.
 int run_program(int count, char** values);
+// How the user called the program, for hints.
+const std::string& program_name();
 
 // Raises UsageError for options that the command does not know.
 Arguments parse_arguments(const Command& command, const std::vector<std::string>& words);

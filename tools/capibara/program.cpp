@@ -64,9 +64,12 @@ Arguments parse_arguments(const Command& command, const std::vector<std::string>
     if (listed(command.switches, name)) {
       arguments.options[name] = "";
     } else if (listed(command.valued, name)) {
-      if (equals != std::string::npos) arguments.options[name] = words[i].substr(equals + 1);
-      else if (i + 1 < words.size()) arguments.options[name] = words[++i];
-      else throw UsageError{concat("--", name, " needs a value")};
+      if (equals != std::string::npos)
+        arguments.options[name] = words[i].substr(equals + 1);
+      else if (i + 1 < words.size())
+        arguments.options[name] = words[++i];
+      else
+        throw UsageError{concat("--", name, " needs a value")};
     } else {
       throw UsageError{concat("unknown option --", name)};
     }
@@ -96,7 +99,16 @@ int help(const Arguments&) {
   return 0;
 }
 
+namespace {
+
+std::string called_as = "capibara";
+
+}  // namespace
+
+const std::string& program_name() { return called_as; }
+
 int run_program(int count, char** values) {
+  if (count > 0) called_as = values[0];
   std::vector<std::string> words(values + std::min(count, 1), values + count);
   std::string name = words.empty() ? "help" : words[0];
   if (name == "--help" || name == "-h") name = "help";
@@ -113,8 +125,8 @@ int run_program(int count, char** values) {
       if (words.empty() && count == 1) return 2;  // no command at all: the list is the answer, but not success
       return code;
     } catch (const UsageError& error) {
-      std::fprintf(stderr, "capibara %s: %s\nusage: capibara %s %s\n", command.name, error.message.c_str(), command.name,
-                   command.usage);
+      std::fprintf(stderr, "capibara %s: %s\nusage: capibara %s %s\n", command.name, error.message.c_str(),
+                   command.name, command.usage);
       return 2;
     } catch (const std::exception& error) {
       std::fprintf(stderr, "capibara %s: %s\n", command.name, error.what());

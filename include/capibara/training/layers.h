@@ -29,8 +29,8 @@ Array linear(const Parameters& parameters, const std::string& prefix, const Arra
 Array tied_head(const Array& table, const Array& x);
 // Layer normalization where the parameters have `prefix`bias, else root mean square normalization.
 Array normalize(const Parameters& parameters, const std::string& prefix, const Array& x, double epsilon);
-// Rotates the pairs (i, i + head_dim / 2) of queries or keys [batch, heads, length, head_dim] by angles that grow with
-// the position; `first` is the position of the first row, an int32 scalar.
+// Rotates queries or keys [batch, heads, length, head_dim] by angles that grow with the position. Pairs are (i, i +
+// head_dim / 2); `first` is the position of the first row, an int32 scalar.
 Array rotate(const Array& x, const Array& first, double base);
 
 // Keys and values of the tokens so far, [batch, key_heads, capacity, head_dim]; for Mamba the inputs of the convolution

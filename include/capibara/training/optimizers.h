@@ -49,8 +49,9 @@ class Optimizer {
   std::size_t links_;
 };
 
-// Parameters plus updates, in the dtype of the parameters.
+// The leaves of parameters plus those of updates, in the dtype of the parameters.
 Arrays add_updates(const Arrays& parameters, const Arrays& updates);
+// Parameters plus updates, in the dtype of the parameters.
 template <class Tree>
 Tree apply_updates(const Tree& parameters, const Tree& updates) {
   Arrays sums = add_updates(jax::tree::leaves(parameters), jax::tree::leaves(updates));

@@ -53,8 +53,9 @@ class TrainingRun {
 // A curve of losses as SVG text.
 std::string loss_curve(const std::vector<double>& losses, const std::string& title);
 
-// The config as JSON, and back; ValueError for unknown or missing fields.
+// The config as JSON.
 std::string to_json(const RunConfig& config);
+// The config of a JSON text; ValueError that begins with `what` for missing fields.
 RunConfig run_config_from_json(const std::string& text, const std::string& what);
 
 }  // namespace capibara::training

@@ -21,7 +21,7 @@ struct TrainerConfig {
   double learning_rate = 3e-3;      // at the end of the warm-up; then a cosine to a tenth
   int64_t warmup = 20;
   double weight_decay = 0.1, max_norm = 1;
-  DType compute = DType::float32;   // bfloat16: mixed precision; parameters stay float32
+  DType compute = DType::float32;  // bfloat16: mixed precision; parameters stay float32
   int64_t checkpoint_every = 100, keep = 2;
   double spike_factor = 3;     // a step whose loss is above this many times the average is left out; 0: never
   int64_t max_bad_steps = 10;  // bad steps in a row, after which a spike is accepted and a NaN is an error
@@ -39,9 +39,9 @@ struct TrainState {
 CAPIBARA_TREE(TrainState, parameters, optimizer, average, good, bad)
 
 struct StepReport {
-  int64_t step = 0;    // counts from 1
-  double loss = 0;     // nats per token
-  double norm = 0;     // of the gradients
+  int64_t step = 0;  // counts from 1
+  double loss = 0;   // nats per token
+  double norm = 0;   // of the gradients
   bool skipped = false;
   double seconds = 0;  // since the step before
 };

@@ -38,7 +38,7 @@ double measure_peak() {
   const Array a = jax::lax::full({n, n}, 1.0f);
   multiply(a, a).block_until_ready();
   double best = 0;
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < 4; ++i) {
     const auto start = std::chrono::steady_clock::now();
     multiply(a, a).block_until_ready();
     best = std::max(best, 2.0 * n * n * n / seconds_since(start) / 1e9);
@@ -67,7 +67,8 @@ bool train_visibly(const training::TrainingRun& run, training::Trainer& trainer)
       start = std::chrono::steady_clock::now();
       timed_from = report.step;
     }
-    if (report.skipped) std::printf("%s  step %ld left out: loss %.3g\n", live ? "\r" : "", static_cast<long>(report.step), report.loss);
+    if (report.skipped)
+      std::printf("%s  step %ld left out: loss %.3g\n", live ? "\r" : "", static_cast<long>(report.step), report.loss);
     if (report.step % config.checkpoint_every == 0) run.write_losses(losses);
     const double seconds = seconds_since(start);
     const bool last = report.step == config.steps;

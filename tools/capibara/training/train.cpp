@@ -38,9 +38,7 @@ training::RunConfig demo_config() {
 }
 
 void read_options(const Arguments& arguments, training::RunConfig& config) {
-  auto integer = [&](const char* name, int64_t& field) {
-    field = arguments.integer(name, static_cast<int>(field));
-  };
+  auto integer = [&](const char* name, int64_t& field) { field = arguments.integer(name, static_cast<int>(field)); };
   auto number = [&](const char* name, double& field) { field = arguments.number(name, field); };
   training::LanguageModelConfig& model = config.model;
   training::TrainerConfig& trainer = config.trainer;
@@ -74,13 +72,15 @@ int train_run(const training::RunConfig& config, const std::string& folder, cons
                 static_cast<long>(trainer.steps_done()));
     return 130;
   }
-  const double own = training::bits_per_byte(trainer, run.tokens(), run.tokenizer(), run.first_held_out(), run.tokens().size());
+  const double own =
+      training::bits_per_byte(trainer, run.tokens(), run.tokenizer(), run.first_held_out(), run.tokens().size());
   const double bigram = training::bigram_bits_per_byte(run.training_text(), run.held_out_text());
-  std::printf("  held-out text: %.3f bits per byte; a bigram model of bytes: %.3f; margin %.3f\n", own, bigram, bigram - own);
+  std::printf("  held-out text: %.3f bits per byte; a bigram model of bytes: %.3f; margin %.3f\n", own, bigram,
+              bigram - own);
   std::printf("\n%s", prompt.c_str());
   print_sample(run, trainer.parameters(), prompt, {.max_new_tokens = 160, .temperature = 0.8, .top_k = 40});
-  std::printf("\n\n  loss curve   %s\n  checkpoint   %s\n  more text    capibara sample %s --prompt '...'\n", run.curve_path().c_str(),
-              run.config().trainer.folder.c_str(), folder.c_str());
+  std::printf("\n\n  loss curve   %s\n  checkpoint   %s\n  more text    %s sample %s --prompt '...'\n",
+              run.curve_path().c_str(), run.config().trainer.folder.c_str(), program_name().c_str(), folder.c_str());
   return own < bigram ? 0 : 1;
 }
 
@@ -114,25 +114,40 @@ int train(const Arguments& arguments) {
 
 std::vector<Command> training_commands() {
   const std::vector<std::string> options = {
-      "folder", "steps", "batch", "length", "accumulate", "vocabulary", "width", "heads", "hidden", "experts", "layers",
-      "optimizer", "learning-rate", "weight-decay", "warmup", "checkpoint-every", "remat", "held-out", "seed", "prompt"};
+      "folder", "steps",    "batch",  "length",    "accumulate",    "vocabulary",   "width",  "heads",
+      "hidden", "experts",  "layers", "optimizer", "learning-rate", "weight-decay", "warmup", "checkpoint-every",
+      "remat",  "held-out", "seed",   "prompt"};
   return {
-      {"demo", "[--folder FOLDER] [options of train]",
+      {"demo",
+       "[--folder FOLDER] [options of train]",
        "Trains a small language model on the text of the repository, in about two minutes, and samples from it.",
-       options, {"bf16"}, demo},
+       options,
+       {"bf16"},
+       demo},
       {"train",
-       "TEXT [--folder run] [--steps N] [--layers attention+mlp,mamba,attention+moe] [--width N] [--heads N] [--hidden N] "
-       "[--experts N] [--vocabulary N] [--batch N] [--length N] [--accumulate N] [--optimizer NAME] [--learning-rate X] "
-       "[--weight-decay X] [--warmup N] [--checkpoint-every N] [--remat N] [--held-out SHARE] [--seed N] [--prompt TEXT] "
+       "TEXT [--folder run] [--steps N] [--layers attention+mlp,mamba,attention+moe] [--width N] [--heads N] [--hidden "
+       "N] "
+       "[--experts N] [--vocabulary N] [--batch N] [--length N] [--accumulate N] [--optimizer NAME] [--learning-rate "
+       "X] "
+       "[--weight-decay X] [--warmup N] [--checkpoint-every N] [--remat N] [--held-out SHARE] [--seed N] [--prompt "
+       "TEXT] "
        "[--bf16]",
        "Trains a language model on a file or folder of text; Ctrl-C saves, and the same command goes on.",
-       options, {"bf16"}, train},
-      {"sample", "[FOLDER] [--prompt TEXT] [--tokens N] [--temperature X] [--top-k N] [--seed N]",
+       options,
+       {"bf16"},
+       train},
+      {"sample",
+       "[FOLDER] [--prompt TEXT] [--tokens N] [--temperature X] [--top-k N] [--seed N]",
        "Prints text that the model of a training run writes.",
-       {"prompt", "tokens", "temperature", "top-k", "seed"}, {}, sample},
-      {"chat", "[FOLDER] [--tokens N] [--temperature X] [--top-k N] [--seed N]",
+       {"prompt", "tokens", "temperature", "top-k", "seed"},
+       {},
+       sample},
+      {"chat",
+       "[FOLDER] [--tokens N] [--temperature X] [--top-k N] [--seed N]",
        "Reads lines and lets the model of a training run go on from each.",
-       {"tokens", "temperature", "top-k", "seed"}, {}, chat},
+       {"tokens", "temperature", "top-k", "seed"},
+       {},
+       chat},
   };
 }
 

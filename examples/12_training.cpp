@@ -15,7 +15,8 @@ int main() {
   for (int i = 0; i < 40; ++i) text += "one two, buckle my shoe; three four, knock at the door. ";
   const training::Tokenizer tokenizer = training::Tokenizer::train(text, 280);
   const std::vector<int32_t> tokens = tokenizer.encode(text);
-  std::printf("%zu bytes, %zu tokens of %ld kinds\n", text.size(), tokens.size(), static_cast<long>(tokenizer.vocabulary()));
+  std::printf("%zu bytes, %zu tokens of %ld kinds\n", text.size(), tokens.size(),
+              static_cast<long>(tokenizer.vocabulary()));
 
   training::LanguageModelConfig shape;
   shape.vocabulary = 280, shape.width = 32, shape.hidden = 48;
