@@ -23,13 +23,14 @@ inline __device__ int bias_count(const Problem& p, const BiasGrid& grid) {
 }
 
 template <class T, int D>
-__device__ void copy_for_bias(const Problem& p, const BiasGrid& grid, const Stages<bias_slots>& stages, BiasBits& bits,
-                              int count, uint32_t slots) {
+__device__ void copy_for_bias(const Problem& p, const BoxSources& sources, const BiasGrid& grid,
+                              const Stages<bias_slots>& stages, BiasBits& bits, int count, uint32_t slots) {
   using Tile = GroupTile<T, D>;
   BiasWalk walk(p, grid);
   const BiasPlace& at = walk.at;
   int group = 0;  // of keys
-  auto copy = [&](int slot, int i) {
+  const bool odd = has_odd_rows(p);
+  auto copy = [&](int slot, int i, uint32_t barrier) {
     if (i > 0 && i % bias_parts == 0) walk.advance();
     if (i % bias_parts == 0) group = at.head / p.per_group();
     const int part = i % bias_parts, query = at.query + part % 2 * 64, key = at.key + (part - 4) / 2 * 64;
@@ -37,6 +38,14 @@ __device__ void copy_for_bias(const Problem& p, const BiasGrid& grid, const Stag
     const int64_t key_row = (static_cast<int64_t>(at.batch) * p.groups + group) * p.keys + key;
     const uint32_t to = slots + slot * Tile::bytes;
     const bool of_queries = part < 4, of_values = of_queries ? part >= 2 : part % 2;
+    if (!odd) {
+      if (threadIdx.x != 0) return;
+      const int number = of_queries ? at.batch * p.heads + at.head : at.batch * p.groups + group;
+      const CUtensorMap& source =
+          of_queries ? (of_values ? sources.cotangent : sources.query) : (of_values ? sources.value : sources.key);
+      expect_bytes(barrier, Tile::bytes);
+      return start_boxes<D, 64>(to, source, of_queries ? query : key, number, barrier);
+    }
     const int width = of_values ? p.value_size : p.size, exist = of_queries ? p.queries - query : p.keys - key;
     const void* from = of_queries ? (of_values ? p.cotangent : p.query) : (of_values ? p.value : p.key);
     Tile::copy(to, static_cast<const T*>(from) + (of_queries ? row : key_row) * width, exist, width);
@@ -51,7 +60,7 @@ __device__ void copy_for_bias(const Problem& p, const BiasGrid& grid, const Stag
     to.write_seen(p, level, at.batch, at.head, own, key, mask_word(p, at.batch, at.head, own, key));
     if (p.threshold > 0) to.write_kept(p, dropout_key(p, at.batch, at.head), at.query, key);
   };
-  stages.copy_all(count * bias_parts, has_odd_rows(p), copy, make);
+  stages.copy_all(count * bias_parts, odd, odd, copy, make);
 }
 
 }  // namespace capibara::cuda::attention

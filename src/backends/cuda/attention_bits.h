@@ -2,6 +2,8 @@
 // workers while they multiply; a thread of a worker reads its 32 elements of each as one word.
 #pragma once
 
+#include <cstddef>
+
 #include "backends/cuda/attention_dropout.h"
 #include "backends/cuda/attention_groups.h"
 #include "backends/cuda/attention_seen.h"
@@ -21,9 +23,9 @@ struct TileBits {
   // queries of a thread, the 16 keys of the warp for one and for the other.
   alignas(16) uint64_t seen[workers * 64];
   uint32_t kept[keeps ? workers * group_threads : 1];
-  Level levels[group_threads / 32];
+  alignas(8) Level levels[group_threads / 32];
 
-  // ---- the copier's part: a thread makes the bits of one query and 64 keys of worker threadIdx.x / 64 --------------
+  // A thread of the copier makes the bits of one query and 64 keys of worker threadIdx.x / 64.
 
   // `mask`: its bits, all ones where there is none.
   __device__ void write_seen(const Problem& p, Level level, int batch, int head, int query, int key, uint64_t mask) {
@@ -38,40 +40,10 @@ struct TileBits {
   // Of the 128 queries from `query` on and 64 keys.
   __device__ void write_kept(const Problem& p, uint2 dropout, int query, int key) {
     const KeptBits bits(p, dropout);
-    const int warp = threadIdx.x / 32, row = 16 * warp + threadIdx.x % 32 / 4;
+    const int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
 #pragma unroll 1
-    for (int w = 0; w < workers; ++w) {
-      kept[w * group_threads + threadIdx.x] = bits.straight(query + 64 * w + row, key);
-    }
+    for (int w = 0; w < workers; ++w) kept[w * group_threads + threadIdx.x] = bits.straight(query + 64 * w + row, key);
   }
-
-  // ---- a worker's part ----------------------------------------------------------------------------------------------
-
-  __device__ Level level(int worker) const {
-    const Level first = levels[2 * worker], second = levels[2 * worker + 1];
-    return first == second ? first : some;
-  }
-  __device__ uint32_t seen_word(int worker) const {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
-    uint32_t word = 0;
-    if constexpr (turned) {
-      const uint4* from = reinterpret_cast<const uint4*>(seen) + ((4 * worker + warp) * 4 + lane % 4) * 2;
-      const uint4 low = from[0], high = from[1];
-      const uint32_t words[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-#pragma unroll
-      for (int j = 0; j < 8; ++j) word |= (words[j] >> lane / 4 & 0x01010101u) << j;
-    } else {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const uint64_t row = seen[64 * worker + 16 * warp + lane / 4 + 8 * half];
-        const uint32_t low = static_cast<uint32_t>(row) >> lane % 4 * 2 & 0x03030303u;
-        const uint32_t high = static_cast<uint32_t>(row >> 32) >> lane % 4 * 2 & 0x03030303u;
-        word |= (low | high << 2) << 4 * half;
-      }
-    }
-    return word;
-  }
-  __device__ uint32_t kept_word(int worker) const { return kept[worker * group_threads + threadIdx.x % group_threads]; }
 
  private:
   __device__ void write(uint64_t bits) {
@@ -83,6 +55,63 @@ struct TileBits {
     } else {
       seen[threadIdx.x] = bits;
     }
+  }
+};
+
+// The same as a thread of a worker reads them: those of tile `number` of an array.
+template <bool turned, bool keeps = false>
+struct BitsView {
+  using Bits = TileBits<turned, keeps>;
+  uint32_t first;
+
+  __device__ explicit BitsView(const void* bits) : first(kept_address(bits)) {}
+
+  __device__ Level level(int number, int worker) const {
+    uint32_t one, other;
+    asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];"
+                 : "=r"(one), "=r"(other)
+                 : "r"(at(number, offsetof(Bits, levels) + 8 * worker))
+                 : "memory");
+    return static_cast<Level>(one == other ? one : static_cast<uint32_t>(some));
+  }
+  __device__ uint32_t seen_word(int number, int worker) const {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+    uint32_t word = 0;
+    if constexpr (turned) {
+      const uint32_t from = at(number, ((4 * worker + warp) * 4 + lane % 4) * 32);
+      uint32_t words[8];
+      load_quad(words, from);
+      load_quad(words + 4, from + 16);
+#pragma unroll
+      for (int j = 0; j < 8; ++j) word |= (words[j] >> lane / 4 & 0x01010101u) << j;
+    } else {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        uint32_t low, high;
+        asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];"
+                     : "=r"(low), "=r"(high)
+                     : "r"(at(number, (64 * worker + 16 * warp + lane / 4 + 8 * half) * 8))
+                     : "memory");
+        low = low >> lane % 4 * 2 & 0x03030303u;
+        high = high >> lane % 4 * 2 & 0x03030303u;
+        word |= (low | high << 2) << 4 * half;
+      }
+    }
+    return word;
+  }
+  __device__ uint32_t kept_word(int number, int worker) const {
+    return load_word(at(number, offsetof(Bits, kept) + 4 * (worker * group_threads + threadIdx.x % group_threads)));
+  }
+
+ private:
+  __device__ uint32_t at(int number, int offset) const {
+    return first + number * static_cast<int>(sizeof(Bits)) + offset;
+  }
+  static __device__ void load_quad(uint32_t* to, uint32_t from) {
+    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(from)
+                 : "memory");
   }
 };
 

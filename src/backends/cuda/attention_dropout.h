@@ -50,19 +50,14 @@ struct KeptBits {
   // Of rows `query` and eight further, where the 64 keys from `first` on are columns.
   __device__ uint32_t straight(int query, int first) const {
     const uint32_t row = query_counter(query), column = key_counter(first) + threadIdx.x % 4;
-    uint32_t kept = 0;
-#pragma unroll 1
-    for (int part = 0; part < 2; ++part) {
-      uint32_t words[2][4], bits = 0;
+    uint32_t words[4][4], kept = 0;
 #pragma unroll
-      for (int i = 0; i < 2; ++i) words[i][0] = column + 8 * part + 4 * i, words[i][2] = row;
-      philox(key, words);
+    for (int i = 0; i < 4; ++i) words[i][0] = column + 4 * i, words[i][2] = row;
+    philox(key, words);
 #pragma unroll
-      for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < 4; ++i) {
 #pragma unroll
-        for (int w = 0; w < 4; ++w) bits |= compare(words[i][w], bit_of<false>(2 * i + w % 2, w / 2 * 2));
-      }
-      kept |= bits << 8 * part;
+      for (int w = 0; w < 4; ++w) kept |= compare(words[i][w], bit_of<false>(2 * i + w % 2, w / 2 * 2));
     }
     return kept;
   }
@@ -72,19 +67,14 @@ struct KeptBits {
   __device__ uint32_t turned(int query, int first) const {
     const int lane = threadIdx.x % 32, odd = lane / 4 % 2;
     const uint32_t row = query_counter(query) + 2 * (lane % 4) + odd, column = key_counter(first) + lane / 8;
-    uint32_t kept = 0;
-#pragma unroll 1
-    for (int part = 0; part < 2; ++part) {
-      uint32_t words[2][4], bits = 0;
+    uint32_t words[4][4], kept = 0;
 #pragma unroll
-      for (int i = 0; i < 2; ++i) words[i][0] = column, words[i][2] = row + 16 * part + 8 * i;
-      philox(key, words);
+    for (int i = 0; i < 4; ++i) words[i][0] = column, words[i][2] = row + 8 * i;
+    philox(key, words);
 #pragma unroll
-      for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < 4; ++i) {
 #pragma unroll
-        for (int w = 0; w < 4; ++w) bits |= compare(words[i][w], bit_of<true>(2 * i + w / 2, w % 2 * 2));
-      }
-      kept |= bits << 4 * part;
+      for (int w = 0; w < 4; ++w) kept |= compare(words[i][w], bit_of<true>(2 * i + w / 2, w % 2 * 2));
     }
     return exchange(kept);
   }

@@ -23,6 +23,7 @@ struct ForwardWorker {
     first_row = rows.first + 64 * worker % Rows + threadIdx.x / 32 % 4 * 16;
   }
 
+  // Of dropout, where the worker makes them.
   __device__ uint32_t kept_of(int tile) const { return KeptBits(p, at.dropout[0]).straight(at.row[0], tile * 64); }
 
   // Logits become shares; sums are scaled once `ready` says that their product has ended.
@@ -31,6 +32,7 @@ struct ForwardWorker {
     float decay[2];
     softmax.take<Keys>(logits, decay, factor_of<biased>(p));
     compute_now(logits);
+    compute_first(softmax.sum[0] + softmax.sum[1]);
     ready();
     if (__any_sync(0xffffffffu, decay[0] != 1.0f || decay[1] != 1.0f)) {
 #pragma unroll

@@ -18,9 +18,9 @@ cudaError_t start_both(const Problem& problem, cudaStream_t stream) {
   const dim3 keys = blocks(problem.keys, static_cast<int64_t>(problem.batch) * problem.groups);
   constexpr int bytes = backward_group_bytes<T, D, biased, split>;
   const cudaError_t status =
-      start(group_queries_kernel<T, D, biased, split>, queries, all_threads, bytes, problem, stream);
+      start_group<T>(group_queries_kernel<T, D, biased, split>, queries, all_threads, bytes, problem, stream);
   if (status != cudaSuccess) return status;
-  return start(group_keys_kernel<T, D, biased, split>, keys, all_threads, bytes, problem, stream);
+  return start_group<T>(group_keys_kernel<T, D, biased, split>, keys, all_threads, bytes, problem, stream);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ cudaError_t start_group_bias(const Problem& problem, Element element, cudaStream
   return by_group_size(problem, element, [&](auto type, auto size) {
     using T = decltype(type);
     constexpr int D = decltype(size)::value;
-    return start(group_bias_kernel<T, D>, grid, all_threads, group_bias_bytes<T, D>, problem, stream);
+    return start_group<T>(group_bias_kernel<T, D>, grid, all_threads, group_bias_bytes<T, D>, problem, stream);
   });
 }
 

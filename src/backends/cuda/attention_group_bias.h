@@ -9,7 +9,7 @@ namespace capibara::cuda::attention {
 
 template <class T, int D>
 __device__ void work_on_bias(const Problem& p, const BiasGrid& grid, const Stages<bias_slots>& stages,
-                             const BiasBits& bits, int count, int worker, uint32_t slots, float* sums) {
+                             const BitsView<false, true>& bits, int count, int worker, uint32_t slots, float* sums) {
   const int lane = threadIdx.x % 32, own = 64 * worker + threadIdx.x / 32 % 4 * 16 + lane / 4;
   BiasWalk walk(p, grid);
   const BiasPlace first = walk.at;
@@ -38,18 +38,18 @@ __device__ void work_on_bias(const Problem& p, const BiasGrid& grid, const Stage
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int keys = slot + 4 + 2 * half;
-      const BiasTileBits& own_bits = bits[(2 * n + half) % 4];
+      const int number = (2 * n + half) % 4;
       stages.await_full(keys);
       stages.await_full(keys + 1);
-      const Level level = own_bits.level(worker);
+      const Level level = bits.level(number, worker);
       if (level != none) {
         begin_products();
         start_rows<T, D>(shares, address(slot + worker), address(keys));
         end_products();
         start_rows<T, D>(slopes, address(slot + 2 + worker), address(keys + 1));
         end_products();
-        const uint32_t seen = level == all ? 0 : own_bits.seen_word(worker);
-        const uint32_t kept = p.threshold > 0 ? own_bits.kept_word(worker) : ~0u;
+        const uint32_t seen = level == all ? 0 : bits.seen_word(number, worker);
+        const uint32_t kept = p.threshold > 0 ? bits.kept_word(number, worker) : ~0u;
         await_products<1>();
         const int first_row = at.query + own, column = at.key + 64 * half + 2 * (lane % 4);
         if (in_pieces)
@@ -104,24 +104,27 @@ __device__ void work_on_bias(const Problem& p, const BiasGrid& grid, const Stage
 }
 
 template <class T, int D>
-__global__ void __launch_bounds__(all_threads, 1) group_bias_kernel(const __grid_constant__ Problem p) {
+__global__ void __launch_bounds__(all_threads, 1)
+    group_bias_kernel(const __grid_constant__ Problem p, const __grid_constant__ BoxSources sources) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ unsigned char memory[];
-  __shared__ Stages<bias_slots> stages;
+  __shared__ typename Stages<bias_slots>::Barriers barriers;
+  const Stages<bias_slots> stages(barriers);
   __shared__ BiasBits bits;
   const BiasGrid grid(p, group_rows, bias_columns);
   const int count = bias_count(p, grid);
   if (count == 0 && stores_tiles(p)) return store_bias_zeros<T>(p, grid.place(blockIdx.x, 0));
   const uint32_t slots = aligned_memory(memory);
   auto* sums = reinterpret_cast<float*>(memory + (slots - static_cast<uint32_t>(__cvta_generic_to_shared(memory))));
-  stages.set_up();
+  stages.set_up(has_odd_rows(p));
   __syncthreads();
   if (threadIdx.x < group_threads) {
-    give_registers<copier_registers>();
-    copy_for_bias<T, D>(p, grid, stages, bits, count, slots);
+    keep_registers<copier_registers>();
+    copy_for_bias<T, D>(p, sources, grid, stages, bits, count, slots);
   } else {
-    take_registers<worker_registers>();
-    work_on_bias<T, D>(p, grid, stages, bits, count, threadIdx.x / group_threads - 1, slots, sums);
+    take_registers<copier_registers>();
+    work_on_bias<T, D>(p, grid, stages, BitsView<false, true>(bits), count, threadIdx.x / group_threads - 1, slots,
+                       sums);
   }
 #endif
 }

@@ -17,7 +17,7 @@ cudaError_t start_group_forward(const Problem& problem, Element element, cudaStr
     constexpr int bytes = group_bytes<T, D, biased, 1, forward_stages<biased>>, rows = rows_of<!biased>;
     const int64_t blocks = (problem.queries + rows - 1) / rows * static_cast<int64_t>(problem.batch) * problem.heads;
     const dim3 grid(static_cast<unsigned>(blocks));
-    return start(group_forward_kernel<T, D, biased>, grid, all_threads, bytes, problem, stream);
+    return start_group<T>(group_forward_kernel<T, D, biased>, grid, all_threads, bytes, problem, stream);
   });
 }
 

@@ -9,7 +9,7 @@ namespace capibara::cuda::attention {
 
 template <class T, int D, bool biased, int Count>
 __device__ void work_forward(const Problem& p, const RowBlock<rows_of<!biased>>& rows,
-                             const WorkerStages<!biased, Count>& stages, const TileBits<false>* bits, uint32_t own,
+                             const WorkerStages<!biased, Count>& stages, const BitsView<false>& bits, uint32_t own,
                              uint32_t tiles, float* shared) {
   constexpr int bytes = GroupTile<T, D>::bytes;
   const int worker = stages.worker, count = stages.count();
@@ -17,17 +17,18 @@ __device__ void work_forward(const Problem& p, const RowBlock<rows_of<!biased>>&
   const int column = work.at.column;
   uint32_t queries[D / 16][4], seen = 0, kept[1] = {};
   bool whole = false;
+  Level level = none;  // of the visit that was asked for last
   load_rows<T, D>(queries, own);
   auto stage = [&](int i) { return tiles + stages.slot(i) * stage_bytes_of<T, D, biased>; };
   auto wants = [&](int i) {
-    if (i == count || stages.level(i) == none) return false;
+    if (i == count) return false;
     stages.await_full(i);
-    return bits[stages.slot(i)].level(worker) != none;
+    return (level = bits.level(stages.slot(i), worker)) != none;
   };
   auto begin = [&](int i) {
     work.at.column = column + stages.tile(i) * 64;
-    whole = bits[stages.slot(i)].level(worker) == all;
-    if (!whole) seen = bits[stages.slot(i)].seen_word(worker);
+    whole = level == all;
+    if (!whole) seen = bits.seen_word(stages.slot(i), worker);
     if (p.threshold > 0) kept[0] = work.kept_of(stages.tile(i));
   };
   auto share_out = [&](float(&logits)[8][4], int i, auto&& ready) {
@@ -73,29 +74,31 @@ __device__ void work_forward(const Problem& p, const RowBlock<rows_of<!biased>>&
 }
 
 template <class T, int D, bool biased>
-__global__ void __launch_bounds__(all_threads, 1) group_forward_kernel(const __grid_constant__ Problem p) {
+__global__ void __launch_bounds__(all_threads, 1)
+    group_forward_kernel(const __grid_constant__ Problem p, const __grid_constant__ BoxSources sources) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   constexpr int bytes = GroupTile<T, D>::bytes, count_of_stages = forward_stages<biased>, own_rows = rows_of<!biased>;
   extern __shared__ unsigned char memory[];
   __shared__ Visits visits;
-  __shared__ Stages<count_of_stages> stages;
+  __shared__ typename Stages<count_of_stages>::Barriers barriers;
+  const Stages<count_of_stages> stages(barriers);
   __shared__ TileBits<false> bits[count_of_stages];
   const uint32_t queries = aligned_memory(memory), tiles = queries + own_rows / 64 * bytes;
   const RowBlock<own_rows> rows(p, blockIdx.x);
   copy_own_queries<T, D>(p, rows, queries);
-  stages.set_up(own_rows / 64 * group_threads / 32);
+  stages.set_up(copied_by_threads<biased>(p), own_rows / 64 * group_threads / 32);
   const int count = visits.fill_for(p, rows);
   await_copies<0>();
   publish_writes();
   __syncthreads();
   if (threadIdx.x < group_threads) {
-    give_registers<copier_registers>();
-    copy_keys<T, D, biased>(p, rows, visits, stages, bits, count, tiles);
+    keep_registers<copier_registers>();
+    copy_keys<T, D, biased>(p, sources, rows, visits, stages, bits, count, tiles);
   } else {
-    take_registers<worker_registers>();
+    take_registers<copier_registers>();
     const int worker = threadIdx.x / group_threads - 1;
     const WorkerStages<!biased, count_of_stages> own{stages, visits, count, worker};
-    work_forward<T, D, biased>(p, rows, own, bits, queries + worker % (own_rows / 64) * bytes, tiles,
+    work_forward<T, D, biased>(p, rows, own, BitsView<false>(bits), queries + worker % (own_rows / 64) * bytes, tiles,
                                aligned_floats(memory));
   }
 #endif

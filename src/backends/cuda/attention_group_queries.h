@@ -11,7 +11,7 @@ namespace capibara::cuda::attention {
 
 template <class T, int D, bool biased, bool split, int Count>
 __device__ void work_on_queries(const Problem& p, const RowBlock<rows_of<split>>& rows,
-                                const WorkerStages<split, Count>& stages, const TileBits<false>* bits, uint32_t own,
+                                const WorkerStages<split, Count>& stages, const BitsView<false>& bits, uint32_t own,
                                 uint32_t tiles, float* shared) {
   constexpr int bytes = GroupTile<T, D>::bytes;
   const int worker = stages.worker, count = stages.count();
@@ -27,14 +27,14 @@ __device__ void work_on_queries(const Problem& p, const RowBlock<rows_of<split>>
   }
   float sums[D / 8][4] = {}, shares[8][4], slopes[8][4];
   uint32_t queries[D / 16][4], narrowed[4][4], seen = 0, kept = 0;
-  bool whole = false;
+  Level level = none;  // of the visit that was asked for last
   load_rows<T, D>(queries, own);
   auto stage = [&](int i) { return tiles + stages.slot(i) * stage_bytes_of<T, D, biased>; };
   auto extra = [&](int i) { return stage(i) + 2 * bytes; };
   auto wants = [&](int i) {
-    if (i == count || stages.level(i) == none) return false;
+    if (i == count || (stores_bias && stages.level(i) == none)) return false;
     stages.await_full(i);
-    return stores_bias || bits[stages.slot(i)].level(worker) != none;
+    return (level = bits.level(stages.slot(i), worker)) != none || stores_bias;
   };
   auto start_logits = [&](int i) {
     begin_products();
@@ -48,12 +48,11 @@ __device__ void work_on_queries(const Problem& p, const RowBlock<rows_of<split>>
   };
   auto begin = [&](int i) {
     at.column = first_column + stages.tile(i) * 64;
-    whole = bits[stages.slot(i)].level(worker) == all;
-    if (!whole) seen = bits[stages.slot(i)].seen_word(worker);
+    if (level != all) seen = bits.seen_word(stages.slot(i), worker);
     if (p.threshold > 0) kept = KeptBits(p, at.dropout[0]).straight(at.row[0], stages.tile(i) * 64);
   };
   auto share_out = [&](int i) {
-    make_group_logits<T, false, biased>(p, shares, at, extra(i), worker, whole, seen);
+    make_group_logits<T, false, biased>(p, shares, at, extra(i), worker, level == all, seen);
     make_shares<64>(
         shares, [&](int, int e) { return base[e / 2]; }, factor_of<biased>(p));
     compute_now(shares);
@@ -91,8 +90,10 @@ __device__ void work_on_queries(const Problem& p, const RowBlock<rows_of<split>>
       end_products();
       await_products<2>();
       share_out(i + 1);
+      compute_first(shares[7][3]);
       await_products<1>();
       finish();
+      compute_first(slopes[7][3]);
       await_products<0>();
       stages.release(i);
       narrow<T>(narrowed, slopes);
@@ -114,32 +115,34 @@ __device__ void work_on_queries(const Problem& p, const RowBlock<rows_of<split>>
 }
 
 template <class T, int D, bool biased, bool split>
-__global__ void __launch_bounds__(all_threads, 1) group_queries_kernel(const __grid_constant__ Problem p) {
+__global__ void __launch_bounds__(all_threads, 1)
+    group_queries_kernel(const __grid_constant__ Problem p, const __grid_constant__ BoxSources sources) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   constexpr int bytes = GroupTile<T, D>::bytes, own_tiles = rows_of<split> / 64;
   constexpr int count_of_stages = backward_stages<biased, split>;
   extern __shared__ unsigned char memory[];
   __shared__ Visits visits;
-  __shared__ Stages<count_of_stages> stages;
+  __shared__ typename Stages<count_of_stages>::Barriers barriers;
+  const Stages<count_of_stages> stages(barriers);
   __shared__ TileBits<false> bits[count_of_stages];
   const uint32_t own = aligned_memory(memory), tiles = own + 2 * own_tiles * bytes;
   const RowBlock<rows_of<split>> rows(p, blockIdx.x);
   copy_own_pairs<T, D>(p, p.query, p.cotangent, rows.begin + rows.first, rows.rows - rows.first, own_tiles, own);
-  stages.set_up(own_tiles * group_threads / 32);
+  stages.set_up(copied_by_threads<biased>(p), own_tiles * group_threads / 32);
   const int count = visits.fill_for(p, rows);
   await_copies<0>();
   publish_writes();
   __syncthreads();
   if (threadIdx.x < group_threads) {
-    give_registers<copier_registers>();
-    copy_keys<T, D, biased>(p, rows, visits, stages, bits, count, tiles);
+    keep_registers<copier_registers>();
+    copy_keys<T, D, biased>(p, sources, rows, visits, stages, bits, count, tiles);
     if (biased && has_own_bias(p)) BiasSlopes<T>(p, rows.batch, rows.head).store_zeros(p, visits, count, rows.first);
   } else {
-    take_registers<worker_registers>();
+    take_registers<copier_registers>();
     const int worker = threadIdx.x / group_threads - 1;
     const WorkerStages<split, count_of_stages> own_stages{stages, visits, count, worker};
-    work_on_queries<T, D, biased, split>(p, rows, own_stages, bits, own + 2 * (worker % own_tiles) * bytes, tiles,
-                                         aligned_floats(memory));
+    work_on_queries<T, D, biased, split>(p, rows, own_stages, BitsView<false>(bits),
+                                         own + 2 * (worker % own_tiles) * bytes, tiles, aligned_floats(memory));
   }
 #endif
 }

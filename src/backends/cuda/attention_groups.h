@@ -1,6 +1,7 @@
 // Attention by warpgroups: one copies tiles into stages of shared memory, two multiply, each 64 rows of its own.
 #pragma once
 
+#include "backends/cuda/attention_boxes.h"
 #include "backends/cuda/attention_rows.h"
 #include "backends/cuda/attention_warpgroups.h"
 
@@ -8,7 +9,6 @@ namespace capibara::cuda::attention {
 
 inline constexpr int group_threads = 128, workers = 2, all_threads = group_threads * (1 + workers);
 inline constexpr int group_rows = 64 * workers, max_tiles = 2048;
-inline constexpr int copier_registers = 40, worker_registers = 232;
 
 template <class T, int D>
 using GroupTile = TileOf<T, D, 64>;
@@ -23,6 +23,12 @@ inline constexpr int group_bytes = Own* workers* GroupTile<T, D>::bytes + Count*
 
 inline __device__ uint32_t aligned_memory(const void* memory) {
   return (static_cast<uint32_t>(__cvta_generic_to_shared(memory)) + 1023) & ~1023u;
+}
+// An address in shared memory that is computed once: the compiler computes those it knows again for every use.
+inline __device__ uint32_t kept_address(const void* memory) {
+  uint32_t address = static_cast<uint32_t>(__cvta_generic_to_shared(memory));
+  asm volatile("" : "+r"(address));
+  return address;
 }
 // The same in the generic address space.
 inline __device__ float* aligned_floats(unsigned char* memory) {
@@ -72,43 +78,42 @@ struct Visits {
 // Which stages are full and which may be written: stage i % Count holds visit i. A worker holds two at most.
 template <int Count>
 struct Stages {
-  uint64_t full[Count], empty[Count];
+  using Barriers = uint64_t[2 * Count];
+  uint32_t barriers;  // where they are
 
-  __device__ static uint32_t address(const uint64_t& barrier) {
-    return static_cast<uint32_t>(__cvta_generic_to_shared(&barrier));
-  }
-  // `warps` release each stage.
-  __device__ void set_up(int warps = workers * group_threads / 32) {
+  __device__ explicit Stages(const Barriers& memory) : barriers(kept_address(memory)) {}
+  __device__ uint32_t full(int i) const { return barriers + i % Count * 8; }
+  __device__ uint32_t empty(int i) const { return full(i) + Count * 8; }
+  // `warps` release each stage; `by_threads`: all threads of the copier copy, not the copy engine alone.
+  __device__ void set_up(bool by_threads, int warps = workers * group_threads / 32) const {
     if (threadIdx.x == 0) {
       for (int s = 0; s < Count; ++s) {
-        set_up_barrier(address(full[s]), group_threads + group_threads / 32);
-        set_up_barrier(address(empty[s]), warps);
+        set_up_barrier(full(s), (by_threads ? group_threads : 0) + group_threads / 32);
+        set_up_barrier(empty(s), warps);
       }
       publish_writes();
     }
   }
-  __device__ void await_full(int i) const {
-    await_phase(address(full[i % Count]), i / Count & 1);
-    publish_writes();  // what copies wrote
-  }
+  __device__ void await_full(int i) const { await_phase(full(i), i / Count & 1); }
   __device__ void release(int i) const {
-    if (threadIdx.x % 32 == 0) arrive(address(empty[i % Count]));
+    if (threadIdx.x % 32 == 0) arrive(empty(i));
   }
 
-  // The copier's loop: copy(stage, visit) starts copies for each, which announce themselves when they have ended, and
-  // make(stage, visit) stores what is computed. `odd`: some of the copies are plain stores.
+  // The copier's loop: copy(stage, visit, barrier) starts copies for each, which announce themselves when they have
+  // ended, and make(stage, visit) stores what is computed. `by_threads` as above; `odd`: tiles are among what they
+  // copy.
   template <class Copy, class Make>
-  __device__ void copy_all(int count, bool odd, Copy&& copy, Make&& make) const {
+  __device__ void copy_all(int count, bool by_threads, bool odd, Copy&& copy, Make&& make) const {
     for (int i = 0; i < count; ++i) {
-      const uint32_t barrier = address(full[i % Count]);
-      await_phase(address(empty[i % Count]), (i / Count & 1) ^ 1);
-      copy(i % Count, i);
+      const uint32_t barrier = full(i);
+      await_phase(empty(i), (i / Count & 1) ^ 1);
+      copy(i % Count, i, barrier);
       if (odd) {
         end_copies();
         await_copies<0>();
         publish_writes();
         arrive(barrier);
-      } else {
+      } else if (by_threads) {
         arrive_after_copies(barrier);
       }
       make(i % Count, i);
@@ -117,8 +122,6 @@ struct Stages {
     }
   }
 };
-
-inline __device__ bool has_odd_rows(const Problem& p) { return p.size % 8 != 0 || p.value_size % 8 != 0; }
 
 // Starts to copy the queries of all workers, by all threads.
 template <class T, int D, int Rows>
@@ -131,13 +134,15 @@ __device__ void copy_own_queries(const Problem& p, const RowBlock<Rows>& rows, u
   end_copies();
 }
 
+// Of the registers that a thread of each warpgroup has, 504 together, the copier keeps some and the workers share the
+// others.
 template <int Registers>
-__device__ void take_registers() {
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
-}
-template <int Registers>
-__device__ void give_registers() {
+__device__ void keep_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
+}
+template <int Kept>
+__device__ void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"((504 - Kept) / workers));
 }
 
 }  // namespace capibara::cuda::attention

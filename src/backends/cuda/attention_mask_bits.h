@@ -17,11 +17,15 @@ inline __device__ uint32_t bits_of(const uint4& bytes) {
 // Words of a row of keys.
 inline __host__ __device__ int mask_words(const Problem& p) { return (p.keys + 63) / 64; }
 
+inline __device__ const uint64_t* mask_bits_at(const Problem& p, int batch, int head, int query, int key) {
+  const int64_t row = batch * p.mask_row[0] + head * p.mask_row[1] + query * p.mask_row[2];
+  return p.mask_bits + row * mask_words(p) + key / 64;
+}
+
 // The word of a query and the 64 keys from `key` on, all ones where there is no mask.
 inline __device__ uint64_t mask_word(const Problem& p, int batch, int head, int query, int key) {
   if (!p.mask || query >= p.queries || key >= p.keys) return ~uint64_t{0};
-  const int64_t row = batch * p.mask_row[0] + head * p.mask_row[1] + query * p.mask_row[2];
-  return __ldg(p.mask_bits + row * mask_words(p) + key / 64);
+  return __ldg(mask_bits_at(p, batch, head, query, key));
 }
 
 // A thread makes the bits of 16 keys.

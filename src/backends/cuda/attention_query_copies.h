@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cuda/attention_copies.h"
+#include "backends/cuda/attention_slopes.h"
 
 namespace capibara::cuda::attention {
 
@@ -31,55 +32,108 @@ struct KeyBlock {
   }
 };
 
-// Of the queries of a stage: log-sum-exp and delta. Rows that do not exist have zeros: their cotangents are zeros too.
+// Of the queries of a stage: what logits to the base 2 are taken relative to, and delta. Rows that do not exist have
+// zeros: their cotangents are zeros too.
 struct RowNumbers {
-  float2 lse[32], delta[32];
+  float2 base[32], delta[32];
 
-  // A thread of the copier copies one.
-  __device__ void copy(const Problem& p, int64_t first, int exist) {
-    const int number = threadIdx.x % 64;
-    const float* from = (threadIdx.x < 64 ? p.lse : p.delta) + first + number;
-    const float* to = reinterpret_cast<const float*>(threadIdx.x < 64 ? lse : delta) + number;
-    copy_number(static_cast<uint32_t>(__cvta_generic_to_shared(to)), number < exist ? from : p.lse, number < exist);
+  // A thread of the copier has one of them.
+  __device__ void write(float value) {
+    reinterpret_cast<float*>(this)[threadIdx.x] = threadIdx.x < 64 ? base_of(value) : value;
   }
 };
 
+// What a thread of the copier needs of the next visit, copied while it waits for this one: a row's number, which
+// RowNumbers has, and a word of the mask.
+struct NextVisits {
+  float numbers[2][group_threads];
+  uint64_t masks[2][group_threads];
+
+  // Of the queries from row number `row` on, of which `exist`, and the keys from `key` on.
+  __device__ void copy(const Problem& p, int visit, int batch, int head, int query, int key, int64_t row) {
+    const int own = static_cast<int>(threadIdx.x % 64);
+    const bool exists = query + own < p.queries;
+    const float* number = (threadIdx.x < 64 ? p.lse : p.delta) + row + own;
+    copy_small<4>(&numbers[visit % 2][threadIdx.x], exists ? number : p.lse, exists);
+    if (p.mask) {
+      const uint64_t* word = mask_bits_at(p, batch, head, query + own, key);
+      copy_small<8>(&masks[visit % 2][threadIdx.x], exists && key < p.keys ? word : p.mask_bits,
+                    exists && key < p.keys);
+    }
+    end_copies();
+  }
+  __device__ float number(int visit) const { return numbers[visit % 2][threadIdx.x]; }
+  __device__ uint64_t mask(const Problem& p, int visit) const {
+    return p.mask ? masks[visit % 2][threadIdx.x] : ~uint64_t{0};
+  }
+
+ private:
+  template <int Bytes>
+  static __device__ void copy_small(const void* to, const void* from, bool exists) {
+    asm volatile(
+        "cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))),
+        "l"(from), "n"(Bytes), "r"(exists ? Bytes : 0)
+        : "memory");
+  }
+};
+
+inline __device__ float2 load_pair(uint32_t address) {
+  float2 pair;
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(pair.x), "=f"(pair.y) : "r"(address) : "memory");
+  return pair;
+}
+
 // The copier's work: queries and cotangents of the visits, and what the workers read beside them.
 template <class T, int D, bool biased, int Rows, int Count>
-__device__ void copy_queries(const Problem& p, const KeyBlock<Rows>& block, const Visits& visits,
-                             const Stages<Count>& stages, TileBits<true>* bits, RowNumbers* numbers, int count,
-                             uint32_t tiles) {
+__device__ void copy_queries(const Problem& p, const BoxSources& sources, const KeyBlock<Rows>& block,
+                             const Visits& visits, const Stages<Count>& stages, TileBits<true>* bits,
+                             RowNumbers* numbers, NextVisits& ahead, int count, uint32_t tiles) {
   constexpr int bytes = GroupTile<T, D>::bytes;
   const int worker = Rows == 64 ? 0 : static_cast<int>(threadIdx.x / 64), above = 64 * worker;  // of the thread
   using At = typename KeyBlock<Rows>::At;
+  const bool odd = has_odd_rows(p);
   At next = count > 0 ? block.at(visits.tile(0)) : At{}, now{};
-  auto copy = [&](int stage, int i) {
-    now = next;
-    if (i + 1 < count) next = block.at(visits.tile(i + 1));
+  auto row_of = [&](const At& at) {
+    return (static_cast<int64_t>(block.batch) * p.heads + at.head) * p.queries + at.query;
+  };
+  auto copy_odd = [&](uint32_t to) {
+    const int64_t row = row_of(now);
     const int exist = p.queries - now.query;
-    const int64_t row = (static_cast<int64_t>(block.batch) * p.heads + now.head) * p.queries + now.query;
-    const uint32_t to = tiles + stage * stage_bytes_of<T, D, biased>;
     GroupTile<T, D>::copy(to, static_cast<const T*>(p.query) + row * p.size, exist, p.size);
     GroupTile<T, D>::copy(to + bytes, static_cast<const T*>(p.cotangent) + row * p.value_size, exist, p.value_size);
+  };
+  auto copy = [&](int stage, int i, uint32_t barrier) {
+    now = next;
+    if (i + 1 < count) next = block.at(visits.tile(i + 1));
+    const uint32_t to = tiles + stage * stage_bytes_of<T, D, biased>;
+    if (odd) {
+      copy_odd(to);
+    } else if (threadIdx.x == 0) {
+      const int head = block.batch * p.heads + now.head;
+      expect_bytes(barrier, 2 * bytes);
+      start_boxes<D, 64>(to, sources.query, now.query, head, barrier);
+      start_boxes<D, 64>(to + bytes, sources.cotangent, now.query, head, barrier);
+    }
     if (biased && has_bias_pieces(p)) {
       for (int w = 0; w < workers; ++w) {
         const uint32_t bias = to + 2 * bytes + w * bias_tile_bytes;
         BiasTile<T>::copy(p, bias, block.batch, now.head, now.query, block.first + 64 * w);
       }
     }
-    numbers[stage].copy(p, row, exist);
   };
-  auto mask_of = [&](const At& at) {
-    return mask_word(p, block.batch, at.head, at.query + static_cast<int>(threadIdx.x % 64), block.first + above);
+  auto look_ahead = [&](int i) {
+    ahead.copy(p, i, block.batch, next.head, next.query, block.first + above, row_of(next));
   };
-  uint64_t next_mask = mask_of(next);  // loaded while the visit before it is copied
+  if (count > 0) look_ahead(0);
   auto make = [&](int stage, int i) {
-    const uint64_t mask = next_mask;
-    next_mask = mask_of(next);
+    await_copies<0>();
+    const uint64_t mask = ahead.mask(p, i);
+    numbers[stage].write(ahead.number(i));
+    if (i + 1 < count) look_ahead(i + 1);
     bits[stage].write_seen(p, visits.level(i, worker), block.batch, now.head, now.query + threadIdx.x % 64,
                            block.first + above, mask);
   };
-  stages.copy_all(count, has_odd_rows(p), copy, make);
+  stages.copy_all(count, copied_by_threads<biased>(p), odd, copy, make);
 }
 
 }  // namespace capibara::cuda::attention

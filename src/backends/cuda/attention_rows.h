@@ -24,23 +24,38 @@ struct Softmax {
   // Logits, which times `factor` are to the base 2, become shares; `decay` is what the sums so far are multiplied by.
   template <int N>
   __device__ void take(float (&logits)[N / 8][4], float (&decay)[2], float factor = 1.0f) {
+    // Several maxima and totals of each row: none waits for the one before it.
+    constexpr int ways = 4;
+    float greatest[2][ways], total[2][ways], base[2];
+#pragma unroll
+    for (int j = 0; j < N / 8; ++j) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        float& own = greatest[e / 2][j % (ways / 2) * 2 + e % 2];
+        own = j < ways / 2 ? logits[j][e] : fmaxf(own, logits[j][e]);
+      }
+    }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float greatest = maximum[half];
+      const float(&of)[ways] = greatest[half];
+      const float both = row_maximum(fmaxf(fmaxf(maximum[half], fmaxf(of[0], of[1])), fmaxf(of[2], of[3])));
+      base[half] = both == -infinity ? 0.0f : both * factor;
+      decay[half] = power_of_two(maximum[half] * factor - base[half]);
+      maximum[half] = both;
+    }
 #pragma unroll
-      for (int j = 0; j < N / 8; ++j) greatest = fmaxf(greatest, fmaxf(logits[j][2 * half], logits[j][2 * half + 1]));
-      greatest = row_maximum(greatest);
-      const float base = greatest == -infinity ? 0.0f : greatest * factor;
-      decay[half] = power_of_two(maximum[half] * factor - base);
-      maximum[half] = greatest;
-      float total = 0;
+    for (int j = 0; j < N / 8; ++j) {
 #pragma unroll
-      for (int j = 0; j < N / 8; ++j) {
-#pragma unroll
-        for (int e = 2 * half; e < 2 * half + 2; ++e)
-          total += logits[j][e] = power_of_two(logits[j][e] * factor - base);
+      for (int e = 0; e < 4; ++e) {
+        const float share = logits[j][e] = power_of_two(logits[j][e] * factor - base[e / 2]);
+        float& own = total[e / 2][j % (ways / 2) * 2 + e % 2];
+        own = j < ways / 2 ? share : own + share;
       }
-      sum[half] = sum[half] * decay[half] + total;
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float(&of)[ways] = total[half];
+      sum[half] = sum[half] * decay[half] + ((of[0] + of[1]) + (of[2] + of[3]));
     }
   }
 };

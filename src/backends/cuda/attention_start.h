@@ -4,7 +4,9 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "backends/cuda/attention_problem.h"
+#include <type_traits>
+
+#include "backends/cuda/attention_boxes.h"
 
 namespace capibara::cuda::attention {
 
@@ -42,6 +44,17 @@ cudaError_t start(Kernel kernel, dim3 grid, int threads, int bytes, const Proble
   const cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   if (status != cudaSuccess) return status;
   kernel<<<grid, threads, bytes, stream>>>(problem);
+  return cudaGetLastError();
+}
+
+// The same of a kernel of warpgroups, whose tiles of elements T come in boxes.
+template <class T, class Kernel>
+cudaError_t start_group(Kernel kernel, dim3 grid, int threads, int bytes, const Problem& problem, cudaStream_t stream) {
+  BoxSources sources{};
+  if (!set_sources(sources, problem, std::is_same_v<T, __nv_bfloat16>)) return cudaErrorInvalidValue;
+  const cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  if (status != cudaSuccess) return status;
+  kernel<<<grid, threads, bytes, stream>>>(problem, sources);
   return cudaGetLastError();
 }
 

@@ -14,9 +14,6 @@ inline constexpr int block_threads = 128, block_rows = 64;  // four warps
 inline __device__ void copy_piece(uint32_t to, const void* from, bool exists) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(exists ? 16 : 0));
 }
-inline __device__ void copy_number(uint32_t to, const float* from, bool exists) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(exists ? 4 : 0));
-}
 
 // Rows of D elements, as the tensor cores of Hopper read them: parts of 128 bytes of all rows one after the other, in
 // which a row's pieces of 16 bytes are permuted by its number, so that eight rows meet no bank twice.

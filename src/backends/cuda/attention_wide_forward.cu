@@ -13,7 +13,7 @@ cudaError_t start_wide_forward(const Problem& problem, Element element, cudaStre
   return by_group_size(problem, element, [&](auto type, auto size) {
     using T = decltype(type);
     constexpr int D = decltype(size)::value;
-    return start(wide_forward_kernel<T, D>, grid, all_threads, wide_bytes<T, D>, problem, stream);
+    return start_group<T>(wide_forward_kernel<T, D>, grid, all_threads, wide_bytes<T, D>, problem, stream);
   });
 }
 

@@ -9,17 +9,18 @@ namespace capibara::cuda::attention {
 
 template <class T, int D, int Count>
 __device__ void work_wide_forward(const Problem& p, const RowBlock<group_rows>& rows, const Visits& visits,
-                                  const Stages<Count>& stages, const WideBits* bits, int count, int worker,
+                                  const Stages<Count>& stages, const BitsView<false>& bits, int count, int worker,
                                   uint32_t own, uint32_t slots) {
   ForwardWorker<T, D, false, wide_keys> work(p, rows, worker);
   uint32_t seen[2] = {}, kept[2] = {};
   bool whole[2] = {};
+  Level levels[2] = {};  // of the visit that was asked for last
   auto slot = [&](int item) { return slots + item % Count * WideTile<T, D>::bytes; };
   auto wants = [&](int i) {
-    if (i == count || (visits.level(2 * i, worker) == none && visits.level(2 * i + 1, worker) == none)) return false;
+    if (i == count) return false;
     stages.await_full(2 * i);
-    const WideBits& own_bits = bits[i % Count];
-    return own_bits[0].level(worker) != none || own_bits[1].level(worker) != none;
+    for (int part = 0; part < 2; ++part) levels[part] = bits.level(i % Count * 2 + part, worker);
+    return levels[0] != none || levels[1] != none;
   };
   // The workers take turns at starting products: one computes shares while the tensor cores work for the other. Each
   // takes one turn for every visit, wanted or not.
@@ -40,12 +41,16 @@ __device__ void work_wide_forward(const Problem& p, const RowBlock<group_rows>& 
   auto begin = [&](int i) {
 #pragma unroll
     for (int part = 0; part < 2; ++part) {
-      const TileBits<false>& own_bits = bits[i % Count][part];
-      const Level level = own_bits.level(worker);
-      whole[part] = level == all;
-      if (level != all) seen[part] = level == none ? 0 : own_bits.seen_word(worker);
-      if (p.threshold > 0) kept[part] = work.kept_of(visits.tile(2 * i + part));
+      const int number = i % Count * 2 + part;
+      whole[part] = levels[part] == all;
+      if (!whole[part]) seen[part] = levels[part] == none ? 0 : bits.seen_word(number, worker);
     }
+  };
+  // The bits of dropout, made before the second product starts: beside two they take longer.
+  auto drop = [&](int i) {
+    if (p.threshold == 0) return;
+#pragma unroll
+    for (int part = 0; part < 2; ++part) kept[part] = work.kept_of(visits.tile(2 * i + part));
   };
   auto start_logits = [&](float(&logits)[wide_keys / 8][4], int i) {
     begin_products();
@@ -70,6 +75,7 @@ __device__ void work_wide_forward(const Problem& p, const RowBlock<group_rows>& 
     turn();
     start_logits(logits, i);
     give_turn();
+    drop(i);
     begin(i);
     await_products<0>();
     share_out(logits, i, [] {});
@@ -77,10 +83,11 @@ __device__ void work_wide_forward(const Problem& p, const RowBlock<group_rows>& 
       stages.await_full(2 * i + 1);  // before the first product: no wait may come between two of them
       turn();
       start_logits(logits, i + 1);
-      begin(i + 1);  // while the tensor cores compute logits
+      drop(i + 1);  // while the tensor cores compute logits
       begin_products();
       start_sums(i);
       give_turn();
+      begin(i + 1);
       await_products<1>();
       share_out(logits, i + 1, [&] {
         await_products<0>();
@@ -97,29 +104,32 @@ __device__ void work_wide_forward(const Problem& p, const RowBlock<group_rows>& 
 }
 
 template <class T, int D>
-__global__ void __launch_bounds__(all_threads, 1) wide_forward_kernel(const __grid_constant__ Problem p) {
+__global__ void __launch_bounds__(all_threads, 1)
+    wide_forward_kernel(const __grid_constant__ Problem p, const __grid_constant__ BoxSources sources) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   constexpr int bytes = GroupTile<T, D>::bytes;
   extern __shared__ unsigned char memory[];
   __shared__ Visits visits;
-  __shared__ Stages<wide_slots<D>> stages;
+  __shared__ typename Stages<wide_slots<D>>::Barriers barriers;
+  const Stages<wide_slots<D>> stages(barriers);
   __shared__ WideBits bits[wide_slots<D>];
   const uint32_t queries = aligned_memory(memory), slots = queries + workers * bytes;
   const RowBlock<group_rows> rows(p, blockIdx.x);
   copy_own_queries<T, D>(p, rows, queries);
-  stages.set_up();
+  stages.set_up(has_odd_rows(p));
   const int found = visits.fill_for(p, rows), count = (found + 1) / 2;
   if (threadIdx.x == 0 && found % 2) visits.entries[found] = 0;  // a tile that no worker sees
   await_copies<0>();
   publish_writes();
   __syncthreads();
   if (threadIdx.x < group_threads) {
-    give_registers<copier_registers>();
-    copy_wide_keys<T, D>(p, rows, visits, stages, bits, count, slots);
+    keep_registers<copier_registers>();
+    copy_wide_keys<T, D>(p, sources, rows, visits, stages, bits, count, slots);
   } else {
-    take_registers<worker_registers>();
+    take_registers<copier_registers>();
     const int worker = threadIdx.x / group_threads - 1;
-    work_wide_forward<T, D>(p, rows, visits, stages, bits, count, worker, queries + worker * bytes, slots);
+    work_wide_forward<T, D>(p, rows, visits, stages, BitsView<false>(bits), count, worker, queries + worker * bytes,
+                            slots);
   }
 #endif
 }
