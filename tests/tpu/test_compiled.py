@@ -53,3 +53,16 @@ def test_a_library_that_is_none_is_one_line(tmp_path):
     (tmp_path / "libtpu.so").write_text("not a library")
     code, text = plan(tmp_path, program(8, 128, 128), "--tpu", "v5e-4", "--compile", TPU_LIBRARY_PATH=str(tmp_path / "libtpu.so"))
     assert code == 1 and len([line for line in text.splitlines() if line.startswith("not compiled:")]) == 1
+
+
+def test_flags_are_read_back_from_a_compiled_probe(monkeypatch):
+    from capibara.jax.tpu_v4 import tpu_optimization
+    monkeypatch.setenv("TPU_LIBRARY_PATH", str(FOUND[0]))
+    monkeypatch.setenv("LIBTPU_INIT_ARGS", "")
+    tpu_optimization.enable_all_optimizations()
+    verified = tpu_optimization.verify_optimizations()
+    assert verified["active"] and verified["origin"].startswith("compiled")
+    assert verified["flags"]["xla_tpu_enable_megacore_fusion"]["value"] == "true"
+    monkeypatch.setenv("LIBTPU_INIT_ARGS", "--xla_tpu_enable_data_parallelism=true")  # ends the child, not this process
+    refused = tpu_optimization.verify_optimizations()
+    assert not refused["active"] and "not compiled" in refused["origin"]
