@@ -32,8 +32,8 @@ const MemoryConstants& memory_constants() {
 
 const StepConstants& step_constants(const Chip& chip) {
   static const std::pair<const char*, StepConstants> table[] = {
-      {"v4", {1.095, 0.417}},  {"v5e", {0.973, 0.417}},   {"v5p", {1.1, 0.417}},
-      {"v6e", {1.377, 0.417}}, {"tpu7x", {1.137, 0.417}},
+      {"v4", {1.092, 0.417}},  {"v5e", {0.968, 0.417}},   {"v5p", {1.1, 0.417}},
+      {"v6e", {1.365, 0.417}}, {"tpu7x", {1.101, 0.417}},
   };
   for (const auto& [name, constants] : table) {
     if (std::string_view(name) == chip.name) return constants;

@@ -157,6 +157,15 @@ need() {
   use_compiler
 }
 
+# The TPU compiler, for ./run test tpu alone: it exists for x86_64; without it the tests that need it are skipped.
+install_libtpu() {
+  [ "$(uname -m)" = x86_64 ] && ! ls build/venv-tpu/lib/python3*/site-packages/libtpu/libtpu.so >/dev/null 2>&1 || return 0
+  say "libtpu 0.0.51 into build/venv-tpu"
+  mkdir -p build/logs
+  { python3 -m venv build/venv-tpu && build/venv-tpu/bin/pip install --disable-pip-version-check libtpu==0.0.51; } >build/logs/libtpu.log 2>&1 ||
+    say "libtpu is not installed, see build/logs/libtpu.log; tests that need it are skipped"
+}
+
 install_packages() {
   say "Python packages into build/venv"
   { [ -x $VENV_PYTHON ] || python3 -m venv build/venv; } >build/logs/packages.log 2>&1 &&

@@ -14,7 +14,7 @@ from shared_tables import published_request, split, step_request, table
 
 from capibara import _core
 
-GENERATIONS = {"v4": 1.095, "v5e": 0.973, "v5p": 1.1, "v6e": 1.377, "tpu7x": 1.137}  # slowdowns that the build has
+GENERATIONS = {"v4": 1.092, "v5e": 0.968, "v5p": 1.1, "v6e": 1.365, "tpu7x": 1.101}  # slowdowns that the build has
 DCN = 0.8  # the share between slices that the build has
 
 

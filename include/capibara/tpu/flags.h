@@ -41,11 +41,11 @@ std::string merge_init_args(std::string_view before, const FlagValues& values);
 // The flags of a LIBTPU_INIT_ARGS text.
 FlagValues read_init_args(std::string_view text);
 
-// Flags for an optimisation level from 0 to 3. Raises ValueError for other levels.
 struct FlagChoice {
   int level = 3;
   bool fusion = true, async_collective = true, megacore = true, latency_hiding = true;
 };
+// Flags for an optimisation level from 0 to 3. Raises ValueError for other levels.
 FlagValues chosen_flags(const FlagChoice& choice);
 
 }  // namespace capibara::tpu

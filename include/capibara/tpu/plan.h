@@ -89,12 +89,12 @@ struct Recommendation {
 // Single changes of a plan that fit and are faster, best first.
 std::vector<Recommendation> recommend(const Training& training);
 
-// One page that stands alone: roofline, memory over the step, time by kind, scaling over chips, and compiled figures
-// where there are some.
 struct CompiledFigure {
   std::string name;
   double modelled = 0, compiled = 0;
 };
+// One page that stands alone: roofline, memory over the step, time by kind, scaling over chips, and compiled figures
+// where there are some.
 std::string plan_html(const Training& training, const std::vector<Candidate>& others,
                       const std::vector<CompiledFigure>& compiled);
 

@@ -3,7 +3,7 @@ import os
 
 import capibara.jax as jax
 from capibara import _core, _tracebacks
-from capibara.core.tpu import TPUConfig, TPUError, _planning, create_mesh, diagnose_tpu, enable_xla_optimizations, set_xla_flags
+from capibara.core.tpu import TPUConfig, TPUError, _planning, _probe, create_mesh, diagnose_tpu, enable_xla_optimizations, set_xla_flags
 
 _enabled = []
 
@@ -60,18 +60,21 @@ def enable_all_optimizations():
 
 
 def verify_optimizations():
-    """Whether each flag that was enabled is in LIBTPU_INIT_ARGS and known to libtpu: {"active", "flags", "origin"}.
+    """Whether each flag that was enabled is active: {"active", "flags", "origin"}.
 
-    Flags are read back from the environment and checked against the list of libtpu 0.0.51; nothing runs on a TPU.
+    Where libtpu is installed it compiles a probe in a child process, whose flags are read back; elsewhere LIBTPU_INIT_ARGS is checked
+    against the list of libtpu 0.0.51. Nothing runs on a TPU.
     """
-    now = _core.tpu.read_init_args(os.environ.get("LIBTPU_INIT_ARGS", ""))
+    asked = _core.tpu.read_init_args(os.environ.get("LIBTPU_INIT_ARGS", ""))
+    compiled, problem = _probe.read_back()
     flags = {}
-    for name in _enabled or sorted(now):
-        verdict = _core.tpu.check_flag(name, now.get(name, ""))
-        flags[name] = {"value": now.get(name), "known": verdict["accepted"], "default": verdict["default"],
-                       "is_default": verdict["is_default"]}
-    active = bool(flags) and all(row["known"] and row["value"] is not None for row in flags.values())
-    return {"active": active, "flags": flags, "origin": "names and defaults: libtpu 0.0.51; values: LIBTPU_INIT_ARGS"}
+    for name in _enabled or sorted(asked):
+        verdict = _core.tpu.check_flag(name, asked.get(name, ""))
+        flags[name] = {"value": compiled.get(name) if compiled else asked.get(name), "asked": asked.get(name), "known": verdict["accepted"],
+                       "default": verdict["default"], "is_default": verdict["is_default"]}
+    active = bool(flags) and all(row["known"] and row["asked"] is not None and row["value"] == row["asked"] for row in flags.values())
+    origin = "compiled: read back from a probe" if compiled else f"LIBTPU_INIT_ARGS and the flags of libtpu 0.0.51, not compiled: {problem}"
+    return {"active": active, "flags": flags, "origin": origin}
 
 
 __all__ = ["TPUConfig", "configure_tpu", "enable_all_optimizations", "setup_tpu_v4", "verify_optimizations"]
