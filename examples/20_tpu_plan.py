@@ -4,8 +4,8 @@ from capibara.core.tpu import MemoryOptimizer, TPUConfig, check_xla_flags, estim
 
 BATCH = 2 * 64
 
-for remat, optimizer in (("none", MemoryOptimizer("none")), ("minimal", MemoryOptimizer("normal")), ("full", MemoryOptimizer("aggressive"))):
-    memory = optimizer.estimate_memory("llama3.1-8b", BATCH, 8192, "v6e-64", mesh="fsdp=64")
+for remat, strategy in (("none", "none"), ("minimal", "normal"), ("full", "aggressive")):
+    memory = MemoryOptimizer(strategy).estimate_memory("llama3.1-8b", BATCH, 8192, "v6e-64", mesh="fsdp=64")
     step = estimate_step("llama3.1-8b", "v6e-64", 8192, BATCH, mesh="fsdp=64", remat=remat)
     verdict = "fits" if memory["fits"] else "does not fit"
     print(f"remat {remat:<8} {memory['total_gib']:6.1f} of {memory['limit_gib']:.1f} GiB, {verdict}; {step['seconds']:6.3f} s a step, "

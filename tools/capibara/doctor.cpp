@@ -35,10 +35,24 @@ std::string try_addition(const std::string& platform) {
   }
 }
 
+// libtpu waits for a metadata server that is not there when it is opened on a machine without a TPU.
+bool has_tpu() {
+  tpu::DiagnosisOptions options;
+  options.libraries = false;
+  for (const tpu::Finding& finding : tpu::diagnose(options)) {
+    if (finding.subject == "PCI") return finding.state == "ok";
+  }
+  return false;
+}
+
 void describe_plugin(const pjrt::Candidate& candidate) {
   std::printf("  %-8s %s\n", candidate.platform.c_str(), candidate.path.c_str());
   if (!pjrt::is_platform(candidate.platform)) {
     std::printf("           its platform is not known here; name it in CAPIBARA_PLUGIN and choose 'pjrt'\n");
+    return;
+  }
+  if (candidate.platform == "tpu" && !has_tpu()) {
+    std::printf("           not opened: there is no TPU here; programs can be compiled for one\n");
     return;
   }
   try {

@@ -35,9 +35,11 @@ std::vector<Command> all_commands() {
        {},
        compile},
       {"plan",
-       "--tpu SLICE (--model NAME | --program FILE.mlir) [--batch N] [--seq N] [--mesh data=8,model=8] [--remat POLICY] "
+       "--tpu SLICE (--model NAME | --program FILE.mlir) [--batch N] [--seq N] [--mesh data=8,model=8] [--remat "
+       "POLICY] "
        "[--flags TEXT] [--search] [--compile] [--cycles] [--html FILE] [--json] | --models",
-       "Models memory and time of a training step or a program on a TPU slice, compiles them where libtpu is installed; "
+       "Models memory and time of a training step or a program on a TPU slice, compiles them where libtpu is "
+       "installed; "
        "nothing runs on a TPU.",
        {"tpu", "model", "program", "batch", "seq", "mesh", "remat", "flags", "html"},
        {"search", "compile", "cycles", "json", "models"},

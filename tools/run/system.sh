@@ -162,7 +162,7 @@ install_libtpu() {
   [ "$(uname -m)" = x86_64 ] && ! ls build/venv-tpu/lib/python3*/site-packages/libtpu/libtpu.so >/dev/null 2>&1 || return 0
   say "libtpu 0.0.51 into build/venv-tpu"
   mkdir -p build/logs
-  { python3 -m venv build/venv-tpu && build/venv-tpu/bin/pip install --disable-pip-version-check libtpu==0.0.51; } >build/logs/libtpu.log 2>&1 ||
+  { python3 -m venv build/venv-tpu && build/venv-tpu/bin/pip install libtpu==0.0.51; } >build/logs/libtpu.log 2>&1 ||
     say "libtpu is not installed, see build/logs/libtpu.log; tests that need it are skipped"
 }
 
