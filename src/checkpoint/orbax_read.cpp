@@ -114,7 +114,7 @@ class OrbaxItem {
       return TreeDef::leaf();
     }
     if (node.kind == GrowingTree::none) return TreeDef::none();
-    const bool is_dict = node.kind == GrowingTree::dict;
+    const bool is_dict = node.kind == GrowingTree::dict || node.kind == GrowingTree::undecided;
     std::vector<TreeDef> children;
     std::vector<TreeKey> keys;
     for (auto& [key, child] : node.children) {
