@@ -86,9 +86,12 @@ def main():
     build = Path(os.environ.get("CAPIBARA_BUILD", Path(__file__).parents[2] / "build" / "release"))
     rows = {"dd": [], "capibara": [], "orbax": []}
     for _ in range(REPEAT):
-        for name, measure in (("dd", dd), ("capibara", lambda f, c: run(OURS, f, c, str(build / "python"))), ("orbax", lambda f, c: run(ORBAX, f, c, ""))):
+        for name in rows:
             folder = tempfile.mkdtemp(dir=sys.argv[2] if len(sys.argv) > 2 else None)
-            rows[name].append(measure(folder, count))
+            if name == "dd":
+                rows[name].append(dd(folder, count))
+            else:
+                rows[name].append(run(OURS if name == "capibara" else ORBAX, folder, count, str(build / "python") if name == "capibara" else ""))
             shutil.rmtree(folder)
     print(f"{count * 16} MiB in {count} arrays")
     for name, runs in rows.items():
