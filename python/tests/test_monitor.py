@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -127,6 +128,13 @@ def test_the_server_answers(serving):
         urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{serving.port}/metrics", data=b"x", method="POST"), timeout=10)
     with pytest.raises(RuntimeError, match=f"cannot listen on 127.0.0.1:{serving.port} .*choose another port"):
         TPUMonitor(1, enable_prometheus=True, prometheus_port=serving.port).start()
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+def test_promtool_finds_nothing_to_say(serving):
+    serving.step(loss=jnp.float32(2), tokens=5)
+    done = subprocess.run(["promtool", "check", "metrics"], input=get(serving, "/metrics")[1], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.skipif(not Path(COMMAND).exists(), reason="the command line is not built")

@@ -27,18 +27,6 @@ void append_entries(const TreeDef& tree, KeyPath& path, std::vector<TreeEntry>& 
   }
 }
 
-// A relative path that stays in its folder.
-bool is_safe_path(std::string_view path) {
-  if (path.empty() || path.find('\0') != std::string_view::npos) return false;
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t end = std::min(path.find('/', begin), path.size());
-    const std::string_view part = path.substr(begin, end - begin);
-    if (part.empty() || part == "." || part == "..") return false;
-    begin = end + 1;
-  }
-  return true;
-}
-
 bool is_reserved(std::string_view name) {
   static constexpr std::string_view names[] = {"_METADATA",       "_sharding",          "_strings.json",
                                                "array_metadatas", "commit_success.txt", "zarr.json"};
@@ -135,6 +123,17 @@ struct ManifestReader {
 };
 
 }  // namespace
+
+bool is_safe_path(std::string_view path) {
+  if (path.empty() || path.find('\0') != std::string_view::npos) return false;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    const std::string_view part = path.substr(begin, end - begin);
+    if (part.empty() || part == "." || part == "..") return false;
+    begin = end + 1;
+  }
+  return true;
+}
 
 std::vector<TreeEntry> tree_entries(const TreeDef& tree) {
   std::vector<TreeEntry> entries;

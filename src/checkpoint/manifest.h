@@ -29,6 +29,7 @@ std::string array_name(const KeyPath& path);
 // The names of all leaves. Raises ValueError where two arrays have the same, or one is no name for a folder.
 std::vector<std::string> array_names(const std::string& item, const TreeDef& tree);
 void check_item_name(const std::string& item);
+bool is_safe_path(std::string_view path);  // whether a relative path stays in its folder
 
 struct ManifestArray {
   ArrayType type;

@@ -11,6 +11,7 @@ namespace capibara {
 namespace {
 
 constexpr uint64_t max_metadata_bytes = uint64_t{1} << 28;
+constexpr std::size_t max_path_keys = 200;
 
 [[noreturn]] void fail(const std::string& file, const std::string& message) {
   throw CorruptCheckpointError(concat("checkpoint: file ", file, ": ", message));
@@ -28,14 +29,10 @@ Json read_json(const std::string& file) {
 // A tree while it grows from the paths of its leaves.
 struct GrowingTree {
   enum Kind { undecided, leaf, none, dict, list, tuple } kind = undecided;
-  std::vector<std::pair<std::string, GrowingTree>> children;
+  std::map<std::pair<std::size_t, std::string>, GrowingTree> children;
 
-  GrowingTree* child(const std::string& key) {
-    for (auto& [name, tree] : children) {
-      if (name == key) return &tree;
-    }
-    return &children.emplace_back(key, GrowingTree()).second;
-  }
+  // Dictionaries are in the order of their keys, sequences in that of their numbers.
+  GrowingTree* child(const std::string& key) { return &children[{kind == list ? key.size() : 0, key}]; }
 };
 
 struct OrbaxLeaf {
@@ -69,6 +66,7 @@ class OrbaxItem {
     const Json* type = value ? value->find("value_type") : nullptr;
     if (!keys || !keys->list() || !type || !type->text())
       fail(file, concat("expected 'key_metadata' and 'value_metadata' of ", key));
+    if (keys->list()->size() > max_path_keys) fail(file, concat("a path has more than ", max_path_keys, " keys"));
     GrowingTree* node = &root_;
     std::string name;
     for (const Json& part : *keys->list()) {
@@ -91,6 +89,8 @@ class OrbaxItem {
                  : word == "List"                          ? GrowingTree::list
                  : word == "Tuple" || word == "NamedTuple" ? GrowingTree::tuple
                                                            : GrowingTree::leaf;
+    if (node->kind == GrowingTree::leaf && !is_safe_path(name))
+      fail(file, concat("'", name, "' is not a path inside of the folder"));
     if (node->kind == GrowingTree::leaf) leaves_[node_name(*keys->list())] = {name, word};
   }
 
@@ -114,15 +114,12 @@ class OrbaxItem {
       return TreeDef::leaf();
     }
     if (node.kind == GrowingTree::none) return TreeDef::none();
-    const bool is_dict = node.kind == GrowingTree::dict;
-    std::sort(node.children.begin(), node.children.end(), [&](const auto& a, const auto& b) {
-      return is_dict || a.first.size() == b.first.size() ? a.first < b.first : a.first.size() < b.first.size();
-    });
+    const bool is_dict = node.kind == GrowingTree::dict || node.kind == GrowingTree::undecided;
     std::vector<TreeDef> children;
     std::vector<TreeKey> keys;
     for (auto& [key, child] : node.children) {
-      children.push_back(structure(child, path + "/" + key, only, leaves));
-      keys.push_back({TreeKey::text, 0, key});
+      children.push_back(structure(child, path + "/" + key.second, only, leaves));
+      keys.push_back({TreeKey::text, 0, key.second});
     }
     if (is_dict) return TreeDef::dict(std::move(keys), std::move(children));
     return node.kind == GrowingTree::list ? TreeDef::list(std::move(children)) : TreeDef::tuple(std::move(children));

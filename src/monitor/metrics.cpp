@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 
 #include <capibara/jit.h>
@@ -159,16 +160,25 @@ std::string metrics_json(const Metrics& metrics) {
   return Json(std::move(members)).dump();
 }
 
+// Prometheus wants plain units: bytes.
 std::string prometheus_text(const Metrics& metrics) {
+  constexpr std::string_view in_gigabytes = "_gb", doc_unit = ", in units of 10^9 bytes";
   std::string text;
   for (const MetricRow& row : metric_table()) {
     const auto it = metrics.find(row.name);
     if (it == metrics.end()) continue;
-    const std::string name = concat("capibara_", row.name, row.counter ? "_total" : "");
-    char value[32];
-    std::snprintf(value, sizeof value, "%.17g", it->second);
-    text += concat("# HELP ", name, " ", row.doc, ".\n# TYPE ", name, row.counter ? " counter\n" : " gauge\n", name,
-                   " ", value, "\n");
+    std::string name = concat("capibara_", row.name), doc = row.doc;
+    double value = it->second;
+    if (name.ends_with(in_gigabytes)) {
+      name.replace(name.size() - in_gigabytes.size(), in_gigabytes.size(), "_bytes");
+      value = std::round(value * giga);
+    }
+    if (doc.ends_with(doc_unit)) doc.resize(doc.size() - doc_unit.size());
+    if (row.counter) name += "_total";
+    char digits[32];
+    std::snprintf(digits, sizeof digits, "%.17g", value);
+    text += concat("# HELP ", name, " ", doc, ".\n# TYPE ", name, row.counter ? " counter\n" : " gauge\n", name, " ",
+                   digits, "\n");
   }
   return text;
 }

@@ -3,6 +3,10 @@
 
 #include <capibara/checkpoint.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
 #include "checkpoint/manifest.h"
 #include "checkpoint/zarr.h"
 #include "io/crc32c.h"
@@ -93,6 +97,36 @@ TEST(HostileArrays, AreRefused) {
       R"("index_codecs": [{"name": "bytes"}]}})";
   EXPECT_NE(array_error("[16]", "[16]", shard).find("its place is not inside of the file"), std::string::npos);
   EXPECT_NE(array_error("[16]", "[16]", shard, 8).find("too few for the index"), std::string::npos);
+}
+
+std::string orbax_error(const std::string& tree) {
+  std::string folder = testing::TempDir() + "capibara_hostile_XXXXXX";
+  if (!::mkdtemp(folder.data())) return "no folder";
+  std::ofstream(folder + "/_METADATA") << R"({"tree_metadata": )" << tree << R"(, "use_ocdbt": false})";
+  std::string message = "no error";
+  try {
+    read_checkpoint(folder);
+  } catch (const CheckpointError& error) {
+    message = error.what();
+  }
+  std::filesystem::remove_all(folder);
+  return message;
+}
+
+std::string orbax_leaf(const std::string& keys) {
+  return R"({"x": {"key_metadata": [)" + keys + R"(], "value_metadata": {"value_type": "jax.Array"}}})";
+}
+
+TEST(HostileTrees, OfOrbaxAreRefused) {
+  EXPECT_EQ(orbax_error("{}"), "no error");
+  EXPECT_NE(orbax_error(orbax_leaf(R"({"key": "../../etc", "key_type": 2})")).find("not a path inside"),
+            std::string::npos);
+  EXPECT_NE(orbax_error(orbax_leaf(R"({"key": "w", "key_type": 2})")).find("neither zarr.json nor .zarray"),
+            std::string::npos);
+  std::string deep;
+  for (int i = 0; i < 100'000; ++i) deep += R"({"key": "a", "key_type": 2}, )";
+  EXPECT_NE(orbax_error(orbax_leaf(deep + R"({"key": "a", "key_type": 2})")).find("more than 200 keys"),
+            std::string::npos);
 }
 
 TEST(Checksums, AreThoseOfTheStandard) {

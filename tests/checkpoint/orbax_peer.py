@@ -68,7 +68,7 @@ def read(folder):
 def read_zarr(folder):
     import zarr
     for name, array in tree()["arrays"].items():
-        if array.dtype.kind in "biufc" and array.dtype.str[1] != "V" and array.dtype.name in np.sctypeDict:
+        if array.dtype.name not in ("int4", "float8_e4m3fn", "float8_e5m2", "bfloat16"):  # zarr has no names for these
             same(array, zarr.open_array(f"{folder}/3/params/arrays.{name}", mode="r")[...])
     print("read by zarr")
 

@@ -126,7 +126,7 @@ int diff_steps(const std::string& first, const std::string& second) {
                   to_string(it->second.type()).c_str());
     } else if (array.size() > 0 && !same_bytes(array, it->second)) {
       double largest = 0;
-      if (is_floating(array.dtype())) {
+      if (is_floating(array.dtype()) || is_integer(array.dtype())) {
         const std::vector<double> a = array.to_vector<double>(), b = it->second.to_vector<double>();
         for (std::size_t i = 0; i < a.size(); ++i) largest = std::max(largest, a[i] > b[i] ? a[i] - b[i] : b[i] - a[i]);
       }

@@ -49,6 +49,8 @@ class TPUCheckpointer:
 
     def save(self, step, *, metadata=None, **items):
         """Saves pytrees under a step: save(1000, params=params, opt_state=opt_state, metadata={"loss": 2.5})."""
+        if jax.process_count() > 1:
+            _check_addressable(items)
         self._core.save(step, items, json.dumps(metadata if metadata is not None else {}))
 
     def wait(self):
@@ -167,6 +169,14 @@ class TPUCheckpointer:
 
     def __exit__(self, *exception):
         self.close()
+
+
+def _check_addressable(items):
+    """Parts of arrays in other processes cannot be read from here."""
+    for path, leaf in jax.tree.leaves_with_path(items):
+        if not getattr(leaf, "is_fully_addressable", True):
+            raise ValueError(f"save: {jax.tree_util.keystr(path)} spans several processes; save what "
+                             "jax.experimental.multihost_utils.process_allgather makes of it, from one process")
 
 
 def _placed(items, shardings):
