@@ -107,7 +107,7 @@ def test_bfloat16_trains_with_float32_parameters():
     narrow_losses = [trainer.step(tokens)["loss"] for _ in range(20)]
     wide_losses = [wide.step(tokens)["loss"] for _ in range(20)]
     assert {str(value.dtype) for value in trainer.params.values()} == {"float32"}
-    assert narrow_losses != wide_losses and narrow_losses[-1] < narrow_losses[0] / 2
+    assert narrow_losses != wide_losses and narrow_losses[-1] < narrow_losses[0] - 1
     np.testing.assert_allclose(narrow_losses[:5], wide_losses[:5], rtol=2e-2)
 
 

@@ -17,7 +17,7 @@ SMALL = ["--steps", "60", "--layers", "attention,mamba", "--width", "16", "--hea
 
 
 def run(*arguments, **options):
-    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=300, **options)
+    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, errors="replace", timeout=300, **options)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_killed_twenty_times_it_ends_with_the_same_losses(finished, text, tmp_pa
     command = [COMMAND, "train", str(text), "--folder", str(folder), *SMALL]
     kills = 0
     for _ in range(60):
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
         # The first line of a step proves progress; then the blow falls at any point of steps, losses and checkpoints.
         started = next((line for line in process.stdout if line.startswith("  step")), None)
         if started is None:
@@ -75,7 +75,7 @@ def test_killed_twenty_times_it_ends_with_the_same_losses(finished, text, tmp_pa
 def test_ctrl_c_saves_and_the_same_command_goes_on(finished, text, tmp_path):
     folder = tmp_path / "stopped"
     command = [COMMAND, "train", str(text), "--folder", str(folder), *SMALL, "--checkpoint-every", "1000"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     next(line for line in process.stdout if line.startswith("  step"))
     process.send_signal(signal.SIGINT)
     rest = process.stdout.read()
