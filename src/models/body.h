@@ -13,6 +13,7 @@ struct Record;
 struct Edge {
   std::shared_ptr<Edge> joined;  // set where this edge became part of another
   Value value = {};
+  bool soft = false;  // the value is a default: a connection with something else replaces it
   ElementTypes types = {};
   std::optional<bool> tensor = {};
   std::optional<bool> differentiable = {};

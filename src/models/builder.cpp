@@ -68,7 +68,10 @@ void Builder::output(const std::string& key, const Term& term) {
 }
 
 Model Builder::finish(const std::vector<std::string>& cins, const std::vector<std::string>& couts) {
-  for (const NamedShapes& shapes : shapes_) model_.body()->templates.push_back(shapes);
+  for (const NamedShapes& shapes : shapes_) {
+    model_.body()->templates.push_back(shapes);
+    for (const auto& shape : shapes) model_.body()->edge(model_.body()->require(shape.first, "shapes"))->tensor = true;
+  }
   model_.body()->cins = cins;
   if (!couts.empty()) {
     model_.body()->couts = couts;

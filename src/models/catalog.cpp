@@ -237,6 +237,7 @@ Model make_primitive(const Record& record, const Arguments& arguments) {
     if (port.tensor) edge->tensor = true;
     if (port.trainable) edge->differentiable = true;
     edge->value = port.value;
+    edge->soft = port.value.given();
     if (i >= ports.inputs) {
       edge->writer = concat(record.name, ".", port.key);
       body->written.insert(port.key);
@@ -246,6 +247,9 @@ Model make_primitive(const Record& record, const Arguments& arguments) {
     for (const auto& [name, value] : arguments.entries()) {
       if (name != port.key) continue;
       parameter = true;
+      std::vector<Parameter> parameters = record.parameters();
+      auto declared = std::find_if(parameters.begin(), parameters.end(), [&](const Parameter& p) { return p.name == name; });
+      edge->soft = declared != parameters.end() && declared->value == value;
       edge->value = value;
       if (value.is_tensor()) {
         edge->tensor = true;

@@ -79,6 +79,7 @@ struct Record {
   ShapeRule rule = {};                         // what the templates cannot say
   Model (*build)(const Arguments&) = nullptr;  // of a composite
   std::string (*keys_for)(const Arguments&) = nullptr;  // of a primitive whose arguments decide on its keys
+  std::string safe = {};                                // keys with the shapes that are meant: checked by safe_shapes
 
   std::vector<Parameter> parameters() const;
 };

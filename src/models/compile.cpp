@@ -101,7 +101,7 @@ void CompiledBody::set_constants() {
 }
 
 void CompiledBody::infer() {
-  shapes = std::make_unique<ShapeSystem>(graph);
+  shapes = std::make_unique<ShapeSystem>(graph, options.safe_shapes);
   for (const auto& [key, shape] : options.shapes) {
     shapes->require(edge_of(key, "shapes"), shape, concat("shapes['", key, "']"));
   }

@@ -300,7 +300,8 @@ std::map<std::string, std::optional<std::vector<std::optional<int64_t>>>> Compil
     const FlatEdge& edge = body_->graph.edges[i];
     const auto& dims = body_->shapes->dims(static_cast<int>(i));
     if (!dims) {
-      if (edge.source->tensor.value_or(false)) result[edge.name] = std::nullopt;
+      bool plain = body_->values[i].given() || (edge.source->tensor && !*edge.source->tensor);
+      if (!plain) result[edge.name] = std::nullopt;
       continue;
     }
     std::vector<std::optional<int64_t>> sizes;

@@ -146,19 +146,23 @@ std::string binary_cross_entropy_keys(const Arguments& arguments) {
 Records loss_records() {
   const char* pair = "input[?], target[?] -> output[?]";
   ShapeRule joint = broadcast_rule("input", "target", "output");
+  // Shapes that differ broadcast, which is hardly ever meant.
+  const char* equal = "input[V...], target[V...] -> output[V...]";
   return {
-      {"SquaredError", "input, target", pair, "(input - target)^2.", of_difference(jnp::square), joint},
-      {"AbsoluteError", "input, target", pair, "|input - target|.", of_difference(jnp::absolute), joint},
-      {"HingeLoss", "input, target", pair, "max(0, 1 - target input).", [](const Operands& c) -> Value { return hinge(c); }, joint},
+      {"SquaredError", "input, target", pair, "(input - target)^2.", of_difference(jnp::square), joint, nullptr, nullptr, equal},
+      {"AbsoluteError", "input, target", pair, "|input - target|.", of_difference(jnp::absolute), joint, nullptr, nullptr, equal},
+      {"HingeLoss", "input, target", pair, "max(0, 1 - target input).", [](const Operands& c) -> Value { return hinge(c); }, joint,
+       nullptr, nullptr, equal},
       {"QuadHingeLoss", "input, target", pair, "The hinge loss squared.",
-       [](const Operands& c) -> Value { return jnp::square(hinge(c)); }, joint},
+       [](const Operands& c) -> Value { return jnp::square(hinge(c)); }, joint, nullptr, nullptr, equal},
       {"QuantileLoss", "quantile=0.5, input, target", "input[?], target[?], quantile=0.5 -> output[?]",
-       "The loss whose minimum is a quantile.", quantile_loss, joint},
+       "The loss whose minimum is a quantile.", quantile_loss, joint, nullptr, nullptr, equal},
       {"CrossEntropy", "input_type='logits', weights='', input, target, robust=False, threshold='MIN_POSITIVE_NORMAL', categorical=True",
        "", "The cross entropy of classes, from logits, probabilities or their logarithms.", cross_entropy, {}, nullptr,
        cross_entropy_keys},
       {"KLDivergence", "input, target, threshold='MIN_POSITIVE_NORMAL'",
-       "input[?], target[?], threshold='MIN_POSITIVE_NORMAL' -> output[?]", "target log(target / input).", kl_divergence, joint},
+       "input[?], target[?], threshold='MIN_POSITIVE_NORMAL' -> output[?]", "target log(target / input).", kl_divergence, joint,
+       nullptr, nullptr, equal},
       {"BinaryCrossEntropy",
        "input_type='logits', pos_weight=1.0, input, target, threshold='MIN_POSITIVE_NORMAL', robust=False", "",
        "The cross entropy of two classes.", binary_cross_entropy, {}, nullptr, binary_cross_entropy_keys},

@@ -127,11 +127,12 @@ std::string join_keys(ModelBody& body, std::string a, std::string b) {
 void apply(ModelBody& body, const std::string& key, const IOKey& io) {
   EdgePointer edge = body.edge(key);
   if (io.value.given()) {
-    if (edge->value.given() && !(edge->value == io.value)) {
+    if (edge->value.given() && !edge->soft && !(edge->value == io.value)) {
       throw ValueError(concat("models: '", key, "' of ", body.label(), " has the value ", edge->value.to_string(),
                               " and cannot also be ", io.value.to_string()));
     }
     edge->value = io.value;
+    edge->soft = false;
     if (io.value.is_tensor()) edge->tensor = true;
   }
   if (io.types) {
@@ -252,6 +253,15 @@ EdgePointer root_of(EdgePointer edge) {
 EdgePointer join(const EdgePointer& first, const EdgePointer& second, const std::string& where) {
   EdgePointer a = root_of(first), b = root_of(second);
   if (a == b) return a;
+  // Defaults give way to what is computed or said.
+  auto yield = [](Edge& one, const Edge& other) {
+    if (one.soft && (!other.writer.empty() || (other.value.given() && !other.soft))) {
+      one.value = {};
+      one.soft = false;
+    }
+  };
+  yield(*a, *b);
+  yield(*b, *a);
   if (a->value.given() && b->value.given() && !(a->value == b->value)) {
     throw ValueError(concat("models: ", where, ": one side has the value ", a->value.to_string(), ", the other ",
                             b->value.to_string()));
@@ -265,7 +275,10 @@ EdgePointer join(const EdgePointer& first, const EdgePointer& second, const std:
     throw TypeError(concat("models: ", where, ": one side holds ", a->types.to_string(), ", the other ", b->types.to_string()));
   }
   a->types = both;
-  if (!a->value.given()) a->value = b->value;
+  if (!a->value.given()) {
+    a->value = b->value;
+    a->soft = b->soft;
+  }
   if (!a->tensor) a->tensor = b->tensor;
   if (!a->differentiable) a->differentiable = b->differentiable;
   if (a->writer.empty()) a->writer = b->writer;

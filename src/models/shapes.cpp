@@ -5,13 +5,18 @@
 
 namespace capibara::models {
 
-ShapeSystem::ShapeSystem(const FlatGraph& graph)
+ShapeSystem::ShapeSystem(const FlatGraph& graph, bool safe)
     : graph_(graph), edges_(graph.edges.size()), rank_sources_(graph.edges.size()), traced_(graph.operations.size()) {
   for (const FlatShapes& flat : graph.templates) scopes_.push_back({flat.label, flat.shapes, {}, {}});
   for (const FlatOperation& operation : graph.operations) {
     Scope scope{operation.label, {}, {}, {}};
+    const bool recommended = safe && !operation.record->safe.empty();
+    const Ports wanted = recommended ? parse_ports(operation.record->safe) : Ports{};
     for (std::size_t i = 0; i < operation.ports.all.size(); ++i) {
-      const Port& port = operation.ports.all[i];
+      Port port = operation.ports.all[i];
+      for (const Port& meant : wanted.all) {
+        if (meant.key == port.key) port.shape = meant.shape;
+      }
       if (!port.shape) continue;
       std::size_t inputs = operation.ports.inputs;
       scope.shapes.emplace_back(i < inputs ? operation.inputs[i] : operation.outputs[i - inputs], *port.shape);

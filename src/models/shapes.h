@@ -7,7 +7,8 @@ namespace capibara::models {
 
 class ShapeSystem {
  public:
-  explicit ShapeSystem(const FlatGraph& graph);
+  // `safe`: with the shapes that models recommend.
+  explicit ShapeSystem(const FlatGraph& graph, bool safe = false);
 
   // A shape that somebody says; `source` is named in errors.
   void require(int edge, const ShapeTemplate& shape, const std::string& source);
