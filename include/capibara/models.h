@@ -2,6 +2,7 @@
 #pragma once
 
 #include <capibara/models/compile.h>
+#include <capibara/models/key.h>
 #include <capibara/models/model.h>
 #include <capibara/models/train.h>
 #include <capibara/models/value.h>

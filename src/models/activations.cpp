@@ -56,25 +56,31 @@ Records activation_records() {
       {"Gelu", "approximate=False, input", same, "input times the normal distribution function of input.",
        [](const Operands& c) -> Value { return nn::gelu(c.array(0), {.approximate = c.flag("approximate")}); }},
       {"Sigmoid", "input", same, "1 / (1 + exp(-input)).", unary(nn::sigmoid)},
-      {"Softmax", "input, axis=-1", "input[V...], axis=-1 -> output[V...]", "exp(input) divided by its sum along an axis.",
-       softmax},
+      {"Softmax", "input, axis=-1", "input[V...], axis=-1 -> output[V...]",
+       "exp(input) divided by its sum along an axis.", softmax},
       {"Softplus", "input", same, "log(1 + exp(input)).", unary(nn::softplus)},
       {"Tanh", "input", same, "tanh(input).", unary(nn::tanh)},
-      {"LeakyRelu", "slope=0.01, input", "input[V...], slope=0.01 -> output[V...]", "input, times slope where it is negative.",
+      {"LeakyRelu", "slope=0.01, input", "input[V...], slope=0.01 -> output[V...]",
+       "input, times slope where it is negative.",
        [](const Operands& c) -> Value {
          Array x = c.array(0);
          return nn::leaky_relu(x, {.negative_slope = c.array("slope")});
        }},
       {"StopGradient", "input", same, "Its input, without a derivative.", unary(jax::lax::stop_gradient)},
-      {"Log", "robust=False, input, threshold='MIN_POSITIVE_NORMAL'", same,
+      {"Log",
+       "robust=False, input, threshold='MIN_POSITIVE_NORMAL'",
+       same,
        "The logarithm; robust: of |input|, finite at 0.",
        [](const Operands& c) -> Value {
          bool robust = c.argument("robust").boolean();
          return log_with_threshold(c.array(0), robust, robust ? c.threshold("threshold") : 0);
        },
-       {}, nullptr, log_keys},
+       {},
+       nullptr,
+       log_keys},
       {"StableReciprocal", "input, threshold='STABLE_RECIPROCAL_THRESHOLD'",
-       "input[V...], threshold='STABLE_RECIPROCAL_THRESHOLD' -> output[V...]", "1 / input, finite at 0.", stable_reciprocal},
+       "input[V...], threshold='STABLE_RECIPROCAL_THRESHOLD' -> output[V...]", "1 / input, finite at 0.",
+       stable_reciprocal},
       {"Sign", "input", same, "-1, 0 or 1.", unary(jnp::sign)},
       {"Square", "input", same, "input squared.", unary(jnp::square)},
       {"IsNan", "input", same, "Whether an element is NaN.", unary(jnp::isnan)},

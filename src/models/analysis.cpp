@@ -72,7 +72,8 @@ Value joint_probabilities(const Operands& c) {
   Array distances = c.array("squared_distances");
   double wanted = c.threshold("target_perplexity"), threshold = c.threshold("threshold");
   if (distances.is_tracer()) {
-    throw ConcretizationTypeError("TsnePJoint searches the widths of neighbourhoods: give 'distances' as a constant key");
+    throw ConcretizationTypeError(
+        "TsnePJoint searches the widths of neighbourhoods: give 'distances' as a constant key");
   }
   std::size_t n = static_cast<std::size_t>(distances.shape(0));
   std::vector<double> values = distances.to_vector<double>(), result(n * n, 0.0);
@@ -144,13 +145,13 @@ Value norm_modifier(const Operands& c) {
 
 Records analysis_records() {
   return {
-      {"CartesianDifference", "left, right", "left[N, D], right[M, D] -> output[N, M, D]", "All differences of two sets of rows.",
-       [](const Operands& c) -> Value { return differences(c); }},
+      {"CartesianDifference", "left, right", "left[N, D], right[M, D] -> output[N, M, D]",
+       "All differences of two sets of rows.", [](const Operands& c) -> Value { return differences(c); }},
       {"DistanceMatrix", "left, right, norm", "left[N, D], right[M, D], norm[?] -> output[N, M]",
        "Sums of powers of differences of rows.", distance_matrix},
       {"NormModifier", "input", "input[V...] -> output[V...]", "A norm between 1 and 5.", norm_modifier},
-      {"PolynomialFeatures", "degree, input", "input[N, D], degree -> output[N, P]", "Products of columns up to a degree.",
-       polynomial_features},
+      {"PolynomialFeatures", "degree, input", "input[N, D], degree -> output[N, P]",
+       "Products of columns up to a degree.", polynomial_features},
       {"TsnePJoint", "squared_distances, target_perplexity, threshold='EPSILON'",
        "squared_distances[N, N], target_perplexity, threshold='EPSILON' -> output[N, N]",
        "Joint probabilities of neighbours at a perplexity.", joint_probabilities},
@@ -158,8 +159,8 @@ Records analysis_records() {
        [](const Operands& c) -> Value { return jax::numpy::linalg::cholesky(c.array(0)); }},
       {"GPRAlpha", "label_mu_diff, L, K_term", "label_mu_diff[N, 1], L[N, N], K_term[N, N] -> output[N, 1]",
        "The solution for the labels of a Gaussian process.", process_alpha},
-      {"GPRVOuter", "K, K_term, L", "K[N, N], K_term[N, N], L[N, N] -> output[N, N]",
-       "K^T K_term^-1 K.", process_outer},
+      {"GPRVOuter", "K, K_term, L", "K[N, N], K_term[N, N], L[N, N] -> output[N, N]", "K^T K_term^-1 K.",
+       process_outer},
       {"Eigvalsh", "K_term, L, threshold='EPSILON'", "K_term[N, N], L[N, N], threshold='EPSILON' -> output[N]",
        "The diagonal of a factor.", eigenvalues},
       {"TransposedDiagonal", "input", "input[N, N] -> output[N, 1]", "The diagonal as a column.",

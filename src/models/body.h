@@ -13,6 +13,7 @@ struct Record;
 struct Edge {
   std::shared_ptr<Edge> joined;  // set where this edge became part of another
   Value value = {};
+  bool soft = false;  // the value is a default: a connection with something else replaces it
   ElementTypes types = {};
   std::optional<bool> tensor = {};
   std::optional<bool> differentiable = {};
@@ -64,6 +65,16 @@ std::vector<std::string> canonical_outputs(const ModelBody& body);
 std::string key_of(const std::shared_ptr<ModelBody>& body, const Connection& connection);
 // Turns what a key is connected with into a key of the model.
 std::string key_of_value(const std::shared_ptr<ModelBody>& body, const Value& value);
+// Adds a model to another; `canonical` connects the canonical output with the single free canonical input.
+void extend(const std::shared_ptr<ModelBody>& parent, const Call& call, bool canonical);
+// Makes one key of two keys of a body.
+std::string join_keys(ModelBody& body, std::string a, std::string b);
+// Gives the edge of a key what an IOKey says.
+void apply_key(ModelBody& body, const std::string& key, const IOKey& io);
+bool holds_connections(const Value& value);  // or lists of them
+ModelBody::Child& child_entry(ModelBody& parent, const ModelBody& child);
+bool contains(const std::vector<std::string>& names, const std::string& name);
+std::string quoted(const std::vector<std::string>& names);  // 'a', 'b'
 // The name among `names` that is most like `wanted`; empty where none is alike.
 std::string nearest_name(const std::string& wanted, const std::vector<std::string>& names);
 // ". Did you mean 'x'?", or all the names where none is alike.

@@ -1,5 +1,5 @@
 // Building composites: terms that add operations to the model they belong to.
-#include "models/catalog.h"
+#include "models/builder.h"
 
 namespace capibara::models {
 
@@ -39,7 +39,8 @@ Term Builder::constant(const std::string& key, const Value& value) {
   return Term(this, Connection{model_.body(), key});
 }
 
-Term Builder::add(const Model& model, const std::vector<std::pair<std::string, Term>>& inputs, const std::string& output) {
+Term Builder::add(const Model& model, const std::vector<std::pair<std::string, Term>>& inputs,
+                  const std::string& output) {
   Entries connections;
   for (const auto& [key, term] : inputs) connections.emplace_back(key, term.value());
   model_ |= model.connect(connections);
@@ -68,7 +69,10 @@ void Builder::output(const std::string& key, const Term& term) {
 }
 
 Model Builder::finish(const std::vector<std::string>& cins, const std::vector<std::string>& couts) {
-  for (const NamedShapes& shapes : shapes_) model_.body()->templates.push_back(shapes);
+  for (const NamedShapes& shapes : shapes_) {
+    model_.body()->templates.push_back(shapes);
+    for (const auto& shape : shapes) model_.body()->edge(model_.body()->require(shape.first, "shapes"))->tensor = true;
+  }
   model_.body()->cins = cins;
   if (!couts.empty()) {
     model_.body()->couts = couts;

@@ -61,7 +61,8 @@ const std::vector<Record>& records() {
 
 std::string plain_constant(const std::string& name) { return name.substr(name.rfind('.') + 1); }
 
-void fill(const Value& value, std::vector<double>& numbers, Shape& shape, std::size_t depth, bool& integer, bool& boolean) {
+void fill(const Value& value, std::vector<double>& numbers, Shape& shape, std::size_t depth, bool& integer,
+          bool& boolean) {
   if (value.is_list()) {
     if (depth == shape.size()) shape.push_back(static_cast<int64_t>(value.list().size()));
     if (depth >= shape.size() || shape[depth] != static_cast<int64_t>(value.list().size())) {
@@ -70,7 +71,8 @@ void fill(const Value& value, std::vector<double>& numbers, Shape& shape, std::s
     for (const Value& entry : value.list()) fill(entry, numbers, shape, depth + 1, integer, boolean);
     return;
   }
-  if (depth != shape.size()) throw ValueError("models: a nested list is an array only where all numbers have one depth");
+  if (depth != shape.size())
+    throw ValueError("models: a nested list is an array only where all numbers have one depth");
   numbers.push_back(value.number());
   boolean = boolean && value.is<bool>();
   integer = integer && !value.is<double>();
@@ -171,8 +173,10 @@ std::vector<Parameter> Record::parameters() const {
   std::vector<Parameter> result;
   for (const std::string& part : split_list(constructor)) {
     std::size_t equals = part.find('=');
-    if (equals == std::string::npos) result.push_back({part, {}});
-    else result.push_back({part.substr(0, equals), literal(part.substr(equals + 1))});
+    if (equals == std::string::npos)
+      result.push_back({part, {}});
+    else
+      result.push_back({part.substr(0, equals), literal(part.substr(equals + 1))});
   }
   return result;
 }
@@ -200,7 +204,8 @@ Ports parse_ports(const std::string& keys) {
       if (std::size_t open = part.find('['); open != std::string::npos) {
         port.shape = ShapeTemplate(part.substr(open + 1, part.size() - open - 2));
         port.tensor = true;
-        if (port.shape->dims.size() == 1 && port.shape->dims[0].name == "?") port.shape.reset();  // a tensor of any shape
+        if (port.shape->dims.size() == 1 && port.shape->dims[0].name == "?")
+          port.shape.reset();  // a tensor of any shape
         part = part.substr(0, open);
       }
       port.key = part;
@@ -237,6 +242,7 @@ Model make_primitive(const Record& record, const Arguments& arguments) {
     if (port.tensor) edge->tensor = true;
     if (port.trainable) edge->differentiable = true;
     edge->value = port.value;
+    edge->soft = port.value.given();
     if (i >= ports.inputs) {
       edge->writer = concat(record.name, ".", port.key);
       body->written.insert(port.key);
@@ -246,6 +252,10 @@ Model make_primitive(const Record& record, const Arguments& arguments) {
     for (const auto& [name, value] : arguments.entries()) {
       if (name != port.key) continue;
       parameter = true;
+      std::vector<Parameter> parameters = record.parameters();
+      auto declared =
+          std::find_if(parameters.begin(), parameters.end(), [&](const Parameter& p) { return p.name == name; });
+      edge->soft = declared != parameters.end() && declared->value == value;
       edge->value = value;
       if (value.is_tensor()) {
         edge->tensor = true;

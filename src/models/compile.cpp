@@ -33,8 +33,8 @@ CompiledBody::CompiledBody(const Model& source, const Backend& device, const Com
     : model(source), backend(device), options(requested) {
   ConfigScope scope(config_for(backend));
   if (model.body()->parent.lock()) {
-    throw ValueError(concat("models: compile: ", model.body()->label(), " is part of ", model.body()->parent.lock()->label(),
-                            "; compile that"));
+    throw ValueError(concat("models: compile: ", model.body()->label(), " is part of ",
+                            model.body()->parent.lock()->label(), "; compile that"));
   }
   if (model.output_keys().empty()) {
     throw KeyError(concat("models: compile: Models with no output keys can not be compiled. ", model.body()->label(),
@@ -101,7 +101,7 @@ void CompiledBody::set_constants() {
 }
 
 void CompiledBody::infer() {
-  shapes = std::make_unique<ShapeSystem>(graph);
+  shapes = std::make_unique<ShapeSystem>(graph, options.safe_shapes);
   for (const auto& [key, shape] : options.shapes) {
     shapes->require(edge_of(key, "shapes"), shape, concat("shapes['", key, "']"));
   }
@@ -118,7 +118,8 @@ void CompiledBody::fold() {
     }
     int output = operation.outputs[0];
     if (!known || values[at(output)].given()) continue;
-    values[at(output)] = operation.record->compute(Operands(operation.ports.all, inputs, operation.body->arguments, backend.dtype));
+    values[at(output)] =
+        operation.record->compute(Operands(operation.ports.all, inputs, operation.body->arguments, backend.dtype));
   }
 }
 

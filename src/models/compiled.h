@@ -22,10 +22,10 @@ class CompiledBody {
   CompileOptions options;
   FlatGraph graph;
   std::unique_ptr<ShapeSystem> shapes;
-  std::vector<Value> values;          // of edges that are known at compile time
-  std::vector<int> same;              // the edge that an edge is computed as: operations that repeat run once
-  std::vector<bool> live;             // of operations
-  std::vector<int> outputs;           // edges, in the order of output_keys
+  std::vector<Value> values;  // of edges that are known at compile time
+  std::vector<int> same;      // the edge that an edge is computed as: operations that repeat run once
+  std::vector<bool> live;     // of operations
+  std::vector<int> outputs;   // edges, in the order of output_keys
   std::vector<std::string> output_keys, trainable, data, statics, discarded;
   std::shared_ptr<CompiledFunctions> functions = make_functions();
 

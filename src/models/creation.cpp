@@ -69,9 +69,11 @@ Value attention(const Operands& c) {
 
 std::string attention_keys(const Arguments& a) {
   if (a.flag("use_attn_mask") && a.flag("is_causal")) {
-    throw ValueError("models: ScaledDotProduct: is_causal=True and use_attn_mask=True exclude each other; give is_causal=False");
+    throw ValueError(
+        "models: ScaledDotProduct: is_causal=True and use_attn_mask=True exclude each other; give is_causal=False");
   }
-  return concat("query[N, V..., L, E], key[N, V..., S, E], value[N, V..., S, D]", a.flag("use_attn_mask") ? ", attn_mask[?]" : "",
+  return concat("query[N, V..., L, E], key[N, V..., S, E], value[N, V..., S, D]",
+                a.flag("use_attn_mask") ? ", attn_mask[?]" : "",
                 ", dropout_p=0.0, is_causal=True, scale=None -> output[N, V..., L, D]");
 }
 
@@ -81,7 +83,8 @@ Value positional_encoding(const Operands& c) {
   std::vector<double> table;
   for (int64_t position = 0; position < length; ++position) {
     for (int64_t i = 0; i < dim; ++i) {
-      double angle = static_cast<double>(position) * std::pow(10000.0, -static_cast<double>(i / 2 * 2) / static_cast<double>(dim));
+      double angle =
+          static_cast<double>(position) * std::pow(10000.0, -static_cast<double>(i / 2 * 2) / static_cast<double>(dim));
       table.push_back(i % 2 == 0 ? std::sin(angle) : std::cos(angle));
     }
   }
@@ -105,12 +108,15 @@ Records creation_records() {
       {"EyeComplement", "N, M=None, dtype=None", "N, M=None, dtype=None -> output[?]", "Ones off the diagonal.",
        [](const Operands& c) -> Value { return Array(1.0) - identity_matrix(c).array(); }},
       {"Ones", "shape, dtype=None", "shape, dtype=None -> output[?]", "Ones.",
-       [](const Operands& c) -> Value { return jnp::ones(Shape(c["shape"].integers()), {.dtype = dtype_or(c, c.dtype())}); }},
-      {"Arange", "start=0, stop, step=1, dtype=None", "start=0, stop, step=1, dtype=None -> output[?]", "Numbers at equal steps.",
-       arange},
+       [](const Operands& c) -> Value {
+         return jnp::ones(Shape(c["shape"].integers()), {.dtype = dtype_or(c, c.dtype())});
+       }},
+      {"Arange", "start=0, stop, step=1, dtype=None", "start=0, stop, step=1, dtype=None -> output[?]",
+       "Numbers at equal steps.", arange},
       {"PrimitiveRandn", "shape, key, dtype=None", "shape, key, dtype=None -> output[?]", "Standard normal numbers.",
        [](const Operands& c) -> Value {
-         return jax::random::normal(key_of_seed(c), {.shape = Shape(c["shape"].integers()), .dtype = dtype_or(c, c.dtype())});
+         return jax::random::normal(key_of_seed(c),
+                                    {.shape = Shape(c["shape"].integers()), .dtype = dtype_or(c, c.dtype())});
        }},
       {"PrimitiveRandInt", "shape, key, low, high, dtype=None", "shape, key, low, high, dtype=None -> output[?]",
        "Random integers from low to below high.",
@@ -121,7 +127,8 @@ Records creation_records() {
        }},
       {"Randn", "shape, key, dtype=None", "shape, key, dtype=None -> output[?]", "Standard normal numbers.",
        [](const Operands& c) -> Value {
-         return jax::random::normal(key_of_seed(c), {.shape = Shape(c["shape"].integers()), .dtype = dtype_or(c, c.dtype())});
+         return jax::random::normal(key_of_seed(c),
+                                    {.shape = Shape(c["shape"].integers()), .dtype = dtype_or(c, c.dtype())});
        }},
       {"RandInt", "shape, key, low, high, dtype=None", "shape, key, low, high, dtype=None -> output[?]",
        "Random integers from low to below high.",
@@ -130,17 +137,28 @@ Records creation_records() {
          return jax::random::randint(key_of_seed(c), Shape(c["shape"].integers()), low, c.array("high"),
                                      {.dtype = dtype_or(c, DType::int32)});
        }},
-      {"Embedding", "num_embeddings=None, dim=None, input, weight", "", "Rows of weight, by number.",
+      {"Embedding",
+       "num_embeddings=None, dim=None, input, weight",
+       "",
+       "Rows of weight, by number.",
        [](const Operands& c) -> Value {
          Array rows = c.array("input"), weight = c.array("weight");
          return jnp::take(weight, rows, {.axis = 0});
        },
-       {}, nullptr, embedding_keys},
+       {},
+       nullptr,
+       embedding_keys},
       {"ScaledDotProduct",
-       "is_causal=True, scale=None, dropout_p=0.0, use_attn_mask=False, query, key, value, attn_mask", "",
-       "Attention: softmax(query key^T scale) value.", attention, {}, nullptr, attention_keys},
-      {"PositionalEncoding", "hidden_dim, max_len=5000, input", "input[V..., L, D], hidden_dim, max_len=5000 -> output[V..., L, D]",
-       "Sines and cosines of positions, added.", positional_encoding},
+       "is_causal=True, scale=None, dropout_p=0.0, use_attn_mask=False, query, key, value, attn_mask",
+       "",
+       "Attention: softmax(query key^T scale) value.",
+       attention,
+       {},
+       nullptr,
+       attention_keys},
+      {"PositionalEncoding", "hidden_dim, max_len=5000, input",
+       "input[V..., L, D], hidden_dim, max_len=5000 -> output[V..., L, D]", "Sines and cosines of positions, added.",
+       positional_encoding},
   };
 }
 

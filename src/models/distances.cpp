@@ -1,5 +1,5 @@
 // Models of distances: matrices of them, multidimensional scaling and t-SNE.
-#include "models/catalog.h"
+#include "models/builder.h"
 
 namespace capibara::models {
 
@@ -58,7 +58,8 @@ Model encoder(const Arguments& a, const Model& base) {
   Builder b(a);
   const std::string& kind = a["input_type"].text();
   if (kind != "points" && kind != "distances" && kind != "powered_distances") {
-    throw ValueError(concat("models: ", a.model(), ": input_type is 'points', 'distances' or 'powered_distances', got '", kind, "'"));
+    throw ValueError(concat("models: ", a.model(),
+                            ": input_type is 'points', 'distances' or 'powered_distances', got '", kind, "'"));
   }
   Term input = b.input("input"), coords = b.input("coords"), norm = b.input("norm");
   Entries plain = {{"get_final_distance", false}};
@@ -88,20 +89,51 @@ bool exact(const Arguments& a) { return a["input_type"].text() == "distances"; }
 
 Records distance_records() {
   return {
-      {"EncoderDistanceMatrix", "get_final_distance=True, robust=True, input1, input2, norm", "", "Distances of rows in a norm.", {},
-       {}, encoder_distances},
-      {"MDSCore", "exact_distances=True, robust=True, distances, pred_distances, norm", "", "The stress of predicted distances.", {},
-       {}, mds_core},
-      {"TSNECore", "exact_distances=True, calculate_p_joint=False, perplexity=20.0, distances, pred_distances, p_joint", "",
-       "The loss of t-SNE.", {}, {}, tsne_core},
-      {"DistanceEncoder", "base_model, input_type='distances', input, coords, norm, predicted_coords", "",
-       "Coordinates that keep distances.", {}, {}, [](const Arguments& a) { return encoder(a, model_argument(a["base_model"])); }},
-      {"MDS", "prediction_dim, input_type='distances', input, coords, norm, predicted_coords", "", "Multidimensional scaling.", {}, {},
-       [](const Arguments& a) { return encoder(a, make("MDSCore", {{"exact_distances", exact(a)}})); }},
+      {"EncoderDistanceMatrix",
+       "get_final_distance=True, robust=True, input1, input2, norm",
+       "",
+       "Distances of rows in a norm.",
+       {},
+       {},
+       encoder_distances},
+      {"MDSCore",
+       "exact_distances=True, robust=True, distances, pred_distances, norm",
+       "",
+       "The stress of predicted distances.",
+       {},
+       {},
+       mds_core},
+      {"TSNECore",
+       "exact_distances=True, calculate_p_joint=False, perplexity=20.0, distances, pred_distances, p_joint",
+       "",
+       "The loss of t-SNE.",
+       {},
+       {},
+       tsne_core},
+      {"DistanceEncoder",
+       "base_model, input_type='distances', input, coords, norm, predicted_coords",
+       "",
+       "Coordinates that keep distances.",
+       {},
+       {},
+       [](const Arguments& a) { return encoder(a, model_argument(a["base_model"])); }},
+      {"MDS",
+       "prediction_dim, input_type='distances', input, coords, norm, predicted_coords",
+       "",
+       "Multidimensional scaling.",
+       {},
+       {},
+       [](const Arguments& a) {
+         return encoder(a, make("MDSCore", {{"exact_distances", exact(a)}}));
+       }},
       {"TSNE",
-       "prediction_dim, input_type='distances', preplexity=20.0, calculate_p_joint=False, input, coords, norm, predicted_coords, "
+       "prediction_dim, input_type='distances', preplexity=20.0, calculate_p_joint=False, input, coords, norm, "
+       "predicted_coords, "
        "p_joint",
-       "", "t-SNE.", {}, {},
+       "",
+       "t-SNE.",
+       {},
+       {},
        [](const Arguments& a) {
          return encoder(a, make("TSNECore", {{"calculate_p_joint", a["calculate_p_joint"]},
                                              {"perplexity", a["preplexity"]},

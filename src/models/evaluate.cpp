@@ -73,7 +73,8 @@ ValueMap inputs_of(const CompiledBody& body, const ValueMap& params, const Value
         // Inputs that the outputs do not need may be given; unknown names may not.
         if (body.graph.by_name.count(key)) continue;
         std::vector<std::string> names(wanted.begin(), wanted.end());
-        throw KeyError(concat("models: evaluate: ", argument, " has '", key, "', which the model does not have", hint(key, names)));
+        throw KeyError(concat("models: evaluate: ", argument, " has '", key, "', which the model does not have",
+                              hint(key, names)));
       }
       int edge = body.graph.by_name.at(key);
       const Edge& source = *body.graph.edges[at(edge)].source;
@@ -90,8 +91,8 @@ ValueMap inputs_of(const CompiledBody& body, const ValueMap& params, const Value
         }
         if (!fits) {
           throw ValueError(concat("models: evaluate: '", key, "' in ", argument, " has the type ",
-                                  capibara::to_string(converted.array().type()), "; the model was compiled for the shape ",
-                                  body.shapes->text(edge)));
+                                  capibara::to_string(converted.array().type()),
+                                  "; the model was compiled for the shape ", body.shapes->text(edge)));
         }
       }
       inputs[key] = converted;
@@ -142,7 +143,8 @@ Arrays pack_outputs(const std::vector<Value>& outputs, OutputForm& form) {
 
 ValueMap unpack_outputs(const CompiledBody& body, const OutputForm& form, const Arrays& arrays, std::size_t& next) {
   ValueMap map;
-  for (std::size_t i = 0; i < body.output_keys.size(); ++i) map[body.output_keys[i]] = Packed::fill(form.holes[i], arrays, next);
+  for (std::size_t i = 0; i < body.output_keys.size(); ++i)
+    map[body.output_keys[i]] = Packed::fill(form.holes[i], arrays, next);
   return map;
 }
 
@@ -170,14 +172,17 @@ ValueMap CompiledModel::evaluate(const ValueMap& params, const ValueMap& data) c
   // The form of the outputs follows from that of the inputs; it is traced again where a cached program ran.
   Arrays results = call(body, "f:" + inputs.packed.structure, make, inputs.packed.arrays);
   if (form->holes.empty()) {
-    if (results.size() == body.output_keys.size()) form->holes.resize(results.size());
-    else jax::eval_shape(make(), inputs.packed.arrays);
+    if (results.size() == body.output_keys.size())
+      form->holes.resize(results.size());
+    else
+      jax::eval_shape(make(), inputs.packed.arrays);
   }
   std::size_t next = 0;
   return unpack_outputs(body, *form, results, next);
 }
 
-Evaluation CompiledModel::evaluate(const ValueMap& params, const ValueMap& data, const ValueMap& output_gradients) const {
+Evaluation CompiledModel::evaluate(const ValueMap& params, const ValueMap& data,
+                                   const ValueMap& output_gradients) const {
   ConfigScope scope(config_for(body_->backend));
   const CompiledBody& body = *body_;
   if (body.options.inference) {
@@ -191,9 +196,12 @@ Evaluation CompiledModel::evaluate(const ValueMap& params, const ValueMap& data,
   ValueMap cotangents;
   for (const auto& [key, value] : output_gradients) {
     if (std::find(body.output_keys.begin(), body.output_keys.end(), key) == body.output_keys.end()) {
-      throw KeyError(concat("models: evaluate: output_gradients has '", key, "', which is no output", hint(key, body.output_keys)));
+      throw KeyError(concat("models: evaluate: output_gradients has '", key, "', which is no output",
+                            hint(key, body.output_keys)));
     }
-    cotangents[key] = value.is_list() && !value.list().empty() && value.list()[0].is_array() ? value : Value(to_array(value, body.backend.dtype));
+    cotangents[key] = value.is_list() && !value.list().empty() && value.list()[0].is_array()
+                          ? value
+                          : Value(to_array(value, body.backend.dtype));
   }
   PackedMap variables(trained), others(rest), gradients(cotangents);
   auto form = std::make_shared<OutputForm>();
@@ -217,7 +225,8 @@ Evaluation CompiledModel::evaluate(const ValueMap& params, const ValueMap& data,
           Array gradient = weight->second.array();
           if (gradient.shape() != output.shape() && gradient.size() != 1) {
             throw ValueError(concat("output_gradients['", body.output_keys[i], "'] has the type ",
-                                    capibara::to_string(gradient.type()), ", the output ", capibara::to_string(output.type())));
+                                    capibara::to_string(gradient.type()), ", the output ",
+                                    capibara::to_string(output.type())));
           }
           if (!is_floating_array(output)) continue;
           total = total + jax::numpy::sum(output * gradient.astype(output.dtype()));
@@ -241,8 +250,9 @@ Evaluation CompiledModel::evaluate(const ValueMap& params, const ValueMap& data,
                              capibara::to_string(value.array().type())));
     }
   }
-  Arrays results = call(body, "g:" + variables.packed.structure + "|" + others.packed.structure + "|" + gradients.packed.structure,
-                        make, arrays);
+  Arrays results =
+      call(body, "g:" + variables.packed.structure + "|" + others.packed.structure + "|" + gradients.packed.structure,
+           make, arrays);
   if (form->holes.empty()) {
     if (results.size() == body.output_keys.size() + variables.packed.arrays.size()) {
       form->holes.resize(body.output_keys.size());
@@ -285,7 +295,8 @@ ValueMap CompiledModel::randomize_params(int64_t seed) const {
       unknown += (unknown.empty() ? "'" : ", '") + name + "'" + (text.empty() ? "" : " " + text);
       continue;
     }
-    params[name] = jax::random::normal(jax::random::fold_in(key, number++), {.shape = *shape, .dtype = body_->backend.dtype});
+    params[name] =
+        jax::random::normal(jax::random::fold_in(key, number++), {.shape = *shape, .dtype = body_->backend.dtype});
   }
   if (!unknown.empty()) {
     throw KeyError(concat("models: randomize_params: the shape is not known of ", unknown,
@@ -300,7 +311,8 @@ std::map<std::string, std::optional<std::vector<std::optional<int64_t>>>> Compil
     const FlatEdge& edge = body_->graph.edges[i];
     const auto& dims = body_->shapes->dims(static_cast<int>(i));
     if (!dims) {
-      if (edge.source->tensor.value_or(false)) result[edge.name] = std::nullopt;
+      bool plain = body_->values[i].given() || (edge.source->tensor && !*edge.source->tensor);
+      if (!plain) result[edge.name] = std::nullopt;
       continue;
     }
     std::vector<std::optional<int64_t>> sizes;

@@ -82,8 +82,8 @@ class Flattener {
           int writer = graph_.edges[at(edge)].writer;
           if (writer >= 0 && state[at(writer)] != 2) {
             if (state[at(writer)] == 1 && state[op] == 1) {
-              throw KeyError(concat("models: compile: ", unordered_[op].label, " and ",
-                                    unordered_[at(writer)].label, " need each other's results"));
+              throw KeyError(concat("models: compile: ", unordered_[op].label, " and ", unordered_[at(writer)].label,
+                                    " need each other's results"));
             }
             stack.push_back(writer);
             ready = false;

@@ -11,7 +11,7 @@ inline std::size_t at(int number) { return static_cast<std::size_t>(number); }
 struct FlatEdge {
   std::string name;
   EdgePointer source;
-  int writer = -1;  // operation
+  int writer = -1;     // operation
   bool named = false;  // by the outermost model
 };
 

@@ -1,5 +1,5 @@
 // Regularizers, kernels, support vector machines and Gaussian processes.
-#include "models/catalog.h"
+#include "models/builder.h"
 
 #include <cmath>
 #include <numbers>
@@ -56,21 +56,28 @@ Model kernelized_svm(const Arguments& a) {
   Model kernel = model_argument(a["kernel"]);
   std::vector<std::pair<std::string, Term>> inputs;
   for (const std::string& key : kernel.input_keys()) {
-    if (!kernel.body()->generated(key) && !kernel.body()->edge(key)->value.given()) inputs.emplace_back(key, b.input(key));
+    if (!kernel.body()->generated(key) && !kernel.body()->edge(key)->value.given())
+      inputs.emplace_back(key, b.input(key));
   }
   if (inputs.size() < 2) throw ValueError("models: KernelizedSVM: the kernel needs at least two inputs");
   Term values = b.add(kernel, inputs);
   b.output("kernel", values);
   Term weight = b.weight("weight"), bias = b.weight("bias");
   b.output("output", b.add("Linear", {}, {{"input", values}, {"weight", weight}, {"bias", bias}}));
-  b.shapes({{"input1", "N, d"}, {"input2", "M, d"}, {"weight", "1, M"}, {"bias", "1"}, {"output", "N, 1"}, {"kernel", "N, M"}});
+  b.shapes({{"input1", "N, d"},
+            {"input2", "M, d"},
+            {"weight", "1, M"},
+            {"bias", "1"},
+            {"output", "N, 1"},
+            {"kernel", "N, M"}});
   return b.finish({"input1", "input2"}, {"output"});
 }
 
 // -log likelihood of labels: (y - mu)^T alpha / 2 + sum(log L_ii) + n log(2 pi) / 2
 Model process_loss(const Arguments& a) {
   Builder b(a);
-  Term labels = b.input("labels"), mu = b.input("mu"), factor = b.input("L"), term = b.input("K_term"), alpha = b.input("alpha");
+  Term labels = b.input("labels"), mu = b.input("mu"), factor = b.input("L"), term = b.input("K_term"),
+       alpha = b.input("alpha");
   Term fit = operate("Squeeze", matmul(transpose(labels - mu), alpha)) * Term(0.5);
   Term values = b.add("Eigvalsh", {}, {{"K_term", term}, {"L", factor}});
   Term volume = operate("Sum", operate("Log", values, {{"robust", a["robust"]}}));
@@ -82,7 +89,8 @@ Model process_loss(const Arguments& a) {
 
 Model process_regression(const Arguments& a) {
   Builder b(a);
-  Term label = b.weight("label"), noise = b.weight("s"), k = b.weight("k"), k_star = b.weight("k_star"), mu = b.weight("mu");
+  Term label = b.weight("label"), noise = b.weight("s"), k = b.weight("k"), k_star = b.weight("k_star"),
+       mu = b.weight("mu");
   Term count = operate("Size", k, {{"dim", 0}});
   Term eye = b.add("Eye", {}, {{"N", count}});
   Term term = k + noise * eye;
@@ -107,13 +115,34 @@ Records kernel_method_records() {
       {"L2", "input", "", "Half the sum of squares.", {}, {}, l2},
       {"QuadraticFormRegularizer", "input, kernel", "", "input kernel input^T / 2.", {}, {}, quadratic_form},
       {"RBFKernel", "input1, input2, l_scale, sigma", "", "A Gaussian of distances of rows.", {}, {}, rbf_kernel},
-      {"PolynomialKernel", "robust=True, input1, input2, poly_coef, degree", "", "A power of inner products of rows.", {}, {},
+      {"PolynomialKernel",
+       "robust=True, input1, input2, poly_coef, degree",
+       "",
+       "A power of inner products of rows.",
+       {},
+       {},
        polynomial_kernel},
-      {"KernelizedSVM", "kernel, weight, bias, input1, input2", "", "A linear layer on a kernel.", {}, {}, kernelized_svm},
-      {"GPRLoss", "robust=False, labels, mu, L, K_term, alpha", "", "The negative log likelihood of a Gaussian process.", {}, {},
+      {"KernelizedSVM",
+       "kernel, weight, bias, input1, input2",
+       "",
+       "A linear layer on a kernel.",
+       {},
+       {},
+       kernelized_svm},
+      {"GPRLoss",
+       "robust=False, labels, mu, L, K_term, alpha",
+       "",
+       "The negative log likelihood of a Gaussian process.",
+       {},
+       {},
        process_loss},
-      {"GaussProcessRegressionCore", "s, k, k_star, mu, label, loss, prediction, confidence", "",
-       "A Gaussian process: loss, prediction and confidence.", {}, {}, process_regression},
+      {"GaussProcessRegressionCore",
+       "s, k, k_star, mu, label, loss, prediction, confidence",
+       "",
+       "A Gaussian process: loss, prediction and confidence.",
+       {},
+       {},
+       process_regression},
   };
 }
 

@@ -1,5 +1,5 @@
 // Layers: linear maps, their activations, and what is built of them.
-#include "models/catalog.h"
+#include "models/builder.h"
 
 namespace capibara::models {
 
@@ -46,13 +46,15 @@ Model elementwise_affine(const Arguments& a) {
 Model layer(const Arguments& a) {
   Builder b(a);
   Term input = b.input("input"), weight = b.weight("weight"), bias = b.weight("bias");
-  Term hidden = b.add("Linear", {{"dimension", a["dimension"]}}, {{"input", input}, {"weight", weight}, {"bias", bias}});
+  Term hidden =
+      b.add("Linear", {{"dimension", a["dimension"]}}, {{"input", input}, {"weight", weight}, {"bias", bias}});
   Model activation = model_argument(a["activation"]);
   b.output("output", b.add(activation, {{activation.cin().key, hidden}}));
   return b.finish();
 }
 
-// dimensions and activations of the layers; or input_size, hidden_sizes and output_size with one activation between them.
+// dimensions and activations of the layers; or input_size, hidden_sizes and output_size with one activation between
+// them.
 Model perceptron(const Arguments& a) {
   Builder b(a);
   std::vector<Value> sizes;
@@ -61,8 +63,8 @@ Model perceptron(const Arguments& a) {
     sizes = a["dimensions"].list();
     activations = a["activations"].list();
     if (sizes.size() != activations.size() || sizes.empty()) {
-      throw ValueError(concat("models: MLP: dimensions and activations need the same length, at least 1; got ", sizes.size(),
-                              " and ", activations.size()));
+      throw ValueError(concat("models: MLP: dimensions and activations need the same length, at least 1; got ",
+                              sizes.size(), " and ", activations.size()));
     }
   } else if (a.given("output_size") || a.given("hidden_sizes")) {
     if (a.given("hidden_sizes")) sizes = a["hidden_sizes"].list();
@@ -86,7 +88,8 @@ Model perceptron(const Arguments& a) {
     Value activation = activations[i];
     if (activation.is_model()) activation = to_specification(activation.model());
     Term w = b.weight(concat(weight, i)), c = b.weight(concat(bias, i));
-    term = b.add("Layer", {{"activation", activation}, {"dimension", sizes[i]}}, {{"input", term}, {"weight", w}, {"bias", c}});
+    term = b.add("Layer", {{"activation", activation}, {"dimension", sizes[i]}},
+                 {{"input", term}, {"weight", w}, {"bias", c}});
   }
   b.output("output", term);
   if (a.given("input_size")) b.shapes({{"input", with_size("N, V..., d", 2, a["input_size"])}});
@@ -113,7 +116,8 @@ Model polynomial_regression(const Arguments& a) {
   Builder b(a);
   Term features = operate("PolynomialFeatures", b.input("input"), {{"degree", a["degree"]}});
   Term weight = b.weight("weight"), bias = b.weight("bias");
-  b.output("output", b.add("Linear", {{"dimension", a["dimension"]}}, {{"input", features}, {"weight", weight}, {"bias", bias}}));
+  b.output("output",
+           b.add("Linear", {{"dimension", a["dimension"]}}, {{"input", features}, {"weight", weight}, {"bias", bias}}));
   return b.finish();
 }
 
@@ -130,10 +134,12 @@ Model multi_head_attention(const Arguments& a) {
   auto projected = [&](const std::string& name) {
     Term weight = b.weight("w_" + name), bias = b.weight("bias_" + name);
     Term flat = b.add("Linear", {{"dimension", dim}}, {{"input", input}, {"weight", weight}, {"bias", bias}});
-    return operate("Transpose", reshape(flat, {batch, length, Value(heads), Value(dim / heads)}), {{"axes", {0, 2, 1, 3}}});
+    return operate("Transpose", reshape(flat, {batch, length, Value(heads), Value(dim / heads)}),
+                   {{"axes", {0, 2, 1, 3}}});
   };
   Term query = projected("q"), key = projected("k"), value = projected("v");
-  Term mixed = b.add("ScaledDotProduct", {{"is_causal", a["is_causal"]}}, {{"query", query}, {"key", key}, {"value", value}});
+  Term mixed =
+      b.add("ScaledDotProduct", {{"is_causal", a["is_causal"]}}, {{"query", query}, {"key", key}, {"value", value}});
   Term joined = reshape(operate("Transpose", mixed, {{"axes", {0, 2, 1, 3}}}), {batch, length, Value(dim)});
   Term weight = b.weight("w_o"), bias = b.weight("bias_o");
   b.output("output", b.add("Linear", {{"dimension", dim}}, {{"input", joined}, {"weight", weight}, {"bias", bias}}));
@@ -149,20 +155,50 @@ Records layer_records() {
   return {
       {"Linear", "dimension=None, use_bias=True, input, weight, bias", "", "input weight^T + bias.", {}, {}, linear},
       {"ElementWiseAffine", "input, weight, bias", "", "input * weight + bias.", {}, {}, elementwise_affine},
-      {"Layer", "activation, dimension=None, input, weight, bias", "", "A linear layer and its activation.", {}, {}, layer},
+      {"Layer",
+       "activation, dimension=None, input, weight, bias",
+       "",
+       "A linear layer and its activation.",
+       {},
+       {},
+       layer},
       {"MLP",
        "activations=None, dimensions=None, input_name_templates=None, input, input_size=None, hidden_sizes=None, "
        "output_size=None, activation=None, output_activation=None",
-       "", "Layers in a row; weights are weight0, bias0, weight1, ...", {}, {}, perceptron},
+       "",
+       "Layers in a row; weights are weight0, bias0, weight1, ...",
+       {},
+       {},
+       perceptron},
       {"SiLU", "input", "", "input * sigmoid(input).", {}, {}, silu},
-      {"LogisticRegression", "input, weight, bias", "", "A score and its probability, probs_output.", {}, {},
+      {"LogisticRegression",
+       "input, weight, bias",
+       "",
+       "A score and its probability, probs_output.",
+       {},
+       {},
        [](const Arguments& a) { return regression(a, "Sigmoid", "probs_output"); }},
-      {"LinearSVM", "input, weight, bias", "", "A score and its sign, decision_output.", {}, {},
+      {"LinearSVM",
+       "input, weight, bias",
+       "",
+       "A score and its sign, decision_output.",
+       {},
+       {},
        [](const Arguments& a) { return regression(a, "Sign", "decision_output"); }},
-      {"PolynomialRegression", "degree, dimension=None, input, weight, bias", "", "A linear layer on polynomial features.", {}, {},
+      {"PolynomialRegression",
+       "degree, dimension=None, input, weight, bias",
+       "",
+       "A linear layer on polynomial features.",
+       {},
+       {},
        polynomial_regression},
-      {"MultiHeadAttention", "dim, num_heads, is_causal=False, input", "", "Attention with several heads on [batch, length, dim].",
-       {}, {}, multi_head_attention},
+      {"MultiHeadAttention",
+       "dim, num_heads, is_causal=False, input",
+       "",
+       "Attention with several heads on [batch, length, dim].",
+       {},
+       {},
+       multi_head_attention},
   };
 }
 

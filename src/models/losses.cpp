@@ -46,8 +46,8 @@ Array class_weights(const Operands& c, const Array& input, const Array& target, 
   if (none) return jnp::ones({classes}, {.dtype = input.dtype()});
   Array given = to_array(weights, c.dtype());
   if (given.ndim() != 1 || given.shape(0) != classes) {
-    throw ValueError(concat("CrossEntropy: weights need one number for each of the ", classes, " classes of 'input', got ",
-                            capibara::to_string(given.type())));
+    throw ValueError(concat("CrossEntropy: weights need one number for each of the ", classes,
+                            " classes of 'input', got ", capibara::to_string(given.type())));
   }
   return given.astype(input.dtype());
 }
@@ -68,12 +68,13 @@ Value cross_entropy(const Operands& c) {
     Array logs = kind == "log_probs" ? input
                  : kind == "probs"   ? log(input)
                  : !robust           ? jax::nn::log_softmax(input, {.axis = 1})
-                           : input - log(jnp::sum(jnp::exp(input), {.axis = 1, .keepdims = true}));
-    if (input.ndim() > 2) weights = weights.reshape([&] {
-      Shape shape(static_cast<std::size_t>(input.ndim()), 1);
-      shape[1] = input.shape(1);
-      return shape;
-    }());
+                                     : input - log(jnp::sum(jnp::exp(input), {.axis = 1, .keepdims = true}));
+    if (input.ndim() > 2)
+      weights = weights.reshape([&] {
+        Shape shape(static_cast<std::size_t>(input.ndim()), 1);
+        shape[1] = input.shape(1);
+        return shape;
+      }());
     return -jnp::sum(target * logs * weights, {.axis = 1});
   }
   auto picked = [&](const Array& x) {
@@ -89,7 +90,9 @@ Value cross_entropy(const Operands& c) {
 
 Array positive_weight(const Operands& c, const Array& share) {
   const Value& weight = c["pos_weight"];
-  if (!weight.is<bool>()) return c.array("pos_weight");
+  const bool automatic = weight.is_text() && weight.text() == "auto";
+  if (!weight.is<bool>() && !automatic) return c.array("pos_weight");
+  if (automatic) return (Array(1.0) - jnp::mean(share)) / jnp::mean(share);
   if (!weight.boolean()) return Array(1.0);
   Array mean = jnp::mean(share);
   return (Array(1.0) - mean) / mean;
@@ -133,7 +136,8 @@ std::string cross_entropy_keys(const Arguments& arguments) {
   check_kind("CrossEntropy", arguments["input_type"].text(), {"logits", "probs", "log_probs"});
   bool categorical = arguments.flag("categorical");
   std::string target = categorical ? "target[N, V...]!i" : "target[N, C, V...]";
-  return "input[N, C, V...], " + target + ", weights='', threshold='MIN_POSITIVE_NORMAL', robust=False -> output[N, V...]";
+  return "input[N, C, V...], " + target +
+         ", weights='', threshold='MIN_POSITIVE_NORMAL', robust=False -> output[N, V...]";
 }
 
 std::string binary_cross_entropy_keys(const Arguments& arguments) {
@@ -146,22 +150,39 @@ std::string binary_cross_entropy_keys(const Arguments& arguments) {
 Records loss_records() {
   const char* pair = "input[?], target[?] -> output[?]";
   ShapeRule joint = broadcast_rule("input", "target", "output");
+  // Shapes that differ broadcast, which is hardly ever meant.
+  const char* equal = "input[V...], target[V...] -> output[V...]";
   return {
-      {"SquaredError", "input, target", pair, "(input - target)^2.", of_difference(jnp::square), joint},
-      {"AbsoluteError", "input, target", pair, "|input - target|.", of_difference(jnp::absolute), joint},
-      {"HingeLoss", "input, target", pair, "max(0, 1 - target input).", [](const Operands& c) -> Value { return hinge(c); }, joint},
+      {"SquaredError", "input, target", pair, "(input - target)^2.", of_difference(jnp::square), joint, nullptr,
+       nullptr, equal},
+      {"AbsoluteError", "input, target", pair, "|input - target|.", of_difference(jnp::absolute), joint, nullptr,
+       nullptr, equal},
+      {"HingeLoss", "input, target", pair, "max(0, 1 - target input).",
+       [](const Operands& c) -> Value { return hinge(c); }, joint, nullptr, nullptr, equal},
       {"QuadHingeLoss", "input, target", pair, "The hinge loss squared.",
-       [](const Operands& c) -> Value { return jnp::square(hinge(c)); }, joint},
+       [](const Operands& c) -> Value { return jnp::square(hinge(c)); }, joint, nullptr, nullptr, equal},
       {"QuantileLoss", "quantile=0.5, input, target", "input[?], target[?], quantile=0.5 -> output[?]",
-       "The loss whose minimum is a quantile.", quantile_loss, joint},
-      {"CrossEntropy", "input_type='logits', weights='', input, target, robust=False, threshold='MIN_POSITIVE_NORMAL', categorical=True",
-       "", "The cross entropy of classes, from logits, probabilities or their logarithms.", cross_entropy, {}, nullptr,
+       "The loss whose minimum is a quantile.", quantile_loss, joint, nullptr, nullptr, equal},
+      {"CrossEntropy",
+       "input_type='logits', weights='', input, target, robust=False, threshold='MIN_POSITIVE_NORMAL', "
+       "categorical=True",
+       "",
+       "The cross entropy of classes, from logits, probabilities or their logarithms.",
+       cross_entropy,
+       {},
+       nullptr,
        cross_entropy_keys},
       {"KLDivergence", "input, target, threshold='MIN_POSITIVE_NORMAL'",
-       "input[?], target[?], threshold='MIN_POSITIVE_NORMAL' -> output[?]", "target log(target / input).", kl_divergence, joint},
+       "input[?], target[?], threshold='MIN_POSITIVE_NORMAL' -> output[?]", "target log(target / input).",
+       kl_divergence, joint, nullptr, nullptr, equal},
       {"BinaryCrossEntropy",
-       "input_type='logits', pos_weight=1.0, input, target, threshold='MIN_POSITIVE_NORMAL', robust=False", "",
-       "The cross entropy of two classes.", binary_cross_entropy, {}, nullptr, binary_cross_entropy_keys},
+       "input_type='logits', pos_weight=1.0, input, target, threshold='MIN_POSITIVE_NORMAL', robust=False",
+       "",
+       "The cross entropy of two classes.",
+       binary_cross_entropy,
+       {},
+       nullptr,
+       binary_cross_entropy_keys},
   };
 }
 

@@ -1,5 +1,5 @@
 // Metrics of classifications.
-#include "models/catalog.h"
+#include "models/builder.h"
 
 #include <capibara/numpy.h>
 
@@ -20,7 +20,8 @@ Array predicted_classes(const Operands& c) {
   Array predicted = c.array("pred");
   bool one_hot = c.argument("is_pred_one_hot").boolean();
   if (c.argument("is_binary").boolean() && !one_hot) {
-    if (!c.argument("threshold").is_number()) throw ValueError("is_binary=True needs a threshold for predictions that are not one-hot");
+    if (!c.argument("threshold").is_number())
+      throw ValueError("is_binary=True needs a threshold for predictions that are not one-hot");
     return (predicted > Array(c.argument("threshold").number())).astype(DType::int32);
   }
   return class_numbers(predicted, one_hot);
@@ -92,13 +93,16 @@ Value area_under_curve(const Operands& c) {
 // Differences of class numbers: 0 where a prediction is right.
 Model metric(const Arguments& a) {
   Builder b(a);
-  auto classes = [&](const Term& term, bool one_hot) { return one_hot ? operate("ArgMax", term, {{"axis", -1}}) : term; };
+  auto classes = [&](const Term& term, bool one_hot) {
+    return one_hot ? operate("ArgMax", term, {{"axis", -1}}) : term;
+  };
   Term label = classes(b.input("label"), a.flag("is_label_one_hot"));
   Term pred = b.input("pred");
   if (a.flag("is_binary") && !a.flag("is_pred_one_hot")) {
     if (!a.given("threshold")) throw ValueError("models: Metric: is_binary=True needs a threshold");
     Term above = b.add("Greater", {}, {{"left", pred}, {"right", Term(a["threshold"])}});
-    pred = b.add("Where", {}, {{"cond", above}, {"input1", Term(Value(Tensor{1}))}, {"input2", Term(Value(Tensor{0}))}});
+    pred =
+        b.add("Where", {}, {{"cond", above}, {"input1", Term(Value(Tensor{1}))}, {"input2", Term(Value(Tensor{0}))}});
   } else {
     pred = classes(pred, a.flag("is_pred_one_hot"));
   }
@@ -118,11 +122,19 @@ Records metric_records() {
       {"Metric", kinds, "", "Differences of predicted and true classes.", {}, {}, metric},
       {"Accuracy", kinds, keys, "The share of right predictions.", accuracy},
       {"Precision", averaged, keys, "The share of right ones among the predictions of a class.",
-       [](const Operands& c) { return score(c, {1, 0}); }},
-      {"Recall", averaged, keys, "The share of a class that was predicted.", [](const Operands& c) { return score(c, {0, 1}); }},
-      {"F1", averaged, keys, "The harmonic mean of precision and recall.", [](const Operands& c) { return score(c, {0.5, 0.5}); }},
-      {"AUC", "n_classes, is_label_one_hot=True, pred, label", keys, "The area under the curve of true over false positives.",
-       area_under_curve},
+       [](const Operands& c) {
+         return score(c, {1, 0});
+       }},
+      {"Recall", averaged, keys, "The share of a class that was predicted.",
+       [](const Operands& c) {
+         return score(c, {0, 1});
+       }},
+      {"F1", averaged, keys, "The harmonic mean of precision and recall.",
+       [](const Operands& c) {
+         return score(c, {0.5, 0.5});
+       }},
+      {"AUC", "n_classes, is_label_one_hot=True, pred, label", keys,
+       "The area under the curve of true over false positives.", area_under_curve},
   };
 }
 

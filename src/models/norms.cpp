@@ -1,5 +1,5 @@
 // Normalisation layers.
-#include "models/catalog.h"
+#include "models/builder.h"
 
 namespace capibara::models {
 
@@ -102,14 +102,29 @@ Model rms_norm(const Arguments& a) {
 
 Records norm_records() {
   return {
-      {"LayerNorm", "use_scale=True, use_bias=True, eps=1e-05, input, weight, bias", "", "Zero mean, unit variance along the last dimension.",
-       {}, {}, layer_norm},
-      {"GroupNorm", "num_groups=32, use_scale=True, use_bias=True, eps=1e-05, input, weight, bias", "",
-       "Zero mean, unit variance of groups of channels.", {}, {}, group_norm},
+      {"LayerNorm",
+       "use_scale=True, use_bias=True, eps=1e-05, input, weight, bias",
+       "",
+       "Zero mean, unit variance along the last dimension.",
+       {},
+       {},
+       layer_norm},
+      {"GroupNorm",
+       "num_groups=32, use_scale=True, use_bias=True, eps=1e-05, input, weight, bias",
+       "",
+       "Zero mean, unit variance of groups of channels.",
+       {},
+       {},
+       group_norm},
       {"BatchNorm2D",
-       "num_features=None, use_scale=True, use_bias=True, eps=1e-05, momentum=0.1, inference=True, input, weight, bias, "
+       "num_features=None, use_scale=True, use_bias=True, eps=1e-05, momentum=0.1, inference=True, input, weight, "
+       "bias, "
        "running_mean, running_var",
-       "", "Zero mean, unit variance of each channel.", {}, {}, batch_norm},
+       "",
+       "Zero mean, unit variance of each channel.",
+       {},
+       {},
+       batch_norm},
       {"RMSNorm", "eps=1e-05, input, weight", "", "Unit mean square along the last dimension.", {}, {}, rms_norm},
   };
 }

@@ -11,10 +11,14 @@ namespace {
 std::string escaped(const std::string& text) {
   std::string result;
   for (char c : text) {
-    if (c == '<') result += "&lt;";
-    else if (c == '>') result += "&gt;";
-    else if (c == '&') result += "&amp;";
-    else result += c;
+    if (c == '<')
+      result += "&lt;";
+    else if (c == '>')
+      result += "&gt;";
+    else if (c == '&')
+      result += "&amp;";
+    else
+      result += c;
   }
   return result;
 }
@@ -83,18 +87,19 @@ std::string draw(std::vector<Box> boxes, const std::vector<Arrow>& arrows) {
   for (const Arrow& arrow : arrows) {
     const Box &from = boxes[arrow.from], &to = boxes[arrow.to];
     double x1 = from.x + from.width / 2, y1 = from.y + box_height, x2 = to.x + to.width / 2, y2 = to.y;
-    out << "<path d=\"M" << x1 << "," << y1 << " C" << x1 << "," << y1 + 24 << " " << x2 << "," << y2 - 24 << " " << x2 << "," << y2
-        << "\" fill=\"none\" stroke=\"#555\" marker-end=\"url(#tip)\"/>\n";
+    out << "<path d=\"M" << x1 << "," << y1 << " C" << x1 << "," << y1 + 24 << " " << x2 << "," << y2 - 24 << " " << x2
+        << "," << y2 << "\" fill=\"none\" stroke=\"#555\" marker-end=\"url(#tip)\"/>\n";
     if (!arrow.label.empty()) {
       out << "<text x=\"" << (x1 + x2) / 2 + 4 << "\" y=\"" << (y1 + y2) / 2 << "\" fill=\"#555\" font-size=\"10\">"
           << escaped(arrow.label) << "</text>\n";
     }
   }
   for (const Box& box : boxes) {
-    out << "<rect x=\"" << box.x << "\" y=\"" << box.y << "\" width=\"" << box.width << "\" height=\"" << box_height << "\" rx=\""
-        << (box.external ? 20 : 5) << "\" fill=\"" << (box.external ? "#eef3fb" : "#fdf3e3") << "\" stroke=\"#777\"/>\n"
-        << "<text text-anchor=\"middle\" x=\"" << box.x + box.width / 2 << "\" y=\"" << box.y + (box.line.empty() ? 24 : 17) << "\">"
-        << escaped(box.title) << "</text>\n";
+    out << "<rect x=\"" << box.x << "\" y=\"" << box.y << "\" width=\"" << box.width << "\" height=\"" << box_height
+        << "\" rx=\"" << (box.external ? 20 : 5) << "\" fill=\"" << (box.external ? "#eef3fb" : "#fdf3e3")
+        << "\" stroke=\"#777\"/>\n"
+        << "<text text-anchor=\"middle\" x=\"" << box.x + box.width / 2 << "\" y=\""
+        << box.y + (box.line.empty() ? 24 : 17) << "\">" << escaped(box.title) << "</text>\n";
     if (!box.line.empty()) {
       out << "<text text-anchor=\"middle\" x=\"" << box.x + box.width / 2 << "\" y=\"" << box.y + 33
           << "\" font-size=\"10\" fill=\"#555\">" << escaped(box.line) << "</text>\n";
@@ -116,7 +121,8 @@ std::string draw_body(const ModelBody& body, const std::function<std::string(con
     boxes.push_back({child.body->label(), {}, false, 0, 0, 0, 0});
   }
   std::size_t children = boxes.size();
-  std::vector<std::string> outputs = Model(std::const_pointer_cast<ModelBody>(std::shared_ptr<const ModelBody>(&body, [](auto*) {}))).output_keys();
+  std::vector<std::string> outputs =
+      Model(std::const_pointer_cast<ModelBody>(std::shared_ptr<const ModelBody>(&body, [](auto*) {}))).output_keys();
   for (std::size_t i = 0; i < children; ++i) {
     const auto& child = body.children[i];
     for (const auto& [inner, own] : child.names) {
@@ -154,7 +160,8 @@ std::string Model::svg() const {
 }
 
 std::string CompiledModel::svg() const {
-  return draw_body(*body_->model.body(), [&](const Edge* edge) { return body_->shapes->text(body_->graph.by_edge.at(edge)); });
+  return draw_body(*body_->model.body(),
+                   [&](const Edge* edge) { return body_->shapes->text(body_->graph.by_edge.at(edge)); });
 }
 
 }  // namespace capibara::models

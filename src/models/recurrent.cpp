@@ -1,5 +1,5 @@
 // Recurrent cells, and sequences of them unrolled in time; batches get shorter as sequences end.
-#include "models/catalog.h"
+#include "models/builder.h"
 
 namespace capibara::models {
 
@@ -35,8 +35,14 @@ Model rnn_cell(const Arguments& a) {
   b.output("hidden_compl", rows.rest);
   Term w_ho = b.weight("w_ho"), bias_o = b.weight("bias_o");
   b.output("output", linear(b, hidden, w_ho) + bias_o);
-  b.shapes({{"input", "N, 1, d_in"}, {"prev_hidden", "M, 1, d_hid"}, {"w_ih", "d_hid, d_in"}, {"w_hh", "d_hid, d_hid"},
-            {"w_ho", "d_out, d_hid"}, {"bias_h", "d_hid"}, {"bias_o", "d_out"}, {"hidden", "N, 1, d_hid"},
+  b.shapes({{"input", "N, 1, d_in"},
+            {"prev_hidden", "M, 1, d_hid"},
+            {"w_ih", "d_hid, d_in"},
+            {"w_hh", "d_hid, d_hid"},
+            {"w_ho", "d_out, d_hid"},
+            {"bias_h", "d_hid"},
+            {"bias_o", "d_out"},
+            {"hidden", "N, 1, d_hid"},
             {"output", "N, 1, d_out"}});
   return b.finish({"input"}, {"output"});
 }
@@ -74,8 +80,12 @@ Model lstm_cell(const Arguments& a) {
   Term weight = b.weight("w_out"), bias = b.weight("bias_out");
   b.output("output", linear(b, gates.hidden, weight, bias));
   NamedShapes shapes = lstm_shapes;
-  for (const auto& shape : NamedShapes{{"prev_hidden", "M, 1, d_hid"}, {"prev_cell", "M, 1, d_hid"}, {"w_out", "d_out, d_hid"},
-                                       {"bias_out", "d_out"}, {"hidden", "N, 1, d_hid"}, {"cell", "N, 1, d_hid"}}) {
+  for (const auto& shape : NamedShapes{{"prev_hidden", "M, 1, d_hid"},
+                                       {"prev_cell", "M, 1, d_hid"},
+                                       {"w_out", "d_out, d_hid"},
+                                       {"bias_out", "d_out"},
+                                       {"hidden", "N, 1, d_hid"},
+                                       {"cell", "N, 1, d_hid"}}) {
     shapes.push_back(shape);
   }
   b.shapes(shapes);
@@ -87,7 +97,8 @@ Model lstm_body(const Arguments& a) {
   Builder b(a);
   Term input = b.input("input"), hidden = b.input("prev_hidden"), cell = b.input("prev_cell");
   Gates gates = lstm_gates(b, input, hidden, cell);
-  b.output("output", b.add("Concat", {{"axis", 0}}, {{"input", Term(Value(List{gates.cell.value(), gates.hidden.value()}))}}));
+  b.output("output",
+           b.add("Concat", {{"axis", 0}}, {{"input", Term(Value(List{gates.cell.value(), gates.hidden.value()}))}}));
   NamedShapes shapes = lstm_shapes;
   shapes.emplace_back("prev_hidden", "N, 1, d_hid");
   shapes.emplace_back("prev_cell", "N, 1, d_hid");
@@ -114,7 +125,10 @@ Model gru_cell(const Arguments& a) {
   b.output("hidden_compl", rows.rest);
   Term w_ho = b.weight("w_ho"), bias_o = b.weight("bias_o");
   b.output("output", linear(b, hidden, w_ho, bias_o));
-  NamedShapes shapes = {{"input", "N, 1, d_in"}, {"prev_hidden", "M, 1, d_hid"}, {"w_ho", "d_out, d_hid"}, {"bias_o", "d_out"},
+  NamedShapes shapes = {{"input", "N, 1, d_in"},
+                        {"prev_hidden", "M, 1, d_hid"},
+                        {"w_ho", "d_out, d_hid"},
+                        {"bias_o", "d_out"},
                         {"hidden", "N, 1, d_hid"}};
   for (const char* name : {"z", "r", "n"}) {
     shapes.emplace_back(concat("w_i", name), "d_hid, d_in");
@@ -137,8 +151,10 @@ struct CellKind {
     specification = to_specification(cell);
     for (const std::string& key : cell.input_keys()) {
       if (cell.body()->generated(key) || key == "input") continue;
-      if (key.starts_with("prev_")) states.push_back(key.substr(5));
-      else weights.push_back(key);
+      if (key.starts_with("prev_"))
+        states.push_back(key.substr(5));
+      else
+        weights.push_back(key);
     }
   }
   Model make_cell() const { return from_specification(specification); }
@@ -227,8 +243,10 @@ Model encoder_decoder(const Arguments& a, bool inference) {
   Inputs decoding;
   for (const std::string& key : decoder.input_keys()) {
     if (decoder.body()->generated(key)) continue;
-    if (key == "initial_hidden") decoding.emplace_back(key, state);
-    else decoding.emplace_back(key, b.input(key.starts_with("target") ? key : "decoder_" + key));
+    if (key == "initial_hidden")
+      decoding.emplace_back(key, state);
+    else
+      decoding.emplace_back(key, b.input(key.starts_with("target") ? key : "decoder_" + key));
   }
   std::vector<std::string> outputs = decoder.output_keys();
   b.add(decoder, decoding, outputs.back());
@@ -242,19 +260,56 @@ Records recurrent_records() {
   const char* lstm = "w_i, w_f, w_c, w_o, bias_f, bias_i, bias_c, bias_o";
   return {
       {"RNNCell", "input, w_ih, w_hh, w_ho, bias_h, bias_o", "", "One step of a recurrent network.", {}, {}, rnn_cell},
-      {"LSTMCell", concat("input, ", lstm, ", w_out, bias_out"), "", "One step of a long short-term memory.", {}, {}, lstm_cell},
-      {"LSTMCellBody", concat("input, prev_hidden, prev_cell, ", lstm), "", "The gates of a long short-term memory.", {}, {}, lstm_body},
+      {"LSTMCell",
+       concat("input, ", lstm, ", w_out, bias_out"),
+       "",
+       "One step of a long short-term memory.",
+       {},
+       {},
+       lstm_cell},
+      {"LSTMCellBody",
+       concat("input, prev_hidden, prev_cell, ", lstm),
+       "",
+       "The gates of a long short-term memory.",
+       {},
+       {},
+       lstm_body},
       {"GRUCell", "input", "", "One step of a gated recurrent unit.", {}, {}, gru_cell},
-      {"OneToMany", "cell_type, max_sequence_length, teacher_forcing=False, input", "", "A sequence from one input.", {}, {},
+      {"OneToMany",
+       "cell_type, max_sequence_length, teacher_forcing=False, input",
+       "",
+       "A sequence from one input.",
+       {},
+       {},
        [](const Arguments& a) { return one_to_many(a, false); }},
-      {"OneToManyInference", "cell_type, max_sequence_length, input", "", "A sequence that feeds itself.", {}, {},
+      {"OneToManyInference",
+       "cell_type, max_sequence_length, input",
+       "",
+       "A sequence that feeds itself.",
+       {},
+       {},
        [](const Arguments& a) { return one_to_many(a, true); }},
-      {"ManyToOne", "cell_type, max_sequence_length, hidden_concat", "", "The last state of a sequence.", {}, {}, many_to_one},
+      {"ManyToOne",
+       "cell_type, max_sequence_length, hidden_concat",
+       "",
+       "The last state of a sequence.",
+       {},
+       {},
+       many_to_one},
       {"EncoderDecoder",
-       "cell_type, max_input_sequence_length, max_target_sequence_length, teacher_forcing=False, indices", "",
-       "A sequence from a sequence.", {}, {}, [](const Arguments& a) { return encoder_decoder(a, false); }},
-      {"EncoderDecoderInference", "cell_type, max_input_sequence_length, max_target_sequence_length", "",
-       "A sequence from a sequence, without targets.", {}, {}, [](const Arguments& a) { return encoder_decoder(a, true); }},
+       "cell_type, max_input_sequence_length, max_target_sequence_length, teacher_forcing=False, indices",
+       "",
+       "A sequence from a sequence.",
+       {},
+       {},
+       [](const Arguments& a) { return encoder_decoder(a, false); }},
+      {"EncoderDecoderInference",
+       "cell_type, max_input_sequence_length, max_target_sequence_length",
+       "",
+       "A sequence from a sequence, without targets.",
+       {},
+       {},
+       [](const Arguments& a) { return encoder_decoder(a, true); }},
   };
 }
 

@@ -57,7 +57,8 @@ Records reduction_records() {
       {"ArgMax", constructor, keys, "Where the maximum is.", position(jnp::argmax), reduce_rule()},
       {"ArgMin", constructor, keys, "Where the minimum is.", position(jnp::argmin), reduce_rule()},
       {"Variance", "axis=None, keepdim=False, correction=0.0, input",
-       "input[?], axis=None, keepdim=False, correction=0.0 -> output[?]", "The variance along axes.", variance, reduce_rule()},
+       "input[?], axis=None, keepdim=False, correction=0.0 -> output[?]", "The variance along axes.", variance,
+       reduce_rule()},
   };
 }
 

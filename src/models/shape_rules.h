@@ -19,7 +19,7 @@ class RuleScope {
   bool has(const std::string& key) const { return keys_.count(key) != 0; }
   // The dimensions of a key; nothing where not even their number is known.
   const std::optional<std::vector<DimId>>& dims(const std::string& key) const;
-  const Value& value(const std::string& key) const;     // of a key that is not a tensor
+  const Value& value(const std::string& key) const;  // of a key that is not a tensor
   const Value& argument(const std::string& name) const;
   std::optional<int64_t> size(DimId dim) const;
   DimId fresh();

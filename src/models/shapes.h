@@ -7,12 +7,13 @@ namespace capibara::models {
 
 class ShapeSystem {
  public:
-  explicit ShapeSystem(const FlatGraph& graph);
+  // `safe`: with the shapes that models recommend.
+  explicit ShapeSystem(const FlatGraph& graph, bool safe = false);
 
   // A shape that somebody says; `source` is named in errors.
   void require(int edge, const ShapeTemplate& shape, const std::string& source);
-  // Runs all rules to a fixed point. `values` has what is known of every edge; operations whose inputs are known are traced
-  // for the shapes of their results, and results that are no tensors become values.
+  // Runs all rules to a fixed point. `values` has what is known of every edge; operations whose inputs are known are
+  // traced for the shapes of their results, and results that are no tensors become values.
   void solve(std::vector<Value>& values, DType dtype);
 
   const std::optional<std::vector<DimId>>& dims(int edge) const { return edges_[static_cast<std::size_t>(edge)]; }

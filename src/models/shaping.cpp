@@ -26,8 +26,10 @@ Arrays arrays_of(const Operands& c) {
 Value joined(const Operands& c) {
   jnp::ConcatenateOptions options;
   const Value& axis = c["axis"];
-  if (axis.is_none()) options.axis = std::nullopt;
-  else options.axis = axis.integer();
+  if (axis.is_none())
+    options.axis = std::nullopt;
+  else
+    options.axis = axis.integer();
   return jnp::concatenate(arrays_of(c), options);
 }
 
@@ -183,8 +185,10 @@ Value to_tensor(const Operands& c) {
 Value padded(const Operands& c) {
   jnp::PadWidths widths;
   for (const Value& entry : c["pad_width"].list()) {
-    if (entry.is_list()) widths.emplace_back(entry.list().at(0).integer(), entry.list().at(1).integer());
-    else widths.emplace_back(entry.integer(), entry.integer());
+    if (entry.is_list())
+      widths.emplace_back(entry.list().at(0).integer(), entry.list().at(1).integer());
+    else
+      widths.emplace_back(entry.integer(), entry.integer());
   }
   return jnp::pad(c.array("input"), widths);
 }
@@ -193,7 +197,8 @@ Value split_parts(const Operands& c) {
   Array input = c.array("input");
   int64_t axis = c["axis"].integer();
   const Value& split = c["split_size"];
-  Arrays parts = split.is_list() ? jnp::split(input, Ints(split.integers()), axis) : jnp::split(input, split.integer(), axis);
+  Arrays parts =
+      split.is_list() ? jnp::split(input, Ints(split.integers()), axis) : jnp::split(input, split.integer(), axis);
   return jnp::stack(parts);
 }
 
@@ -224,7 +229,8 @@ ShapeRule reshape_rule() {
 Records shaping_records() {
   return {
       {"Shape", "input", "input[?] -> output", "The sizes of the dimensions.", sizes},
-      {"Size", "dim=None, input", "input[?], dim=None -> output", "The number of elements, or the size of dimensions.", size_of},
+      {"Size", "dim=None, input", "input[?], dim=None -> output", "The number of elements, or the size of dimensions.",
+       size_of},
       {"Length", "input", "input -> output", "The length of a list or of the first dimension.",
        [](const Operands& c) -> Value {
          if (c.at(0).is_list()) return static_cast<int64_t>(c.at(0).list().size());
@@ -236,7 +242,8 @@ Records shaping_records() {
          return jnp::reshape(input, Shape(c["shape"].integers()));
        },
        reshape_rule()},
-      {"Transpose", "axes=None, input", "input[?], axes=None -> output[?]", "Permuted dimensions.", transposed, transpose_rule()},
+      {"Transpose", "axes=None, input", "input[?], axes=None -> output[?]", "Permuted dimensions.", transposed,
+       transpose_rule()},
       {"SwapAxes", "axis1, axis2, input", "input[?], axis1, axis2 -> output[?]", "Two dimensions exchanged.",
        [](const Operands& c) -> Value {
          return jnp::swapaxes(c.array("input"), c["axis1"].integer(), c["axis2"].integer());
@@ -251,16 +258,24 @@ Records shaping_records() {
          Array input = c.array("input");
          return jnp::broadcast_to(input, Shape(c["shape"].integers()));
        }},
-      {"Concat", "input, axis=0, n=None", "", "Tensors joined along an axis; None: all elements in a row.", joined, {}, nullptr,
+      {"Concat",
+       "input, axis=0, n=None",
+       "",
+       "Tensors joined along an axis; None: all elements in a row.",
+       joined,
+       {},
+       nullptr,
        concat_keys},
-      {"Split", "split_size, axis=0, input", "input[?], split_size, axis=0 -> output[?]", "Equal parts, stacked.", split_parts},
+      {"Split", "split_size, axis=0, input", "input[?], split_size, axis=0 -> output[?]", "Equal parts, stacked.",
+       split_parts},
       {"Pad", "pad_width, input", "input[?], pad_width -> output[?]", "Zeros around.", padded},
       {"PermuteTensor", "indices, input", "input[N, V...], indices[N]!i -> output[N, V...]", "Rows in another order.",
        [](const Operands& c) -> Value {
          Array input = c.array("input"), indices = c.array("indices");
          return jnp::take(input, indices, {.axis = 0});
        }},
-      {"Slice", "start=None, stop=None, step=None", "start=None, stop=None, step=None -> output", "A slice, to index with.",
+      {"Slice", "start=None, stop=None, step=None", "start=None, stop=None, step=None -> output",
+       "A slice, to index with.",
        [](const Operands& c) -> Value {
          return Slice{end_of(c["start"]), end_of(c["stop"]), end_of(c["step"])};
        }},
@@ -279,7 +294,8 @@ Records shaping_records() {
        }},
       {"Cast", "dtype, input", "input[V...], dtype -> output[V...]", "The elements in another dtype.",
        [](const Operands& c) -> Value { return c.array("input").astype(c["dtype"].dtype()); }},
-      {"Dtype", "input", "input[?] -> output", "The dtype.", [](const Operands& c) -> Value { return c.array(0).dtype(); }},
+      {"Dtype", "input", "input[?] -> output", "The dtype.",
+       [](const Operands& c) -> Value { return c.array(0).dtype(); }},
       {"Where", "cond, input1, input2", "cond, input1, input2 -> output[?]", "input1 where cond holds, else input2.",
        [](const Operands& c) -> Value {
          Array condition = c.array(0), first = c.array(1), second = c.array(2);

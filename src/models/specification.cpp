@@ -16,10 +16,14 @@ ElementTypes element_types(const Value& type) {
       for (const auto& part : entry.entries()) self(self, part.second);
     } else if (entry.is_text()) {
       const std::string& name = entry.text();
-      if (name == "float") types.floating = true;
-      else if (name == "int") types.integer = true;
-      else if (name == "bool") types.boolean = true;
-      else if (name == "Tensor") types = {};
+      if (name == "float")
+        types.floating = true;
+      else if (name == "int")
+        types.integer = true;
+      else if (name == "bool")
+        types.boolean = true;
+      else if (name == "Tensor")
+        types = {};
     }
   };
   add(add, type);
@@ -76,8 +80,8 @@ class Loader {
   static std::string key_in(const Model& model, const std::string& key) {
     if (model.body()->has(key)) return key;
     for (const auto& [old, now] : {std::pair("input", "left"), std::pair("rhs", "right"), std::pair("input1", "left"),
-                                   std::pair("input2", "right"), std::pair("input", "numerator"), std::pair("rhs", "denominator"),
-                                   std::pair("w", "weight"), std::pair("b", "bias")}) {
+                                   std::pair("input2", "right"), std::pair("input", "numerator"),
+                                   std::pair("rhs", "denominator"), std::pair("w", "weight"), std::pair("b", "bias")}) {
       if (key == old && model.body()->has(now)) return now;
     }
     return key;
@@ -111,11 +115,13 @@ class Loader {
     if (!pair.is_list()) return pair;
     const std::string& name = pair.list().at(0).text();
     auto found = made.find(name);
-    if (found == made.end()) throw KeyError(concat("models: specification: there is no submodel '", name, "' yet to connect with"));
+    if (found == made.end())
+      throw KeyError(concat("models: specification: there is no submodel '", name, "' yet to connect with"));
     return found->second[key_in(found->second, pair.list().at(1).text())];
   }
 
-  static std::pair<Value, std::vector<Value>> connection_of(const Value& connection, const std::map<std::string, Model>& made) {
+  static std::pair<Value, std::vector<Value>> connection_of(const Value& connection,
+                                                            const std::map<std::string, Model>& made) {
     if (connection.is_dictionary() && connection.has("key")) {
       const Value& key = connection["key"];
       IOKey io;
@@ -180,14 +186,17 @@ class Loader {
       model.set_types({{key_of_info(model, pair.list().at(0), specification), element_types(pair.list().at(1))}});
     });
     each("assigned_differentiabilities", [&](const Value& pair) {
-      model.set_differentiability({{key_of_info(model, pair.list().at(0), specification), pair.list().at(1).boolean()}});
+      model.set_differentiability(
+          {{key_of_info(model, pair.list().at(0), specification), pair.list().at(1).boolean()}});
     });
     for (const char* field : {"assigned_cins", "assigned_couts"}) {
       std::vector<std::string> keys;
       each(field, [&](const Value& info) { keys.push_back(key_of_info(model, info, specification)); });
       if (keys.empty()) continue;
-      if (std::string(field) == "assigned_cins") model.set_cin(keys);
-      else model.set_cout(keys);
+      if (std::string(field) == "assigned_cins")
+        model.set_cin(keys);
+      else
+        model.set_cout(keys);
     }
   }
 
@@ -203,8 +212,8 @@ class Loader {
     for (const Value& penalty : specification["regularizations"].list()) {
       for (const auto& [key, value] : penalty["args"].entries()) {
         bool pattern = value.is_dictionary();
-        train.add_regularization(load(penalty["model"]), constant(penalty["coef"]), pattern ? value["pattern"].text() : value.text(),
-                                 pattern, key);
+        train.add_regularization(load(penalty["model"]), constant(penalty["coef"]),
+                                 pattern ? value["pattern"].text() : value.text(), pattern, key);
       }
     }
     return train.model();

@@ -113,8 +113,10 @@ std::string CompiledModel::summary() const {
   }
   std::string text = table(body_->model.body()->label(), rows);
   bool all = true;
-  for (const std::string& key : body_->trainable) all = all && body_->full_shape(body_->graph.by_name.at(key)).has_value();
-  text += concat("parameters: ", with_commas(parameter_count()), all ? "" : " and those whose shapes are not known", "\n");
+  for (const std::string& key : body_->trainable)
+    all = all && body_->full_shape(body_->graph.by_name.at(key)).has_value();
+  text +=
+      concat("parameters: ", with_commas(parameter_count()), all ? "" : " and those whose shapes are not known", "\n");
   return text;
 }
 
@@ -132,8 +134,7 @@ std::string CompiledModel::text() const {
     if (!body_->live[i]) continue;
     const FlatOperation& operation = body_->graph.operations[i];
     int output = operation.outputs[0];
-    out << body_->graph.edges[at(output)].name << body_->shapes->text(output) << " = "
-        << operation.record->name << "(";
+    out << body_->graph.edges[at(output)].name << body_->shapes->text(output) << " = " << operation.record->name << "(";
     for (std::size_t k = 0; k < operation.inputs.size(); ++k) {
       int source = body_->same[static_cast<std::size_t>(operation.inputs[k])];
       const Value& value = body_->values[at(source)];

@@ -29,12 +29,12 @@ struct TrainModel::State {
   std::optional<Model> combiner;
   bool finished = false;
 
-  Term term(const std::string& key) { return Term(Value(Connection{top.body(), key})); }
   // Adds a model with one input and returns the key of its output.
   std::string add(const Model& model, const Entries& connections) {
     top |= model.connect(connections);
     std::vector<std::string> outputs = model.output_keys();
-    if (outputs.size() != 1) throw KeyError(concat("models: TrainModel: ", model.type_name(), " needs exactly one output"));
+    if (outputs.size() != 1)
+      throw KeyError(concat("models: TrainModel: ", model.type_name(), " needs exactly one output"));
     return key_of(top.body(), model[outputs[0]]);
   }
   Value at(const std::string& key) const { return Connection{top.body(), top.body()->resolve(key)}; }
@@ -108,7 +108,8 @@ TrainModel::TrainModel(const Model& model) : state_(std::make_shared<State>()) {
       std::vector<std::string> outputs = model.output_keys(), inputs = model.input_keys();
       outputs.insert(outputs.end(), inputs.begin(), inputs.end());
       if (std::find(outputs.begin(), outputs.end(), reserved) != outputs.end()) {
-        throw KeyError(concat("models: TrainModel: '", reserved, "' is a key of its own; rename the key of ", model.type_name()));
+        throw KeyError(
+            concat("models: TrainModel: '", reserved, "' is a key of its own; rename the key of ", model.type_name()));
       }
     }
   }
@@ -136,8 +137,8 @@ void TrainModel::add_loss(const Model& loss, const std::vector<Model>& reduce_st
   state.losses.push_back(entry);
 }
 
-void TrainModel::add_regularization(const Model& penalty, const Value& coefficient, const std::string& input, bool pattern,
-                                    const std::string& key, const std::string& batch_key) {
+void TrainModel::add_regularization(const Model& penalty, const Value& coefficient, const std::string& input,
+                                    bool pattern, const std::string& key, const Entries& others) {
   State& state = *state_;
   std::vector<std::string> inputs = {input};
   if (pattern) {
@@ -146,14 +147,17 @@ void TrainModel::add_regularization(const Model& penalty, const Value& coefficie
     for (const std::string& name : state.top.keys()) {
       if (!state.top.body()->generated(name) && std::regex_search(name, expression)) inputs.push_back(name);
     }
-    if (inputs.empty()) throw KeyError(concat("models: TrainModel: no key matches the regularized pattern '", input, "'"));
+    if (inputs.empty())
+      throw KeyError(concat("models: TrainModel: no key matches the regularized pattern '", input, "'"));
   }
   Value specification = to_specification(penalty);
   for (const std::string& name : inputs) {
     state.top.body()->require(name, "add_regularization");
     Model copy = inputs.size() == 1 ? penalty : from_specification(specification);
-    std::string value = state.add(copy, {{key, state.at(name)}});
-    state.penalties.push_back({value, batch_key.empty() ? name : batch_key, coefficient});
+    Entries connections = {{key, state.at(name)}};
+    connections.insert(connections.end(), others.begin(), others.end());
+    std::string value = state.add(copy, connections);
+    state.penalties.push_back({value, name, coefficient});
   }
 }
 

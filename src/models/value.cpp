@@ -183,8 +183,10 @@ bool operator==(const Value& a, const Value& b) {
   if (a.is_array()) return a.array().same_as(b.array());
   if (a.is_text()) return a.text() == b.text();
   if (a.is<DType>()) return a.dtype() == b.dtype();
-  if (a.is_tensor()) return &a.tensor() == &b.tensor() || (a.tensor().value.given() && a.tensor().value == b.tensor().value);
-  if (a.is_connection()) return a.connection().model == b.connection().model && a.connection().key == b.connection().key;
+  if (a.is_tensor())
+    return &a.tensor() == &b.tensor() || (a.tensor().value.given() && a.tensor().value == b.tensor().value);
+  if (a.is_connection())
+    return a.connection().model == b.connection().model && a.connection().key == b.connection().key;
   if (a.is_key()) return &a.key() == &b.key();
   if (a.is_call()) return &a.call() == &b.call();
   if (a.is_model()) return a.model().body() == b.model().body();
@@ -226,8 +228,8 @@ ShapeTemplate::ShapeTemplate(const Value& list) {
       const std::string& text = entry.text();
       std::size_t comma = text.find(",...");
       dim.variadic = comma != std::string::npos || text.ends_with("...");
-      dim.name = comma != std::string::npos ? text.substr(0, comma)
-                                            : (dim.variadic ? text.substr(0, text.size() - 3) : text);
+      dim.name =
+          comma != std::string::npos ? text.substr(0, comma) : (dim.variadic ? text.substr(0, text.size() - 3) : text);
     } else if (entry.is_list() && entry.list().size() == 2 && entry.list()[1].is<Ellipsis>()) {
       dim.variadic = true;
       dim.name = entry.list()[0].text();

@@ -1,5 +1,5 @@
 // Convolutions and pooling over one or two dimensions, and the conversions of their arguments.
-#include "models/catalog.h"
+#include "models/builder.h"
 
 #include <capibara/lax.h>
 #include <capibara/numpy.h>
@@ -21,8 +21,10 @@ Pairs padding_pairs(const Value& value, std::size_t dimensions) {
   const List& list = value.list();
   if (dimensions == 1) return {{list.at(0).integer(), list.at(1).integer()}};
   for (const Value& entry : list) {
-    if (entry.is_list()) pairs.emplace_back(entry.list().at(0).integer(), entry.list().at(1).integer());
-    else pairs.emplace_back(entry.integer(), entry.integer());
+    if (entry.is_list())
+      pairs.emplace_back(entry.list().at(0).integer(), entry.list().at(1).integer());
+    else
+      pairs.emplace_back(entry.integer(), entry.integer());
   }
   return pairs;
 }
@@ -200,32 +202,71 @@ Records window_records() {
   const char* pool_keys_2d = "input[V..., H, W], kernel_size, stride, padding=(0, 0), dilation=1 -> output[V..., P, Q]";
   const char* primitive_pool = "input, kernel_size, stride, padding=(0, 0), dilation=1";
   return {
-      {"PrimitiveConvolution1D", "use_bias=True, input, weight, stride=1, padding=(0, 0), dilation=1, bias", "",
-       "A convolution over [batch, channels, length].", convolution(1), {}, nullptr, conv1d_keys},
-      {"PrimitiveConvolution2D", "use_bias=True, input, weight, stride=1, padding=(0, 0), dilation=1, groups=1, bias", "",
-       "A convolution over [batch, channels, height, width].", convolution(2), {}, nullptr, conv2d_keys},
+      {"PrimitiveConvolution1D",
+       "use_bias=True, input, weight, stride=1, padding=(0, 0), dilation=1, bias",
+       "",
+       "A convolution over [batch, channels, length].",
+       convolution(1),
+       {},
+       nullptr,
+       conv1d_keys},
+      {"PrimitiveConvolution2D",
+       "use_bias=True, input, weight, stride=1, padding=(0, 0), dilation=1, groups=1, bias",
+       "",
+       "A convolution over [batch, channels, height, width].",
+       convolution(2),
+       {},
+       nullptr,
+       conv2d_keys},
       {"PrimitiveMaxPool1D", primitive_pool, pool_keys_1d, "The maximum of each window.", max_pool(1)},
       {"PrimitiveMaxPool2D", primitive_pool, pool_keys_2d, "The maximum of each window.", max_pool(2)},
       {"PrimitiveAvgPool2D", primitive_pool, pool_keys_2d, "The mean of each window.", average_pool},
       {"PaddingConverter1D", "kernel_size, input", "input, kernel_size -> output", "Padding as a pair.", padding_1d},
-      {"PaddingConverter2D", "kernel_size, input", "input, kernel_size -> output", "Padding for two dimensions.", padding_2d},
-      {"StrideConverter", "kernel_size, input", "input, kernel_size -> output", "The stride, by default the kernel's size.",
+      {"PaddingConverter2D", "kernel_size, input", "input, kernel_size -> output", "Padding for two dimensions.",
+       padding_2d},
+      {"StrideConverter", "kernel_size, input", "input, kernel_size -> output",
+       "The stride, by default the kernel's size.",
        [](const Operands& c) { return c["input"].is_none() ? c["kernel_size"] : c["input"]; }},
       {"TupleConverter", "input", "input -> output", "A number as a pair.",
-       [](const Operands& c) { return c.at(0).is_number() ? Value(List{c.at(0), c.at(0)}) : c.at(0); }},
-      {"MaxPool1D", pool_parameters, "", "The maximum of windows over the last dimension.", {}, {},
+       [](const Operands& c) {
+         return c.at(0).is_number() ? Value(List{c.at(0), c.at(0)}) : c.at(0);
+       }},
+      {"MaxPool1D",
+       pool_parameters,
+       "",
+       "The maximum of windows over the last dimension.",
+       {},
+       {},
        [](const Arguments& a) { return pool(a, "PrimitiveMaxPool1D", 1); }},
-      {"MaxPool2D", pool_parameters, "", "The maximum of windows over the last two dimensions.", {}, {},
+      {"MaxPool2D",
+       pool_parameters,
+       "",
+       "The maximum of windows over the last two dimensions.",
+       {},
+       {},
        [](const Arguments& a) { return pool(a, "PrimitiveMaxPool2D", 2); }},
-      {"AvgPool2D", pool_parameters, "", "The mean of windows over the last two dimensions.", {}, {},
+      {"AvgPool2D",
+       pool_parameters,
+       "",
+       "The mean of windows over the last two dimensions.",
+       {},
+       {},
        [](const Arguments& a) { return pool(a, "PrimitiveAvgPool2D", 2); }},
       {"Convolution1D",
-       "kernel_size=None, out_channels=None, stride=1, padding=0, dilation=1, use_bias=True, input, weight, bias", "",
-       "A convolution layer over [batch, channels, length].", {}, {}, [](const Arguments& a) { return convolution_layer(a, 1); }},
+       "kernel_size=None, out_channels=None, stride=1, padding=0, dilation=1, use_bias=True, input, weight, bias",
+       "",
+       "A convolution layer over [batch, channels, length].",
+       {},
+       {},
+       [](const Arguments& a) { return convolution_layer(a, 1); }},
       {"Convolution2D",
-       "kernel_size=None, out_channels=None, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, use_bias=True, input, "
+       "kernel_size=None, out_channels=None, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, use_bias=True, "
+       "input, "
        "weight, bias",
-       "", "A convolution layer over [batch, channels, height, width].", {}, {},
+       "",
+       "A convolution layer over [batch, channels, height, width].",
+       {},
+       {},
        [](const Arguments& a) { return convolution_layer(a, 2); }},
   };
 }

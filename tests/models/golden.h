@@ -3,17 +3,29 @@
 
 #include <capibara/models.h>
 
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace capibara::models {
+
+class Mismatch : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Double precision, operation by operation.
+inline Backend wide() { return {.dtype = DType::float64, .jit = false}; }
+// A case with random shapes and values.
+void run_random(const Value& test);
 
 struct CaseResult {
   std::string file, name;
   std::string failure;  // empty: passed
 };
 
-// The folder of recorded cases: $CAPIBARA_GOLDEN_MODELS, or ../shared/golden/mithril beside the checkout; empty where it is absent.
+// The folder of recorded cases: $CAPIBARA_GOLDEN_MODELS, or ../shared/golden/mithril beside the checkout; empty where
+// it is absent.
 std::string golden_folder();
 // Every case of every file of a folder that is of a known kind.
 std::vector<CaseResult> run_golden_folder(const std::string& folder);

@@ -12,7 +12,7 @@ namespace capibara::models {
 struct Backend {
   DType dtype = DType::float32;  // of parameters and constants
   bool jit = true;
-  std::string precision = {};            // of matrix products; empty: the backend's default
+  std::string precision = {};             // of matrix products; empty: the backend's default
   std::vector<int64_t> device_mesh = {};  // for propose_shardings
 };
 
@@ -22,16 +22,16 @@ using ValueMap = std::map<std::string, Value>;
 
 struct CompileOptions {
   std::vector<std::pair<std::string, ShapeTemplate>> shapes = {};
-  ValueMap constant_keys = {};                 // computed with at compile time
-  std::set<std::string> data_keys = {};        // given to every evaluation, not differentiated
-  std::set<std::string> discard_keys = {};     // outputs that are not wanted
-  std::set<std::string> trainable_keys = {};   // differentiated, besides those that the model says
-  bool inference = false;                      // no gradients
+  ValueMap constant_keys = {};                // computed with at compile time
+  std::set<std::string> data_keys = {};       // given to every evaluation, not differentiated
+  std::set<std::string> discard_keys = {};    // outputs that are not wanted
+  std::set<std::string> trainable_keys = {};  // differentiated, besides those that the model says
+  bool inference = false;                     // no gradients
   bool jit = true;
-  bool safe_names = true;                      // every free input must have a name of its own
-  bool safe_shapes = true;                     // shapes that models recommend are required
-  bool verbose = false;                        // prints the summary
-  std::string file_path = {};                  // writes the program as text
+  bool safe_names = true;      // every free input must have a name of its own
+  bool safe_shapes = true;     // shapes that models recommend are required
+  bool verbose = false;        // prints the summary
+  std::string file_path = {};  // writes the program as text
 };
 
 struct Evaluation {

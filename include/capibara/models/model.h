@@ -1,7 +1,7 @@
 // Model: a graph of named connections, written before shapes, types and a backend are known.
 #pragma once
 
-#include <capibara/models/value.h>
+#include <capibara/models/key.h>
 
 #include <functional>
 
@@ -89,8 +89,8 @@ struct ModelEntry {
 // Every model that make knows, in the order of the catalog.
 std::vector<ModelEntry> catalog();
 
-// A primitive model of a function on arrays, for operations of one's own; its keys are inputs and "output".
 using ArrayFunction = std::function<Array(const std::vector<Array>&)>;
+// A primitive model of a function on arrays, for operations of one's own; its keys are inputs and "output".
 Model custom_model(const std::string& name, const std::vector<std::string>& inputs, ArrayFunction function);
 
 // A model from its specification: a name, or {"name", "args", "submodels", "connections", "exposed_keys", ...}.

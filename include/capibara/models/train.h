@@ -13,9 +13,10 @@ class TrainModel {
   // model, or new inputs such as the target.
   void add_loss(const Model& loss, const std::vector<Model>& reduce_steps, const Entries& connections,
                 const Value& coefficient = {});
-  // Adds a penalty on a parameter. `input` is a key of the model, or a regular expression for several.
-  void add_regularization(const Model& penalty, const Value& coefficient, const std::string& input, bool pattern = false,
-                          const std::string& key = "input", const std::string& batch_key = {});
+  // Adds a penalty on a parameter. `input` is a key of the model, or a regular expression for several; `key` is the key
+  // of the penalty that it is connected with, `others` are connections of its other keys.
+  void add_regularization(const Model& penalty, const Value& coefficient, const std::string& input,
+                          bool pattern = false, const std::string& key = "input", const Entries& others = {});
   // Adds a model whose output is reported under a name and not trained.
   void add_metric(const Model& metric, const std::vector<Model>& reduce_steps, const Entries& connections,
                   const std::string& name = {});
