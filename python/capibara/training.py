@@ -13,6 +13,7 @@ from pathlib import Path
 from capibara import _core
 from capibara import jax as _jax
 from capibara._modules import explain_missing as _explain_missing
+from capibara.gradient_checkpointing import enable_gradient_checkpointing
 
 _native = _core.training
 _DEFAULTS = json.loads(_native.default_config())
@@ -40,14 +41,6 @@ def LanguageModel(**fields):
     if "heads" in fields:
         fields.setdefault("key_heads", fields["heads"])
     return _native.LanguageModel.from_json(json.dumps({**_DEFAULTS, **fields}))
-
-
-def enable_gradient_checkpointing(model, checkpoint_every_n_layers=1, checkpoint_policy="nothing_saveable"):
-    """The model with groups of layers whose values are computed again in the backward pass.
-
-    Policies: 'everything' keeps all values, 'nothing_saveable' none, 'minimal' those of matmuls without batch dimensions.
-    """
-    return model.with_checkpointing(checkpoint_every_n_layers, checkpoint_policy)
 
 
 @dataclasses.dataclass

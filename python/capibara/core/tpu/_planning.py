@@ -6,11 +6,10 @@ import capibara.jax as jax
 from capibara import _core, _tracebacks
 from capibara.core.tpu._errors import TPUError
 from capibara.core.tpu._models import describe
-from capibara.jax import checkpoint_policies
+from capibara.gradient_checkpointing import enable_gradient_checkpointing
 
 _STRATEGIES = {"none": "none", "normal": "minimal", "aggressive": "full"}
 DEFAULTS = {"flash": True}  # configure_tpu sets it: attention by a kernel, or with its scores in memory
-_POLICIES = {"everything": "everything_saveable", "nothing_saveable": "nothing_saveable", "minimal": "dots_with_no_batch_dims_saveable"}
 
 
 def _request(model, tpu, sequence_length, batch_size, mesh=None, remat="full", **more):
@@ -69,30 +68,6 @@ class MemoryOptimizer:
         if self.remat == "none":
             return model
         return enable_gradient_checkpointing(model, self.layers, "minimal" if self.remat == "minimal" else "nothing_saveable")
-
-
-def enable_gradient_checkpointing(model, checkpoint_every_n_layers=1, checkpoint_policy="nothing_saveable"):
-    """A function, or a list of layers applied one after another, that recomputes activations in its backward pass."""
-    if checkpoint_policy not in _POLICIES:
-        raise TPUError(f"enable_gradient_checkpointing: checkpoint_policy is one of {', '.join(_POLICIES)}, got {checkpoint_policy!r}")
-    if checkpoint_every_n_layers < 1:
-        raise TPUError(f"enable_gradient_checkpointing: checkpoint_every_n_layers is at least 1, got {checkpoint_every_n_layers}")
-    policy = getattr(checkpoint_policies, _POLICIES[checkpoint_policy])
-    if isinstance(model, (list, tuple)):
-        groups = [model[i:i + checkpoint_every_n_layers] for i in range(0, len(model), checkpoint_every_n_layers)]
-        return _chain([jax.checkpoint(_chain(group), policy=policy) for group in groups])
-    call = model if callable(model) else getattr(model, "apply", None)
-    if call is None:
-        raise TypeError(f"enable_gradient_checkpointing: needs a function, a list of layers, or an object with apply, got {type(model)}")
-    return jax.checkpoint(call, policy=policy)
-
-
-def _chain(layers):
-    def apply(x):
-        for layer in layers:
-            x = layer(x)
-        return x
-    return apply
 
 
 def find_optimal_batch_size(model, sequence_length, target_utilization=0.9, available_memory_gb=None, tpu=None, tpu_version="v6e"):
