@@ -90,8 +90,10 @@ def main():
             folder = tempfile.mkdtemp(dir=sys.argv[2] if len(sys.argv) > 2 else None)
             if name == "dd":
                 rows[name].append(dd(folder, count))
+            elif name == "capibara":
+                rows[name].append(run(OURS, folder, count, str(build / "python")))
             else:
-                rows[name].append(run(OURS if name == "capibara" else ORBAX, folder, count, str(build / "python") if name == "capibara" else ""))
+                rows[name].append(run(ORBAX, folder, count, ""))
             shutil.rmtree(folder)
     print(f"{count * 16} MiB in {count} arrays")
     for name, runs in rows.items():
