@@ -1,6 +1,9 @@
 """capibara.training: the model and its training are those of plain jax; steps that go wrong are named; runs resume exactly."""
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -162,9 +165,26 @@ def test_an_interrupted_run_goes_on_with_the_same_losses(text_path, tmp_path):
     assert second.sample("It is a", 12, temperature=0) == second.sample("It is a", 12, temperature=0)
 
 
+MESH_PROGRAM = """
+import numpy as np
+from capibara import training
+
+def losses(**options):
+    model = training.LanguageModel(width=32, layers=["attention+mlp", "mamba"], hidden=48, state=8)
+    trainer = training.Trainer(training.TrainerConfig(steps=5, batch=4, length=16), model, **options)
+    return [trainer.step(np.random.default_rng(i).integers(0, 256, (4, 17), dtype=np.int32))["loss"] for i in range(5)]
+
+np.testing.assert_allclose(losses(mesh_shape=(2, 1)), losses(), rtol=1e-5)
+np.testing.assert_allclose(losses(enable_xla_optimizations=False), losses(), rtol=1e-5)
+"""
+
+
 def test_batches_are_spread_over_a_mesh():
     with pytest.raises(ValueError, match=r"mesh_shape \(8, 8\) needs 64 devices, this process has 1"):
         training.TPUTrainer(training.TrainerConfig(), small_model(), mesh_shape=(8, 8))
+    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    done = subprocess.run([sys.executable, "-c", MESH_PROGRAM], env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 def test_errors_name_the_field():
