@@ -45,6 +45,7 @@ def text_path(tmp_path):
     return str(path)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("changes", [{}, {"tied": False}, {"norm": "layer", "bias": True, "activation": "gelu", "positions": "learned"}])
 def test_loss_and_gradient_are_those_of_plain_jax(changes):
     model = small_model(**changes)
@@ -83,12 +84,13 @@ def test_fifty_steps_are_those_of_plain_jax():
     assert report["loss"] < 3.2  # from log(256) = 5.5
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("policy", ["everything", "nothing_saveable", "minimal"])
 def test_gradient_checkpointing_changes_memory_not_values(policy):
     model = small_model()
     params, tokens = model.init(jax.random.key(1)), jnp.asarray(tokens_of((2, 17)))
     again = training.enable_gradient_checkpointing(model, checkpoint_every_n_layers=2, checkpoint_policy=policy)
-    want, got = jax.grad(model.loss)(params, tokens), jax.grad(again.loss)(params, tokens)
+    want, got = jax.jit(jax.grad(model.loss))(params, tokens), jax.jit(jax.grad(again.loss))(params, tokens)
     for name in want:
         np.testing.assert_allclose(got[name], want[name], rtol=1e-4, atol=1e-6, err_msg=name)
 
