@@ -90,7 +90,7 @@ class Trainer:
         if math.prod(mesh_shape) != len(devices):
             raise ValueError(f"Trainer: mesh_shape {tuple(mesh_shape)} needs {math.prod(mesh_shape)} devices, "
                              f"this process has {len(devices)}")
-        mesh = _jax.make_mesh((len(devices),), ("data",), devices=devices)
+        mesh = _jax.make_mesh((len(devices),), ("data",), (_jax.sharding.AxisType.Auto,), devices=devices)
         return _jax.sharding.NamedSharding(mesh, _jax.sharding.PartitionSpec("data"))
 
     def _make(self):

@@ -67,6 +67,7 @@ def run(library, tree, case, steps=10):
     return params
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("name", CASES)
 def test_ten_steps_are_those_of_optax(name):
     want = run(optax, {key: oracle.numpy.asarray(value) for key, value in parameters().items()}, CASES[name])

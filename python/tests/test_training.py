@@ -1,6 +1,9 @@
 """capibara.training: the model and its training are those of plain jax; steps that go wrong are named; runs resume exactly."""
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -42,6 +45,7 @@ def text_path(tmp_path):
     return str(path)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("changes", [{}, {"tied": False}, {"norm": "layer", "bias": True, "activation": "gelu", "positions": "learned"}])
 def test_loss_and_gradient_are_those_of_plain_jax(changes):
     model = small_model(**changes)
@@ -80,12 +84,13 @@ def test_fifty_steps_are_those_of_plain_jax():
     assert report["loss"] < 3.2  # from log(256) = 5.5
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("policy", ["everything", "nothing_saveable", "minimal"])
 def test_gradient_checkpointing_changes_memory_not_values(policy):
     model = small_model()
     params, tokens = model.init(jax.random.key(1)), jnp.asarray(tokens_of((2, 17)))
     again = training.enable_gradient_checkpointing(model, checkpoint_every_n_layers=2, checkpoint_policy=policy)
-    want, got = jax.grad(model.loss)(params, tokens), jax.grad(again.loss)(params, tokens)
+    want, got = jax.jit(jax.grad(model.loss))(params, tokens), jax.jit(jax.grad(again.loss))(params, tokens)
     for name in want:
         np.testing.assert_allclose(got[name], want[name], rtol=1e-4, atol=1e-6, err_msg=name)
 
@@ -162,9 +167,26 @@ def test_an_interrupted_run_goes_on_with_the_same_losses(text_path, tmp_path):
     assert second.sample("It is a", 12, temperature=0) == second.sample("It is a", 12, temperature=0)
 
 
+MESH_PROGRAM = """
+import numpy as np
+from capibara import training
+
+def losses(**options):
+    model = training.LanguageModel(width=32, layers=["attention+mlp", "mamba"], hidden=48, state=8)
+    trainer = training.Trainer(training.TrainerConfig(steps=5, batch=4, length=16), model, **options)
+    return [trainer.step(np.random.default_rng(i).integers(0, 256, (4, 17), dtype=np.int32))["loss"] for i in range(5)]
+
+np.testing.assert_allclose(losses(mesh_shape=(2, 1)), losses(), rtol=1e-5)
+np.testing.assert_allclose(losses(enable_xla_optimizations=False), losses(), rtol=1e-5)
+"""
+
+
 def test_batches_are_spread_over_a_mesh():
     with pytest.raises(ValueError, match=r"mesh_shape \(8, 8\) needs 64 devices, this process has 1"):
         training.TPUTrainer(training.TrainerConfig(), small_model(), mesh_shape=(8, 8))
+    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    done = subprocess.run([sys.executable, "-c", MESH_PROGRAM], env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 def test_errors_name_the_field():

@@ -3,6 +3,8 @@
 
 #include <capibara/checkpoint.h>
 
+#include <algorithm>
+
 namespace capibara::training {
 
 namespace {

@@ -1,9 +1,11 @@
 // The live line of a training run, and the peak that its speed is compared with.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <limits>
 
 #include <capibara/jit.h>
 #include <capibara/lax.h>
