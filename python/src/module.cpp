@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 
 #include "bindings.h"
+#include "models.h"
 
 NB_MODULE(_core, m) {
   using namespace capibara::python;
@@ -31,6 +32,7 @@ NB_MODULE(_core, m) {
   bind_kde(m);
   bind_stablehlo(m);
   bind_sources(m);
+  bind_models(m);
   m.def(
       "version", [] { return std::string(capibara::version()); }, "The version of the library.");
 }
