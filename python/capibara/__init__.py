@@ -12,6 +12,6 @@ __version__ = version()
 
 
 def __getattr__(name):
-    if name in ("core", "kernels"):  # imported when they are first asked for
+    if name in ("core", "kernels", "mithril"):  # imported when they are first asked for
         return importlib.import_module(f"capibara.{name}")
     raise AttributeError(f"module 'capibara' has no attribute '{name}'")

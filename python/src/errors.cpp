@@ -1,6 +1,7 @@
 // Errors across the border: every exception of the core as the class of capibara._errors that jax users catch.
 #include <capibara/arithmetic_error.h>
 #include <capibara/distributed.h>
+#include <capibara/models/value.h>
 
 #include "bindings.h"
 #include "interpreter_lock.h"
@@ -81,6 +82,8 @@ void set_current_error() noexcept {
     set_error("LibraryZeroDivisionError", error.what());
   } catch (const ValueError& error) {
     set_error("LibraryValueError", error.what());
+  } catch (const models::KeyError& error) {
+    PyErr_SetString(PyExc_KeyError, error.what());
   } catch (const NameError& error) {
     set_error("LibraryNameError", error.what());
   } catch (const FloatingPointError& error) {

@@ -7,6 +7,7 @@
 #include "training_monitor.h"
 #include "tree_checkpoints.h"
 #include "tpu.h"
+#include "models.h"
 
 NB_MODULE(_core, m) {
   using namespace capibara::python;
@@ -39,6 +40,7 @@ NB_MODULE(_core, m) {
   bind_training(m);
   bind_training_monitor(m);
   bind_tpu(m);
+  bind_models(m);
   m.def(
       "version", [] { return std::string(capibara::version()); }, "The version of the library.");
 }

@@ -248,10 +248,8 @@ Model make_primitive(const Record& record, const Arguments& arguments) {
       body->written.insert(port.key);
       continue;
     }
-    bool parameter = false;
     for (const auto& [name, value] : arguments.entries()) {
       if (name != port.key) continue;
-      parameter = true;
       std::vector<Parameter> parameters = record.parameters();
       auto declared =
           std::find_if(parameters.begin(), parameters.end(), [&](const Parameter& p) { return p.name == name; });
@@ -264,7 +262,7 @@ Model make_primitive(const Record& record, const Arguments& arguments) {
         if (!value.tensor().value.given()) edge->value = {};
       }
     }
-    if (!edge->value.given() && (!parameter || port.tensor || port.key == "input")) free.push_back(port.key);
+    if (!edge->value.given()) free.push_back(port.key);
   }
   if (std::find(free.begin(), free.end(), "input") != free.end()) free = {"input"};
   body->cins = free;

@@ -6,10 +6,14 @@
 namespace capibara::models {
 
 ShapeSystem::ShapeSystem(const FlatGraph& graph, bool safe)
-    : graph_(graph), edges_(graph.edges.size()), rank_sources_(graph.edges.size()), traced_(graph.operations.size()) {
-  for (const FlatShapes& flat : graph.templates) scopes_.push_back({flat.label, flat.shapes, {}, {}});
+    : graph_(graph),
+      edges_(graph.edges.size()),
+      ends_(graph.edges.size()),
+      rank_sources_(graph.edges.size()),
+      traced_(graph.operations.size()) {
+  for (const FlatShapes& flat : graph.templates) scopes_.push_back({flat.label, flat.shapes, {}, {}, {}});
   for (const FlatOperation& operation : graph.operations) {
-    Scope scope{operation.label, {}, {}, {}};
+    Scope scope{operation.label, {}, {}, {}, {}};
     const bool recommended = safe && !operation.record->safe.empty();
     const Ports wanted = recommended ? parse_ports(operation.record->safe) : Ports{};
     for (std::size_t i = 0; i < operation.ports.all.size(); ++i) {
@@ -76,6 +80,12 @@ void ShapeSystem::set(int edge, const std::vector<DimId>& dims) {
     known = dims;
     rank_sources_[at(edge)] = source_;
     changed_ = true;
+    for (const auto& [position, dim] : ends_[at(edge)].head) {
+      if (position < dims.size()) equate(dims[position], dim, edge, position);
+    }
+    for (const auto& [position, dim] : ends_[at(edge)].tail) {
+      if (position < dims.size()) equate(dims[dims.size() - 1 - position], dim, edge, dims.size() - 1 - position);
+    }
     return;
   }
   if (known->size() != dims.size()) {
@@ -96,6 +106,37 @@ DimId ShapeSystem::named(Scope& scope, const TemplateDim& dim) {
   return id;
 }
 
+void ShapeSystem::note(std::map<std::size_t, DimId>& ends, std::size_t position, DimId dim, int edge) {
+  auto [slot, added] = ends.try_emplace(position, dim);
+  if (added)
+    changed_ = true;
+  else
+    equate(slot->second, dim, edge, position);
+}
+
+// Templates meet at their first and last dimensions before the number of dimensions is known.
+void ShapeSystem::apply_ends(Scope& scope, int edge, const ShapeTemplate& shape, std::size_t variadic) {
+  Ends& own = ends_[at(edge)];
+  const std::size_t before = variadic, after = shape.dims.size() - 1 - variadic;
+  for (std::size_t i = 0; i < shape.dims.size(); ++i) {
+    if (i == variadic || (shape.dims[i].name.empty() && !shape.dims[i].size)) continue;
+    if (i < variadic)
+      note(own.head, i, named(scope, shape.dims[i]), edge);
+    else
+      note(own.tail, shape.dims.size() - 1 - i, named(scope, shape.dims[i]), edge);
+  }
+  // What is known of the sequence itself, from the side on which nothing stands in front of it.
+  Ends& sequence = scope.sequence_ends[shape.dims[variadic].name];
+  auto exchange = [&](std::map<std::size_t, DimId>& mine, std::map<std::size_t, DimId>& shared, std::size_t offset) {
+    for (const auto& [position, dim] : std::map<std::size_t, DimId>(mine)) {
+      if (position >= offset) note(shared, position - offset, dim, edge);
+    }
+    for (const auto& [position, dim] : std::map<std::size_t, DimId>(shared)) note(mine, position + offset, dim, edge);
+  };
+  if (before == 0) exchange(own.tail, sequence.tail, after);
+  if (after == 0) exchange(own.head, sequence.head, before);
+}
+
 void ShapeSystem::apply(Scope& scope) {
   source_ = scope.label;
   for (const auto& [edge, shape] : scope.shapes) {
@@ -108,7 +149,10 @@ void ShapeSystem::apply(Scope& scope) {
     const std::string& sequence = has_sequence ? shape.dims[variadic].name : std::string();
     auto bound = scope.sequences.find(sequence);
     if (!edges_[at(edge)]) {
-      if (has_sequence && bound == scope.sequences.end()) continue;
+      if (has_sequence && bound == scope.sequences.end()) {
+        apply_ends(scope, edge, shape, variadic);
+        continue;
+      }
       std::vector<DimId> dims;
       for (std::size_t i = 0; i < shape.dims.size(); ++i) {
         if (i == variadic) {
@@ -145,7 +189,7 @@ void ShapeSystem::apply(Scope& scope) {
 }
 
 void ShapeSystem::require(int edge, const ShapeTemplate& shape, const std::string& source) {
-  scopes_.push_back({source, {{edge, shape}}, {}, {}});
+  scopes_.push_back({source, {{edge, shape}}, {}, {}, {}});
   apply(scopes_.back());
 }
 

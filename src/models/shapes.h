@@ -26,20 +26,28 @@ class ShapeSystem {
   void set(int edge, const std::vector<DimId>& dims);
 
  private:
+  // Dimensions known by their distance from the first or the last one, where the number of dimensions is not known.
+  struct Ends {
+    std::map<std::size_t, DimId> head, tail;
+  };
   struct Scope {
     std::string label;
     std::vector<std::pair<int, ShapeTemplate>> shapes;
     std::map<std::string, DimId> names;
     std::map<std::string, std::vector<DimId>> sequences;
+    std::map<std::string, Ends> sequence_ends;
   };
   DimId find(DimId dim) const;
   void apply(Scope& scope);
+  void apply_ends(Scope& scope, int edge, const ShapeTemplate& shape, std::size_t variadic);
+  void note(std::map<std::size_t, DimId>& ends, std::size_t position, DimId dim, int edge);
   void apply_rule(const FlatOperation& operation, const std::vector<Value>& values);
   bool trace(const FlatOperation& operation, std::vector<Value>& values, DType dtype);
   DimId named(Scope& scope, const TemplateDim& dim);
 
   const FlatGraph& graph_;
   std::vector<std::optional<std::vector<DimId>>> edges_;
+  std::vector<Ends> ends_;
   std::vector<Scope> scopes_;
   mutable std::vector<DimId> parents_;
   std::vector<std::optional<int64_t>> sizes_;

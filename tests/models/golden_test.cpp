@@ -19,7 +19,8 @@ TEST(Golden, AtLeast95PercentOfTheRecordedCasesPass) {
     good += result.failure.empty();
     passed += result.failure.empty();
     ++all;
-    if (!result.failure.empty()) std::cout << result.file << " " << result.name << ": " << result.failure.substr(0, 300) << "\n";
+    if (!result.failure.empty())
+      std::cout << result.file << " " << result.name << ": " << result.failure.substr(0, 300) << "\n";
   }
   for (const auto& [file, counts] : files) std::cout << file << ": " << counts.first << " of " << counts.second << "\n";
   std::cout << "all: " << passed << " of " << results.size() << "\n";

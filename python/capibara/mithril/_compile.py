@@ -1,0 +1,70 @@
+"""compile: a named model and a backend give a compiled model."""
+from capibara import _core
+from capibara._core.models import CompiledModel, TrainModel
+
+
+def compile(model, backend, *, shapes=None, jit=True, constant_keys=None, data_keys=None, discard_keys=None, trainable_keys=None,
+            inference=False, verbose=False, file_path=None, safe_names=True, safe_shapes=True):
+    """Compiles a model for a backend; `shapes` and `constant_keys` are dictionaries, the other keys sets of names.
+
+    `file_path` is where the operations are written as text, `verbose` prints the summary. `inference` leaves gradients out.
+    """
+    if isinstance(model, TrainModel):
+        model = model.model()
+    options = {
+        "shapes": dict(shapes or {}), "constant_keys": dict(constant_keys or {}), "data_keys": data_keys or (),
+        "discard_keys": discard_keys or (), "trainable_keys": trainable_keys or (), "inference": inference,
+        "safe_names": safe_names, "safe_shapes": safe_shapes, "file_path": str(file_path or ""),
+    }
+    with backend._scope():
+        compiled = _core.models.compile_model(model, backend.dtype, bool(jit or backend.jit), backend._precision_name,
+                                              list(backend.device_mesh or ()), options)
+    compiled = Compiled(compiled, backend)
+    if verbose:
+        compiled.summary()
+    return compiled
+
+
+class Compiled:
+    """A compiled model: evaluate it, differentiate it, look at it."""
+
+    def __init__(self, compiled, backend):
+        self._compiled = compiled
+        self.backend = backend
+
+    def evaluate(self, params=None, data=None, output_gradients=False):
+        """The outputs by name; with `output_gradients` (True, or a dictionary by output) also the gradients of the parameters."""
+        with self.backend._scope():
+            return self._compiled._evaluate(params or {}, data or {}, output_gradients)
+
+    def randomize_params(self, seed=None):
+        """Normal numbers for every parameter whose shape is known, on the mesh of the backend if it has one."""
+        with self.backend._scope():
+            params = self._compiled._randomize_params(self.backend._next_seed() if seed is None else seed)
+        if self.backend.device_mesh:
+            params = {key: self.backend._place(value, None) for key, value in params.items()}
+        return params
+
+    def propose_shardings(self, params=None):
+        """For each key the axis of the mesh that splits each dimension, or None; batches by the first axis, weights by the last."""
+        return {key: tuple(None if axis < 0 else axis for axis in axes) for key, axes in self._compiled.propose_shardings().items()}
+
+    def summary(self):
+        """Prints and returns the table of operations, shapes and numbers of parameters."""
+        text = self._compiled._summary()
+        print(text, end="")
+        return text
+
+    def __getattr__(self, name):
+        return getattr(self._compiled, name)
+
+    def __repr__(self):
+        return f"Compiled({', '.join(self.input_keys)} -> {', '.join(self.output_keys)})"
+
+
+def compiled_text(compiled):
+    """The operations of a compiled model, one line each."""
+    return compiled.text()
+
+
+__all__ = ["Compiled", "CompiledModel", "compile", "compiled_text"]
