@@ -326,20 +326,16 @@ void bind_arrays(nb::module_& m) {
       .def_prop_ro("_committed", [](const Array& self) { return self.committed(); })
       .def("is_deleted", [](const Array& self) { return self.is_deleted(); })
       .def("is_ready", [](const Array& self) { return self.is_ready(); })
-      .def("delete",
-           [](const Array& self) {
-             if (self.is_tracer() || !self.is_deleted()) self.delete_buffers();
-           })
+      .def("delete", [](const Array& self) { self.delete_buffers(); })
       .def("on_device_size_in_bytes", [](const Array& self) { return self.size() * storage_size(self.dtype()); })
       .def("unsafe_buffer_pointer", [](const Array& self) { return reinterpret_cast<std::uintptr_t>(self.raw_data()); })
       .def("tolist", &array_tolist)
-      .def(
-          "tobytes",
-          [](const Array& self, nb::object order) {
-            if (self.is_tracer()) refuse_method(self, "tobytes");
-            return numpy_view(self).attr("tobytes")(order);
-          },
-          nb::arg("order") = "C")
+      .def("tobytes",
+           [](const Array& self, nb::object order) {
+             if (self.is_tracer()) refuse_method(self, "tobytes");
+             return numpy_view(self).attr("tobytes")(order);
+           },
+           nb::arg("order") = "C")
       .def("item",
            [](const Array& self, nb::args indices) {
              if (self.is_tracer()) refuse_conversion(self, "item");
@@ -367,22 +363,21 @@ void bind_arrays(nb::module_& m) {
             return view;
           },
           nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
-      .def(
-          "__dlpack__",
-          [](const Array& self, nb::object stream, nb::object max_version, nb::object dl_device, nb::object copy) {
-            if (self.is_tracer()) refuse_conversion(self, "__dlpack__");
-            require_readable(self);
-            check_exchange(stream, max_version, dl_device);
-            const bool own_copy = !copy.is_none() && nb::cast<bool>(copy);
-            DLManagedTensor* tensor = jax::dlpack::to_dlpack(own_copy ? copied(self) : self);
-            return nb::steal(PyCapsule_New(tensor, "dltensor", [](PyObject* capsule) {
-              if (!PyCapsule_IsValid(capsule, "dltensor")) return;  // taken by a consumer
-              auto* owned = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
-              owned->deleter(owned);
-            }));
-          },
-          nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
-          nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none())
+      .def("__dlpack__",
+           [](const Array& self, nb::object stream, nb::object max_version, nb::object dl_device, nb::object copy) {
+             if (self.is_tracer()) refuse_conversion(self, "__dlpack__");
+             require_readable(self);
+             check_exchange(stream, max_version, dl_device);
+             const bool own_copy = !copy.is_none() && nb::cast<bool>(copy);
+             DLManagedTensor* tensor = jax::dlpack::to_dlpack(own_copy ? copied(self) : self);
+             return nb::steal(PyCapsule_New(tensor, "dltensor", [](PyObject* capsule) {
+               if (!PyCapsule_IsValid(capsule, "dltensor")) return;  // taken by a consumer
+               auto* owned = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
+               owned->deleter(owned);
+             }));
+           },
+           nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
+           nb::arg("copy") = nb::none())
       .def("__dlpack_device__", [](const Array&) { return nb::make_tuple(1, 0); })
       .def("__bool__", &to_bool)
       .def("__int__",
@@ -437,14 +432,15 @@ void bind_arrays(nb::module_& m) {
                  "x = x.at[idx].set(y) or another .at[] method: "
                  "https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html");
            })
-      .def("__format__", [](const Array& self, nb::object format) {
-        nb::object builtin = nb::module_::import_("builtins").attr("format");
-        if (self.ndim() == 0 && !self.is_tracer() && !is_key(self.dtype())) {
-          return builtin(python_scalar(self), format);
-        }
-        if (nb::len(format) > 0) throw TypeError("unsupported format string passed to Array.__format__");
-        return nb::object(nb::str(wrap(self)));
-      });
+      .def("__format__",
+           [](const Array& self, nb::object format) {
+             nb::object builtin = nb::module_::import_("builtins").attr("format");
+             if (self.ndim() == 0 && !self.is_tracer() && !is_key(self.dtype())) {
+               return builtin(python_scalar(self), format);
+             }
+             if (nb::len(format) > 0) throw TypeError("unsupported format string passed to Array.__format__");
+             return nb::object(nb::str(wrap(self)));
+           });
   array.attr("__hash__") = nb::none();  // so that nobody takes arrays for hashable
   bind_array_indexing(m, array);
 
