@@ -1,4 +1,4 @@
-"""Tensor parallel training on a mesh of two axes: the batch is split along one, each layer's hidden units along the other."""
+"""Tensor parallel training on a mesh of two axes: one splits the batch, the other each layer's hidden units."""
 
 import capibara.jax as jax
 import capibara.jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""A mixture of experts: each device has one expert and some tokens, which travel to their experts and back by all_to_all."""
+"""A mixture of experts: each device has one expert and some tokens, which all_to_all brings to their experts and back."""
 
 import capibara.jax as jax
 import capibara.jax.numpy as jnp

@@ -32,7 +32,8 @@ Array whole_attention(const Array& q, const Array& k, const Array& v) {
 Array ring_attention(const Array& q, Array k, Array v) {
   const int rows = int(q.shape(0));
   const Array me = lax::axis_index("ring");
-  Array weighted = jnp::zeros_like(q), total = jnp::sum(weighted, {.axis = -1, .keepdims = true}), largest = total - 1e30f;
+  Array weighted = jnp::zeros_like(q), total = jnp::sum(weighted, {.axis = -1, .keepdims = true});
+  Array largest = total - 1e30f;
   std::vector<std::pair<int64_t, int64_t>> to_next;
   for (int i = 0; i < devices; ++i) to_next.emplace_back(i, (i + 1) % devices);
   for (int distance = 0; distance < devices; ++distance) {

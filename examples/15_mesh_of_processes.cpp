@@ -35,9 +35,8 @@ int main() {
   const Array down = jax::random::normal(keys(3), {.shape = {32, 4}}) / 6.0f;
 
   const std::vector<PartitionSpec> specs = {{{{}, {"model"}}}, {{{"model"}}}, {{{"data"}}}, {{{"data"}}}};
-  auto mapped = jax::shard_map(step, {.mesh = jax::make_sharding(mesh, {}),
-                                      .in_specs = specs,
-                                      .out_specs = {{}, specs[0], specs[1]}});
+  auto mapped = jax::shard_map(
+      step, {.mesh = jax::make_sharding(mesh, {}), .in_specs = specs, .out_specs = {{}, specs[0], specs[1]}});
   auto train = jax::jit([mapped](const Arrays& in) { return mapped(in); });
   Arrays in = {up, down, x, y};
   for (std::size_t i = 0; i < in.size(); ++i) in[i] = jax::device_put(in[i], jax::make_sharding(mesh, specs[i]));

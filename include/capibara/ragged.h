@@ -12,7 +12,8 @@ struct RaggedSlices {
   Array input_offsets, send_sizes, output_offsets, recv_sizes;
 };
 
-// `output` with the slices written that the other members of named axes send: those of the first dimension of `operand`.
+// The output with the slices of other members' operands written into it; their sizes are values.
+// `output` with the rows written into it that the other members of named axes send of their operands.
 Array ragged_all_to_all(const Array& operand, const Array& output, const RaggedSlices& slices,
                         const AxisNames& axis_names, const AxisGroups& axis_index_groups = {});
 

@@ -326,9 +326,7 @@ void bind_arrays(nb::module_& m) {
       .def_prop_ro("_committed", [](const Array& self) { return self.committed(); })
       .def("is_deleted", [](const Array& self) { return self.is_deleted(); })
       .def("is_ready", [](const Array& self) { return self.is_ready(); })
-      .def("delete", [](const Array& self) {
-             if (self.is_tracer() || !self.is_deleted()) self.delete_buffers();
-           })
+      .def("delete", [](const Array& self) { self.delete_buffers(); })
       .def("on_device_size_in_bytes", [](const Array& self) { return self.size() * storage_size(self.dtype()); })
       .def("unsafe_buffer_pointer", [](const Array& self) { return reinterpret_cast<std::uintptr_t>(self.raw_data()); })
       .def("tolist", &array_tolist)

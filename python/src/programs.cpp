@@ -250,24 +250,6 @@ nb::object sharding_object(const ArrayType& type) {
               nb::cast(spec.dims), nb::cast(spec.unreduced), nb::cast(spec.reduced));
 }
 
-// Along which axes of the surrounding shard_map values of a type differ, as jax's ManualAxisType.
-nb::object manual_axis_object(const ArrayType& type) {
-  nb::object make = nb::module_::import_("capibara.jax._axes").attr("ManualAxisType");
-  auto manual = [&](const AxisList& axes) {
-    nb::set names;
-    for (const std::string& axis : axes) {
-      if (type.sharding.mesh().type_of(axis) == AxisType::Manual) names.add(axis.c_str());
-    }
-    return names;
-  };
-  if (type.sharding.single_device()) return make();
-  nb::set varying;
-  for (const std::string& axis : type.sharding.varying()) varying.add(axis.c_str());
-  const PartitionSpec& spec = type.sharding.spec();
-  return make(nb::arg("varying") = varying, nb::arg("unreduced") = manual(spec.unreduced),
-              nb::arg("reduced") = manual(spec.reduced));
-}
-
 }  // namespace
 
 void bind_programs(nb::module_& m) {
@@ -288,8 +270,6 @@ void bind_programs(nb::module_& m) {
       .def_prop_ro("size", [](const ArrayType& self) { return self.size(); })
       .def_prop_ro("sharding",
                    [](const ArrayType& self) { return sharding_object(self); })
-      .def_prop_ro("manual_axis_type", [](const ArrayType& self) { return manual_axis_object(self); })
-      .def_prop_ro("mat", [](const ArrayType& self) { return manual_axis_object(self); })
       .def_prop_ro("named_shape", [](const ArrayType&) { return nb::dict(); })
       .def_prop_ro("_is_ref", [](const ArrayType& self) { return self.ref; })
       .def_prop_ro("inner_aval",

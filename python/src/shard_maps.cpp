@@ -58,9 +58,24 @@ nb::list shard_map(nb::object run, nb::object user, nb::list inputs, const Named
   return results;
 }
 
+// The manual axes along which values of a type vary, are still to be summed, or have cotangents that will be summed.
+nb::tuple manual_axes(const ArrayType& type) {
+  if (type.sharding.single_device()) return nb::make_tuple(nb::tuple(), nb::tuple(), nb::tuple());
+  auto manual = [&](const AxisList& axes) {
+    AxisList names;
+    for (const std::string& axis : axes) {
+      if (type.sharding.mesh().type_of(axis) == AxisType::Manual) names.push_back(axis);
+    }
+    return nb::tuple(nb::cast(names));
+  };
+  const PartitionSpec& spec = type.sharding.spec();
+  return nb::make_tuple(nb::tuple(nb::cast(type.sharding.varying())), manual(spec.unreduced), manual(spec.reduced));
+}
+
 }  // namespace
 
 void bind_shard_maps(nb::module_& m) {
+  m.def("manual_axes", &manual_axes);
   m.def("shard_map", &shard_map);
   m.def("varying_axes", [](const Array& array) { return nb::tuple(nb::cast(array.type().sharding.varying())); });
 }

@@ -6,6 +6,7 @@
 
 #include "calls.h"
 #include "trace/stage.h"
+#include "vmap_operands.h"
 
 namespace capibara::python {
 
@@ -225,31 +226,13 @@ nb::object vmap(nb::object function, nb::object in_axes, nb::object out_axes, nb
   std::vector<std::optional<int64_t>> axes;
   spread_axes(positional_axes, args, axes, "in_axes");
   spread_axes(nb::int_(0), kwargs, axes, "in_axes");
-  // Leaves without an axis reach the function as they are: they need not be arrays.
-  Arrays leaves;
-  std::vector<int64_t> mapped_axes;
-  std::vector<std::size_t> positions;
-  std::vector<jax::Axes> leaf_axes;
-  for (std::size_t i = 0; i < objects.size(); ++i) {
-    if (!axes[i]) continue;
-    leaves.push_back(to_operand(objects[i], "vmap"));
-    mapped_axes.push_back(*axes[i]);
-    positions.push_back(i);
-    leaf_axes.emplace_back(*axes[i]);
-  }
+  VmapOperands operands(objects, axes);
+  auto& [leaves, mapped_axes, positions, leaf_axes] = operands;
   if (leaves.empty() && axis_size.is_none()) {
     throw ValueError("vmap must have at least one non-None value in in_axes or axis_size must be specified");
   }
   check_mapped_sizes(function, in, leaves, mapped_axes, positions, axis_size);
-  // Except those whose types must not be split along the mapped axis.
-  for (std::size_t i = 0; explicit_types_exist() && i < objects.size(); ++i) {
-    if (axes[i] || !nb::isinstance<Array>(objects[i])) continue;
-    const Array leaf = to_operand(objects[i], "vmap");
-    if (!leaf.type().sharding.is_explicit()) continue;
-    leaves.push_back(leaf);
-    positions.push_back(i);
-    leaf_axes.emplace_back(std::nullopt);
-  }
+  operands.add_typed(objects, axes);
   jax::VmapOptions options;
   options.in_axes = jax::Axes(leaf_axes);
   if (!axis_name.is_none()) options.axis_name = nb::cast<std::string>(nb::str(axis_name));

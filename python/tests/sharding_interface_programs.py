@@ -105,7 +105,8 @@ program("pmap_without_devices", lambda: jax.pmap(lambda x: x, devices=[]))
 program("pmap_mean_of_booleans", lambda: jax.pmap(lambda x: lax.pmean(x, "i"), axis_name="i")(jnp.arange(8) % 4 == 0))
 program("constraint_without_devices", lambda: jax.jit(lambda x: lax.with_sharding_constraint(
     x, NamedSharding(AUTO.abstract_mesh, P("x"))))(split((8, 4))).sharding)
-program("eager_constraint_without_devices", lambda: lax.with_sharding_constraint(split((8, 4)), NamedSharding(AUTO.abstract_mesh, P("x"))).sharding)
+program("eager_constraint_without_devices",
+        lambda: lax.with_sharding_constraint(split((8, 4)), NamedSharding(AUTO.abstract_mesh, P("x"))).sharding)
 program("constraint_of_unplaced", lambda: lax.with_sharding_constraint(jnp.arange(8.0), NamedSharding(AUTO.abstract_mesh, P("x"))))
 program("constraint_of_small_rank", lambda: lax.with_sharding_constraint(jnp.arange(8), NamedSharding(AUTO, P("x", "y"))))
 program("uneven_constraint", lambda: jax.jit(lambda x: lax.with_sharding_constraint(x * 2, NamedSharding(AUTO, P("x"))))(jnp.arange(6)))
@@ -140,14 +141,18 @@ program("zeros_like_of_other_shape", lambda: jnp.zeros_like(split((8, 4), "x"), 
 program("zeros_like_typed", lambda: jax.typeof(jnp.zeros_like(split((8, 4), "x", mesh=TYPED))), TYPED)
 
 # ---- shard_map and smap ----
-program("axis_names_tuple", lambda: jax.shard_map(lambda x: x, mesh=AUTO, in_specs=P("x"), out_specs=P("x"), axis_names=("x",))(jnp.arange(8)))
+program("axis_names_tuple",
+        lambda: jax.shard_map(lambda x: x, mesh=AUTO, in_specs=P("x"), out_specs=P("x"), axis_names=("x",))(jnp.arange(8)))
 program("nothing_to_infer", lambda: jax.shard_map(lambda x: x, mesh=MIXED, out_specs=P("y"), axis_names={"y"})(jnp.arange(8)))
 program("untyped_argument", lambda: jax.shard_map(lambda x: x, mesh=TYPED, in_specs=P("x"), out_specs=P("x"))(jnp.arange(8)))
-program("untyped_argument_in_jit", lambda: jax.jit(jax.shard_map(lambda x: x, mesh=TYPED, in_specs=P("x"), out_specs=P("x")))(jnp.arange(8)))
+program("untyped_argument_in_jit",
+        lambda: jax.jit(jax.shard_map(lambda x: x, mesh=TYPED, in_specs=P("x"), out_specs=P("x")))(jnp.arange(8)))
 program("untyped_whole_argument", lambda: jax.shard_map(lambda x: x * 2, mesh=TYPED, in_specs=P(), out_specs=P())(jnp.arange(8)))
-program("unreduced_over_auto_axes", lambda: jax.shard_map(lambda x: x, mesh=AUTO, in_specs=P(None, unreduced={"x"}), out_specs=P("x"))(jnp.arange(8)))
+program("unreduced_over_auto_axes",
+        lambda: jax.shard_map(lambda x: x, mesh=AUTO, in_specs=P(None, unreduced={"x"}), out_specs=P("x"))(jnp.arange(8)))
 program("mesh_of_another_context", lambda: jax.shard_map(lambda x: x, mesh=AUTO, in_specs=P("x"), out_specs=P("x"))(jnp.arange(8)), TYPED)
-program("object_argument", lambda: jax.shard_map(lambda o, x: x * o["a"], mesh=AUTO, in_specs=(None, P("x")), out_specs=P("x"))({"a": 3}, jnp.arange(8)))
+program("object_argument",
+        lambda: jax.shard_map(lambda o, x: x * o["a"], mesh=AUTO, in_specs=(None, P("x")), out_specs=P("x"))({"a": 3}, jnp.arange(8)))
 program("no_specs_at_all", lambda: jax.shard_map(lambda x: x, mesh=AUTO, in_specs=None, out_specs=P())(3.0))
 program("objects_in_tree", lambda: jax.shard_map(lambda x, o: x * len(o), mesh=AUTO, in_specs=(P("x"), (None, None)), out_specs=P("x"))(
     jnp.arange(8), (object(), "text")))

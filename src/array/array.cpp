@@ -171,6 +171,7 @@ bool Array::is_deleted() const {
 }
 
 void Array::delete_buffers() const {
+  if (is_deleted()) return;
   Buffer buffer = concrete(*this, "delete").buffer;
   buffer.mark_deleted();
 }

@@ -293,9 +293,7 @@ Array reduce_over(const char* name, const Array& x, const AxisNames& axes, const
 
 }  // namespace
 
-int64_t axis_size(const std::string& axis_name) {
-  return size_of_axis("axis_size", axis_name);
-}
+int64_t axis_size(const std::string& axis_name) { return size_of_axis("axis_size", axis_name); }
 
 Array psum(const Array& x, const AxisNames& axes, const AxisGroups& groups) {
   // The sum of a constant is known: no lane differs.
@@ -329,10 +327,10 @@ Array ragged_all_to_all(const Array& operand, const Array& output, const RaggedS
                                                         {"output_offsets", &slices.output_offsets},
                                                         {"recv_sizes", &slices.recv_sizes}};
   for (const auto& [name, numbers] : given) {
-    if (!is_integer(numbers->dtype()))
-      throw ValueError(concat("ragged_all_to_all ", name, " must be integer type."));
+    if (!is_integer(numbers->dtype())) throw ValueError(concat("ragged_all_to_all ", name, " must be integer type."));
     if (numbers->ndim() != 1 || numbers->shape(0) < 1)
-      throw ValueError(concat("ragged_all_to_all ", name, " must be rank 1 with positive dimension size, but got shape ",
+      throw ValueError(concat("ragged_all_to_all ", name,
+                              " must be rank 1 with positive dimension size, but got shape ",
                               shape_tuple(numbers->shape())));
   }
   for (const std::string& axis : axes) size_of_axis("ragged_all_to_all", axis);

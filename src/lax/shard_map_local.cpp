@@ -206,7 +206,7 @@ class LocalFormTrace final : public Trace {
   LaneAxes axes_;
 };
 
-// Maps inside of a map over Explicit axes: lanes have plain types, so that the results of inner maps must have them too.
+// Maps inside of a map over Explicit axes: lanes have plain types, and so must have the results of inner maps.
 Program with_auto_maps(const Program& program) {
   Program::Body body = program.body();
   for (Equation& equation : body.equations) {

@@ -114,8 +114,7 @@ class Chooser {
     double cost = problem_.work;
     for (std::size_t f = 0; f < tried.axes.size(); ++f)
       cost *= static_cast<double>(problem_.factors.factors[f].size / parts_of(mesh_, tried.axes[f]));
-    for (std::size_t i = 0; i < tried.operands.size() && cost < least_; ++i)
-      cost += operand_cost(i, tried.operands[i]);
+    for (std::size_t i = 0; i < tried.operands.size() && cost < least_; ++i) cost += operand_cost(i, tried.operands[i]);
     for (std::size_t i = 0; i < tried.results.size() && cost < least_; ++i)
       cost += resharder_.plan(problem_.results[i], {tried.results[i], tried.pending, tried.monoid}, problem_.wanted[i])
                   .cost;

@@ -201,9 +201,9 @@ Arrays Partitioner::plain(const Step& step) {
     if (!operand.copies) continue;
     for (const auto& [layout, array] : *operand.copies) copies.back().push_back(layout);
   }
-  const Assignment assignment =
-      cheapest_assignment(mesh_, resharder_, {extended.factors, step.operand_types, step.result_types, given,
-                                              step.wanted, copies, element_work});
+  const Assignment assignment = cheapest_assignment(
+      mesh_, resharder_,
+      {extended.factors, step.operand_types, step.result_types, given, step.wanted, copies, element_work});
   Arrays operands;
   Types operand_parts, result_parts;
   for (std::size_t i = 0; i < given.size(); ++i) {

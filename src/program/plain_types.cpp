@@ -100,8 +100,8 @@ Program with_type_constraints(const Program& program, const NamedSharding* devic
       equations.push_back(std::move(equation));
       continue;
     }
-    equation.attrs = rewrite_programs(
-        equation.attrs, [&](const Program& nested) { return with_type_constraints(nested, devices); });
+    equation.attrs =
+        rewrite_programs(equation.attrs, [&](const Program& nested) { return with_type_constraints(nested, devices); });
     std::vector<Equation> constraints;
     for (Var& output : equation.outputs) {
       if (output.dropped()) continue;

@@ -66,9 +66,10 @@ Shape NamedSharding::shard_shape(const Shape& shape) const {
       std::string factors;
       for (std::size_t i = 0; i < shape.size(); ++i)
         factors += concat(i == 0 ? "" : ", ", i < spec.dims.size() ? parts(i) : 1);
-      throw ValueError(concat("Sharding ", to_string(*this), " implies that array axis ", dim, " is partitioned ", count,
-                              " times, but the dimension size is ", shape[dim], " (full shape: ", shape_tuple(shape),
-                              ", per-dimension tiling factors: [", factors, "] should evenly divide the shape)"));
+      throw ValueError(concat("Sharding ", to_string(*this), " implies that array axis ", dim, " is partitioned ",
+                              count, " times, but the dimension size is ", shape[dim],
+                              " (full shape: ", shape_tuple(shape), ", per-dimension tiling factors: [", factors,
+                              "] should evenly divide the shape)"));
     }
     part[dim] /= count;
   }

@@ -83,8 +83,8 @@ TEST(Propagate, CarriesOfLoopsAreAsTheyBegin) {
 
 // The rows of a batch and a table along its columns both want the axis: the operand that is repeated gives way.
 TEST(Propagate, WhatAnOperationRepeatsIsWeaker) {
-  const Program sum = traced([](std::span<const Array> in) { return Arrays{lax::add(in[0], in[1])}; },
-                             {f32({16, 8}), f32({1, 8})});
+  const Program sum =
+      traced([](std::span<const Array> in) { return Arrays{lax::add(in[0], in[1])}; }, {f32({16, 8}), f32({1, 8})});
   EXPECT_EQ(specs(sum, {split({{"data"}}), split({{}, {"data"}})}), Names{"P('data',)"});
   EXPECT_EQ(specs(sum, {std::nullopt, split({{}, {"data"}})}), Names{"P(None, 'data')"});
 }

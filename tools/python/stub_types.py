@@ -38,12 +38,13 @@ _NAMES = {
     "array": """
         A B C E N T Z Zxx a a1 a2 a_matrix alpha append ar ar1 ar2 args arr array arrs ary arys atol attention_mask aweights b base beta
         bias bins c c_matrix cases codebook codes concentration condition context correction cov cval d data ddof default df dfden dfnum
-        discont dl down dropout_key du dx e element epsilon f fill_value filt fp fs fweights gate gate_weights group_offset group_sizes h
-        image in1 in2 ind index indices initial input inputs kappa key key_bits_array key_segment_ids key_value_seq_lengths keys labels
-        lam lhs like_arr lmbda loc logits m mask max maxval mean min minval mu nan negative_slope neginf on_false on_true operand p
-        padding_value period phi pivots posinf pred prepend q query query_seq_lengths r r_matrix repeats rhs rtol sample scale
-        scatter_indices seed segment_ids seq_of_zeros sigma sorter start start_index stddev step stop taus test_elements theta to_begin
-        to_end tokens u up update updates v val vals value values varargs variance w w_vector weights where which x x1 x2 xi xp y z
+        discont dl down dropout_key du dx e element epsilon f fill_value filt fp fs fweights gate gate_weights group_offset group_sizes
+        h image in1 in2 ind index indices initial input inputs kappa key key_bits_array key_segment_ids key_value_seq_lengths keys
+        labels input_offsets lam lhs like_arr lmbda loc logits m mask max maxval mean min minval mu nan negative_slope neginf on_false
+        on_true operand output_offsets p padding_value period phi pivots posinf pred prepend q query query_seq_lengths r r_matrix
+        recv_sizes repeats rhs rtol sample scale scatter_indices seed segment_ids send_sizes seq_of_zeros sigma sorter start start_index
+        stddev step stop taus test_elements theta to_begin to_end tokens u up update updates v val vals value values varargs variance w
+        w_vector weights where which x x1 x2 xi xp y z
     """,
     "arrays": "arrays bounds choices condlist choicelist coordinates idxs multi_index operands start_indices tup",
     "axis": "axis axis1 axis2 axisa axisb axisc column_axis concat_axis dimension freq_axis reduction_dimension scatter_dimension "

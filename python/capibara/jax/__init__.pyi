@@ -84,6 +84,7 @@ from capibara.jax._placing import make_array_from_process_local_data as make_arr
 from capibara.jax._placing import make_array_from_single_device_arrays as make_array_from_single_device_arrays
 from capibara.jax._pmap import pmap as pmap
 from capibara.jax._shard_map import shard_map as shard_map
+from capibara.jax._shard_map import smap as smap
 from capibara.jax._sharding import NamedSharding as NamedSharding
 from capibara.jax._sharding import Shard as Shard
 from capibara.jax._transfer_guards import transfer_guard as transfer_guard

@@ -108,9 +108,8 @@ def jit(fun=None, /, *, in_shardings=None, out_shardings=None, static_argnums=No
         raise NotImplementedError(f"jit: abstracted_axes is not supported, got {abstracted_axes!r}")
     target = None
     if device is not None or backend is not None:
-        for word, given in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
-            if given is not None:
-                raise ValueError(f"If backend or device is specified on jit, then {word} should not be specified.")
+        if word := "in" if in_shardings is not None else "out" if out_shardings is not None else "":
+            raise ValueError(f"If backend or device is specified on jit, then {word}_shardings should not be specified.")
         target = target_of(device, backend, "jit")
     if debug:
         def run_directly(*args, **kwargs):

@@ -3,6 +3,7 @@ import collections
 
 from capibara import _core, _tracebacks
 from capibara.jax._api import device_put
+from capibara.jax._axes import ManualAxisType
 from capibara.jax._devices import Device, device_of
 
 _METHODS = (
@@ -26,8 +27,14 @@ def complete():
     array.__copy__ = lambda self: self.copy()  # memory of its own, which may be donated or deleted
     array.__deepcopy__ = lambda self, memo: self.copy()
     array._consumed = False  # of keys, while their reuse is looked for
+    _core.ShapedArray.mat = _core.ShapedArray.manual_axis_type = property(_manual_axis_type)
     _core.Tracer.mat = property(lambda self: self.aval.mat)
     _core.Tracer.__reduce__ = lambda self: self.tobytes()  # raises: a traced value has no bytes to be pickled
+
+
+def _manual_axis_type(self):
+    varying, unreduced, reduced = _core.manual_axes(self)
+    return ManualAxisType(varying=varying, unreduced=unreduced, reduced=reduced)
 
 
 def _refuse_cuda_interface(self):

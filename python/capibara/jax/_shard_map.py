@@ -235,8 +235,8 @@ def _check_sums(word, specs, mesh, manual):
         if not isinstance(spec, PartitionSpec) or not (spec.unreduced or spec.reduced):
             continue
         if set(manual) != set(mesh.axis_names):
-            raise NotImplementedError(f"unreduced/reduced can only be passed to {word} when shard_map is in full manual mode. Got mesh axis "
-                                      f"names {mesh.axis_names}, manual_axes: {frozenset(manual)}, specs: {spec}.")
+            raise NotImplementedError(f"unreduced/reduced can only be passed to {word} when shard_map is in full manual mode. Got mesh "
+                                      f"axis names {mesh.axis_names}, manual_axes: {frozenset(manual)}, specs: {spec}.")
         for kind, axes in (("unreduced", spec.unreduced), ("reduced", spec.reduced)):
             if any(mesh.type_of(name) is not AxisType.Explicit for name in axes):
                 raise ValueError(f"{kind} in {word} {spec} can only be used when the mesh passed to shard_map contains axis names all of "

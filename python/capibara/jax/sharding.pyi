@@ -4,6 +4,7 @@ from capibara.jax._abstract_mesh import use_abstract_mesh as use_abstract_mesh
 from capibara.jax._axes import AbstractDevice as AbstractDevice
 from capibara.jax._axes import AbstractMesh as AbstractMesh
 from capibara.jax._axes import AxisType as AxisType
+from capibara.jax._axes import ManualAxisType as ManualAxisType
 from capibara.jax._explicit import auto_axes as auto_axes
 from capibara.jax._explicit import explicit_axes as explicit_axes
 from capibara.jax._explicit import reshard as reshard

@@ -445,6 +445,8 @@ psum_p: CatalogPrimitive
 pure_callback_p: CatalogPrimitive
 pvary_p: CatalogPrimitive
 qr_p: CatalogPrimitive
+def ragged_all_to_all(operand: ArrayLike, output: str, input_offsets: ArrayLike, send_sizes: ArrayLike, output_offsets: ArrayLike, recv_sizes: ArrayLike, *, axis_name: AxisName, axis_index_groups: Sequence[Sequence[int]] | None = None) -> Array:
+    """The output with the slices of other members' operands written into it; their sizes are values."""
 def ragged_dot(lhs: ArrayLike, rhs: ArrayLike, group_sizes: ArrayLike, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None, group_offset: ArrayLike | None = None, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
     """A matrix product in which each group of rows of lhs has its own matrix of rhs."""
 def ragged_dot_general(lhs: ArrayLike, rhs: ArrayLike, group_sizes: ArrayLike, ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None, group_offset: ArrayLike | None = None, out_sharding: Sharding | PartitionSpec | None = None) -> Array:
