@@ -2,7 +2,6 @@
 import math
 import time
 
-import capibara.jax as jax
 from capibara import _core, _tracebacks
 from capibara.core.tpu._errors import TPUError
 from capibara.core.tpu._models import describe
