@@ -57,6 +57,7 @@ struct Checkpointer::State {
   std::optional<EarlierStep> last;  // what this process saved last
   std::thread writer;
   pid_t writer_number = 0;
+  mutable int waiting_threads = 0;
 
   void write(const SaveJob& one) {
     if (!std::exchange(looked_for_leftovers, true)) remove_leftovers(folder);
@@ -94,13 +95,13 @@ struct Checkpointer::State {
   void work() {
     std::unique_lock lock(mutex);
     writer_number = ::gettid();
-    set_idle(writer_number, true);
     while (true) {
       changed.wait(lock, [&] { return job || ending; });
       if (!job) return;
       {
         const SaveJob mine = *std::exchange(job, std::nullopt);
         writing = true;
+        set_idle(writer_number, waiting_threads == 0);
         lock.unlock();
         std::exception_ptr failure;
         try {
@@ -112,7 +113,6 @@ struct Checkpointer::State {
         if (failure) error = failure;
       }  // lets go of the arrays
       writing = false;
-      set_idle(writer_number, true);
       changed.notify_all();
     }
   }
@@ -131,8 +131,10 @@ struct Checkpointer::State {
     lock.unlock();
     const Waiting waiting;
     lock.lock();
+    ++waiting_threads;
     if (writer_number != 0) set_idle(writer_number, false);
     changed.wait(lock, [&] { return !job && !writing; });
+    --waiting_threads;
     lock.unlock();  // before the host language's lock is taken again
   }
 
