@@ -45,7 +45,7 @@ class Compiled:
             params = {key: self.backend._place(value, None) for key, value in params.items()}
         return params
 
-    def propose_shardings(self, params=None):
+    def propose_shardings(self):
         """For each key the axis of the mesh that splits each dimension, or None; batches by the first axis, weights by the last."""
         return {key: tuple(None if axis < 0 else axis for axis in axes) for key, axes in self._compiled.propose_shardings().items()}
 
