@@ -122,7 +122,7 @@ LanguageModel enable_gradient_checkpointing(const LanguageModel& model, int64_t 
 Array LanguageModel::start(const Parameters& parameters, const Array& tokens, const Array& position) const {
   Array x = embed(parameter(parameters, embedding_name), tokens);
   if (config_.positions == "rotary") return x;
-  const Array& table = parameter(parameters, positions_name);
+  const Array table = parameter(parameters, positions_name);
   Array rows = lax::dynamic_slice_in_dim(table, position, tokens.shape(1), 0);
   return x + lax::broadcast_in_dim(rows, x.shape(), {1, 2});
 }

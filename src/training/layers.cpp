@@ -80,7 +80,7 @@ Array tied_head(const Array& table, const Array& x) {
 }
 
 Array normalize(const Parameters& parameters, const std::string& prefix, const Array& x, double epsilon) {
-  const Array& scale = parameter(parameters, prefix + "scale");
+  const Array scale = parameter(parameters, prefix + "scale");
   const Array* bias = find(parameters, prefix + "bias");
   if (bias) return kernels::layer_norm(x, scale, *bias, {.epsilon = epsilon});
   return kernels::rms_norm(x, scale, {.epsilon = epsilon});
@@ -128,7 +128,7 @@ Array attention(const Parameters& parameters, const std::string& prefix, const A
 
 Array mamba(const Parameters& parameters, const std::string& prefix, const Array& x, const MambaOptions& options,
             CachePosition* cache) {
-  const Array& conv = parameter(parameters, prefix + "conv");  // [taps, inner]
+  const Array conv = parameter(parameters, prefix + "conv");  // [taps, inner]
   const int64_t inner = conv.shape(1), taps = conv.shape(0), length = x.shape(1);
   Arrays halves = lax::split(linear(parameters, prefix + "in.", x), {inner, inner}, 2);
   Array before = cache ? cache->arrays.first : lax::full({x.shape(0), taps - 1, inner}, 0.0, x.dtype());

@@ -228,9 +228,10 @@ TEST_F(DamagedCheckpoints, AreFoundWhereFilesAreSwapped) {
   files::rename(v, folder + "/held");
   files::rename(w, v);
   files::rename(folder + "/held", w);
-  EXPECT_NE(message().find("array p.v, file " + v + ", chunk 0 of 2: it holds other data than was saved"),
-            std::string::npos)
-      << message();
+  const std::string found = message();  // arrays are read by several threads: the first error is that of either
+  const bool names_v = found.find("array p.v, file " + v + ", chunk 0 of 2: it holds other") != std::string::npos;
+  const bool names_w = found.find("array p.w, file " + w + ", chunk 0 of 2: it holds other") != std::string::npos;
+  EXPECT_TRUE(names_v || names_w) << found;
   // The files of another step of the same run.
   files::copy_file(folder + "/1/p/v/c.0.0", v, files::copy_options::overwrite_existing);
   files::copy_file(folder + "/1/p/w/c.0.0", w, files::copy_options::overwrite_existing);
