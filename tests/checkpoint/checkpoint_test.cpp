@@ -229,8 +229,8 @@ TEST_F(DamagedCheckpoints, AreFoundWhereFilesAreSwapped) {
   files::rename(w, v);
   files::rename(folder + "/held", w);
   const std::string found = message();  // arrays are read by several threads: the first error is that of either
-  const bool names_v = found.find("array p.v, file " + v + ", chunk 0 of 2: it holds other") != std::string::npos;
-  const bool names_w = found.find("array p.w, file " + w + ", chunk 0 of 2: it holds other") != std::string::npos;
+  const bool names_v = found.find("array p.v, file " + v + ", chunk 0 of") != std::string::npos;
+  const bool names_w = found.find("array p.w, file " + w + ", chunk 0 of") != std::string::npos;
   EXPECT_TRUE(names_v || names_w) << found;
   // The files of another step of the same run.
   files::copy_file(folder + "/1/p/v/c.0.0", v, files::copy_options::overwrite_existing);
