@@ -234,11 +234,14 @@ void CompiledBody::assign_roles() {
   statics.insert(statics.end(), data.begin(), data.end());
   std::sort(statics.begin(), statics.end());
   if (!options.safe_names) return;
-  for (const std::vector<std::string>* keys : {&trainable, &data}) {
-    for (const std::string& key : *keys) {
-      if (graph.by_name.count(key) == 0) throw InternalError(concat("models: key '", key, "' has no edge"));
-    }
+  std::string unnamed;
+  for (const std::string& key : data) {
+    if (graph.edges[at(graph.by_name.at(key))].named) continue;
+    unnamed += concat(unnamed.empty() ? "'" : ", '", key, "'");
   }
+  if (unnamed.empty()) return;
+  throw KeyError(concat("models: compile: data keys without a name of their own: ", unnamed,
+                        "; name them where the model is connected, or compile with safe_names=False"));
 }
 
 std::optional<Shape> CompiledBody::full_shape(int edge) const {

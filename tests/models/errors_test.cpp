@@ -113,6 +113,13 @@ TEST(ModelErrors, KeysOfCompileAndEvaluateAreChecked) {
               "output_gradients has 'z'");
 }
 
+TEST(ModelErrors, DataWithoutANameIsRefusedUnlessAskedFor) {
+  Model model;
+  model += make("Linear", {{"dimension", 3}});
+  EXPECT_SAYS(message([&] { compile(model); }), "data keys without a name of their own: 'input'", "safe_names=False");
+  EXPECT_EQ(compile(model, {}, {.safe_names = false}).data_keys(), std::vector<std::string>{"input"});
+}
+
 TEST(ModelErrors, JsonSaysWhere) {
   EXPECT_SAYS(message([] { parse_json("{\"a\": [1,\n 2,,]}"); }), "line 2", "column 4");
   EXPECT_SAYS(message([] { from_specification(parse_json("{\"args\": {}}")); }), "needs 'name'");

@@ -28,7 +28,7 @@ struct CompileOptions {
   std::set<std::string> trainable_keys = {};  // differentiated, besides those that the model says
   bool inference = false;                     // no gradients
   bool jit = true;
-  bool safe_names = true;      // every free input must have a name of its own
+  bool safe_names = true;      // data keys must have names of their own
   bool safe_shapes = true;     // shapes that models recommend are required
   bool verbose = false;        // prints the summary
   std::string file_path = {};  // writes the program as text
