@@ -76,7 +76,7 @@ def test_under_plain_mpirun():
     program = python("""
         import capibara.jax as jax
         jax.distributed.initialize()
-        print(jax.process_index(), jax.process_count(), flush=True)
+        print(f"{jax.process_index()} {jax.process_count()}", flush=True)
         try:
             jax.distributed.initialize()
         except RuntimeError as error:

@@ -1,7 +1,7 @@
 """Types of named axes, and of meshes without devices."""
 import collections
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from capibara._stub_types import AxisName
 from capibara.jax._mesh import Mesh
@@ -12,6 +12,26 @@ class AxisType(enum.Enum):
     Auto = 0
     Explicit = 1
     Manual = 2
+
+class ManualAxisType:
+    """Along which manual axes the values of a type differ between devices, are still to be summed, or have summed cotangents."""
+
+    varying: frozenset[AxisName]
+    unreduced: frozenset[AxisName]
+    reduced: frozenset[AxisName]
+    def __init__(
+        self,
+        *,
+        varying: Iterable[AxisName] = ...,
+        unreduced: Iterable[AxisName] = ...,
+        reduced: Iterable[AxisName] = ...,
+    ) -> None: ...
+    @property
+    def vur(self) -> frozenset[AxisName]: ...
+    @property
+    def empty(self) -> bool: ...
+    def invarying(self, mesh: Mesh) -> frozenset[AxisName]: ...
+    def update(self, **changes: Iterable[AxisName]) -> ManualAxisType: ...
 
 class NamedAxes:
     """What meshes with and without devices share: axes with names and sizes."""

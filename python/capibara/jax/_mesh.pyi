@@ -1,6 +1,6 @@
 """Types of meshes and specifications."""
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, final, TypeAlias
 
 import numpy as np
 
@@ -13,6 +13,7 @@ class Unconstrained: ...
 
 _Entry: TypeAlias = str | Sequence[str] | Unconstrained | None
 
+@final
 class PartitionSpec:
     """For each dimension of an array the mesh axes that split it: P('x', None, ('y', 'z')).
 

@@ -1,4 +1,7 @@
 """The models of the catalog, each as a function that makes one: Linear(64), Relu(), MLP(...). `dir()` lists them."""
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 from capibara import _core
 from capibara._core.models import Model, TrainModel, from_specification, parse_json, to_specification
 from capibara._core.models import custom_model as _custom_model
@@ -16,6 +19,9 @@ def _maker(name):
     make.__doc__ = f"{name}({signature})\n\n{sentence}"
     return make
 
+
+if TYPE_CHECKING:  # the models of the catalog
+    def __getattr__(name: str) -> Callable[..., Model]: ...
 
 for _name in _catalog:
     globals()[_name] = _maker(_name)

@@ -1,4 +1,6 @@
 """Plans and settings for TPU slices, meshes, sharded models and jobs of several hosts; nothing here needs a TPU."""
+from typing import TYPE_CHECKING
+
 from capibara._modules import explain_missing
 from capibara.core.tpu._diagnosis import diagnose_tpu  # noqa: F401
 from capibara.core.tpu._errors import TPUError  # noqa: F401
@@ -12,6 +14,19 @@ from capibara.core.tpu._strategies import Rule, shard_model, sharding_table, str
 from capibara.core.tpu.tpu_config import ScalingConfig, TPUConfig, configure_tpu_environment  # noqa: F401
 from capibara.core.tpu.tpu_v6_vq_integration import TPUv6VQIntegration  # noqa: F401
 from capibara.jax.sharding import Mesh, PartitionSpec  # noqa: F401
+
+if TYPE_CHECKING:  # found when they are first asked for, see below
+    from capibara.operate.checkpointer import TPUCheckpointer as TPUCheckpointer
+    from capibara.operate.monitor import TPUMonitor as TPUMonitor
+    from capibara.training import TPUTrainer as TPUTrainer
+
+__all__ = [
+    "MemoryOptimizer", "Mesh", "MeshConfig", "MultiHostConfig", "PartitionSpec", "Rule", "ScalingConfig", "TPUConfig",
+    "TPUError", "TPUv6VQIntegration", "analyze_bottlenecks", "check_xla_flags", "configure_tpu_environment",
+    "create_mesh", "diagnose_performance", "diagnose_tpu", "enable_gradient_checkpointing", "enable_xla_optimizations",
+    "estimate_step", "find_optimal_batch_size", "quantize_for_tpu", "set_xla_flags", "shard_model", "sharding_table",
+    "strategies"
+]
 
 # Trainers and what watches a job have packages of their own, which import this one.
 explain_missing(__name__, later={"TPUTrainer": "capibara.training", "TPUCheckpointer": "capibara.operate.checkpointer",
