@@ -4,7 +4,8 @@ from capibara import jax as _jax
 _POLICIES = {"everything": "everything_saveable", "nothing_saveable": "nothing_saveable", "minimal": "dots_with_no_batch_dims_saveable"}
 
 
-def enable_gradient_checkpointing(model, checkpoint_every_n_layers=1, checkpoint_policy="nothing_saveable"):
+def enable_gradient_checkpointing(model: object, checkpoint_every_n_layers: int = 1,
+                                  checkpoint_policy: str = "nothing_saveable") -> object:
     """The model with groups of layers whose values are computed again in the backward pass.
 
     A model is a LanguageModel, a list of layers applied one after another, a function, or an object with `apply`.

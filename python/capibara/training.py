@@ -8,6 +8,7 @@ import dataclasses
 import json
 import math
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from capibara import _core
@@ -30,7 +31,7 @@ bigram_bits_per_byte = _native.bigram_bits_per_byte
 write_tokens = _native.write_tokens
 
 
-def LanguageModel(**fields):
+def LanguageModel(**fields: object) -> "_native.LanguageModel":
     """A language model of mixed layers; the fields are those of LanguageModelConfig in C++.
 
     `layers` names them in order, each a mixer with what follows it: 'attention', 'mamba+mlp', 'attention+moe'.
@@ -71,7 +72,8 @@ class Trainer:
     float32 parameters and the loss is bfloat16. enable_xla_optimizations=False compiles as jax_disable_most_optimizations says.
     """
 
-    def __init__(self, config, model, mesh_shape=None, use_bf16=False, enable_xla_optimizations=True, *, folder=None):
+    def __init__(self, config: object, model: "_native.LanguageModel", mesh_shape: Sequence[int] | None = None, use_bf16: bool = False,
+                 enable_xla_optimizations: bool = True, *, folder: str | Path | None = None) -> None:
         fields = {field.name: getattr(config, field.name, field.default) for field in dataclasses.fields(TrainerConfig)}
         if fields.pop("gradient_checkpointing"):
             model = enable_gradient_checkpointing(model)
@@ -99,25 +101,25 @@ class Trainer:
         self._trainer = _native.NativeTrainer(self.model, json.dumps(settings), checkpoints)
 
     @property
-    def params(self):
+    def params(self) -> "dict[str, _jax.Array]":
         """A copy of the parameters."""
         return self._trainer.parameters
 
     @params.setter
-    def params(self, params):
+    def params(self, params: "dict[str, _jax.Array]") -> None:
         self._trainer.set_parameters(params)
 
     @property
-    def steps_done(self):
+    def steps_done(self) -> int:
         """How many steps were done, those before a resumption included."""
         return self._trainer.steps_done
 
     @property
-    def learning_rate(self):
+    def learning_rate(self) -> float:
         """The learning rate of the next step."""
         return self._trainer.learning_rate
 
-    def step(self, tokens):
+    def step(self, tokens: "_jax.Array") -> dict[str, float]:
         """One step on tokens [accumulate * batch, length + 1]: a dict of step, loss, norm, skipped and seconds.
 
         A loss that is not finite, or a spike, changes nothing; after max_bad_steps of them FloatingPointError names the layer.
@@ -131,19 +133,20 @@ class Trainer:
         finally:
             _jax.config.update("jax_disable_most_optimizations", before)
 
-    def evaluate(self, tokens):
+    def evaluate(self, tokens: "_jax.Array") -> float:
         """The mean cross entropy of tokens [batch, length + 1], in nats."""
         return self._trainer.evaluate(tokens)
 
-    def save(self):
+    def save(self) -> None:
         """Writes a checkpoint of this step, whole or not at all."""
         self._trainer.save()
 
-    def resume(self):
+    def resume(self) -> bool:
         """Takes the newest whole checkpoint of the folder; False where there is none."""
         return self._trainer.resume()
 
-    def train(self, train_data, num_steps=None, batch_size_per_chip=None, on_step=None):
+    def train(self, train_data: str, num_steps: int | None = None, batch_size_per_chip: int | None = None,
+              on_step: Callable[[dict[str, float]], object] | None = None) -> list[float]:
         """Trains on a file or folder of text until num_steps steps are done, from the newest checkpoint on where there is one.
 
         Ctrl-C saves before it raises KeyboardInterrupt. Returns the losses of the steps of this call.
@@ -196,7 +199,7 @@ class Trainer:
             self.losses += losses
         return losses
 
-    def sample(self, prompt, max_new_tokens=100, temperature=0.8, top_k=40, seed=0):
+    def sample(self, prompt: str, max_new_tokens: int = 100, temperature: float = 0.8, top_k: int = 40, seed: int = 0) -> str:
         """The text that the model writes behind a prompt, as str; bytes that are no UTF-8 are replaced."""
         prompt = self.tokenizer.encode(prompt)
         generator = Generator(self.model, self.params, len(prompt) + max_new_tokens)
@@ -206,7 +209,8 @@ class Trainer:
 class TPUTrainer(Trainer):
     """Trainer with bfloat16 by default, under the name and with the arguments of the TPU toolbox."""
 
-    def __init__(self, config, model, mesh_shape=None, use_bf16=True, enable_xla_optimizations=True, *, folder=None):
+    def __init__(self, config: object, model: "_native.LanguageModel", mesh_shape: Sequence[int] | None = None, use_bf16: bool = True,
+                 enable_xla_optimizations: bool = True, *, folder: str | Path | None = None) -> None:
         super().__init__(config, model, mesh_shape, use_bf16, enable_xla_optimizations, folder=folder)
 
 

@@ -29,7 +29,7 @@ for _name in _catalog:
 __all__ = ["Model", "TrainModel", "from_json", "from_specification", "operation", "to_specification", *_catalog]
 
 
-def operation(function, inputs=None, name=None):
+def operation(function: Callable[..., object], inputs: list[str] | None = None, name: str | None = None) -> Model:
     """A model of a function on arrays: its keys are `inputs` (by default the function's parameters) and `output`."""
     import inspect
 
@@ -40,6 +40,6 @@ def operation(function, inputs=None, name=None):
     return _custom_model(name or getattr(function, "__name__", "function"), list(inputs), function)
 
 
-def from_json(text):
+def from_json(text: str) -> Model:
     """A model from the JSON text of its specification."""
     return from_specification(parse_json(text))

@@ -6,6 +6,8 @@ import signal
 import sys
 import threading
 import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from capibara import _core, jax
 from capibara._errors import CheckpointError, CorruptCheckpointError  # noqa: F401
@@ -27,8 +29,8 @@ class TPUCheckpointer:
     link_unchanged: arrays that the step before holds too become hard links to its files.
     """
 
-    def __init__(self, checkpoint_dir, max_to_keep=None, async_checkpointing=True, *, save_interval_steps=1,
-                 link_unchanged=True, chunk_bytes=4 << 20):
+    def __init__(self, checkpoint_dir: str | os.PathLike[str], max_to_keep: int | None = None, async_checkpointing: bool = True, *,
+                 save_interval_steps: int = 1, link_unchanged: bool = True, chunk_bytes: int = 4 << 20) -> None:
         if max_to_keep is not None and (not isinstance(max_to_keep, int) or max_to_keep < 1):
             raise ValueError(f"TPUCheckpointer: max_to_keep is a number of steps from 1, or None for all, got {max_to_keep!r}")
         if not isinstance(save_interval_steps, int) or save_interval_steps < 1:
@@ -43,43 +45,44 @@ class TPUCheckpointer:
             _alive.add(self)
 
     @property
-    def checkpoint_dir(self):
+    def checkpoint_dir(self) -> str:
         """The folder of the steps."""
         return self._core.folder()
 
-    def save(self, step, *, metadata=None, **items):
+    def save(self, step: int, *, metadata: Mapping[str, object] | None = None, **items: object) -> None:
         """Saves pytrees under a step: save(1000, params=params, opt_state=opt_state, metadata={"loss": 2.5})."""
         if jax.process_count() > 1:
             _check_addressable(items)
         self._core.save(step, items, json.dumps(metadata if metadata is not None else {}))
 
-    def wait(self):
+    def wait(self) -> None:
         """Returns when everything is saved; raises the error of a save in the background."""
         self._core.wait()
 
-    def is_saving(self):
+    def is_saving(self) -> bool:
         """Whether a save is on its way."""
         return self._core.saving()
 
-    def all_steps(self):
+    def all_steps(self) -> list[int]:
         """The steps that are saved whole, ascending."""
         return self._core.steps()
 
-    def latest_step(self):
+    def latest_step(self) -> int | None:
         """The newest of them; None where there is none."""
         steps = self._core.steps()
         return steps[-1] if steps else None
 
-    def delete(self, step):
+    def delete(self, step: int) -> None:
         """Removes a step."""
         self._core.remove(step)
 
-    def arrays(self, step=None):
+    def arrays(self, step: int | None = None) -> "dict[str, jax.ShapeDtypeStruct]":
         """What a step holds: {name: jax.ShapeDtypeStruct}, read without the elements."""
         chosen = self._latest() if step is None else step
         return {name: jax.ShapeDtypeStruct(shape, dtype) for name, shape, dtype, _, _ in self._core.arrays(chosen)}
 
-    def restore(self, step=None, like=None, only=None, shardings=None, on_corruption="error"):
+    def restore(self, step: int | None = None, like: Mapping[str, object] | None = None, only: Sequence[str] | None = None,
+                shardings: object = None, on_corruption: str = "error") -> dict[str, Any]:
         """The items of a step as a dictionary: restore(1000)["params"].
 
         step: the newest where None.
@@ -92,7 +95,7 @@ class TPUCheckpointer:
         """
         return self._restored(step, like, only, shardings, on_corruption)[1]
 
-    def restore_metadata(self, step=None):
+    def restore_metadata(self, step: int | None = None) -> dict[str, Any]:
         """The metadata that `save` was given."""
         return json.loads(self._core.restore(step, {}, [self._one_array(step)], False)[3]) if self.all_steps() else {}
 
@@ -122,7 +125,7 @@ class TPUCheckpointer:
 
     # ---- SIGTERM -------------------------------------------------------------------------------------------------------
 
-    def maybe_save(self, step, *, metadata=None, **items):
+    def maybe_save(self, step: int, *, metadata: Mapping[str, object] | None = None, **items: object) -> bool:
         """Saves every `save_interval_steps`-th step, and whichever comes first after SIGTERM; says whether it did.
 
         Machines that are taken away send SIGTERM some seconds before. From the first call on that signal does not end the
@@ -139,7 +142,7 @@ class TPUCheckpointer:
         return True
 
     @property
-    def reached_preemption(self):
+    def reached_preemption(self) -> bool:
         """Whether SIGTERM has come since the first `maybe_save`."""
         return self._terminated
 
@@ -157,17 +160,17 @@ class TPUCheckpointer:
         self._looks_for_signals = self._terminated = False
         os.kill(os.getpid(), signal.SIGTERM)
 
-    def close(self):
+    def close(self) -> None:
         """Waits, and gives SIGTERM back to whoever had it."""
         self.wait()
         if self._looks_for_signals and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, self._previous_handler or signal.SIG_DFL)
             self._looks_for_signals = False
 
-    def __enter__(self):
+    def __enter__(self) -> "TPUCheckpointer":
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 
@@ -188,7 +191,7 @@ def _placed(items, shardings):
     return {name: jax.device_put(tree, shardings[name]) if name in shardings else tree for name, tree in items.items()}
 
 
-def read_checkpoint(folder, only=None):
+def read_checkpoint(folder: str | os.PathLike[str], only: Sequence[str] | None = None) -> dict[str, Any]:
     """The items of one step's folder, of capibara or of Orbax: read_checkpoint("run/1000")["params"]."""
     return _core.read_checkpoint(os.fspath(folder), list(only or []))[1]
 

@@ -1,6 +1,8 @@
 """TPUMonitor: steps, rates, memory and alerts of a training while it runs."""
 import atexit
+import os
 import weakref
+from collections.abc import Callable
 
 from capibara import _core
 
@@ -14,30 +16,31 @@ class TPUMonitor:
     log_file: gets a JSON object per sample, one per line.
     """
 
-    def __init__(self, update_frequency_seconds=10, enable_prometheus=False, prometheus_port=9090, *, address="127.0.0.1", log_file=None):
+    def __init__(self, update_frequency_seconds: float = 10, enable_prometheus: bool = False, prometheus_port: int = 9090, *,
+                 address: str = "127.0.0.1", log_file: str | os.PathLike[str] | None = None) -> None:
         self._core = _core.Monitor(float(update_frequency_seconds), int(prometheus_port) if enable_prometheus else None, address,
                                    "" if log_file is None else str(log_file))
 
-    def start(self):
+    def start(self) -> "TPUMonitor":
         """Begins to sample and to serve."""
         self._core.start()
         _running.add(self)
         return self
 
-    def stop(self):
+    def stop(self) -> None:
         """Ends both; the last sample goes to the log."""
         self._core.stop()
         _running.discard(self)
 
-    def step(self, loss=None, tokens=None):
+    def step(self, loss: object = None, tokens: float | None = None) -> None:
         """Tells that a step has ended. The loss is read when it is ready, never waited for."""
         self._core.step(loss, tokens)
 
-    def get_current_metrics(self):
+    def get_current_metrics(self) -> dict[str, float]:
         """The metrics now, by name; "loss" is missing until one is ready."""
         return self._core.metrics()
 
-    def set_alert(self, metric, condition, threshold, action, for_seconds=0):
+    def set_alert(self, metric: str, condition: str, threshold: float, action: Callable[[], object], for_seconds: float = 0) -> None:
         """Calls `action()` when the metric is <, <=, >, >=, == or != the threshold for so many seconds, once each time it
         begins to be."""
         if not callable(action):
@@ -45,19 +48,19 @@ class TPUMonitor:
         self._core.set_alert(metric, condition, float(threshold), action, float(for_seconds))
 
     @property
-    def raised_alerts(self):
+    def raised_alerts(self) -> list[str]:
         """The alerts that hold now, in words."""
         return self._core.raised_alerts()
 
     @property
-    def port(self):
+    def port(self) -> int:
         """The port of the server; 0 where there is none."""
         return self._core.port()
 
-    def __enter__(self):
+    def __enter__(self) -> "TPUMonitor":
         return self.start()
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self.stop()
 
 

@@ -4,8 +4,10 @@ import difflib
 import logging
 import math
 import os
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 import capibara.jax as jax
 from capibara import _core, _tracebacks
@@ -105,7 +107,7 @@ class TPUConfig:
         except ValueError as error:
             raise TPUError(str(error)) from None
 
-    def validate(self):
+    def validate(self) -> list[str]:
         """Remarks about the configuration; raises TPUError, naming the choices, for what no TPU has."""
         self._check_together()
         found, is_shape = self._slice()
@@ -125,31 +127,31 @@ class TPUConfig:
         return notes
 
     @property
-    def memory_bytes(self):
+    def memory_bytes(self) -> float:
         """HBM of one chip."""
         if self.memory_per_chip is None:
             return _core.tpu.chip(self.tpu_version)["hbm_gb"] * 1e9
         return float(self.memory_per_chip)
 
     @property
-    def slice_name(self):
+    def slice_name(self) -> str:
         """v4-32: the name that the slice is rented by."""
         return self._slice()[0]["name"]
 
     def _peak(self):
         return self.flops_per_chip or _core.tpu.chip(self.tpu_version)["bf16_tflops"] * 1e12
 
-    def get_total_tflops(self):
+    def get_total_tflops(self) -> float:
         """Peak of all chips in bf16."""
         return self._peak() * self.num_chips / 1e12
 
-    def remat_policy(self):
+    def remat_policy(self) -> str:
         """The planner's remat policy that the memory fields mean."""
         if self.gradient_checkpointing or self.memory_optimization == "aggressive":
             return "full"
         return "minimal" if self.enable_rematerialization and self.memory_optimization == "normal" else "none"
 
-    def training(self, model="1b", sequence_length=2048, batch_size_per_chip=None):
+    def training(self, model: str = "1b", sequence_length: int = 2048, batch_size_per_chip: int | None = None) -> dict[str, object]:
         """What the planner is asked for this configuration."""
         found = self._slice()[0]
         per_chip = batch_size_per_chip or self.batch_size_per_chip
@@ -165,7 +167,7 @@ class TPUConfig:
             request["mesh"] = f"fsdp={self.mesh_shape[0] * found['devices'] // found['chips']},tensor={self.mesh_shape[1]}"
         return request
 
-    def get_performance_metrics(self, model="1b", sequence_length=2048):
+    def get_performance_metrics(self, model: str = "1b", sequence_length: int = 2048) -> dict[str, object]:
         """Peaks of the slice from the vendor's tables; utilization and samples per second are modelled, for a training step of `model`."""
         chip = _core.tpu.chip(self.tpu_version)
         step = _core.tpu.plan_step(self.training(model, sequence_length))
@@ -180,7 +182,7 @@ class TPUConfig:
             "measured_utilization": None,
         }
 
-    def get_sharding_spec(self, tensor_shape):
+    def get_sharding_spec(self, tensor_shape: Sequence[int]) -> PartitionSpec:
         """Batches over 'data' along the first dimension, features over 'model' along the last; axes that do not divide are left out."""
         shape = tuple(int(size) for size in tensor_shape)
         data, model = self.logical_mesh()
@@ -194,7 +196,7 @@ class TPUConfig:
             _log.warning("an array of shape %s is placed as %s on a mesh of %d x %d", shape, spec, data, model)
         return spec
 
-    def logical_mesh(self):
+    def logical_mesh(self) -> tuple[int, ...]:
         """(data, model): mesh_shape, or a topology of two dimensions, or the squarest grid."""
         if self.mesh_shape is not None:
             return self.mesh_shape if len(self.mesh_shape) == 2 else (self.mesh_shape[0], math.prod(self.mesh_shape[1:]))
@@ -203,14 +205,14 @@ class TPUConfig:
         model = next(size for size in range(math.isqrt(self.num_chips), 0, -1) if self.num_chips % size == 0)
         return self.num_chips // model, model
 
-    def get_memory_config(self):
+    def get_memory_config(self) -> dict[str, object]:
         """Types, memory of a chip, and what is recomputed."""
         chip = _core.tpu.chip(self.tpu_version)
         return {"use_mixed_precision": self.use_mixed_precision, "compute_dtype": self.compute_dtype, "param_dtype": self.param_dtype,
                 "memory_per_chip": self.memory_bytes, "usable_gib_per_device": chip["usable_hbm_gib"], "remat_policy": self.remat_policy(),
                 "memory_optimization": self.memory_optimization}
 
-    def detect_hotspots(self, load):
+    def detect_hotspots(self, load: ArrayLike) -> list[tuple[int, int]]:
         """[(row, column)] of the devices whose load is above scaling_config.load_threshold."""
         load = np.asarray(load)
         if load.ndim != 2:
@@ -218,7 +220,7 @@ class TPUConfig:
         object.__setattr__(self, "_hotspots", [(int(i), int(j)) for i, j in np.argwhere(load > self.scaling_config.load_threshold)])
         return list(self._hotspots)
 
-    def optimize_sharding(self, load=None):
+    def optimize_sharding(self, load: ArrayLike | None = None) -> PartitionSpec:
         """Splits over both axes the dimension whose devices are overloaded: batches where more rows have hotspots than columns."""
         if load is not None:
             self.detect_hotspots(load)
@@ -229,7 +231,7 @@ class TPUConfig:
             return PartitionSpec(("data", "model"), None)
         return PartitionSpec(None, ("data", "model"))
 
-    def xla_flags(self):
+    def xla_flags(self) -> dict[str, str]:
         """The compiler's flags that the fields mean."""
         flags = _core.tpu.chosen_flags(self.xla_optimization_level, self.enable_xla_fusion, self.enable_async_collective, True, True)
         flags["xla_tpu_enable_data_parallel_all_reduce_opt"] = "true" if self.communication_optimization else "false"
@@ -238,7 +240,7 @@ class TPUConfig:
         flags["xla_enable_profiler"] = "true" if self.enable_profiling else "false"
         return flags
 
-    def setup_environment_variables(self):
+    def setup_environment_variables(self) -> dict[str, str | None]:
         """Sets LIBTPU_INIT_ARGS, and JAX_PLATFORMS where a TPU is here; returns {variable: value, or why it is not set}."""
         done = {"LIBTPU_INIT_ARGS": None}
         set_xla_flags(self.xla_flags())
@@ -253,7 +255,7 @@ class TPUConfig:
             done[name] = "not set: a setting of GPUs, without effect on a TPU"
         return done
 
-    def enable_debugging_mode(self):
+    def enable_debugging_mode(self) -> "TPUConfig":
         """Checks every result for NaN and infinity and logs what is compiled."""
         for name in ("jax_debug_nans", "jax_debug_infs", "jax_log_compiles"):
             jax.config.update(name, True)
@@ -298,7 +300,7 @@ def _bytes(value):
     return int(value)
 
 
-def configure_tpu_environment(config=None):
+def configure_tpu_environment(config: TPUConfig | None = None) -> dict[str, object]:
     """Sets the environment for the TPU that is here, or for a configuration; returns what was found and set."""
     found = diagnose_tpu()
     chosen = config or TPUConfig(tpu_version=found["chips"][0] if found["chips"] else "v4")

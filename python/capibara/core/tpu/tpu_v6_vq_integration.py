@@ -1,8 +1,10 @@
 """Vector quantization of weights: rows cut into vectors, each replaced by the nearest of a codebook, accuracy measured."""
 import copy
+import os
 import time
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
@@ -19,8 +21,8 @@ class TPUv6VQIntegration:
     scale for each vector. `enable_hardware_acceleration` compiles the search with jit, and False runs it operation by operation.
     """
 
-    def __init__(self, quantization_bits=8, vector_length=8, codebook_size=256, enable_hardware_acceleration=True,
-                 distance_metric="euclidean"):
+    def __init__(self, quantization_bits: int = 8, vector_length: int = 8, codebook_size: int = 256,
+                 enable_hardware_acceleration: bool = True, distance_metric: str = "euclidean") -> None:
         if quantization_bits not in (4, 8, 16):
             raise TPUError(f"TPUv6VQIntegration: quantization_bits is 4, 8 or 16, got {quantization_bits}")
         if vector_length < 1 or codebook_size < 2:
@@ -40,13 +42,13 @@ class TPUv6VQIntegration:
             scores = scores / jnp.maximum(jnp.linalg.norm(codebook, axis=1), 1e-12)
         return jnp.argmax(scores, 1)
 
-    def encode(self, vectors):
+    def encode(self, vectors: ArrayLike) -> jax.Array:
         """The number of the nearest code of each vector [count, vector_length]."""
         if self.codebook is None:
             raise TPUError("encode: there is no codebook yet; call train_codebook or load_codebook")
         return self._nearest(jnp.asarray(vectors, jnp.float32), self.codebook)
 
-    def train_codebook(self, training_data, num_iterations=20, batch_size=1024, seed=0):
+    def train_codebook(self, training_data: ArrayLike, num_iterations: int = 20, batch_size: int = 1024, seed: int = 0) -> jax.Array:
         """Learns the codebook by k-means over mini-batches and returns it, [codebook_size, vector_length]."""
         vectors = np.asarray(training_data, np.float32).reshape(-1, self.length)
         if len(vectors) < 1:
@@ -71,14 +73,14 @@ class TPUv6VQIntegration:
         scale = np.maximum(np.abs(codes).max(1, keepdims=True), 1e-30) / limit
         return np.round(codes / scale) * scale
 
-    def save_codebook(self, path):
+    def save_codebook(self, path: str | os.PathLike[str]) -> None:
         """Writes the codebook as an .npy array, whatever the path's ending: nothing in it can be executed."""
         if self.codebook is None:
             raise TPUError("save_codebook: there is no codebook yet")
         with open(path, "wb") as file:
             np.save(file, np.asarray(self.codebook), allow_pickle=False)
 
-    def load_codebook(self, path):
+    def load_codebook(self, path: str | os.PathLike[str]) -> jax.Array:
         """Reads what save_codebook wrote; a pickle is refused, not executed."""
         with open(path, "rb") as file:
             head = file.read(6)
@@ -91,7 +93,8 @@ class TPUv6VQIntegration:
         self.codebook = jnp.asarray(codes, jnp.float32)
         return self.codebook
 
-    def quantize_model(self, model, calibration_data=None, target_accuracy_retention=0.98, num_calibration_batches=100):
+    def quantize_model(self, model: object, calibration_data: object = None, target_accuracy_retention: float = 0.98,
+                       num_calibration_batches: int = 100) -> object:
         """The parameters of a model with matrices replaced by their codes' vectors, as far as the accuracy allows.
 
         `model` is {"params": tree, "apply": function of parameters and a batch}, or an object with `params` and `apply`. Retention is
@@ -143,7 +146,7 @@ class TPUv6VQIntegration:
                          "inference_speedup_origin": "measured on this machine, codes expanded; nothing was run on a TPU",
                          "accuracy_retention": retention, "layers_quantized": len(used), "layers_left": candidates - len(used)}
 
-    def get_metrics(self):
+    def get_metrics(self) -> dict[str, object]:
         """Compression, retention and speed of the last quantize_model, all measured here."""
         if self._metrics is None:
             raise TPUError("get_metrics: call quantize_model first")

@@ -1,4 +1,5 @@
 """Settings of the TPU compiler for a slice: each is checked against libtpu's own flags before it is set."""
+from collections.abc import Sequence
 import os
 
 import capibara.jax as jax
@@ -8,7 +9,8 @@ from capibara.core.tpu import TPUConfig, TPUError, _planning, _probe, create_mes
 _enabled = []
 
 
-def configure_tpu(tpu_type=None, use_bf16=True, enable_flash_attention=True, enable_collective_ops=True):
+def configure_tpu(tpu_type: str | None = None, use_bf16: bool = True, enable_flash_attention: bool = True,
+                  enable_collective_ops: bool = True) -> dict[str, object]:
     """Sets flags and the precision of matmuls for a slice such as v6e-64; returns what was set and the slice.
 
     `use_bf16` sets jax_default_matmul_precision; `enable_flash_attention` says what plans assume of attention: a kernel, or scores that
@@ -23,7 +25,8 @@ def configure_tpu(tpu_type=None, use_bf16=True, enable_flash_attention=True, ena
             "attention": "flash" if enable_flash_attention else "plain"}
 
 
-def setup_tpu_v4(tpu_name=None, mesh_shape=None, enable_xla_flags=True, enable_async_collective=True):
+def setup_tpu_v4(tpu_name: str | None = None, mesh_shape: Sequence[int] | None = None, enable_xla_flags: bool = True,
+                 enable_async_collective: bool = True) -> dict[str, object]:
     """Sets the environment for a TPU and, where there are enough devices, makes its mesh; returns both and what was found.
 
     `tpu_name` is a label, or a slice such as v6e-64, which is then validated.
@@ -52,14 +55,14 @@ def setup_tpu_v4(tpu_name=None, mesh_shape=None, enable_xla_flags=True, enable_a
     return result
 
 
-def enable_all_optimizations():
+def enable_all_optimizations() -> dict[str, object]:
     """The flags of level 3; returns what was set and which of it libtpu does anyway."""
     done = enable_xla_optimizations(3)
     _enabled[:] = sorted(done["set"])
     return done
 
 
-def verify_optimizations():
+def verify_optimizations() -> dict[str, object]:
     """Whether each flag that was enabled is active: {"active", "flags", "origin"}.
 
     Where libtpu is installed it compiles a probe in a child process, whose flags are read back; elsewhere LIBTPU_INIT_ARGS is checked
