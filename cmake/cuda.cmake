@@ -3,6 +3,7 @@
 option(CAPIBARA_CUDA "Build the CUDA kernels where nvcc is found" ON)
 # Hopper's own code, and an intermediate form for what comes before and after it.
 set(CAPIBARA_CUDA_ARCHITECTURES "90a-real;80-virtual" CACHE STRING "GPUs to compile for, as CMAKE_CUDA_ARCHITECTURES names them")
+option(CAPIBARA_CUDA_OPTIMIZED "Optimise the CUDA kernels: five times as long to compile, needed where they run" ON)
 file(GLOB CAPIBARA_CUDA_HEADERS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/*.h)
 if(CAPIBARA_CUDA AND CAPIBARA_CUDA_SOURCES)
   find_program(CAPIBARA_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin $ENV{CUDA_PATH}/bin /usr/local/cuda/bin)
@@ -21,6 +22,10 @@ if(CAPIBARA_CUDA AND CAPIBARA_CUDA_SOURCES)
       string(REPLACE "real" "sm" kind ${kind})
       list(APPEND architectures -gencode arch=compute_${number},code=${kind}_${number})
     endforeach()
+    set(optimization -O3)
+    if(NOT CAPIBARA_CUDA_OPTIMIZED)
+      set(optimization -Xcicc -O1 -Xptxas -O1)
+    endif()
     # The runtime is linked statically.
     set(CAPIBARA_CUDA_OBJECTS "")
     foreach(source ${CAPIBARA_CUDA_SOURCES})
@@ -28,7 +33,7 @@ if(CAPIBARA_CUDA AND CAPIBARA_CUDA_SOURCES)
       set(object ${CMAKE_BINARY_DIR}/cuda/${name}.o)
       add_custom_command(OUTPUT ${object}
         COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/cuda
-        COMMAND ${launcher} ${CAPIBARA_NVCC} -std=c++17 -O3 -ccbin ${CMAKE_CXX_COMPILER} -Xcompiler -fPIC,-fvisibility=hidden
+        COMMAND ${launcher} ${CAPIBARA_NVCC} -std=c++17 ${optimization} -ccbin ${CMAKE_CXX_COMPILER} -Xcompiler -fPIC,-fvisibility=hidden
                 --diag-suppress=1427
                 ${architectures} -I${PROJECT_SOURCE_DIR}/src -I${CAPIBARA_BATCHES_FOLDER} -c ${source} -o ${object}
         DEPENDS ${source} ${CAPIBARA_CUDA_HEADERS} ${PROJECT_SOURCE_DIR}/src/backends/pjrt/ffi.h
@@ -42,7 +47,11 @@ if(CAPIBARA_CUDA AND CAPIBARA_CUDA_SOURCES)
       DEPENDS ${CAPIBARA_CUDA_OBJECTS})
     add_custom_target(capibara_cuda ALL DEPENDS ${CMAKE_BINARY_DIR}/lib/libcapibara_cuda.so)
     install(FILES ${CMAKE_BINARY_DIR}/lib/libcapibara_cuda.so DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
-    message(STATUS "capibara: CUDA kernels for ${CAPIBARA_CUDA_ARCHITECTURES} with ${CAPIBARA_NVCC}")
+    set(speed "")
+    if(NOT CAPIBARA_CUDA_OPTIMIZED)
+      set(speed ", hardly optimised: only to see that they compile")
+    endif()
+    message(STATUS "capibara: CUDA kernels for ${CAPIBARA_CUDA_ARCHITECTURES} with ${CAPIBARA_NVCC}${speed}")
   else()
     message(STATUS "capibara: no nvcc: programs on a GPU run without our own kernels")
   endif()

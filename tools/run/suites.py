@@ -343,7 +343,7 @@ def run_minimal(runner):
 
 def all_suites():
     tests = ROOT / "tests"
-    suites = [Suite("differential", "jax", run_differential, quick=False)]  # the longest goes first
+    suites = [Suite("differential", "jax", run_differential, quick=False)]
     for room in sorted({path.parent.name for path in tests.rglob("*_test.cpp")}):
         suites.append(Suite(room, "c++", lambda runner, room=room: run_googletest(runner, room), f"{room}_tests"))
     folders = {path.parent for path in tests.glob("*/test_*.py")}
@@ -356,7 +356,8 @@ def all_suites():
     suites.append(Suite("check", "", run_check, "capibara_command"))
     suites.append(Suite("cmake_project", "", run_cmake_project, "all", "shared", quick=False))
     suites.append(Suite("minimal", "", run_minimal, "", "minimal", quick=False))
-    return suites
+    longest = ("python", "processes", "properties", "program")
+    return sorted(suites, key=lambda suite: longest.index(suite.name) if suite.name in longest else len(longest))
 
 
 def choose(names):
@@ -408,7 +409,8 @@ def run_suites(suites, runner, names):
             counts.fail(suite.label, "ran no test")
         return suite, counts, time.monotonic() - started
 
-    with concurrent.futures.ThreadPoolExecutor(max_workers=runner.jobs) as pool:
+    # One more than there are cores: the suite "processes" mostly waits for processes that were stopped.
+    with concurrent.futures.ThreadPoolExecutor(max_workers=runner.jobs + 1) as pool:
         futures = [pool.submit(run_one, suite) for suite in suites]
         try:
             for future in concurrent.futures.as_completed(futures):
