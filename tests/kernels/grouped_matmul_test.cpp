@@ -9,6 +9,7 @@
 #include "backends/backend.h"
 #include "backends/kernel_cases.h"
 #include "backends/pjrt/prepare.h"
+#include "kernels/checks.h"
 #include "lax/ragged_blocks.h"
 #include "lax/ragged_dot.h"
 
@@ -17,16 +18,6 @@ namespace {
 
 namespace jnp = jax::numpy;
 namespace lax = jax::lax;
-
-Array drawn(int64_t seed, Shape shape) {
-  return jax::random::normal(jax::random::key(seed), {.shape = std::move(shape)});
-}
-
-void expect_near(const Array& got, const Array& want, double tolerance) {
-  ASSERT_EQ(to_string(got.type()), to_string(want.type()));
-  const auto a = got.to_vector<double>(), b = want.to_vector<double>();
-  for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], tolerance) << "element " << i;
-}
 
 // Group by group, in one matmul for each; `sizes` fit.
 Array plain(const Array& x, const Array& weights, const std::vector<int>& sizes) {

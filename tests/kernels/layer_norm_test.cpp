@@ -7,6 +7,7 @@
 #include "backends/backend.h"
 #include "backends/kernel_cases.h"
 #include "backends/pjrt/prepare.h"
+#include "kernels/checks.h"
 
 namespace capibara::kernels {
 namespace {
@@ -18,16 +19,6 @@ Array plain(const Array& x, const Array& scale, const Array& bias) {
   const Array centered = x - jnp::mean(x, {.axis = -1, .keepdims = true});
   const Array normal = centered * lax::rsqrt(jnp::mean(centered * centered, {.axis = -1, .keepdims = true}) + 1e-5);
   return normal * scale + bias;
-}
-
-void expect_near(const Array& got, const Array& want, double tolerance) {
-  ASSERT_EQ(to_string(got.type()), to_string(want.type()));
-  const auto a = got.to_vector<double>(), b = want.to_vector<double>();
-  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], tolerance) << "element " << i;
-}
-
-Array drawn(int64_t seed, Shape shape) {
-  return jax::random::normal(jax::random::key(seed), {.shape = std::move(shape)});
 }
 
 auto weighted(Array (*function)(const Array&, const Array&, const Array&), const Array& weights) {

@@ -4,22 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "backends/kernel_cases.h"
+#include "kernels/checks.h"
 
 namespace capibara::kernels {
 namespace {
 
 namespace jnp = jax::numpy;
 namespace lax = jax::lax;
-
-Array drawn(int64_t seed, Shape shape) {
-  return jax::random::normal(jax::random::key(seed), {.shape = std::move(shape)});
-}
-
-void expect_near(const Array& got, const Array& want, double tolerance) {
-  ASSERT_EQ(to_string(got.type()), to_string(want.type()));
-  const auto a = got.to_vector<double>(), b = want.to_vector<double>();
-  for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], tolerance) << "element " << i;
-}
 
 struct Layer {
   Array tokens, gate, up, down, gated;

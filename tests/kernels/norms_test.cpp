@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "backends/pjrt/prepare.h"
+#include "kernels/checks.h"
 
 namespace capibara::kernels {
 namespace {
@@ -17,10 +18,6 @@ void expect_close(const Array& got, const Array& want, double tolerance) {
   ASSERT_EQ(to_string(got.type()), to_string(want.type()));
   const auto a = got.to_vector<double>(), b = want.to_vector<double>();
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], tolerance) << "element " << i;
-}
-
-Array drawn(int64_t seed, Shape shape) {
-  return jax::random::normal(jax::random::key(seed), {.shape = std::move(shape)});
 }
 
 Array plain_rms(const Array& x, const Array& scale) {

@@ -6,16 +6,13 @@
 #include "backends/backend.h"
 #include "backends/kernel_cases.h"
 #include "backends/pjrt/prepare.h"
+#include "kernels/checks.h"
 
 namespace capibara::kernels {
 namespace {
 
 namespace jnp = jax::numpy;
 namespace lax = jax::lax;
-
-Array drawn(int64_t seed, Shape shape) {
-  return jax::random::normal(jax::random::key(seed), {.shape = std::move(shape)});
-}
 
 Array plain(const Array& x, const Array& codebook) {
   const Array difference = jnp::expand_dims(x, -2) - codebook;

@@ -1,4 +1,5 @@
 // The index family: values at and beyond the bounds, rules against each other, errors.
+#include "counted.h"
 #include "rule_checks.h"
 
 #include "lax/shape.h"
@@ -8,12 +9,6 @@ namespace {
 
 namespace lax = jax::lax;
 using Floats = std::vector<float>;
-
-Array counted(Shape shape) {
-  Floats values(static_cast<std::size_t>(element_count(shape)));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
-  return array<float>(values, shape);
-}
 
 TEST(Index, LoweredProgramsComputeTheSameForEveryDtype) {
   for (DType dtype : array_dtypes()) rule_checks::check_lowering(index_family(), dtype);

@@ -1,4 +1,5 @@
 // The shape family: values, rules against each other, edge cases, errors.
+#include "counted.h"
 #include "rule_checks.h"
 
 #include "lax/shape.h"
@@ -8,12 +9,6 @@ namespace {
 
 namespace lax = jax::lax;
 using Floats = std::vector<float>;
-
-Array counted(Shape shape) {
-  Floats values(static_cast<std::size_t>(element_count(shape)));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
-  return array<float>(values, shape);
-}
 
 TEST(Shape, LoweredProgramsComputeTheSameForEveryDtype) {
   for (DType dtype : array_dtypes()) rule_checks::check_lowering(shape_family(), dtype);

@@ -356,8 +356,7 @@ def all_suites():
     suites.append(Suite("check", "", run_check, "capibara_command"))
     suites.append(Suite("cmake_project", "", run_cmake_project, "all", "shared", quick=False))
     suites.append(Suite("minimal", "", run_minimal, "", "minimal", quick=False))
-    longest = ("python", "processes", "properties", "program")
-    return sorted(suites, key=lambda suite: longest.index(suite.name) if suite.name in longest else len(longest))
+    return sorted(suites, key=lambda suite: suite.name not in ("python", "processes", "properties", "program"))  # long ones first
 
 
 def choose(names):
@@ -409,8 +408,7 @@ def run_suites(suites, runner, names):
             counts.fail(suite.label, "ran no test")
         return suite, counts, time.monotonic() - started
 
-    # One more than there are cores: the suite "processes" mostly waits for processes that were stopped.
-    with concurrent.futures.ThreadPoolExecutor(max_workers=runner.jobs + 1) as pool:
+    with concurrent.futures.ThreadPoolExecutor(max_workers=runner.jobs + 1) as pool:  # one more: "processes" mostly waits
         futures = [pool.submit(run_one, suite) for suite in suites]
         try:
             for future in concurrent.futures.as_completed(futures):
