@@ -45,6 +45,8 @@ int main() {
   std::fprintf(stderr, "%s", profile::to_string(summary).c_str());  // times differ from run to run
 
   profile::save(taken, "profile.json");  // capibara profile profile.json shows it again
-  std::printf("read back: %zu sites\n", profile::summarise(profile::load("profile.json")).rows.size() == summary.rows.size() ? summary.rows.size() : 0);
+  std::printf(
+      "read back: %zu sites\n",
+      profile::summarise(profile::load("profile.json")).rows.size() == summary.rows.size() ? summary.rows.size() : 0);
   std::remove("profile.json");
 }

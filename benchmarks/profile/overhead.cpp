@@ -33,8 +33,9 @@ void report(const char* what, int turns, const std::function<void()>& call) {
   std::size_t events = 0;
   auto side = [&](std::vector<double>& times) {
     times.push_back(seconds([&] {
-      for (int i = 0; i < calls; ++i) call();
-    }) / calls);
+                      for (int i = 0; i < calls; ++i) call();
+                    }) /
+                    calls);
   };
   for (int turn = 0; turn < turns; ++turn) {
     side(off);
@@ -57,7 +58,8 @@ int main(int count, char** values) {
   std::printf("%-34s %10s %10s %8s %8s %9s\n", "program", "off us", "on us", "least", "median", "events");
 
   training::LanguageModelConfig shape;
-  shape.vocabulary = 512, shape.width = 128, shape.hidden = 256, shape.layers = {"attention+mlp", "attention+mlp", "attention+mlp"};
+  shape.vocabulary = 512, shape.width = 128, shape.hidden = 256,
+  shape.layers = {"attention+mlp", "attention+mlp", "attention+mlp"};
   const training::LanguageModel model(shape);
   const training::Parameters parameters = model.init(jax::random::key(0));
   const Array tokens = lax::full({8, 129}, 0, DType::int32);
@@ -72,15 +74,19 @@ int main(int count, char** values) {
 
   const Array state = filled({32, 64}), weight = filled({64, 64}), inputs = filled({512, 32, 64});
   const auto recurrent = jax::jit([](Array h, Array w, Array xs) {
-    return lax::scan([&](Array carry, Array in) {
-             Array next = jnp::tanh(lax::dot(carry, w) + in);
-             return std::pair(next, jnp::sum(next));
-           }, h, xs).second;
+    return lax::scan(
+               [&](Array carry, Array in) {
+                 Array next = jnp::tanh(lax::dot(carry, w) + in);
+                 return std::pair(next, jnp::sum(next));
+               },
+               h, xs)
+        .second;
   });
   report("scan, 512 x [32, 64] recurrence", turns, [&] { recurrent(state, weight, inputs).block_until_ready(); });
 
   const auto tiny = jax::jit([](Array h) {
-    return lax::fori_loop(0, 10000, [](Array, Array c) { return c * 0.999 + 0.001; }, h);
+    return lax::fori_loop(
+        0, 10000, [](Array, Array c) { return c * 0.999 + 0.001; }, h);
   });
   const Array few = filled({8});
   report("scan, 10000 x [8]", turns, [&] { tiny(few).block_until_ready(); });

@@ -6,10 +6,10 @@
 #include "backends/backend.h"
 #include "backends/reference/backend.h"
 #include "backends/result_placement.h"
+#include "profile/recorder.h"
 #include "program/explicit_types.h"
 #include "program/handles.h"
 #include "program/nested.h"
-#include "profile/recorder.h"
 #include "program/plain_types.h"
 #include "program/source.h"
 
@@ -79,7 +79,9 @@ Arrays evaluate_profiled(const Primitive& primitive, std::span<const Array> inpu
   site.name = primitive.name();
   site.kind = "eager";
   site.equations = {primitive.name()};
-  auto bytes = [](const ArrayType& type) { return static_cast<double>(type.size()) * static_cast<double>(storage_size(type.dtype)); };
+  auto bytes = [](const ArrayType& type) {
+    return static_cast<double>(type.size()) * static_cast<double>(storage_size(type.dtype));
+  };
   for (const Array& output : outputs) {
     site.text += concat(site.text.empty() ? "" : ", ", short_string(output.type()));
     site.bytes_written += bytes(output.type());

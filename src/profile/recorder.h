@@ -28,8 +28,10 @@ class Run {
   explicit Run(std::shared_ptr<const SiteTable> table, int64_t step);
   void mark(int32_t site) {
     const int64_t time = now();
-    if (listed_.size() < max_listed_) listed_.push_back({site, time});
-    else fold(site, time);
+    if (listed_.size() < max_listed_)
+      listed_.push_back({site, time});
+    else
+      fold(site, time);
   }
   // Ends the last call, and gives the run to the log of this thread.
   void finish();
@@ -46,7 +48,7 @@ class Run {
     std::shared_ptr<const SiteTable> table;
     int64_t step = -1, begin = 0, end = 0;
     std::vector<Mark> listed;
-    int64_t folded_from = 0;   // when the calls begin that are only counted
+    int64_t folded_from = 0;  // when the calls begin that are only counted
     std::vector<Sum> folded;  // by site; empty where all are listed
   };
 

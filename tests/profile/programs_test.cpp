@@ -82,7 +82,8 @@ TEST_F(ProfiledPrograms, SlotsSumToTheTimeOfTheirProgramAndToTheTimeOutside) {
   EXPECT_EQ(slots, operations);
   EXPECT_EQ(slots, executions);  // nothing between the marks is lost
   EXPECT_LE(static_cast<double>(slots), outside);
-  EXPECT_GE(static_cast<double>(slots), 0.6 * outside);  // the rest is dispatch and waiting, on a machine that may be busy
+  EXPECT_GE(static_cast<double>(slots),
+            0.6 * outside);  // the rest is dispatch and waiting, on a machine that may be busy
 }
 
 TEST_F(ProfiledPrograms, MatmulsKnowTheirOperationsAndBytes) {
@@ -92,7 +93,8 @@ TEST_F(ProfiledPrograms, MatmulsKnowTheirOperationsAndBytes) {
     return lax::dot(x, y);
   });
   const profile::Profile taken = profiled([&] { f(a, b).block_until_ready(); });
-  const auto slot = std::find_if(taken.slots.begin(), taken.slots.end(), [](const auto& one) { return one.kind == "matmul"; });
+  const auto slot =
+      std::find_if(taken.slots.begin(), taken.slots.end(), [](const auto& one) { return one.kind == "matmul"; });
   ASSERT_NE(slot, taken.slots.end());
   EXPECT_EQ(slot->flops, 2.0 * 64 * 256 * 32);
   EXPECT_EQ(slot->bytes_read, 4.0 * (64 * 256 + 256 * 32));
@@ -122,7 +124,8 @@ TEST_F(ProfiledPrograms, MarkedProgramsComputeTheSameBits) {
 }
 
 TEST_F(ProfiledPrograms, ObjectCodeIsTheSameWhetherProfilesWereTakenOrNot) {
-  const auto traced = jax::make_jaxpr([](Array a) { return jnp::tanh(lax::dot(a, a)) + jnp::sum(a); })(filled({128, 128}));
+  const auto traced =
+      jax::make_jaxpr([](Array a) { return jnp::tanh(lax::dot(a, a)) + jnp::sum(a); })(filled({128, 128}));
   const Program& program = traced;
   const std::string before = cpu::ir_text(program), loops = cpu::loops_text(program);
   profile::start();
@@ -137,7 +140,8 @@ TEST_F(ProfiledPrograms, ObjectCodeIsTheSameWhetherProfilesWereTakenOrNot) {
 TEST_F(ProfiledPrograms, LongLoopsAreFoldedAndStillAddUp) {
   const Array x = filled({64, 64}, 0.01);
   const auto f = jax::jit([](Array a) {
-    return lax::fori_loop(0, 3000, [](Array, Array carry) { return jnp::tanh(lax::dot(carry, carry)) * 0.5; }, a);
+    return lax::fori_loop(
+        0, 3000, [](Array, Array carry) { return jnp::tanh(lax::dot(carry, carry)) * 0.5; }, a);
   });
   const profile::Profile taken = profiled([&] { f(x).block_until_ready(); });
   int64_t slots = 0, executions = 0, calls = 0;
@@ -223,71 +227,167 @@ struct Hot {
 
 // Programs in which one line does far more than all others, by the count of its operations or bytes.
 std::vector<Hot> hot_programs() {
-  static const Array square = filled({512, 512}, 0.01), wide = filled({1 << 20}, 0.7), image = filled({4, 16, 48, 48}), taps = filled({32, 16, 5, 5}),
-                     small = filled({32, 32}, 0.1), batch = filled({24, 128, 128}, 0.05);
+  static const Array square = filled({512, 512}, 0.01), wide = filled({1 << 20}, 0.7), image = filled({4, 16, 48, 48}),
+                     taps = filled({32, 16, 5, 5}), small = filled({32, 32}, 0.1), batch = filled({24, 128, 128}, 0.05);
   static const auto matmul = jax::jit([](Array a, Array s) {
     Array b, c;
-    { const Line line(1); b = jnp::sin(s) + 1.0; }
-    { const Line line(2); a = lax::dot(a, a); }
-    { const Line line(3); c = jnp::sum(a) + jnp::sum(b); }
+    {
+      const Line line(1);
+      b = jnp::sin(s) + 1.0;
+    }
+    {
+      const Line line(2);
+      a = lax::dot(a, a);
+    }
+    {
+      const Line line(3);
+      c = jnp::sum(a) + jnp::sum(b);
+    }
     return c;
   });
   static const auto functions = jax::jit([](Array w, Array s) {
     Array a, b;
-    { const Line line(1); a = lax::dot(s, s); }
-    { const Line line(2); b = w; for (int i = 0; i < 12; ++i) b = jnp::sin(b) * 1.01; }
-    { const Line line(3); return b + jnp::sum(a); }
+    {
+      const Line line(1);
+      a = lax::dot(s, s);
+    }
+    {
+      const Line line(2);
+      b = w;
+      for (int i = 0; i < 12; ++i) b = jnp::sin(b) * 1.01;
+    }
+    {
+      const Line line(3);
+      return b + jnp::sum(a);
+    }
   });
   static const auto convolution = jax::jit([](Array x, Array k) {
     Array y;
-    { const Line line(1); x = x * 0.5; }
-    { const Line line(2); y = lax::conv(x, k, {1, 1}, "SAME"); }
-    { const Line line(3); return jnp::sum(y); }
+    {
+      const Line line(1);
+      x = x * 0.5;
+    }
+    {
+      const Line line(2);
+      y = lax::conv(x, k, {1, 1}, "SAME");
+    }
+    {
+      const Line line(3);
+      return jnp::sum(y);
+    }
   });
   static const auto sorting = jax::jit([](Array w) {
     Array y;
-    { const Line line(1); w = jnp::flip(w) * 3.0; }
-    { const Line line(2); y = jnp::sort(jnp::sin(w * 12345.0)); }
-    { const Line line(3); return y + 1.0; }
+    {
+      const Line line(1);
+      w = jnp::flip(w) * 3.0;
+    }
+    {
+      const Line line(2);
+      y = jnp::sort(jnp::sin(w * 12345.0));
+    }
+    {
+      const Line line(3);
+      return y + 1.0;
+    }
   });
   static const auto body = jax::jit([](Array a) {
     Array y;
-    { const Line line(1); a = a + 1e-6; }
-    y = lax::fori_loop(0, 10, [](Array, Array c) {
-      Array next;
-      { const Line line(2); next = lax::dot(c, c); }
-      { const Line line(3); return next * 0.01; }
-    }, a);
-    { const Line line(4); return jnp::sum(y); }
+    {
+      const Line line(1);
+      a = a + 1e-6;
+    }
+    y = lax::fori_loop(
+        0, 10,
+        [](Array, Array c) {
+          Array next;
+          {
+            const Line line(2);
+            next = lax::dot(c, c);
+          }
+          {
+            const Line line(3);
+            return next * 0.01;
+          }
+        },
+        a);
+    {
+      const Line line(4);
+      return jnp::sum(y);
+    }
   });
   static const auto batched = jax::jit([](Array b, Array s) {
     Array y;
-    { const Line line(1); s = lax::dot(s, s); }
-    { const Line line(2); y = jnp::matmul(b, b); }
-    { const Line line(3); return jnp::sum(y) + jnp::sum(s); }
+    {
+      const Line line(1);
+      s = lax::dot(s, s);
+    }
+    {
+      const Line line(2);
+      y = jnp::matmul(b, b);
+    }
+    {
+      const Line line(3);
+      return jnp::sum(y) + jnp::sum(s);
+    }
   });
   static const auto branch = jax::jit([](Array a, Array s) {
-    return lax::cond(jnp::sum(s) > 0.0,
-                     [](Array x) { const Line line(2); return lax::dot(x, x); },
-                     [](Array x) { const Line line(3); return x + 1.0; }, a);
+    return lax::cond(
+        jnp::sum(s) > 0.0,
+        [](Array x) {
+          const Line line(2);
+          return lax::dot(x, x);
+        },
+        [](Array x) {
+          const Line line(3);
+          return x + 1.0;
+        },
+        a);
   });
   static const auto cumulative = jax::jit([](Array w, Array s) {
     Array y;
-    { const Line line(1); s = lax::dot(s, s); }
-    { const Line line(2); y = jnp::argsort(jnp::cos(w * 54321.0)); }
-    { const Line line(3); return jnp::sum(s) + jnp::sum(y); }
+    {
+      const Line line(1);
+      s = lax::dot(s, s);
+    }
+    {
+      const Line line(2);
+      y = jnp::argsort(jnp::cos(w * 54321.0));
+    }
+    {
+      const Line line(3);
+      return jnp::sum(s) + jnp::sum(y);
+    }
   });
   static const auto factor = jax::jit([](Array a) {
     Array y;
-    { const Line line(1); a = a * 0.001 + jnp::eye(512) * 4.0; }
-    { const Line line(2); y = jnp::linalg::cholesky(a); }
-    { const Line line(3); return jnp::sum(y); }
+    {
+      const Line line(1);
+      a = a * 0.001 + jnp::eye(512) * 4.0;
+    }
+    {
+      const Line line(2);
+      y = jnp::linalg::cholesky(a);
+    }
+    {
+      const Line line(3);
+      return jnp::sum(y);
+    }
   });
   static const auto gradient = jax::jit(jax::grad([](Array a) {
     Array y;
-    { const Line line(1); a = a * 1.5; }
-    { const Line line(2); y = lax::dot(lax::dot(a, a), a); }
-    { const Line line(3); return jnp::sum(y * 2.0); }
+    {
+      const Line line(1);
+      a = a * 1.5;
+    }
+    {
+      const Line line(2);
+      y = lax::dot(lax::dot(a, a), a);
+    }
+    {
+      const Line line(3);
+      return jnp::sum(y * 2.0);
+    }
   }));
   return {{"matmul", 2, [] { return Arrays{matmul(square, small)}; }},
           {"functions", 2, [] { return Arrays{functions(wide, small)}; }},
