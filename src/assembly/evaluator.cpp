@@ -64,12 +64,8 @@ Arrays evaluate_now(const Primitive& primitive, std::span<const Array> inputs, c
 
 // The same, in a profile: nested evaluations are parts of the outermost one.
 Arrays evaluate_profiled(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
-  thread_local bool inside = false;
-  if (inside) return evaluate_now(primitive, inputs, attrs);
-  struct Inside {
-    Inside() { inside = true; }
-    ~Inside() { inside = false; }
-  } const scope;
+  if (profile::inside()) return evaluate_now(primitive, inputs, attrs);
+  const profile::Inside parts;
   profile::Slot site;
   Types types;
   const int64_t begin = profile::now(), programs = profile::programs_called();

@@ -47,6 +47,7 @@ struct Local {
   std::shared_ptr<ThreadLog> log;
   std::string name;
   int64_t step = -1, programs = 0;
+  int inside = 0;
 };
 thread_local Local local;
 
@@ -200,6 +201,10 @@ void Run::finish() {
   Record record{std::move(table_), step_, begin_, end, std::move(listed_), folded_from_, std::move(folded_)};
   append(session_, std::move(record), count);
 }
+
+Inside::Inside() { ++local.inside; }
+Inside::~Inside() { --local.inside; }
+bool inside() { return local.inside > 0; }
 
 void note_program() { ++local.programs; }
 int64_t programs_called() { return local.programs; }

@@ -97,6 +97,16 @@ class Timed {
 void note_program();
 int64_t programs_called();
 
+// While it lives, operations on this thread are parts of what is timed already.
+class Inside {
+ public:
+  Inside();
+  ~Inside();
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+};
+bool inside();
+
 // A program of a backend that marks nothing within it: each run is one call of one slot.
 class WholeProgram {
  public:
@@ -108,6 +118,7 @@ class WholeProgram {
       Run own;
       ~Ended() { own.finish(); }
     } run{Run(table(name, backend), current_step())};
+    const Inside parts;
     run.own.mark(0);
     return work();
   }

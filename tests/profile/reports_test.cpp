@@ -166,7 +166,7 @@ TEST(ProfileFiles, DamagedOnesAreErrorsThatNameTheFile) {
   EXPECT_TRUE(refused("{}"));
   EXPECT_TRUE(refused("[1, 2]"));
   for (std::size_t cut = 1; cut < whole.size() - 2; cut += 97) EXPECT_TRUE(refused(whole.substr(0, cut))) << cut;
-  EXPECT_TRUE(refused(replaced("\"program\":0", "\"program\":7")));
+  EXPECT_TRUE(refused(replaced("\"program\": 0", "\"program\": 7")));
   EXPECT_TRUE(refused(replaced("\"host\": \"host\"", "\"host\": 3")));
   EXPECT_TRUE(refused(replaced("\"slots\"", "\"sites\"")));
   std::remove(file.c_str());
