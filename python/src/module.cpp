@@ -5,6 +5,7 @@
 
 #include "bindings.h"
 #include "training_monitor.h"
+#include "profiles.h"
 #include "tree_checkpoints.h"
 #include "tpu.h"
 #include "models.h"
@@ -39,6 +40,9 @@ NB_MODULE(_core, m) {
   bind_optimizers(m);
   bind_training(m);
   bind_training_monitor(m);
+  bind_profiles(m);
+  bind_profile_data(m);
+  bind_event_listener(m);
   bind_tpu(m);
   bind_models(m);
   m.def(
