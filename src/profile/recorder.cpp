@@ -38,7 +38,7 @@ struct Local {
   uint64_t session = 0;
   std::shared_ptr<ThreadLog> log;
   std::string name;
-  int64_t step = -1;
+  int64_t step = -1, programs = 0;
 };
 thread_local Local local;
 
@@ -128,7 +128,7 @@ Profile end_session() {
     session = std::move(all.session);
   }
   Profile profile = assemble(*session, end, all.dropped.load());
-  if (local.session == session->id) local = {0, nullptr, std::move(local.name), local.step};
+  if (local.session == session->id) local.session = 0, local.log = nullptr;
   return profile;
 }
 
@@ -186,6 +186,24 @@ void Run::finish() {
   const auto count = static_cast<int64_t>(listed_.size()) + 1;
   Record record{std::move(table_), step_, begin_, end, std::move(listed_), folded_from_, std::move(folded_)};
   append(session_, std::move(record), count);
+}
+
+void note_program() { ++local.programs; }
+int64_t programs_called() { return local.programs; }
+
+std::shared_ptr<const SiteTable> WholeProgram::table(const std::string& name, const char* backend) {
+  std::lock_guard lock(mutex_);
+  if (!table_) {
+    auto made = std::make_shared<SiteTable>();
+    made->program = name;
+    made->backend = backend;
+    Slot& site = made->sites.emplace_back();
+    site.name = name;
+    site.kind = "program";
+    site.text = concat("the whole program, on ", backend);
+    table_ = std::move(made);
+  }
+  return table_;
 }
 
 // ---- spans ------------------------------------------------------------------------------------------------------

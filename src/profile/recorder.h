@@ -91,6 +91,32 @@ class Timed {
   std::vector<std::pair<std::string, std::string>> arguments_;
 };
 
+// A compiled program was called by this thread, whoever runs it; and how many were.
+void note_program();
+int64_t programs_called();
+
+// A program of a backend that marks nothing within it: each run is one call of one slot.
+class WholeProgram {
+ public:
+  template <class F>
+  auto run(const std::string& name, const char* backend, const F& work) {
+    if (!active()) return work();
+    note_program();
+    struct Ended {
+      Run own;
+      ~Ended() { own.finish(); }
+    } run{Run(table(name, backend), current_step())};
+    run.own.mark(0);
+    return work();
+  }
+
+ private:
+  std::shared_ptr<const SiteTable> table(const std::string& name, const char* backend);
+
+  std::mutex mutex_;
+  std::shared_ptr<const SiteTable> table_;
+};
+
 // A block in use when the profile began.
 struct InitialBlock {
   uint64_t address = 0;

@@ -18,6 +18,7 @@ void start() {
 Profile stop() {
   Profile profile = end_session();
   profile.threads_used = thread_count();
+  if (!profile.slots.empty()) profile.peaks = machine_peaks();
   return profile;
 }
 

@@ -6,6 +6,7 @@
 #include "array/bad_value.h"
 #include "backends/result_placement.h"
 #include "lax/call.h"
+#include "profile/recorder.h"
 #include "program/build.h"
 #include "program/copy.h"
 #include "program/dce.h"
@@ -54,6 +55,8 @@ std::pair<Program, std::vector<std::size_t>> JitEntry::pruned() const {
 
 void JitEntry::compile() const {
   auto start = std::chrono::steady_clock::now();
+  profile::Timed timed(profile::EventKind::compile, "compile");
+  if (timed.on()) timed.argument("program", options.name);
   std::tie(ready_.program, ready_.inputs) = pruned();
   choose_donations();
   if (has_explicit_types(ready_.program)) {

@@ -122,4 +122,10 @@ void Lowering::number_buffers() {
 
 Lowered lower_to_loops(const Program& program, const std::vector<bool>& donated) { return Lowering(program, donated).run(); }
 
+Marked lower_with_marks(const Program& program, const std::vector<bool>& donated) {
+  Sites sites;
+  Module module = Lowering(program, donated, &sites).run().module;
+  return {std::move(module), sites.take()};
+}
+
 }  // namespace capibara::cpu
