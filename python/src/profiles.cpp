@@ -11,6 +11,8 @@
 
 #include <memory>
 
+#include "runtime/counters.h"
+
 namespace capibara::python {
 
 namespace {
@@ -102,6 +104,17 @@ int64_t peak_memory(const Profile& profile) {
   return peak;
 }
 
+// What a profiler was told not to capture.
+void leave_out(Profile& profile, bool memory, bool compute) {
+  if (memory) {
+    profile.memory.clear();
+    profile.peak_blocks.clear();
+  }
+  if (!compute) return;
+  std::erase_if(profile.events, [](const profile::Event& event) { return event.kind == profile::EventKind::operation; });
+  profile.slots.clear();
+}
+
 }  // namespace
 
 void bind_profiles(nb::module_& m) {
@@ -116,6 +129,10 @@ void bind_profiles(nb::module_& m) {
       .def("events", &event_rows, nb::arg("operations") = false)
       .def("peak_blocks", &peak_rows)
       .def("peak_memory", &peak_memory)
+      .def("leave_out", &leave_out)
+      .def("summary_text", [](const Profile& self, std::size_t rows) { return profile::to_string(profile::summarise(self), rows); })
+      .def("summary_json", [](const Profile& self) { return profile::to_json(profile::summarise(self)); })
+      .def("save", [](const Profile& self, const std::string& file) { profile::save(self, file); })
       .def(
           "xspace",
           [](const Profile& self, const std::vector<nb::bytes>& spaces, bool host_spans) {
@@ -138,6 +155,13 @@ void bind_profiles(nb::module_& m) {
     nb::gil_scoped_release others;
     return profile::stop();
   });
+  m.def("machine_peaks", [] {
+    nb::gil_scoped_release others;
+    const profile::Peaks peaks = profile::machine_peaks();
+    return std::pair(peaks.flops_per_second, peaks.bytes_per_second);
+  });
+  m.def("executed_flops", [] { return process_counters.flops.load(std::memory_order_relaxed); });
+  m.def("load_profile", [](const std::string& file) { return profile::load(file); });
   m.def("save_tensorboard", [](nb::bytes xspace, const std::string& host, const std::string& folder, const std::string& run) {
     const std::string_view view(xspace.c_str(), xspace.size());
     nb::gil_scoped_release others;
