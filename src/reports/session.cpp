@@ -2,7 +2,7 @@
 #include <capibara/profile.h>
 
 #include "profile/recorder.h"
-#include "runtime/arena.h"
+#include "runtime/arena_blocks.h"
 #include "runtime/thread_pool.h"
 
 namespace capibara::profile {

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "profile/recorder.h"
+#include "runtime/arena_blocks.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define CAPIBARA_ARENA_CACHES 0

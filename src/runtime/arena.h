@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace capibara::arena {
 
@@ -28,14 +27,6 @@ struct Usage {
   std::size_t live = 0, live_blocks = 0, cached = 0, cached_blocks = 0, peak_live = 0;
 };
 Usage usage();
-
-// The blocks in use, in any order.
-struct BlockInUse {
-  const std::byte* data;
-  std::size_t bytes;
-  std::string words;
-};
-std::vector<BlockInUse> blocks_in_use();
 
 // What this thread allocates arrays for while the object lives, where the allocating code does not know it.
 class Purpose {

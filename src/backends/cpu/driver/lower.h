@@ -34,6 +34,9 @@ struct Lowered {
 // `donated`: inputs whose memory outputs may take; empty for none.
 Lowered lower_to_loops(const Program& program, const std::vector<bool>& donated = {});
 
+// What marked drivers call instead of a kernel before each call site: site n is first_mark - n; -1 is poll_kernel.
+inline constexpr int32_t first_mark = poll_kernel - 1;
+
 // The same with a mark before every call site, for profiles: the regions, kernels, constants and the arena are those of
 // lower_to_loops, by the same numbers.
 struct Marked {

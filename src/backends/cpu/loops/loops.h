@@ -179,8 +179,6 @@ std::string to_string(const Function& function);
 
 // What loops that poll call instead of a kernel: a status other than 0 ends the program.
 inline constexpr int32_t poll_kernel = -1;
-// What marked drivers call before each call site: site n is first_mark - n.
-inline constexpr int32_t first_mark = -2;
 
 // What generated code needs of the process; the first argument of each function.
 struct Runtime {
