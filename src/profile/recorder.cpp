@@ -30,7 +30,15 @@ struct Recorder {
 
 // Never freed: threads may record until the very end.
 Recorder& recorder() {
-  static Recorder* const made = new Recorder;
+  static Recorder* const made = [] {
+    static Recorder* fresh = new Recorder;
+    // A child of a fork records nothing: its threads, and whoever held the lock, are gone.
+    pthread_atfork(nullptr, nullptr, [] {
+      detail::recording.store(false);
+      fresh->current.store(0);
+    });
+    return fresh;
+  }();
   return *made;
 }
 
