@@ -9,7 +9,7 @@ from typing import Any, TextIO
 from capibara import _core
 from capibara._modules import explain_missing
 
-__all__ = ["clear", "export_tensorboard", "print_summary", "profile", "summaries"]
+__all__ = ["clear", "export_tensorboard", "load", "print_summary", "profile", "profiles", "save", "summaries"]
 
 _taken: list[tuple[str, Any]] = []  # names and profiles, in the order in which they ended
 
@@ -31,6 +31,25 @@ def profile(name: str) -> Iterator[None]:
         span.exit()
         if outermost:
             _taken.append((str(name), _core.profile_stop()))
+
+
+def profiles() -> list[tuple[str, Any]]:
+    """The names and the profiles that were taken: profile.events(), profile.slots(), profile.summary_text(rows), profile.xspace()."""
+    return list(_taken)
+
+
+def save(file: str | os.PathLike[str]) -> None:
+    """Writes the last profile as JSON, which `load` and `capibara profile FILE` read."""
+    if not _taken:
+        raise RuntimeError("save: nothing has been profiled yet; use `with profiling.profile(name):` first")
+    _taken[-1][1].save(os.fspath(file))
+
+
+def load(file: str | os.PathLike[str]) -> Any:
+    """A profile that `save` or `capibara profile --out FILE` wrote; the other functions know it by the file's name from now on."""
+    taken = _core.load_profile(os.fspath(file))
+    _taken.append((os.path.basename(os.fspath(file)), taken))
+    return taken
 
 
 def summaries() -> list[tuple[str, dict[str, Any]]]:
