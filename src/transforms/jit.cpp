@@ -12,6 +12,7 @@
 #include "program/dce.h"
 #include "program/plain_types.h"
 #include "runtime/counters.h"
+#include "runtime/listeners.h"
 #include "runtime/warning.h"
 #include "trace/trace.h"
 #include "transforms/agreement.h"
@@ -77,6 +78,7 @@ void JitEntry::compile() const {
   Counters::add(process_counters.compilations, 1);
   Counters::add(process_counters.compile_nanoseconds,
                 static_cast<uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count()));
+  tell_duration("/jax/core/compile/backend_compile_duration", concat("jit(", options.name, ")"), start);
   watch_by_environment();
   if (log) print_line(concat("Finished compilation of jit(", options.name, ") in ", seconds_since(start), " sec"));
 }
