@@ -5,9 +5,13 @@
 
 #include "bindings.h"
 #include "training_monitor.h"
+#include "profiles.h"
 #include "tree_checkpoints.h"
 #include "tpu.h"
 #include "models.h"
+#include "temporary/profiles.cpp"
+#include "temporary/profile_data.cpp"
+#include "temporary/event_listener.cpp"
 
 NB_MODULE(_core, m) {
   using namespace capibara::python;
@@ -39,6 +43,9 @@ NB_MODULE(_core, m) {
   bind_optimizers(m);
   bind_training(m);
   bind_training_monitor(m);
+  bind_profiles(m);
+  bind_profile_data(m);
+  bind_event_listener(m);
   bind_tpu(m);
   bind_models(m);
   m.def(

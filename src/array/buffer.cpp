@@ -9,6 +9,7 @@
 #include <new>
 #include <utility>
 
+#include "profile/recorder.h"
 #include "runtime/arena.h"
 #include "runtime/background.h"
 #include "runtime/small_blocks.h"
@@ -107,6 +108,8 @@ const std::byte* Buffer::fetched() const {
   std::lock_guard lock(state_->mutex);
   if (std::byte* data = state_->data.load(std::memory_order_acquire)) return data;
   if (!state_->memory) return nullptr;
+  profile::Timed timed(profile::EventKind::transfer, "device to host");
+  if (timed.on()) timed.argument("bytes", std::to_string(state_->size));
   auto copy = std::make_shared<Buffer>(allocate(state_->size));
   state_->memory->copy_to_host(copy->mutable_data());
   std::byte* data = copy->mutable_data();

@@ -6,10 +6,12 @@
 #include "backends/backend.h"
 #include "backends/reference/backend.h"
 #include "backends/result_placement.h"
+#include "profile/recorder.h"
 #include "program/explicit_types.h"
 #include "program/handles.h"
 #include "program/nested.h"
 #include "program/plain_types.h"
+#include "program/source.h"
 
 #include <algorithm>
 
@@ -42,7 +44,9 @@ Arrays evaluate_typed(const Primitive& primitive, std::span<const Array> inputs,
 
 }  // namespace
 
-Arrays evaluate(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
+namespace {
+
+Arrays evaluate_now(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
   if (explicit_types_exist() && is_typed(inputs, attrs)) return evaluate_typed(primitive, inputs, attrs);
   bool committed = false;
   for (const Array& input : inputs) committed = committed || input.committed();
@@ -56,6 +60,47 @@ Arrays evaluate(const Primitive& primitive, std::span<const Array> inputs, const
   }
   const DefaultDeviceScope scope(demanded);
   return as_committed(default_backend().run(primitive, inputs, attrs));
+}
+
+// The same, in a profile: nested evaluations are parts of the outermost one.
+Arrays evaluate_profiled(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
+  if (profile::inside()) return evaluate_now(primitive, inputs, attrs);
+  const profile::Inside parts;
+  profile::Slot site;
+  Types types;
+  const int64_t begin = profile::now(), programs = profile::programs_called();
+  for (const Array& input : inputs) types.push_back(input.type());
+  Arrays outputs = evaluate_now(primitive, inputs, attrs);
+  if (profile::programs_called() != programs) return outputs;  // it ran as a program, whose slots have the time
+  site.name = primitive.name();
+  site.kind = "eager";
+  site.equations = {primitive.name()};
+  auto bytes = [](const ArrayType& type) {
+    return static_cast<double>(type.size()) * static_cast<double>(storage_size(type.dtype));
+  };
+  for (const Array& output : outputs) {
+    site.text += concat(site.text.empty() ? "" : ", ", short_string(output.type()));
+    site.bytes_written += bytes(output.type());
+  }
+  site.text += concat(" = ", primitive.name(), "(");
+  for (const ArrayType& type : types) {
+    site.text += concat(&type == types.data() ? "" : ", ", short_string(type));
+    site.bytes_read += bytes(type);
+  }
+  site.text += ")";
+  if (primitive->flops) site.flops = primitive->flops(types, attrs);
+  const SourceInfo info = source_info(current_source());
+  site.file = info.file;
+  site.line = info.line;
+  site.scope = info.name_scope;
+  profile::record_eager(begin, std::move(site));
+  return outputs;
+}
+
+}  // namespace
+
+Arrays evaluate(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
+  return profile::active() ? evaluate_profiled(primitive, inputs, attrs) : evaluate_now(primitive, inputs, attrs);
 }
 
 Arrays evaluate_plainly(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {

@@ -4,6 +4,7 @@
 #include <capibara/config.h>
 #include <capibara/default_device.h>
 
+#include "backends/profile_watch.h"
 #include "processes/job.h"
 
 namespace capibara {
@@ -72,6 +73,7 @@ Backend& default_backend() {
     Backend* chosen = nullptr;
   } own;
   if (const std::size_t key = config_key(); !own.chosen || key != own.settings) {
+    profile_by_environment();
     const std::optional<Device>& device = chosen_device();
     own.chosen = device ? &backend(*device) : &backend(first_platform(config().platform));
     own.settings = key;

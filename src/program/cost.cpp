@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "program/cost.h"
+
 namespace capibara {
 
 namespace {
@@ -47,21 +49,27 @@ bool add_nested(const Equation& equation, ProgramCost& cost) {
 
 }  // namespace
 
+ProgramCost equation_cost(const Program& program, const Equation& equation) {
+  ProgramCost cost;
+  if (!equation.primitive->traits.region && add_nested(equation, cost)) return cost;
+  Types inputs;
+  for (Atom input : equation.inputs) {
+    inputs.push_back(program.type(input));
+    cost.bytes_accessed += bytes_of(inputs.back());
+  }
+  for (Var output : equation.outputs) {
+    if (!output.dropped()) cost.bytes_accessed += bytes_of(program.type(output));
+  }
+  if (is_transcendental(equation.primitive->traits))
+    cost.transcendentals += static_cast<double>(inputs[0].size());
+  else if (equation.primitive->flops)
+    cost.flops += equation.primitive->flops(inputs, equation.attrs);
+  return cost;
+}
+
 ProgramCost count_cost(const Program& program) {
   ProgramCost cost;
-  for (const Equation& equation : program.equations()) {
-    if (!equation.primitive->traits.region && add_nested(equation, cost)) continue;
-    Types inputs;
-    for (Atom input : equation.inputs) {
-      inputs.push_back(program.type(input));
-      cost.bytes_accessed += bytes_of(inputs.back());
-    }
-    for (Var output : equation.outputs) {
-      if (!output.dropped()) cost.bytes_accessed += bytes_of(program.type(output));
-    }
-    if (is_transcendental(equation.primitive->traits)) cost.transcendentals += static_cast<double>(inputs[0].size());
-    else if (equation.primitive->flops) cost.flops += equation.primitive->flops(inputs, equation.attrs);
-  }
+  for (const Equation& equation : program.equations()) add(cost, equation_cost(program, equation), 1);
   return cost;
 }
 

@@ -23,6 +23,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "profile/recorder.h"
+#include "runtime/arena_blocks.h"
+
 #if defined(__SANITIZE_ADDRESS__)
 #define CAPIBARA_ARENA_CACHES 0
 #elif defined(__has_feature)
@@ -187,6 +190,10 @@ bool affordable(State& all, std::size_t bytes) {
   return wanted + reserve <= available_bytes();
 }
 
+void record_block(int64_t bytes, std::size_t live, const std::byte* data, std::string_view words) {
+  profile::record_memory(bytes, static_cast<int64_t>(live), data, words);
+}
+
 thread_local std::string_view current_purpose = "allocate";
 
 }  // namespace
@@ -210,6 +217,7 @@ std::byte* take(std::size_t bytes, std::string_view words) {
       all.live.emplace(data, Live{rounded, bytes, std::string(words)});
       all.live_bytes += rounded;
       all.peak_live = std::max(all.peak_live, all.live_bytes);
+      if (profile::active()) record_block(static_cast<int64_t>(rounded), all.live_bytes, data, words);
       return data;
     }
   }
@@ -224,6 +232,7 @@ void give(std::byte* data) {
   Block block{data, it->second.bytes};
   all.live.erase(it);
   all.live_bytes -= block.bytes;
+  if (profile::active()) record_block(-static_cast<int64_t>(block.bytes), all.live_bytes, data, {});
   if (!CAPIBARA_ARENA_CACHES) return unmap_block(block);
   all.by_class[block.bytes].push_back(all.cached.insert(all.cached.end(), block));
   all.cached_bytes += block.bytes;
@@ -241,6 +250,14 @@ Usage usage() {
   State& all = state();
   std::lock_guard lock(all.mutex);
   return {all.live_bytes, all.live.size(), all.cached_bytes, all.cached.size(), all.peak_live};
+}
+
+std::vector<BlockInUse> blocks_in_use() {
+  State& all = state();
+  std::lock_guard lock(all.mutex);
+  std::vector<BlockInUse> blocks;
+  for (const auto& [data, block] : all.live) blocks.push_back({data, block.bytes, block.words});
+  return blocks;
 }
 
 Purpose::Purpose(std::string_view words) : before_(current_purpose) { current_purpose = words; }

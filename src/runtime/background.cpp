@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "profile/recorder.h"
 #include "runtime/attend.h"
 #include "runtime/interrupt.h"
 #include "runtime/outliving.h"
@@ -116,6 +117,7 @@ class Background : public Outliving<Background> {
   }
 
   void serve() {
+    profile::name_thread("capibara programs");
     std::unique_lock lock(mutex_);
     const int own = ++threads_;
     for (;;) {
@@ -243,7 +245,10 @@ void Completion::finish(std::exception_ptr error) {
 }
 
 void Completion::wait() {
-  if (!done()) Background::instance().until_done(*this);
+  if (!done()) {
+    const profile::Timed timed(profile::EventKind::wait, name_);
+    Background::instance().until_done(*this);
+  }
   if (error_) std::rethrow_exception(error_);
 }
 

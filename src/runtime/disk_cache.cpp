@@ -17,6 +17,7 @@
 
 #include <capibara/error.h>
 
+#include "runtime/listeners.h"
 #include "runtime/private_folder.h"
 #include "runtime/warning.h"
 
@@ -246,7 +247,10 @@ std::string DiskCache::refusal() const {
 
 std::optional<std::string> DiskCache::find(const Digest& key) const {
   const std::shared_ptr<Folder> folder = current();
-  return folder ? folder->find(key) : std::nullopt;
+  if (!folder) return std::nullopt;
+  std::optional<std::string> found = folder->find(key);
+  tell_event(found ? "/jax/compilation_cache/cache_hits" : "/jax/compilation_cache/cache_misses");
+  return found;
 }
 
 void DiskCache::store(const Digest& key, std::string_view content) {

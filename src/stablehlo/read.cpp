@@ -201,11 +201,40 @@ Arrays BodyReader::run(const Block& block) {
   return {};
 }
 
-void BodyReader::read(const Operation& operation) {
-  if (read_axis_index(*this, operation)) return;
+namespace {
+
+// The file of a location, whatever it is wrapped in; null where it names none.
+const Location* file_of_location(const Attribute& attribute) {
+  const Location* location = attribute.as<Location>();
+  while (location && location->kind != Location::Kind::file) {
+    location = location->children.empty() ? nullptr : location->children.front().as<Location>();
+  }
+  return location;
+}
+
+// What the text says of an operation's origin; where it says nothing and the text's own file is known (a source that
+// ends with .mlir, given from outside), the line in that.
+Source source_of(const Operation& operation) {
   SourceInfo info;
   info.name_scope = name_of_location(operation.location);
-  SourceScope source(info.name_scope.empty() ? Source{} : intern(info));
+  if (const Location* file = file_of_location(operation.location)) {
+    info.file = file->name;
+    info.line = static_cast<int>(file->line);
+  } else if (const Source outer = current_scope(); outer.id != 0) {
+    const std::string own = source_info(outer).file;
+    if (own.ends_with(".mlir")) {
+      info.file = own;
+      info.line = operation.position.line;
+    }
+  }
+  return info.name_scope.empty() && info.file.empty() ? Source{} : intern(info);
+}
+
+}  // namespace
+
+void BodyReader::read(const Operation& operation) {
+  if (read_axis_index(*this, operation)) return;
+  SourceScope source(source_of(operation));
   Arrays results;
   const Arrays operands = operands_of(operation);
   try {

@@ -6,11 +6,13 @@
 #include "array/bad_value.h"
 #include "backends/result_placement.h"
 #include "lax/call.h"
+#include "profile/recorder.h"
 #include "program/build.h"
 #include "program/copy.h"
 #include "program/dce.h"
 #include "program/plain_types.h"
 #include "runtime/counters.h"
+#include "runtime/listeners.h"
 #include "runtime/warning.h"
 #include "trace/trace.h"
 #include "transforms/agreement.h"
@@ -53,6 +55,8 @@ std::pair<Program, std::vector<std::size_t>> JitEntry::pruned() const {
 
 void JitEntry::compile() const {
   auto start = std::chrono::steady_clock::now();
+  profile::Timed timed(profile::EventKind::compile, "compile");
+  if (timed.on()) timed.argument("program", options.name);
   std::tie(ready_.program, ready_.inputs) = pruned();
   choose_donations();
   if (has_explicit_types(ready_.program)) {
@@ -74,6 +78,7 @@ void JitEntry::compile() const {
   Counters::add(process_counters.compilations, 1);
   Counters::add(process_counters.compile_nanoseconds,
                 static_cast<uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count()));
+  tell_duration("/jax/core/compile/backend_compile_duration", concat("jit(", options.name, ")"), start);
   watch_by_environment();
   if (log) print_line(concat("Finished compilation of jit(", options.name, ") in ", seconds_since(start), " sec"));
 }

@@ -3,6 +3,7 @@
 
 #include "array/hash.h"
 #include "runtime/caches.h"
+#include "runtime/listeners.h"
 #include "runtime/warning.h"
 #include "trace/stage.h"
 #include "trace/trace.h"
@@ -292,6 +293,7 @@ std::shared_ptr<const JitEntry> trace_jit_entry(JitCache& cache, const TreeDef& 
   entry->captured = std::move(staged.captured);
   for (const Array& captured : entry->captured) entry->captures_tracer |= captured.is_tracer();
   entry->out = out;
+  tell_duration("/jax/core/compile/jaxpr_trace_duration", cache.options.name, start);
   if (config().log_compiles)
     print_line(concat("Finished tracing ", cache.options.name, " for jit in ", seconds_since(start), " sec"));
   int64_t constant_bytes = 0;

@@ -35,7 +35,6 @@ HINTS = {
         ("jax.core.set_current_trace.__init__", "check_leaks"): "a debugging aid: leaked tracers raise when they are used",
         ("jax.extend.source_info_util.summarize", "num_frames"): "how many lines a summary shows: one is known",
         ("jax.core.new_jaxpr_eqn", "ctx"): "settings that an equation was traced under: they are those of its program",
-        ("jax.profiler.TraceAnnotation.__init__", "metadata"): "shown by a profiler, which is not here yet",
         ("jax._abstract_mesh.TypeSharding.is_equivalent_to", "ndim"): "equal shardings are equivalent in every rank",
         ("lax_linalg.qr", "use_magma"): "a choice between two libraries of GPUs",
         ("*", "accuracy"): "a tolerance of elementwise functions: the most accurate evaluation is always taken",

@@ -63,6 +63,7 @@ int bench(const Arguments& arguments);
 int launch(const Arguments& arguments);
 int checkpoint(const Arguments& arguments);
 int top(const Arguments& arguments);
+int profile_command(const Arguments& arguments);
 int help(const Arguments& arguments);
 
 }  // namespace capibara::command

@@ -81,6 +81,15 @@ std::vector<Command> all_commands() {
        {},
        {"once"},
        top},
+      {"profile",
+       "PROGRAM.mlir [INPUT.npy ...] [--calls N] [--backend NAME] | SCRIPT.py [ARGUMENT ...] | PROFILE.json, each with "
+       "[--against OLD] [--json] [--out FILE] [--rows N]",
+       "Prints where the time of a program or a Python script goes, line by line, beside what the machine allows; "
+       "keeps "
+       "it in a file; says which line became slower.",
+       {"against", "out", "rows", "calls", "backend"},
+       {"json"},
+       profile_command},
       {"doctor", "", "Prints which backends and plugins there are, and tries each.", {}, {}, doctor},
       {"help", "", "Prints this list.", {}, {}, help},
   };

@@ -55,7 +55,7 @@ from capibara.jax.version import __version__, __version_info__  # noqa: F401
 _MODULES = (
     "ad", "ad_checkpoint", "api_util", "checkpoint_policies", "core", "custom_batching", "custom_derivatives", "debug", "dlpack",
     "distributed", "dtypes", "errors", "experimental", "extend", "flatten_util", "image", "interpreters", "lax", "lib", "monitoring", "nn", "numpy", "ops",
-    "profiler", "random", "ref", "scipy", "sharding", "stages", "tpu_v4", "tree", "tree_util", "typing", "version",
+    "profiler", "profiling", "random", "ref", "scipy", "sharding", "stages", "tpu_v4", "tree", "tree_util", "typing", "version",
 )
 
 enable_x64 = _scope("enable_x64", True)
@@ -149,6 +149,24 @@ def live_arrays(platform=None):
     import gc
     wanted = devices(platform)[0].platform
     return [x for x in gc.get_objects() if isinstance(x, _core.ArrayImpl) and not x.is_deleted() and _device_of(x).platform == wanted]
+
+
+def _device_memory(device):
+    device = devices()[0] if device is None else device
+    stats = device.memory_stats()
+    if stats is None:
+        return _core.host_memory(False)
+    return stats["bytes_in_use"], stats.get("peak_bytes_in_use", stats["bytes_in_use"])
+
+
+def device_memory_allocated(device=None):
+    """Bytes of arrays and temporaries on a device, the first where none is named."""
+    return _device_memory(device)[0]
+
+
+def device_memory_peak(device=None):
+    """The most bytes that were in use on a device at once, the first where none is named."""
+    return _device_memory(device)[1]
 
 
 from capibara.jax._array import complete as _complete  # noqa: E402

@@ -1,7 +1,23 @@
-"""jax.monitoring: named events and durations, handed to whoever listens."""
+"""jax.monitoring: named events and durations, handed to whoever listens; traces, compilations and the cache tell theirs."""
+from capibara import _core
 from capibara._modules import explain_missing
 
 _listeners = {"event": [], "duration": [], "time span": [], "scalar": []}
+
+
+def _hear(event, function, begin, end):
+    """What the core tells: a trace or a compilation of a function, or an event of the cache on disk."""
+    if function is None:
+        record_event(event)
+    else:
+        record_scalar(event, begin, fun_name=function)
+        record_event_duration_secs(event, end - begin, fun_name=function)
+        record_event_time_span(event, begin, end, fun_name=function)
+
+
+def _add(kind, callback):
+    _listeners[kind].append(callback)
+    _core.set_event_listener(_hear)
 
 
 def _tell(kind, *what, **metadata):
@@ -13,6 +29,7 @@ def _remove(kind, callback):
     if callback not in _listeners[kind]:
         raise ValueError(f"monitoring: {callback!r} is not registered as a listener of {kind}s")
     _listeners[kind].remove(callback)
+    _rest()
 
 
 def record_event(event, **metadata):
@@ -37,22 +54,22 @@ def record_scalar(event, value, **metadata):
 
 def register_event_listener(callback):
     """Calls a function at every event."""
-    _listeners["event"].append(callback)
+    _add("event", callback)
 
 
 def register_event_duration_secs_listener(callback):
     """Calls a function at every duration."""
-    _listeners["duration"].append(callback)
+    _add("duration", callback)
 
 
 def register_event_time_span_listener(callback):
     """Calls a function at every time span."""
-    _listeners["time span"].append(callback)
+    _add("time span", callback)
 
 
 def register_scalar_listener(callback):
     """Calls a function at every number."""
-    _listeners["scalar"].append(callback)
+    _add("scalar", callback)
 
 
 def unregister_event_listener(callback):
@@ -79,6 +96,13 @@ def clear_event_listeners():
     """Nobody listens any more."""
     for listeners in _listeners.values():
         listeners.clear()
+    _rest()
+
+
+def _rest():
+    """Lets the core be silent where nobody listens."""
+    if not any(_listeners.values()):
+        _core.set_event_listener(None)
 
 
 explain_missing(__name__)

@@ -1,37 +1,338 @@
-"""jax.profiler: annotations, which do nothing while no profile is taken."""
+"""jax.profiler: profiles of this process as files for xprof, TensorBoard and Perfetto, and the readers of such files."""
+import collections
+import contextlib
 import functools
+import gzip
+import itertools
+import os
+import pathlib
+import threading
 
+from capibara import _core
 from capibara._modules import explain_missing
+
+ProfileEvent = _core.ProfileEvent
+ProfilePlane = _core.ProfilePlane
+
+
+class ProfileOptions:
+    """What a profile records, and where a remote capture writes it.
+
+    host_tracer_level: 0 leaves the spans of the host out.
+    python_tracer_level: from 1 on, calls of Python functions on the thread that starts the trace become spans; so does
+        `start_trace(profiler_options=ProfileOptions())`, but not `start_trace` without options, since it costs time.
+    session_id: the name of the folder that the trace is written to; the time where it is empty.
+    duration_ms, repository_path, start_timestamp_ns: those of a remote capture.
+    """
+
+    def __init__(self):
+        self.host_tracer_level = 2
+        self.python_tracer_level = 1
+        self.session_id = ""
+        self.repository_path = ""
+        self.duration_ms = 0
+        self.start_timestamp_ns = 0
+        # Of XLA alone: there is no HLO and no tf.data here, and a profile that cannot start always raises.
+        self.enable_hlo_proto = True
+        self.include_dataset_ops = True
+        self.raise_error_on_start_failure = False
+        self.advanced_configuration = {}
+
+
+# ---- annotations -------------------------------------------------------------------------------------------------------
 
 
 class TraceAnnotation:
-    """A named span of a profile; no profile is taken, so that entering it does nothing."""
+    """A named span of the profile that is being taken; without one entering it costs a fraction of a microsecond.
 
-    def __init__(self, name, **metadata):
+    with jax.profiler.TraceAnnotation("load", batch=3): ...
+    """
+
+    def __init__(self, name, /, **kwargs):
         self._name = name
+        self._metadata = kwargs
+        self._span = None
+
+    @staticmethod
+    def is_enabled():
+        """Whether a profile is being taken."""
+        return _core.profile_active()
+
+    def set_metadata(self, **kwargs):
+        """Adds values that are known only later."""
+        self._metadata.update(kwargs)
+        if self._span is not None:
+            for name, value in kwargs.items():
+                self._span.argument(name, str(value))
 
     def __enter__(self):
+        if _core.profile_active():
+            values = self._metadata
+            step = None
+            if values.get("_r"):
+                step = int(values["step_num"]) if "step_num" in values else next(_step_numbers)
+            shown = [(name, str(value)) for name, value in values.items() if name not in ("_r", "step_num")]
+            self._span = _core.ProfileSpan(str(self._name), shown, step)
+            self._span.enter()
         return self
 
     def __exit__(self, *exception):
-        return None
+        if self._span is not None:
+            self._span.exit()
+            self._span = None
 
 
 class StepTraceAnnotation(TraceAnnotation):
-    """A named step of a profile."""
+    """A step of training: everything that the thread does inside of it belongs to the step.
+
+    with jax.profiler.StepTraceAnnotation("train", step_num=step): ...
+    """
+
+    def __init__(self, name, **kwargs):
+        super().__init__(name, _r=1, **kwargs)
 
 
-def annotate_function(func=None, name=None, **kwargs):
-    """A function whose calls are spans of a profile."""
+_step_numbers = itertools.count()  # of steps without step_num
+
+
+def annotate_function(func=None, name=None, **decorator_kwargs):
+    """A function whose calls are spans of the profile that is being taken."""
     if func is None:
-        return functools.partial(annotate_function, name=name, **kwargs)
+        return functools.partial(annotate_function, name=name, **decorator_kwargs)
+    name = name or getattr(func, "__qualname__", None) or func.__name__
 
     @functools.wraps(func)
-    def wrapper(*args, **named):
-        with TraceAnnotation(name or getattr(func, "__qualname__", "function"), **kwargs):
-            return func(*args, **named)
+    def wrapper(*args, **kwargs):
+        with TraceAnnotation(name, **decorator_kwargs):
+            return func(*args, **kwargs)
 
     return wrapper
+
+
+# ---- traces ------------------------------------------------------------------------------------------------------------
+
+
+class _Trace:
+    """The trace that is being taken, and what becomes of it."""
+
+    def __init__(self, log_dir, link, perfetto, options):
+        self.log_dir, self.link, self.perfetto, self.options = os.fspath(log_dir), link, perfetto or link, options
+        self.calls = None
+
+
+_lock = threading.Lock()
+_trace = None
+
+
+def start_trace(log_dir, create_perfetto_link=False, create_perfetto_trace=False, profiler_options=None):
+    """Starts a profile that `stop_trace` writes to LOG_DIR/plugins/profile/TIME/HOST.xplane.pb, as xprof and TensorBoard read it.
+
+    create_perfetto_trace: writes perfetto_trace.json.gz beside it.
+    create_perfetto_link: then `stop_trace` prints a link that opens it in ui.perfetto.dev, and waits until that has happened.
+    """
+    global _trace
+    if profiler_options is not None and not isinstance(profiler_options, ProfileOptions):
+        raise TypeError(f"start_trace: profiler_options is a jax.profiler.ProfileOptions, got {type(profiler_options).__name__}")
+    with _lock:
+        if _trace is not None or _core.profile_active():
+            raise RuntimeError("Profile has already been started. Only one profile may be run at a time.")
+        started = _Trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
+        _core.profile_start()
+        _trace = started
+        _start_subprocesses()
+    if profiler_options is not None and profiler_options.python_tracer_level > 0:
+        started.calls = _PythonCalls()
+
+
+def stop_trace():
+    """Stops the trace and writes its files."""
+    global _trace
+    with _lock:
+        if _trace is None:
+            raise RuntimeError("No profile started")
+        done, _trace = _trace, None
+        if done.calls is not None:
+            done.calls.stop()
+        profile = _core.profile_stop()
+    spaces = _stop_subprocesses()
+    options = done.options
+    xspace = profile.xspace(spaces, options is None or options.host_tracer_level > 0)
+    path = _core.save_tensorboard(xspace, profile.host, done.log_dir, options.session_id if options is not None else "")
+    if done.perfetto:
+        target = pathlib.Path(path).parent / "perfetto_trace.json.gz"
+        target.write_bytes(gzip.compress(_core.trace_json(xspace)))
+        if done.link:
+            from capibara.operate import profile_server
+            profile_server.show_in_perfetto(target)
+
+
+@contextlib.contextmanager
+def trace(log_dir, create_perfetto_link=False, create_perfetto_trace=False, profiler_options=None):
+    """Takes a trace of what is inside: with jax.profiler.trace("logs"): ..."""
+    start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
+    try:
+        yield
+    finally:
+        stop_trace()
+
+
+class _PythonCalls:
+    """Spans of the Python functions that this thread calls."""
+
+    def __init__(self):
+        import sys
+        self._open = []
+        self._sys = sys
+        sys.setprofile(self._note)
+
+    def _note(self, frame, event, argument):
+        if event == "call":
+            code = frame.f_code
+            span = _core.ProfileSpan(f"${os.path.basename(code.co_filename)}:{code.co_firstlineno} {code.co_name}", [], None)
+            span.enter()
+            self._open.append(span)
+        elif event == "return" and self._open:
+            self._open.pop().exit()
+
+    def stop(self):
+        self._sys.setprofile(None)
+        while self._open:
+            self._open.pop().exit()
+
+
+# ---- servers -----------------------------------------------------------------------------------------------------------
+
+_server = None
+_subprocesses = collections.OrderedDict()  # pid: connection
+
+
+def start_server(port, requires_backend=True):
+    """Starts the server that xprof and TensorBoard take profiles from ("Capture profile"), on this machine's loopback.
+
+    CAPIBARA_PROFILER_ADDRESS names another address to listen at: whoever reaches it can have files written. Needs grpcio.
+    """
+    global _server
+    if _server is not None:
+        raise ValueError("Only one profiler server can be active at a time.")
+    if requires_backend:
+        from capibara.jax import devices
+        devices()
+    from capibara.operate import profile_server
+    _server = profile_server.ProfilerServer(port)
+    return _server
+
+
+def stop_server():
+    """Stops it."""
+    global _server
+    if _server is None:
+        raise ValueError("No active profiler server.")
+    _server.stop()
+    _server = None
+
+
+def register_subprocess(pid, port):
+    """Profiles of this process contain from now on what a process with a profiler server at the port does.
+
+    Returns a function that ends it. Raises RuntimeError where the process is registered already or does not answer.
+    """
+    if pid in _subprocesses:
+        raise RuntimeError(f"register_subprocess: process {pid} is registered already")
+    from capibara.operate import profile_server
+    _subprocesses[pid] = profile_server.Connection(pid, port)
+
+    def unregister():
+        connection = _subprocesses.pop(pid, None)
+        if connection is not None:
+            connection.close()
+
+    return unregister
+
+
+def _start_subprocesses():
+    for connection in _subprocesses.values():
+        connection.start()
+
+
+def _stop_subprocesses():
+    return [space for space in (connection.stop() for connection in list(_subprocesses.values())) if space]
+
+
+# ---- memory ------------------------------------------------------------------------------------------------------------
+
+
+def device_memory_profile(backend=None):
+    """The live arrays of a backend as a pprof profile, compressed by gzip: `pprof -top FILE` shows which shapes take how much."""
+    from capibara.jax import devices, live_arrays
+    if backend is None:
+        backend = devices()[0].platform
+    blocks = collections.Counter(), collections.Counter()
+    for array in live_arrays(backend):
+        shards = [(shard.device, shard.data) for shard in array.addressable_shards] if len(array.devices()) > 1 else [(next(iter(array.devices())), array)]
+        for device, data in shards:
+            key = (f"{data.dtype.name}[{','.join(map(str, data.shape))}]", "buffer", f"{device.platform}:{device.id}")
+            blocks[0][key] += 1
+            blocks[1][key] += data.nbytes
+    rows = [(*key, blocks[0][key], bytes) for key, bytes in blocks[1].most_common()]
+    return gzip.compress(_core.pprof(rows))
+
+
+def save_device_memory_profile(filename, backend=None):
+    """Writes `device_memory_profile` to a file."""
+    profile = device_memory_profile(backend)
+    with open(filename, "wb") as file:
+        file.write(profile)
+
+
+# ---- files -------------------------------------------------------------------------------------------------------------
+
+
+class ProfileData:
+    """A profile read from an .xplane.pb file: planes of lines of events."""
+
+    def __init__(self, serialized_xspace, /):
+        if not isinstance(serialized_xspace, bytes):
+            raise TypeError(f"ProfileData: expected the bytes of an XSpace, got {type(serialized_xspace).__name__}; "
+                            "ProfileData.from_file reads a file")
+        try:
+            self._space = _core.ProfileSpace(serialized_xspace)
+        except ValueError as error:
+            raise RuntimeError(f"Failed to parse XSpace from array: {error}") from None
+
+    @classmethod
+    def from_file(cls, proto_file_path):
+        """Reads a file."""
+        try:
+            content = pathlib.Path(proto_file_path).read_bytes()
+        except OSError as error:
+            from capibara.jax.errors import JaxRuntimeError
+            raise JaxRuntimeError(f"NOT_FOUND: {os.fspath(proto_file_path)}; {error.strerror}") from None
+        return cls(content)
+
+    @classmethod
+    def from_serialized_xspace(cls, serialized_xspace):
+        """Reads bytes."""
+        return cls(serialized_xspace)
+
+    @staticmethod
+    def text_proto_to_serialized_xspace(text, /):
+        """The bytes of an XSpace that is written as text: 'planes { name: "/host:CPU" }'."""
+        from capibara.operate import xspace_text
+        return xspace_text.serialize(text)
+
+    @classmethod
+    def from_text_proto(cls, text, /):
+        """Reads an XSpace that is written as text."""
+        return cls(cls.text_proto_to_serialized_xspace(text))
+
+    @property
+    def planes(self):
+        """The planes, in the order of the file."""
+        return self._space.planes
+
+    def find_plane_with_name(self, name):
+        """The plane with the name; None where there is none."""
+        return self._space.find_plane_with_name(name)
 
 
 explain_missing(__name__)

@@ -223,6 +223,10 @@ std::vector<abi::Buffer*> PjrtExecutable::start(const Variant& variant, std::spa
 }
 
 Arrays PjrtExecutable::execute(std::span<const Array> inputs, const std::vector<bool>& donated) {
+  return profiled_.run(*name_, "pjrt", [&] { return dispatch(inputs, donated); });
+}
+
+Arrays PjrtExecutable::dispatch(std::span<const Array> inputs, const std::vector<bool>& donated) {
   Memories memories;
   memories.reserve(inputs.size());
   bool is_plain = !borders_.first, committed = false;

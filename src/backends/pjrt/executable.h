@@ -8,6 +8,7 @@
 #include "backends/backend.h"
 #include "backends/pjrt/prepare.h"
 #include "backends/pjrt/sharded_buffer.h"
+#include "profile/recorder.h"
 #include "stablehlo/borders.h"
 
 namespace capibara::pjrt {
@@ -47,6 +48,7 @@ class PjrtExecutable final : public Executable {
   std::vector<abi::Buffer*> start(const Variant& variant, std::span<abi::Buffer* const* const> arguments, std::size_t count,
                                   std::span<const int64_t> kept) const;
   std::vector<int64_t> kept_positions(const std::vector<bool>& donated) const;
+  Arrays dispatch(std::span<const Array> inputs, const std::vector<bool>& donated);
   Arrays execute_on(const Variant& variant, std::span<const Array> inputs, const Memories& memories, const std::vector<bool>& donated);
 
   Client& client_;
@@ -57,6 +59,7 @@ class PjrtExecutable final : public Executable {
   const int first_;
   const Compiler compile_;
   const std::shared_ptr<const std::string> name_;
+  profile::WholeProgram profiled_;
   const stablehlo::Borders borders_;
   std::mutex mutex_;
   std::shared_ptr<const Variant> plain_;

@@ -5,6 +5,7 @@
 
 #include <capibara/config.h>
 
+#include "profile/recorder.h"
 #include "program/handles.h"
 #include "program/plain_types.h"
 #include "runtime/interrupt.h"
@@ -40,7 +41,7 @@ class ReferenceExecutable final : public Executable {
     for (Array& input : inputs) {
       if (input.type().sharding.is_explicit()) input = unplaced(input);  // as in the program
     }
-    Arrays outputs = interpret(program_, inputs);
+    Arrays outputs = profiled_.run(program_.name(), "reference", [&] { return interpret(program_, inputs); });
     for (std::size_t i = 0; i < donated.size(); ++i) {
       if (donated[i]) release(inputs[i], outputs);
     }
@@ -57,6 +58,7 @@ class ReferenceExecutable final : public Executable {
   }
 
   Program program_;
+  profile::WholeProgram profiled_;
 };
 
 class ReferenceBackend final : public Backend {

@@ -18,6 +18,7 @@ from capibara.jax.sharding import Mesh, PartitionSpec  # noqa: F401
 if TYPE_CHECKING:  # found when they are first asked for, see below
     from capibara.operate.checkpointer import TPUCheckpointer as TPUCheckpointer
     from capibara.operate.monitor import TPUMonitor as TPUMonitor
+    from capibara.operate.profiler import TPUProfiler as TPUProfiler
     from capibara.training import TPUTrainer as TPUTrainer
 
 __all__ = [
@@ -30,4 +31,4 @@ __all__ = [
 
 # Trainers and what watches a job have packages of their own, which import this one.
 explain_missing(__name__, later={"TPUTrainer": "capibara.training", "TPUCheckpointer": "capibara.operate.checkpointer",
-                                 "TPUMonitor": "capibara.operate.monitor"})
+                                 "TPUMonitor": "capibara.operate.monitor", "TPUProfiler": "capibara.operate.profiler"})

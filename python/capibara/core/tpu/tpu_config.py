@@ -5,6 +5,7 @@ import logging
 import math
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -230,6 +231,11 @@ class TPUConfig:
         if len(rows) > len(columns):
             return PartitionSpec(("data", "model"), None)
         return PartitionSpec(None, ("data", "model"))
+
+    def profile_tpu_usage(self, function: Any = None, *args: Any, trace_dir: str = "/tmp/tpu_trace") -> dict[str, Any]:
+        """Memory in bytes, devices, and their use as a share of the peak rate while function(*args) runs; a trace of it goes to a folder."""
+        from capibara.operate.profiler import usage
+        return usage(trace_dir, function, *args)
 
     def xla_flags(self) -> dict[str, str]:
         """The compiler's flags that the fields mean."""

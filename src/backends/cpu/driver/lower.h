@@ -1,6 +1,8 @@
 // A whole program in loop form: the driver, its regions, the plan of its memory, and the kernels that it calls.
 #pragma once
 
+#include <capibara/profile.h>
+
 #include <map>
 
 #include "backends/cpu/kernels/host.h"
@@ -31,5 +33,16 @@ struct Lowered {
 
 // `donated`: inputs whose memory outputs may take; empty for none.
 Lowered lower_to_loops(const Program& program, const std::vector<bool>& donated = {});
+
+// What marked drivers call instead of a kernel before each call site: site n is first_mark - n; -1 is poll_kernel.
+inline constexpr int32_t first_mark = poll_kernel - 1;
+
+// The same with a mark before every call site, for profiles: the regions, kernels, constants and the arena are those of
+// lower_to_loops, by the same numbers.
+struct Marked {
+  Module module;
+  std::vector<profile::Slot> sites;  // by the number of their marks
+};
+Marked lower_with_marks(const Program& program, const std::vector<bool>& donated);
 
 }  // namespace capibara::cpu

@@ -25,14 +25,6 @@ int64_t bytes_of(const ArrayType& type) {
   return bytes;
 }
 
-bool same(const Address& a, const Address& b) {
-  if (a.buffer != b.buffer || a.offset != b.offset || a.terms.size() != b.terms.size()) return false;
-  for (std::size_t i = 0; i < a.terms.size(); ++i) {
-    if (a.terms[i].index != b.terms[i].index || a.terms[i].factor != b.terms[i].factor) return false;
-  }
-  return true;
-}
-
 // ---- a frame ----------------------------------------------------------------------------------------------------
 
 void Lowering::lower(Frame& frame) {
@@ -67,14 +59,18 @@ void Lowering::lower(Frame& frame) {
         lower_alias(frame, group);
         break;
       case Work::loops:
-      case Work::pieces:
-        invoke(calls_of(frame, known, static_cast<int>(g)));
+      case Work::pieces: {
+        std::vector<RegionCall> calls = calls_of(frame, known, static_cast<int>(g));
+        if (sites_ && !calls.empty()) mark_group(frame, known, static_cast<int>(g));
+        invoke(std::move(calls));
         break;
+      }
       case Work::host:
         if (const int last = lower_product(frame, known, static_cast<int>(g)); last >= 0) {
           for (; static_cast<int>(g) < last; ++g) release_dead(frame, known, static_cast<int>(g));
           break;
         }
+        if (sites_) mark_group(frame, known, static_cast<int>(g));
         lower_host(frame, frame.program.equations()[at(group.results[0])]);
         break;
       case Work::control:
@@ -186,6 +182,7 @@ void Lowering::lower_registers(Frame& frame, const Analysis& known, int first, i
   Region region = write_registers(frame.program, equations, stored);
   std::vector<Argument> arguments;
   for (Var var : region.parameters) arguments.push_back({address_of(frame, var)});
+  if (sites_) mark_equations(frame, known, std::move(equations));
   driver_->invoke(function_number(std::move(region.function)), std::move(arguments));
 }
 
@@ -307,13 +304,20 @@ int Lowering::lower_product(Frame& frame, const Analysis& known, int g) {
   for (int alias = g + 1; alias < next; ++alias) lower_alias(frame, known.fusion.groups[at(alias)]);
   std::vector<RegionCall> calls = calls_of(frame, known, next);
   const auto number = static_cast<int32_t>(lowered_.kernels.size());
-  if (may_follow(call, kernel, calls)) {
+  const bool follows = may_follow(call, kernel, calls);
+  if (follows) {
     lowered_.kernels.emplace_back();
     lowered_.products.emplace(number, std::move(kernel));
   } else {
     lowered_.kernels.push_back(host_kernel(product.primitive, call.inputs, call.outputs, product.attrs, call.constants));
   }
+  if (sites_) {
+    std::vector<int> together = known.members[at(g)];
+    if (follows) together.insert(together.end(), known.members[at(next)].begin(), known.members[at(next)].end());
+    mark_equations(frame, known, std::move(together));
+  }
   driver_->host(number, std::move(call.arguments));
+  if (sites_ && !follows && !calls.empty()) mark_group(frame, known, next);
   invoke(std::move(calls));
   return next;
 }
@@ -388,6 +392,7 @@ void Lowering::copy(const Address& from, const Address& to, int64_t bytes) {
     });
     function.cost = 0.1;
   }
+  if (sites_ && !quiet_) mark(sites_->add_copy(bytes));
   driver_->invoke(function_number(std::move(function)), {{from}, {to}});
 }
 

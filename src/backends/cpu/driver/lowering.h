@@ -9,6 +9,7 @@
 
 #include "backends/cpu/driver/arena_plan.h"
 #include "backends/cpu/driver/lower.h"
+#include "backends/cpu/driver/sites.h"
 #include "backends/cpu/groups/reuse.h"
 #include "backends/cpu/loops/builder.h"
 #include "backends/cpu/regions/region.h"
@@ -27,7 +28,9 @@ struct Place {
 
 class Lowering {
  public:
-  Lowering(const Program& program, const std::vector<bool>& donated) : program_(unshare(program)), donated_(donated) {
+  // `sites`: gets the call sites, each of which is then marked; null for none.
+  Lowering(const Program& program, const std::vector<bool>& donated, Sites* sites = nullptr)
+      : program_(unshare(program)), donated_(donated), sites_(sites) {
     lowered_.module.functions.emplace_back();
     lowered_.module.functions[0].name = "driver";
     driver_ = std::make_unique<Builder>(driver_function_);
@@ -92,6 +95,14 @@ class Lowering {
   void release(const Results& results);
   void copy(const Address& from, const Address& to, int64_t bytes);
 
+  // ---- marks, where they are asked for
+  void mark(int32_t site);
+  void mark_group(const Frame& frame, const Analysis& known, int g);
+  void mark_equations(const Frame& frame, const Analysis& known, std::vector<int> equations);
+  // Lowers a loop; one whose iterations are too short to be marked from within is marked as a whole.
+  template <class F>
+  void marked_loop(const Frame& frame, const Equation& equation, const Program& body, const F& lower_loop);
+
   // Small constants are one where their values are, large ones where they are the same array.
   int constant_number(const Array& array);
   int32_t constant_buffer(const Array& array) { return constant_base + constant_number(array); }
@@ -123,6 +134,8 @@ class Lowering {
 
   const Program program_;
   std::vector<bool> donated_;  // inputs whose memory outputs may still take
+  Sites* sites_;
+  bool quiet_ = false;  // inside of a loop that is marked as a whole
   Lowered lowered_;
   Function driver_function_;
   std::unique_ptr<Builder> driver_;

@@ -8,6 +8,27 @@
 
 namespace capibara::cpu {
 
+void Lowering::mark(int32_t site) { driver_->host(first_mark - site, {}); }
+
+void Lowering::mark_equations(const Frame& frame, const Analysis& known, std::vector<int> equations) {
+  if (quiet_) return;
+  std::sort(equations.begin(), equations.end());
+  mark(sites_->add(frame.program, known, equations));
+}
+
+void Lowering::mark_group(const Frame& frame, const Analysis& known, int g) {
+  mark_equations(frame, known, known.members[at(g)]);
+}
+
+template <class F>
+void Lowering::marked_loop(const Frame& frame, const Equation& equation, const Program& body, const F& lower_loop) {
+  if (!sites_ || quiet_ || !too_short_for_marks(body)) return lower_loop();
+  mark(sites_->add_loop(frame.program, equation));
+  quiet_ = true;
+  lower_loop();
+  quiet_ = false;
+}
+
 void Lowering::lower_control(Frame& frame, const Equation& equation) {
   const Primitive& primitive = equation.primitive;
   if (primitive == prim::scan()) lower_scan(frame, equation);
@@ -137,16 +158,18 @@ void Lowering::lower_while(Frame& frame, const Equation& equation) {
   const std::vector<Address>& carries = results.places;
   start_carries(frame, view.carry(equation.inputs), carries, view.body(), view.body_consts());
   const Place answer = in_arena(1);
-  driver_->repeat(
-      {}, true,
-      [&](std::span<const Value>) {
-        lower_body(view.condition(), joined(for_condition, carries), {answer.address});
-        return loaded_scalar(DType::bool_, answer.address);
-      },
-      [&](std::span<const Value>) {
-        lower_iteration(view.body(), joined(for_body, carries), carries, view.body_consts(), {});
-        return std::vector<Value>();
-      });
+  marked_loop(frame, equation, view.body(), [&] {
+    driver_->repeat(
+        {}, true,
+        [&](std::span<const Value>) {
+          lower_body(view.condition(), joined(for_condition, carries), {answer.address});
+          return loaded_scalar(DType::bool_, answer.address);
+        },
+        [&](std::span<const Value>) {
+          lower_iteration(view.body(), joined(for_body, carries), carries, view.body_consts(), {});
+          return std::vector<Value>();
+        });
+  });
   arena_.release(answer.arena_offset, 1);
   release(results);
 }
@@ -168,21 +191,23 @@ void Lowering::lower_scan(Frame& frame, const Equation& equation) {
   const Results results = make_results(frame, equation, types);
   const std::vector<Address> carries(results.places.begin(), results.places.begin() + static_cast<std::ptrdiff_t>(carry));
   start_carries(frame, view.carry(equation.inputs), carries, body, view.consts());
-  driver_->loop(length, {.poll = true}, {}, [&](Value iteration, std::span<const Value>) {
-    auto slice = [&](Address whole, const ArrayType& type) {
-      const int64_t bytes = bytes_of(type);
-      if (reverse) whole.offset += (length - 1) * bytes;
-      whole.terms.push_back({iteration, reverse ? -bytes : bytes});
-      return whole;
-    };
-    std::vector<Address> inputs = joined(given, carries), further;
-    for (std::size_t i = 0; i < sequences.size(); ++i) {
-      inputs.push_back(slice(sequences[i], body.type(view.xs(body.invars())[i])));
-    }
-    for (std::size_t i = carry; i < results.places.size(); ++i)
-      further.push_back(slice(results.places[i], body.type(body.outputs()[i])));
-    lower_iteration(body, inputs, carries, view.consts(), further);
-    return std::vector<Value>();
+  marked_loop(frame, equation, body, [&] {
+    driver_->loop(length, {.poll = true}, {}, [&](Value iteration, std::span<const Value>) {
+      auto slice = [&](Address whole, const ArrayType& type) {
+        const int64_t bytes = bytes_of(type);
+        if (reverse) whole.offset += (length - 1) * bytes;
+        whole.terms.push_back({iteration, reverse ? -bytes : bytes});
+        return whole;
+      };
+      std::vector<Address> inputs = joined(given, carries), further;
+      for (std::size_t i = 0; i < sequences.size(); ++i) {
+        inputs.push_back(slice(sequences[i], body.type(view.xs(body.invars())[i])));
+      }
+      for (std::size_t i = carry; i < results.places.size(); ++i)
+        further.push_back(slice(results.places[i], body.type(body.outputs()[i])));
+      lower_iteration(body, inputs, carries, view.consts(), further);
+      return std::vector<Value>();
+    });
   });
   release(results);
 }

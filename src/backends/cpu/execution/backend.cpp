@@ -18,6 +18,7 @@
 #include "backends/cpu/execution/coverage.h"
 #include "backends/cpu/execution/eager.h"
 #include "backends/cpu/execution/options.h"
+#include "backends/cpu/execution/profiled.h"
 #include "backends/cpu/groups/fuse.h"
 #include "backends/cpu/rewrites/compose_regions.h"
 #include "backends/cpu/rewrites/unroll.h"
@@ -30,7 +31,6 @@
 #include "runtime/arena.h"
 #include "runtime/attend.h"
 #include "runtime/background.h"
-#include "runtime/disk_cache.h"
 #include "runtime/interrupt.h"
 #include "runtime/thread_pool.h"
 #include "trace/discharge.h"
@@ -54,51 +54,6 @@ enum Status : int32_t { done = 0, stopped = 1, failed = 2 };
 
 std::atomic<bool> dispatches_later{true};  // whether a call of a long program may return before it has run
 
-// Machine code of modules by what they say: in memory while somebody runs it, and on disk.
-class CodeCache {
- public:
-  static std::shared_ptr<const Code> get(const Module& module) {
-    static CodeCache* cache = new CodeCache;  // never freed: programs may run until the very end
-    return cache->find(module);
-  }
-
- private:
-  std::shared_ptr<const Code> find(const Module& module) {
-    Compiler& generator = compiler();
-    const Target target = generator.host();
-    const Digest key = digest(concat(generator.version(), "\n", target.key(), "\n", to_string(module)));
-    {
-      std::lock_guard lock(mutex_);
-      if (std::shared_ptr<const Code> known = codes_[key].lock()) return known;
-      if (codes_.size() > max_entries) std::erase_if(codes_, [](const auto& entry) { return entry.second.expired(); });
-    }
-    std::shared_ptr<const Code> code = from_disk(generator, key);
-    if (!code) {
-      const std::string object = generator.object_code(module, target);
-      DiskCache::instance().store(key, object);
-      code = generator.link(object);
-    }
-    std::lock_guard lock(mutex_);
-    codes_[key] = code;
-    return code;
-  }
-
-  // Nothing where the file is absent or cannot be linked.
-  static std::shared_ptr<const Code> from_disk(Compiler& generator, const Digest& key) {
-    std::optional<std::string> object = DiskCache::instance().find(key);
-    if (!object) return nullptr;
-    try {
-      return generator.link(*object);
-    } catch (const std::runtime_error&) {
-      return nullptr;
-    }
-  }
-
-  static constexpr std::size_t max_entries = 4096;
-  std::mutex mutex_;
-  std::map<Digest, std::weak_ptr<const Code>> codes_;
-};
-
 // The addresses that a driver is given: on the stack where they are few.
 class Addresses {
  public:
@@ -115,9 +70,17 @@ class Addresses {
 
 class CpuExecutable final : public Executable, public std::enable_shared_from_this<CpuExecutable> {
  public:
-  CpuExecutable(const Program& program, Lowered lowered, std::shared_ptr<const Code> code, double nanoseconds, bool may_wait)
-      : name_(program.name()), types_(program.output_types()), lowered_(std::move(lowered)), code_(std::move(code)),
-        driver_(code_->driver()), short_(nanoseconds < short_nanoseconds), may_wait_(may_wait), nanoseconds_(nanoseconds) {
+  CpuExecutable(const Program& program, Profiled profiled, Lowered lowered, std::shared_ptr<const Code> code,
+                double nanoseconds, bool may_wait)
+      : profiled_(std::move(profiled)),
+        name_(program.name()),
+        types_(program.output_types()),
+        lowered_(std::move(lowered)),
+        code_(std::move(code)),
+        driver_(code_->driver()),
+        short_(nanoseconds < short_nanoseconds),
+        may_wait_(may_wait),
+        nanoseconds_(nanoseconds) {
     lowered_.module = {};
     for (const Array& constant : lowered_.constants) constants_.push_back(const_cast<std::byte*>(constant.raw_data()));
     for (int64_t bytes : lowered_.output_bytes) result_bytes_ += static_cast<std::size_t>(bytes);
@@ -135,6 +98,10 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
   }
 
   Arrays execute(std::span<const Array> inputs, const std::vector<bool>& donated) override {
+    if (profile::active()) {
+      profile::note_program();
+      profiled_.prepare();
+    }
     Addresses addresses(inputs.size() + constants_.size() + lowered_.output_bytes.size() + 1);
     std::byte** next = addresses.data();
     bool ready = true;
@@ -158,7 +125,8 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     Arrays outputs = make_outputs(inputs, donated, completion, addresses.data(), next);
     if (completion) run_in_background(completion, owned_work(inputs, outputs, addresses), result_bytes_, nanoseconds);
     else if (should_attend(nanoseconds)) run_attended(name_, owned_work(inputs, outputs, addresses));
-    else run(addresses.data(), nullptr);
+    else
+      run(addresses.data(), nullptr, profile::active() ? profile::current_step() : -1);
     for (std::size_t i = 0; i < donated.size(); ++i) {
       if (donated[i] && !returned(static_cast<int>(i)) && !inputs[i].is_deleted()) inputs[i].delete_buffers();
     }
@@ -177,6 +145,7 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     const math::FlushDenormals* outside = nullptr;  // the mode in which kernels run: they flush by themselves
     const ProductKernel* product = nullptr;         // waits for the region that runs on its rows
     std::byte* product_buffers[3] = {};
+    profile::Run* marks = nullptr;  // of a marked driver
   };
 
   // Scratch memory of one run.
@@ -276,30 +245,34 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     for (const Array& output : outputs) held.push_back(output.buffer());
     std::vector<std::byte*> kept(addresses.data(), addresses.data() + addresses.size());
     return [self = shared_from_this(), read = std::move(read), held = std::move(held), kept = std::move(kept),
-                 settings = config()](const std::atomic<int32_t>& stop) mutable {
+            settings = config(),
+            step = profile::active() ? profile::current_step() : -1](const std::atomic<int32_t>& stop) mutable {
       for (const Buffer& input : read) input.wait();  // raises where the program before has failed
       const ConfigScope as_called(settings);
       const arena::Purpose purpose(self->name_);
-      self->run(kept.data(), &stop);
+      self->run(kept.data(), &stop, step);
     };
   }
 
-  void run(std::byte** addresses, const std::atomic<int32_t>* stop) {
+  // `step`: of the training, for profiles.
+  void run(std::byte** addresses, const std::atomic<int32_t>* stop, int64_t step) {
     Scratch scratch(*this);
     addresses[scratch_place_] = scratch.data();
-    if (short_) return drive(addresses, stop, &never);
+    if (short_) return drive(addresses, stop, &never, step);
     const Ticking ticking;
     const auto begin = std::chrono::steady_clock::now();
-    drive(addresses, stop, reinterpret_cast<const volatile int32_t*>(&Ticking::flag()));
+    drive(addresses, stop, reinterpret_cast<const volatile int32_t*>(&Ticking::flag()), step);
     const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
     nanoseconds_.store(took.count(), std::memory_order_relaxed);
   }
 
-  void drive(std::byte* const* addresses, const std::atomic<int32_t>* stop, const volatile int32_t* ask) {
+  void drive(std::byte* const* addresses, const std::atomic<int32_t>* stop, const volatile int32_t* ask, int64_t step) {
     Call call{this, stop, std::this_thread::get_id(), nullptr};
-    const Runtime runtime{ask, run_parallel, run_host, &call};
     int32_t status;
-    {
+    if (profile::active()) {
+      status = drive_marked(call, addresses, ask, step);
+    } else {
+      const Runtime runtime{ask, run_parallel, run_host, &call};
       const math::FlushDenormals flush;
       call.outside = &flush;
       status = driver_(&runtime, addresses, 0, 0);
@@ -307,6 +280,28 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     if (call.error) std::rethrow_exception(call.error);
     if (status == stopped) throw RuntimeError(concat(name_, ": interrupted before its results were ready"));
     if (status != done) throw InternalError(concat("a compiled program ended with status ", status));
+  }
+
+  // The twin with marks, which fills in a run of the profile.
+  int32_t drive_marked(Call& call, std::byte* const* addresses, const volatile int32_t* ask, int64_t step) {
+    const Entry driver = profiled_.prepare();
+    const Runtime runtime{ask, run_parallel, run_host_marked, &call};
+    profile::Run run(profiled_.table(), step);
+    call.marks = &run;
+    int32_t status;
+    {
+      const math::FlushDenormals flush;
+      call.outside = &flush;
+      status = driver(&runtime, addresses, 0, 0);
+    }
+    run.finish();
+    return status;
+  }
+
+  static int32_t run_host_marked(const Runtime* runtime, int32_t kernel, std::byte* const* buffers) {
+    if (kernel > first_mark) return run_host(runtime, kernel, buffers);
+    static_cast<Call*>(runtime->program)->marks->mark(first_mark - kernel);
+    return done;
   }
 
   static int32_t run_parallel(const Runtime* runtime, Entry function, std::byte* const* buffers, int64_t extent, double cost) {
@@ -384,6 +379,7 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
   static constexpr double short_nanoseconds = 20e3, long_nanoseconds = 200e3;
   static constexpr int32_t never = 0;
 
+  Profiled profiled_;
   std::string name_;
   Types types_;
   Lowered lowered_;
@@ -415,7 +411,8 @@ class CpuBackend final : public Backend {
     const Program best = optimised(program);
     Lowered lowered = lower_to_loops(best, donated);
     std::shared_ptr<const Code> code = code_of(lowered.module);
-    return std::make_shared<CpuExecutable>(program, std::move(lowered), std::move(code), estimated_nanoseconds(best), may_run_later(best));
+    return std::make_shared<CpuExecutable>(program, Profiled(program.name(), best, donated), std::move(lowered),
+                                           std::move(code), estimated_nanoseconds(best), may_run_later(best));
   }
   std::optional<std::string> compiled_text(const Program& program, const std::vector<bool>& donated) override {
     if (holds_refs(program)) return std::nullopt;  // what is compiled is the program on values that is made of it
@@ -429,8 +426,6 @@ Backend& backend() {
   static CpuBackend instance;
   return instance;
 }
-
-std::shared_ptr<const Code> code_of(const Module& module) { return CodeCache::get(module); }
 
 void set_async_dispatch(bool on) { dispatches_later.store(on); }
 

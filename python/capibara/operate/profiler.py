@@ -1,0 +1,121 @@
+"""TPUProfiler: profiles of a training's steps, reports of them, and what its time is bound by."""
+import contextlib
+import json
+import os
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+from capibara import _core
+from capibara.operate import bottlenecks
+
+
+class TPUProfiler:
+    """Takes profiles, writes them for TensorBoard, and says what bounds the time.
+
+    output_dir: where `generate_report` writes.
+    capture_memory: allocations, and what is in use at their peak.
+    capture_compute: the operations of programs.
+    """
+
+    def __init__(self, output_dir: str | os.PathLike[str] = "profiles/", capture_memory: bool = True, capture_compute: bool = True) -> None:
+        if not capture_memory and not capture_compute:
+            raise ValueError("TPUProfiler: capture_memory and capture_compute are both off, so that nothing would be recorded")
+        self._folder = pathlib.Path(output_dir)
+        self._memory, self._compute = bool(capture_memory), bool(capture_compute)
+        self._taken: list[tuple[str, Any]] = []
+        self._name: str | None = None
+        self._span: Any = None
+
+    def start(self, name: str = "profile") -> "TPUProfiler":
+        """Begins a profile."""
+        if self._name is not None:
+            raise RuntimeError(f"TPUProfiler: the profile {self._name!r} is being taken; call stop before the next start")
+        _core.profile_start()
+        self._name = str(name)
+        self._span = _core.ProfileSpan(self._name, [], None)
+        self._span.enter()
+        return self
+
+    def stop(self) -> None:
+        """Ends it."""
+        if self._name is None:
+            raise RuntimeError("TPUProfiler: no profile is being taken; call start before stop")
+        self._span.exit()
+        taken = _core.profile_stop()
+        taken.leave_out(not self._memory, not self._compute)
+        self._taken.append((self._name, taken))
+        self._name = self._span = None
+
+    @contextlib.contextmanager
+    def profile(self, name: str = "profile") -> Iterator["TPUProfiler"]:
+        """Takes a profile of what is inside: with profiler.profile("train_step"): ..."""
+        self.start(name)
+        try:
+            yield self
+        finally:
+            self.stop()
+
+    def _all(self, who):
+        if not self._taken:
+            raise RuntimeError(f"{who}: no profile has been taken yet; use `with profiler.profile(name):` first")
+        return self._taken
+
+    def summary(self) -> str:
+        """The tables of the profiles as text."""
+        return "\n".join(f"{name}\n{taken.summary_text(20)}" for name, taken in self._all("summary"))
+
+    def generate_report(self) -> str:
+        """Writes the profiles for TensorBoard, with report.txt and report.json beside; returns the path of report.txt.
+
+        See them with `tensorboard --logdir OUTPUT_DIR`, or `xprof OUTPUT_DIR`.
+        """
+        taken = self._all("generate_report")
+        self._folder.mkdir(parents=True, exist_ok=True)
+        analysis = self.analyze_bottlenecks() if self._compute else None
+        text = [self.summary()]
+        if analysis is not None:
+            text += ["bound by: " + ", ".join(f"{name} {analysis[name]:.1%}" for name in bottlenecks.SHARES)]
+            text += [f"- {advice}" for advice in analysis["recommendations"]]
+        files = [_core.save_tensorboard(profile.xspace(), profile.host, str(self._folder), "") for _, profile in taken]
+        text += ["", "files:", *files]
+        (self._folder / "report.json").write_text(json.dumps({
+            "profiles": [{"name": name, "file": file, **json.loads(profile.summary_json())} for (name, profile), file in zip(taken, files)],
+            "bottlenecks": analysis}, indent=1) + "\n")
+        report = self._folder / "report.txt"
+        report.write_text("\n".join(text) + "\n")
+        return str(report)
+
+    def analyze_bottlenecks(self) -> dict[str, Any]:
+        """Measured shares of the time, which sum to 1, and recommendations, those that promise most first.
+
+        compute_bound, memory_bound: operations at a tenth of a limit of the machine or more, by the nearer limit.
+        communication_bound: collectives and transfers. overhead_bound: operations far from both limits.
+        compilation: compiling. host_bound: neither a program nor the compiler ran.
+        recommendations: texts with the attributes expected_gain (share of the time) and source ("file:line").
+        """
+        taken = self._all("analyze_bottlenecks")
+        if not self._compute:
+            raise RuntimeError("analyze_bottlenecks: needs a profile with capture_compute=True")
+        return bottlenecks.analyze([profile for _, profile in taken])
+
+
+def usage(trace_dir: str | os.PathLike[str], function: Any = None, *args: Any) -> dict[str, Any]:
+    """Memory and use of the default device while function(*args) runs, and a trace of it in a folder."""
+    from capibara import jax
+    from capibara.jax import profiler
+    with profiler.trace(trace_dir):
+        before = _core.executed_flops()
+        start = _seconds()
+        if function is not None:
+            jax.block_until_ready(function(*args))
+        elapsed, flops = _seconds() - start, _core.executed_flops() - before
+        allocated, peak = jax.device_memory_allocated(), jax.device_memory_peak()
+    limit = _core.machine_peaks()[0] if function is not None else 0
+    return {"memory_allocated": allocated, "memory_peak": peak, "device_count": jax.device_count(),
+            "device_utilization": flops / elapsed / limit if limit and elapsed > 0 else 0.0}
+
+
+def _seconds():
+    import time
+    return time.perf_counter()

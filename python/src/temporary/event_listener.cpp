@@ -1,0 +1,68 @@
+// jax.monitoring: hands what the core tells of traces, compilations and its cache on disk to a Python function.
+#include "profiles.h"
+
+#include <mutex>
+
+#include "interpreter_lock.h"
+#include "runtime/listeners.h"
+
+namespace capibara::python {
+
+namespace {
+
+struct ToldEvent {
+  const char* event;
+  std::string function;
+  double begin, end;
+};
+
+nb::object& python_listener() {
+  static auto* listener = new nb::object;  // Python may be gone before the process ends
+  return *listener;
+}
+
+std::mutex events_mutex;
+std::vector<ToldEvent> waiting_events;
+
+// Threads that must not take Python's lock tell of the cache too: such events wait for the end of the compilation, which
+// happens on the thread that asked for it.
+void tell_python(const char* event, const std::string& function, double begin, double end) {
+  std::vector<ToldEvent> events;
+  {
+    const std::lock_guard lock(events_mutex);
+    waiting_events.push_back({event, function, begin, end});
+    if (end == 0) return;
+    events.swap(waiting_events);
+  }
+  if (!Py_IsInitialized() || on_pool_thread()) return;
+  const InterpreterLock lock;
+  const nb::object listener = python_listener();
+  if (!listener.is_valid() || listener.is_none()) return;
+  for (const ToldEvent& told : events) {
+    try {
+      if (told.end == 0)
+        listener(told.event, nb::none(), nb::none(), nb::none());
+      else
+        listener(told.event, told.function.c_str(), told.begin, told.end);
+    } catch (nb::python_error& error) {
+      error.restore();
+      PyErr_WriteUnraisable(listener.ptr());
+    }
+  }
+}
+
+}  // namespace
+
+void bind_event_listener(nb::module_& m) {
+  // A function of (event, function, begin, end), or None; the last three are None for events that have no duration.
+  m.def(
+      "set_event_listener",
+      [](nb::object listener) {
+        const bool none = listener.is_none();
+        python_listener() = std::move(listener);
+        event_listener.store(none ? nullptr : &tell_python);
+      },
+      nb::arg("listener").none());
+}
+
+}  // namespace capibara::python

@@ -1,0 +1,43 @@
+// CAPIBARA_PROFILE=FILE: a profile of a program that knows nothing of it, from its first operation to its end.
+#include <capibara/error.h>
+#include <capibara/profile.h>
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <string>
+
+#include "backends/profile_watch.h"
+#include "runtime/background.h"
+#include "runtime/warning.h"
+
+namespace capibara {
+
+namespace {
+
+pid_t begun_by = 0;
+
+void write_profile() {
+  if (getpid() != begun_by || !profile::active()) return;  // a forked child writes nothing
+  try {
+    wait_for_background();
+    profile::save(profile::stop(), std::getenv("CAPIBARA_PROFILE"));
+  } catch (const std::exception& error) {
+    warn(concat("CAPIBARA_PROFILE: ", error.what()), WarningKind::runtime);
+  }
+}
+
+}  // namespace
+
+void profile_by_environment() {
+  static std::atomic<bool> begun = false;
+  if (begun.load(std::memory_order_relaxed) || begun.exchange(true)) return;
+  const char* file = std::getenv("CAPIBARA_PROFILE");
+  if (!file || !*file || profile::active()) return;
+  begun_by = getpid();
+  profile::start();
+  std::atexit(write_profile);
+}
+
+}  // namespace capibara

@@ -1,0 +1,120 @@
+"""xprof itself shows profiles of a native training in full, with the numbers of our own table, and captures them from our server."""
+
+import collections
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+BUILD = Path(os.environ["CAPIBARA_BUILD"])
+PYTHON = Path(os.environ.get("CAPIBARA_XPROF_PYTHON") or HERE.parents[1] / "build" / "venv-xprof" / "bin" / "python")
+TOOLS = ("overview_page", "input_pipeline_analyzer", "op_profile", "hlo_stats", "roofline_model", "memory_profile", "trace_viewer@")
+
+pytestmark = pytest.mark.skipif(not PYTHON.exists(), reason="xprof is not installed; ./run test profile installs it into build/venv-xprof")
+
+
+def run(*command, **options):
+    environment = {**os.environ, "PYTHONPATH": str(BUILD / "python"), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run([str(PYTHON), *map(str, command)], capture_output=True, text=True, env=environment, timeout=300, **options)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def judged(path, *names):
+    return json.loads(run(HERE / "xprof_judge.py", "tools", path, *names).split("ANSWER")[1])
+
+
+def table(answer):
+    """A table of xprof as dictionaries by column."""
+    names = [column["id"] for column in answer["cols"]]
+    return [dict(zip(names, (cell["v"] for cell in row["c"]))) for row in answer["rows"]]
+
+
+@pytest.fixture(scope="module")
+def profiled(tmp_path_factory):
+    answer = json.loads(run(HERE / "training_program.py", "profile", tmp_path_factory.mktemp("run")).splitlines()[-1])
+    return {**answer, "tools": judged(answer["path"], *TOOLS)}
+
+
+def by_name(rows, key, value):
+    sums = collections.Counter()
+    for row in rows:
+        sums[row[key]] += row[value]
+    return sums
+
+
+def leaves(node):
+    return [node] if not node.get("children") else [leaf for child in node["children"] for leaf in leaves(child)]
+
+
+def assert_near(got, expected):
+    """Within 1 %, for everything that takes a thousandth of the whole or more."""
+    least = max(expected.values()) / 1000
+    for name, value in expected.items():
+        if value > least:
+            assert got[name] == pytest.approx(value, rel=0.01), name
+
+
+def test_steps_have_our_times(profiled):
+    pages = [page for page in profiled["tools"]["input_pipeline_analyzer"] if page["cols"][0]["id"] == "stepnum"]
+    rows = table(pages[0])
+    assert [row["stepnum"] for row in rows] == [str(100 + i) for i in range(10)]
+    for row, nanoseconds in zip(rows, profiled["times"]):
+        shown = sum(value for name, value in row.items() if name.endswith("TimeMs"))
+        assert shown == pytest.approx(nanoseconds / 1e6, rel=0.01, abs=0.02)  # the clock of the test is read outside of the span
+    overview = next(page["p"] for page in profiled["tools"]["overview_page"] if "steptime_ms_average" in page.get("p", {}))
+    mean = sum(profiled["times"]) / len(profiled["times"]) / 1e6
+    assert float(overview["steptime_ms_average"]) == pytest.approx(mean, rel=0.01, abs=0.02)
+
+
+def test_operations_have_the_times_of_our_table(profiled):
+    ours = by_name(profiled["summary"]["rows"], "what", "nanoseconds")
+    assert len(ours) >= 3
+    hlo = by_name(table(profiled["tools"]["hlo_stats"]), "hlo_op_name", "total_self_time")
+    assert_near({name: 1000 * value for name, value in hlo.items()}, ours)
+    nodes = leaves(profiled["tools"]["op_profile"]["byProgram"])
+    assert_near(by_name([{"name": node["name"], **node["metrics"]} for node in nodes], "name", "rawTime"),
+                {name: 1000 * value for name, value in ours.items()})
+    rows = [row for row in table(profiled["tools"]["roofline_model"][0]) if row["step"] == "Total"]
+    assert_near({name: 1000 * value for name, value in by_name(rows, "operation", "total_self_time").items()}, ours)
+
+
+def test_operations_have_the_work_of_our_table(profiled):
+    nodes = [{"name": node["name"], "bytes": node["metrics"]["rawBytesAccessedArray"][0], **node["metrics"]}
+             for node in leaves(profiled["tools"]["op_profile"]["byProgram"]) if "rawBytesAccessedArray" in node["metrics"]]
+    assert_near(by_name(nodes, "name", "rawFlops"), by_name(profiled["summary"]["rows"], "what", "flops"))
+    assert_near(by_name(nodes, "name", "bytes"), by_name(profiled["summary"]["rows"], "what", "bytes"))
+    assert max(by_name(nodes, "name", "rawFlops").values()) > 0
+
+
+def test_lines_of_the_code_are_named(profiled):
+    sources = " ".join(row["source_info"] for row in table(profiled["tools"]["hlo_stats"]))
+    assert "training_program.py:" in sources
+
+
+def test_memory_and_trace_are_shown(profiled):
+    allocators = profiled["tools"]["memory_profile"]["memoryProfilePerAllocator"]
+    summary = next(iter(allocators.values()))["profileSummary"]
+    assert int(summary["peakStats"]["peakBytesInUse"]) == pytest.approx(profiled["summary"]["peak_bytes"], rel=0.01)
+    shown = [event for event in profiled["tools"]["trace_viewer@"]["traceEvents"] if event.get("ph") == "X"]
+    assert sum(event["name"] == "train" or event["name"].startswith("train ") for event in shown) == 10
+    assert len(shown) > 30
+
+
+def test_xprof_captures_from_our_server(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(BUILD / "python")}
+    with subprocess.Popen([PYTHON, HERE / "training_program.py", "serve", tmp_path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          env=environment) as server:
+        try:
+            port = int(server.stdout.readline())
+            run(HERE / "xprof_judge.py", "capture", port, tmp_path, 400)
+        finally:
+            (tmp_path / "stop").touch()
+            _, said = server.communicate(timeout=60)
+    assert server.returncode == 0, said
+    path, = tmp_path.glob("plugins/profile/*/*.xplane.pb")
+    rows = table(judged(path, "hlo_stats")["hlo_stats"])
+    assert len(rows) >= 3 and all(row["occurrences"] >= 1 for row in rows if row["hlo_op_name"] != "IDLE")
