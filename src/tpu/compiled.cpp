@@ -11,8 +11,8 @@
 
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -188,9 +188,8 @@ CompiledProgram compile_in_child(const CompileRequest& request) {
     killed = true;
   };
   while (waitpid(child, &status, WNOHANG) == 0) {
-    const std::string last = request.only_memory
-                                 ? file_with(folder.path, "after_optimizations_after_buffer_assignment.txt")
-                                 : std::string();
+    const std::string last =
+        request.only_memory ? file_with(folder.path, "after_optimizations_after_buffer_assignment.txt") : std::string();
     const bool enough = !last.empty() && is_complete(last);
     if (enough || Interruption::asked() || elapsed() > request.seconds) {
       end_child();
@@ -212,8 +211,7 @@ CompiledProgram compile_in_child(const CompileRequest& request) {
     const int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     report.problem = number == SIGKILL ? "the compiler was killed (signal 9), perhaps for lack of memory"
                      : number != 0     ? concat("the compiler crashed: signal ", number, ", ", strsignal(number))
-                     : WEXITSTATUS(status) == 127
-                         ? concat("the compiler cannot be started: ", request.command)
+                     : WEXITSTATUS(status) == 127 ? concat("the compiler cannot be started: ", request.command)
                      : why.empty() ? concat("the compiler failed without a word (status ", WEXITSTATUS(status), ")")
                                    : why;
   }

@@ -11,9 +11,9 @@
 namespace capibara::tpu {
 
 struct CompileRequest {
-  std::string command;                         // the program `capibara`
-  std::string text;                            // StableHLO
-  std::string topology;                        // v5e:2x2
+  std::string command;   // the program `capibara`
+  std::string text;      // StableHLO
+  std::string topology;  // v5e:2x2
   int slices = 1;
   std::string config;                          // libtpu's chip_config_name
   std::map<std::string, std::string> options;  // of this compilation

@@ -80,15 +80,16 @@ std::string compiled_html(const MemoryPlan& memory, const StepPlan& step, const 
   };
   row("memory of a device, GiB", memory.total_gib, program.memory.total_gib, 2);
   row("state, GiB", memory.state_gib, program.memory.argument_gib, 2);
-  page += concat("<tr><th>fits in ", number(memory.limit_gib), " GiB</th><td>", memory.fits ? "yes" : "no",
-                 "</td><td>", program.fits ? "yes" : "no", "</td><td></td></tr>");
+  page += concat("<tr><th>fits in ", number(memory.limit_gib), " GiB</th><td>", memory.fits ? "yes" : "no", "</td><td>",
+                 program.fits ? "yes" : "no", "</td><td></td></tr>");
   if (program.cycles.total > 0) {
     row("compute, s (collectives and kernels have no cycles)", step.seconds - step.ici - step.dcn,
         program.cycles.total / slice.chip->clock_ghz / 1e9, 3);
   }
   page += "</table></div>";
   if (program.memory.timeline.size() > 1)
-    page += concat("<h2>Memory over the schedule, compiled</h2>", schedule_drawing(program.memory.timeline, memory.limit_gib));
+    page += concat("<h2>Memory over the schedule, compiled</h2>",
+                   schedule_drawing(program.memory.timeline, memory.limit_gib));
   if (!program.memory.largest.empty()) {
     page += concat("<h2>Largest buffers, compiled</h2><p class='origin'>At the peak",
                    program.memory.moment.empty() ? "" : concat(", ", escaped(program.memory.moment)),
@@ -100,8 +101,9 @@ std::string compiled_html(const MemoryPlan& memory, const StepPlan& step, const 
     page += "</table></div>";
   }
   if (!program.collectives.empty()) {
-    page += "<h2>Collectives, compiled</h2><div class='wide'><table><tr><th>kind</th><th>times</th><th>GiB on a "
-            "device</th><th>of it in the open</th></tr>";
+    page +=
+        "<h2>Collectives, compiled</h2><div class='wide'><table><tr><th>kind</th><th>times</th><th>GiB on a "
+        "device</th><th>of it in the open</th></tr>";
     for (const CompiledCollective& one : program.collectives) {
       page += concat("<tr><td>", one.kind, "</td><td>", number(one.times, 0), "</td><td>", number(one.gib), "</td><td>",
                      number(one.open_gib), "</td></tr>");
@@ -112,7 +114,8 @@ std::string compiled_html(const MemoryPlan& memory, const StepPlan& step, const 
     page += "<h2>Cycles by part, compiled</h2><table><tr><th>part</th><th>share</th></tr>";
     for (const auto& [name, cycles] : program.cycles.parts) {
       if (cycles > 0.005 * program.cycles.total)
-        page += concat("<tr><td>", escaped(name), "</td><td>", number(100 * cycles / program.cycles.total, 1), " %</td></tr>");
+        page += concat("<tr><td>", escaped(name), "</td><td>", number(100 * cycles / program.cycles.total, 1),
+                       " %</td></tr>");
     }
     page += "</table>";
   }

@@ -21,6 +21,7 @@ std::string line(double x1, double y1, double x2, double y2, const char* kind);
 
 // The part of the report that libtpu compiled: memory beside the model's, over the schedule, the largest buffers with
 // their lines, collectives, cycles.
-std::string compiled_html(const MemoryPlan& memory, const StepPlan& step, const Slice& slice, const CompiledProgram& program);
+std::string compiled_html(const MemoryPlan& memory, const StepPlan& step, const Slice& slice,
+                          const CompiledProgram& program);
 
 }  // namespace capibara::tpu

@@ -47,7 +47,8 @@ std::map<std::string_view, std::pair<int64_t, int64_t>> read_ranges(std::string_
     if (line.starts_with("  ") && line.size() > 2 && line[2] != ' ')
       inside = line.find("BufferLiveRange") != std::string_view::npos;
     const std::size_t colon = line.rfind(':'), dash = line.rfind('-');
-    if (!inside || colon == std::string_view::npos || dash == std::string_view::npos || dash < colon || colon < 4) return;
+    if (!inside || colon == std::string_view::npos || dash == std::string_view::npos || dash < colon || colon < 4)
+      return;
     ranges[line.substr(4, colon - 4)] = {std::atoll(std::string(line.substr(colon + 1, dash - colon - 1)).c_str()),
                                          std::atoll(std::string(line.substr(dash + 1)).c_str())};
   });
@@ -74,8 +75,8 @@ const DumpedInstruction* with_source(const DumpedProgram& program, std::string_v
   return other && other->frame > 0 ? other : one;
 }
 
-const char* const kCollectives[] = {"all-gather", "all-reduce", "reduce-scatter", "all-to-all", "collective-permute",
-                                    "ragged-all-to-all"};
+const char* const kCollectives[] = {"all-gather", "all-reduce",         "reduce-scatter",
+                                    "all-to-all", "collective-permute", "ragged-all-to-all"};
 
 // Bytes of a shape's text, tuples summed.
 double shape_bytes(std::string_view shape) {
@@ -85,7 +86,9 @@ double shape_bytes(std::string_view shape) {
     while (word > 0 && (std::isalnum(static_cast<unsigned char>(shape[word - 1])))) --word;
     const std::string_view type = shape.substr(word, open - word);
     const std::size_t digit = type.find_first_of("0123456789");
-    double elements = type == "pred" ? 8 : digit == std::string_view::npos ? 0 : std::atof(std::string(type.substr(digit)).c_str());
+    double elements = type == "pred"                    ? 8
+                      : digit == std::string_view::npos ? 0
+                                                        : std::atof(std::string(type.substr(digit)).c_str());
     for (std::size_t at = open + 1; at < shape.size() && shape[at] != ']';) {
       elements *= std::strtod(std::string(shape.substr(at, 20)).c_str(), nullptr);
       const std::size_t comma = shape.find_first_of(",]", at);
@@ -100,7 +103,7 @@ double shape_bytes(std::string_view shape) {
 }  // namespace
 
 CompiledMemory read_buffers(const std::string& assignment, const std::string& live_ranges, const std::string& program,
-                          std::size_t most) {
+                            std::size_t most) {
   CompiledMemory report;
   const auto ranges = read_ranges(live_ranges);
   const DumpedProgram dumped(program);
@@ -120,13 +123,15 @@ CompiledMemory read_buffers(const std::string& assignment, const std::string& li
         const std::size_t open = line.find("shape |"), close = line.find('|', open + 7);
         const std::string number = std::to_string(static_cast<int>(number_at(line, "parameter ")));
         if (open != std::string_view::npos)
-          report.largest.push_back({size / kDumpGiB, std::string(without_layout(line.substr(open + 7, close - open - 7))),
+          report.largest.push_back({size / kDumpGiB,
+                                    std::string(without_layout(line.substr(open + 7, close - open - 7))),
                                     "argument " + number, ""});
       }
       return;
     }
     const std::size_t open = line.find('<'), at = line.find(" @", open), shape = line.find("): ");
-    if (!heap || !line.starts_with(" value: ") || at == std::string_view::npos || shape == std::string_view::npos) return;
+    if (!heap || !line.starts_with(" value: ") || at == std::string_view::npos || shape == std::string_view::npos)
+      return;
     std::string_view name = line.substr(line.find(' ', open) + 1);
     name = name.substr(0, name.find(' '));
     HeapValue value{name.substr(0, name.find('{')), number_at(line, "(size="), number_at(line, ",offset="),
@@ -138,7 +143,8 @@ CompiledMemory read_buffers(const std::string& assignment, const std::string& li
     values.push_back(value);
   });
   report.temporary_gib = report.total_gib - report.argument_gib;
-  std::stable_sort(values.begin(), values.end(), [](const HeapValue& a, const HeapValue& b) { return a.offset < b.offset; });
+  std::stable_sort(values.begin(), values.end(),
+                   [](const HeapValue& a, const HeapValue& b) { return a.offset < b.offset; });
   int64_t length = 0, peak = 0;
   double highest = -1, heap_bytes = 0;
   for (const HeapValue& value : values) {
@@ -233,7 +239,8 @@ CompiledCycles read_cycles(const std::string& text) {
     }
   }
   report.parts.assign(parts.begin(), parts.end());
-  std::stable_sort(report.parts.begin(), report.parts.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::stable_sort(report.parts.begin(), report.parts.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
   return report;
 }
 

@@ -11,7 +11,7 @@ namespace capibara::tpu {
 
 // Memory from the texts of buffer assignment, live ranges and the scheduled program; any of the last two may be empty.
 CompiledMemory read_buffers(const std::string& assignment, const std::string& live_ranges, const std::string& program,
-                          std::size_t most = 12);
+                            std::size_t most = 12);
 
 // Collectives of a scheduled program, largest first.
 std::vector<CompiledCollective> read_collectives(const std::string& program);

@@ -109,7 +109,8 @@ void DumpedProgram::read_frames(std::string_view text) {
     const std::size_t end = std::min(text.find('\n', begin), last);
     const std::string_view line = text.substr(begin, end - begin);
     begin = end + 1;
-    if (line == "FileNames" || line == "FunctionNames" || line == "FileLocations" || line == "StackFrames") section = line;
+    if (line == "FileNames" || line == "FunctionNames" || line == "FileLocations" || line == "StackFrames")
+      section = line;
     const int id = std::atoi(std::string(line.substr(0, 12)).c_str());
     if (id <= 0) continue;
     if (section == "FileNames") {

@@ -111,11 +111,11 @@ Architecture read_model(std::string_view text) {
     const char* name;
     int64_t Architecture::*value;
   };
-  static constexpr Field fields[] = {
-      {"layers", &Architecture::layers},     {"width", &Architecture::width},   {"heads", &Architecture::heads},
-      {"kv_heads", &Architecture::kv_heads}, {"hidden", &Architecture::hidden}, {"head_size", &Architecture::head_size},
-      {"vocab", &Architecture::vocab},       {"experts", &Architecture::experts}, {"active", &Architecture::active},
-      {"state", &Architecture::state}};
+  static constexpr Field fields[] = {{"layers", &Architecture::layers}, {"width", &Architecture::width},
+                                     {"heads", &Architecture::heads},   {"kv_heads", &Architecture::kv_heads},
+                                     {"hidden", &Architecture::hidden}, {"head_size", &Architecture::head_size},
+                                     {"vocab", &Architecture::vocab},   {"experts", &Architecture::experts},
+                                     {"active", &Architecture::active}, {"state", &Architecture::state}};
   std::vector<std::string> names = {"kind", "gated", "tied"};
   for (const Field& field : fields) names.emplace_back(field.name);
   const std::vector<std::string> kinds = {"dense", "moe", "moe_dense", "mamba"};
@@ -125,8 +125,10 @@ Architecture read_model(std::string_view text) {
     text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
     const std::size_t equals = word.find('=');
     const std::string name(word.substr(0, equals)), value(equals < word.size() ? word.substr(equals + 1) : "");
-    const bool digits = !value.empty() && value.size() < 10 && value.find_first_not_of("0123456789") == std::string::npos;
-    const auto field = std::find_if(std::begin(fields), std::end(fields), [&](const Field& f) { return name == f.name; });
+    const bool digits =
+        !value.empty() && value.size() < 10 && value.find_first_not_of("0123456789") == std::string::npos;
+    const auto field =
+        std::find_if(std::begin(fields), std::end(fields), [&](const Field& f) { return name == f.name; });
     if (name == "kind") {
       if (std::find(kinds.begin(), kinds.end(), value) == kinds.end())
         throw ValueError(concat("tpu: no kind of model is called '", value, "'; there are ", joined(kinds, ", "),

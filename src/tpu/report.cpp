@@ -138,7 +138,8 @@ std::string plan_html(const Training& training, const std::vector<Candidate>& ot
       "4c78a8;stroke-width:2}"
       ".dot{fill:#4c78a8}.limit{stroke:#c44;stroke-dasharray:5 "
       "4}.roof{stroke:#888;stroke-width:2}table{border-collapse:collapse}"
-      "td,th{padding:.2em .8em .2em 0;text-align:left;border-bottom:1px solid #8884}.wide{overflow-x:auto}.origin{opacity:.7}</style>");
+      "td,th{padding:.2em .8em .2em 0;text-align:left;border-bottom:1px solid "
+      "#8884}.wide{overflow-x:auto}.origin{opacity:.7}</style>");
   page += concat("<h1>", escaped(training.model.name), " on ", training.slice.name(),
                  "</h1><p class='origin'>Modelled by capibara; nothing on this page was run on a TPU.</p>");
   page += "<table>";
@@ -184,7 +185,8 @@ std::string plan_html(const Training& training, const std::vector<Candidate>& ot
     page += "</table>";
   } else if (!whole) {
     page +=
-        "<h2>Modelled beside compiled</h2><p>No compiled figures: give --compile or --cycles where libtpu is installed (x86_64 "
+        "<h2>Modelled beside compiled</h2><p>No compiled figures: give --compile or --cycles where libtpu is installed "
+        "(x86_64 "
         "alone).</p>";
   }
   if (!others.empty()) {

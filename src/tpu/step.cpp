@@ -95,7 +95,8 @@ StepPlan plan_step(const Training& training) {
   };
   double scores = 0;  // FLOPs of one layer's forward pass between tokens
   if (m.kind == "mamba") {
-    add(1, matrix_seconds(chip, large, group, (2 * hidden + 2 * as_number(m.state) + as_number(m.heads)) / tensor, width));
+    add(1,
+        matrix_seconds(chip, large, group, (2 * hidden + 2 * as_number(m.state) + as_number(m.heads)) / tensor, width));
     add(1, matrix_seconds(chip, large, group, width, hidden / tensor));
     scores = tokens * (256 * (as_number(m.state) + hidden) + 4 * as_number(m.state) * hidden);
   } else {

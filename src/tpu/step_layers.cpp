@@ -32,8 +32,7 @@ Array rotary(const Array& x) {  // [batch, sequence, heads, size]
   const Array position = wide(jnp::arange(length)), number = wide(jnp::arange(half));
   const Array angles = jnp::expand_dims(position, -1) * jnp::exp(number * static_cast<float>(-std::log(1e4) / half));
   const Array sine = jnp::expand_dims(jnp::sin(angles), 1), cosine = jnp::expand_dims(jnp::cos(angles), 1);
-  const Array left = wide(lax::slice_in_dim(x, 0, half, 1, 3)),
-              right = wide(lax::slice_in_dim(x, half, size, 1, 3));
+  const Array left = wide(lax::slice_in_dim(x, 0, half, 1, 3)), right = wide(lax::slice_in_dim(x, half, size, 1, 3));
   return narrow(jnp::concatenate({left * cosine - right * sine, right * cosine + left * sine}, {.axis = -1}));
 }
 
@@ -122,8 +121,10 @@ Array some_experts(const Architecture& model, const StepMesh& mesh, const Array&
   return jnp::einsum("btec,ebcd->btd", {combine, mesh.constrained(out, "eb..")});
 }
 
-// The state of a chunk of tokens carried to the next; inside of a chunk, products of matrices.
-Array chunked_states(const Array& values, const Array& decay, const Array& keys, const Array& queries) {
+// The state of a chunk of tokens carried to the next; inside of a chunk, products of matrices. Chunks are checkpointed
+// where layers are not: a checkpoint inside of a loop inside of a checkpoint would keep the loop's states.
+Array chunked_states(const Array& values, const Array& decay, const Array& keys, const Array& queries,
+                     bool checkpointed) {
   const int64_t batch = values.shape(0), length = values.shape(1), heads = values.shape(2), size = values.shape(3);
   const int64_t chunk = std::gcd(kChunk, length), state_size = keys.shape(2);
   auto cut = [&](const Array& x) {
@@ -141,18 +142,20 @@ Array chunked_states(const Array& values, const Array& decay, const Array& keys,
     const Array decays = jnp::exp(jnp::minimum(apart, Array(0.0f))) * lower;
     const Array scores = wide(jnp::einsum("bin,bjn->bij", {q, k}));
     const Array inside = jnp::einsum("bhij,bjhp->bihp", {narrow(decays * jnp::expand_dims(scores, 1)), v});
-    const Array reached = jnp::einsum("bin,bhpn->bihp", {q, narrow(state)}) * narrow(jnp::expand_dims(jnp::exp(sums), -1));
+    const Array reached =
+        jnp::einsum("bin,bhpn->bihp", {q, narrow(state)}) * narrow(jnp::expand_dims(jnp::exp(sums), -1));
     const Array added = jnp::einsum("bjn,bjhp->bhpn", {k, v * narrow(jnp::expand_dims(jnp::exp(last - sums), -1))});
     const Array left = jnp::expand_dims(jnp::moveaxis(jnp::exp(last), 1, 2), -1);
     return std::pair<Array, Array>(state * left + wide(added), inside + reached);
   };
   auto kept = jax::checkpoint(one, {.prevent_cse = false, .name = "chunk"});
   const Array start = jnp::zeros({batch, heads, size, state_size}, {.dtype = DType::float32});
-  const Array mixed = lax::scan(kept, start, Arrays{cut(values), cut(decay), cut(keys), cut(queries)}).second;
+  const Arrays chunks{cut(values), cut(decay), cut(keys), cut(queries)};
+  const Array mixed = checkpointed ? lax::scan(kept, start, chunks).second : lax::scan(one, start, chunks).second;
   return jnp::moveaxis(mixed, 0, 1).reshape({batch, length, heads, size});
 }
 
-Array mamba(const Architecture& model, const StepMesh& mesh, const Array& x, const Weights& weights) {
+Array mamba(const Architecture& model, const StepMesh& mesh, const Array& x, const Weights& weights, bool remat) {
   const int64_t batch = x.shape(0), length = x.shape(1), hidden = model.hidden, state = model.state;
   auto projected = [&](const char* name) {
     return jax::checkpoint_name(jnp::matmul(x, narrow(weights.at(name))), "products");
@@ -168,17 +171,19 @@ Array mamba(const Architecture& model, const StepMesh& mesh, const Array& x, con
     StepLine line("mamba/convolution");
     Array sum;
     for (int64_t back = 0; back < kConvolved; ++back) {
-      const Array tap = jnp::take(narrow(weights.at("convolution")), Array(static_cast<int>(kConvolved - 1 - back)), {.axis = 0});
+      const Array tap =
+          jnp::take(narrow(weights.at("convolution")), Array(static_cast<int>(kConvolved - 1 - back)), {.axis = 0});
       const Array moved = lax::pad(mixed, Array(0).astype(DType::bfloat16), {{0, 0, 0}, {back, -back, 0}, {0, 0, 0}});
       sum = sum.defined() ? sum + moved * tap : moved * tap;
     }
     mixed = nn::silu(sum);
   }
-  const Array values = mesh.constrained(lax::slice_in_dim(mixed, 0, hidden, 1, 2).reshape({batch, length, model.heads, -1}), "b.t.");
+  const Array values =
+      mesh.constrained(lax::slice_in_dim(mixed, 0, hidden, 1, 2).reshape({batch, length, model.heads, -1}), "b.t.");
   const Array keys = lax::slice_in_dim(mixed, hidden, hidden + state, 1, 2);
   const Array queries = lax::slice_in_dim(mixed, hidden + state, hidden + 2 * state, 1, 2);
   const Array rate = -jnp::exp(weights.at("rate"));
-  const Array y = chunked_states(values * narrow(jnp::expand_dims(steps, -1)), steps * rate, keys, queries) +
+  const Array y = chunked_states(values * narrow(jnp::expand_dims(steps, -1)), steps * rate, keys, queries, !remat) +
                   values * narrow(jnp::expand_dims(weights.at("skip"), -1));
   StepLine line("mamba/output");
   const Array gated = rms_norm(y.reshape({batch, length, hidden}) * nn::silu(gate), weights.at("gated_norm"));
@@ -231,13 +236,13 @@ std::vector<StepParameter> layer_weights(const Architecture& model, const StepMe
   return all;
 }
 
-Array apply_layer(const Architecture& model, const StepMesh& mesh, const Array& x, const Weights& weights) {
+Array apply_layer(const Architecture& model, const StepMesh& mesh, const Array& x, const Weights& weights, bool remat) {
   auto normed = [&](const Array& y, const char* name) {
     StepLine line("norm");
     return rms_norm(y, weights.at(name));
   };
   if (model.kind == "mamba") {
-    const Array y = mamba(model, mesh, normed(x, "norm1"), weights);
+    const Array y = mamba(model, mesh, normed(x, "norm1"), weights, remat);
     StepLine line("residual");
     return mesh.constrained(x + y, "b.t");
   }

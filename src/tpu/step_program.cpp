@@ -53,12 +53,18 @@ StepMesh::StepMesh(const Training& training) {
 
 const AxisList& StepMesh::axes_of(char letter) const {
   switch (letter) {
-    case 'b': return batch_;
-    case 'e': return experts_;
-    case 'f': return weights_;
-    case 'g': return all_weights_;
-    case 't': return tensor_;
-    default: return none_;
+    case 'b':
+      return batch_;
+    case 'e':
+      return experts_;
+    case 'f':
+      return weights_;
+    case 'g':
+      return all_weights_;
+    case 't':
+      return tensor_;
+    default:
+      return none_;
   }
 }
 
@@ -109,7 +115,7 @@ Array mean_loss(const Training& training, const StepMesh& mesh, const std::vecto
   auto layer = [&](const Array& x, const Arrays& own) {
     Weights weights;
     for (std::size_t i = 0; i < layer_count; ++i) weights[names[i].name] = own[i];
-    return apply_layer(model, mesh, x, weights);
+    return apply_layer(model, mesh, x, weights, training.remat != "none");
   };
   auto kept = jax::checkpoint(layer, {.policy = policy_of(training.remat), .prevent_cse = false, .name = "layer"});
   auto step = [&](const Array& x, const Arrays& own) {
@@ -144,7 +150,8 @@ std::string step_stablehlo(const Training& training) {
   check_training(training);
   const Architecture& model = training.model;
   if (training.remat == "offload")
-    throw ValueError("plan: the step with remat offload is modelled alone: its program does not move arrays to the host");
+    throw ValueError(
+        "plan: the step with remat offload is modelled alone: its program does not move arrays to the host");
   if (training.mesh.context > 1)
     throw ValueError("plan: the step with context > 1 is modelled alone: its attention does not split the sequence");
   const StepMesh mesh(training);
@@ -161,7 +168,8 @@ std::string step_stablehlo(const Training& training) {
   }
   const capibara::Shape table{model.vocab, model.width};
   parameters.push_back({"embed", table, mesh.spec("tg", table)});
-  if (!model.tied) parameters.push_back({"out", {model.width, model.vocab}, mesh.spec("gt", {model.width, model.vocab})});
+  if (!model.tied)
+    parameters.push_back({"out", {model.width, model.vocab}, mesh.spec("gt", {model.width, model.vocab})});
   parameters.push_back({"norm", {model.width}, mesh.spec(".", {model.width})});
 
   Types types;

@@ -100,7 +100,8 @@ int plan_file(const Arguments& arguments, const tpu::Slice& slice) {
 }
 
 // The best plans of a search, as the compiler sees them; progress goes to stderr.
-std::vector<tpu::CompiledProgram> confirm(const std::vector<tpu::Candidate>& found, const tpu::CompileChoices& choices) {
+std::vector<tpu::CompiledProgram> confirm(const std::vector<tpu::Candidate>& found,
+                                          const tpu::CompileChoices& choices) {
   std::vector<tpu::CompiledProgram> all;
   for (std::size_t i = 0; i < std::min<std::size_t>(found.size(), 10); ++i) {
     const tpu::Training& training = found[i].training;
@@ -175,7 +176,8 @@ int plan(const Arguments& arguments) {
     if (!found.empty()) print_search(found, confirmed);
     if (!found.empty() && !compiles) std::printf("not confirmed by the compiler: give --compile\n");
     const tpu::StepPlan step = plan_step(training);
-    if (whole) print_compiled(*whole, training.slice, plan_memory(training).total_gib, step.seconds - step.ici - step.dcn);
+    if (whole)
+      print_compiled(*whole, training.slice, plan_memory(training).total_gib, step.seconds - step.ici - step.dcn);
   }
   const bool interrupted = stopped || (whole && whole->interrupted);
   if (interrupted) return 130;

@@ -32,23 +32,26 @@ std::string compiled_json(const tpu::CompiledProgram& program) {
     buffers += concat(buffers.empty() ? "" : ", ", "{\"gib\": ", six(one.gib), ", \"shape\": ", quoted(one.shape),
                       ", \"operation\": ", quoted(one.operation), ", \"source\": ", quoted(one.source), "}");
   for (const tpu::CompiledCollective& one : program.collectives)
-    collectives += concat(collectives.empty() ? "" : ", ", "{\"kind\": ", quoted(one.kind), ", \"times\": ",
-                          six(one.times), ", \"gib\": ", six(one.gib), ", \"open_gib\": ", six(one.open_gib), "}");
+    collectives +=
+        concat(collectives.empty() ? "" : ", ", "{\"kind\": ", quoted(one.kind), ", \"times\": ", six(one.times),
+               ", \"gib\": ", six(one.gib), ", \"open_gib\": ", six(one.open_gib), "}");
   for (const auto& [name, cycles] : program.cycles.parts)
     parts += concat(parts.empty() ? "" : ", ", quoted(name), ": ", six(cycles));
   for (const double gib : program.memory.timeline) timeline += concat(timeline.empty() ? "" : ", ", six(gib));
-  return concat("{\"origin\": \"compiled\", \"memory_gib\": ", six(program.memory.total_gib), ", \"argument_gib\": ",
-                six(program.memory.argument_gib), ", \"fits\": ", program.fits ? "true" : "false",
-                ", \"compile_seconds\": ", six(program.seconds), ", \"peak_at\": ", quoted(program.memory.moment),
-                ", \"buffers\": [", buffers, "], \"collectives\": [", collectives, "], \"timeline_gib\": [", timeline,
-                "], \"cycles\": ", six(program.cycles.total), ", \"cycles_by_part\": {", parts, "}}");
+  return concat("{\"origin\": \"compiled\", \"memory_gib\": ", six(program.memory.total_gib),
+                ", \"argument_gib\": ", six(program.memory.argument_gib),
+                ", \"fits\": ", program.fits ? "true" : "false", ", \"compile_seconds\": ", six(program.seconds),
+                ", \"peak_at\": ", quoted(program.memory.moment), ", \"buffers\": [", buffers, "], \"collectives\": [",
+                collectives, "], \"timeline_gib\": [", timeline, "], \"cycles\": ", six(program.cycles.total),
+                ", \"cycles_by_part\": {", parts, "}}");
 }
 
 std::string candidate_json(const tpu::Candidate& one) {
-  return concat("\"mesh\": ", quoted(one.training.mesh.text()), ", \"batch_per_device\": ",
-                six(one.training.batch_per_device), ", \"remat\": ", quoted(one.training.remat), ", \"flags\": ",
-                quoted(step_flags(one.training)), ", \"memory_gib\": ", six(one.memory.total_gib), ", \"fits\": ",
-                one.memory.fits ? "true" : "false", ", \"tokens_per_second\": ", six(one.step.tokens_per_second));
+  return concat("\"mesh\": ", quoted(one.training.mesh.text()),
+                ", \"batch_per_device\": ", six(one.training.batch_per_device),
+                ", \"remat\": ", quoted(one.training.remat), ", \"flags\": ", quoted(step_flags(one.training)),
+                ", \"memory_gib\": ", six(one.memory.total_gib), ", \"fits\": ", one.memory.fits ? "true" : "false",
+                ", \"tokens_per_second\": ", six(one.step.tokens_per_second));
 }
 
 }  // namespace
@@ -85,15 +88,15 @@ void print_json(const tpu::Training& training, const tpu::CompiledProgram* compi
                 const std::vector<tpu::Candidate>& found, const std::vector<tpu::CompiledProgram>& confirmed) {
   const tpu::MemoryPlan memory = plan_memory(training);
   const tpu::StepPlan step = plan_step(training);
-  std::string text = concat(
-      "{\"origin\": \"modelled\", \"model\": ", quoted(training.model.name), ", \"slice\": ",
-      quoted(training.slice.name()), ", \"mesh\": ", quoted(training.mesh.text()), ", \"batch_per_device\": ",
-      six(training.batch_per_device), ", \"sequence\": ", training.sequence, ", \"remat\": ", quoted(training.remat),
-      ", \"flags\": ", quoted(step_flags(training)), ", \"step_seconds\": ", six(step.seconds),
-      ", \"tokens_per_second\": ", six(step.tokens_per_second), ", \"tflops_per_chip\": ",
-      six(step.model_tflops_per_chip), ", \"mfu\": ", six(step.mfu), ", \"bound\": ", quoted(step.bound),
-      ", \"memory_gib\": ", six(memory.total_gib), ", \"limit_gib\": ", six(memory.limit_gib), ", \"fits\": ",
-      memory.fits ? "true" : "false");
+  std::string text =
+      concat("{\"origin\": \"modelled\", \"model\": ", quoted(training.model.name),
+             ", \"slice\": ", quoted(training.slice.name()), ", \"mesh\": ", quoted(training.mesh.text()),
+             ", \"batch_per_device\": ", six(training.batch_per_device), ", \"sequence\": ", training.sequence,
+             ", \"remat\": ", quoted(training.remat), ", \"flags\": ", quoted(step_flags(training)),
+             ", \"step_seconds\": ", six(step.seconds), ", \"tokens_per_second\": ", six(step.tokens_per_second),
+             ", \"tflops_per_chip\": ", six(step.model_tflops_per_chip), ", \"mfu\": ", six(step.mfu),
+             ", \"bound\": ", quoted(step.bound), ", \"memory_gib\": ", six(memory.total_gib),
+             ", \"limit_gib\": ", six(memory.limit_gib), ", \"fits\": ", memory.fits ? "true" : "false");
   if (compiled) text += concat(", \"compiled\": ", compiled_json(*compiled));
   if (!found.empty()) {
     text += ", \"plans\": [";
@@ -108,13 +111,14 @@ void print_json(const tpu::Training& training, const tpu::CompiledProgram* compi
 }
 
 void print_search(const std::vector<tpu::Candidate>& found, const std::vector<tpu::CompiledProgram>& confirmed) {
-  std::printf("\n%zu plans, best first (modelled):\n%-28s %8s %-8s %-8s %10s %12s %7s%s\n", found.size(), "mesh", "batch",
-              "remat", "VMEM", "GiB", "tokens/s", "MFU", confirmed.empty() ? "" : "   compiled GiB");
+  std::printf("\n%zu plans, best first (modelled):\n%-28s %8s %-8s %-8s %10s %12s %7s%s\n", found.size(), "mesh",
+              "batch", "remat", "VMEM", "GiB", "tokens/s", "MFU", confirmed.empty() ? "" : "   compiled GiB");
   for (std::size_t i = 0; i < std::min<std::size_t>(found.size(), 10); ++i) {
     const tpu::Candidate& one = found[i];
     std::printf("%-28s %8g %-8s %-8s %9.2f%s %12.0f %5.1f %%", one.training.mesh.text().c_str(),
-                one.training.batch_per_device, one.training.remat.c_str(), one.training.large_vmem ? "large" : "default",
-                one.memory.total_gib, one.memory.fits ? " " : "*", one.step.tokens_per_second, 100 * one.step.mfu);
+                one.training.batch_per_device, one.training.remat.c_str(),
+                one.training.large_vmem ? "large" : "default", one.memory.total_gib, one.memory.fits ? " " : "*",
+                one.step.tokens_per_second, 100 * one.step.mfu);
     if (i >= confirmed.size())
       std::printf("\n");
     else if (confirmed[i].done)
@@ -155,7 +159,8 @@ void print_compiled(const tpu::CompiledProgram& program, const tpu::Slice& slice
   if (modelled_seconds > 0) std::printf(" (modelled compute %.3f ms)", 1e3 * modelled_seconds);
   std::printf("\n");
   for (const auto& [name, cycles] : program.cycles.parts) {
-    if (cycles > 0.01 * program.cycles.total) std::printf("  %-32s %5.1f %%\n", name.c_str(), 100 * cycles / program.cycles.total);
+    if (cycles > 0.01 * program.cycles.total)
+      std::printf("  %-32s %5.1f %%\n", name.c_str(), 100 * cycles / program.cycles.total);
   }
 }
 

@@ -33,13 +33,13 @@ struct CompiledMemory {
 };
 
 struct CompiledCycles {
-  double total = 0;  // 0 where they were not asked for
+  double total = 0;                                   // 0 where they were not asked for
   std::vector<std::pair<std::string, double>> parts;  // by the first two words of the scope, largest first
 };
 
 struct CompiledProgram {
   bool done = false;
-  std::string problem;      // one line, where it is not
+  std::string problem;       // one line, where it is not
   bool interrupted = false;  // by Ctrl-C
   bool fits = true;
   double seconds = 0;  // of compiling
