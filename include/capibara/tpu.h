@@ -2,6 +2,7 @@
 #pragma once
 
 #include <capibara/tpu/chips.h>
+#include <capibara/tpu/compiled.h>
 #include <capibara/tpu/costs.h>
 #include <capibara/tpu/diagnosis.h>
 #include <capibara/tpu/flags.h>

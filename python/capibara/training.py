@@ -207,11 +207,43 @@ class Trainer:
 
 
 class TPUTrainer(Trainer):
-    """Trainer with bfloat16 by default, under the name and with the arguments of the TPU toolbox."""
+    """Trainer with bfloat16 by default, under the name and with the arguments of the TPU toolbox.
+
+    With a TPUConfig the slice that it names is planned for: mesh_shape is of that slice, training runs on the devices there are, and
+    `train` prints what the planner models of the slice, which nothing has run on.
+    """
 
     def __init__(self, config: object, model: "_native.LanguageModel", mesh_shape: Sequence[int] | None = None, use_bf16: bool = True,
                  enable_xla_optimizations: bool = True, *, folder: str | Path | None = None) -> None:
+        self.tpu = getattr(config, "slice_name", None)
+        if self.tpu is not None:
+            chips = _core.tpu.slice(self.tpu)["devices"]
+            if mesh_shape is not None and math.prod(mesh_shape) != chips:
+                raise ValueError(f"TPUTrainer: mesh_shape {tuple(mesh_shape)} is for {math.prod(mesh_shape)} devices, {self.tpu} has {chips}")
+            mesh_shape = (len(_jax.devices()),)
         super().__init__(config, model, mesh_shape, use_bf16, enable_xla_optimizations, folder=folder)
+
+    def train(self, train_data: str, num_steps: int | None = None, batch_size_per_chip: int | None = None,
+              on_step: Callable[[dict[str, float]], object] | None = None) -> list[float]:
+        """As Trainer.train; prints the plan for the TPU that the configuration names first."""
+        if self.tpu is not None:
+            print(self.plan(batch_size_per_chip or self._fields["batch"]), flush=True)
+        return super().train(train_data, num_steps, batch_size_per_chip, on_step)
+
+    def plan(self, batch_size_per_chip: int = 16) -> str:
+        """What is modelled of training this model on the TPU of the configuration, in two lines."""
+        if self.tpu is None:
+            raise ValueError("TPUTrainer.plan: the configuration names no TPU; give a TPUConfig")
+        made = json.loads(self.model.to_json())
+        layers = len(made["layers"]) if isinstance(made["layers"], list) else made["layers"]
+        model = {"name": "model", "layers": layers, "width": made["width"], "heads": made["heads"], "kv_heads": made["key_heads"],
+                 "head_size": made["width"] // made["heads"], "hidden": made["hidden"], "vocab": made["vocabulary"], "tied": made["tied"]}
+        request = {"model": model, "tpu": self.tpu, "sequence": self._fields["length"], "batch_per_device": batch_size_per_chip}
+        memory, step = _core.tpu.plan_memory(request), _core.tpu.plan_step(request)
+        here = _jax.devices()
+        return (f"modelled for {self.tpu}, every layer as attention and MLP: {step['seconds']:.4g} s a step, "
+                f"{step['tokens_per_second']:.0f} tokens/s, {memory['total_gib']:.3f} of {memory['limit_gib']} GiB on a device\n"
+                f"nothing runs on a TPU: training runs here, on {len(here)} {here[0].platform} device{'s' if len(here) > 1 else ''}")
 
 
 _explain_missing(__name__)

@@ -4,14 +4,17 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -21,6 +24,7 @@
 #include <capibara/error.h>
 
 #include "backends/pjrt/backend.h"
+#include "tpu/dump.h"
 
 namespace capibara::tpu {
 
@@ -66,43 +70,61 @@ class Folder {
   std::string path;
 };
 
-// Bytes of all allocations in device memory but thread-local ones, from a buffer assignment's text.
-double assigned_bytes(const std::string& text) {
-  double bytes = 0;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.rfind("allocation ", 0) != 0) continue;
-    if (line.find("thread-local") != std::string::npos || line.find("color 0") == std::string::npos) {
-      if (line.find("color") != std::string::npos || line.find("thread-local") != std::string::npos) continue;
-    }
-    const std::size_t size = line.find("size ");
-    if (size != std::string::npos) bytes += std::strtod(line.c_str() + size + 5, nullptr);
-  }
-  return bytes;
-}
-
-double estimated_cycles(const std::string& text) {
-  double cycles = 0;
-  static const std::string key = "\"estimated_cycles\":\"";
-  const std::size_t entry = text.find("\nENTRY");
-  for (std::size_t at = text.find(key, entry == std::string::npos ? 0 : entry); at != std::string::npos;
-       at = text.find(key, at + 1)) {
-    cycles += std::strtod(text.c_str() + at + key.size(), nullptr);
-  }
-  return cycles;
-}
-
 // The last line that says what went wrong, without the stack traces that libtpu prints.
 std::string failure_of(const std::string& text) {
   std::istringstream lines(text);
   std::string best;
   for (std::string line; std::getline(lines, line);) {
+    if (line.find("libtpu multi-process lockfile") != std::string::npos)
+      return "another process holds libtpu's lock: wait for it, or set ALLOW_MULTIPLE_LIBTPU_LOAD=true";
     for (const char* mark :
          {"RESOURCE_EXHAUSTED", "INVALID_ARGUMENT", "ABORTED", "capibara compile:", "ERROR:", "UNIMPLEMENTED"}) {
       if (line.find(mark) != std::string::npos) best = line;
     }
   }
   return best.substr(0, 400);
+}
+
+// GiB that the compiler says a program would need, of "(32.92G) exceeds available HBM".
+double refused_gib(const std::string& text) {
+  const std::size_t end = text.find("G) exceeds available HBM");
+  const std::size_t open = end == std::string::npos ? end : text.rfind('(', end);
+  return open == std::string::npos ? 0 : std::strtod(text.c_str() + open + 1, nullptr);
+}
+
+volatile std::sig_atomic_t stop_signal = 0;
+void note_signal(int number) { stop_signal = number; }
+
+// While it lives, Ctrl-C and requests to end are noted, so that the child and its folder go first.
+class Interruption {
+ public:
+  Interruption() {
+    stop_signal = 0;
+    struct sigaction action = {};
+    action.sa_handler = note_signal;
+    for (std::size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &action, &before_[i]);
+  }
+  ~Interruption() {
+    for (std::size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  Interruption(const Interruption&) = delete;
+  Interruption& operator=(const Interruption&) = delete;
+  static bool asked() { return stop_signal != 0; }
+
+ private:
+  static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+  struct sigaction before_[3] = {};
+};
+
+// Whether a file has been written to its end: it does not grow any more and its last line is whole.
+bool is_complete(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : 0;
+  if (size < 2) return false;
+  file.seekg(size - 2);
+  char last[2] = {};
+  file.read(last, 2);
+  return last[0] == '}' || last[1] == '}' || last[1] == '\n';
 }
 
 }  // namespace
@@ -118,69 +140,118 @@ std::string libtpu_problem() {
 #endif
 }
 
-CompileReport compile_in_child(const CompileRequest& request) {
-  CompileReport report;
+CompiledProgram compile_in_child(const CompileRequest& request) {
+  CompiledProgram report;
   report.problem = libtpu_problem();
   if (!report.problem.empty()) return report;
+  const Interruption interruption;
   const Folder folder;
   const std::string program = folder.path + "/program.mlir", log = folder.path + "/log.txt";
-  std::ofstream(program) << request.text;
+  if (!(std::ofstream(program) << request.text)) {
+    report.problem = concat("the program cannot be written to ", folder.path);
+    return report;
+  }
   std::string options = concat("xla_dump_to=", folder.path, " xla_dump_hlo_as_text=True");
   for (const auto& [name, value] : request.options) options += concat(" ", name, "=", value);
   std::string config = request.config.empty() || request.config == "default"
                            ? ""
                            : concat("--options=chip_config_name=", request.config);
+  if (request.slices > 1) config += concat(config.empty() ? "--options=" : ",", "num_slices=", request.slices);
   std::string topology = concat("--topology=", request.topology);
+  std::string command = request.command, verb = "compile", path = program;
+  std::vector<char*> words;
+  for (std::string* word : {&command, &verb, &path, &topology, &config}) {
+    if (!word->empty()) words.push_back(word->data());
+  }
+  words.push_back(nullptr);
   const auto start = std::chrono::steady_clock::now();
   auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
-  const pid_t child = fork();
+  const pid_t parent = getpid(), child = fork();
   if (child < 0) throw RuntimeError("plan: no process can be started to compile in");
   if (child == 0) {
     setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // should this process be killed
+    if (getppid() != parent) _exit(127);
     const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     dup2(out, 1);
     dup2(out, 2);
     setenv("CAPIBARA_XLA_OPTIONS", options.c_str(), 1);
-    std::vector<char*> words;
-    std::string command = request.command, verb = "compile", path = program;
-    for (std::string* word : {&command, &verb, &path, &topology, &config}) {
-      if (!word->empty()) words.push_back(word->data());
-    }
-    words.push_back(nullptr);
     execv(words[0], words.data());
     _exit(127);
   }
   int status = 0;
-  bool ended = false, killed = false;
-  while (!ended) {
-    ended = waitpid(child, &status, WNOHANG) != 0;
-    if (ended) break;
-    const bool enough =
-        request.only_memory && !file_with(folder.path, "after_optimizations_after_buffer_assignment.txt").empty();
-    if (enough || elapsed() > request.seconds) {
-      kill(-child, SIGKILL);
-      waitpid(child, &status, 0);
-      ended = killed = true;
-      if (!enough) report.problem = concat("the compiler was ended after ", request.seconds, " s");
-    } else {
-      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  bool killed = false;
+  auto end_child = [&] {
+    kill(-child, SIGKILL);
+    kill(child, SIGKILL);  // before it has a group of its own
+    waitpid(child, &status, 0);
+    killed = true;
+  };
+  while (waitpid(child, &status, WNOHANG) == 0) {
+    const std::string last =
+        request.only_memory ? file_with(folder.path, "after_optimizations_after_buffer_assignment.txt") : std::string();
+    const bool enough = !last.empty() && is_complete(last);
+    if (enough || Interruption::asked() || elapsed() > request.seconds) {
+      end_child();
+      report.interrupted = !enough && Interruption::asked();
+      if (report.interrupted)
+        report.problem = "interrupted";
+      else if (!enough)
+        report.problem = concat("the compiler was ended after ", request.seconds, " s");
+      break;
     }
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
   }
   report.seconds = elapsed();
   const std::string said = read_file(log);
   report.fits = said.find("CompileTimeHbmOom") == std::string::npos;
-  if (const std::string path = file_with(folder.path, "buffer-assignment.txt"); !path.empty())
-    report.total_gib = assigned_bytes(read_file(path)) / 1073741824;
-  if (const std::string path = file_with(folder.path, "after_codegen.txt"); !path.empty())
-    report.cycles = estimated_cycles(read_file(path));
   const bool failed = !killed && (!WIFEXITED(status) || WEXITSTATUS(status) != 0) && report.fits;
   if (report.problem.empty() && failed) {
     const std::string why = failure_of(said);
-    report.problem = WIFSIGNALED(status) ? concat("the compiler ended by signal ", WTERMSIG(status))
-                     : why.empty()       ? "the compiler failed without a word"
-                                         : why;
+    const int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    report.problem = number == SIGKILL ? "the compiler was killed (signal 9), perhaps for lack of memory"
+                     : number != 0     ? concat("the compiler crashed: signal ", number, ", ", strsignal(number))
+                     : WEXITSTATUS(status) == 127 ? concat("the compiler cannot be started: ", request.command)
+                     : why.empty() ? concat("the compiler failed without a word (status ", WEXITSTATUS(status), ")")
+                                   : why;
   }
   report.done = report.problem.empty();
+  if (!report.done) return report;
+  auto dumped = [&](const char* ending) {
+    const std::string found = file_with(folder.path, ending);
+    return found.empty() ? std::string() : read_file(found);
+  };
+  std::string scheduled = dumped("after_optimizations_after_buffer_assignment.txt");
+  if (scheduled.empty()) scheduled = dumped("oom_intermediate_module.txt");
+  report.memory = read_buffers(dumped("-buffer-assignment.txt"), dumped("-live-range.txt"), scheduled);
+  report.collectives = read_collectives(scheduled);
+  if (const double asked = refused_gib(said); !report.fits && asked > 0) report.memory.total_gib = asked;
+  if (!request.only_memory) report.cycles = read_cycles(dumped("after_codegen.txt"));
+  return report;
+}
+
+CompiledProgram compile_program(const std::string& text, const Slice& slice, const CompileChoices& choices) {
+  CompileRequest request;
+  request.command = choices.command;
+  request.text = text;
+  request.topology = slice.topology();
+  request.slices = slice.slices;
+  request.config = slice.chip->config;
+  request.options = choices.flags;
+  request.only_memory = !choices.cycles;
+  request.seconds = choices.seconds;
+  return compile_in_child(request);
+}
+
+CompiledProgram compile_step(const Training& training, const CompileChoices& choices) {
+  CompiledProgram report;
+  report.problem = libtpu_problem();
+  if (!report.problem.empty()) return report;
+  try {
+    return compile_program(step_stablehlo(training), training.slice, choices);
+  } catch (const Error& error) {
+    report.problem = error.what();
+  }
   return report;
 }
 
@@ -206,22 +277,16 @@ double compiled_matmul_seconds(const std::string& command, const Chip& chip, con
   request.config = chip.config;
   request.only_memory = false;
   request.seconds = 300;
-  if (m.large_vmem) {
-    const std::string_view generation = chip.name;
-    request.options["xla_tpu_scoped_vmem_limit_kib"] = generation == "v4"      ? "24576"
-                                                       : generation == "v5p"   ? "49152"
-                                                       : generation == "tpu7x" ? "61440"
-                                                                               : "98304";
-  }
-  const CompileReport report = compile_in_child(request);
-  if (!report.done || report.cycles <= 0) {
+  if (m.large_vmem) request.options["xla_tpu_scoped_vmem_limit_kib"] = std::to_string(large_vmem_kib(chip));
+  const CompiledProgram report = compile_in_child(request);
+  if (!report.done || report.cycles.total <= 0) {
     *problem = report.problem.empty() ? "the compiler gave no cycles" : report.problem;
     return 0;
   }
   mkdir(folder.substr(0, folder.rfind('/')).c_str(), 0777);
   mkdir(folder.c_str(), 0777);
-  std::ofstream(folder + "/" + name) << report.cycles << "\n";
-  return report.cycles / (chip.clock_ghz * 1e9);
+  std::ofstream(folder + "/" + name) << report.cycles.total << "\n";
+  return report.cycles.total / (chip.clock_ghz * 1e9);
 }
 
 }  // namespace capibara::tpu

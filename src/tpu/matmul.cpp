@@ -98,15 +98,20 @@ MatmulCost matmul_cost(const Chip& chip, const Matmul& matmul) {
   return matmul_cost(chip, matmul, matmul_constants(chip));
 }
 
-double matmul_seconds(const Chip& chip, int64_t rows, int64_t columns, int64_t inner, int64_t batch) {
-  using Key = std::tuple<const Chip*, int64_t, int64_t, int64_t, int64_t>;
+int64_t large_vmem_kib(const Chip& chip) {
+  const std::string_view name = chip.name;
+  return name == "v4" ? 24576 : name == "v5p" ? 49152 : name == "tpu7x" ? 61440 : 98304;
+}
+
+double matmul_seconds(const Chip& chip, int64_t rows, int64_t columns, int64_t inner, int64_t batch, bool large_vmem) {
+  using Key = std::tuple<const Chip*, int64_t, int64_t, int64_t, int64_t, bool>;
   static std::mutex mutex;
   static auto* known = new std::map<Key, double>;
-  const Key key{&chip, rows, columns, inner, batch};
+  const Key key{&chip, rows, columns, inner, batch, large_vmem};
   std::lock_guard lock(mutex);
   if (const auto it = known->find(key); it != known->end()) return it->second;
   if (known->size() > 100000) known->clear();
-  Matmul matmul{batch, rows, columns, inner, Precision::bf16, true, false};
+  Matmul matmul{batch, rows, columns, inner, Precision::bf16, large_vmem, false};
   return (*known)[key] = matmul_cost(chip, matmul).seconds;
 }
 

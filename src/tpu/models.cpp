@@ -3,6 +3,7 @@
 #include <capibara/tpu/models.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "tpu/words.h"
 
@@ -100,6 +101,60 @@ const Architecture& find_model(std::string_view name) {
   }
   throw ValueError(
       concat("tpu: no preset is called '", name, "'; there are ", joined(names, ", "), hint_of(name, names)));
+}
+
+Architecture read_model(std::string_view text) {
+  if (text.find('=') == std::string_view::npos) return find_model(text);
+  Architecture model;
+  model.name = "given";
+  struct Field {
+    const char* name;
+    int64_t Architecture::*value;
+  };
+  static constexpr Field fields[] = {{"layers", &Architecture::layers}, {"width", &Architecture::width},
+                                     {"heads", &Architecture::heads},   {"kv_heads", &Architecture::kv_heads},
+                                     {"hidden", &Architecture::hidden}, {"head_size", &Architecture::head_size},
+                                     {"vocab", &Architecture::vocab},   {"experts", &Architecture::experts},
+                                     {"active", &Architecture::active}, {"state", &Architecture::state}};
+  std::vector<std::string> names = {"kind", "gated", "tied"};
+  for (const Field& field : fields) names.emplace_back(field.name);
+  const std::vector<std::string> kinds = {"dense", "moe", "moe_dense", "mamba"};
+  while (!text.empty()) {
+    const std::size_t end = text.find(',');
+    const std::string_view word = text.substr(0, end);
+    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+    const std::size_t equals = word.find('=');
+    const std::string name(word.substr(0, equals)), value(equals < word.size() ? word.substr(equals + 1) : "");
+    const bool digits =
+        !value.empty() && value.size() < 10 && value.find_first_not_of("0123456789") == std::string::npos;
+    const auto field =
+        std::find_if(std::begin(fields), std::end(fields), [&](const Field& f) { return name == f.name; });
+    if (name == "kind") {
+      if (std::find(kinds.begin(), kinds.end(), value) == kinds.end())
+        throw ValueError(concat("tpu: no kind of model is called '", value, "'; there are ", joined(kinds, ", "),
+                                hint_of(value, kinds)));
+      model.kind = value;
+    } else if ((name == "gated" || name == "tied") && (value == "0" || value == "1")) {
+      (name == "gated" ? model.gated : model.tied) = value == "1";
+    } else if (field != std::end(fields) && digits) {
+      model.*field->value = std::stoll(value);
+    } else {
+      const bool known = std::find(names.begin(), names.end(), name) != names.end();
+      throw ValueError(concat("tpu: a model is written layers=32,width=4096,..., got '", word, "'",
+                              known ? "" : concat("; fields are ", joined(names, ", "), hint_of(name, names))));
+    }
+  }
+  if (model.kv_heads == 0 && model.kind != "mamba") model.kv_heads = model.heads;
+  if (model.experts > 0 && model.kind == "dense") model.kind = "moe";
+  if (model.kind == "moe" && model.active == 0) model.active = 2;
+  const bool whole = model.layers > 0 && model.width > 0 && model.heads > 0 && model.hidden > 0 && model.vocab > 0 &&
+                     model.head_size > 0;
+  if (!whole) throw ValueError("tpu: a model needs layers, width, heads, hidden and vocab, each at least 1");
+  if (model.kind != "mamba" && model.heads % model.kv_heads != 0)
+    throw ValueError(concat("tpu: ", model.kv_heads, " kv_heads must divide the ", model.heads, " heads"));
+  if (model.kind == "mamba" && model.hidden % model.heads != 0)
+    throw ValueError(concat("tpu: ", model.heads, " heads must divide the inner width ", model.hidden, " of mamba"));
+  return model;
 }
 
 double training_flops_per_token(const Architecture& model, int64_t sequence, bool causal) {

@@ -5,50 +5,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
+#include "tpu/drawing.h"
 #include "tpu/step.h"
 
 namespace capibara::tpu {
 
+using namespace drawing;
+
 namespace {
-
-std::string number(double value, int digits = 2) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else
-      out += c;
-  }
-  return out;
-}
-
-constexpr double kWidth = 640, kHeight = 240, kLeft = 64, kBottom = 36;
-
-std::string frame(const std::string& inside, double height = kHeight) {
-  return concat("<svg viewBox='0 0 ", number(kWidth, 0), " ", number(height, 0), "' role='img'>", inside, "</svg>\n");
-}
-
-std::string label(double x, double y, const std::string& text, const char* anchor = "start") {
-  return concat("<text x='", number(x, 1), "' y='", number(y, 1), "' text-anchor='", anchor, "'>", escaped(text),
-                "</text>");
-}
-
-std::string line(double x1, double y1, double x2, double y2, const char* kind) {
-  return concat("<line class='", kind, "' x1='", number(x1, 1), "' y1='", number(y1, 1), "' x2='", number(x2, 1),
-                "' y2='", number(y2, 1), "'/>");
-}
 
 // Horizontal bars with their figures.
 std::string bars(const std::vector<PlanBuffer>& rows, const char* unit) {
@@ -161,7 +126,7 @@ std::string scaling(const Training& training) {
 }  // namespace
 
 std::string plan_html(const Training& training, const std::vector<Candidate>& others,
-                      const std::vector<CompiledFigure>& compiled) {
+                      const std::vector<CompiledFigure>& compiled, const CompiledProgram* whole) {
   const MemoryPlan memory = plan_memory(training);
   const StepPlan step = plan_step(training);
   std::string page = concat(
@@ -173,7 +138,8 @@ std::string plan_html(const Training& training, const std::vector<Candidate>& ot
       "4c78a8;stroke-width:2}"
       ".dot{fill:#4c78a8}.limit{stroke:#c44;stroke-dasharray:5 "
       "4}.roof{stroke:#888;stroke-width:2}table{border-collapse:collapse}"
-      "td,th{padding:.2em .8em .2em 0;text-align:left;border-bottom:1px solid #8884}.origin{opacity:.7}</style>");
+      "td,th{padding:.2em .8em .2em 0;text-align:left;border-bottom:1px solid "
+      "#8884}.wide{overflow-x:auto}.origin{opacity:.7}</style>");
   page += concat("<h1>", escaped(training.model.name), " on ", training.slice.name(),
                  "</h1><p class='origin'>Modelled by capibara; nothing on this page was run on a TPU.</p>");
   page += "<table>";
@@ -207,18 +173,20 @@ std::string plan_html(const Training& training, const std::vector<Candidate>& ot
                                                 {"between slices", step.dcn}},
                                                "s"));
   page += concat("<h2>Roofline</h2>", roofline(training), "<h2>Scaling over chips</h2>", scaling(training));
+  if (whole) page += compiled_html(memory, step, training.slice, *whole);
   if (!compiled.empty()) {
     page +=
-        "<h2>Modelled beside compiled</h2><table><tr><th>operation</th><th>modelled</th><th>compiled by "
+        "<h2>Modelled beside compiled, matmuls</h2><table><tr><th>operation</th><th>modelled</th><th>compiled by "
         "libtpu</th><th>ratio</th></tr>";
     for (const CompiledFigure& figure : compiled) {
       page += concat("<tr><td>", escaped(figure.name), "</td><td>", number(figure.modelled, 3), "</td><td>",
                      number(figure.compiled, 3), "</td><td>", number(figure.modelled / figure.compiled), "</td></tr>");
     }
     page += "</table>";
-  } else {
+  } else if (!whole) {
     page +=
-        "<h2>Modelled beside compiled</h2><p>No compiled figures: give --cycles where libtpu is installed (x86_64 "
+        "<h2>Modelled beside compiled</h2><p>No compiled figures: give --compile or --cycles where libtpu is installed "
+        "(x86_64 "
         "alone).</p>";
   }
   if (!others.empty()) {

@@ -65,6 +65,10 @@ std::vector<Candidate> search_plans(const Training& start, const SearchOptions& 
         candidate.memory = plan_memory(candidate.training);
         candidate.memory.fits = candidate.memory.total_gib <= candidate.memory.limit_gib * (1 - options.headroom);
         candidate.step = plan_step(candidate.training);
+        found.push_back(candidate);
+        if (!options.flags) continue;
+        candidate.training.large_vmem = !start.large_vmem;
+        candidate.step = plan_step(candidate.training);
         found.push_back(std::move(candidate));
       }
     }
@@ -105,6 +109,11 @@ std::vector<Recommendation> recommend(const Training& training) {
           concat("a batch of ", changed.batch_per_device, " on each device instead of ", training.batch_per_device),
           changed);
     }
+  }
+  if (!training.large_vmem) {
+    Training changed = training;
+    changed.large_vmem = true;
+    consider(concat("the flag ", step_flags(changed)), changed);
   }
   for (const PlanMesh& mesh : meshes_of(training)) {
     Training changed = training;

@@ -32,10 +32,11 @@ constexpr double kGatherHidden = 0.85;  // of compute, that gathers of weights m
 struct Pass {
   double forward = 0, backward = 0;
 };
-Pass matrix_seconds(const Chip& chip, double rows, double columns, double inner, double batch = 1) {
+Pass matrix_seconds(const Chip& chip, bool large, double rows, double columns, double inner, double batch = 1) {
   auto whole = [](double value) { return std::max<int64_t>(1, static_cast<int64_t>(std::llround(value))); };
   const int64_t r = whole(rows), c = whole(columns), i = whole(inner), b = whole(batch);
-  return {matmul_seconds(chip, r, c, i, b), matmul_seconds(chip, r, i, c, b) + matmul_seconds(chip, i, c, r, b)};
+  return {matmul_seconds(chip, r, c, i, b, large),
+          matmul_seconds(chip, r, i, c, b, large) + matmul_seconds(chip, i, c, r, b, large)};
 }
 
 // Dimensions of the torus that a mesh axis spans, the longest first.
@@ -67,6 +68,11 @@ double recomputed_share(const Training& training) {
   return (all - qkv - out) / all;  // offload
 }
 
+std::string step_flags(const Training& training) {
+  if (!training.large_vmem) return "";
+  return concat("xla_tpu_scoped_vmem_limit_kib=", large_vmem_kib(*training.slice.chip));
+}
+
 StepPlan plan_step(const Training& training) {
   check_training(training);
   const Architecture& m = training.model;
@@ -81,6 +87,7 @@ StepPlan plan_step(const Training& training) {
   const double width = as_number(m.width), hidden = as_number(m.hidden), layers = as_number(m.layers);
   const double mixers = as_number(m.heads * m.head_size);
 
+  const bool large = training.large_vmem;
   Pass layer;
   auto add = [&](double count, const Pass& pass) {
     layer.forward += count * pass.forward;
@@ -88,26 +95,27 @@ StepPlan plan_step(const Training& training) {
   };
   double scores = 0;  // FLOPs of one layer's forward pass between tokens
   if (m.kind == "mamba") {
-    add(1, matrix_seconds(chip, group, (2 * hidden + 2 * as_number(m.state) + as_number(m.heads)) / tensor, width));
-    add(1, matrix_seconds(chip, group, width, hidden / tensor));
+    add(1,
+        matrix_seconds(chip, large, group, (2 * hidden + 2 * as_number(m.state) + as_number(m.heads)) / tensor, width));
+    add(1, matrix_seconds(chip, large, group, width, hidden / tensor));
     scores = tokens * (256 * (as_number(m.state) + hidden) + 4 * as_number(m.state) * hidden);
   } else {
-    add(1, matrix_seconds(chip, group, m.qkv() / tensor, width));
-    add(1, matrix_seconds(chip, group, width, mixers / tensor));
+    add(1, matrix_seconds(chip, large, group, m.qkv() / tensor, width));
+    add(1, matrix_seconds(chip, large, group, width, mixers / tensor));
     scores = tokens * 2 * as_number(training.sequence) * mixers;  // causal: half of all pairs
     if (m.experts == 0) {
-      add(as_number(m.matrices() - 1), matrix_seconds(chip, group, hidden / tensor, width));
-      add(1, matrix_seconds(chip, group, width, hidden / tensor));
+      add(as_number(m.matrices() - 1), matrix_seconds(chip, large, group, hidden / tensor, width));
+      add(1, matrix_seconds(chip, large, group, width, hidden / tensor));
     } else {
       const double local = as_number(m.experts) / mesh.expert;
       const double rows = group * (m.kind == "moe" ? as_number(m.active) * 1.25 : as_number(m.experts)) / local;
-      add(as_number(m.matrices() - 1), matrix_seconds(chip, rows, hidden / tensor, width, local));
-      add(1, matrix_seconds(chip, rows, width, hidden / tensor, local));
+      add(as_number(m.matrices() - 1), matrix_seconds(chip, large, rows, hidden / tensor, width, local));
+      add(1, matrix_seconds(chip, large, rows, width, hidden / tensor, local));
       // One-hot dispatch and combine: every token meets every slot of its sequence.
       if (m.kind == "moe") scores += 2 * tokens * 2 * as_number(m.active) * 1.25 * as_number(training.sequence) * width;
     }
   }
-  const Pass head = matrix_seconds(chip, group, as_number(m.vocab) / tensor, width);
+  const Pass head = matrix_seconds(chip, large, group, as_number(m.vocab) / tensor, width);
   const double share = recomputed_share(training);
   StepPlan plan;
   const double slow = constants.slowdown;

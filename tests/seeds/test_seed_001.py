@@ -49,6 +49,38 @@ def test_block_1_basic_configuration():
     assert f"{config.get_total_tflops():.1f}" == "58752.0"  # the vendor's; the seed prints 21,000
 
 
+def test_block_2_training(config, tmp_path, capsys):
+    """On the devices there are, with the plan for the slice; a folder of text in the place of the bucket, twenty steps of 100000."""
+    from capibara import training
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "text.txt").write_text("It is a truth universally acknowledged, that a man must be in want of a wife. " * 200)
+    model = training.LanguageModel(vocabulary=260, width=32, layers=["attention+mlp"] * 2, heads=2, key_heads=2, hidden=64)
+
+    from capibara.core.tpu import TPUTrainer
+
+    # Crear trainer optimizado para TPU
+    trainer = TPUTrainer(
+        config=config,
+        model=model,
+        mesh_shape=(8, 8),       # Para v6e-64: 8x8
+        use_bf16=True,
+        enable_xla_optimizations=True
+    )
+
+    # Entrenar
+    losses = trainer.train(
+        train_data=str(tmp_path / "data"),
+        num_steps=20,
+        batch_size_per_chip=4   # Batch size por chip TPU
+    )
+
+    assert len(losses) == 20 and losses[-1] < losses[0]
+    said = capsys.readouterr().out
+    assert "modelled for v6e-64" in said and "nothing runs on a TPU" in said
+    with pytest.raises(ValueError, match=r"mesh_shape \(4, 4\) is for 16 devices, v6e-64 has 64"):
+        TPUTrainer(config=config, model=model, mesh_shape=(4, 4))
+
+
 def test_block_3_whole_configuration():
     from capibara.core.tpu import TPUConfig
 

@@ -88,7 +88,7 @@ void describe_tpu() {
     request.config = chip.config;
     request.only_memory = false;
     request.seconds = 60;
-    const tpu::CompileReport report = tpu::compile_in_child(request);
+    const tpu::CompiledProgram report = tpu::compile_in_child(request);
     std::printf("  x + 1 for %-6s %s\n", chip.name, report.done ? "compiles (it did not run)" : report.problem.c_str());
   }
 }

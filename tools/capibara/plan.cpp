@@ -5,12 +5,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 
 #include <capibara/error.h>
 #include <capibara/program.h>
 #include <capibara/tpu.h>
 
 #include "command.h"
+#include "plan_print.h"
 #include "tpu/compiled.h"
 
 namespace capibara::command {
@@ -31,62 +33,8 @@ void check_flags(const std::string& text) {
   for (const auto& [name, value] : tpu::read_init_args(text)) {
     const tpu::FlagVerdict verdict = tpu::check_flag(name, value, tpu::FlagPlace::compile_option);
     if (!verdict.accepted) throw ValueError(verdict.message);
-    std::printf("flag %s=%s%s\n", name.c_str(), value.c_str(), verdict.is_default ? " (the default)" : "");
+    std::fprintf(stderr, "flag %s=%s%s\n", name.c_str(), value.c_str(), verdict.is_default ? " (the default)" : "");
   }
-}
-
-void print_plan(const tpu::Training& training) {
-  const tpu::MemoryPlan memory = plan_memory(training);
-  const tpu::StepPlan step = plan_step(training);
-  std::printf("%s, %.2f billion parameters, on %s (%d chips, %d devices, %s)\n", training.model.name.c_str(),
-              training.model.parameters() / 1e9, training.slice.name().c_str(), training.slice.chips(),
-              training.slice.devices(), training.slice.topology().c_str());
-  std::printf("mesh %s, %g sequences of %lld on each device, remat %s\n", training.mesh.text().c_str(),
-              training.batch_per_device, static_cast<long long>(training.sequence), training.remat.c_str());
-  std::printf("every figure below is modelled by capibara; nothing was run on a TPU\n\n");
-  std::printf("step          %10.3f s      %.0f tokens/s\n", step.seconds, step.tokens_per_second);
-  std::printf("model FLOP/s  %10.1f T/chip %.1f %% of the peak (attention counted causally; %.1f for all pairs)\n",
-              step.model_tflops_per_chip, 100 * step.mfu, step.model_tflops_per_chip_noncausal);
-  std::printf("bound by      %s: compute %.0f %%, memory %.0f %%, communication %.0f %%\n", step.bound.c_str(),
-              100 * step.compute_share, 100 * step.memory_share, 100 * step.communication_share);
-  const std::pair<const char*, double> kinds[] = {{"matmuls", step.matmul},      {"computed again", step.recompute},
-                                                  {"attention", step.attention}, {"elementwise", step.elementwise},
-                                                  {"optimizer", step.optimizer}, {"collectives, exposed", step.ici},
-                                                  {"between slices", step.dcn}};
-  for (const auto& [name, seconds] : kinds) std::printf("  %-22s %10.3f s\n", name, seconds);
-  std::printf("\nmemory        %10.2f GiB of %.2f on each device, at the %s: %s (room %.2f GiB)\n", memory.total_gib,
-              memory.limit_gib, memory.moment.c_str(), memory.fits ? "fits" : "does not fit", memory.room_gib());
-  for (const tpu::PlanBuffer& buffer : memory.buffers)
-    std::printf("  %-30s %8.2f GiB\n", buffer.name.c_str(), buffer.gib);
-  if (memory.host_gib > 0) std::printf("  %-30s %8.2f GiB\n", "in the host's memory", memory.host_gib);
-  for (const tpu::Recommendation& one : recommend(training)) std::printf("try %s\n", one.text.c_str());
-}
-
-void print_json(const tpu::Training& training) {
-  const tpu::MemoryPlan memory = plan_memory(training);
-  const tpu::StepPlan step = plan_step(training);
-  std::printf(
-      "{\"origin\": \"modelled\", \"model\": \"%s\", \"slice\": \"%s\", \"mesh\": \"%s\", \"batch_per_device\": %g, "
-      "\"sequence\": %lld, "
-      "\"remat\": \"%s\", \"step_seconds\": %.6g, \"tokens_per_second\": %.6g, \"tflops_per_chip\": %.6g, \"mfu\": "
-      "%.4g, \"bound\": \"%s\", "
-      "\"memory_gib\": %.6g, \"limit_gib\": %.6g, \"fits\": %s}\n",
-      training.model.name.c_str(), training.slice.name().c_str(), training.mesh.text().c_str(),
-      training.batch_per_device, static_cast<long long>(training.sequence), training.remat.c_str(), step.seconds,
-      step.tokens_per_second, step.model_tflops_per_chip, step.mfu, step.bound.c_str(), memory.total_gib,
-      memory.limit_gib, memory.fits ? "true" : "false");
-}
-
-void print_search(const std::vector<tpu::Candidate>& found) {
-  std::printf("\n%zu plans, best first (modelled):\n%-28s %8s %-8s %10s %12s %7s\n", found.size(), "mesh", "batch",
-              "remat", "GiB", "tokens/s", "MFU");
-  for (std::size_t i = 0; i < std::min<std::size_t>(found.size(), 10); ++i) {
-    const tpu::Candidate& one = found[i];
-    std::printf("%-28s %8g %-8s %9.2f%s %12.0f %5.1f %%\n", one.training.mesh.text().c_str(),
-                one.training.batch_per_device, one.training.remat.c_str(), one.memory.total_gib,
-                one.memory.fits ? " " : "*", one.step.tokens_per_second, 100 * one.step.mfu);
-  }
-  if (!found.empty() && !found[0].memory.fits) std::printf("* does not fit\n");
 }
 
 // The distinct matmuls of a layer, modelled and compiled for the same chip.
@@ -120,6 +68,21 @@ std::vector<tpu::CompiledFigure> compile_matmuls(const tpu::Training& training) 
   return figures;
 }
 
+tpu::CompileChoices choices_of(const Arguments& arguments) {
+  tpu::CompileChoices choices;
+  choices.command = own_path();
+  choices.flags = tpu::read_init_args(arguments.text("flags", ""));
+  choices.cycles = arguments.has("cycles");
+  choices.seconds = number_of(arguments, "limit", choices.cycles ? 3600 : 600);
+  return choices;
+}
+
+// 0 also where libtpu is not here: what is modelled has been shown.
+int exit_code(const tpu::CompiledProgram& report) {
+  if (report.interrupted) return 130;
+  return report.done || report.problem == tpu::libtpu_problem() ? 0 : 1;
+}
+
 int plan_file(const Arguments& arguments, const tpu::Slice& slice) {
   const std::string path = arguments.text("program", ""), text = read_text(path);
   const tpu::ProgramPlan plan = tpu::plan_program(*slice.chip, from_stablehlo(text));
@@ -131,24 +94,26 @@ int plan_file(const Arguments& arguments, const tpu::Slice& slice) {
   std::printf("  matmuls   %10.3f TFLOP, %.3f ms\n  memory    %10.3f ms for arguments and results\n", plan.flops / 1e12,
               1e3 * plan.matmul_seconds, 1e3 * plan.memory_seconds);
   if (!arguments.has("compile") && !arguments.has("cycles")) return 0;
-  tpu::CompileRequest request;
-  request.command = own_path();
-  request.text = text;
-  request.topology = slice.topology();
-  request.config = slice.chip->config;
-  request.only_memory = !arguments.has("cycles");
-  request.options = tpu::read_init_args(arguments.text("flags", ""));
-  const tpu::CompileReport report = tpu::compile_in_child(request);
-  if (!report.done) {
-    std::printf("not compiled: %s\n", report.problem.c_str());
-    return report.problem == tpu::libtpu_problem() ? 0 : 1;
+  const tpu::CompiledProgram report = compile_program(text, slice, choices_of(arguments));
+  print_compiled(report, slice, plan.peak_bytes / gib, plan.matmul_seconds + plan.memory_seconds);
+  return exit_code(report);
+}
+
+// The best plans of a search, as the compiler sees them; progress goes to stderr.
+std::vector<tpu::CompiledProgram> confirm(const std::vector<tpu::Candidate>& found,
+                                          const tpu::CompileChoices& choices) {
+  std::vector<tpu::CompiledProgram> all;
+  for (std::size_t i = 0; i < std::min<std::size_t>(found.size(), 10); ++i) {
+    const tpu::Training& training = found[i].training;
+    std::fprintf(stderr, "compiling %zu of 10: %s, batch %g, remat %s\n", i + 1, training.mesh.text().c_str(),
+                 training.batch_per_device, training.remat.c_str());
+    tpu::CompileChoices own = choices;
+    own.cycles = false;
+    for (const auto& [name, value] : tpu::read_init_args(step_flags(training))) own.flags.try_emplace(name, value);
+    all.push_back(compile_step(training, own));
+    if (all.back().interrupted) break;
   }
-  std::printf("compiled for %s by libtpu in %.1f s: %.4f GiB on each device, %s\n", slice.topology().c_str(),
-              report.seconds, report.total_gib, report.fits ? "fits" : "does not fit");
-  if (report.cycles > 0)
-    std::printf("compiled cycles %.0f: %.3f ms at %.2f GHz, collectives not counted\n", report.cycles,
-                report.cycles / slice.chip->clock_ghz / 1e6, slice.chip->clock_ghz);
-  return 0;
+  return all;
 }
 
 }  // namespace
@@ -167,12 +132,16 @@ int plan(const Arguments& arguments) {
   check_flags(arguments.text("flags", ""));
   if (arguments.has("program")) return plan_file(arguments, training.slice);
   if (!arguments.has("model")) throw UsageError{"--model NAME or --program FILE is needed; --models lists the presets"};
-  training.model = tpu::find_model(arguments.text("model", ""));
+  training.model = tpu::read_model(arguments.text("model", ""));
   training.sequence = static_cast<int64_t>(number_of(arguments, "seq", 2048));
   training.remat = arguments.text("remat", "full");
   training.mesh.fsdp = training.slice.devices() / training.slice.slices;
   training.mesh.dcn_data = training.slice.slices;
   if (arguments.has("mesh")) training.mesh = tpu::read_mesh(arguments.text("mesh", ""));
+  for (const auto& [name, value] : tpu::read_init_args(arguments.text("flags", ""))) {
+    if (name == "xla_tpu_scoped_vmem_limit_kib")
+      training.large_vmem = std::atoll(value.c_str()) >= tpu::large_vmem_kib(*training.slice.chip);
+  }
   const double batch = number_of(arguments, "batch", 0);
   training.batch_per_device = batch > 0 ? batch / training.slice.devices() : 1;
   std::vector<tpu::Candidate> found;
@@ -185,20 +154,43 @@ int plan(const Arguments& arguments) {
                               " with a batch of ", batch));
     training = found[0].training;
   }
-  if (arguments.has("json")) {
-    print_json(training);
-    return 0;
+  if (const std::string path = arguments.text("write", ""); !path.empty()) {
+    std::ofstream file(path);
+    if (!(file << tpu::step_stablehlo(training))) throw RuntimeError(concat(path, " cannot be written"));
+    std::fprintf(stderr, "%s: the training step as StableHLO\n", path.c_str());
   }
-  print_plan(training);
-  if (!found.empty()) print_search(found);
-  std::vector<tpu::CompiledFigure> compiled;
-  if (arguments.has("cycles") || arguments.has("compile")) compiled = compile_matmuls(training);
+  const bool json = arguments.has("json"), compiles = arguments.has("compile") || arguments.has("cycles");
+  if (!json) print_plan(training);
+  std::vector<tpu::CompiledProgram> confirmed;
+  std::optional<tpu::CompiledProgram> whole;
+  const tpu::CompileChoices choices = choices_of(arguments);
+  if (compiles && !found.empty() && tpu::libtpu_problem().empty()) {
+    confirmed = confirm(found, choices);
+    if (!choices.cycles && confirmed[0].done) whole = confirmed[0];
+  }
+  const bool stopped = !confirmed.empty() && confirmed.back().interrupted;
+  if (compiles && !whole && !stopped) whole = compile_step(training, choices);
+  if (json) {
+    print_json(training, whole ? &*whole : nullptr, found, confirmed);
+  } else {
+    if (!found.empty()) print_search(found, confirmed);
+    if (!found.empty() && !compiles) std::printf("not confirmed by the compiler: give --compile\n");
+    const tpu::StepPlan step = plan_step(training);
+    if (whole)
+      print_compiled(*whole, training.slice, plan_memory(training).total_gib, step.seconds - step.ici - step.dcn);
+  }
+  const bool interrupted = stopped || (whole && whole->interrupted);
+  if (interrupted) return 130;
+  std::vector<tpu::CompiledFigure> matmuls;
+  if (arguments.has("cycles") && whole && whole->done && !json) matmuls = compile_matmuls(training);
   const std::string html = arguments.text("html", "");
-  if (html.empty()) return 0;
-  std::ofstream file(html);
-  if (!(file << plan_html(training, found, compiled))) throw RuntimeError(concat(html, " cannot be written"));
-  std::printf("\n%s: the report\n", html.c_str());
-  return 0;
+  if (!html.empty()) {
+    std::ofstream file(html);
+    if (!(file << plan_html(training, found, matmuls, whole ? &*whole : nullptr)))
+      throw RuntimeError(concat(html, " cannot be written"));
+    if (!json) std::printf("\n%s: the report\n", html.c_str());
+  }
+  return whole ? exit_code(*whole) : 0;
 }
 
 }  // namespace capibara::command

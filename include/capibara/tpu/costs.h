@@ -37,8 +37,11 @@ struct MatmulCost {
 
 // The time of a matmul on one device: the best tiling within VMEM, by constants fitted to compiled cycles.
 MatmulCost matmul_cost(const Chip& chip, const Matmul& matmul);
-// The same without a large-VMEM choice, cached by shape for searches.
-double matmul_seconds(const Chip& chip, int64_t rows, int64_t columns, int64_t inner, int64_t batch = 1);
+// The same in bf16, not alone in its program, cached by shape for searches.
+double matmul_seconds(const Chip& chip, int64_t rows, int64_t columns, int64_t inner, int64_t batch = 1,
+                      bool large_vmem = true);
+// The value of xla_tpu_scoped_vmem_limit_kib that counts as large on a chip.
+int64_t large_vmem_kib(const Chip& chip);
 
 // The time to read and write so many bytes in one device's HBM.
 double copy_seconds(const Chip& chip, double bytes);

@@ -29,6 +29,11 @@ const std::vector<Architecture>& model_presets();
 // The preset of that name. Raises ValueError with the nearest one.
 const Architecture& find_model(std::string_view name);
 
+// A preset, or sizes as
+// layers=32,width=4096,heads=32,kv_heads=8,hidden=14336,vocab=128256[,head_size=128,gated=1,tied=0,
+// experts=8,active=2,state=128,kind=mamba]. Raises ValueError for what is no field or no number.
+Architecture read_model(std::string_view text);
+
 // Model FLOPs of training on one token: forward and backward, without recomputation. Published figures count attention
 // either for all pairs of tokens or, `causal`, for half of them.
 double training_flops_per_token(const Architecture& model, int64_t sequence, bool causal);

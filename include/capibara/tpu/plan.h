@@ -30,6 +30,7 @@ struct Training {
   std::string remat = "full";  // none, minimal, qkv, full, offload
   double recompute = -1;       // share of the forward pass that the backward pass computes again; -1: as remat says
   bool flash = true;           // attention by a kernel that does not write its scores to memory
+  bool large_vmem = true;      // xla_tpu_scoped_vmem_limit_kib at its large value
   double state_bytes = 12;     // of a parameter: f32 with both moments of Adam
   double hbm_gib = 0;          // 0: as the slice has
   double peak_tflops = 0;      // of a chip; 0: as the slice has
@@ -49,6 +50,8 @@ struct MemoryPlan {
   std::vector<PlanBuffer> timeline;  // total over the step, in order
   double room_gib() const { return limit_gib - total_gib; }
 };
+// The compiler's flags that a plan assumes, as NAME=VALUE; empty: its defaults.
+std::string step_flags(const Training& training);
 // Memory of one device. Raises ValueError where the mesh does not match the slice or the model.
 MemoryPlan plan_memory(const Training& training);
 
@@ -77,6 +80,7 @@ struct SearchOptions {
   double global_batch = 0;  // sequences; 0: batches are searched too
   std::vector<std::string> remats = {"none", "minimal", "qkv", "full", "offload"};
   double headroom = 0;  // share of the HBM that stays free
+  bool flags = true;    // with and without the large VMEM limit, where that is known to matter
 };
 // Every split of the slice that the model's sizes allow, those that fit by tokens per second first.
 std::vector<Candidate> search_plans(const Training& start, const SearchOptions& options);
@@ -93,9 +97,10 @@ struct CompiledFigure {
   std::string name;
   double modelled = 0, compiled = 0;
 };
+struct CompiledProgram;
 // One page that stands alone: roofline, memory over the step, time by kind, scaling over chips, and compiled figures
-// where there are some.
+// where there are some: of matmuls, and of the whole step.
 std::string plan_html(const Training& training, const std::vector<Candidate>& others,
-                      const std::vector<CompiledFigure>& compiled);
+                      const std::vector<CompiledFigure>& compiled, const CompiledProgram* step = nullptr);
 
 }  // namespace capibara::tpu

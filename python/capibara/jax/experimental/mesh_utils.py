@@ -3,14 +3,23 @@ import math
 
 from capibara._modules import explain_missing
 from capibara.jax._devices import devices as _all_devices
+from capibara.jax.experimental._torus import torus_mesh
 
 
 def create_device_mesh(mesh_shape, devices=None, *, contiguous_submeshes=False, allow_split_physical_axes=False):
-    """The devices as a grid, in their order: those of one process and of a CPU have no topology of their own."""
+    """The devices as a grid: of TPUs neighbours in the torus, others in their order.
+
+    A physical axis of a TPU's torus is never split between two axes of the mesh: allow_split_physical_axes is refused there.
+    """
     import numpy as np
     chosen = list(_all_devices() if devices is None else devices)
     if math.prod(mesh_shape) != len(chosen):
         raise ValueError(f"Number of devices {len(chosen)} must equal the product of mesh_shape {tuple(mesh_shape)}")
+    if chosen and getattr(chosen[-1], "platform", "") == "tpu" and hasattr(chosen[-1], "coords"):
+        if allow_split_physical_axes:
+            raise NotImplementedError("create_device_mesh: allow_split_physical_axes=True is not implemented for TPU devices; give sizes that "
+                                      "are products of whole axes of the torus")
+        return torus_mesh(tuple(mesh_shape), chosen, contiguous_submeshes)
     grid = np.empty(len(chosen), dtype=object)
     grid[:] = chosen
     return grid.reshape(tuple(mesh_shape))

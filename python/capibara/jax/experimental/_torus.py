@@ -1,0 +1,104 @@
+"""The order of TPU devices in a mesh: rings on small boards, whole axes of the torus on larger slices, as jax.experimental.mesh_utils."""
+import itertools
+import math
+from typing import Any, Sequence
+
+# Walks over the chips of a small board, numbered with x fastest, which make each chip the neighbour of the next.
+_SQUARE = (0, 1, 3, 2)  # 2x2
+_BOARD = (0, 1, 2, 3, 7, 6, 5, 4)  # 4x2
+_LARGE_BOARD = (0, 1, 2, 3, 7, 6, 5, 9, 10, 11, 15, 14, 13, 12, 8, 4)  # 4x4
+_CUBE = (0, 1, 3, 2, 6, 7, 5, 4)  # 2x2x2
+_INTERLEAVED_CUBE = (0, 4, 2, 6, 1, 5, 3, 7)  # 2x2x2 of v5e
+_CORES = (0, 1, 2, 3, 6, 7, 4, 5)  # eight cores of four chips, two on each
+# For contiguous_submeshes: the two last axes of the torus change places for these meshes.
+_SWAPPED = {(4, 4, 4): {(16, 4)}, (4, 8, 8): {(64, 4), (4, 64)}, (8, 8, 8): {(64, 8)}, (8, 16, 16): {(256, 8), (8, 256)}}
+_KEPT = {(2, 2, 1): {(2, 2)}, (2, 2, 4): {(4, 4)}}
+
+
+def _by_coordinates(devices: Sequence[Any]) -> list:
+    return sorted(devices, key=lambda device: tuple(reversed(device.coords)))
+
+
+def _ring(shape: Sequence[int], devices: Sequence[Any]) -> list | None:
+    """The devices of a board small enough to have an order of its own; None for other slices."""
+    kind, count = devices[-1].device_kind, len(devices)
+    bounds = tuple(size + 1 for size in max(device.coords for device in devices))
+    if kind in ("TPU v2", "TPU v3"):
+        if count == 8:
+            return [devices[i] for i in _CORES]
+        boards = range(0, count, 8) if shape[-1] == 8 else ()
+        return [devices[first + i] for first in boards for i in _CORES] or list(devices)
+    if kind in ("TPU v4 lite", "TPU8i"):
+        return [devices[i] for i in _SQUARE] if count == 4 else None
+    if kind in ("TPU v5 lite", "TPU v6 lite"):
+        walk = None
+        if bounds == (2, 2, 1) and count == 4:
+            walk = _SQUARE
+        elif count == 8:
+            walk = _INTERLEAVED_CUBE if bounds == (2, 2, 2) else _BOARD
+        elif bounds == (4, 4, 1) and count == 16 and max(shape) == 16:
+            walk = _LARGE_BOARD
+        placed = _by_coordinates(devices)
+        return [placed[i] for i in walk] if walk else None
+    if kind == "TPU v5p" and bounds == (2, 2, 2) and count == 8:
+        placed = _by_coordinates(devices)
+        return [placed[i] for i in _CUBE]
+    if kind in ("TPU7x", "TPU7") and count % 8 == 0 and count <= 32 and max(_torus(devices).shape[:2]) <= 2:
+        return [devices[first + i] for first in range(0, count, 8) for i in _CORES]
+    return None
+
+
+def _torus(devices: Sequence[Any]) -> Any:
+    """The devices by their coordinates; cores of a chip are a last axis where a chip has several devices."""
+    import numpy as np
+    places = [(*device.coords, device.core_on_chip) for device in devices]
+    low = [min(axis) for axis in zip(*places)]
+    sides = [max(axis) - least + 1 for axis, least in zip(zip(*places), low)]
+    kind = devices[0].device_kind
+    if sides[3] > 1 and kind not in ("TPU v2", "TPU v3", "TPU v5p", "TPU7x", "TPU7", "TPU8i"):
+        raise AssertionError(f"create_device_mesh: {kind} needs one device for each chip (megacore), got {sides[3]}")
+    grid = np.empty(sides, dtype=object)
+    for place, device in zip(places, devices):
+        grid[tuple(at - least for at, least in zip(place, low))] = device
+    if math.prod(sides) != len(devices) or any(device is None for device in grid.flat):
+        raise AssertionError("create_device_mesh: the coordinates of the devices are no whole block of the torus")
+    if kind in ("TPU v2", "TPU v3"):
+        return grid[:, :, 0]
+    return grid if kind in ("TPU7x", "TPU7", "TPU8i") or sides[3] > 1 else grid[..., 0]
+
+
+def _axes_of(shape: Sequence[int], sides: tuple[int, ...]) -> list[int]:
+    """The axes of the torus in the order of the mesh; the last axis of the mesh chooses first, and takes as many as it can."""
+    free, chosen = dict(enumerate(sides)), {}
+    for axis in reversed(range(len(shape))):
+        subsets = (subset for count in range(len(sides), 0, -1) for subset in itertools.combinations(range(len(sides)), count))
+        fits = (subset for subset in subsets if math.prod(free.get(i, 0) for i in subset) == shape[axis])
+        chosen[axis] = next(fits, ())
+        if not chosen[axis] and shape[axis] > 1:
+            raise NotImplementedError(
+                f"create_device_mesh: axis {axis} of size {shape[axis]} is no product of axes left of the torus {'x'.join(map(str, sides))} "
+                f"({'x'.join(map(str, free.values())) or 'none'} left); (4, 16) fits a 4x4x4 slice since 4 = 4 and 16 = 4 x 4")
+        for i in chosen[axis]:
+            del free[i]
+    return [i for axis in range(len(shape)) for i in chosen[axis]]
+
+
+def torus_mesh(shape: Sequence[int], devices: Sequence[Any], contiguous_submeshes: bool = False) -> Any:
+    """The TPU devices of one slice as a grid of this shape."""
+    import numpy as np
+    ring = _ring(shape, devices)
+    if ring is not None:
+        grid = np.empty(len(ring), dtype=object)
+        grid[:] = ring
+        return grid.reshape(tuple(shape))
+    torus = _torus(devices)
+    if contiguous_submeshes:
+        wanted = tuple(size for size in shape if size != 1)
+        if wanted in _SWAPPED.get(torus.shape, ()):
+            torus = torus.transpose(0, 2, 1)
+        elif wanted not in _KEPT.get(torus.shape, ()):
+            raise ValueError(f"create_device_mesh cannot create contiguous submeshes for mesh_shape {tuple(shape)} and physical mesh topology "
+                             f"{torus.shape}")
+    axes = _axes_of(shape, torus.shape)
+    axes += [i for i in range(torus.ndim) if i not in axes]  # of size 1
+    return torus.transpose(axes).reshape(tuple(shape))
