@@ -18,6 +18,7 @@ int main() {
   };
   const auto step = jax::jit([&](const Array& weights) { return weights - 0.1 * jax::grad(loss)(weights); });
   w = step(w);  // compiles
+  w.block_until_ready();
 
   profile::start();
   for (int number = 0; number < 5; ++number) {

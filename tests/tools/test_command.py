@@ -247,6 +247,17 @@ def test_profile_blames_the_line_keeps_files_and_compares(tmp_path):
     assert against.returncode == 0 and "per execution" in against.stdout and "ratio" in against.stdout
 
 
+def test_any_program_is_profiled_by_the_environment(tmp_path):
+    (tmp_path / "hot.mlir").write_text(HOT)
+    np.save(tmp_path / "x.npy", np.ones((512, 512), np.float32))
+    done = capibara("run", tmp_path / "hot.mlir", tmp_path / "x.npy", CAPIBARA_PROFILE=str(tmp_path / "run.json"))
+    assert done.returncode == 0, done.stderr
+    taken = json.loads((tmp_path / "run.json").read_text())
+    assert [program[0] for program in taken["programs"]] == ["main"] and taken["slots"]
+    refused = capibara("run", tmp_path / "hot.mlir", tmp_path / "x.npy", CAPIBARA_PROFILE="/nowhere/run.json")
+    assert refused.returncode == 0 and "/nowhere/run.json" in refused.stderr
+
+
 def test_profile_says_what_is_wrong_with_its_arguments(tmp_path):
     (tmp_path / "bad.json").write_text('{"format": "something else"}')
     (tmp_path / "fails.py").write_text("raise SystemExit(3)")
