@@ -47,15 +47,22 @@ def philox(k0, k1, words):
 
 def dropout(rate, batch, heads, queries, keys):
   """What dropout multiplies shares by: 0, or the inverse of the probability of not being 0."""
-  threshold = round(rate * 32768)
+  threshold = round(rate * 65536)
   row, column = np.arange(queries)[:, None], np.arange(keys)[None]
+  place = 16 * (column >> 2 & 1) + 8 * (column & 1) + 4 * (column >> 1 & 1) + 2 * (column >> 3 & 1) + (row >> 3 & 1)
   factors = np.zeros((batch, heads, queries, keys))
   for head in range(batch * heads):
     own = threefry(*KEY, head, 0x61747464)
-    words = philox(*own, (4 * (column // 16) + (column >> 1 & 3), 0, 8 * (row // 16) + row % 8, 0))
-    near, far = (np.where(row >> 3 & 1, words[i + 2], words[i]) for i in range(2))
-    bits = np.where(column >> 3 & 1, far, near) >> (column % 2 * 16).astype(np.uint64) & np.uint64(0x7fff)
-    factors[head // heads, head % heads] = (bits >= threshold) * 32768 / (32768 - threshold)
+    words = philox(*own, (column // 16, 0, 8 * (row // 16) + row % 8, 0))
+    bit = lambda word, at: word >> (at % 32).astype(np.uint64) & np.uint64(1)
+
+    def number(at):
+      """Of eight binary digits."""
+      upper = (bit(word, at) << np.uint64(4 + i) for i, word in enumerate(words))
+      lower = ((bit(word, at + 13) ^ bit(words[(i + 1) % 4], at + 37)) << np.uint64(i) for i, word in enumerate(words))
+      return sum(upper) + sum(lower)
+    upper, lower = number(place), number(place + 24)
+    factors[head // heads, head % heads] = (upper * np.uint64(256) + lower >= threshold) * 65536 / (65536 - threshold)
   return factors
 
 

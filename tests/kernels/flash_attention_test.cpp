@@ -184,7 +184,7 @@ TEST(FlashAttentionCuda, GoesOutAsCallsOfItsKernels) {
     const std::string text = call_text(dropped, dtype, {1, 2, 100, 20});
     EXPECT_NE(text.find("@capibara_attention("), std::string::npos) << text;
     EXPECT_NE(text.find("@capibara_attention_grad("), std::string::npos) << text;
-    EXPECT_NE(text.find("threshold = 8192 : i64"), std::string::npos) << text;  // of 32768
+    EXPECT_NE(text.find("threshold = 16384 : i64"), std::string::npos) << text;  // of 65536
     EXPECT_EQ(call_text(dropped, dtype, {1, 2, 100, 20}, false).find("@capibara_"), std::string::npos);
   }
 }

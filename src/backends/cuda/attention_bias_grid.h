@@ -16,7 +16,11 @@ inline __host__ __device__ bool has_own_bias(const Problem& p) {
          (p.bias_step[2] || p.queries == 1);
 }
 
-// A dimension of the bias: the blocks that share it out, and the iterations in which a block sums over it.
+// Whether tiles of sums are those of the bias, in pieces of 16 bytes.
+inline __host__ __device__ bool stores_tiles(const Problem& p) { return has_bias_pieces(p) && p.bias_step[2]; }
+
+// A dimension of the bias: the blocks that share it out, and the iterations in which a block sums over it. Where tiles
+// are stored, a block of threads makes several of these one after the other: the next is copied while one is stored.
 struct BiasAxis {
   int blocks, iterations;
   __host__ __device__ BiasAxis(int64_t step, int count) : blocks(step ? count : 1), iterations(step ? 1 : count) {}
@@ -63,8 +67,8 @@ struct BiasWalk {
   const Problem& p;
   BiasPlace at;
 
-  __device__ BiasWalk(const Problem& problem, const BiasGrid& of)
-      : grid(of), p(problem), at(of.place(static_cast<int>(blockIdx.x), 0)) {}
+  __device__ BiasWalk(const Problem& problem, const BiasGrid& of, int block)
+      : grid(of), p(problem), at(of.place(block, 0)) {}
   __device__ void advance() {
     if (step(grid.key, at.key, grid.columns, p.keys) || step(grid.query, at.query, grid.rows, p.queries)) return;
     if (step(grid.head, at.head, 1, p.heads)) return;

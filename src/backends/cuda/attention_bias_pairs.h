@@ -1,13 +1,9 @@
-// A bias in pieces of 16 bytes as the kernel of its slopes reads it, in pairs, and the zeros it stores.
+// A bias in pieces of 16 bytes as the kernel of its slopes reads it, in pairs.
 #pragma once
 
 #include "backends/cuda/attention_bias_copies.h"
-#include "backends/cuda/attention_bias_tiles.h"
 
 namespace capibara::cuda::attention {
-
-// Whether tiles of sums are those of the bias, in pieces of 16 bytes.
-inline __device__ bool stores_tiles(const Problem& p) { return has_bias_pieces(p) && p.bias_step[2]; }
 
 // The bias of a thread's elements in a tile of 64 x 64, in pairs.
 template <class T>
@@ -37,13 +33,5 @@ struct BiasPairs {
     }
   }
 };
-
-// Of a tile of which nothing is seen: by all threads.
-template <class T>
-__device__ void store_bias_zeros(const Problem& p, const BiasPlace& at) {
-  const BiasSlopes<T> to(p, at.batch, at.head);
-  for (int i = threadIdx.x; i < group_rows * bias_columns / 8; i += all_threads)
-    to.store_piece(p, at.query + i / (bias_columns / 8), at.key + i % (bias_columns / 8) * 8, uint4{});
-}
 
 }  // namespace capibara::cuda::attention

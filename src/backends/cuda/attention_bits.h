@@ -13,7 +13,7 @@ namespace capibara::cuda::attention {
 // The bit of element e of eight columns j among those that are seen, in the word of a thread.
 template <bool turned>
 __host__ __device__ constexpr int seen_bit(int j, int e) {
-  return turned ? bit_of<true>(j, e) : j % 4 * 8 + j / 4 * 2 + e / 2 * 4 + e % 2;
+  return turned ? j + e / 2 * 8 + e % 2 * 16 : j % 4 * 8 + j / 4 * 2 + e / 2 * 4 + e % 2;
 }
 
 // `keeps`: whether the copier makes those of dropout too.
@@ -39,7 +39,7 @@ struct TileBits {
   }
   // Of the 128 queries from `query` on and 64 keys.
   __device__ void write_kept(const Problem& p, uint2 dropout, int query, int key) {
-    const KeptBits bits(p, dropout);
+    const KeptBits bits{p, dropout};
     const int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
 #pragma unroll 1
     for (int w = 0; w < workers; ++w) kept[w * group_threads + threadIdx.x] = bits.straight(query + 64 * w + row, key);
@@ -127,16 +127,20 @@ __device__ void hide(float (&logits)[N][4], uint32_t seen, int first = 0) {
   }
 }
 
-// Pairs of narrow elements from `first` on, those that are dropped set to 0: the sign of each half is repeated over it.
+// Pairs of narrow elements from `first` on, those that are dropped set to 0: the sign of each byte of two is repeated
+// over half of a word. One shift serves two pairs.
 template <bool turned, int N>
 __device__ void drop_pairs(uint32_t (&pairs)[N][4], uint32_t kept, int first = 0) {
 #pragma unroll
-  for (int k = 0; k < 4; ++k) {
+  for (int k = 0; k < 2; ++k) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      uint32_t halves;
-      asm("prmt.b32 %0, %1, 0, 0xbb99;" : "=r"(halves) : "r"(kept << (15 - bit_of<turned>(2 * k + i / 2, i % 2 * 2))));
-      pairs[first + k][i] &= halves;
+      const uint32_t signs = kept << (7 - bit_of<turned>(2 * k + i / 2, i % 2 * 2));
+      uint32_t low, high;
+      asm("prmt.b32 %0, %1, 0, 0x9988;" : "=r"(low) : "r"(signs));
+      asm("prmt.b32 %0, %1, 0, 0xbbaa;" : "=r"(high) : "r"(signs));
+      pairs[first + k][i] &= low;
+      pairs[first + k + 2][i] &= high;
     }
   }
 }

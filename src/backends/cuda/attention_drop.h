@@ -5,48 +5,45 @@
 
 namespace capibara::cuda::attention {
 
-// Calls apply(j, e, whether the element is kept). A block of Philox serves what one thread has of 16 keys and of two
-// queries eight apart; where rows are packed, those of a thread may be others, and each needs a block. Of turned tiles
-// two threads have the elements of a block: each makes the block of one query and they exchange halves.
+// Calls apply(j, e, whether the element is kept). Four threads have the elements of a word of bits, of turned tiles
+// eight: each makes one, of 64 columns, and reads the others'. Where rows are packed, those of a thread may be any, and
+// each has a word of its own.
 template <bool turned, int N, class F>
 __device__ void drop(const Problem& p, const Place& at, F&& apply) {
   const int lane = threadIdx.x % 32;
-  if constexpr (!turned) {
-    const bool near = at.row[1] == at.row[0] + 8 && at.row[0] % 16 < 8 && at.head[0] == at.head[1];
+  auto of = [](uint32_t word, int thread) { return __shfl_sync(0xffffffffu, word, thread); };
 #pragma unroll
-    for (int j = 0; j < N / 16; ++j) {
-      uint32_t words[1][4];
+  for (int first = 0; first < N; first += 64) {
+    constexpr int tiles = N < 64 ? N / 16 : 4;
+    if constexpr (!turned) {
+      const bool near = at.row[1] == at.row[0] + 8 && at.row[0] % 16 < 8 && at.head[0] == at.head[1];
+      const uint32_t column = KeptBits::key_counter(at.column + first) + lane % 4;
+      uint32_t words[2];
+      words[0] = words[1] = KeptBits{p, at.dropout[0]}.word(KeptBits::query_counter(at.row[0]), column);
+      if (!near) words[1] = KeptBits{p, at.dropout[1]}.word(KeptBits::query_counter(at.row[1]), column);
+      const int nibble = KeptBits::nibble_of(2 * (lane % 4));
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const KeptBits bits(p, at.dropout[half]);
-        if (half == 0 || !near) {
-          words[0][0] = KeptBits::key_counter(at.column + 16 * j), words[0][2] = KeptBits::query_counter(at.row[half]);
-          philox(bits.key, words);
-        }
-        const bool upper = at.row[half] / 8 % 2;
+      for (int j = 0; j < tiles; ++j) {
 #pragma unroll
-        for (int further = 0; further < 2; ++further) {
-          const uint32_t kept = bits.compare(upper ? words[0][2 + further] : words[0][further]);
-          apply(2 * j + further, 2 * half, kept >> 15 & 1);
-          apply(2 * j + further, 2 * half + 1, kept >> 31);
+        for (int half = 0; half < 2; ++half) {
+          const uint32_t kept = of(words[half], lane / 4 * 4 + j) >> (nibble + at.row[half] / 8 % 2);
+#pragma unroll
+          for (int i = 0; i < 4; ++i)
+            apply(first / 8 + 2 * j + i / 2, 2 * half + i % 2, kept >> (i / 2 * 2 + i % 2 * 8) & 1);
         }
       }
-    }
-  } else {
-    const int odd = lane / 4 % 2;
-    const KeptBits bits(p, at.dropout[0]);
+    } else {
+      const int query = at.column - 2 * (lane % 4) + first, nibble = KeptBits::nibble_of(lane / 4);
+      const uint32_t row = KeptBits::query_counter(query) + lane;  // four tiles of eight words
+      const uint32_t word = KeptBits{p, at.dropout[0]}.word(row, KeptBits::key_counter(at.row[0]));
 #pragma unroll
-    for (int j = 0; j < N / 16; ++j) {
-      const int query = at.column + 16 * j + odd, key = at.row[0] - lane / 4 + lane / 8 * 2;
-      uint32_t words[1][4] = {{KeptBits::key_counter(key), 0, KeptBits::query_counter(query), 0}}, own = 0;
-      philox(bits.key, words);
+      for (int j = 0; j < tiles; ++j) {
 #pragma unroll
-      for (int w = 0; w < 4; ++w) own |= bits.compare(words[0][w], bit_of<true>(w / 2, w % 2 * 2));
-      const uint32_t kept = bits.exchange(own);
+        for (int odd = 0; odd < 2; ++odd) {
+          const uint32_t kept = of(word, 8 * j + 2 * (lane % 4) + odd) >> nibble;
 #pragma unroll
-      for (int next = 0; next < 2; ++next) {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) apply(2 * j + next, e, kept >> bit_of<true>(next, e) & 1);
+          for (int i = 0; i < 4; ++i) apply(first / 8 + 2 * j + i % 2, 2 * (i / 2) + odd, kept >> i & 1);
+        }
       }
     }
   }

@@ -24,7 +24,7 @@ struct ForwardWorker {
   }
 
   // Of dropout, where the worker makes them.
-  __device__ uint32_t kept_of(int tile) const { return KeptBits(p, at.dropout[0]).straight(at.row[0], tile * 64); }
+  __device__ uint32_t kept_of(int tile) const { return KeptBits{p, at.dropout[0]}.straight(at.row[0], tile * 64); }
 
   // Logits become shares; sums are scaled once `ready` says that their product has ended.
   template <class Ready>

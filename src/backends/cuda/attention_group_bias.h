@@ -7,11 +7,13 @@
 
 namespace capibara::cuda::attention {
 
+// Of the tile with number `block`, after `begin` iterations of others.
 template <class T, int D>
 __device__ void work_on_bias(const Problem& p, const BiasGrid& grid, const Stages<bias_slots>& stages,
-                             const BitsView<false, true>& bits, int count, int worker, uint32_t slots, float* sums) {
+                             const BitsView<false, true>& bits, int block, int begin, int count, int worker,
+                             uint32_t slots, float* sums) {
   const int lane = threadIdx.x % 32, own = 64 * worker + threadIdx.x / 32 % 4 * 16 + lane / 4;
-  BiasWalk walk(p, grid);
+  BiasWalk walk(p, grid, block);
   const BiasPlace first = walk.at;
   auto address = [&](int i) { return slots + i % bias_slots * GroupTile<T, D>::bytes; };
   const bool in_pieces = has_bias_pieces(p);
@@ -21,7 +23,7 @@ __device__ void work_on_bias(const Problem& p, const BiasGrid& grid, const Stage
   for (int half = 0; half < 2; ++half) {
     if (in_pieces) bias[half].load(p, first, first.query + own, first.key + 64 * half + 2 * (lane % 4));
   }
-  for (int n = 0; n < count; ++n) {
+  for (int n = begin; n < begin + count; ++n) {
     const BiasPlace at = walk.at;
     walk.advance();
     const int64_t row = (static_cast<int64_t>(at.batch) * p.heads + at.head) * p.queries + at.query + own;
@@ -74,19 +76,19 @@ __device__ void work_on_bias(const Problem& p, const BiasGrid& grid, const Stage
     }
     for (int part = 0; part < 4; ++part) stages.release(slot + part);
   }
-  constexpr int threads = workers * group_threads;
-  asm volatile("bar.sync 1, %0;" ::"n"(threads) : "memory");  // both have read all slots, where the sums go
   if (stores_tiles(p)) {
     const BiasSlopes<T> to(p, first.batch, first.head);
+    const uint32_t behind = slots + bias_slots * GroupTile<T, D>::bytes;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       uint32_t narrowed[4][4];
       narrow<T>(narrowed, total[half]);
-      to.store(p, narrowed, slots + (2 * worker + half) * bias_tile_bytes, first.query + 64 * worker,
-               first.key + 64 * half);
+      to.store(p, narrowed, behind + worker * bias_tile_bytes, first.query + 64 * worker, first.key + 64 * half);
     }
     return;
   }
+  constexpr int threads = workers * group_threads;
+  asm volatile("bar.sync 1, %0;" ::"n"(threads) : "memory");  // both have read all slots, where the sums go
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
 #pragma unroll
@@ -112,19 +114,29 @@ __global__ void __launch_bounds__(all_threads, 1)
   const Stages<bias_slots> stages(barriers);
   __shared__ BiasBits bits;
   const BiasGrid grid(p, group_rows, bias_columns);
-  const int count = bias_count(p, grid);
-  if (count == 0 && stores_tiles(p)) return store_bias_zeros<T>(p, grid.place(blockIdx.x, 0));
+  const int run = (grid.blocks() + static_cast<int>(gridDim.x) - 1) / static_cast<int>(gridDim.x);
+  const int first = static_cast<int>(blockIdx.x) * run, last = min(first + run, grid.blocks());
   const uint32_t slots = aligned_memory(memory);
-  auto* sums = reinterpret_cast<float*>(memory + (slots - static_cast<uint32_t>(__cvta_generic_to_shared(memory))));
   stages.set_up(has_odd_rows(p));
   __syncthreads();
   if (threadIdx.x < group_threads) {
     keep_registers<copier_registers>();
-    copy_for_bias<T, D>(p, sources, grid, stages, bits, count, slots);
+    for (int block = first, begin = 0, count = 0; block < last; ++block, begin += count) {
+      count = bias_count(p, grid, block);
+      if (count == 0 && stores_tiles(p))
+        store_bias_zeros<T>(p, grid.place(block, 0));
+      else
+        copy_for_bias<T, D>(p, sources, grid, stages, bits, block, begin, count, slots);
+    }
   } else {
     take_registers<copier_registers>();
-    work_on_bias<T, D>(p, grid, stages, BitsView<false, true>(bits), count, threadIdx.x / group_threads - 1, slots,
-                       sums);
+    const int worker = threadIdx.x / group_threads - 1;
+    const BitsView<false, true> view(bits);
+    for (int block = first, begin = 0, count = 0; block < last; ++block, begin += count) {
+      count = bias_count(p, grid, block);
+      if (count == 0 && stores_tiles(p)) continue;
+      work_on_bias<T, D>(p, grid, stages, view, block, begin, count, worker, slots, aligned_floats(memory));
+    }
   }
 #endif
 }

@@ -43,7 +43,7 @@ __device__ void work_on_keys(const Problem& p, const KeyBlock<rows_of<split>>& k
     if (p.threshold > 0) {
       const auto place = keys.at(stages.tile(i));
       if (place.head != dropout_head) dropout = dropout_key(p, keys.batch, dropout_head = place.head);
-      kept = KeptBits(p, dropout).turned(place.query, first_row);
+      kept = KeptBits{p, dropout}.turned(place.query, first_row);
     }
     begin_products();
     start_rows<T, D>(slopes, own + bytes, from + bytes);

@@ -49,7 +49,7 @@ __device__ void work_on_queries(const Problem& p, const RowBlock<rows_of<split>>
   auto begin = [&](int i) {
     at.column = first_column + stages.tile(i) * 64;
     if (level != all) seen = bits.seen_word(stages.slot(i), worker);
-    if (p.threshold > 0) kept = KeptBits(p, at.dropout[0]).straight(at.row[0], stages.tile(i) * 64);
+    if (p.threshold > 0) kept = KeptBits{p, at.dropout[0]}.straight(at.row[0], stages.tile(i) * 64);
   };
   auto share_out = [&](int i) {
     make_group_logits<T, false, biased>(p, shares, at, extra(i), worker, level == all, seen);

@@ -101,10 +101,10 @@ struct Stages {
 
   // The copier's loop: copy(stage, visit, barrier) starts copies for each, which announce themselves when they have
   // ended, and make(stage, visit) stores what is computed. `by_threads` as above; `odd`: tiles are among what they
-  // copy.
+  // copy. Visits before `begin` were copied before.
   template <class Copy, class Make>
-  __device__ void copy_all(int count, bool by_threads, bool odd, Copy&& copy, Make&& make) const {
-    for (int i = 0; i < count; ++i) {
+  __device__ void copy_all(int count, bool by_threads, bool odd, Copy&& copy, Make&& make, int begin = 0) const {
+    for (int i = begin; i < count; ++i) {
       const uint32_t barrier = full(i);
       await_phase(empty(i), (i / Count & 1) ^ 1);
       copy(i % Count, i, barrier);

@@ -27,7 +27,8 @@ struct Problem {
   int64_t segment_step[2];                            // from one batch entry to the next
   int dropout_share;                                  // batch entries of one dropout key
   float scale, keep_scale;
-  uint32_t threshold;  // elements whose 15 bits are at least this are kept
+  uint32_t threshold;             // elements whose 16 bits are at least this are kept
+  uint32_t threshold_digits[16];  // its binary digits, the lowest first: 0 for 1, all ones for 0
   int left, right, sinks, prefix, offset, block_size;
   int splits;                      // parts of the keys
   bool causal, packed, wide_bias;  // packed: the queries of all heads of a group are rows of one tile

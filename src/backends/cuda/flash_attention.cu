@@ -94,6 +94,7 @@ Problem problem_of(const ffi::CallFrame* frame, int query, int leading) {
   p.size = static_cast<int>(q.dims[3]), p.value_size = static_cast<int>(v.dims[3]);
   p.scale = float_attribute(frame, "scale", 1.0f), p.keep_scale = float_attribute(frame, "keep_scale", 1.0f);
   p.threshold = static_cast<uint32_t>(number("threshold"));
+  for (int i = 0; i < 16; ++i) p.threshold_digits[i] = p.threshold >> i & 1 ? 0u : ~0u;
   p.causal = number("causal") != 0, p.left = number("left"), p.right = number("right"), p.sinks = number("sinks");
   p.prefix = number("prefix"), p.offset = number("offset"), p.block_size = number("block_size");
   p.packed = number("packed") != 0;

@@ -38,7 +38,7 @@ AttentionSpec::AttentionSpec(const Attrs& attrs)
 }
 
 uint32_t AttentionSpec::dropout_threshold() const {
-  return static_cast<uint32_t>(std::clamp(std::nearbyint(dropout_rate * 32768), 0.0, 32767.0));
+  return static_cast<uint32_t>(std::clamp(std::nearbyint(dropout_rate * 65536), 0.0, 65535.0));
 }
 
 namespace {
@@ -200,32 +200,43 @@ Array BlockwiseAttention::logits(const Array& query, const Array& key, const Att
   return lax::select(lax::broadcast_in_dim(seen, logits.shape(), {0, 1, 2, 3, 4}), logits, hidden);
 }
 
-// Fifteen bits for each element: of the 16 columns c from a multiple of 16 on, (c & 1) chooses a half and (c >> 3 & 1)
-// a word of a block of Philox, whose counter is (4 (column / 16) + (c >> 1 & 3), 0, 8 (row / 16) + row % 8, 0); of its
-// words, (row >> 3 & 1) chooses the first or the last two.
+// Sixteen bits for each element. The words of the block of Philox with counter (column / 16, 0, 8 (row / 16) + row % 8,
+// 0) are binary digits of 32 numbers, those of two rows eight apart by 16 columns: the bit of column c is
+// 16 (c >> 2 & 1) + 8 (c & 1) + 4 (c >> 1 & 1) + 2 (c >> 3 & 1), of the further row one more. They are the first four
+// digits, the last word first. The next four are of the bit 13 further: each word xor the bit 24 further of the next,
+// so that the first eight digits of any two elements are independent. The last eight, which decide seldom, are the
+// first eight of the bit 24 further.
 Array BlockwiseAttention::kept(const AttentionBlock& query, const AttentionBlock& key) const {
   const int64_t groups = (key_size_ + 15) / 16 + 1, batch = sizes_.batch, heads = sizes_.heads, rows = query_size_;
   const Array sixteen = position(16), first_group = lax::div(key.start, sixteen);
   const Array row = positions(query.start, rows, 4, 2).astype(DType::uint32);
-  const Array column = positions(first_group * position(4), 4 * groups, 4, 3).astype(DType::uint32);
+  const Array column = positions(first_group, groups, 4, 3).astype(DType::uint32);
   const Array key0 = lax::expand_dims(lax::index_in_dim(head_keys_, 0, 2, false), {2, 3});
   const Array key1 = lax::expand_dims(lax::index_in_dim(head_keys_, 1, 2, false), {2, 3});
   auto shifted = [](const Array& x, uint32_t bits) {
     return lax::shift_right_logical(x, lax::full_like(x, word(bits)));
   };
   const Array counter = (shifted(row, 4) * word(8)) + (row & word(7));
+  auto further = [&](const Array& x, uint32_t bits) { return shifted(x, bits) | (x * word(1u << (32 - bits))); };
   const std::array<Array, 4> words = philox(key0, key1, column, counter);
-  const Array upper = lax::broadcast_in_dim((row & word(8)) != word(0), words[0].shape(), {0, 1, 2, 3});
-  auto halves = [&](const Array& w) {
-    const Array low = w & word(0x7fff), high = shifted(w, 16) & word(0x7fff);
-    return lax::reshape(lax::stack({low, high}, 4), {batch, heads, rows, groups, 1, 4, 2});
-  };
-  const Array first = halves(lax::select(upper, words[2], words[0]));
-  const Array second = halves(lax::select(upper, words[3], words[1]));
-  const Array bits = lax::reshape(lax::concatenate({first, second}, 4), {batch, heads, rows, 16 * groups});
-  const Array aligned = first_group * sixteen;
-  const Array own = lax::dynamic_slice_in_dim(bits, key.start - aligned, key_size_, 3, false);
-  return grouped(own >= word(spec_.dropout_threshold()));
+  const uint32_t threshold = spec_.dropout_threshold();
+  Array kept = lax::full({batch, heads, rows, groups}, word(~0u));
+  for (std::size_t place = 0; place < 16; ++place) {
+    const std::size_t i = place % 4;
+    const Array digit = place % 8 < 4 ? words[i] ^ further(words[(i + 1) % 4], 24) : words[i];
+    if (place % 4 == 0 && place > 0) kept = further(kept, place == 8 ? 11 : 13);
+    kept = threshold >> place & 1 ? digit & kept : digit | kept;
+  }
+  const Array c = lax::broadcasted_iota(DType::uint32, {1, 1, 1, 1, 16}, 4);
+  auto bit = [&](uint32_t place, uint32_t times) { return (shifted(c, place) & word(1)) * word(times); };
+  const Array upper = lax::expand_dims(shifted(row & word(8), 3), {4});
+  const Array bits = bit(2, 16) + bit(0, 8) + bit(1, 4) + bit(3, 2) + upper;
+  const Shape shape{batch, heads, rows, groups, 16};
+  const Array all = lax::shift_right_logical(lax::broadcast_in_dim(kept, shape, {0, 1, 2, 3}),
+                                             lax::broadcast_in_dim(bits, shape, {0, 1, 2, 3, 4}));
+  const Array flat = lax::reshape(all & word(1), {batch, heads, rows, 16 * groups});
+  const Array asked = lax::dynamic_slice_in_dim(flat, key.start - first_group * sixteen, key_size_, 3, false);
+  return grouped(asked != word(0));
 }
 
 Array BlockwiseAttention::add_to_bias(const Array& dbias, const Array& slopes, const AttentionBlock& query,

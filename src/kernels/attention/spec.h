@@ -18,9 +18,9 @@ struct AttentionSpec {
 
   explicit AttentionSpec(const Attrs& attrs);
 
-  // Dropout keeps an element where its 15 bits are at least this; what is kept is multiplied by keep_scale.
+  // Dropout keeps an element where its 16 bits are at least this; what is kept is multiplied by keep_scale.
   uint32_t dropout_threshold() const;
-  double keep_scale() const { return 32768.0 / (32768.0 - dropout_threshold()); }
+  double keep_scale() const { return 65536.0 / (65536.0 - dropout_threshold()); }
   bool by_position() const { return causal || left >= 0 || right >= 0; }
 };
 

@@ -1,23 +1,23 @@
-// Dropout of attention: fifteen bits for each element, by its head, query and key, the same on every backend.
+// Dropout of attention: sixteen bits for each element, by its head, query and key, the same on every backend.
 #pragma once
 
 #include "backends/cpu/kernels/attention/rows.h"
 
 namespace capibara::cpu::attention {
 
-// Elements whose bits are at least `threshold` are kept. They are the lower ones of halves of the words of Philox for
-// counters (4 (key / 16) + (key >> 1 & 3), 0, 8 (query / 16) + query % 8, 0): (query >> 3 & 1) and (key >> 3 & 1)
-// choose a word, (key & 1) its half: src/kernels/attention/blockwise.cpp.
+// Elements whose bits are at least `threshold` are kept. The words of Philox for counters (key / 16, 0,
+// 8 (query / 16) + query % 8, 0) are digits of 32 numbers, of two queries by 16 keys:
+// src/kernels/attention/blockwise.cpp.
 struct Dropout {
   std::uint32_t key[2] = {};  // of the head
   std::uint32_t threshold = 0;
 };
 
-// Of `Width` neighbouring queries at once, the words of the keys at `column`: of (key >> 3 & 1) == 0, and of 1.
+// Of `Width` neighbouring queries at once.
 template <int Width>
 CAPIBARA_INLINE void philox_rows(const std::uint32_t* key, std::uint32_t first_query, std::uint32_t column,
-                                 std::uint32_t* near, std::uint32_t* far) {
-  std::uint32_t words[4][Width], keys[2] = {key[0], key[1]};
+                                 std::uint32_t (*words)[Width]) {
+  std::uint32_t keys[2] = {key[0], key[1]};
   for (int i = 0; i < Width; ++i) {
     const std::uint32_t query = first_query + static_cast<std::uint32_t>(i);
     words[0][i] = column, words[1][i] = words[3][i] = 0;
@@ -35,11 +35,41 @@ CAPIBARA_INLINE void philox_rows(const std::uint32_t* key, std::uint32_t first_q
     keys[0] += 0x9e3779b9u;
     keys[1] += 0xbb67ae85u;
   }
-  for (int i = 0; i < Width; ++i) {
-    const bool upper = (first_query + static_cast<std::uint32_t>(i)) >> 3 & 1;
-    near[i] = upper ? words[2][i] : words[0][i];
-    far[i] = upper ? words[3][i] : words[1][i];
+}
+
+// Which numbers, whose next four digits are the bits of `words`, are at least those of `threshold`; where they are
+// equal, as `kept` says.
+template <int Width>
+CAPIBARA_INLINE void compare_digits(const std::uint32_t (*words)[Width], std::uint32_t threshold, std::uint32_t* kept) {
+  for (int digit = 0; digit < 4; ++digit) {
+    const std::uint32_t any = threshold >> digit & 1 ? 0 : ~std::uint32_t{0};
+    for (int i = 0; i < Width; ++i) kept[i] = (words[digit][i] & kept[i]) | (any & (words[digit][i] | kept[i]));
   }
+}
+
+// The bits of the 16 keys from 16 `group` on, where kept_bit says.
+template <int Width>
+CAPIBARA_INLINE void kept_words(const Dropout& dropout, std::uint32_t first_query, std::uint32_t group,
+                                std::uint32_t* kept) {
+  std::uint32_t words[4][Width], mixed[4][Width];
+  philox_rows<Width>(dropout.key, first_query, group, words);
+  auto further = [](std::uint32_t word, int bits) { return word >> bits | word << (32 - bits); };
+  for (int j = 0; j < 4; ++j) {
+    for (int i = 0; i < Width; ++i) mixed[j][i] = words[j][i] ^ further(words[(j + 1) % 4][i], 24);
+  }
+  for (int i = 0; i < Width; ++i) kept[i] = ~std::uint32_t{0};
+  for (int place = 0; place < 16; place += 8) {
+    if (place > 0) {
+      for (int i = 0; i < Width; ++i) kept[i] = further(kept[i], 11);
+    }
+    compare_digits<Width>(mixed, dropout.threshold >> place, kept);
+    for (int i = 0; i < Width; ++i) kept[i] = further(kept[i], 13);
+    compare_digits<Width>(words, dropout.threshold >> (place + 4), kept);
+  }
+  for (int i = 0; i < Width; ++i) kept[i] >>= (first_query + static_cast<std::uint32_t>(i)) >> 3 & 1;
+}
+constexpr int kept_bit(int key) {
+  return (key >> 2 & 1) * 16 + (key & 1) * 8 + (key >> 1 & 1) * 4 + (key >> 3 & 1) * 2;
 }
 
 // What is not kept becomes 0, what is kept is multiplied by `scale`: values of rows [first, last), which are the keys
@@ -48,22 +78,18 @@ template <class C, int Bytes, int Vectors>
 CAPIBARA_INLINE void drop_rows(const Dropout& dropout, C* values, C* second, int64_t first, int64_t last,
                                int64_t first_key, int64_t first_query, C scale) {
   constexpr int width = Vectors * Bytes / static_cast<int>(sizeof(C));
-  std::uint32_t words[2][width], chosen[width];
+  std::uint32_t kept[width];
   for (int64_t group = (first_key + first) / 16; group * 16 < first_key + last; ++group) {
-    for (int pair = 0; pair < 4; ++pair) {
-      philox_rows<width>(dropout.key, static_cast<std::uint32_t>(first_query),
-                         static_cast<std::uint32_t>(4 * group + pair), words[0], words[1]);
-      for (int half = 0; half < 4; ++half) {
-        const int64_t row = group * 16 + 2 * pair + (half & 1) + 8 * (half >> 1) - first_key;
-        if (row < first || row >= last) continue;
-        const int shift = 16 * (half & 1);
-        for (int i = 0; i < width; ++i) chosen[i] = words[half >> 1][i] >> shift & 0x7fffu;
-        C* at = values + row * width;
-        for (int i = 0; i < width; ++i) at[i] = chosen[i] >= dropout.threshold ? at[i] * scale : C(0);
-        if (!second) continue;
-        C* other = second + row * width;
-        for (int i = 0; i < width; ++i) other[i] = chosen[i] >= dropout.threshold ? other[i] * scale : C(0);
-      }
+    kept_words<width>(dropout, static_cast<std::uint32_t>(first_query), static_cast<std::uint32_t>(group), kept);
+    for (int key = 0; key < 16; ++key) {
+      const int64_t row = group * 16 + key - first_key;
+      if (row < first || row >= last) continue;
+      const std::uint32_t bit = std::uint32_t{1} << kept_bit(key);
+      C* at = values + row * width;
+      for (int i = 0; i < width; ++i) at[i] = kept[i] & bit ? at[i] * scale : C(0);
+      if (!second) continue;
+      C* other = second + row * width;
+      for (int i = 0; i < width; ++i) other[i] = kept[i] & bit ? other[i] * scale : C(0);
     }
   }
 }
