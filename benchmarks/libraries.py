@@ -140,12 +140,16 @@ class MlxLibrary:
 
 
 class NumpyLibrary:
-    """numpy, and numba and faiss on numpy's arrays."""
+    """numpy, and scipy, numba and faiss on numpy's arrays."""
 
     def __init__(self, name, threads):
         self.name = name
         if name == "numba":
             import numba as module
+        elif name == "scipy":
+            import scipy.fft
+            module = scipy
+            scipy.fft.set_workers(threads).__enter__()  # as long as the process
         elif name == "faiss":
             import faiss as module
             module.omp_set_num_threads(threads)
@@ -171,6 +175,6 @@ def load(name, threads):
         return TorchLibrary(name, threads)
     if name in ("mlx", "mlx.compile"):
         return MlxLibrary(name)
-    if name in ("numpy", "numba", "faiss"):
+    if name in ("numpy", "scipy", "numba", "faiss"):
         return NumpyLibrary(name, threads)
     raise ImportError(f"no library {name!r} in the suite")

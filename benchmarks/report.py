@@ -6,12 +6,13 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PEERS = ("jax", "torch", "torch.compile", "mlx", "mlx.compile", "numpy", "numba", "faiss")
+PEERS = ("jax", "torch", "torch.compile", "mlx", "mlx.compile", "numpy", "scipy", "numba", "faiss")
 COLOURS = {"jax": "#3b6fb5", "torch": "#d9622b", "torch.compile": "#a83f8e", "mlx": "#6b6b6b", "mlx.compile": "#3a3a3a", "numpy": "#3f9c5a",
-           "numba": "#b59a1f", "faiss": "#2f8f8f"}
+           "scipy": "#7a5cc0", "numba": "#b59a1f", "faiss": "#2f8f8f"}
 TITLES = {
     "contractions": "Matrix products", "einsum": "The planner of einsum", "convolutions": "Convolutions",
     "elementwise": "Elementwise, norms, losses, optimisers", "ordering": "Sorting, sums, scatter, gather, random bits",
+    "fourier": "Fourier transforms",
     "fused_norms": "Fused norms, losses, dropout and Adam (capibara.kernels)",
     "control_flow": "Control flow", "physics": "Ocean physics (float64)", "networks": "Perceptrons", "transformer": "GPT training",
     "language_model": "The demo's language model",

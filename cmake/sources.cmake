@@ -26,6 +26,11 @@ capibara_take_out(CAPIBARA_PRIMITIVE_SOURCES "/src/lax/")
 capibara_take_out(CAPIBARA_PRODUCT_SOURCES "/src/backends/cpu/kernels/products/")
 capibara_take_out(CAPIBARA_KERNEL_SOURCES "/src/backends/cpu/kernels/")
 
+# Templates of vector code that take long to compile: each alone.
+file(GLOB CAPIBARA_VECTOR_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/products/fft*.cpp
+     ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/vector_sort.cpp)
+set_source_files_properties(${CAPIBARA_VECTOR_SOURCES} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+
 file(GLOB CAPIBARA_LAPACK_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/lapack/*.cpp)
 file(GLOB CAPIBARA_HTTP_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/monitor/http/*.cpp)
 file(GLOB CAPIBARA_MPI_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/processes/mpi/*.cpp)

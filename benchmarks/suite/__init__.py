@@ -9,6 +9,7 @@ FAMILIES = (
     "elementwise",
     "fused_norms",
     "ordering",
+    "fourier",
     "control_flow",
     "recurrences",
     "physics",

@@ -99,6 +99,21 @@ def five_hundred_loops(library, jax):
     return milliseconds(lambda: many_loops(jax, 500).lower(x).compile())
 
 
+def chain(name, count):
+    """One function applied many times in a row."""
+    def measure(library, jax):
+        x = jax.numpy.asarray(numpy.linspace(0.1, 3, 1000, dtype=numpy.float32))
+        warm(jax)
+        function = getattr(jax.numpy, name)
+
+        def run(value):
+            for _ in range(count):
+                value = function(value)
+            return value
+        return milliseconds(lambda: jax.jit(run).lower(x).compile())
+    return measure
+
+
 def gpt_compile(library, jax):
     return compile_step(jax, transformer.GPT2)
 
@@ -193,6 +208,8 @@ def rows():
                    BOTH, least={"jax": 1.0, "of compile 2 layers": 2}, repeat=2),
         ProcessRow("compile 500 loops", "500 distinct small loops in one program; trace included", five_hundred_loops, BOTH,
                    least={"jax": 1.0}, repeat=1),
+        *[ProcessRow(f"compile {count} {name}", f"{count} times {name} of a vector of 1000 f32; trace included", chain(name, count), BOTH,
+                     least={"jax": 2.0}) for name, count in (("sin", 400), ("log1p", 400), ("exp", 400), ("tanh", 400), ("sin", 2000))],
         ProcessRow("compile 5000 / 500 loops", "time per loop of 5000 over that of 500", loops_growth, ("capibara",), unit="x",
                    least={"most": 1.5}, repeat=1),
         ProcessRow("compile GPT-2 124M step", "12 layers, width 768, unrolled; trace included", gpt_compile, BOTH,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Callable, Optional
 
-LIBRARIES = ("capibara", "jax", "torch", "mlx", "numpy", "numba", "faiss")
+LIBRARIES = ("capibara", "jax", "torch", "mlx", "numpy", "scipy", "numba", "faiss")
 
 
 @dataclass
@@ -22,6 +22,7 @@ class Row:
     torch: Optional[Callable] = None
     mlx: Optional[Callable] = None
     numpy: Optional[Callable] = None
+    scipy: Optional[Callable] = None
     numba: Optional[Callable] = None
     faiss: Optional[Callable] = None
     threads: int = 2

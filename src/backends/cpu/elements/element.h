@@ -61,6 +61,11 @@ Element apply_elementwise(Builder& builder, const Primitive& primitive, const At
                           std::span<const DType> in_types, DType out_type, std::span<const Element> inputs,
                           int output = 0);
 
+// The same value by a call of code that all such calls of the function share: for a primitive that occurs many times, which
+// would take long to compile if it was written out each time. Short primitives are written out here too.
+Element apply_shared(Builder& builder, const Primitive& primitive, const Attrs& attrs, std::span<const DType> in_types,
+                     DType out_type, std::span<const Element> inputs);
+
 // ---- reductions ---------------------------------------------------------------------------------------------------
 
 // Parts may be wider than the dtype's own computed type (f64 sums of f32 elements); floats are not rounded to the dtype.

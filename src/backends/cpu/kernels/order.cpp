@@ -1,4 +1,5 @@
-// sort: numbers become unsigned keys of the same order, and rows are sorted by digits or comparison, stably.
+// sort: numbers become unsigned keys of the same order, and rows are sorted by digits, by comparison or in vector registers,
+// stably.
 //
 // A single operand is sorted as keys alone. Zeros of both signs are one key there, and all NaNs are one: those that a row holds
 // are put back in the order they had.
@@ -9,6 +10,7 @@
 #include "backends/cpu/kernels/families.h"
 #include "backends/cpu/kernels/order_keys.h"
 #include "backends/cpu/kernels/radix.h"
+#include "backends/cpu/kernels/vector_sort.h"
 #include "backends/cpu/kernels/visit_bytes.h"
 #include "runtime/interrupt.h"
 #include "runtime/thread_pool.h"
@@ -16,6 +18,13 @@
 namespace capibara::cpu {
 
 namespace {
+
+// Loops that run where has_vector_sort() says so.
+#if defined(__x86_64__)
+#define CAPIBARA_WIDE_LOOP __attribute__((target("avx512f,avx512dq")))
+#else
+#define CAPIBARA_WIDE_LOOP
+#endif
 
 // ---- one operand -------------------------------------------------------------------------------------------------
 
@@ -53,6 +62,9 @@ struct KeySort {
 
   // Sorts a row of neighbours; `scratch` is as long.
   void row(const Key* in, Key* out, Key* scratch, int64_t count) const {
+    if constexpr (sizeof(Key) >= 4) {
+      if (has_vector_sort()) return row_in_vectors(in, out, scratch, count);
+    }
     if (count <= 64) return row_by_comparison(in, out, count);
     const RadixPasses passes(count);
     Key differing = 0;
@@ -110,6 +122,27 @@ struct KeySort {
     std::sort(out, out + count);
     for (int64_t i = 0; i < count; ++i) out[i] = code.decode(out[i]);
     if constexpr (N == Numbers::floating) restore(in, out, count);
+  }
+
+  void row_in_vectors(const Key* in, Key* out, Key* scratch, int64_t count) const {
+    const bool special = encode_all(code, in, out, count);
+    vector_sort(out, scratch, count);
+    decode_all(code, out, count);
+    if (special) restore(in, out, count);
+  }
+
+  // Whether zeros or NaNs lose their bits.
+  CAPIBARA_WIDE_LOOP static bool encode_all(Code<Key, N> own, const Key* in, Key* out, int64_t count) {
+    Key marks = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      const Key bits = in[i];
+      if constexpr (N == Numbers::floating) marks |= static_cast<Key>(bits == own.top || own.is_nan(bits));
+      out[i] = own.encode(bits);
+    }
+    return marks != 0;
+  }
+  CAPIBARA_WIDE_LOOP static void decode_all(Code<Key, N> own, Key* keys, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) keys[i] = own.decode(keys[i]);
   }
 
   // Zeros and NaNs as they were, in the order they had.

@@ -25,11 +25,14 @@ Analysis::Analysis(const Function& function, int vector_bytes, bool fuses)
   }
   survey(function.body);
   if (fuses_) {
+    const auto is_product = [&](const Compute& compute) {
+      return compute.op == Op::mul || (compute.op == Op::apply && function.formulas[compute.bits].factor_a != no_value);
+    };
     for (const Compute* sum : definitions_) {
       if (!sum || (sum->op != Op::add && sum->op != Op::sub) || !is_float(function.types[index(sum->result)])) continue;
       for (Value side : {sum->a, sum->b}) {
         const Compute* product = definitions_[index(side)];
-        if (!product || product->op != Op::mul || uses_[index(side)] != 1 ||
+        if (!product || !is_product(*product) || uses_[index(side)] != 1 ||
             block_of_[index(side)] != block_of_[index(sum->result)]) {
           continue;
         }
@@ -167,6 +170,7 @@ struct Analysis::Walk {
   // Estimated registers: positions of definitions and last uses of vectors.
   int position = 0;
   std::unordered_map<Value, std::pair<int, int>> lives;
+  std::unordered_map<int, int> inside;  // what formulas hold at a position besides
 
   explicit Walk(Analysis& owner)
       : analysis(owner), loaded(owner.function_.buffers.size()), stored(owner.function_.buffers.size()) {}
@@ -237,6 +241,12 @@ struct Analysis::Walk {
     }
     for (Value operand : {compute.a, compute.b, compute.c}) {
       if (operand != no_value) as_vector(operand);
+    }
+    if (compute.op == Op::apply) {
+      const Demand& demand = analysis.demand(compute.bits);
+      possible &= demand.possible;
+      widest = std::max(widest, demand.widest);
+      inside[position] = std::max(inside[position], demand.pressure);
     }
     mark(compute.result, Kind::varying);
   }
@@ -355,7 +365,11 @@ struct Analysis::Walk {
       --change[static_cast<std::size_t>(life.second) + 1];
     }
     int live = 0, most = 0;
-    for (int difference : change) most = std::max(most, live += difference);
+    for (int at = 0; at < static_cast<int>(change.size()); ++at) {
+      live += change[static_cast<std::size_t>(at)];
+      const auto formula = inside.find(at);
+      most = std::max(most, live + (formula == inside.end() ? 0 : formula->second));
+    }
     return most;
   }
 
@@ -373,6 +387,18 @@ struct Analysis::Walk {
     }
   }
 };
+
+const Analysis::Demand& Analysis::demand(uint64_t formula) {
+  auto [it, inserted] = demands_.try_emplace(formula);
+  if (inserted) {
+    const Formula& own = function_.formulas[formula];
+    Analysis analysis(*own.body, vector_bytes_, fuses_);
+    Walk walk(analysis);
+    walk.loop(loop_of(own));
+    it->second = {walk.possible, walk.widest, walk.pressure()};
+  }
+  return it->second;
+}
 
 LaneChoice Analysis::try_lanes(const For& loop) {
   if (loop.extent_value == no_value && loop.extent < 2) return {};

@@ -29,7 +29,7 @@ class Analysis {
   Kind kind(Value value) const { return kinds_[index(value)]; }
   int64_t step(Value value) const { return steps_[index(value)]; }  // of an affine value, from lane to lane
 
-  // The product that a sum takes in, or null.
+  // The product that a sum takes in, or null: a multiplication, or a formula that ends in one.
   const Compute* product_of(const Compute& sum) const;
   bool is_fused(Value product) const { return fused_[index(product)]; }
 
@@ -46,6 +46,13 @@ class Analysis {
 
  private:
   static std::size_t index(Value value) { return static_cast<std::size_t>(value); }
+
+  // What a formula needs where it is written out.
+  struct Demand {
+    bool possible = true;  // in lanes
+    int widest = 1, pressure = 0;
+  };
+  const Demand& demand(uint64_t formula);
 
   void survey(const Block& block);
   void use(Value value);
@@ -69,6 +76,7 @@ class Analysis {
   std::vector<Kind> kinds_;
   std::vector<int64_t> steps_;
   std::vector<Value> marked_;
+  std::unordered_map<uint64_t, Demand> demands_;
 };
 
 }  // namespace capibara::cpu

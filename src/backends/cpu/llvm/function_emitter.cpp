@@ -26,6 +26,16 @@ FunctionEmitter::FunctionEmitter(const Module& source, std::size_t index, std::s
       analysis_(function_, target.vector_bytes, fuses(target)),
       slots_(function_.types.size()) {}
 
+FunctionEmitter::FunctionEmitter(const Module& source, const Function& body, llvm::Function* out, const Target& target)
+    : source_(source),
+      function_(body),
+      target_(target),
+      out_(out),
+      context_(out->getContext()),
+      b_(context_),
+      analysis_(function_, target.vector_bytes, fuses(target)),
+      slots_(function_.types.size()) {}
+
 void FunctionEmitter::run() {
   llvm::BasicBlock* entry = new_block("entry");
   exit_ = new_block("exit");  // in the function from the beginning: it goes with it where the emission fails
@@ -51,6 +61,7 @@ void FunctionEmitter::run() {
   b_.CreateBr(exit_);
   exit_->moveAfter(&out_->back());
   finish_table();
+  write_formulas();
 }
 
 // ---- values --------------------------------------------------------------------------------------------------------

@@ -19,6 +19,8 @@ namespace capibara::cpu {
 class FunctionEmitter {
  public:
   FunctionEmitter(const Module& source, std::size_t index, std::span<llvm::Function* const> functions, const Target& target);
+  // Of the body of a formula.
+  FunctionEmitter(const Module& source, const Function& body, llvm::Function* out, const Target& target);
   void run();
 
  private:
@@ -65,6 +67,18 @@ class FunctionEmitter {
   // ---- function_emitter_call_table.cpp ------------------------------------------------------------------------------
   std::size_t calls_in_a_row(const Block& statements, std::size_t first) const;  // 0 where a table is not worth it
   void call_table(std::span<const Statement> calls);
+
+  // ---- function_emitter_formulas.cpp --------------------------------------------------------------------------------
+  enum class Sum : uint8_t { none, plus, minus };  // what follows the product in which a formula ends: z + ab, z - ab
+  struct Pending {
+    llvm::Function* out;
+    uint64_t formula;
+    int lanes;
+    Sum sum;
+  };
+  llvm::Value* apply(const Compute& compute, bool vectors, Sum sum = Sum::none, llvm::Value* addend = nullptr);
+  void write_formulas();
+  void run_formula(const For& loop, int lanes);
 
   // ---- function_emitter_structure.cpp -------------------------------------------------------------------------------
   using Values = std::vector<llvm::Value*>;
@@ -150,6 +164,7 @@ class FunctionEmitter {
   std::vector<llvm::Constant*> table_entries_;
   std::map<llvm::Constant*, uint64_t> table_places_;  // in bytes
   uint64_t table_bytes_ = 0;
+  std::vector<Pending> pending_;  // formulas that were called and have no body yet
   llvm::Value* ask_ = nullptr;
   llvm::Value* arguments_ = nullptr;  // room for the pointers that a callee gets
   llvm::BasicBlock* exit_ = nullptr;

@@ -147,6 +147,13 @@ llvm::Value* FunctionEmitter::operation(const Compute& compute, bool vectors) {
   auto operand = [&](Value value) { return vectors ? vector(value) : scalar(value); };
   auto wide = [&](Scalar element) { return vectors ? widened(type_of(element)) : type_of(element); };
 
+  if (const Compute* product = analysis_.product_of(compute); product && product->op == Op::apply) {
+    const bool first = compute.a == product->result;
+    llvm::Value* addend = operand(first ? compute.b : compute.a);
+    if (compute.op == Op::add) return apply(*product, vectors, Sum::plus, addend);
+    if (first) return apply(*product, vectors, Sum::plus, b_.CreateFNeg(addend));
+    return apply(*product, vectors, Sum::minus, addend);
+  }
   if (const Compute* product = analysis_.product_of(compute)) {
     llvm::Value *x = operand(product->a), *y = operand(product->b), *z;
     const bool first = compute.a == product->result;
@@ -160,6 +167,7 @@ llvm::Value* FunctionEmitter::operation(const Compute& compute, bool vectors) {
     }
     return multiply_add(x, y, z);
   }
+  if (compute.op == Op::apply) return apply(compute, vectors);
   if (compute.op == Op::select) {
     if (llvm::Value* bounded = bound(compute, vectors)) return bounded;
     llvm::Value* condition =
@@ -227,6 +235,7 @@ llvm::Value* FunctionEmitter::operation(const Compute& compute, bool vectors) {
     case Op::bitcast: return b_.CreateBitCast(a, wide(to));
     case Op::call: return math(static_cast<Math>(compute.bits), to, a, b);
     case Op::constant:
+    case Op::apply:
     case Op::select: break;
   }
   throw std::runtime_error("emit: unknown operation in " + function_.name);

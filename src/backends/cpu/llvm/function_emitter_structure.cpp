@@ -28,14 +28,16 @@ void FunctionEmitter::hoist(const Block& statements, bool surely) {
   for (const Statement& each : statements) {
     if (const auto* compute = std::get_if<Compute>(&each.what)) {
       if (is_defined(compute->result) || analysis_.is_fused(compute->result)) continue;
-      if (!surely && (may_trap(compute->op) || compute->op == Op::call)) continue;
+      if (!surely && (may_trap(compute->op) || compute->op == Op::call || compute->op == Op::apply)) continue;
       bool ready = true;
       const Compute* product = analysis_.product_of(*compute);
       for (Value operand : {compute->a, compute->b, compute->c}) {
         if (operand == no_value || (product && operand == product->result)) continue;
         ready &= is_defined(operand);
       }
-      if (product) ready &= is_defined(product->a) && is_defined(product->b);
+      if (product) {
+        for (Value operand : {product->a, product->b, product->c}) ready &= operand == no_value || is_defined(operand);
+      }
       if (ready) statement(*compute);
     } else if (const auto* load = std::get_if<Load>(&each.what)) {
       if (!surely || is_defined(load->result) || !analysis_.is_constant_buffer(load->address.buffer)) continue;

@@ -143,6 +143,11 @@ Value Builder::call(Math function, Value a, Value b) {
   return emit(Op::call, type(a), a, b, no_value, static_cast<uint64_t>(function));
 }
 
+Value Builder::apply(std::size_t formula, std::span<const Value> operands) {
+  auto operand = [&](std::size_t i) { return i < operands.size() ? operands[i] : no_value; };
+  return emit(Op::apply, type(operands[0]), operand(0), operand(1), operand(2), formula);
+}
+
 int32_t Builder::parameter(int64_t bytes, bool written) {
   function_.buffers.push_back({bytes, false, written});
   return static_cast<int32_t>(function_.buffers.size()) - 1;

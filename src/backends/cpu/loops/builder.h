@@ -27,6 +27,7 @@ class Builder {
   Value compute(Op op, Value a, Value b = no_value, Value c = no_value);
   Value convert(Op op, Scalar to, Value a);  // sign_extend ... bitcast
   Value call(Math function, Value a, Value b = no_value);
+  Value apply(std::size_t formula, std::span<const Value> operands);  // of Function::formulas
   // The bits of a value that is a constant.
   const uint64_t* constant_of(Value value) const;
 

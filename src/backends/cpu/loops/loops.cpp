@@ -27,8 +27,8 @@ constexpr const char* op_names[] = {
     "float_to_signed", "float_to_unsigned",
     "float_convert",
     "bitcast",
-    "call"};
-static_assert(std::size(op_names) == static_cast<std::size_t>(Op::call) + 1);
+    "call", "apply"};
+static_assert(std::size(op_names) == static_cast<std::size_t>(Op::apply) + 1);
 constexpr const char* math_names[] = {"sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh",
                                       "asinh", "acosh", "atanh", "pow", "cbrt", "erf", "erfc", "log", "log1p",
                                       "exp", "expm1", "tanh", "fmod", "lgamma", "nextafter", "round"};
@@ -83,7 +83,15 @@ class Printer {
     }
     depth_ = 0;
     print(function_.body);
-    return text_ + "}\n";
+    text_ += "}\n";
+    for (std::size_t i = 0; i < function_.formulas.size(); ++i) {
+      const Formula& formula = function_.formulas[i];
+      const bool product = formula.factor_a != no_value;
+      text_ += "formula " + std::to_string(i) +
+               (product ? " ends in " + name_of(formula.factor_a) + " * " + name_of(formula.factor_b) : "") + ": " +
+               to_string(*formula.body);
+    }
+    return text_;
   }
 
  private:
@@ -156,6 +164,7 @@ class Printer {
     const Scalar type = function_.types[static_cast<std::size_t>(compute.result)];
     if (compute.op == Op::constant) return line(typed(compute.result) + " = " + constant_text(type, compute.bits));
     std::string text = compute.op == Op::call ? math_names[compute.bits] : op_names[static_cast<int>(compute.op)];
+    if (compute.op == Op::apply) text += " formula " + std::to_string(compute.bits) + " to";
     const char* separator = " ";
     for (Value operand : {compute.a, compute.b, compute.c}) {
       if (operand != no_value) text += separator + name_of(operand);

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -41,6 +42,7 @@ enum class Op : uint8_t {
   float_convert,                                         // between floats
   bitcast,                                               // same width
   call,                                                  // a function of libm: f32 and f64 by `bits` (see Math)
+  apply,                                                 // a formula of the function, by `bits` (see Formula)
 };
 
 // What `call` names, in `bits`: functions of the C library that take and return numbers of the result's type.
@@ -146,6 +148,18 @@ struct BufferInfo {
   bool written = false;  // by this function; no other parameter overlaps a written one
 };
 
+struct Function;
+
+// A long computation on numbers of one float type that a function needs in many places: compiled once, and called there
+// with vectors in registers. `body` holds one For in lanes: what it carries are the operands, at most three, and what
+// the first one becomes is the result.
+struct Formula {
+  std::shared_ptr<const Function> body;
+  // The factors of the result where that is a product; else none. A sum that alone reads the result takes them in, as
+  // it does with the product of a formula that is written out.
+  Value factor_a = no_value, factor_b = no_value;
+};
+
 struct Function {
   std::string name;
   std::vector<Scalar> types;  // of all values
@@ -154,6 +168,7 @@ struct Function {
   bool parallel = false;      // the body is one For marked parallel, with values computed before it
   int64_t extent = 0;         // of that loop
   double cost = 0;            // nanoseconds for one iteration of that loop, estimated
+  std::vector<Formula> formulas;
 
   Value value(Scalar type) {
     types.push_back(type);
@@ -171,6 +186,9 @@ inline bool runs_in_parallel(const Function& function) {
 struct Module {
   std::vector<Function> functions;  // [0] is the driver
 };
+
+// The loop of a formula's body.
+inline const For& loop_of(const Formula& formula) { return std::get<For>(formula.body->body.back().what); }
 
 std::string to_string(const Module& module);
 std::string to_string(const Function& function);

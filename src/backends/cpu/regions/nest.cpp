@@ -2,12 +2,17 @@
 #include "backends/cpu/regions/nest.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace capibara::cpu {
 
 namespace {
 
 constexpr double nanoseconds_per_equation = 0.15, nanoseconds_per_function = 1.0;
+
+// Code of functions that are written out runs a little faster than calls of it, and each copy takes milliseconds to compile:
+// as many copies of one function as this, and as many of all.
+constexpr int max_copies = 8, max_all_copies = 24;
 
 }  // namespace
 
@@ -21,6 +26,17 @@ NestWriter::NestWriter(const Program& program, const Fusion& fusion, const Group
   stops_ = group.row_values;
   stops_.insert(stops_.end(), group.kept.begin(), group.kept.end());
   memo_.emplace_back();
+  std::unordered_map<const PrimitiveRecord*, int> copies;
+  int all = 0;
+  for (std::size_t e = 0; e < program_.equations().size(); ++e) {
+    const Primitive& primitive = program_.equations()[e].primitive;
+    if (fusion_.home[e] != group_number_ || !is_expensive(primitive)) continue;
+    ++copies[&primitive.record()];
+    ++all;
+  }
+  for (const auto& [record, count] : copies) {
+    if (count > max_copies || (all > max_all_copies && count > 1)) shared_.insert(record);
+  }
 }
 
 std::vector<int> NestWriter::members() const {

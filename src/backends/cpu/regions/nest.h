@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <unordered_set>
 #include <vector>
 
 #include "backends/cpu/elements/element.h"
@@ -100,6 +101,7 @@ class NestWriter {
   Region region_;
   Builder builder_;
   std::vector<int> stops_;
+  std::unordered_set<const PrimitiveRecord*> shared_;  // functions that are called, not written out
   std::vector<Value> symbols_;
   std::vector<std::map<Key, Element>> memo_;
   std::map<int32_t, Element> row_known_;    // values that do not depend on the position in the row

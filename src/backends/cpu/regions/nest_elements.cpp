@@ -50,6 +50,15 @@ Element NestWriter::element(Atom atom, const Index& index) {
   return found;
 }
 
+namespace {
+
+Element apply_inline(Builder& builder, const Primitive& primitive, const Attrs& attrs, std::span<const DType> in_types,
+                     DType out_type, std::span<const Element> inputs) {
+  return apply_elementwise(builder, primitive, attrs, in_types, out_type, inputs);
+}
+
+}  // namespace
+
 Element NestWriter::read(Var var, const Affine& place) {
   Address from = address(var, place);
   from.ahead = ahead_of(var, place);
@@ -84,7 +93,8 @@ Element NestWriter::element_of(const Equation& self, const Index& index) {
     dtypes.push_back(program_.type(input).dtype);
     inputs.push_back(element(input, stretched_index(index, program_.type(input).shape)));
   }
-  return apply_elementwise(builder_, self.primitive, self.attrs, dtypes, dtype, inputs);
+  const auto apply = shared_.contains(&self.primitive.record()) ? apply_shared : apply_inline;
+  return apply(builder_, self.primitive, self.attrs, dtypes, dtype, inputs);
 }
 
 // Random bits: the words of the block that belongs to the element's place.
