@@ -43,6 +43,7 @@ look_for() {
       exists /usr/lib/*/libopenblas.so /usr/lib/libopenblas.so /usr/lib64/libopenblas.so /usr/local/lib/libopenblas.so || MISSING+=(libopenblas-dev)
       exists /usr/lib/llvm-{18,19,20,21}/include/llvm/Config/llvm-config.h || MISSING+=(llvm-19-dev)
       exists /usr/include/civetweb.h /usr/local/include/civetweb.h || MISSING+=(libcivetweb-dev)
+      exists /usr/include/*/curl/curl.h /usr/include/curl/curl.h /usr/local/include/curl/curl.h || MISSING+=(libcurl4-openssl-dev)
       exists /usr/include/zstd.h /usr/local/include/zstd.h || MISSING+=(libzstd-dev)
       exists /usr/include/gtest/gtest.h /usr/local/include/gtest/gtest.h || MISSING+=(libgtest-dev)
       exists /usr/include/*/mpi/mpi.h /usr/include/mpi.h /usr/local/include/mpi.h || MISSING+=(libopenmpi-dev)
@@ -164,6 +165,15 @@ install_libtpu() {
   mkdir -p build/logs
   { python3 -m venv build/venv-tpu && build/venv-tpu/bin/pip install libtpu==0.0.51; } >build/logs/libtpu.log 2>&1 ||
     say "libtpu is not installed, see build/logs/libtpu.log; tests that need it are skipped"
+}
+
+# What the tests of object stores and of the monitor start beside the library, in an environment of their own; without it they are skipped.
+install_operate() {
+  [ -x build/venv-operate/bin/gcp-storage-emulator ] && return 0
+  say "gcp-storage-emulator, selenium and pyte into build/venv-operate"
+  mkdir -p build/logs
+  { python3 -m venv build/venv-operate && build/venv-operate/bin/pip install selenium pyte gcp-storage-emulator; } >build/logs/operate.log 2>&1 ||
+    say "build/venv-operate is not complete, see build/logs/operate.log; tests that need it are skipped"
 }
 
 install_packages() {
