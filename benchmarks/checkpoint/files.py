@@ -1,13 +1,15 @@
-"""Times of saving and restoring beside dd and Orbax: benchmarks/checkpoint/files.py [MIB] [FOLDER], in build/venv with the extension.
+"""Times of saving and restoring beside dd, Orbax, safetensors and torch: benchmarks/checkpoint/files.py [MIB] [FOLDER], in build/venv.
 
-The peers run in processes of their own, each on the same number of float32 arrays of 16 MiB. Rates are medians of three;
-what was written is dropped from the page cache before it is read.
+The peers run in processes of their own, each on the same number of float32 arrays of 16 MiB; torch (asynchronous save of its distributed
+checkpoints) from build/bench-venv where it is installed. Rates are those of the fastest of three runs, which take turns, with their share of
+dd's; what was written is dropped from the page cache before it is read. `written` is what a save of one changed array in ten put on the
+disk, as a share of all.
 """
 
 import json
 import os
 import shutil
-import statistics
+import socket
 import subprocess
 import sys
 import tempfile
@@ -27,11 +29,14 @@ tree = {f"w{i}": jnp.asarray(draw.normal(size=(2048, 2048)).astype(np.float32)) 
 saver = TPUCheckpointer(folder)
 begin = time.perf_counter(); saver.save(1, params=tree); returned = time.perf_counter() - begin
 saver.wait(); saved = time.perf_counter() - begin
-tree["w0"] = tree["w0"] + 1
+changed = max(1, count // 10)
+for i in range(changed): tree[f"w{i}"] = tree[f"w{i}"] + 1
+before = used(folder)
 begin = time.perf_counter(); saver.save(2, params=tree); saver.wait(); again = time.perf_counter() - begin
+written = (used(folder) - before) / (count * 16 * 2**20)
 drop(folder)
 begin = time.perf_counter(); saver.restore(1); restored = time.perf_counter() - begin
-print(json.dumps({"returns": returned, "save": saved, "save of one changed array": again, "restore": restored}))
+print(json.dumps({"returns": returned, "save": saved, "save of one in ten": again, "restore": restored, "written": written}))
 """
 
 ORBAX = """
@@ -48,8 +53,42 @@ begin = time.perf_counter(); saver.restore(folder + "/1"); restored = time.perf_
 print(json.dumps({"returns": returned, "save": saved, "restore": restored}))
 """
 
+SAFETENSORS = """
+import json, sys, time
+import numpy as np
+from safetensors.numpy import load_file, save_file
+folder, count = sys.argv[1], int(sys.argv[2])
+draw = np.random.default_rng(0)
+tree = {f"w{i}": draw.normal(size=(2048, 2048)).astype(np.float32) for i in range(count)}
+begin = time.perf_counter(); save_file(tree, folder + "/1.safetensors"); returned = time.perf_counter() - begin
+drop(folder); saved = time.perf_counter() - begin  # with the sync
+begin = time.perf_counter(); load_file(folder + "/1.safetensors"); restored = time.perf_counter() - begin
+print(json.dumps({"returns": returned, "save": saved, "restore": restored}))
+"""
+
+TORCH = """
+import json, os, sys, time
+import torch, torch.distributed as dist, torch.distributed.checkpoint as dcp
+folder, count = sys.argv[1], int(sys.argv[2])
+os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=sys.argv[3])
+dist.init_process_group("gloo", rank=0, world_size=1)
+tree = {f"w{i}": torch.randn(2048, 2048) for i in range(count)}
+begin = time.perf_counter(); future = dcp.async_save(tree, checkpoint_id=folder + "/1"); returned = time.perf_counter() - begin
+future.result(); drop(folder); saved = time.perf_counter() - begin  # with the sync
+begin = time.perf_counter(); dcp.load(tree, checkpoint_id=folder + "/1"); restored = time.perf_counter() - begin
+print(json.dumps({"returns": returned, "save": saved, "restore": restored}))
+dist.destroy_process_group()
+"""
+
 DROP = """
 import os
+def used(folder):
+    seen = {}
+    for base, _, names in os.walk(folder):
+        for name in names:
+            status = os.stat(os.path.join(base, name))
+            seen[status.st_ino] = status.st_size  # links are counted once
+    return sum(seen.values())
 def drop(folder):
     for base, _, names in os.walk(folder):
         for name in names:
@@ -59,12 +98,18 @@ def drop(folder):
 """
 
 
-def run(script, folder, count, path):
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def run(script, folder, count, path, python=sys.executable):
     environment = {**os.environ, "PYTHONPATH": path, "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run([sys.executable, "-c", DROP + script, folder, str(count)], capture_output=True, text=True, env=environment)
+    done = subprocess.run([python, "-c", DROP + script, folder, str(count), str(free_port())], capture_output=True, text=True, env=environment)
     if done.returncode != 0:
         sys.exit(done.stderr[-2000:])
-    return json.loads(done.stdout.splitlines()[-1])
+    return json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
 
 
 def dd(folder, count):
@@ -83,24 +128,32 @@ def dd(folder, count):
 
 def main():
     count = max(1, int(sys.argv[1] if len(sys.argv) > 1 else 1024) // 16)
-    build = Path(os.environ.get("CAPIBARA_BUILD", Path(__file__).parents[2] / "build" / "release"))
-    rows = {"dd": [], "capibara": [], "orbax": []}
+    root = Path(__file__).parents[2]
+    build = Path(os.environ.get("CAPIBARA_BUILD", root / "build" / "release"))
+    torch = root / "build" / "bench-venv" / "bin" / "python"
+    peers = {"dd": dd, "capibara": lambda folder, count: run(OURS, folder, count, str(build / "python")),
+             "orbax": lambda folder, count: run(ORBAX, folder, count, ""),
+             "safetensors": lambda folder, count: run(SAFETENSORS, folder, count, "")}
+    if torch.exists() and subprocess.run([torch, "-c", "import torch.distributed.checkpoint"], capture_output=True).returncode == 0:
+        peers["torch"] = lambda folder, count: run(TORCH, folder, count, "", str(torch))
+    else:
+        print("torch is not in build/bench-venv: left out")
+    rows = {name: [] for name in peers}
     for _ in range(REPEAT):
-        for name in rows:
+        for name, measure in peers.items():
             folder = tempfile.mkdtemp(dir=sys.argv[2] if len(sys.argv) > 2 else None)
-            if name == "dd":
-                rows[name].append(dd(folder, count))
-            elif name == "capibara":
-                rows[name].append(run(OURS, folder, count, str(build / "python")))
-            else:
-                rows[name].append(run(ORBAX, folder, count, ""))
+            rows[name].append(measure(folder, count))
             shutil.rmtree(folder)
     print(f"{count * 16} MiB in {count} arrays")
-    for name, runs in rows.items():
-        for what in runs[0]:
-            seconds = statistics.median(run[what] for run in runs)
+    fastest = {name: {what: min(run[what] for run in runs) for what in runs[0]} for name, runs in rows.items()}
+    for name, times in fastest.items():
+        for what, seconds in times.items():
+            if what == "written":
+                print(f"{name:12} {what:20} {seconds:10.1%} of all bytes")
+                continue
             rate = "" if what == "returns" else f"  {count / 64 / seconds:6.2f} GiB/s"
-            print(f"{name:10} {what:26} {seconds * 1000:9.1f} ms{rate}")
+            share = f"  {fastest['dd'][what] / seconds:6.0%} of dd" if what in fastest["dd"] else ""
+            print(f"{name:12} {what:20} {seconds * 1000:9.1f} ms{rate}{share}")
 
 
 if __name__ == "__main__":

@@ -83,11 +83,17 @@ struct CheckpointArrayInfo {
   int64_t chunks = 0;
 };
 
+// A box of an array of a step.
+struct CheckpointPart {
+  std::string array;  // "params.layer.w"
+  Shape start, size;
+};
+
 // Reads the folder of one step, of capibara or of Orbax (zarr or OCDBT); `only` as in RestoreOptions.
 Checkpoint read_checkpoint(const std::string& folder, const std::vector<std::string>& only = {});
 
 // Saves steps into a folder, one subfolder each, in the layout of Orbax over zarr v3. A step appears under its number
-// when all of it has reached the disk, or not at all.
+// when all of it has reached the disk, or not at all. The folder may be in an object store: gs://BUCKET/FOLDER.
 class Checkpointer {
  public:
   // Makes the folder where it does not exist.
@@ -121,6 +127,8 @@ class Checkpointer {
     options.only = {item};
     return checkpoint_value<T>(restore(options).items.at(item));
   }
+  // Reads boxes of arrays of a step that capibara saved: only the chunks that they touch, each with its checksum.
+  Arrays read_parts(int64_t step, const std::vector<CheckpointPart>& parts) const;
   // What the arrays of a step are called, and their types.
   std::vector<CheckpointArrayInfo> arrays(int64_t step) const;
   // Removes a step.

@@ -147,7 +147,7 @@ class Trainer:
 
     def train(self, train_data: str, num_steps: int | None = None, batch_size_per_chip: int | None = None,
               on_step: Callable[[dict[str, float]], object] | None = None) -> list[float]:
-        """Trains on a file or folder of text until num_steps steps are done, from the newest checkpoint on where there is one.
+        """Trains on a file or folder of text (gs://BUCKET/NAME too) until num_steps steps are done, from the newest checkpoint on where there is one.
 
         Ctrl-C saves before it raises KeyboardInterrupt. Returns the losses of the steps of this call.
         """
@@ -172,8 +172,7 @@ class Trainer:
         if path.exists():
             self.tokenizer = Tokenizer.load(str(path))
         else:
-            text = b"".join(Path(name).read_bytes() for name in _native.read_texts(train_data))
-            self.tokenizer = Tokenizer.train(text, vocabulary)
+            self.tokenizer = Tokenizer.train(_native.read_texts(train_data), vocabulary)
             self.tokenizer.save(str(path))
         width = write_tokens(train_data, self.tokenizer, str(folder / "tokens.bin"))
         return TokenFile(str(folder / "tokens.bin"), width)

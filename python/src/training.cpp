@@ -170,7 +170,13 @@ void bind_data(nb::module_& m) {
       nb::arg("texts"), nb::arg("tokenizer"), nb::arg("path"),
       "Encodes a file or folder of text; the bytes of a token.");
   m.def(
-      "read_texts", [](const std::string& path) { return text_files(path); }, nb::arg("path"));
+      "read_texts",
+      [](const std::string& path) {
+        std::string all;
+        for (const std::string& file : text_files(path)) all += read_text(file);
+        return nb::bytes(all.data(), all.size());
+      },
+      nb::arg("path"), "The bytes of a file, of the files of a folder, or of objects (gs://).");
   nb::class_<Loader>(m, "Loader", "Batches int32 [batch, length + 1], of which each follows from its number.")
       .def(
           "__init__",

@@ -68,6 +68,21 @@ void bind_training_monitor(nb::module_& m) {
         };
         self.set_alert({std::move(metric), std::move(condition), threshold, std::move(call), for_seconds});
       });
+  m.def(
+      "set_capture_hook",
+      [](nb::handle hook) {
+        if (hook.is_none()) return set_capture_hook({});
+        set_capture_hook([kept = std::make_shared<KeptObject>(hook)](double seconds) -> std::string {
+          if (!Py_IsInitialized()) return "";
+          const InterpreterLock lock;
+          try {
+            return nb::cast<std::string>(nb::str(kept->get()(seconds)));
+          } catch (nb::python_error& error) {
+            throw RuntimeError(error.what());
+          }
+        });
+      },
+      nb::arg("hook").none());
   m.def("metric_names", [] {
     std::vector<std::string> names;
     for (const MetricRow& row : metric_table()) names.emplace_back(row.name);

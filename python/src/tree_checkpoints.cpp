@@ -3,6 +3,7 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
@@ -193,6 +194,16 @@ void bind_tree_checkpoints(nb::module_& m) {
       .def("steps", &Checkpointer::steps)
       .def("folder", &Checkpointer::folder)
       .def("remove", &Checkpointer::remove)
+      .def("read_parts",
+           [](const Checkpointer& self, int64_t step,
+              const std::vector<std::tuple<std::string, std::vector<int64_t>, std::vector<int64_t>>>& boxes) {
+             std::vector<CheckpointPart> parts;
+             for (const auto& [array, start, size] : boxes)
+               parts.push_back({array, Shape(start.begin(), start.end()), Shape(size.begin(), size.end())});
+             nb::list result;
+             for (const Array& array : self.read_parts(step, parts)) result.append(wrap(array));
+             return result;
+           })
       .def("arrays",
            [](const Checkpointer& self, int64_t step) {
              nb::list result;

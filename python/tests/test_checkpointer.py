@@ -226,3 +226,41 @@ def test_sigterm_saves_the_next_step_and_ends(tmp_path):
     step = checkpointer.latest_step()
     assert step is not None and step >= (int(last[-1]) if last else 3)
     assert checkpointer.restore()["params"]["w"][0] == step
+
+
+ON_DEVICES = """
+import sys
+import numpy as np
+import capibara.jax as jax, capibara.jax.numpy as jnp
+from capibara.core.tpu import TPUCheckpointer, TPUMonitor
+from capibara.jax.sharding import NamedSharding, PartitionSpec as P
+folder, count = sys.argv[1], int(sys.argv[2])
+values = np.arange(256 * 512, dtype=np.float32).reshape(256, 512)
+saver = TPUCheckpointer(folder, async_checkpointing=False, chunk_bytes=16384)
+if sys.argv[3] == "save":
+    mesh = jax.make_mesh((8,), ("i",))
+    saver.save(1, params={"rows": jax.device_put(values, NamedSharding(mesh, P("i"))),
+                          "columns": jax.device_put(values, NamedSharding(mesh, P(None, "i"))), "whole": jax.device_put(values, NamedSharding(mesh, P()))})
+    sys.exit()
+mesh = jax.make_mesh((4, 2), ("a", "b")) if count == 8 else jax.make_mesh((count, 1), ("a", "b"))
+monitor = TPUMonitor(1000)
+before = monitor.get_current_metrics()["checkpoint_read_gb"]
+got = saver.restore(shardings={"params": {"rows": NamedSharding(mesh, P("a", "b")), "columns": NamedSharding(mesh, P("b", "a")),
+                                          "whole": NamedSharding(mesh, P(("a", "b")))}})["params"]
+read = (monitor.get_current_metrics()["checkpoint_read_gb"] - before) * 1e9
+for name, array in got.items():
+    assert len(array.sharding.device_set) == count and np.array_equal(array, values), name
+print(read / (3 * values.nbytes))
+"""
+
+
+def test_saved_on_eight_devices_and_restored_on_others_with_every_byte_read_once(tmp_path):
+    def on(count, verb):
+        done = subprocess.run([sys.executable, "-c", ON_DEVICES, tmp_path, str(count), verb], capture_output=True, text=True,
+                              env={**os.environ, "XLA_FLAGS": f"--xla_force_host_platform_device_count={count}"})
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    on(8, "save")
+    for count in (1, 2, 8):
+        assert 1 <= float(on(count, "restore")) < 1.01

@@ -155,5 +155,5 @@ def test_errors_say_what_is_wrong(tokens, tmp_path):
     with pytest.raises(ValueError, match="no multiple of 2"):
         (tmp_path / "odd").write_bytes(b"123")
         training.TokenFile(str(tmp_path / "odd"), 2)
-    with pytest.raises(ValueError, match="object stores"):
-        training.write_tokens("gs://bucket/data/", training.Tokenizer(), str(tmp_path / "x"))
+    with pytest.raises(ValueError, match="files, folders and gs://"):
+        training.write_tokens("s3://bucket/data/", training.Tokenizer(), str(tmp_path / "x"))

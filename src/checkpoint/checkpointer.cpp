@@ -161,9 +161,12 @@ Checkpointer::Checkpointer(std::string folder, CheckpointOptions options) {
     throw ValueError(concat("Checkpointer: chunk_bytes is at least 64, got ", options.chunk_bytes));
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
   if (const std::size_t scheme = folder.find("://"); scheme != std::string::npos) {
-    if (folder.substr(0, scheme) != "file")
-      throw ValueError(concat("Checkpointer: '", folder, "': only folders and file:// can hold checkpoints"));
-    folder.erase(0, scheme + 3);
+    const std::string name = folder.substr(0, scheme);
+    if (name != "file" && name != "gs")
+      throw ValueError(concat("Checkpointer: '", folder, "': only folders, file:// and gs:// can hold checkpoints"));
+    if (name == "file") folder.erase(0, scheme + 3);
+  } else if (folder.starts_with("gs:/")) {
+    throw ValueError(concat("Checkpointer: '", folder, "': expected gs://BUCKET/FOLDER; a pathlib.Path loses a slash"));
   }
   make_folder_and_parents(folder);
   state_ = std::make_unique<State>(std::move(folder), options);
@@ -184,7 +187,7 @@ void Checkpointer::save(int64_t step, CheckpointItems items, const std::string& 
   SaveJob job = make_save_job(step, std::move(items), metadata);
   state_->wait_for_saves();
   state_->raise_error();
-  if (is_folder(step_folder(state_->folder, step))) {
+  if (is_committed(step_folder(state_->folder, step))) {
     throw ValueError(concat("checkpoint save: step ", step, " is already in ", state_->folder,
                             "; remove it first, or save another step"));
   }
@@ -248,6 +251,14 @@ Checkpoint Checkpointer::restore(const RestoreOptions& options) const {
   }
 }
 
+Arrays Checkpointer::read_parts(int64_t step, const std::vector<CheckpointPart>& parts) const {
+  state_->wait_for_saves();
+  if (!is_committed(step_folder(state_->folder, step)))
+    throw CheckpointError(concat("checkpoint restore: step ", step, " is not in ", state_->folder));
+  const Waiting waiting;
+  return read_step_parts(state_->folder, step, parts);
+}
+
 std::vector<CheckpointArrayInfo> Checkpointer::arrays(int64_t step) const {
   state_->wait_for_saves();
   return step_arrays(state_->folder, step);
@@ -255,7 +266,7 @@ std::vector<CheckpointArrayInfo> Checkpointer::arrays(int64_t step) const {
 
 void Checkpointer::remove(int64_t step) {
   state_->wait_for_saves();
-  if (!is_folder(step_folder(state_->folder, step)))
+  if (!is_committed(step_folder(state_->folder, step)))
     throw CheckpointError(concat("checkpoint remove: step ", step, " is not in ", state_->folder));
   remove_step(state_->folder, step);
   if (state_->last && state_->last->folder == step_folder(state_->folder, step)) state_->last.reset();

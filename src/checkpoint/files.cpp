@@ -14,6 +14,9 @@
 
 #include <capibara/checkpoint.h>
 
+#include "checkpoint/objects.h"
+#include "runtime/counters.h"
+
 namespace capibara {
 
 void throw_file_error(const std::string& what, const std::string& path) {
@@ -41,6 +44,10 @@ void sync_path(const std::string& path, int flags) {
 void sync_folder(const std::string& path) { sync_path(path, O_DIRECTORY); }
 
 void make_folder_and_parents(const std::string& path) {
+  if (is_object_path(path)) {
+    names_in(path);  // raises where the bucket is not there
+    return;
+  }
   if (is_folder(path)) return;
   const std::size_t slash = path.find_last_of('/');
   if (slash != std::string::npos && slash > 0) make_folder_and_parents(path.substr(0, slash));
@@ -68,10 +75,6 @@ void NewFolder::make_folders(const std::string& relative) {
       throw_file_error("making the folder", path);
     if (slash == std::string::npos) return;
   }
-}
-
-void NewFolder::write_file(const std::string& relative, std::string_view text) {
-  write_pieces(relative, {iovec{const_cast<char*>(text.data()), text.size()}});
 }
 
 void NewFolder::write_pieces(const std::string& relative, std::vector<iovec> pieces) {
@@ -117,16 +120,19 @@ void NewFolder::sync() const {
 // ---- folders ------------------------------------------------------------------------------------------------------
 
 bool is_folder(const std::string& path) {
+  if (is_object_path(path)) return !names_in(path).empty();
   struct stat status {};
   return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
 bool is_file(const std::string& path) {
+  if (is_object_path(path)) return Blob::open_if_there(path).has_value();
   struct stat status {};
   return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
 std::vector<std::string> names_in(const std::string& folder) {
+  if (is_object_path(folder)) return object_names_in(folder);
   std::vector<std::string> names;
   DIR* listing = ::opendir(folder.c_str());
   if (!listing) return names;
@@ -140,6 +146,7 @@ std::vector<std::string> names_in(const std::string& folder) {
 }
 
 void remove_tree(const std::string& path) {
+  if (is_object_path(path)) return remove_object_tree(path);
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0) return;
   if (!S_ISDIR(status.st_mode)) {
@@ -157,7 +164,23 @@ bool is_abandoned(const std::string& folder) {
 
 // ---- reading ------------------------------------------------------------------------------------------------------
 
+std::optional<Blob> Blob::open_if_there(const std::string& path) {
+  if (!is_object_path(path)) return is_file(path) ? std::optional(open(path)) : std::nullopt;
+  std::optional<ObjectInfo> info = object_at(path);
+  if (!info) return std::nullopt;
+  Blob blob;
+  blob.name_ = path;
+  blob.size_ = info->size;
+  blob.object_ = std::make_shared<const ObjectInfo>(*std::move(info));
+  return blob;
+}
+
 Blob Blob::open(const std::string& path) {
+  if (is_object_path(path)) {
+    const std::optional<Blob> object = open_if_there(path);
+    if (!object) throw CheckpointError(concat("checkpoint: there is no object ", path));
+    return *object;
+  }
   Blob blob;
   blob.name_ = path;
   auto file = std::make_shared<Descriptor>(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -197,6 +220,8 @@ void Blob::read(uint64_t offset, std::span<std::byte> to) const {
     if (!to.empty()) std::memcpy(to.data(), bytes_->data() + offset_ + offset, to.size());
     return;
   }
+  Counters::add(process_counters.checkpoint_read_bytes, to.size());
+  if (object_) return read_object_part(name_, *object_, offset_ + offset, to);
   while (!to.empty()) {
     const ssize_t got = ::pread(file_->number(), to.data(), to.size(), static_cast<off_t>(offset_ + offset));
     if (got < 0 && errno == EINTR) continue;
@@ -205,6 +230,11 @@ void Blob::read(uint64_t offset, std::span<std::byte> to) const {
     to = to.subspan(static_cast<std::size_t>(got));
     offset += static_cast<uint64_t>(got);
   }
+}
+
+void Blob::prefetch() const {
+  if (file_)
+    ::posix_fadvise(file_->number(), static_cast<off_t>(offset_), static_cast<off_t>(size_), POSIX_FADV_WILLNEED);
 }
 
 std::string Blob::read_all(uint64_t max_bytes) const {

@@ -1,5 +1,6 @@
 // The JSON files of Orbax's layout, so that its readers take a step for one of their own.
 #include "checkpoint/step.h"
+#include "io/base64.h"
 
 namespace capibara {
 
@@ -17,18 +18,6 @@ std::string python_text(const std::string& text) {
       out += c;
   }
   return out + quote;
-}
-
-std::string base64(const std::string& text) {
-  static constexpr char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); i += 3) {
-    uint32_t word = 0;
-    const std::size_t count = std::min<std::size_t>(3, text.size() - i);
-    for (std::size_t j = 0; j < 3; ++j) word = word << 8 | (j < count ? static_cast<unsigned char>(text[i + j]) : 0U);
-    for (std::size_t j = 0; j < 4; ++j) out += j <= count ? letters[word >> (18 - 6 * j) & 63] : '=';
-  }
-  return out;
 }
 
 const char* value_type(TreeDef::Kind kind) {

@@ -18,9 +18,10 @@ constexpr std::size_t max_path_keys = 200;
 }
 
 Json read_json(const std::string& file) {
-  if (!is_file(file)) fail(file, "it is missing");
+  const std::optional<Blob> found = Blob::open_if_there(file);
+  if (!found) fail(file, "it is missing");
   try {
-    return Json::parse(Blob::open(file).read_all(max_metadata_bytes), file);
+    return Json::parse(found->read_all(max_metadata_bytes), file);
   } catch (const ValueError& error) {
     fail(file, error.what());
   }
@@ -131,11 +132,7 @@ class OrbaxItem {
       throw CheckpointError(
           concat("checkpoint: ", full_name, " is a text, and only arrays can be read; name others with 'only'"));
     const ZarrStore store = [&](const std::string& key) -> std::optional<Blob> {
-      if (values_.empty()) {
-        const std::string path = folder_ + "/" + leaf.name + "/" + key;
-        if (!is_file(path)) return std::nullopt;
-        return Blob::open(path);
-      }
+      if (values_.empty()) return Blob::open_if_there(folder_ + "/" + leaf.name + "/" + key);
       const auto it = values_.find(leaf.name + "/" + key);
       return it == values_.end() ? std::nullopt : std::optional(it->second);
     };

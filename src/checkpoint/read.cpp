@@ -12,6 +12,7 @@ namespace capibara {
 namespace {
 
 constexpr uint64_t max_manifest_bytes = uint64_t{1} << 30;
+constexpr std::size_t max_ahead = 2;  // arrays that the disk reads ahead
 
 // Which arrays `only` asks for: an item, an array, or all below a node.
 class Selection {
@@ -110,6 +111,33 @@ class StepReader {
     return result;
   }
 
+  Arrays read_parts(const std::vector<CheckpointPart>& parts) {
+    std::map<std::string, std::pair<const std::string*, std::size_t>> places;  // the item, and the number of the array
+    for (const auto& [name, item] : manifest_.items) {
+      const std::vector<std::string> names = array_names(name, item.structure);
+      for (std::size_t i = 0; i < names.size(); ++i) places[name + "." + names[i]] = {&name, i};
+    }
+    Arrays arrays;
+    for (const CheckpointPart& part : parts) {
+      const auto it = places.find(part.array);
+      if (it == places.end())
+        throw ValueError(concat("checkpoint restore: step ", step_, " holds no array '", part.array, "'"));
+      const auto& [item, index] = it->second;
+      const ManifestArray& entry = manifest_.items.at(*item).arrays[index];
+      const Shape& shape = entry.type.shape;
+      bool inside = part.start.size() == shape.size() && part.size.size() == shape.size();
+      for (std::size_t i = 0; inside && i < shape.size(); ++i)
+        inside = part.start[i] >= 0 && part.size[i] >= 0 && part.start[i] <= shape[i] &&
+                 part.size[i] <= shape[i] - part.start[i];
+      if (!inside)
+        throw ValueError(
+            concat("checkpoint restore: a part of ", part.array, " is not inside of ", to_string(entry.type)));
+      const ZarrPart box{part.start, part.size};
+      arrays.push_back(read_array(*item, part.array.substr(item->size() + 1), entry, &box));
+    }
+    return arrays;
+  }
+
  private:
   ValueError missing_item(const std::string& name) const {
     std::string held;
@@ -124,9 +152,9 @@ class StepReader {
     const std::string path = folder_ + "/" + file;
     if (it == manifest_.files.end())
       throw CorruptCheckpointError(concat("checkpoint: the manifest of ", folder_, " does not know ", file));
-    if (!is_file(path))
-      throw CorruptCheckpointError(concat("checkpoint: step ", step_, ": the file ", path, " is missing"));
-    const std::string text = Blob::open(path).read_all(max_manifest_bytes);
+    const std::optional<Blob> found = Blob::open_if_there(path);
+    if (!found) throw CorruptCheckpointError(concat("checkpoint: step ", step_, ": the file ", path, " is missing"));
+    const std::string text = found->read_all(max_manifest_bytes);
     const uint32_t computed = crc32c(std::as_bytes(std::span(text)));
     if (text.size() != it->second.bytes || computed != it->second.checksum) {
       throw CorruptCheckpointError(concat("checkpoint: step ", step_, ": the file ", path, " has ", text.size(),
@@ -136,7 +164,8 @@ class StepReader {
     return text;
   }
 
-  Array read_array(const std::string& item, const std::string& name, const ManifestArray& entry) const {
+  Array read_array(const std::string& item, const std::string& name, const ManifestArray& entry,
+                   const ZarrPart* part = nullptr) const {
     const std::string folder = item + "/" + name, full_name = item + "." + name;
     const ZarrStore store = [&](const std::string& key) -> std::optional<Blob> {
       if (key == "zarr.json") {
@@ -146,9 +175,7 @@ class StepReader {
           throw CorruptCheckpointError(concat("checkpoint: array ", full_name, ": ", error.what()));
         }
       }
-      const std::string path = folder_ + "/" + folder + "/" + key;
-      if (!is_file(path)) return std::nullopt;
-      return Blob::open(path);
+      return Blob::open_if_there(folder_ + "/" + folder + "/" + key);
     };
     const ZarrArray array = read_zarr_description(store, full_name);
     const StoredType stored = stored_type(entry.type.dtype, entry.type.shape);
@@ -157,7 +184,28 @@ class StepReader {
                                           "/zarr.json: it describes ", to_string(array.type), ", the manifest ",
                                           to_string(entry.type)));
     }
-    return Array::from_buffer(entry.type, read_zarr(store, array, full_name, &entry.checksums).buffer());
+    ArrayType type = entry.type;
+    ZarrPart words;
+    if (part) {
+      type.shape = part->size;
+      words = {part->start, stored_type(type.dtype, part->size).shape};
+      words.start.resize(words.size.size(), 0);  // the words of a key
+    }
+    return Array::from_buffer(type,
+                              read_zarr(store, array, full_name, &entry.checksums, part ? &words : nullptr).buffer());
+  }
+
+  // The disk reads the array behind this one while its checksums are taken.
+  void prefetch_next(const std::string& item, const std::vector<std::string>& names, const ManifestItem& entries,
+                     std::size_t index) {
+    if (is_object_path(folder_)) return;
+    for (std::size_t i = index + 1; i < names.size() && i <= index + max_ahead; ++i) {
+      if (!only_.array(item + "." + names[i])) continue;
+      const ArrayType& type = entries.arrays[i].type;
+      const std::size_t rank = stored_type(type.dtype, type.shape).shape.size();
+      if (const auto file = Blob::open_if_there(concat(folder_, "/", item, "/", names[i], "/", zarr_data_key(rank))))
+        file->prefetch();
+    }
   }
 
   CheckpointTree read_item(const std::string& name, const ManifestItem& item) {
@@ -166,6 +214,7 @@ class StepReader {
     std::vector<bool> chosen;
     for (std::size_t i = 0; i < names.size(); ++i) {
       chosen.push_back(only_.array(name + "." + names[i]));
+      if (chosen.back()) prefetch_next(name, names, item, i);
       if (chosen.back()) result.leaves.push_back(read_array(name, names[i], item.arrays[i]));
     }
     std::size_t leaf = 0;
@@ -196,6 +245,7 @@ class StepReader {
         throw ValueError(concat("checkpoint restore: array ", name, keystr(paths[i]), ": expected ",
                                 to_string(expected), " (argument 'like'), got ", to_string(got)));
       }
+      prefetch_next(name, names, item, it->second);
       result.leaves[i] = read_array(name, array, item.arrays[it->second]);
     }
     for (const auto& [array, index] : saved) {
@@ -246,8 +296,9 @@ bool has_manifest(const std::string& step_folder) { return is_file(step_folder +
 
 Manifest read_manifest(const std::string& step_folder) {
   const std::string file = step_folder + "/" + manifest_file;
-  if (!is_file(file)) throw CorruptCheckpointError(concat("checkpoint: the manifest ", file, " is missing"));
-  return Manifest::parse(Blob::open(file).read_all(max_manifest_bytes), file);
+  const std::optional<Blob> found = Blob::open_if_there(file);
+  if (!found) throw CorruptCheckpointError(concat("checkpoint: the manifest ", file, " is missing"));
+  return Manifest::parse(found->read_all(max_manifest_bytes), file);
 }
 
 Checkpoint read_step(const std::string& folder, int64_t step, const RestoreOptions& options) {
@@ -257,6 +308,11 @@ Checkpoint read_step(const std::string& folder, int64_t step, const RestoreOptio
   result.step = step;
   match_like(result, options);
   return result;
+}
+
+Arrays read_step_parts(const std::string& folder, int64_t step, const std::vector<CheckpointPart>& parts) {
+  const RestoreOptions options;
+  return StepReader(step_folder(folder, step), step, options).read_parts(parts);
 }
 
 Checkpoint read_checkpoint(const std::string& folder, const std::vector<std::string>& only) {

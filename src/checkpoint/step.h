@@ -47,6 +47,7 @@ Manifest write_step(const std::string& folder, const SaveJob& job, const Checkpo
 
 // The folders of steps by number, and those of saves and removals that never came to their end.
 std::vector<int64_t> committed_steps(const std::string& folder);
+bool is_committed(const std::string& step_folder);
 void remove_leftovers(const std::string& folder);
 void remove_step(const std::string& folder, int64_t step);
 std::string step_folder(const std::string& folder, int64_t step);
@@ -54,6 +55,7 @@ std::string step_folder(const std::string& folder, int64_t step);
 Manifest read_manifest(const std::string& step_folder);  // raises
 bool has_manifest(const std::string& step_folder);
 Checkpoint read_step(const std::string& folder, int64_t step, const RestoreOptions& options);
+Arrays read_step_parts(const std::string& folder, int64_t step, const std::vector<CheckpointPart>& parts);
 // The same of a folder that Orbax has written; `only` as in RestoreOptions.
 bool is_orbax_folder(const std::string& folder);
 Checkpoint read_orbax(const std::string& folder, const std::vector<std::string>& only);

@@ -37,8 +37,8 @@ const std::byte* filled_memory(const HeldArray& array) {
 
 class StepWriter {
  public:
-  StepWriter(const std::string& path, const SaveJob& job, const CheckpointOptions& options, const EarlierStep* before)
-      : folder_(path), job_(job), options_(options), before_(before) {}
+  StepWriter(StepFolder& folder, const SaveJob& job, const CheckpointOptions& options, const EarlierStep* before)
+      : folder_(folder), job_(job), options_(options), before_(folder.can_link() ? before : nullptr) {}
 
   Manifest write() {
     manifest_.step = job_.step;
@@ -114,12 +114,26 @@ class StepWriter {
     }
   }
 
-  NewFolder folder_;
+  StepFolder& folder_;
   const SaveJob& job_;
   const CheckpointOptions& options_;
   const EarlierStep* before_;
   Manifest manifest_;
 };
+
+bool is_step_name(const std::string& name) {
+  return !name.empty() && name.size() <= 18 && name.find_first_not_of("0123456789") == std::string::npos &&
+         (name[0] != '0' || name.size() == 1);
+}
+
+// Steps without a marker that are older than a committed one: nobody writes them any more.
+void remove_object_leftovers(const std::string& folder) {
+  const std::vector<int64_t> steps = committed_steps(folder);
+  for (const std::string& name : names_in(folder)) {
+    if (!is_step_name(name) || steps.empty() || std::stoll(name) >= steps.back()) continue;
+    if (std::find(steps.begin(), steps.end(), std::stoll(name)) == steps.end()) remove_object_tree(folder + "/" + name);
+  }
+}
 
 }  // namespace
 
@@ -171,10 +185,17 @@ std::string step_folder(const std::string& folder, int64_t step) { return concat
 Manifest write_step(const std::string& folder, const SaveJob& job, const CheckpointOptions& options,
                     const EarlierStep* before) {
   const std::string target = step_folder(folder, job.step);
+  if (is_object_path(folder)) {
+    ObjectFolder objects(target);
+    Manifest manifest = StepWriter(objects, job, options, before).write();
+    write_commit_marker(target);
+    return manifest;
+  }
   const std::string temporary = concat(target, temporary_mark, random_digits(6));
   Manifest manifest;
   try {
-    manifest = StepWriter(temporary, job, options, before).write();
+    NewFolder files(temporary);
+    manifest = StepWriter(files, job, options, before).write();
     if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) != 0) {
       // File systems that cannot do that replace at most an empty folder.
       if (errno != EINVAL || ::rename(temporary.c_str(), target.c_str()) != 0) throw_file_error("committing", target);
@@ -190,14 +211,18 @@ Manifest write_step(const std::string& folder, const SaveJob& job, const Checkpo
 std::vector<int64_t> committed_steps(const std::string& folder) {
   std::vector<int64_t> steps;
   for (const std::string& name : names_in(folder)) {
-    if (name.empty() || name.size() > 18 || name.find_first_not_of("0123456789") != std::string::npos) continue;
-    if ((name[0] != '0' || name.size() == 1) && is_folder(folder + "/" + name)) steps.push_back(std::stoll(name));
+    if (is_step_name(name) && is_committed(folder + "/" + name)) steps.push_back(std::stoll(name));
   }
   std::sort(steps.begin(), steps.end());
   return steps;
 }
 
+bool is_committed(const std::string& path) {
+  return is_object_path(path) ? is_file(path + "/" + commit_marker) : is_folder(path);
+}
+
 void remove_leftovers(const std::string& folder) {
+  if (is_object_path(folder)) return remove_object_leftovers(folder);
   for (const std::string& name : names_in(folder)) {
     const std::size_t mark = name.find(temporary_mark);
     // Only names of ours: digits, the mark, twelve hexadecimal digits.
@@ -211,7 +236,9 @@ void remove_leftovers(const std::string& folder) {
 }
 
 void remove_step(const std::string& folder, int64_t step) {
-  const std::string path = step_folder(folder, step), temporary = concat(path, temporary_mark, random_digits(6));
+  const std::string path = step_folder(folder, step);
+  if (is_object_path(folder)) return remove_object_tree(path);
+  const std::string temporary = concat(path, temporary_mark, random_digits(6));
   if (::rename(path.c_str(), temporary.c_str()) != 0) throw_file_error("removing", path);
   sync_folder(folder);
   remove_tree(temporary);

@@ -82,8 +82,14 @@ struct ZarrArray {
 // what is not supported. `name` is that of the array, for errors.
 ZarrArray read_zarr_description(const ZarrStore& store, const std::string& name);
 
-// Reads all elements; `checksums` are those of the chunks as the manifest knows them. A missing chunk is an error.
+// A box of an array.
+struct ZarrPart {
+  Shape start, size;
+};
+
+// Reads all elements, or those of a part, whose chunks alone are read; `checksums` are those of the chunks as the
+// manifest knows them. A missing chunk is an error.
 Array read_zarr(const ZarrStore& store, const ZarrArray& array, const std::string& name,
-                const std::vector<uint32_t>* checksums = nullptr);
+                const std::vector<uint32_t>* checksums = nullptr, const ZarrPart* part = nullptr);
 
 }  // namespace capibara

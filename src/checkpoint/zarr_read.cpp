@@ -25,22 +25,25 @@ struct ChunkName {
   }
 };
 
-// Where the box of a chunk is in the array, and whether it is one run of bytes there.
+// What a part of an array takes from a chunk, and whether it is one run of bytes in both.
 struct Box {
-  Shape origin, size;  // clipped to the array
+  Shape origin, size;  // in the array
   uint64_t elements = 1;
 
-  Box(const Shape& shape, const Shape& chunk, const Shape& first) : origin(first), size(chunk) {
-    for (std::size_t i = 0; i < shape.size(); ++i) {
-      size[i] = std::clamp<int64_t>(shape[i] - origin[i], 0, chunk[i]);
+  Box(const ZarrPart& part, const Shape& chunk, const Shape& first) : origin(first), size(chunk) {
+    for (std::size_t i = 0; i < chunk.size(); ++i) {
+      origin[i] = std::max(first[i], part.start[i]);
+      size[i] = std::max<int64_t>(0, std::min(first[i] + chunk[i], part.start[i] + part.size[i]) - origin[i]);
       elements *= static_cast<uint64_t>(size[i]);
     }
   }
-  bool is_run(const Shape& shape, const Shape& chunk) const {
+  // Whether the box is the first bytes of the chunk, and has its neighbours in the part as well.
+  bool is_run(const ZarrPart& part, const Shape& chunk, const Shape& first) const {
     std::size_t i = 0;
-    while (i < shape.size() && chunk[i] == 1) ++i;
-    for (++i; i < shape.size(); ++i) {
-      if (chunk[i] != shape[i]) return false;
+    while (i < chunk.size() && chunk[i] == 1) ++i;
+    if (i < chunk.size() && origin[i] != first[i]) return false;
+    for (++i; i < chunk.size(); ++i) {
+      if (size[i] != chunk[i] || part.size[i] != chunk[i]) return false;
     }
     return true;
   }
@@ -52,17 +55,26 @@ uint64_t element_offset(const Shape& shape, const Shape& at) {
   return static_cast<uint64_t>(offset);
 }
 
-// Copies the rows of a chunk to their places.
-void copy_box(const Shape& shape, const Shape& chunk, const Box& box, uint64_t width, const std::byte* from,
-              std::byte* to) {
+Shape difference(Shape a, const Shape& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] -= b[i];
+  return a;
+}
+
+// Copies the rows of a box from its chunk to their places in the part.
+void copy_box(const ZarrPart& part, const Shape& chunk, const Shape& first, const Box& box, uint64_t width,
+              const std::byte* from, std::byte* to) {
   if (box.elements == 0) return;
-  const std::size_t rank = shape.size();
+  const std::size_t rank = chunk.size();
   const uint64_t row = rank == 0 ? width : static_cast<uint64_t>(box.size[rank - 1]) * width;
+  const Shape in_part = difference(box.origin, part.start), in_chunk = difference(box.origin, first);
   Shape at(rank, 0);
   while (true) {
-    Shape target = at;
-    for (std::size_t i = 0; i < rank; ++i) target[i] += box.origin[i];
-    std::memcpy(to + element_offset(shape, target) * width, from + element_offset(chunk, at) * width, row);
+    Shape target = at, source = at;
+    for (std::size_t i = 0; i < rank; ++i) {
+      target[i] += in_part[i];
+      source[i] += in_chunk[i];
+    }
+    std::memcpy(to + element_offset(part.size, target) * width, from + element_offset(chunk, source) * width, row);
     std::size_t axis = rank == 0 ? 0 : rank - 1;
     while (axis > 0 && ++at[axis - 1] == box.size[axis - 1]) at[--axis] = 0;
     if (axis == 0) return;
@@ -78,23 +90,26 @@ Shape unravel(int64_t index, const Shape& counts) {
 class ZarrReader {
  public:
   ZarrReader(const ZarrStore& store, const ZarrArray& array, const std::string& name,
-             const std::vector<uint32_t>* checksums)
+             const std::vector<uint32_t>* checksums, const ZarrPart* part)
       : store_(store),
         array_(array),
         name_(name),
         checksums_(checksums),
+        part_(part ? *part : ZarrPart{Shape(array.type.shape.size(), 0), array.type.shape}),
         width_(static_cast<uint64_t>(storage_size(array.type.dtype))) {}
 
   Array read() {
     const Shape& shape = array_.type.shape;
     const Shape counts = chunk_counts(shape, array_.chunk);
     const int64_t chunks = element_count(counts);
-    const uint64_t bytes = static_cast<uint64_t>(element_count(shape)) * width_;
-    if (bytes > unchecked_bytes) check_sizes(counts, chunks, bytes);
+    const uint64_t bytes = static_cast<uint64_t>(element_count(part_.size)) * width_;
+    if (bytes > unchecked_bytes) check_sizes(counts, chunks, static_cast<uint64_t>(element_count(shape)) * width_);
     Buffer buffer = Buffer::allocate(bytes);
     to_ = buffer.mutable_data();
     for (int64_t i = 0; i < chunks; ++i) read_file(i, chunks, unravel(i, counts));
-    return Array::from_buffer(array_.type, std::move(buffer));
+    ArrayType type = array_.type;
+    type.shape = part_.size;
+    return Array::from_buffer(type, std::move(buffer));
   }
 
  private:
@@ -132,10 +147,11 @@ class ZarrReader {
 
   void read_file(int64_t index, int64_t count, const Shape& at) {
     const std::string file = key(at);
-    const std::optional<Blob> blob = store_(file);
-    if (!blob) ChunkName{name_, file, index, count}.fail("the file is missing");
     Shape first = at;
     for (std::size_t i = 0; i < at.size(); ++i) first[i] *= array_.chunk[i];
+    if (Box(part_, array_.chunk, first).elements == 0) return;
+    const std::optional<Blob> blob = store_(file);
+    if (!blob) ChunkName{name_, file, index, count}.fail("the file is missing");
     if (array_.sharded) return read_shard(*blob, first);
     read_chunk(*blob, {name_, blob->name(), index, count}, first, array_.chunk, index);
   }
@@ -161,18 +177,15 @@ class ZarrReader {
     }
     if (checksums_ && checksums_->size() != static_cast<std::size_t>(count))
       of_index.fail(concat("the manifest knows ", checksums_->size(), " chunks"));
+    if (part_.size == array_.type.shape) blob.prefetch();
     parallel_for(count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         Shape at = unravel(i, counts);
-        bool outside = false;
-        for (std::size_t d = 0; d < at.size(); ++d) {
-          at[d] = first[d] + at[d] * array_.inner[d];
-          outside = outside || at[d] >= array_.type.shape[d];
-        }
+        for (std::size_t d = 0; d < at.size(); ++d) at[d] = first[d] + at[d] * array_.inner[d];
         const ChunkName chunk{name_, blob.name(), i, count};
         const uint64_t offset = entries[2 * static_cast<std::size_t>(i)],
                        bytes = entries[2 * static_cast<std::size_t>(i) + 1];
-        if (outside) continue;
+        if (Box(part_, array_.inner, at).elements == 0) continue;
         if (offset > blob.size() || bytes > blob.size() - offset)
           chunk.fail("its place is not inside of the file, or it was never written");
         read_chunk(blob.part(offset, bytes), chunk, at, array_.inner, i);
@@ -197,13 +210,24 @@ class ZarrReader {
     }
   }
 
+  // The first bytes of a chunk and their checksum, which is taken while they are still in the cache.
+  static uint32_t read_checked(const Blob& blob, std::span<std::byte> to) {
+    const std::size_t block = blob.is_remote() ? to.size() : std::size_t{1} << 18;
+    uint32_t checksum = 0;
+    for (std::size_t at = 0; at < to.size(); at += block) {
+      const std::span<std::byte> piece = to.subspan(at, std::min(block, to.size() - at));
+      blob.read(at, piece);
+      checksum = crc32c(piece, checksum);
+    }
+    return checksum;
+  }
+
   void read_chunk(const Blob& blob, const ChunkName& chunk, const Shape& first, const Shape& extent,
                   int64_t index) const {
-    const Shape& shape = array_.type.shape;
-    const Box box(shape, extent, first);
+    const Box box(part_, extent, first);
     const uint64_t whole = chunk_size(extent);
-    std::byte* const place = to_ + element_offset(shape, first) * width_;
-    const bool run = box.is_run(shape, extent);
+    std::byte* const place = to_ + element_offset(part_.size, difference(box.origin, part_.start)) * width_;
+    const bool run = box.is_run(part_, extent, first);
     const bool plain =
         array_.codecs.empty() || (array_.codecs.size() == 1 && array_.codecs[0].kind == ZarrCodec::crc32c);
     if (run && plain) {  // straight to its place
@@ -211,20 +235,20 @@ class ZarrReader {
       if (blob.size() != whole + stored_check)
         chunk.fail(concat("it has ", blob.size(), " bytes, expected ", whole + stored_check));
       const std::span<std::byte> here(place, box.elements * width_);
-      blob.read(0, here);
-      if (stored_check == 0) return;
+      if (stored_check == 0) return blob.read(0, here);
+      const uint32_t computed = read_checked(blob, here);
       std::vector<std::byte> rest(whole - here.size() + stored_check);
       blob.read(here.size(), rest);
       uint32_t stored = 0;
       std::memcpy(&stored, rest.data() + rest.size() - 4, 4);
-      return check(chunk, crc32c(std::span(rest).first(rest.size() - 4), crc32c(here)), stored,
+      return check(chunk, crc32c(std::span(rest).first(rest.size() - 4), computed), stored,
                    static_cast<std::size_t>(index));
     }
     const std::vector<std::byte> bytes = decoded(blob, chunk, whole, index);
     if (run)
       std::memcpy(place, bytes.data(), box.elements * width_);
     else
-      copy_box(shape, extent, box, width_, bytes.data(), to_);
+      copy_box(part_, extent, first, box, width_, bytes.data(), to_);
   }
 
   std::vector<std::byte> decoded(const Blob& blob, const ChunkName& chunk, uint64_t whole, int64_t index) const {
@@ -255,6 +279,7 @@ class ZarrReader {
   const ZarrArray& array_;
   const std::string& name_;
   const std::vector<uint32_t>* checksums_;
+  const ZarrPart part_;
   const uint64_t width_;
   std::byte* to_ = nullptr;
 };
@@ -262,8 +287,8 @@ class ZarrReader {
 }  // namespace
 
 Array read_zarr(const ZarrStore& store, const ZarrArray& array, const std::string& name,
-                const std::vector<uint32_t>* checksums) {
-  return ZarrReader(store, array, name, checksums).read();
+                const std::vector<uint32_t>* checksums, const ZarrPart* part) {
+  return ZarrReader(store, array, name, checksums, part).read();
 }
 
 }  // namespace capibara

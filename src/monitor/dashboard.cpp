@@ -10,6 +10,7 @@ const char dashboard_page[] = R"html(<!doctype html>
 :root { color-scheme: light dark; }
 body { font: 15px system-ui, sans-serif; margin: 16px; max-width: 1400px; }
 h1 { font-size: 18px; margin: 0 0 12px; }
+button { font: inherit; font-size: 14px; } #captured { font-size: 14px; font-weight: 400; overflow-wrap: anywhere; }
 #alerts { color: #b00020; font-weight: 600; min-height: 1.3em; }
 #cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(220px, 1fr)); gap: 12px; }
 .card { border: 1px solid #8884; border-radius: 8px; padding: 10px; overflow: hidden; }
@@ -17,7 +18,8 @@ h1 { font-size: 18px; margin: 0 0 12px; }
 svg { width: 100%; height: 48px; display: block; }
 polyline { fill: none; stroke: #3367d6; stroke-width: 1.5; vector-effect: non-scaling-stroke; }
 </style></head><body>
-<h1>capibara <span id="state"></span></h1><div id="alerts" role="status"></div><div id="cards"></div>
+<h1>capibara <span id="state"></span> <button id="capture" hidden>Take a profile</button>
+<span id="captured" role="status"></span></h1><div id="alerts" role="status"></div><div id="cards"></div>
 <script>
 const history = {}, cards = {}, most = 300;
 function card(name, doc) {
@@ -48,9 +50,18 @@ async function update() {
       draw(cards[name].querySelector("polyline"), history[name]);
     }
     document.getElementById("alerts").textContent = answer.alerts.join(" · ");
-    document.getElementById("state").textContent = "";
+    document.getElementById("state").textContent = ""; button.hidden = !answer.capture;
   } catch (error) { document.getElementById("state").textContent = "no answer"; }
 }
+const button = document.getElementById("capture"), captured = document.getElementById("captured");
+button.onclick = async () => {
+  button.disabled = true; captured.textContent = "taking a profile ...";
+  try {
+    const answer = await (await fetch("capture", {method: "POST", headers: {"X-Capibara-Token": "CAPTURE_TOKEN"}})).json();
+    captured.textContent = answer.profile ?? answer.error;
+  } catch (error) { captured.textContent = "no answer"; }
+  button.disabled = false;
+};
 update(); setInterval(update, 1000);
 </script></body></html>
 )html";

@@ -86,10 +86,12 @@ const std::vector<MetricRow>& metric_table() {
       {"compilations", "Compilations", true},
       {"compile_seconds", "Time spent compiling", true},
       {"cache_hits", "Calls of jitted programs that found them compiled", true},
+      {"queue_depth", "Programs that are queued or running in the background", false},
       {"checkpoints", "Steps saved", true},
       {"checkpoint_gb", "Data in them, in units of 10^9 bytes", true},
       {"checkpoint_seconds", "Time spent saving", true},
       {"checkpoint_failures", "Saves that failed", true},
+      {"checkpoint_read_gb", "Data read from checkpoints, in units of 10^9 bytes", true},
       {"uptime_seconds", "Time since the monitor was started", true},
   };
   return table;
@@ -130,10 +132,12 @@ Metrics metrics_between(const ProcessSample& before, const ProcessSample& now) {
           {"compilations", compilations},
           {"compile_seconds", count(process_counters.compile_nanoseconds) / giga},
           {"cache_hits", std::max(0.0, executions - compilations)},
+          {"queue_depth", static_cast<double>(background_depth())},
           {"checkpoints", count(process_counters.checkpoints)},
           {"checkpoint_gb", count(process_counters.checkpoint_bytes) / giga},
           {"checkpoint_seconds", count(process_counters.checkpoint_nanoseconds) / giga},
-          {"checkpoint_failures", count(process_counters.checkpoint_failures)}};
+          {"checkpoint_failures", count(process_counters.checkpoint_failures)},
+          {"checkpoint_read_gb", count(process_counters.checkpoint_read_bytes) / giga}};
 }
 
 double measured_peak() {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "io/json.h"
+#include "monitor/capture.h"
 #include "monitor/dashboard.h"
 #include "monitor/metrics.h"
 #include "monitor/server.h"
@@ -139,10 +140,19 @@ struct Monitor::State {
     return texts;
   }
 
-  HttpAnswer answer(const std::string& method, const std::string& path) {
+  // The page with the token that its button sends.
+  static std::string page() {
+    std::string text = dashboard_page;
+    constexpr std::string_view mark = "CAPTURE_TOKEN";
+    return text.replace(text.find(mark), mark.size(), capture_token());
+  }
+
+  HttpAnswer answer(const HttpCall& call) {
+    const auto& [method, path, token, host] = call;
+    if (path == "/capture") return capture(call);
     if (method != "GET" && method != "HEAD") return {405, "text/plain; charset=utf-8", "only GET\n"};
     if (path == "/metrics") return {200, "text/plain; version=0.0.4; charset=utf-8", prometheus_text(now())};
-    if (path == "/") return {200, "text/html; charset=utf-8", dashboard_page};
+    if (path == "/") return {200, "text/html; charset=utf-8", page()};
     if (path != "/metrics.json") return {404, "text/plain; charset=utf-8", "there are /, /metrics and /metrics.json\n"};
     const Metrics metrics = now();
     Json::List rows, texts;
@@ -155,7 +165,8 @@ struct Monitor::State {
     }
     for (std::string& text : raised()) texts.emplace_back(std::move(text));
     return {200, "application/json",
-            Json(Json::Object{{"metrics", std::move(rows)}, {"alerts", std::move(texts)}}).dump()};
+            Json(Json::Object{{"metrics", std::move(rows)}, {"alerts", std::move(texts)}, {"capture", can_capture()}})
+                .dump()};
   }
 };
 
@@ -185,9 +196,8 @@ void Monitor::start() {
   if (state.options.port) {
     const Waiting waiting;
     try {
-      state.server = std::make_unique<HttpServer>(
-          state.options.address, *state.options.port,
-          [&state](const std::string& method, const std::string& path) { return state.answer(method, path); });
+      state.server = std::make_unique<HttpServer>(state.options.address, *state.options.port,
+                                                  [&state](const HttpCall& call) { return state.answer(call); });
     } catch (...) {
       if (state.log) std::fclose(std::exchange(state.log, nullptr));
       throw;

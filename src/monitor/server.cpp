@@ -21,7 +21,9 @@ const HttpModule& http_module() {
                                 "); install libcivetweb-dev and build capibara again, or monitor without a port"));
     }
     const auto function = reinterpret_cast<decltype(&capibara_http_module)>(dlsym(handle, "capibara_http_module"));
-    if (!function) throw RuntimeError(concat("monitor: ", http_module_file, " belongs to another version of capibara"));
+    if (!function)
+      throw RuntimeError(concat("monitor: ", http_module_file,
+                                " was built without civetweb; install libcivetweb-dev and build capibara again"));
     return function();
   }();
   return *module;
@@ -34,10 +36,10 @@ HttpServer::HttpServer(const std::string& address, int port, HttpHandler handler
   char reason[256] = "";
   server_ = http_module().start(
       address.c_str(), &port_,
-      [](void* context, const char* method, const char* path, void* answer, HttpModule::Write write) {
+      [](void* context, const HttpModule::Call& call, void* answer, HttpModule::Write write) {
         HttpAnswer result;
         try {
-          result = static_cast<HttpServer*>(context)->handler_(method, path);
+          result = static_cast<HttpServer*>(context)->handler_({call.method, call.path, call.token, call.host});
         } catch (const std::exception& error) {
           result = {500, "text/plain; charset=utf-8", error.what()};
         }

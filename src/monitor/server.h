@@ -12,7 +12,11 @@ struct HttpAnswer {
   int status = 200;
   std::string type = "text/plain; charset=utf-8", body;
 };
-using HttpHandler = std::function<HttpAnswer(const std::string& method, const std::string& path)>;
+// A request: `token` and `host` are the headers X-Capibara-Token and Host.
+struct HttpCall {
+  std::string method, path, token, host;
+};
+using HttpHandler = std::function<HttpAnswer(const HttpCall& call)>;
 
 // Serves until it is destroyed; the handler is called from threads of the server.
 class HttpServer {
@@ -33,7 +37,10 @@ class HttpServer {
 // What the module offers; plain types, since it may be of another compiler.
 struct HttpModule {
   using Write = void (*)(void* answer, int status, const char* type, const char* body, std::size_t size);
-  using Handle = void (*)(void* context, const char* method, const char* path, void* answer, Write write);
+  struct Call {
+    const char *method, *path, *token, *host;
+  };
+  using Handle = void (*)(void* context, const Call& call, void* answer, Write write);
   // Null and a reason where it cannot listen; `port` becomes the one it listens on.
   void* (*start)(const char* address, int* port, Handle handle, void* context, char* reason, std::size_t reason_size);
   void (*stop)(void* server);

@@ -13,6 +13,7 @@
 
 #include "profile/recorder.h"
 #include "runtime/attend.h"
+#include "runtime/counters.h"
 #include "runtime/interrupt.h"
 #include "runtime/outliving.h"
 
@@ -57,6 +58,11 @@ class Background : public Outliving<Background> {
   void wait_for_all() {
     std::unique_lock lock(mutex_);
     wait_while(lock, [] { return true; });
+  }
+
+  std::size_t depth() {
+    std::lock_guard lock(mutex_);
+    return queue_.size() + (running_ ? 1 : 0);
   }
 
   // Runs programs or sleeps until this one is done. Whatever interrupts the wait is thrown, and the program given up.
@@ -258,6 +264,8 @@ void run_in_background(const std::shared_ptr<Completion>& completion, Background
 
 void wait_for_room(std::size_t bytes) { Background::instance().wait_for_room(bytes); }
 void wait_for_background() { Background::instance().wait_for_all(); }
+
+std::size_t background_depth() { return Background::instance().depth(); }
 
 bool in_background() { return running_depth > 0; }
 

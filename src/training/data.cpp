@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "io/mapped_file.h"
+#include "io/object_store.h"
 
 namespace capibara::training {
 
@@ -31,10 +32,28 @@ int32_t TokenFile::operator[](int64_t position) const {
   return width_ == 1 ? bytes[0] : bytes[0] | bytes[1] << 8;
 }
 
+namespace {
+
+// The object of this name, or all objects below it.
+std::vector<std::string> text_objects(const std::string& path) {
+  if (!path.ends_with('/') && stat_object(path)) return {path};
+  const std::string bucket = path.substr(0, path.find('/', 5));
+  std::vector<std::string> names;
+  for (const ObjectInfo& object : list_objects(path, true).objects) {
+    if (object.size > 0) names.push_back(bucket + "/" + object.name);
+  }
+  std::sort(names.begin(), names.end());
+  if (names.empty()) throw ValueError(concat("train: there is no object ", path, ", and none below it"));
+  return names;
+}
+
+}  // namespace
+
 std::vector<std::string> text_files(const std::string& path) {
   namespace fs = std::filesystem;
-  if (path.starts_with("gs://") || path.starts_with("s3://")) {
-    throw ValueError(concat("train: data from object stores is not read; copy ", path, " to a folder and name that"));
+  if (is_object_path(path)) return text_objects(path);
+  if (path.find("://") != std::string::npos) {
+    throw ValueError(concat("train: data is read from files, folders and gs://, got ", path, "; copy it to a folder"));
   }
   std::error_code error;
   std::vector<std::string> files;
@@ -51,6 +70,10 @@ std::vector<std::string> text_files(const std::string& path) {
   return files;
 }
 
+std::string read_text(const std::string& path) {
+  return is_object_path(path) ? read_object(path) : std::string(MappedFile(path).text());
+}
+
 int write_tokens(const std::vector<std::string>& texts, const Tokenizer& tokenizer, const std::string& path) {
   const int width = tokenizer.vocabulary() <= 256 ? 1 : 2;
   if (tokenizer.vocabulary() > 1 << 16) {
@@ -59,9 +82,9 @@ int write_tokens(const std::vector<std::string>& texts, const Tokenizer& tokeniz
   const std::string partial = path + ".partial";
   std::ofstream out(partial, std::ios::binary);
   for (const std::string& text : texts) {
-    const MappedFile file(text);
+    const std::string content = read_text(text);
     std::string bytes;
-    for (int32_t token : tokenizer.encode(file.text())) {
+    for (int32_t token : tokenizer.encode(content)) {
       bytes += static_cast<char>(token & 0xff);
       if (width == 2) bytes += static_cast<char>(token >> 8);
     }

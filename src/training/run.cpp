@@ -66,7 +66,7 @@ TrainingRun TrainingRun::begin(const std::string& folder, RunConfig config) {
   fs::create_directories(folder);
   const std::vector<std::string> texts = text_files(config.text);
   std::string all;
-  for (const std::string& text : texts) all += read_whole(text);
+  for (const std::string& text : texts) all += read_text(text);
   const Tokenizer tokenizer = Tokenizer::train(all, config.model.vocabulary);
   tokenizer.save(in_folder(folder, "tokenizer.txt"));
   write_tokens(texts, tokenizer, in_folder(folder, "tokens.bin"));

@@ -1,5 +1,6 @@
 // A training that only saves: `train FOLDER KEEP sync|async` goes on from the newest step for ever, `check FOLDER`
-// restores the newest.
+// restores every step; `save FOLDER STEP` saves one step, `large FOLDER STEP MIB` one of an array of that size, and
+// `sum FOLDER STEP` prints what its words add up to.
 #include <capibara/checkpoint.h>
 
 #include <cstdio>
@@ -54,6 +55,29 @@ int check(const std::string& folder) {
   return 0;
 }
 
+std::vector<int> words_of(int64_t mebibytes) {
+  std::vector<int> words(static_cast<std::size_t>(mebibytes) << 18);
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = static_cast<int>(i * 2654435761U);
+  return words;
+}
+
+int save(const std::string& folder, int64_t step, const Params& params) {
+  Checkpointer saver(folder, {.chunk_bytes = 1 << 20});
+  saver.save(step, {{"params", checkpoint_tree(params)}});
+  std::printf("saved %lld\n", static_cast<long long>(step));
+  return 0;
+}
+
+int sum(const std::string& folder, int64_t step) {
+  RestoreOptions options;
+  options.step = step;
+  const Checkpoint checkpoint = Checkpointer(folder).restore(options);
+  unsigned total = 0;
+  for (const int word : checkpoint.items.at("params").leaves[0].to_vector<int>()) total += static_cast<unsigned>(word);
+  std::printf("%u\n", total);
+  return 0;
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -62,7 +86,13 @@ int main(int count, char** words) {
     if (verb == "train" && count == 5)
       return train(words[2], std::stoll(words[3]), std::strcmp(words[4], "async") == 0);
     if (verb == "check") return check(words[2]);
-    std::fprintf(stderr, "expected train FOLDER KEEP sync|async, or check FOLDER\n");
+    if (verb == "save" && count == 4) return save(words[2], std::stoll(words[3]), params_of(std::stoll(words[3])));
+    if (verb == "large" && count == 5)
+      return save(words[2], std::stoll(words[3]), {{"w", array<int>(words_of(std::stoll(words[4])))}});
+    if (verb == "sum" && count == 4) return sum(words[2], std::stoll(words[3]));
+    std::fprintf(stderr,
+                 "expected train FOLDER KEEP sync|async, check FOLDER, save FOLDER STEP, large FOLDER STEP MIB or sum "
+                 "FOLDER STEP\n");
     return 2;
   } catch (const Error& error) {
     std::fprintf(stderr, "%s\n", error.what());

@@ -9,6 +9,8 @@
 #include <fstream>
 #include <map>
 
+#include "runtime/counters.h"
+
 namespace capibara {
 namespace {
 
@@ -63,6 +65,57 @@ TEST_F(Checkpoints, RestoreEveryDtypeAndShape) {
     ASSERT_EQ(back.size(), arrays.size());
     for (std::size_t i = 0; i < arrays.size(); ++i) expect_same(back[i], arrays[i]);
   }
+}
+
+// A box of an array, element by element.
+Array box_of(const Array& whole, const Shape& start, const Shape& size) {
+  ArrayType type = whole.type();
+  type.shape = size;
+  const auto width = static_cast<std::size_t>(storage_size(type.dtype));
+  Buffer buffer = Buffer::allocate(static_cast<std::size_t>(element_count(size)) * width);
+  Shape at(size.size(), 0);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(element_count(size)); ++i) {
+    auto rest = static_cast<int64_t>(i);
+    for (std::size_t d = size.size(); d-- > 0; rest /= size[d]) at[d] = rest % size[d];
+    int64_t from = 0;
+    for (std::size_t d = 0; d < size.size(); ++d) from = from * whole.shape()[d] + start[d] + at[d];
+    std::memcpy(buffer.mutable_data() + i * width, whole.raw_data() + static_cast<std::size_t>(from) * width, width);
+  }
+  return Array::from_buffer(type, std::move(buffer));
+}
+
+TEST_F(Checkpoints, PartsOfArraysAreReadFromTheirChunks) {
+  const Params params{{"cube", counted(DType::float32, {12, 10, 9}, 3)},
+                      {"long", counted(DType::int8, {1 << 20}, 5)},
+                      {"flat", counted(DType::bfloat16, {64, 33}, 7)}};
+  Checkpointer saver(folder, {.chunk_bytes = 400});
+  saver.save(1, {{"p", checkpoint_tree(params)}});
+  int seed = 1;
+  auto draw = [&](int64_t below) { return (seed = seed * 1103515245 + 12345, (seed >> 8 & 0xFFFF) % below); };
+  for (int i = 0; i < 40; ++i) {
+    for (const auto& [name, whole] : params) {
+      Shape start, size;
+      for (const int64_t extent : whole.shape()) {
+        start.push_back(draw(std::min<int64_t>(extent, 60'000)));
+        size.push_back(draw(std::min<int64_t>(extent - start.back(), 3000) + 1));
+      }
+      expect_same(saver.read_parts(1, {{"p." + name, start, size}}).at(0), box_of(whole, start, size));
+    }
+  }
+  Checkpointer coarse(folder, {.chunk_bytes = 64 << 10});
+  coarse.save(2, {{"p", checkpoint_tree(params)}});
+  auto bytes_of = [&](const CheckpointPart& part) {
+    const uint64_t before = process_counters.checkpoint_read_bytes;
+    coarse.read_parts(2, {part});
+    return process_counters.checkpoint_read_bytes - before;
+  };
+  const uint64_t nothing = bytes_of({"p.long", {0}, {0}});  // the manifest, the description, the index
+  EXPECT_EQ(bytes_of({"p.long", {200'000}, {100}}) - nothing, (64 << 10) + 4U + 16U * 16U + 4U);
+  EXPECT_EQ(bytes_of({"p.long", {0}, {1 << 20}}) - nothing, (1U << 20) + 16U * 4U + 16U * 16U + 4U);
+  EXPECT_THROW(coarse.read_parts(2, {{"p.long", {1 << 20}, {1}}}), ValueError);
+  EXPECT_THROW(coarse.read_parts(2, {{"p.long", {0, 0}, {1, 1}}}), ValueError);
+  EXPECT_THROW(coarse.read_parts(2, {{"p.other", {0}, {1}}}), ValueError);
+  EXPECT_THROW(coarse.read_parts(3, {{"p.long", {0}, {1}}}), CheckpointError);
 }
 
 TEST_F(Checkpoints, KeepTheNewestSteps) {
@@ -142,7 +195,8 @@ TEST_F(Checkpoints, RefuseWhatCannotBeSaved) {
   EXPECT_TRUE(saver.steps().empty());
   saver.save(1, {{"p", one}});
   EXPECT_THROW(saver.save(1, {{"p", one}}), ValueError);
-  EXPECT_THROW(Checkpointer("gs://bucket/run"), ValueError);
+  EXPECT_THROW(Checkpointer("s3://bucket/run"), ValueError);
+  EXPECT_THROW(Checkpointer("gs:/bucket/run"), ValueError);  // a path that has lost a slash
   EXPECT_THROW(saver.restore({.step = 7}), CheckpointError);
 }
 

@@ -62,6 +62,19 @@ def test_convert_copies_a_step_under_another_number(steps, tmp_path):
     assert command("diff", steps / "2", tmp_path / "other" / "7")[0] == 0
 
 
+def test_convert_to_safetensors_and_back(steps, tmp_path):
+    safetensors = pytest.importorskip("safetensors.numpy", reason="safetensors is not installed")
+    file = tmp_path / "step.safetensors"
+    assert command("convert", steps, file, "--step", 2)[:2] == (0, f"saved 3 arrays in {file}\n")
+    arrays = safetensors.load_file(file)
+    assert sorted(arrays) == ["params.frozen", "params.moving", "params.step"]
+    assert arrays["params.step"].tolist() == [2] and (arrays["params.moving"][:3] == [2, 2.5, 3]).all()
+    safetensors.save_file({"w.a": arrays["params.moving"], "b": arrays["params.step"]}, file)
+    assert command("convert", file, tmp_path / "back", "--step", 4)[0] == 0
+    assert [line.split()[:2] for line in command("show", tmp_path / "back")[1].splitlines()[1:]] == [["params.b", "int32[1]"],
+                                                                                                  ["params.w.a", "float32[50000]"]]
+
+
 def test_wrong_words_are_named(tmp_path):
     assert command("burn", tmp_path)[0] == 2
     code, _, err = command("list", tmp_path / "nowhere")

@@ -88,6 +88,20 @@ print("read")
     assert said == "read\n"
 
 
+def test_the_newer_interface_of_orbax_both_ways(saved, tmp_path):
+    assert peer("read_v1", saved) == "read by v1\n"
+    peer("write_v1", tmp_path)
+    said = capibara("""
+expected = numbers.tree()
+expected["arrays"] = {name: array for name, array in expected["arrays"].items() if array.size > 0}
+(got,) = read_checkpoint(f"{sys.argv[3]}/v1").values()
+assert sorted(got["arrays"]) == sorted(expected["arrays"])
+for a, b in zip(tree.leaves(expected), tree.leaves(got)): same(a, b)
+print("read")
+""", tmp_path)
+    assert said == "read\n"
+
+
 def test_ours_read_arrays_that_orbax_saved_on_eight_devices(tmp_path):
     peer("write_sharded", tmp_path, devices=8)
     said = capibara("""

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include <capibara/checkpoint.h>
+#include <capibara/safetensors.h>
 
 #include "checkpoint/step.h"
 #include "command.h"
@@ -146,8 +147,24 @@ int diff_steps(const std::string& first, const std::string& second) {
   return different > 0 ? 1 : 0;
 }
 
+bool is_safetensors(const std::string& path) { return path.ends_with(".safetensors"); }
+
+// A file of safetensors as a step with one item; names with dots stay names of arrays.
+Checkpoint read_safetensors(const std::string& path) {
+  Checkpoint checkpoint;
+  const std::map<std::string, Array> arrays = load_safetensors(path);
+  checkpoint.items["params"] = checkpoint_tree(arrays);
+  return checkpoint;
+}
+
 int convert_step(const std::string& from, const std::string& to, std::optional<int64_t> step) {
-  Checkpoint checkpoint = read_any(from, step);
+  Checkpoint checkpoint = is_safetensors(from) ? read_safetensors(from) : read_any(from, step);
+  if (is_safetensors(to)) {
+    const std::map<std::string, Array> arrays = arrays_by_name(checkpoint);
+    save_safetensors(to, arrays, {{"step", std::to_string(checkpoint.step)}});
+    std::printf("saved %zu arrays in %s\n", arrays.size(), to.c_str());
+    return 0;
+  }
   Checkpointer(to).save(step.value_or(checkpoint.step), std::move(checkpoint.items), checkpoint.metadata);
   std::printf("saved step %lld in %s\n", static_cast<long long>(step.value_or(checkpoint.step)), to.c_str());
   return 0;

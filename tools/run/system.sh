@@ -43,6 +43,7 @@ look_for() {
       exists /usr/lib/*/libopenblas.so /usr/lib/libopenblas.so /usr/lib64/libopenblas.so /usr/local/lib/libopenblas.so || MISSING+=(libopenblas-dev)
       exists /usr/lib/llvm-{18,19,20,21}/include/llvm/Config/llvm-config.h || MISSING+=(llvm-19-dev)
       exists /usr/include/civetweb.h /usr/local/include/civetweb.h || MISSING+=(libcivetweb-dev)
+      exists /usr/include/*/curl/curl.h /usr/include/curl/curl.h /usr/local/include/curl/curl.h || MISSING+=(libcurl4-openssl-dev)
       exists /usr/include/zstd.h /usr/local/include/zstd.h || MISSING+=(libzstd-dev)
       exists /usr/include/gtest/gtest.h /usr/local/include/gtest/gtest.h || MISSING+=(libgtest-dev)
       exists /usr/include/*/mpi/mpi.h /usr/include/mpi.h /usr/local/include/mpi.h || MISSING+=(libopenmpi-dev)
@@ -157,22 +158,25 @@ need() {
   use_compiler
 }
 
-# The TPU compiler, for ./run test tpu alone: it exists for x86_64; without it the tests that need it are skipped.
-install_libtpu() {
-  [ "$(uname -m)" = x86_64 ] && ! ls build/venv-tpu/lib/python3*/site-packages/libtpu/libtpu.so >/dev/null 2>&1 || return 0
-  say "libtpu 0.0.51 into build/venv-tpu"
+# venv_beside NAME FILE PACKAGE...: programs that tests start beside the library, in an environment of their own; without
+# them those tests are skipped. FILE, a pattern below it, is there when it is complete.
+venv_beside() {
+  local folder=build/venv-$1 log=build/logs/venv-$1.log file=$2
+  shift 2
+  compgen -G "$folder/$file" >/dev/null && return 0
+  say "$* into $folder"
   mkdir -p build/logs
-  { python3 -m venv build/venv-tpu && build/venv-tpu/bin/pip install libtpu==0.0.51; } >build/logs/libtpu.log 2>&1 ||
-    say "libtpu is not installed, see build/logs/libtpu.log; tests that need it are skipped"
+  { python3 -m venv "$folder" && "$folder/bin/pip" install "$@"; } >"$log" 2>&1 ||
+    say "$folder is not complete, see $log; tests that need it are skipped"
 }
 
-# xprof, which judges profiles, for ./run test profile alone, in an environment of its own; without it its tests are skipped.
-install_xprof() {
-  build/venv-xprof/bin/python -c 'import xprof, grpc' 2>/dev/null && return 0
-  say "xprof 2.24.2 into build/venv-xprof"
-  mkdir -p build/logs
-  { python3 -m venv build/venv-xprof && build/venv-xprof/bin/pip install xprof==2.24.2 grpcio numpy ml_dtypes; } >build/logs/xprof.log 2>&1 ||
-    say "xprof is not installed, see build/logs/xprof.log; tests that need it are skipped"
+# What the suites with these names start; the TPU compiler exists for x86_64, and it and xprof come only when asked for by name.
+install_beside() {
+  local names=" $* "
+  [[ $names == *" quick "* ]] || venv_beside operate bin/gcp-storage-emulator selenium pyte gcp-storage-emulator
+  [[ $names != *" profile "* ]] || venv_beside xprof 'lib/python3*/site-packages/xprof' xprof==2.24.2 grpcio numpy ml_dtypes
+  [[ $names != *" tpu "* || $(uname -m) != x86_64 ]] ||
+    venv_beside tpu 'lib/python3*/site-packages/libtpu/libtpu.so' libtpu==0.0.51
 }
 
 install_packages() {

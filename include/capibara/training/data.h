@@ -67,8 +67,10 @@ class TokenFile {
   int64_t size_ = 0;
 };
 
-// The text files at a path: the file itself, or all files of a folder and its folders, by name.
+// The text files at a path: the file itself, or all files of a folder and its folders, by name; gs:// too.
 std::vector<std::string> text_files(const std::string& path);
+// The bytes of one of them.
+std::string read_text(const std::string& path);
 // Encodes text files into one file of tokens, little-endian, whole or not at all; returns the bytes of a token.
 int write_tokens(const std::vector<std::string>& texts, const Tokenizer& tokenizer, const std::string& path);
 

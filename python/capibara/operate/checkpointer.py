@@ -5,12 +5,16 @@ import os
 import signal
 import sys
 import threading
+import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from capibara import _core, jax
 from capibara._errors import CheckpointError, CorruptCheckpointError  # noqa: F401
+from capibara.jax.experimental import multihost_utils
 
 
 class TPUCheckpointer:
@@ -20,7 +24,7 @@ class TPUCheckpointer:
     newest committed step whole. Every chunk of every array carries a checksum, and so do the small files. The layout is
     Orbax's over zarr v3, which Orbax, tensorstore and zarr read.
 
-    checkpoint_dir: a folder; it is made where it does not exist.
+    checkpoint_dir: a folder, which is made where it does not exist, or gs://BUCKET/FOLDER.
     max_to_keep: how many of the newest steps stay; None keeps all.
     async_checkpointing: `save` returns at once and a thread of idle priority writes. It holds the arrays' memory and
         copies nothing, so a step that donates them gets fresh memory for its results. An error of the thread is raised by
@@ -50,14 +54,33 @@ class TPUCheckpointer:
         return self._core.folder()
 
     def save(self, step: int, *, metadata: Mapping[str, object] | None = None, **items: object) -> None:
-        """Saves pytrees under a step: save(1000, params=params, opt_state=opt_state, metadata={"loss": 2.5})."""
-        if jax.process_count() > 1:
-            _check_addressable(items)
-        self._core.save(step, items, json.dumps(metadata if metadata is not None else {}))
+        """Saves pytrees under a step: save(1000, params=params, opt_state=opt_state, metadata={"loss": 2.5}).
+
+        Where the program has several processes all of them call it, and the first one writes.
+        """
+        text = json.dumps(metadata if metadata is not None else {})
+        if jax.process_count() == 1:
+            return self._core.save(step, items, text)
+        items = jax.tree.map(_whole, items)
+        self._together(lambda: self._core.save(step, items, text) if jax.process_index() == 0 else None)
 
     def wait(self) -> None:
-        """Returns when everything is saved; raises the error of a save in the background."""
-        self._core.wait()
+        """Returns when everything is saved; raises the error of a save in the background. All processes call it."""
+        self._together(self._core.wait)
+
+    def _together(self, action):
+        """Does something in every process, and raises in all where one of them failed."""
+        error, result = None, None
+        try:
+            result = action()
+        except Exception as raised:
+            error = raised
+        failed = _flags(error is not None)
+        if error is not None:
+            raise error
+        if any(failed):
+            raise CheckpointError(f"checkpoint: process {failed.index(True)} failed; it says why")
+        return result
 
     def is_saving(self) -> bool:
         """Whether a save is on its way."""
@@ -115,6 +138,8 @@ class TPUCheckpointer:
         if like is not None and not isinstance(like, dict):
             raise TypeError(f"restore: like is a dictionary of pytrees by item, such as {{'params': params}}, got {type(like).__name__}")
         names = [only] if isinstance(only, str) else list(only or [])
+        if like and not names and _spans_processes(shardings):
+            return self._restored_in_parts(step, like, shardings, on_corruption)
         found, items, leaves, _ = self._core.restore(step, like or {}, names, on_corruption == "previous")
         if leaves:
             for name, values in leaves.items():
@@ -122,6 +147,52 @@ class TPUCheckpointer:
         if shardings is not None:
             items = _placed(items, shardings)
         return found, items
+
+    def _restored_in_parts(self, step, like, shardings, on_corruption):
+        """Every process reads the chunks that its own devices need."""
+        places = {name: shardings[name] if isinstance(shardings, dict) else shardings for name in like}
+        steps = [one for one in self.all_steps() if step is None or one <= step]
+        if not steps or (step is not None and steps[-1] != step):
+            raise CheckpointError(f"checkpoint restore: step {step if step is not None else ''} is not in {self.checkpoint_dir}")
+        while True:
+            found = steps.pop()
+            try:
+                return found, self._together(lambda: {name: self._read_placed(found, name, like[name], places[name]) for name in like})
+            except CheckpointError as error:
+                if on_corruption == "error" or not steps:
+                    raise
+                warnings.warn(f"checkpoint restore: step {found} is damaged, taking step {steps[-1]} instead: {error}", RuntimeWarning,
+                              stacklevel=4)
+
+    def _read_placed(self, step, item, tree, shardings):
+        saved = {name: (tuple(shape), dtype) for name, shape, dtype, _, _ in self._core.arrays(step)}
+        leaves, structure = jax.tree.flatten(tree)
+        paths = [path for path, _ in jax.tree.leaves_with_path(tree)]
+        if isinstance(shardings, jax.sharding.Sharding):
+            shardings = [shardings] * len(leaves)
+        else:
+            shardings = jax.tree.leaves(shardings, is_leaf=lambda x: isinstance(x, jax.sharding.Sharding))
+        if len(shardings) != len(leaves):
+            raise ValueError(f"restore: {len(leaves)} arrays in like[{item!r}], {len(shardings)} shardings for them")
+        results = []
+        for path, leaf, sharding in zip(paths, leaves, shardings):
+            name = item + "." + (".".join(_key_text(key) for key in path) or "value")
+            if name not in saved:
+                raise ValueError(f"checkpoint restore: step {step} holds no array {name} (argument 'like')")
+            if saved[name] != (tuple(leaf.shape), leaf.dtype):
+                raise ValueError(f"checkpoint restore: array {name}: expected {leaf.dtype}{list(leaf.shape)} (argument 'like'), got "
+                                 f"{saved[name][1]}{list(saved[name][0])}")
+            results.append(self._read_sharded(step, name, tuple(leaf.shape), sharding))
+        return jax.tree.unflatten(structure, results)
+
+    def _read_sharded(self, step, name, shape, sharding):
+        def box(index):
+            spans = [part.indices(size)[:2] for part, size in zip(index, shape)]
+            return tuple(begin for begin, _ in spans), tuple(end - begin for begin, end in spans)
+
+        boxes = sorted({box(index) for index in sharding.addressable_devices_indices_map(shape).values()})
+        parts = dict(zip(boxes, self._core.read_parts(step, [(name, list(start), list(size)) for start, size in boxes])))
+        return jax.make_array_from_callback(shape, sharding, lambda index: parts[box(index)])
 
     # ---- SIGTERM -------------------------------------------------------------------------------------------------------
 
@@ -132,6 +203,7 @@ class TPUCheckpointer:
         process: the next call saves, waits until the step is committed, and then ends the process as the signal would have.
         """
         self._look_for_signals()
+        self._terminated = any(_flags(self._terminated))
         if not self._terminated and step % self._interval != 0:
             return False
         if step not in self.all_steps():
@@ -174,12 +246,27 @@ class TPUCheckpointer:
         self.close()
 
 
-def _check_addressable(items):
-    """Parts of arrays in other processes cannot be read from here."""
-    for path, leaf in jax.tree.leaves_with_path(items):
-        if not getattr(leaf, "is_fully_addressable", True):
-            raise ValueError(f"save: {jax.tree_util.keystr(path)} spans several processes; save what "
-                             "jax.experimental.multihost_utils.process_allgather makes of it, from one process")
+def _whole(leaf):
+    """The array with the parts that other processes hold."""
+    if getattr(leaf, "is_fully_addressable", True):
+        return leaf
+    return multihost_utils.process_allgather(leaf, tiled=True)
+
+
+def _flags(flag):
+    """What every process says."""
+    if jax.process_count() == 1:
+        return [flag]
+    return [bool(one) for one in multihost_utils.process_allgather(np.array(flag))]
+
+
+def _spans_processes(shardings):
+    leaves = jax.tree.leaves(shardings, is_leaf=lambda x: isinstance(x, jax.sharding.Sharding))
+    return any(isinstance(one, jax.sharding.Sharding) and not one.is_fully_addressable for one in leaves)
+
+
+def _key_text(key):
+    return str(next(getattr(key, name) for name in ("idx", "name", "key") if hasattr(key, name)))
 
 
 def _placed(items, shardings):
@@ -204,6 +291,6 @@ _alive = weakref.WeakSet()
 def _finish_saves():
     for checkpointer in list(_alive):
         try:
-            checkpointer.wait()
+            checkpointer._core.wait()
         except Exception as error:  # nobody is left to catch it
             print(f"capibara: a save at the end of the program failed: {error}", file=sys.stderr)

@@ -64,6 +64,13 @@ class TPUMonitor:
         self.stop()
 
 
+def set_capture_hook(hook: Callable[[float], object] | None) -> None:
+    """What the button of the page calls: hook(seconds) takes a profile and returns where it is. None removes the button."""
+    if hook is not None and not callable(hook):
+        raise TypeError(f"set_capture_hook: hook is a function of seconds or None, got {type(hook).__name__}")
+    _core.set_capture_hook(hook)
+
+
 _running = weakref.WeakSet()
 
 

@@ -32,8 +32,14 @@ void write_answer(void* answer, int status, const char* type, const char* body, 
 int handle_request(mg_connection* connection) {
   const mg_request_info* request = mg_get_request_info(connection);
   auto* server = static_cast<Server*>(request->user_data);
-  server->handle(server->user, request->request_method, request->local_uri ? request->local_uri : "/", connection,
-                 write_answer);
+  auto header = [&](const char* name) {
+    const char* value = mg_get_header(connection, name);
+    return value ? value : "";
+  };
+  server->handle(server->user,
+                 {request->request_method, request->local_uri ? request->local_uri : "/", header("X-Capibara-Token"),
+                  header("Host")},
+                 connection, write_answer);
   return 1;  // answered, whatever it was
 }
 

@@ -1,0 +1,16 @@
+// Base64 as RFC 4648 has it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace capibara {
+
+std::string base64(std::string_view bytes);
+// With - and _ for + and /, and without padding.
+std::string base64_url(std::string_view bytes);
+// None where it is no base64.
+std::optional<std::string> from_base64(std::string_view text);
+
+}  // namespace capibara

@@ -1,0 +1,57 @@
+// Objects of Google Cloud Storage: gs://BUCKET/NAME. STORAGE_EMULATOR_HOST names a server that stands in for it.
+//
+// Every operation is repeated where it failed for a passing reason, with growing pauses, until its deadline
+// (CAPIBARA_STORE_DEADLINE seconds without progress).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/uio.h>
+
+#include <capibara/error.h>
+
+namespace capibara {
+
+// What the store refused or could not do; the message names the operation and the object.
+class ObjectStoreError : public RuntimeError {
+ public:
+  ObjectStoreError(std::string message, int status) : RuntimeError(std::move(message)), status_(status) {}
+  int status() const { return status_; }  // of HTTP; 0 where the deadline passed
+
+ private:
+  int status_;
+};
+
+bool is_object_path(std::string_view path);  // gs://
+
+struct ObjectInfo {
+  std::string name;  // without the bucket
+  uint64_t size = 0;
+  std::optional<uint32_t> checksum;  // CRC-32C
+  std::string generation;
+};
+
+// None where there is no such object.
+std::optional<ObjectInfo> stat_object(const std::string& path);
+// The bytes from `offset` on of the version that `info` tells of.
+void read_object(const std::string& path, const ObjectInfo& info, uint64_t offset, std::span<std::byte> to);
+// All bytes, compared with the store's checksum.
+std::string read_object(const std::string& path);
+// Writes an object, in parts where it is large, and compares checksums. `only_new`: refused where it exists.
+ObjectInfo write_object(const std::string& path, const std::vector<iovec>& pieces, bool only_new = false);
+// No error where there is none.
+void remove_object(const std::string& path);
+
+struct ObjectListing {
+  std::vector<ObjectInfo> objects;   // directly in the folder, or all below it
+  std::vector<std::string> folders;  // their names, without slashes
+};
+ObjectListing list_objects(const std::string& folder, bool recursive);
+
+}  // namespace capibara
