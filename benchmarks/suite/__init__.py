@@ -15,6 +15,7 @@ FAMILIES = (
     "networks",
     "transformer",
     "language_model",
+    "decoding",
     "attention",
     "experts",
     "quantization",
