@@ -16,6 +16,7 @@ FAMILIES = (
     "networks",
     "transformer",
     "language_model",
+    "decoding",
     "attention",
     "experts",
     "quantization",

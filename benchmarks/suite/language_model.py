@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy
 
+from . import language_model_torch
 from .row import Row
 
 SHAPE = {"vocabulary": 512, "width": 128, "layers": ["attention+mlp", "mamba+mlp", "attention+moe"], "hidden": 256}
@@ -74,5 +75,6 @@ def step(jax):
 def rows():
     # A step is three forward passes; docs/training.md says how operations are counted.
     return [Row("language model step", f"{BATCH} x {LENGTH} tokens, 0.9 million parameters, attention, Mamba and experts", inputs, step,
-                state=True, limit=("f32", 3 * OPERATIONS * BATCH * LENGTH), least={"jax": 1.0}, tolerance=1e-3,
+                torch=language_model_torch.step_of(SHAPE["layers"], RATE, B1, B2, EPSILON, DECAY),
+                state=True, limit=("f32", 3 * OPERATIONS * BATCH * LENGTH), least={"jax": 1.0, "torch": 1.0}, tolerance=1e-3,
                 checked=lambda outputs: [outputs[1]])]

@@ -10,3 +10,4 @@
 #include <capibara/training/run.h>
 #include <capibara/training/schedules.h>
 #include <capibara/training/trainer.h>
+#include <capibara/training/weights.h>

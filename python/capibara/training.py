@@ -26,6 +26,7 @@ Tokenizer = _native.Tokenizer
 TokenFile = _native.TokenFile
 Loader = _native.Loader
 Generator = _native.Generator
+convert_weights = _native.convert_weights
 load_pretrained = _native.load_pretrained
 bigram_bits_per_byte = _native.bigram_bits_per_byte
 write_tokens = _native.write_tokens
@@ -198,10 +199,14 @@ class Trainer:
             self.losses += losses
         return losses
 
-    def sample(self, prompt: str, max_new_tokens: int = 100, temperature: float = 0.8, top_k: int = 40, seed: int = 0) -> str:
-        """The text that the model writes behind a prompt, as str; bytes that are no UTF-8 are replaced."""
+    def sample(self, prompt: str, max_new_tokens: int = 100, temperature: float = 0.8, top_k: int = 40, seed: int = 0,
+               weights: str = "float32") -> str:
+        """The text that the model writes behind a prompt, as str; bytes that are no UTF-8 are replaced.
+
+        `weights` is how they are stored meanwhile: float32, bfloat16 or int8.
+        """
         prompt = self.tokenizer.encode(prompt)
-        generator = Generator(self.model, self.params, len(prompt) + max_new_tokens)
+        generator = Generator(self.model, convert_weights(self.params, weights), len(prompt) + max_new_tokens)
         return self.tokenizer.decode(generator.generate(prompt, max_new_tokens, temperature, top_k, seed)).decode(errors="replace")
 
 

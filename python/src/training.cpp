@@ -96,6 +96,13 @@ void bind_model(nb::module_& m) {
       .def("with_checkpointing", [](const LanguageModel& model, int64_t every, const std::string& policy) {
         return enable_gradient_checkpointing(model, every, policy);
       });
+  m.def(
+      "convert_weights",
+      [](nb::handle parameters, const std::string& weights) {
+        return wrap_parameters(convert_weights(parameters_of(parameters, "convert_weights"), weights));
+      },
+      nb::arg("params"), nb::arg("weights"),
+      "Parameters for generation with weights in 'float32', 'bfloat16' or 'int8', bytes with a scale for each output.");
   nb::class_<Generator>(m, "Generator", "Generates tokens with a cache of keys and values.")
       .def(
           "__init__",

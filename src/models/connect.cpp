@@ -171,7 +171,49 @@ bool holds_connections(const Value& value) {
   return false;
 }
 
-void extend(const std::shared_ptr<ModelBody>& parent, const Call& call, bool canonical) {
+namespace {
+
+// A model and what a call would join to it, as they were: a call that fails leaves no trace.
+class Snapshot {
+ public:
+  Snapshot(const std::shared_ptr<ModelBody>& parent, const Call& call) : parent_(parent), body_(*parent) {
+    keep(*parent);
+    keep(call);
+  }
+
+  void restore() const {
+    for (const ModelBody::Child& child : parent_->children) {
+      const auto same = [&](const ModelBody::Child& other) { return other.body == child.body; };
+      if (std::none_of(body_.children.begin(), body_.children.end(), same)) child.body->parent.reset();
+    }
+    *parent_ = body_;
+    for (const auto& [edge, before] : edges_) *edge = before;
+  }
+
+ private:
+  void keep(const ModelBody& body) {
+    for (const auto& [key, edge] : body.edges) {
+      EdgePointer root = root_of(edge);
+      edges_.emplace_back(root, *root);
+    }
+  }
+  void keep(const Call& call) {
+    keep(*call.model.body());
+    for (const auto& [key, value] : call.connections) keep(value);
+  }
+  void keep(const Value& value) {
+    if (value.is_call()) keep(value.call());
+    if (value.is_list()) {
+      for (const Value& entry : value.list()) keep(entry);
+    }
+  }
+
+  std::shared_ptr<ModelBody> parent_;
+  ModelBody body_;
+  std::vector<std::pair<EdgePointer, Edge>> edges_;
+};
+
+void add_model(const std::shared_ptr<ModelBody>& parent, const Call& call, bool canonical) {
   const std::shared_ptr<ModelBody>& child = call.model.body();
   if (parent->frozen) {
     throw ValueError(
@@ -220,35 +262,41 @@ void extend(const std::shared_ptr<ModelBody>& parent, const Call& call, bool can
   }
   parent->children.push_back({child, {}});
   child->parent = parent;
+  for (const auto& [inner, outer] : own) {
+    ModelBody::Child& entry = parent->children.back();
+    std::string outer_key = parent->resolve(outer);
+    if (auto found = entry.names.find(inner); found != entry.names.end()) {
+      join_keys(*parent, found->second, outer_key);
+      continue;
+    }
+    bool output = child->is_output(inner);
+    if (output && parent->is_output(outer_key)) {
+      throw KeyError(concat("models: '", outer_key, "' is already computed by ", parent->edge(outer_key)->writer, "; ",
+                            child->label(), ".", inner, " cannot compute it too: a connection has one writer"));
+    }
+    join(parent->edge(outer_key), child->edge(inner), concat(child->label(), ".", inner, " = ", outer_key));
+    if (output) parent->written.insert(outer_key);
+    entry.names[inner] = outer_key;
+    if (output) check_circle(*parent, outer_key);
+  }
+  std::vector<std::string> outputs = child->record ? std::vector<std::string>{} : Model(child).output_keys();
+  for (const std::string& inner : std::vector<std::string>(child->keys)) {
+    ModelBody::Child& entry = parent->children.back();
+    if (entry.names.count(inner)) continue;
+    bool output = child->is_output(inner);
+    bool outside = output ? child->record || contains(outputs, inner) : !child->edge(inner)->value.given();
+    if (outside) lift(*parent, *child, inner);
+  }
+}
+
+}  // namespace
+
+void extend(const std::shared_ptr<ModelBody>& parent, const Call& call, bool canonical) {
+  const Snapshot before(parent, call);
   try {
-    for (const auto& [inner, outer] : own) {
-      ModelBody::Child& entry = parent->children.back();
-      std::string outer_key = parent->resolve(outer);
-      if (auto found = entry.names.find(inner); found != entry.names.end()) {
-        join_keys(*parent, found->second, outer_key);
-        continue;
-      }
-      bool output = child->is_output(inner);
-      if (output && parent->is_output(outer_key)) {
-        throw KeyError(concat("models: '", outer_key, "' is already computed by ", parent->edge(outer_key)->writer,
-                              "; ", child->label(), ".", inner, " cannot compute it too: a connection has one writer"));
-      }
-      join(parent->edge(outer_key), child->edge(inner), concat(child->label(), ".", inner, " = ", outer_key));
-      if (output) parent->written.insert(outer_key);
-      entry.names[inner] = outer_key;
-      if (output) check_circle(*parent, outer_key);
-    }
-    std::vector<std::string> outputs = child->record ? std::vector<std::string>{} : Model(child).output_keys();
-    for (const std::string& inner : std::vector<std::string>(child->keys)) {
-      ModelBody::Child& entry = parent->children.back();
-      if (entry.names.count(inner)) continue;
-      bool output = child->is_output(inner);
-      bool outside = output ? child->record || contains(outputs, inner) : !child->edge(inner)->value.given();
-      if (outside) lift(*parent, *child, inner);
-    }
+    add_model(parent, call, canonical);
   } catch (...) {
-    parent->children.pop_back();
-    child->parent.reset();
+    before.restore();
     throw;
   }
 }

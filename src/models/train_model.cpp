@@ -179,7 +179,7 @@ Model TrainModel::model() {
   Model combiner = state.combiner ? *state.combiner : make("Sum");
   std::string cost = state.total(keys, combiner);
   for (const Penalty& penalty : state.penalties) {
-    std::string value = penalty.key;
+    std::string value = state.add(make("Sum"), {{"input", state.at(penalty.key)}});  // the cost is a scalar
     if (std::optional<std::string> elements = state.elements_behind(penalty.input)) {
       value = state.add(make("Divide"), {{"numerator", state.at(value)}, {"denominator", state.at(*elements)}});
     }

@@ -95,7 +95,7 @@ std::vector<int32_t> Generator::generate(std::span<const int32_t> prompt, const 
   const bool greedy = options.temperature <= 0;
   const Array temperature = lax::full({}, greedy ? 1.0f : static_cast<float>(options.temperature));
   const Array key = jax::random::key(static_cast<int64_t>(options.seed));
-  ModelCache cache = model_.make_cache(1, capacity_, parameters_.begin()->second.dtype());
+  ModelCache cache = model_.make_cache(1, capacity_, parameter(parameters_, "norm.scale").dtype());
   // All but the last token, in chunks of powers of four: few programs for prompts of any length.
   int64_t done = 0;
   for (int64_t chunk : {256, 64, 16, 4, 1}) {

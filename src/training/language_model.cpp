@@ -18,6 +18,12 @@ namespace {
 constexpr const char* embedding_name = "embedding";
 constexpr const char* positions_name = "positions";
 
+// The factors of an embedding of bytes; null where it is of floats.
+const Array* embedding_scale(const Parameters& parameters) {
+  const auto it = parameters.find("embedding.scale");
+  return it == parameters.end() ? nullptr : &it->second;
+}
+
 std::string layer_prefix(std::size_t layer) { return concat("layers.", layer, "."); }
 
 jax::CheckpointPolicy policy_of(const std::string& name) {
@@ -120,7 +126,7 @@ LanguageModel enable_gradient_checkpointing(const LanguageModel& model, int64_t 
 // ---- layers in order ---------------------------------------------------------------------------------------------
 
 Array LanguageModel::start(const Parameters& parameters, const Array& tokens, const Array& position) const {
-  Array x = embed(parameter(parameters, embedding_name), tokens);
+  Array x = embed(parameter(parameters, embedding_name), tokens, embedding_scale(parameters));
   if (config_.positions == "rotary") return x;
   const Array table = parameter(parameters, positions_name);
   Array rows = lax::dynamic_slice_in_dim(table, position, tokens.shape(1), 0);
@@ -170,7 +176,8 @@ std::pair<Array, Array> LanguageModel::run_layers(const Parameters& parameters, 
 
 Array LanguageModel::head(const Parameters& parameters, Array x) const {
   x = normalize(parameters, "norm.", x, config_.norm_epsilon);
-  return config_.tied ? tied_head(parameter(parameters, embedding_name), x) : linear(parameters, "head.", x);
+  if (!config_.tied) return linear(parameters, "head.", x);
+  return tied_head(parameter(parameters, embedding_name), x, embedding_scale(parameters));
 }
 
 LanguageModel::Output LanguageModel::run(const Parameters& parameters, const Array& tokens, const Probe& probe) const {

@@ -18,14 +18,18 @@ namespace lax = jax::lax;
 
 namespace {
 
-// Contracts the last axis of x with the first of the weights.
-Array project(const Array& x, const Array& weights) {
-  return lax::dot_general(x, weights, {.lhs_contracting = {x.ndim() - 1}, .rhs_contracting = {0}});
-}
-
 const Array* find(const Parameters& parameters, const std::string& name) {
   const auto it = parameters.find(name);
   return it == parameters.end() ? nullptr : &it->second;
+}
+
+// Contracts the last axis of x with an axis of the weights. Bytes are multiplied as they are: the scales of their
+// outputs, [outputs], are factors of the result.
+Array project(const Array& x, const Array& weights, int64_t axis, const Array* scale) {
+  const DotDimensionNumbers numbers = {.lhs_contracting = {x.ndim() - 1}, .rhs_contracting = {axis}};
+  if (!scale) return lax::dot_general(x, weights, numbers);
+  Array result = lax::dot_general(x, weights, numbers, {.preferred_element_type = DType::float32});
+  return lax::convert_element_type(result * lax::convert_element_type(*scale, DType::float32), x.dtype());
 }
 
 // [batch, length, heads * head_dim] -> [batch, heads, length, head_dim].
@@ -63,21 +67,24 @@ const Array& parameter(const Parameters& parameters, const std::string& name) {
 
 Array silu(const Array& x) { return x * lax::logistic(x); }
 
-Array embed(const Array& table, const Array& tokens) {
-  return lax::gather(table, lax::expand_dims(tokens, {tokens.ndim()}),
-                     {.offset_dims = {tokens.ndim()}, .collapsed_slice_dims = {0}, .start_index_map = {0}},
-                     {1, table.shape(1)}, {.mode = lax::GatherScatterMode::clip});
+Array embed(const Array& table, const Array& tokens, const Array* scale) {
+  const Array indices = lax::expand_dims(tokens, {tokens.ndim()});
+  Array rows =
+      lax::gather(table, indices, {.offset_dims = {tokens.ndim()}, .collapsed_slice_dims = {0}, .start_index_map = {0}},
+                  {1, table.shape(1)}, {.mode = lax::GatherScatterMode::clip});
+  if (!scale) return rows;
+  Array factors = lax::gather(*scale, indices, {.collapsed_slice_dims = {0}, .start_index_map = {0}}, {1},
+                              {.mode = lax::GatherScatterMode::clip});
+  return lax::convert_element_type(rows, scale->dtype()) * lax::expand_dims(factors, {factors.ndim()});
 }
 
 Array linear(const Parameters& parameters, const std::string& prefix, const Array& x) {
-  Array result = project(x, parameter(parameters, prefix + "weight"));
+  Array result = project(x, parameter(parameters, prefix + "weight"), 0, find(parameters, prefix + "weight.scale"));
   const Array* bias = find(parameters, prefix + "bias");
   return bias ? result + *bias : result;
 }
 
-Array tied_head(const Array& table, const Array& x) {
-  return lax::dot_general(x, table, {.lhs_contracting = {x.ndim() - 1}, .rhs_contracting = {1}});
-}
+Array tied_head(const Array& table, const Array& x, const Array* scale) { return project(x, table, 1, scale); }
 
 Array normalize(const Parameters& parameters, const std::string& prefix, const Array& x, double epsilon) {
   const Array scale = parameter(parameters, prefix + "scale");
@@ -167,8 +174,58 @@ Array gelu_feed_forward(const Parameters& parameters, const std::string& prefix,
   return linear(parameters, prefix + "down.", 0.5 * h * (1 + lax::tanh(inside)));
 }
 
+namespace {
+
+// One expert of gated weights in bytes: x [rows, width] -> [rows, width].
+struct ByteExpert {
+  Array gate, up, down, gate_scale, up_scale, down_scale;
+
+  Array operator()(const Array& x) const {
+    Array left = silu(project(x, gate, 0, &gate_scale)), right = project(x, up, 0, &up_scale);
+    return project(left * right, down, 0, &down_scale);
+  }
+};
+
+// Experts whose weights are bytes. One token multiplies by its experts alone, several by all of them.
+std::pair<Array, Array> byte_experts(const Parameters& parameters, const std::string& prefix, const Array& x,
+                                     int64_t experts_per_token) {
+  const Array router = parameter(parameters, prefix + "router");
+  const int64_t experts = router.shape(1), width = x.shape(x.ndim() - 1), rows = x.size() / width;
+  Array flat = lax::reshape(x, {rows, width});
+  const kernels::MoeRouting routing =
+      kernels::moe_routing_kernel(flat, experts, experts_per_token, true, {.gate = router});
+  auto part = [&](const char* name, const Array& expert) {
+    return lax::dynamic_index_in_dim(parameter(parameters, prefix + name), expert, 0, false);
+  };
+  auto expert_at = [&](const Array& index) {
+    ByteExpert expert;
+    expert.gate = part("gate", index), expert.gate_scale = part("gate.scale", index);
+    expert.up = part("up", index), expert.up_scale = part("up.scale", index);
+    expert.down = part("down", index), expert.down_scale = part("down.scale", index);
+    return expert;
+  };
+  Array sum = lax::full({rows, width}, 0.0, DType::float32);
+  const int64_t count = rows == 1 ? experts_per_token : experts;
+  for (int64_t i = 0; i < count; ++i) {
+    Array index = lax::full({}, static_cast<int32_t>(i), DType::int32), weight;
+    if (rows == 1) {
+      index = lax::reshape(lax::index_in_dim(routing.experts, i, 1, false), {});
+      weight = lax::index_in_dim(routing.weights, i, 1, true);
+    } else {
+      Array chosen = lax::eq(routing.experts, lax::full_like(routing.experts, static_cast<double>(i)));
+      Array own = lax::select(chosen, routing.weights, lax::full_like(routing.weights, 0.0));
+      weight = lax::expand_dims(lax::reduce_sum(own, {.axes = {1}}), {1});
+    }
+    sum = sum + lax::convert_element_type(expert_at(index)(flat), DType::float32) * weight;
+  }
+  return {lax::reshape(lax::convert_element_type(sum, x.dtype()), x.shape()), routing.aux_loss};
+}
+
+}  // namespace
+
 std::pair<Array, Array> expert_feed_forward(const Parameters& parameters, const std::string& prefix, const Array& x,
                                             int64_t experts_per_token) {
+  if (find(parameters, prefix + "up.scale")) return byte_experts(parameters, prefix, x, experts_per_token);
   kernels::MoeFeedForwardOptions options;
   options.gate_weights = parameter(parameters, prefix + "gate");
   auto result =

@@ -40,6 +40,10 @@ Result Optimizer::update_leaves(const Arrays& gradients, const OptimizerState& s
                             to_string(gradients[i].type()), ", expected the shape of ",
                             to_string(parameters[i].type())));
   }
+  if (state.size() != links_) {
+    throw ValueError(concat("Optimizer.update: a state of ", state.size(), " lists (argument 'state'), expected ",
+                            links_, ", as init returns it"));
+  }
   return update_(gradients, state, parameters);
 }
 

@@ -45,7 +45,7 @@ def test_the_script_writes_the_same_tables_of_promotion_again(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.remake  # minutes of jax: ./run test oracle
-@pytest.mark.parametrize("name", ["random", "transforms"])
+@pytest.mark.parametrize("name", ["random", "transforms", "optimizers"])
 def test_the_script_writes_the_same_records_again(name, tmp_path):
     # Byte for byte on one machine; between machines jaxlib's last bits may differ, all else may not.
     output = tmp_path / "again"

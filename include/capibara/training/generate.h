@@ -22,7 +22,7 @@ struct GenerateOptions {
 class Generator {
  public:
   // `capacity` is the greatest number of tokens, prompt and answer together. Keys and values are kept in the dtype of
-  // the parameters.
+  // the norms. Weights may be those of convert_weights.
   Generator(LanguageModel model, Parameters parameters, int64_t capacity);
 
   // The tokens that follow the prompt. `on_token` sees each at once; false from it ends the text.

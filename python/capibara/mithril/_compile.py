@@ -1,10 +1,21 @@
 """compile: a named model and a backend give a compiled model."""
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, overload
+
 from capibara import _core
 from capibara._core.models import CompiledModel, TrainModel
 
+if TYPE_CHECKING:
+    from capibara.jax import Array
+    from capibara.mithril._backend import JaxBackend
+    from capibara.mithril.models import Model
 
-def compile(model, backend, *, shapes=None, jit=True, constant_keys=None, data_keys=None, discard_keys=None, trainable_keys=None,
-            inference=False, verbose=False, file_path=None, safe_names=True, safe_shapes=True):
+
+def compile(model: "Model | TrainModel", backend: "JaxBackend", *, shapes: Mapping[str, Sequence[object]] | None = None, jit: bool = True,
+            constant_keys: Mapping[str, object] | None = None, data_keys: Iterable[str] | None = None,
+            discard_keys: Iterable[str] | None = None, trainable_keys: Iterable[str] | None = None, inference: bool = False,
+            verbose: bool = False, file_path: str | Path | None = None, safe_names: bool = True, safe_shapes: bool = True) -> "Compiled":
     """Compiles a model for a backend; `shapes` and `constant_keys` are dictionaries, the other keys sets of names.
 
     `file_path` is where the operations are written as text, `verbose` prints the summary. `inference` leaves gradients out.
@@ -28,16 +39,25 @@ def compile(model, backend, *, shapes=None, jit=True, constant_keys=None, data_k
 class Compiled:
     """A compiled model: evaluate it, differentiate it, look at it."""
 
-    def __init__(self, compiled, backend):
+    def __init__(self, compiled: CompiledModel, backend: "JaxBackend") -> None:
         self._compiled = compiled
         self.backend = backend
 
-    def evaluate(self, params=None, data=None, output_gradients=False):
+    @overload
+    def evaluate(self, params: "Mapping[str, object] | None" = None, data: "Mapping[str, object] | None" = None,
+                 output_gradients: Literal[False] = False) -> "dict[str, Array]": ...
+
+    @overload
+    def evaluate(self, params: "Mapping[str, object] | None" = None, data: "Mapping[str, object] | None" = None, *,
+                 output_gradients: "Literal[True] | Mapping[str, object]") -> "tuple[dict[str, Array], dict[str, Array]]": ...
+
+    def evaluate(self, params: "Mapping[str, object] | None" = None, data: "Mapping[str, object] | None" = None,
+                 output_gradients: "bool | Mapping[str, object]" = False) -> "dict[str, Array] | tuple[dict[str, Array], dict[str, Array]]":
         """The outputs by name; with `output_gradients` (True, or a dictionary by output) also the gradients of the parameters."""
         with self.backend._scope():
             return self._compiled._evaluate(params or {}, data or {}, output_gradients)
 
-    def randomize_params(self, seed=None):
+    def randomize_params(self, seed: int | None = None) -> "dict[str, Array]":
         """Normal numbers for every parameter whose shape is known, on the mesh of the backend if it has one."""
         with self.backend._scope():
             params = self._compiled._randomize_params(self.backend._next_seed() if seed is None else seed)
@@ -45,24 +65,24 @@ class Compiled:
             params = {key: self.backend._place(value, None) for key, value in params.items()}
         return params
 
-    def propose_shardings(self):
+    def propose_shardings(self) -> dict[str, tuple[int | None, ...]]:
         """For each key the axis of the mesh that splits each dimension, or None; batches by the first axis, weights by the last."""
         return {key: tuple(None if axis < 0 else axis for axis in axes) for key, axes in self._compiled.propose_shardings().items()}
 
-    def summary(self):
+    def summary(self) -> str:
         """Prints and returns the table of operations, shapes and numbers of parameters."""
         text = self._compiled._summary()
         print(text, end="")
         return text
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._compiled, name)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Compiled({', '.join(self.input_keys)} -> {', '.join(self.output_keys)})"
 
 
-def compiled_text(compiled):
+def compiled_text(compiled: "Compiled") -> str:
     """The operations of a compiled model, one line each."""
     return compiled.text()
 

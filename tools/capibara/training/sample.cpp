@@ -32,6 +32,11 @@ training::Trainer trained(const training::TrainingRun& run) {
   return trainer;
 }
 
+// The parameters of the newest checkpoint, with weights as --weights says.
+training::Parameters read_weights(const training::TrainingRun& run, const Arguments& arguments) {
+  return training::convert_weights(trained(run).parameters(), arguments.text("weights", "float32"));
+}
+
 void print_answer(const training::Generator& generator, const training::Tokenizer& tokenizer, const std::string& prompt,
                   const training::GenerateOptions& options, const std::atomic<bool>* stop) {
   std::vector<int32_t> tokens = tokenizer.encode(prompt);
@@ -58,8 +63,9 @@ int sample(const Arguments& arguments) {
   const std::string prompt = arguments.text("prompt", "\n");
   if (prompt.empty()) throw UsageError{"--prompt needs at least one character"};
   const InterruptGuard guard;
+  const training::Parameters parameters = read_weights(run, arguments);
   std::fputs(prompt.c_str(), stdout);
-  print_sample(run, trained(run).parameters(), prompt, options, &guard.interrupted());
+  print_sample(run, parameters, prompt, options, &guard.interrupted());
   std::puts("");
   return guard.interrupted() ? 130 : 0;
 }
@@ -67,7 +73,7 @@ int sample(const Arguments& arguments) {
 int chat(const Arguments& arguments) {
   const training::TrainingRun run = training::TrainingRun::open(folder_of(arguments));
   training::GenerateOptions options = read_options(arguments);
-  const training::Generator generator(run.model(), trained(run).parameters(), capacity);
+  const training::Generator generator(run.model(), read_weights(run, arguments), capacity);
   std::printf("A model of %ld steps on %s; it goes on from what you type. An empty line or Ctrl-D ends.\n",
               static_cast<long>(run.config().trainer.steps), run.config().text.c_str());
   std::string line;

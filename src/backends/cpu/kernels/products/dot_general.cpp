@@ -6,6 +6,7 @@
 #include "backends/cpu/kernels/families.h"
 #include "backends/cpu/kernels/products/gemm_pack.h"
 #include "backends/cpu/kernels/products/gemm_tile.h"
+#include "backends/cpu/kernels/products/gemv.h"
 #include "backends/cpu/kernels/products/product.h"
 #include "backends/reference/kernels.h"
 #include "runtime/once.h"
@@ -230,6 +231,23 @@ struct DotPlan {
     return multiply_tiny<T>(batch, m, k, n, lhs, lhs_batch.stride(), rhs, rhs_batch.stride(), out);
   }
 
+  // Whether the right operand is bytes that a few rows of floats are multiplied by as they are: weights stored in eight bits.
+  bool by_bytes() const {
+    const bool floats = types.lhs == DType::float32 || types.lhs == DType::bfloat16;
+    return floats && types.rhs == DType::int8 && (types.out == types.lhs || types.out == DType::float32) && lhs_batch.extent() == 1 && inner() > 0;
+  }
+
+  bool run_by_bytes(std::byte* const* buffers) const {
+    Scratch<float> hold;
+    const float* lhs = product_operand<float>(types.lhs, types.lhs, buffers[0], lhs_size, hold);
+    ProductResult<float> result(types.out, buffers[2], out_size);
+    const Matrix<float> left{lhs, lhs_free, lhs_inner};
+    const Matrix<std::int8_t> right{reinterpret_cast<const std::int8_t*>(buffers[1]), rhs_free, rhs_inner};
+    if (!multiply_by_bytes(left, right, result.values(), out_rows, out_columns)) return false;
+    result.convert_all();
+    return true;
+  }
+
   template <class T>
   void run(std::byte* const* buffers, const RowsDone* rows_done) const {
     Scratch<T> lhs_hold, rhs_hold;
@@ -293,7 +311,8 @@ PlannedProduct planned(const std::shared_ptr<const DotPlan>& plan) {
   if (narrow) return product;
   visit_product_type(plan->types, [&]<class T>(Type<T>) {
     product = [plan](std::byte* const* buffers, const RowsDone* rows_done) {
-      if (plan->out_size != 0) plan->run<T>(buffers, rows_done);
+      if (plan->out_size == 0 || (!rows_done && plan->by_bytes() && plan->run_by_bytes(buffers))) return;
+      plan->run<T>(buffers, rows_done);
     };
   });
   return product;

@@ -1,8 +1,9 @@
 // Matmuls that packing would not pay for: vectors by matrices at the speed of memory, and dots of long vectors.
 #include <algorithm>
 
-#include "backends/cpu/kernels/products/gemm.h"
 #include "backends/cpu/kernels/products/gemm_pack.h"
+#include "backends/cpu/kernels/products/gemv.h"
+#include "backends/cpu/kernels/products/gemv_loops.h"
 #include "backends/cpu/kernels/scratch.h"
 
 namespace capibara::cpu {
@@ -142,11 +143,92 @@ void add_rows(const T* x, int64_t x_step, const T* matrix, int64_t row_step, int
   }
 }
 
+// How a matrix of contiguous rows is cut up: in long pieces of rows, since memory runs at full speed only where it is read on
+// and on. Where that leaves too few of them, fixed parts of the inner dimension are summed apart.
+struct Strips {
+  static constexpr int64_t width = 4096, shared_out = 16;  // columns of a piece; pieces that are enough to share out
+  int64_t inner, count, pieces, parts, part;
+
+  Strips(int64_t inner, int64_t count) : inner(inner), count(count), pieces((count + width - 1) / width) {
+    const bool whole = inner * count < 128 * 1024 || pieces >= shared_out;
+    parts = whole ? 1 : std::clamp<int64_t>(shared_out / pieces, 1, std::max<int64_t>(1, inner / 32));
+    part = (inner + parts * 8 - 1) / (parts * 8) * 8;
+  }
+
+  // Calls add(first k, how many, first column, how many, sums), then adds the parts in order.
+  template <class Sum, class Add>
+  void run(double cost, Sum* out, Add&& add) const {
+    Scratch<Sum> partial;
+    if (parts > 1) partial = Scratch<Sum>((parts - 1) * count, "parts of a product");
+    parallel_for_cost(pieces * parts, cost * static_cast<double>(std::min(width, count)) / static_cast<double>(parts), [&](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t p = task / pieces, first = task % pieces * width, k0 = std::min(p * part, inner);
+        Sum* sums = p == 0 ? out : partial.data() + (p - 1) * count;
+        add(k0, std::min(part, inner - k0), first, std::min(width, count - first), sums + first);
+      }
+      return 0;
+    });
+    for (int64_t p = 1; p < parts; ++p) {
+      const Sum* more = partial.data() + (p - 1) * count;
+      for (int64_t n = 0; n < count; ++n) out[n] += more[n];
+    }
+  }
+};
+
+// Nanoseconds for a row of the inner dimension: bound by memory, about 20 GB/s.
+template <class T>
+double row_cost(int64_t inner) {
+  return static_cast<double>(inner) * static_cast<double>(sizeof(T)) / 20;
+}
+
+// A vector of floats by a matrix of floats, bfloat16 or bytes.
+template <class T>
+bool floats_by_matrix(const float* x, const Matrix<T>& matrix, float* out, const Axis& places) {
+  const int64_t inner = matrix.inner.extent(), count = matrix.free.extent();
+  if (!matrix.inner.is_regular() || !matrix.free.is_regular() || !places.is_regular() || (count > 1 && places.stride() != 1)) return false;
+  const VectorLoops<T>& loops = vector_loops<T>();
+  const T* data = matrix.data + matrix.free.at(0);
+  out += places.at(0);
+  if (matrix.inner.stride() == 1 || inner == 1) {
+    const int64_t step = matrix.free.stride();
+    constexpr int64_t rows = 16;  // a chunk is a multiple of the rows that are summed at once
+    parallel_for_cost((count + rows - 1) / rows, rows * row_cost<T>(inner), [&](int64_t begin, int64_t end) {
+      const int64_t first = begin * rows;
+      loops.dots(x, data + first * step, step, inner, out + first, std::min(end * rows, count) - first);
+      return 0;
+    });
+    return true;
+  }
+  if (matrix.free.stride() != 1 && count > 1) return false;
+  const int64_t step = matrix.inner.stride();
+  Strips(inner, count).run(row_cost<T>(inner), out, [&](int64_t k, int64_t some, int64_t column, int64_t columns, float* sums) {
+    loops.add_rows(x + k, data + k * step + column, step, some, sums, columns);
+  });
+  return true;
+}
+
+// The vector as contiguous floats.
+template <class T>
+const float* as_floats(const Matrix<T>& vector, int64_t row, Scratch<float>& hold) {
+  const T* x = vector.data + vector.free.at(row);
+  const int64_t inner = vector.inner.extent();
+  if constexpr (std::is_same_v<T, float>) {
+    if (vector.inner.contiguous(0, inner)) return x + vector.inner.at(0);
+  }
+  hold = Scratch<float>(inner, "a vector");
+  for (int64_t k = 0; k < inner; ++k) hold[k] = packed_element<float>(x[vector.inner.at(k)]);
+  return hold.data();
+}
+
 // A vector by a matrix whose axes are regular; `places` says where the results go. False: not for these strides.
 template <class T, class Sum>
 bool vector_by_matrix(const Matrix<T>& vector, const Matrix<T>& matrix, Sum* out, const Axis& places) {
   const int64_t inner = matrix.inner.extent(), count = matrix.free.extent();
   if (!vector.inner.is_regular() || !matrix.inner.is_regular() || !places.is_regular()) return false;
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, BrainBits>) {
+    Scratch<float> hold;
+    if (count > 1 && floats_by_matrix<T>(as_floats(vector, 0, hold), matrix, out, places)) return true;
+  }
   const T* x = vector.data + vector.free.at(0);
   const int64_t x_step = vector.inner.stride();
   out += places.at(0);
@@ -154,7 +236,6 @@ bool vector_by_matrix(const Matrix<T>& vector, const Matrix<T>& matrix, Sum* out
     *out = long_dot<T, Sum>(x, x_step, matrix.data + matrix.free.at(0), matrix.inner.stride(), inner);
     return true;
   }
-  const double cost = static_cast<double>(inner) * static_cast<double>(sizeof(T)) / 20;  // bound by memory, about 20 GB/s
   if (matrix.inner.stride() == 1) {
     Scratch<T> close;  // a vector with gaps is gathered once
     if (x_step != 1 && inner > 1) {
@@ -162,7 +243,7 @@ bool vector_by_matrix(const Matrix<T>& vector, const Matrix<T>& matrix, Sum* out
       for (int64_t k = 0; k < inner; ++k) close[k] = x[k * x_step];
       x = close.data();
     }
-    parallel_for_cost(count, cost, [&](int64_t begin, int64_t end) {
+    parallel_for_cost(count, row_cost<T>(inner), [&](int64_t begin, int64_t end) {
       int64_t n = begin;
       for (; n + 4 <= end; n += 4) {
         const T* rows[4];
@@ -182,27 +263,10 @@ bool vector_by_matrix(const Matrix<T>& vector, const Matrix<T>& matrix, Sum* out
     return true;
   }
   if (!matrix.free.is_regular() || matrix.free.stride() != 1 || places.stride() != 1) return false;
-  // Long pieces of rows: memory runs at full speed only where it is read on and on. Where that leaves too few of them, fixed
-  // parts of the inner dimension are summed apart.
-  constexpr int64_t strip = 16 * 1024 / static_cast<int64_t>(sizeof(Sum)), shared_out = 16;
-  const int64_t strips = (count + strip - 1) / strip;
-  const int64_t parts = inner * count < 128 * 1024 || strips >= shared_out ? 1 : std::clamp<int64_t>(shared_out / strips, 1, std::max<int64_t>(1, inner / 32));
-  const int64_t part = (inner + parts * 8 - 1) / (parts * 8) * 8;
-  Scratch<Sum> partial;
-  if (parts > 1) partial = Scratch<Sum>((parts - 1) * count, "parts of a product");
-  parallel_for_cost(strips * parts, cost * static_cast<double>(std::min(strip, count)) / static_cast<double>(parts), [&](int64_t begin, int64_t end) {
-    for (int64_t task = begin; task < end; ++task) {
-      const int64_t p = task / strips, first = task % strips * strip, k0 = std::min(p * part, inner);
-      Sum* sums = p == 0 ? out : partial.data() + (p - 1) * count;
-      add_rows(x + k0 * x_step, x_step, matrix.data + k0 * matrix.inner.stride() + first, matrix.inner.stride(), std::min(part, inner - k0), sums + first,
-               std::min(strip, count - first));
-    }
-    return 0;
+  const int64_t step = matrix.inner.stride();
+  Strips(inner, count).run(row_cost<T>(inner), out, [&](int64_t k, int64_t some, int64_t column, int64_t columns, Sum* sums) {
+    add_rows(x + k * x_step, x_step, matrix.data + matrix.free.at(0) + k * step + column, step, some, sums, columns);
   });
-  for (int64_t p = 1; p < parts; ++p) {
-    const Sum* more = partial.data() + (p - 1) * count;
-    for (int64_t n = 0; n < count; ++n) out[n] += more[n];
-  }
   return true;
 }
 
@@ -212,6 +276,16 @@ template <class T, class Sum>
 bool multiply_vector(const Matrix<T>& left, const Matrix<T>& right, Sum* out, const Axis& rows, const Axis& columns) {
   if (rows.extent() == 1 && vector_by_matrix<T, Sum>(left, right, out + rows.at(0), columns)) return true;
   return columns.extent() == 1 && vector_by_matrix<T, Sum>(right, left, out + columns.at(0), rows);
+}
+
+bool multiply_by_bytes(const Matrix<float>& left, const Matrix<std::int8_t>& right, float* out, const Axis& rows, const Axis& columns) {
+  constexpr int64_t max_rows = 4;  // beyond, a converted copy that all rows read is cheaper
+  if (rows.extent() > max_rows) return false;
+  for (int64_t row = 0; row < rows.extent(); ++row) {
+    Scratch<float> hold;
+    if (!floats_by_matrix(as_floats(left, row, hold), right, out + rows.at(row), columns)) return false;
+  }
+  return true;
 }
 
 template <class T>
