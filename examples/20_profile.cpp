@@ -18,6 +18,7 @@ int main() {
   };
   const auto step = jax::jit([&](const Array& weights) { return weights - 0.1 * jax::grad(loss)(weights); });
   w = step(w);  // compiles
+  w.block_until_ready();
 
   profile::start();
   for (int number = 0; number < 5; ++number) {
@@ -45,6 +46,8 @@ int main() {
   std::fprintf(stderr, "%s", profile::to_string(summary).c_str());  // times differ from run to run
 
   profile::save(taken, "profile.json");  // capibara profile profile.json shows it again
-  std::printf("read back: %zu sites\n", profile::summarise(profile::load("profile.json")).rows.size() == summary.rows.size() ? summary.rows.size() : 0);
+  std::printf(
+      "read back: %zu sites\n",
+      profile::summarise(profile::load("profile.json")).rows.size() == summary.rows.size() ? summary.rows.size() : 0);
   std::remove("profile.json");
 }

@@ -17,7 +17,7 @@ def loss(weights):
 
 
 step = jax.jit(lambda weights: weights - 0.1 * jax.grad(loss)(weights))
-w = step(w)  # compiles
+w = step(w).block_until_ready()  # compiles
 
 with profiling.profile("five steps"):
     for number in range(5):

@@ -6,10 +6,10 @@
 #include "backends/backend.h"
 #include "backends/reference/backend.h"
 #include "backends/result_placement.h"
+#include "profile/recorder.h"
 #include "program/explicit_types.h"
 #include "program/handles.h"
 #include "program/nested.h"
-#include "profile/recorder.h"
 #include "program/plain_types.h"
 #include "program/source.h"
 
@@ -64,12 +64,8 @@ Arrays evaluate_now(const Primitive& primitive, std::span<const Array> inputs, c
 
 // The same, in a profile: nested evaluations are parts of the outermost one.
 Arrays evaluate_profiled(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
-  thread_local bool inside = false;
-  if (inside) return evaluate_now(primitive, inputs, attrs);
-  struct Inside {
-    Inside() { inside = true; }
-    ~Inside() { inside = false; }
-  } const scope;
+  if (profile::inside()) return evaluate_now(primitive, inputs, attrs);
+  const profile::Inside parts;
   profile::Slot site;
   Types types;
   const int64_t begin = profile::now(), programs = profile::programs_called();
@@ -79,7 +75,9 @@ Arrays evaluate_profiled(const Primitive& primitive, std::span<const Array> inpu
   site.name = primitive.name();
   site.kind = "eager";
   site.equations = {primitive.name()};
-  auto bytes = [](const ArrayType& type) { return static_cast<double>(type.size()) * static_cast<double>(storage_size(type.dtype)); };
+  auto bytes = [](const ArrayType& type) {
+    return static_cast<double>(type.size()) * static_cast<double>(storage_size(type.dtype));
+  };
   for (const Array& output : outputs) {
     site.text += concat(site.text.empty() ? "" : ", ", short_string(output.type()));
     site.bytes_written += bytes(output.type());

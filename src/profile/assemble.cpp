@@ -12,7 +12,8 @@
 namespace capibara::profile {
 
 const char* to_string(EventKind kind) {
-  static constexpr const char* names[] = {"span", "step", "module execution", "operation", "compile", "wait", "transfer"};
+  static constexpr const char* names[] = {"span",    "step", "module execution", "operation",
+                                          "compile", "wait", "transfer"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -32,7 +33,8 @@ class Assembly {
       profile_.threads.push_back(log->thread());
       log->read([this](const Record& record) { std::visit([this](const auto& own) { add(own); }, record); });
     }
-    std::sort(profile_.threads.begin(), profile_.threads.end(), [](const Thread& a, const Thread& b) { return a.id < b.id; });
+    std::sort(profile_.threads.begin(), profile_.threads.end(),
+              [](const Thread& a, const Thread& b) { return a.id < b.id; });
     std::stable_sort(profile_.events.begin(), profile_.events.end(), [](const Event& a, const Event& b) {
       return std::tuple(a.thread, a.start, -a.duration) < std::tuple(b.thread, b.start, -b.duration);
     });
@@ -147,7 +149,8 @@ class Assembly {
   // The moment at which most memory was in use, and the blocks of it.
   void replay(const std::vector<InitialBlock>& blocks) {
     std::vector<MemorySample>& samples = profile_.memory;
-    std::stable_sort(samples.begin(), samples.end(), [](const MemorySample& a, const MemorySample& b) { return a.time < b.time; });
+    std::stable_sort(samples.begin(), samples.end(),
+                     [](const MemorySample& a, const MemorySample& b) { return a.time < b.time; });
     int64_t peak = 0;
     for (const InitialBlock& block : blocks) peak += block.bytes;
     std::size_t at_peak = 0;  // samples before the peak
@@ -161,12 +164,15 @@ class Assembly {
     std::unordered_map<uint64_t, MemoryBlock> live;
     for (const InitialBlock& block : blocks) live[block.address] = {block.bytes, block.purpose};
     for (std::size_t i = 0; i < at_peak; ++i) {
-      if (samples[i].bytes > 0) live[samples[i].address] = {samples[i].bytes, samples[i].purpose};
-      else live.erase(samples[i].address);
+      if (samples[i].bytes > 0)
+        live[samples[i].address] = {samples[i].bytes, samples[i].purpose};
+      else
+        live.erase(samples[i].address);
     }
     for (auto& [address, block] : live) profile_.peak_blocks.push_back(std::move(block));
-    std::sort(profile_.peak_blocks.begin(), profile_.peak_blocks.end(),
-              [](const MemoryBlock& a, const MemoryBlock& b) { return std::tie(b.bytes, a.purpose) < std::tie(a.bytes, b.purpose); });
+    std::sort(profile_.peak_blocks.begin(), profile_.peak_blocks.end(), [](const MemoryBlock& a, const MemoryBlock& b) {
+      return std::tie(b.bytes, a.purpose) < std::tie(a.bytes, b.purpose);
+    });
   }
 
   int64_t begin_, thread_ = 0, executions_ = 0;
@@ -177,6 +183,8 @@ class Assembly {
 
 }  // namespace
 
-Profile assemble(const Session& session, int64_t end, int64_t dropped) { return Assembly(session, end, dropped).take(); }
+Profile assemble(const Session& session, int64_t end, int64_t dropped) {
+  return Assembly(session, end, dropped).take();
+}
 
 }  // namespace capibara::profile

@@ -17,7 +17,7 @@ constinit std::atomic<bool> recording{false};
 
 namespace {
 
-constexpr int64_t max_records = 2'000'000;  // listed in one profile; marks of runs count, too
+constexpr int64_t max_records = 2'000'000;      // listed in one profile; marks of runs count, too
 constexpr std::size_t max_listed_marks = 4096;  // of one run: calls beyond them are counted by site
 
 struct Recorder {
@@ -47,6 +47,7 @@ struct Local {
   std::shared_ptr<ThreadLog> log;
   std::string name;
   int64_t step = -1, programs = 0;
+  int inside = 0;
 };
 thread_local Local local;
 
@@ -158,7 +159,9 @@ void record_memory(int64_t bytes, int64_t live, const void* address, std::string
   append(current_session(), std::move(sample), 1);
 }
 
-void record_eager(int64_t begin, Slot site) { append(current_session(), Eager{begin, now(), local.step, std::move(site)}, 1); }
+void record_eager(int64_t begin, Slot site) {
+  append(current_session(), Eager{begin, now(), local.step, std::move(site)}, 1);
+}
 
 void Timed::finish() {
   Event event;
@@ -171,7 +174,10 @@ void Timed::finish() {
 }
 
 Run::Run(std::shared_ptr<const SiteTable> table, int64_t step)
-    : table_(std::move(table)), step_(step), begin_(now()), session_(current_session()),
+    : table_(std::move(table)),
+      step_(step),
+      begin_(now()),
+      session_(current_session()),
       max_listed_(recorder().room.load(std::memory_order_relaxed) > 0 ? max_listed_marks : 0) {
   listed_.reserve(std::min(table_->sites.size() + 1, max_listed_));
 }
@@ -196,6 +202,10 @@ void Run::finish() {
   append(session_, std::move(record), count);
 }
 
+Inside::Inside() { ++local.inside; }
+Inside::~Inside() { --local.inside; }
+bool inside() { return local.inside > 0; }
+
 void note_program() { ++local.programs; }
 int64_t programs_called() { return local.programs; }
 
@@ -219,7 +229,8 @@ std::shared_ptr<const SiteTable> WholeProgram::table(const std::string& name, co
 Span::Span(std::string_view name, std::vector<std::pair<std::string, std::string>> arguments)
     : Span(EventKind::span, name, std::move(arguments), -1) {}
 
-Span::Span(EventKind kind, std::string_view name, std::vector<std::pair<std::string, std::string>> arguments, int64_t step)
+Span::Span(EventKind kind, std::string_view name, std::vector<std::pair<std::string, std::string>> arguments,
+           int64_t step)
     : outer_step_(local.step) {
   if (step >= 0) local.step = step;
   session_ = current_session();

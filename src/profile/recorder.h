@@ -28,8 +28,10 @@ class Run {
   explicit Run(std::shared_ptr<const SiteTable> table, int64_t step);
   void mark(int32_t site) {
     const int64_t time = now();
-    if (listed_.size() < max_listed_) listed_.push_back({site, time});
-    else fold(site, time);
+    if (listed_.size() < max_listed_)
+      listed_.push_back({site, time});
+    else
+      fold(site, time);
   }
   // Ends the last call, and gives the run to the log of this thread.
   void finish();
@@ -46,7 +48,7 @@ class Run {
     std::shared_ptr<const SiteTable> table;
     int64_t step = -1, begin = 0, end = 0;
     std::vector<Mark> listed;
-    int64_t folded_from = 0;   // when the calls begin that are only counted
+    int64_t folded_from = 0;  // when the calls begin that are only counted
     std::vector<Sum> folded;  // by site; empty where all are listed
   };
 
@@ -95,6 +97,16 @@ class Timed {
 void note_program();
 int64_t programs_called();
 
+// While it lives, operations on this thread are parts of what is timed already.
+class Inside {
+ public:
+  Inside();
+  ~Inside();
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+};
+bool inside();
+
 // A program of a backend that marks nothing within it: each run is one call of one slot.
 class WholeProgram {
  public:
@@ -106,6 +118,7 @@ class WholeProgram {
       Run own;
       ~Ended() { own.finish(); }
     } run{Run(table(name, backend), current_step())};
+    const Inside parts;
     run.own.mark(0);
     return work();
   }

@@ -60,8 +60,10 @@ ProgramCost equation_cost(const Program& program, const Equation& equation) {
   for (Var output : equation.outputs) {
     if (!output.dropped()) cost.bytes_accessed += bytes_of(program.type(output));
   }
-  if (is_transcendental(equation.primitive->traits)) cost.transcendentals += static_cast<double>(inputs[0].size());
-  else if (equation.primitive->flops) cost.flops += equation.primitive->flops(inputs, equation.attrs);
+  if (is_transcendental(equation.primitive->traits))
+    cost.transcendentals += static_cast<double>(inputs[0].size());
+  else if (equation.primitive->flops)
+    cost.flops += equation.primitive->flops(inputs, equation.attrs);
   return cost;
 }
 

@@ -22,7 +22,8 @@ struct Line {
 std::map<std::pair<std::string, std::string>, Line> lines_of(const Profile& profile) {
   std::map<std::string, double> executions;
   for (const Event& event : profile.events) {
-    if (event.kind == EventKind::module_execution) executions[profile.programs[static_cast<std::size_t>(event.program)].name] += 1;
+    if (event.kind == EventKind::module_execution)
+      executions[profile.programs[static_cast<std::size_t>(event.program)].name] += 1;
   }
   std::map<std::pair<std::string, std::string>, Line> lines;
   for (const Slot& slot : profile.slots) {
@@ -49,17 +50,20 @@ std::vector<Change> compare(const Profile& before, const Profile& after) {
   std::vector<Change> changes;
   for (const auto& [key, line] : now) {
     const auto it = old.find(key);
-    changes.push_back({key.second, key.first, line.what, it == old.end() ? 0 : it->second.nanoseconds, line.nanoseconds});
+    changes.push_back(
+        {key.second, key.first, line.what, it == old.end() ? 0 : it->second.nanoseconds, line.nanoseconds});
   }
   for (const auto& [key, line] : old) {
     if (!now.count(key)) changes.push_back({key.second, key.first, line.what, line.nanoseconds, 0});
   }
-  std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) { return a.after - a.before > b.after - b.before; });
+  std::stable_sort(changes.begin(), changes.end(),
+                   [](const Change& a, const Change& b) { return a.after - a.before > b.after - b.before; });
   return changes;
 }
 
 std::string to_string(const std::vector<Change>& changes, std::size_t max_rows) {
-  std::string text = formatted("%10s %10s %11s %7s  %-34s %s\n", "before", "after", "difference", "ratio", "what", "source");
+  std::string text =
+      formatted("%10s %10s %11s %7s  %-34s %s\n", "before", "after", "difference", "ratio", "what", "source");
   std::size_t shown = 0;
   for (const Change& change : changes) {
     if (shown++ == max_rows) {
@@ -71,9 +75,10 @@ std::string to_string(const std::vector<Change>& changes, std::size_t max_rows) 
                               : change.after > 0                    ? std::string("new")
                                                                     : std::string("gone");
     const std::string what = change.program.empty() ? change.what : concat(change.program, ": ", change.what);
-    text += formatted("%10s %10s %11s %7s  %-34s %s\n", readable_time(change.before).c_str(), readable_time(change.after).c_str(),
-                      concat(difference < 0 ? "-" : "+", readable_time(difference < 0 ? -difference : difference)).c_str(), ratio.c_str(),
-                      tail_of(what, 34).c_str(), tail_of(change.source, 60).c_str());
+    text += formatted(
+        "%10s %10s %11s %7s  %-34s %s\n", readable_time(change.before).c_str(), readable_time(change.after).c_str(),
+        concat(difference < 0 ? "-" : "+", readable_time(difference < 0 ? -difference : difference)).c_str(),
+        ratio.c_str(), tail_of(what, 34).c_str(), tail_of(change.source, 60).c_str());
   }
   return text;
 }
@@ -81,7 +86,10 @@ std::string to_string(const std::vector<Change>& changes, std::size_t max_rows) 
 std::string to_json(const std::vector<Change>& changes) {
   Json::List list;
   for (const Change& change : changes) {
-    list.push_back(Json::Object{{"source", change.source}, {"program", change.program}, {"what", change.what}, {"before", change.before},
+    list.push_back(Json::Object{{"source", change.source},
+                                {"program", change.program},
+                                {"what", change.what},
+                                {"before", change.before},
                                 {"after", change.after}});
   }
   return Json(std::move(list)).dump();

@@ -24,20 +24,39 @@ Json pairs(const std::vector<std::pair<std::string, std::string>>& arguments) {
 }
 
 Json event_json(const Event& event) {
-  return Json::List{static_cast<int>(event.kind), event.thread, event.start, event.duration, static_cast<int64_t>(event.slot),
-                    static_cast<int64_t>(event.program), event.execution, event.occurrences, event.step, event.name, pairs(event.arguments)};
+  return Json::List{static_cast<int>(event.kind),
+                    event.thread,
+                    event.start,
+                    event.duration,
+                    static_cast<int64_t>(event.slot),
+                    static_cast<int64_t>(event.program),
+                    event.execution,
+                    event.occurrences,
+                    event.step,
+                    event.name,
+                    pairs(event.arguments)};
 }
 
 Json slot_json(const Slot& slot) {
   Json::List equations(slot.equations.begin(), slot.equations.end());
-  return Json::Object{{"name", slot.name}, {"kind", slot.kind}, {"text", slot.text}, {"program", static_cast<int64_t>(slot.program)},
-                      {"equations", std::move(equations)}, {"file", slot.file}, {"line", static_cast<int64_t>(slot.line)}, {"scope", slot.scope},
-                      {"flops", slot.flops}, {"bytes_read", slot.bytes_read}, {"bytes_written", slot.bytes_written}, {"calls", slot.calls},
+  return Json::Object{{"name", slot.name},
+                      {"kind", slot.kind},
+                      {"text", slot.text},
+                      {"program", static_cast<int64_t>(slot.program)},
+                      {"equations", std::move(equations)},
+                      {"file", slot.file},
+                      {"line", static_cast<int64_t>(slot.line)},
+                      {"scope", slot.scope},
+                      {"flops", slot.flops},
+                      {"bytes_read", slot.bytes_read},
+                      {"bytes_written", slot.bytes_written},
+                      {"calls", slot.calls},
                       {"nanoseconds", slot.nanoseconds}};
 }
 
 Json sample_json(const MemorySample& sample) {
-  return Json::List{sample.time, sample.thread, sample.bytes, sample.live, sample.peak, number(sample.address), sample.step, sample.purpose};
+  return Json::List{sample.time, sample.thread,          sample.bytes, sample.live,
+                    sample.peak, number(sample.address), sample.step,  sample.purpose};
 }
 
 template <class List, class F>
@@ -102,7 +121,8 @@ Slot read_slot(const Reader& read, const Json& json, std::size_t programs) {
   slot.kind = text("kind");
   slot.text = text("text");
   slot.program = read.index(read.member(json, "program"), "program", programs);
-  for (const Json& one : read.list(read.member(json, "equations"), "equations")) slot.equations.push_back(read.text(one, "equations"));
+  for (const Json& one : read.list(read.member(json, "equations"), "equations"))
+    slot.equations.push_back(read.text(one, "equations"));
   slot.file = text("file");
   slot.line = static_cast<int32_t>(read.integer(read.member(json, "line"), "line"));
   slot.scope = text("scope");
@@ -118,14 +138,16 @@ Event read_event(const Reader& read, const Json& json, const Profile& profile) {
   const Json::List& fields = read.fields(json, "events", 11);
   Event event;
   const int64_t kind = read.integer(fields[0], "kind");
-  if (kind < 0 || kind > static_cast<int64_t>(EventKind::transfer)) read.fail(concat("there is no kind of event ", kind));
+  if (kind < 0 || kind > static_cast<int64_t>(EventKind::transfer))
+    read.fail(concat("there is no kind of event ", kind));
   event.kind = static_cast<EventKind>(kind);
   event.thread = read.integer(fields[1], "thread");
   event.start = read.integer(fields[2], "start");
   event.duration = read.integer(fields[3], "duration");
   event.slot = read.index(fields[4], "slot", profile.slots.size());
   event.program = read.index(fields[5], "program", profile.programs.size());
-  if ((event.kind == EventKind::operation && event.slot < 0) || (event.kind == EventKind::module_execution && event.program < 0)) {
+  if ((event.kind == EventKind::operation && event.slot < 0) ||
+      (event.kind == EventKind::module_execution && event.program < 0)) {
     read.fail("an operation has no slot, or an execution no program");
   }
   event.execution = read.integer(fields[6], "execution");
@@ -158,17 +180,22 @@ MemorySample read_sample(const Reader& read, const Json& json) {
 void save(const Profile& profile, const std::string& file) {
   std::ofstream out(file, std::ios::binary | std::ios::trunc);
   if (!out) throw RuntimeError(concat("profile: cannot write ", file, ": ", std::strerror(errno)));
-  out << "{\"format\": " << json_quoted(format_name) << ",\n\"host\": " << json_quoted(profile.host) << ", \"device\": "
-      << json_quoted(profile.device) << ", \"start_wall\": " << profile.start_wall << ", \"duration\": " << profile.duration
-      << ", \"threads_used\": " << profile.threads_used << ", \"dropped\": " << profile.dropped << ", \"peak_flops_per_second\": "
-      << Json(profile.peaks.flops_per_second).dump() << ", \"peak_bytes_per_second\": " << Json(profile.peaks.bytes_per_second).dump();
+  out << "{\"format\": " << json_quoted(format_name) << ",\n\"host\": " << json_quoted(profile.host)
+      << ", \"device\": " << json_quoted(profile.device) << ", \"start_wall\": " << profile.start_wall
+      << ", \"duration\": " << profile.duration << ", \"threads_used\": " << profile.threads_used
+      << ", \"dropped\": " << profile.dropped
+      << ", \"peak_flops_per_second\": " << Json(profile.peaks.flops_per_second).dump()
+      << ", \"peak_bytes_per_second\": " << Json(profile.peaks.bytes_per_second).dump();
   write_list(out, "threads", profile.threads, [](const Thread& one) { return Json(Json::List{one.id, one.name}); });
-  write_list(out, "programs", profile.programs,
-             [](const ProgramRow& one) { return Json(Json::List{one.name, one.backend, one.flops}); });
+  write_list(out, "programs", profile.programs, [](const ProgramRow& one) {
+    return Json(Json::List{one.name, one.backend, one.flops});
+  });
   write_list(out, "slots", profile.slots, slot_json);
   write_list(out, "events", profile.events, event_json);
   write_list(out, "memory", profile.memory, sample_json);
-  write_list(out, "peak_blocks", profile.peak_blocks, [](const MemoryBlock& one) { return Json(Json::List{one.bytes, one.purpose}); });
+  write_list(out, "peak_blocks", profile.peak_blocks, [](const MemoryBlock& one) {
+    return Json(Json::List{one.bytes, one.purpose});
+  });
   out << "}\n";
   out.close();
   if (!out) throw RuntimeError(concat("profile: cannot write ", file, ": ", std::strerror(errno)));
@@ -182,7 +209,8 @@ Profile load(const std::string& file) {
   const Reader read(file);
   const Json json = Json::parse(text.str(), concat("profile: ", file));
   const Json* format = json.find("format");
-  if (!format || !format->text() || *format->text() != format_name) read.fail(concat("not a profile: its format is not '", format_name, "'"));
+  if (!format || !format->text() || *format->text() != format_name)
+    read.fail(concat("not a profile: its format is not '", format_name, "'"));
   Profile profile;
   auto integer = [&](const char* name) { return read.integer(read.member(json, name), name); };
   profile.host = read.text(read.member(json, "host"), "host");
@@ -199,15 +227,17 @@ Profile load(const std::string& file) {
   }
   for (const Json& one : read.list(read.member(json, "programs"), "programs")) {
     const Json::List& fields = read.fields(one, "programs", 3);
-    profile.programs.push_back({static_cast<int32_t>(profile.programs.size()), read.text(fields[0], "programs"), read.text(fields[1], "programs"),
-                                read.real(fields[2], "programs")});
+    profile.programs.push_back({static_cast<int32_t>(profile.programs.size()), read.text(fields[0], "programs"),
+                                read.text(fields[1], "programs"), read.real(fields[2], "programs")});
   }
   for (const Json& one : read.list(read.member(json, "slots"), "slots")) {
     profile.slots.push_back(read_slot(read, one, profile.programs.size()));
     profile.slots.back().id = static_cast<int32_t>(profile.slots.size()) - 1;
   }
-  for (const Json& one : read.list(read.member(json, "events"), "events")) profile.events.push_back(read_event(read, one, profile));
-  for (const Json& one : read.list(read.member(json, "memory"), "memory")) profile.memory.push_back(read_sample(read, one));
+  for (const Json& one : read.list(read.member(json, "events"), "events"))
+    profile.events.push_back(read_event(read, one, profile));
+  for (const Json& one : read.list(read.member(json, "memory"), "memory"))
+    profile.memory.push_back(read_sample(read, one));
   for (const Json& one : read.list(read.member(json, "peak_blocks"), "peak_blocks")) {
     const Json::List& fields = read.fields(one, "peak_blocks", 2);
     profile.peak_blocks.push_back({read.integer(fields[0], "peak_blocks"), read.text(fields[1], "peak_blocks")});

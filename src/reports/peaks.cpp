@@ -19,7 +19,9 @@ namespace capibara::profile {
 
 namespace {
 
-double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 template <class F>
 double least_seconds(int tries, const F& work) {
@@ -46,7 +48,8 @@ double copy_rate() {
   std::vector<std::byte> from(bytes, std::byte{1}), to(bytes, std::byte{0});
   const double seconds = least_seconds(10, [&] {
     parallel_for(bytes / piece, 1, [&](int64_t begin, int64_t end) {
-      std::memcpy(to.data() + begin * piece, from.data() + begin * piece, static_cast<std::size_t>((end - begin) * piece));
+      std::memcpy(to.data() + begin * piece, from.data() + begin * piece,
+                  static_cast<std::size_t>((end - begin) * piece));
       return 0;
     });
   });
@@ -83,7 +86,8 @@ Peaks machine_peaks() {
   if (std::optional<std::string> text = DiskCache::instance().find(key)) known = read_peaks(*text);
   if (!known) {
     known = Peaks{matmul_rate(), copy_rate()};
-    const Json json(Json::Object{{"flops_per_second", known->flops_per_second}, {"bytes_per_second", known->bytes_per_second}});
+    const Json json(
+        Json::Object{{"flops_per_second", known->flops_per_second}, {"bytes_per_second", known->bytes_per_second}});
     DiskCache::instance().store(key, json.dump());
   }
   return *known;

@@ -15,7 +15,9 @@ namespace {
 
 namespace profile = capibara::profile;
 
-std::string scratch_file(const std::string& name) { return testing::TempDir() + "capibara_" + std::to_string(getpid()) + "_" + name; }
+std::string scratch_file(const std::string& name) {
+  return testing::TempDir() + "capibara_" + std::to_string(getpid()) + "_" + name;
+}
 
 profile::Slot site(const std::string& name, int line, double flops, double bytes, int64_t calls, int64_t nanoseconds) {
   profile::Slot slot;
@@ -84,7 +86,8 @@ TEST(ProfileTable, RatesSharesAndBoundsFollowFromTheNumbers) {
   EXPECT_EQ(summary.rows[2].bound, "overhead");
   EXPECT_EQ(summary.peak_bytes, 4096);
   const std::string text = to_string(summary);
-  for (const char* word : {"model.py:1", "step: dot_general.0", "compute", "memory", "overhead", "4.0 KiB", "weights"}) {
+  for (const char* word :
+       {"model.py:1", "step: dot_general.0", "compute", "memory", "overhead", "4.0 KiB", "weights"}) {
     EXPECT_NE(text.find(word), std::string::npos) << word << "\n" << text;
   }
   EXPECT_NE(to_string(summary, 1).find("and 2 more"), std::string::npos);
@@ -163,7 +166,7 @@ TEST(ProfileFiles, DamagedOnesAreErrorsThatNameTheFile) {
   EXPECT_TRUE(refused("{}"));
   EXPECT_TRUE(refused("[1, 2]"));
   for (std::size_t cut = 1; cut < whole.size() - 2; cut += 97) EXPECT_TRUE(refused(whole.substr(0, cut))) << cut;
-  EXPECT_TRUE(refused(replaced("\"program\":0", "\"program\":7")));
+  EXPECT_TRUE(refused(replaced("\"program\": 0", "\"program\": 7")));
   EXPECT_TRUE(refused(replaced("\"host\": \"host\"", "\"host\": 3")));
   EXPECT_TRUE(refused(replaced("\"slots\"", "\"sites\"")));
   std::remove(file.c_str());

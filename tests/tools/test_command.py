@@ -1,5 +1,6 @@
 """Tests of the command line: what each command prints, and its exit codes."""
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -220,3 +221,47 @@ def test_library_of_a_module_names_its_functions():
     done = capibara("library", "ops")
     assert "segment_sum(data, segment_ids" in done.stdout
     assert capibara("library", "no_such").returncode == 2
+
+
+HOT = """
+func.func @main(%x: tensor<512x512xf32>) -> tensor<512x512xf32> {
+  %0 = stablehlo.add %x, %x : tensor<512x512xf32>
+  %1 = stablehlo.dot_general %0, %0, contracting_dims = [1] x [0] : (tensor<512x512xf32>, tensor<512x512xf32>) -> tensor<512x512xf32>
+  %2 = stablehlo.sine %1 : tensor<512x512xf32>
+  return %2 : tensor<512x512xf32>
+}
+"""
+
+
+def test_profile_blames_the_line_keeps_files_and_compares(tmp_path):
+    (tmp_path / "hot.mlir").write_text(HOT)
+    done = capibara("profile", tmp_path / "hot.mlir", "--calls", 3, "--out", tmp_path / "old.json")
+    assert done.returncode == 0, done.stderr
+    if "cpu" in capibara("doctor").stdout and "hot.mlir" in done.stdout:
+        row = next(line for line in done.stdout.splitlines() if "dot_general" in line)
+        assert "hot.mlir:4" in row and "%" in row
+    again = capibara("profile", tmp_path / "old.json", "--json")
+    rows = json.loads(again.stdout)["rows"]
+    assert abs(sum(row["share"] for row in rows) - 1) < 1e-9 and max(row["calls"] for row in rows) >= 3
+    against = capibara("profile", tmp_path / "hot.mlir", "--calls", 2, "--against", tmp_path / "old.json")
+    assert against.returncode == 0 and "per execution" in against.stdout and "ratio" in against.stdout
+
+
+def test_any_program_is_profiled_by_the_environment(tmp_path):
+    (tmp_path / "hot.mlir").write_text(HOT)
+    np.save(tmp_path / "x.npy", np.ones((512, 512), np.float32))
+    done = capibara("run", tmp_path / "hot.mlir", tmp_path / "x.npy", CAPIBARA_PROFILE=str(tmp_path / "run.json"))
+    assert done.returncode == 0, done.stderr
+    taken = json.loads((tmp_path / "run.json").read_text())
+    assert [program[0] for program in taken["programs"]] == ["main"] and taken["slots"]
+    refused = capibara("run", tmp_path / "hot.mlir", tmp_path / "x.npy", CAPIBARA_PROFILE="/nowhere/run.json")
+    assert refused.returncode == 0 and "/nowhere/run.json" in refused.stderr
+
+
+def test_profile_says_what_is_wrong_with_its_arguments(tmp_path):
+    (tmp_path / "bad.json").write_text('{"format": "something else"}')
+    (tmp_path / "fails.py").write_text("raise SystemExit(3)")
+    for words, code, text in (([], 2, "is needed"), (["none.mlir"], 1, "does not exist"), ([tmp_path / "bad.json"], 1, "not a profile"),
+                              ([tmp_path / "fails.py"], 1, "wrote no profile"), (["x.mlir", "--against", "none.json"], 1, "none.json")):
+        done = capibara("profile", *words)
+        assert done.returncode == code and text in done.stderr + done.stdout, (words, done.stderr)

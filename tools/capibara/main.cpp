@@ -84,7 +84,8 @@ std::vector<Command> all_commands() {
       {"profile",
        "PROGRAM.mlir [INPUT.npy ...] [--calls N] [--backend NAME] | SCRIPT.py [ARGUMENT ...] | PROFILE.json, each with "
        "[--against OLD] [--json] [--out FILE] [--rows N]",
-       "Prints where the time of a program or a Python script goes, line by line, beside what the machine allows; keeps "
+       "Prints where the time of a program or a Python script goes, line by line, beside what the machine allows; "
+       "keeps "
        "it in a file; says which line became slower.",
        {"against", "out", "rows", "calls", "backend"},
        {"json"},

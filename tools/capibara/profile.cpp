@@ -24,7 +24,8 @@ namespace {
 
 // Values for an input that nobody gave: halves, and zeros where they may be indices.
 Array made_input(const ArrayType& type) {
-  return is_integer(type.dtype) || type.dtype == DType::bool_ ? jax::lax::zeros(type) : jax::lax::full(type.shape, 0.5, type.dtype);
+  return is_integer(type.dtype) || type.dtype == DType::bool_ ? jax::lax::zeros(type)
+                                                              : jax::lax::full(type.shape, 0.5, type.dtype);
 }
 
 Arrays inputs_of(const Program& program, const Arguments& arguments) {
@@ -37,8 +38,8 @@ Arrays inputs_of(const Program& program, const Arguments& arguments) {
   for (std::size_t i = 0; i < types.size(); ++i) {
     inputs.push_back(given == 0 ? made_input(types[i]) : read_npy(arguments.words[i + 1], types[i].dtype));
     if (inputs[i].shape() != types[i].shape || inputs[i].dtype() != types[i].dtype) {
-      throw ValueError(concat("input ", i, ": expected ", to_string(types[i]), ", got ", to_string(inputs[i].type()), " in ",
-                              arguments.words[i + 1]));
+      throw ValueError(concat("input ", i, ": expected ", to_string(types[i]), ", got ", to_string(inputs[i].type()),
+                              " in ", arguments.words[i + 1]));
     }
   }
   return inputs;
@@ -95,23 +96,28 @@ profile::Profile profile_script(const Arguments& arguments) {
     for (const std::string& word : arguments.words) words.push_back(const_cast<char*>(word.c_str()));
     words.push_back(nullptr);
     ::execvp(python, words.data());
-    std::fprintf(stderr, "capibara profile: %s cannot be started: %s; name another in CAPIBARA_PYTHON\n", python, std::strerror(errno));
+    std::fprintf(stderr, "capibara profile: %s cannot be started: %s; name another in CAPIBARA_PYTHON\n", python,
+                 std::strerror(errno));
     ::_exit(127);
   }
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    std::fprintf(stderr, "capibara profile: %s ended with %s %d\n", arguments.words[0].c_str(), WIFEXITED(status) ? "exit code" : "signal",
+    std::fprintf(stderr, "capibara profile: %s ended with %s %d\n", arguments.words[0].c_str(),
+                 WIFEXITED(status) ? "exit code" : "signal",
                  WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
   }
   if (std::filesystem::file_size(file) == 0) {
-    throw RuntimeError(concat("profile: ", arguments.words[0], " wrote no profile: it ran nothing on capibara, or was killed"));
+    throw RuntimeError(
+        concat("profile: ", arguments.words[0], " wrote no profile: it ran nothing on capibara, or was killed"));
   }
   return profile::load(file);
 }
 
-bool ends_with(const std::string& text, std::string_view end) { return text.size() >= end.size() && text.ends_with(end); }
+bool ends_with(const std::string& text, std::string_view end) {
+  return text.size() >= end.size() && text.ends_with(end);
+}
 
 profile::Profile taken_profile(const Arguments& arguments) {
   const std::string& what = arguments.words[0];
@@ -132,13 +138,18 @@ int profile_command(const Arguments& arguments) {
   if (const std::string file = arguments.text("out", ""); !file.empty()) profile::save(taken, file);
   const profile::Summary summary = profile::summarise(taken);
   if (arguments.has("json")) {
-    if (!old) std::printf("%s\n", profile::to_json(summary).c_str());
-    else std::printf("{\"profile\": %s, \"changes\": %s}\n", profile::to_json(summary).c_str(), profile::to_json(compare(*old, taken)).c_str());
+    if (!old)
+      std::printf("%s\n", profile::to_json(summary).c_str());
+    else
+      std::printf("{\"profile\": %s, \"changes\": %s}\n", profile::to_json(summary).c_str(),
+                  profile::to_json(compare(*old, taken)).c_str());
     return 0;
   }
   std::printf("%s", profile::to_string(summary, rows).c_str());
   if (taken.dropped > 0) std::printf("%lld records found no room\n", static_cast<long long>(taken.dropped));
-  if (old) std::printf("\nAgainst %s, per execution:\n%s", arguments.text("against", "").c_str(), profile::to_string(compare(*old, taken), rows).c_str());
+  if (old)
+    std::printf("\nAgainst %s, per execution:\n%s", arguments.text("against", "").c_str(),
+                profile::to_string(compare(*old, taken), rows).c_str());
   return 0;
 }
 

@@ -35,6 +35,14 @@ void renumber(Block& block, const F& number) {
 
 }  // namespace
 
+bool same(const Address& a, const Address& b) {
+  if (a.buffer != b.buffer || a.offset != b.offset || a.terms.size() != b.terms.size()) return false;
+  for (std::size_t i = 0; i < a.terms.size(); ++i) {
+    if (a.terms[i].index != b.terms[i].index || a.terms[i].factor != b.terms[i].factor) return false;
+  }
+  return true;
+}
+
 Lowered Lowering::run() {
   driver_function_.name = "driver";
   Frame frame(program_);

@@ -25,14 +25,6 @@ int64_t bytes_of(const ArrayType& type) {
   return bytes;
 }
 
-bool same(const Address& a, const Address& b) {
-  if (a.buffer != b.buffer || a.offset != b.offset || a.terms.size() != b.terms.size()) return false;
-  for (std::size_t i = 0; i < a.terms.size(); ++i) {
-    if (a.terms[i].index != b.terms[i].index || a.terms[i].factor != b.terms[i].factor) return false;
-  }
-  return true;
-}
-
 // ---- a frame ----------------------------------------------------------------------------------------------------
 
 void Lowering::lower(Frame& frame) {

@@ -135,7 +135,7 @@ class Lowering {
   const Program program_;
   std::vector<bool> donated_;  // inputs whose memory outputs may still take
   Sites* sites_;
-  bool quiet_ = false;         // inside of a loop that is marked as a whole
+  bool quiet_ = false;  // inside of a loop that is marked as a whole
   Lowered lowered_;
   Function driver_function_;
   std::unique_ptr<Builder> driver_;

@@ -16,7 +16,9 @@ void Lowering::mark_equations(const Frame& frame, const Analysis& known, std::ve
   mark(sites_->add(frame.program, known, equations));
 }
 
-void Lowering::mark_group(const Frame& frame, const Analysis& known, int g) { mark_equations(frame, known, known.members[at(g)]); }
+void Lowering::mark_group(const Frame& frame, const Analysis& known, int g) {
+  mark_equations(frame, known, known.members[at(g)]);
+}
 
 template <class F>
 void Lowering::marked_loop(const Frame& frame, const Equation& equation, const Program& body, const F& lower_loop) {

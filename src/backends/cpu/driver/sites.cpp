@@ -20,7 +20,9 @@ double operations_of(const Program& program, const Equation& equation) {
   return cost.flops + cost.transcendentals;
 }
 
-double bytes_in(const ArrayType& type) { return static_cast<double>(type.size()) * static_cast<double>(storage_size(type.dtype)); }
+double bytes_in(const ArrayType& type) {
+  return static_cast<double>(type.size()) * static_cast<double>(storage_size(type.dtype));
+}
 
 std::string equation_line(const Program& program, const Equation& equation) {
   std::string text;
@@ -99,8 +101,10 @@ int32_t Sites::add(const Program& program, const Analysis& known, const std::vec
     }
     site.flops += operations;
     site.equations.push_back(equation.primitive.name());
-    if (i < max_text_equations) site.text += concat(i == 0 ? "" : "; ", equation_line(program, equation));
-    else if (i == max_text_equations) site.text += concat("; and ", equations.size() - i, " more");
+    if (i < max_text_equations)
+      site.text += concat(i == 0 ? "" : "; ", equation_line(program, equation));
+    else if (i == max_text_equations)
+      site.text += concat("; and ", equations.size() - i, " more");
     const double cost = operations + written * 0.1;
     if (cost > main_cost) {
       main = &equation;
@@ -143,7 +147,8 @@ int32_t Sites::add_copy(int64_t bytes) {
 bool too_short_for_marks(const Program& body) {
   constexpr double mark_nanoseconds = 40, flops_per_nanosecond = 20, bytes_per_nanosecond = 20, max_share = 0.03;
   const ProgramCost cost = count_cost(body);
-  const double nanoseconds = cost.flops / flops_per_nanosecond + cost.transcendentals + cost.bytes_accessed / bytes_per_nanosecond;
+  const double nanoseconds =
+      cost.flops / flops_per_nanosecond + cost.transcendentals + cost.bytes_accessed / bytes_per_nanosecond;
   // About one call for every three equations.
   const double marks = static_cast<double>(body.equations().size()) / 3 + 1;
   return marks * mark_nanoseconds > max_share * nanoseconds;

@@ -70,9 +70,17 @@ class Addresses {
 
 class CpuExecutable final : public Executable, public std::enable_shared_from_this<CpuExecutable> {
  public:
-  CpuExecutable(const Program& program, Profiled profiled, Lowered lowered, std::shared_ptr<const Code> code, double nanoseconds, bool may_wait)
-      : profiled_(std::move(profiled)), name_(program.name()), types_(program.output_types()), lowered_(std::move(lowered)), code_(std::move(code)),
-        driver_(code_->driver()), short_(nanoseconds < short_nanoseconds), may_wait_(may_wait), nanoseconds_(nanoseconds) {
+  CpuExecutable(const Program& program, Profiled profiled, Lowered lowered, std::shared_ptr<const Code> code,
+                double nanoseconds, bool may_wait)
+      : profiled_(std::move(profiled)),
+        name_(program.name()),
+        types_(program.output_types()),
+        lowered_(std::move(lowered)),
+        code_(std::move(code)),
+        driver_(code_->driver()),
+        short_(nanoseconds < short_nanoseconds),
+        may_wait_(may_wait),
+        nanoseconds_(nanoseconds) {
     lowered_.module = {};
     for (const Array& constant : lowered_.constants) constants_.push_back(const_cast<std::byte*>(constant.raw_data()));
     for (int64_t bytes : lowered_.output_bytes) result_bytes_ += static_cast<std::size_t>(bytes);
@@ -117,7 +125,8 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     Arrays outputs = make_outputs(inputs, donated, completion, addresses.data(), next);
     if (completion) run_in_background(completion, owned_work(inputs, outputs, addresses), result_bytes_, nanoseconds);
     else if (should_attend(nanoseconds)) run_attended(name_, owned_work(inputs, outputs, addresses));
-    else run(addresses.data(), nullptr, profile::active() ? profile::current_step() : -1);
+    else
+      run(addresses.data(), nullptr, profile::active() ? profile::current_step() : -1);
     for (std::size_t i = 0; i < donated.size(); ++i) {
       if (donated[i] && !returned(static_cast<int>(i)) && !inputs[i].is_deleted()) inputs[i].delete_buffers();
     }
@@ -136,7 +145,7 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     const math::FlushDenormals* outside = nullptr;  // the mode in which kernels run: they flush by themselves
     const ProductKernel* product = nullptr;         // waits for the region that runs on its rows
     std::byte* product_buffers[3] = {};
-    profile::Run* marks = nullptr;                  // of a marked driver
+    profile::Run* marks = nullptr;  // of a marked driver
   };
 
   // Scratch memory of one run.
@@ -236,7 +245,8 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     for (const Array& output : outputs) held.push_back(output.buffer());
     std::vector<std::byte*> kept(addresses.data(), addresses.data() + addresses.size());
     return [self = shared_from_this(), read = std::move(read), held = std::move(held), kept = std::move(kept),
-                 settings = config(), step = profile::active() ? profile::current_step() : -1](const std::atomic<int32_t>& stop) mutable {
+            settings = config(),
+            step = profile::active() ? profile::current_step() : -1](const std::atomic<int32_t>& stop) mutable {
       for (const Buffer& input : read) input.wait();  // raises where the program before has failed
       const ConfigScope as_called(settings);
       const arena::Purpose purpose(self->name_);
@@ -401,7 +411,8 @@ class CpuBackend final : public Backend {
     const Program best = optimised(program);
     Lowered lowered = lower_to_loops(best, donated);
     std::shared_ptr<const Code> code = code_of(lowered.module);
-    return std::make_shared<CpuExecutable>(program, Profiled(program.name(), best, donated), std::move(lowered), std::move(code), estimated_nanoseconds(best), may_run_later(best));
+    return std::make_shared<CpuExecutable>(program, Profiled(program.name(), best, donated), std::move(lowered),
+                                           std::move(code), estimated_nanoseconds(best), may_run_later(best));
   }
   std::optional<std::string> compiled_text(const Program& program, const std::vector<bool>& donated) override {
     if (holds_refs(program)) return std::nullopt;  // what is compiled is the program on values that is made of it
