@@ -171,7 +171,8 @@ install_xprof() {
   build/venv-xprof/bin/python -c 'import xprof, grpc' 2>/dev/null && return 0
   say "xprof 2.24.2 into build/venv-xprof"
   mkdir -p build/logs
-  { python3 -m venv build/venv-xprof && build/venv-xprof/bin/pip install xprof==2.24.2 grpcio numpy ml_dtypes; } >build/logs/xprof.log 2>&1 ||
+  { python3 -m venv build/venv-xprof &&
+    build/venv-xprof/bin/pip install xprof==2.24.2 grpcio numpy ml_dtypes; } >build/logs/xprof.log 2>&1 ||
     say "xprof is not installed, see build/logs/xprof.log; tests that need it are skipped"
 }
 
