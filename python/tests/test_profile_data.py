@@ -167,7 +167,8 @@ def test_damaged_messages_are_refused_or_read_as_jax_does(jax_file, capfd):
 TEXT = r'''
 # a comment
 planes { id: 3 name: "a\"\303\274\x41" lines: { timestamp_ns: 5 events { metadata_id: 1 offset_ps: 1500 duration_ps: -2000;
-   stats { metadata_id: 9 ref_value: 9 } stats { metadata_id: 9 double_value: 2.5e1 }, stats < metadata_id: 9 uint64_value: 18446744073709551615 >
+   stats { metadata_id: 9 ref_value: 9 } stats { metadata_id: 9 double_value: 2.5e1 },
+   stats < metadata_id: 9 uint64_value: 18446744073709551615 >
    stats { metadata_id: 9 str_value: "one " 'two' } stats { metadata_id: 9 int64_value: -0x10 } } }
   event_metadata { key: 1 value { id: 1 name: "n" } }
   stat_metadata { key: 9 value { id: 9 name: "stat" } } }
@@ -179,7 +180,8 @@ def test_text_reads_as_jax_reads_it():
     ours = ProfileData.text_proto_to_serialized_xspace(TEXT)
     assert tree(ProfileData(ours)) == tree(THEIRS(ours)) == tree(THEIRS.from_text_proto(TEXT)) == tree(ProfileData.from_text_proto(TEXT))
     for wrong, what in (("planes { nam: 'a' }", "did you mean 'name'"), ("planes {", "no end"), ("planes { id: x }", "id is a value"),
-                        ("planes 3", "expected '{'"), ("\nplanes { id: 99999999999999999999 }", "line 2"), ("}", "no field"), ("@", "unexpected")):
+                        ("planes 3", "expected '{'"), ("\nplanes { id: 99999999999999999999 }", "line 2"), ("}", "no field"),
+                        ("@", "unexpected")):
         with pytest.raises(ValueError, match=what):
             ProfileData.from_text_proto(wrong)
 

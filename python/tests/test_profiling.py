@@ -84,7 +84,8 @@ def test_what_is_not_captured_is_not_written(tmp_path):
             jax.jit(lambda x: x @ x)(jnp.ones((256, 256))).block_until_ready()
         taker.generate_report()
         path, = (tmp_path / f"{memory}{compute}").glob("plugins/profile/*/*.xplane.pb")
-        lines = [(line.name, [event.name for event in line.events]) for plane in profiler.ProfileData.from_file(path).planes for line in plane.lines]
+        lines = [(line.name, [event.name for event in line.events])
+                 for plane in profiler.ProfileData.from_file(path).planes for line in plane.lines]
         return any("MemoryAllocation" in names for _, names in lines), any(names for name, names in lines if name == "XLA Ops")
     assert planes(True, True) == (True, True)
     assert planes(False, True) == (False, True)

@@ -57,7 +57,7 @@ class Assembly {
   }
 
   void add(const Eager& eager) {
-    const Slot& site = eager.site;
+    const Slot& site = *eager.site;
     auto [it, fresh] = eager_.try_emplace(concat(site.text, "\n", site.file, ":", site.line, "\n", site.scope), 0);
     if (fresh) it->second = new_slot(site, -1);
     Event event = operation(it->second, eager.begin, eager.end - eager.begin, eager.step);

@@ -10,7 +10,7 @@ namespace capibara::profile {
 
 struct Eager {
   int64_t begin = 0, end = 0, step = -1;
-  Slot site;
+  std::unique_ptr<Slot> site;  // large: the other records are not
 };
 
 using Record = std::variant<Event, Run::Record, MemorySample, Eager>;

@@ -160,7 +160,7 @@ void record_memory(int64_t bytes, int64_t live, const void* address, std::string
 }
 
 void record_eager(int64_t begin, Slot site) {
-  append(current_session(), Eager{begin, now(), local.step, std::move(site)}, 1);
+  append(current_session(), Eager{begin, now(), local.step, std::make_unique<Slot>(std::move(site))}, 1);
 }
 
 void Timed::finish() {

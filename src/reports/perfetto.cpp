@@ -1,8 +1,8 @@
 // An XSpace as Chrome's trace events, which Perfetto reads: a process per plane, a thread per line.
 #include <capibara/profile_formats.h>
 
-#include <array>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 
@@ -38,7 +38,8 @@ int64_t in_picoseconds(int64_t nanoseconds) {
 }
 
 Json shown_value(const XPlane& plane, const XStat& stat) {
-  if (const auto* real = std::get_if<double>(&stat.value)) return std::isfinite(*real) ? Json(*real) : Json(std::to_string(*real));
+  if (const auto* real = std::get_if<double>(&stat.value))
+    return std::isfinite(*real) ? Json(*real) : Json(std::to_string(*real));
   if (const auto* natural = std::get_if<uint64_t>(&stat.value)) return Json(std::to_string(*natural));
   if (const auto* whole = std::get_if<int64_t>(&stat.value)) return Json(*whole);
   if (const auto* text = std::get_if<std::string>(&stat.value)) return Json(*text);
@@ -52,12 +53,14 @@ Json shown_value(const XPlane& plane, const XStat& stat) {
 void add_arguments(const XPlane& plane, const std::vector<XStat>& stats, Json::Object& arguments) {
   for (const XStat& stat : stats) {
     const std::string* name = plane.stat_name(stat);
-    if (name != nullptr && !std::holds_alternative<XStat::Bytes>(stat.value)) arguments[*name] = shown_value(plane, stat);
+    if (name != nullptr && !std::holds_alternative<XStat::Bytes>(stat.value))
+      arguments[*name] = shown_value(plane, stat);
   }
 }
 
 std::string name_record(const std::string& what, std::size_t process, const int64_t* thread, const std::string& name) {
-  Json::Object record = {{"ph", "M"}, {"name", what}, {"pid", static_cast<int64_t>(process)}, {"args", Json::Object{{"name", name}}}};
+  Json::Object record = {
+      {"ph", "M"}, {"name", what}, {"pid", static_cast<int64_t>(process)}, {"args", Json::Object{{"name", name}}}};
   if (thread != nullptr) record["tid"] = *thread;
   return Json(std::move(record)).dump();
 }

@@ -84,7 +84,8 @@ std::string save_tensorboard(std::string_view xspace, const std::string& host, c
   const std::string wanted = run.empty() ? name_of_now() : run;
   std::filesystem::path target = parent / wanted;
   std::error_code error;
-  for (int i = 1; run.empty() && std::filesystem::exists(target, error); ++i) target = parent / (wanted + "_" + std::to_string(i));
+  for (int i = 1; run.empty() && std::filesystem::exists(target, error); ++i)
+    target = parent / (wanted + "_" + std::to_string(i));
   std::filesystem::create_directories(target, error);
   if (error) throw RuntimeError(concat("profile: cannot make the folder ", target.string(), ": ", error.message()));
   const std::filesystem::path path = target / (file_name(host) + ".xplane.pb");

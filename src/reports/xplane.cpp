@@ -76,8 +76,8 @@ class Groups {
   }
 
   const std::vector<const Event*>& steps() const { return steps_; }
-  // The index of the step with the number that had begun at a time; -1 where there is none. Numbers may come again: then
-  // the last one before is meant.
+  // The index of the step with the number that had begun at a time; -1 where there is none. Numbers may come again:
+  // then the last one before is meant.
   int64_t of(int64_t number, int64_t time) const {
     const auto it = by_number_.find(number);
     if (it == by_number_.end()) return -1;
@@ -113,31 +113,38 @@ Purpose split_purpose(const std::string& text) {
   const std::size_t space = text.rfind(' '), bracket = text.find('[', space == std::string::npos ? 0 : space);
   if (bracket == std::string::npos) return {text, "", ""};
   const std::size_t first = space == std::string::npos ? 0 : space + 1;
-  return {space == std::string::npos ? text : text.substr(0, space), text.substr(first, bracket - first), text.substr(bracket)};
+  return {space == std::string::npos ? text : text.substr(0, space), text.substr(first, bracket - first),
+          text.substr(bracket)};
 }
 
 // What xprof calls the types: the numbers of TensorFlow's enumeration; 0 is none.
 int64_t type_number(const std::string& name) {
   static const std::unordered_map<std::string, int64_t> numbers = {
-      {"float32", 1},  {"float64", 2}, {"int32", 3},     {"uint8", 4},   {"int16", 5},       {"int8", 6},
-      {"complex64", 8}, {"int64", 9},  {"bool", 10},     {"bfloat16", 14}, {"uint16", 17}, {"complex128", 18},
-      {"float16", 19}, {"uint32", 22}, {"uint64", 23}};
+      {"float32", 1}, {"float64", 2},     {"int32", 3},    {"uint8", 4},   {"int16", 5},
+      {"int8", 6},    {"complex64", 8},   {"int64", 9},    {"bool", 10},   {"bfloat16", 14},
+      {"uint16", 17}, {"complex128", 18}, {"float16", 19}, {"uint32", 22}, {"uint64", 23}};
   const auto it = numbers.find(name);
   return it == numbers.end() ? 0 : it->second;
 }
 
-void add_memory(const Profile& profile, const MemorySample& sample, const Groups& groups, PlaneBuilder& plane, XLine& line) {
+void add_memory(const Profile& profile, const MemorySample& sample, const Groups& groups, PlaneBuilder& plane,
+                XLine& line) {
   static const int64_t all = physical_memory();
   XEvent event = timed(plane.event_id(sample.bytes >= 0 ? "MemoryAllocation" : "MemoryDeallocation"), sample.time, 0);
   const Purpose purpose = split_purpose(sample.purpose);
   const int64_t bytes = sample.bytes < 0 ? -sample.bytes : sample.bytes;
-  event.stats = {plane.text("allocator_name", profile.device), plane.integer("bytes_reserved", 0),
+  event.stats = {plane.text("allocator_name", profile.device),
+                 plane.integer("bytes_reserved", 0),
                  plane.integer("bytes_allocated", sample.live),
                  plane.integer("bytes_available", std::max<int64_t>(0, all - sample.live)),
-                 plane.stat("fragmentation", 0.0), plane.integer("peak_bytes_in_use", sample.peak),
-                 plane.integer("requested_bytes", bytes), plane.integer("allocation_bytes", bytes),
-                 plane.integer("addr", static_cast<int64_t>(sample.address)), plane.text("tf_op", purpose.operation),
-                 plane.text("region_type", "output"), plane.integer("data_type", type_number(purpose.type)),
+                 plane.stat("fragmentation", 0.0),
+                 plane.integer("peak_bytes_in_use", sample.peak),
+                 plane.integer("requested_bytes", bytes),
+                 plane.integer("allocation_bytes", bytes),
+                 plane.integer("addr", static_cast<int64_t>(sample.address)),
+                 plane.text("tf_op", purpose.operation),
+                 plane.text("region_type", "output"),
+                 plane.integer("data_type", type_number(purpose.type)),
                  plane.text("shape", purpose.shape)};
   if (const int64_t group = groups.of(sample.step, sample.time); group >= 0)
     event.stats.push_back(plane.integer("group_id", groups.shown(group)));
@@ -172,7 +179,8 @@ XPlane host_plane(const Profile& profile, const Groups& groups, bool spans) {
   for (const MemorySample& sample : profile.memory) memory[sample.thread].push_back(&sample);
   for (const Thread& thread : profile.threads) {
     if (events[thread.id].empty() && memory[thread.id].empty()) continue;
-    XLine& line = plane.line(thread.id, thread.name.empty() ? std::to_string(thread.id) : thread.name, profile.start_wall);
+    XLine& line =
+        plane.line(thread.id, thread.name.empty() ? std::to_string(thread.id) : thread.name, profile.start_wall);
     for (const Event* event : events[thread.id]) line.events.push_back(host_event(*event, groups, plane));
     for (const MemorySample* sample : memory[thread.id]) add_memory(profile, *sample, groups, plane, line);
     std::stable_sort(line.events.begin(), line.events.end(), [](const XEvent& a, const XEvent& b) {
@@ -216,7 +224,9 @@ std::string program_name(const Profile& profile, int32_t program) {
 class DevicePlane {
  public:
   DevicePlane(const Profile& profile, const Groups& groups, int64_t ordinal, int64_t thread)
-      : profile_(profile), groups_(groups), thread_(thread),
+      : profile_(profile),
+        groups_(groups),
+        thread_(thread),
         plane_(ordinal + 1, "/device:TPU:" + std::to_string(ordinal)) {
     plane_.add(plane_.text("device_type_string", profile.device));
     plane_.add(plane_.stat("peak_teraflops_per_second", profile.peaks.flops_per_second / 1e12));
@@ -257,8 +267,8 @@ class DevicePlane {
       if (const auto next = std::next(it); next != ends_.end())
         end = std::max(step.start, std::min(end, groups_.steps()[static_cast<std::size_t>(next->first)]->start));
       XEvent event = timed(plane_.event_id(std::to_string(step.step)), step.start, end - step.start);
-      event.stats = {plane_.integer("group_id", groups_.shown(it->first)), plane_.text("step_name", std::to_string(step.step)),
-                     plane_.integer("step_num", step.step)};
+      event.stats = {plane_.integer("group_id", groups_.shown(it->first)),
+                     plane_.text("step_name", std::to_string(step.step)), plane_.integer("step_num", step.step)};
       line.events.push_back(std::move(event));
     }
   }
@@ -278,7 +288,8 @@ class DevicePlane {
     XLine& line = plane_.line(3, "XLA Ops", profile_.start_wall);
     for (const Event& event : profile_.events) {
       if (event.thread != thread_ || event.kind != EventKind::operation || event.slot < 0) continue;
-      XEvent result = timed(slot_metadata(profile_.slots[static_cast<std::size_t>(event.slot)]), event.start, event.duration);
+      XEvent result =
+          timed(slot_metadata(profile_.slots[static_cast<std::size_t>(event.slot)]), event.start, event.duration);
       result.stats = identity(event);
       line.events.push_back(std::move(result));
     }
@@ -309,11 +320,16 @@ class DevicePlane {
     const double read = slot.bytes_read * scale, written = slot.bytes_written * scale;
     std::string operation = slot.equations.empty() ? slot.kind : slot.equations.back();
     std::replace(operation.begin(), operation.end(), ' ', '_');  // xprof takes one word for the type
-    const std::string path = "jit(" + module + ")/" + (slot.scope.empty() ? "" : slot.scope + "/") + slot.name + ":" + operation;
-    metadata.stats = {plane_.text("hlo_category", slot.kind), plane_.integer("flops", flops),
-                      plane_.integer("model_flops", flops), plane_.integer("bytes_accessed", static_cast<int64_t>(read + written)),
-                      plane_.text("tf_op", path), plane_.integer("program_id", slot.program + 1),
-                      plane_.integer("symbol_id", slot.id + 1), plane_.text("deduplicated_name", slot.name),
+    const std::string path =
+        "jit(" + module + ")/" + (slot.scope.empty() ? "" : slot.scope + "/") + slot.name + ":" + operation;
+    metadata.stats = {plane_.text("hlo_category", slot.kind),
+                      plane_.integer("flops", flops),
+                      plane_.integer("model_flops", flops),
+                      plane_.integer("bytes_accessed", static_cast<int64_t>(read + written)),
+                      plane_.text("tf_op", path),
+                      plane_.integer("program_id", slot.program + 1),
+                      plane_.integer("symbol_id", slot.id + 1),
+                      plane_.text("deduplicated_name", slot.name),
                       plane_.stat("memory_access_breakdown", XStat::Bytes{memory_access(read, written)})};
     if (!slot.file.empty())
       metadata.stats.push_back(plane_.text("source", slot.file + ":" + std::to_string(slot.line)));
@@ -379,7 +395,8 @@ std::string to_xspace(const Profile& profile, const std::vector<std::string>& sp
   for (XPlane& plane : others) result.planes.push_back(std::move(plane));
   result.hostnames.push_back(profile.host);
   if (profile.dropped > 0)
-    result.warnings.push_back(std::to_string(profile.dropped) + " records were beyond what a profile holds and are missing");
+    result.warnings.push_back(std::to_string(profile.dropped) +
+                              " records were beyond what a profile holds and are missing");
   return write_xspace(result);
 }
 

@@ -1,4 +1,5 @@
-// XSpace, the message of .xplane.pb files: planes of lines of events with named values, as xprof and jax.profiler read it.
+// XSpace, the message of .xplane.pb files: planes of lines of events with named values, as xprof and jax.profiler read
+// it.
 #pragma once
 
 #include <cstdint>

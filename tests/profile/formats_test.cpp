@@ -38,7 +38,8 @@ Profile small_profile() {
     slot.calls = i == 0 ? 2 : 20;
   }
   for (int64_t step = 0; step < 2; ++step) {
-    auto add = [&](EventKind kind, int64_t start, int64_t duration, int32_t slot, int64_t occurrences, const char* name) {
+    auto add = [&](EventKind kind, int64_t start, int64_t duration, int32_t slot, int64_t occurrences,
+                   const char* name) {
       Event event;
       event.kind = kind;
       event.thread = 7;
@@ -140,12 +141,13 @@ TEST(XSpace, RefusesMalformedBytes) {
   };
   EXPECT_NE(refusal(std::string(11, '\xff')).find("XSpace ends too early or is malformed"), std::string::npos);
   EXPECT_NE(refusal(field(1, field(2, "\xff"))).find("XPlane holds text that is not UTF-8"), std::string::npos);
-  EXPECT_NE(refusal(field(1, field(2, "\xed\xa0\x80"))).find("UTF-8"), std::string::npos);                    // a surrogate
-  EXPECT_NE(refusal(field(1, field(2, "\xc0\x80"))).find("UTF-8"), std::string::npos);                        // too long a form
-  EXPECT_NE(refusal(std::string("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 10)).find("XSpace"), std::string::npos);  // a huge length
-  EXPECT_NE(refusal(std::string("\0\0", 2)).find("XSpace"), std::string::npos);                               // field 0
-  EXPECT_NE(refusal(std::string(200, '\x4b')).find("XSpace"), std::string::npos);                             // groups that never end
-  EXPECT_EQ(refusal(std::string("\x4b\x4c", 2)), "");                                                         // an empty group
+  EXPECT_NE(refusal(field(1, field(2, "\xed\xa0\x80"))).find("UTF-8"), std::string::npos);  // a surrogate
+  EXPECT_NE(refusal(field(1, field(2, "\xc0\x80"))).find("UTF-8"), std::string::npos);      // too long a form
+  EXPECT_NE(refusal(std::string("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 10)).find("XSpace"),
+            std::string::npos);                                                    // a huge length
+  EXPECT_NE(refusal(std::string("\0\0", 2)).find("XSpace"), std::string::npos);    // field 0
+  EXPECT_NE(refusal(std::string(200, '\x4b')).find("XSpace"), std::string::npos);  // groups that never end
+  EXPECT_EQ(refusal(std::string("\x4b\x4c", 2)), "");                              // an empty group
   EXPECT_EQ(refusal(""), "");
 }
 
@@ -198,7 +200,8 @@ TEST(Gzip, EndsWithTheChecksumOfTheStandard) {
 }
 
 TEST(Pprof, CountsAllocationsAndBytes) {
-  const std::string bytes = to_pprof({{"float32[2]", "buffer", "cpu:0", 3, 24}, {"float32[2]", "buffer", "cpu:1", 1, 8}});
+  const std::string bytes =
+      to_pprof({{"float32[2]", "buffer", "cpu:0", 3, 24}, {"float32[2]", "buffer", "cpu:1", 1, 8}});
   std::vector<std::string> texts;
   int samples = 0, functions = 0;
   ProtobufReader reader(bytes);
@@ -210,8 +213,8 @@ TEST(Pprof, CountsAllocationsAndBytes) {
   EXPECT_FALSE(reader.failed());
   EXPECT_EQ(samples, 2);
   EXPECT_EQ(functions, 1);
-  EXPECT_EQ(texts, (std::vector<std::string>{"", "allocations", "count", "space", "bytes", "kind", "buffer", "device", "cpu:0",
-                                             "float32[2]", "cpu:1"}));
+  EXPECT_EQ(texts, (std::vector<std::string>{"", "allocations", "count", "space", "bytes", "kind", "buffer", "device",
+                                             "cpu:0", "float32[2]", "cpu:1"}));
 }
 
 }  // namespace

@@ -106,8 +106,8 @@ def test_memory_and_trace_are_shown(profiled):
 
 def test_xprof_captures_from_our_server(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(BUILD / "python")}
-    with subprocess.Popen([PYTHON, HERE / "training_program.py", "serve", tmp_path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          env=environment) as server:
+    with subprocess.Popen([PYTHON, HERE / "training_program.py", "serve", tmp_path], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, env=environment) as server:
         try:
             port = int(server.stdout.readline())
             run(HERE / "xprof_judge.py", "capture", port, tmp_path, 400)

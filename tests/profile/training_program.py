@@ -3,6 +3,7 @@
 usage: training_program.py profile FOLDER | serve FOLDER
 """
 import json
+import pathlib
 import sys
 import time
 
@@ -22,7 +23,8 @@ def make_step():
         return jax.tree.map(lambda p, g: p - 0.1 * g, params, gradient), value
 
     keys = jax.random.split(jax.random.key(0), 4)
-    params = {"w1": jax.random.normal(keys[0], (256, 512)) * 0.05, "b1": jnp.zeros(512), "w2": jax.random.normal(keys[1], (512, 256)) * 0.05}
+    params = {"w1": jax.random.normal(keys[0], (256, 512)) * 0.05, "b1": jnp.zeros(512),
+              "w2": jax.random.normal(keys[1], (512, 256)) * 0.05}
     return step, params, jax.random.normal(keys[2], (256, 256)), jax.random.normal(keys[3], (256, 256))
 
 
@@ -48,7 +50,6 @@ def serve(folder):
     server = profiler.start_server(0)
     print(server.port, flush=True)
     end, i = time.monotonic() + 60, 0
-    import pathlib
     while time.monotonic() < end and not (pathlib.Path(folder) / "stop").exists():
         with profiler.StepTraceAnnotation("train", step_num=i):
             params, value = step(params, x, y)

@@ -34,18 +34,19 @@ from capibara.jax._api import (  # noqa: F401
 from capibara.jax._config import config, default_device  # noqa: F401
 from capibara.jax._config import flag_scope as _flag_scope
 from capibara.jax._config import scope as _scope
+from capibara.jax._device_memory import device_memory_allocated, device_memory_peak  # noqa: F401
 from capibara.jax._devices import (  # noqa: F401
     Device,
     default_backend,
     device_count,
     devices,
+    live_arrays,
     local_device_count,
     local_devices,
     process_count,
     process_index,
     process_indices,
 )
-from capibara.jax._devices import device_of as _device_of
 from capibara.jax._install import check_compatibility, install  # noqa: F401
 from capibara.jax._key_reuse import scope as _key_reuse_scope
 from capibara.jax.custom_derivatives import closure_convert, custom_gradient, custom_jvp, custom_vjp  # noqa: F401
@@ -142,31 +143,6 @@ def ds(start, size=None, stride=None):
 def effects_barrier():
     """Waits until all side effects have happened."""
     _core.effects_barrier()
-
-
-def live_arrays(platform=None):
-    """The arrays that Python holds on a platform: on the default one where none is named."""
-    import gc
-    wanted = devices(platform)[0].platform
-    return [x for x in gc.get_objects() if isinstance(x, _core.ArrayImpl) and not x.is_deleted() and _device_of(x).platform == wanted]
-
-
-def _device_memory(device):
-    device = devices()[0] if device is None else device
-    stats = device.memory_stats()
-    if stats is None:
-        return _core.host_memory(False)
-    return stats["bytes_in_use"], stats.get("peak_bytes_in_use", stats["bytes_in_use"])
-
-
-def device_memory_allocated(device=None):
-    """Bytes of arrays and temporaries on a device, the first where none is named."""
-    return _device_memory(device)[0]
-
-
-def device_memory_peak(device=None):
-    """The most bytes that were in use on a device at once, the first where none is named."""
-    return _device_memory(device)[1]
 
 
 from capibara.jax._array import complete as _complete  # noqa: E402

@@ -1,4 +1,5 @@
 """Devices as Python sees them."""
+import gc
 import sys
 
 from capibara import _core
@@ -87,6 +88,12 @@ class Device:
 
 
 _known = {}  # rows of the core as devices: the same objects each time
+
+
+def live_arrays(platform=None):
+    """The arrays that Python holds on a platform: on the default one where none is named."""
+    wanted = devices(platform)[0].platform
+    return [x for x in gc.get_objects() if isinstance(x, _core.ArrayImpl) and not x.is_deleted() and device_of(x).platform == wanted]
 
 
 def device_of(array):

@@ -6,10 +6,14 @@ import gzip
 import itertools
 import os
 import pathlib
+import sys
 import threading
 
 from capibara import _core
+from capibara._errors import JaxRuntimeError
 from capibara._modules import explain_missing
+from capibara.jax._devices import devices, live_arrays
+from capibara.operate import profile_server, xspace_text
 
 ProfileEvent = _core.ProfileEvent
 ProfilePlane = _core.ProfilePlane
@@ -162,7 +166,6 @@ def stop_trace():
         target = pathlib.Path(path).parent / "perfetto_trace.json.gz"
         target.write_bytes(gzip.compress(_core.trace_json(xspace)))
         if done.link:
-            from capibara.operate import profile_server
             profile_server.show_in_perfetto(target)
 
 
@@ -180,9 +183,7 @@ class _PythonCalls:
     """Spans of the Python functions that this thread calls."""
 
     def __init__(self):
-        import sys
         self._open = []
-        self._sys = sys
         sys.setprofile(self._note)
 
     def _note(self, frame, event, argument):
@@ -195,7 +196,7 @@ class _PythonCalls:
             self._open.pop().exit()
 
     def stop(self):
-        self._sys.setprofile(None)
+        sys.setprofile(None)
         while self._open:
             self._open.pop().exit()
 
@@ -215,9 +216,7 @@ def start_server(port, requires_backend=True):
     if _server is not None:
         raise ValueError("Only one profiler server can be active at a time.")
     if requires_backend:
-        from capibara.jax import devices
         devices()
-    from capibara.operate import profile_server
     _server = profile_server.ProfilerServer(port)
     return _server
 
@@ -238,7 +237,6 @@ def register_subprocess(pid, port):
     """
     if pid in _subprocesses:
         raise RuntimeError(f"register_subprocess: process {pid} is registered already")
-    from capibara.operate import profile_server
     _subprocesses[pid] = profile_server.Connection(pid, port)
 
     def unregister():
@@ -263,13 +261,14 @@ def _stop_subprocesses():
 
 def device_memory_profile(backend=None):
     """The live arrays of a backend as a pprof profile, compressed by gzip: `pprof -top FILE` shows which shapes take how much."""
-    from capibara.jax import devices, live_arrays
     if backend is None:
         backend = devices()[0].platform
     blocks = collections.Counter(), collections.Counter()
     for array in live_arrays(backend):
-        shards = [(shard.device, shard.data) for shard in array.addressable_shards] if len(array.devices()) > 1 else [(next(iter(array.devices())), array)]
-        for device, data in shards:
+        parts = [(next(iter(array.devices())), array)]
+        if len(array.devices()) > 1:
+            parts = [(part.device, part.data) for part in array.addressable_shards]
+        for device, data in parts:
             key = (f"{data.dtype.name}[{','.join(map(str, data.shape))}]", "buffer", f"{device.platform}:{device.id}")
             blocks[0][key] += 1
             blocks[1][key] += data.nbytes
@@ -305,7 +304,6 @@ class ProfileData:
         try:
             content = pathlib.Path(proto_file_path).read_bytes()
         except OSError as error:
-            from capibara.jax.errors import JaxRuntimeError
             raise JaxRuntimeError(f"NOT_FOUND: {os.fspath(proto_file_path)}; {error.strerror}") from None
         return cls(content)
 
@@ -317,7 +315,6 @@ class ProfileData:
     @staticmethod
     def text_proto_to_serialized_xspace(text, /):
         """The bytes of an XSpace that is written as text: 'planes { name: "/host:CPU" }'."""
-        from capibara.operate import xspace_text
         return xspace_text.serialize(text)
 
     @classmethod

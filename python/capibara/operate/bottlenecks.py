@@ -52,13 +52,13 @@ def _of_rows(rows, total):
         gain = share * max(0.0, 1 - row["roofline"])
         where = f"{row['what']}" + (f" at {row['source']}" if row["source"] else "")
         if kind == "communication_bound":
-            yield Recommendation(f"{where}: {row['calls']} collectives; overlap them with computation, or shard so that fewer are needed",
-                                 share, row["source"])
+            yield Recommendation(f"{where}: {row['calls']} collectives; overlap them with computation, or shard so that fewer are "
+                                 "needed", share, row["source"])
         elif kind == "overhead_bound":
             each = row["nanoseconds"] / max(1, row["calls"]) / 1000
             advice = "jit the function that it is in" if row["kind"] == "eager" else "work on larger arrays, or fuse it with its neighbours"
-            yield Recommendation(f"{where}: {row['calls']} calls of {each:.3g} us at {row['roofline']:.0%} of the machine's limit; {advice}",
-                                 gain, row["source"])
+            yield Recommendation(f"{where}: {row['calls']} calls of {each:.3g} us at {row['roofline']:.0%} of the machine's limit; "
+                                 f"{advice}", gain, row["source"])
         elif kind == "memory_bound" and row["roofline"] >= 0.7:
             yield Recommendation(f"{where}: at {row['roofline']:.0%} of the memory's rate; types of half the width move half the bytes",
                                  share / 2, row["source"])
@@ -66,13 +66,14 @@ def _of_rows(rows, total):
             yield Recommendation(f"{where}: at {row['roofline']:.0%} of the memory's rate; look at strides and layout of its operands",
                                  gain, row["source"])
         else:
-            yield Recommendation(f"{where}: at {row['roofline']:.0%} of the peak rate; larger or aligned shapes come nearer", gain, row["source"])
+            yield Recommendation(f"{where}: at {row['roofline']:.0%} of the peak rate; larger or aligned shapes come nearer", gain,
+                                 row["source"])
 
 
 def _of_the_host(shares, compiled, total):
     if compiled:
         name = max(compiled, key=compiled.get)
-        yield Recommendation(f"compilations take {shares['compilation']:.0%} of the time, most for {name or 'one program'}; keep shapes and static "
-                             "arguments the same, or set jax_compilation_cache_dir", shares["compilation"])
-    yield Recommendation(f"no program runs {shares['host_bound']:.0%} of the time; move Python's work into the jitted step, or prepare batches ahead",
-                         shares["host_bound"])
+        yield Recommendation(f"compilations take {shares['compilation']:.0%} of the time, most for {name or 'one program'}; keep shapes "
+                             "and static arguments the same, or set jax_compilation_cache_dir", shares["compilation"])
+    yield Recommendation(f"no program runs {shares['host_bound']:.0%} of the time; move Python's work into the jitted step, or prepare "
+                         "batches ahead", shares["host_bound"])

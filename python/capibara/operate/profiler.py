@@ -3,10 +3,12 @@ import contextlib
 import json
 import os
 import pathlib
+import time
 from collections.abc import Iterator
 from typing import Any
 
-from capibara import _core
+from capibara import _core, jax
+from capibara.jax import profiler
 from capibara.operate import bottlenecks
 
 
@@ -102,20 +104,13 @@ class TPUProfiler:
 
 def usage(trace_dir: str | os.PathLike[str], function: Any = None, *args: Any) -> dict[str, Any]:
     """Memory and use of the default device while function(*args) runs, and a trace of it in a folder."""
-    from capibara import jax
-    from capibara.jax import profiler
     with profiler.trace(trace_dir):
         before = _core.executed_flops()
-        start = _seconds()
+        start = time.perf_counter()
         if function is not None:
             jax.block_until_ready(function(*args))
-        elapsed, flops = _seconds() - start, _core.executed_flops() - before
+        elapsed, flops = time.perf_counter() - start, _core.executed_flops() - before
         allocated, peak = jax.device_memory_allocated(), jax.device_memory_peak()
     limit = _core.machine_peaks()[0] if function is not None else 0
     return {"memory_allocated": allocated, "memory_peak": peak, "device_count": jax.device_count(),
             "device_utilization": flops / elapsed / limit if limit and elapsed > 0 else 0.0}
-
-
-def _seconds():
-    import time
-    return time.perf_counter()

@@ -16,7 +16,8 @@ _PLANE = {"id": (1, "integer"), "name": (2, "text"), "lines": (3, _LINE),
           "stat_metadata": (5, {"key": (1, "integer"), "value": (2, _STAT_METADATA)}), "stats": (6, _STAT)}
 _SPACE = {"planes": (1, _PLANE), "errors": (2, "text"), "warnings": (3, "text"), "hostnames": (4, "text")}
 
-_TOKEN = re.compile(r"""\s+|\#[^\n]*|(?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|(?P<word>[A-Za-z_]\w*)|(?P<number>[-+]?[\w.]+(?:[eE][-+]?\d+)?)|(?P<mark>[{}<>:,;])""")
+_TOKEN = re.compile(r"""\s+|\#[^\n]*|(?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|(?P<word>[A-Za-z_]\w*)"""
+                    r"""|(?P<number>[-+]?[\w.]+(?:[eE][-+]?\d+)?)|(?P<mark>[{}<>:,;])""")
 _MAX_DEPTH = 16
 
 

@@ -1,9 +1,9 @@
 // jax.monitoring: hands what the core tells of traces, compilations and its cache on disk to a Python function.
-#include "profiles.h"
+#include "../profiles.h"
 
 #include <mutex>
 
-#include "interpreter_lock.h"
+#include "../interpreter_lock.h"
 #include "runtime/listeners.h"
 
 namespace capibara::python {
@@ -24,8 +24,8 @@ nb::object& python_listener() {
 std::mutex events_mutex;
 std::vector<ToldEvent> waiting_events;
 
-// Threads that must not take Python's lock tell of the cache too: such events wait for the end of the compilation, which
-// happens on the thread that asked for it.
+// Threads that must not take Python's lock tell of the cache too: such events wait for the end of the compilation,
+// which happens on the thread that asked for it.
 void tell_python(const char* event, const std::string& function, double begin, double end) {
   std::vector<ToldEvent> events;
   {

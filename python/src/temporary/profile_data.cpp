@@ -5,7 +5,7 @@
 #include <functional>
 #include <memory>
 
-#include "profiles.h"
+#include "../profiles.h"
 #include "reports/xspace.h"
 
 namespace capibara::python {
@@ -73,12 +73,14 @@ nb::object stat_pair(const XPlane& plane, const XStat& stat) {
 }
 
 PartIterator iterate_stats(std::shared_ptr<const XSpace> space, const XPlane* plane, const std::vector<XStat>* stats) {
-  return iterate(stats->size(), [space = std::move(space), plane, stats](std::size_t i) { return stat_pair(*plane, (*stats)[i]); });
+  return iterate(stats->size(),
+                 [space = std::move(space), plane, stats](std::size_t i) { return stat_pair(*plane, (*stats)[i]); });
 }
 
 // Sums wrap around, as the file's writer would see them.
 int64_t start_nanoseconds(const DataEvent& self) {
-  return static_cast<int64_t>(static_cast<uint64_t>(self.line->timestamp_ns) + static_cast<uint64_t>(self.event->offset_ps / 1000));
+  return static_cast<int64_t>(static_cast<uint64_t>(self.line->timestamp_ns) +
+                              static_cast<uint64_t>(self.event->offset_ps / 1000));
 }
 
 std::shared_ptr<const XSpace> parse(nb::bytes bytes) {
@@ -97,35 +99,57 @@ void bind_profile_data(nb::module_& m) {
         return self.part(self.next++);
       });
   nb::class_<DataEvent>(m, "ProfileEvent", "Something that took time, on a line of a profile.")
-      .def_prop_ro("name", [](const DataEvent& self) { return std::string(self.plane->event_name(*self.event)); }, "Its name.")
-      .def_prop_ro("start_ns", [](const DataEvent& self) { return static_cast<double>(start_nanoseconds(self)); }, "When it began, in nanoseconds.")
-      .def_prop_ro("duration_ns", [](const DataEvent& self) { return static_cast<double>(self.event->duration_ps / 1000); }, "How long it took, in nanoseconds.")
-      .def_prop_ro("end_ns", [](const DataEvent& self) {
-             return static_cast<double>(static_cast<int64_t>(static_cast<uint64_t>(start_nanoseconds(self)) +
-                                                             static_cast<uint64_t>(self.event->duration_ps / 1000)));
-           }, "When it ended, in nanoseconds.")
-      .def_prop_ro("stats", [](const DataEvent& self) { return iterate_stats(self.space, self.plane, &self.event->stats); },
-                   "Pairs of names and values; (None, None) for those without a known name or a value.");
+      .def_prop_ro(
+          "name", [](const DataEvent& self) { return std::string(self.plane->event_name(*self.event)); }, "Its name.")
+      .def_prop_ro(
+          "start_ns", [](const DataEvent& self) { return static_cast<double>(start_nanoseconds(self)); },
+          "When it began, in nanoseconds.")
+      .def_prop_ro(
+          "duration_ns", [](const DataEvent& self) { return static_cast<double>(self.event->duration_ps / 1000); },
+          "How long it took, in nanoseconds.")
+      .def_prop_ro(
+          "end_ns",
+          [](const DataEvent& self) {
+            return static_cast<double>(static_cast<int64_t>(static_cast<uint64_t>(start_nanoseconds(self)) +
+                                                            static_cast<uint64_t>(self.event->duration_ps / 1000)));
+          },
+          "When it ended, in nanoseconds.")
+      .def_prop_ro(
+          "stats", [](const DataEvent& self) { return iterate_stats(self.space, self.plane, &self.event->stats); },
+          "Pairs of names and values; (None, None) for those without a known name or a value.");
   nb::class_<DataLine>(m, "ProfileLine", "A line of a profile: the events of a thread or of a stream.")
-      .def_prop_ro("name", [](const DataLine& self) { return self.line->name; }, "Its name.")
-      .def_prop_ro("events", [](const DataLine& self) {
-        return iterate(self.line->events.size(),
-                       [self](std::size_t i) { return nb::cast(DataEvent{self.space, self.plane, self.line, &self.line->events[i]}); });
-      }, "Its events, in the order of the file.");
+      .def_prop_ro(
+          "name", [](const DataLine& self) { return self.line->name; }, "Its name.")
+      .def_prop_ro(
+          "events",
+          [](const DataLine& self) {
+            return iterate(self.line->events.size(), [self](std::size_t i) {
+              return nb::cast(DataEvent{self.space, self.plane, self.line, &self.line->events[i]});
+            });
+          },
+          "Its events, in the order of the file.");
   nb::class_<DataPlane>(m, "ProfilePlane", "A plane of a profile: a host or a device.")
-      .def_prop_ro("name", [](const DataPlane& self) { return self.plane->name; }, "Its name.")
-      .def_prop_ro("lines", [](const DataPlane& self) {
-        return iterate(self.plane->lines.size(),
-                       [self](std::size_t i) { return nb::cast(DataLine{self.space, self.plane, &self.plane->lines[i]}); });
-      }, "Its lines, in the order of the file.")
-      .def_prop_ro("stats", [](const DataPlane& self) { return iterate_stats(self.space, self.plane, &self.plane->stats); },
-                   "Pairs of names and values; (None, None) for those without a known name or a value.");
+      .def_prop_ro(
+          "name", [](const DataPlane& self) { return self.plane->name; }, "Its name.")
+      .def_prop_ro(
+          "lines",
+          [](const DataPlane& self) {
+            return iterate(self.plane->lines.size(), [self](std::size_t i) {
+              return nb::cast(DataLine{self.space, self.plane, &self.plane->lines[i]});
+            });
+          },
+          "Its lines, in the order of the file.")
+      .def_prop_ro(
+          "stats", [](const DataPlane& self) { return iterate_stats(self.space, self.plane, &self.plane->stats); },
+          "Pairs of names and values; (None, None) for those without a known name or a value.");
   nb::class_<DataSpace>(m, "ProfileSpace")
       .def(nb::new_([](nb::bytes bytes) { return DataSpace{parse(bytes)}; }))
-      .def_prop_ro("planes", [](const DataSpace& self) {
-        return iterate(self.space->planes.size(),
-                       [self](std::size_t i) { return nb::cast(DataPlane{self.space, &self.space->planes[i]}); });
-      })
+      .def_prop_ro("planes",
+                   [](const DataSpace& self) {
+                     return iterate(self.space->planes.size(), [self](std::size_t i) {
+                       return nb::cast(DataPlane{self.space, &self.space->planes[i]});
+                     });
+                   })
       .def("find_plane_with_name", [](const DataSpace& self, const std::string& name) -> nb::object {
         for (const XPlane& plane : self.space->planes) {
           if (plane.name == name) return nb::cast(DataPlane{self.space, &plane});

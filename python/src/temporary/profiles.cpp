@@ -1,5 +1,5 @@
 // The profiler from Python: start, stop, spans, and what was recorded as records and files.
-#include "profiles.h"
+#include "../profiles.h"
 
 #include <capibara/profile_formats.h>
 
@@ -111,7 +111,8 @@ void leave_out(Profile& profile, bool memory, bool compute) {
     profile.peak_blocks.clear();
   }
   if (!compute) return;
-  std::erase_if(profile.events, [](const profile::Event& event) { return event.kind == profile::EventKind::operation; });
+  std::erase_if(profile.events,
+                [](const profile::Event& event) { return event.kind == profile::EventKind::operation; });
   profile.slots.clear();
 }
 
@@ -124,13 +125,16 @@ void bind_profiles(nb::module_& m) {
       .def_ro("start_wall", &Profile::start_wall)
       .def_ro("duration", &Profile::duration)
       .def_ro("dropped", &Profile::dropped)
-      .def_prop_ro("peaks", [](const Profile& self) { return nb::make_tuple(self.peaks.flops_per_second, self.peaks.bytes_per_second); })
+      .def_prop_ro(
+          "peaks",
+          [](const Profile& self) { return nb::make_tuple(self.peaks.flops_per_second, self.peaks.bytes_per_second); })
       .def("slots", &slot_rows)
       .def("events", &event_rows, nb::arg("operations") = false)
       .def("peak_blocks", &peak_rows)
       .def("peak_memory", &peak_memory)
       .def("leave_out", &leave_out)
-      .def("summary_text", [](const Profile& self, std::size_t rows) { return profile::to_string(profile::summarise(self), rows); })
+      .def("summary_text",
+           [](const Profile& self, std::size_t rows) { return profile::to_string(profile::summarise(self), rows); })
       .def("summary_json", [](const Profile& self) { return profile::to_json(profile::summarise(self)); })
       .def("save", [](const Profile& self, const std::string& file) { profile::save(self, file); })
       .def(
@@ -142,7 +146,8 @@ void bind_profiles(nb::module_& m) {
           },
           nb::arg("spaces") = nb::list(), nb::arg("host_spans") = true);
   nb::class_<PythonSpan>(m, "ProfileSpan")
-      .def(nb::init<std::string, Arguments, std::optional<int64_t>>(), nb::arg("name"), nb::arg("arguments"), nb::arg("step").none())
+      .def(nb::init<std::string, Arguments, std::optional<int64_t>>(), nb::arg("name"), nb::arg("arguments"),
+           nb::arg("step").none())
       .def("enter", &PythonSpan::enter)
       .def("exit", &PythonSpan::exit)
       .def("argument", &PythonSpan::argument);
@@ -162,15 +167,18 @@ void bind_profiles(nb::module_& m) {
   });
   m.def("executed_flops", [] { return process_counters.flops.load(std::memory_order_relaxed); });
   m.def("load_profile", [](const std::string& file) { return profile::load(file); });
-  m.def("save_tensorboard", [](nb::bytes xspace, const std::string& host, const std::string& folder, const std::string& run) {
-    const std::string_view view(xspace.c_str(), xspace.size());
-    nb::gil_scoped_release others;
-    return profile::save_tensorboard(view, host, folder, run);
-  });
+  m.def("save_tensorboard",
+        [](nb::bytes xspace, const std::string& host, const std::string& folder, const std::string& run) {
+          const std::string_view view(xspace.c_str(), xspace.size());
+          nb::gil_scoped_release others;
+          return profile::save_tensorboard(view, host, folder, run);
+        });
   m.def("host_planes", [](nb::bytes xspace, const std::string& name) {
     return python_bytes(profile::host_planes({xspace.c_str(), xspace.size()}, name));
   });
-  m.def("trace_json", [](nb::bytes xspace) { return python_bytes(profile::to_trace_json({xspace.c_str(), xspace.size()})); });
+  m.def("trace_json", [](nb::bytes xspace) {
+    return python_bytes(profile::to_trace_json({xspace.c_str(), xspace.size()}));
+  });
   m.def("pprof", [](nb::list rows) {
     std::vector<profile::LiveMemory> blocks;
     for (nb::handle row : rows) {

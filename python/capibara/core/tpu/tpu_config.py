@@ -17,6 +17,7 @@ from capibara.core.tpu._errors import TPUError
 from capibara.core.tpu._figures import Figure
 from capibara.core.tpu._flags import set_xla_flags
 from capibara.jax.sharding import PartitionSpec
+from capibara.operate.profiler import usage
 
 _log = logging.getLogger("capibara.tpu")
 _CHOICES = {
@@ -234,7 +235,6 @@ class TPUConfig:
 
     def profile_tpu_usage(self, function: Any = None, *args: Any, trace_dir: str = "/tmp/tpu_trace") -> dict[str, Any]:
         """Memory in bytes, devices, and their use as a share of the peak rate while function(*args) runs; a trace of it goes to a folder."""
-        from capibara.operate.profiler import usage
         return usage(trace_dir, function, *args)
 
     def xla_flags(self) -> dict[str, str]:
