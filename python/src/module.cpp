@@ -9,9 +9,6 @@
 #include "tree_checkpoints.h"
 #include "tpu.h"
 #include "models.h"
-#include "temporary/profiles.cpp"
-#include "temporary/profile_data.cpp"
-#include "temporary/event_listener.cpp"
 
 NB_MODULE(_core, m) {
   using namespace capibara::python;

@@ -18,7 +18,8 @@ inline void tell_event(const char* event) {
 inline void tell_duration(const char* event, const std::string& function, std::chrono::steady_clock::time_point start) {
   if (const EventListener listener = event_listener.load(std::memory_order_relaxed)) {
     const double end = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-    listener(event, function, end - std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), end);
+    listener(event, function, end - std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
+             end);
   }
 }
 

@@ -118,3 +118,7 @@ def test_xprof_captures_from_our_server(tmp_path):
     path, = tmp_path.glob("plugins/profile/*/*.xplane.pb")
     rows = table(judged(path, "hlo_stats")["hlo_stats"])
     assert len(rows) >= 3 and all(row["occurrences"] >= 1 for row in rows if row["hlo_op_name"] != "IDLE")
+
+
+def test_the_server_refuses_what_it_should_and_takes_children_along(tmp_path):
+    assert "all as it should be" in run(HERE / "server_program.py", tmp_path)

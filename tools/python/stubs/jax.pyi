@@ -6,6 +6,7 @@ from capibara._core import Array as Array
 from capibara._dtypes import float0 as float0
 from capibara._types import Slice
 from capibara.jax._config import Setting as _Setting
+from capibara.jax._devices import Device as Device
 from capibara.jax.typing import ArrayLike
 
 def fwd_and_bwd(

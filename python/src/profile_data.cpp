@@ -5,7 +5,7 @@
 #include <functional>
 #include <memory>
 
-#include "../profiles.h"
+#include "profiles.h"
 #include "reports/xspace.h"
 
 namespace capibara::python {

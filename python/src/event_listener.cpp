@@ -1,9 +1,9 @@
 // jax.monitoring: hands what the core tells of traces, compilations and its cache on disk to a Python function.
-#include "../profiles.h"
+#include "profiles.h"
 
 #include <mutex>
 
-#include "../interpreter_lock.h"
+#include "interpreter_lock.h"
 #include "runtime/listeners.h"
 
 namespace capibara::python {

@@ -1,5 +1,5 @@
 // The profiler from Python: start, stop, spans, and what was recorded as records and files.
-#include "../profiles.h"
+#include "profiles.h"
 
 #include <capibara/profile_formats.h>
 
