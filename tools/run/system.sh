@@ -172,7 +172,8 @@ install_operate() {
   [ -x build/venv-operate/bin/gcp-storage-emulator ] && return 0
   say "gcp-storage-emulator, selenium and pyte into build/venv-operate"
   mkdir -p build/logs
-  { python3 -m venv build/venv-operate && build/venv-operate/bin/pip install selenium pyte gcp-storage-emulator; } >build/logs/operate.log 2>&1 ||
+  local packages="selenium pyte gcp-storage-emulator"
+  { python3 -m venv build/venv-operate && build/venv-operate/bin/pip install $packages; } >build/logs/operate.log 2>&1 ||
     say "build/venv-operate is not complete, see build/logs/operate.log; tests that need it are skipped"
 }
 
