@@ -1,8 +1,8 @@
 """Times of saving and restoring beside dd, Orbax, safetensors and torch: benchmarks/checkpoint/files.py [MIB] [FOLDER], in build/venv.
 
 The peers run in processes of their own, each on the same number of float32 arrays of 16 MiB; torch (asynchronous save of its distributed
-checkpoints) from build/bench-venv where it is installed. Rates are those of the fastest of three runs, which take turns, with their share of
-dd's; what was written is dropped from the page cache before it is read. `written` is what a save of one changed array in ten put on the
+checkpoints) from build/bench-venv where it is installed. Rates are those of the fastest of three runs, which take turns, with their share
+of dd's; what was written is dropped from the page cache before it is read. `written` is what a save of one changed array in ten put on the
 disk, as a share of all.
 """
 
@@ -106,7 +106,8 @@ def free_port():
 
 def run(script, folder, count, path, python=sys.executable):
     environment = {**os.environ, "PYTHONPATH": path, "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run([python, "-c", DROP + script, folder, str(count), str(free_port())], capture_output=True, text=True, env=environment)
+    words = [python, "-c", DROP + script, folder, str(count), str(free_port())]
+    done = subprocess.run(words, capture_output=True, text=True, env=environment)
     if done.returncode != 0:
         sys.exit(done.stderr[-2000:])
     return json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))

@@ -148,7 +148,9 @@ class Trainer:
 
     def train(self, train_data: str, num_steps: int | None = None, batch_size_per_chip: int | None = None,
               on_step: Callable[[dict[str, float]], object] | None = None) -> list[float]:
-        """Trains on a file or folder of text (gs://BUCKET/NAME too) until num_steps steps are done, from the newest checkpoint on where there is one.
+        """Trains on a file or folder of text until num_steps steps are done, from the newest checkpoint on where there is one.
+
+        train_data may be in Cloud Storage: gs://BUCKET/NAME.
 
         Ctrl-C saves before it raises KeyboardInterrupt. Returns the losses of the steps of this call.
         """

@@ -172,6 +172,7 @@ void bind_data(nb::module_& m) {
   m.def(
       "write_tokens",
       [](const std::string& texts, const Tokenizer& tokenizer, const std::string& path) {
+        nb::gil_scoped_release others;  // a store may be slow to answer
         return write_tokens(text_files(texts), tokenizer, path);
       },
       nb::arg("texts"), nb::arg("tokenizer"), nb::arg("path"),
@@ -180,7 +181,10 @@ void bind_data(nb::module_& m) {
       "read_texts",
       [](const std::string& path) {
         std::string all;
-        for (const std::string& file : text_files(path)) all += read_text(file);
+        {
+          nb::gil_scoped_release others;
+          for (const std::string& file : text_files(path)) all += read_text(file);
+        }
         return nb::bytes(all.data(), all.size());
       },
       nb::arg("path"), "The bytes of a file, of the files of a folder, or of objects (gs://).");

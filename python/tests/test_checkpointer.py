@@ -240,7 +240,8 @@ saver = TPUCheckpointer(folder, async_checkpointing=False, chunk_bytes=16384)
 if sys.argv[3] == "save":
     mesh = jax.make_mesh((8,), ("i",))
     saver.save(1, params={"rows": jax.device_put(values, NamedSharding(mesh, P("i"))),
-                          "columns": jax.device_put(values, NamedSharding(mesh, P(None, "i"))), "whole": jax.device_put(values, NamedSharding(mesh, P()))})
+                          "columns": jax.device_put(values, NamedSharding(mesh, P(None, "i"))),
+                          "whole": jax.device_put(values, NamedSharding(mesh, P()))})
     sys.exit()
 mesh = jax.make_mesh((4, 2), ("a", "b")) if count == 8 else jax.make_mesh((count, 1), ("a", "b"))
 monitor = TPUMonitor(1000)

@@ -48,7 +48,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.chrome.service import Service
 options = webdriver.ChromeOptions()
 options.binary_location = sys.argv[2]
-for word in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--no-proxy-server", "--disable-background-networking"):
+words = "--headless=new --no-sandbox --disable-dev-shm-usage --disable-gpu --no-proxy-server --disable-background-networking"
+for word in words.split():
     options.add_argument(word)
 options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
 driver = webdriver.Chrome(options=options, service=Service(sys.argv[3]))
@@ -75,7 +76,8 @@ try:
     for width in (400, 1400):
         driver.set_window_size(width, 900)
         time.sleep(0.5)
-        answer[f"overflow{width}"] = driver.execute_script("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        page = "document.documentElement"
+        answer[f"overflow{width}"] = driver.execute_script(f"return {page}.scrollWidth - {page}.clientWidth")
     answer["console"] = [entry["message"] for entry in driver.get_log("browser")]
     urls = []
     for entry in driver.get_log("performance"):

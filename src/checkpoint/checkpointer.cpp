@@ -31,6 +31,11 @@ void set_idle(pid_t thread, bool idle) {
 #endif
 }
 
+bool has_step(const std::string& folder, int64_t step) {
+  const Waiting waiting;
+  return is_committed(step_folder(folder, step));
+}
+
 void count_save(const SaveJob& job, std::chrono::nanoseconds took) {
   uint64_t bytes = 0;
   for (const auto& [name, item] : job.items) {
@@ -168,7 +173,10 @@ Checkpointer::Checkpointer(std::string folder, CheckpointOptions options) {
   } else if (folder.starts_with("gs:/")) {
     throw ValueError(concat("Checkpointer: '", folder, "': expected gs://BUCKET/FOLDER; a pathlib.Path loses a slash"));
   }
-  make_folder_and_parents(folder);
+  {
+    const Waiting waiting;  // a store may be slow to answer
+    make_folder_and_parents(folder);
+  }
   state_ = std::make_unique<State>(std::move(folder), options);
 }
 
@@ -187,7 +195,7 @@ void Checkpointer::save(int64_t step, CheckpointItems items, const std::string& 
   SaveJob job = make_save_job(step, std::move(items), metadata);
   state_->wait_for_saves();
   state_->raise_error();
-  if (is_committed(step_folder(state_->folder, step))) {
+  if (has_step(state_->folder, step)) {
     throw ValueError(concat("checkpoint save: step ", step, " is already in ", state_->folder,
                             "; remove it first, or save another step"));
   }
@@ -213,7 +221,10 @@ bool Checkpointer::saving() const {
   return state_->job || state_->writing;
 }
 
-std::vector<int64_t> Checkpointer::steps() const { return committed_steps(state_->folder); }
+std::vector<int64_t> Checkpointer::steps() const {
+  const Waiting waiting;
+  return committed_steps(state_->folder);
+}
 
 std::optional<int64_t> Checkpointer::latest_step() const {
   const std::vector<int64_t> found = steps();
@@ -253,7 +264,7 @@ Checkpoint Checkpointer::restore(const RestoreOptions& options) const {
 
 Arrays Checkpointer::read_parts(int64_t step, const std::vector<CheckpointPart>& parts) const {
   state_->wait_for_saves();
-  if (!is_committed(step_folder(state_->folder, step)))
+  if (!has_step(state_->folder, step))
     throw CheckpointError(concat("checkpoint restore: step ", step, " is not in ", state_->folder));
   const Waiting waiting;
   return read_step_parts(state_->folder, step, parts);
@@ -261,14 +272,18 @@ Arrays Checkpointer::read_parts(int64_t step, const std::vector<CheckpointPart>&
 
 std::vector<CheckpointArrayInfo> Checkpointer::arrays(int64_t step) const {
   state_->wait_for_saves();
+  const Waiting waiting;
   return step_arrays(state_->folder, step);
 }
 
 void Checkpointer::remove(int64_t step) {
   state_->wait_for_saves();
-  if (!is_committed(step_folder(state_->folder, step)))
+  if (!has_step(state_->folder, step))
     throw CheckpointError(concat("checkpoint remove: step ", step, " is not in ", state_->folder));
-  remove_step(state_->folder, step);
+  {
+    const Waiting waiting;
+    remove_step(state_->folder, step);
+  }
   if (state_->last && state_->last->folder == step_folder(state_->folder, step)) state_->last.reset();
 }
 

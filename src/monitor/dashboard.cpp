@@ -57,7 +57,8 @@ const button = document.getElementById("capture"), captured = document.getElemen
 button.onclick = async () => {
   button.disabled = true; captured.textContent = "taking a profile ...";
   try {
-    const answer = await (await fetch("capture", {method: "POST", headers: {"X-Capibara-Token": "CAPTURE_TOKEN"}})).json();
+    const headers = {"X-Capibara-Token": "CAPTURE_TOKEN"};
+    const answer = await (await fetch("capture", {method: "POST", headers})).json();
     captured.textContent = answer.profile ?? answer.error;
   } catch (error) { captured.textContent = "no answer"; }
   button.disabled = false;

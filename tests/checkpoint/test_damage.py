@@ -44,7 +44,7 @@ def test_a_file_that_may_not_grow_is_named_and_the_step_before_stays(tmp_path):
 def test_a_full_disk_is_named_and_the_step_before_stays(tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "capibara", disk], capture_output=True, text=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=440k", "capibara", disk], capture_output=True, text=True)
     if mounted.returncode != 0:
         pytest.skip(f"no small disk can be mounted here: {mounted.stderr.strip()}")
     try:
@@ -57,7 +57,7 @@ def test_a_full_disk_is_named_and_the_step_before_stays(tmp_path):
         subprocess.run(["umount", disk], check=True)
 
 
-@pytest.mark.skipif(os.geteuid() == 0 and not Path("/usr/bin/setpriv").exists(), reason="root may write everywhere, and there is no setpriv")
+@pytest.mark.skipif(os.geteuid() == 0 and not Path("/usr/bin/setpriv").exists(), reason="root writes everywhere, and there is no setpriv")
 def test_a_folder_that_may_not_be_written_is_named(tmp_path):
     folder = tmp_path / "steps"
     assert run("save", folder, 1)[0] == 0

@@ -148,8 +148,9 @@ def test_a_silent_server_ends_at_the_deadline(store):
 def test_nobody_listens():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
+        host = f"127.0.0.1:{free.getsockname()[1]}"
         done = subprocess.run([PROGRAM, "check", "gs://bucket/x"], capture_output=True, text=True,
-                              env={**os.environ, "STORAGE_EMULATOR_HOST": f"127.0.0.1:{free.getsockname()[1]}", "CAPIBARA_STORE_DEADLINE": "1"})
+                              env={**os.environ, "STORAGE_EMULATOR_HOST": host, "CAPIBARA_STORE_DEADLINE": "1"})
     assert done.returncode == 1 and "no success within 1 s" in done.stderr
 
 
@@ -163,7 +164,8 @@ def test_damage_is_found_and_named(store):
 
 def test_old_steps_go_marker_first(store):
     environment = {**os.environ, **store.environment()}
-    with subprocess.Popen([PROGRAM, "train", "gs://bucket/run", "2", "sync"], stdout=subprocess.PIPE, text=True, env=environment) as training:
+    words = [PROGRAM, "train", "gs://bucket/run", "2", "sync"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) as training:
         while training.stdout.readline() != "4\n":
             pass
         training.kill()
@@ -254,8 +256,8 @@ class Emulator:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self.process = subprocess.Popen([EMULATOR, "start", "--host=127.0.0.1", f"--port={self.port}", "--in-memory", "--default-bucket=bucket"],
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        words = [EMULATOR, "start", "--host=127.0.0.1", f"--port={self.port}", "--in-memory", "--default-bucket=bucket"]
+        self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for _ in range(600):
             try:
                 return urllib.request.urlopen(f"http://127.0.0.1:{self.port}/storage/v1/b/bucket/o", timeout=5).close()
@@ -307,7 +309,8 @@ def test_the_newest_committed_step_survives_kills(emulator):
     draw, committed = random.Random(5), 0
     environment = {**os.environ, **emulator.environment()}
     for _ in range(KILLS):
-        with subprocess.Popen([PROGRAM, "train", "gs://bucket/killed", "2", "sync"], stdout=subprocess.PIPE, text=True, env=environment) as training:
+        words = [PROGRAM, "train", "gs://bucket/killed", "2", "sync"]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) as training:
             first = training.stdout.readline()  # it runs
             time.sleep(draw.uniform(0, 0.3))
             training.kill()

@@ -1,6 +1,7 @@
 """TPUCheckpointer: steps of a training in a folder, saved while it runs, whole after any crash."""
 import atexit
 import json
+import math
 import os
 import signal
 import sys
@@ -191,7 +192,13 @@ class TPUCheckpointer:
             return tuple(begin for begin, _ in spans), tuple(end - begin for begin, end in spans)
 
         boxes = sorted({box(index) for index in sharding.addressable_devices_indices_map(shape).values()})
-        parts = dict(zip(boxes, self._core.read_parts(step, [(name, list(start), list(size)) for start, size in boxes])))
+        low = [min(start[i] for start, _ in boxes) for i in range(len(shape))]
+        whole = [max(start[i] + size[i] for start, size in boxes) - low[i] for i in range(len(shape))]
+        if sum(math.prod(size) for _, size in boxes) == math.prod(whole):  # boxes that share chunks are read as one
+            (block,) = self._core.read_parts(step, [(name, low, whole)])
+            parts = {(start, size): block[tuple(slice(a - b, a - b + n) for a, b, n in zip(start, low, size))] for start, size in boxes}
+        else:
+            parts = dict(zip(boxes, self._core.read_parts(step, [(name, list(start), list(size)) for start, size in boxes])))
         return jax.make_array_from_callback(shape, sharding, lambda index: parts[box(index)])
 
     # ---- SIGTERM -------------------------------------------------------------------------------------------------------
