@@ -218,7 +218,7 @@ def decode_truth(numpy):
 def rows():
     elements = sum(int(numpy.prod(shape)) for _, shape in shapes())
     # Random weights have close calls, which rounding to bfloat16 decides otherwise in each library: those tokens are not compared.
-    return [Row(f"decode {kind}", f"{TOKENS} tokens, one at a time, {elements / 1e6:.0f} million parameters in {kind}", inputs_of(kind), decode,
-                torch=decode_torch, eager=True, limit=("read", TOKENS * size * elements), least={"jax": 1.0, "torch": 1.0},
-                compared=kind != "bfloat16", exact=True, truth=decode_truth)
+    return [Row(f"decode {kind}", f"{TOKENS} tokens, one at a time, {elements / 1e6:.0f} million parameters in {kind}",
+                inputs_of(kind), decode, torch=decode_torch, eager=True, limit=("read", TOKENS * size * elements),
+                least={"jax": 1.0, "torch": 1.0}, compared=kind != "bfloat16", exact=True, truth=decode_truth)
             for kind, size in (("float32", 4), ("bfloat16", 2), ("int8", 1))]

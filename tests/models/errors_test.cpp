@@ -48,6 +48,31 @@ TEST(ModelErrors, AConnectionHasOneWriter) {
               "'y' is already computed by Relu.output", "Tanh.output");
 }
 
+TEST(ModelErrors, ACallThatFailsLeavesTheModelAsItWas) {
+  Model model;
+  model |= make("Linear", {{"dimension", 4}}).connect({{"input", "x"}, {"output", "h"}});
+  model |= make("Relu").connect({{"input", "h"}, {"output", "r"}});
+  const std::vector<std::string> inputs = model.input_keys(), outputs = model.output_keys();
+  const auto call = [](const char* name, const Entries& connections) { return make(name).connect(connections); };
+  const std::vector<Call> wrong = {
+      call("Sigmoid", {{"input", "r"}, {"output", "x"}}),                             // a cycle
+      call("Sigmoid", {{"input", call("Tanh", {{"input", "r"}})}, {"output", "x"}}),  // through another call
+      call("Sigmoid", {{"input", "x"}, {"output", "h"}}),                             // a second writer
+      call("Add", {{"left", "r"}, {"right", "fresh"}, {"output", "h"}}),              // after a key is made
+      call("Add", {{"left", "fresh"}, {"wrong", "x"}}),                               // an unknown key
+  };
+  for (const Call& one : wrong) {
+    EXPECT_NE(message([&] { model |= one; }), "no error");
+    EXPECT_EQ(model.input_keys(), inputs);
+    EXPECT_EQ(model.output_keys(), outputs);
+  }
+  EXPECT_NE(message([&] { model += make("Add"); }), "no error");
+  EXPECT_EQ(model.input_keys(), inputs);
+  model += make("Tanh").connect({{"output", "y"}});
+  CompiledModel compiled = compile(model, {}, {.shapes = {{"x", "2, 3"}}, .data_keys = {"x"}});
+  EXPECT_EQ(compiled.output_keys(), std::vector<std::string>{"y"});
+}
+
 TEST(ModelErrors, CyclesAreRefused) {
   Model model;
   model |= make("Relu").connect({{"input", "a"}, {"output", "b"}});

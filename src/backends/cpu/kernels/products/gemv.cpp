@@ -143,8 +143,8 @@ void add_rows(const T* x, int64_t x_step, const T* matrix, int64_t row_step, int
   }
 }
 
-// How a matrix of contiguous rows is cut up: in long pieces of rows, since memory runs at full speed only where it is read on
-// and on. Where that leaves too few of them, fixed parts of the inner dimension are summed apart.
+// How a matrix of contiguous rows is cut up: in long pieces of rows, since memory runs at full speed only where it is
+// read on and on. Where that leaves too few of them, fixed parts of the inner dimension are summed apart.
 struct Strips {
   static constexpr int64_t width = 4096, shared_out = 16;  // columns of a piece; pieces that are enough to share out
   int64_t inner, count, pieces, parts, part;
@@ -160,7 +160,8 @@ struct Strips {
   void run(double cost, Sum* out, Add&& add) const {
     Scratch<Sum> partial;
     if (parts > 1) partial = Scratch<Sum>((parts - 1) * count, "parts of a product");
-    parallel_for_cost(pieces * parts, cost * static_cast<double>(std::min(width, count)) / static_cast<double>(parts), [&](int64_t begin, int64_t end) {
+    const double task_cost = cost * static_cast<double>(std::min(width, count)) / static_cast<double>(parts);
+    parallel_for_cost(pieces * parts, task_cost, [&](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task) {
         const int64_t p = task / pieces, first = task % pieces * width, k0 = std::min(p * part, inner);
         Sum* sums = p == 0 ? out : partial.data() + (p - 1) * count;
@@ -185,7 +186,8 @@ double row_cost(int64_t inner) {
 template <class T>
 bool floats_by_matrix(const float* x, const Matrix<T>& matrix, float* out, const Axis& places) {
   const int64_t inner = matrix.inner.extent(), count = matrix.free.extent();
-  if (!matrix.inner.is_regular() || !matrix.free.is_regular() || !places.is_regular() || (count > 1 && places.stride() != 1)) return false;
+  const bool regular = matrix.inner.is_regular() && matrix.free.is_regular() && places.is_regular();
+  if (!regular || (count > 1 && places.stride() != 1)) return false;
   const VectorLoops<T>& loops = vector_loops<T>();
   const T* data = matrix.data + matrix.free.at(0);
   out += places.at(0);
@@ -201,9 +203,10 @@ bool floats_by_matrix(const float* x, const Matrix<T>& matrix, float* out, const
   }
   if (matrix.free.stride() != 1 && count > 1) return false;
   const int64_t step = matrix.inner.stride();
-  Strips(inner, count).run(row_cost<T>(inner), out, [&](int64_t k, int64_t some, int64_t column, int64_t columns, float* sums) {
+  auto add = [&](int64_t k, int64_t some, int64_t column, int64_t columns, float* sums) {
     loops.add_rows(x + k, data + k * step + column, step, some, sums, columns);
-  });
+  };
+  Strips(inner, count).run(row_cost<T>(inner), out, add);
   return true;
 }
 
@@ -264,9 +267,10 @@ bool vector_by_matrix(const Matrix<T>& vector, const Matrix<T>& matrix, Sum* out
   }
   if (!matrix.free.is_regular() || matrix.free.stride() != 1 || places.stride() != 1) return false;
   const int64_t step = matrix.inner.stride();
-  Strips(inner, count).run(row_cost<T>(inner), out, [&](int64_t k, int64_t some, int64_t column, int64_t columns, Sum* sums) {
+  auto add = [&](int64_t k, int64_t some, int64_t column, int64_t columns, Sum* sums) {
     add_rows(x + k * x_step, x_step, matrix.data + matrix.free.at(0) + k * step + column, step, some, sums, columns);
-  });
+  };
+  Strips(inner, count).run(row_cost<T>(inner), out, add);
   return true;
 }
 
@@ -278,7 +282,8 @@ bool multiply_vector(const Matrix<T>& left, const Matrix<T>& right, Sum* out, co
   return columns.extent() == 1 && vector_by_matrix<T, Sum>(right, left, out + columns.at(0), rows);
 }
 
-bool multiply_by_bytes(const Matrix<float>& left, const Matrix<std::int8_t>& right, float* out, const Axis& rows, const Axis& columns) {
+bool multiply_by_bytes(const Matrix<float>& left, const Matrix<std::int8_t>& right, float* out, const Axis& rows,
+                       const Axis& columns) {
   constexpr int64_t max_rows = 4;  // beyond, a converted copy that all rows read is cheaper
   if (rows.extent() > max_rows) return false;
   for (int64_t row = 0; row < rows.extent(); ++row) {

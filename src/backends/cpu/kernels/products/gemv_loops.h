@@ -1,12 +1,12 @@
-// Loops of a float vector by a matrix of floats, bfloat16 or bytes, widened in registers: weights are read once, at their size.
+// Loops of a float vector by a matrix of floats, bfloat16 or bytes, widened in registers: weights are read once, at
+// their size.
 //
 // Included by gemv.cpp alone, which has the pieces that threads share out.
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
-#include "backends/cpu/kernels/products/gemm.h"
+#include "backends/cpu/kernels/products/gemv_widen.h"
 
 namespace capibara::cpu {
 
@@ -22,51 +22,6 @@ struct VectorLoops {
 namespace vector_loop {
 
 #define CAPIBARA_INLINE inline __attribute__((always_inline))
-
-template <class R, int Lanes>
-struct Lane {
-  typedef R Vector __attribute__((vector_size(Lanes * sizeof(R))));
-};
-template <class R, int Lanes>
-using Vector = typename Lane<R, Lanes>::Vector;
-
-// `Lanes` elements as floats. (By reference: a vector that is returned belongs to the ABI of its processor.)
-template <int Lanes, class T>
-CAPIBARA_INLINE void widen(const T* from, Vector<float, Lanes>& to) {
-  if constexpr (std::is_same_v<T, float>) {
-    __builtin_memcpy(&to, from, sizeof(to));
-  } else if constexpr (std::is_same_v<T, BrainBits>) {
-    using Wide = Vector<std::uint32_t, Lanes>;
-    Vector<std::uint16_t, Lanes> bits;
-    __builtin_memcpy(&bits, from, sizeof(bits));
-    to = reinterpret_cast<Vector<float, Lanes>>(__builtin_convertvector(bits, Wide) << 16);
-  } else {
-    using Narrow = Vector<std::int8_t, Lanes>;
-    using Wide = Vector<std::int32_t, Lanes>;
-    using Float = Vector<float, Lanes>;
-    Wide words;
-#if defined(__x86_64__)
-    constexpr bool by_hand = Lanes >= 8;
-#else
-    constexpr bool by_hand = false;
-#endif
-    if constexpr (by_hand) {  // g++ 12 takes bytes to words in steps and pieces, which is three times slower
-      asm("vpmovsxbd %1, %0" : "=v"(words) : "m"(*reinterpret_cast<const char(*)[sizeof(Narrow)]>(from)));
-    } else {
-      using Half = Vector<std::int16_t, Lanes>;  // a step between: otherwise one by one
-      Narrow bytes;
-      __builtin_memcpy(&bytes, from, sizeof(bytes));
-      words = __builtin_convertvector(__builtin_convertvector(bytes, Half), Wide);
-    }
-    to = __builtin_convertvector(words, Float);
-  }
-}
-
-template <class T>
-CAPIBARA_INLINE float widened_one(T value) {
-  if constexpr (std::is_same_v<T, BrainBits>) return __builtin_bit_cast(float, static_cast<std::uint32_t>(value.bits) << 16);
-  else return static_cast<float>(value);
-}
 
 // Vectors x `Lanes` columns of eight rows by their factors, added to out. Each column adds its rows in order, so that
 // its bits do not depend on its neighbours.
@@ -90,7 +45,8 @@ CAPIBARA_INLINE void add_columns(const float* factor, const T* row, int64_t row_
 }
 
 template <int Lanes, class T>
-CAPIBARA_INLINE void add_rows_in(const float* x, const T* matrix, int64_t row_step, int64_t inner, float* __restrict out, int64_t count) {
+CAPIBARA_INLINE void add_rows_in(const float* x, const T* matrix, int64_t row_step, int64_t inner,
+                                 float* __restrict out, int64_t count) {
   for (int64_t n = 0; n < count; ++n) out[n] = 0;
   int64_t k = 0;
   for (; k + 8 <= inner; k += 8) {
@@ -137,7 +93,8 @@ CAPIBARA_INLINE void dots_of(const float* x, const T* rows, int64_t row_step, in
 }
 
 template <int Lanes, class T>
-CAPIBARA_INLINE void dots_in(const float* x, const T* rows, int64_t row_step, int64_t inner, float* out, int64_t count) {
+CAPIBARA_INLINE void dots_in(const float* x, const T* rows, int64_t row_step, int64_t inner, float* out,
+                             int64_t count) {
   int64_t r = 0;
   for (; r + 4 <= count; r += 4) dots_of<Lanes, 4>(x, rows + r * row_step, row_step, inner, out + r);
   for (; r < count; ++r) dots_of<Lanes, 1>(x, rows + r * row_step, row_step, inner, out + r);
@@ -145,7 +102,8 @@ CAPIBARA_INLINE void dots_in(const float* x, const T* rows, int64_t row_step, in
 
 #define CAPIBARA_LOOPS(NAME, TARGET, LANES)                                                                            \
   template <class T>                                                                                                   \
-  TARGET void add_rows_##NAME(const float* x, const T* matrix, int64_t row_step, int64_t inner, float* out, int64_t count) { \
+  TARGET void add_rows_##NAME(const float* x, const T* matrix, int64_t row_step, int64_t inner, float* out,            \
+                              int64_t count) {                                                                         \
     add_rows_in<LANES>(x, matrix, row_step, inner, out, count);                                                        \
   }                                                                                                                    \
   template <class T>                                                                                                   \

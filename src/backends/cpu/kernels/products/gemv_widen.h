@@ -1,0 +1,62 @@
+// Floats, bfloat16 and bytes as vectors of floats in registers.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "backends/cpu/kernels/products/gemm.h"
+
+namespace capibara::cpu::vector_loop {
+
+#define CAPIBARA_INLINE inline __attribute__((always_inline))
+
+template <class R, int Lanes>
+struct Lane {
+  typedef R Vector __attribute__((vector_size(Lanes * sizeof(R))));
+};
+template <class R, int Lanes>
+using Vector = typename Lane<R, Lanes>::Vector;
+
+// `Lanes` elements as floats. (By reference: a vector that is returned belongs to the ABI of its processor.)
+template <int Lanes, class T>
+CAPIBARA_INLINE void widen(const T* from, Vector<float, Lanes>& to) {
+  if constexpr (std::is_same_v<T, float>) {
+    __builtin_memcpy(&to, from, sizeof(to));
+  } else if constexpr (std::is_same_v<T, BrainBits>) {
+    using Wide = Vector<std::uint32_t, Lanes>;
+    Vector<std::uint16_t, Lanes> bits;
+    __builtin_memcpy(&bits, from, sizeof(bits));
+    to = reinterpret_cast<Vector<float, Lanes>>(__builtin_convertvector(bits, Wide) << 16);
+  } else {
+    using Narrow = Vector<std::int8_t, Lanes>;
+    using Wide = Vector<std::int32_t, Lanes>;
+    using Float = Vector<float, Lanes>;
+    Wide words;
+#if defined(__x86_64__)
+    constexpr bool by_hand = Lanes >= 8;
+#else
+    constexpr bool by_hand = false;
+#endif
+    if constexpr (by_hand) {  // g++ 12 takes bytes to words in steps and pieces, which is three times slower
+      asm("vpmovsxbd %1, %0" : "=v"(words) : "m"(*reinterpret_cast<const char(*)[sizeof(Narrow)]>(from)));
+    } else {
+      using Half = Vector<std::int16_t, Lanes>;  // a step between: otherwise one by one
+      Narrow bytes;
+      __builtin_memcpy(&bytes, from, sizeof(bytes));
+      words = __builtin_convertvector(__builtin_convertvector(bytes, Half), Wide);
+    }
+    to = __builtin_convertvector(words, Float);
+  }
+}
+
+template <class T>
+CAPIBARA_INLINE float widened_one(T value) {
+  if constexpr (std::is_same_v<T, BrainBits>)
+    return __builtin_bit_cast(float, static_cast<std::uint32_t>(value.bits) << 16);
+  else
+    return static_cast<float>(value);
+}
+
+#undef CAPIBARA_INLINE
+
+}  // namespace capibara::cpu::vector_loop
