@@ -225,7 +225,8 @@ class TPUTrainer(Trainer):
         if self.tpu is not None:
             chips = _core.tpu.slice(self.tpu)["devices"]
             if mesh_shape is not None and math.prod(mesh_shape) != chips:
-                raise ValueError(f"TPUTrainer: mesh_shape {tuple(mesh_shape)} is for {math.prod(mesh_shape)} devices, {self.tpu} has {chips}")
+                raise ValueError(f"TPUTrainer: mesh_shape {tuple(mesh_shape)} is for {math.prod(mesh_shape)} devices, "
+                                 f"{self.tpu} has {chips}")
             mesh_shape = (len(_jax.devices()),)
         super().__init__(config, model, mesh_shape, use_bf16, enable_xla_optimizations, folder=folder)
 

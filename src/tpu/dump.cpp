@@ -23,6 +23,11 @@ struct HeapValue {
   int64_t first = 0, last = -1;
 };
 
+struct Alike {
+  int count = 0, first = 0;
+  double gib = 0;
+};
+
 template <class Visit>
 void for_lines(std::string_view text, Visit visit) {
   for (std::size_t begin = 0; begin < text.size();) {
@@ -109,6 +114,7 @@ CompiledMemory read_buffers(const std::string& assignment, const std::string& li
   const DumpedProgram dumped(program);
   std::vector<HeapValue> values;
   bool counted = false, heap = false;
+  std::map<std::string, Alike> arguments;  // by shape
   for_lines(assignment, [&](std::string_view line) {
     if (line.starts_with("allocation ")) {
       const std::size_t color = line.find("color ");
@@ -121,11 +127,10 @@ CompiledMemory read_buffers(const std::string& assignment, const std::string& li
       if (line.find("parameter ") != std::string_view::npos) {
         report.argument_gib += size / kDumpGiB;
         const std::size_t open = line.find("shape |"), close = line.find('|', open + 7);
-        const std::string number = std::to_string(static_cast<int>(number_at(line, "parameter ")));
-        if (open != std::string_view::npos)
-          report.largest.push_back({size / kDumpGiB,
-                                    std::string(without_layout(line.substr(open + 7, close - open - 7))),
-                                    "argument " + number, ""});
+        if (open == std::string_view::npos) return;
+        Alike& alike = arguments[std::string(without_layout(line.substr(open + 7, close - open - 7)))];
+        if (alike.count++ == 0) alike.first = static_cast<int>(number_at(line, "parameter "));
+        alike.gib += size / kDumpGiB;
       }
       return;
     }
@@ -143,6 +148,12 @@ CompiledMemory read_buffers(const std::string& assignment, const std::string& li
     values.push_back(value);
   });
   report.temporary_gib = report.total_gib - report.argument_gib;
+  for (const auto& [shape, alike] : arguments) {
+    const std::string first = std::to_string(alike.first), others = std::to_string(alike.count - 1);
+    report.largest.push_back(
+        {alike.gib, shape, alike.count == 1 ? "argument " + first : "argument " + first + " and " + others + " alike",
+         ""});
+  }
   std::stable_sort(values.begin(), values.end(),
                    [](const HeapValue& a, const HeapValue& b) { return a.offset < b.offset; });
   int64_t length = 0, peak = 0;

@@ -130,14 +130,15 @@ std::string plan_html(const Training& training, const std::vector<Candidate>& ot
   const MemoryPlan memory = plan_memory(training);
   const StepPlan step = plan_step(training);
   std::string page = concat(
-      "<!doctype html><html lang='en'><meta charset='utf-8'><title>", escaped(training.model.name), " on ",
-      training.slice.name(),
+      "<!doctype html><html lang='en'><meta charset='utf-8'><meta name='viewport' "
+      "content='width=device-width,initial-scale=1'><title>",
+      escaped(training.model.name), " on ", training.slice.name(),
       "</title><style>:root{color-scheme:light dark}body{font:15px/1.45 "
       "system-ui,sans-serif;max-width:980px;margin:2em auto;padding:0 1em}"
       "svg{width:100%;max-width:760px;font-size:12px}text{fill:currentColor}.bar{fill:#4c78a8}.curve{fill:none;stroke:#"
       "4c78a8;stroke-width:2}"
       ".dot{fill:#4c78a8}.limit{stroke:#c44;stroke-dasharray:5 "
-      "4}.roof{stroke:#888;stroke-width:2}table{border-collapse:collapse}"
+      "4}.roof{stroke:#888;stroke-width:2}table{border-collapse:collapse;display:block;overflow-x:auto}"
       "td,th{padding:.2em .8em .2em 0;text-align:left;border-bottom:1px solid "
       "#8884}.wide{overflow-x:auto}.origin{opacity:.7}</style>");
   page += concat("<h1>", escaped(training.model.name), " on ", training.slice.name(),

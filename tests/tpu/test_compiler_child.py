@@ -1,10 +1,11 @@
-"""The child that compiles for `capibara plan`, with a fake library in libtpu's place: every way to fail is one line, and nothing is left."""
+"""The child that compiles for `capibara plan`, with a fake library in libtpu's place: each failure is one line and leaves nothing."""
 import json
 import os
 import platform
 import shutil
 import signal
 import subprocess
+import tarfile
 import time
 from pathlib import Path
 
@@ -62,7 +63,8 @@ def children_in(folder):
     return found
 
 
-@pytest.mark.parametrize("how, says", [("crash", "the compiler crashed: signal 11"), ("kill", "was killed (signal 9), perhaps for lack of memory"),
+@pytest.mark.parametrize("how, says", [("crash", "the compiler crashed: signal 11"),
+                                       ("kill", "was killed (signal 9), perhaps for lack of memory"),
                                        ("silent", "failed without a word (status 3)"), ("lock", "another process holds libtpu's lock"),
                                        ("refuse", "No such compile option: 'xla_tpu_wish'")])
 def test_a_failure_is_one_line(environment, how, says):
@@ -110,9 +112,11 @@ def test_the_child_ends_with_its_parent(environment):
     assert children_in(environment["TMPDIR"]) == []
 
 
-def test_a_recorded_dump_is_read(environment):
-    """tests/tpu/dump: STEP as libtpu 0.0.51 compiled it for v5e:2x2, up to buffer assignment."""
-    child = start(environment, str(HERE / "dump"), "--compile", "--json")
+def test_a_recorded_dump_is_read(environment, tmp_path):
+    """dump.tar.gz: STEP as libtpu 0.0.51 compiled it for v5e:2x2, up to buffer assignment (CAPIBARA_XLA_OPTIONS=xla_dump_to=...)."""
+    with tarfile.open(HERE / "dump.tar.gz") as archive:
+        archive.extractall(tmp_path / "dump", filter="data")
+    child = start(environment, str(tmp_path / "dump"), "--compile", "--json")
     out, error = child.communicate(timeout=120)
     compiled = json.loads(out)["compiled"]
     parameters = 3 * (4 * 256 * 256 + 3 * 256 * 512 + 2 * 256) + 2 * 512 * 256 + 256
@@ -121,7 +125,7 @@ def test_a_recorded_dump_is_read(environment):
     assert compiled["memory_gib"] > compiled["argument_gib"]
     assert max(compiled["timeline_gib"]) <= compiled["memory_gib"] * 1.001
     source = (HERE.parents[1] / "src" / "tpu" / "step_layers.cpp").read_text().splitlines()
-    lines = [buffer["source"] for buffer in compiled["buffers"] if buffer["source"]]
-    assert lines and all(line.startswith("src/tpu/step_") and int(line.split(":")[1]) <= len(source) for line in lines)
+    lines = [compiled["peak_at"].split()[0]] + [buffer["source"] for buffer in compiled["buffers"] if buffer["source"]]
+    assert all(line.startswith("src/tpu/step_") and int(line.split(":")[1]) <= len(source) for line in lines)
     kinds = {one["kind"]: one for one in compiled["collectives"]}
     assert kinds["all-gather"]["times"] >= 3 and kinds["all-gather"]["gib"] >= kinds["all-gather"]["open_gib"]

@@ -24,8 +24,8 @@ def devices_of(kind, sides, cores):
     found = []
     for z, row, column in itertools.product(range(depth), range(0, height, 2), range(0, width, 2)):
         for y, x, core in itertools.product(range(2), range(2), range(cores)):
-            found.append(SimpleNamespace(platform="tpu", device_kind=kind, coords=(column + x, row + y, z), core_on_chip=core, process_index=0,
-                                         id=len(found)))
+            found.append(SimpleNamespace(platform="tpu", device_kind=kind, coords=(column + x, row + y, z), core_on_chip=core,
+                                         process_index=0, id=len(found)))
     return found
 
 

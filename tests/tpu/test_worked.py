@@ -1,4 +1,4 @@
-"""Rows of worked_tests.tsv, memory_checks.tsv and microbench.tsv that test_models.py does not hold; LEFT_OUT says which have no test and why.
+"""Rows of worked_tests.tsv, memory_checks.tsv and microbench.tsv that test_models.py does not hold; LEFT_OUT: those without a test.
 
 The scaling book rounds to two digits and takes bandwidths of its own: 5 % where nothing else is said.
 """
@@ -12,7 +12,7 @@ tpu = pytest.importorskip("capibara._core", reason="the Python extension is not 
 LEFT_OUT = {
     "worked_tests.tsv": {
         "bubble gpipe (PP-1)/(M+PP-1); circular (PP-1)/(r*M+PP-1)": "no answer in the row; the planner has no pipelines",
-        "70B train, 4M tokens, 3 ckpt/layer: params+opt+ckpt": "2 D B 3 L of 4.19M tokens is 16.5 TB, not the row's 20.9; its 140 + 560 GB are held",
+        "70B train, 4M tokens, 3 ckpt/layer: params+opt+ckpt": "2 D B 3 L is 16.5 TB, not the row's 20.9; 140 + 560 GB are held",
         "v5e 4x8 bs64: T_ici / T_hbm / T_math": "serving: the row does not say which matrix",
     },
     "memory_checks.tsv": {

@@ -37,7 +37,8 @@ std::vector<Command> all_commands() {
       {"plan",
        "--tpu SLICE (--model NAME | --program FILE.mlir) [--batch N] [--seq N] [--mesh data=8,model=8] [--remat "
        "POLICY] "
-       "[--flags TEXT] [--search] [--compile] [--cycles] [--html FILE] [--write FILE.mlir] [--limit SECONDS] [--json] | --models",
+       "[--flags TEXT] [--search] [--compile] [--cycles] [--html FILE] [--write FILE.mlir] [--limit SECONDS] [--json] "
+       "| --models",
        "Models memory and time of a training step or a program on a TPU slice, compiles them where libtpu is "
        "installed; "
        "nothing runs on a TPU.",

@@ -29,9 +29,8 @@ const std::vector<Architecture>& model_presets();
 // The preset of that name. Raises ValueError with the nearest one.
 const Architecture& find_model(std::string_view name);
 
-// A preset, or sizes as
-// layers=32,width=4096,heads=32,kv_heads=8,hidden=14336,vocab=128256[,head_size=128,gated=1,tied=0,
-// experts=8,active=2,state=128,kind=mamba]. Raises ValueError for what is no field or no number.
+// A preset by its name, or a model by its sizes: layers=32,width=4096,heads=32,kv_heads=8,hidden=14336,vocab=128256.
+// Also head_size=128, gated=1, tied=0, experts=8, active=2, state=128, kind=mamba. Raises ValueError for other fields.
 Architecture read_model(std::string_view text);
 
 // Model FLOPs of training on one token: forward and backward, without recomputation. Published figures count attention

@@ -98,8 +98,8 @@ struct CompiledFigure {
   double modelled = 0, compiled = 0;
 };
 struct CompiledProgram;
-// One page that stands alone: roofline, memory over the step, time by kind, scaling over chips, and compiled figures
-// where there are some: of matmuls, and of the whole step.
+// One page that stands alone: roofline, memory over the step, time by kind, scaling over chips, compiled figures.
+// Those of matmuls and of the whole step are there where they are given.
 std::string plan_html(const Training& training, const std::vector<Candidate>& others,
                       const std::vector<CompiledFigure>& compiled, const CompiledProgram* step = nullptr);
 

@@ -76,8 +76,8 @@ def _axes_of(shape: Sequence[int], sides: tuple[int, ...]) -> list[int]:
         chosen[axis] = next(fits, ())
         if not chosen[axis] and shape[axis] > 1:
             raise NotImplementedError(
-                f"create_device_mesh: axis {axis} of size {shape[axis]} is no product of axes left of the torus {'x'.join(map(str, sides))} "
-                f"({'x'.join(map(str, free.values())) or 'none'} left); (4, 16) fits a 4x4x4 slice since 4 = 4 and 16 = 4 x 4")
+                f"create_device_mesh: axis {axis} of size {shape[axis]} is no product of axes left of the torus "
+                f"{'x'.join(map(str, sides))} ({'x'.join(map(str, free.values())) or 'none'} left); (4, 16) fits a 4x4x4 slice since 4 = 4 and 16 = 4 x 4")
         for i in chosen[axis]:
             del free[i]
     return [i for axis in range(len(shape)) for i in chosen[axis]]
@@ -97,8 +97,8 @@ def torus_mesh(shape: Sequence[int], devices: Sequence[Any], contiguous_submeshe
         if wanted in _SWAPPED.get(torus.shape, ()):
             torus = torus.transpose(0, 2, 1)
         elif wanted not in _KEPT.get(torus.shape, ()):
-            raise ValueError(f"create_device_mesh cannot create contiguous submeshes for mesh_shape {tuple(shape)} and physical mesh topology "
-                             f"{torus.shape}")
+            raise ValueError(f"create_device_mesh cannot create contiguous submeshes for mesh_shape {tuple(shape)} and "
+                             f"physical mesh topology {torus.shape}")
     axes = _axes_of(shape, torus.shape)
     axes += [i for i in range(torus.ndim) if i not in axes]  # of size 1
     return torus.transpose(axes).reshape(tuple(shape))

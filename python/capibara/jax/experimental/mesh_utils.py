@@ -17,8 +17,8 @@ def create_device_mesh(mesh_shape, devices=None, *, contiguous_submeshes=False, 
         raise ValueError(f"Number of devices {len(chosen)} must equal the product of mesh_shape {tuple(mesh_shape)}")
     if chosen and getattr(chosen[-1], "platform", "") == "tpu" and hasattr(chosen[-1], "coords"):
         if allow_split_physical_axes:
-            raise NotImplementedError("create_device_mesh: allow_split_physical_axes=True is not implemented for TPU devices; give sizes that "
-                                      "are products of whole axes of the torus")
+            raise NotImplementedError("create_device_mesh: allow_split_physical_axes=True is not implemented for TPU devices; "
+                                      "give sizes that are products of whole axes of the torus")
         return torus_mesh(tuple(mesh_shape), chosen, contiguous_submeshes)
     grid = np.empty(len(chosen), dtype=object)
     grid[:] = chosen
