@@ -19,8 +19,11 @@ class Fourier : public KernelTest {
     double size = std::sqrt(count);
     if (kind == inverse || kind == to_real) size /= count;
     const double units = wide ? 1.2e-14 : 4e-6;
-    check_kernel({"fft", {type_of(kind == from_real ? real : complex, shape)},
-                  {{"fft_lengths", lengths}, {"fft_type", static_cast<int64_t>(kind)}}, {}, {units * size, 0}});
+    check_kernel({"fft",
+                  {type_of(kind == from_real ? real : complex, shape)},
+                  {{"fft_lengths", lengths}, {"fft_type", static_cast<int64_t>(kind)}},
+                  {},
+                  {units * size, 0}});
   }
 
   void check_all(const Shape& shape, std::size_t dimensions = 1) {

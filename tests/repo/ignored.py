@@ -73,7 +73,7 @@ HINTS = {
 
 # Primitives that a program compiled for the CPU hands to a kernel of the reference backend, some types or always. It only shrinks.
 FALLBACKS = """
-bitcast_convert_type cholesky cumlogsumexp empty fft igamma igamma_grad_a igammac iota_2x32_shape lu lu_pivots_to_permutation map
+bitcast_convert_type cholesky cumlogsumexp empty igamma igamma_grad_a igammac iota_2x32_shape lu lu_pivots_to_permutation map
 nextafter ragged_dot_general random_bits random_fold_in random_gamma random_gamma_grad random_seed random_split random_unwrap
 random_wrap regularized_incomplete_beta rng_bit_generator rng_uniform select_and_gather_add triangular_solve
 tridiagonal_solve

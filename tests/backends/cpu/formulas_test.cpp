@@ -31,7 +31,8 @@ std::vector<T> results(DType dtype, bool shared, const std::function<Value(Build
   });
   EXPECT_EQ(module.functions[0].formulas.empty(), !shared);
   std::vector<T> in(count), out(count);
-  for (int64_t k = 0; k < count; ++k) in[static_cast<std::size_t>(k)] = static_cast<T>(0.013 * static_cast<double>(k) - 4.1);
+  for (int64_t k = 0; k < count; ++k)
+    in[static_cast<std::size_t>(k)] = static_cast<T>(0.013 * static_cast<double>(k) - 4.1);
   in[5] = std::numeric_limits<T>::quiet_NaN();
   in[6] = std::numeric_limits<T>::infinity();
   in[7] = static_cast<T>(1e30);  // a sine of it needs the rare branch
@@ -43,13 +44,15 @@ template <class T>
 void expect_equal(DType dtype, const char* label, const std::function<Value(Builder&, const Apply&, Value)>& write) {
   const std::vector<T> called = results<T>(dtype, true, write), written = results<T>(dtype, false, write);
   for (std::size_t i = 0; i < called.size(); ++i) {
-    ASSERT_TRUE(same(called[i], written[i])) << label << " of element " << i << ": " << called[i] << ", written out " << written[i];
+    ASSERT_TRUE(same(called[i], written[i]))
+        << label << " of element " << i << ": " << called[i] << ", written out " << written[i];
   }
 }
 
 template <class T>
 void expect_equal_everywhere(DType dtype) {
-  for (const char* name : {"sin", "cos", "tan", "exp", "exp2", "expm1", "log", "log1p", "tanh", "logistic", "erf", "atan", "sinh", "lgamma"}) {
+  for (const char* name : {"sin", "cos", "tan", "exp", "exp2", "expm1", "log", "log1p", "tanh", "logistic", "erf",
+                           "atan", "sinh", "lgamma"}) {
     const Primitive function = primitive(name);
     expect_equal<T>(dtype, name, [&](Builder&, const Apply& apply, Value x) {
       Element value(x);

@@ -61,8 +61,8 @@ Element apply_elementwise(Builder& builder, const Primitive& primitive, const At
                           std::span<const DType> in_types, DType out_type, std::span<const Element> inputs,
                           int output = 0);
 
-// The same value by a call of code that all such calls of the function share: for a primitive that occurs many times, which
-// would take long to compile if it was written out each time. Short primitives are written out here too.
+// The same value by a call of code that all such calls of the function share: for a primitive that occurs many times,
+// which would take long to compile if it was written out each time. Short primitives are written out here too.
 Element apply_shared(Builder& builder, const Primitive& primitive, const Attrs& attrs, std::span<const DType> in_types,
                      DType out_type, std::span<const Element> inputs);
 

@@ -15,9 +15,8 @@ bool can_share(const Primitive& primitive, std::span<const DType> in_types, DTyp
   const Cost cost = primitive->traits.cost;
   if (cost != Cost::function && cost != Cost::series) return false;
   if (primitive == prim::integer_pow() || in_types.size() > max_operands || !is_floating(out_type)) return false;
-  return std::all_of(in_types.begin(), in_types.end(), [&](DType type) {
-    return is_floating(type) && computed_type(type) == computed_type(out_type);
-  });
+  return std::all_of(in_types.begin(), in_types.end(),
+                     [&](DType type) { return is_floating(type) && computed_type(type) == computed_type(out_type); });
 }
 
 // Whether a sum that is the only reader of an operand would take in a product that is given for it: such a formula
@@ -79,7 +78,8 @@ Element apply_shared(Builder& builder, const Primitive& primitive, const Attrs& 
   if (!can_share(primitive, in_types, out_type)) return write_out();
   const std::string name = concat(primitive.name(), "_", dtype_name(in_types[0]));
   std::vector<Formula>& formulas = builder.function().formulas;
-  auto it = std::find_if(formulas.begin(), formulas.end(), [&](const Formula& formula) { return formula.body->name == name; });
+  auto it = std::find_if(formulas.begin(), formulas.end(),
+                         [&](const Formula& formula) { return formula.body->name == name; });
   if (it == formulas.end()) {
     std::optional<Formula> made = formula_of(name, primitive, attrs, in_types, out_type);
     if (!made) return write_out();

@@ -18,9 +18,9 @@ const Table& table() {
       for (const KernelMakerEntry& entry : list) all.emplace(&primitive(entry.primitive).record(), entry);
     };
     for (const KernelMakers& list :
-         {convolution_makers(), cumulative_makers(), dot_makers(), extreme_makers(), fft_makers(), index_makers(), movement_makers(),
-          order_makers(), random_makers(), reduction_makers(), scatter_makers(), select_and_scatter_makers(),
-          top_k_makers(), transpose_makers(), window_makers(), fused_makers()}) {
+         {convolution_makers(), cumulative_makers(), dot_makers(), extreme_makers(), fft_makers(), index_makers(),
+          movement_makers(), order_makers(), random_makers(), reduction_makers(), scatter_makers(),
+          select_and_scatter_makers(), top_k_makers(), transpose_makers(), window_makers(), fused_makers()}) {
       add(list);
     }
     return all;

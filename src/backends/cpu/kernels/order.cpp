@@ -1,5 +1,5 @@
-// sort: numbers become unsigned keys of the same order, and rows are sorted by digits, by comparison or in vector registers,
-// stably.
+// sort: numbers become unsigned keys of the same order, and rows are sorted by digits, by comparison or in vector
+// registers, stably.
 //
 // A single operand is sorted as keys alone. Zeros of both signs are one key there, and all NaNs are one: those that a row holds
 // are put back in the order they had.

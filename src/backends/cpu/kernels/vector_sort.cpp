@@ -42,12 +42,15 @@ struct Wide<uint32_t> {
   static CAPIBARA_WIDE_INLINE __m512i ordered(Mask mask, __m512i a, __m512i b) {
     return _mm512_mask_max_epu32(_mm512_maskz_min_epu32(all, a, b), mask, a, b);
   }
-  static CAPIBARA_WIDE_INLINE __m512i load(Mask mask, __m512i other, const uint32_t* at) { return _mm512_mask_loadu_epi32(other, mask, at); }
+  static CAPIBARA_WIDE_INLINE __m512i load(Mask mask, __m512i other, const uint32_t* at) {
+    return _mm512_mask_loadu_epi32(other, mask, at);
+  }
   static CAPIBARA_WIDE_INLINE void store(Mask mask, uint32_t* at, __m512i a) { _mm512_mask_storeu_epi32(at, mask, a); }
   // Keys at multiples of a step.
   static CAPIBARA_WIDE_INLINE __m512i gather(const uint32_t* keys, int step) {
     const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    return _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), all, _mm512_mullo_epi32(lane, _mm512_set1_epi32(step)), keys, 4);
+    return _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), all, _mm512_mullo_epi32(lane, _mm512_set1_epi32(step)),
+                                       keys, 4);
   }
   // Lane i takes lane i ^ bits.
   template <int bits>
@@ -57,8 +60,11 @@ struct Wide<uint32_t> {
     if constexpr (bits == 3) return _mm512_maskz_shuffle_epi32(all, a, _MM_PERM_ABCD);
     if constexpr (bits == 4) return _mm512_maskz_shuffle_i64x2(0xff, a, a, 0xb1);
     if constexpr (bits == 8) return _mm512_maskz_shuffle_i64x2(0xff, a, a, 0x4e);
-    if constexpr (bits == 7) return _mm512_maskz_shuffle_epi32(all, _mm512_maskz_shuffle_i64x2(0xff, a, a, 0xb1), _MM_PERM_ABCD);
-    if constexpr (bits == 15) return _mm512_maskz_permutexvar_epi32(all, _mm512_set_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), a);
+    if constexpr (bits == 7)
+      return _mm512_maskz_shuffle_epi32(all, _mm512_maskz_shuffle_i64x2(0xff, a, a, 0xb1), _MM_PERM_ABCD);
+    if constexpr (bits == 15)
+      return _mm512_maskz_permutexvar_epi32(all, _mm512_set_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+                                            a);
   }
   // The lanes whose number has the bit.
   static constexpr Mask lanes_with(int bit) {
@@ -80,11 +86,14 @@ struct Wide<uint64_t> {
   static CAPIBARA_WIDE_INLINE __m512i ordered(Mask mask, __m512i a, __m512i b) {
     return _mm512_mask_max_epu64(_mm512_maskz_min_epu64(all, a, b), mask, a, b);
   }
-  static CAPIBARA_WIDE_INLINE __m512i load(Mask mask, __m512i other, const uint64_t* at) { return _mm512_mask_loadu_epi64(other, mask, at); }
+  static CAPIBARA_WIDE_INLINE __m512i load(Mask mask, __m512i other, const uint64_t* at) {
+    return _mm512_mask_loadu_epi64(other, mask, at);
+  }
   static CAPIBARA_WIDE_INLINE void store(Mask mask, uint64_t* at, __m512i a) { _mm512_mask_storeu_epi64(at, mask, a); }
   static CAPIBARA_WIDE_INLINE __m512i gather(const uint64_t* keys, int step) {
     const __m512i lane = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
-    return _mm512_mask_i64gather_epi64(_mm512_setzero_si512(), all, _mm512_mullo_epi64(lane, _mm512_set1_epi64(step)), keys, 8);
+    return _mm512_mask_i64gather_epi64(_mm512_setzero_si512(), all, _mm512_mullo_epi64(lane, _mm512_set1_epi64(step)),
+                                       keys, 8);
   }
   template <int bits>
   static CAPIBARA_WIDE_INLINE __m512i exchange(__m512i a) {
@@ -92,7 +101,8 @@ struct Wide<uint64_t> {
     if constexpr (bits == 2) return _mm512_maskz_permutex_epi64(0xff, a, 0x4e);
     if constexpr (bits == 3) return _mm512_maskz_permutex_epi64(0xff, a, 0x1b);
     if constexpr (bits == 4) return _mm512_maskz_shuffle_i64x2(0xff, a, a, 0x4e);
-    if constexpr (bits == 7) return _mm512_maskz_permutex_epi64(0xff, _mm512_maskz_shuffle_i64x2(0xff, a, a, 0x4e), 0x1b);
+    if constexpr (bits == 7)
+      return _mm512_maskz_permutex_epi64(0xff, _mm512_maskz_shuffle_i64x2(0xff, a, a, 0x4e), 0x1b);
   }
   static constexpr Mask lanes_with(int bit) { return static_cast<Mask>(bit == 1 ? 0xaa : bit == 2 ? 0xcc : 0xf0); }
 };
@@ -188,11 +198,16 @@ struct VectorSort {
     for (int i = 0; i < vectors; ++i) W::store(masks[i], out + i * lanes, v[i]);
   }
   static CAPIBARA_WIDE void sort_small(const Key* keys, int64_t count, Key* out) {
-    if (count <= lanes) sort_few<1>(keys, count, out);
-    else if (count <= 2 * lanes) sort_few<2>(keys, count, out);
-    else if (count <= 4 * lanes) sort_few<4>(keys, count, out);
-    else if (count <= 8 * lanes) sort_few<8>(keys, count, out);
-    else sort_few<16>(keys, count, out);
+    if (count <= lanes)
+      sort_few<1>(keys, count, out);
+    else if (count <= 2 * lanes)
+      sort_few<2>(keys, count, out);
+    else if (count <= 4 * lanes)
+      sort_few<4>(keys, count, out);
+    else if (count <= 8 * lanes)
+      sort_few<8>(keys, count, out);
+    else
+      sort_few<16>(keys, count, out);
   }
 
   // The median of some keys from all over the range.
@@ -231,8 +246,10 @@ struct VectorSort {
       low += lanes - many;
     }
     for (; i < count; ++i) {
-      if (keys[i] > pivot) *--high = keys[i];
-      else *low++ = keys[i];
+      if (keys[i] > pivot)
+        *--high = keys[i];
+      else
+        *low++ = keys[i];
     }
     return low - out;
   }
@@ -280,8 +297,8 @@ struct VectorSort {
     }
   }
 
-  // Many keys are split into some ranges for each thread first: keys that compare equal are equal, so that it does not matter
-  // where ranges end.
+  // Many keys are split into some ranges for each thread first: keys that compare equal are equal, so that it does not
+  // matter where ranges end.
   static void sort_all(Range range) {
     constexpr int64_t min_shared = 1 << 15;
     if (range.count < 2 * min_shared || in_parallel_region() || thread_count() == 1) return sort(range);
@@ -315,8 +332,12 @@ bool has_vector_sort() {
   static const bool found = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq");
   return found;
 }
-void vector_sort(uint32_t* keys, uint32_t* scratch, int64_t count) { VectorSort<uint32_t>::sort_all({keys, scratch, count, true}); }
-void vector_sort(uint64_t* keys, uint64_t* scratch, int64_t count) { VectorSort<uint64_t>::sort_all({keys, scratch, count, true}); }
+void vector_sort(uint32_t* keys, uint32_t* scratch, int64_t count) {
+  VectorSort<uint32_t>::sort_all({keys, scratch, count, true});
+}
+void vector_sort(uint64_t* keys, uint64_t* scratch, int64_t count) {
+  VectorSort<uint64_t>::sort_all({keys, scratch, count, true});
+}
 
 #else
 

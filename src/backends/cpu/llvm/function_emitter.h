@@ -4,7 +4,6 @@
 #include <map>
 #include <optional>
 #include <span>
-#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -13,6 +12,7 @@
 
 #include "backends/cpu/execution/compiler.h"
 #include "backends/cpu/llvm/analysis.h"
+#include "backends/cpu/llvm/emitted.h"
 
 namespace capibara::cpu {
 
@@ -25,11 +25,6 @@ class FunctionEmitter {
 
  private:
   // ---- values (function_emitter.cpp) --------------------------------------------------------------------------------
-  // In a loop that runs in lanes a varying value is a vector; an affine one is the scalar of lane 0.
-  struct Slot {
-    llvm::Value* value = nullptr;
-    std::size_t level = 0;  // the number of loops around the definition
-  };
   Scalar type(Value value) const { return function_.types[static_cast<std::size_t>(value)]; }
   llvm::Type* type_of(Scalar type);         // in registers: f16 and bf16 are their bits
   llvm::Type* memory_type_of(Scalar type);  // an i1 is a byte
@@ -69,13 +64,6 @@ class FunctionEmitter {
   void call_table(std::span<const Statement> calls);
 
   // ---- function_emitter_formulas.cpp --------------------------------------------------------------------------------
-  enum class Sum : uint8_t { none, plus, minus };  // what follows the product in which a formula ends: z + ab, z - ab
-  struct Pending {
-    llvm::Function* out;
-    uint64_t formula;
-    int lanes;
-    Sum sum;
-  };
   llvm::Value* apply(const Compute& compute, bool vectors, Sum sum = Sum::none, llvm::Value* addend = nullptr);
   void write_formulas();
   void run_formula(const For& loop, int lanes);
@@ -108,11 +96,6 @@ class FunctionEmitter {
   void finish_table();
 
   // ---- function_emitter_memory.cpp ----------------------------------------------------------------------------------
-  struct Place {
-    llvm::Value* pointer;  // of lane 0, without the gathered terms
-    int64_t step = 0;      // elements from lane to lane
-    std::vector<Term> gathered;
-  };
   llvm::Value* base(int32_t buffer);
   llvm::Value* pointer(int32_t buffer, llvm::Type* element, const std::vector<Term>& terms, std::size_t level);
   llvm::Value* plus(llvm::Value* pointer, llvm::Type* element, const std::vector<Term>& terms);
@@ -132,13 +115,6 @@ class FunctionEmitter {
   void describe_buffers();
   template <class Access>
   Access* described(Access* access, int32_t buffer);
-
-  // A loop around the current point: what it does not change is put before it, once.
-  struct Scope {
-    llvm::Instruction* before;
-    std::map<std::tuple<int32_t, llvm::Type*, std::vector<std::pair<Value, int64_t>>>, llvm::Value*> pointers;
-    std::unordered_map<Value, llvm::Value*> splats;
-  };
 
   const Module& source_;
   const Function& function_;

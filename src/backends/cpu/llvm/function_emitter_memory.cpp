@@ -101,7 +101,7 @@ llvm::Value* FunctionEmitter::pointer(int32_t buffer, llvm::Type* element, const
   return plus(start, element, own);
 }
 
-FunctionEmitter::Place FunctionEmitter::place(const Address& address, llvm::Type* element) {
+Place FunctionEmitter::place(const Address& address, llvm::Type* element) {
   Place result;
   std::vector<Term> plain;
   for (const Term& term : address.terms) {

@@ -7,11 +7,11 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
+
+#include "backends/cpu/loops/formula.h"
 
 namespace capibara::cpu {
 
@@ -41,16 +41,12 @@ enum class Op : uint8_t {
   float_to_signed, float_to_unsigned,                    // toward zero, saturating, NaN becomes 0
   float_convert,                                         // between floats
   bitcast,                                               // same width
-  call,                                                  // a function of libm: f32 and f64 by `bits` (see Math)
-  apply,                                                 // a formula of the function, by `bits` (see Formula)
+  call, apply,                                           // by `bits`: a function of libm (see Math), a formula
 };
 
 // What `call` names, in `bits`: functions of the C library that take and return numbers of the result's type.
 enum class Math : uint8_t { sin, cos, tan, asin, acos, atan, atan2, sinh, cosh, asinh, acosh, atanh, pow, cbrt, erf, erfc,
                             log, log1p, exp, expm1, tanh, fmod, lgamma, nextafter, round };
-
-using Value = int32_t;  // an index into Function::types
-inline constexpr Value no_value = -1;
 
 // offset + the sum of index * factor, in elements of the accessed type; every index is an i64.
 struct Term {
@@ -148,18 +144,6 @@ struct BufferInfo {
   bool written = false;  // by this function; no other parameter overlaps a written one
 };
 
-struct Function;
-
-// A long computation on numbers of one float type that a function needs in many places: compiled once, and called there
-// with vectors in registers. `body` holds one For in lanes: what it carries are the operands, at most three, and what
-// the first one becomes is the result.
-struct Formula {
-  std::shared_ptr<const Function> body;
-  // The factors of the result where that is a product; else none. A sum that alone reads the result takes them in, as
-  // it does with the product of a formula that is written out.
-  Value factor_a = no_value, factor_b = no_value;
-};
-
 struct Function {
   std::string name;
   std::vector<Scalar> types;  // of all values
@@ -187,9 +171,7 @@ struct Module {
   std::vector<Function> functions;  // [0] is the driver
 };
 
-// The loop of a formula's body.
 inline const For& loop_of(const Formula& formula) { return std::get<For>(formula.body->body.back().what); }
-
 std::string to_string(const Module& module);
 std::string to_string(const Function& function);
 

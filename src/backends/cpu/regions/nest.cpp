@@ -10,8 +10,8 @@ namespace {
 
 constexpr double nanoseconds_per_equation = 0.15, nanoseconds_per_function = 1.0;
 
-// Code of functions that are written out runs a little faster than calls of it, and each copy takes milliseconds to compile:
-// as many copies of one function as this, and as many of all.
+// Code of functions that are written out runs a little faster than calls of it, and each copy takes milliseconds to
+// compile: as many copies of one function as this, and as many of all.
 constexpr int max_copies = 8, max_all_copies = 24;
 
 }  // namespace

@@ -49,8 +49,10 @@ class Transform {
       return to_real(in, out);
     }
     const bool only = last == first;
-    if (kind_ == 2) from_real(in, out);
-    else rows(in, out, only ? static_cast<R>(scale_) : 1);
+    if (kind_ == 2)
+      from_real(in, out);
+    else
+      rows(in, out, only ? static_cast<R>(scale_) : 1);
     for (std::size_t d = last; d-- > first;) along(out_, d, out, d == first ? static_cast<R>(scale_) : 1);
   }
 
@@ -111,7 +113,9 @@ class Transform {
   void rows(const R* in, R* out, R scale) const {
     const int64_t n = lengths_.back(), lines = count_of(out_) / n;
     if (one_by_one(lines, n)) {
-      return each_line(lines, n, [&](int64_t i) { fft::transform_line<R>(n, in + 2 * i * n, out + 2 * i * n, is_inverse(), scale); });
+      return each_line(lines, n, [&](int64_t i) {
+        fft::transform_line<R>(n, in + 2 * i * n, out + 2 * i * n, is_inverse(), scale);
+      });
     }
     const auto plan = fft::plan_for<R>(n);
     groups(*plan, lines, [&](int64_t line, Group<R>& group) {

@@ -1,186 +1,32 @@
-// The steps of Fourier transforms on vectors: element e of all lines of a group is one vector of real and one of imaginary
-// parts, so that no step moves numbers between lanes. Steps are Stockham's: results come out in order.
+// The steps of Fourier transforms on vectors: element e of all lines of a group is one vector of real and one of
+// imaginary parts, so that no step moves numbers between lanes. Steps are Stockham's: results come out in order.
 #include "backends/cpu/kernels/products/fft_lanes.h"
 
-#include <array>
-#include <cstring>
 #include <utility>
+
+#include "backends/cpu/kernels/products/fft_moves.h"
 
 namespace capibara::cpu::fft {
 
 namespace {
 
-#define CAPIBARA_INLINE inline __attribute__((always_inline))
-
 template <class R, int Bytes>
-struct Code {
-  typedef R V __attribute__((vector_size(Bytes)));
-  typedef R U __attribute__((vector_size(Bytes), aligned(alignof(R)), may_alias));
-  static constexpr int count = Bytes / static_cast<int>(sizeof(R));
-  struct C {
-    V re, im;
-  };
-
-  static CAPIBARA_INLINE V read(const R* at) { return *reinterpret_cast<const U*>(at); }
-  static CAPIBARA_INLINE void write(R* at, const V& value) { *reinterpret_cast<U*>(at) = value; }
-
-  // ---- moving numbers between lanes --------------------------------------------------------------------------------
-
-  template <std::size_t... i>
-  static CAPIBARA_INLINE void zip(const V& a, const V& b, V& low, V& high, std::index_sequence<i...>) {
-    low = __builtin_shufflevector(a, b, (i % 2 * count + i / 2)...);
-    high = __builtin_shufflevector(a, b, (i % 2 * count + i / 2 + count / 2)...);
-  }
-  static CAPIBARA_INLINE void zip(const V& a, const V& b, V& low, V& high) {
-    zip(a, b, low, high, std::make_index_sequence<static_cast<std::size_t>(count)>());
-  }
-  template <std::size_t... i>
-  static CAPIBARA_INLINE void unzip(const V& a, const V& b, V& even, V& odd, std::index_sequence<i...>) {
-    even = __builtin_shufflevector(a, b, (2 * i)...);
-    odd = __builtin_shufflevector(a, b, (2 * i + 1)...);
-  }
-  static CAPIBARA_INLINE void unzip(const V& a, const V& b, V& even, V& odd) {
-    unzip(a, b, even, odd, std::make_index_sequence<static_cast<std::size_t>(count)>());
-  }
-  // A square of count x count numbers, turned over its diagonal.
-  static CAPIBARA_INLINE void turn(V* rows) {
-    for (int step = 1; step < count; step *= 2) {
-      V next[count];
-#pragma GCC unroll 8
-      for (int i = 0; i < count / 2; ++i) zip(rows[i], rows[i + count / 2], next[2 * i], next[2 * i + 1]);
-#pragma GCC unroll 16
-      for (int i = 0; i < count; ++i) rows[i] = next[i];
-    }
-  }
-
-  // ---- loads -------------------------------------------------------------------------------------------------------
-
-  static CAPIBARA_INLINE void load_rows(const Side<R>& from, int64_t lanes, int64_t length, C* to) {
-    constexpr int pairs = count / 2;
-    alignas(64) static constexpr R nothing[count] = {};
-    int64_t e = 0;
-    for (; e + pairs <= length; e += pairs) {
-      V block[count];
-      for (int lane = 0; lane < count; ++lane) block[lane] = read(lane < lanes ? from.data + lane * from.step + 2 * e : nothing);
-      turn(block);
-#pragma GCC unroll 8
-      for (int k = 0; k < pairs; ++k) to[e + k] = C{block[2 * k], block[2 * k + 1]};
-    }
-    for (; e < length; ++e) {
-      C value{};
-      for (int64_t lane = 0; lane < lanes; ++lane) {
-        value.re[lane] = from.data[lane * from.step + 2 * e];
-        value.im[lane] = from.data[lane * from.step + 2 * e + 1];
-      }
-      to[e] = value;
-    }
-  }
-
-  static CAPIBARA_INLINE void load(const Side<R>& from, int64_t lanes, int64_t length, C* to) {
-    switch (from.form) {
-      case Form::rows: return load_rows(from, lanes, length, to);
-      case Form::columns:
-        for (int64_t e = 0; e < length; ++e) {
-          const R* at = from.data + e * from.step;
-          R padded[2 * count] = {};
-          if (lanes < count) {
-            std::memcpy(padded, at, static_cast<std::size_t>(2 * lanes) * sizeof(R));
-            at = padded;
-          }
-          const V low = read(at), high = read(at + count);
-          unzip(low, high, to[e].re, to[e].im);
-        }
-        return;
-      case Form::planes:
-        for (int64_t e = 0; e < length; ++e) to[e] = {read(from.data + e * from.step), read(from.imag + e * from.step)};
-        return;
-      case Form::real_rows:
-        for (int64_t e = 0; e < length; ++e) {
-          C value{};
-          for (int64_t lane = 0; lane < lanes; ++lane) value.re[lane] = from.data[lane * from.step + e];
-          to[e] = value;
-        }
-        return;
-      case Form::turned: return;
-    }
-  }
-
-  // ---- stores ------------------------------------------------------------------------------------------------------
-
-  static CAPIBARA_INLINE void store_rows(const C* from, int64_t lanes, int64_t length, const Side<R>& to) {
-    constexpr int pairs = count / 2;
-    int64_t e = 0;
-    for (; e + pairs <= length; e += pairs) {
-      V block[count];
-#pragma GCC unroll 8
-      for (int k = 0; k < pairs; ++k) {
-        block[2 * k] = from[e + k].re;
-        block[2 * k + 1] = from[e + k].im;
-      }
-      turn(block);
-      for (int64_t lane = 0; lane < lanes; ++lane) write(to.data + lane * to.step + 2 * e, block[lane]);
-    }
-    for (; e < length; ++e) {
-      for (int64_t lane = 0; lane < lanes; ++lane) {
-        to.data[lane * to.step + 2 * e] = from[e].re[lane];
-        to.data[lane * to.step + 2 * e + 1] = from[e].im[lane];
-      }
-    }
-  }
-
-  static CAPIBARA_INLINE void store_turned(const C* from, int64_t lanes, int64_t length, const Side<R>& to) {
-    for (int64_t e = 0; e < length; e += count) {
-      V re[count], im[count];
-      for (int k = 0; k < count; ++k) {
-        re[k] = e + k < length ? from[e + k].re : V{};
-        im[k] = e + k < length ? from[e + k].im : V{};
-      }
-      turn(re);
-      turn(im);
-      for (int64_t lane = 0; lane < lanes; ++lane) {
-        write(to.data + lane * to.step + e, re[lane]);
-        write(to.imag + lane * to.step + e, im[lane]);
-      }
-    }
-  }
-
-  static CAPIBARA_INLINE void store(const C* from, int64_t lanes, int64_t length, const Side<R>& to) {
-    switch (to.form) {
-      case Form::rows: return store_rows(from, lanes, length, to);
-      case Form::turned: return store_turned(from, lanes, length, to);
-      case Form::columns:
-        for (int64_t e = 0; e < length; ++e) {
-          V low, high;
-          zip(from[e].re, from[e].im, low, high);
-          R* at = to.data + e * to.step;
-          if (lanes == count) {
-            write(at, low);
-            write(at + count, high);
-          } else {
-            R whole[2 * count];
-            write(whole, low);
-            write(whole + count, high);
-            std::memcpy(at, whole, static_cast<std::size_t>(2 * lanes) * sizeof(R));
-          }
-        }
-        return;
-      case Form::real_rows:
-        for (int64_t e = 0; e < length; ++e) {
-          for (int64_t lane = 0; lane < lanes; ++lane) to.data[lane * to.step + e] = from[e].re[lane];
-        }
-        return;
-      case Form::planes: return;
-    }
-  }
+struct Code : Moves<R, Bytes> {
+  using Own = Moves<R, Bytes>;
+  using V = typename Own::V;
+  using C = typename Own::C;
+  using Own::load;
+  using Own::read;
+  using Own::store;
 
   // ---- steps -------------------------------------------------------------------------------------------------------
 
-  static CAPIBARA_INLINE C plus(const C& a, const C& b) { return {a.re + b.re, a.im + b.im}; }
-  static CAPIBARA_INLINE C minus(const C& a, const C& b) { return {a.re - b.re, a.im - b.im}; }
-  static CAPIBARA_INLINE C times(const C& a, R re, R im) { return {a.re * re - a.im * im, a.re * im + a.im * re}; }
-  static CAPIBARA_INLINE C times_minus_i(const C& a) { return {a.im, -a.re}; }
+  static CAPIBARA_FFT_INLINE C plus(const C& a, const C& b) { return {a.re + b.re, a.im + b.im}; }
+  static CAPIBARA_FFT_INLINE C minus(const C& a, const C& b) { return {a.re - b.re, a.im - b.im}; }
+  static CAPIBARA_FFT_INLINE C times(const C& a, R re, R im) { return {a.re * re - a.im * im, a.re * im + a.im * re}; }
+  static CAPIBARA_FFT_INLINE C times_minus_i(const C& a) { return {a.im, -a.re}; }
 
-  static CAPIBARA_INLINE void four(const C& a, const C& b, const C& c, const C& d, C* u) {
+  static CAPIBARA_FFT_INLINE void four(const C& a, const C& b, const C& c, const C& d, C* u) {
     const C s = plus(a, c), t = minus(a, c), v = plus(b, d), w = times_minus_i(minus(b, d));
     u[0] = plus(s, v);
     u[1] = plus(t, w);
@@ -189,7 +35,7 @@ struct Code {
   }
 
   template <int radix>
-  static CAPIBARA_INLINE void butterfly(const C* t, C* u) {
+  static CAPIBARA_FFT_INLINE void butterfly(const C* t, C* u) {
     if constexpr (radix == 2) {
       u[0] = plus(t[0], t[1]);
       u[1] = minus(t[0], t[1]);
@@ -237,7 +83,7 @@ struct Code {
   }
 
   template <int radix>
-  static CAPIBARA_INLINE void step(const Stage& stage, const R* roots, const C* in, C* out) {
+  static CAPIBARA_FFT_INLINE void step(const Stage& stage, const R* roots, const C* in, C* out) {
     const int64_t inner = stage.inner, outer = stage.outer;
     for (int64_t k = 0; k < outer; ++k) {
       for (int64_t i = 0; i < inner; ++i) {
@@ -261,7 +107,7 @@ struct Code {
   }
 
   // Any odd radix: sums and differences of opposite terms first.
-  static CAPIBARA_INLINE void odd_step(const Stage& stage, const R* roots, const C* in, C* out) {
+  static CAPIBARA_FFT_INLINE void odd_step(const Stage& stage, const R* roots, const C* in, C* out) {
     constexpr int max_half = 24;
     const int64_t inner = stage.inner, outer = stage.outer, radix = stage.radix, half = (radix - 1) / 2;
     const R* circle = roots + 2 * (radix - 1) * inner;
@@ -298,23 +144,35 @@ struct Code {
   }
 
   // From `a`, by way of both; returns where the result is.
-  static CAPIBARA_INLINE C* steps(const Plan<R>& plan, C* a, C* b) {
+  static CAPIBARA_FFT_INLINE C* steps(const Plan<R>& plan, C* a, C* b) {
     for (const Stage& stage : plan.stages) {
       const R* roots = plan.roots.data() + stage.roots;
       switch (stage.radix) {
-        case 2: step<2>(stage, roots, a, b); break;
-        case 3: step<3>(stage, roots, a, b); break;
-        case 4: step<4>(stage, roots, a, b); break;
-        case 5: step<5>(stage, roots, a, b); break;
-        case 8: step<8>(stage, roots, a, b); break;
-        default: odd_step(stage, roots, a, b); break;
+        case 2:
+          step<2>(stage, roots, a, b);
+          break;
+        case 3:
+          step<3>(stage, roots, a, b);
+          break;
+        case 4:
+          step<4>(stage, roots, a, b);
+          break;
+        case 5:
+          step<5>(stage, roots, a, b);
+          break;
+        case 8:
+          step<8>(stage, roots, a, b);
+          break;
+        default:
+          odd_step(stage, roots, a, b);
+          break;
       }
       std::swap(a, b);
     }
     return a;
   }
 
-  static CAPIBARA_INLINE C* forward(const Plan<R>& plan, C* a, C* b) {
+  static CAPIBARA_FFT_INLINE C* forward(const Plan<R>& plan, C* a, C* b) {
     if (!plan.is_convolution()) return steps(plan, a, b);
     const Plan<R>& inner = *plan.inner;
     const R* chirp = plan.chirp.data();
@@ -327,7 +185,8 @@ struct Code {
       if (pass == 1) break;
       // The way back is the way there of the conjugate.
       for (int64_t k = 0; k < inner.length; ++k) {
-        a[k] = times(a[k], plan.kernel[static_cast<std::size_t>(2 * k)], plan.kernel[static_cast<std::size_t>(2 * k + 1)]);
+        a[k] =
+            times(a[k], plan.kernel[static_cast<std::size_t>(2 * k)], plan.kernel[static_cast<std::size_t>(2 * k + 1)]);
         a[k].im = -a[k].im;
       }
     }
@@ -340,10 +199,10 @@ struct Code {
 
   // ---- real lines --------------------------------------------------------------------------------------------------
 
-  static CAPIBARA_INLINE C conjugate(const C& a) { return {a.re, -a.im}; }
+  static CAPIBARA_FFT_INLINE C conjugate(const C& a) { return {a.re, -a.im}; }
 
   // The spectrum of 2 n real numbers from that of their n pairs, in place; n + 1 elements.
-  static CAPIBARA_INLINE void to_half_spectrum(const Plan<R>& plan, C* z) {
+  static CAPIBARA_FFT_INLINE void to_half_spectrum(const Plan<R>& plan, C* z) {
     constexpr R half = static_cast<R>(0.5);
     const int64_t n = plan.length;
     const C first = z[0];
@@ -351,7 +210,9 @@ struct Code {
     z[0] = {first.re + first.im, V{}};
     for (int64_t k = 1; 2 * k <= n; ++k) {
       const C a = z[k], b = conjugate(z[n - k]);
-      const C sum = plus(a, b), turned = times(times_minus_i(minus(a, b)), plan.half_roots[static_cast<std::size_t>(2 * k)], plan.half_roots[static_cast<std::size_t>(2 * k + 1)]);
+      const C sum = plus(a, b),
+              turned = times(times_minus_i(minus(a, b)), plan.half_roots[static_cast<std::size_t>(2 * k)],
+                             plan.half_roots[static_cast<std::size_t>(2 * k + 1)]);
       const C low = plus(sum, turned), high = minus(sum, turned);
       z[k] = {low.re * half, low.im * half};
       z[n - k] = {high.re * half, -(high.im * half)};
@@ -359,13 +220,14 @@ struct Code {
   }
 
   // And back: the n pairs of whose unscaled inverse 2 n real numbers are made, times two.
-  static CAPIBARA_INLINE void from_half_spectrum(const Plan<R>& plan, C* z) {
+  static CAPIBARA_FFT_INLINE void from_half_spectrum(const Plan<R>& plan, C* z) {
     const int64_t n = plan.length;
     const V first = z[0].re, last = z[n].re;
     z[0] = {first + last, first - last};
     for (int64_t k = 1; 2 * k <= n; ++k) {
       const C a = z[k], b = conjugate(z[n - k]);
-      const C sum = plus(a, b), turned = times(minus(a, b), plan.half_roots[static_cast<std::size_t>(2 * k)], -plan.half_roots[static_cast<std::size_t>(2 * k + 1)]);
+      const C sum = plus(a, b), turned = times(minus(a, b), plan.half_roots[static_cast<std::size_t>(2 * k)],
+                                               -plan.half_roots[static_cast<std::size_t>(2 * k + 1)]);
       const C side = {-turned.im, turned.re};
       const C low = plus(sum, side), high = minus(sum, side);
       z[k] = low;
@@ -373,11 +235,11 @@ struct Code {
     }
   }
 
-  static CAPIBARA_INLINE void exchange(C* z, int64_t length) {
+  static CAPIBARA_FFT_INLINE void exchange(C* z, int64_t length) {
     for (int64_t e = 0; e < length; ++e) std::swap(z[e].re, z[e].im);
   }
 
-  static CAPIBARA_INLINE void transform(const Group<R>& group) {
+  static CAPIBARA_FFT_INLINE void transform(const Group<R>& group) {
     const Plan<R>& plan = *group.plan;
     const int64_t n = plan.length, room = plan.work_length() + 2;
     C *a = reinterpret_cast<C*>(group.work), *b = a + room;

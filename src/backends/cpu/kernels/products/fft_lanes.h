@@ -10,11 +10,11 @@ namespace capibara::cpu::fft {
 
 // How the lines of a group are placed. Steps count numbers of type R.
 enum class Form : uint8_t {
-  columns,     // element e of lane l: a pair at e * step + 2 * l
-  rows,        // a pair at l * step + 2 * e
-  real_rows,   // one number at l * step + e
-  planes,      // real parts at e * step + l, imaginary parts in `imag` likewise
-  turned       // as planes, at l * step + e
+  columns,    // element e of lane l: a pair at e * step + 2 * l
+  rows,       // a pair at l * step + 2 * e
+  real_rows,  // one number at l * step + e
+  planes,     // real parts at e * step + l, imaginary parts in `imag` likewise
+  turned      // as planes, at l * step + e
 };
 
 template <class R>
@@ -38,7 +38,7 @@ template <class R>
 struct Group {
   const Plan<R>* plan;
   Side<R> in, out;
-  int64_t lanes;         // in use, from the first
+  int64_t lanes;                           // in use, from the first
   bool swap_in = false, swap_out = false;  // real and imaginary parts: both make the inverse, which is not scaled
   Kind kind = Kind::complex;
   R scale = 1;

@@ -1,5 +1,5 @@
-// One long line as a matrix: transforms of its columns, roots, transforms of its rows. The first pass turns its results over,
-// so that both passes read and write whole vectors.
+// One long line as a matrix: transforms of its columns, roots, transforms of its rows. The first pass turns its
+// results over, so that both passes read and write whole vectors.
 #include "backends/cpu/kernels/products/fft_line.h"
 
 #include <algorithm>
@@ -26,28 +26,33 @@ void in_two_passes(const LongPlan<R>& plan, const R* in, R* out, bool inverse, R
   const int64_t count = code.count, plane = plan.padded_rows * plan.padded_columns;
   Scratch<R> between(2 * plane, "fft");
   R *real = between.data(), *imag = real + plane;
-  parallel_for_cost(plan.padded_columns / count, group_nanoseconds(*plan.along_columns), [&](int64_t begin, int64_t end) {
-    Scratch<R> work(code.work_size(*plan.along_columns), "fft");
-    for (int64_t g = begin; g < end; ++g) {
-      const int64_t first = g * count;
-      Group<R> group{plan.along_columns.get(), {Form::columns, const_cast<R*>(in) + 2 * first, 2 * plan.columns},
-                     {Form::turned, real + first * plan.padded_rows, plan.padded_rows, imag + first * plan.padded_rows},
-                     std::min(count, plan.columns - first)};
-      group.swap_in = inverse;
-      group.real = plan.real.data() + first;
-      group.imag = plan.imag.data() + first;
-      group.roots_step = plan.padded_columns;
-      group.work = work.data();
-      code.transform(group);
-    }
-    return 0;
-  });
+  parallel_for_cost(
+      plan.padded_columns / count, group_nanoseconds(*plan.along_columns), [&](int64_t begin, int64_t end) {
+        Scratch<R> work(code.work_size(*plan.along_columns), "fft");
+        for (int64_t g = begin; g < end; ++g) {
+          const int64_t first = g * count;
+          Group<R> group{
+              plan.along_columns.get(),
+              {Form::columns, const_cast<R*>(in) + 2 * first, 2 * plan.columns},
+              {Form::turned, real + first * plan.padded_rows, plan.padded_rows, imag + first * plan.padded_rows},
+              std::min(count, plan.columns - first)};
+          group.swap_in = inverse;
+          group.real = plan.real.data() + first;
+          group.imag = plan.imag.data() + first;
+          group.roots_step = plan.padded_columns;
+          group.work = work.data();
+          code.transform(group);
+        }
+        return 0;
+      });
   parallel_for_cost(plan.padded_rows / count, group_nanoseconds(*plan.along_rows), [&](int64_t begin, int64_t end) {
     Scratch<R> work(code.work_size(*plan.along_rows), "fft");
     for (int64_t g = begin; g < end; ++g) {
       const int64_t first = g * count;
-      Group<R> group{plan.along_rows.get(), {Form::planes, real + first, plan.padded_rows, imag + first},
-                     {Form::columns, out + 2 * first, 2 * plan.rows}, std::min(count, plan.rows - first)};
+      Group<R> group{plan.along_rows.get(),
+                     {Form::planes, real + first, plan.padded_rows, imag + first},
+                     {Form::columns, out + 2 * first, 2 * plan.rows},
+                     std::min(count, plan.rows - first)};
       group.swap_out = inverse;
       group.scale = scale;
       group.work = work.data();
@@ -101,7 +106,8 @@ void by_convolution(const Plan<R>& plan, const R* in, R* out, bool inverse, R sc
 
 template <class R>
 void transform_line(int64_t length, const R* in, R* out, bool inverse, R scale) {
-  if (const auto plan = long_plan_for<R>(length, lanes<R>().count)) return in_two_passes(*plan, in, out, inverse, scale);
+  if (const auto plan = long_plan_for<R>(length, lanes<R>().count))
+    return in_two_passes(*plan, in, out, inverse, scale);
   const auto plan = plan_for<R>(length);
   if (plan->is_convolution()) return by_convolution(*plan, in, out, inverse, scale);
   in_one_lane(*plan, in, out, inverse, scale);

@@ -92,7 +92,8 @@ int64_t rows_of(int64_t length, int64_t lanes) {
     if (length % rows != 0) continue;
     for (const int64_t side : {rows, length / rows}) {
       const int64_t other = length / side;
-      const double waste = static_cast<double>(padded(other)) / static_cast<double>(other) + static_cast<double>(padded(side)) / static_cast<double>(side);
+      const double waste = static_cast<double>(padded(other)) / static_cast<double>(other) +
+                           static_cast<double>(padded(side)) / static_cast<double>(side);
       // Long sides leave the cache.
       const double ratio = static_cast<double>(std::max(side, other)) / std::sqrt(static_cast<double>(length));
       const double cost = waste / 2 + 0.02 * ratio;
@@ -110,15 +111,19 @@ int64_t rows_of(int64_t length, int64_t lanes) {
 Root root(int64_t k, int64_t n) {
   k %= n;
   // From the eighth of the circle where the argument is small.
-  const int64_t quarter = (8 * k / n + 1) / 2 % 4;  // which multiple of pi / 2 is nearest
+  const int64_t quarter = (8 * k / n + 1) / 2 % 4;       // which multiple of pi / 2 is nearest
   const int64_t rest = 4 * k - (8 * k / n + 1) / 2 * n;  // k - quarter n / 4, times 4
   const double angle = std::numbers::pi / 2 * (static_cast<double>(rest) / static_cast<double>(n));
   const double c = std::cos(angle), s = std::sin(angle);
   switch (quarter) {
-    case 0: return {c, -s};
-    case 1: return {-s, -c};
-    case 2: return {-c, s};
-    default: return {s, c};
+    case 0:
+      return {c, -s};
+    case 1:
+      return {-s, -c};
+    case 2:
+      return {-c, s};
+    default:
+      return {s, c};
   }
 }
 
@@ -128,7 +133,8 @@ Plan<R>::Plan(int64_t length) : length(length) {
   if (!factors.empty() && factors.back() > max_radix) {
     const int64_t size = convolution_length(length);
     inner = plan_for<R>(size);
-    for (int64_t k = 0; k < length; ++k) push(chirp, root(static_cast<int64_t>(static_cast<__int128>(k) * k % (2 * length)), 2 * length));
+    for (int64_t k = 0; k < length; ++k)
+      push(chirp, root(static_cast<int64_t>(static_cast<__int128>(k) * k % (2 * length)), 2 * length));
     // The spectrum of the chirp, in double precision whatever the type; with the scale of the way back.
     std::vector<double> line(static_cast<std::size_t>(2 * size)), spectrum(line.size());
     for (int64_t k = 0; k < length; ++k) {

@@ -16,19 +16,20 @@ Root root(int64_t k, int64_t n);
 // One step of a transform by factors: `radix` parts of `inner` elements each, in `outer` transforms of that length.
 struct Stage {
   int64_t radix, inner, outer;
-  std::size_t roots;  // where its roots begin: (radix - 1) for each of the inner elements, then `radix` of its own order
+  // Where its roots begin: (radix - 1) for each of the inner elements, then `radix` of its own order.
+  std::size_t roots;
 };
 
-// A forward transform of one length. Small factors are steps; a length with a greater prime is a convolution with a chirp
-// (Bluestein) by transforms of a length that has none.
+// A forward transform of one length. Small factors are steps; a length with a greater prime is a convolution with a
+// chirp (Bluestein) by transforms of a length that has none.
 template <class R>
 struct Plan {
   explicit Plan(int64_t length);
 
   int64_t length;
   std::vector<Stage> stages;
-  std::vector<R> roots;        // pairs
-  std::vector<R> half_roots;   // exp(-2 pi i k / 2 length), k up to length: for real transforms of twice the length
+  std::vector<R> roots;       // pairs
+  std::vector<R> half_roots;  // exp(-2 pi i k / 2 length), k up to length: for real transforms of twice the length
   std::shared_ptr<const Plan> inner;  // of the convolution
   std::vector<R> chirp, kernel;       // pairs: of `length`, and of the inner length
 
