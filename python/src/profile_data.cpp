@@ -110,8 +110,7 @@ void bind_profile_data(nb::module_& m) {
       .def_prop_ro(
           "end_ns",
           [](const DataEvent& self) {
-            return static_cast<double>(static_cast<int64_t>(static_cast<uint64_t>(start_nanoseconds(self)) +
-                                                            static_cast<uint64_t>(self.event->duration_ps / 1000)));
+            return static_cast<double>(start_nanoseconds(self)) + static_cast<double>(self.event->duration_ps / 1000);
           },
           "When it ended, in nanoseconds.")
       .def_prop_ro(

@@ -193,10 +193,10 @@ def samples(compressed):
     """[(kind, device, function names, [allocations, bytes])] of a pprof profile, and the types of its values."""
     profile = message(gzip.decompress(compressed))
     texts = [text.decode() for text in profile[6]]
-    functions = {message(f)[1][0]: texts[message(f)[2][0]] for f in profile[5]}
-    locations = {message(entry)[1][0]: [functions[message(line)[1][0]] for line in message(entry)[4]] for entry in profile[4]}
+    functions = {message(f)[1][0]: texts[message(f)[2][0]] for f in profile.get(5, [])}
+    locations = {message(entry)[1][0]: [functions[message(line)[1][0]] for line in message(entry)[4]] for entry in profile.get(4, [])}
     found = []
-    for sample in map(message, profile[2]):
+    for sample in map(message, profile.get(2, [])):
         labels = {texts[message(label)[1][0]]: texts[message(label)[2][0]] for label in sample.get(3, []) if 2 in message(label)}
         names = [name for chunk in sample.get(1, []) for place in packed(chunk) for name in locations[place]]
         found.append((labels.get("kind"), labels.get("device"), names, [v for chunk in sample[2] for v in packed(chunk)]))

@@ -57,7 +57,6 @@ def test_shares_of_a_matmul_are_those_of_its_table(tmp_path):
     analysis = taker.analyze_bottlenecks()
     shares = {name: value for name, value in analysis.items() if name != "recommendations"}
     assert sum(shares.values()) == pytest.approx(1) and min(shares.values()) >= 0
-    assert shares["compilation"] == 0 and shares["communication_bound"] == 0
     report = json.loads((tmp_path / "profiles" / "report.json").read_text()) if taker.generate_report() else None
     rows = report["profiles"][0]["rows"]
     expected = sum(row["nanoseconds"] for row in rows if row["bound"] == "compute") / report["profiles"][0]["duration"]
