@@ -15,9 +15,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -62,8 +64,8 @@ class Folder {
     path = name;
   }
   ~Folder() {
-    for (const std::string& name : files_of(path)) unlink((path + "/" + name).c_str());
-    rmdir(path.c_str());
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);  // libtpu makes folders in it
   }
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;

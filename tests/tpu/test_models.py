@@ -167,7 +167,7 @@ def test_steps_compiled_after_the_model_was_made():
 
 
 def test_steps_of_the_own_program_that_were_never_fitted():
-    """own_steps.tsv (tools/tpu/record_plans.py): dense steps within 15 %; of dense and expert steps 80 % within 10 %. Mamba: docs/tpu.md."""
+    """own_steps.tsv (tools/tpu/record_plans.py): dense steps within 15 %; of dense and expert ones 80 % within 10 %. Mamba: docs/tpu.md."""
     with open(Path(__file__).with_name("own_steps.tsv")) as file:
         rows = [row for row in csv.DictReader(file, delimiter="\t") if not row["model"].startswith("kind=mamba")]
     errors = {row["model"] + row["tpu"]: abs(float(row["modelled_gib"]) / float(row["compiled_gib"]) - 1) for row in rows}

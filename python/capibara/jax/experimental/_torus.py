@@ -77,7 +77,8 @@ def _axes_of(shape: Sequence[int], sides: tuple[int, ...]) -> list[int]:
         if not chosen[axis] and shape[axis] > 1:
             raise NotImplementedError(
                 f"create_device_mesh: axis {axis} of size {shape[axis]} is no product of axes left of the torus "
-                f"{'x'.join(map(str, sides))} ({'x'.join(map(str, free.values())) or 'none'} left); (4, 16) fits a 4x4x4 slice since 4 = 4 and 16 = 4 x 4")
+                f"{'x'.join(map(str, sides))} ({'x'.join(map(str, free.values())) or 'none'} left); (4, 16) "
+                "fits a 4x4x4 slice since 4 = 4 and 16 = 4 x 4")
         for i in chosen[axis]:
             del free[i]
     return [i for axis in range(len(shape)) for i in chosen[axis]]
