@@ -230,7 +230,6 @@ program("spmd_typed_same", lambda: jax.typeof(jax.vmap(jnp.sin, spmd_axis_name="
 # ---- arguments that are placed otherwise ----
 program("in_shardings_other", lambda: jax.jit(jnp.sin, in_shardings=NamedSharding(AUTO, P("y")))(split((8, 4), "x")))
 program("in_shardings_whole", lambda: jax.jit(jnp.sin, in_shardings=NamedSharding(AUTO, P()))(split((8, 4), "x")))
-program("in_shardings_same", lambda: jax.jit(jnp.sin, in_shardings=NamedSharding(AUTO, P("x", None)))(split((8, 4), "x")).sharding)
 program("in_shardings_uncommitted", lambda: jax.jit(jnp.sin, in_shardings=NamedSharding(AUTO, P("x")))(jnp.ones((8, 4))).sharding)
 program("in_shardings_one_device", lambda: jax.jit(jnp.sin, in_shardings=NamedSharding(AUTO, P("x")))(
     jax.device_put(jnp.ones((8, 4)), DEVICES[1])))
