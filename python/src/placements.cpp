@@ -15,6 +15,7 @@
 namespace capibara::python {
 
 void bind_shard_maps(nb::module_& m);  // part of bind_placements
+void bind_user_partitions(nb::module_& m);
 
 namespace {
 
@@ -131,6 +132,7 @@ void bind_placements(nb::module_& m) {
           return wrap(jax::join_shards(Shape(shape), placement, parts));
         });
   bind_shard_maps(m);
+  bind_user_partitions(m);
   m.def("fetch", [](const Array& array) {  // to the host, as was asked for
     nb::gil_scoped_release other_threads_run;
     const transfer::Explicit wanted;

@@ -6,6 +6,7 @@
 
 #include "calls.h"
 #include "trace/stage.h"
+#include "transforms/mapped_leaves.h"
 #include "vmap_operands.h"
 
 namespace capibara::python {
@@ -207,7 +208,7 @@ void check_mapped_sizes(nb::handle function, const PyTree& in, const Arrays& lea
 }
 
 nb::object vmap(nb::object function, nb::object in_axes, nb::object out_axes, nb::object axis_name,
-                nb::object axis_size, nb::tuple args, nb::dict kwargs) {
+                nb::object axis_size, const std::vector<std::string>& spmd_axis_name, nb::tuple args, nb::dict kwargs) {
   std::vector<nb::object> objects;
   nb::object both = nb::make_tuple(args, kwargs);
   PyTree in = flatten(both, objects), out;
@@ -254,7 +255,8 @@ nb::object vmap(nb::object function, nb::object in_axes, nb::object out_axes, nb
     options.out_axes = jax::Axes(each);
     return to_arrays(outputs, "vmap");
   };
-  return unflatten_arrays(out, detail::vmap_leaves(flat, plain_leaves(leaves.size()), leaves, options, out_structure));
+  return unflatten_arrays(
+      out, detail::vmap_leaves_over(spmd_axis_name, flat, plain_leaves(leaves.size()), leaves, options, out_structure));
 }
 
 // ---- the others --------------------------------------------------------------------------------------------------
@@ -318,7 +320,7 @@ void bind_transforms(nb::module_& m) {
   m.def("jvp", &jvp);
   m.def("jacobian", &jacobian);
   m.def("vmap", &vmap, nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg().none(), nb::arg().none(), nb::arg(),
-        nb::arg());
+        nb::arg(), nb::arg());
   m.def("checkpoint", &checkpoint, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg());
   m.def("make_program", [](nb::object f, nb::tuple args, nb::dict kwargs) {
     std::vector<nb::object> objects;

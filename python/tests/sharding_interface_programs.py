@@ -196,6 +196,97 @@ program("vmap_unmapped_split_product", lambda: jax.vmap(lambda x, y: x @ y, in_a
 program("vmap_unmapped_whole", lambda: jax.typeof(jax.vmap(lambda x, y: x @ y, in_axes=(0, None))(
     split((8, 4), "x", mesh=TYPED), jax.device_put(jnp.ones((4, 4)), P(None, "y")))), TYPED)
 
+# ---- vmap over axes of a mesh ----
+def constrained(*entries):
+  return lambda x: lax.with_sharding_constraint(x * 2, NamedSharding(AUTO, P(*entries)))
+
+
+program("spmd_constraint", lambda: jax.jit(jax.vmap(constrained("y"), spmd_axis_name="x"))(jnp.ones((8, 4))).sharding)
+program("spmd_constraint_behind", lambda: jax.jit(jax.vmap(constrained("y"), in_axes=1, out_axes=1, spmd_axis_name="x"))(
+    jnp.ones((4, 8))).sharding)
+program("spmd_constraint_two_axes", lambda: jax.jit(jax.vmap(constrained(), spmd_axis_name=("x", "y")))(jnp.ones((8, 4))).sharding)
+program("spmd_constraint_used", lambda: jax.jit(jax.vmap(constrained("x"), spmd_axis_name="x"))(jnp.ones((8, 4))))
+program("spmd_text", lambda: str(jax.make_jaxpr(jax.vmap(constrained("y"), spmd_axis_name="x"))(jnp.ones((8, 4)))).split("sharding=")[1][:90])
+program("spmd_shard_map", lambda: jax.vmap(lambda x: jax.shard_map(lambda part: part * lax.psum(part.sum(), "y"), mesh=AUTO, in_specs=P("y"),
+                                                                    out_specs=P("y"))(x), spmd_axis_name="x")(split((8, 4), "x", "y")))
+program("spmd_shard_map_placed", lambda: jax.vmap(lambda x: jax.shard_map(jnp.sin, mesh=AUTO, in_specs=P("y"), out_specs=P("y"))(x),
+                                                  spmd_axis_name="x")(split((8, 4))).sharding)
+program("spmd_shard_map_used", lambda: jax.vmap(lambda x: jax.shard_map(jnp.sin, mesh=AUTO, in_specs=P("x"), out_specs=P("x"))(x),
+                                                spmd_axis_name="x")(jnp.ones((8, 4))))
+program("spmd_shard_map_used_by_result", lambda: jax.vmap(lambda x: jax.shard_map(
+    lambda part: part[:1], mesh=AUTO, in_specs=P(), out_specs=P("x"), check_vma=False)(x), spmd_axis_name="x")(jnp.ones((8, 4))))
+program("spmd_gradient", lambda: jax.vmap(jax.grad(lambda x: jax.shard_map(lambda part: lax.psum((part * part).sum(), "y"), mesh=AUTO,
+                                                                           in_specs=P("y"), out_specs=P())(x)),
+                                          spmd_axis_name="x")(split((8, 4), "x", "y")))
+program("spmd_gradient_unchecked", lambda: jax.vmap(jax.grad(lambda w: jax.shard_map(
+    lambda w: lax.psum(jnp.sin(w) * (lax.axis_index("y") + 1), "y"), mesh=AUTO, in_specs=P(), out_specs=P(), check_vma=False)(w)),
+                                                    spmd_axis_name="x")(jnp.arange(8.0)))
+program("spmd_scan", lambda: jax.vmap(lambda x: jax.shard_map(lambda part: lax.scan(lambda c, v: (c + v, c * v), 0.0 * part[0], part)[1],
+                                                              mesh=AUTO, in_specs=P("y"), out_specs=P("y"))(x), spmd_axis_name="x")(
+    jnp.arange(32.0).reshape(8, 4)))
+program("spmd_typed_other", lambda: jax.vmap(jnp.sin, spmd_axis_name="y")(split((8, 4), "x", mesh=TYPED)))
+program("spmd_typed_same", lambda: jax.typeof(jax.vmap(jnp.sin, spmd_axis_name="x")(split((8, 4), "x", mesh=TYPED))))
+
+# ---- arguments that are placed otherwise ----
+program("in_shardings_other", lambda: jax.jit(jnp.sin, in_shardings=NamedSharding(AUTO, P("y")))(split((8, 4), "x")))
+program("in_shardings_whole", lambda: jax.jit(jnp.sin, in_shardings=NamedSharding(AUTO, P()))(split((8, 4), "x")))
+program("in_shardings_uncommitted", lambda: jax.jit(jnp.sin, in_shardings=NamedSharding(AUTO, P("x")))(jnp.ones((8, 4))).sharding)
+program("in_shardings_one_device", lambda: jax.jit(jnp.sin, in_shardings=NamedSharding(AUTO, P("x")))(
+    jax.device_put(jnp.ones((8, 4)), DEVICES[1])))
+program("in_shardings_second", lambda: jax.jit(jnp.add, in_shardings=(None, NamedSharding(AUTO, P("y"))))(
+    split((8, 4), "x"), split((8, 4), "x")))
+program("in_shardings_typed", lambda: jax.jit(jnp.sin, in_shardings=NamedSharding(TYPED, P("y")))(split((8, 4), "x", mesh=TYPED)))
+
+# ---- results under a mesh in context ----
+for _kind, _mesh in (("auto", AUTO), ("typed", TYPED)):
+  for _name, _function in (("arange", lambda: jnp.arange(8.0)), ("zeros", lambda: jnp.zeros((4, 2))), ("number", lambda: jnp.sin(3.0)),
+                           ("jit", lambda: jax.jit(lambda x: x * 2)(np.arange(8.0, dtype=np.float32))),
+                           ("jit_of_nothing", lambda: jax.jit(lambda: jnp.ones((2, 3)))()),
+                           ("random", lambda: jax.random.normal(jax.random.key(0), (4,)))):
+    program(f"context_{_kind}_{_name}", lambda function=_function: (function().sharding, function().committed), _mesh)
+
+# ---- constraints inside a map ----
+program("constraint_on_manual_axis", lambda: jax.jit(jax.shard_map(lambda x: lax.with_sharding_constraint(x, NamedSharding(AUTO, P("x"))),
+                                                                   mesh=AUTO, in_specs=P("x"), out_specs=P("x"), check_vma=False))(jnp.ones((8, 4))))
+program("map_over_abstract_mesh", lambda: jax.shard_map(jnp.sin, mesh=AUTO.abstract_mesh, in_specs=P("x"), out_specs=P("x"))(jnp.ones(8)))
+program("map_over_other_abstract_mesh", lambda: jax.shard_map(jnp.sin, mesh=HALF, in_specs=P("x"), out_specs=P("x"))(split((8,), "x")))
+
+# ---- functions that their authors divide ----
+ASKED = []
+
+
+def product(rule="i j, j k -> i k", **words):
+  from jax.experimental.custom_partitioning import custom_partitioning
+
+  @custom_partitioning
+  def f(x, y):
+    return x @ y
+
+  def partition(mesh, arg_shapes, result_shape):
+    ASKED.append([str(one.sharding.spec) for one in (*arg_shapes, result_shape)])
+    shardings = tuple(NamedSharding(mesh, P(*one.sharding.spec)) for one in arg_shapes)
+    split_sum = shardings[0].spec[1]
+
+    def local(x, y):
+      return lax.psum(x @ y, split_sum) if split_sum else x @ y
+
+    return mesh, local, result_shape.sharding, shardings
+
+  f.def_partition(partition, sharding_rule=rule, **words)
+  return f
+
+
+program("custom_partition_rows", lambda: jax.jit(product())(split((8, 4), "x"), split((4, 8))))
+program("custom_partition_both", lambda: jax.jit(product())(split((8, 4), "x"), split((4, 8), None, "y")).sharding)
+program("custom_partition_eager", lambda: product()(jnp.ones((8, 4)), jnp.ones((4, 8))))
+program("custom_partition_one_device", lambda: jax.jit(product())(jnp.ones((8, 4)), jnp.ones((4, 8))))
+program("custom_partition_gradient", lambda: jax.grad(lambda x: jax.jit(product())(x, x).sum())(jnp.ones((4, 4))))
+program("custom_partition_no_arrow", lambda: product("i j"))
+program("custom_partition_brackets", lambda: product("i (j k -> i"))
+program("custom_partition_ellipsis", lambda: product("i ... -> i"))
+program("custom_partition_size", lambda: product("(i j) k, k l -> (i j) l", i="a"))
+program("custom_partition_unknown_reduction", lambda: product("i j, j k -> i k", reduction_factors=("q",)))
+
 if __name__ == "__main__":
   chosen = sys.argv[2:] or list(PROGRAMS)
   print(json.dumps({name: PROGRAMS[name]() for name in chosen}))

@@ -50,7 +50,8 @@ Arrays evaluate_now(const Primitive& primitive, std::span<const Array> inputs, c
   if (explicit_types_exist() && is_typed(inputs, attrs)) return evaluate_typed(primitive, inputs, attrs);
   bool committed = false;
   for (const Array& input : inputs) committed = committed || input.committed();
-  if (!committed && !(primitive == prim::shard_map())) return default_backend().run(primitive, inputs, attrs);
+  if (!committed && !(primitive == prim::shard_map()))
+    return placed_in_context(default_backend().run(primitive, inputs, attrs));
   const std::optional<Device> demanded = demanded_device(inputs);
   if (!demanded) {
     Arrays outputs = as_committed(default_backend().run(primitive, inputs, attrs));

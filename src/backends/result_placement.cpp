@@ -9,12 +9,15 @@
 #include <optional>
 
 #include "array/body.h"
+#include "backends/backend.h"
+#include "lax/user_partition.h"
 #include "program/build.h"
 #include "program/handles.h"
 #include "program/memo.h"
 #include "program/nested.h"
 #include "sharding/explicit.h"
 #include "sharding/placed_memory.h"
+#include "sharding/process_grid.h"
 
 namespace capibara {
 
@@ -119,13 +122,61 @@ bool any_placed(std::span<const Array> inputs) {
 
 bool says_placement(const Program& program) {
   for (const Equation& equation : program.equations()) {
-    if (equation.primitive == prim::shard_map()) return true;
+    if (equation.primitive == prim::shard_map() || equation.primitive == custom_partition_primitive()) return true;
     if (equation.primitive == prim::sharding_constraint() &&
         equation.attrs.opaque<PlacementAttr>("sharding")->placement->devices.size() > 1)
       return true;
     if (any_program(equation.attrs, says_placement)) return true;
   }
   return false;
+}
+
+Arrays placed_in_context(Arrays outputs) {
+  const std::shared_ptr<const NamedSharding>& around = context_mesh();
+  if (!around || around->platform != "cpu" || !is_addressable(*around)) return outputs;
+  const bool is_explicit = around->mesh.any_is(AxisType::Explicit);
+  for (Array& output : outputs) {
+    if (output.is_tracer() || output.type().ref || output.committed() || output.device() != Device{}) continue;
+    auto whole = std::make_shared<NamedSharding>(*around);
+    whole->spec = {};
+    if (is_explicit) whole->spec.dims.resize(output.shape().size());
+    output = placed_on_host(as_committed({output})[0], std::move(whole));
+  }
+  return outputs;
+}
+
+namespace {
+
+// Whether each device has the same part of an array; where the devices are others, whether all have the whole.
+bool splits_alike(const NamedSharding& a, const NamedSharding& b, const Shape& shape) {
+  if (a.devices.size() != b.devices.size()) return a.replicated() && b.replicated();
+  if (a.shard_shape(shape) != b.shard_shape(shape)) return false;
+  for (std::size_t position = 0; position < a.devices.size(); ++position) {
+    if (a.shard_offset(shape, position) != b.shard_offset(shape, position)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void check_arguments(const Program& program, std::span<const Array> inputs) {
+  for (const Equation& equation : program.equations()) {
+    if (equation.primitive != prim::sharding_constraint()) return;
+    const auto wanted = equation.attrs.opaque<PlacementAttr>("sharding");
+    if (wanted->border != PlacementAttr::Border::argument || equation.inputs[0].is_literal()) return;
+    const auto place = std::find_if(program.invars().begin(), program.invars().end(),
+                                    [&](const Var& invar) { return invar.id == equation.inputs[0].code; });
+    if (place == program.invars().end()) return;
+    const Array& input = inputs[static_cast<std::size_t>(place - program.invars().begin())];
+    if (!input.committed()) continue;
+    const Placement& known = host_placement(input);
+    const NamedSharding& own = known ? *known : *first_device();
+    if (own == *wanted->placement || splits_alike(own, *wanted->placement, input.shape())) continue;
+    throw ValueError(
+        concat("Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: ",
+               to_string(*wanted->placement), ",\narg sharding: ", to_string(own),
+               " for arg type: ", to_string(input.type())));
+  }
 }
 
 Arrays placed_results(const Program& program, std::span<const Array> inputs, Arrays outputs) {

@@ -19,5 +19,9 @@ Arrays placed_by_types(const Types& types, std::span<const Array> inputs, Arrays
 // The same array on a mesh whose Explicit axes are Auto.
 Array left_to_compiler(const Array& x);
 bool any_placed(std::span<const Array> inputs);
+// Results that nothing places, whole on each device of the mesh in context; as they are where there is none.
+Arrays placed_in_context(Arrays outputs);
+// Raises ValueError where a committed argument is split otherwise than the in_shardings of the program say.
+void check_arguments(const Program& program, std::span<const Array> inputs);
 
 }  // namespace capibara

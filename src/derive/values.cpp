@@ -3,7 +3,12 @@
 
 #include <capibara/lax.h>
 
+#include <algorithm>
+
+#include "derive/spmd.h"
 #include "program/explicit_types.h"
+#include "program/handles.h"
+#include "program/varying.h"
 
 namespace capibara {
 
@@ -49,8 +54,54 @@ Array batch_at(const Array& x, int64_t dim, int64_t size, int64_t to) {
   return batch_at(x, dim, MappedAxis{"", size}, to);
 }
 
+const AxisList& spmd_axes(const MappedAxis& axis) {
+  static const AxisList none;
+  return axis.split.single_device() || axis.split.is_explicit() ? none : axis.split.spec().dims[0];
+}
+
+std::string axis_tuple(const AxisList& axes) {
+  std::string text;
+  for (const std::string& axis : axes) text += concat(text.empty() ? "'" : ", '", axis, "'");
+  return concat("(", text, axes.size() == 1 ? ",)" : ")");
+}
+
+namespace {
+
+AxisList& spmd_axes_in_use() {
+  thread_local AxisList axes;
+  return axes;
+}
+
+}  // namespace
+
+SpmdScope::SpmdScope(const AxisList& axes) : before_(spmd_axes_in_use().size()) {
+  spmd_axes_in_use().insert(spmd_axes_in_use().end(), axes.begin(), axes.end());
+}
+
+SpmdScope::~SpmdScope() { spmd_axes_in_use().resize(before_); }
+
+bool SpmdScope::covers(const std::string& axis) {
+  const AxisList& axes = spmd_axes_in_use();
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
+
+namespace {
+
+// Inside shard_map, along which axes of the mesh members of the mapped axis differ.
+Sharding spmd_varying(const MappedAxis& axis) {
+  const AxisList& axes = spmd_axes(axis);
+  return axes.empty() || axis.split.mesh().axis_names.empty() ? Sharding()
+                                                              : Sharding::varying_over(axis.split.mesh(), axes);
+}
+
+}  // namespace
+
 ArrayType batched_type(const ArrayType& type, int64_t dim, const MappedAxis& axis) {
-  if (!axis.split.is_explicit()) return with_dimension(type, dim, axis.size);
+  if (!axis.split.is_explicit()) {
+    ArrayType batched = with_dimension(type, dim, axis.size);
+    batched.sharding = joined_varying(batched.sharding, spmd_varying(axis));
+    return batched;
+  }
   ArrayType explicit_type = type;
   if (!type.sharding.is_explicit())
     explicit_type.sharding = type_sharding(axis.split.mesh(), {}, type.shape.size(), type.sharding.varying());
@@ -64,7 +115,11 @@ Array batch_at(const Array& x, int64_t dim, const MappedAxis& axis, int64_t to) 
   for (int64_t i = 0; i < type.rank(); ++i) {
     if (i != to) dims.push_back(i);
   }
-  return lax::broadcast_in_dim(x, type.shape, dims, axis.split.is_explicit() ? type.sharding : Sharding());
+  const Array spread =
+      lax::broadcast_in_dim(x, type.shape, dims, axis.split.is_explicit() ? type.sharding : Sharding());
+  const AxisList missing = missing_axes(spread.type(), spmd_varying(axis).varying());
+  if (missing.empty()) return spread;
+  return bind1(prim::pvary(), {spread}, {{"axes", Attr(Attr::List(missing.begin(), missing.end()))}});
 }
 
 }  // namespace capibara

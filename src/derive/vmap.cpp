@@ -4,12 +4,14 @@
 
 #include "derive/custom.h"
 #include "derive/derive.h"
+#include "derive/spmd.h"
 #include "derive/values.h"
 #include "program/explicit_types.h"
 #include "program/handles.h"
 #include "program/memo.h"
 #include "program/nested.h"
 #include "program/source.h"
+#include "program/varying.h"
 
 #include <algorithm>
 
@@ -23,8 +25,16 @@ class BatchTracer final : public Tracer {
   int64_t dim;
   Source source = current_source();
 
-  BatchTracer(std::shared_ptr<Trace> trace, Array v, int64_t d)
-      : Tracer(without_dimension(v.type(), d), std::move(trace)), value(std::move(v)), dim(d) {}
+  BatchTracer(std::shared_ptr<Trace> trace, Array v, int64_t d, const MappedAxis& axis)
+      : Tracer(seen_type(v.type(), d, axis), std::move(trace)), value(std::move(v)), dim(d) {}
+
+ private:
+  // The function sees one member of the mapped axis: neither its dimension nor the mesh axes that it lies over.
+  static ArrayType seen_type(const ArrayType& type, int64_t dim, const MappedAxis& axis) {
+    ArrayType seen = without_dimension(type, dim);
+    if (const AxisList& axes = spmd_axes(axis); !axes.empty()) seen.sharding = without_varying(seen.sharding, axes);
+    return seen;
+  }
 };
 
 // Whether an operation works over a named axis: a collective, or a program that has one.
@@ -85,7 +95,7 @@ class BatchTrace final : public Trace, public detail::CustomCallTrace {
 
   Array pack(Array value, int64_t dim) {
     if (dim == not_mapped) return value;
-    return Array(std::make_shared<const BatchTracer>(shared_from_this(), std::move(value), dim));
+    return Array(std::make_shared<const BatchTracer>(shared_from_this(), std::move(value), dim, axis_));
   }
 
   Arrays bind(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
@@ -129,6 +139,7 @@ BatchResult run_batched(const FlatFunction& function, std::span<const Array> inp
   Arrays outputs;
   {
     TraceScope scope(trace);
+    const SpmdScope spmd(spmd_axes(axis));
     outputs = function(packed);
   }
   BatchResult result;
@@ -184,17 +195,19 @@ void check_unmapped(const MappedAxis& axis, std::span<const Array> inputs, std::
     for (std::size_t d = 0; dims[i] == not_mapped && d < type.shape.size(); ++d) {
       for (const std::string& own : split_axes(type, d)) {
         if (std::find(axes.begin(), axes.end(), own) == axes.end()) continue;
-        throw ValueError(concat("Unmapped values passed to vmap cannot be sharded along the mesh axis you are vmapping "
-                                "over. Got type: ",
-                                short_string(type), ", in_axes: None and vmapped mesh axis: ",
-                                axes.size() == 1 ? concat("('", axes[0], "',)") : partitions_text({{axes}, {}, {}})));
+        throw ValueError(
+            concat("Unmapped values passed to vmap cannot be sharded along the mesh axis you are vmapping "
+                   "over. Got type: ",
+                   short_string(type), ", in_axes: None and vmapped mesh axis: ", axis_tuple(axes)));
       }
     }
   }
 }
 
 std::string axis_key(const MappedAxis& axis) {
-  return axis.split.is_explicit() ? concat(axis.name, "@", sharding_text(axis.split)) : axis.name;
+  if (axis.split.is_explicit()) return concat(axis.name, "@", sharding_text(axis.split));
+  if (axis.split.single_device()) return axis.name;
+  return concat(axis.name, "@spmd", partitions_text(axis.split.spec()), abstract_mesh_text(axis.split.mesh()));
 }
 
 // The axes that split the mapped dimension of all inputs.
@@ -220,7 +233,15 @@ MappedAxis with_split(MappedAxis axis, std::span<const Array> inputs, std::span<
                               "inconsistent axis specs: ",
                               text(known), " vs ", text(axes)));
     }
-    if (!axes.empty()) axis.split = Sharding::explicit_over(type.sharding.mesh(), {{axes}, {}, {}});
+    if (!axes.empty()) {
+      if (const AxisList& spmd = spmd_axes(axis); !spmd.empty() && spmd != axes) {
+        throw ValueError(
+            concat("Only one of spmd_axis_name or arrays sharded on `Explicit` mesh axis type is allowed. "
+                   "Got spmd_axis_name=",
+                   axis_tuple(spmd), " and arrays sharded on explicit_mesh_axis=", axis_tuple(axes)));
+      }
+      axis.split = Sharding::explicit_over(type.sharding.mesh(), {{axes}, {}, {}});
+    }
   }
   check_unmapped(axis, inputs, dims);
   return axis;

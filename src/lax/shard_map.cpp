@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "array/format.h"
+#include "derive/spmd.h"
 #include "lax/collective.h"
 #include "lax/shard_map_devices.h"
 #include "program/handles.h"
@@ -65,28 +66,59 @@ JvpResult jvp_shard_map(const JvpArgs& args) {
   return {part(outputs, 0, count), spread(part(outputs, count, outputs.size()), derived.nonzero_outputs)};
 }
 
-// A dimension that no axis splits, in front of the others or behind them.
-PartitionSpec with_dimension(PartitionSpec spec, int64_t dim) {
+// A dimension that these axes split, in front of the others or behind them.
+PartitionSpec with_dimension(PartitionSpec spec, int64_t dim, const AxisList& axes) {
   if (dim == not_mapped) return spec;
   const auto at = static_cast<std::size_t>(dim);
   if (spec.dims.size() < at) spec.dims.resize(at);
-  spec.dims.insert(spec.dims.begin() + dim, AxisList{});
+  spec.dims.insert(spec.dims.begin() + dim, axes);
   return spec;
 }
 
-Specs with_dimensions(Specs specs, std::span<const int64_t> dims) {
-  for (std::size_t i = 0; i < specs.size(); ++i) specs[i] = with_dimension(specs[i], dims[i]);
+Specs with_dimensions(Specs specs, std::span<const int64_t> dims, const AxisList& axes) {
+  for (std::size_t i = 0; i < specs.size(); ++i) specs[i] = with_dimension(specs[i], dims[i], axes);
   return specs;
+}
+
+void refuse_spmd_axes(const char* word, const Specs& specs, const AxisList& axes) {
+  for (const PartitionSpec& spec : specs) {
+    for (const std::string& named : named_axes(spec)) {
+      if (lists_axis(axes, named)) throw ValueError(concat("vmap spmd_axis_name cannot appear in shard_map ", word));
+    }
+  }
+}
+
+// The mapped axis as a device sees it: its part of the members where spmd_axis_name lays them over manual axes.
+MappedAxis axis_of_device(const MappedAxis& axis, const ShardMapView& map) {
+  const AxisList& named = spmd_axes(axis);
+  if (named.empty()) return axis;
+  refuse_spmd_axes("in_specs", map.in_specs(), named);
+  refuse_spmd_axes("out_specs", map.out_specs(), named);
+  AxisList axes;
+  for (const std::string& one : named) {
+    map.mesh().axis_size(one);  // raises for an axis of another mesh
+    if (lists_axis(map.manual(), one)) axes.push_back(one);
+  }
+  const int64_t parts = map.size(axes);
+  if (axis.size % parts != 0) {
+    throw ValueError(concat("vmap: the mapped axis of size ", axis.size, " cannot be laid over the mesh axes ",
+                            axis_tuple(axes), " of spmd_axis_name, which have ", parts, " devices"));
+  }
+  MappedAxis own{axis.name, axis.size / parts, {}};
+  if (!axes.empty()) own.split = Sharding(map.checked() ? map.mesh() : Mesh{}, PartitionSpec{{axes}, {}, {}});
+  return own;
 }
 
 BatchResult batch_shard_map(const BatchArgs& args) {
   const ShardMapView map(args.attrs);
+  const MappedAxis axis = axis_of_device(args.axis, map);
   const BatchedCall derived = [&] {
     const MeshScope scope = map.scope();
-    return batch_call(map.program(), args.axis, args.dims, false);
+    return batch_call(map.program(), axis, args.dims, false);
   }();
-  return {map.bind(derived.program, args.inputs, with_dimensions(map.in_specs(), args.dims),
-                   with_dimensions(map.out_specs(), derived.dims)),
+  const AxisList& spmd = spmd_axes(axis);
+  return {map.bind(derived.program, args.inputs, with_dimensions(map.in_specs(), args.dims, spmd),
+                   with_dimensions(map.out_specs(), derived.dims, spmd)),
           derived.dims};
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "derive/spmd.h"
 #include "program/varying.h"
 
 namespace capibara {
@@ -17,9 +18,17 @@ namespace {
 Array with_leading(const Array& x) { return x.ndim() == 0 ? lax::broadcast_in_dim(x, {1}, {}) : x; }
 Array without_leading(const Array& x, const ArrayType& wanted) { return wanted.rank() == 0 ? lax::squeeze(x, {0}) : x; }
 
+// The axes over which devices share a value; those of spmd_axis_name tell members of a vmap around the map apart.
+AxisList sharing_axes(const PartitionSpec& spec, const ShardMapView& map) {
+  AxisList axes = map.unnamed(spec);
+  std::erase_if(axes, SpmdScope::covers);
+  return axes;
+}
+
 PartitionSpec residual_spec(const ArrayType& type, const ShardMapView& map) {
   AxisList axes;
   for (const std::string& axis : map.manual()) {
+    if (SpmdScope::covers(axis)) continue;
     if (!map.checked() || varies_over(type, axis)) axes.push_back(axis);
   }
   return axes.empty() ? PartitionSpec{} : PartitionSpec{{axes}, {}, {}};
@@ -83,7 +92,7 @@ Program bound_program(const ShardMapView& map, const Program& program, const Spe
 
 // The cotangent of a value that devices share, where types do not say so: each device accounts for a share of it.
 Array shared_cotangent(const Array& cotangent, const PartitionSpec& spec, const ShardMapView& map) {
-  const int64_t sharing = map.size(map.unnamed(spec));
+  const int64_t sharing = map.size(sharing_axes(spec, map));
   return sharing == 1 ? cotangent : lax::div(cotangent, scalar_like(cotangent, static_cast<double>(sharing)));
 }
 
@@ -94,7 +103,7 @@ Program with_sums(const Program& program, const Specs& specs, const ShardMapView
              [&](std::span<const Array> inputs) {
                Arrays results = evaluate_program(program, inputs);
                for (std::size_t i = 0; i < results.size(); ++i) {
-                 const AxisList axes = map.unnamed(specs[i]);
+                 const AxisList axes = sharing_axes(specs[i], map);
                  if (axes.empty()) continue;
                  results[i] =
                      bind1(psum, {results[i]},

@@ -1,11 +1,15 @@
 // sharding_constraint and reshard: identities with a required placement, or with another sharding in the type.
 #include <capibara/explicit.h>
 
+#include <algorithm>
+
+#include "derive/spmd.h"
 #include "lax/elementwise.h"
 #include "lax/factors.h"
 #include "lax/families.h"
 #include "lax/rules.h"
 #include "lax/splits.h"
+#include "lax/user_partition.h"
 #include "program/explicit_types.h"
 #include "program/handles.h"
 #include "sharding/placed_memory.h"
@@ -16,19 +20,32 @@ namespace {
 
 Array constrained(const Array& x, const Attrs& attrs) { return bind1(primitive("sharding_constraint"), {x}, attrs); }
 
-// The mapped axis is placed by the compiler; the dimensions behind it move by one.
+void refuse_used_axes(const AxisList& spmd, const PartitionSpec& spec) {
+  for (const AxisList& entry : spec.dims) {
+    for (const std::string& axis : entry) {
+      if (std::find(spmd.begin(), spmd.end(), axis) == spmd.end()) continue;
+      throw ValueError(concat("vmap spmd_axis_name ", axis_tuple(spmd),
+                              " cannot appear in with_sharding_constraint spec, but got spec P",
+                              partitions_text(spec)));
+    }
+  }
+}
+
+// The mapped axis lies over the axes of spmd_axis_name; without them it is placed by the compiler. The dimensions
+// behind it move by one.
 BatchResult batch_constraint(const BatchArgs& args) {
   const int64_t axis = args.dims[0];
   const auto old = args.attrs.opaque<PlacementAttr>("sharding");
+  const AxisList& spmd = spmd_axes(args.axis);
   NamedSharding placement = *old->placement;
-  std::vector<std::vector<std::string>>& dims = placement.spec.dims;
-  if (axis < static_cast<int64_t>(dims.size())) dims.insert(dims.begin() + axis, std::vector<std::string>{});
+  std::vector<AxisList>& dims = placement.spec.dims;
+  refuse_used_axes(spmd, placement.spec);
+  if (!spmd.empty() && axis > static_cast<int64_t>(dims.size())) dims.resize(static_cast<std::size_t>(axis));
+  if (!spmd.empty() || axis < static_cast<int64_t>(dims.size())) dims.insert(dims.begin() + axis, spmd);
   Ints unconstrained;
-  for (int64_t dim : args.attrs.ints("unconstrained_dims")) {
-    if (dim >= axis && (unconstrained.empty() || unconstrained.back() < axis)) unconstrained.push_back(axis);
-    unconstrained.push_back(dim + (dim >= axis ? 1 : 0));
-  }
-  if (unconstrained.empty() || unconstrained.back() < axis) unconstrained.push_back(axis);
+  for (int64_t dim : args.attrs.ints("unconstrained_dims")) unconstrained.push_back(dim + (dim >= axis ? 1 : 0));
+  if (spmd.empty()) unconstrained.push_back(axis);
+  std::sort(unconstrained.begin(), unconstrained.end());
   const std::shared_ptr<const Opaque> moved = std::make_shared<PlacementAttr>(std::move(placement), old->border);
   return {{constrained(args.inputs[0], args.attrs.with("sharding", moved).with("unconstrained_dims", unconstrained))},
           {axis}};
@@ -117,7 +134,7 @@ Family sharding_family() {
   record.print_attr = print_attribute;
   record.stablehlo = "sdy.sharding_constraint";
   record.samples = samples;
-  return {record, reshard_record()};
+  return {record, reshard_record(), custom_partition_record()};
 }
 
 namespace jax::lax {

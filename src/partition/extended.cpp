@@ -90,6 +90,11 @@ struct Extending {
     if (factor >= 0 && out.factors.results[0][axis] == DimensionFactors{factor})
       allow(factor, Help::prefix, FactorUse::free);
   }
+
+  void windows() {
+    for (const int factor : join_slid_dimensions(slid_dimensions(equation), equation, out.factors))
+      out.helped[factor] = Help::window;
+  }
 };
 
 // ---- on one device -------------------------------------------------------------------------------------------------
@@ -116,6 +121,17 @@ struct Helper {
   const Assignment& assignment;
   Arrays operands;
   Attrs attrs;
+  std::vector<InsertedCollective>& noted;
+
+  // A collective, with the share of its bytes that each device receives for each other device.
+  void note(const char* operation, const Axes& axes, const Array& operand, double share) const {
+    const double bytes = static_cast<double>(operand.size()) * bits(operand.dtype()) / 8;
+    const auto others = static_cast<double>(parts_of(mesh, axes) - 1);
+    noted.push_back({operation, names_of(mesh, axes), operand.type(), bytes * share * others, 1, {}, {}});
+  }
+  void note_extreme(const char* operation, const Axes& axes, const Array& operand) const {
+    note(operation, axes, operand, 2.0 / static_cast<double>(parts_of(mesh, axes)));
+  }
 
   Axes axes_of_help(Help help) const {
     Axes axes;
@@ -244,12 +260,14 @@ struct Helper {
     const lax::ReduceOptions along{.axes = {axis}};
     const Array own = highest ? lax::reduce_max(operands[0], along) : lax::reduce_min(operands[0], along);
     const Array best = highest ? lax::pmax(own, names) : lax::pmin(own, names);
+    note_extreme(highest ? "pmax" : "pmin", axes, own);
     const Array place = capibara::bind(whole.primitive, operands, attrs)[0];
     const Array offset = offset_of(mesh, axes, operands[0].shape(axis), place.dtype());
     const Array index = lax::add(place, lax::broadcast(offset, place.shape()));
     const Array is_equal = lax::eq(own, best), is_nan = lax::ne(own, own);
     const Array wins = lax::bitwise_or(is_equal, is_nan);
     const int64_t size = whole.operands[0].shape[static_cast<std::size_t>(axis)];
+    note_extreme("pmin", axes, index);
     return {lax::pmin(lax::select(wins, index, filled(index, size)), names)};
   }
 
@@ -261,6 +279,7 @@ struct Helper {
     const int64_t size = own.shape(axis), parts = parts_of(mesh, axes);
     const Array total =
         reverse ? lax::slice_in_dim(own, 0, 1, 1, axis) : lax::slice_in_dim(own, size - 1, size, 1, axis);
+    note("all_gather", axes, total, 1);
     const Array totals = lax::all_gather(total, names_of(mesh, axes), {});  // [parts, ..., 1, ...]
     const Monoid monoid = *whole.primitive->traits.monoid;
     const Array number_of = lax::broadcasted_iota(DType::int32, totals.shape(), 0);
@@ -273,6 +292,20 @@ struct Helper {
     Ints kept(static_cast<std::size_t>(own.ndim()));
     for (std::size_t d = 0; d < kept.size(); ++d) kept[d] = static_cast<int64_t>(d);
     return {combined(monoid, lax::broadcast_in_dim(sum, own.shape(), kept), own)};
+  }
+
+  Arrays windows() {
+    const Monoid monoid = whole.primitive->traits.monoid.value_or(Monoid::add);
+    const Array nothing = identity_element(monoid, operands[0].dtype());
+    std::vector<SlidDimension> bordered;
+    for (const SlidDimension& slid : slid_dimensions(whole)) {
+      const int factor = extended.factors.results[0][slid.result][0];
+      const Axes& axes = assignment.axes[static_cast<std::size_t>(factor)];
+      if (axes.empty()) continue;
+      operands[0] = with_borders(mesh, axes, slid, operands[0], nothing, noted);
+      bordered.push_back(slid);
+    }
+    return capibara::bind(whole.primitive, operands, without_padding(attrs, bordered));
   }
   static Array combined(Monoid monoid, const Array& a, const Array& b) {
     switch (monoid) {
@@ -307,6 +340,7 @@ ExtendedFactors extended_factors(const EquationTypes& equation) {
   if (is_scatter(primitive) && equation.attrs.has("dimension_numbers")) extending.scatter();
   if (primitive == prim::argmax() || primitive == prim::argmin()) extending.extreme();
   if (is_prefix_operation(equation)) extending.prefix();
+  extending.windows();
   return std::move(extending.out);
 }
 
@@ -317,8 +351,10 @@ bool needs_help(const ExtendedFactors& extended, const Assignment& assignment) {
 }
 
 Arrays helped_results(const Mesh& mesh, const EquationTypes& whole, const ExtendedFactors& extended,
-                      const Assignment& assignment, Arrays operands, const Attrs& local_attrs) {
-  Helper helper{mesh, whole, extended, assignment, std::move(operands), local_attrs};
+                      const Assignment& assignment, Arrays operands, const Attrs& local_attrs,
+                      std::vector<InsertedCollective>& noted) {
+  Helper helper{mesh, whole, extended, assignment, std::move(operands), local_attrs, noted};
+  if (!slid_dimensions(whole).empty()) return helper.windows();
   if (whole.primitive == prim::iota()) return helper.iota();
   if (whole.primitive == prim::gather()) return helper.gather();
   if (whole.primitive == prim::argmax() || whole.primitive == prim::argmin()) return helper.extreme();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "partition/assign.h"
+#include "partition/windows.h"
 
 namespace capibara::sharding {
 
@@ -12,6 +13,7 @@ enum class Help : uint8_t {
   scatter_updates,  // each device adds its updates to zeros, one of them to the operand; the sum has all
   extreme_index,    // argmax, argmin: the extremes of parts are compared
   prefix,           // cumsum and its kin: what the parts before it yield is added
+  window,           // neighbours lend the borders of parts
 };
 
 struct ExtendedFactors {
@@ -21,9 +23,10 @@ struct ExtendedFactors {
 ExtendedFactors extended_factors(const EquationTypes& equation);
 
 // The results on one device of an equation whose helped factors are split. What is pending is combined by the caller,
-// but for extreme_index, which is complete.
+// but for extreme_index, which is complete. Adds to `noted` the collectives of the help, without line and cause.
 Arrays helped_results(const Mesh& mesh, const EquationTypes& whole, const ExtendedFactors& extended,
-                      const Assignment& assignment, Arrays operands, const Attrs& local_attrs);
+                      const Assignment& assignment, Arrays operands, const Attrs& local_attrs,
+                      std::vector<InsertedCollective>& noted);
 bool needs_help(const ExtendedFactors& extended, const Assignment& assignment);
 
 }  // namespace capibara::sharding

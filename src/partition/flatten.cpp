@@ -7,6 +7,7 @@
 
 #include <map>
 
+#include "lax/user_partition.h"
 #include "program/copy.h"
 #include "program/dce.h"
 #include "program/handles.h"
@@ -33,7 +34,8 @@ void add_inlined(Copy& copy, const Equation& equation) {
     return;
   }
   Equation own = equation;
-  if (equation.primitive != prim::shard_map()) own.attrs = rewrite_programs(equation.attrs, with_calls_inlined);
+  const bool is_kept = equation.primitive == prim::shard_map() || equation.primitive == custom_partition_primitive();
+  if (!is_kept) own.attrs = rewrite_programs(equation.attrs, with_calls_inlined);
   copy.copy(own);
 }
 
@@ -95,7 +97,8 @@ class Constants {
     }
   }
   static Attrs nested(const Equation& equation) {
-    if (equation.primitive == prim::shard_map()) return equation.attrs;
+    if (equation.primitive == prim::shard_map() || equation.primitive == custom_partition_primitive())
+      return equation.attrs;
     return rewrite_programs(equation.attrs, [](const Program& program) { return Constants(program).repeated(); });
   }
   static Program with_nested(const Program& program) {

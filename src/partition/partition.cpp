@@ -113,7 +113,7 @@ PartitionedProgram partition(const Program& program, const MaybeShardings& input
     out.in_specs.push_back(spec_of(mesh, layouts.back()));
   }
   for (const Layout& layout : found.outputs) out.out_specs.push_back(spec_of(mesh, layout));
-  Partitioner partitioner(mesh);
+  Partitioner partitioner(out.devices);
   const MeshScope scope(mesh, mesh.axis_names, false);
   const Staged staged = stage(
       [&](std::span<const Array> parts) {

@@ -23,7 +23,8 @@ using Locals = std::vector<Local>;
 
 class Partitioner {
  public:
-  explicit Partitioner(const Mesh& mesh) : mesh_(mesh), resharder_(mesh) {}
+  explicit Partitioner(const NamedSharding& devices)
+      : devices_(devices), mesh_(devices.mesh), resharder_(devices.mesh) {}
 
   // The outputs, in the layouts that `shardings` has for them.
   Arrays run(const Program& program, const Shardings& shardings, Locals inputs);
@@ -47,6 +48,7 @@ class Partitioner {
   Arrays while_loop(const Step& step);
   Arrays cond(const Step& step);
   Arrays map(const Step& step);
+  Arrays custom(const Step& step);
   Arrays plain(const Step& step);
   Arrays lowered(const Step& step);  // nothing where it cannot be composed
   bool is_lowered(const Step& step, const ExtendedFactors& extended) const;
@@ -56,6 +58,7 @@ class Partitioner {
   Array resharded(const ArrayType& type, const Local& x, const Layout& to, const std::string& cause);
   std::string needed_as(const Step& step, std::size_t operand, const Layout& to) const;
 
+  const NamedSharding& devices_;
   const Mesh& mesh_;
   Resharder resharder_;
   std::vector<InsertedCollective> collectives_;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "lax/shard_map.h"
+#include "partition/windows.h"
 #include "program/handles.h"
 #include "program/views.h"
 #include "sharding/placed_memory.h"
@@ -283,6 +284,7 @@ bool shifts(const Primitive& primitive) {
 
 Factors propagated_factors(const EquationTypes& equation) {
   Factors factors = factors_of(equation);
+  join_slid_dimensions(slid_dimensions(equation), equation, factors);
   if (!shifts(equation.primitive)) return factors;
   for (std::size_t dim = 0; dim < equation.results[0].shape.size(); ++dim) {
     int64_t size = equation.results[0].shape[dim];

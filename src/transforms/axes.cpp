@@ -4,6 +4,7 @@
 #include "array/format.h"
 #include "derive/derive.h"
 #include "trace/trace.h"
+#include "transforms/mapped_leaves.h"
 
 #include <algorithm>
 
@@ -89,8 +90,23 @@ LeafAxes spread(const char* option, const jax::Axes& axes, const TreeDef& tree) 
 
 }  // namespace
 
+namespace {
+
+MappedAxis mapped_axis(const jax::VmapOptions& options, int64_t size, const AxisList& spmd) {
+  MappedAxis axis{options.axis_name, size};
+  if (!spmd.empty()) axis.split = Sharding(Mesh{}, PartitionSpec{{spmd}, {}, {}});
+  return axis;
+}
+
+}  // namespace
+
 Arrays vmap_leaves(const FlatFunction& function, const TreeDef& in, std::span<const Array> leaves,
                    const jax::VmapOptions& options, const TreeDef& out) {
+  return vmap_leaves_over({}, function, in, leaves, options, out);
+}
+
+Arrays vmap_leaves_over(const AxisList& spmd, const FlatFunction& function, const TreeDef& in,
+                        std::span<const Array> leaves, const jax::VmapOptions& options, const TreeDef& out) {
   if (options.in_axes.is_list() && options.in_axes.entries().size() != in.children().size()) {
     throw ValueError(
         concat("vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
@@ -145,7 +161,7 @@ Arrays vmap_leaves(const FlatFunction& function, const TreeDef& in, std::span<co
         }
         return outputs;
       },
-      leaves, dims, out_dims, MappedAxis{options.axis_name, *size});
+      leaves, dims, out_dims, mapped_axis(options, *size, spmd));
 }
 
 }  // namespace detail

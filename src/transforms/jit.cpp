@@ -14,6 +14,7 @@
 #include "runtime/counters.h"
 #include "runtime/listeners.h"
 #include "runtime/warning.h"
+#include "sharding/explicit.h"
 #include "trace/trace.h"
 #include "transforms/agreement.h"
 #include "transforms/jit_divided.h"
@@ -177,13 +178,15 @@ Arrays call_jit_entry(const JitEntry& entry, std::span<const Array> leaves) {
   }
   const std::span<const Array> inputs = ready.all_inputs ? leaves : std::span<const Array>(chosen);
   const Config& settings = config();
+  if (ready.says_placement && entry.committed) check_arguments(ready.program, inputs);
   if (ready.says_placement) ready.agreed.run([&] { agree_on_program(ready.program, entry.options.name); });
   Counters::add(process_counters.executions, 1);
   Counters::add(process_counters.flops, ready.flops);
   Arrays outputs;
   if (settings.debug_nans || settings.debug_infs) {
     outputs = execute_checked(entry, inputs);
-  } else if (const auto divided = entry.committed ? divided_executable(ready.program, inputs) : nullptr) {
+  } else if (const auto divided =
+                 entry.committed || ready.says_placement ? divided_executable(ready.program, inputs) : nullptr) {
     outputs = divided->execute(inputs, {});
   } else if (!ready.donates) {
     outputs = separated(ready, inputs, ready.executable->execute(inputs, {}));
@@ -194,7 +197,8 @@ Arrays call_jit_entry(const JitEntry& entry, std::span<const Array> leaves) {
   if (entry.committed) outputs = as_committed(std::move(outputs));
   const bool placed = ready.says_placement || (entry.committed && any_placed(inputs));
   if (placed) outputs = placed_results(ready.program, inputs, std::move(outputs));
-  return ready.result_types.empty() ? outputs : placed_by_types(ready.result_types, inputs, std::move(outputs));
+  if (!ready.result_types.empty()) outputs = placed_by_types(ready.result_types, inputs, std::move(outputs));
+  return entry.committed || !context_mesh() ? outputs : placed_in_context(std::move(outputs));
 }
 
 LeafShardings leaf_placements(std::span<const Array> leaves) {

@@ -7,10 +7,12 @@
 #include <algorithm>
 
 #include "array/body.h"
+#include "lax/user_partition.h"
 #include "processes/job.h"
 #include "program/handles.h"
 #include "program/memo.h"
 #include "program/nested.h"
+#include "sharding/placed_memory.h"
 #include "sharding/process_grid.h"
 
 namespace capibara::detail {
@@ -32,10 +34,26 @@ std::shared_ptr<Executable> divided(const Program& program, const sharding::Mayb
   }
 }
 
+// Whether an equation of custom_partitioning is in it.
+bool is_divided_by_author(const Program& program) {
+  if (!custom_partitions_exist()) return false;
+  static Memo<bool> memo;
+  return memo.get({program, {}, {}, 0, {}, 0, {}}, [&] { return has_custom_partition(program); });
+}
+
+bool constrains_devices(const Program& program) {
+  return std::any_of(program.equations().begin(), program.equations().end(), [](const Equation& equation) {
+    if (equation.primitive == prim::sharding_constraint())
+      return equation.attrs.opaque<PlacementAttr>("sharding")->placement->devices.size() > 1;
+    return any_program(equation.attrs, constrains_devices);
+  });
+}
+
 }  // namespace
 
 std::shared_ptr<Executable> divided_executable(const Program& program, std::span<const Array> inputs) {
-  if (processes::exchanging().count == 1) return nullptr;
+  const bool custom = is_divided_by_author(program);
+  if (!custom && processes::exchanging().count == 1) return nullptr;
   sharding::MaybeShardings placements;
   std::string text;
   bool spans = false;
@@ -43,11 +61,11 @@ std::shared_ptr<Executable> divided_executable(const Program& program, std::span
     placements.emplace_back();
     const std::shared_ptr<const NamedSharding> own = host_placement(input);
     if (own && !own->mesh.axis_names.empty()) placements.back() = *own;
-    spans = spans || (placements.back() && !is_addressable(*own));
+    spans = spans || (placements.back() && (custom || !is_addressable(*own)));
     text += concat(own ? to_string(*own) : std::string(), ";");
     for (const int device : own ? own->devices : std::vector<int>()) text += concat(device, " ");
   }
-  if (!spans) return nullptr;
+  if (!spans && !(custom && constrains_devices(program))) return nullptr;
   static Memo<std::shared_ptr<Executable>> memo;
   return memo.get({program, {}, {}, 0, text, config().key(), {}}, [&] { return divided(program, placements); });
 }

@@ -18,7 +18,6 @@ TABLE = ROOT / "src" / "library" / "table"
 HINTS = {
     "Hints that cannot change a result": {
         ("jax.lax.scan", "_split_transpose"): "how the loop of the derivative is divided",
-        ("jax.vmap", "spmd_axis_name"): "the mesh axis of the mapped one: the compiler places what is not annotated",
         ("jax.experimental.mesh_utils.create_device_mesh", "contiguous_submeshes"): "devices have no topology here",
         ("jax.experimental.mesh_utils.create_device_mesh", "allow_split_physical_axes"): "devices have no topology here",
         ("jax.experimental.mesh_utils.create_hybrid_device_mesh", "allow_split_physical_axes"): "devices have no topology here",

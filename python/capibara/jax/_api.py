@@ -251,7 +251,8 @@ def hessian(fun, argnums=0, has_aux=False, holomorphic=False):
 def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_name=None, sum_match=False):
     """Maps a function over an axis of its arguments.
 
-    `spmd_axis_name` says along which axis of a mesh the mapped axis is sharded: with one device, nothing.
+    `spmd_axis_name` says along which axes of a mesh the mapped axis lies: `with_sharding_constraint` and `shard_map` inside of the
+    function, which speak of one member, get them for all.
     """
     _check_callable(fun, "vmap")
     if isinstance(in_axes, list):
@@ -264,8 +265,10 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
                    for axis in _core.tree_leaves(axes, lambda x: x is None)):
             raise TypeError(f"vmap {name} must be an int, None, or a container of these, but got {axes}.")
 
+    spmd = [] if spmd_axis_name is None else [str(name) for name in _tuple_of(spmd_axis_name)]
+
     def vmap_f(*args, **kwargs):
-        return _core.vmap(fun, in_axes, out_axes, axis_name, axis_size, args, kwargs)
+        return _core.vmap(fun, in_axes, out_axes, axis_name, axis_size, spmd, args, kwargs)
 
     return _wraps(fun, vmap_f, "Vectorized version of {fun}: its arguments have a further axis, over which it is mapped.\n\n"
                                "Original documentation:\n\n{doc}")

@@ -66,6 +66,8 @@ def constrain(tree, targets, operation, border):
             array = _core.as_array(leaf)
             sharding = _on_devices(sharding, array)
             _check_rank(sharding, array.shape, operation)
+            if border == 0:
+                _check_manual(sharding)
             if border == 0 and not _is_even(sharding, array.shape):
                 constrained.append(array)  # a wish inside of a program, which the compiler need not follow
                 continue
@@ -81,6 +83,8 @@ def _constrained(array, sharding, border):
     if AxisType.Explicit not in kinds:
         return _core.sharding_constraint(array, sharding._placement, sharding._unconstrained, border)
     if border:
+        if border == 1:
+            _check_argument(array, sharding)
         return _core.reshard(array, sharding._placement, True)
     if all(kind is AxisType.Explicit for kind in kinds):
         _assert_sharding(array, sharding.spec)
@@ -90,6 +94,29 @@ def _constrained(array, sharding, border):
             raise ValueError("The spec of NamedSharding passed to with_sharding_constraint can only refer to Auto axes of the mesh. Got "
                              f"spec={sharding.spec} and mesh={sharding.mesh.abstract_mesh}. You probably meant to use `reshard` API?")
     return _core.sharding_constraint(array, sharding._placement, sharding._unconstrained, border)
+
+
+def _check_argument(array, sharding):
+    """Raises where the type of an argument says that it is split otherwise than in_shardings do."""
+    own = _core.type_of(array)
+    if own.sharding.mesh.empty or own.sharding.mesh.shape_tuple != sharding.mesh.shape_tuple:
+        return
+    held = NamedSharding(sharding.mesh, own.sharding.spec)
+    if not held.is_equivalent_to(sharding, array.ndim):
+        raise ValueError("Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: "
+                         f"{sharding},\narg sharding: {held} for arg type: {own}")
+
+
+def _check_manual(sharding):
+    """Inside shard_map, the axes that it maps split nothing."""
+    from capibara.jax._abstract_mesh import get_abstract_mesh
+    around = get_abstract_mesh()
+    if not isinstance(sharding, NamedSharding) or not around.manual_axes:
+        return
+    named = {name for entry in sharding.spec for name in (entry if isinstance(entry, tuple) else (entry,)) if isinstance(name, str)}
+    if named & set(around.manual_axes):
+        raise ValueError(f"pspec {sharding.spec} contains a manual axes {around.manual_axes} of mesh which is not allowed. If you are using a "
+                         "with_sharding_constraint under a shard_map, only use the mesh axis in PartitionSpec which are not manual.")
 
 
 def _assert_sharding(array, spec):

@@ -86,6 +86,7 @@ class _Call:
         leaves, tree = _core.tree_flatten(args)
         specs = self._specs_of_arguments(args, leaves)
         arrays = [leaf if spec is None else _core.as_array(leaf) for leaf, spec in zip(leaves, specs)]
+        self._check_devices(arrays)
         self._check_arguments(args, arrays, specs)
         out_tree = []
 
@@ -104,6 +105,22 @@ class _Call:
                                   [axes for _, axes in mapped], self.manual, self.check_vma,
                                   lambda rows: self._specs_of_results(out_tree[-1][0], rows))
         return out_tree[-1][1].unflatten(results)
+
+    def _check_devices(self, arrays):
+        """Outside of a program, a mesh without devices takes those of the arguments."""
+        if not isinstance(self.mesh, AbstractMesh) or self.is_abstract or any(isinstance(array, _core.Tracer) for array in arrays):
+            return
+        found = False
+        for array in arrays:
+            sharding = sharding_of(array) if isinstance(array, _core.ArrayImpl) else None
+            if not isinstance(sharding, NamedSharding):
+                continue
+            if sharding.mesh.shape_tuple != self.mesh.shape_tuple:
+                raise ValueError(errors.other_mesh(sharding.mesh, self.mesh, _core.type_of(array)))
+            _devices_of[self.mesh.shape_tuple] = sharding.mesh
+            found = True
+        if not found:
+            raise ValueError(errors.NO_DEVICES)
 
     def _mesh_inside(self):
         """The axes as the function sees them."""

@@ -77,11 +77,21 @@ def count_of_specs(function, specs, args):
 
 def long_argument(function, args, leaf, array, spec):
     shown, bound = _argument(function, args, leaf)
+    hint = ("" if array.ndim else "\n\nFor scalar values (rank 0), consider using an in_specs entry of `P()`, where "
+            "`P = jax.sharding.PartitionSpec`.")
     return (f"{_applied(function)} an in_specs entry which is too long to be compatible with the corresponding input value from the "
             f"function:\n\nin_specs is {spec} which has length {len(spec)}, but the passed {shown}{bound}, has shape {_type_text(array)}, "
             f"which has rank {array.ndim} (and {array.ndim} < {len(spec)})\n\nEntries in in_specs must be of length no greater than the "
             "number of axes in the corresponding input value.\n\nEither revise the spec to be shorter, or modify "
-            f"'{_name(function)}' so that its inputs have sufficient rank.")
+            f"'{_name(function)}' so that its inputs have sufficient rank.{hint}")
+
+
+def other_mesh(own, mesh, text):
+    return (f"Mesh shape of the input {own.shape_tuple} does not match the mesh shape passed to shard_map  {mesh.shape_tuple} for shape "
+            f"{text}")
+
+
+NO_DEVICES = ("Please pass `jax.Array`s with a `NamedSharding` as input to `shard_map` when passing `AbstractMesh` to the mesh argument.")
 
 
 def uneven_argument(function, mesh, args, leaf, array, spec, dim, axes):

@@ -228,8 +228,28 @@ def _on_trees(name):
     return _tracebacks.boundary(collective)
 
 
+def _pcast(x, axis_name, *, to):
+    """The same values in types that say otherwise along axes of a mesh in which they may differ."""
+    from capibara.jax._mesh import current_mesh
+    if isinstance(axis_name, (set, frozenset)):
+        raise TypeError(f"{axis_name=} must be a tuple or a str. Got {axis_name}")
+    if not axis_name:
+        return x
+    if to not in ("unreduced", "reduced", "varying"):
+        raise ValueError(f"Got unexpected `to` value. Allowed `to` values are: 'unreduced', 'reduced', 'varying'; got {to!r}")
+    try:
+        return _on_trees("pcast")(x, axis_name, to=to)
+    except NameError:
+        mesh = current_mesh()
+        names = axis_name if isinstance(axis_name, tuple) else (axis_name,)
+        if mesh is None or not set(names) <= set(mesh.axis_names):
+            raise
+        raise ValueError("pvary should be called under jax.shard_map.") from None
+
+
+_pcast.__name__ = _pcast.__qualname__ = "pcast"
 COLLECTIVES = {
-    name: _on_trees(name)
+    name: _pcast if name == "pcast" else _on_trees(name)
     for name in ("psum", "pmean", "pmax", "pmin", "ppermute", "all_gather", "all_to_all", "psum_scatter", "pshuffle",
                  "pswapaxes", "pbroadcast", "pcast")
     if _core.library_function("lax", name) is not None
