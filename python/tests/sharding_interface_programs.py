@@ -206,9 +206,11 @@ program("spmd_constraint_behind", lambda: jax.jit(jax.vmap(constrained("y"), in_
     jnp.ones((4, 8))).sharding)
 program("spmd_constraint_two_axes", lambda: jax.jit(jax.vmap(constrained(), spmd_axis_name=("x", "y")))(jnp.ones((8, 4))).sharding)
 program("spmd_constraint_used", lambda: jax.jit(jax.vmap(constrained("x"), spmd_axis_name="x"))(jnp.ones((8, 4))))
-program("spmd_text", lambda: str(jax.make_jaxpr(jax.vmap(constrained("y"), spmd_axis_name="x"))(jnp.ones((8, 4)))).split("sharding=")[1][:90])
-program("spmd_shard_map", lambda: jax.vmap(lambda x: jax.shard_map(lambda part: part * lax.psum(part.sum(), "y"), mesh=AUTO, in_specs=P("y"),
-                                                                    out_specs=P("y"))(x), spmd_axis_name="x")(split((8, 4), "x", "y")))
+program("spmd_text", lambda: str(
+    jax.make_jaxpr(jax.vmap(constrained("y"), spmd_axis_name="x"))(jnp.ones((8, 4)))).split("sharding=")[1][:90])
+program("spmd_shard_map", lambda: jax.vmap(
+    lambda x: jax.shard_map(lambda part: part * lax.psum(part.sum(), "y"), mesh=AUTO, in_specs=P("y"), out_specs=P("y"))(x),
+    spmd_axis_name="x")(split((8, 4), "x", "y")))
 program("spmd_shard_map_placed", lambda: jax.vmap(lambda x: jax.shard_map(jnp.sin, mesh=AUTO, in_specs=P("y"), out_specs=P("y"))(x),
                                                   spmd_axis_name="x")(split((8, 4))).sharding)
 program("spmd_shard_map_used", lambda: jax.vmap(lambda x: jax.shard_map(jnp.sin, mesh=AUTO, in_specs=P("x"), out_specs=P("x"))(x),
@@ -246,8 +248,9 @@ for _kind, _mesh in (("auto", AUTO), ("typed", TYPED)):
     program(f"context_{_kind}_{_name}", lambda function=_function: (function().sharding, function().committed), _mesh)
 
 # ---- constraints inside a map ----
-program("constraint_on_manual_axis", lambda: jax.jit(jax.shard_map(lambda x: lax.with_sharding_constraint(x, NamedSharding(AUTO, P("x"))),
-                                                                   mesh=AUTO, in_specs=P("x"), out_specs=P("x"), check_vma=False))(jnp.ones((8, 4))))
+program("constraint_on_manual_axis", lambda: jax.jit(jax.shard_map(
+    lambda x: lax.with_sharding_constraint(x, NamedSharding(AUTO, P("x"))),
+    mesh=AUTO, in_specs=P("x"), out_specs=P("x"), check_vma=False))(jnp.ones((8, 4))))
 program("map_over_abstract_mesh", lambda: jax.shard_map(jnp.sin, mesh=AUTO.abstract_mesh, in_specs=P("x"), out_specs=P("x"))(jnp.ones(8)))
 program("map_over_other_abstract_mesh", lambda: jax.shard_map(jnp.sin, mesh=HALF, in_specs=P("x"), out_specs=P("x"))(split((8,), "x")))
 

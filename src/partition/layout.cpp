@@ -24,6 +24,12 @@ Shape local_shape(const Mesh& mesh, Shape shape, const Layout& layout) {
   return shape;
 }
 
+ArrayType part_type(const Mesh& mesh, const ArrayType& type, const Layout& layout) {
+  ArrayType part = type.with_shape(local_shape(mesh, type.shape, layout));
+  part.sharding = {};
+  return part;
+}
+
 bool divides(const Mesh& mesh, const Shape& shape, const Layout& layout) {
   for (std::size_t dim = 0; dim < layout.size(); ++dim) {
     if (!layout[dim].empty() && (shape[dim] == 0 || shape[dim] % parts_of(mesh, layout[dim]) != 0)) return false;

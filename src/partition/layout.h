@@ -16,6 +16,7 @@ using Layout = std::vector<Axes>;  // one entry for each dimension
 int64_t parts_of(const Mesh& mesh, const Axes& axes);
 int64_t parts_of(const Mesh& mesh, const Layout& layout);
 Shape local_shape(const Mesh& mesh, Shape shape, const Layout& layout);
+ArrayType part_type(const Mesh& mesh, const ArrayType& type, const Layout& layout);  // of what one device has
 bool divides(const Mesh& mesh, const Shape& shape, const Layout& layout);
 AxisList names_of(const Mesh& mesh, const Axes& axes);
 bool contains(const Axes& axes, int axis);

@@ -249,11 +249,7 @@ def hessian(fun, argnums=0, has_aux=False, holomorphic=False):
 
 
 def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_name=None, sum_match=False):
-    """Maps a function over an axis of its arguments.
-
-    `spmd_axis_name` says along which axes of a mesh the mapped axis lies: `with_sharding_constraint` and `shard_map` inside of the
-    function, which speak of one member, get them for all.
-    """
+    """Maps a function over an axis of its arguments; `spmd_axis_name`: the axes of a mesh along which it lies, for what is sharded inside."""
     _check_callable(fun, "vmap")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
@@ -264,7 +260,6 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
         if not all(axis is None or hasattr(axis, "__index__") and getattr(axis, "ndim", 0) == 0
                    for axis in _core.tree_leaves(axes, lambda x: x is None)):
             raise TypeError(f"vmap {name} must be an int, None, or a container of these, but got {axes}.")
-
     spmd = [] if spmd_axis_name is None else [str(name) for name in _tuple_of(spmd_axis_name)]
 
     def vmap_f(*args, **kwargs):

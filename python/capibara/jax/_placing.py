@@ -3,6 +3,7 @@ from capibara import _core, _tracebacks
 from capibara._errors import UnexpectedTracerError
 from capibara._tree_errors import prefix_errors
 from capibara.jax import tree_util
+from capibara.jax._abstract_mesh import get_abstract_mesh
 from capibara.jax._axes import AbstractMesh, AxisType
 from capibara.jax._devices import Device, _called, device_of, devices, process_count
 from capibara.jax._mesh import Mesh, PartitionSpec, Unconstrained, current_mesh, grid_of
@@ -109,14 +110,14 @@ def _check_argument(array, sharding):
 
 def _check_manual(sharding):
     """Inside shard_map, the axes that it maps split nothing."""
-    from capibara.jax._abstract_mesh import get_abstract_mesh
     around = get_abstract_mesh()
     if not isinstance(sharding, NamedSharding) or not around.manual_axes:
         return
     named = {name for entry in sharding.spec for name in (entry if isinstance(entry, tuple) else (entry,)) if isinstance(name, str)}
     if named & set(around.manual_axes):
-        raise ValueError(f"pspec {sharding.spec} contains a manual axes {around.manual_axes} of mesh which is not allowed. If you are using a "
-                         "with_sharding_constraint under a shard_map, only use the mesh axis in PartitionSpec which are not manual.")
+        raise ValueError(f"pspec {sharding.spec} contains a manual axes {around.manual_axes} of mesh which is not allowed. If you "
+                         "are using a with_sharding_constraint under a shard_map, only use the mesh axis in PartitionSpec which are "
+                         "not manual.")
 
 
 def _assert_sharding(array, spec):

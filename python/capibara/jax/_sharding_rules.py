@@ -220,6 +220,7 @@ class Factors:
             for one in sizes:
                 product *= one
             if product != size:
-                raise ValueError(f"{what} actual size {size} doesn't match the size {product} derived from the compound factors {list(name)}")
+                raise ValueError(f"{what} actual size {size} doesn't match the size {product} derived from the compound factors "
+                                 f"{list(name)}")
             dims.append([self._named(one, part, what) for one, part in zip(name, sizes)])
         return dims

@@ -234,7 +234,7 @@ class TPUConfig:
         return PartitionSpec(None, ("data", "model"))
 
     def profile_tpu_usage(self, function: Any = None, *args: Any, trace_dir: str = "/tmp/tpu_trace") -> dict[str, Any]:
-        """Memory in bytes, devices, and their use as a share of the peak rate while function(*args) runs; a trace of it goes to a folder."""
+        """Memory in bytes, devices, and their share of the peak rate while function(*args) runs; a trace of it goes to a folder."""
         return usage(trace_dir, function, *args)
 
     def xla_flags(self) -> dict[str, str]:

@@ -9,7 +9,8 @@ from capibara._errors import UnexpectedTracerError
 from capibara._modules import explain_missing
 from capibara._types import ShapeDtypeStruct
 from capibara.jax import tree_util
-from capibara.jax._mesh import PartitionSpec
+from capibara.jax._api import eval_shape
+from capibara.jax._mesh import PartitionSpec, current_mesh
 from capibara.jax._sharding import NamedSharding, Sharding, sharding_from
 from capibara.jax._sharding_rules import BATCHING, ArrayMapping, CompoundFactor, Factors, SdyShardingRule, str_to_sdy_sharding_rule
 
@@ -88,8 +89,8 @@ class _Call:
         self.out_tree: Any = None
 
     def run(self) -> Any:
-        from capibara.jax._api import eval_shape
-        out_leaves, self.out_tree = _core.tree_flatten(eval_shape(lambda *values: self._whole(values), *self.in_tree.unflatten(self.leaves)))
+        shapes = eval_shape(lambda *values: self._whole(values), *self.in_tree.unflatten(self.leaves))
+        out_leaves, self.out_tree = _core.tree_flatten(shapes)
         self.in_types = [_core.type_of(leaf) for leaf in self.leaves]
         self.out_types = out_leaves
         factors = Factors(self._rule(), [tuple(one.shape) for one in self.in_types], [tuple(one.shape) for one in self.out_types])
@@ -110,7 +111,6 @@ class _Call:
         rule = self.function.sharding_rule
         if not callable(rule):
             return rule
-        from capibara.jax._mesh import current_mesh
         answer = rule(*self.static_args, current_mesh(), self.in_types, self.out_types)
         words: dict = {}
         if isinstance(answer, (list, tuple)) and len(answer) == 2:

@@ -6,6 +6,7 @@ import weakref
 from capibara import _core, _tracebacks
 from capibara._errors import ConcretizationTypeError as _ConcretizationTypeError
 from capibara.jax._api import vmap as _vmap
+from capibara.jax._mesh import current_mesh as _current_mesh
 
 
 def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpose=False):
@@ -230,7 +231,6 @@ def _on_trees(name):
 
 def _pcast(x, axis_name, *, to):
     """The same values in types that say otherwise along axes of a mesh in which they may differ."""
-    from capibara.jax._mesh import current_mesh
     if isinstance(axis_name, (set, frozenset)):
         raise TypeError(f"{axis_name=} must be a tuple or a str. Got {axis_name}")
     if not axis_name:
@@ -240,7 +240,7 @@ def _pcast(x, axis_name, *, to):
     try:
         return _on_trees("pcast")(x, axis_name, to=to)
     except NameError:
-        mesh = current_mesh()
+        mesh = _current_mesh()
         names = axis_name if isinstance(axis_name, tuple) else (axis_name,)
         if mesh is None or not set(names) <= set(mesh.axis_names):
             raise
