@@ -249,7 +249,7 @@ def hessian(fun, argnums=0, has_aux=False, holomorphic=False):
 
 
 def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_name=None, sum_match=False):
-    """Maps a function over an axis of its arguments; `spmd_axis_name`: the axes of a mesh along which it lies, for what is sharded inside."""
+    """Maps a function over an axis of its arguments; `spmd_axis_name`: mesh axes along which it lies, for what is sharded inside."""
     _check_callable(fun, "vmap")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
