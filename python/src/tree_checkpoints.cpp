@@ -228,7 +228,11 @@ void bind_tree_checkpoints(nb::module_& m) {
           nb::arg("step").none(), nb::arg("like"), nb::arg("only"), nb::arg("previous"));
   m.def("read_checkpoint", [](const std::string& folder, const std::vector<std::string>& only) {
     std::map<std::string, std::vector<nb::object>> objects;
-    return python_checkpoint(read_checkpoint(folder, only), {}, objects);
+    auto read = [&] {
+      nb::gil_scoped_release other_threads_run;
+      return read_checkpoint(folder, only);
+    };
+    return python_checkpoint(read(), {}, objects);
   });
 }
 
