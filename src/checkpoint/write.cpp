@@ -143,7 +143,7 @@ SaveJob make_save_job(int64_t step, CheckpointItems items, const std::string& me
   job.begun_ns = now_ns();
   if (step < 0) throw ValueError(concat("checkpoint save: a step is a number from 0, got ", step));
   if (items.empty()) throw ValueError("checkpoint save: expected at least one item, got none");
-  job.metadata = Json::parse(metadata, "checkpoint save: metadata");
+  job.metadata = Json::parse(metadata.empty() ? "{}" : metadata, "checkpoint save: metadata");
   if (!job.metadata.object())
     throw ValueError(concat("checkpoint save: metadata: expected a JSON object, got ", metadata));
   for (auto& [name, item] : items) {
