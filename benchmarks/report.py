@@ -15,7 +15,7 @@ TITLES = {
     "fourier": "Fourier transforms",
     "fused_norms": "Fused norms, losses, dropout and Adam (capibara.kernels)",
     "control_flow": "Control flow", "physics": "Ocean physics (float64)", "networks": "Perceptrons", "transformer": "GPT training",
-    "language_model": "The demo's language model",
+    "language_model": "The demo's language model", "decoding": "Generation with a cache",
     "attention": "Attention", "experts": "Mixtures of experts", "quantization": "Vector quantization", "spiking": "Spiking neurons",
     "temporaries": "Temporaries of long sequences", "sharding": "Several devices of one process",
     "recurrences": "State space models and recurrences",

@@ -9,8 +9,10 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <memory>
 
+#include "program/varying.h"
 #include "runtime/counters.h"
 
 namespace capibara::python {
@@ -58,6 +60,10 @@ nb::list slot_rows(const Profile& profile) {
     row["program"] = slot.program < 0 ? nb::object(nb::none())
                                       : nb::cast(profile.programs[static_cast<std::size_t>(slot.program)].name);
     row["equations"] = slot.equations;
+    row["collective"] = std::any_of(slot.equations.begin(), slot.equations.end(), [](const std::string& name) {
+      const std::optional<Primitive> found = find_primitive(name);
+      return found && is_collective(*found);
+    });
     row["file"] = slot.file;
     row["line"] = slot.line;
     row["scope"] = slot.scope;

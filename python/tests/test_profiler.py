@@ -32,10 +32,11 @@ def test_every_name_of_jax_is_there_with_its_parameters():
         theirs, ours = getattr(peer.profiler, name), getattr(profiler, name)
         assert inspect.isclass(theirs) == inspect.isclass(ours), name
         if inspect.isclass(theirs):
+            # jaxlib keeps the types of its iterators there once they are used.
             missing = [member for member in dir(theirs) if not member.startswith("_") and not hasattr(ours, member)
+                       and not inspect.isclass(getattr(theirs, member))
                        and not hasattr(ours() if name == "ProfileOptions" else ours, member)]
-            # A pointer to an object of XLA; `events` of an event, which jaxlib names only after it has read a file.
-            assert set(missing) <= {"from_raw_cpp_ptr", "events"}, name
+            assert missing in ([], ["from_raw_cpp_ptr"]), name  # a pointer to an object of XLA
             continue
         expected = [(p.name, p.kind, p.default) for p in inspect.signature(theirs).parameters.values()]
         got = [(p.name, p.kind, p.default) for p in inspect.signature(ours).parameters.values()]

@@ -161,12 +161,12 @@ AxisList missing_axes(const ArrayType& type, const AxisList& wanted) {
 
 bool varies_over(const ArrayType& type, const std::string& axis) { return contains(type.sharding.varying(), axis); }
 
+bool is_collective(const Primitive& primitive) { return works_on_axes(primitive) && !only_moves_nothing(primitive); }
+
 bool communicates(const Program& program, const std::string& axis) {
   if (!contains(program.effects().axes, axis)) return false;
   for (const Equation& equation : program.equations()) {
-    if (works_on_axes(equation.primitive) && !only_moves_nothing(equation.primitive) &&
-        names_axis(equation.attrs, axis))
-      return true;
+    if (is_collective(equation.primitive) && names_axis(equation.attrs, axis)) return true;
     if (any_program(equation.attrs, [&](const Program& nested) { return communicates(nested, axis); })) return true;
   }
   return false;

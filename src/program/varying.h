@@ -13,6 +13,8 @@ Sharding without_varying(const Sharding& sharding, const AxisList& axes);
 AxisList missing_axes(const ArrayType& type, const AxisList& wanted);
 bool varies_over(const ArrayType& type, const std::string& axis);
 
+// Whether devices exchange values in it.
+bool is_collective(const Primitive& primitive);
 // Whether an equation of a program, or of a program inside it, exchanges values along this axis.
 bool communicates(const Program& program, const std::string& axis);
 

@@ -18,8 +18,6 @@ TABLE = ROOT / "src" / "library" / "table"
 HINTS = {
     "Hints that cannot change a result": {
         ("jax.lax.scan", "_split_transpose"): "how the loop of the derivative is divided",
-        ("jax.experimental.mesh_utils.create_device_mesh", "contiguous_submeshes"): "devices have no topology here",
-        ("jax.experimental.mesh_utils.create_device_mesh", "allow_split_physical_axes"): "devices have no topology here",
         ("jax.experimental.mesh_utils.create_hybrid_device_mesh", "allow_split_physical_axes"): "devices have no topology here",
         ("jax.vmap", "sum_match"): "how batched cotangents are summed, in a mode of jax that is not here",
         ("jax.pure_callback", "sharding"): "where the callback runs: there is one host",
@@ -114,7 +112,8 @@ def _unread_in(node, prefix):
             found += _unread_in(child, f"{prefix}{child.name}.")
         elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
             read = {name.id for part in child.body for name in ast.walk(part) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Load)}
-            if is_public(child.name):
+            overloaded = any(isinstance(one, ast.Name) and one.id == "overload" for one in child.decorator_list)  # types alone
+            if is_public(child.name) and not overloaded:
                 found += [(prefix + child.name, one) for one in parameters(child) if one not in read and one not in ("self", "cls", "_")]
         else:
             found += _unread_in(child, prefix)

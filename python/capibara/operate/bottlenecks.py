@@ -3,8 +3,6 @@ import json
 
 SHARES = ("compute_bound", "memory_bound", "communication_bound", "overhead_bound", "compilation", "host_bound")
 
-_COLLECTIVES = {"psum", "pmax", "pmin", "ppermute", "all_gather", "all_to_all", "reduce_scatter", "psum_scatter", "pbroadcast",
-                "psum_invariant", "all_gather_invariant", "ragged_all_to_all"}
 _MIN_GAIN = 0.01  # below it an advice is noise
 
 
@@ -26,7 +24,7 @@ def analyze(profiles):
     wall = 0
     for profile in profiles:
         wall += profile.duration
-        collective = {slot["name"] for slot in profile.slots() if _COLLECTIVES.intersection(slot["equations"])}
+        collective = {slot["name"] for slot in profile.slots() if slot["collective"]}
         for row in json.loads(profile.summary_json())["rows"]:
             kind = "communication_bound" if row["what"] in collective else f"{row['bound']}_bound"
             seconds[kind] += row["nanoseconds"]
