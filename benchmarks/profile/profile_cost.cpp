@@ -1,4 +1,4 @@
-// What a profile costs while it is taken: programs with and without one, in turns.
+// What a profile costs while it is taken: programs with and without one, alternately.
 #include <capibara/capibara.h>
 #include <capibara/profile.h>
 #include <capibara/training.h>

@@ -16,6 +16,7 @@
 #include "io/base64.h"
 #include "io/http_client.h"
 #include "io/json.h"
+#include "io/object_operation.h"
 
 namespace capibara {
 
@@ -32,19 +33,6 @@ std::string variable(const char* name) {
 
 double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-std::string form_quoted(std::string_view text) {
-  static constexpr char digits[] = "0123456789ABCDEF";
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) || c == '-' || c == '_' || c == '.' || c == '~')
-      out += c;
-    else
-      out += {'%', digits[byte >> 4], digits[byte & 15]};
-  }
-  return out;
 }
 
 // A token goes over the net encrypted, or not over the net.
@@ -149,7 +137,7 @@ class CredentialsFile {
       throw RuntimeError(concat("credentials: ", path_, ": 'private_key': ", error.what()));
     }
     return send_form(address,
-                     "grant_type=" + form_quoted("urn:ietf:params:oauth:grant-type:jwt-bearer") +
+                     "grant_type=" + url_quoted("urn:ietf:params:oauth:grant-type:jwt-bearer") +
                          "&assertion=" + statement + "." + base64_url(signature),
                      concat(address, " for the service account of ", path_));
   }
@@ -157,9 +145,8 @@ class CredentialsFile {
   Token of_user() const {
     const std::string address = token_address();
     return send_form(address,
-                     "grant_type=refresh_token&client_id=" + form_quoted(member("client_id")) +
-                         "&client_secret=" + form_quoted(member("client_secret")) +
-                         "&refresh_token=" + form_quoted(member("refresh_token")),
+                     "grant_type=refresh_token&client_id=" + url_quoted(member("client_id")) + "&client_secret=" +
+                         url_quoted(member("client_secret")) + "&refresh_token=" + url_quoted(member("refresh_token")),
                      concat(address, " for the user of ", path_));
   }
 

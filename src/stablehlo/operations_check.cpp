@@ -52,6 +52,7 @@ bool almost_equal(double actual, double expected, double tolerance) {
   if (actual == expected) return true;
   if (std::isnan(actual) || std::isnan(expected)) return std::isnan(actual) && std::isnan(expected);
   if (!std::isfinite(actual) || !std::isfinite(expected)) return false;
+  if (std::signbit(actual) != std::signbit(expected)) return false;
   return std::fabs(actual - expected) <= tolerance;
 }
 
@@ -78,11 +79,13 @@ struct Expectation {
 
   // Both parts of a finite complex number, measured by its magnitude: one part of a sum may cancel.
   bool shares_error(DType dtype, const std::byte* actual, const std::byte* expected) const {
-    if (kind != "close" || min_ulp != 0 || !current_log || !current_log->parts_share_error) return false;
+    const bool almost = kind == "almost_eq";
+    if (!almost && (kind != "close" || min_ulp != 0 || !current_log || !current_log->parts_share_error)) return false;
     const double real = load_as<double>(dtype, expected, 0), imaginary = load_as<double>(dtype, expected, 1);
     const double magnitude = std::hypot(real, imaginary);
     if (!std::isnormal(magnitude)) return false;
-    const double allowed = static_cast<double>(max_ulp) * std::ldexp(finfo(dtype).eps, std::ilogb(magnitude));
+    const double allowed =
+        almost ? tolerance : static_cast<double>(max_ulp) * std::ldexp(finfo(dtype).eps, std::ilogb(magnitude));
     return std::fabs(load_as<double>(dtype, actual, 0) - real) <= allowed && std::fabs(load_as<double>(dtype, actual, 1) - imaginary) <= allowed;
   }
 };
