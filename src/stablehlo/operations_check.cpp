@@ -52,7 +52,6 @@ bool almost_equal(double actual, double expected, double tolerance) {
   if (actual == expected) return true;
   if (std::isnan(actual) || std::isnan(expected)) return std::isnan(actual) && std::isnan(expected);
   if (!std::isfinite(actual) || !std::isfinite(expected)) return false;
-  if (std::signbit(actual) != std::signbit(expected)) return false;
   return std::fabs(actual - expected) <= tolerance;
 }
 

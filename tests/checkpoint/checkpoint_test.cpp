@@ -90,7 +90,7 @@ TEST_F(Checkpoints, PartsOfArraysAreReadFromTheirChunks) {
                       {"flat", counted(DType::bfloat16, {64, 33}, 7)}};
   Checkpointer saver(folder, {.chunk_bytes = 400});
   saver.save(1, {{"p", checkpoint_tree(params)}});
-  int seed = 1;
+  uint32_t seed = 1;
   auto draw = [&](int64_t below) { return (seed = seed * 1103515245 + 12345, (seed >> 8 & 0xFFFF) % below); };
   for (int i = 0; i < 40; ++i) {
     for (const auto& [name, whole] : params) {

@@ -76,7 +76,8 @@ TEST(Profile, EveryThreadHasItsOwnLine) {
   for (const profile::Thread& thread : taken.threads) {
     const char number = thread.name.back();
     for (const profile::Event& event : taken.events) {
-      if (event.thread == thread.id) EXPECT_EQ(event.name, std::string("s") + number);
+      if (event.thread != thread.id) continue;
+      EXPECT_EQ(event.name, std::string("s") + number);
     }
   }
 }

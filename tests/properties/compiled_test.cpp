@@ -39,6 +39,8 @@ TEST_P(Compiling, KeepsValues) {
   for (Points points : {Points::plain, hard_points(primitive(GetParam()))}) {
     for_each_call(points == Points::plain ? "compiled = eager" : "compiled = eager at hard points", GetParam(), [&](const Call& call) -> std::string {
       if (!every_call && seed_of(call) % 6 != 0) return not_applicable;
+      // Which results a NaN reaches depends on how a transform of that length is divided.
+      if (points != Points::plain && call.primitive == primitive("fft")) return not_applicable;
       Program program = stage(call.function(), call.sample.inputs, "f").program;
       Arrays inputs = Values(seed_of(call)).operands(call.sample, points);
       Arrays eager = call.function()(inputs);

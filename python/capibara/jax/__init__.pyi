@@ -64,7 +64,6 @@ from capibara.jax._api import vjp as vjp
 from capibara.jax._api import vmap as vmap
 from capibara.jax._config import config as config
 from capibara.jax._config import default_device as default_device
-from capibara.jax._devices import Device as Device
 from capibara.jax._devices import default_backend as default_backend
 from capibara.jax._devices import device_count as device_count
 from capibara.jax._devices import devices as devices
@@ -109,6 +108,7 @@ from capibara._core import Array as Array
 from capibara._dtypes import float0 as float0
 from capibara._types import Slice
 from capibara.jax._config import Setting as _Setting
+from capibara.jax._devices import Device as Device
 from capibara.jax.typing import ArrayLike
 
 def fwd_and_bwd(

@@ -237,6 +237,7 @@ custom_call_p: CatalogPrimitive
 custom_jvp_call_p: CatalogPrimitive
 custom_lin_p: CatalogPrimitive
 custom_linear_solve_p: CatalogPrimitive
+custom_partitioning_p: CatalogPrimitive
 custom_vjp_call_p: CatalogPrimitive
 custom_vmap_call_p: CatalogPrimitive
 debug_callback_p: CatalogPrimitive
