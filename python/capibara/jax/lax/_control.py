@@ -5,8 +5,8 @@ import weakref
 
 from capibara import _core, _tracebacks
 from capibara._errors import ConcretizationTypeError as _ConcretizationTypeError
-from capibara.jax._api import vmap as _vmap
 from capibara.jax._abstract_mesh import get_abstract_mesh as _get_abstract_mesh
+from capibara.jax._api import vmap as _vmap
 from capibara.jax._mesh import current_mesh as _current_mesh
 
 
