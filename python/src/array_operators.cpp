@@ -3,8 +3,10 @@
 
 #include <capibara/numpy.h>
 
+#include "backends/result_placement.h"
 #include "bindings.h"
 #include "library/table/function.h"
+#include "sharding/explicit.h"
 
 namespace capibara::python {
 
@@ -53,7 +55,9 @@ PyObject* direct(Direct function, PyObject* a, PyObject* b) noexcept {
     if (!x) return not_implemented();
     const std::optional<Array> y = operand(b);
     if (!y) return not_implemented();
-    return wrap(function(*x, *y)).release().ptr();
+    Array result = function(*x, *y);
+    if (context_mesh()) result = placed_in_context({result})[0];
+    return wrap(std::move(result)).release().ptr();
   });
 }
 

@@ -240,7 +240,7 @@ program("in_shardings_second", lambda: jax.jit(jnp.add, in_shardings=(None, Name
 program("in_shardings_typed", lambda: jax.jit(jnp.sin, in_shardings=NamedSharding(TYPED, P("y")))(split((8, 4), "x", mesh=TYPED)))
 
 # ---- results under a mesh in context ----
-for _kind, _mesh in [("auto", AUTO)]:
+for _kind, _mesh in (("auto", AUTO), ("typed", TYPED)):
   for _name, _function in (("arange", lambda: jnp.arange(8.0)), ("zeros", lambda: jnp.zeros((4, 2))), ("number", lambda: jnp.sin(3.0)),
                            ("jit", lambda: jax.jit(lambda x: x * 2)(np.arange(8.0, dtype=np.float32))),
                            ("jit_of_nothing", lambda: jax.jit(lambda: jnp.ones((2, 3)))()),

@@ -12,12 +12,20 @@
 #include "program/nested.h"
 #include "program/plain_types.h"
 #include "program/source.h"
+#include "sharding/explicit.h"
 
 #include <algorithm>
 
 namespace capibara {
 
 namespace {
+
+// Under Explicit axes a placement is part of a type: what a function of the library makes on the way to its result has
+// none, so that it joins operands of any.
+Arrays placed_within_functions(Arrays outputs) {
+  const auto& around = context_mesh();
+  return !around || around->mesh.any_is(AxisType::Explicit) ? outputs : placed_in_context(std::move(outputs));
+}
 
 bool is_typed(std::span<const Array> inputs, const Attrs& attrs) {
   return asked_sharding(attrs) || std::any_of(inputs.begin(), inputs.end(), [](const Array& input) {
@@ -51,7 +59,7 @@ Arrays evaluate_now(const Primitive& primitive, std::span<const Array> inputs, c
   bool committed = false;
   for (const Array& input : inputs) committed = committed || input.committed();
   if (!committed && !(primitive == prim::shard_map()))
-    return placed_in_context(default_backend().run(primitive, inputs, attrs));
+    return placed_within_functions(default_backend().run(primitive, inputs, attrs));
   const std::optional<Device> demanded = demanded_device(inputs);
   if (!demanded) {
     Arrays outputs = as_committed(default_backend().run(primitive, inputs, attrs));

@@ -134,11 +134,12 @@ bool says_placement(const Program& program) {
 Arrays placed_in_context(Arrays outputs) {
   const std::shared_ptr<const NamedSharding>& around = context_mesh();
   if (!around || around->platform != "cpu" || !is_addressable(*around)) return outputs;
-  if (around->mesh.any_is(AxisType::Explicit)) return outputs;  // types would then refuse to meet split ones
+  const bool is_explicit = around->mesh.any_is(AxisType::Explicit);
   for (Array& output : outputs) {
     if (output.is_tracer() || output.type().ref || output.committed() || output.device() != Device{}) continue;
     auto whole = std::make_shared<NamedSharding>(*around);
     whole->spec = {};
+    if (is_explicit) whole->spec.dims.resize(output.shape().size());
     output = placed_on_host(as_committed({output})[0], std::move(whole));
   }
   return outputs;

@@ -5,6 +5,7 @@ import weakref
 
 from capibara import _core, _tracebacks
 from capibara._errors import ConcretizationTypeError as _ConcretizationTypeError
+from capibara.jax._abstract_mesh import get_abstract_mesh as _get_abstract_mesh
 from capibara.jax._api import vmap as _vmap
 from capibara.jax._mesh import current_mesh as _current_mesh
 
@@ -242,7 +243,7 @@ def _pcast(x, axis_name, *, to):
     except NameError:
         mesh = _current_mesh()
         names = axis_name if isinstance(axis_name, tuple) else (axis_name,)
-        if mesh is None or not set(names) <= set(mesh.axis_names):
+        if mesh is None or _get_abstract_mesh().manual_axes or not set(names) <= set(mesh.axis_names):
             raise
         raise ValueError("pvary should be called under jax.shard_map.") from None
 
