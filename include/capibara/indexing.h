@@ -87,11 +87,15 @@ Array index(const Array& array, const std::vector<Index>& indices, const GetOpti
 
 template <class... Indices>
 Array Array::operator()(const Indices&... indices) const {
-  return index(*this, std::vector<Index>{Index(indices)...});
+  std::vector<Index> list;
+  (list.emplace_back(indices), ...);
+  return index(*this, list);
 }
 template <class... Indices>
 IndexUpdate Array::at(const Indices&... indices) const {
-  return IndexUpdate(*this, std::vector<Index>{Index(indices)...});
+  std::vector<Index> list;
+  (list.emplace_back(indices), ...);
+  return IndexUpdate(*this, std::move(list));
 }
 
 }  // namespace capibara

@@ -163,6 +163,14 @@ void fill_rules(PrimitiveRecord& record, std::shared_ptr<UserRules> rules) {
   }
 }
 
+// A library may replace a rule of a primitive that it did not define, as it may in jax's tables. Programs point at the record.
+void replace_rule(const Primitive& primitive, std::shared_ptr<KeptObject> UserRules::*slot, nb::handle rule) {
+  auto rules = std::make_shared<UserRules>();
+  rules->multiple_results = primitive->traits.multiple_results;
+  (*rules).*slot = std::make_shared<KeptObject>(rule);
+  fill_rules(const_cast<PrimitiveRecord&>(primitive.record()), rules);
+}
+
 // Python's handle of a user's primitive: the record is rebuilt whenever a rule is added.
 struct UserPrimitive {
   std::shared_ptr<UserRules> rules = std::make_shared<UserRules>();
@@ -184,6 +192,63 @@ nb::object bind_python(const Primitive& primitive, bool multiple, nb::args args,
   nb::list list;
   for (const Array& output : outputs) list.append(wrap(output));
   return list;
+}
+
+nb::object one_or_list(nb::list items, bool multiple) { return multiple ? nb::object(items) : nb::object(items[0]); }
+
+// The rules of the catalog's primitives as functions of Python, in the form of jax's tables.
+nb::object call_jvp(const Primitive& self, nb::sequence primals, nb::sequence tangents, nb::kwargs params) {
+  const char* name = self.name().c_str();
+  Arrays inputs, directions;
+  for (nb::handle item : primals) inputs.push_back(to_operand(item, name));
+  for (nb::handle item : tangents) directions.push_back(tangent_of(item, name));
+  const Attrs attrs = attrs_of(params);
+  const JvpResult result = self->jvp({self, inputs, directions, attrs});
+  nb::list out, slopes;
+  for (const Array& array : result.primals) out.append(wrap(array));
+  for (std::size_t i = 0; i < result.tangents.size(); ++i)
+    slopes.append(zero_or_wrapped(result.tangents[i], result.primals[i].type()));
+  const bool multiple = self->traits.multiple_results;
+  return nb::make_tuple(one_or_list(out, multiple), one_or_list(slopes, multiple));
+}
+
+nb::object call_transpose(const Primitive& self, nb::handle cotangents, nb::args args, nb::kwargs params) {
+  const char* name = self.name().c_str();
+  nb::object undefined = nb::module_::import_("capibara._types").attr("UndefinedPrimal");
+  Arrays given, inputs;
+  if (self->traits.multiple_results) {
+    for (nb::handle item : cotangents) given.push_back(tangent_of(item, name));
+  } else {
+    given.push_back(tangent_of(cotangents, name));
+  }
+  Types types;
+  for (nb::handle item : args) {
+    const bool linear = PyObject_IsInstance(item.ptr(), undefined.ptr()) == 1;
+    inputs.push_back(linear ? Array() : to_operand(item, name));
+    types.push_back(linear ? nb::cast<ArrayType>(item.attr("aval")) : inputs.back().type());
+  }
+  const Attrs attrs = attrs_of(params);
+  nb::list out;
+  for (const Array& array : self->transpose({self, given, inputs, types, attrs})) out.append(array.defined() ? wrap(array) : nb::none());
+  return out;
+}
+
+nb::object call_batch(const Primitive& self, nb::sequence args, nb::sequence dims, nb::kwargs params) {
+  Arrays inputs;
+  std::vector<int64_t> positions;
+  MappedAxis axis;
+  for (nb::handle item : args) inputs.push_back(to_operand(item, self.name().c_str()));
+  for (nb::handle item : dims) {
+    positions.push_back(item.is_none() ? not_mapped : nb::cast<int64_t>(item));
+    if (!item.is_none()) axis.size = inputs.at(positions.size() - 1).shape(positions.back());
+  }
+  const Attrs attrs = attrs_of(params);
+  const BatchResult result = self->batch({self, axis, inputs, positions, attrs});
+  nb::list out, places;
+  for (const Array& array : result.outputs) out.append(wrap(array));
+  for (int64_t dim : result.dims) places.append(dim == not_mapped ? nb::none() : nb::object(nb::int_(dim)));
+  const bool multiple = self->traits.multiple_results;
+  return nb::make_tuple(one_or_list(out, multiple), one_or_list(places, multiple));
 }
 
 bool builds_program() {
@@ -244,6 +309,12 @@ void bind_primitives(nb::module_& m) {
                      rules["lower"] = static_cast<bool>(self->lower);
                      return rules;
                    })
+      .def("jvp", call_jvp)
+      .def("transpose", call_transpose)
+      .def("batch", call_batch)
+      .def("def_jvp", [](const Primitive& self, nb::object rule) { replace_rule(self, &UserRules::jvp, rule); })
+      .def("def_transpose", [](const Primitive& self, nb::object rule) { replace_rule(self, &UserRules::transpose, rule); })
+      .def("def_batch", [](const Primitive& self, nb::object rule) { replace_rule(self, &UserRules::batch, rule); })
       .def("bind",
            [](const Primitive& self, nb::args args, nb::kwargs kwargs) {
              if (calls_function(self) && kwargs.contains("subfuns")) {

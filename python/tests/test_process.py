@@ -79,6 +79,7 @@ def test_calls_and_traced_functions_leak_nothing():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_many_calls_and_traced_functions_leak_nothing():
   assert run(LEAKS.replace("CALLS", "100000").replace("FUNCTIONS", "10000")) == "flat\n"
 

@@ -76,6 +76,7 @@ KNOWN = (
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_stubs_written_by_hand_describe_what_is_there(tmp_path):
     pytest.importorskip("capibara._core", reason="the Python extension is not built")
     config = tmp_path / "mypy.ini"
@@ -207,6 +208,7 @@ def type_text(value):
     return type(value).__name__ if type(value) in (bool, int, str) else None
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 def test_every_call_of_the_differential_tests(tmp_path):
     pytest.importorskip("capibara._core", reason="the Python extension is not built")

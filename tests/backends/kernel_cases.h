@@ -80,7 +80,10 @@ inline bool close_enough(double got, double expected, Tolerance tolerance) {
   return std::abs(got - expected) <= tolerance.absolute + tolerance.relative * std::abs(expected);
 }
 
+inline bool same_bytes(const Bytes& a, const Bytes& b) { return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0; }
+
 inline void expect_close(const ArrayType& type, const Bytes& got, const Bytes& expected, Tolerance tolerance, const std::string& label) {
+  if (same_bytes(got, expected)) return;
   auto size = static_cast<std::size_t>(storage_size(type.dtype));
   for (int64_t i = 0; i < type.size(); ++i) {
     auto at = static_cast<std::size_t>(i) * size;
@@ -167,7 +170,7 @@ class KernelTest : public ::testing::Test {
       for (Bytes& bytes : copies) buffers.push_back(bytes.data());
       for (Bytes& bytes : results) buffers.push_back(bytes.data());
       function(buffers.data());
-      EXPECT_EQ(copies, operands) << label << ": an operand was written";
+      for (std::size_t i = 0; i < copies.size(); ++i) EXPECT_TRUE(same_bytes(copies[i], operands[i])) << label << ": operand " << i;
       for (const Bytes& bytes : results) EXPECT_EQ(bytes.back(), std::byte{0x5a}) << label << ": written beyond the end";
       return results;
     }

@@ -88,6 +88,7 @@ print("read")
     assert said == "read\n"
 
 
+@pytest.mark.long
 def test_the_newer_interface_of_orbax_both_ways(saved, tmp_path):
     assert peer("read_v1", saved) == "read by v1\n"
     peer("write_v1", tmp_path)

@@ -20,6 +20,7 @@ def run(*arguments):
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_jax_agrees_with_itself_in_every_mode():
     status, text = run("--against", "live", "--file", HERE / "self_check" / "sound_cases.py")
     assert status == 0, text
@@ -78,6 +79,7 @@ def test_makers_give_the_same_values_wherever_the_case_stands():
     assert not np.array_equal(first.args[0], first.args[1])
 
 
+@pytest.mark.long  # the suite of the calls loads them too
 def test_every_family_loads_and_names_functions():
     for path in sorted((HERE / "cases").glob("*.py")):
         cases = makers.load(path)

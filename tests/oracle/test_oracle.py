@@ -36,6 +36,7 @@ def test_the_script_writes_the_same_file_again(name, tmp_path):
     assert output.read_text() == (HERE / f"{name}.expected").read_text()
 
 
+@pytest.mark.remake
 def test_the_script_writes_the_same_tables_of_promotion_again(tmp_path):
     done = start("make_promotion.py", tmp_path)
     assert done.returncode == 0, done.stderr

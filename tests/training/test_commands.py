@@ -47,9 +47,10 @@ def test_train_writes_what_it_names(finished):
     assert str(folder / "loss.svg") in output and str(folder / "checkpoints") in output
 
 
-def test_killed_twenty_times_it_ends_with_the_same_losses(finished, text, tmp_path):
+def test_killed_many_times_it_ends_with_the_same_losses(finished, text, tmp_path):
     folder = tmp_path / "killed"
     dice = random.Random(0)
+    planned = max(5, 20 // int(os.environ.get("CAPIBARA_SHARE", 1)))
     command = [COMMAND, "train", str(text), "--folder", str(folder), *SMALL]
     kills = 0
     for _ in range(60):
@@ -59,7 +60,7 @@ def test_killed_twenty_times_it_ends_with_the_same_losses(finished, text, tmp_pa
         if started is None:
             process.wait()
             break
-        if kills < 20:
+        if kills < planned:
             time.sleep(dice.uniform(0, 0.02))
             process.send_signal(signal.SIGKILL)
             kills += 1
@@ -68,7 +69,7 @@ def test_killed_twenty_times_it_ends_with_the_same_losses(finished, text, tmp_pa
         if process.returncode != -signal.SIGKILL:
             break
     assert process.returncode in (0, 1), "the last start comes to the end"
-    assert kills >= 10
+    assert kills >= planned // 2
     assert losses(folder) == losses(finished[0])
 
 

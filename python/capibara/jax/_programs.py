@@ -143,7 +143,12 @@ def _replace_in_program(self, **changes):
     return Jaxpr(**parts)
 
 
-pytype_aval_mappings = {}  # {class: function that gives the type of its objects}, for classes that are no arrays themselves
+class _Types(dict):
+    def __missing__(self, kind):
+        return _core.type_of
+
+
+pytype_aval_mappings = _Types()  # {class: function that gives the type of its objects}, for classes that are no arrays themselves
 
 
 @_tracebacks.boundary

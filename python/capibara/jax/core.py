@@ -275,9 +275,9 @@ def trace_state_clean():
 
 
 def get_opaque_trace_state(convention=None):
-    """Something equal as long as the same functions are being traced."""
-    if convention not in (None, "flax", "nnx"):
-        raise ValueError(f"get_opaque_trace_state: the convention must be None, 'flax' or 'nnx', got {convention!r}")
+    """Something equal as long as the same functions are being traced; the convention is the name of the library that asks."""
+    if not isinstance(convention, (str, type(None))):
+        raise TypeError(f"get_opaque_trace_state: the convention must be a name, got {convention!r}")
     return _core.current_trace()
 
 

@@ -269,6 +269,7 @@ Ints Arguments::ints(std::string_view name) const {
     return result;
   }
   if (const Array* array = value.array(); array && array->ndim() == 1) {
+    if (array->size() == 0) return {};  // of any type: numpy gives an empty list as floats
     if (!is_integer(array->dtype())) refuse(name, "integers");
     return array->to_vector<int64_t>();
   }

@@ -5,7 +5,7 @@ from capibara._types import UndefinedPrimal, Zero  # noqa: F401
 
 
 class _Rules:
-    """A table of rules: entries for a user's primitive go to the primitive."""
+    """A table of rules: entries go to the primitive, which answers for those of the catalog."""
 
     def __init__(self, define, rule):
         self._define, self._rule = define, rule
@@ -16,15 +16,18 @@ class _Rules:
         self._known[primitive] = rule
 
     def __getitem__(self, primitive):
-        if primitive in self._known:
-            return self._known[primitive]
-        raise KeyError(primitive)
+        rule = self.get(primitive)
+        if rule is None:
+            raise KeyError(primitive)
+        return rule
 
     def __contains__(self, primitive):
         return primitive in self._known or (isinstance(primitive, _core.CatalogPrimitive) and primitive.rules[self._rule])
 
     def get(self, primitive, default=None):
-        return self._known.get(primitive, default)
+        if primitive in self._known:
+            return self._known[primitive]
+        return getattr(primitive, self._rule) if primitive in self else default
 
 
 add_jaxvals_p = next(primitive for primitive in _core.catalog() if primitive.name == "add_any")

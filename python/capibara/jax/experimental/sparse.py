@@ -1,0 +1,378 @@
+"""jax.experimental.sparse: arrays kept as the coordinates and values of their nonzero elements (BCOO).
+
+Products, sums and conversions are ordinary programs of gathers and scatters, so that every transformation serves them; the
+derivative is that of the kept values. `sparsify` and the compressed formats of jax are not here.
+"""
+import math
+
+import numpy as np
+
+import capibara.jax as jax
+import capibara.jax.numpy as jnp
+from capibara._modules import explain_missing
+
+__all__ = ["BCOO", "JAXSparse", "bcoo_concatenate", "bcoo_dot_general", "bcoo_fromdense", "bcoo_multiply_dense", "bcoo_multiply_sparse",
+           "bcoo_reduce_sum", "bcoo_sort_indices", "bcoo_sum_duplicates", "bcoo_todense", "bcoo_transpose", "empty", "eye", "todense"]
+
+
+class JAXSparse:
+    """The base of sparse arrays."""
+
+    shape: tuple[int, ...]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+
+def _with_batches(n_batch):
+    """A function of data and indices without batch dimensions, over n_batch leading ones."""
+    def wrap(function):
+        for _ in range(n_batch):
+            function = jax.vmap(function)
+        return function
+    return wrap
+
+
+@jax.tree_util.register_pytree_node_class
+class BCOO(JAXSparse):
+    """A sparse array: data[*batch, nse, *dense] stands at indices[*batch, nse, sparse]; indices out of range stand for nothing."""
+
+    def __init__(self, args, *, shape, indices_sorted=False, unique_indices=False):
+        self.data, self.indices = map(jnp.asarray, args)
+        self.shape = tuple(shape)
+        self.indices_sorted, self.unique_indices = bool(indices_sorted), bool(unique_indices)
+        self._check()
+
+    def _check(self):
+        data, indices = self.data, self.indices
+        if indices.ndim < 2 or not jnp.issubdtype(indices.dtype, jnp.integer):
+            raise ValueError(f"BCOO: indices must be integers [..., nse, sparse dimensions], got {indices.aval}")
+        if data.ndim < indices.ndim - 1 or data.shape[self.n_batch] != indices.shape[-2] or self.n_dense < 0:
+            raise ValueError(f"BCOO: data {data.aval} and indices {indices.aval} do not describe elements of an array of shape {self.shape}")
+
+    n_batch = property(lambda self: self.indices.ndim - 2)
+    n_sparse = property(lambda self: self.indices.shape[-1])
+    n_dense = property(lambda self: len(self.shape) - self.n_batch - self.n_sparse)
+    nse = property(lambda self: self.indices.shape[-2])
+    dtype = property(lambda self: self.data.dtype)
+    T = property(lambda self: self.transpose())
+
+    @classmethod
+    def fromdense(cls, mat, *, nse=None, index_dtype=np.int32, n_dense=0, n_batch=0):
+        """The nonzero elements of an array; nse, how many to keep, is counted where it is not given."""
+        return bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch)
+
+    @classmethod
+    def from_scipy_sparse(cls, mat, *, index_dtype=None, n_dense=0, n_batch=0):
+        """A matrix of scipy.sparse."""
+        if n_dense or n_batch:
+            raise NotImplementedError("BCOO.from_scipy_sparse with nonzero n_dense/n_batch")
+        mat = mat.tocoo()
+        indices = np.column_stack((mat.row, mat.col)).astype(index_dtype or np.int32)
+        return cls((mat.data, indices), shape=mat.shape)
+
+    def todense(self):
+        """The array with all its elements."""
+        return bcoo_todense(self)
+
+    def sum_duplicates(self, nse=None, remove_zeros=True):
+        """Each coordinate once."""
+        return bcoo_sum_duplicates(self, nse=nse, remove_zeros=remove_zeros)
+
+    def sort_indices(self):
+        """Coordinates in ascending order."""
+        return bcoo_sort_indices(self)
+
+    def transpose(self, axes=None):
+        """Dimensions in another order."""
+        return bcoo_transpose(self, permutation=tuple(range(self.ndim))[::-1] if axes is None else axes)
+
+    def sum(self, axis=None):
+        """Sums over dimensions, as a sparse array; over all of them, as a number."""
+        axes = range(self.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
+        result = bcoo_reduce_sum(self, axes=tuple(axes))
+        return result if result.ndim else result.todense()
+
+    def astype(self, dtype):
+        """The elements in another type."""
+        return self._of(self.data.astype(dtype))
+
+    def block_until_ready(self):
+        """Waits for both arrays."""
+        self.data.block_until_ready()
+        self.indices.block_until_ready()
+        return self
+
+    def _of(self, data):
+        return BCOO((data, self.indices), shape=self.shape, indices_sorted=self.indices_sorted, unique_indices=self.unique_indices)
+
+    def __neg__(self):
+        return self._of(-self.data)
+
+    def __mul__(self, other):
+        if isinstance(other, BCOO):
+            return bcoo_multiply_sparse(self, other)
+        return self._of(self.data * other) if jnp.ndim(other) == 0 else self._of(bcoo_multiply_dense(self, other))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other):
+        return self * (1 / jnp.asarray(other))
+
+    def __add__(self, other):
+        if isinstance(other, BCOO):
+            return _concatenated([self, other]).sum_duplicates(nse=self.nse + other.nse)
+        return self.todense() + other
+
+    __radd__ = __add__
+
+    def __sub__(self, other):
+        return self + -other
+
+    def __rsub__(self, other):
+        return -self + other
+
+    def __matmul__(self, other):
+        if not isinstance(other, BCOO) and jnp.ndim(other) == 0:
+            raise ValueError("BCOO @: the right operand must have at least one dimension")
+        if isinstance(other, BCOO):
+            return BCOO.fromdense(self.todense() @ other.todense(), nse=min(self.nse * other.nse, math.prod(
+                self.shape[:-1] + other.shape[1:])))
+        return bcoo_dot_general(self, other, dimension_numbers=(((self.ndim - 1,), (max(jnp.ndim(other) - 2, 0),)), ((), ())))
+
+    def __rmatmul__(self, other):
+        other = jnp.asarray(other)
+        return bcoo_dot_general(other, self, dimension_numbers=(((other.ndim - 1,), (max(self.ndim - 2, 0),)), ((), ())))
+
+    def __getitem__(self, index):
+        raise NotImplementedError("BCOO[...]: index the array that todense() gives")
+
+    def __repr__(self):
+        if not hasattr(self.indices, "ndim") or not hasattr(self.data, "dtype"):  # a tree of something else
+            return f"{type(self).__name__}(<invalid>)"
+        name = f"{type(self).__name__}({self.dtype}{list(self.shape)}, nse={self.nse}"
+        extra = "".join(f", {what}={value}" for what, value in (("n_batch", self.n_batch), ("n_dense", self.n_dense)) if value)
+        return name + extra + ")"
+
+    def tree_flatten(self):
+        """The two arrays; the rest is fixed."""
+        return (self.data, self.indices), (self.shape, self.indices_sorted, self.unique_indices)
+
+    @classmethod
+    def tree_unflatten(cls, fixed, children):
+        """The opposite of tree_flatten; the leaves may be anything."""
+        self = object.__new__(cls)
+        self.data, self.indices = children
+        self.shape, self.indices_sorted, self.unique_indices = fixed
+        return self
+
+
+def bcoo_fromdense(mat, *, nse=None, n_batch=0, n_dense=0, index_dtype=np.int32):
+    """The nonzero elements of an array in the order of their coordinates; what is kept beyond them is padding."""
+    mat = jnp.asarray(mat)
+    n_sparse = mat.ndim - n_batch - n_dense
+    if n_sparse < 0:
+        raise ValueError(f"bcoo_fromdense: n_batch {n_batch} and n_dense {n_dense} are more than the {mat.ndim} dimensions")
+    mask = (mat != 0).any(axis=tuple(range(mat.ndim - n_dense, mat.ndim))) if n_dense else mat != 0
+    if nse is None:
+        counts = mask.sum(axis=tuple(range(n_batch, mask.ndim)))
+        nse = int(counts.max()) if counts.size else 0
+    shape = mat.shape[n_batch:n_batch + n_sparse]
+
+    def one(mat, mask):
+        places = jnp.nonzero(mask, size=nse, fill_value=shape) if n_sparse else (jnp.zeros((nse, 0), index_dtype),)
+        indices = jnp.stack(places, axis=-1).astype(index_dtype) if n_sparse else places[0]
+        data = mat.at[tuple(indices.T)].get(mode="fill", fill_value=0) if n_sparse else jnp.broadcast_to(mat, (nse,) + mat.shape)
+        return data, indices
+    data, indices = _with_batches(n_batch)(one)(mat, mask)
+    return BCOO((data, indices), shape=mat.shape, indices_sorted=True, unique_indices=True)
+
+
+def bcoo_todense(mat):
+    """A sparse array with all its elements; values at one coordinate are added."""
+    shape = mat.shape[mat.n_batch:]
+
+    def one(data, indices):
+        if not mat.n_sparse:
+            return data.sum(0)
+        return jnp.zeros(shape, data.dtype).at[tuple(indices.T)].add(data, mode="drop")
+    data = jnp.broadcast_to(mat.data, mat.shape[:mat.n_batch] + mat.data.shape[mat.n_batch:])
+    indices = jnp.broadcast_to(mat.indices, mat.shape[:mat.n_batch] + mat.indices.shape[mat.n_batch:])
+    return _with_batches(mat.n_batch)(one)(data, indices)
+
+
+def _linear(indices, shape):
+    """Coordinates as positions in row-major order; all those out of range as one beyond the last."""
+    position, inside = 0, True
+    for axis, size in enumerate(shape):
+        position = position * size + indices[..., axis]
+        inside = inside & (indices[..., axis] < size)
+    return jnp.where(inside, position, math.prod(shape))
+
+
+def bcoo_sort_indices(mat):
+    """The elements in ascending order of their coordinates."""
+    shape = mat.shape[mat.n_batch:mat.n_batch + mat.n_sparse]
+
+    def one(data, indices):
+        order = jnp.argsort(_linear(indices, shape), stable=True)
+        return data[order], indices[order]
+    data, indices = _with_batches(mat.n_batch)(one)(mat.data, mat.indices)
+    return BCOO((data, indices), shape=mat.shape, indices_sorted=True, unique_indices=mat.unique_indices)
+
+
+def bcoo_sum_duplicates(mat, nse=None, remove_zeros=True):
+    """Values at one coordinate added; nse, how many coordinates to keep, is counted where it is not given."""
+    shape = mat.shape[mat.n_batch:mat.n_batch + mat.n_sparse]
+    total = math.prod(shape)
+
+    def kept(data, indices):
+        zero = (data == 0).all(axis=tuple(range(1, data.ndim))) if remove_zeros else jnp.zeros(data.shape[:1], bool)
+        return jnp.where(zero, total, _linear(indices, shape))
+
+    if nse is None:
+        def count(data, indices):
+            positions = jnp.sort(kept(data, indices))
+            fresh = jnp.concatenate([jnp.ones(1, bool), positions[1:] != positions[:-1]]) if len(positions) else positions
+            return jnp.sum(fresh & (positions < total))
+        counts = _with_batches(mat.n_batch)(count)(mat.data, mat.indices)
+        nse = int(counts.max()) if counts.size else 0
+
+    def one(data, indices):
+        positions, inverse = jnp.unique(kept(data, indices), size=nse + 1, fill_value=total, return_inverse=True)
+        sums = jnp.zeros((nse + 1,) + data.shape[1:], data.dtype).at[inverse].add(data, mode="drop")[:nse]
+        positions = positions[:nse]
+        places = jnp.stack(jnp.unravel_index(jnp.minimum(positions, max(total - 1, 0)), shape), axis=-1).astype(indices.dtype)
+        padding = positions >= total
+        sums = jnp.where(padding.reshape(padding.shape + (1,) * (sums.ndim - 1)), 0, sums)
+        return sums, jnp.where(padding[:, None], jnp.asarray(shape, indices.dtype), places)
+    data, indices = _with_batches(mat.n_batch)(one)(mat.data, mat.indices)
+    return BCOO((data, indices), shape=mat.shape, indices_sorted=True, unique_indices=True)
+
+
+def bcoo_transpose(mat, *, permutation):
+    """Dimensions in another order; batch, sparse and dense ones stay among themselves."""
+    order = tuple(int(axis) % mat.ndim for axis in permutation)
+    groups = [range(mat.n_batch), range(mat.n_batch, mat.n_batch + mat.n_sparse), range(mat.n_batch + mat.n_sparse, mat.ndim)]
+    if sorted(order) != list(range(mat.ndim)) or any(order[axis] not in group for group in groups for axis in group):
+        raise NotImplementedError(f"bcoo_transpose: the permutation {tuple(permutation)} must keep batch, sparse and dense dimensions apart")
+    batch = order[:mat.n_batch]
+    sparse = [axis - mat.n_batch for axis in order[mat.n_batch:mat.n_batch + mat.n_sparse]]
+    dense = [axis - mat.n_sparse + 1 for axis in order[mat.n_batch + mat.n_sparse:]]
+    data = mat.data.transpose(*batch, mat.n_batch, *dense)
+    indices = mat.indices.transpose(*batch, mat.n_batch, mat.n_batch + 1)[..., np.asarray(sparse, int)]
+    return BCOO((data, indices), shape=[mat.shape[axis] for axis in order], unique_indices=mat.unique_indices)
+
+
+def bcoo_reduce_sum(mat, *, axes):
+    """Sums over sparse dimensions, as a sparse array in which coordinates may be repeated."""
+    axes = {int(axis) % mat.ndim for axis in axes}
+    if mat.n_batch or mat.n_dense:
+        raise NotImplementedError("bcoo_reduce_sum: arrays with batch or dense dimensions; sum what todense() gives")
+    left = [axis for axis in range(mat.ndim) if axis not in axes]
+    data = jnp.where(_linear(mat.indices, mat.shape) < mat.size, mat.data, 0)
+    return BCOO((data, mat.indices[:, np.asarray(left, int)]), shape=[mat.shape[axis] for axis in left])
+
+
+def bcoo_multiply_dense(mat, dense):
+    """The data of the product of a sparse array with a dense one that broadcasts to its shape."""
+    if mat.n_batch or mat.n_dense:
+        raise NotImplementedError("bcoo_multiply_dense: arrays with batch or dense dimensions")
+    whole = jnp.broadcast_to(dense, mat.shape)
+    return mat.data * whole.at[tuple(mat.indices.T)].get(mode="fill", fill_value=0)
+
+
+def bcoo_multiply_sparse(lhs, rhs):
+    """The product of two sparse arrays of one shape, where the left one has elements."""
+    if lhs.shape != rhs.shape:
+        raise ValueError(f"bcoo_multiply_sparse: shapes {lhs.shape} and {rhs.shape} must be equal")
+    lhs = lhs.sum_duplicates(nse=lhs.nse)
+    return lhs._of(bcoo_multiply_dense(lhs, rhs.todense()))
+
+
+def bcoo_dot_general(lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None):
+    """The dense result of a contraction of a sparse array with a dense one, on either side, without batch dimensions."""
+    (left, right), batch = dimension_numbers
+    if any(len(axes) for axes in batch):
+        raise NotImplementedError("bcoo_dot_general: batch dimensions; map over them with vmap")
+    if isinstance(rhs, BCOO) and not isinstance(lhs, BCOO):
+        lhs = jnp.asarray(lhs)
+        out = bcoo_dot_general(rhs, lhs, dimension_numbers=((right, left), batch), preferred_element_type=preferred_element_type)
+        free = rhs.ndim - len(right)
+        return jnp.moveaxis(out, range(free), range(out.ndim - free, out.ndim))
+    if isinstance(rhs, BCOO) or not isinstance(lhs, BCOO):
+        raise TypeError("bcoo_dot_general: one operand must be sparse and the other dense")
+    if lhs.n_batch or lhs.n_dense:
+        raise NotImplementedError("bcoo_dot_general: arrays with batch or dense dimensions")
+    rhs = jnp.asarray(rhs)
+    for a, b in zip(left, right):
+        if lhs.shape[a] != rhs.shape[b]:
+            raise TypeError(f"bcoo_dot_general: dimension {a} of {lhs} and dimension {b} of {rhs.aval} must have one size")
+    del precision  # each element is the sum of products in the result's type
+    dtype = preferred_element_type or jnp.result_type(lhs.dtype, rhs.dtype)
+    free = [axis for axis in range(lhs.ndim) if axis not in left]
+    rows = jnp.moveaxis(rhs, right, range(len(right))).astype(dtype)
+    rows = rows.at[tuple(lhs.indices[:, axis] for axis in left)].get(mode="fill", fill_value=0)
+    rows = jnp.broadcast_to(rows, (lhs.nse,) + rhs.shape) if not left else rows
+    terms = rows * lhs.data.astype(dtype).reshape((-1,) + (1,) * (rows.ndim - 1))
+    shape = tuple(lhs.shape[axis] for axis in free) + terms.shape[1:]
+    if not free:
+        return terms.sum(0)
+    return jnp.zeros(shape, dtype).at[tuple(lhs.indices[:, axis] for axis in free)].add(terms, mode="drop")
+
+
+def _concatenated(arrays):
+    data = jnp.concatenate([array.data.astype(jnp.result_type(*(a.dtype for a in arrays))) for array in arrays], arrays[0].n_batch)
+    return BCOO((data, jnp.concatenate([array.indices for array in arrays], -2)), shape=arrays[0].shape)
+
+
+def bcoo_concatenate(operands, *, dimension):
+    """Sparse arrays one after the other along a sparse dimension."""
+    moved, offset = [], 0
+    for array in operands:
+        axis = dimension - array.n_batch
+        if not 0 <= axis < array.n_sparse:
+            raise NotImplementedError(f"bcoo_concatenate: dimension {dimension} is not a sparse one")
+        moved.append(BCOO((array.data, array.indices.at[..., axis].add(offset)), shape=array.shape))
+        offset += array.shape[dimension]
+    shape = list(operands[0].shape)
+    shape[dimension] = offset
+    joined = _concatenated(moved)
+    return BCOO((joined.data, joined.indices), shape=shape)
+
+
+def todense(arr):
+    """A sparse array with all its elements; others as they are."""
+    return arr.todense() if isinstance(arr, JAXSparse) else jnp.asarray(arr)
+
+
+def empty(shape, dtype=None, index_dtype="int32", sparse_format="bcoo", **kwds):
+    """A sparse array of zeros."""
+    _only_bcoo(sparse_format, kwds)
+    return BCOO((jnp.zeros(0, dtype or float), jnp.zeros((0, len(shape)), index_dtype)), shape=shape)
+
+
+def eye(N, M=None, k=0, dtype=None, index_dtype="int32", sparse_format="bcoo", **kwds):
+    """A sparse matrix with ones on a diagonal."""
+    _only_bcoo(sparse_format, kwds)
+    M = N if M is None else M
+    count = max(0, min(N + min(k, 0), M - max(k, 0)))
+    steps = np.arange(count)
+    indices = np.column_stack([steps - min(k, 0), steps + max(k, 0)]).astype(index_dtype)
+    return BCOO((jnp.ones(count, dtype or float), indices), shape=(N, M), indices_sorted=True, unique_indices=True)
+
+
+def _only_bcoo(sparse_format, options):
+    if sparse_format != "bcoo" or options:
+        raise NotImplementedError(f"sparse_format must be 'bcoo' without further options, got {sparse_format!r} and {options}")
+
+
+explain_missing(__name__)
