@@ -5,13 +5,21 @@
 FOREIGN_PACKAGES=(
   libc6 libgcc-s1 libstdc++6 zlib1g zlib1g-dev libzstd1 libzstd-dev libgtest-dev
   llvm-19-dev llvm-19 llvm-19-tools llvm-19-linker-tools libllvm19
-  libopenblas0-pthread libopenblas-pthread-dev libgfortran5 libquadmath0
+  libopenblas0-pthread libopenblas-pthread-dev libgfortran5
+  libcivetweb-dev libcivetweb1 libcurl4-openssl-dev libcurl4
+  # what libcurl opens
+  libbrotli1 libgssapi-krb5-2 libidn2-0 libldap-2.5-0 libnghttp2-14 libpsl5 librtmp1 libssh2-1 libssl3
+  libkrb5-3 libk5crypto3 libkrb5support0 libcom-err2 libkeyutils1 libsasl2-2 libunistring2
+  libgnutls30 libnettle8 libhogweed6 libgmp10 libp11-kit0 libtasn1-6 libffi8
 )
 
 foreign_machine() { if [ "$(uname -m)" = x86_64 ]; then echo aarch64; else echo x86_64; fi; }
 
 # Debian's name of an architecture: aarch64 -> arm64
 foreign_architecture() { if [ "$(foreign_machine)" = aarch64 ]; then echo arm64; else echo amd64; fi; }
+
+# libgfortran opens libquadmath where long double is narrower than 128 bits.
+[ "$(foreign_machine)" = aarch64 ] || FOREIGN_PACKAGES+=(libquadmath0)
 
 foreign_root() { echo "$ROOT/build/sysroot-$(foreign_machine)"; }
 
@@ -24,7 +32,7 @@ need_foreign_root() {
   root=$(foreign_root) architecture=$(foreign_architecture) log=build/logs/sysroot.log
   stamp=$root/.packages
   [ -e "$stamp" ] && [ "$(cat "$stamp")" = "${FOREIGN_PACKAGES[*]}" ] && return
-  say "unpacking the libraries for $architecture into ${root#"$ROOT"/} (100 MB to download)"
+  say "unpacking the libraries for $architecture into ${root#"$ROOT"/} (110 MB to download)"
   confirm || exit 2
   rm -rf "$root"
   work=$root/.apt

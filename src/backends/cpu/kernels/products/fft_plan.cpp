@@ -87,7 +87,9 @@ int64_t rows_of(int64_t length, int64_t lanes) {
   if (length < min_length) return 0;
   auto padded = [lanes](int64_t count) { return (count + lanes - 1) / lanes * lanes; };
   int64_t best = 0;
-  double least = static_cast<double>(lanes) / 4;  // of the work of a transform without waste
+  // One pass works in all lanes for a single line; two passes do more for each element, the more the shorter the line.
+  const double overhead = length < 256 ? 4 : length < 1024 ? 2 : 1.4;
+  double least = static_cast<double>(lanes) / overhead;  // of the work of a transform without waste
   for (int64_t rows = 2; rows * rows <= length; ++rows) {
     if (length % rows != 0) continue;
     for (const int64_t side : {rows, length / rows}) {

@@ -6,6 +6,10 @@
 
 #include "backends/cpu/kernels/products/gemm.h"
 
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
 namespace capibara::cpu::vector_loop {
 
 #define CAPIBARA_INLINE inline __attribute__((always_inline))
@@ -32,6 +36,12 @@ CAPIBARA_INLINE void widen(const T* from, Vector<float, Lanes>& to) {
     using Wide = Vector<std::int32_t, Lanes>;
     using Float = Vector<float, Lanes>;
     Wide words;
+#if defined(__aarch64__)
+    static_assert(Lanes == 4);
+    std::int32_t four;  // g++ has no register of four bytes, and would widen them one by one
+    __builtin_memcpy(&four, from, sizeof(Narrow));
+    words = reinterpret_cast<Wide>(vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(four))))));
+#else
 #if defined(__x86_64__)
     constexpr bool by_hand = Lanes >= 8;
 #else
@@ -45,6 +55,7 @@ CAPIBARA_INLINE void widen(const T* from, Vector<float, Lanes>& to) {
       __builtin_memcpy(&bytes, from, sizeof(bytes));
       words = __builtin_convertvector(__builtin_convertvector(bytes, Half), Wide);
     }
+#endif
     to = __builtin_convertvector(words, Float);
   }
 }
