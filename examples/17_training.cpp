@@ -35,9 +35,15 @@ int main() {
     const training::StepReport report = trainer.step(capibara::array<int32_t>(rows, capibara::Shape{4, 25}));
     if (report.step % 10 == 0) std::printf("step %ld loss %.2f\n", static_cast<long>(report.step), report.loss);
   }
-  const training::Generator generator(model, trainer.parameters(), 64);
   const std::vector<int32_t> prompt = tokenizer.encode("one two,");
-  std::printf("one two,%s\n", tokenizer.decode(generator.generate(prompt, {.max_new_tokens = 20})).c_str());
+  for (const char* kind : {"float32", "bfloat16", "int8"}) {  // how the weights are stored while text is written
+    const training::Parameters weights = training::convert_weights(trainer.parameters(), kind);
+    int64_t bytes = 0;
+    for (const auto& [name, weight] : weights) bytes += weight.size() * capibara::storage_size(weight.dtype());
+    const training::Generator generator(model, weights, 64);
+    std::printf("%s, %ld bytes: one two,%s\n", kind, static_cast<long>(bytes),
+                tokenizer.decode(generator.generate(prompt, {.max_new_tokens = 20})).c_str());
+  }
 
   const optimizers::Optimizer adam = optimizers::adam(optimizers::cosine_decay_schedule(0.5, 30));
   auto bowl = [](const Array& x) { return jax::numpy::sum(x * x); };

@@ -7,6 +7,7 @@
 import dataclasses
 import json
 import math
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -75,19 +76,32 @@ class Trainer:
 
     def __init__(self, config: object, model: "_native.LanguageModel", mesh_shape: Sequence[int] | None = None, use_bf16: bool = False,
                  enable_xla_optimizations: bool = True, *, folder: str | Path | None = None) -> None:
-        fields = {field.name: getattr(config, field.name, field.default) for field in dataclasses.fields(TrainerConfig)}
+        fields = self._settings(config)
         if fields.pop("gradient_checkpointing"):
             model = enable_gradient_checkpointing(model)
         self.held_out = fields.pop("held_out")
+        if not 0 <= self.held_out <= 0.5:
+            raise ValueError(f"Trainer: held_out is a share between 0 and 0.5, got {self.held_out}")
         self.model, self.folder, self._fields = model, folder, fields
         self.use_bf16, self.enable_xla_optimizations = use_bf16, enable_xla_optimizations
         self._placement = self._spread(mesh_shape)
         self.losses = []
         self._make()
 
+    def _settings(self, config):
+        if isinstance(config, (dict, str, int, float, type)) or config is None:
+            raise TypeError(f"Trainer: config is an object with fields, such as TrainerConfig(steps=200), got {config!r}")
+        if isinstance(config, _native.LanguageModel):
+            raise TypeError("Trainer: config comes before the model: Trainer(config, model)")
+        return {field.name: getattr(config, field.name, field.default) for field in dataclasses.fields(TrainerConfig)}
+
     @staticmethod
     def _spread(mesh_shape):
-        if mesh_shape is None or math.prod(mesh_shape) == 1:
+        if mesh_shape is None:
+            return None
+        if not isinstance(mesh_shape, (tuple, list)) or not all(isinstance(size, int) and size > 0 for size in mesh_shape):
+            raise ValueError(f"Trainer: mesh_shape is a tuple of positive sizes, such as (8, 8), got {mesh_shape!r}")
+        if math.prod(mesh_shape) == 1:
             return None
         devices = _jax.devices()
         if math.prod(mesh_shape) != len(devices):
@@ -194,12 +208,19 @@ class Trainer:
                 if self.folder and (self.steps_done % self._fields["checkpoint_every"] == 0 or self.steps_done == self._fields["steps"]):
                     self.save()
         except KeyboardInterrupt:
-            if self.folder:
-                self.save()
+            self._save_at_interruption()
             raise
         finally:
             self.losses += losses
         return losses
+
+    def _save_at_interruption(self):
+        if self.folder:
+            self.save()
+            said = f"saved in {Path(self.folder) / 'checkpoints'}; the same call goes on from there"
+        else:
+            said = "nothing is saved, since the trainer has no folder"
+        print(f"\nTrainer: stopped after step {self.steps_done}; {said}", file=sys.stderr, flush=True)
 
     def sample(self, prompt: str, max_new_tokens: int = 100, temperature: float = 0.8, top_k: int = 40, seed: int = 0,
                weights: str = "float32") -> str:
@@ -207,6 +228,8 @@ class Trainer:
 
         `weights` is how they are stored meanwhile: float32, bfloat16 or int8.
         """
+        if not hasattr(self, "tokenizer"):
+            raise ValueError("Trainer.sample: there is no tokenizer before train() has read text")
         prompt = self.tokenizer.encode(prompt)
         generator = Generator(self.model, convert_weights(self.params, weights), len(prompt) + max_new_tokens)
         return self.tokenizer.decode(generator.generate(prompt, max_new_tokens, temperature, top_k, seed)).decode(errors="replace")
@@ -216,19 +239,42 @@ class TPUTrainer(Trainer):
     """Trainer with bfloat16 by default, under the name and with the arguments of the TPU toolbox.
 
     With a TPUConfig the slice that it names is planned for: mesh_shape is of that slice, training runs on the devices there are, and
-    `train` prints what the planner models of the slice, which nothing has run on.
+    `train` prints what the planner models of the slice, which nothing has run on. Its compute_dtype, batch_size_per_chip and memory
+    fields count too: use_bf16=None follows it, and an argument that contradicts it is refused.
     """
 
-    def __init__(self, config: object, model: "_native.LanguageModel", mesh_shape: Sequence[int] | None = None, use_bf16: bool = True,
+    def __init__(self, config: object, model: "_native.LanguageModel", mesh_shape: Sequence[int] | None = None, use_bf16: bool | None = None,
                  enable_xla_optimizations: bool = True, *, folder: str | Path | None = None) -> None:
         self.tpu = getattr(config, "slice_name", None)
         if self.tpu is not None:
-            chips = _core.tpu.slice(self.tpu)["devices"]
-            if mesh_shape is not None and math.prod(mesh_shape) != chips:
-                raise ValueError(f"TPUTrainer: mesh_shape {tuple(mesh_shape)} is for {math.prod(mesh_shape)} devices, "
-                                 f"{self.tpu} has {chips}")
-            mesh_shape = (len(_jax.devices()),)
-        super().__init__(config, model, mesh_shape, use_bf16, enable_xla_optimizations, folder=folder)
+            mesh_shape = self._mesh_of_slice(config, mesh_shape)
+            use_bf16 = self._computes_in_bfloat16(config, use_bf16)
+        super().__init__(config, model, mesh_shape, use_bf16 is None or use_bf16, enable_xla_optimizations, folder=folder)
+
+    def _settings(self, config):
+        fields = super()._settings(config)
+        if self.tpu is not None:
+            fields["batch"] = config.batch_size_per_chip * len(_jax.devices())
+            fields["gradient_checkpointing"] = config.remat_policy() == "full"
+        return fields
+
+    def _mesh_of_slice(self, config, mesh_shape):
+        mesh_shape = config.mesh_shape if mesh_shape is None else mesh_shape
+        chips = _core.tpu.slice(self.tpu)["devices"]
+        if mesh_shape is not None and math.prod(mesh_shape) != chips:
+            raise ValueError(f"TPUTrainer: mesh_shape {tuple(mesh_shape)} is for {math.prod(mesh_shape)} devices, {self.tpu} has {chips}")
+        return (len(_jax.devices()),)
+
+    @staticmethod
+    def _computes_in_bfloat16(config, use_bf16):
+        if config.param_dtype != "float32":
+            raise ValueError(f"TPUTrainer: parameters are float32 here, the configuration's param_dtype is {config.param_dtype}")
+        if config.compute_dtype not in ("bfloat16", "float32"):
+            raise ValueError(f"TPUTrainer: computes in bfloat16 or float32, the configuration's compute_dtype is {config.compute_dtype}")
+        own = config.compute_dtype == "bfloat16"
+        if use_bf16 is not None and bool(use_bf16) != own:
+            raise ValueError(f"TPUTrainer: use_bf16={use_bf16} contradicts the configuration's compute_dtype {config.compute_dtype}")
+        return own
 
     def train(self, train_data: str, num_steps: int | None = None, batch_size_per_chip: int | None = None,
               on_step: Callable[[dict[str, float]], object] | None = None) -> list[float]:

@@ -149,7 +149,7 @@ def test_a_spike_is_left_out():
     assert any(not np.array_equal(before[name], value) for name, value in trainer.params.items())
 
 
-def test_an_interrupted_run_goes_on_with_the_same_losses(text_path, tmp_path):
+def test_an_interrupted_run_goes_on_with_the_same_losses(text_path, tmp_path, capsys):
     def trainer(folder):
         config = training.TrainerConfig(steps=12, batch=2, length=16, checkpoint_every=4)
         return training.Trainer(config, small_model(layers=["attention", "mamba"]), folder=str(folder))
@@ -163,6 +163,7 @@ def test_an_interrupted_run_goes_on_with_the_same_losses(text_path, tmp_path):
     first = trainer(tmp_path / "parts")
     with pytest.raises(KeyboardInterrupt):
         first.train(text_path, on_step=interrupt)
+    assert f"stopped after step 7; saved in {tmp_path / 'parts' / 'checkpoints'}" in capsys.readouterr().err
     second = trainer(tmp_path / "parts")
     rest = second.train(text_path)
     assert first.losses == whole[:7] and rest == whole[7:]
@@ -190,6 +191,34 @@ def test_batches_are_spread_over_a_mesh():
     environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
     done = subprocess.run([sys.executable, "-c", MESH_PROGRAM], env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_arguments_of_the_trainer_act_or_are_refused():
+    from capibara.core.tpu import TPUConfig, TPUError
+    model = small_model(layers=["attention"])
+    slice_of_tpu = {"tpu_version": "v6e", "num_chips": 64, "batch_size_per_chip": 3}
+    trainer = training.TPUTrainer(TPUConfig(**slice_of_tpu, precision="float32"), model)
+    assert not trainer.use_bf16 and trainer._fields["batch"] == 3
+    assert training.TPUTrainer(TPUConfig(**slice_of_tpu), model).use_bf16
+    full = training.TPUTrainer(TPUConfig(**slice_of_tpu, memory_optimization="aggressive"), model)
+    assert config_of(full.model)["checkpoint_every_n_layers"] > 0 == config_of(model)["checkpoint_every_n_layers"]
+    with pytest.raises(ValueError, match="use_bf16=True contradicts the configuration's compute_dtype float32"):
+        training.TPUTrainer(TPUConfig(**slice_of_tpu, precision="float32"), model, use_bf16=True)
+    with pytest.raises(ValueError, match="param_dtype is bfloat16"):
+        training.TPUTrainer(TPUConfig(**slice_of_tpu, fp32_params=False), model)
+    with pytest.raises((ValueError, TPUError), match="64"):
+        training.TPUTrainer(TPUConfig(**slice_of_tpu), model, mesh_shape=(2, 2))
+    for mesh_shape in (4, (-1, -1), (0,), "8x8"):
+        with pytest.raises(ValueError, match="mesh_shape is a tuple of positive sizes"):
+            training.Trainer(training.TrainerConfig(), model, mesh_shape=mesh_shape)
+    with pytest.raises(TypeError, match="config is an object with fields"):
+        training.Trainer({"steps": 3}, model)
+    with pytest.raises(TypeError, match="config comes before the model"):
+        training.Trainer(model, training.TrainerConfig())
+    with pytest.raises(ValueError, match="held_out is a share"):
+        training.Trainer(training.TrainerConfig(held_out=-1.0), model)
+    with pytest.raises(ValueError, match="no tokenizer before"):
+        training.Trainer(training.TrainerConfig(), model).sample("It is")
 
 
 def test_errors_name_the_field():

@@ -69,6 +69,7 @@ KNOWN = (
     r"numpy\.\w+ variable differs from runtime type capibara\.jax\.numpy\._ufuncs\.ufunc",  # all ufuncs are of one class
     r"lax\.\w+ is inconsistent, stub does not have \*",  # collectives hand their arguments on
     r"(Device|Memory|Error|_Grid|_Join)\.__init__",  # of classes that users make no objects of
+    r"stub is a staticmethod but runtime is not$",  # of the extension, whose functions are no methods
     r"is not a function$",  # but an object of the extension, or a partial
     r"debug\.log is ",
     r"checkify\.ErrorCategory is not a recognised type alias",

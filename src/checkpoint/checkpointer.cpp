@@ -68,15 +68,15 @@ struct Checkpointer::State {
     if (!std::exchange(looked_for_leftovers, true)) remove_leftovers(folder);
     if (options.link_unchanged && !last) find_earlier_step();
     const auto begun = std::chrono::steady_clock::now();
-    Manifest manifest;
+    EarlierStep written;
     try {
-      manifest = write_step(folder, one, options, options.link_unchanged && last ? &*last : nullptr);
+      written = write_step(folder, one, options, options.link_unchanged && last ? &*last : nullptr);
     } catch (...) {
       Counters::add(process_counters.checkpoint_failures, 1);
       throw;
     }
     count_save(one, std::chrono::steady_clock::now() - begun);
-    last = EarlierStep{step_folder(folder, one.step), std::move(manifest)};
+    last = std::move(written);
     if (options.max_to_keep == 0) return;
     std::vector<int64_t> steps = committed_steps(folder);
     std::erase(steps, one.step);
@@ -91,7 +91,7 @@ struct Checkpointer::State {
     if (steps.empty()) return;
     const std::string path = step_folder(folder, steps.back());
     try {
-      if (has_manifest(path)) last = EarlierStep{path, read_manifest(path)};
+      if (has_manifest(path)) last = EarlierStep{path, read_manifest(path), {}};
     } catch (const Error&) {
       // A damaged step is no reason to save less.
     }

@@ -105,7 +105,7 @@ void NewFolder::write_pieces(const std::string& relative, std::vector<iovec> pie
 #endif
 }
 
-bool NewFolder::link_file(const std::string& from, const std::string& relative) {
+bool NewFolder::link_file(const std::string& from, const std::string& relative, const std::vector<iovec>&) {
   const std::string path = path_ + "/" + relative;
   if (::link(from.c_str(), path.c_str()) == 0) return true;
   if (errno == ENOSPC || errno == EDQUOT) throw_file_error("linking", path);

@@ -28,9 +28,9 @@ class StepFolder {
   virtual void make_folders(const std::string& relative) = 0;  // all of them: "params/a"
   // A file made of pieces that are written as they are.
   virtual void write_pieces(const std::string& relative, std::vector<iovec> pieces) = 0;
-  // Whether files of another step may have a second name here, and makes it; false where there is no such thing.
-  virtual bool can_link() const = 0;
-  virtual bool link_file(const std::string& from, const std::string& relative) = 0;
+  // The bytes of another step's file, known to be these, under a second name or copied where they are; false where that
+  // is not possible.
+  virtual bool link_file(const std::string& from, const std::string& relative, const std::vector<iovec>& pieces) = 0;
   virtual void sync() const = 0;  // every file, then every folder
 
   void write_file(const std::string& relative, std::string_view text) {
@@ -46,8 +46,7 @@ class NewFolder : public StepFolder {
 
   void make_folders(const std::string& relative) override;
   void write_pieces(const std::string& relative, std::vector<iovec> pieces) override;
-  bool can_link() const override { return true; }
-  bool link_file(const std::string& from, const std::string& relative) override;
+  bool link_file(const std::string& from, const std::string& relative, const std::vector<iovec>& pieces) override;
   void sync() const override;
 
  private:
@@ -64,8 +63,7 @@ class ObjectFolder : public StepFolder {
 
   void make_folders(const std::string&) override {}
   void write_pieces(const std::string& relative, std::vector<iovec> pieces) override;
-  bool can_link() const override { return false; }
-  bool link_file(const std::string&, const std::string&) override { return false; }
+  bool link_file(const std::string& from, const std::string& relative, const std::vector<iovec>& pieces) override;
   void sync() const override {}
 
  private:

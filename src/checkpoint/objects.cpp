@@ -6,6 +6,7 @@
 #include <capibara/checkpoint.h>
 
 #include "checkpoint/files.h"
+#include "io/crc32c.h"
 
 namespace capibara {
 
@@ -52,6 +53,16 @@ ObjectFolder::ObjectFolder(std::string path) : path_(std::move(path)) { remove_o
 
 void ObjectFolder::write_pieces(const std::string& relative, std::vector<iovec> pieces) {
   in_store([&] { write_object(path_ + "/" + relative, pieces); });
+}
+
+bool ObjectFolder::link_file(const std::string& from, const std::string& relative, const std::vector<iovec>& pieces) {
+  uint64_t size = 0;
+  uint32_t checksum = 0;
+  for (const iovec& piece : pieces) {
+    size += piece.iov_len;
+    checksum = crc32c({static_cast<const std::byte*>(piece.iov_base), piece.iov_len}, checksum);
+  }
+  return in_store([&] { return copy_object(from, path_ + "/" + relative, size, checksum).has_value(); });
 }
 
 void write_commit_marker(const std::string& step_folder) {

@@ -41,9 +41,12 @@ SaveJob make_save_job(int64_t step, CheckpointItems items, const std::string& me
 struct EarlierStep {
   std::string folder;
   Manifest manifest;
+  // Of the bytes of data files in an object store, which are not read back to be compared.
+  std::map<std::string, std::size_t> hashes = {};
 };
-Manifest write_step(const std::string& folder, const SaveJob& job, const CheckpointOptions& options,
-                    const EarlierStep* before);
+// What was written, for the step after it.
+EarlierStep write_step(const std::string& folder, const SaveJob& job, const CheckpointOptions& options,
+                       const EarlierStep* before);
 
 // The folders of steps by number, and those of saves and removals that never came to their end.
 std::vector<int64_t> committed_steps(const std::string& folder);

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <thread>
 
+#include "array/hash.h"
 #include "checkpoint/files.h"
 #include "checkpoint/step.h"
 #include "checkpoint/zarr.h"
@@ -37,16 +38,17 @@ const std::byte* filled_memory(const HeldArray& array) {
 
 class StepWriter {
  public:
-  StepWriter(StepFolder& folder, const SaveJob& job, const CheckpointOptions& options, const EarlierStep* before)
-      : folder_(folder), job_(job), options_(options), before_(folder.can_link() ? before : nullptr) {}
+  StepWriter(StepFolder& folder, const SaveJob& job, const CheckpointOptions& options, const EarlierStep* before,
+             bool in_store)
+      : folder_(folder), job_(job), options_(options), before_(before), in_store_(in_store) {}
 
-  Manifest write() {
+  EarlierStep write(const std::string& path) {
     manifest_.step = job_.step;
     for (const auto& [name, item] : job_.items) write_item(name, item);
     write_text("_CHECKPOINT_METADATA", orbax_step_metadata(job_, now_ns()));
     folder_.write_file(manifest_file, manifest_.text());
     folder_.sync();
-    return std::move(manifest_);
+    return {path, std::move(manifest_), std::move(hashes_)};
   }
 
  private:
@@ -85,8 +87,9 @@ class StepWriter {
     const ShardBytes bytes(grid, filled_memory(array));
     entry.checksums = bytes.checksums();
     const std::string data_file = path + "/" + zarr_data_key(stored.shape.size());
+    if (in_store_ && options_.link_unchanged) hashes_[data_file] = hash_of(bytes);
     if (is_unchanged(path, array, entry, data_file, bytes) &&
-        folder_.link_file(before_->folder + "/" + data_file, data_file)) {
+        folder_.link_file(before_->folder + "/" + data_file, data_file, bytes.pieces())) {
       folder_.write_file(description_file, description);
       return entry;
     }
@@ -95,7 +98,14 @@ class StepWriter {
     return entry;
   }
 
-  // Whether the step before holds the same bytes: its checksums say that it may, the file itself that it does.
+  static std::size_t hash_of(const ShardBytes& bytes) {
+    Hasher hasher;
+    for (const iovec& piece : bytes.pieces()) hasher.bytes(piece.iov_base, piece.iov_len);
+    return hasher.value();
+  }
+
+  // Whether the step before holds the same bytes: its checksums say that it may, the file itself that it does; in a store
+  // the hash that this process took of what it wrote.
   bool is_unchanged(const std::string& path, const HeldArray& array, const ManifestArray& entry,
                     const std::string& data_file, const ShardBytes& bytes) const {
     if (!before_) return false;
@@ -107,6 +117,10 @@ class StepWriter {
     if (it == paths.end()) return false;
     const ManifestArray& earlier = item->second.arrays[static_cast<std::size_t>(it - paths.begin())];
     if (earlier.checksums != entry.checksums || earlier.type != entry.type) return false;
+    if (in_store_) {
+      const auto hash = before_->hashes.find(data_file);
+      return hash != before_->hashes.end() && hash->second == hashes_.at(data_file);
+    }
     try {
       return bytes.equals(Blob::open(before_->folder + "/" + data_file));
     } catch (const CheckpointError&) {
@@ -118,7 +132,9 @@ class StepWriter {
   const SaveJob& job_;
   const CheckpointOptions& options_;
   const EarlierStep* before_;
+  const bool in_store_;
   Manifest manifest_;
+  std::map<std::string, std::size_t> hashes_;
 };
 
 bool is_step_name(const std::string& name) {
@@ -182,20 +198,20 @@ SaveJob make_save_job(int64_t step, CheckpointItems items, const std::string& me
 
 std::string step_folder(const std::string& folder, int64_t step) { return concat(folder, "/", step); }
 
-Manifest write_step(const std::string& folder, const SaveJob& job, const CheckpointOptions& options,
-                    const EarlierStep* before) {
+EarlierStep write_step(const std::string& folder, const SaveJob& job, const CheckpointOptions& options,
+                       const EarlierStep* before) {
   const std::string target = step_folder(folder, job.step);
+  EarlierStep written;
   if (is_object_path(folder)) {
     ObjectFolder objects(target);
-    Manifest manifest = StepWriter(objects, job, options, before).write();
+    written = StepWriter(objects, job, options, before, true).write(target);
     write_commit_marker(target);
-    return manifest;
+    return written;
   }
   const std::string temporary = concat(target, temporary_mark, random_digits(6));
-  Manifest manifest;
   try {
     NewFolder files(temporary);
-    manifest = StepWriter(files, job, options, before).write();
+    written = StepWriter(files, job, options, before, false).write(target);
     if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) != 0) {
       // File systems that cannot do that replace at most an empty folder.
       if (errno != EINVAL || ::rename(temporary.c_str(), target.c_str()) != 0) throw_file_error("committing", target);
@@ -205,7 +221,7 @@ Manifest write_step(const std::string& folder, const SaveJob& job, const Checkpo
     throw;
   }
   sync_folder(folder);
-  return manifest;
+  return written;
 }
 
 std::vector<int64_t> committed_steps(const std::string& folder) {

@@ -51,6 +51,38 @@ std::string read_object(const std::string& path) {
   return text;
 }
 
+// The store may need several requests for a large object: each goes on where the token of the one before says.
+std::optional<ObjectInfo> copy_object(const std::string& from, const std::string& to, uint64_t size,
+                                      uint32_t checksum) {
+  const std::optional<ObjectInfo> source = stat_object(from);
+  if (!source || source->size != size || source->checksum != checksum) return std::nullopt;
+  const ObjectPath target = split_object_path(to);
+  ObjectOperation operation("copying to", to);
+  const std::string address = concat(object_url(split_object_path(from)), "/rewriteTo/b/", url_quoted(target.bucket),
+                                     "/o/", url_quoted(target.name), "?",
+                                     source->generation.empty() ? "" : "sourceGeneration=", source->generation);
+  std::string token;
+  while (true) {
+    HttpRequest request;
+    request.method = "POST";
+    request.url = token.empty() ? address : concat(address, "&rewriteToken=", url_quoted(token));
+    request.headers = {"Content-Type: application/json; charset=UTF-8"};
+    const HttpReply reply = operation.send(request, {200, 404});
+    if (reply.status == 404) return std::nullopt;  // it was removed meanwhile
+    operation.progress();
+    const Json answer = operation.parsed(reply);
+    if (const Json* resource = answer.find("resource")) {
+      const ObjectInfo info = operation.described(*resource);
+      if (info.size != size || (info.checksum && *info.checksum != checksum))
+        operation.fail(concat("the copy has ", info.size, " bytes with another checksum than the ", size, " of ", from));
+      return info;
+    }
+    const Json* next = answer.find("rewriteToken");
+    if (!next || !next->text() || next->text()->empty()) operation.fail("the store neither ended the copy nor went on");
+    token = *next->text();
+  }
+}
+
 void remove_object(const std::string& path) {
   ObjectOperation operation("removing", path);
   HttpRequest request;

@@ -45,6 +45,9 @@ void read_object(const std::string& path, const ObjectInfo& info, uint64_t offse
 std::string read_object(const std::string& path);
 // Writes an object, in parts where it is large, and compares checksums. `only_new`: refused where it exists.
 ObjectInfo write_object(const std::string& path, const std::vector<iovec>& pieces, bool only_new = false);
+// A second object with the same bytes, copied by the store; none where `from` is not there, or is not of this size and
+// checksum.
+std::optional<ObjectInfo> copy_object(const std::string& from, const std::string& to, uint64_t size, uint32_t checksum);
 // No error where there is none.
 void remove_object(const std::string& path);
 

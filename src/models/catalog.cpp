@@ -331,7 +331,6 @@ Model make(const std::string& name, const std::vector<Value>& positional, const 
       if (!body.has(shape.first) && shape.first == "input" && body.has("left")) shape.first = "left";
       if (!body.has(shape.first) && shape.first == "rhs" && body.has("right")) shape.first = "right";
     }
-    std::erase_if(shapes, [&](const auto& shape) { return !body.has(shape.first); });
     model.set_shapes(shapes);
   }
   return model;

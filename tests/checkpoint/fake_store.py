@@ -164,6 +164,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(200, store.describe(name, action == "wrong"))
         if name is None:
             return self.listing(query)
+        copy = re.fullmatch(r"([^/]+)/rewriteTo/b/([^/]+)/o/([^/]+)", name)
+        if copy:
+            return self.rewrite(*map(urllib.parse.unquote, copy.groups()), query, action)
         name = urllib.parse.unquote(name)
         if name not in store.objects:
             return self.fail(404, f"No such object: {bucket}/{name}")
@@ -202,6 +205,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(308, **({"Range": f"bytes=0-{len(held) - 1}"} if held else {}))
         store.put(name, held)
         self.answer(200, store.describe(name, action == "wrong"))
+
+    def rewrite(self, source, bucket, target, query, action):
+        """In two requests, as the store does it with large objects."""
+        store = self.server
+        if source not in store.objects or bucket != store.bucket:
+            return self.fail(404, f"No such object: {source}")
+        data, generation = store.objects[source]
+        if query.get("sourceGeneration", str(generation)) != str(generation):
+            return self.fail(404, "No such generation")
+        if "rewriteToken" not in query:
+            return self.answer(200, {"done": False, "rewriteToken": "go on/with=this"})
+        assert query["rewriteToken"] == "go on/with=this"
+        store.put(target, data)
+        self.answer(200, {"done": True, "resource": store.describe(target, action == "wrong")})
 
     def listing(self, query):
         prefix, delimiter = query.get("prefix", ""), query.get("delimiter")

@@ -162,13 +162,34 @@ def test_damage_is_found_and_named(store):
     assert code == 1 and "array params.moving, file gs://bucket/run/1/params/moving/c.0, chunk 0 of" in err
 
 
-def test_old_steps_go_marker_first(store):
+def train_four_steps(store):
     environment = {**os.environ, **store.environment()}
     words = [PROGRAM, "train", "gs://bucket/run", "2", "sync"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) as training:
-        while training.stdout.readline() != "4\n":
+        while training.stdout.readline() not in ("4\n", ""):
             pass
         training.kill()
+
+
+def test_unchanged_arrays_are_copied_by_the_store(store):
+    store.faults = [("POST .*run%2F2%2Fparams%2Ffrozen.*rewriteTo", 503), ("POST .*run%2F3%2Fparams%2Ffrozen.*rewriteToken", "cut")]
+    train_four_steps(store)
+    posts = [path for method, path, *_ in store.log if method == "POST"]
+    for step in range(1, 5):
+        sent = [path for path in posts if path.startswith("/upload/") and f"run%2F{step}%2Fparams%2F" in path and path.endswith("c.0")]
+        assert [path.split("%2F")[-2] for path in sent] == (["frozen"] if step == 1 else []) + ["moving", "step"]
+    assert sum("%2Ffrozen%2Fc.0/rewriteTo/b/bucket/o/run%2F4%2Fparams%2Ffrozen%2Fc.0" in path for path in posts) == 2
+    assert run(store, "check", "gs://bucket/run")[0] == 0
+
+
+def test_a_copy_with_another_checksum_is_an_error(store):
+    store.faults = [("POST .*params%2Ffrozen.*rewriteToken", "wrong")]
+    code, _, err = run(store, "train", "gs://bucket/run", 2, "sync")
+    assert code == 1 and "copying to gs://bucket/run/2/params/frozen/c.0" in err and "another checksum" in err
+
+
+def test_old_steps_go_marker_first(store):
+    train_four_steps(store)
     deletes = [path for method, path, *_ in store.log if method == "DELETE"]
     assert deletes[0].endswith("run%2F1%2Fcommit_success.txt")
     assert run(store, "check", "gs://bucket/run")[0] == 0

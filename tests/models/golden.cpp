@@ -33,6 +33,8 @@ Array reference(const Value& value) {
   return Array::from_host(DType::float64, shape, numbers.data());
 }
 
+}  // namespace
+
 void expect_close(const std::string& key, const Value& got, const Value& wanted) {
   if (wanted.is_dictionary()) {  // recorded for several libraries
     expect_close(key, got, wanted["jax"]);
@@ -60,6 +62,8 @@ void expect_close(const std::string& key, const Value& got, const Value& wanted)
   }
 }
 
+namespace {
+
 Value input_value(const Value& value, bool list) {
   if (!list) return value;
   ConfigScope scope = jax::enable_x64();
@@ -69,8 +73,8 @@ Value input_value(const Value& value, bool list) {
 }
 
 // The model of a case, with losses and regularizations where it has them.
-Model model_of(const Value& test) {
-  Model model = from_specification(test["model"]);
+Model model_of(const Value& test, const Value& specification) {
+  Model model = from_specification(specification);
   if (!test.has("output_specs")) return model;
   TrainModel train(model);
   for (const auto& [output, spec] : test["output_specs"].entries()) {
@@ -112,6 +116,8 @@ Model model_of(const Value& test) {
   if (test["final_loss_combiner"].is_text()) train.set_loss_combiner(make(test["final_loss_combiner"].text()));
   return train.model();
 }
+
+Model model_of(const Value& test) { return model_of(test, test["model"]); }
 
 std::set<std::string> names_of(const Value& list) {
   std::set<std::string> names;
@@ -239,17 +245,29 @@ void run_discard_keys(const Value& test) {
   expect_names("discarded keys", compiled.discarded_keys(), test["results"]["discard_keys"]);
 }
 
-void run_shapes(const Value& test) {
-  Model model = model_of(test);
-  CompileOptions options{.inference = true};
-  for (const char* field : {"static_shapes", "static_input_shapes", "shapes"}) {
-    if (!test.has(field)) continue;
-    for (const auto& [key, shape] : test[field].entries()) options.shapes.emplace_back(key, ShapeTemplate(shape));
+// Shapes among the arguments of a model with losses may be those of targets, which only the whole has.
+Value without_shapes(const Value& model) {
+  Entries fields;
+  for (const auto& [key, value] : model.entries()) {
+    if (key != "args") {
+      fields.emplace_back(key, value);
+      continue;
+    }
+    Entries arguments;
+    for (const auto& argument : value.entries()) {
+      if (argument.first != "shapes") arguments.push_back(argument);
+    }
+    fields.emplace_back(key, Value::dictionary(arguments));
   }
-  auto shapes = compile(model, wide(), options).get_shapes();
+  return Value::dictionary(fields);
+}
+
+void run_shapes(const Value& test) {
+  auto shapes = inferred_shapes(test, {});
   std::size_t compared = 0;
-  for (const auto& [key, wanted] : test["results"].entries()) {
-    if (!shapes.count(key)) continue;  // inner results have other names here
+  for (const auto& [recorded, wanted] : test["results"].entries()) {
+    const std::string key = recorded == "b" ? "bias" : recorded;
+    if (!shapes.count(key)) continue;  // inner results have other names here; weights were recorded as [input, output]
     ++compared;
     std::vector<std::optional<int64_t>> expected;
     for (const Value& size : wanted.list())
@@ -308,6 +326,27 @@ void run_case(const std::string& file, const Value& test) {
 
 }  // namespace
 
+Shapes inferred_shapes(const Value& test, const std::vector<std::pair<std::string, ShapeTemplate>>& besides) {
+  CompileOptions options{.shapes = besides, .inference = true};
+  auto require = [&](const Value& shapes) {
+    for (const auto& [key, shape] : shapes.entries()) options.shapes.emplace_back(key, ShapeTemplate(shape));
+  };
+  for (const char* field : {"static_shapes", "static_input_shapes", "shapes"}) {
+    if (test.has(field)) require(test[field]);
+  }
+  const Value& model = test["model"];
+  const bool whole = test.has("output_specs") && model.has("args") && model["args"].has("shapes");
+  if (whole) require(model["args"]["shapes"]);
+  return compile(model_of(test, whole ? without_shapes(model) : model), wide(), options).get_shapes();
+}
+
+Value read_cases(const std::string& path) {
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  return parse_json(text.str());
+}
+
 std::string golden_folder() {
   namespace fs = std::filesystem;
   if (const char* given = std::getenv("CAPIBARA_GOLDEN_MODELS")) return given;
@@ -326,10 +365,7 @@ std::vector<CaseResult> run_golden_folder(const std::string& folder) {
   }
   std::sort(files.begin(), files.end());
   for (const auto& path : files) {
-    std::ifstream in(path);
-    std::stringstream text;
-    text << in.rdbuf();
-    const Value tests = parse_json(text.str());
+    const Value tests = read_cases(path.string());
     for (const auto& [name, test] : tests.entries()) {
       CaseResult result{path.filename().string(), name, {}};
       try {

@@ -3,6 +3,8 @@
 
 #include <capibara/models.h>
 
+#include <map>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -29,5 +31,13 @@ struct CaseResult {
 std::string golden_folder();
 // Every case of every file of a folder that is of a known kind.
 std::vector<CaseResult> run_golden_folder(const std::string& folder);
+
+// Mismatch where an array differs from a recorded one.
+void expect_close(const std::string& key, const Value& got, const Value& wanted);
+// The cases of one file by name.
+Value read_cases(const std::string& path);
+using Shapes = std::map<std::string, std::optional<std::vector<std::optional<int64_t>>>>;
+// What follows from the shapes that a case gives, and from others besides.
+Shapes inferred_shapes(const Value& test, const std::vector<std::pair<std::string, ShapeTemplate>>& besides);
 
 }  // namespace capibara::models

@@ -246,6 +246,24 @@ def core_text():
     return f'"""Types of capibara._core. Made by tools/python/make_stubs.py."""\n' + text.replace(METHODS, "\n".join(lines) + "\n")
 
 
+def models_text():
+    """The stub of the models' catalog: classes and functions by hand, the models from their rows."""
+    module = importlib.import_module("capibara.mithril.models")
+    lines = ['"""Types of capibara.mithril.models. Made by tools/python/make_stubs.py."""', "from collections.abc import Callable, Sequence",
+             "from types import EllipsisType", "from typing import Any, TypeAlias", "import numpy as np", "from capibara._core import Array", "",
+             (HAND_WRITTEN / "mithril.models.pyi").read_text().rstrip()]
+    for name, _, sentence, _ in _core.models.catalog():
+        parts = []
+        for parameter in inspect.signature(getattr(module, name)).parameters.values():
+            if parameter.kind is parameter.KEYWORD_ONLY:
+                continue
+            default = "..." if isinstance(parameter.default, _core.models.Value) else repr(parameter.default)
+            parts.append(f"{parameter.name}: _Value = {default}")
+        parts += ["*", "name: str | None = None", "shapes: dict[str, Sequence[_Dimension]] | None = None"]
+        lines += [f"def {name}({', '.join(parts)}) -> Model:", f'    """{sentence}"""']
+    return "\n".join(lines) + "\n"
+
+
 def path_of(module_name):
     """Where the stub is, relative to the package."""
     if module_name == "_core":
@@ -257,7 +275,7 @@ def path_of(module_name):
 
 def stubs():
     """{path, relative to the package: text} of every stub that is made."""
-    return {path_of("_core"): core_text(), **{path_of(name): text_of(name) for name in MODULES}}
+    return {path_of("_core"): core_text(), path_of("capibara.mithril.models"): models_text(), **{path_of(name): text_of(name) for name in MODULES}}
 
 
 def main(folder):

@@ -31,7 +31,7 @@ class TPUCheckpointer:
         copies nothing, so a step that donates them gets fresh memory for its results. An error of the thread is raised by
         the next `save` or `wait`.
     save_interval_steps: how often `maybe_save` saves.
-    link_unchanged: arrays that the step before holds too become hard links to its files.
+    link_unchanged: arrays that the step before holds too become hard links to its files; on gs:// the store copies them.
     """
 
     def __init__(self, checkpoint_dir: str | os.PathLike[str], max_to_keep: int | None = None, async_checkpointing: bool = True, *,

@@ -14,6 +14,8 @@ from capibara.jax import Array, lax, random
 from capibara.jax.experimental import checkify
 from capibara.jax.sharding import Mesh, NamedSharding, PartitionSpec
 from capibara.jax.typing import ArrayLike
+from capibara.mithril import models as named_models
+from capibara.mithril.models import Linear, Relu
 
 x = jnp.arange(6.0).reshape(2, 3)
 
@@ -216,3 +218,14 @@ PartitionSpec(3)  # type: ignore[arg-type]
 
 with jax.enable_x64(True), jax.default_device(jax.devices()[0]), jax.named_scope("block"), mesh:
     pass
+
+# ---- named models ----------------------------------------------------------------------------------------------------
+layer = Linear(dimension=64, use_bias=False)
+assert_type(layer, named_models.Model)
+named = named_models.Model()
+named |= layer(input="x", output="h")
+named += Relu()
+named |= Relu()(input=layer.output + 1.0, output="y")
+assert_type(layer.input_keys, list[str])
+Linear(dimensoin=64)  # type: ignore[call-arg]
+Relu().summary().nosuch  # type: ignore[attr-defined]
