@@ -64,21 +64,7 @@ class ShapeDtypeStruct:
         return hash((self.shape, self.dtype, self.weak_type))
 
 
-class _Converters(dict):
-    """{class: function that makes an array, or something like one, of its objects}; what is an array already stays as it is."""
-
-    def __missing__(self, kind):
-        try:
-            return self[next(base for base in kind.__mro__[1:] if base in self)]
-        except StopIteration:
-            return _unchanged
-
-
-def _unchanged(value):
-    return value
-
-
-value_converters = _Converters()
+value_converters = {}  # {class: function that makes an array, or something like one, of its objects}
 
 
 def convert_value(value):

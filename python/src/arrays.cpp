@@ -303,20 +303,6 @@ Array to_array(nb::handle object, const char* operation) {
                          nb::cast<std::string>(nb::str(object.type())), " is not a valid JAX type."));
 }
 
-namespace {
-
-// Libraries derive metaclasses from that of Array, `class Meta(type(jnp.ndarray))`, for classes of their own. nanobind's is closed,
-// and makes a bound class of whatever it initialises: a metaclass derived from it takes the initialisation of `type`.
-void open_metaclass(nb::handle bound) {
-  PyTypeObject* meta = Py_TYPE(bound.ptr());
-  const initproc own = meta->tp_init;
-  nb::delattr(nb::handle(reinterpret_cast<PyObject*>(meta)), "__init__");
-  meta->tp_init = own;
-  meta->tp_flags |= Py_TPFLAGS_BASETYPE;
-}
-
-}  // namespace
-
 void bind_arrays(nb::module_& m) {
   nb::class_<ByteView>(m, "ByteView", nb::type_slots(byte_view_slots));
   nb::class_<ArrayIterator>(m, "ArrayIterator")

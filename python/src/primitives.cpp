@@ -163,7 +163,7 @@ void fill_rules(PrimitiveRecord& record, std::shared_ptr<UserRules> rules) {
   }
 }
 
-// A library may replace a rule of a primitive that it did not define, as it may in jax's tables. Programs point at the record.
+// A library may replace a rule of a primitive that it did not define, as in jax's tables. Programs point at the record.
 void replace_rule(const Primitive& primitive, std::shared_ptr<KeptObject> UserRules::*slot, nb::handle rule) {
   auto rules = std::make_shared<UserRules>();
   rules->multiple_results = primitive->traits.multiple_results;
@@ -229,7 +229,8 @@ nb::object call_transpose(const Primitive& self, nb::handle cotangents, nb::args
   }
   const Attrs attrs = attrs_of(params);
   nb::list out;
-  for (const Array& array : self->transpose({self, given, inputs, types, attrs})) out.append(array.defined() ? wrap(array) : nb::none());
+  const Arrays results = self->transpose({self, given, inputs, types, attrs});
+  for (const Array& array : results) out.append(array.defined() ? wrap(array) : nb::none());
   return out;
 }
 
@@ -313,7 +314,8 @@ void bind_primitives(nb::module_& m) {
       .def("transpose", call_transpose)
       .def("batch", call_batch)
       .def("def_jvp", [](const Primitive& self, nb::object rule) { replace_rule(self, &UserRules::jvp, rule); })
-      .def("def_transpose", [](const Primitive& self, nb::object rule) { replace_rule(self, &UserRules::transpose, rule); })
+      .def("def_transpose",
+           [](const Primitive& self, nb::object rule) { replace_rule(self, &UserRules::transpose, rule); })
       .def("def_batch", [](const Primitive& self, nb::object rule) { replace_rule(self, &UserRules::batch, rule); })
       .def("bind",
            [](const Primitive& self, nb::args args, nb::kwargs kwargs) {

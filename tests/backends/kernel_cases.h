@@ -19,12 +19,7 @@
 
 namespace capibara::cpu {
 
-inline ArrayType type_of(DType dtype, Shape shape) {
-  ArrayType type;
-  type.dtype = dtype;
-  type.shape = std::move(shape);
-  return type;
-}
+inline ArrayType type_of(DType dtype, Shape shape) { return {std::move(shape), dtype, false, false, {}}; }
 
 using Bytes = std::vector<std::byte>;
 
@@ -80,8 +75,9 @@ inline bool close_enough(double got, double expected, Tolerance tolerance) {
   return std::abs(got - expected) <= tolerance.absolute + tolerance.relative * std::abs(expected);
 }
 
-inline bool same_bytes(const Bytes& a, const Bytes& b) { return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0; }
-
+inline bool same_bytes(const Bytes& a, const Bytes& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
+}
 inline void expect_close(const ArrayType& type, const Bytes& got, const Bytes& expected, Tolerance tolerance, const std::string& label) {
   if (same_bytes(got, expected)) return;
   auto size = static_cast<std::size_t>(storage_size(type.dtype));
@@ -170,7 +166,7 @@ class KernelTest : public ::testing::Test {
       for (Bytes& bytes : copies) buffers.push_back(bytes.data());
       for (Bytes& bytes : results) buffers.push_back(bytes.data());
       function(buffers.data());
-      for (std::size_t i = 0; i < copies.size(); ++i) EXPECT_TRUE(same_bytes(copies[i], operands[i])) << label << ": operand " << i;
+      for (std::size_t i = 0; i < copies.size(); ++i) EXPECT_TRUE(same_bytes(copies[i], operands[i])) << label << " wrote " << i;
       for (const Bytes& bytes : results) EXPECT_EQ(bytes.back(), std::byte{0x5a}) << label << ": written beyond the end";
       return results;
     }

@@ -162,10 +162,7 @@ def run_googletest(runner, room):
     report = RESULTS / f"cpp-{room}.json"
     report.unlink(missing_ok=True)
     chosen = f"*{runner.pattern}*" if runner.pattern else "*"
-    if runner.quick:
-        chosen += "-*Slow*"
-    elif runner.sample:
-        chosen += "-*AMillion*"
+    chosen += "-*Slow*" if runner.quick else "-*AMillion*" if runner.sample else ""
     status, log = runner.start(f"cpp-{room}", [program, f"--gtest_output=json:{report}", f"--gtest_filter={chosen}"])
     if not report.exists():  # it crashed: count what the log still tells
         text = log.read_text(errors="replace")
@@ -207,10 +204,8 @@ def run_pytest(runner, folder):
     report = RESULTS / f"{label}.xml"
     report.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", "-q", "-ra", f"--junitxml={report}", folder]
-    if runner.quick:
-        command += ["-m", "not slow"]
-    elif runner.sample:
-        command += ["-m", "not long and not remake"]  # files that only a new jax changes are made again where their suite is named
+    if runner.quick or runner.sample:  # `remake`: files that only a new jax changes
+        command += ["-m", "not slow" if runner.quick else "not long and not remake"]
     if runner.pattern:
         command += ["-k", runner.pattern]
     status, log = runner.start(label, command)
@@ -278,9 +273,8 @@ def run_check(runner):
         backends["pjrt"] = PLUGIN_FILES
     tried, failed, skipped, notes = {}, {}, {}, []
     for backend, excuses in backends.items():
-        chosen = folders
-        if backend == "pjrt" and runner.sample:  # XLA compiles each file for long
-            chosen = [file for folder in folders for file in sorted(folder.rglob("*.mlir"))[::SHARE]]
+        sampled = backend == "pjrt" and runner.sample  # XLA compiles each file for long
+        chosen = [file for folder in folders for file in sorted(folder.rglob("*.mlir"))[::SHARE]] if sampled else folders
         status, log = runner.start(f"check-{backend}", [program, "check", *chosen, "--verbose", "--jobs", runner.jobs, "--backend", backend])
         lines = log.read_text(errors="replace").splitlines()
         if not lines or not SUMMARY.match(lines[-1]):

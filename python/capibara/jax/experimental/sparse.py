@@ -56,7 +56,7 @@ class BCOO(JAXSparse):
         if indices.ndim < 2 or not jnp.issubdtype(indices.dtype, jnp.integer):
             raise ValueError(f"BCOO: indices must be integers [..., nse, sparse dimensions], got {indices.aval}")
         if data.ndim < indices.ndim - 1 or data.shape[self.n_batch] != indices.shape[-2] or self.n_dense < 0:
-            raise ValueError(f"BCOO: data {data.aval} and indices {indices.aval} do not describe elements of an array of shape {self.shape}")
+            raise ValueError(f"BCOO: data {data.aval} and indices {indices.aval} are not those of an array of shape {self.shape}")
 
     n_batch = property(lambda self: self.indices.ndim - 2)
     n_sparse = property(lambda self: self.indices.shape[-1])
@@ -263,7 +263,7 @@ def bcoo_transpose(mat, *, permutation):
     order = tuple(int(axis) % mat.ndim for axis in permutation)
     groups = [range(mat.n_batch), range(mat.n_batch, mat.n_batch + mat.n_sparse), range(mat.n_batch + mat.n_sparse, mat.ndim)]
     if sorted(order) != list(range(mat.ndim)) or any(order[axis] not in group for group in groups for axis in group):
-        raise NotImplementedError(f"bcoo_transpose: the permutation {tuple(permutation)} must keep batch, sparse and dense dimensions apart")
+        raise NotImplementedError(f"bcoo_transpose: the permutation {tuple(permutation)} must not mix batch, sparse and dense dimensions")
     batch = order[:mat.n_batch]
     sparse = [axis - mat.n_batch for axis in order[mat.n_batch:mat.n_batch + mat.n_sparse]]
     dense = [axis - mat.n_sparse + 1 for axis in order[mat.n_batch + mat.n_sparse:]]
