@@ -52,6 +52,10 @@ int main(void) {
   }
 #ifdef __x86_64__
   _mm_setcsr(_mm_getcsr() | 0x8040);  // denormals are zero, as in programs
+#elif defined(__aarch64__)
+  uint64_t mode;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+  __asm__ volatile("msr fpcr, %0" : : "r"(mode | UINT64_C(1) << 24));
 #endif
   const int32_t never = 0;
   const Runtime runtime = {&never, parallel, host, NULL};

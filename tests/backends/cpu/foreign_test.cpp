@@ -1,33 +1,40 @@
-// Code for AVX2 runs and gives the results of the reference backend: directly on x86, under qemu-user elsewhere.
+// Code for AVX2 and NEON gives the results of the reference backend: under qemu-user where the machine is another.
 //
-// Needs qemu-x86_64 and a C compiler for x86 (x86_64-linux-gnu-gcc; cc on x86). AVX-512 is beyond qemu-user: code for it
-// is emitted in tests and never run where the machine lacks it.
+// Needs a C compiler for the machine and, where it is another than this one, its emulator: x86_64-linux-gnu-gcc and
+// qemu-x86_64, or aarch64-linux-gnu-gcc and qemu-aarch64. AVX-512 is beyond qemu-user: code for it is emitted in tests
+// and never run where the machine lacks it.
 #include "backends/backend.h"
 #include "backends/cpu/driver/lower.h"
 #include "backends/cpu/generated_code.h"
 #include "backends/cpu/random_programs.h"
+#include "backends/cpu/small_programs.h"
 #include "optimise/pipeline.h"
 
+#include <unistd.h>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <unistd.h>
 
 namespace capibara::cpu {
 namespace {
 
-#ifdef __x86_64__
-constexpr const char* c_compiler = "cc";
-constexpr const char* emulator = "";
-#else
-constexpr const char* c_compiler = "x86_64-linux-gnu-gcc";
-constexpr const char* emulator = "qemu-x86_64 -cpu max -L /usr/x86_64-linux-gnu ";
-#endif
+struct Machine {
+  Target target;
+  std::string c_compiler, emulator, options;  // of the emulator; no emulator: this machine
+};
 
-Target avx2() {
-  return {"x86_64-unknown-linux-gnu", "x86-64", {"+sse4.2", "+popcnt", "+avx", "+avx2", "+fma", "+f16c", "+bmi", "+bmi2", "+lzcnt"}, 32};
+Machine avx2() {
+  const Target target{"x86_64-unknown-linux-gnu",
+                      "x86-64",
+                      {"+sse4.2", "+popcnt", "+avx", "+avx2", "+fma", "+f16c", "+bmi", "+bmi2", "+lzcnt"},
+                      32};
+#ifdef __x86_64__
+  return {target, "cc", "", ""};
+#else
+  return {target, "x86_64-linux-gnu-gcc", "qemu-x86_64", " -cpu max -L /usr/x86_64-linux-gnu "};
+#endif
 }
 
 bool starts(const std::string& command) { return std::system((command + " > /dev/null 2>&1").c_str()) == 0; }
@@ -37,16 +44,20 @@ void write_number(std::ostream& out, int64_t value) { out.write(reinterpret_cast
 // Object code as a program of its own, run once; the folder is removed at the end.
 class ForeignRunner {
  public:
-  ForeignRunner() {
+  explicit ForeignRunner(Machine machine) : machine_(std::move(machine)) {
     char name[] = "/tmp/capibara-foreign-XXXXXX";
     if (char* made = mkdtemp(name)) folder_ = made;
     const std::filesystem::path source = std::filesystem::path(__FILE__).parent_path() / "foreign_runner.c";
     usable_ = !folder_.empty() && std::filesystem::exists(source) &&
-              starts(concat(c_compiler, " -O1 -c ", source.string(), " -o ", folder_, "/runner.o")) &&
-              (*emulator == '\0' || starts("qemu-x86_64 --version"));
+              starts(concat(machine_.c_compiler, " -O1 -c ", source.string(), " -o ", folder_, "/runner.o"));
+    if (!machine_.emulator.empty()) {
+      usable_ = usable_ && starts(machine_.emulator + " --version");
+      return;
+    }
 #ifdef __x86_64__
     // Under ./run emulate cc is the compiler of the machine around the emulator; the other tests run such code there.
-    usable_ = usable_ && starts("cc -dumpmachine | grep x86_64") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    usable_ = usable_ && starts("cc -dumpmachine | grep x86_64") && __builtin_cpu_supports("avx2") &&
+              __builtin_cpu_supports("fma");
 #endif
   }
   ~ForeignRunner() {
@@ -54,20 +65,26 @@ class ForeignRunner {
   }
 
   bool usable() const { return usable_; }
+  std::string needs() const {
+    return concat("needs ", machine_.c_compiler, " and ",
+                  machine_.emulator.empty() ? "a processor with AVX2" : machine_.emulator);
+  }
 
   Arrays run(const Lowered& lowered, const Types& types, std::span<const Array> inputs) const {
-    write(folder_ + "/program.o", compiler().object_code(lowered.module, avx2()));
+    write(folder_ + "/program.o", compiler().object_code(lowered.module, machine_.target));
     std::ostringstream data;
-    write_number(data, static_cast<int64_t>(inputs.size() + lowered.constants.size() + lowered.output_bytes.size() + 1));
+    write_number(data,
+                 static_cast<int64_t>(inputs.size() + lowered.constants.size() + lowered.output_bytes.size() + 1));
     for (const Array& input : inputs) write_array(data, input);
     for (const Array& constant : lowered.constants) write_array(data, constant);
     for (int64_t bytes : lowered.output_bytes) write_space(data, bytes, true);
     write_space(data, lowered.arena_bytes, false);
     write(folder_ + "/input", data.str());
     const std::string at = folder_ + "/";
-    const std::string link = concat(c_compiler, " ", at, "runner.o ", at, "program.o -lm -o ", at, "program");
+    const std::string link = concat(machine_.c_compiler, " ", at, "runner.o ", at, "program.o -lm -o ", at, "program");
     if (std::system(link.c_str()) != 0) throw RuntimeError("cannot link: " + link);
-    const int status = std::system(concat(emulator, at, "program < ", at, "input > ", at, "output").c_str());
+    const int status = std::system(
+        concat(machine_.emulator, machine_.options, at, "program < ", at, "input > ", at, "output").c_str());
     if (status != 0) throw RuntimeError(concat("the program ended with status ", status));
     std::ifstream output(at + "output", std::ios::binary);
     std::vector<Buffer> results;
@@ -89,7 +106,9 @@ class ForeignRunner {
   }
 
  private:
-  static void write(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+  static void write(const std::string& path, const std::string& bytes) {
+    std::ofstream(path, std::ios::binary) << bytes;
+  }
   static void write_array(std::ostream& out, const Array& array) {
     const int64_t bytes = array.size() * static_cast<int64_t>(storage_size(array.dtype()));
     write_number(out, bytes);
@@ -102,17 +121,15 @@ class ForeignRunner {
     out << std::string(static_cast<std::size_t>(bytes), '\x7f');
   }
 
+  Machine machine_;
   std::string folder_;
   bool usable_ = false;
 };
 
 // Random programs that need no kernel of the process: all they do is in their own code.
-TEST(ForeignTargets, Avx2AgreesWithReferenceSlow) {
-  NEEDS_COMPILER();
-  const ForeignRunner runner;
-  if (!runner.usable()) GTEST_SKIP() << "needs " << c_compiler << (*emulator ? " and qemu-x86_64" : " and a processor with AVX2");
+void expect_random_programs_agree(const ForeignRunner& runner, int programs) {
   int tried = 0;
-  for (uint64_t seed = 1; seed <= 400 && tried < 60; ++seed) {
+  for (uint64_t seed = 1; seed <= 400 && tried < programs; ++seed) {
     const random_programs::RandomProgram random = random_programs::make_random_program(seed);
     const Lowered lowered = lower_to_loops(optimise(random.program));
     if (!lowered.kernels.empty()) continue;
@@ -128,8 +145,58 @@ TEST(ForeignTargets, Avx2AgreesWithReferenceSlow) {
     };
     EXPECT_EQ(random_programs::difference(random, reference, foreign), "") << random_programs::describe(random);
   }
-  EXPECT_GE(tried, 30);
+  EXPECT_GE(tried, programs / 2);
 }
+
+// Chains long enough for functions that are compiled once and called, with vectors as arguments.
+void expect_shared_functions_agree(const ForeignRunner& runner) {
+  for (const DType dtype : {DType::float32, DType::float64}) {
+    const Arrays inputs = {values({1003}, dtype, 3)};
+    const Program program = program_of(
+        [](std::span<const Array> given) {
+          Array x = given[0];
+          for (int k = 0; k < 40; ++k) {
+            const Array sine = jax::lax::sin(x);
+            x = sine + jax::lax::tanh(jax::lax::exp(sine) * 0.25f);
+          }
+          return Arrays{x};
+        },
+        inputs);
+    const Lowered lowered = lower_to_loops(optimise(program));
+    std::size_t formulas = 0;
+    for (const Function& function : lowered.module.functions) formulas += function.formulas.size();
+    EXPECT_GE(formulas, 3u) << "the chain calls no shared functions";
+    const Arrays got = runner.run(lowered, program.output_types(), inputs);
+    EXPECT_EQ(random_programs::difference(got, executed("reference", program, inputs),
+                                          {dtype == DType::float32 ? 1e-4 : 1e-12}),
+              "");
+  }
+}
+
+TEST(ForeignTargets, Avx2AgreesWithReferenceSlow) {
+  NEEDS_COMPILER();
+  const ForeignRunner runner(avx2());
+  if (!runner.usable()) GTEST_SKIP() << runner.needs();
+  expect_shared_functions_agree(runner);
+  expect_random_programs_agree(runner, 60);
+}
+
+#ifndef __aarch64__  // where all tests run such code
+Machine neon() {
+  return {{"aarch64-unknown-linux-gnu", "generic", {"+neon"}, 16},
+          "aarch64-linux-gnu-gcc",
+          "qemu-aarch64",
+          " -cpu max -L /usr/aarch64-linux-gnu "};
+}
+
+TEST(ForeignTargets, NeonAgreesWithReferenceSlow) {
+  NEEDS_COMPILER();
+  const ForeignRunner runner(neon());
+  if (!runner.usable()) GTEST_SKIP() << runner.needs();
+  expect_shared_functions_agree(runner);
+  expect_random_programs_agree(runner, 30);
+}
+#endif
 
 }  // namespace
 }  // namespace capibara::cpu
