@@ -73,8 +73,9 @@ class Monitor {
   std::unique_ptr<State> state_;
 };
 
-// What the page's button calls: takes a profile of so many seconds and says where it is. Until a hook is set, and after
-// an empty one is, the page has no button.
+// What the page's button calls: takes a profile of so many seconds and says where it is. Until a hook is set, it is the
+// profiler itself, which writes for xprof into $CAPIBARA_PROFILE_FOLDER (capibara-profiles); an empty hook removes the
+// button.
 using CaptureHook = std::function<std::string(double seconds)>;
 // Sets the hook of all monitors of this process.
 void set_capture_hook(CaptureHook hook);

@@ -1,14 +1,27 @@
-// CAPIBARA_MONITOR=PORT: a monitor for a program that knows nothing of it, begun when it first compiles.
+// CAPIBARA_MONITOR=PORT: a monitor for a program that knows nothing of it, begun when it first compiles; and the
+// profile that the button of its page takes.
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 #include <capibara/monitor.h>
+#include <capibara/profile.h>
+#include <capibara/profile_formats.h>
 
+#include "monitor/capture.h"
 #include "runtime/warning.h"
 #include "transforms/jit_watch.h"
 
 namespace capibara {
+
+std::string take_profile(double seconds) {
+  const char* const named = std::getenv("CAPIBARA_PROFILE_FOLDER");
+  profile::start();  // RuntimeError where a profile is being taken already
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  return profile::save_tensorboard(profile::stop(), named && *named ? named : "capibara-profiles");
+}
 
 void watch_by_environment() {
   static const bool asked = [] {

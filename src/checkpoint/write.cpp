@@ -104,8 +104,8 @@ class StepWriter {
     return hasher.value();
   }
 
-  // Whether the step before holds the same bytes: its checksums say that it may, the file itself that it does; in a store
-  // the hash that this process took of what it wrote.
+  // Whether the step before holds the same bytes: its checksums say that it may, the file itself that it does; in a
+  // store the hash that this process took of what it wrote.
   bool is_unchanged(const std::string& path, const HeldArray& array, const ManifestArray& entry,
                     const std::string& data_file, const ShardBytes& bytes) const {
     if (!before_) return false;

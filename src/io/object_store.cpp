@@ -58,9 +58,9 @@ std::optional<ObjectInfo> copy_object(const std::string& from, const std::string
   if (!source || source->size != size || source->checksum != checksum) return std::nullopt;
   const ObjectPath target = split_object_path(to);
   ObjectOperation operation("copying to", to);
-  const std::string address = concat(object_url(split_object_path(from)), "/rewriteTo/b/", url_quoted(target.bucket),
-                                     "/o/", url_quoted(target.name), "?",
-                                     source->generation.empty() ? "" : "sourceGeneration=", source->generation);
+  const std::string address =
+      concat(object_url(split_object_path(from)), "/rewriteTo/b/", url_quoted(target.bucket), "/o/",
+             url_quoted(target.name), "?", source->generation.empty() ? "" : "sourceGeneration=", source->generation);
   std::string token;
   while (true) {
     HttpRequest request;
@@ -74,7 +74,8 @@ std::optional<ObjectInfo> copy_object(const std::string& from, const std::string
     if (const Json* resource = answer.find("resource")) {
       const ObjectInfo info = operation.described(*resource);
       if (info.size != size || (info.checksum && *info.checksum != checksum))
-        operation.fail(concat("the copy has ", info.size, " bytes with another checksum than the ", size, " of ", from));
+        operation.fail(
+            concat("the copy has ", info.size, " bytes with another checksum than the ", size, " of ", from));
       return info;
     }
     const Json* next = answer.find("rewriteToken");

@@ -96,7 +96,9 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path), file_(s
       }
       continue;
     }
-    auto wrong = [&](const std::string& what) { refuse(path, concat("tensor '", name, "': ", what)); };
+    auto wrong = [&, &tensor = name](const std::string& what) {
+      refuse(path, concat("tensor '", tensor, "': ", what));
+    };
     const Json* dtype = value.find("dtype");
     if (!dtype || !dtype->text()) wrong("the dtype is missing");
     const auto row = std::find_if(std::begin(stored_types), std::end(stored_types),
@@ -168,7 +170,7 @@ void save_safetensors(const std::string& path, const std::map<std::string, Array
   int64_t offset = 0;
   for (const auto& [name, array] : arrays) {
     const auto row = std::find_if(std::begin(stored_types), std::end(stored_types),
-                                  [&](const StoredType& type) { return type.dtype == array.dtype(); });
+                                  [dtype = array.dtype()](const StoredType& type) { return type.dtype == dtype; });
     if (row == std::end(stored_types) || name == "__metadata__") {
       throw ValueError(concat("save_safetensors: '", name, "' of type ", to_string(array.type()),
                               " cannot be stored in this format"));

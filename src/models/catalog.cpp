@@ -251,8 +251,8 @@ Model make_primitive(const Record& record, const Arguments& arguments) {
     for (const auto& [name, value] : arguments.entries()) {
       if (name != port.key) continue;
       std::vector<Parameter> parameters = record.parameters();
-      auto declared =
-          std::find_if(parameters.begin(), parameters.end(), [&](const Parameter& p) { return p.name == name; });
+      auto declared = std::find_if(parameters.begin(), parameters.end(),
+                                   [&wanted = name](const Parameter& p) { return p.name == wanted; });
       edge->soft = declared != parameters.end() && declared->value == value;
       edge->value = value;
       if (value.is_tensor()) {
@@ -305,7 +305,8 @@ Model make(const std::string& name, const std::vector<Value>& positional, const 
       for (const auto& [port, shape] : value.entries()) shapes.emplace_back(port, ShapeTemplate(shape));
       continue;
     }
-    auto found = std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.first == key; });
+    auto found = std::find_if(entries.begin(), entries.end(),
+                              [&wanted = key](const auto& entry) { return entry.first == wanted; });
     if (found == entries.end()) {
       std::vector<std::string> names;
       for (const auto& entry : entries) names.push_back(entry.first);

@@ -19,7 +19,7 @@ constexpr double capture_seconds = 2;
 
 struct CaptureState {
   std::mutex mutex;
-  CaptureHook hook;
+  CaptureHook hook = take_profile;
   std::atomic<bool> running = false;
 };
 

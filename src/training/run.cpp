@@ -1,12 +1,15 @@
 // The folder of a training run: begun once, opened again by later starts.
 #include <capibara/training/run.h>
 
+#include <capibara/checkpoint.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "io/json.h"
 #include "io/mapped_file.h"
 
 namespace capibara::training {
@@ -32,10 +35,17 @@ std::string read_whole(const std::string& path) {
 
 int token_width(const Tokenizer& tokenizer) { return tokenizer.vocabulary() <= 256 ? 1 : 2; }
 
-// Steps may grow and checkpoints come more often; everything else decides what is computed.
-std::string lasting_part(RunConfig config) {
-  config.trainer.checkpoint_every = config.trainer.keep = 1;
-  return to_json(config);
+// The first setting that decides what is computed and is another one now: "width is 128 there and 64 now".
+std::string first_difference(const RunConfig& there, const RunConfig& now) {
+  const Json before = Json::parse(to_json(there), "settings"), after = Json::parse(to_json(now), "settings");
+  for (const auto& [name, value] : *before.object()) {
+    if (name == "checkpoint_every" || name == "keep") continue;  // may change from start to start
+    const Json* other = after.find(name);
+    // The tokenizer may have found fewer pairs than were allowed.
+    if (name == "vocabulary" && now.model.vocabulary >= there.model.vocabulary) continue;
+    if (value.dump() != other->dump()) return concat(name, " is ", value.dump(), " there and ", other->dump(), " now");
+  }
+  return {};
 }
 
 }  // namespace
@@ -53,15 +63,22 @@ TrainingRun TrainingRun::begin(const std::string& folder, RunConfig config) {
     throw ValueError(concat("train: held_out is a share between 0 and 0.5, got ", config.held_out));
   }
   const std::string path = in_folder(folder, "config.json");
+  // Without a checkpoint there is nothing to lose: a start that stopped on wrong settings does not bind the next one.
+  const bool begun = Checkpointer(in_folder(folder, "checkpoints")).latest_step().has_value();
   if (fs::exists(path)) {
-    TrainingRun run = open(folder);
-    // The tokenizer may have found fewer pairs than were allowed.
-    config.model.vocabulary = run.config_.model.vocabulary;
-    if (lasting_part(config) != lasting_part(run.config_)) {
-      throw ValueError(concat("train: ", folder, " holds a run with other settings (", path,
-                              "); name another folder, or remove it to begin again"));
+    const RunConfig before = run_config_from_json(read_whole(path), path);
+    const std::string difference = first_difference(before, config);
+    if (difference.empty()) {
+      TrainingRun run = open(folder);
+      run.config_.trainer.checkpoint_every = config.trainer.checkpoint_every;
+      run.config_.trainer.keep = config.trainer.keep;
+      return run;
     }
-    return run;
+    if (begun) {
+      throw ValueError(concat("train: ", folder, " holds a run with other settings: ", difference,
+                              "; give the same, name another folder, or remove it to begin again"));
+    }
+    for (const char* left : {"config.json", "losses.txt", "loss.svg"}) fs::remove(in_folder(folder, left));
   }
   fs::create_directories(folder);
   const std::vector<std::string> texts = text_files(config.text);

@@ -32,7 +32,9 @@ bool says(const std::string& text, std::initializer_list<const char*> words) {
 TEST(ModelErrors, UnknownModelArgumentAndKeyAreAnsweredWithTheNearestName) {
   EXPECT_SAYS(message([] { make("Lienar"); }), "'Lienar'", "Did you mean 'Linear'");
   EXPECT_SAYS(message([] { make("Linear", {{"dimensoin", 3}}); }), "Linear(dimension=None", "Did you mean 'dimension'");
-  EXPECT_SAYS(message([] { make("Relu", {{"shapes", Value::dictionary({{"inptu", List{2, 3}}})}}); }),
+  EXPECT_SAYS(message([] {
+                make("Relu", {{"shapes", Value::dictionary({{"inptu", List{2, 3}}})}});
+              }),
               "Relu has no key 'inptu'", "Did you mean 'input'");
   Model model;
   EXPECT_SAYS(message([&] {

@@ -36,13 +36,12 @@ TEST(Golden, RecordedShapesThatAreNotInferredAreNotTheOnlyOnes) {
   struct Other {
     const char *name, *key, *shape;
   };
-  for (const Other& other :
-       {Other{"test_composite_1_init_shapes_3", "input2", "134, 47, 1, 37, 43"},
-        Other{"test_composite_1_init_shapes_5", "input1", "1, 1, 1, 1, 134, 47, 1, 37, 43"},
-        Other{"test_composite_1_static_shapes_2", "input2", "134, 47, 1, 37, 43"},
-        Other{"test_composite_1_static_inputs_3", "input1", "1, 1, 1, 1, 134, 47, 1, 37, 43"},
-        Other{"test_composite_2_static_shapes_2", "input2", "3, 4"},
-        Other{"test_composite_3_static_shapes_2", "input2", "7"}}) {
+  for (const Other& other : {Other{"test_composite_1_init_shapes_3", "input2", "134, 47, 1, 37, 43"},
+                             Other{"test_composite_1_init_shapes_5", "input1", "1, 1, 1, 1, 134, 47, 1, 37, 43"},
+                             Other{"test_composite_1_static_shapes_2", "input2", "134, 47, 1, 37, 43"},
+                             Other{"test_composite_1_static_inputs_3", "input1", "1, 1, 1, 1, 134, 47, 1, 37, 43"},
+                             Other{"test_composite_2_static_shapes_2", "input2", "3, 4"},
+                             Other{"test_composite_3_static_shapes_2", "input2", "7"}}) {
     if (!tests.has(other.name)) continue;  // a folder of other cases
     const Value& test = tests[other.name];
     const Shapes recorded = inferred_shapes(test, {{other.key, ShapeTemplate(test["results"][other.key])}});

@@ -98,11 +98,19 @@ def test_sample_and_chat_go_on_from_a_prompt(finished):
     assert talk.returncode == 0 and talk.stdout.count("> ") == 2
 
 
+def test_wrong_settings_do_not_bind_the_next_start(finished, text, tmp_path):
+    folder = str(tmp_path / "run")
+    wrong = run("train", str(text), "--folder", folder, *SMALL, "--optimizer", "adamv")
+    assert wrong.returncode == 1 and "optimizer is one of" in wrong.stderr
+    assert "bits per byte" in run("train", str(text), "--folder", folder, *SMALL).stdout  # the corrected command
+    assert losses(folder) == losses(finished[0])
+
+
 def test_errors_say_what_to_do(finished, text, tmp_path):
     missing = run("sample", str(tmp_path / "nothing"))
     assert missing.returncode == 1 and "has no config.json; 'capibara train' makes one" in missing.stderr
     other = run("train", str(text), "--folder", str(finished[0]), *SMALL, "--seed", "5")
-    assert other.returncode == 1 and "holds a run with other settings" in other.stderr
+    assert other.returncode == 1 and "holds a run with other settings: seed is 0 there and 5 now" in other.stderr
     short = tmp_path / "short.txt"
     short.write_text("too short")
     tiny = run("train", str(short), "--folder", str(tmp_path / "short"), *SMALL)

@@ -65,7 +65,10 @@ class TPUMonitor:
 
 
 def set_capture_hook(hook: Callable[[float], object] | None) -> None:
-    """What the button of the page calls: hook(seconds) takes a profile and returns where it is. None removes the button."""
+    """What the button of the page calls: hook(seconds) takes a profile and returns where it is. None removes the button.
+
+    Until it is called, the button has the profiler write for xprof into the folder of CAPIBARA_PROFILE_FOLDER (capibara-profiles).
+    """
     if hook is not None and not callable(hook):
         raise TypeError(f"set_capture_hook: hook is a function of seconds or None, got {type(hook).__name__}")
     _core.set_capture_hook(hook)
