@@ -114,7 +114,8 @@ def main():
                 continue
             answer = plan(step, "--cycles").get("compiled", {})
             if not answer.get("cycles"):
-                print(f"row {number}: {answer.get('problem') or 'does not fit, so that no code was generated'}", file=sys.stderr, flush=True)
+                problem = answer.get("problem") or "does not fit, so that no code was generated"
+                print(f"row {number}: {problem}", file=sys.stderr, flush=True)
                 continue
             open_gib = sum(one["open_gib"] for one in answer["collectives"])
             print(number, *step, row["tflops_per_chip"], answer["cycles"], f"{answer['memory_gib']:.3f}", f"{open_gib:.2f}",
