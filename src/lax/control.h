@@ -28,8 +28,8 @@ using ProgramCall = std::function<Arrays(const Program&, std::span<const Array>)
 JvpResult jvp_of_call(const Program& program, const JvpArgs& args, const ProgramCall& call);
 // The same call of the program that yields the used outputs alone.
 DceRule dce_of_call(const char* program_attr);
-// A split under a policy whose staged half yields the known outputs too, after the unknown ones: whoever needs one takes
-// it from there, as what is computed again, unless the policy lets it be saved.
+// A split under a policy whose staged half yields the known outputs too, after the unknown ones: what needs one reads
+// it there, computed again unless the policy lets it be saved.
 ProgramSplit partial_eval_offering(const Program& program, const Mask& unknown, const Mask& instantiate,
                                    const SavePolicy& policy);
 // Checks operands against a nested program's inputs; raises TypeError naming the operation.
